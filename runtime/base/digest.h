@@ -1,0 +1,15 @@
+// Digests of bytes: SHA-256 where a person compares results (weights_sha256, OpenSSL's), XXH3-64
+// where a program looks for damage (payloads, published weights; libxxhash's).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace tandem {
+
+std::string sha256_hex(std::span<const std::byte> bytes);
+std::uint64_t checksum64(std::span<const std::byte> bytes);
+
+}  // namespace tandem

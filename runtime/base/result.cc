@@ -1,0 +1,56 @@
+#include "runtime/base/result.h"
+
+#include <system_error>
+
+namespace tandem {
+
+int exit_code(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kInvalid:
+      return 64;
+    case ErrorCode::kFailed:
+      return 1;
+    case ErrorCode::kInfeasible:
+      return 2;
+    case ErrorCode::kNotFound:
+      return 3;
+    case ErrorCode::kUnauthorised:
+      return 4;
+    case ErrorCode::kTimedOut:
+      return 5;
+    case ErrorCode::kUnreachable:
+      return 69;
+  }
+  return 1;
+}
+
+const char* name(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kInvalid:
+      return "invalid";
+    case ErrorCode::kFailed:
+      return "failed";
+    case ErrorCode::kInfeasible:
+      return "infeasible";
+    case ErrorCode::kNotFound:
+      return "not_found";
+    case ErrorCode::kUnauthorised:
+      return "unauthorised";
+    case ErrorCode::kTimedOut:
+      return "timed_out";
+    case ErrorCode::kUnreachable:
+      return "unreachable";
+  }
+  return "failed";
+}
+
+std::string render(const Error& error) {
+  std::string text = "error[" + std::string(name(error.code)) + "]: " + error.message;
+  if (!error.where.empty()) text += "\n  --> " + error.where;
+  if (!error.help.empty()) text += "\n  help: " + error.help;
+  return text;
+}
+
+std::string errno_text(int error_number) { return std::generic_category().message(error_number); }
+
+}  // namespace tandem

@@ -1,0 +1,92 @@
+// Result<T>: a value, or an Error that says what was attempted, on what, why, and how to mend it.
+// The member names are std::expected's (C++23). For bugs of our own see check.h.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "runtime/base/check.h"
+
+namespace tandem {
+
+// What went wrong, as a user meets it: each code has one exit code (contract §2).
+enum class ErrorCode {
+  kInvalid,       // 64: flags or the content of a job file
+  kFailed,        // 1: a job or actor failed, a file cannot be read
+  kInfeasible,    // 2: accepted but not placed, or never placeable
+  kNotFound,      // 3
+  kUnauthorised,  // 4
+  kTimedOut,      // 5
+  kUnreachable,   // 69: no controller
+};
+
+int exit_code(ErrorCode code);
+const char* name(ErrorCode code);  // "invalid", "not_found", …; the `code` of an HTTP error
+
+struct Error {
+  ErrorCode code = ErrorCode::kFailed;
+  std::string message;  // what was attempted and why it failed, without a final full stop
+  std::string where;    // "job.yaml:14:5", a path, "--set a.b=c"; may be empty
+  std::string help;     // how to mend it; may be empty
+};
+
+// "error[invalid]: message\n  --> where\n  help: help", the form that a terminal shows.
+std::string render(const Error& error);
+
+// The text of errno for messages: "No space left on device".
+std::string errno_text(int error_number);
+
+template <class T>
+class [[nodiscard]] Result {
+ public:
+  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}
+  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}
+
+  bool has_value() const { return state_.index() == 0; }
+  explicit operator bool() const { return has_value(); }
+  T& value() & {
+    CHECK(has_value());
+    return std::get<0>(state_);
+  }
+  const T& value() const& {
+    CHECK(has_value());
+    return std::get<0>(state_);
+  }
+  T&& value() && {
+    CHECK(has_value());
+    return std::get<0>(std::move(state_));
+  }
+  T& operator*() & { return value(); }
+  const T& operator*() const& { return value(); }
+  T&& operator*() && { return std::move(*this).value(); }
+  T* operator->() { return &value(); }
+  const T* operator->() const { return &value(); }
+  const Error& error() const {
+    CHECK(!has_value());
+    return std::get<1>(state_);
+  }
+
+ private:
+  std::variant<T, Error> state_;
+};
+
+template <>
+class [[nodiscard]] Result<void> {
+ public:
+  Result() = default;
+  Result(Error error) : error_(std::move(error)) {}
+  bool has_value() const { return !error_; }
+  explicit operator bool() const { return has_value(); }
+  void value() const { CHECK(has_value()); }
+  const Error& error() const {
+    CHECK(error_.has_value());
+    return *error_;
+  }
+
+ private:
+  std::optional<Error> error_;
+};
+
+}  // namespace tandem
