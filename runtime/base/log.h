@@ -6,7 +6,9 @@
 
 namespace tandem {
 
-// `process` leads each line: "controller", "node/vm", "arith-1/rollout/0.3". Call once, from main.
-void init_logging(std::string_view process, bool verbose);
+enum class LogLevel { kWarnings, kInfo, kDebug };
+
+// `process` leads each line: "controller", "node/vm", "arith-1/rollout/0#3". Call once, from main.
+void init_logging(std::string_view process, LogLevel level);
 
 }  // namespace tandem

@@ -27,9 +27,9 @@ const char* name(ErrorCode code);  // "invalid", "not_found", …; the `code` of
 
 struct Error {
   ErrorCode code = ErrorCode::kFailed;
-  std::string message;  // what was attempted and why it failed, without a final full stop
-  std::string where;    // "job.yaml:14:5", a path, "--set a.b=c"; may be empty
-  std::string help;     // how to mend it; may be empty
+  std::string message;     // what was attempted and why it failed, without a final full stop
+  std::string where = {};  // "job.yaml:14:5", a path, "--set a.b=c"; may be empty
+  std::string help = {};   // how to mend it; may be empty
 };
 
 // "error[invalid]: message\n  --> where\n  help: help", the form that a terminal shows.

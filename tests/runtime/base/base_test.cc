@@ -49,8 +49,8 @@ TEST(Digest, Sha256MatchesTheStandardsExample) {
 TEST(Result, CarriesAValueOrAnErrorWithItsExitCode) {
   const Result<int> good = 3;
   EXPECT_EQ(*good, 3);
-  const Result<int> bad = Error{ErrorCode::kInvalid, "learner.ranks must be 1 or more", "job.yaml:3:9",
-                                "write `ranks: 1`"};
+  const Result<int> bad = Error{ErrorCode::kInvalid, "learner.ranks must be 1 or more",
+                                "job.yaml:3:9", "write `ranks: 1`"};
   ASSERT_FALSE(bad);
   EXPECT_EQ(exit_code(bad.error().code), 64);
   EXPECT_EQ(render(bad.error()),

@@ -1,0 +1,260 @@
+#include "actors/controller/api_json.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace tandem::actors {
+namespace {
+
+using nlohmann::json;
+
+std::int64_t wall_ms(Time then, Time now) {
+  return unix_ms() - std::chrono::duration_cast<std::chrono::milliseconds>(now - then).count();
+}
+
+json waits_json(const std::vector<Wait>& waits) {
+  json array = json::array();
+  for (const Wait& wait : waits)
+    array.push_back({{"who", wait.who},
+                     {"waits_for", wait.waits_for},
+                     {"since_s", wait.since_s},
+                     {"deadline_s", wait.deadline_s ? json(*wait.deadline_s) : json()},
+                     {"detail", wait.detail}});
+  return array;
+}
+
+double cpus(const scheduler::Resources& resources) {
+  return static_cast<double>(resources.cpu_milli) / 1000;
+}
+
+const ActorLoad* load_of(const ExchangeReport* report, const std::string& actor) {
+  if (!report) return nullptr;
+  const auto it = std::find_if(report->loads.begin(), report->loads.end(),
+                               [&](const ActorLoad& load) { return load.actor == actor; });
+  return it == report->loads.end() ? nullptr : &*it;
+}
+
+// Label values: backslash, quote and newline escaped.
+std::string label(const std::string& value) {
+  std::string text;
+  for (const char c : value) {
+    if (c == '\\' || c == '"') text += '\\';
+    text += c == '\n' ? ' ' : c;
+  }
+  return text;
+}
+
+struct Series {
+  const char* name;
+  const char* type;
+  const char* help;
+};
+
+class PrometheusText {
+ public:
+  void family(const Series& series) {
+    text_ += std::string("# HELP ") + series.name + " " + series.help + "\n# TYPE " + series.name +
+             " " + series.type + "\n";
+    name_ = series.name;
+  }
+  void sample(const std::string& labels, double value) {
+    text_ += name_ + "{" + labels + "} " + json(value).dump() + "\n";
+  }
+  std::string take() { return std::move(text_); }
+
+ private:
+  std::string text_, name_;
+};
+
+std::string job_label(const std::string& job) { return "job=\"" + label(job) + "\""; }
+
+}  // namespace
+
+json job_json(const JobRecord& job, const ExchangeReport* report, Time now) {
+  json roles = json::object();
+  for (const Role role : kRoles) {
+    std::int32_t ready = 0;
+    for (const auto& [id, actor] : job.actors)
+      ready += actor.role == role && (actor.status.state == scheduler::ActorState::kReady ||
+                                      actor.status.state == scheduler::ActorState::kBusy);
+    roles[name(role)] = {{"desired", job.desired.at(role)}, {"ready", ready}};
+  }
+  const JobStatus status = report ? report->status : JobStatus{};
+  std::string message = scheduler::message(job.status.reason, now);
+  if (!scheduler::is_final(job.status.state) && !job.message.empty()) message = job.message;
+  json object{
+      {"id", job.id},
+      {"name", job.shape.name},
+      {"state", scheduler::name(job.status.state)},
+      {"reason", scheduler::reason_name(job.status.reason)},
+      {"message", message},
+      {"since", wall_ms(job.status.since, now)},
+      {"step", status.step},
+      {"total_steps", job.shape.total_steps},
+      {"policy_version", status.policy_version},
+      {"actors", roles},
+      {"reward_mean", status.reward_mean},
+      {"eval", status.eval_last ? json(*status.eval_last) : json()},
+      {"staleness",
+       {{"bound", job.shape.staleness_bound},
+        {"max", status.staleness_max},
+        {"mean", status.staleness_mean}}},
+      {"queue_depth", status.queue_depth},
+      {"trainer_idle_fraction", status.trainer_idle_fraction},
+      {"tokens_per_second",
+       {{"generated", status.tokens_generated_per_s}, {"trained", status.tokens_trained_per_s}}},
+      {"eta_seconds", status.eta_s ? json(*status.eta_s) : json()},
+      {"run_dir", job.run_dir},
+      {"why", waits_json(status.waits)}};
+  if (job.status.state == scheduler::JobState::kWarmStart)
+    object["warm_start"] = {
+        {"step", status.warm_start_step},
+        {"max_steps", status.warm_start_steps_max},
+        {"metric", status.warm_start_metric ? json(*status.warm_start_metric) : json()}};
+  if (report)
+    object["ledger"] = {{"issued", report->ledger.issued},
+                        {"trained", report->ledger.trained},
+                        {"live", report->ledger.live}};
+  // Actors that are not ready explain a job that does not move.
+  for (const auto& [id, actor] : job.actors)
+    if (actor.status.state != scheduler::ActorState::kReady &&
+        !scheduler::is_final(job.status.state))
+      object["why"].push_back({{"who", id},
+                               {"waits_for", scheduler::reason_name(actor.status.reason)},
+                               {"since_s", seconds(now - actor.status.since)},
+                               {"deadline_s", json()},
+                               {"detail", scheduler::message(actor.status.reason, now)}});
+  return object;
+}
+
+json actor_json(const ActorRecord& actor, const ExchangeReport* report, std::int32_t restarts,
+                Time now) {
+  const ActorLoad* load = load_of(report, actor.name);
+  json ranks = json::array();
+  for (std::size_t r = 0; r < actor.ranks.size(); ++r)
+    ranks.push_back({{"rank", r},
+                     {"node", actor.ranks[r].node},
+                     {"pid", actor.ranks[r].alive ? json(actor.ranks[r].pid) : json()},
+                     {"gpus", json::array()}});
+  const bool placed = !actor.ranks.empty();
+  json why = json::array();
+  if (actor.status.state != scheduler::ActorState::kReady)
+    why.push_back({{"who", actor.name},
+                   {"waits_for", scheduler::reason_name(actor.status.reason)},
+                   {"since_s", seconds(now - actor.status.since)},
+                   {"deadline_s", json()},
+                   {"detail", scheduler::message(actor.status.reason, now)}});
+  if (report)
+    for (const Wait& wait : report->status.waits)
+      if (wait.who == actor.name) why.push_back(waits_json({wait}).front());
+  return {{"name", actor.name},
+          {"job", actor.job},
+          {"role", name(actor.role)},
+          {"state", scheduler::name(actor.status.state)},
+          {"reason", scheduler::reason_name(actor.status.reason)},
+          {"message", scheduler::message(actor.status.reason, now)},
+          {"since", wall_ms(actor.status.since, now)},
+          {"node", placed ? json(actor.ranks[0].node) : json()},
+          {"pid", placed && actor.ranks[0].alive ? json(actor.ranks[0].pid) : json()},
+          {"gpus", json::array()},
+          {"incarnation", actor.incarnation.value},
+          {"restarts", restarts},
+          {"policy_version", load ? json(load->policy_version) : json()},
+          {"load", load ? json(load->load) : json()},
+          {"ranks", ranks},
+          {"why", why}};
+}
+
+json node_json(const NodeRecord& node, const scheduler::Resources& leased) {
+  return {{"name", node.name},
+          {"state", node.up ? "Ready" : "Lost"},
+          {"cpus", cpus(node.total)},
+          {"memory_bytes", node.total.memory_bytes},
+          {"gpus", json::array()},
+          {"pid", node.pid},
+          {"leased", {{"cpus", cpus(leased)}, {"gpus", 0}, {"memory_bytes", leased.memory_bytes}}}};
+}
+
+json event_json(const ClusterEvent& event) {
+  return {{"seq", event.seq},
+          {"time", event.time_ms},
+          {"kind", event.kind},
+          {"subject", event.subject},
+          {"message", event.message}};
+}
+
+json group_json(const GroupView& group, const std::string& job) {
+  return {{"job", job},
+          {"group", group.group},
+          {"attempt", group.attempt},
+          {"state", group.state},
+          {"holder", group.holder.empty() ? json() : json(group.holder)},
+          {"due", group.due ? json(*group.due) : json()},
+          {"age_s", group.age_s}};
+}
+
+std::string prometheus_text(const ClusterView& cluster, const ExchangeReports& reports) {
+  PrometheusText text;
+  const auto jobs = [&](const Series& series, auto value) {
+    text.family(series);
+    for (const auto& [job, report] : reports) text.sample(job_label(job), value(report));
+  };
+  const auto engines = [&](const Series& series, auto value) {
+    text.family(series);
+    for (const auto& [job, report] : reports)
+      for (const ActorLoad& load : report.loads)
+        if (load.actor.find("/rollout/") != std::string::npos)
+          text.sample(job_label(job) + ",actor=\"" + label(load.actor) + "\"",
+                      static_cast<double>(value(load)));
+  };
+  engines({"vllm:generation_tokens_total", "counter", "Generated tokens."},
+          [](const ActorLoad& l) { return l.generation_tokens; });
+  engines({"vllm:prompt_tokens_total", "counter", "Prefilled tokens."},
+          [](const ActorLoad& l) { return l.prompt_tokens; });
+  engines({"vllm:num_requests_running", "gauge", "Sequences in the running batch."},
+          [](const ActorLoad& l) { return l.requests_running; });
+  engines({"vllm:num_requests_waiting", "gauge", "Sequences that wait."},
+          [](const ActorLoad& l) { return l.requests_waiting; });
+  engines({"vllm:prefix_cache_queries_total", "counter", "Prompt tokens looked up."},
+          [](const ActorLoad& l) { return l.prefix_queries; });
+  engines({"vllm:prefix_cache_hits_total", "counter", "Prompt tokens found."},
+          [](const ActorLoad& l) { return l.prefix_hits; });
+  engines({"vllm:kv_cache_usage_perc", "gauge", "Share of KV pages in use, 0 to 1."},
+          [](const ActorLoad& l) { return l.kv_cache_usage; });
+  jobs({"tandem_step", "gauge", "Committed training steps."},
+       [](const ExchangeReport& r) { return static_cast<double>(r.status.step); });
+  jobs({"tandem_policy_version", "gauge", "Newest published policy version."},
+       [](const ExchangeReport& r) { return static_cast<double>(r.status.policy_version); });
+  jobs({"tandem_reward_mean", "gauge", "Mean reward of the last batch."},
+       [](const ExchangeReport& r) { return r.status.reward_mean; });
+  jobs({"tandem_staleness_max", "gauge", "Highest staleness of a trained trajectory."},
+       [](const ExchangeReport& r) { return static_cast<double>(r.status.staleness_max); });
+  jobs({"tandem_queue_depth", "gauge", "Groups generated and not yet in training."},
+       [](const ExchangeReport& r) { return static_cast<double>(r.status.queue_depth); });
+  jobs({"tandem_trainer_idle_fraction", "gauge", "Share of time the learner waited."},
+       [](const ExchangeReport& r) { return r.status.trainer_idle_fraction; });
+  jobs({"tandem_tokens_generated_per_second", "gauge", "Over the last seconds."},
+       [](const ExchangeReport& r) { return r.status.tokens_generated_per_s; });
+  jobs({"tandem_tokens_trained_per_second", "gauge", "Over the last seconds."},
+       [](const ExchangeReport& r) { return r.status.tokens_trained_per_s; });
+  jobs({"tandem_groups_issued_total", "counter", "Groups admitted to the ledger."},
+       [](const ExchangeReport& r) { return static_cast<double>(r.ledger.issued); });
+  jobs({"tandem_groups_trained_total", "counter", "Groups trained."},
+       [](const ExchangeReport& r) { return static_cast<double>(r.ledger.trained); });
+  jobs({"tandem_groups_live", "gauge", "Groups admitted, neither trained nor discarded."},
+       [](const ExchangeReport& r) { return static_cast<double>(r.ledger.live); });
+  text.family({"tandem_groups_discarded_total", "counter", "Groups discarded, by reason."});
+  for (const auto& [job, report] : reports)
+    for (const auto& [reason, count] : report.ledger.discarded)
+      text.sample(job_label(job) + ",reason=\"" + label(reason) + "\"", static_cast<double>(count));
+  text.family({"tandem_actors", "gauge", "Actors by job, role and state."});
+  std::map<std::string, int> counts;
+  for (const JobRecord& job : cluster.jobs)
+    for (const auto& [id, actor] : job.actors)
+      ++counts[job_label(job.id) + ",role=\"" + name(actor.role) + "\",state=\"" +
+               scheduler::name(actor.status.state) + "\""];
+  for (const auto& [labels, count] : counts) text.sample(labels, count);
+  return text.take();
+}
+
+}  // namespace tandem::actors

@@ -1,0 +1,25 @@
+// The API's objects as JSON (contract §2, minimum JSON) and /metrics as Prometheus text. Pure.
+#pragma once
+
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "actors/controller/controller.h"
+
+namespace tandem::actors {
+
+// Reports of the exchanges that answered, by job.
+using ExchangeReports = std::map<std::string, ExchangeReport>;
+
+nlohmann::json job_json(const JobRecord& job, const ExchangeReport* report, Time now);
+nlohmann::json actor_json(const ActorRecord& actor, const ExchangeReport* report,
+                          std::int32_t restarts, Time now);
+nlohmann::json node_json(const NodeRecord& node, const scheduler::Resources& leased);
+nlohmann::json event_json(const ClusterEvent& event);
+nlohmann::json group_json(const GroupView& group, const std::string& job);
+std::string prometheus_text(const ClusterView& cluster, const ExchangeReports& reports);
+
+}  // namespace tandem::actors

@@ -1,0 +1,113 @@
+#include "actors/controller/controller.h"
+
+#include <spdlog/spdlog.h>
+
+#include <utility>
+
+namespace tandem::actors {
+
+Controller::Controller(std::uint64_t seed, ControllerHands hands)
+    : hands_(std::move(hands)), core_(seed) {}
+
+Result<void> Controller::take(runtime::Context& cx, const ControllerEvent& event) {
+  auto effects = core_.step(event, cx.now());
+  if (!effects) return effects.error();
+  for (ControllerEffect& effect : *effects) carry_out(cx, std::move(effect));
+  return {};
+}
+
+void Controller::carry_out(runtime::Context& cx, ControllerEffect effect) {
+  using runtime::Delivery;
+  if (auto* spawn = std::get_if<SpawnRankOn>(&effect)) {
+    const runtime::SpawnRank message{spawn->id, hands_.rank_arguments(spawn->id), spawn->log_path};
+    if (hands_.agent(spawn->node).tell(message) != Delivery::kAccepted)
+      (void)take(cx, runtime::RankSpawnFailed{spawn->id, spawn->node + " cannot be reached"});
+  } else if (auto* kill = std::get_if<KillRankOn>(&effect)) {
+    // An unreachable node is lost, and with it the rank: NodeDown says so.
+    (void)hands_.agent(kill->node).tell(runtime::StopRankProcess{kill->id, kill->grace_ms});
+  } else if (auto* start = std::get_if<SendStart>(&effect)) {
+    start->start.bulk_endpoint = hands_.bulk_endpoint(start->start.job);
+    (void)hands_.rank(start->id).tell(std::move(start->start));  // a dead rank's exit is on its way
+  } else if (auto* open = std::get_if<OpenExchange>(&effect)) {
+    auto exchange = hands_.open_exchange(core_.jobs().at(open->job));
+    if (exchange)
+      exchanges_[open->job] = std::move(*exchange);
+    else
+      (void)take(cx, JobEnded{open->job, JobOutcome::kFailed, exchange.error().message});
+  } else if (auto* tell = std::get_if<TellExchange>(&effect)) {
+    const auto it = exchanges_.find(tell->job);
+    if (it == exchanges_.end()) return;
+    std::visit([&](auto&& m) { CHECK(it->second.tell(std::move(m)) != Delivery::kFull); },
+               std::move(tell->message));
+  } else if (auto* close = std::get_if<CloseExchange>(&effect)) {
+    exchanges_.erase(close->job);
+    hands_.close_exchange(close->job);
+  } else if (auto* wake = std::get_if<WakeAt>(&effect)) {
+    cx.after(wake->when - cx.now(), [this](runtime::Context& then) { (void)take(then, Tick{}); });
+  } else {
+    announce(std::get<Announce>(effect));
+  }
+}
+
+void Controller::announce(const Announce& announce) {
+  events_.push_back({++event_last_, unix_ms(), announce.kind, announce.subject, announce.message});
+  if (events_.size() > kEventsKept) events_.pop_front();
+  spdlog::info("event={} subject={} message=\"{}\"", announce.kind, announce.subject,
+               announce.message);
+  if (const auto kept = hands_.journal(events_.back()); !kept)
+    spdlog::error("event=journal_failed message=\"{}\"", kept.error().message);
+}
+
+void Controller::handle(runtime::Context& cx, runtime::NodeUp up) { (void)take(cx, up); }
+void Controller::handle(runtime::Context& cx, NodeDown down) { (void)take(cx, down); }
+void Controller::handle(runtime::Context& cx, runtime::RankSpawned m) { (void)take(cx, m); }
+void Controller::handle(runtime::Context& cx, runtime::RankSpawnFailed m) { (void)take(cx, m); }
+void Controller::handle(runtime::Context& cx, runtime::RankExited m) { (void)take(cx, m); }
+void Controller::handle(runtime::Context& cx, RankConnected m) { (void)take(cx, m); }
+void Controller::handle(runtime::Context& cx, RankListening m) { (void)take(cx, m); }
+void Controller::handle(runtime::Context& cx, RankReady m) { (void)take(cx, m); }
+void Controller::handle(runtime::Context& cx, RankFailed m) { (void)take(cx, m); }
+void Controller::handle(runtime::Context& cx, RankHung m) { (void)take(cx, m); }
+void Controller::handle(runtime::Context& cx, JobProgress m) { (void)take(cx, m); }
+void Controller::handle(runtime::Context& cx, ActorDrained m) { (void)take(cx, m); }
+void Controller::handle(runtime::Context& cx, JobEnded m) { (void)take(cx, m); }
+
+void Controller::handle(runtime::Context& cx, runtime::Ask<Submit> ask) {
+  if (const auto fits = core_.can_ever_run(ask.question.shape); !fits)
+    return ask.reply(fits.error());
+  auto run = hands_.make_run_directory(ask.question.shape);
+  if (!run) return ask.reply(run.error());
+  const auto taken =
+      take(cx, SubmitJob{std::move(ask.question.shape), run->id, std::move(run->path)});
+  if (!taken) return ask.reply(taken.error());
+  ask.reply(run->id);
+}
+
+void Controller::handle(runtime::Context& cx, runtime::Ask<Scale> ask) {
+  const auto taken = take(cx, ask.question.scale);
+  ask.reply(taken ? Result<Nothing>(Nothing{}) : Result<Nothing>(taken.error()));
+}
+
+void Controller::handle(runtime::Context& cx, runtime::Ask<Cancel> ask) {
+  const auto taken = take(cx, CancelJob{ask.question.job});
+  ask.reply(taken ? Result<Nothing>(Nothing{}) : Result<Nothing>(taken.error()));
+}
+
+void Controller::handle(runtime::Context& cx, runtime::Ask<GetCluster> ask) {
+  ClusterView view{.exchanges = exchanges_, .now = cx.now()};
+  for (const auto& [id, job] : core_.jobs()) view.jobs.push_back(job);
+  for (const auto& [id, node] : core_.nodes()) {
+    view.nodes.push_back(node);
+    view.leased[id] = core_.leased(id);
+  }
+  ask.reply(std::move(view));
+}
+
+void Controller::handle(runtime::Context&, runtime::Ask<GetEvents> ask) {
+  std::vector<ClusterEvent> events;
+  for (const ClusterEvent& event : events_)
+    if (event.seq > ask.question.after) events.push_back(event);
+  ask.reply(std::move(events));
+}
+
+}  // namespace tandem::actors

@@ -1,0 +1,553 @@
+#include "actors/controller/controller_core.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace tandem::actors {
+
+using scheduler::ActorState;
+using scheduler::JobState;
+using scheduler::Reason;
+
+namespace {
+
+constexpr std::int64_t kStopGraceMs = 3000;
+constexpr std::int64_t kDrainMs = 30'000;
+
+scheduler::RestartLadder::Policies policies() {
+  return {.actor = {}, .role = {.intensity = 3, .period = std::chrono::minutes(30)}};
+}
+
+bool alive(const ActorRecord& actor) {
+  return std::any_of(actor.ranks.begin(), actor.ranks.end(),
+                     [](const RankRecord& rank) { return rank.alive; });
+}
+
+Reason reason_of(const runtime::RankExited& exited) {
+  if (exited.signal) return scheduler::ExitSignal{*exited.signal};
+  return scheduler::ExitCode{exited.code.value_or(0)};
+}
+
+bool wanted(const JobRecord& job, const ActorRecord& actor) {
+  const auto it = job.desired.find(actor.role);
+  return it != job.desired.end() && actor.index < it->second &&
+         actor.status.state != ActorState::kDraining;
+}
+
+}  // namespace
+
+std::vector<scheduler::RoleDemand> demands_of(const JobShape& shape) {
+  std::vector<scheduler::RoleDemand> demands;
+  for (const Role role : kRoles) {
+    const std::string key = name(role);
+    const bool learner = role == Role::kLearner;
+    demands.push_back({.role = key,
+                       .replicas = learner ? 1 : shape.replicas.at(role),
+                       .ranks = learner ? shape.learner_ranks : 1,
+                       .per_rank = shape.per_rank.at(role),
+                       .replicas_key = learner ? "" : key + ".replicas",
+                       .ranks_key = learner ? "learner.ranks" : "",
+                       .cpus_key = "pools." + key + ".cpus_per_actor"});
+  }
+  return demands;
+}
+
+Result<std::vector<ControllerEffect>> ControllerCore::step(const ControllerEvent& event, Time now) {
+  now_ = now;
+  effects_.clear();
+  const Result<void> taken = std::visit([this](const auto& e) { return on(e); }, event);
+  if (!taken) return taken.error();
+  schedule();
+  return std::move(effects_);
+}
+
+// ---- what users ask for
+
+Result<void> ControllerCore::can_ever_run(const JobShape& shape) const {
+  return scheduler::fits_ever(capacity(), demands_of(shape));
+}
+
+Result<void> ControllerCore::on(const SubmitJob& submit) {
+  if (const auto fits = can_ever_run(submit.shape); !fits) return fits.error();
+  CHECK(!jobs_.contains(submit.id));
+  JobRecord job{.id = submit.id,
+                .shape = submit.shape,
+                .run_dir = submit.run_dir,
+                .status = {.state = JobState::kQueued, .since = now_},
+                .desired = submit.shape.replicas,
+                .ladder = scheduler::RestartLadder(policies()),
+                .submitted = ++submitted_last_};
+  job.desired[Role::kLearner] = 1;
+  JobRecord& kept = jobs_.emplace(submit.id, std::move(job)).first->second;
+  for (const Role role : kRoles)
+    for (std::int32_t i = 0; i < kept.desired[role]; ++i) add_actor(kept, role, i);
+  effects_.push_back(Announce{"job", submit.id, "submitted"});
+  return {};
+}
+
+Result<void> ControllerCore::on(const ScaleRole& scale) {
+  const auto it = jobs_.find(scale.job);
+  if (it == jobs_.end()) return Error{ErrorCode::kNotFound, "there is no job " + scale.job};
+  JobRecord& job = it->second;
+  if (scheduler::is_final(job.status.state) || job.status.state == JobState::kStopping)
+    return Error{ErrorCode::kFailed,
+                 scale.job + " is " + name(job.status.state) + " and cannot be scaled"};
+  if (scale.role == Role::kLearner)
+    return Error{ErrorCode::kInvalid, "the learner of a running job cannot be scaled", "",
+                 "submit it with another learner.ranks"};
+  if (scale.replicas < 1)
+    return Error{ErrorCode::kInvalid, std::string(name(scale.role)) + " needs at least one actor",
+                 "", "to stop the job: tandem cancel " + scale.job};
+  JobShape shape = job.shape;
+  shape.replicas = job.desired;
+  shape.replicas[scale.role] = scale.replicas;
+  if (const auto fits = can_ever_run(shape); !fits) return fits.error();
+  job.desired[scale.role] = scale.replicas;
+  effects_.push_back(
+      Announce{"job", job.id,
+               std::string("scale ") + name(scale.role) + "=" + std::to_string(scale.replicas)});
+  for (std::int32_t i = 0; i < scale.replicas; ++i)
+    if (!job.actors.contains(actor_name(job.id, scale.role, i))) add_actor(job, scale.role, i);
+  std::vector<std::string> never_started;
+  for (auto& [actor_id, actor] : job.actors) {
+    if (actor.role != scale.role || actor.index < scale.replicas) continue;
+    switch (actor.status.state) {
+      case ActorState::kReady:
+      case ActorState::kBusy:
+        set(actor, ActorState::kDraining,
+            scheduler::Draining{0, now_ + std::chrono::milliseconds(kDrainMs)});
+        effects_.push_back(TellExchange{job.id, DrainActor{actor_id, actor.incarnation, kDrainMs}});
+        break;
+      case ActorState::kStarting:
+      case ActorState::kInitializing:
+        kill(actor, scheduler::ScaleDown{}, kStopGraceMs);
+        break;
+      case ActorState::kQueued:
+      case ActorState::kPlacing:
+      case ActorState::kBackoff:
+        never_started.push_back(actor_id);
+        break;
+      default:
+        break;
+    }
+  }
+  for (const std::string& actor : never_started) job.actors.erase(actor);
+  return {};
+}
+
+Result<void> ControllerCore::on(const CancelJob& cancel) {
+  const auto it = jobs_.find(cancel.job);
+  if (it == jobs_.end()) return Error{ErrorCode::kNotFound, "there is no job " + cancel.job};
+  JobRecord& job = it->second;
+  if (scheduler::is_final(job.status.state) || job.outcome) return {};
+  effects_.push_back(Announce{"job", job.id, "cancelled by the user"});
+  if (job.status.state == JobState::kQueued) {
+    for (auto& [actor_id, actor] : job.actors)
+      set(actor, ActorState::kStopped, scheduler::CancelledByUser{});
+    set(job, JobState::kCancelled, scheduler::CancelledByUser{});
+    return {};
+  }
+  effects_.push_back(TellExchange{job.id, EndJob{JobOutcome::kCancelled, "cancelled by the user"}});
+  return {};
+}
+
+// ---- nodes and processes
+
+Result<void> ControllerCore::on(const runtime::NodeUp& up) {
+  nodes_[up.node] = {
+      .name = up.node,
+      .incarnation = up.incarnation,
+      .total = scheduler::resources({.cpus = up.cpus, .memory_bytes = up.memory_bytes}),
+      .pid = up.pid,
+      .up = true};
+  effects_.push_back(Announce{"node", up.node, "up"});
+  return {};
+}
+
+Result<void> ControllerCore::on(const NodeDown& down) {
+  const auto it = nodes_.find(down.node);
+  if (it == nodes_.end() || it->second.incarnation != down.incarnation) return {};
+  it->second.up = false;
+  effects_.push_back(Announce{"node", down.node, "lost"});
+  for (auto& [id, job] : jobs_) {
+    std::vector<std::pair<std::string, std::int32_t>> gone;
+    for (auto& [actor_id, actor] : job.actors)
+      for (std::size_t r = 0; r < actor.ranks.size(); ++r)
+        if (actor.ranks[r].alive && actor.ranks[r].node == down.node)
+          gone.emplace_back(actor_id, static_cast<std::int32_t>(r));
+    for (const auto& [actor_id, rank] : gone)
+      if (const auto actor = job.actors.find(actor_id); actor != job.actors.end())
+        rank_gone(job, actor->second, rank, scheduler::NodeLost{down.node});
+  }
+  return {};
+}
+
+Result<void> ControllerCore::on(const runtime::RankSpawned& spawned) {
+  ActorRecord* actor = life_of(spawned.id.actor, spawned.id.incarnation);
+  if (actor) actor->ranks[static_cast<std::size_t>(spawned.id.rank)].pid = spawned.pid;
+  return {};
+}
+
+Result<void> ControllerCore::on(const runtime::RankSpawnFailed& failed) {
+  if (ActorRecord* actor = life_of(failed.id.actor, failed.id.incarnation))
+    rank_gone(*job_of(failed.id.actor), *actor, failed.id.rank,
+              scheduler::SpawnFailed{failed.message});
+  return {};
+}
+
+Result<void> ControllerCore::on(const runtime::RankExited& exited) {
+  if (ActorRecord* actor = life_of(exited.id.actor, exited.id.incarnation))
+    rank_gone(*job_of(exited.id.actor), *actor, exited.id.rank, reason_of(exited));
+  return {};
+}
+
+Result<void> ControllerCore::on(const RankConnected& connected) {
+  ActorRecord* actor = life_of(connected.id.actor, connected.id.incarnation);
+  if (!actor || actor->ending) return {};
+  actor->ranks[static_cast<std::size_t>(connected.id.rank)].connected = true;
+  if (actor->status.state == ActorState::kStarting)
+    set(*actor, ActorState::kInitializing, scheduler::LoadingModel{});
+  start_ranks(*job_of(connected.id.actor), *actor);
+  return {};
+}
+
+Result<void> ControllerCore::on(const RankListening& listening) {
+  ActorRecord* actor = life_of(listening.actor, listening.incarnation);
+  if (!actor || actor->ending) return {};
+  actor->gang_endpoint = listening.gang_endpoint;
+  start_ranks(*job_of(listening.actor), *actor);
+  return {};
+}
+
+void ControllerCore::start_ranks(JobRecord& job, ActorRecord& actor) {
+  for (std::size_t r = 0; r < actor.ranks.size(); ++r) {
+    RankRecord& rank = actor.ranks[r];
+    if (!rank.connected || rank.started || (r > 0 && actor.gang_endpoint.empty())) continue;
+    rank.started = true;
+    const auto index = static_cast<std::int32_t>(r);
+    effects_.push_back(
+        SendStart{{actor.name, actor.incarnation, index},
+                  StartRank{.job = job.id,
+                            .actor = actor.name,
+                            .role = actor.role,
+                            .incarnation = actor.incarnation,
+                            .rank = index,
+                            .ranks = static_cast<std::int32_t>(actor.ranks.size()),
+                            .run_dir = job.run_dir,
+                            .job_yaml = job.shape.yaml,
+                            .gang_endpoint = actor.gang_endpoint,
+                            .resume = actor.ever_ready || job.shape.resume_dir.has_value()}});
+  }
+}
+
+Result<void> ControllerCore::on(const RankReady& ready) {
+  ActorRecord* actor = life_of(ready.actor, ready.incarnation);
+  if (!actor || actor->ending) return {};
+  actor->ranks[static_cast<std::size_t>(ready.rank)].ready = true;
+  const auto count = std::count_if(actor->ranks.begin(), actor->ranks.end(),
+                                   [](const RankRecord& rank) { return rank.ready; });
+  if (count == std::ssize(actor->ranks)) {
+    actor->ready_since = now_;
+    actor->ever_ready = true;
+    set(*actor, ActorState::kReady, scheduler::Working{});
+  } else {
+    set(*actor, actor->status.state,
+        scheduler::WaitingForGang{static_cast<std::int32_t>(count),
+                                  static_cast<std::int32_t>(actor->ranks.size())});
+  }
+  return {};
+}
+
+Result<void> ControllerCore::on(const RankFailed& failed) {
+  ActorRecord* actor = life_of(failed.actor, failed.incarnation);
+  if (!actor || actor->ending) return {};
+  actor->ending = scheduler::JobFailed{failed.message};
+  effects_.push_back(Announce{"actor", failed.actor, "failed: " + failed.message});
+  fail_job(*job_of(failed.actor), failed.actor + ": " + failed.message);
+  return {};
+}
+
+Result<void> ControllerCore::on(const RankHung& hung) {
+  ActorRecord* actor = life_of(hung.id.actor, hung.id.incarnation);
+  if (!actor || actor->ending) return {};
+  kill(*actor, scheduler::Hung{hung.silent_s}, 0);
+  return {};
+}
+
+void ControllerCore::kill(ActorRecord& actor, Reason why, std::int64_t grace_ms) {
+  if (!actor.ending) actor.ending = std::move(why);
+  for (std::size_t r = 0; r < actor.ranks.size(); ++r)
+    if (actor.ranks[r].alive)
+      effects_.push_back(KillRankOn{actor.ranks[r].node,
+                                    {actor.name, actor.incarnation, static_cast<std::int32_t>(r)},
+                                    grace_ms});
+  if (alive(actor) && actor.status.state != ActorState::kStopping)
+    set(actor, ActorState::kStopping, *actor.ending);
+}
+
+void ControllerCore::rank_gone(JobRecord& job, ActorRecord& actor, std::int32_t rank, Reason why) {
+  RankRecord& record = actor.ranks[static_cast<std::size_t>(rank)];
+  if (!std::exchange(record.alive, false)) return;
+  const bool first = std::count_if(actor.ranks.begin(), actor.ranks.end(),
+                                   [](const RankRecord& r) { return !r.alive; }) == 1;
+  if (first) {
+    if (!actor.ending) actor.ending = why;
+    effects_.push_back(TellExchange{
+        job.id, ActorDown{actor.name, actor.incarnation, scheduler::message(why, now_)}});
+  }
+  if (alive(actor))
+    kill(actor, scheduler::GangMemberDied{rank}, 0);
+  else
+    actor_gone(job, actor);
+}
+
+void ControllerCore::actor_gone(JobRecord& job, ActorRecord& actor) {
+  const Reason why = *std::exchange(actor.ending, std::nullopt);
+  const std::string cause = scheduler::message(why, now_);
+  effects_.push_back(Announce{"actor", actor.name, "ended: " + cause});
+  actor.gang_endpoint.clear();
+  if (job.outcome || scheduler::is_final(job.status.state)) {
+    set(actor, ActorState::kStopped, scheduler::JobEnded{});
+    return finish_job_if_gone(job);
+  }
+  if (!wanted(job, actor)) {
+    set(actor, ActorState::kStopped, scheduler::ScaleDown{});
+    job.ladder.forget(actor.name);
+    job.actors.erase(actor.name);
+    return;
+  }
+  const scheduler::RestartBudget::Life life{actor.ready_since.value_or(now_), now_};
+  actor.ready_since.reset();
+  const auto decision = job.ladder.died(
+      {.actor = actor.name, .role = name(actor.role), .cause = cause, .life = life}, rng_);
+  const auto back_off = [&](ActorRecord& whom, const scheduler::Restart& restart) {
+    whom.restart_at = restart.until;
+    set(whom, ActorState::kBackoff,
+        scheduler::Backoff{restart.until, restart.n, restart.max, cause});
+    effects_.push_back(WakeAt{restart.until});
+  };
+  if (const auto* one = std::get_if<scheduler::RestartLadder::RestartActor>(&decision)) {
+    back_off(actor, one->restart);
+  } else if (const auto* all = std::get_if<scheduler::RestartLadder::RestartRole>(&decision)) {
+    back_off(actor, all->restart);
+    for (auto& [other_name, other] : job.actors)
+      if (other.role == actor.role && alive(other))
+        kill(other, scheduler::RestartsExhausted{all->restart.n, all->root_cause}, kStopGraceMs);
+  } else {
+    const auto& end = std::get<scheduler::RestartLadder::FailJob>(decision);
+    set(actor, ActorState::kFailed, scheduler::RestartsExhausted{end.restarts, end.root_cause});
+    fail_job(job, actor.name + " died too often; the first cause: " + end.root_cause);
+  }
+}
+
+// ---- what exchanges say
+
+Result<void> ControllerCore::on(const JobProgress& progress) {
+  const auto it = jobs_.find(progress.job);
+  if (it == jobs_.end() || it->second.outcome) return {};
+  JobRecord& job = it->second;
+  job.message = progress.message;
+  effects_.push_back(Announce{"job", job.id, progress.message});
+  const JobState from = job.status.state;
+  if (progress.phase == JobPhase::kWarmStart && scheduler::allowed(from, JobState::kWarmStart))
+    set(job, JobState::kWarmStart, scheduler::Working{});
+  if (progress.phase == JobPhase::kRunning && scheduler::allowed(from, JobState::kRunning))
+    set(job, JobState::kRunning, scheduler::Working{});
+  return {};
+}
+
+Result<void> ControllerCore::on(const ActorDrained& drained) {
+  ActorRecord* actor = life_of(drained.actor, drained.incarnation);
+  if (actor && actor->status.state == ActorState::kDraining)
+    kill(*actor, scheduler::ScaleDown{}, kStopGraceMs);
+  return {};
+}
+
+Result<void> ControllerCore::on(const JobEnded& ended) {
+  const auto it = jobs_.find(ended.job);
+  if (it == jobs_.end() || it->second.outcome) return {};
+  it->second.outcome = ended;
+  effects_.push_back(Announce{"job", ended.job, ended.reason});
+  stop_job(it->second);
+  return {};
+}
+
+Result<void> ControllerCore::on(const Tick&) { return {}; }
+
+void ControllerCore::fail_job(JobRecord& job, const std::string& why) {
+  if (job.outcome) return;
+  effects_.push_back(TellExchange{job.id, EndJob{JobOutcome::kFailed, why}});
+}
+
+void ControllerCore::stop_job(JobRecord& job) {
+  Reason why = scheduler::Completed{};
+  if (job.outcome->outcome == JobOutcome::kFailed) why = scheduler::JobFailed{job.outcome->reason};
+  if (job.outcome->outcome == JobOutcome::kCancelled) why = scheduler::CancelledByUser{};
+  if (job.status.state != JobState::kStopping) set(job, JobState::kStopping, why);
+  for (auto& [actor_id, actor] : job.actors) {
+    if (alive(actor))
+      kill(actor, scheduler::JobEnded{}, kStopGraceMs);
+    else if (!scheduler::is_final(actor.status.state))
+      set(actor, ActorState::kStopped, scheduler::JobEnded{});
+  }
+  finish_job_if_gone(job);
+}
+
+void ControllerCore::finish_job_if_gone(JobRecord& job) {
+  if (job.status.state != JobState::kStopping) return;
+  for (const auto& [actor_id, actor] : job.actors)
+    if (alive(actor)) return;
+  Reason why = job.status.reason;
+  switch (job.outcome->outcome) {
+    case JobOutcome::kSucceeded:
+      set(job, JobState::kSucceeded, why);
+      break;
+    case JobOutcome::kFailed:
+      set(job, JobState::kFailed, why);
+      break;
+    case JobOutcome::kCancelled:
+      set(job, JobState::kCancelled, why);
+      break;
+  }
+  effects_.push_back(CloseExchange{job.id});
+}
+
+// ---- starting
+
+void ControllerCore::schedule() {
+  std::vector<JobRecord*> order;
+  for (auto& [id, job] : jobs_) order.push_back(&job);
+  std::sort(order.begin(), order.end(),
+            [](const JobRecord* a, const JobRecord* b) { return a->submitted < b->submitted; });
+  std::int32_t queued = 0;
+  for (JobRecord* job : order) {
+    if (job->status.state == JobState::kQueued) {
+      if (queued == 0)
+        start_job(*job);
+      else
+        set(*job, JobState::kQueued, scheduler::WaitingForJobs{queued});
+      queued += job->status.state == JobState::kQueued ? 1 : 0;
+      continue;
+    }
+    if (job->outcome || scheduler::is_final(job->status.state)) continue;
+    for (auto& [actor_id, actor] : job->actors) {
+      const bool due = actor.status.state == ActorState::kQueued ||
+                       (actor.status.state == ActorState::kBackoff && actor.restart_at &&
+                        *actor.restart_at <= now_);
+      if (!due) continue;
+      const scheduler::Gang gang{actor_id, job->shape.per_rank.at(actor.role),
+                                 ranks_of(*job, actor.role)};
+      auto placed = scheduler::place(capacity(), std::span(&gang, 1));
+      if (auto* assignments = std::get_if<0>(&placed))
+        start_actor(*job, actor, assignments->front().nodes);
+      else
+        set(actor, ActorState::kQueued, std::get<1>(std::move(placed)));
+    }
+  }
+}
+
+void ControllerCore::start_job(JobRecord& job) {
+  std::vector<scheduler::Gang> gangs;
+  for (const auto& [actor_id, actor] : job.actors)
+    gangs.push_back({actor_id, job.shape.per_rank.at(actor.role), ranks_of(job, actor.role)});
+  auto placed = scheduler::place(capacity(), gangs);
+  if (const auto* why = std::get_if<Reason>(&placed)) {
+    set(job, JobState::kQueued, *why);
+    for (auto& [actor_id, actor] : job.actors) set(actor, ActorState::kQueued, *why);
+    return;
+  }
+  set(job, JobState::kStarting,
+      scheduler::WaitingForActors{0, static_cast<std::int32_t>(job.actors.size())});
+  effects_.push_back(OpenExchange{job.id});
+  for (const scheduler::Assignment& assignment : std::get<0>(placed))
+    start_actor(job, job.actors.at(assignment.actor), assignment.nodes);
+}
+
+void ControllerCore::start_actor(JobRecord& job, ActorRecord& actor,
+                                 const std::vector<std::string>& nodes) {
+  set(actor, ActorState::kPlacing, scheduler::Submitted{});
+  actor.incarnation = Incarnation{++incarnation_last_};
+  actor.ranks.assign(nodes.size(), RankRecord{});
+  actor.restart_at.reset();
+  set(actor, ActorState::kStarting, scheduler::WaitingForSpawn{nodes.front()});
+  for (std::size_t r = 0; r < nodes.size(); ++r) {
+    actor.ranks[r].node = nodes[r];
+    actor.ranks[r].alive = true;
+    const auto rank = static_cast<std::int32_t>(r);
+    std::string file = rank_name(actor.name.substr(job.id.size() + 1), rank);
+    std::replace(file.begin(), file.end(), '/', '.');
+    effects_.push_back(SpawnRankOn{
+        nodes[r],
+        {actor.name, actor.incarnation, rank},
+        job.run_dir + "/logs/" + file + "." + std::to_string(actor.incarnation.value) + ".log"});
+  }
+}
+
+// ---- small things
+
+void ControllerCore::set(ActorRecord& actor, ActorState to, Reason reason) {
+  const bool changed = actor.status.state != to;
+  scheduler::enter(actor.status, to, std::move(reason), now_);
+  if (changed)
+    effects_.push_back(
+        Announce{"actor", actor.name,
+                 std::string(name(to)) + ": " + scheduler::message(actor.status.reason, now_)});
+}
+
+void ControllerCore::set(JobRecord& job, JobState to, Reason reason) {
+  const bool changed = job.status.state != to;
+  scheduler::enter(job.status, to, std::move(reason), now_);
+  if (changed)
+    effects_.push_back(Announce{
+        "job", job.id, std::string(name(to)) + ": " + scheduler::message(job.status.reason, now_)});
+}
+
+ActorRecord& ControllerCore::add_actor(JobRecord& job, Role role, std::int32_t index) {
+  const std::string id = actor_name(job.id, role, index);
+  return job.actors
+      .emplace(id, ActorRecord{.name = id,
+                               .job = job.id,
+                               .role = role,
+                               .index = index,
+                               .status = {.state = ActorState::kQueued, .since = now_}})
+      .first->second;
+}
+
+JobRecord* ControllerCore::job_of(const std::string& actor) {
+  const auto it = jobs_.find(actor.substr(0, actor.find('/')));
+  return it == jobs_.end() ? nullptr : &it->second;
+}
+
+ActorRecord* ControllerCore::life_of(const std::string& actor, Incarnation incarnation) {
+  JobRecord* job = job_of(actor);
+  if (!job) return nullptr;
+  const auto it = job->actors.find(actor);
+  return it != job->actors.end() && it->second.incarnation == incarnation ? &it->second : nullptr;
+}
+
+scheduler::Resources ControllerCore::leased(const std::string& node) const {
+  scheduler::Resources sum;
+  for (const auto& [id, job] : jobs_)
+    for (const auto& [actor_id, actor] : job.actors)
+      for (const RankRecord& rank : actor.ranks)
+        if (rank.alive && rank.node == node) sum = sum + job.shape.per_rank.at(actor.role);
+  return sum;
+}
+
+std::vector<scheduler::NodeCapacity> ControllerCore::capacity() const {
+  std::vector<scheduler::NodeCapacity> nodes;
+  for (const auto& [id, node] : nodes_)
+    if (node.up) nodes.push_back({id, node.total, node.total - leased(id)});
+  return nodes;
+}
+
+std::int32_t ControllerCore::ranks_of(const JobRecord& job, Role role) const {
+  return role == Role::kLearner ? job.shape.learner_ranks : 1;
+}
+
+bool ControllerCore::idle() const {
+  return std::all_of(jobs_.begin(), jobs_.end(),
+                     [](const auto& job) { return scheduler::is_final(job.second.status.state); });
+}
+
+}  // namespace tandem::actors

@@ -1,0 +1,220 @@
+// What should run where: the controller's decisions as a state machine, step(event) -> effects.
+// No clock, socket, process or file: time comes with the event, effects are values that the
+// Controller actor carries out. Policies are scheduler/fleet's (lifecycle, placement, restarts).
+//
+//   CC-1  At most one incarnation of an actor has living processes; the next one starts only when
+//         every process of the last is gone.
+//   CC-2  What running processes hold is never given away twice (PL-1 over all jobs).
+//   CC-3  Every actor and job that is not final says what it waits for (LC-2).
+//   CC-4  A job that ends leaves no process: it is final only when its last process is gone.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "actors/messages/exchange.h"
+#include "actors/messages/rank.h"
+#include "runtime/base/rng.h"
+#include "runtime/node/agent_messages.h"
+#include "scheduler/fleet/lifecycle.h"
+#include "scheduler/fleet/placement.h"
+#include "scheduler/fleet/restart_budget.h"
+
+namespace tandem::actors {
+
+// What the controller needs of a job file.
+struct JobShape {
+  std::string name;
+  std::string yaml;  // effective
+  std::map<Role, std::int32_t> replicas;
+  std::map<Role, scheduler::Resources> per_rank;
+  std::int32_t learner_ranks = 1;
+  std::int64_t total_steps = 0;
+  std::int64_t staleness_bound = 0;
+  std::optional<std::string> resume_dir;  // take up this run directory
+};
+
+// What happens to the controller, besides the messages of other actors.
+struct SubmitJob {
+  JobShape shape;
+  std::string id;       // free, chosen by the caller
+  std::string run_dir;  // exists
+};
+struct ScaleRole {
+  std::string job;
+  Role role = Role::kRollout;
+  std::int32_t replicas = 0;
+};
+struct CancelJob {
+  std::string job;
+};
+struct NodeDown {
+  std::string node;
+  Incarnation incarnation;
+};
+struct RankConnected {  // its link is up
+  runtime::RankId id;
+};
+struct RankHung {
+  runtime::RankId id;
+  double silent_s = 0;
+};
+struct Tick {};
+
+using ControllerEvent =
+    std::variant<SubmitJob, ScaleRole, CancelJob, runtime::NodeUp, NodeDown, runtime::RankSpawned,
+                 runtime::RankSpawnFailed, runtime::RankExited, RankConnected, RankListening,
+                 RankReady, RankFailed, RankHung, JobProgress, ActorDrained, JobEnded, Tick>;
+
+// What is to be done.
+struct SpawnRankOn {
+  std::string node;
+  runtime::RankId id;
+  std::string log_path;
+};
+struct KillRankOn {
+  std::string node;
+  runtime::RankId id;
+  std::int64_t grace_ms = 0;
+};
+struct SendStart {
+  runtime::RankId id;
+  StartRank start;  // without the endpoints that only the process knows
+};
+struct OpenExchange {
+  std::string job;
+};
+struct TellExchange {
+  std::string job;
+  std::variant<ActorDown, DrainActor, EndJob> message;
+};
+struct CloseExchange {
+  std::string job;
+};
+struct WakeAt {
+  Time when;
+};
+struct Announce {    // an event for people and the journal
+  std::string kind;  // "job", "actor", "node"
+  std::string subject;
+  std::string message;
+};
+
+using ControllerEffect = std::variant<SpawnRankOn, KillRankOn, SendStart, OpenExchange,
+                                      TellExchange, CloseExchange, WakeAt, Announce>;
+
+struct RankRecord {
+  std::string node;
+  std::int64_t pid = 0;
+  bool alive = false;  // spawned, not yet exited
+  bool connected = false;
+  bool started = false;  // StartRank was sent
+  bool ready = false;
+};
+
+struct ActorRecord {
+  std::string name;
+  std::string job;
+  Role role = Role::kRollout;
+  std::int32_t index = 0;
+  scheduler::ActorStatus status;
+  Incarnation incarnation;
+  std::vector<RankRecord> ranks;
+  std::string gang_endpoint;
+  std::optional<Time> ready_since;
+  std::optional<Time> restart_at;
+  bool ever_ready = false;
+  std::optional<scheduler::Reason> ending;  // why its processes are being ended
+};
+
+struct JobRecord {
+  std::string id;
+  JobShape shape;
+  std::string run_dir;
+  scheduler::JobStatus status;
+  std::string message;  // of its last JobProgress
+  std::map<std::string, ActorRecord> actors;
+  std::map<Role, std::int32_t> desired;
+  std::optional<JobEnded> outcome;
+  scheduler::RestartLadder ladder;
+  std::int64_t submitted = 0;  // order in the queue
+};
+
+struct NodeRecord {
+  std::string name;
+  Incarnation incarnation;
+  scheduler::Resources total;
+  std::int64_t pid = 0;
+  bool up = false;
+};
+
+class ControllerCore {
+ public:
+  explicit ControllerCore(std::uint64_t seed) : rng_(seed) {}
+
+  // The effects, to be carried out in order. kInfeasible and kNotFound answer submit, scale and
+  // cancel; other events never fail.
+  Result<std::vector<ControllerEffect>> step(const ControllerEvent& event, Time now);
+
+  Result<void> can_ever_run(const JobShape& shape) const;  // kInfeasible, with the nearest fit
+
+  const std::map<std::string, JobRecord>& jobs() const { return jobs_; }
+  const std::map<std::string, NodeRecord>& nodes() const { return nodes_; }
+  scheduler::Resources leased(const std::string& node) const;
+  bool idle() const;  // nothing runs and every job is final
+
+ private:
+  using Effects = std::vector<ControllerEffect>;
+
+  Result<void> on(const SubmitJob& submit);
+  Result<void> on(const ScaleRole& scale);
+  Result<void> on(const CancelJob& cancel);
+  Result<void> on(const runtime::NodeUp& up);
+  Result<void> on(const NodeDown& down);
+  Result<void> on(const runtime::RankSpawned& spawned);
+  Result<void> on(const runtime::RankSpawnFailed& failed);
+  Result<void> on(const runtime::RankExited& exited);
+  Result<void> on(const RankConnected& connected);
+  Result<void> on(const RankListening& listening);
+  Result<void> on(const RankReady& ready);
+  Result<void> on(const RankFailed& failed);
+  Result<void> on(const RankHung& hung);
+  Result<void> on(const JobProgress& progress);
+  Result<void> on(const ActorDrained& drained);
+  Result<void> on(const JobEnded& ended);
+  Result<void> on(const Tick&);
+
+  void schedule();  // starts queued jobs and actors that now fit, and those whose backoff is over
+  void start_job(JobRecord& job);
+  void start_actor(JobRecord& job, ActorRecord& actor, const std::vector<std::string>& nodes);
+  void start_ranks(JobRecord& job, ActorRecord& actor);
+  void kill(ActorRecord& actor, scheduler::Reason why, std::int64_t grace_ms);
+  void actor_gone(JobRecord& job, ActorRecord& actor);
+  void rank_gone(JobRecord& job, ActorRecord& actor, std::int32_t rank, scheduler::Reason why);
+  void fail_job(JobRecord& job, const std::string& why);
+  void stop_job(JobRecord& job);
+  void finish_job_if_gone(JobRecord& job);
+  void set(ActorRecord& actor, scheduler::ActorState to, scheduler::Reason reason);
+  void set(JobRecord& job, scheduler::JobState to, scheduler::Reason reason);
+  ActorRecord& add_actor(JobRecord& job, Role role, std::int32_t index);
+  JobRecord* job_of(const std::string& actor);
+  ActorRecord* life_of(const std::string& actor, Incarnation incarnation);
+  std::vector<scheduler::NodeCapacity> capacity() const;
+  std::int32_t ranks_of(const JobRecord& job, Role role) const;
+
+  std::map<std::string, JobRecord> jobs_;
+  std::map<std::string, NodeRecord> nodes_;
+  std::uint64_t incarnation_last_ = 0;
+  std::int64_t submitted_last_ = 0;
+  Rng rng_;
+  Time now_{};       // of the event in hand
+  Effects effects_;  // of the event in hand
+};
+
+std::vector<scheduler::RoleDemand> demands_of(const JobShape& shape);
+
+}  // namespace tandem::actors

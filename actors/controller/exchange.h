@@ -1,0 +1,214 @@
+// The exchange of one job: its groups, from the next prompt to the committed step (design §3).
+//
+// It decides by scheduler/fleet (ledger, staleness budget, fixed lag) and acts by messages: leases
+// groups to rollouts, has them scored, forms batches, drives the learner through publish, warm
+// start, steps and checkpoints, runs evaluations, and writes what happened. It sees headers, never
+// tokens. Not responsible for processes: the controller starts, drains and buries actors and says
+// so here.
+//
+// Every handler changes state, notes journal events and queues messages; flush() then journals and
+// sends, in that order, once for all messages that were waiting.
+//
+//   EX-J  No message leaves before the journal holds what it follows from.
+//   EX-E  An evaluation is pinned to one version and never blocks training.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "actors/controller/evaluation.h"
+#include "actors/controller/run_record.h"
+#include "actors/controller/run_statistics.h"
+#include "actors/messages/exchange.h"
+#include "actors/messages/learner.h"
+#include "actors/messages/reward.h"
+#include "actors/messages/rollout.h"
+#include "runtime/actor/actor.h"
+#include "runtime/actor/context.h"
+#include "scheduler/fleet/fixed_lag.h"
+#include "scheduler/fleet/ledger.h"
+
+namespace tandem::actors {
+
+struct ExchangeRecord {
+  std::string prompt;
+  std::string data;  // the dataset's line
+};
+
+struct ExchangeConfig {
+  std::string job;  // id
+  std::uint64_t seed = 0;
+  scheduler::Budget budget;
+  bool fixed_lag = false;
+  std::int32_t n = 1;  // trajectories per group
+  std::vector<ExchangeRecord> train;
+  std::vector<ExchangeRecord> validation;
+  // Position in the endless shuffled sequence of prompts -> index into `train`.
+  std::function<std::uint32_t(std::int64_t position)> prompt_at;
+  bool warm_start = false;
+  std::int64_t save_freq = 0;  // 0: only at the end
+  std::int64_t test_freq = 0;  // 0: only before and after
+  bool filter_groups = false;
+  std::int64_t gen_batches_max = 10;
+  Duration rollout_lease = std::chrono::minutes(10);
+  Duration reward_lease = std::chrono::minutes(10);
+  Epoch epoch{1};
+  bool resume = false;  // take up what record->restore() finds
+};
+
+struct ExchangeLinks {
+  std::function<runtime::Ref<RolloutInbox>(const runtime::Address&)> rollout;
+  std::function<runtime::Ref<RewardInbox>(const runtime::Address&)> reward;
+  std::function<runtime::Ref<LearnerInbox>(const runtime::Address&)> learner;
+  runtime::Ref<ExchangeNotices> controller;
+};
+
+class Exchange {
+ public:
+  using Inbox =
+      std::variant<RolloutUp, Installed, Generated, Unservable, Evaluated, RolloutStats, RewardUp,
+                   GroupsScored, TextsScored, LearnerUp, Published, WarmStartProgress, WarmStarted,
+                   StepCommitted, CheckpointSaved, LearnerFailed, ActorDown, DrainActor, EndJob,
+                   runtime::Ask<GetExchangeReport>, runtime::Ask<GetGroups>>;
+
+  // `record` and `shelf` outlive the exchange.
+  Exchange(ExchangeConfig config, ExchangeLinks links, RunRecord& record, PayloadShelf& shelf);
+
+  void handle(runtime::Context& cx, RolloutUp up);
+  void handle(runtime::Context& cx, Installed installed);
+  void handle(runtime::Context& cx, Generated generated);
+  void handle(runtime::Context& cx, Unservable unservable);
+  void handle(runtime::Context& cx, Evaluated evaluated);
+  void handle(runtime::Context& cx, RolloutStats stats);
+  void handle(runtime::Context& cx, RewardUp up);
+  void handle(runtime::Context& cx, GroupsScored scored);
+  void handle(runtime::Context& cx, TextsScored scored);
+  void handle(runtime::Context& cx, LearnerUp up);
+  void handle(runtime::Context& cx, Published published);
+  void handle(runtime::Context& cx, WarmStartProgress progress);
+  void handle(runtime::Context& cx, WarmStarted started);
+  void handle(runtime::Context& cx, StepCommitted committed);
+  void handle(runtime::Context& cx, CheckpointSaved saved);
+  void handle(runtime::Context& cx, LearnerFailed failed);
+  void handle(runtime::Context& cx, ActorDown down);
+  void handle(runtime::Context& cx, DrainActor drain);
+  void handle(runtime::Context& cx, EndJob end);
+  void handle(runtime::Context& cx, runtime::Ask<GetExchangeReport> ask);
+  void handle(runtime::Context& cx, runtime::Ask<GetGroups> ask);
+
+  const scheduler::Ledger& ledger() const { return ledger_; }
+
+ private:
+  enum class Stage { kStarting, kWarmStart, kRunning, kFinishing, kEnded };
+
+  struct Worker {
+    runtime::Address address;
+    std::int64_t capacity = 0;  // trajectories (rollout) or groups (reward)
+    std::set<GroupId> holding;
+    std::optional<PolicyVersion> installed;
+    PolicyVersion announced{-2};
+    bool draining = false;
+    RolloutStats stats;
+  };
+  struct Entry {  // what the exchange knows of a group besides its ledger record
+    std::int64_t position = 0;
+    std::uint64_t seed = 0;
+    std::optional<scheduler::Slot> slot;
+    std::optional<GroupHeader> header;
+    std::vector<float> rewards;
+    Time admitted;
+  };
+
+  using Outgoing = std::function<runtime::Delivery()>;
+
+  // exchange.cc: lives of actors, answers.
+  Worker* sender(std::map<std::string, Worker>& role, const Sender& from);
+  void forget_worker(Worker& worker);
+  void discard(GroupId group, scheduler::DiscardReason reason);
+  void take_scores(runtime::Context& cx, Worker& from, const GroupScore& group);
+  void after_commit(runtime::Context& cx, const StepCommitted& committed);
+  void restore();
+  // exchange_pump.cc: decisions.
+  void wake(runtime::Context& cx);  // a flush is due once the waiting messages are handled
+  void flush(runtime::Context& cx);
+  void admit(runtime::Context& cx);
+  void lease_rollouts(runtime::Context& cx);
+  void lease_rewards(runtime::Context& cx);
+  void run_evaluations();
+  void form(runtime::Context& cx);
+  void send_step(StepId step, const std::vector<GroupId>& batch);
+  void announce(Worker& rollout);
+  void finish_drains(runtime::Context& cx);
+  void start_evaluation(EvaluationKind kind, PolicyVersion version);
+  void evaluation_done(const Evaluation& evaluation);
+  void expire_leases(runtime::Context& cx);
+  void enter(Stage stage, std::string message);
+  void fail(std::string reason);
+  void end(runtime::Context& cx, JobOutcome outcome, std::string reason);
+  PolicyVersion oldest_needed() const;
+  // exchange_report.cc: what people see.
+  JobStatus status(Time now) const;
+  std::vector<Wait> waits(Time now) const;
+  void note(JournalEvent event);
+  void write_metrics(Time now, const StepCommitted& committed);
+  void write_samples(const StepCommitted& committed);
+  std::string result_json(Time now, JobOutcome outcome) const;
+
+  template <class Inbox, class M>
+  void send(const std::function<runtime::Ref<Inbox>(const runtime::Address&)>& dial,
+            const runtime::Address& to, M message) {
+    outgoing_.push_back([ref = dial(to), message = std::move(message)]() mutable {
+      return ref.tell(Inbox(std::move(message)));
+    });
+  }
+
+  const ExchangeConfig config_;
+  const ExchangeLinks links_;
+  RunRecord& record_;
+  PayloadShelf& shelf_;
+
+  Stage stage_ = Stage::kStarting;
+  scheduler::Ledger ledger_;
+  std::optional<scheduler::FixedLag> fixed_;  // set under fixed_lag
+  std::map<GroupId, Entry> entries_;          // live, or trained and not yet durable
+  std::int64_t position_next_ = 0;
+  std::int64_t generated_for_step_ = 0;  // groups since the last batch was formed (filter_groups)
+
+  std::map<std::string, Worker> rollouts_, rewards_;
+  std::optional<Worker> learner_;
+  bool learner_busy_ = false;
+  std::optional<StepId> step_in_flight_;
+  std::vector<GroupId> batch_in_flight_;
+  std::deque<scheduler::Ledger::Resend> replay_;  // batches to send again after a restart
+  std::map<StepId, std::uint64_t> checksums_;     // of versions committed since the last checkpoint
+  PolicyVersion published_{-2};                   // newest that the publisher has
+  PolicyVersion oldest_retained_{-2};
+  bool publish_asked_ = false;
+
+  std::list<Evaluation> evaluations_;
+  std::uint64_t evaluation_last_ = 0;
+  std::optional<std::int64_t> checkpoint_awaited_;
+  std::int64_t evaluations_failed_ = 0;
+
+  std::optional<EndJob> ending_;
+  std::map<std::string, Time> drain_deadlines_;
+  std::vector<JournalEvent> events_;
+  std::vector<Outgoing> outgoing_;
+  std::vector<ExchangeNotices> notices_;
+  bool flush_due_ = false;
+  WarmStartProgress warm_start_;
+  RunStatistics statistics_;
+};
+
+static_assert(runtime::Actor<Exchange>);
+
+}  // namespace tandem::actors

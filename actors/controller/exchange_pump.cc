@@ -1,0 +1,394 @@
+// The decisions of an exchange: one pass over "admit, lease, score, evaluate, form" after any
+// number of messages. Each step asks scheduler/ and applies the answer until it is no; so the order
+// of the messages that led here does not matter, and nothing is remembered that could go stale.
+#include <algorithm>
+#include <utility>
+
+#include "actors/controller/exchange.h"
+#include "runtime/base/rng.h"
+
+namespace tandem::actors {
+
+using scheduler::AdmitVerdict;
+using scheduler::FormVerdict;
+using scheduler::GroupState;
+using scheduler::LeaseVerdict;
+
+namespace {
+
+constexpr std::size_t kEvaluationChunk = 256;  // prompts or texts per message
+
+std::string holder_name(const runtime::Address& address) {
+  return address.name + "#" + std::to_string(address.incarnation.value);
+}
+
+}  // namespace
+
+void Exchange::wake(runtime::Context& cx) {
+  if (std::exchange(flush_due_, true)) return;
+  cx.after(Duration{0}, [this](runtime::Context& then) { flush(then); });
+}
+
+void Exchange::flush(runtime::Context& cx) {
+  flush_due_ = false;
+  if (stage_ == Stage::kEnded) return;
+  if (!statistics_.started) statistics_.started = cx.now();
+  if (ending_) {
+    end(cx, ending_->outcome, ending_->reason);
+  } else {
+    expire_leases(cx);
+    run_evaluations();
+    if (stage_ == Stage::kRunning) {
+      form(cx);
+      admit(cx);
+      lease_rollouts(cx);
+      lease_rewards(cx);
+      form(cx);
+    }
+    if (stage_ == Stage::kFinishing && !checkpoint_awaited_ && evaluations_.empty())
+      end(cx, JobOutcome::kSucceeded, "all steps are trained");
+  }
+  finish_drains(cx);
+  for (JournalEvent& event : events_) event.time_ms = unix_ms();
+  if (const auto kept = record_.journal(events_); !kept && stage_ != Stage::kEnded) {
+    events_.clear();
+    outgoing_.clear();
+    end(cx, JobOutcome::kFailed, kept.error().message);
+  }
+  events_.clear();
+  for (auto& deliver_message : std::exchange(outgoing_, {})) {
+    // kGone: the peer died, and its ActorDown is on its way. kFull: it is far behind its credit,
+    // which only a bug or a dying link can bring about; the lease's deadline recovers the work.
+    (void)deliver_message();
+  }
+  for (ExchangeNotices& notice : std::exchange(notices_, {}))
+    CHECK(links_.controller.tell(std::move(notice)) != runtime::Delivery::kFull);
+  DCHECK((ledger_.check_by_recount(), true));
+  ledger_.check();
+}
+
+void Exchange::admit(runtime::Context& cx) {
+  for (;;) {
+    std::optional<scheduler::Slot> slot;
+    if (fixed_) {
+      slot = fixed_->next(ledger_.budget_state().published);
+      if (!slot) return;
+    } else if (scheduler::admit_verdict(config_.budget, ledger_.budget_state()) !=
+               AdmitVerdict::kAdmit) {
+      return;
+    }
+    const GroupId group = ledger_.admit();
+    Entry entry{.slot = slot, .admitted = cx.now()};
+    if (slot) {
+      fixed_->issued(*slot, group);
+      entry.position = scheduler::prompt_position(config_.budget, *slot);
+      entry.seed = derive_seed(config_.seed, {static_cast<std::uint64_t>(slot->step.value),
+                                              static_cast<std::uint64_t>(slot->index),
+                                              static_cast<std::uint64_t>(slot->attempt)});
+    } else {
+      entry.position = position_next_++;
+      entry.seed = derive_seed(config_.seed, {group.value});
+    }
+    note({.kind = "admitted",
+          .group = static_cast<std::int64_t>(group.value),
+          .step = slot ? slot->step.value : -1,
+          .position = entry.position,
+          .detail = slot ? std::to_string(slot->index) + "/" + std::to_string(slot->attempt) : ""});
+    entries_.emplace(group, std::move(entry));
+  }
+}
+
+void Exchange::lease_rollouts(runtime::Context& cx) {
+  std::map<std::string, Assign> assignments;
+  while (!ledger_.queue(GroupState::kAdmitted).empty()) {
+    const GroupId group = ledger_.queue(GroupState::kAdmitted).begin()->second;
+    const Entry& entry = entries_.at(group);
+    const auto kept_due = ledger_.find(group)->due;
+    Worker* best = nullptr;  // the one with most room
+    PolicyVersion version;
+    std::int64_t room_best = 0;
+    for (auto& [name, worker] : rollouts_) {
+      if (worker.draining || (!fixed_ && !worker.installed)) continue;
+      const PolicyVersion r = entry.slot ? scheduler::slot_version(config_.budget, entry.slot->step)
+                                         : *worker.installed;
+      if (scheduler::lease_verdict(config_.budget, ledger_.budget_state(), r, kept_due) !=
+          LeaseVerdict::kLease)
+        continue;
+      const std::int64_t room =
+          worker.capacity - static_cast<std::int64_t>(worker.holding.size()) * config_.n;
+      if (room < config_.n || room <= room_best) continue;
+      best = &worker;
+      version = r;
+      room_best = room;
+    }
+    if (!best) break;
+    const auto lease = ledger_.lease_rollout(group,
+                                             {.holder = best->address.incarnation,
+                                              .epoch = config_.epoch,
+                                              .deadline = cx.now() + config_.rollout_lease},
+                                             version);
+    best->holding.insert(group);
+    GroupWork work{.group = group,
+                   .attempt = static_cast<std::uint32_t>(lease.id.value),
+                   .due = *ledger_.find(group)->due,
+                   .seed = entry.seed,
+                   .n = config_.n,
+                   .prompt = config_.train[config_.prompt_at(entry.position)].prompt};
+    if (fixed_) work.version = version;
+    note({.kind = "rolling",
+          .group = static_cast<std::int64_t>(group.value),
+          .lease = static_cast<std::int64_t>(lease.id.value),
+          .holder = holder_name(best->address),
+          .version = version.value});
+    assignments[best->address.name].groups.push_back(std::move(work));
+  }
+  for (auto& [name, assign] : assignments)
+    send(links_.rollout, rollouts_.at(name).address, std::move(assign));
+}
+
+void Exchange::lease_rewards(runtime::Context& cx) {
+  for (auto& [name, worker] : rewards_) {
+    if (worker.draining) continue;
+    ScoreGroups batch;
+    while (!ledger_.queue(GroupState::kGenerated).empty() &&
+           std::ssize(worker.holding) < worker.capacity) {
+      const GroupId group = ledger_.queue(GroupState::kGenerated).begin()->second;
+      const auto lease = ledger_.lease_reward(group, {.holder = worker.address.incarnation,
+                                                      .epoch = config_.epoch,
+                                                      .deadline = cx.now() + config_.reward_lease});
+      worker.holding.insert(group);
+      const Entry& entry = entries_.at(group);
+      note({.kind = "scoring",
+            .group = static_cast<std::int64_t>(group.value),
+            .lease = static_cast<std::int64_t>(lease.id.value),
+            .holder = holder_name(worker.address)});
+      batch.groups.push_back({.group = group,
+                              .attempt = static_cast<std::uint32_t>(lease.id.value),
+                              .data = config_.train[config_.prompt_at(entry.position)].data,
+                              .payload = entry.header->payload});
+    }
+    if (!batch.groups.empty()) send(links_.reward, worker.address, std::move(batch));
+  }
+}
+
+void Exchange::form(runtime::Context& cx) {
+  if (!learner_ || learner_busy_) return;
+  if (!replay_.empty()) {
+    const scheduler::Ledger::Resend resend = replay_.front();
+    replay_.pop_front();
+    send_step(resend.step, resend.groups);
+    statistics_.step_sent = cx.now();
+    return;
+  }
+  if (ledger_.replaying()) return;
+  const StepId step = ledger_.budget_state().next_step;
+  std::vector<GroupId> batch;
+  if (fixed_) {
+    if (step.value >= config_.budget.steps_total) return;
+    auto slots = fixed_->batch(step);
+    if (!slots) return;
+    batch = std::move(*slots);
+  } else {
+    if (scheduler::form_verdict(config_.budget, ledger_.budget_state()) != FormVerdict::kForm)
+      return;
+    batch = ledger_.earliest_due_batch();
+  }
+  ledger_.start_training(step, batch);
+  statistics_.staleness_of_step = {};
+  double reward = 0, tokens = 0, truncated = 0;
+  statistics_.completion_tokens_max = 0;
+  for (const GroupId group : batch) {
+    const Entry& entry = entries_.at(group);
+    note({.kind = "training", .group = static_cast<std::int64_t>(group.value), .step = step.value});
+    for (const float r : entry.rewards) reward += r;
+    for (const TrajectoryHeader& trajectory : entry.header->trajectories) {
+      statistics_.staleness_of_step.add(step.value - trajectory.oldest.value);
+      const double length = trajectory.completion_tokens;
+      tokens += length;
+      statistics_.completion_tokens_max = std::max(statistics_.completion_tokens_max, length);
+      truncated += trajectory.finish == FinishReason::kLength ? 1 : 0;
+    }
+  }
+  const double trajectories = static_cast<double>(std::ssize(batch) * config_.n);
+  statistics_.reward_mean_of_step = reward / trajectories;
+  statistics_.completion_tokens_mean = tokens / trajectories;
+  statistics_.truncated_fraction = truncated / trajectories;
+  generated_for_step_ = 0;
+  statistics_.step_sent = cx.now();
+  send_step(step, batch);
+}
+
+void Exchange::send_step(StepId step, const std::vector<GroupId>& batch) {
+  const std::int64_t version = step.value + 1;
+  TrainStep train{
+      .step = step,
+      .publish = version > published_.value && (version % config_.budget.sync_steps == 0 ||
+                                                version == config_.budget.steps_total),
+      .retain = oldest_needed()};
+  for (const GroupId group : batch) {
+    const Entry& entry = entries_.at(group);
+    train.groups.push_back(
+        {.group = group, .attempt = 0, .payload = entry.header->payload, .rewards = entry.rewards});
+  }
+  learner_busy_ = true;
+  step_in_flight_ = step;
+  batch_in_flight_ = batch;
+  send(links_.learner, learner_->address, std::move(train));
+}
+
+// Versions that someone may still have to install.
+PolicyVersion Exchange::oldest_needed() const {
+  PolicyVersion oldest = published_;
+  if (fixed_)
+    oldest =
+        std::min(oldest, scheduler::slot_version(config_.budget, ledger_.budget_state().next_step));
+  for (const Evaluation& evaluation : evaluations_)
+    if (evaluation.prompts_wait()) oldest = std::min(oldest, evaluation.version());
+  return oldest;
+}
+
+void Exchange::announce(Worker& rollout) {
+  if (rollout.announced >= published_) return;
+  rollout.announced = published_;
+  send(links_.rollout, rollout.address,
+       NewVersion{.version = published_, .oldest_retained = oldest_retained_});
+}
+
+void Exchange::start_evaluation(EvaluationKind kind, PolicyVersion version) {
+  evaluations_.emplace_back(EvaluationId{++evaluation_last_}, kind, version,
+                            static_cast<std::int32_t>(config_.validation.size()));
+}
+
+// Announces new versions to rollouts and hands evaluations out, older versions first, so that a
+// rollout meets Evaluate(v) after NewVersion(v) and before any later one (EX-E).
+void Exchange::run_evaluations() {
+  for (Evaluation& evaluation : evaluations_) {
+    std::vector<Worker*> able;
+    for (auto& [name, worker] : rollouts_)
+      if (!worker.draining && (fixed_ || worker.announced <= evaluation.version()))
+        able.push_back(&worker);
+    if (able.empty() && !rollouts_.empty() && evaluation.prompts_wait()) {
+      note({.kind = "evaluation_incomplete",
+            .version = evaluation.version().value,
+            .detail = std::to_string(evaluation.prompts_waiting()) +
+                      " prompts: every rollout has moved on to a newer version"});
+      evaluation.fail_waiting();
+    }
+    const std::size_t share =
+        able.empty() ? 0 : (evaluation.prompts_waiting() + able.size() - 1) / able.size();
+    for (Worker* worker : able) {
+      if (!evaluation.prompts_wait()) break;
+      if (worker->announced < evaluation.version()) {
+        worker->announced = evaluation.version();
+        send(links_.rollout, worker->address,
+             NewVersion{.version = evaluation.version(), .oldest_retained = oldest_retained_});
+      }
+      for (std::size_t left = share; left > 0 && evaluation.prompts_wait();) {
+        const auto indices =
+            evaluation.take_prompts(worker->address.name, std::min(left, kEvaluationChunk));
+        left -= indices.size();
+        Evaluate work{.evaluation = evaluation.id(), .version = evaluation.version()};
+        for (const std::int32_t index : indices)
+          work.prompts.push_back(
+              {index, config_.validation[static_cast<std::size_t>(index)].prompt});
+        send(links_.rollout, worker->address, std::move(work));
+      }
+    }
+    for (auto& [name, worker] : rewards_) {
+      if (worker.draining) continue;
+      while (evaluation.texts_wait()) {
+        ScoreTexts work{.evaluation = evaluation.id()};
+        for (EvaluationText& text : evaluation.take_texts(name, kEvaluationChunk))
+          work.texts.push_back(
+              {.index = text.index,
+               .data = config_.validation[static_cast<std::size_t>(text.index)].data,
+               .text = std::move(text.text),
+               .truncated = text.truncated});
+        send(links_.reward, worker.address, std::move(work));
+      }
+    }
+    if (evaluation.done()) evaluation_done(evaluation);
+  }
+  std::erase_if(evaluations_, [](const Evaluation& evaluation) { return evaluation.done(); });
+  for (auto& [name, worker] : rollouts_) announce(worker);
+}
+
+void Exchange::evaluation_done(const Evaluation& evaluation) {
+  evaluations_failed_ += evaluation.failed();
+  const std::optional<double> mean = evaluation.mean();
+  if (mean) {
+    statistics_.evaluations[name(evaluation.kind())] = *mean;
+    statistics_.evaluations["last"] = *mean;
+  }
+  note({.kind = "evaluated",
+        .version = evaluation.version().value,
+        .detail = std::string(name(evaluation.kind())) + "=" +
+                  (mean ? std::to_string(*mean) : "none") +
+                  " failed=" + std::to_string(evaluation.failed())});
+}
+
+void Exchange::expire_leases(runtime::Context& cx) {
+  for (const GroupId group : ledger_.release_expired(cx.now())) {
+    note({.kind = "expired", .group = static_cast<std::int64_t>(group.value)});
+    for (auto& [name, worker] : rollouts_)
+      if (worker.holding.erase(group) > 0) send(links_.rollout, worker.address, HandBack{{group}});
+    for (auto& [name, worker] : rewards_) worker.holding.erase(group);
+  }
+}
+
+void Exchange::finish_drains(runtime::Context& cx) {
+  for (auto* role : {&rollouts_, &rewards_})
+    for (auto it = role->begin(); it != role->end();) {
+      Worker& worker = it->second;
+      const auto deadline = drain_deadlines_.find(worker.address.name);
+      const bool busy =
+          !worker.holding.empty() ||
+          std::any_of(evaluations_.begin(), evaluations_.end(), [&](const Evaluation& evaluation) {
+            return evaluation.generating(worker.address.name);
+          });
+      if (!worker.draining || (busy && cx.now() < deadline->second)) {
+        ++it;
+        continue;
+      }
+      if (busy && role == &rollouts_) send(links_.rollout, worker.address, HandBack{});
+      notices_.push_back(
+          ActorDrained{config_.job, worker.address.name, worker.address.incarnation});
+      forget_worker(worker);
+      it = role->erase(it);
+    }
+}
+
+void Exchange::enter(Stage stage, std::string message) {
+  stage_ = stage;
+  JobPhase phase = JobPhase::kStarting;
+  if (stage == Stage::kWarmStart) phase = JobPhase::kWarmStart;
+  if (stage == Stage::kRunning || stage == Stage::kFinishing) phase = JobPhase::kRunning;
+  note({.kind = "phase", .detail = message});
+  notices_.push_back(JobProgress{config_.job, phase, std::move(message)});
+}
+
+void Exchange::fail(std::string reason) {
+  ending_ = EndJob{JobOutcome::kFailed, std::move(reason)};
+}
+
+void Exchange::end(runtime::Context& cx, JobOutcome outcome, std::string reason) {
+  stage_ = Stage::kEnded;
+  const auto left = outcome == JobOutcome::kSucceeded ? scheduler::DiscardReason::kJobFinished
+                                                      : scheduler::DiscardReason::kCancelled;
+  for (const auto& [group, entry] : entries_)
+    if (const auto* record = ledger_.find(group); record && scheduler::is_live(record->state))
+      note({.kind = "discarded",
+            .group = static_cast<std::int64_t>(group.value),
+            .detail = scheduler::name(left)});
+  ledger_.discard_live(left);
+  for (const auto& [name, worker] : rollouts_) send(links_.rollout, worker.address, HandBack{});
+  note({.kind = "ended", .detail = reason});
+  if (const auto written = record_.result(result_json(cx.now(), outcome));
+      !written && outcome == JobOutcome::kSucceeded) {
+    outcome = JobOutcome::kFailed;
+    reason = written.error().message;
+  }
+  notices_.push_back(JobEnded{config_.job, outcome, std::move(reason)});
+}
+
+}  // namespace tandem::actors

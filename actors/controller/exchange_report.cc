@@ -1,0 +1,309 @@
+// What people and scripts see of a run: status, waits, metrics.jsonl, samples.jsonl, result.json.
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "actors/controller/exchange.h"
+#include "actors/messages/payload.h"
+#include "runtime/wire/codec.h"
+
+namespace tandem::actors {
+
+using scheduler::GroupState;
+
+namespace {
+
+const char* name(JobOutcome outcome) {
+  switch (outcome) {
+    case JobOutcome::kSucceeded:
+      return "Succeeded";
+    case JobOutcome::kFailed:
+      return "Failed";
+    case JobOutcome::kCancelled:
+      return "Cancelled";
+  }
+  return "";
+}
+
+const char* name(FinishReason reason) { return reason == FinishReason::kStop ? "stop" : "length"; }
+
+nlohmann::json evaluation_value(const RunStatistics& statistics, const char* kind) {
+  const auto it = statistics.evaluations.find(kind);
+  return it == statistics.evaluations.end() ? nlohmann::json() : nlohmann::json(it->second);
+}
+
+double rollout_idle_fraction(const RunStatistics& statistics, double busy, double actors,
+                             Time now) {
+  if (!statistics.running_since || actors == 0) return 0;
+  const double span = seconds(now - *statistics.running_since) * actors;
+  return span > 0 ? std::clamp(1 - busy / span, 0.0, 1.0) : 0;
+}
+
+}  // namespace
+
+void Exchange::note(JournalEvent event) { events_.push_back(std::move(event)); }
+
+void Exchange::handle(runtime::Context& cx, runtime::Ask<GetExchangeReport> ask) {
+  ExchangeReport report{.status = status(cx.now())};
+  const auto counters = ledger_.counters();
+  report.ledger = {.issued = counters.issued, .trained = counters.trained, .live = counters.live};
+  for (std::size_t i = 0; i < scheduler::kDiscardReasons; ++i)
+    if (counters.discarded[i] > 0)
+      report.ledger.discarded.emplace_back(
+          scheduler::name(static_cast<scheduler::DiscardReason>(i)), counters.discarded[i]);
+  for (const auto& [actor, worker] : rollouts_) {
+    const auto held = static_cast<std::int64_t>(worker.holding.size()) * config_.n;
+    report.loads.push_back(
+        {.actor = actor,
+         .policy_version = worker.installed.value_or(kInitialWeights).value,
+         .load = worker.draining ? std::to_string(held) + " left"
+                                 : std::to_string(held) + "/" + std::to_string(worker.capacity),
+         .generation_tokens = worker.stats.generation_tokens,
+         .prompt_tokens = worker.stats.prompt_tokens,
+         .prefix_queries = worker.stats.prefix_cache_queries,
+         .prefix_hits = worker.stats.prefix_cache_hits,
+         .requests_running = worker.stats.requests_running,
+         .requests_waiting = worker.stats.requests_waiting,
+         .kv_cache_usage = worker.stats.kv_cache_usage});
+  }
+  for (const auto& [actor, worker] : rewards_)
+    report.loads.push_back(
+        {.actor = actor,
+         .policy_version = published_.value,
+         .load = std::to_string(worker.holding.size()) + "/" + std::to_string(worker.capacity)});
+  if (learner_)
+    report.loads.push_back(
+        {.actor = learner_->address.name,
+         .policy_version = ledger_.next_commit().value,
+         .load = step_in_flight_ ? "step " + std::to_string(step_in_flight_->value) : "idle"});
+  ask.reply(std::move(report));
+}
+
+void Exchange::handle(runtime::Context& cx, runtime::Ask<GetGroups> ask) {
+  std::vector<GroupView> groups;
+  for (const auto& [group, entry] : entries_) {
+    const auto* record = ledger_.find(group);
+    if (!record) continue;
+    GroupView view{.group = group.value,
+                   .state = scheduler::name(record->state),
+                   .age_s = seconds(cx.now() - entry.admitted)};
+    if (record->due) view.due = record->due->value;
+    if (record->lease) {
+      view.attempt = record->lease->id.value;
+      for (const auto* role : {&rollouts_, &rewards_})
+        for (const auto& [actor, worker] : *role)
+          if (worker.address.incarnation == record->lease->holder) view.holder = actor;
+    }
+    groups.push_back(std::move(view));
+  }
+  ask.reply(std::move(groups));
+}
+
+JobStatus Exchange::status(Time now) const {
+  const auto& points = statistics_.rate_points;
+  JobStatus status{.step = ledger_.next_commit().value,
+                   .total_steps = config_.budget.steps_total,
+                   .policy_version = published_.value,
+                   .reward_mean = statistics_.reward_mean_of_step,
+                   .staleness_bound = config_.budget.max_staleness,
+                   .staleness_max = statistics_.staleness.max(),
+                   .staleness_mean = statistics_.staleness.mean(),
+                   .queue_depth = ledger_.count(GroupState::kGenerated) +
+                                  ledger_.count(GroupState::kScoring) +
+                                  ledger_.count(GroupState::kScored),
+                   .warm_start_step = warm_start_.step,
+                   .warm_start_steps_max = warm_start_.steps_max,
+                   .warm_start_metric = warm_start_.metric,
+                   .waits = waits(now)};
+  if (const auto it = statistics_.evaluations.find("last"); it != statistics_.evaluations.end())
+    status.eval_last = it->second;
+  if (statistics_.running_since) {
+    const double running = seconds(now - *statistics_.running_since);
+    if (running > 0)
+      status.trainer_idle_fraction =
+          std::clamp(1 - statistics_.learner_busy_seconds / running, 0.0, 1.0);
+    if (status.step > 0)
+      status.eta_s = running / static_cast<double>(status.step) *
+                     static_cast<double>(status.total_steps - status.step);
+  }
+  if (points.size() > 1) {
+    const double span = seconds(points.back().time - points.front().time);
+    if (span > 0) {
+      status.tokens_generated_per_s =
+          static_cast<double>(points.back().generated - points.front().generated) / span;
+      status.tokens_trained_per_s =
+          static_cast<double>(points.back().trained - points.front().trained) / span;
+    }
+  }
+  return status;
+}
+
+std::vector<Wait> Exchange::waits(Time now) const {
+  std::vector<Wait> waits;
+  const double since = statistics_.started ? seconds(now - *statistics_.started) : 0;
+  const auto add = [&](std::string who, std::string what, double since_s, std::string detail) {
+    waits.push_back({.who = std::move(who),
+                     .waits_for = std::move(what),
+                     .since_s = since_s,
+                     .detail = std::move(detail)});
+  };
+  if (!learner_) add(config_.job, "the learner to start", since, "the controller starts it");
+  if (rollouts_.empty()) add(config_.job, "a rollout actor", since, "none is up");
+  if (rewards_.empty()) add(config_.job, "a reward actor", since, "none is up");
+  if (stage_ == Stage::kWarmStart)
+    add(config_.job, "the warm start", since,
+        "step " + std::to_string(warm_start_.step) + " of at most " +
+            std::to_string(warm_start_.steps_max));
+  if (stage_ == Stage::kFinishing && checkpoint_awaited_)
+    add(config_.job, "checkpoint " + std::to_string(*checkpoint_awaited_), 0,
+        "the learner writes it");
+  for (const Evaluation& evaluation : evaluations_)
+    add(config_.job, std::string("evaluation ") + actors::name(evaluation.kind()), 0,
+        "version " + std::to_string(evaluation.version().value));
+  if (stage_ != Stage::kRunning) return waits;
+  const double idle = seconds(now - statistics_.step_sent);
+  if (learner_ && !learner_busy_) {
+    const std::int64_t scored = ledger_.count(GroupState::kScored);
+    std::string what = std::to_string(scored) + " of " +
+                       std::to_string(config_.budget.groups_per_step) + " scored groups for step " +
+                       std::to_string(ledger_.budget_state().next_step.value);
+    std::string detail =
+        scheduler::name(scheduler::form_verdict(config_.budget, ledger_.budget_state()));
+    add(learner_->address.name, std::move(what), idle, std::move(detail));
+  } else if (learner_ && step_in_flight_) {
+    add(config_.job,
+        learner_->address.name + " to train step " + std::to_string(step_in_flight_->value), idle,
+        replay_.empty() ? "" : std::to_string(replay_.size()) + " repeated batches follow");
+  }
+  for (const auto& [actor, worker] : rollouts_)
+    if (worker.holding.empty()) {
+      const auto verdict = scheduler::admit_verdict(config_.budget, ledger_.budget_state());
+      add(actor, "groups to generate", 0,
+          worker.installed ? std::string("admission: ") + scheduler::name(verdict)
+                           : "it installs version " + std::to_string(worker.announced.value));
+    }
+  return waits;
+}
+
+void Exchange::write_metrics(Time now, const StepCommitted& committed) {
+  const StepReport& report = committed.report;
+  const StalenessCount& staleness = statistics_.staleness_of_step;
+  const auto counters = ledger_.counters();
+  const JobStatus job = status(now);
+  double busy = statistics_.rollout_busy_seconds;
+  for (const auto& [actor, worker] : rollouts_) busy += worker.stats.busy_seconds;
+  nlohmann::json line{
+      {"step", committed.step.value + 1},
+      {"critic/rewards/mean", statistics_.reward_mean_of_step},
+      {"response_length/mean", statistics_.completion_tokens_mean},
+      {"response_length/max", statistics_.completion_tokens_max},
+      {"response_length/clip_ratio", statistics_.truncated_fraction},
+      {"actor/entropy", report.entropy},
+      {"actor/loss", report.loss},
+      {"actor/ppo_kl", report.ppo_kl},
+      {"actor/pg_clipfrac", report.pg_clipfrac},
+      {"actor/grad_norm", report.grad_norm},
+      {"actor/lr", report.lr},
+      {"timing_s/update_actor", report.seconds_update},
+      {"timing_s/update_weights", report.seconds_publish},
+      {"timing_s/wait_payload", report.seconds_wait_payload},
+      {"timing_s/step", seconds(now - statistics_.step_sent)},
+      {"perf/throughput", job.tokens_trained_per_s},
+      {"tandem/staleness/p50", staleness.quantile(0.5)},
+      {"tandem/staleness/p99", staleness.quantile(0.99)},
+      {"tandem/staleness/max", staleness.max()},
+      {"tandem/ledger/issued", counters.issued},
+      {"tandem/ledger/trained", counters.trained},
+      {"tandem/ledger/discarded", counters.discarded_total()},
+      {"tandem/ledger/live", counters.live},
+      {"tandem/queue_depth", job.queue_depth},
+      {"tandem/trainer_idle_fraction", job.trainer_idle_fraction},
+      {"tandem/rollout_idle_fraction",
+       rollout_idle_fraction(statistics_, busy, static_cast<double>(rollouts_.size()), now)},
+      {"tandem/tokens_generated_per_s", job.tokens_generated_per_s},
+      {"tandem/groups_zero_variance", report.groups_zero_variance},
+      {"tandem/logprob_diff/max_at_staleness_0", report.logprob_diff_max_at_staleness_0},
+      {"tandem/logprob_diff/mean", report.logprob_diff_mean}};
+  if (statistics_.tokens_trained > 0)
+    line["tandem/tokens_generated_per_trained"] =
+        static_cast<double>(statistics_.tokens_generated) /
+        static_cast<double>(statistics_.tokens_trained);
+  if (job.eval_last) line["val/reward/mean"] = *job.eval_last;
+  if (const auto kept = record_.metrics(line.dump()); !kept) fail(kept.error().message);
+}
+
+void Exchange::write_samples(const StepCommitted& committed) {
+  const Entry& entry = entries_.at(batch_in_flight_.front());
+  auto bytes = shelf_.read(entry.header->payload);
+  if (!bytes) return;  // it lies on another node, or in a simulation
+  auto payload = runtime::decode<GroupPayload>(*bytes);
+  if (!payload) return;
+  const auto& advantages = committed.report.advantages;
+  for (std::size_t i = 0; i < payload->trajectories.size(); ++i) {
+    const Trajectory& trajectory = payload->trajectories[i];
+    nlohmann::json versions = nlohmann::json::array();
+    for (const VersionSpan& span : trajectory.versions) versions.push_back(span.version.value);
+    const nlohmann::json line{
+        {"step", committed.step.value},
+        {"group", payload->group.value},
+        {"prompt", payload->prompt},
+        {"completion", trajectory.text},
+        {"reward", entry.rewards[i]},
+        {"advantage", i < advantages.size() ? nlohmann::json(advantages[i]) : nlohmann::json()},
+        {"versions", versions},
+        {"finish_reason", name(entry.header->trajectories[i].finish)}};
+    if (const auto kept =
+            record_.sample(line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+        !kept)
+      return fail(kept.error().message);
+  }
+}
+
+std::string Exchange::result_json(Time now, JobOutcome outcome) const {
+  const auto counters = ledger_.counters();
+  nlohmann::json discarded = nlohmann::json::object();
+  for (std::size_t i = 0; i < scheduler::kDiscardReasons; ++i)
+    if (counters.discarded[i] > 0)
+      discarded[scheduler::name(static_cast<scheduler::DiscardReason>(i))] = counters.discarded[i];
+  double busy = statistics_.rollout_busy_seconds;
+  for (const auto& [actor, worker] : rollouts_) busy += worker.stats.busy_seconds;
+  nlohmann::json evaluation;
+  if (!config_.validation.empty())
+    evaluation = {{"before", evaluation_value(statistics_, "before")},
+                  {"after_warm_start", evaluation_value(statistics_, "after_warm_start")},
+                  {"final", evaluation_value(statistics_, "final")},
+                  {"failed", evaluations_failed_}};
+  const double published =
+      static_cast<double>(std::max<std::uint64_t>(statistics_.publish_count, 1));
+  const nlohmann::json result{
+      {"state", name(outcome)},
+      {"steps", ledger_.next_commit().value},
+      {"policy_version", ledger_.next_commit().value},
+      {"eval", evaluation},
+      {"staleness",
+       {{"bound", config_.budget.max_staleness},
+        {"max", statistics_.staleness.max()},
+        {"mean", statistics_.staleness.mean()}}},
+      {"ledger",
+       {{"issued", counters.issued},
+        {"trained", counters.trained},
+        {"discarded", discarded},
+        {"live", counters.live},
+        {"retrained", counters.retrained}}},
+      {"tokens",
+       {{"generated", statistics_.tokens_generated}, {"trained", statistics_.tokens_trained}}},
+      {"logprob_diff",
+       {{"max_at_staleness_0", statistics_.logprob_diff_max_at_staleness_0},
+        {"tokens_at_staleness_0", statistics_.tokens_at_staleness_0}}},
+      {"weight_publish",
+       {{"count", statistics_.publish_count},
+        {"bytes_mean", static_cast<double>(statistics_.publish_bytes) / published},
+        {"seconds_p50", statistics_.publish_seconds_p50()}}},
+      {"trainer_idle_fraction", status(now).trainer_idle_fraction},
+      {"rollout_idle_fraction",
+       rollout_idle_fraction(statistics_, busy, static_cast<double>(rollouts_.size()), now)},
+      {"wall_seconds", statistics_.started ? seconds(now - *statistics_.started) : 0.0},
+      {"weights_sha256", statistics_.weights_sha256}};
+  return result.dump(2);
+}
+
+}  // namespace tandem::actors

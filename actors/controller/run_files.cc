@@ -1,0 +1,124 @@
+#include "actors/controller/run_files.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <map>
+#include <utility>
+
+#include "runtime/base/file.h"
+
+namespace tandem::actors {
+namespace {
+
+// `step` of an admitted row is its slot's step under fixed_lag, `detail` the slot's index/attempt.
+constexpr const char* kSchema =
+    "CREATE TABLE IF NOT EXISTS journal(seq INTEGER PRIMARY KEY AUTOINCREMENT, time_ms INTEGER, "
+    "kind TEXT, group_id INTEGER, lease INTEGER, holder TEXT, step INTEGER, version INTEGER, "
+    "position INTEGER, detail TEXT)";
+constexpr const char* kInsert =
+    "INSERT INTO journal(time_ms, kind, group_id, lease, holder, step, version, position, detail) "
+    "VALUES(?,?,?,?,?,?,?,?,?)";
+
+Sqlite::Value unless(std::int64_t value, std::int64_t none) {
+  return value == none ? Sqlite::Value{} : Sqlite::Value{value};
+}
+
+Sqlite::Value unless_empty(const std::string& text) {
+  return text.empty() ? Sqlite::Value{} : Sqlite::Value{text};
+}
+
+std::int64_t number(const Sqlite::Value& value, std::int64_t none) {
+  const auto* held = std::get_if<std::int64_t>(&value);
+  return held ? *held : none;
+}
+
+std::string text(const Sqlite::Value& value) {
+  const auto* held = std::get_if<std::string>(&value);
+  return held ? *held : "";
+}
+
+}  // namespace
+
+Result<std::unique_ptr<RunFiles>> RunFiles::open(const std::string& run_dir) {
+  auto journal = Sqlite::open(run_dir + "/journal.sqlite", kSchema);
+  if (!journal) return journal.error();
+  auto files = std::unique_ptr<RunFiles>(new RunFiles(run_dir, std::move(*journal)));
+  files->metrics_.open(run_dir + "/metrics.jsonl", std::ios::app);
+  files->samples_.open(run_dir + "/samples.jsonl", std::ios::app);
+  if (!files->metrics_ || !files->samples_)
+    return Error{ErrorCode::kFailed, "cannot write the run's files: " + errno_text(errno), run_dir,
+                 "is the disk full, or the folder not writable?"};
+  return files;
+}
+
+RunFiles::RunFiles(std::string run_dir, std::unique_ptr<Sqlite> journal)
+    : run_dir_(std::move(run_dir)), journal_(std::move(journal)) {}
+
+Result<void> RunFiles::journal(std::span<const JournalEvent> events) {
+  std::vector<Sqlite::Row> rows;
+  rows.reserve(events.size());
+  for (const JournalEvent& event : events)
+    rows.push_back({event.time_ms, event.kind, unless(event.group, 0), unless(event.lease, 0),
+                    unless_empty(event.holder), unless(event.step, -1), unless(event.version, -2),
+                    unless(event.position, -1), unless_empty(event.detail)});
+  return journal_->insert(kInsert, rows);
+}
+
+Result<void> RunFiles::append(std::ofstream& file, const std::string& name,
+                              const std::string& line) {
+  file << line << '\n';
+  file.flush();
+  if (file) return {};
+  return Error{ErrorCode::kFailed, "cannot append to the run's files: " + errno_text(errno),
+               run_dir_ + "/" + name, "is the disk full?"};
+}
+
+Result<void> RunFiles::metrics(const std::string& json_line) {
+  return append(metrics_, "metrics.jsonl", json_line);
+}
+
+Result<void> RunFiles::sample(const std::string& json_line) {
+  sample_bytes_ += json_line.size() + 1;
+  if (sample_bytes_ > kSamplesBytesMax) return {};
+  return append(samples_, "samples.jsonl", json_line);
+}
+
+Result<void> RunFiles::result(const std::string& json) {
+  return write_file_atomic(run_dir_ + "/result.json", json + "\n");
+}
+
+// The last checkpoint divides the journal: batches trained below its step stay trained; every other
+// group that was not discarded is admitted again under its id.
+Result<std::vector<RestoredGroup>> RunFiles::restore() {
+  std::int64_t checkpoint = 0;
+  auto read = journal_->query("SELECT step FROM journal WHERE kind='checkpoint' ORDER BY seq",
+                              [&](const Sqlite::Row& row) { checkpoint = number(row[0], 0); });
+  if (!read) return read.error();
+  std::map<std::int64_t, RestoredGroup> groups;
+  read = journal_->query(
+      "SELECT kind, group_id, step, position, detail FROM journal "
+      "WHERE kind IN ('admitted','training','discarded') ORDER BY seq",
+      [&](const Sqlite::Row& row) {
+        const std::string kind = text(row[0]), detail = text(row[4]);
+        const std::int64_t id = number(row[1], 0), step = number(row[2], -1);
+        RestoredGroup& group = groups[id];
+        group.group = GroupId{static_cast<std::uint64_t>(id)};
+        if (kind == "admitted") {
+          group.position = number(row[3], 0);
+          group.slot_step = step;
+          std::sscanf(detail.c_str(), "%ld/%ld", &group.slot_index, &group.slot_attempt);
+        } else if (kind == "training") {
+          if (step < checkpoint) group.trained_at = StepId{step};
+        } else if (detail != "job_finished" && detail != "cancelled") {
+          group.discarded = true;
+          group.discard_reason = detail;
+        }
+      });
+  if (!read) return read.error();
+  std::vector<RestoredGroup> restored;
+  for (auto& [id, group] : groups) restored.push_back(std::move(group));
+  return restored;
+}
+
+}  // namespace tandem::actors

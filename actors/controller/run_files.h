@@ -1,0 +1,37 @@
+// The run directory of contract §3 as a RunRecord: journal.sqlite (table `journal`, one row per
+// JournalEvent), metrics.jsonl, samples.jsonl (bounded), result.json (atomic).
+#pragma once
+
+#include <cstddef>
+#include <fstream>
+#include <memory>
+#include <string>
+
+#include "actors/controller/run_record.h"
+#include "actors/controller/sqlite.h"
+
+namespace tandem::actors {
+
+inline constexpr std::size_t kSamplesBytesMax = std::size_t{64} << 20;
+
+class RunFiles final : public RunRecord {
+ public:
+  static Result<std::unique_ptr<RunFiles>> open(const std::string& run_dir);
+
+  Result<void> journal(std::span<const JournalEvent> events) override;
+  Result<void> metrics(const std::string& json_line) override;
+  Result<void> sample(const std::string& json_line) override;
+  Result<void> result(const std::string& json) override;
+  Result<std::vector<RestoredGroup>> restore() override;
+
+ private:
+  RunFiles(std::string run_dir, std::unique_ptr<Sqlite> journal);
+  Result<void> append(std::ofstream& file, const std::string& name, const std::string& line);
+
+  const std::string run_dir_;
+  const std::unique_ptr<Sqlite> journal_;
+  std::ofstream metrics_, samples_;
+  std::size_t sample_bytes_ = 0;
+};
+
+}  // namespace tandem::actors

@@ -1,0 +1,62 @@
+#include "actors/controller/run_statistics.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace tandem::actors {
+namespace {
+
+constexpr Duration kRateWindow = std::chrono::seconds(10);
+
+}  // namespace
+
+std::int64_t StalenessCount::max() const {
+  return trajectories.empty() ? 0 : trajectories.rbegin()->first;
+}
+
+double StalenessCount::mean() const {
+  double sum = 0, count = 0;
+  for (const auto& [staleness, number] : trajectories) {
+    sum += static_cast<double>(staleness * number);
+    count += static_cast<double>(number);
+  }
+  return count > 0 ? sum / count : 0;
+}
+
+std::int64_t StalenessCount::quantile(double q) const {
+  std::int64_t total = 0;
+  for (const auto& [staleness, number] : trajectories) total += number;
+  std::int64_t seen = 0;
+  for (const auto& [staleness, number] : trajectories) {
+    seen += number;
+    if (static_cast<double>(seen) >= q * static_cast<double>(total)) return staleness;
+  }
+  return 0;
+}
+
+void StalenessCount::add(const StalenessCount& other) {
+  for (const auto& [staleness, number] : other.trajectories) trajectories[staleness] += number;
+}
+
+void RunStatistics::add_publication(const Publication& publication) {
+  ++publish_count;
+  publish_bytes += publication.bytes;
+  publish_seconds.push_back(publication.seconds);
+  if (publish_seconds.size() > kPublishSecondsKept) publish_seconds.pop_front();
+}
+
+void RunStatistics::add_rate_point(Time now) {
+  rate_points.push_back({now, tokens_generated, tokens_trained});
+  while (rate_points.size() > 2 && now - rate_points.front().time > kRateWindow)
+    rate_points.pop_front();
+}
+
+double RunStatistics::publish_seconds_p50() const {
+  if (publish_seconds.empty()) return 0;
+  std::vector<double> sorted(publish_seconds.begin(), publish_seconds.end());
+  const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
+  std::nth_element(sorted.begin(), middle, sorted.end());
+  return *middle;
+}
+
+}  // namespace tandem::actors

@@ -1,0 +1,58 @@
+// The figures of one run: what result.json, metrics.jsonl and `tandem get jobs` say. Plain numbers,
+// added to by the exchange; times are the exchange's Context time.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "actors/messages/learner.h"
+#include "runtime/base/clock.h"
+
+namespace tandem::actors {
+
+struct StalenessCount {  // trained trajectories by staleness in steps
+  std::map<std::int64_t, std::int64_t> trajectories;
+  std::int64_t max() const;
+  double mean() const;
+  std::int64_t quantile(double q) const;
+  void add(std::int64_t staleness) { ++trajectories[staleness]; }
+  void add(const StalenessCount& other);
+};
+
+struct RunStatistics {
+  std::optional<Time> started, running_since;
+  StalenessCount staleness;
+  StalenessCount staleness_of_step;    // of the batch in training
+  std::uint64_t tokens_generated = 0;  // completion tokens of groups that were taken
+  std::uint64_t tokens_trained = 0;
+  double logprob_diff_max_at_staleness_0 = 0;
+  std::uint64_t tokens_at_staleness_0 = 0;
+  std::uint64_t publish_count = 0, publish_bytes = 0;
+  std::deque<double> publish_seconds;  // the last kPublishSecondsKept
+  double reward_mean_of_step = 0;
+  double completion_tokens_mean = 0, completion_tokens_max = 0, truncated_fraction = 0;
+  Time step_sent;
+  double learner_busy_seconds = 0;   // since running_since
+  double rollout_busy_seconds = 0;   // summed over rollout actors, dead ones included
+  double rollout_actor_seconds = 0;  // their lifetimes since running_since
+  std::optional<Time> rollouts_counted;
+  std::map<std::string, double> evaluations;  // by kind; the newest periodic one as "last"
+  std::string weights_sha256;
+  double pause_seconds = 0;  // decoding paused for installs, all actors
+  // A short window of (time, tokens generated, tokens trained) for the rates.
+  struct RatePoint {
+    Time time;
+    std::uint64_t generated = 0, trained = 0;
+  };
+  std::deque<RatePoint> rate_points;
+
+  void add_publication(const Publication& publication);
+  void add_rate_point(Time now);
+  double publish_seconds_p50() const;
+};
+inline constexpr std::size_t kPublishSecondsKept = 4096;
+
+}  // namespace tandem::actors

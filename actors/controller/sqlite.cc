@@ -1,0 +1,107 @@
+#include "actors/controller/sqlite.h"
+
+#include <sqlite3.h>
+
+#include <utility>
+
+namespace tandem::actors {
+namespace {
+
+void bind(sqlite3_stmt* statement, int index, const Sqlite::Value& value) {
+  if (const auto* number = std::get_if<std::int64_t>(&value))
+    sqlite3_bind_int64(statement, index, *number);
+  else if (const auto* text = std::get_if<std::string>(&value))
+    sqlite3_bind_text(statement, index, text->data(), static_cast<int>(text->size()),
+                      SQLITE_STATIC);
+  else
+    sqlite3_bind_null(statement, index);
+}
+
+Sqlite::Row row_of(sqlite3_stmt* statement) {
+  Sqlite::Row row;
+  for (int i = 0; i < sqlite3_column_count(statement); ++i) {
+    switch (sqlite3_column_type(statement, i)) {
+      case SQLITE_INTEGER:
+        row.emplace_back(static_cast<std::int64_t>(sqlite3_column_int64(statement, i)));
+        break;
+      case SQLITE_NULL:
+        row.emplace_back();
+        break;
+      default:
+        row.emplace_back(
+            std::string(reinterpret_cast<const char*>(sqlite3_column_text(statement, i)),
+                        static_cast<std::size_t>(sqlite3_column_bytes(statement, i))));
+    }
+  }
+  return row;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Sqlite>> Sqlite::open(const std::string& path, const std::string& schema) {
+  sqlite3* database = nullptr;
+  const int code =
+      sqlite3_open_v2(path.c_str(), &database,
+                      SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, nullptr);
+  auto opened = std::unique_ptr<Sqlite>(new Sqlite(database, path));
+  if (code != SQLITE_OK) return opened->error("open the journal");
+  sqlite3_busy_timeout(database, 5000);
+  for (const std::string& sql :
+       {std::string("PRAGMA journal_mode=WAL"), std::string("PRAGMA synchronous=NORMAL"), schema})
+    if (const auto done = opened->run(sql.c_str()); !done) return done.error();
+  return opened;
+}
+
+Sqlite::~Sqlite() {
+  sqlite3_finalize(prepared_);
+  sqlite3_close(database_);
+}
+
+Error Sqlite::error(std::string_view what) const {
+  return {ErrorCode::kFailed, "cannot " + std::string(what) + ": " + sqlite3_errmsg(database_),
+          path_, "is the disk full, or the folder not writable?"};
+}
+
+Result<void> Sqlite::run(const char* sql) {
+  if (sqlite3_exec(database_, sql, nullptr, nullptr, nullptr) != SQLITE_OK)
+    return error("write the journal");
+  return {};
+}
+
+Result<void> Sqlite::insert(const std::string& sql, const std::vector<Row>& rows) {
+  if (rows.empty()) return {};
+  if (prepared_sql_ != sql) {
+    sqlite3_finalize(std::exchange(prepared_, nullptr));
+    if (sqlite3_prepare_v2(database_, sql.c_str(), -1, &prepared_, nullptr) != SQLITE_OK)
+      return error("prepare a statement for the journal");
+    prepared_sql_ = sql;
+  }
+  if (const auto begun = run("BEGIN IMMEDIATE"); !begun) return begun;
+  for (const Row& row : rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) bind(prepared_, static_cast<int>(i) + 1, row[i]);
+    const int code = sqlite3_step(prepared_);
+    const Error failure = code == SQLITE_DONE ? Error{} : error("write the journal");
+    sqlite3_reset(prepared_);
+    if (code == SQLITE_DONE) continue;
+    sqlite3_exec(database_, "ROLLBACK", nullptr, nullptr, nullptr);
+    return failure;
+  }
+  if (const auto committed = run("COMMIT"); !committed) {
+    sqlite3_exec(database_, "ROLLBACK", nullptr, nullptr, nullptr);
+    return committed;
+  }
+  return {};
+}
+
+Result<void> Sqlite::query(const std::string& sql, const std::function<void(const Row&)>& on_row) {
+  sqlite3_stmt* statement = nullptr;
+  if (sqlite3_prepare_v2(database_, sql.c_str(), -1, &statement, nullptr) != SQLITE_OK)
+    return error("read the journal");
+  int code = SQLITE_ROW;
+  while ((code = sqlite3_step(statement)) == SQLITE_ROW) on_row(row_of(statement));
+  sqlite3_finalize(statement);
+  if (code != SQLITE_DONE) return error("read the journal");
+  return {};
+}
+
+}  // namespace tandem::actors

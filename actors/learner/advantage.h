@@ -1,0 +1,47 @@
+// From rewards to what each completion token weighs in the loss. Pure functions over a batch of B
+// groups with n_g trajectories each; sums run over groups, then trajectories, ascending, in double.
+//
+//   overlong   r' = r + min(-(T - (response_max - length)) / length * factor, 0)
+//              DAPO's soft overlong punishment, arXiv:2503.14476 §3.4 (as in verl)
+//   grpo       A = (r - mean_g) / (std_g + 1e-4)       std with n-1, as torch.std and verl
+//              arXiv:2402.03300; without std where norm_adv_by_std_in_grpo is off
+//   dr_grpo    A = r - mean_g, with the denominators of kSeqMeanTokenSumNorm    arXiv:2503.20783
+//   rloo       A = n / (n-1) * (r - mean_g)            arXiv:2402.14740; 0 where n is 1
+//   reinforce_plus_plus   A = (r - mean) / sqrt(var + 1e-8), mean and var (n-1) over every
+//   completion
+//              token of the batch    arXiv:2501.03262, verl's masked_whiten without discounting
+//
+//   AD-1  A group whose rewards (after overlong shaping) are all equal, a zero-variance group, has
+//         advantage 0 and its tokens have weight 0: it is not live. Except under
+//         reinforce_plus_plus, whose baseline is the batch's: such a group has something to say.
+//
+// The loss of the batch is sum_t weight_t * l_t over completion tokens; N_t counts the tokens of
+// live groups, N_s all trajectories of the batch, T_i the tokens of trajectory i:
+//   token-mean               1 / N_t
+//   seq-mean-token-sum       1 / N_s
+//   seq-mean-token-mean      1 / (N_s T_i)
+//   seq-mean-token-sum-norm  1 / (N_s response_max)
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "actors/learner/learner_config.h"
+#include "actors/learner/train_batch.h"
+
+namespace tandem::actors {
+
+// For the trajectories of a batch in order: group 0's, group 1's, …
+struct BatchAdvantages {
+  std::vector<float> advantage;     // [sum n_g]
+  std::vector<float> token_weight;  // [sum n_g] of each of its completion tokens
+  std::vector<bool> live;           // [B]
+  std::uint64_t zero_variance = 0;  // groups
+  std::uint64_t tokens = 0;         // completion tokens of the batch
+};
+
+double overlong_penalty(const AlgorithmConfig& config, std::int64_t completion_tokens);
+
+BatchAdvantages compute_advantages(const AlgorithmConfig& config, const TrainBatch& batch);
+
+}  // namespace tandem::actors

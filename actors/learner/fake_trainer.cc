@@ -1,0 +1,68 @@
+#include "actors/learner/fake_trainer.h"
+
+#include <utility>
+
+#include "runtime/base/check.h"
+#include "runtime/base/digest.h"
+#include "runtime/base/rng.h"
+#include "runtime/wire/codec.h"
+
+namespace tandem::actors {
+
+FakeTrainer::FakeTrainer(const FakeTrainerConfig& config, std::shared_ptr<FakeStore> store)
+    : config_(config), store_(std::move(store)) {
+  weights_[0] = derive_seed(config_.seed, "untrained");
+}
+
+Result<std::optional<StepId>> FakeTrainer::restore() {
+  step_ = {};
+  warm_steps_ = 0;
+  weights_[0] = derive_seed(config_.seed, "untrained");
+  watermark_.clear();
+  if (store_->checkpoints.empty()) return std::optional<StepId>{};
+  const auto& [step, checkpoint] = *store_->checkpoints.rbegin();
+  step_ = step;
+  weights_[0] = checkpoint.weights;
+  watermark_ = checkpoint.watermark;
+  return std::optional<StepId>{step};
+}
+
+Result<WarmStartSlice> FakeTrainer::warm_start() {
+  WarmStartSlice slice{.steps_max = config_.warm_start_steps,
+                       .then_wait = config_.warm_start_step_time};
+  if (warm_steps_ < config_.warm_start_steps) {
+    ++warm_steps_;
+    weights_[0] = derive_seed(weights_[0], "warm_start");
+  }
+  slice.step = warm_steps_;
+  slice.done = warm_steps_ == config_.warm_start_steps;
+  if (slice.done) slice.metric = 1.0;
+  return slice;
+}
+
+Result<TrainedStep> FakeTrainer::train(const TrainBatch& batch) {
+  CHECK(batch.step == step_);
+  const std::string bytes = runtime::encode(batch);
+  weights_[0] = derive_seed(weights_[0], {checksum64(std::as_bytes(std::span(bytes)))});
+  step_ = StepId{step_.value + 1};
+  TrainedStep out{.checksum = checksum(), .then_wait = config_.train_time};
+  for (const BatchGroup& group : batch.groups) {
+    for (const TrainTrajectory& trajectory : group.trajectories) {
+      out.report.tokens_trained += trajectory.tokens.size();
+      out.report.advantages.push_back(trajectory.reward);
+    }
+  }
+  return out;
+}
+
+Result<SavedCheckpoint> FakeTrainer::save(std::string watermark) {
+  if (store_->full)
+    return Error{.message = "cannot save checkpoint step-" + std::to_string(step_.value) +
+                            ": No space left on device"};
+  store_->checkpoints[step_] = {weights_[0], std::move(watermark)};
+  return SavedCheckpoint{step_, "fake/step-" + std::to_string(step_.value), sha256_hex(weights())};
+}
+
+std::uint64_t FakeTrainer::checksum() const { return checksum64(weights()); }
+
+}  // namespace tandem::actors

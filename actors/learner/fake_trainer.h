@@ -1,0 +1,54 @@
+// The trainer of simulated control-plane tests: its weights are one number, the hash of its seed
+// and of the batches trained so far, so a lost, doubled or reordered batch changes every later
+// checksum. Steps take virtual time. Checkpoints lie in a store that the test owns and that
+// outlives kills.
+#pragma once
+
+#include <array>
+#include <map>
+#include <memory>
+
+#include "actors/learner/trainer.h"
+
+namespace tandem::actors {
+
+struct FakeCheckpoint {
+  std::uint64_t weights = 0;
+  std::string watermark;
+};
+struct FakeStore {
+  std::map<StepId, FakeCheckpoint> checkpoints;
+  bool full = false;  // saves fail, as on a full disk
+};
+
+struct FakeTrainerConfig {
+  std::uint64_t seed = 0;
+  std::int32_t warm_start_steps = 0;
+  Duration warm_start_step_time{};
+  Duration train_time{};  // of one step
+};
+
+class FakeTrainer final : public Trainer {
+ public:
+  FakeTrainer(const FakeTrainerConfig& config, std::shared_ptr<FakeStore> store);
+
+  Result<std::optional<StepId>> restore() override;
+  StepId step() const override { return step_; }
+  std::span<const std::byte> weights() const override { return std::as_bytes(std::span(weights_)); }
+  Result<WarmStartSlice> warm_start() override;
+  Result<TrainedStep> train(const TrainBatch& batch) override;
+  Result<SavedCheckpoint> save(std::string watermark) override;
+  const std::string& restored_watermark() const override { return watermark_; }
+
+ private:
+  std::uint64_t checksum() const;
+
+  const FakeTrainerConfig config_;
+  const std::shared_ptr<FakeStore> store_;
+  StepId step_{};
+  std::int32_t warm_steps_ = 0;
+  std::array<std::uint64_t, 1> weights_{};
+  std::string watermark_;
+};
+
+}  // namespace tandem::actors

@@ -1,0 +1,194 @@
+#include "actors/learner/learner_actor.h"
+
+#include <spdlog/spdlog.h>
+
+#include <utility>
+
+namespace tandem::actors {
+
+LearnerActor::LearnerActor(LearnerActorConfig config, std::unique_ptr<Trainer> trainer,
+                           std::unique_ptr<runtime::WeightPublisher> publisher,
+                           PayloadReader read_payloads, runtime::Ref<LearnerEvents> exchange)
+    : config_(std::move(config)),
+      trainer_(std::move(trainer)),
+      publisher_(std::move(publisher)),
+      read_payloads_(std::move(read_payloads)),
+      exchange_(std::move(exchange)) {}
+
+void LearnerActor::handle(runtime::Context& cx, MeetExchange) {
+  ++meeting_;
+  step_.reset();
+  outbox_.clear();  // whatever the earlier exchange has not heard is repeated from the checkpoint
+  const Result<std::optional<StepId>> restored = trainer_->restore();
+  if (!restored) return fail(cx, restored.error());
+  restored_ = restored->has_value();
+  spdlog::info("learner up, checkpoint={}",
+               *restored ? std::to_string((*restored)->value) : "none");
+  send(cx, LearnerUp{config_.self, *restored});
+}
+
+void LearnerActor::handle(runtime::Context& cx, PublishInitial) {
+  const PolicyVersion version = restored_ ? PolicyVersion{trainer_->step().value} : kInitialWeights;
+  if (const auto publication = publish(cx, version, version))
+    send(cx, Published{config_.self, *publication});
+}
+
+void LearnerActor::handle(runtime::Context& cx, WarmStart) {
+  warm_start_reported_ = cx.now();
+  warm_start_slice(cx);
+}
+
+void LearnerActor::warm_start_slice(runtime::Context& cx) {
+  const Result<WarmStartSlice> slice = trainer_->warm_start();
+  if (!slice) return fail(cx, slice.error());
+  const bool report = slice->metric || cx.now() - warm_start_reported_ >= kWarmStartReportEvery;
+  if (report && slice->step > 0 && outbox_.empty()) {
+    warm_start_reported_ = cx.now();
+    send(cx, WarmStartProgress{config_.self, slice->step, slice->steps_max, slice->loss,
+                               slice->metric});
+  }
+  later(cx, slice->then_wait, [this, last = *slice](runtime::Context& then) {
+    last.done ? finish_warm_start(then, last) : warm_start_slice(then);
+  });
+}
+
+void LearnerActor::finish_warm_start(runtime::Context& cx, const WarmStartSlice& last) {
+  spdlog::info("warm start done, steps={} loss={:.4f} reached={}", last.step, last.loss,
+               last.reached);
+  const auto saved = save(cx);  // LE-2
+  if (!saved) return;
+  restored_ = true;
+  const auto publication = publish(cx, PolicyVersion{0}, kInitialWeights);
+  if (!publication) return;
+  send(cx, WarmStarted{config_.self, last.step, *publication, last.reached});
+  send(cx, *saved);
+}
+
+void LearnerActor::handle(runtime::Context& cx, TrainStep command) {
+  if (step_ || command.step != trainer_->step())
+    return fail(cx, Error{.message = "asked to train step " + std::to_string(command.step.value) +
+                                     " while at step " + std::to_string(trainer_->step().value)});
+  step_ = Step{.command = std::move(command), .began = cx.now(), .pulled = {}};
+  pull(cx);
+}
+
+void LearnerActor::pull(runtime::Context& cx) {
+  ++step_->attempts;
+  std::vector<runtime::PayloadRef> refs;
+  for (const TrainGroup& group : step_->command.groups) refs.push_back(group.payload);
+  read_payloads_(std::move(refs), [this, meeting = meeting_, post = cx.turn_poster()](
+                                      Result<std::vector<std::string>> payloads) {
+    auto arrived = std::make_shared<Result<std::vector<std::string>>>(std::move(payloads));
+    post([this, meeting, arrived](runtime::Context& then) {
+      if (meeting == meeting_) pulled(then, std::move(*arrived));
+    });
+  });
+}
+
+void LearnerActor::pulled(runtime::Context& cx, Result<std::vector<std::string>> payloads) {
+  if (!payloads) {
+    spdlog::warn("step={} payloads not read, attempt={}: {}", step_->command.step.value,
+                 step_->attempts, payloads.error().message);
+    if (step_->attempts >= kPayloadAttemptsMax) return fail(cx, payloads.error());
+    return later(cx, kPayloadRetryDelay, [this](runtime::Context& then) { pull(then); });
+  }
+  step_->pulled = cx.now();
+  const Result<TrainBatch> batch = make_train_batch(step_->command, *std::move(payloads));
+  if (!batch) return fail(cx, batch.error());
+  Result<TrainedStep> result = trainer_->train(*batch);
+  if (!result) return fail(cx, result.error());
+  if (result->then_wait == Duration{}) return trained(cx, *std::move(result));
+  later(cx, result->then_wait,
+        [this, result = *std::move(result)](runtime::Context& then) { trained(then, result); });
+}
+
+void LearnerActor::trained(runtime::Context& cx, TrainedStep result) {
+  const Step step = std::move(*step_);
+  step_.reset();
+  StepCommitted committed{.from = config_.self,
+                          .step = step.command.step,
+                          .checksum = result.checksum,
+                          .publication = {},
+                          .report = std::move(result.report)};
+  committed.report.seconds_wait_payload = seconds(step.pulled - step.began);
+  committed.report.seconds_update = seconds(cx.now() - step.pulled);
+  if (step.command.publish) {  // LE-1
+    committed.publication =
+        publish(cx, PolicyVersion{step.command.step.value + 1}, step.command.retain);
+    if (!committed.publication) return;
+    committed.report.seconds_publish = committed.publication->seconds;
+  }
+  send(cx, std::move(committed));
+}
+
+void LearnerActor::handle(runtime::Context& cx, SaveCheckpoint command) {
+  if (step_ || command.step != trainer_->step())
+    return fail(cx, Error{.message = "asked to save step " + std::to_string(command.step.value) +
+                                     " while at step " + std::to_string(trainer_->step().value)});
+  if (const auto saved = save(cx)) send(cx, *saved);
+}
+
+// Nothing on failure, which has then been dealt with.
+std::optional<Publication> LearnerActor::publish(runtime::Context& cx, PolicyVersion version,
+                                                 PolicyVersion retain) {
+  publisher_->retain(retain);
+  const Result<runtime::PublishStats> stats =
+      publisher_->publish(version, trainer_->weights(), config_.publish_timeout);
+  if (!stats) {
+    fail(cx, stats.error());
+    return {};
+  }
+  return Publication{version, retain, stats->checksum, stats->bytes, stats->seconds};
+}
+
+// What a disk refuses now it would refuse after a restart as well: every error is permanent.
+std::optional<CheckpointSaved> LearnerActor::save(runtime::Context& cx) {
+  const Result<SavedCheckpoint> saved = trainer_->save({});
+  if (!saved) {
+    Error error = saved.error();
+    error.code = ErrorCode::kInvalid;
+    fail(cx, error);
+    return {};
+  }
+  return CheckpointSaved{config_.self, saved->step, saved->directory, saved->weights_sha256};
+}
+
+void LearnerActor::send(runtime::Context& cx, LearnerEvents event) {
+  outbox_.push_back(std::move(event));
+  flush(cx);
+}
+
+void LearnerActor::flush(runtime::Context& cx) {
+  while (!outbox_.empty() && !outbox_waits_) {
+    const runtime::Delivery sent = exchange_.tell(outbox_.front());
+    if (sent == runtime::Delivery::kFull) {
+      outbox_waits_ = true;
+      cx.after(kOutboxRetryDelay, [this](runtime::Context& then) {
+        outbox_waits_ = false;
+        flush(then);
+      });
+      return;
+    }
+    if (sent == runtime::Delivery::kGone)
+      spdlog::warn("an event was dropped: {} is gone", exchange_.address().name);
+    outbox_.pop_front();
+  }
+}
+
+void LearnerActor::fail(runtime::Context& cx, const Error& error) {
+  const std::string message =
+      error.where.empty() ? error.message : error.message + " (" + error.where + ")";
+  spdlog::error("learner failed, step={}: {}", trainer_->step().value, message);
+  if (error.code == ErrorCode::kInvalid || error.code == ErrorCode::kInfeasible)
+    send(cx, LearnerFailed{config_.self, message});
+  else
+    cx.fail(error);
+}
+
+void LearnerActor::later(runtime::Context& cx, Duration delay, runtime::Turn turn) {
+  cx.after(delay, [this, meeting = meeting_, turn = std::move(turn)](runtime::Context& then) {
+    if (meeting == meeting_) turn(then);
+  });
+}
+
+}  // namespace tandem::actors

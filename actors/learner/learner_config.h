@@ -1,0 +1,104 @@
+// What the learner is told: the keys `algorithm.*`, `learner.*` and `warm_start.*` of the job file,
+// parsed and checked by actors/main. Plain values; member initialisers are the documented defaults.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+
+#include "kernels/ops/policy_loss.h"
+#include "runtime/base/clock.h"
+
+namespace tandem::actors {
+
+enum class AdvantageEstimator : std::uint8_t { kGrpo, kDrGrpo, kRloo, kReinforcePlusPlus };
+enum class LossAggregation : std::uint8_t {
+  kTokenMean,
+  kSeqMeanTokenSum,
+  kSeqMeanTokenMean,
+  kSeqMeanTokenSumNorm,
+};
+
+// Each trajectory longer than response_max - length tokens loses up to `penalty_factor` of reward.
+struct OverlongBuffer {
+  std::int32_t length = 0;  // tokens; 0: off
+  double penalty_factor = 0;
+};
+
+struct AlgorithmConfig {
+  AdvantageEstimator estimator = AdvantageEstimator::kGrpo;
+  bool norm_adv_by_std_in_grpo = true;
+  kernels::LossMode loss_mode = kernels::LossMode::kVanilla;
+  LossAggregation loss_aggregation = LossAggregation::kTokenMean;
+  double clip_ratio_low = 0.2;
+  double clip_ratio_high = 0.28;
+  std::optional<double> clip_ratio_c;  // dual clip; none: off
+  bool bypass_mode = true;             // the proximal policy is the behaviour policy
+  std::optional<kernels::ImportanceLevel> rollout_is;  // none when bypass_mode
+  double rollout_is_threshold = 2.0;
+  double entropy_coeff = 0;
+  bool use_kl_loss = false;  // against the weights at the start of RL
+  double kl_loss_coef = 0;
+  OverlongBuffer overlong_buffer;
+  std::int32_t response_length_max = 64;  // data.max_response_length
+  float temperature = 1.0f;               // rollout.temperature: log-probabilities are tempered
+};
+
+enum class LrSchedule : std::uint8_t { kConstant, kLinear, kCosine };
+
+struct OptimizerConfig {  // AdamW
+  double lr = 1.0e-3;
+  LrSchedule schedule = LrSchedule::kLinear;
+  std::int64_t warmup_steps = 5;
+  double min_lr_ratio = 0.1;
+  double beta1 = 0.9;
+  double beta2 = 0.95;
+  double eps = 1.0e-8;
+  double weight_decay = 0;  // of every parameter
+  double grad_clip = 1.0;   // of the global norm; 0: off
+};
+
+enum class ResumeMode : std::uint8_t {
+  kAuto,     // from the newest complete checkpoint, if there is one
+  kDisable,  // always from the start
+  kPath,     // from exactly CheckpointConfig::resume_path
+};
+
+struct CheckpointConfig {
+  std::filesystem::path directory;  // RUN_DIR/checkpoints; made when first needed
+  std::int64_t keep_max = 2;        // newest ones kept; at least 1
+  ResumeMode resume = ResumeMode::kAuto;
+  std::filesystem::path resume_path;  // of one checkpoint; only with kPath
+};
+
+enum class WarmStartMetric : std::uint8_t {
+  kSampleAccuracy,  // expected share of sampled completions (temperature 1) that equal the record's
+  kLoss,            // mean -log p of a completion token; stops at or below the value
+};
+
+struct WarmStartConfig {
+  double lr = 4.0e-3;
+  std::int64_t batch_size = 128;  // records per step
+  std::int64_t steps_max = 400;
+  std::int64_t eval_freq = 10;  // steps between measurements
+  struct Until {
+    WarmStartMetric metric = WarmStartMetric::kSampleAccuracy;
+    double value = 0;
+  };
+  std::optional<Until> until;  // none: all steps_max are taken
+};
+
+struct TrainerConfig {
+  std::uint64_t seed = 0;
+  AlgorithmConfig algorithm;
+  OptimizerConfig optimizer;
+  std::int64_t steps_total = 0;      // learner.total_training_steps, the schedule's end
+  std::int64_t rows_max = 8192;      // learner.max_token_len: token rows of one forward
+  std::int64_t positions_max = 128;  // of one sequence: max_prompt_length + max_response_length
+  std::optional<WarmStartConfig> warm_start;
+  CheckpointConfig checkpoints;
+  // How long a rank waits for the others in one collective operation of a step.
+  Duration collective_timeout = std::chrono::seconds(60);
+};
+
+}  // namespace tandem::actors

@@ -1,0 +1,85 @@
+#include "actors/learner/loss_pass.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace tandem::actors {
+
+Result<LossPass> LossPass::make(const ModelConfig& model, const TrainerConfig& config,
+                                std::function<void()> beat) {
+  auto decoder = TrainDecoder::make(model, pack_limits(config.rows_max, config.positions_max));
+  if (!decoder) return decoder.error();
+  return LossPass(config, *std::move(decoder), std::move(beat));
+}
+
+LossPass::LossPass(const TrainerConfig& config, TrainDecoder decoder, std::function<void()> beat)
+    : decoder_(std::move(decoder)),
+      objective_(config.algorithm, config.rows_max),
+      temperature_(config.algorithm.temperature),
+      beat_(std::move(beat)) {
+  for (std::vector<float>* v : {&logprob_, &entropy_, &reference_logprob_})
+    v->resize(static_cast<std::size_t>(config.rows_max));
+}
+
+void LossPass::beat() const {
+  if (beat_) beat_();
+}
+
+void LossPass::begin(const TrainBatch& batch, const BatchAdvantages& advantages) {
+  objective_.begin(batch, advantages);
+}
+
+void LossPass::add(const runtime::Stream& stream, const Models& models, const MicroBatch& batch,
+                   const runtime::Arena& gradients) {
+  const std::size_t items = batch.items.size();
+  const PackedBatch packed = batch.view(temperature_);
+  const std::span<float> logprob = std::span(logprob_).first(items);
+  const std::span<float> entropy = std::span(entropy_).first(items);
+  Objective::Inputs inputs{logprob, entropy, {}};
+  if (models.reference) {
+    const std::span<float> reference = std::span(reference_logprob_).first(items);
+    decoder_.forward(stream, *models.reference, packed, reference, {});
+    inputs.reference = reference;
+    beat();
+  }
+  decoder_.forward(stream, models.policy, packed, logprob, entropy);
+  last_logprobs_ = logprob;
+  beat();
+  const Objective::Gradient gradient = objective_.evaluate(stream, batch, inputs);
+  decoder_.backward(stream, models.policy, packed, gradient.dlogprob, gradient.dentropy, gradients);
+  beat();
+}
+
+double LossPass::add_supervised(const runtime::Stream& stream, const Weights& policy,
+                                const MicroBatch& batch, std::int64_t tokens_total,
+                                const runtime::Arena& gradients) {
+  const PackedBatch packed = batch.view(1.0f);
+  const std::span<float> logprob = std::span(logprob_).first(batch.items.size());
+  decoder_.forward(stream, policy, packed, logprob, {});
+  double loss = 0;
+  for (const float l : logprob) loss -= static_cast<double>(l);
+  std::fill(logprob.begin(), logprob.end(), -1.0f / static_cast<float>(tokens_total));
+  decoder_.backward(stream, policy, packed, logprob, {}, gradients);
+  beat();
+  return loss;
+}
+
+LossPass::Score LossPass::score(const runtime::Stream& stream, const Weights& policy,
+                                const MicroBatch& batch) {
+  const std::span<float> logprob = std::span(logprob_).first(batch.items.size());
+  decoder_.forward(stream, policy, batch.view(1.0f), logprob, {});
+  Score score;
+  for (std::size_t s = 0; s < batch.sequences.size(); ++s) {
+    double sum = 0;
+    for (std::int32_t m = batch.sequence_begin[s]; m < batch.sequence_begin[s + 1]; ++m)
+      sum += static_cast<double>(logprob[static_cast<std::size_t>(m)]);
+    score.probability += std::exp(sum);
+    score.minus_log_prob -= sum;
+    score.tokens += batch.sequence_begin[s + 1] - batch.sequence_begin[s];
+  }
+  beat();
+  return score;
+}
+
+}  // namespace tandem::actors

@@ -1,0 +1,63 @@
+// Forward, loss and backward of micro-batches, one after another: what one rank computes of a step,
+// before gradients are summed over ranks. Owns the decoder's memory; borrows weights and gradients.
+//
+// Gradients are added (+=) in the order of the calls, so equal micro-batches give equal bits.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "actors/learner/objective.h"
+#include "actors/model/decoder.h"
+#include "actors/model/weights.h"
+#include "runtime/device/arena.h"
+
+namespace tandem::actors {
+
+class LossPass {
+ public:
+  // `beat` (may be empty) is called after each piece of work. The error is want of memory.
+  static Result<LossPass> make(const ModelConfig& model, const TrainerConfig& config,
+                               std::function<void()> beat);
+
+  struct Models {
+    const Weights& policy;     // kTraining
+    const Weights* reference;  // null: no KL loss
+  };
+
+  // The policy loss: begin() a batch, then add() its micro-batches; objective() has the sums.
+  void begin(const TrainBatch& batch, const BatchAdvantages& advantages);
+  void add(const runtime::Stream& stream, const Models& models, const MicroBatch& batch,
+           const runtime::Arena& gradients);
+  const Objective& objective() const { return objective_; }
+  // The policy's log-probabilities [M] of the micro-batch added last.
+  std::span<const float> last_logprobs() const { return last_logprobs_; }
+
+  // The supervised loss -(sum of log p) / tokens_total of all items, at temperature 1; returns this
+  // micro-batch's -(sum of log p).
+  double add_supervised(const runtime::Stream& stream, const Weights& policy,
+                        const MicroBatch& batch, std::int64_t tokens_total,
+                        const runtime::Arena& gradients);
+
+  struct Score {                // sums over the sequences of a micro-batch, at temperature 1
+    double probability = 0;     // that sampling gives exactly the completion
+    double minus_log_prob = 0;  // of its tokens
+    double tokens = 0;
+  };
+  Score score(const runtime::Stream& stream, const Weights& policy, const MicroBatch& batch);
+
+ private:
+  LossPass(const TrainerConfig& config, TrainDecoder decoder, std::function<void()> beat);
+  void beat() const;
+
+  TrainDecoder decoder_;
+  Objective objective_;
+  float temperature_;
+  std::function<void()> beat_;
+  std::vector<float> logprob_, entropy_, reference_logprob_;  // [items_max]
+  std::span<const float> last_logprobs_;
+};
+
+}  // namespace tandem::actors

@@ -1,0 +1,29 @@
+#include "actors/learner/lr_schedule.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+namespace tandem::actors {
+
+double learning_rate(const OptimizerConfig& config, std::int64_t step, std::int64_t steps_total) {
+  if (step < config.warmup_steps)
+    return config.lr * static_cast<double>(step + 1) / static_cast<double>(config.warmup_steps);
+  const std::int64_t span = std::max<std::int64_t>(steps_total - config.warmup_steps, 1);
+  const double progress =
+      std::min(1.0, static_cast<double>(step - config.warmup_steps) / static_cast<double>(span));
+  double factor = 1.0;  // of the way from min_lr_ratio * lr up to lr
+  switch (config.schedule) {
+    case LrSchedule::kConstant:
+      return config.lr;
+    case LrSchedule::kLinear:
+      factor = 1.0 - progress;
+      break;
+    case LrSchedule::kCosine:
+      factor = 0.5 * (1.0 + std::cos(std::numbers::pi * progress));
+      break;
+  }
+  return config.lr * (config.min_lr_ratio + (1.0 - config.min_lr_ratio) * factor);
+}
+
+}  // namespace tandem::actors

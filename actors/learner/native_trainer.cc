@@ -1,0 +1,464 @@
+#include "actors/learner/native_trainer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include "actors/learner/advantage.h"
+#include "actors/learner/gang.h"
+#include "actors/learner/loss_pass.h"
+#include "actors/learner/lr_schedule.h"
+#include "actors/learner/optimizer.h"
+#include "actors/learner/packing.h"
+#include "actors/learner/trainer_checkpoint.h"
+#include "actors/model/weights.h"
+#include "runtime/base/check.h"
+#include "runtime/base/digest.h"
+#include "runtime/wire/codec.h"
+
+namespace tandem::actors {
+namespace {
+
+// What the warm start's optimizer does not take from the job; found robust on small models.
+constexpr std::int64_t kWarmStartLrWarmupSteps = 50;
+constexpr double kWarmStartBeta2 = 0.98;
+constexpr double kWarmStartWeightDecay = 0.01;
+
+OptimizerConfig warm_start_optimizer(const WarmStartConfig& config) {
+  OptimizerConfig optimizer;
+  optimizer.lr = config.lr;
+  optimizer.schedule = LrSchedule::kConstant;
+  optimizer.warmup_steps = kWarmStartLrWarmupSteps;
+  optimizer.beta2 = kWarmStartBeta2;
+  optimizer.weight_decay = kWarmStartWeightDecay;
+  return optimizer;
+}
+
+Error invalid(std::string message, std::string where = {}) {
+  return {.code = ErrorCode::kInvalid, .message = std::move(message), .where = std::move(where)};
+}
+
+Result<void> check_setup(const NativeTrainerSetup& setup) {
+  const std::int64_t model_positions = setup.model.config.max_position_embeddings;
+  if (setup.config.positions_max > model_positions)
+    return invalid("sequences of " + std::to_string(setup.config.positions_max) +
+                       " tokens are longer than the model's max_position_embeddings of " +
+                       std::to_string(model_positions),
+                   "data.max_prompt_length + data.max_response_length");
+  if (setup.config.warm_start && setup.records.empty())
+    return invalid("the warm start has no records", "warm_start.train_files");
+  for (const WarmStartRecord& record : setup.records) {
+    const std::int64_t tokens = std::ssize(record.prompt) + std::ssize(record.completion);
+    if (tokens > setup.config.positions_max)
+      return invalid("a warm-start record has " + std::to_string(tokens) +
+                         " tokens, more than max_prompt_length + max_response_length = " +
+                         std::to_string(setup.config.positions_max),
+                     "warm_start.train_files");
+  }
+  return {};
+}
+
+Result<void> check_batch(const TrainBatch& batch, std::int64_t vocab_size,
+                         std::int64_t positions_max) {
+  const auto known = [&](const std::vector<std::int32_t>& tokens) {
+    return std::all_of(tokens.begin(), tokens.end(),
+                       [&](std::int32_t t) { return t >= 0 && t < vocab_size; });
+  };
+  for (const BatchGroup& group : batch.groups) {
+    const std::string name = "group " + std::to_string(group.group.value);
+    for (const TrainTrajectory& trajectory : group.trajectories) {
+      if (!known(group.prompt) || !known(trajectory.tokens))
+        return invalid(name + " has a token that the model does not have");
+      if (std::ssize(group.prompt) + std::ssize(trajectory.tokens) > positions_max)
+        return invalid(name + " has a trajectory of more than " + std::to_string(positions_max) +
+                       " tokens");
+    }
+  }
+  return {};
+}
+
+std::string sha256_of(const runtime::Arena& arena) {
+  std::vector<std::byte> bytes;
+  bytes.reserve(arena.bytes().size());
+  for (const runtime::ParameterSpec& spec : arena.manifest().parameters) {
+    const auto part = arena.bytes().subspan(spec.offset_bytes, spec.bytes);
+    bytes.insert(bytes.end(), part.begin(), part.end());
+  }
+  return sha256_hex(bytes);
+}
+
+std::vector<PromptGroup> prompt_groups(std::span<const WarmStartRecord* const> records) {
+  std::vector<PromptGroup> groups;
+  for (std::size_t i = 0; i < records.size(); ++i)
+    groups.push_back(
+        {records[i]->prompt, {records[i]->completion}, {static_cast<std::int32_t>(i)}});
+  return groups;
+}
+
+template <class T>
+std::vector<T> every(std::span<const T> all, int rank, int ranks) {
+  std::vector<T> mine;
+  for (std::size_t i = static_cast<std::size_t>(rank); i < all.size();
+       i += static_cast<std::size_t>(ranks))
+    mine.push_back(all[i]);
+  return mine;
+}
+
+void copy_bytes(std::span<std::byte> to, std::span<const std::byte> from) {
+  CHECK(to.size() == from.size());
+  std::memcpy(to.data(), from.data(), to.size());
+}
+
+}  // namespace
+
+class NativeTrainer::Impl {
+ public:
+  struct Memory {
+    runtime::Arena gradients;
+    Optimizer optimizer;
+    Weights policy;
+    std::optional<runtime::Arena> reference;  // use_kl_loss: the weights at the start of RL
+    std::optional<Weights> reference_policy;
+    LossPass pass;
+  };
+  static Result<Memory> allocate(const NativeTrainerSetup& setup);
+  Impl(NativeTrainerSetup setup, Memory memory);
+
+  Result<std::optional<StepId>> restore();
+  Result<WarmStartSlice> warm_start();
+  Result<TrainedStep> train(const TrainBatch& batch);
+  Result<SavedCheckpoint> save(std::string watermark);
+  Result<void> follow();
+
+  Gang gang;
+  Model model;
+  StepId step{};
+  std::string watermark;
+
+ private:
+  Result<void> load(const std::filesystem::path& directory, const TrainerState& state);
+  Result<StepReport> train_share(const TrainBatch& batch, const BatchAdvantages& advantages);
+  Result<double> warm_start_step();
+  struct Measured {
+    double sample_accuracy, loss;
+  };
+  Result<Measured> measure_held_out();
+  Result<double> apply_gradients(const OptimizerConfig& optimizer, double lr);
+  void start_rl();
+  void beat() const {
+    if (beat_) beat_();
+  }
+
+  const TrainerConfig config_;
+  const std::unique_ptr<runtime::ThreadPool> threads_;
+  const std::function<void()> beat_;
+  const runtime::Stream stream_;
+  Memory memory_;
+  std::optional<WarmStartData> warm_start_data_;
+  std::int64_t warm_start_steps_ = 0;
+  bool untrained_ = true;  // the weights are as they came
+};
+
+Result<NativeTrainer::Impl::Memory> NativeTrainer::Impl::allocate(const NativeTrainerSetup& setup) {
+  const runtime::Manifest& manifest = setup.model.weights.manifest();
+  auto gradients = runtime::Arena::allocate(manifest, "gradients");
+  if (!gradients) return gradients.error();
+  auto optimizer = Optimizer::allocate(manifest.bytes_total);
+  if (!optimizer) return optimizer.error();
+  auto policy = Weights::allocate(setup.model.config, WeightsUse::kTraining);
+  if (!policy) return policy.error();
+  auto pass = LossPass::make(setup.model.config, setup.config, setup.beat);
+  if (!pass) return pass.error();
+  Memory memory{*std::move(gradients), *std::move(optimizer), *std::move(policy), {}, {},
+                *std::move(pass)};
+  if (setup.config.algorithm.use_kl_loss) {
+    auto reference = runtime::Arena::allocate(manifest, "the reference's weights");
+    if (!reference) return reference.error();
+    auto packed = Weights::allocate(setup.model.config, WeightsUse::kInference);
+    if (!packed) return packed.error();
+    memory.reference = *std::move(reference);
+    memory.reference_policy = *std::move(packed);
+  }
+  return memory;
+}
+
+NativeTrainer::Impl::Impl(NativeTrainerSetup setup, Memory memory)
+    : gang(std::move(setup.gang), setup.config.collective_timeout),
+      model(std::move(setup.model)),
+      config_(std::move(setup.config)),
+      threads_(std::move(setup.threads)),
+      beat_(std::move(setup.beat)),
+      stream_{.pool = threads_.get()},
+      memory_(std::move(memory)) {
+  if (config_.warm_start) warm_start_data_.emplace(std::move(setup.records), config_.seed);
+  start_rl();
+}
+
+// The current weights are those that RL starts from, as far as is known.
+void NativeTrainer::Impl::start_rl() {
+  step = {};
+  memory_.optimizer.reset();
+  memory_.policy.install(stream_, model.weights.bytes());
+  if (!memory_.reference) return;
+  copy_bytes(memory_.reference->bytes(), model.weights.bytes());
+  memory_.reference_policy->install(stream_, memory_.reference->bytes());
+}
+
+Result<void> NativeTrainer::Impl::load(const std::filesystem::path& directory,
+                                       const TrainerState& state) {
+  Result<Model> loaded = load_model(directory, {.init = InitMode::kPretrained});
+  if (!loaded) return loaded.error();
+  const auto refuse = [&](const char* why) {
+    return Error{.message = why, .where = directory.string()};
+  };
+  if (!(loaded->config == model.config)) return refuse("it is of another model");
+  if (checksum64(loaded->weights.bytes()) != state.weights_checksum)
+    return refuse("its weights do not have the checksum they were written with");
+  if (state.seed != config_.seed) return refuse("it is of a job with another seed");
+  if (memory_.reference && state.reference_checksum == 0)
+    return refuse("it has no reference weights, which use_kl_loss needs");
+  Optimizer& optimizer = memory_.optimizer;
+  if (auto read = read_array(m_file(directory), state.m_checksum, optimizer.m()); !read)
+    return read;
+  if (auto read = read_array(v_file(directory), state.v_checksum, optimizer.v()); !read)
+    return read;
+  if (memory_.reference) {
+    auto read =
+        read_array(reference_file(directory), state.reference_checksum, memory_.reference->bytes());
+    if (!read) return read;
+    memory_.reference_policy->install(stream_, memory_.reference->bytes());
+  }
+  optimizer.set_steps(state.optimizer_steps);
+  model.weights = std::move(loaded->weights);
+  memory_.policy.install(stream_, model.weights.bytes());
+  return {};
+}
+
+Result<std::optional<StepId>> NativeTrainer::Impl::restore() {
+  if (gang.rank() == 0)
+    if (auto told = gang.command(GangCommand::kRestore, {}); !told) return told.error();
+  const auto state = read_checkpoint(
+      config_.checkpoints, [this](const std::filesystem::path& directory, const TrainerState& s) {
+        return load(directory, s);
+      });
+  if (!state) return state.error();
+  std::optional<StepId> restored;
+  if (*state) {
+    restored = step = (*state)->step;
+    watermark = (*state)->watermark;
+    untrained_ = false;
+  } else if (untrained_) {
+    start_rl();  // a damaged checkpoint may have left its moments behind
+  } else {
+    return Error{.message = "there is no checkpoint to go back to: the learner has to start again"};
+  }
+  const std::string mine = (restored ? std::to_string(restored->value) : "none") + " " +
+                           std::to_string(checksum64(model.weights.bytes()));
+  if (auto same = gang.agree(mine, "the weights to start from"); !same) return same.error();
+  return restored;
+}
+
+// Sums the ranks' gradients and takes a step; returns the norm, which is finite.
+Result<double> NativeTrainer::Impl::apply_gradients(const OptimizerConfig& optimizer, double lr) {
+  if (auto summed = gang.sum(memory_.gradients.f32()); !summed) return summed.error();
+  const double norm =
+      memory_.optimizer.apply(stream_, optimizer, lr, model.weights, memory_.gradients);
+  if (!std::isfinite(norm))
+    return invalid("the gradient is not finite (norm " + std::to_string(norm) +
+                   "): the learning rate may be too high, or the weights are damaged");
+  memory_.policy.install(stream_, model.weights.bytes());
+  untrained_ = false;
+  return norm;
+}
+
+Result<double> NativeTrainer::Impl::warm_start_step() {
+  const WarmStartConfig& warm = *config_.warm_start;
+  const std::vector<const WarmStartRecord*> records =
+      warm_start_data_->batch(warm_start_steps_, warm.batch_size);
+  std::int64_t tokens = 0;
+  for (const WarmStartRecord* record : records) tokens += std::ssize(record->completion);
+  const auto mine = every(std::span(records), gang.rank(), gang.ranks());
+  const auto batches = pack(prompt_groups(mine), config_.rows_max);
+  if (!batches) return batches.error();
+  std::fill(memory_.gradients.f32().begin(), memory_.gradients.f32().end(), 0.0f);
+  double loss = 0;
+  for (const MicroBatch& batch : *batches)
+    loss += memory_.pass.add_supervised(stream_, memory_.policy, batch, tokens, memory_.gradients);
+  const OptimizerConfig optimizer = warm_start_optimizer(warm);
+  const auto norm =
+      apply_gradients(optimizer, learning_rate(optimizer, warm_start_steps_, warm.steps_max));
+  if (!norm) return norm.error();
+  double unused = 0;
+  if (auto summed = gang.reduce(std::span(&loss, 1), unused); !summed) return summed.error();
+  ++warm_start_steps_;
+  return loss / static_cast<double>(tokens);
+}
+
+// A completion is sampled with probability exp(sum of its log-probabilities), so the expected share
+// of samples that are right needs no sampling and has no noise.
+Result<NativeTrainer::Impl::Measured> NativeTrainer::Impl::measure_held_out() {
+  const std::span<const WarmStartRecord* const> all = warm_start_data_->held_out();
+  const auto mine = every(all, gang.rank(), gang.ranks());
+  const auto batches = pack(prompt_groups(mine), config_.rows_max);
+  if (!batches) return batches.error();
+  std::array<double, 3> sums{};  // probability, -log p, tokens
+  for (const MicroBatch& batch : *batches) {
+    const LossPass::Score score = memory_.pass.score(stream_, memory_.policy, batch);
+    sums[0] += score.probability;
+    sums[1] += score.minus_log_prob;
+    sums[2] += score.tokens;
+  }
+  double unused = 0;
+  if (auto summed = gang.reduce(sums, unused); !summed) return summed.error();
+  return Measured{sums[0] / static_cast<double>(all.size()), sums[1] / sums[2]};
+}
+
+Result<WarmStartSlice> NativeTrainer::Impl::warm_start() {
+  if (!config_.warm_start) {
+    start_rl();
+    return WarmStartSlice{.done = true};
+  }
+  if (gang.rank() == 0)
+    if (auto told = gang.command(GangCommand::kWarmStart, {}); !told) return told.error();
+  const WarmStartConfig& warm = *config_.warm_start;
+  const Result<double> loss = warm_start_step();
+  if (!loss) return loss.error();
+  WarmStartSlice slice{.step = static_cast<std::int32_t>(warm_start_steps_),
+                       .steps_max = static_cast<std::int32_t>(warm.steps_max),
+                       .loss = *loss};
+  const bool last = warm_start_steps_ >= warm.steps_max;
+  slice.done = last;
+  slice.reached = !warm.until;
+  if (warm.until && (last || warm_start_steps_ % warm.eval_freq == 0)) {
+    const Result<Measured> measured = measure_held_out();
+    if (!measured) return measured.error();
+    const bool by_loss = warm.until->metric == WarmStartMetric::kLoss;
+    slice.metric = by_loss ? measured->loss : measured->sample_accuracy;
+    slice.reached =
+        by_loss ? *slice.metric <= warm.until->value : *slice.metric >= warm.until->value;
+    slice.done = last || slice.reached;
+  }
+  if (slice.done) start_rl();
+  return slice;
+}
+
+Result<StepReport> NativeTrainer::Impl::train_share(const TrainBatch& batch,
+                                                    const BatchAdvantages& advantages) {
+  const auto batches =
+      pack(share_of(batch, advantages.live, gang.rank(), gang.ranks()), config_.rows_max);
+  if (!batches) return batches.error();
+  std::fill(memory_.gradients.f32().begin(), memory_.gradients.f32().end(), 0.0f);
+  const LossPass::Models models{memory_.policy,
+                                memory_.reference_policy ? &*memory_.reference_policy : nullptr};
+  memory_.pass.begin(batch, advantages);
+  for (const MicroBatch& micro : *batches)
+    memory_.pass.add(stream_, models, micro, memory_.gradients);
+  StepReport report;
+  report.lr = learning_rate(config_.optimizer, step.value, config_.steps_total);
+  const Result<double> norm = apply_gradients(config_.optimizer, report.lr);
+  if (!norm) return norm.error();
+  report.grad_norm = *norm;
+  ObjectiveSums sums = memory_.pass.objective().sums();
+  std::vector<double> flat;
+  for (const double* field : sums.fields()) flat.push_back(*field);
+  double diff_max = memory_.pass.objective().diff_max_at_staleness_0();
+  if (auto summed = gang.reduce(flat, diff_max); !summed) return summed.error();
+  for (std::size_t i = 0; i < flat.size(); ++i) *sums.fields()[i] = flat[i];
+  const double tokens = std::max(sums.tokens, 1.0);  // 0 where no group is live
+  report.loss = sums.loss;
+  report.entropy = sums.entropy / tokens;
+  report.ppo_kl = sums.kl_k1 / tokens;
+  report.pg_clipfrac = sums.clipped / tokens;
+  report.logprob_diff_mean = sums.logprob_diff / tokens;
+  report.logprob_diff_max_at_staleness_0 = diff_max;
+  report.tokens_at_staleness_0 = static_cast<std::uint64_t>(sums.tokens_at_staleness_0);
+  return report;
+}
+
+Result<TrainedStep> NativeTrainer::Impl::train(const TrainBatch& batch) {
+  CHECK(batch.step == step);
+  const auto sound = check_batch(batch, model.config.vocab_size, config_.positions_max);
+  if (!sound) return sound.error();
+  if (gang.rank() == 0 && gang.ranks() > 1)
+    if (auto told = gang.command(GangCommand::kTrain, runtime::encode(batch)); !told)
+      return told.error();
+  BatchAdvantages advantages = compute_advantages(config_.algorithm, batch);
+  Result<StepReport> report = train_share(batch, advantages);
+  if (!report) return report.error();
+  report->tokens_trained = advantages.tokens;
+  report->groups_zero_variance = advantages.zero_variance;
+  report->advantages = std::move(advantages.advantage);
+  step = StepId{step.value + 1};
+  return TrainedStep{.report = *std::move(report), .checksum = checksum64(model.weights.bytes())};
+}
+
+Result<SavedCheckpoint> NativeTrainer::Impl::save(std::string mark) {
+  CheckpointContent content{
+      .state = {.step = step,
+                .optimizer_steps = memory_.optimizer.steps(),
+                .seed = config_.seed,
+                .watermark = std::move(mark)},
+      .weights = model.weights.bytes(),
+      .m = memory_.optimizer.m(),
+      .v = memory_.optimizer.v(),
+      .reference = memory_.reference ? memory_.reference->bytes() : std::span<std::byte>{},
+      .save_model = [this](const std::filesystem::path& directory) {
+        return save_model(directory, {model.config, model.weights, model.directory});
+      }};
+  const auto path = write_checkpoint(config_.checkpoints, std::move(content));
+  if (!path) return path.error();
+  return SavedCheckpoint{step, path->string(), sha256_of(model.weights)};
+}
+
+Result<void> NativeTrainer::Impl::follow() {
+  CHECK(gang.rank() > 0);
+  for (;;) {
+    Result<Gang::Received> received = gang.await_command();
+    if (!received) return received.error();
+    beat();
+    switch (received->command) {
+      case GangCommand::kStop:
+        return {};
+      case GangCommand::kRestore:
+        if (auto done = restore(); !done) return done.error();
+        break;
+      case GangCommand::kWarmStart:
+        if (auto done = warm_start(); !done) return done.error();
+        break;
+      case GangCommand::kTrain: {
+        const auto batch = runtime::decode<TrainBatch>(
+            received->content,
+            {.message_bytes_max = kCommandBytesMax, .decoded_bytes_max = kCommandBytesMax});
+        if (!batch) return batch.error();
+        if (auto done = train(*batch); !done) return done.error();
+        break;
+      }
+    }
+  }
+}
+
+Result<std::unique_ptr<NativeTrainer>> NativeTrainer::make(NativeTrainerSetup setup) {
+  if (auto sound = check_setup(setup); !sound) return sound.error();
+  Result<Impl::Memory> memory = Impl::allocate(setup);
+  if (!memory) return memory.error();
+  return std::unique_ptr<NativeTrainer>(
+      new NativeTrainer(std::make_unique<Impl>(std::move(setup), *std::move(memory))));
+}
+
+NativeTrainer::NativeTrainer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+NativeTrainer::~NativeTrainer() = default;
+
+Result<std::optional<StepId>> NativeTrainer::restore() { return impl_->restore(); }
+StepId NativeTrainer::step() const { return impl_->step; }
+std::span<const std::byte> NativeTrainer::weights() const { return impl_->model.weights.bytes(); }
+Result<WarmStartSlice> NativeTrainer::warm_start() { return impl_->warm_start(); }
+Result<TrainedStep> NativeTrainer::train(const TrainBatch& batch) { return impl_->train(batch); }
+Result<SavedCheckpoint> NativeTrainer::save(std::string watermark) {
+  return impl_->save(std::move(watermark));
+}
+const std::string& NativeTrainer::restored_watermark() const { return impl_->watermark; }
+Result<void> NativeTrainer::follow() { return impl_->follow(); }
+Result<void> NativeTrainer::stop_gang() { return impl_->gang.command(GangCommand::kStop, {}); }
+
+}  // namespace tandem::actors

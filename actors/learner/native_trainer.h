@@ -1,0 +1,61 @@
+// Trains the model: one rank of the data-parallel gang. Weights, gradients and AdamW moments are
+// replicated; each rank computes its share of the groups, gradients are summed in rank order.
+//
+// Rank 0 is driven through Trainer. Every other rank calls follow(), which repeats what rank 0
+// does, told by commands over the collective, and returns when rank 0 leaves.
+//
+//   NT-1  A zero-variance group has no gradient: it is computed by nobody, and leaves the
+//         denominators that count tokens.
+//   NT-2  At staleness 0 the training forward repeats the engine's log-probabilities to the bit.
+//   NT-3  lr = 0 leaves the weights as they are, to the bit.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "actors/learner/learner_config.h"
+#include "actors/learner/trainer.h"
+#include "actors/learner/warm_start.h"
+#include "actors/model/checkpoint.h"
+#include "runtime/collective/collective.h"
+#include "runtime/device/parallel.h"
+
+namespace tandem::actors {
+
+struct NativeTrainerSetup {
+  TrainerConfig config;
+  Model model;                                   // with its untrained weights
+  std::vector<WarmStartRecord> records;          // of the warm start; the same on every rank
+  std::unique_ptr<runtime::Collective> gang;     // null: one rank
+  std::unique_ptr<runtime::ThreadPool> threads;  // null: the calling thread alone
+  std::function<void()> beat;                    // after each piece of work; may be empty
+};
+
+class NativeTrainer final : public Trainer {
+ public:
+  // Errors: the memory cannot be had; kInvalid where a setting contradicts the model.
+  static Result<std::unique_ptr<NativeTrainer>> make(NativeTrainerSetup setup);
+  ~NativeTrainer() override;
+
+  Result<std::optional<StepId>> restore() override;
+  StepId step() const override;
+  std::span<const std::byte> weights() const override;
+  Result<WarmStartSlice> warm_start() override;
+  Result<TrainedStep> train(const TrainBatch& batch) override;
+  Result<SavedCheckpoint> save(std::string watermark) override;
+  const std::string& restored_watermark() const override;
+
+  // Ranks >= 1: restores, then follows rank 0 until it says stop (no Error) or the gang breaks.
+  Result<void> follow();
+
+  // Rank 0: lets the other ranks' follow() return. Nothing else may be called afterwards.
+  Result<void> stop_gang();
+
+ private:
+  class Impl;
+  explicit NativeTrainer(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace tandem::actors

@@ -1,0 +1,50 @@
+// Cuts a rank's share of a batch into micro-batches: packed forwards of at most rows_max token rows
+// in which a group's prompt is computed once for all of its trajectories.
+//
+// A trajectory of T completion tokens has T - 1 rows (its last token predicts nothing that trains)
+// and T items; the prompt's last row predicts every trajectory's first token.
+//
+//   PK-1  Every trajectory of the share is in exactly one micro-batch, whole, in order.
+//   PK-2  No micro-batch has more than rows_max rows, nor more than rows_max items.
+//   PK-3  A group's prompt is repeated only if the group alone breaks PK-2.
+//   PK-4  Which rank computes a group depends on the number of ranks and on which groups of the
+//         batch are live, not on what they hold.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "actors/learner/train_batch.h"
+#include "actors/model/decoder.h"
+#include "runtime/base/result.h"
+
+namespace tandem::actors {
+
+struct MicroBatch {
+  std::vector<std::int32_t> tokens;  // [T] rows
+  std::vector<kernels::Segment> segments;
+  std::vector<LogprobItem> items;            // [M] one per completion token, sequences in order
+  std::vector<std::int32_t> sequences;       // [S] PromptGroup::indices of the sequences
+  std::vector<std::int32_t> sequence_begin;  // [S + 1] their items: begin[s] … begin[s + 1] - 1
+  PackedBatch view(float temperature) const { return {tokens, segments, items, temperature}; }
+};
+
+// A prompt and the completions that continue it.
+struct PromptGroup {
+  std::span<const std::int32_t> prompt;
+  std::vector<std::span<const std::int32_t>> completions;
+  std::vector<std::int32_t> indices;  // of the completions: a trajectory's place in the batch
+};
+
+// kInfeasible if one prompt and completion alone have more rows than rows_max.
+Result<std::vector<MicroBatch>> pack(std::span<const PromptGroup> groups, std::int64_t rows_max);
+
+// What `rank` of `ranks` computes of a batch: every ranks-th live group.
+std::vector<PromptGroup> share_of(const TrainBatch& batch, const std::vector<bool>& live, int rank,
+                                  int ranks);
+
+// The largest sizes that pack() can produce, for TrainDecoder's memory.
+TrainLimits pack_limits(std::int64_t rows_max, std::int64_t positions_max);
+
+}  // namespace tandem::actors

@@ -1,0 +1,51 @@
+#include "actors/learner/train_batch.h"
+
+#include <utility>
+
+#include "runtime/wire/codec.h"
+
+namespace tandem::actors {
+namespace {
+
+Error refuse(const TrainGroup& group, const std::string& why) {
+  return {.message = "the payload of group " + std::to_string(group.group.value) +
+                     " cannot be trained on: " + why};
+}
+
+Result<BatchGroup> make_group(const TrainGroup& header, GroupPayload payload) {
+  if (payload.group != header.group)
+    return refuse(header, "it is of group " + std::to_string(payload.group.value));
+  if (payload.prompt_tokens.empty()) return refuse(header, "its prompt has no tokens");
+  if (payload.trajectories.size() != header.rewards.size())
+    return refuse(header, std::to_string(payload.trajectories.size()) + " trajectories, but " +
+                              std::to_string(header.rewards.size()) + " rewards");
+  BatchGroup group{header.group, std::move(payload.prompt_tokens), {}};
+  for (std::size_t i = 0; i < header.rewards.size(); ++i) {
+    Trajectory& t = payload.trajectories[i];
+    if (t.tokens.empty() || t.tokens.size() != t.logprobs.size())
+      return refuse(header, "trajectory " + std::to_string(i) + " has " +
+                                std::to_string(t.tokens.size()) + " tokens and " +
+                                std::to_string(t.logprobs.size()) + " log-probabilities");
+    group.trajectories.push_back(
+        {std::move(t.tokens), std::move(t.logprobs), t.oldest, header.rewards[i]});
+  }
+  return group;
+}
+
+}  // namespace
+
+Result<TrainBatch> make_train_batch(const TrainStep& step, std::vector<std::string> payloads) {
+  CHECK(payloads.size() == step.groups.size());
+  TrainBatch batch{step.step, {}};
+  batch.groups.reserve(payloads.size());
+  for (std::size_t i = 0; i < payloads.size(); ++i) {
+    Result<GroupPayload> payload = runtime::decode<GroupPayload>(payloads[i]);
+    if (!payload) return refuse(step.groups[i], payload.error().message);
+    Result<BatchGroup> group = make_group(step.groups[i], *std::move(payload));
+    if (!group) return group.error();
+    batch.groups.push_back(*std::move(group));
+  }
+  return batch;
+}
+
+}  // namespace tandem::actors

@@ -1,0 +1,40 @@
+// A training batch as the learner's ranks see it: tokens, log-probabilities and rewards, without
+// texts. Made on rank 0 from a TrainStep and the payloads that it refers to, then broadcast.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "actors/messages/learner.h"
+#include "actors/messages/payload.h"
+#include "runtime/base/result.h"
+
+namespace tandem::actors {
+
+struct TrainTrajectory {
+  std::vector<std::int32_t> tokens;  // [T] completion, T >= 1
+  std::vector<float> logprobs;       // [T] the behaviour policy's
+  PolicyVersion oldest;              // among its tokens and the KV that they read
+  float reward = 0;
+};
+TANDEM_WIRE(TrainTrajectory, tokens, logprobs, oldest, reward)
+
+struct BatchGroup {
+  GroupId group;
+  std::vector<std::int32_t> prompt;           // >= 1 token
+  std::vector<TrainTrajectory> trajectories;  // [n]
+};
+TANDEM_WIRE(BatchGroup, group, prompt, trajectories)
+
+struct TrainBatch {
+  StepId step;
+  std::vector<BatchGroup> groups;  // [B], in the order of the TrainStep
+};
+TANDEM_WIRE(TrainBatch, step, groups)
+
+// `payloads` are encoded GroupPayloads in the order of step.groups. An Error (kFailed) names the
+// group whose payload cannot be decoded, is another group's, or contradicts itself.
+Result<TrainBatch> make_train_batch(const TrainStep& step, std::vector<std::string> payloads);
+
+}  // namespace tandem::actors

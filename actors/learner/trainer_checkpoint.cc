@@ -1,0 +1,207 @@
+#include "actors/learner/trainer_checkpoint.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <system_error>
+#include <utility>
+
+#include "runtime/base/digest.h"
+#include "runtime/base/file.h"
+#include "runtime/wire/codec.h"
+
+namespace tandem::actors {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kPrefix = "step-";
+constexpr std::string_view kAsidePrefix = ".step-";  // half written, or half removed
+constexpr std::uint32_t kFormat = 1;
+
+fs::path state_file(const fs::path& checkpoint) { return checkpoint / "trainer" / "state.bin"; }
+
+fs::path checkpoint_path(const fs::path& directory, StepId step) {
+  return directory / (std::string(kPrefix) + std::to_string(step.value));
+}
+
+fs::path aside(const fs::path& directory, StepId step, std::string_view why) {
+  return directory / (std::string(kAsidePrefix) + std::to_string(step.value) + std::string(why));
+}
+
+Error file_system_error(std::string_view action, const fs::path& path,
+                        const std::error_code& error) {
+  return {.message = "cannot " + std::string(action) + ": " + error.message(),
+          .where = path.string()};
+}
+
+Result<void> make_directories(const fs::path& path) {
+  std::error_code failed;
+  fs::create_directories(path, failed);
+  if (failed) return file_system_error("create directory", path, failed);
+  return {};
+}
+
+Result<void> rename_path(const fs::path& from, const fs::path& to) {
+  std::error_code failed;
+  fs::rename(from, to, failed);
+  if (failed) return file_system_error("rename " + from.string(), to, failed);
+  return {};
+}
+
+// Steps of the directories named step-N, ascending.
+std::vector<StepId> list_steps(const fs::path& directory) {
+  std::vector<StepId> steps;
+  std::error_code failed;
+  for (const fs::directory_entry& entry : fs::directory_iterator(directory, failed)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with(kPrefix)) continue;
+    StepId step;
+    const char* end = name.data() + name.size();
+    const auto parsed = std::from_chars(name.data() + kPrefix.size(), end, step.value);
+    if (parsed.ec == std::errc{} && parsed.ptr == end && step.value >= 0) steps.push_back(step);
+  }
+  std::sort(steps.begin(), steps.end());
+  return steps;
+}
+
+void remove_asides(const fs::path& directory) {
+  std::error_code failed;
+  std::vector<fs::path> found;
+  for (const fs::directory_entry& entry : fs::directory_iterator(directory, failed))
+    if (entry.path().filename().string().starts_with(kAsidePrefix)) found.push_back(entry.path());
+  for (const fs::path& path : found) fs::remove_all(path, failed);
+}
+
+// Later ones belong to a future that is being made anew. Renamed first, so that one that is half
+// removed is never taken for whole.
+void prune(const CheckpointConfig& config, StepId written) {
+  std::vector<StepId> steps = list_steps(config.directory);
+  const auto later = std::upper_bound(steps.begin(), steps.end(), written);
+  std::vector<StepId> excess(later, steps.end());
+  steps.erase(later, steps.end());
+  const std::size_t keep = static_cast<std::size_t>(std::max<std::int64_t>(config.keep_max, 1));
+  if (steps.size() > keep) excess.insert(excess.end(), steps.begin(), steps.end() - keep);
+  for (const StepId step : excess) {
+    const fs::path path = checkpoint_path(config.directory, step);
+    const Result<void> renamed = rename_path(path, aside(config.directory, step, ".removed"));
+    if (!renamed) spdlog::warn("checkpoint={} kept: {}", path.string(), renamed.error().message);
+  }
+  remove_asides(config.directory);
+}
+
+Result<void> write_parts(const fs::path& path, CheckpointContent& content) {
+  if (Result<void> done = make_directories(path / "trainer"); !done) return done;
+  if (Result<void> done = content.save_model(path); !done) return done;
+  if (Result<void> done = write_file_atomic(m_file(path), content.m); !done) return done;
+  if (Result<void> done = write_file_atomic(v_file(path), content.v); !done) return done;
+  TrainerState& state = content.state;
+  state.format = kFormat;
+  state.weights_checksum = checksum64(content.weights);
+  state.m_checksum = checksum64(content.m);
+  state.v_checksum = checksum64(content.v);
+  state.reference_checksum = 0;
+  if (!content.reference.empty()) {
+    state.reference_checksum = checksum64(content.reference);
+    if (Result<void> done = write_file_atomic(reference_file(path), content.reference); !done)
+      return done;
+  }
+  if (Result<void> done = write_file_atomic(state_file(path), runtime::encode(state)); !done)
+    return done;
+  return sync_directory(path);
+}
+
+Result<void> move_into_place(const fs::path& directory, StepId step, const fs::path& written) {
+  const fs::path final_path = checkpoint_path(directory, step);
+  std::error_code failed;
+  if (fs::exists(final_path, failed)) {
+    const Result<void> moved = rename_path(final_path, aside(directory, step, ".replaced"));
+    if (!moved) return moved;
+  }
+  if (Result<void> done = rename_path(written, final_path); !done) return done;
+  return sync_directory(directory);
+}
+
+Result<TrainerState> read_one(const fs::path& checkpoint, const CheckpointLoader& load) {
+  const Result<std::string> bytes = read_file(state_file(checkpoint));
+  if (!bytes) return bytes.error();
+  Result<TrainerState> state = runtime::decode<TrainerState>(*bytes);
+  if (!state)
+    return Error{.message = "it is damaged: " + state.error().message,
+                 .where = state_file(checkpoint).string()};
+  if (state->format != kFormat)
+    return Error{.message = "it has format " + std::to_string(state->format) + ", not " +
+                            std::to_string(kFormat),
+                 .where = state_file(checkpoint).string()};
+  if (Result<void> loaded = load(checkpoint, *state); !loaded) return loaded.error();
+  return state;
+}
+
+}  // namespace
+
+fs::path m_file(const fs::path& checkpoint) { return checkpoint / "trainer" / "m.bin"; }
+fs::path v_file(const fs::path& checkpoint) { return checkpoint / "trainer" / "v.bin"; }
+fs::path reference_file(const fs::path& checkpoint) {
+  return checkpoint / "trainer" / "reference.bin";
+}
+
+Result<fs::path> write_checkpoint(const CheckpointConfig& config, CheckpointContent content) {
+  const StepId step = content.state.step;
+  const auto failed = [&](Error error) {
+    remove_asides(config.directory);
+    error.message = "cannot save checkpoint " + std::string(kPrefix) + std::to_string(step.value) +
+                    ": " + error.message;
+    return error;
+  };
+  if (Result<void> done = make_directories(config.directory); !done) return failed(done.error());
+  remove_asides(config.directory);
+  const fs::path partial = aside(config.directory, step, ".partial");
+  if (Result<void> done = write_parts(partial, content); !done) return failed(done.error());
+  if (Result<void> done = move_into_place(config.directory, step, partial); !done)
+    return failed(done.error());
+  prune(config, step);
+  return checkpoint_path(config.directory, step);
+}
+
+Result<std::optional<TrainerState>> read_checkpoint(const CheckpointConfig& config,
+                                                    const CheckpointLoader& load) {
+  if (config.resume == ResumeMode::kDisable) return std::optional<TrainerState>{};
+  if (config.resume == ResumeMode::kPath) {
+    Result<TrainerState> state = read_one(config.resume_path, load);
+    if (state) return std::optional(*std::move(state));
+    Error error = state.error();
+    error.code = ErrorCode::kInvalid;
+    error.message =
+        "cannot resume from checkpoint " + config.resume_path.string() + ": " + error.message;
+    return error;
+  }
+  const std::vector<StepId> steps = list_steps(config.directory);
+  for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
+    const fs::path path = checkpoint_path(config.directory, *step);
+    Result<TrainerState> state = read_one(path, load);
+    if (state && state->step != *step)
+      state = Error{.message = "it says that it is of step " + std::to_string(state->step.value)};
+    if (state) return std::optional(*std::move(state));
+    spdlog::warn("checkpoint={} refused, an older one is tried: {} {}", path.string(),
+                 state.error().message, state.error().where);
+  }
+  return std::optional<TrainerState>{};
+}
+
+Result<void> read_array(const fs::path& file, std::uint64_t checksum, std::span<std::byte> out) {
+  const Result<std::string> bytes = read_file(file);
+  if (!bytes) return bytes.error();
+  if (bytes->size() != out.size())
+    return Error{.message = "it has " + std::to_string(bytes->size()) + " bytes instead of " +
+                            std::to_string(out.size()),
+                 .where = file.string()};
+  if (checksum64(std::as_bytes(std::span(*bytes))) != checksum)
+    return Error{.message = "its content does not have the checksum it was written with",
+                 .where = file.string()};
+  std::memcpy(out.data(), bytes->data(), out.size());
+  return {};
+}
+
+}  // namespace tandem::actors

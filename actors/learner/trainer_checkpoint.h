@@ -1,0 +1,74 @@
+// Checkpoints on disk: `step-N/` is a Hugging Face directory plus `trainer/`, which holds what else
+// a bit-exact continuation needs. Written under a temporary name, synced, renamed: a directory
+// named step-N is whole. What the disk did to it later is found by checksums when it is read.
+//
+//   CP-1  A failed or killed write leaves every earlier checkpoint as it was.
+//   CP-2  A damaged checkpoint is never loaded: it is named in the log, the next older one is
+//   taken.
+//
+// Knows bytes and files, not what they mean. Logs (a refused checkpoint is a warning).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "actors/learner/learner_config.h"
+#include "runtime/base/ids.h"
+#include "runtime/base/result.h"
+#include "runtime/wire/fields.h"
+
+namespace tandem::actors {
+
+// trainer/state.bin, with the checksums of everything else.
+struct TrainerState {
+  std::uint32_t format = 1;
+  StepId step;                        // covers every step below; also the place in the lr schedule
+  std::uint64_t optimizer_steps = 0;  // AdamW's t
+  std::uint64_t seed = 0;             // all randomness is derived from it and the step
+  std::string watermark;              // the caller's
+  std::uint64_t weights_checksum = 0;
+  std::uint64_t m_checksum = 0;          // of trainer/m.bin: AdamW's first moments
+  std::uint64_t v_checksum = 0;          // of trainer/v.bin: its second ones
+  std::uint64_t reference_checksum = 0;  // of trainer/reference.bin; 0: there is none
+};
+TANDEM_WIRE(TrainerState, format, step, optimizer_steps, seed, watermark, weights_checksum,
+            m_checksum, v_checksum, reference_checksum)
+
+struct CheckpointContent {
+  TrainerState state;                    // checksums are filled in by write_checkpoint
+  std::span<const std::byte> weights;    // the arena, for its checksum
+  std::span<const std::byte> m, v;       // AdamW's moments
+  std::span<const std::byte> reference;  // empty: none
+  // Writes the Hugging Face directory.
+  std::function<Result<void>(const std::filesystem::path&)> save_model;
+};
+
+// Writes step-N, replacing one of that name; then removes all but the newest keep_max. Returns its
+// path.
+Result<std::filesystem::path> write_checkpoint(const CheckpointConfig& config,
+                                               CheckpointContent content);
+
+// Loads one checkpoint: an Error refuses it as damaged.
+using CheckpointLoader =
+    std::function<Result<void>(const std::filesystem::path& directory, const TrainerState& state)>;
+
+// As the resume mode says; none: there is nothing to resume. kPath's errors are final; with kAuto a
+// checkpoint that `load` or its own state refuses is skipped with a warning.
+Result<std::optional<TrainerState>> read_checkpoint(const CheckpointConfig& config,
+                                                    const CheckpointLoader& load);
+
+// For a CheckpointLoader: fills `out` from a file of trainer/ that holds exactly its size and has
+// the checksum.
+Result<void> read_array(const std::filesystem::path& file, std::uint64_t checksum,
+                        std::span<std::byte> out);
+std::filesystem::path m_file(const std::filesystem::path& checkpoint);
+std::filesystem::path v_file(const std::filesystem::path& checkpoint);
+std::filesystem::path reference_file(const std::filesystem::path& checkpoint);
+
+}  // namespace tandem::actors

@@ -1,0 +1,46 @@
+// The data of the supervised warm start: which records train, which are held out, which are next.
+//
+// Invariants
+//   WS-1  A held-out record's prompt is never trained on: equal prompts fall on the same side.
+//   WS-2  The same records and seed give the same batches in the same order, for any rank count.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace tandem::actors {
+
+struct WarmStartRecord {
+  std::vector<std::int32_t> prompt;      // >= 1 token
+  std::vector<std::int32_t> completion;  // >= 1 token, the end-of-sequence token included
+};
+
+inline constexpr std::size_t kHeldOutEvaluatedMax = 512;  // records per measurement
+
+class WarmStartData {
+ public:
+  // About a tenth of `records` (at least one of two or more) is held out.
+  WarmStartData(std::vector<WarmStartRecord> records, std::uint64_t seed);
+  WarmStartData(const WarmStartData&) = delete;
+  WarmStartData& operator=(const WarmStartData&) = delete;
+
+  // The records of batch `index`: epochs are shuffled anew; a batch may span two of them.
+  std::vector<const WarmStartRecord*> batch(std::int64_t index, std::int64_t batch_size);
+
+  // What is measured on: at most kHeldOutEvaluatedMax; all records where there is only one.
+  std::span<const WarmStartRecord* const> held_out() const { return held_out_; }
+  std::size_t train_size() const { return train_.size(); }
+
+ private:
+  void shuffle_for(std::int64_t epoch);
+
+  std::vector<WarmStartRecord> records_;
+  std::uint64_t seed_;
+  std::vector<const WarmStartRecord*> train_;
+  std::vector<const WarmStartRecord*> held_out_;
+  std::int64_t epoch_ = -1;
+  std::vector<const WarmStartRecord*> order_;  // train_ as epoch_ shuffles it
+};
+
+}  // namespace tandem::actors

@@ -1,0 +1,122 @@
+#include "actors/main/cli/api_client.h"
+
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+
+#include "runtime/net/http_client.h"
+
+namespace tandem::cli {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kRoot = "/api/v1";
+constexpr const char* kHowToStart =
+    "`tandem up` starts a cluster here; `tandem run JOB.yaml` needs none";
+
+std::optional<std::string> environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value && *value ? std::optional<std::string>(value) : std::nullopt;
+}
+
+Result<ApiAddress> parse_from(const std::string& text, std::string from) {
+  auto endpoint = runtime::parse_endpoint(text);
+  if (endpoint) return ApiAddress{*endpoint, std::move(from)};
+  Error error = endpoint.error();
+  error.where = std::move(from);
+  return error;
+}
+
+Result<std::string> body_of(Result<runtime::HttpResponse> response) {
+  if (!response) return response.error();
+  if (response->status >= 400) return runtime::error_of(*response);
+  return std::move(response->body);
+}
+
+Result<json> to_json(const Result<std::string>& text) {
+  if (!text) return text.error();
+  json body = json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  if (body.is_discarded())
+    return Error{ErrorCode::kFailed, "the controller's answer is not JSON", "",
+                 "is something else listening there?"};
+  return body;
+}
+
+}  // namespace
+
+std::filesystem::path tandem_home() {
+  if (const auto home = environment("TANDEM_HOME")) return std::filesystem::absolute(*home);
+  return std::filesystem::path(environment("HOME").value_or("/")) / ".tandem";
+}
+
+Result<ApiAddress> resolve_address(const std::optional<std::string>& flag) {
+  if (flag) return parse_from(*flag, "--address " + *flag);
+  if (const auto address = environment("TANDEM_ADDRESS"))
+    return parse_from(*address, "TANDEM_ADDRESS=" + *address);
+  const std::filesystem::path path = tandem_home() / "controller.json";
+  std::ifstream file(path);
+  if (!file) return Error{ErrorCode::kUnreachable, "no controller runs here", path, kHowToStart};
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const json description = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!description.is_object() || !description.value("http", json()).is_string())
+    return Error{ErrorCode::kUnreachable, "the controller's file is damaged", path,
+                 "remove it if no controller runs, or pass --address"};
+  return parse_from(description["http"].get<std::string>(), path);
+}
+
+std::string url_escape(std::string_view text) {
+  static constexpr std::string_view kHex = "0123456789ABCDEF";
+  std::string escaped;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 128 && (std::isalnum(byte) || c == '-' || c == '_' || c == '.' || c == '~'))
+      escaped += c;
+    else
+      escaped += {'%', kHex[byte >> 4], kHex[byte & 15]};
+  }
+  return escaped;
+}
+
+Error ApiClient::explain(const Error& error) const {
+  Error explained = error;
+  if (error.code != ErrorCode::kUnreachable) return explained;
+  explained.message =
+      "no controller answers at " + runtime::to_string(address_.endpoint) + ": " + error.message;
+  explained.where = address_.from;
+  explained.help = kHowToStart;
+  return explained;
+}
+
+Result<json> ApiClient::get(const std::string& path) const { return to_json(get_text(path)); }
+
+Result<std::string> ApiClient::get_text(const std::string& path) const {
+  auto body = body_of(runtime::http_get(address_.endpoint, kRoot + path, kRequestTimeout));
+  return body ? std::move(body) : explain(body.error());
+}
+
+Result<json> ApiClient::post(const std::string& path, const std::string& body) const {
+  auto answer = body_of(runtime::http_post(address_.endpoint, kRoot + path, body, kRequestTimeout));
+  return answer ? to_json(answer) : explain(answer.error());
+}
+
+Result<void> ApiClient::stream(
+    const std::string& path, Duration tick,
+    const std::function<bool(std::optional<std::string_view>)>& on_line) const {
+  auto lines = runtime::HttpLines::open(address_.endpoint, kRoot + path, kRequestTimeout);
+  if (!lines) return explain(lines.error());
+  for (;;) {
+    const auto line = lines->next(tick > Duration::zero() ? tick : kRequestTimeout);
+    if (!line) {
+      if (line.error().code != ErrorCode::kTimedOut || tick == Duration::zero())
+        return explain(line.error());
+      if (!on_line(std::nullopt)) return {};
+    } else if (!*line) {
+      return {};
+    } else if (!on_line(std::string_view(**line))) {
+      return {};
+    }
+  }
+}
+
+}  // namespace tandem::cli

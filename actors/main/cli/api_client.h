@@ -1,0 +1,59 @@
+// The controller's HTTP API as the command line uses it: where it is, JSON in and out, its errors
+// as ours. Blocking; one object per thread.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/result.h"
+#include "runtime/net/endpoint.h"
+
+namespace tandem::cli {
+
+inline constexpr Duration kRequestTimeout = std::chrono::seconds(30);
+
+struct ApiAddress {
+  runtime::Endpoint endpoint;
+  std::string from;  // "--address", "TANDEM_ADDRESS" or the path of controller.json, for messages
+};
+
+// TANDEM_HOME, or ~/.tandem.
+std::filesystem::path tandem_home();
+
+// --address, then TANDEM_ADDRESS, then TANDEM_HOME/controller.json. kUnreachable when there is
+// none.
+Result<ApiAddress> resolve_address(const std::optional<std::string>& flag);
+
+// "a/b c" -> "a%2Fb%20c": one part of a path, or a query's value.
+std::string url_escape(std::string_view text);
+
+class ApiClient {
+ public:
+  explicit ApiClient(ApiAddress address) : address_(std::move(address)) {}
+
+  // `path` starts after /api/v1 and may carry a query: "/jobs/arith-1/samples?step=3". An error
+  // status is the Error that its body describes; no answer is kUnreachable with help.
+  Result<nlohmann::json> get(const std::string& path) const;
+  Result<std::string> get_text(const std::string& path) const;  // whatever its type
+  Result<nlohmann::json> post(const std::string& path, const std::string& body) const;
+
+  // Newline-delimited output until the server ends it or `on_line` returns false. With `tick` > 0
+  // on_line also sees nullopt whenever so long has passed without a line; without, silence of
+  // kRequestTimeout is an error.
+  Result<void> stream(const std::string& path, Duration tick,
+                      const std::function<bool(std::optional<std::string_view>)>& on_line) const;
+
+  const ApiAddress& address() const { return address_; }
+
+ private:
+  Error explain(const Error& error) const;
+
+  ApiAddress address_;
+};
+
+}  // namespace tandem::cli

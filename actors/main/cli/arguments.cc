@@ -1,0 +1,121 @@
+#include "actors/main/cli/arguments.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "actors/main/cli/command_line.h"
+#include "actors/main/job/key_hints.h"
+#include "actors/messages/roles.h"
+
+namespace tandem::cli {
+namespace {
+
+constexpr std::pair<std::string_view, Kind> kKinds[] = {{"jobs", Kind::kJobs},
+                                                        {"actors", Kind::kActors},
+                                                        {"nodes", Kind::kNodes},
+                                                        {"groups", Kind::kGroups},
+                                                        {"events", Kind::kEvents}};
+
+}  // namespace
+
+std::vector<std::string> kind_names() {
+  std::vector<std::string> names;
+  for (const auto& [name, kind] : kKinds) names.emplace_back(name);
+  return names;
+}
+
+std::vector<std::string> role_names() {
+  std::vector<std::string> names;
+  for (const actors::Role role : actors::kRoles) names.emplace_back(actors::name(role));
+  return names;
+}
+
+Error usage_error(std::string message, std::string help) {
+  return {ErrorCode::kInvalid, std::move(message), "", std::move(help)};
+}
+
+std::string joined(const std::vector<std::string>& words, const std::string& separator) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : separator) + word;
+  return text;
+}
+
+std::string did_you_mean(const std::string& word, const std::vector<std::string>& names,
+                         const std::string& otherwise) {
+  const std::vector<std::string_view> views(names.begin(), names.end());
+  const auto near = nearest(word, views);
+  return near ? "did you mean `" + std::string(*near) + "`?" : otherwise;
+}
+
+// "90", "90s", "5m", "2h" -> seconds.
+std::optional<double> parse_duration(std::string_view text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
+  if (error != std::errc() || !(value >= 0) || value > 1e9) return {};
+  if (unit.empty() || unit == "s") return value;
+  if (unit == "m") return value * 60;
+  if (unit == "h") return value * 3600;
+  return {};
+}
+
+// "8", "512MiB", "1.5GiB" -> bytes.
+std::optional<std::int64_t> parse_bytes(std::string_view text) {
+  static constexpr std::pair<std::string_view, double> kUnits[] = {
+      {"", 1}, {"B", 1}, {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40}};
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || !(value > 0) || value > 1e15) return {};
+  const std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
+  for (const auto& [name, factor] : kUnits)
+    if (unit == name) return static_cast<std::int64_t>(value * factor);
+  return {};
+}
+
+Result<ObjectName> parse_object(const std::vector<std::string>& words) {
+  std::string kind = words.empty() ? "" : words[0];
+  std::optional<std::string> name;
+  if (const std::size_t slash = kind.find('/'); slash != std::string::npos) {
+    name = kind.substr(slash + 1);
+    kind.resize(slash);
+  }
+  if (words.size() == 2 && name)
+    return usage_error("two names: `" + *name + "` and `" + words[1] + "`",
+                       "write `" + kind + " NAME` or `" + kind + "/NAME`");
+  if (words.size() == 2) name = words[1];
+  if (name && name->empty()) return usage_error("the name after `" + kind + "/` is empty", "");
+  for (const auto& [plural, value] : kKinds)
+    if (kind == plural || kind + "s" == plural) return ObjectName{value, name};
+  return usage_error("unknown kind `" + kind + "`",
+                     did_you_mean(kind, kind_names(), "one of " + joined(kind_names(), ", ")));
+}
+
+Result<std::vector<std::pair<std::string, std::int64_t>>> parse_scales(
+    const std::vector<std::string>& words) {
+  const std::vector<std::string> roles_known = role_names();
+  std::vector<std::pair<std::string, std::int64_t>> roles;
+  for (const std::string& word : words) {
+    const std::size_t equals = word.find('=');
+    const std::string role = word.substr(0, equals);
+    std::int64_t count = 0;
+    const char* end = word.data() + word.size();
+    const bool number =
+        equals != std::string::npos &&
+        std::from_chars(word.data() + equals + 1, end, count) == std::from_chars_result{end, {}};
+    if (!number || count < 0)
+      return usage_error("`" + word + "` is not ROLE=N", "as in `tandem scale JOB rollout=2`");
+    if (std::ranges::find(roles_known, role) == roles_known.end())
+      return usage_error("unknown role `" + role + "`",
+                         did_you_mean(role, roles_known, "one of " + joined(roles_known, ", ")));
+    roles.emplace_back(role, count);
+  }
+  return roles;
+}
+
+std::string_view spelling(Kind kind) {
+  for (const auto& [name, value] : kKinds)
+    if (value == kind) return name;
+  CHECK(false);
+}
+
+}  // namespace tandem::cli

@@ -1,0 +1,41 @@
+// The words of a command line that mean more than text: objects, replica counts, times, sizes; and
+// what a misspelt word was probably meant to be. Pure. Errors are kInvalid with help.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "actors/main/cli/command.h"
+#include "runtime/base/result.h"
+
+namespace tandem::cli {
+
+struct ObjectName {
+  Kind kind;
+  std::optional<std::string> name;
+};
+
+// {"actors"}, {"actors", "NAME"} or {"actors/NAME"}; the singular will do.
+Result<ObjectName> parse_object(const std::vector<std::string>& words);
+
+// {"rollout=2", "reward=1"}
+Result<std::vector<std::pair<std::string, std::int64_t>>> parse_scales(
+    const std::vector<std::string>& words);
+
+std::optional<double> parse_duration(std::string_view text);     // "90", "90s", "5m", "2h": seconds
+std::optional<std::int64_t> parse_bytes(std::string_view text);  // "8GiB", "512MiB", "1000"
+
+std::vector<std::string> kind_names();  // "jobs", …
+std::vector<std::string> role_names();  // "rollout", …
+
+Error usage_error(std::string message, std::string help);
+std::string joined(const std::vector<std::string>& words, const std::string& separator);
+// "did you mean `x`?" with the nearest of `names`, or `otherwise`.
+std::string did_you_mean(const std::string& word, const std::vector<std::string>& names,
+                         const std::string& otherwise);
+
+}  // namespace tandem::cli

@@ -1,0 +1,543 @@
+// Names are resolved here: one list, one look, and the same errors for every command. A state is
+// waited for by the API's watch stream as an alarm clock: any line, or a second of silence, means
+// "look again", so nothing depends on what a line says.
+#include "actors/main/cli/client_commands.h"
+
+#include <algorithm>
+#include <fstream>
+#include <ostream>
+
+#include "actors/main/cli/arguments.h"
+#include "actors/main/cli/command_line.h"
+#include "actors/main/cli/progress.h"
+#include "actors/main/cli/table.h"
+#include "actors/main/cli/views.h"
+#include "actors/main/job/load_job.h"
+#include "actors/main/job/print_job.h"
+
+namespace tandem::cli {
+namespace {
+
+using nlohmann::json;
+
+constexpr Duration kLookAgain = std::chrono::seconds(1);
+constexpr const char* kClearScreen = "\x1b[H\x1b[2J";
+constexpr std::size_t kEventsShown = 10;  // of `describe`
+
+std::string field(const json& item, const char* name) {
+  const json value = item.is_object() ? item.value(name, json()) : json();
+  return value.is_string() ? value.get<std::string>() : value.is_null() ? "" : value.dump();
+}
+
+Screen screen_of(const Client& client) {
+  return {client.terminal ? client.width() : kUnlimitedWidth, unix_ms()};
+}
+
+Error not_found(const std::string& what, const std::string& name,
+                const std::vector<std::string>& names) {
+  return {ErrorCode::kNotFound, "no " + what + " `" + name + "`", "",
+          did_you_mean(name, names,
+                       names.empty() ? "there are none" : "`tandem get " + what + "s` lists them")};
+}
+
+Result<json> get_list(const Client& client, const std::string& path) {
+  auto items = client.api.get(path);
+  if (items && !items->is_array())
+    return Error{ErrorCode::kFailed, "the controller answered " + path + " with no list", "", ""};
+  return items;
+}
+
+// An id, or the name of exactly one job; of several, the one that has not ended.
+Result<std::string> find_job(const Client& client, const std::string& wanted) {
+  auto jobs = get_list(client, "/jobs");
+  if (!jobs) return jobs.error();
+  std::vector<std::string> names, ids, live;
+  for (const json& job : *jobs) {
+    const std::string id = field(job, "id"), name = field(job, "name");
+    if (id == wanted) return id;
+    names.push_back(id);
+    names.push_back(name);
+    if (name != wanted) continue;
+    ids.push_back(id);
+    if (!has_ended(job)) live.push_back(id);
+  }
+  const std::vector<std::string>& candidates = live.empty() ? ids : live;
+  if (candidates.size() == 1) return candidates.front();
+  if (candidates.empty()) return not_found("job", wanted, names);
+  return usage_error("the name `" + wanted + "` is not unique",
+                     "use an id: " + joined(candidates, ", "));
+}
+
+// A full name, or the end of exactly one ("rollout/0"), within `job` where one is given.
+Result<std::string> find_actor(const Client& client, const std::string& wanted,
+                               const std::optional<std::string>& job) {
+  std::string prefix;
+  if (job) {
+    auto id = find_job(client, *job);
+    if (!id) return id.error();
+    prefix = *id + "/";
+  }
+  auto actors = get_list(client, "/actors");
+  if (!actors) return actors.error();
+  std::vector<std::string> names, matches;
+  for (const json& actor : *actors) {
+    const std::string name = field(actor, "name");
+    if (!name.starts_with(prefix)) continue;
+    if (name == wanted) return name;
+    names.push_back(name);
+    if (name.ends_with("/" + wanted)) matches.push_back(name);
+  }
+  if (matches.size() == 1) return matches.front();
+  if (matches.empty()) return not_found("actor", wanted, names);
+  return usage_error("the name `" + wanted + "` is ambiguous",
+                     "add -j JOB, or use the full name: " + joined(matches, ", "));
+}
+
+// The API's path of one object, its name resolved where names have short forms.
+Result<std::string> object_path(const Client& client, Kind kind, const std::string& name,
+                                const std::optional<std::string>& job) {
+  Result<std::string> full = kind == Kind::kJobs     ? find_job(client, name)
+                             : kind == Kind::kActors ? find_actor(client, name, job)
+                                                     : Result<std::string>(name);
+  if (!full) return full.error();
+  return "/" + std::string(spelling(kind)) + "/" + url_escape(*full);
+}
+
+bool is_of_job(Kind kind, const json& item, const std::string& job_id) {
+  switch (kind) {
+    case Kind::kJobs:
+      return field(item, "id") == job_id;
+    case Kind::kActors:
+    case Kind::kGroups: {
+      const std::string job = field(item, "job");
+      return job.empty() || job == job_id;
+    }
+    case Kind::kNodes:
+      return true;
+    case Kind::kEvents: {
+      const std::string subject = field(item, "subject");
+      return subject == job_id || subject.starts_with(job_id + "/");
+    }
+  }
+  CHECK(false);
+}
+
+// What a `get` or `events` lists, and the filter that -j sets.
+struct Listing {
+  Kind kind;
+  std::string path;
+  std::string job_id;  // empty: of all jobs; of events also an actor or a node
+  bool one = false;    // an object, not a list
+
+  std::string query(bool watch) const {
+    std::string text = path;
+    if (watch) text += "?watch=1";
+    if (!job_id.empty() && !one) text += (watch ? "&job=" : "?job=") + url_escape(job_id);
+    return text;
+  }
+  bool wants(const json& item) const { return job_id.empty() || is_of_job(kind, item, job_id); }
+};
+
+Result<Listing> listing_of(const Client& client, Kind kind, const std::optional<std::string>& name,
+                           const std::optional<std::string>& job) {
+  Listing listing{kind, "/" + std::string(spelling(kind)), "", false};
+  if (name && kind == Kind::kEvents) {
+    listing.job_id = *name;
+  } else if (name) {
+    auto path = object_path(client, kind, *name, job);
+    if (!path) return path.error();
+    listing.path = *path;
+    listing.one = true;
+  } else if (job) {
+    auto id = find_job(client, *job);
+    if (!id) return id.error();
+    listing.job_id = *id;
+  }
+  return listing;
+}
+
+Result<json> fetch(const Client& client, const Listing& listing) {
+  if (listing.one) return client.api.get(listing.query(false));
+  auto items = get_list(client, listing.query(false));
+  if (!items) return items;
+  json wanted = json::array();
+  for (json& item : *items)
+    if (listing.wants(item)) wanted.push_back(std::move(item));
+  return wanted;
+}
+
+std::string render_fetched(const Listing& listing, const json& items, OutputForm form,
+                           const Screen& screen) {
+  return listing.one ? render_item(listing.kind, items, form, screen)
+                     : render_items(listing.kind, items, form, screen);
+}
+
+// On a terminal the whole list is drawn anew at each change.
+Result<void> watch_on_terminal(Client& client, const Listing& listing, OutputForm form) {
+  std::optional<Error> failure;
+  const auto redraw = [&](std::optional<std::string_view>) {
+    auto items = fetch(client, listing);
+    if (!items) {
+      failure = items.error();
+      return false;
+    }
+    client.out << kClearScreen << render_fetched(listing, *items, form, screen_of(client))
+               << std::flush;
+    return true;
+  };
+  if (!redraw(std::nullopt)) return *failure;
+  auto ended = client.api.stream(listing.query(true), kLookAgain, redraw);
+  return failure ? Result<void>(*failure) : std::move(ended);
+}
+
+// Off a terminal: what there is, then a line for each change; JSON as NDJSON.
+Result<void> watch_as_lines(Client& client, const Listing& listing, OutputForm form) {
+  json last = json::object();  // what was printed of each object
+  const auto print = [&](const json& item) {
+    if (!listing.wants(item)) return;
+    const std::string name = render_item(listing.kind, item, OutputForm::kName, screen_of(client));
+    if (last.contains(name) && last[name] == item) return;
+    const bool first = last.empty();
+    last[name] = item;
+    if (form == OutputForm::kJson) {
+      client.out << item.dump(-1, ' ', false, json::error_handler_t::replace) << "\n";
+    } else {
+      std::string text = render_item(listing.kind, item, form, screen_of(client));
+      const bool header = form == OutputForm::kTable || form == OutputForm::kWide;
+      if (form == OutputForm::kYaml) text = "---\n" + text;
+      client.out << (header && !first ? text.substr(text.find('\n') + 1) : text);
+    }
+    client.out << std::flush;
+  };
+  const auto print_all = [&](const json& items) {
+    if (items.is_array())
+      for (const json& item : items) print(item);
+    else
+      print(items);
+  };
+  auto items = fetch(client, listing);
+  if (!items) return items.error();
+  print_all(*items);
+  return client.api.stream(listing.query(true), kLookAgain,
+                           [&](std::optional<std::string_view> line) {
+                             if (!line) return bool(client.out);
+                             const json changed = json::parse(*line, nullptr, false);
+                             if (changed.is_structured()) print_all(changed);
+                             return bool(client.out);
+                           });
+}
+
+Result<void> watch(Client& client, const Listing& listing, OutputForm form) {
+  const bool redraws = client.terminal && listing.kind != Kind::kEvents;
+  return redraws ? watch_on_terminal(client, listing, form) : watch_as_lines(client, listing, form);
+}
+
+// Events of an object: of its own name, and of what is inside it.
+Result<json> last_events(const Client& client, const std::string& subject) {
+  auto events = get_list(client, "/events");
+  if (!events) return events;
+  json mine = json::array();
+  for (const json& event : *events)
+    if (is_of_job(Kind::kEvents, event, subject)) mine.push_back(event);
+  if (mine.size() > kEventsShown)
+    mine.erase(mine.begin(), mine.end() - static_cast<std::ptrdiff_t>(kEventsShown));
+  return mine;
+}
+
+// States in the order in which a job that succeeds has them; nullopt for Failed and Cancelled.
+std::optional<std::size_t> rank_of(const std::string& state) {
+  static constexpr std::string_view kPath[] = {"Queued",  "Starting", "WarmStart",
+                                               "Running", "Stopping", "Succeeded"};
+  const auto at = std::ranges::find(kPath, state);
+  if (at == std::end(kPath)) return {};
+  return static_cast<std::size_t>(at - std::begin(kPath));
+}
+
+bool has_reached(const json& job, const std::string& wanted) {
+  const std::string state = field(job, "state");
+  return state == wanted || (rank_of(wanted) && rank_of(state) && rank_of(state) > rank_of(wanted));
+}
+
+struct Deadline {
+  Time at;
+  explicit Deadline(double timeout_s)
+      : at(steady_now() +
+           std::chrono::duration_cast<Duration>(std::chrono::duration<double>(timeout_s))) {}
+  bool passed() const { return steady_now() > at; }
+};
+
+bool actors_stopped(const json& actors, const std::string& job_id) {
+  return std::ranges::none_of(actors, [&](const json& actor) {
+    const std::string state = field(actor, "state");
+    return field(actor, "job") == job_id && state != "Stopped" && state != "Failed";
+  });
+}
+
+bool scaled(const json& job, const ScaleCommand& command) {
+  return std::ranges::all_of(command.roles, [&](const auto& role) {
+    const json counts = job.value("actors", json::object()).value(role.first, json::object());
+    return counts.value("desired", json()) == role.second &&
+           counts.value("ready", json()) == role.second;
+  });
+}
+
+bool wants_sample(const SamplesCommand& command, const json& sample) {
+  const json error = sample.value("error", json());
+  const bool failed = error.is_string() && !error.get<std::string>().empty();
+  const json evaluation = sample.value("eval", json(false));
+  const bool of_eval = !(evaluation == json(false) || evaluation.is_null());
+  return (!command.step || sample.value("step", json()) == *command.step) &&
+         of_eval == command.eval && (!command.failed || failed);
+}
+
+}  // namespace
+
+bool has_ended(const json& job) {
+  const std::string state = field(job, "state");
+  return state == "Succeeded" || state == "Failed" || state == "Cancelled";
+}
+
+Result<void> outcome_of(const json& job) {
+  if (field(job, "state") == "Succeeded") return {};
+  const std::string reason = field(job, "reason");
+  return Error{
+      ErrorCode::kFailed,
+      "job " + field(job, "id") + " " + field(job, "state") + (reason.empty() ? "" : ": " + reason),
+      field(job, "run_dir"), "`tandem describe jobs/" + field(job, "id") + "` says more"};
+}
+
+Result<json> watch_job(Client& client, const std::string& job_id,
+                       const std::function<bool(const json&)>& done) {
+  const std::string path = "/jobs/" + url_escape(job_id);
+  Result<json> job = client.api.get(path);
+  if (!job || done(*job)) return job;
+  bool finished = false;
+  auto ended =
+      client.api.stream(path + "?watch=1", kLookAgain, [&](std::optional<std::string_view>) {
+        job = client.api.get(path);
+        finished = !job || done(*job);
+        return !finished;
+      });
+  if (finished) return job;
+  if (!ended) return ended.error();
+  job = client.api.get(path);  // the server ended the stream: the last word
+  if (!job || done(*job)) return job;
+  return Error{ErrorCode::kUnreachable, "the controller closed the connection", "",
+               "`tandem get jobs` shows whether it runs"};
+}
+
+Result<void> execute(const SubmitCommand& command, Client& client) {
+  auto loaded = load_job(command.job, command.sets);
+  if (!loaded) return loaded.error();
+  for (const std::string& warning : loaded->warnings) client.err << "warning: " << warning << "\n";
+  auto job = client.api.post("/jobs", print_job(loaded->spec));
+  if (!job) return job.error();
+  const std::string id = field(*job, "id");
+  if (command.output == OutputForm::kTable)
+    client.out << id << std::endl;
+  else
+    client.out << render_item(Kind::kJobs, *job, command.output, screen_of(client)) << std::flush;
+  if (!command.wait) {
+    client.err << "submitted; `tandem get jobs " << id << " -w` follows it\n";
+    if (field(*job, "reason").starts_with("WaitingForCapacity"))
+      return Error{ErrorCode::kInfeasible, "accepted but not placed: " + field(*job, "message"), "",
+                   "it starts when there is room; `tandem why " + id + "` says what it needs"};
+    return {};
+  }
+  std::string last;
+  auto end = watch_job(client, id, [&](const json& now) {
+    if (const std::string line = live_line(now); line != last) client.err << line << std::endl;
+    last = live_line(now);
+    return has_ended(now);
+  });
+  return end ? outcome_of(*end) : end.error();
+}
+
+Result<void> execute(const GetCommand& command, Client& client) {
+  auto listing = listing_of(client, command.kind, command.name, command.job);
+  if (!listing) return listing.error();
+  if (command.watch) return watch(client, *listing, command.output);
+  auto items = fetch(client, *listing);
+  if (!items) return items.error();
+  client.out << render_fetched(*listing, *items, command.output, screen_of(client)) << std::flush;
+  return {};
+}
+
+Result<void> execute(const DescribeCommand& command, Client& client) {
+  auto path = object_path(client, command.kind, command.name, command.job);
+  if (!path) return path.error();
+  auto item = client.api.get(*path);
+  if (!item) return item.error();
+  auto events = last_events(client, field(*item, command.kind == Kind::kJobs ? "id" : "name"));
+  if (!events) return events.error();
+  client.out << render_description(command.kind, *item, *events, screen_of(client)) << std::flush;
+  return {};
+}
+
+Result<void> execute(const WhyCommand& command, Client& client) {
+  Result<std::string> path = object_path(client, Kind::kJobs, command.target, command.job);
+  if (!path && path.error().code == ErrorCode::kNotFound)
+    if (auto actor = object_path(client, Kind::kActors, command.target, command.job);
+        actor || actor.error().code != ErrorCode::kNotFound)
+      path = std::move(actor);
+  if (!path && path.error().code == ErrorCode::kNotFound)
+    return Error{ErrorCode::kNotFound, "no job or actor `" + command.target + "`", "",
+                 "`tandem get jobs` and `tandem get actors` list them"};
+  if (!path) return path.error();
+  auto item = client.api.get(*path);
+  if (!item) return item.error();
+  if (command.output == OutputForm::kTable) {
+    client.out << render_why(*item, screen_of(client)) << std::flush;
+    return {};
+  }
+  const json why = item->value("why", json::array());
+  client.out << (command.output == OutputForm::kYaml ? to_yaml(why) : why.dump(2) + "\n")
+             << std::flush;
+  return {};
+}
+
+Result<void> execute(const ScaleCommand& command, Client& client) {
+  auto id = find_job(client, command.job);
+  if (!id) return id.error();
+  json replicas = json::object();
+  for (const auto& [role, count] : command.roles) replicas[role] = count;
+  auto accepted = client.api.post("/jobs/" + url_escape(*id) + "/scale", replicas.dump());
+  if (!accepted) return accepted.error();
+  client.err << "accepted" << (command.wait ? "; waiting until they are Ready" : "") << std::endl;
+  if (!command.wait) return {};
+  const Deadline deadline(command.timeout_s);
+  auto job = watch_job(client, *id, [&](const json& now) {
+    return scaled(now, command) || has_ended(now) || deadline.passed();
+  });
+  if (!job) return job.error();
+  if (scaled(*job, command)) return {};
+  if (has_ended(*job)) return outcome_of(*job);
+  return Error{ErrorCode::kTimedOut, "not all are Ready after " + age(command.timeout_s), "",
+               "`tandem why " + *id + "` says who waits for what"};
+}
+
+Result<void> execute(const LogsCommand& command, Client& client) {
+  auto name = find_actor(client, command.actor, command.job);
+  if (!name) return name.error();
+  const std::string path = "/actors/" + url_escape(*name) + "/logs";
+  const std::string previous = command.previous ? "previous=1" : "";
+  if (!command.follow) {
+    auto text = client.api.get_text(path + (command.previous ? "?" + previous : ""));
+    if (!text) return text.error();
+    client.out << *text << std::flush;
+    return {};
+  }
+  return client.api.stream(path + "?follow=1" + (command.previous ? "&" + previous : ""),
+                           kLookAgain, [&](std::optional<std::string_view> line) {
+                             if (line) client.out << *line << "\n" << std::flush;
+                             return bool(client.out);
+                           });
+}
+
+Result<void> execute(const EventsCommand& command, Client& client) {
+  return execute(GetCommand{.kind = Kind::kEvents,
+                            .name = {},
+                            .output = command.output,
+                            .watch = command.follow,
+                            .job = command.job},
+                 client);
+}
+
+Result<void> execute(const CancelCommand& command, Client& client) {
+  auto id = find_job(client, command.job);
+  if (!id) return id.error();
+  auto accepted = client.api.post("/jobs/" + url_escape(*id) + "/cancel", "{}");
+  if (!accepted) return accepted.error();
+  std::optional<Error> failure;
+  auto job = watch_job(client, *id, [&](const json& now) {
+    if (!has_ended(now)) return false;
+    auto actors = get_list(client, "/actors");
+    if (!actors) failure = actors.error();
+    return failure || actors_stopped(*actors, *id);
+  });
+  if (failure) return *failure;
+  if (!job) return job.error();
+  client.err << "job " << *id << " " << field(*job, "state") << std::endl;
+  return {};
+}
+
+Result<std::optional<json>> read_samples(const SamplesCommand& command) {
+  std::filesystem::path path = std::filesystem::path(command.job) / "samples.jsonl";
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored))
+    path = tandem_home() / "runs" / command.job / "samples.jsonl";
+  std::ifstream file(path);
+  if (!file) return std::optional<json>();
+  json samples = json::array();
+  std::size_t number = 0;
+  for (std::string line; std::getline(file, line);) {
+    ++number;
+    json sample = json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (!sample.is_object()) {
+      if (file.peek() == std::ifstream::traits_type::eof()) break;  // being written just now
+      return Error{ErrorCode::kFailed, "the samples are damaged: not a JSON object",
+                   path.string() + ":" + std::to_string(number), ""};
+    }
+    if (wants_sample(command, sample)) samples.push_back(std::move(sample));
+  }
+  return std::optional<json>(std::move(samples));
+}
+
+Result<void> execute(const SamplesCommand& command, Client& client) {
+  auto id = find_job(client, command.job);
+  if (!id) return id.error();
+  std::string path = "/jobs/" + url_escape(*id) + "/samples?eval=" + (command.eval ? "1" : "0");
+  if (command.step) path += "&step=" + std::to_string(*command.step);
+  if (command.failed) path += "&failed=1";
+  auto samples = get_list(client, path);
+  if (!samples) return samples.error();
+  client.out << render_samples(*samples, command.output, screen_of(client)) << std::flush;
+  return {};
+}
+
+Result<void> execute(const TopCommand& command, Client& client) {
+  std::string job_id;
+  if (command.job) {
+    auto id = find_job(client, *command.job);
+    if (!id) return id.error();
+    job_id = *id;
+  }
+  std::optional<Error> failure;
+  const auto draw = [&](std::optional<std::string_view>) {
+    json lists[3];
+    constexpr Kind kKinds[] = {Kind::kJobs, Kind::kActors, Kind::kNodes};
+    for (std::size_t i = 0; i < std::size(kKinds); ++i) {
+      auto items =
+          fetch(client, {kKinds[i], "/" + std::string(spelling(kKinds[i])), job_id, false});
+      if (!items) failure = items.error();
+      if (failure) return false;
+      lists[i] = std::move(*items);
+    }
+    client.out << (client.terminal ? kClearScreen : "")
+               << render_top(lists[0], lists[1], lists[2], screen_of(client)) << std::flush;
+    return true;
+  };
+  if (!draw(std::nullopt)) return *failure;
+  if (!client.terminal) return {};
+  auto ended = client.api.stream("/jobs?watch=1", kLookAgain, draw);
+  return failure ? Result<void>(*failure) : std::move(ended);
+}
+
+Result<void> execute(const WaitCommand& command, Client& client) {
+  auto id = find_job(client, command.job);
+  if (!id) return id.error();
+  std::optional<Deadline> deadline;
+  if (command.timeout_s) deadline.emplace(*command.timeout_s);
+  auto job = watch_job(client, *id, [&](const json& now) {
+    return has_reached(now, command.state) || has_ended(now) || (deadline && deadline->passed());
+  });
+  if (!job) return job.error();
+  if (has_reached(*job, command.state)) return {};
+  if (has_ended(*job)) return outcome_of(*job);
+  return Error{ErrorCode::kTimedOut,
+               "job " + *id + " is " + field(*job, "state") + ", not " + command.state +
+                   ", after " + age(*command.timeout_s),
+               "", "`tandem why " + *id + "` says who waits for what"};
+}
+
+}  // namespace tandem::cli

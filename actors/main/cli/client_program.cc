@@ -1,0 +1,101 @@
+#include "actors/main/cli/client_program.h"
+
+#include <nlohmann/json.hpp>
+#include <ostream>
+
+#include "actors/main/cli/api_client.h"
+#include "actors/main/cli/client_commands.h"
+#include "actors/main/cli/command_line.h"
+#include "actors/main/cli/doctor.h"
+#include "actors/main/cli/table.h"
+#include "actors/main/cli/views.h"
+#include "actors/main/job/explain.h"
+
+namespace tandem::cli {
+namespace {
+
+using Outcome = std::optional<Result<void>>;
+
+int width_of(const Console& console) {
+  return console.terminal ? console.width() : kUnlimitedWidth;
+}
+
+struct Program {
+  const Invocation& invocation;
+  const Console& console;
+
+  Outcome print(const std::string& text) const {
+    console.out << text << std::flush;
+    return Result<void>();
+  }
+
+  Outcome operator()(const HelpCommand& command) const { return print(command.text); }
+
+  Outcome operator()(const VersionCommand& command) const {
+    const nlohmann::json version{{"version", TANDEM_VERSION}};
+    if (command.output == OutputForm::kJson) return print(version.dump(2) + "\n");
+    if (command.output == OutputForm::kYaml) return print(to_yaml(version));
+    return print("tandem " TANDEM_VERSION "\n");
+  }
+
+  Outcome operator()(const CompletionCommand& command) const {
+    return print(completion_script(command.shell));
+  }
+
+  Outcome operator()(const ExplainCommand& command) const {
+    if (command.markdown) return print(job_file_reference());
+    auto text = explain(command.key.value_or(""));
+    return text ? print(*text) : Outcome(text.error());
+  }
+
+  Outcome operator()(const DoctorCommand& command) const {
+    const std::vector<Finding> findings = examine_machine(tandem_home(), kPortDefault);
+    console.out << render_findings(findings, command.output, width_of(console)) << std::flush;
+    if (!any_bad(findings)) return Result<void>();
+    return Result<void>(
+        Error{ErrorCode::kFailed, "this machine cannot run Tandem as it is", "", ""});
+  }
+
+  // A run directory and a run that has ended need no controller; a running job's samples are asked
+  // of it first, because it may live on another machine.
+  Outcome operator()(const SamplesCommand& command) const {
+    const Result<void> answered = ask(command);
+    const bool elsewhere = !answered && (answered.error().code == ErrorCode::kUnreachable ||
+                                         answered.error().code == ErrorCode::kNotFound);
+    if (!elsewhere) return answered;
+    auto samples = read_samples(command);
+    if (!samples) return Outcome(samples.error());
+    if (!*samples) return answered;
+    return print(render_samples(**samples, command.output, {width_of(console), unix_ms()}));
+  }
+
+  template <class Asked>
+  Result<void> ask(const Asked& command) const {
+    auto address = resolve_address(invocation.address);
+    if (!address) return address.error();
+    ApiClient api(std::move(*address));
+    Client client{.api = api,
+                  .out = console.out,
+                  .err = console.err,
+                  .terminal = console.terminal,
+                  .width = console.width};
+    return execute(command, client);
+  }
+
+  template <class Asked>
+  requires requires(const Asked& command, Client& client) { execute(command, client); }
+  Outcome operator()(const Asked& command) const { return ask(command); }
+
+  template <class Other>
+  Outcome operator()(const Other&) const {
+    return std::nullopt;
+  }
+};
+
+}  // namespace
+
+std::optional<Result<void>> run_client(const Invocation& invocation, const Console& console) {
+  return std::visit(Program{invocation, console}, invocation.command);
+}
+
+}  // namespace tandem::cli

@@ -1,0 +1,24 @@
+// The part of the program that is only a client: every command that needs HTTP and the file system
+// but no runtime. actors/main carries out the others.
+#pragma once
+
+#include <functional>
+#include <iosfwd>
+#include <optional>
+
+#include "actors/main/cli/command.h"
+#include "runtime/base/result.h"
+
+namespace tandem::cli {
+
+struct Console {
+  std::ostream& out;           // data
+  std::ostream& err;           // chatter
+  bool terminal = false;       // `out` is one
+  std::function<int()> width;  // its columns now
+};
+
+// nullopt: not a client's command (run, up, down, controller, node, generate, eval).
+std::optional<Result<void>> run_client(const Invocation& invocation, const Console& console);
+
+}  // namespace tandem::cli

@@ -1,0 +1,161 @@
+// What a user asked for: the grammar of contract §2 as values. parse_command_line (command_line.h)
+// makes them; actors/main carries them out, those that only talk HTTP through client_commands.h.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace tandem::cli {
+
+inline constexpr int kPortDefault = 7420;  // data and HTTP listen on the next two
+
+enum class OutputForm { kTable, kWide, kJson, kYaml, kName };
+enum class Kind { kJobs, kActors, kNodes, kGroups, kEvents };
+enum class Shell { kBash, kZsh, kFish };
+
+struct RunCommand {
+  std::filesystem::path job;
+  std::vector<std::string> sets;
+  bool dry_run = false;
+  std::optional<std::filesystem::path> resume;  // a run directory
+};
+
+struct UpCommand {
+  int port = kPortDefault;  // 0: any
+};
+struct DownCommand {};
+
+struct ControllerCommand {
+  int port = kPortDefault;
+};
+struct NodeCommand {
+  std::optional<std::string> controller;  // "host:port"; default: what its file says
+  std::optional<std::string> name;        // default: the host's name
+  std::optional<double> cpus;             // default: what this process may use
+  std::optional<std::int64_t> memory_bytes;
+};
+
+struct SubmitCommand {
+  std::filesystem::path job;
+  std::vector<std::string> sets;
+  bool wait = false;
+  OutputForm output = OutputForm::kTable;
+};
+
+struct GetCommand {
+  Kind kind = Kind::kJobs;
+  std::optional<std::string> name;
+  OutputForm output = OutputForm::kTable;
+  bool watch = false;
+  std::optional<std::string> job;  // -j
+};
+
+struct DescribeCommand {
+  Kind kind = Kind::kJobs;
+  std::string name;
+  std::optional<std::string> job;
+};
+
+struct WhyCommand {
+  std::string target;  // an actor or a job
+  OutputForm output = OutputForm::kTable;
+  std::optional<std::string> job;
+};
+
+struct ScaleCommand {
+  std::string job;
+  std::vector<std::pair<std::string, std::int64_t>> roles;  // role, replicas
+  bool wait = false;
+  double timeout_s = 60;  // of --wait
+};
+
+struct LogsCommand {
+  std::string actor;
+  bool follow = false;
+  bool previous = false;
+  std::optional<std::string> job;
+};
+
+struct EventsCommand {
+  bool follow = false;
+  OutputForm output = OutputForm::kTable;
+  std::optional<std::string> job;
+};
+
+struct CancelCommand {
+  std::string job;
+};
+
+struct SamplesCommand {
+  std::string job;  // or a run directory
+  std::optional<std::int64_t> step;
+  bool eval = false;
+  bool failed = false;
+  OutputForm output = OutputForm::kTable;
+};
+
+struct TopCommand {
+  std::optional<std::string> job;
+};
+
+struct WaitCommand {
+  std::string job;
+  std::string state;  // one of kJobStates
+  std::optional<double> timeout_s;
+};
+
+struct ExplainCommand {
+  std::optional<std::string> key;
+  bool markdown = false;  // hidden: prints docs/job-file.md
+};
+
+struct GenerateCommand {
+  std::filesystem::path model;
+  std::vector<std::string> prompts;
+  std::int64_t max_tokens = 64;
+  double temperature = 0.0;  // 0: greedy
+  std::int64_t seed = 0;
+  OutputForm output = OutputForm::kTable;
+};
+
+struct EvalCommand {
+  std::filesystem::path model;
+  std::filesystem::path job;
+  std::vector<std::string> sets;
+  OutputForm output = OutputForm::kTable;
+};
+
+struct DoctorCommand {
+  OutputForm output = OutputForm::kTable;
+};
+struct VersionCommand {
+  OutputForm output = OutputForm::kTable;
+};
+struct CompletionCommand {
+  Shell shell = Shell::kBash;
+};
+
+// `tandem`, `tandem --help`, `tandem get --help`: print the text and end with 0.
+struct HelpCommand {
+  std::string text;
+};
+
+using Command =
+    std::variant<HelpCommand, RunCommand, UpCommand, DownCommand, ControllerCommand, NodeCommand,
+                 SubmitCommand, GetCommand, DescribeCommand, WhyCommand, ScaleCommand, LogsCommand,
+                 EventsCommand, CancelCommand, SamplesCommand, TopCommand, WaitCommand,
+                 ExplainCommand, GenerateCommand, EvalCommand, DoctorCommand, VersionCommand,
+                 CompletionCommand>;
+
+struct Invocation {
+  Command command;
+  std::optional<std::string> address;  // --address
+  bool verbose = false;                // debug lines on stderr
+};
+
+}  // namespace tandem::cli

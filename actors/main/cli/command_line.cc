@@ -1,0 +1,562 @@
+// The grammar is built once per parse: CLI11 writes into the command structs below, and the one
+// whose subcommand was met is returned. docs/cli.md and completion read the same definition back.
+#include "actors/main/cli/command_line.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <map>
+
+#include "actors/main/cli/arguments.h"
+#include "actors/main/cli/grammar.h"
+
+namespace tandem::cli {
+namespace {
+
+constexpr const char* kRun = "Run and submit";
+constexpr const char* kLook = "Look into it";
+constexpr const char* kChange = "Change it";
+constexpr const char* kCluster = "The cluster";
+constexpr const char* kModels = "Models";
+constexpr const char* kHelp = "Help";
+
+// CLI11 splits "[a,b]" into a and b where an argument repeats. This character behind such a word
+// keeps it whole; only a prompt may look like that, and there it is taken off again.
+constexpr char kTakenAsWritten = '\x01';
+
+const std::map<std::string, OutputForm> kForms{{"table", OutputForm::kTable},
+                                               {"wide", OutputForm::kWide},
+                                               {"json", OutputForm::kJson},
+                                               {"yaml", OutputForm::kYaml},
+                                               {"name", OutputForm::kName}};
+const std::map<std::string, Shell> kShells{
+    {"bash", Shell::kBash}, {"zsh", Shell::kZsh}, {"fish", Shell::kFish}};
+
+const std::vector<std::string> kLaterCommands{"drain", "size", "simulate", "replay", "serve"};
+const std::vector<std::string> kJobStates{"Queued",   "Starting",  "WarmStart", "Running",
+                                          "Stopping", "Succeeded", "Failed",    "Cancelled"};
+template <class T>
+std::vector<std::string> keys_of(const std::map<std::string, T>& names) {
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : names) keys.push_back(key);
+  return keys;
+}
+
+class Grammar {
+ public:
+  Grammar();
+
+  Result<Invocation> parse(std::vector<std::string> arguments);
+  GrammarDoc doc() const;
+
+ private:
+  // Builds a subcommand; `finish` turns what CLI11 stored into the command.
+  CLI::App* add(const std::string& name, const char* group, const std::string& description,
+                std::function<Result<Command>()> finish, std::vector<std::string> examples);
+  void add_run_commands();
+  void add_object_commands();
+  void add_record_commands();
+  void add_change_commands();
+  void add_cluster_commands();
+  void add_model_commands();
+  void add_help_commands();
+
+  void add_sets(CLI::App* app, std::vector<std::string>& sets);
+  void add_output(CLI::App* app, OutputForm& form, std::vector<std::string> forms);
+  void add_job(CLI::App* app, std::optional<std::string>& job);
+  CLI::Option* add_required(CLI::App* app, const std::string& name, std::string& value,
+                            const std::string& description);
+
+  Error explain_failure(const CLI::ParseError& error, const std::vector<std::string>& arguments);
+  const CLI::App* parsed() const;
+  std::vector<std::string> command_names() const;
+
+  CLI::App app_{"Post-training of language models by asynchronous reinforcement learning."};
+  std::map<const CLI::App*, std::function<Result<Command>()>> finish_;
+  std::map<const CLI::App*, std::vector<std::string>> examples_;
+  std::map<const CLI::Option*, std::vector<std::string>> choices_;
+  bool version_ = false;
+  Invocation globals_;
+
+  RunCommand run_;
+  UpCommand up_;
+  ControllerCommand controller_;
+  NodeCommand node_;
+  SubmitCommand submit_;
+  GetCommand get_;
+  DescribeCommand describe_;
+  WhyCommand why_;
+  ScaleCommand scale_;
+  LogsCommand logs_;
+  EventsCommand events_;
+  CancelCommand cancel_;
+  SamplesCommand samples_;
+  TopCommand top_;
+  WaitCommand wait_;
+  ExplainCommand explain_;
+  GenerateCommand generate_;
+  EvalCommand eval_;
+  DoctorCommand doctor_;
+  VersionCommand version_command_;
+  CompletionCommand completion_;
+  std::vector<std::string> names_, scales_;  // KIND [NAME] and ROLE=N as written
+  std::string job_path_, model_path_, resume_, timeout_, state_, memory_, shell_;
+};
+
+Grammar::Grammar() {
+  app_.name("tandem");
+  app_.require_subcommand(0, 1);
+  app_.fallthrough();
+  app_.set_help_flag("-h,--help", "Print help");
+  app_.add_flag("--version", version_, "Print the version");
+  app_.add_option("--address", globals_.address,
+                  "The controller's HTTP address; else TANDEM_ADDRESS, else the file that `up` "
+                  "wrote")
+      ->option_text("HOST:PORT");
+  app_.add_flag("-v,--verbose", globals_.verbose, "Say more on stderr");
+  app_.footer(
+      "`tandem COMMAND --help` shows a command's options and examples.\nStart with: tandem "
+      "run configs/arithmetic.yaml");
+  add_run_commands();
+  add_object_commands();
+  add_record_commands();
+  add_change_commands();
+  add_cluster_commands();
+  add_model_commands();
+  add_help_commands();
+}
+
+CLI::App* Grammar::add(const std::string& name, const char* group, const std::string& description,
+                       std::function<Result<Command>()> finish, std::vector<std::string> examples) {
+  CLI::App* app = app_.add_subcommand(name, description);
+  app->group(group);
+  app->set_help_flag("-h,--help", "Print help");
+  app->footer("Examples:\n  " + joined(examples, "\n  "));
+  finish_[app] = std::move(finish);
+  examples_[app] = std::move(examples);
+  return app;
+}
+
+void Grammar::add_sets(CLI::App* app, std::vector<std::string>& sets) {
+  app->add_option("--set", sets,
+                  "Replace one key of the job file; VALUE is YAML; repeatable, the last one wins")
+      ->option_text("KEY=VALUE")
+      ->allow_extra_args(false);
+}
+
+void Grammar::add_output(CLI::App* app, OutputForm& form, std::vector<std::string> forms) {
+  CLI::Option* option = app->add_option_function<std::string>(
+      "-o,--output", [&form](const std::string& name) { form = kForms.at(name); }, "Output form");
+  option->option_text(joined(forms, "|"))->check(CLI::IsMember(forms));
+  choices_[option] = std::move(forms);
+}
+
+void Grammar::add_job(CLI::App* app, std::optional<std::string>& job) {
+  app->add_option("-j,--job", job, "The job, where an actor's name alone is ambiguous")
+      ->option_text("JOB");
+}
+
+CLI::Option* Grammar::add_required(CLI::App* app, const std::string& name, std::string& value,
+                                   const std::string& description) {
+  return app->add_option(name, value, description)->required()->option_text(" ");
+}
+
+void Grammar::add_run_commands() {
+  const auto finish_run = [this]() -> Result<Command> {
+    run_.job = job_path_;
+    if (!resume_.empty()) run_.resume = resume_;
+    return Command(run_);
+  };
+  CLI::App* run =
+      add("run", kRun, "Run a job on a cluster of its own: start, train, follow, stop", finish_run,
+          {"tandem run configs/arithmetic.yaml",
+           "tandem run job.yaml --set rollout.n=16 --set async.max_staleness=4",
+           "tandem run job.yaml --dry-run",
+           "tandem run job.yaml --resume ~/.tandem/runs/arithmetic-grpo-1"});
+  add_required(run, "JOB.yaml", job_path_, "The job file");
+  add_sets(run, run_.sets);
+  run->add_flag("--dry-run", run_.dry_run,
+                "Print the effective job, its placement and memory, and start nothing");
+  run->add_option("--resume", resume_, "Continue a run from its last checkpoint")
+      ->option_text("RUN_DIR");
+
+  const auto finish_submit = [this]() -> Result<Command> {
+    submit_.job = job_path_;
+    return Command(submit_);
+  };
+  CLI::App* submit =
+      add("submit", kRun, "Submit a job to the running cluster", finish_submit,
+          {"tandem submit configs/arithmetic.yaml", "tandem submit job.yaml --set seed=3 --wait"});
+  add_required(submit, "JOB.yaml", job_path_, "The job file");
+  add_sets(submit, submit_.sets);
+  submit->add_flag("--wait", submit_.wait, "Return when the job has ended, with its exit code");
+  add_output(submit, submit_.output, {"table", "json", "yaml", "name"});
+
+  const auto finish_wait = [this]() -> Result<Command> {
+    const auto same = [this](const std::string& name) {
+      return CLI::detail::to_lower(name) == CLI::detail::to_lower(state_);
+    };
+    const auto at = std::ranges::find_if(kJobStates, same);
+    if (at == kJobStates.end())
+      return usage_error("unknown state `" + state_ + "`",
+                         did_you_mean(state_, kJobStates, "one of " + joined(kJobStates, ", ")));
+    wait_.state = *at;
+    if (!timeout_.empty()) {
+      wait_.timeout_s = parse_duration(timeout_);
+      if (!wait_.timeout_s)
+        return usage_error("`--timeout " + timeout_ + "` is not a time", "as in 90, 90s or 5m");
+    }
+    return Command(wait_);
+  };
+  CLI::App* wait = add("wait", kRun, "Wait until a job is in a state", finish_wait,
+                       {"tandem wait arithmetic-grpo-1 --for Running --timeout 60s",
+                        "tandem wait arithmetic-grpo --for Succeeded"});
+  add_required(wait, "JOB", wait_.job, "The job's id, or its name where one job has it");
+  CLI::Option* state = wait->add_option("--for", state_, "The state to wait for");
+  state->required()->option_text("STATE");
+  choices_[state] = kJobStates;
+  wait->add_option("--timeout", timeout_, "Give up after it, with exit code 5; 90, 90s, 5m")
+      ->option_text("TIME");
+}
+
+void Grammar::add_object_commands() {
+  const auto finish_get = [this]() -> Result<Command> {
+    auto object = parse_object(names_);
+    if (!object) return object.error();
+    get_.kind = object->kind;
+    get_.name = object->name;
+    return Command(get_);
+  };
+  CLI::App* get = add("get", kLook, "List jobs, actors, nodes, groups or events", finish_get,
+                      {"tandem get jobs", "tandem get actors -o wide",
+                       "tandem get actors/arithmetic-grpo-1/rollout/0 -o json",
+                       "tandem get groups -j arithmetic-grpo", "tandem get jobs -w"});
+  CLI::Option* kind =
+      get->add_option("KIND", names_, "jobs, actors, nodes, groups or events, and a NAME")
+          ->required()
+          ->expected(1, 2)
+          ->option_text("[NAME]");
+  choices_[kind] = kind_names();
+  add_output(get, get_.output, {"table", "wide", "json", "yaml", "name"});
+  get->add_flag("-w,--watch", get_.watch, "Show changes until interrupted");
+  add_job(get, get_.job);
+
+  const auto finish_describe = [this]() -> Result<Command> {
+    auto object = parse_object(names_);
+    if (!object) return object.error();
+    if (!object->name) return usage_error("`describe` needs a name", "as in KIND/NAME");
+    describe_.kind = object->kind;
+    describe_.name = *object->name;
+    return Command(describe_);
+  };
+  CLI::App* describe = add(
+      "describe", kLook, "Everything known about one object, with its last events", finish_describe,
+      {"tandem describe jobs/arithmetic-grpo-1", "tandem describe actors/learner/0"});
+  CLI::Option* object = describe->add_option("KIND/NAME", names_, "What to describe")
+                            ->required()
+                            ->expected(1, 2)
+                            ->option_text(" ");
+  choices_[object] = choices_[kind];
+  add_job(describe, describe_.job);
+
+  CLI::App* why = add("why", kLook, "Who waits for what, since when and until when",
+                      [this]() -> Result<Command> { return Command(why_); },
+                      {"tandem why arithmetic-grpo-1", "tandem why rollout/0 -j arithmetic-grpo"});
+  add_required(why, "ACTOR|JOB", why_.target, "An actor or a job");
+  add_output(why, why_.output, {"table", "json", "yaml"});
+  add_job(why, why_.job);
+}
+
+void Grammar::add_record_commands() {
+  CLI::App* logs =
+      add("logs", kLook, "What an actor wrote to its log",
+          [this]() -> Result<Command> { return Command(logs_); },
+          {"tandem logs arithmetic-grpo-1/learner/0 -f", "tandem logs rollout/0 --previous"});
+  add_required(logs, "ACTOR", logs_.actor, "The actor");
+  logs->add_flag("-f,--follow", logs_.follow, "Go on as it grows");
+  logs->add_flag("-p,--previous", logs_.previous, "Of its previous life");
+  add_job(logs, logs_.job);
+
+  CLI::App* events = add("events", kLook, "What happened, oldest first",
+                         [this]() -> Result<Command> { return Command(events_); },
+                         {"tandem events -f", "tandem events -j arithmetic-grpo -o json"});
+  events->add_flag("-f,--follow", events_.follow, "Go on as they happen");
+  add_output(events, events_.output, {"table", "wide", "json", "yaml", "name"});
+  add_job(events, events_.job);
+
+  CLI::App* samples = add("samples", kLook, "What was said and what it earned",
+                          [this]() -> Result<Command> { return Command(samples_); },
+                          {"tandem samples arithmetic-grpo-1 --step 200",
+                           "tandem samples ~/.tandem/runs/arithmetic-grpo-1 --eval -o json"});
+  add_required(samples, "JOB", samples_.job, "A job, or the run directory of one that has ended");
+  samples->add_option("--step", samples_.step, "Of this training step")->option_text("N");
+  samples->add_flag("--eval", samples_.eval, "Of evaluations");
+  samples->add_flag("--failed", samples_.failed, "Whose reward failed");
+  add_output(samples, samples_.output, {"table", "wide", "json", "yaml"});
+
+  CLI::App* top = add("top", kLook, "Nodes, jobs and actors on one screen",
+                      [this]() -> Result<Command> { return Command(top_); },
+                      {"tandem top", "tandem top | head -20"});
+  add_job(top, top_.job);
+}
+
+void Grammar::add_change_commands() {
+  const auto finish_scale = [this]() -> Result<Command> {
+    auto roles = parse_scales(scales_);
+    if (!roles) return roles.error();
+    scale_.roles = *roles;
+    if (!timeout_.empty()) {
+      const auto seconds = parse_duration(timeout_);
+      if (!seconds)
+        return usage_error("`--timeout " + timeout_ + "` is not a time", "as in 90, 90s or 5m");
+      scale_.timeout_s = *seconds;
+    }
+    return Command(scale_);
+  };
+  CLI::App* scale = add(
+      "scale", kChange, "Change how many actors a role has, while the job trains", finish_scale,
+      {"tandem scale arithmetic-grpo-1 rollout=2", "tandem scale JOB rollout=4 reward=2 --wait"});
+  add_required(scale, "JOB", scale_.job, "The job");
+  CLI::Option* roles = scale->add_option("ROLE=N", scales_, "rollout or reward, and how many");
+  roles->required()->option_text("...");
+  for (const std::string& role : role_names()) choices_[roles].push_back(role + "=");
+  scale->add_flag("--wait", scale_.wait, "Return when they are Ready");
+  scale->add_option("--timeout", timeout_, "Of --wait; 60s")->option_text("TIME");
+
+  CLI::App* cancel = add("cancel", kChange, "Stop a job; returns when nothing of it runs",
+                         [this]() -> Result<Command> { return Command(cancel_); },
+                         {"tandem cancel arithmetic-grpo-1"});
+  add_required(cancel, "JOB", cancel_.job, "The job");
+}
+
+void Grammar::add_cluster_commands() {
+  CLI::App* up = add("up", kCluster, "Start a cluster on this machine, in the background",
+                     [this]() -> Result<Command> { return Command(up_); },
+                     {"tandem up", "tandem up --port 0"});
+  up->add_option("--port", up_.port, "First of three ports; 0: any; 7420")
+      ->option_text("PORT")
+      ->check(CLI::Range(0, 65533));
+  add("down", kCluster, "Stop that cluster; returns when nothing of it runs",
+      [this]() -> Result<Command> { return Command(DownCommand{}); }, {"tandem down"});
+  CLI::App* controller = add("controller", kCluster, "The controller, in the foreground",
+                             [this]() -> Result<Command> { return Command(controller_); },
+                             {"tandem controller --port 7420"});
+  controller->add_option("--port", controller_.port, "First of three ports; 0: any; 7420")
+      ->option_text("PORT")
+      ->check(CLI::Range(0, 65533));
+
+  const auto finish_node = [this]() -> Result<Command> {
+    if (!memory_.empty()) {
+      node_.memory_bytes = parse_bytes(memory_);
+      if (!node_.memory_bytes)
+        return usage_error("`--memory " + memory_ + "` is not a size", "as in 8GiB or 512MiB");
+    }
+    return Command(node_);
+  };
+  CLI::App* node = add("node", kCluster, "The agent of this machine, in the foreground",
+                       finish_node, {"tandem node", "tandem node --cpus 2 --memory 8GiB"});
+  node->add_option("--name", node_.name, "Its name; else the host's")->option_text("NAME");
+  node->add_option("--controller", node_.controller,
+                   "Where the controller listens; else from the file that it wrote")
+      ->option_text("HOST:PORT");
+  node->add_option("--cpus", node_.cpus, "CPUs it offers; else those this process may use")
+      ->option_text("N")
+      ->check(CLI::Range(0.01, 65536.0));
+  node->add_option("--memory", memory_, "Memory it offers; else the machine's")
+      ->option_text("SIZE");
+}
+
+void Grammar::add_model_commands() {
+  const auto finish_generate = [this]() -> Result<Command> {
+    generate_.model = model_path_;
+    for (std::string& prompt : generate_.prompts)
+      if (prompt.ends_with(kTakenAsWritten)) prompt.pop_back();
+    return Command(generate_);
+  };
+  CLI::App* generate =
+      add("generate", kModels, "Let a model complete prompts", finish_generate,
+          {"tandem generate ~/.tandem/runs/arithmetic-grpo-1/checkpoints/step-1500 '12+34='",
+           "tandem generate MODEL_DIR --temperature 1 --max-tokens 128 'Once' 'Twice'"});
+  add_required(generate, "MODEL_DIR", model_path_, "A Hugging Face model directory");
+  generate->add_option("PROMPT", generate_.prompts, "What to complete")
+      ->required()
+      ->option_text("...");
+  generate->add_option("--max-tokens", generate_.max_tokens, "At most so many tokens each; 64")
+      ->option_text("N")
+      ->check(CLI::Range(1, 1 << 24));
+  generate->add_option("--temperature", generate_.temperature, "0, the default, is greedy")
+      ->option_text("T")
+      ->check(CLI::Range(0.0, 100.0));
+  generate->add_option("--seed", generate_.seed, "Of the sampling; 0")->option_text("N");
+  add_output(generate, generate_.output, {"table", "json", "yaml"});
+
+  const auto finish_eval = [this]() -> Result<Command> {
+    eval_.model = model_path_;
+    eval_.job = job_path_;
+    return Command(eval_);
+  };
+  CLI::App* eval = add("eval", kModels, "Mean reward of a model over a job's validation files",
+                       finish_eval, {"tandem eval MODEL_DIR configs/arithmetic.yaml"});
+  add_required(eval, "MODEL_DIR", model_path_, "A Hugging Face model directory");
+  add_required(eval, "JOB.yaml", job_path_, "Its data, sampling limits and reward are used");
+  add_sets(eval, eval_.sets);
+  add_output(eval, eval_.output, {"table", "json", "yaml"});
+}
+
+void Grammar::add_help_commands() {
+  CLI::App* explain =
+      add("explain", kHelp, "What a key of the job file means",
+          [this]() -> Result<Command> { return Command(explain_); },
+          {"tandem explain", "tandem explain async", "tandem explain async.max_staleness"});
+  explain->add_option("KEY", explain_.key, "A key or a section; else all of them")
+      ->option_text(" ");
+  explain->add_flag("--markdown", explain_.markdown, "The whole reference page")->group("");
+  CLI::App* doctor =
+      add("doctor", kHelp, "What on this machine would stop Tandem",
+          [this]() -> Result<Command> { return Command(doctor_); }, {"tandem doctor"});
+  add_output(doctor, doctor_.output, {"table", "json", "yaml"});
+  CLI::App* version =
+      add("version", kHelp, "Print the version",
+          [this]() -> Result<Command> { return Command(version_command_); }, {"tandem version"});
+  add_output(version, version_command_.output, {"table", "json", "yaml"});
+  const auto finish_completion = [this]() -> Result<Command> {
+    completion_.shell = kShells.at(shell_);
+    return Command(completion_);
+  };
+  CLI::App* completion =
+      add("completion", kHelp, "Print a completion script for a shell", finish_completion,
+          {"source <(tandem completion bash)", "tandem completion fish | source"});
+  CLI::Option* shell = add_required(completion, "SHELL", shell_, "bash, zsh or fish");
+  shell->check(CLI::IsMember(keys_of(kShells)));
+  choices_[shell] = keys_of(kShells);
+}
+
+std::vector<std::string> Grammar::command_names() const {
+  std::vector<std::string> names;
+  for (const CLI::App* app : app_.get_subcommands({})) names.push_back(app->get_name());
+  return names;
+}
+
+const CLI::App* Grammar::parsed() const {
+  const auto commands = app_.get_subcommands();
+  return commands.empty() ? nullptr : commands.front();
+}
+
+Error Grammar::explain_failure(const CLI::ParseError& error,
+                               const std::vector<std::string>& arguments) {
+  const CLI::App* command = parsed();
+  const std::string see =
+      "see `tandem " + (command ? command->get_name() + " " : std::string()) + "--help`";
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) && command) {
+    std::vector<std::string> options;
+    for (const CLI::App* app : {command, static_cast<const CLI::App*>(&app_)})
+      for (const CLI::Option* option : app->get_options({}))
+        for (const std::string& name : option->get_lnames()) options.push_back("--" + name);
+    const std::vector<std::string> extras = app_.remaining(true);
+    const std::string word = extras.empty() ? "" : extras.front();
+    const bool option = word.starts_with("-");
+    return usage_error((option ? "unknown option `" : "unexpected argument `") + word + "`",
+                       option ? did_you_mean(word.substr(0, word.find('=')), options, see) : see);
+  }
+  if (!command && !arguments.empty() && arguments.front().starts_with("-"))
+    return usage_error("unknown option `" + arguments.front() + "`", see);
+  return usage_error(error.what(), see);
+}
+
+Result<Invocation> Grammar::parse(std::vector<std::string> arguments) {
+  if (!arguments.empty() && arguments.front() == "help") {
+    arguments.erase(arguments.begin());
+    arguments.push_back("--help");
+  }
+  // The first word that is no option is the command; CLI11 would call a misspelt one an extra.
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i] == "--address") {
+      ++i;
+    } else if (!arguments[i].starts_with("-")) {
+      const std::vector<std::string> names = command_names();
+      if (std::ranges::find(kLaterCommands, arguments[i]) != kLaterCommands.end())
+        return usage_error("`tandem " + arguments[i] + "` is not in this version",
+                           "`tandem --help` lists the commands");
+      if (std::ranges::find(names, arguments[i]) == names.end())
+        return usage_error("unknown command `" + arguments[i] + "`",
+                           did_you_mean(arguments[i], names, "`tandem --help` lists the commands"));
+      break;
+    }
+  }
+  for (std::string& word : arguments)
+    if (word.starts_with('[') && word.ends_with(']')) word += kTakenAsWritten;
+  try {  // CLI11 reports everything, help included, by throwing
+    app_.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
+  } catch (const CLI::CallForHelp&) {
+    const CLI::App* command = parsed();
+    globals_.command = HelpCommand{command ? command->help("tandem") : app_.help()};
+    return globals_;
+  } catch (const CLI::ParseError& error) {
+    return explain_failure(error, arguments);
+  }
+  const CLI::App* command = parsed();
+  if (version_) {
+    globals_.command = VersionCommand{};
+  } else if (!command) {
+    globals_.command = HelpCommand{app_.help()};
+  } else {
+    Result<Command> finished = finish_.at(command)();
+    if (!finished) return finished.error();
+    globals_.command = std::move(*finished);
+  }
+  return globals_;
+}
+
+OptionDoc option_doc(const CLI::Option& option, std::vector<std::string> choices) {
+  OptionDoc doc{.names = {},
+                .value = option.get_option_text(),
+                .description = option.get_description(),
+                .choices = std::move(choices)};
+  if (option.get_positional()) doc.names = {option.get_name(true)};
+  for (const std::string& name : option.get_snames()) doc.names.push_back("-" + name);
+  for (const std::string& name : option.get_lnames()) doc.names.push_back("--" + name);
+  if (doc.value == " ") doc.value.clear();
+  return doc;
+}
+
+GrammarDoc Grammar::doc() const {
+  const auto choices = [this](const CLI::Option* option) {
+    const auto at = choices_.find(option);
+    return at == choices_.end() ? std::vector<std::string>() : at->second;
+  };
+  GrammarDoc grammar;
+  for (const CLI::Option* option : app_.get_options({}))
+    grammar.options.push_back(option_doc(*option, choices(option)));
+  for (const CLI::App* app : app_.get_subcommands({})) {
+    CommandDoc command{.name = app->get_name(),
+                       .group = app->get_group(),
+                       .description = app->get_description(),
+                       .usage = "tandem " + app->get_name(),
+                       .arguments = {},
+                       .options = {},
+                       .examples = examples_.at(app)};
+    for (const CLI::Option* option : app->get_options({})) {
+      if (option->get_group().empty() || option == app->get_help_ptr()) continue;
+      OptionDoc doc = option_doc(*option, choices(option));
+      (option->get_positional() ? command.arguments : command.options).push_back(std::move(doc));
+    }
+    if (!command.options.empty()) command.usage += " [OPTIONS]";
+    for (const CLI::Option* option : app->get_options({})) {
+      if (!option->get_positional()) continue;
+      const std::string name = option->get_name(true), text = option->get_option_text();
+      const std::string word = name + (text.empty() || text == " " ? "" : " " + text);
+      command.usage += option->get_required() ? " " + word : " [" + word + "]";
+    }
+    grammar.commands.push_back(std::move(command));
+  }
+  return grammar;
+}
+
+}  // namespace
+
+Result<Invocation> parse_command_line(std::span<const char* const> arguments) {
+  return Grammar().parse({arguments.begin(), arguments.end()});
+}
+
+GrammarDoc grammar_doc() { return Grammar().doc(); }
+
+}  // namespace tandem::cli

@@ -1,0 +1,196 @@
+#include "actors/main/cli/doctor.h"
+
+#include <gnu/libc-version.h>
+#include <sys/resource.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+
+#include "actors/main/cli/table.h"
+#include "actors/main/cli/views.h"
+#include "runtime/base/result.h"
+
+namespace tandem::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr double kMemoryUseful = 1.0 * (1 << 30);         // the quickstart needs less
+constexpr double kSharedMemoryUseful = 64.0 * (1 << 20);  // weights of a small model, K + 2 times
+constexpr double kDiskUseful = 1.0 * (1 << 30);
+constexpr rlim_t kFilesUseful = 1024;
+constexpr int kPorts = 3;
+
+std::string read_all(const char* path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+Finding examine_cpu() {
+  std::istringstream lines(read_all("/proc/cpuinfo"));
+  std::set<std::string> features;
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with("flags")) continue;
+    std::istringstream words(line.substr(line.find(':') + 1));
+    for (std::string word; words >> word;) features.insert(word);
+    break;
+  }
+  const long cpus = ::sysconf(_SC_NPROCESSORS_ONLN);
+  std::string detail = std::to_string(cpus) + " CPUs";
+  for (const char* feature : {"avx2", "fma", "avx512f"})
+    if (features.contains(feature)) detail += ", " + std::string(feature);
+  const bool enough = features.contains("avx2") && features.contains("fma");
+  return {"cpu", enough ? Health::kOk : Health::kBad, detail,
+          enough ? "" : "the CPU kernels need AVX2 and FMA"};
+}
+
+double meminfo(const std::string& name) {
+  std::istringstream words(read_all("/proc/meminfo"));
+  double kib = 0;
+  for (std::string word; words >> word;)
+    if (word == name + ":") words >> kib;
+  return kib * 1024;
+}
+
+Finding examine_memory() {
+  const double available = meminfo("MemAvailable");
+  const bool enough = available >= kMemoryUseful;
+  return {"memory", enough ? Health::kOk : Health::kWarning,
+          short_bytes(available) + " of " + short_bytes(meminfo("MemTotal")) + " available",
+          enough ? "" : "small models only; close what is not needed"};
+}
+
+Finding examine_space(const std::string& subject, const fs::path& path, double useful,
+                      const std::string& help) {
+  struct statvfs space {};
+  if (::statvfs(path.c_str(), &space) != 0)
+    return {subject, Health::kBad, path.string() + ": " + errno_text(errno), help};
+  const double free = static_cast<double>(space.f_bavail) * static_cast<double>(space.f_frsize);
+  const bool enough = free >= useful;
+  return {subject, enough ? Health::kOk : Health::kWarning,
+          short_bytes(free) + " free in " + path.string(), enough ? "" : help};
+}
+
+Finding examine_home(const fs::path& home) {
+  std::error_code failure;
+  fs::create_directories(home, failure);
+  std::string probe = (home / "doctor-XXXXXX").string();
+  const int file = failure ? -1 : ::mkstemp(probe.data());
+  if (file < 0)
+    return {"state folder", Health::kBad,
+            home.string() + ": " + (failure ? failure.message() : errno_text(errno)),
+            "set TANDEM_HOME to a folder that you may write"};
+  ::close(file);
+  ::unlink(probe.c_str());
+  return {"state folder", Health::kOk, home.string() + " can be written", ""};
+}
+
+// Local ports in state LISTEN (0A), from the kernel's tables.
+std::set<int> listening_ports() {
+  std::set<int> ports;
+  for (const char* table : {"/proc/net/tcp", "/proc/net/tcp6"}) {
+    std::istringstream lines(read_all(table));
+    std::string line;
+    std::getline(lines, line);
+    while (std::getline(lines, line)) {
+      std::istringstream words(line);
+      std::string number, local, remote, state;
+      words >> number >> local >> remote >> state;
+      const std::size_t colon = local.rfind(':');
+      if (state == "0A" && colon != std::string::npos)
+        ports.insert(static_cast<int>(std::strtol(local.c_str() + colon + 1, nullptr, 16)));
+    }
+  }
+  return ports;
+}
+
+Finding examine_ports(int port) {
+  const std::set<int> listening = listening_ports();
+  std::string busy;
+  for (int p = port; p < port + kPorts; ++p)
+    if (listening.contains(p)) busy += (busy.empty() ? "" : ", ") + std::to_string(p);
+  const std::string range = std::to_string(port) + "-" + std::to_string(port + kPorts - 1);
+  if (busy.empty()) return {"ports", Health::kOk, range + " are free", ""};
+  return {"ports", Health::kWarning, busy + " in use",
+          "by a cluster that runs here (`tandem get nodes`), or use `tandem up --port 0`"};
+}
+
+Finding examine_limits() {
+  struct rlimit files {};
+  ::getrlimit(RLIMIT_NOFILE, &files);
+  const bool enough = files.rlim_cur >= kFilesUseful;
+  return {"open files", enough ? Health::kOk : Health::kWarning,
+          "at most " + std::to_string(files.rlim_cur), enough ? "" : "raise it: ulimit -n 4096"};
+}
+
+Finding examine_libraries() {
+  std::error_code failure;
+  const fs::path program = fs::read_symlink("/proc/self/exe", failure);
+  const bool cuda = fs::exists(program.parent_path() / "libtandem_cuda.so", failure);
+  return {"libraries", Health::kOk,
+          std::string("libc ") + ::gnu_get_libc_version() +
+              (cuda ? ", CUDA module present" : ", no CUDA module: CPU only"),
+          ""};
+}
+
+const char* name(Health health) {
+  switch (health) {
+    case Health::kOk:
+      return "ok";
+    case Health::kWarning:
+      return "warning";
+    case Health::kBad:
+      return "bad";
+  }
+  return "bad";
+}
+
+}  // namespace
+
+std::vector<Finding> examine_machine(const fs::path& home, int port) {
+  std::vector<Finding> findings{examine_cpu(), examine_memory()};
+  findings.push_back(examine_space("shared memory", "/dev/shm", kSharedMemoryUseful,
+                                   "weights travel there: enlarge it (docker run --shm-size), or "
+                                   "set weight_broadcast.type: disk"));
+  findings.push_back(examine_home(home));
+  if (findings.back().health != Health::kBad)
+    findings.push_back(
+        examine_space("disk", home, kDiskUseful, "checkpoints and payloads are written there"));
+  findings.push_back(examine_ports(port));
+  findings.push_back(examine_limits());
+  findings.push_back(examine_libraries());
+  return findings;
+}
+
+std::string render_findings(const std::vector<Finding>& findings, OutputForm form, int width) {
+  nlohmann::json list = nlohmann::json::array();
+  std::vector<Row> rows;
+  std::string help;
+  for (const Finding& finding : findings) {
+    list.push_back({{"subject", finding.subject},
+                    {"health", name(finding.health)},
+                    {"detail", finding.detail},
+                    {"help", finding.help}});
+    rows.push_back({finding.subject, name(finding.health), finding.detail});
+    if (!finding.help.empty()) help += finding.subject + ": " + finding.help + "\n";
+  }
+  if (form == OutputForm::kJson) return list.dump(2) + "\n";
+  if (form == OutputForm::kYaml) return to_yaml(list);
+  return render_table({{"WHAT", Align::kLeft, 12}, {"HEALTH", Align::kLeft, 7}, {"DETAIL"}}, rows,
+                      width) +
+         (help.empty() ? "" : "\n" + help);
+}
+
+bool any_bad(const std::vector<Finding>& findings) {
+  return std::ranges::any_of(findings, [](const Finding& f) { return f.health == Health::kBad; });
+}
+
+}  // namespace tandem::cli

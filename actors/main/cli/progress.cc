@@ -1,0 +1,204 @@
+#include "actors/main/cli/progress.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "actors/main/cli/table.h"
+
+namespace tandem::cli {
+namespace {
+
+using nlohmann::json;
+
+constexpr int kBarCells = 24;
+constexpr std::size_t kWaitsShown = 2;
+
+double number(const json& item, const char* pointer, double otherwise = 0) {
+  const json::json_pointer at(pointer);
+  return item.contains(at) && item[at].is_number() ? item[at].get<double>() : otherwise;
+}
+
+bool has_number(const json& item, const char* pointer) {
+  const json::json_pointer at(pointer);
+  return item.contains(at) && item[at].is_number();
+}
+
+std::string word(const json& item, const char* pointer) {
+  const json::json_pointer at(pointer);
+  return item.contains(at) && item[at].is_string() ? item[at].get<std::string>() : "";
+}
+
+template <class... Values>
+std::string format(const char* pattern, Values... values) {
+  std::array<char, 256> buffer;
+  std::snprintf(buffer.data(), buffer.size(), pattern, values...);
+  return buffer.data();
+}
+
+std::string whole(double value) { return format("%.0f", value); }
+
+// "[#####-------]  31%", of at most kBarCells cells.
+std::string bar(double done, double total) {
+  const double share = total > 0 ? std::clamp(done / total, 0.0, 1.0) : 0;
+  const auto full = static_cast<std::size_t>(share * kBarCells);
+  return "[" + std::string(full, '#') + std::string(kBarCells - full, '-') + "] " +
+         format("%3.0f%%", 100 * share);
+}
+
+std::string optional_number(const json& item, const char* pointer, const char* label) {
+  return has_number(item, pointer) ? label + format("%.3f", number(item, pointer)) : "";
+}
+
+std::string steps_text(const json& job) {
+  const json warm = job.value("warm_start", json());
+  if (word(job, "/state") == "WarmStart" && warm.is_object())
+    return "warm start " + whole(number(warm, "/step")) + "/" + whole(number(warm, "/max_steps")) +
+           "  " + bar(number(warm, "/step"), number(warm, "/max_steps")) +
+           optional_number(warm, "/metric", "  metric ");
+  std::string text = "step " + whole(number(job, "/step")) + "/" +
+                     whole(number(job, "/total_steps")) + "  " +
+                     bar(number(job, "/step"), number(job, "/total_steps"));
+  if (has_number(job, "/eta_seconds")) text += "  eta " + age(number(job, "/eta_seconds"));
+  return text;
+}
+
+std::string actors_text(const json& job) {
+  std::string text;
+  const json actors = job.value("actors", json::object());
+  for (const auto& [role, counts] : actors.items())
+    text += "  " + role + " " + whole(number(counts, "/ready")) + "/" +
+            whole(number(counts, "/desired"));
+  return text;
+}
+
+std::string wait_text(const json& wait) {
+  std::string text = word(wait, "/who") + " waits for " + word(wait, "/waits_for");
+  if (has_number(wait, "/since_s")) text += " (" + age(number(wait, "/since_s")) + ")";
+  return text;
+}
+
+std::string list_waits(const json& job, std::size_t shown_max) {
+  std::string text;
+  std::size_t shown = 0;
+  for (const json& wait : job.value("why", json::array())) {
+    if (shown++ == shown_max) break;
+    text += (text.empty() ? "" : "; ") + wait_text(wait);
+  }
+  return text;
+}
+
+std::string percent(double share) { return format("%.0f%%", 100 * share); }
+
+std::string shell_word(std::string text) {
+  const bool plain = std::ranges::all_of(text, [](unsigned char c) {
+    return std::isalnum(c) || c == '/' || c == '.' || c == '_' || c == '-';
+  });
+  if (plain && !text.empty()) return text;
+  std::string quoted = "'";
+  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
+std::string discarded_text(const json& ledger) {
+  std::string text;
+  const json discarded = ledger.value("discarded", json::object());
+  for (const auto& [reason, count] : discarded.items())
+    text += (text.empty() ? "" : ", ") + reason + " " + count.dump();
+  return text.empty() ? "none" : text;
+}
+
+}  // namespace
+
+std::string live_bar(const json& job, int width) {
+  std::vector<std::string> lines;
+  std::string head = word(job, "/id") + "  " + word(job, "/state");
+  if (const std::string reason = word(job, "/reason"); !reason.empty() && reason != "Working")
+    head += " (" + reason + ")";
+  lines.push_back(head + "  " + steps_text(job));
+  lines.push_back("  reward " +
+                  (has_number(job, "/reward_mean") ? format("%.3f", number(job, "/reward_mean"))
+                                                   : std::string("-")) +
+                  optional_number(job, "/eval", "  eval ") + "  staleness " +
+                  whole(number(job, "/staleness/max")) + " of " +
+                  whole(number(job, "/staleness/bound")) + " (mean " +
+                  format("%.2f", number(job, "/staleness/mean")) + ")  queue " +
+                  whole(number(job, "/queue_depth")));
+  lines.push_back("  tokens/s " + short_count(number(job, "/tokens_per_second/generated")) +
+                  " generated, " + short_count(number(job, "/tokens_per_second/trained")) +
+                  " trained  trainer idle " + percent(number(job, "/trainer_idle_fraction")) +
+                  actors_text(job));
+  if (const std::string waits = list_waits(job, kWaitsShown); !waits.empty())
+    lines.push_back("  " + waits);
+  std::string text;
+  for (const std::string& line : lines) text += fit(line, width) + "\n";
+  return text;
+}
+
+std::string live_line(const json& job) {
+  std::string line = "job=" + word(job, "/id") + " state=" + word(job, "/state");
+  const json warm = job.value("warm_start", json());
+  if (word(job, "/state") == "WarmStart" && warm.is_object())
+    line += " warm_start_step=" + whole(number(warm, "/step")) +
+            optional_number(warm, "/metric", " metric=");
+  line += " step=" + whole(number(job, "/step")) + "/" + whole(number(job, "/total_steps")) +
+          optional_number(job, "/reward_mean", " reward=") +
+          optional_number(job, "/eval", " eval=") +
+          " generated_per_s=" + whole(number(job, "/tokens_per_second/generated")) +
+          " trained_per_s=" + whole(number(job, "/tokens_per_second/trained")) +
+          " staleness=" + whole(number(job, "/staleness/max")) + "/" +
+          whole(number(job, "/staleness/bound")) + " queue=" + whole(number(job, "/queue_depth"));
+  if (const std::string waits = list_waits(job, 1); !waits.empty())
+    line += " waits=" + json(waits).dump(-1, ' ', false, json::error_handler_t::replace);
+  return line;
+}
+
+std::string final_summary(const json& job, const json& result, int width) {
+  const std::string id = word(job, "/id"), run_dir = word(job, "/run_dir");
+  const std::string state = word(result, "/state");
+  std::vector<Row> rows;
+  const auto row = [&rows](std::string name, std::string value) {
+    rows.push_back({"  " + std::move(name), std::move(value)});
+  };
+  row("steps", whole(number(result, "/steps")) + " (policy version " +
+                   whole(number(result, "/policy_version")) + ")");
+  if (result.value("eval", json()).is_object()) {
+    std::string eval;
+    for (const auto& [pointer, label] : {std::pair("/eval/before", "before "),
+                                         std::pair("/eval/after_warm_start", "after warm start "),
+                                         std::pair("/eval/final", "final ")})
+      if (const std::string one = optional_number(result, pointer, label); !one.empty())
+        eval += (eval.empty() ? "" : ", ") + one;
+    row("eval", eval.empty() ? "none" : eval);
+  }
+  row("staleness", "at most " + whole(number(result, "/staleness/max")) + " of " +
+                       whole(number(result, "/staleness/bound")) + ", mean " +
+                       format("%.2f", number(result, "/staleness/mean")));
+  row("groups", whole(number(result, "/ledger/issued")) + " issued, " +
+                    whole(number(result, "/ledger/trained")) + " trained, discarded: " +
+                    discarded_text(result.value("ledger", json::object())));
+  const double seconds = number(result, "/wall_seconds");
+  row("tokens", short_count(number(result, "/tokens/generated")) + " generated, " +
+                    short_count(number(result, "/tokens/trained")) + " trained");
+  row("idle", "trainer " + percent(number(result, "/trainer_idle_fraction")) + ", rollouts " +
+                  percent(number(result, "/rollout_idle_fraction")));
+  if (has_number(result, "/logprob_diff/max_at_staleness_0"))
+    row("log-prob diff", format("%g at staleness 0 over %.0f tokens",
+                                number(result, "/logprob_diff/max_at_staleness_0"),
+                                number(result, "/logprob_diff/tokens_at_staleness_0")));
+  row("weights", word(result, "/weights_sha256"));
+  row("run dir", run_dir);
+
+  std::string text = fit(id + " " + state + " in " + age(seconds), width) + "\n";
+  const std::string table = render_table({{""}, {""}}, rows, width);
+  text += table.substr(table.find('\n') + 1);
+  const std::string checkpoint = run_dir + "/checkpoints/step-" + whole(number(result, "/steps"));
+  text += "next:\n";
+  if (state == "Succeeded") text += "  tandem generate " + shell_word(checkpoint) + " 'PROMPT'\n";
+  text += "  tandem samples " + shell_word(run_dir) + "\n";
+  if (state != "Succeeded") text += "  ls " + shell_word(run_dir + "/logs") + "\n";
+  return text;
+}
+
+}  // namespace tandem::cli

@@ -1,0 +1,43 @@
+// Plain-text tables that fit a terminal, and the few formats that cells share. Pure.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tandem::cli {
+
+enum class Align { kLeft, kRight };
+
+struct Column {
+  std::string title;
+  Align align = Align::kLeft;
+  int width_min = 4;  // a table that is too wide shrinks its widest columns down to this
+};
+
+using Row = std::vector<std::string>;
+
+inline constexpr int kUnlimitedWidth = 1 << 30;  // pipes and files: never truncate
+
+// A header line and one line per row, columns two spaces apart, no trailing spaces. A table wider
+// than `width` shrinks its widest columns, whose cells then end in "…"; control characters in cells
+// are shown as spaces, so a cell never breaks the line or the terminal. Cells beyond the last
+// column are not shown, missing ones are empty.
+std::string render_table(const std::vector<Column>& columns, const std::vector<Row>& rows,
+                         int width);
+
+// Columns a text takes on a terminal: code points, wide East Asian ones as two.
+int display_width(std::string_view text);
+
+// At most `width` columns of `text`, with "…" as the last one if something was cut.
+std::string fit(std::string_view text, int width);
+
+// "5s", "3m12s", "2h05m", "4d3h": the AGE column.
+std::string age(double seconds);
+
+// "0", "950", "12.3k", "4.6M"; "1.5 GiB".
+std::string short_count(double value);
+std::string short_bytes(double bytes);
+
+}  // namespace tandem::cli

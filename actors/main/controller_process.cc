@@ -1,0 +1,343 @@
+#include "actors/main/controller_process.h"
+
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <map>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <system_error>
+#include <utility>
+
+#include "actors/controller/http_api.h"
+#include "actors/main/job/load_job.h"
+#include "actors/main/job/print_job.h"
+#include "actors/main/job_home.h"
+#include "actors/main/rank_process.h"
+#include "actors/main/role_config.h"
+#include "runtime/actor/threaded_executor.h"
+#include "runtime/base/file.h"
+#include "runtime/net/http_server.h"
+#include "runtime/net/link.h"
+#include "runtime/node/agent.h"
+#include "runtime/node/resources.h"
+
+namespace tandem::cli {
+
+namespace fs = std::filesystem;
+using actors::Controller;
+
+namespace {
+
+constexpr Duration kHangTimeout = std::chrono::seconds(60);
+constexpr Duration kWatchEvery = std::chrono::milliseconds(500);
+constexpr const char* kControllerSchema =
+    "CREATE TABLE IF NOT EXISTS epochs(epoch INTEGER PRIMARY KEY AUTOINCREMENT, time_ms INTEGER);"
+    "CREATE TABLE IF NOT EXISTS events(seq INTEGER, epoch INTEGER, time_ms INTEGER, kind TEXT, "
+    "subject TEXT, message TEXT)";
+
+runtime::RankId rank_of(const runtime::PeerId& peer, const runtime::Hello& hello) {
+  return {hello.opaque, peer.incarnation, hello.rank};
+}
+
+bool is_node(const std::string& peer) { return peer.starts_with("node/"); }
+
+// Looks at the heartbeats of all ranks: one that is at work and has made no progress for
+// kHangTimeout is hung, whatever its sockets say.
+struct Look {};
+class Watchdog {
+ public:
+  using Inbox = std::variant<Look>;
+  using Peers = std::function<std::vector<runtime::PeerStatus>()>;
+  Watchdog(Peers peers, runtime::Ref<Controller::Inbox> controller)
+      : peers_(std::move(peers)), controller_(std::move(controller)) {}
+
+  void handle(runtime::Context& cx, Look) {
+    for (const runtime::PeerStatus& peer : peers_()) {
+      const Duration silent = cx.now() - peer.progress_changed;
+      if (is_node(peer.peer.name) || peer.progress.phase == "idle" || silent < kHangTimeout)
+        continue;
+      spdlog::warn("event=rank_hung peer={} phase={}", to_string(peer.peer), peer.progress.phase);
+      (void)controller_.tell(actors::RankHung{rank_of(peer.peer, peer.hello), seconds(silent)});
+    }
+    cx.after(kWatchEvery, [this](runtime::Context& then) { handle(then, Look{}); });
+  }
+
+ private:
+  const Peers peers_;
+  const runtime::Ref<Controller::Inbox> controller_;
+};
+static_assert(runtime::Actor<Watchdog>);
+
+// "arith-3": the first number that no run has. The directory is made with it.
+Result<actors::RunDirectory> make_run_directory(const fs::path& home,
+                                                const actors::JobShape& shape) {
+  if (shape.resume_dir)
+    return actors::RunDirectory{fs::path(*shape.resume_dir).filename(), *shape.resume_dir};
+  const fs::path runs = home / "runs";
+  std::error_code error;
+  fs::create_directories(runs, error);
+  for (int n = 1; !error; ++n) {
+    const std::string id = shape.name + "-" + std::to_string(n);
+    const fs::path path = runs / id;
+    if (!fs::create_directory(path, error)) continue;
+    fs::create_directories(path / "logs", error);
+    const auto written = write_file_atomic(path / "job.yaml", shape.yaml);
+    if (!written) return written.error();
+    if (!error) return actors::RunDirectory{id, path.string()};
+  }
+  return Error{ErrorCode::kFailed, "cannot make a run directory: " + error.message(), runs.string(),
+               "set TANDEM_HOME to a folder that you can write"};
+}
+
+}  // namespace
+
+struct ControllerProcess::Parts {
+  explicit Parts(ControllerOptions o) : options(std::move(o)) {}
+
+  ControllerOptions options;
+  std::optional<FileLock> lock;
+  std::unique_ptr<actors::Sqlite> journal;
+  Epoch epoch{1};
+  runtime::Directory directory;
+  runtime::IoThread io{"link"};
+  runtime::ThreadedExecutor executor{2, static_cast<std::uint64_t>(getpid())};
+  runtime::System system{executor, [](const runtime::Address& who, const Error& why) {
+                           spdlog::critical("event=actor_failed actor={} message=\"{}\"", who.name,
+                                            why.message);
+                           std::abort();  // the controller's own actors never fail but by a bug
+                         }};
+  runtime::Ref<Controller::Inbox> controller;
+  std::unique_ptr<runtime::LinkServer> link;
+  std::unique_ptr<runtime::HttpServer> http;
+  std::unique_ptr<runtime::PosixProcessHost> processes;
+  std::mutex mutex;
+  // Guarded by mutex: what the controller's hands (an actor thread) and callbacks share.
+  std::map<std::string, runtime::Ref<runtime::AgentInbox>> agents;
+  std::map<std::string, runtime::Endpoint> bulk;  // by job
+  std::map<std::string, std::pair<std::string, JobSpec>> specs;
+  bool stopped = false;
+
+  runtime::ParcelSender route_to(const runtime::PeerId& peer) {
+    return runtime::to_peer(*link, peer);
+  }
+  JobHomeJoints joints() {
+    return {.system = system,
+            .directory = directory,
+            .route_to = [this](const runtime::PeerId& peer) { return route_to(peer); },
+            .controller = runtime::narrow<actors::ExchangeNotices>(controller),
+            .epoch = epoch,
+            .bulk_port = options.port == 0 ? 0 : options.port + 1};
+  }
+  Result<void> claim_home();
+  Result<void> listen();
+  Result<void> announce_address() const;
+  actors::ControllerHands hands();
+  runtime::LinkCallbacks link_callbacks();
+};
+
+Result<void> ControllerProcess::Parts::claim_home() {
+  std::error_code error;
+  fs::create_directories(options.home, error);
+  if (error)
+    return Error{ErrorCode::kFailed, "cannot make the state folder: " + error.message(),
+                 options.home.string(), "set TANDEM_HOME to a folder that you can write"};
+  if (!options.of_home) return {};
+  auto taken =
+      FileLock::take(options.home / "controller.lock", "the state in " + options.home.string(),
+                     "stop it with `tandem down`, or set TANDEM_HOME to another folder");
+  if (!taken) return taken.error();
+  lock.emplace(std::move(*taken));
+  auto opened =
+      actors::Sqlite::open((options.home / "controller.sqlite").string(), kControllerSchema);
+  if (!opened) return opened.error();
+  journal = std::move(*opened);
+  if (auto done = journal->insert("INSERT INTO epochs(time_ms) VALUES(?)", {{unix_ms()}}); !done)
+    return done;
+  return journal->query("SELECT max(epoch) FROM epochs", [this](const actors::Sqlite::Row& row) {
+    epoch = Epoch{static_cast<std::uint64_t>(std::get<std::int64_t>(row[0]))};
+  });
+}
+
+runtime::LinkCallbacks ControllerProcess::Parts::link_callbacks() {
+  runtime::LinkCallbacks callbacks;
+  callbacks.on_up = [this](const runtime::PeerId& peer, const runtime::Hello& hello) {
+    if (is_node(peer.name)) {
+      const std::lock_guard guard(mutex);
+      agents[peer.name.substr(5)] =
+          directory.remote<runtime::AgentInbox>({kAgentPort, {}}, route_to(peer));
+      return;
+    }
+    (void)controller.tell(actors::RankConnected{rank_of(peer, hello)});
+  };
+  callbacks.on_down = [this](const runtime::PeerId& peer, const runtime::Down& down) {
+    if (is_node(peer.name)) {
+      (void)controller.tell(actors::NodeDown{peer.name.substr(5), peer.incarnation});
+      return;
+    }
+    // A rank that has lost its link is no use: its process is ended if it has not ended already.
+    const auto at = peer.name.find('@');
+    const int rank = at == std::string::npos ? 0 : std::atoi(peer.name.c_str() + at + 1);
+    spdlog::info("event=rank_link_down peer={} reason={}", to_string(peer),
+                 runtime::name(down.reason));
+    (void)controller.tell(actors::RankHung{{peer.name.substr(0, at), peer.incarnation, rank}, 0});
+  };
+  callbacks.on_parcel = [this](const runtime::PeerId& peer, std::string& frame) {
+    return directory.deliver(frame, route_to(peer));
+  };
+  return callbacks;
+}
+
+actors::ControllerHands ControllerProcess::Parts::hands() {
+  actors::ControllerHands hands;
+  hands.agent = [this](const std::string& node) {
+    const std::lock_guard guard(mutex);
+    const auto it = agents.find(node);
+    return it == agents.end() ? runtime::Ref<runtime::AgentInbox>() : it->second;
+  };
+  hands.rank = [this](const runtime::RankId& id) {
+    const runtime::PeerId peer{actors::rank_name(id.actor, id.rank), id.incarnation};
+    return directory.remote<actors::RankInbox>({kRankPort, {}}, route_to(peer));
+  };
+  hands.rank_arguments = [this](const runtime::RankId& id) {
+    return rank_arguments(id, link->endpoint());
+  };
+  hands.bulk_endpoint = [this](const std::string& job) {
+    const std::lock_guard guard(mutex);
+    return to_string(bulk[job]);
+  };
+  hands.make_run_directory = [this](const actors::JobShape& shape) {
+    return make_run_directory(options.home, shape);
+  };
+  hands.open_exchange =
+      [this](const actors::JobRecord& job) -> Result<runtime::Ref<actors::ExchangeControl>> {
+    auto spec = parse_kept_job(job.shape.yaml, job.run_dir);
+    if (!spec) return spec.error();
+    auto opened = JobHome::open(job, joints());
+    if (!opened) return opened.error();
+    const std::lock_guard guard(mutex);
+    bulk[job.id] = opened->bulk;
+    specs.emplace(job.id, std::pair(job.run_dir, std::move(*spec)));
+    return opened->exchange;
+  };
+  hands.close_exchange = [this](const std::string& job) {
+    std::optional<std::pair<std::string, JobSpec>> spec;
+    {
+      const std::lock_guard guard(mutex);
+      bulk.erase(job);
+      if (auto held = specs.extract(job); !held.empty()) spec = std::move(held.mapped());
+    }
+    if (spec) JobHome::close(job, spec->first, spec->second, joints());
+  };
+  hands.journal = [this](const actors::ClusterEvent& event) -> Result<void> {
+    if (!journal) return {};
+    return journal->insert("INSERT INTO events VALUES(?,?,?,?,?,?)",
+                           {{event.seq, static_cast<std::int64_t>(epoch.value), event.time_ms,
+                             event.kind, event.subject, event.message}});
+  };
+  return hands;
+}
+
+Result<void> ControllerProcess::Parts::listen() {
+  const auto port = [this](int offset) {
+    return static_cast<std::uint16_t>(options.port == 0 ? 0 : options.port + offset);
+  };
+  controller = system.spawn<Controller>(
+      "controller", [this] { return std::make_unique<Controller>(epoch.value, hands()); });
+  directory.expose(kRankEventsPort, runtime::narrow<actors::RankEvents>(controller));
+  directory.expose(kAgentEventsPort, runtime::narrow<runtime::AgentEvents>(controller));
+  auto server = runtime::LinkServer::listen(
+      io, {.port = port(0)},
+      {.name = "controller", .incarnation = Incarnation{epoch.value}, .build = build_id()}, {},
+      link_callbacks());
+  if (!server) return server.error();
+  link = std::move(*server);
+  actors::HttpApi api{.controller = controller,
+                      .shape_of = [](const std::string& yaml) -> Result<actors::JobShape> {
+                        auto job = parse_job({.yaml = yaml,
+                                              .origin = "the submitted job",
+                                              .base = fs::current_path(),
+                                              .set_base = fs::current_path(),
+                                              .sets = {},
+                                              .files = Files::kMustExist});
+                        if (!job) return job.error();
+                        actors::JobShape shape = job_shape(job->spec);
+                        shape.yaml = print_job(job->spec);
+                        return shape;
+                      },
+                      .system = system};
+  auto web = runtime::HttpServer::listen({.port = port(2)}, {}, actors::make_http_handler(api));
+  if (!web) return web.error();
+  http = std::move(*web);
+  const auto watchdog = system.spawn<Watchdog>("watchdog", [this] {
+    return std::make_unique<Watchdog>([this] { return link->peers(); }, controller);
+  });
+  CHECK(watchdog.tell(Look{}) == runtime::Delivery::kAccepted);
+  return {};
+}
+
+Result<void> ControllerProcess::Parts::announce_address() const {
+  if (!options.of_home) return {};
+  const nlohmann::json content{{"pid", getpid()},
+                               {"epoch", epoch.value},
+                               {"control", to_string(link->endpoint())},
+                               {"http", to_string(http->endpoint())}};
+  return write_file_atomic(options.home / "controller.json", content.dump(2) + "\n");
+}
+
+ControllerProcess::ControllerProcess(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+
+ControllerProcess::~ControllerProcess() { stop(); }
+
+Result<std::unique_ptr<ControllerProcess>> ControllerProcess::start(
+    const ControllerOptions& options) {
+  auto parts = std::make_unique<Parts>(options);
+  auto process = std::unique_ptr<ControllerProcess>(new ControllerProcess(std::move(parts)));
+  if (auto done = process->parts_->claim_home(); !done) return done.error();
+  if (auto done = process->parts_->listen(); !done) return done.error();
+  if (auto done = process->parts_->announce_address(); !done) return done.error();
+  return process;
+}
+
+runtime::Endpoint ControllerProcess::control() const { return parts_->link->endpoint(); }
+runtime::Endpoint ControllerProcess::http() const { return parts_->http->endpoint(); }
+const runtime::Ref<Controller::Inbox>& ControllerProcess::controller() const {
+  return parts_->controller;
+}
+
+Result<void> ControllerProcess::start_agent() {
+  const auto machine = runtime::read_machine_resources();
+  if (!machine) return machine.error();
+  parts_->processes = std::make_unique<runtime::PosixProcessHost>();
+  const runtime::AgentConfig config{
+      .node = {.node = machine->hostname,
+               .incarnation = Incarnation{1},
+               .cpus = machine->cpus,
+               .memory_bytes = static_cast<std::int64_t>(machine->memory_bytes),
+               .pid = getpid()},
+      .program = "/proc/" + std::to_string(getpid()) + "/exe"};
+  auto agent = parts_->system.spawn<runtime::Agent>("agent", [this, config] {
+    return std::make_unique<runtime::Agent>(
+        config, *parts_->processes, runtime::narrow<runtime::AgentEvents>(parts_->controller));
+  });
+  const std::lock_guard guard(parts_->mutex);
+  parts_->agents[machine->hostname] = agent;
+  return {};
+}
+
+void ControllerProcess::stop() {
+  if (std::exchange(parts_->stopped, true)) return;
+  parts_->http.reset();
+  if (parts_->processes) {
+    parts_->system.stop("agent");
+    parts_->processes.reset();
+  }
+  if (parts_->link) parts_->link->close(std::chrono::milliseconds(500));
+  parts_->executor.stop();
+  if (parts_->options.of_home) {
+    std::error_code ignored;
+    fs::remove(parts_->options.home / "controller.json", ignored);
+  }
+}
+
+}  // namespace tandem::cli

@@ -1,0 +1,511 @@
+// The rows of the job table. Order is the order of the printed job and of the reference page.
+#include <array>
+
+#include "actors/main/job/job_table.h"
+
+namespace tandem::cli {
+namespace {
+
+// Limits on what one job may ask for; far above any machine this version knows.
+constexpr double kActorsMax = 4096;
+constexpr double kTokensMax = 1 << 24;
+constexpr double kStepsMax = 1e9;
+constexpr double kBatchMax = 1 << 20;
+constexpr double kGroupSizeMax = 4096;
+constexpr double kStalenessMax = 64;  // the publisher keeps max_staleness + 2 versions
+constexpr double kThreadsMax = 1024;
+constexpr double kDayInSeconds = 86400;
+
+constexpr Range between(double min, double max) { return {.min = min, .max = max}; }
+constexpr Range at_least(double min) { return {.min = min}; }
+constexpr Range above(double min) { return {.min = min, .min_open = true}; }
+constexpr Range above_to(double min, double max) {
+  return {.min = min, .max = max, .min_open = true};
+}
+
+template <class T>
+FieldRef slot(T& field) {
+  if constexpr (std::is_enum_v<T>) {
+    return EnumField{.names = value_names(field),
+                     .get = [&field] { return static_cast<std::size_t>(field); },
+                     .set = [&field](std::optional<std::size_t> i) { field = static_cast<T>(*i); }};
+  } else {
+    return &field;
+  }
+}
+
+template <class T>
+requires std::is_enum_v<T> FieldRef slot(std::optional<T>& field) {
+  return EnumField{.names = value_names(T{}),
+                   .nullable = true,
+                   .get = [&field]() -> std::optional<std::size_t> {
+                     if (!field) return std::nullopt;
+                     return static_cast<std::size_t>(*field);
+                   },
+                   .set =
+                       [&field](std::optional<std::size_t> i) {
+                         field = i ? std::optional(static_cast<T>(*i)) : std::nullopt;
+                       }};
+}
+
+constexpr std::array<std::string_view, 3> kLaterDtypes{"bfloat16", "float16", "fp8"};
+constexpr std::array<std::string_view, 3> kLaterEngines{"vllm", "sglang", "tensorrt-llm"};
+constexpr std::array<std::string_view, 1> kLaterRewards{"code"};
+constexpr std::array<std::string_view, 1> kLaterEstimators{"gae"};
+constexpr std::array<std::string_view, 2> kLaterBroadcasts{"tcp", "nccl"};
+constexpr std::array<std::string_view, 2> kStalenessAliases{"async.max_head_offpolicyness",
+                                                            "async.max_off_policy_steps"};
+
+using J = JobSpec;
+
+// The rows, with `field` a lambda over the job: [](J& j) { return slot(j.seed); }.
+const Key kKeys[] = {
+    {.path = "name",
+     .field = [](J& j) { return slot(j.name); },
+     .description = "What the job is called; its id is the name and a number. Letters, digits, "
+                    "`.`, `_` and `-`, starting with a letter or digit, at most 63.",
+     .presence = Presence::kRequired},
+    {.path = "seed",
+     .field = [](J& j) { return slot(j.seed); },
+     .description = "Everything random in the job follows from it: random weights, the order of "
+                    "the data, every sampled token.",
+     .range = between(0, 0x1p53)},
+
+    {.path = "model.path",
+     .field = [](J& j) { return slot(j.model.path); },
+     .description = "A Hugging Face model directory.",
+     .presence = Presence::kRequired},
+    {.path = "model.init",
+     .field = [](J& j) { return slot(j.model.init); },
+     .description = "`pretrained` reads the safetensors; `random` needs only config.json and "
+                    "tokenizer.json and draws the weights from the seed and initializer_range."},
+    {.path = "model.dtype",
+     .field = [](J& j) { return slot(j.model.dtype); },
+     .description = "The type of weights and arithmetic.",
+     .later_values = kLaterDtypes},
+
+    {.path = "data.train_files",
+     .field = [](J& j) { return slot(j.data.train_files); },
+     .description = "JSONL files of prompts, one object per line.",
+     .presence = Presence::kRequired},
+    {.path = "data.val_files",
+     .field = [](J& j) { return slot(j.data.val_files); },
+     .description = "JSONL files of held-out prompts for evaluation; empty: no evaluation."},
+    {.path = "data.prompt_key",
+     .field = [](J& j) { return slot(j.data.prompt_key); },
+     .description = "The field of a line that holds the prompt."},
+    {.path = "data.answer_key",
+     .field = [](J& j) { return slot(j.data.answer_key); },
+     .description = "The field that holds the answer; any JSON, it reaches the reward untouched."},
+    {.path = "data.completion_key",
+     .field = [](J& j) { return slot(j.data.completion_key); },
+     .description = "The field of a warm-start line that holds what to say."},
+    {.path = "data.max_prompt_length",
+     .field = [](J& j) { return slot(j.data.max_prompt_length); },
+     .description = "Longer prompts are discarded with the reason `prompt_too_long`.",
+     .range = between(1, kTokensMax),
+     .unit = "tokens"},
+    {.path = "data.max_response_length",
+     .field = [](J& j) { return slot(j.data.max_response_length); },
+     .description = "A completion that reaches it ends there, truncated.",
+     .range = between(1, kTokensMax),
+     .unit = "tokens"},
+    {.path = "data.train_batch_size",
+     .field = [](J& j) { return slot(j.data.train_batch_size); },
+     .description = "Groups per training step. A group is one prompt with its `rollout.n` "
+                    "completions.",
+     .range = between(1, kBatchMax),
+     .unit = "groups"},
+    {.path = "data.shuffle",
+     .field = [](J& j) { return slot(j.data.shuffle); },
+     .description = "Visit the prompts in an order drawn from the seed, anew each epoch; false: in "
+                    "file order."},
+
+    {.path = "warm_start.train_files",
+     .field = [](J& j) { return slot(j.warm_start->train_files); },
+     .description = "JSONL files of prompts with completions. A tenth is held out for `until`.",
+     .presence = Presence::kRequired},
+    {.path = "warm_start.lr",
+     .field = [](J& j) { return slot(j.warm_start->lr); },
+     .description = "Learning rate of the warm start.",
+     .range = at_least(0)},
+    {.path = "warm_start.batch_size",
+     .field = [](J& j) { return slot(j.warm_start->batch_size); },
+     .description = "Completions per warm-start step.",
+     .range = between(1, kBatchMax),
+     .unit = "completions"},
+    {.path = "warm_start.max_steps",
+     .field = [](J& j) { return slot(j.warm_start->max_steps); },
+     .description = "The warm start ends after so many steps, or earlier by `until`.",
+     .range = between(1, kStepsMax),
+     .unit = "steps"},
+    {.path = "warm_start.eval_freq",
+     .field = [](J& j) { return slot(j.warm_start->eval_freq); },
+     .description = "How often `until` is measured.",
+     .range = between(1, kStepsMax),
+     .unit = "steps"},
+    {.path = "warm_start.until.metric",
+     .field = [](J& j) { return slot(j.warm_start->until->metric); },
+     .description = "`sample_accuracy`: the share of sampled completions of held-out prompts that "
+                    "the reward accepts."},
+    {.path = "warm_start.until.value",
+     .field = [](J& j) { return slot(j.warm_start->until->value); },
+     .description = "The warm start ends when the metric reaches it.",
+     .range = between(0, 1),
+     .presence = Presence::kRequired},
+
+    {.path = "rollout.name",
+     .field = [](J& j) { return slot(j.rollout.name); },
+     .description = "The engine that generates.",
+     .later_values = kLaterEngines},
+    {.path = "rollout.replicas",
+     .field = [](J& j) { return slot(j.rollout.replicas); },
+     .description = "Rollout actors at the start; `tandem scale` changes it while the job runs.",
+     .range = between(1, kActorsMax),
+     .unit = "actors"},
+    {.path = "rollout.n",
+     .field = [](J& j) { return slot(j.rollout.n); },
+     .description = "Completions per prompt (a group).",
+     .range = between(1, kGroupSizeMax),
+     .unit = "trajectories"},
+    {.path = "rollout.temperature",
+     .field = [](J& j) { return slot(j.rollout.temperature); },
+     .description = "Log-probabilities are of softmax(logits / temperature) in engine and learner.",
+     .range = above_to(0, 100)},
+    {.path = "rollout.top_p",
+     .field = [](J& j) { return slot(j.rollout.top_p); },
+     .description = "Sample from the smallest set of tokens with this probability; 1: off.",
+     .range = above_to(0, 1)},
+    {.path = "rollout.top_k",
+     .field = [](J& j) { return slot(j.rollout.top_k); },
+     .description = "Sample from so many likeliest tokens; 0: off.",
+     .range = between(0, kTokensMax),
+     .unit = "tokens"},
+    {.path = "rollout.min_p",
+     .field = [](J& j) { return slot(j.rollout.min_p); },
+     .description = "Drop tokens below this share of the likeliest one's probability; 0: off.",
+     .range = between(0, 1)},
+    {.path = "rollout.min_tokens",
+     .field = [](J& j) { return slot(j.rollout.min_tokens); },
+     .description = "No end before so many sampled tokens.",
+     .range = between(0, kTokensMax),
+     .unit = "tokens"},
+    {.path = "rollout.stop",
+     .field = [](J& j) { return slot(j.rollout.stop); },
+     .description = "Texts that end a completion, also across token borders."},
+    {.path = "rollout.stop_token_ids",
+     .field = [](J& j) { return slot(j.rollout.stop_token_ids); },
+     .description = "Tokens that end a completion, beside the model's own.",
+     .range = between(0, kTokensMax)},
+    {.path = "rollout.tensor_model_parallel_size",
+     .field = [](J& j) { return slot(j.rollout.tensor_model_parallel_size); },
+     .description = "Ranks that share one copy of the model.",
+     .range = between(1, kActorsMax),
+     .unit = "ranks",
+     .later_above = 1},
+    {.path = "rollout.gpu_memory_utilization",
+     .field = [](J& j) { return slot(j.rollout.gpu_memory_utilization); },
+     .description = "Share of the device's memory (on a CPU: of the memory the node offers) that "
+                    "an engine may take.",
+     .range = above_to(0, 1)},
+    {.path = "rollout.max_num_seqs",
+     .field = [](J& j) { return slot(j.rollout.max_num_seqs); },
+     .description = "Sequences that one engine decodes at a time.",
+     .range = between(1, 65536),
+     .unit = "sequences"},
+    {.path = "rollout.max_num_batched_tokens",
+     .field = [](J& j) { return slot(j.rollout.max_num_batched_tokens); },
+     .description = "Tokens in one forward pass; longer prompts are prefilled in chunks.",
+     .range = between(1, kTokensMax),
+     .unit = "tokens"},
+    {.path = "rollout.block_size",
+     .field = [](J& j) { return slot(j.rollout.block_size); },
+     .description = "Positions in one KV page; a multiple of 16.",
+     .range = between(16, 4096),
+     .unit = "tokens"},
+    {.path = "rollout.enable_prefix_caching",
+     .field = [](J& j) { return slot(j.rollout.enable_prefix_caching); },
+     .description = "Keep the pages of finished prompts for later ones of the same version."},
+    {.path = "rollout.cudagraph_capture_sizes",
+     .field = [](J& j) { return slot(j.rollout.cudagraph_capture_sizes); },
+     .description = "Batch sizes captured as CUDA graphs; without a GPU there is nothing to "
+                    "capture.",
+     .range = between(1, 65536),
+     .unit = "sequences"},
+
+    {.path = "reward.replicas",
+     .field = [](J& j) { return slot(j.reward.replicas); },
+     .description = "Reward actors at the start.",
+     .range = between(1, kActorsMax),
+     .unit = "actors"},
+    {.path = "reward.type",
+     .field = [](J& j) { return slot(j.reward.type); },
+     .description = "`exact`: the completion, stripped, equals the answer. `math`: equal as "
+                    "numbers. `regex`: `pattern` matches. `command`: a program of yours decides.",
+     .later_values = kLaterRewards},
+    {.path = "reward.pattern",
+     .field = [](J& j) { return slot(j.reward.pattern); },
+     .description = "The expression of type `regex`; its first group, where it has one, must equal "
+                    "the answer."},
+    {.path = "reward.command",
+     .field = [](J& j) { return slot(j.reward.command); },
+     .description = "The argv of type `command`, which reads and writes one JSON object per line. "
+                    "A program with a `/`, and an argument that names a file, are relative paths."},
+    {.path = "reward.timeout_s",
+     .field = [](J& j) { return slot(j.reward.timeout_s); },
+     .description = "A completion not scored by then is a failed attempt.",
+     .range = above_to(0, kDayInSeconds),
+     .unit = "seconds"},
+    {.path = "reward.retries",
+     .field = [](J& j) { return slot(j.reward.retries); },
+     .description = "Attempts after a failed one; then the group is discarded with its reason, "
+                    "never scored 0.",
+     .range = between(0, 100)},
+
+    {.path = "learner.ranks",
+     .field = [](J& j) { return slot(j.learner.ranks); },
+     .description = "Data-parallel processes of the learner.",
+     .range = between(1, kActorsMax),
+     .unit = "ranks"},
+    {.path = "learner.total_training_steps",
+     .field = [](J& j) { return slot(j.learner.total_training_steps); },
+     .description = "RL steps; one batch is one optimizer step and one policy version.",
+     .range = between(1, kStepsMax),
+     .unit = "steps"},
+    {.path = "learner.save_freq",
+     .field = [](J& j) { return slot(j.learner.save_freq); },
+     .description = "How often a checkpoint is written; 0: only at the end.",
+     .range = between(0, kStepsMax),
+     .unit = "steps"},
+    {.path = "learner.test_freq",
+     .field = [](J& j) { return slot(j.learner.test_freq); },
+     .description = "How often `data.val_files` are evaluated; 0: only before and after.",
+     .range = between(0, kStepsMax),
+     .unit = "steps"},
+    {.path = "learner.max_token_len",
+     .field = [](J& j) { return slot(j.learner.max_token_len); },
+     .description = "Tokens packed into one forward and backward pass of a rank.",
+     .range = between(1, kTokensMax),
+     .unit = "tokens"},
+    {.path = "learner.resume_mode",
+     .field = [](J& j) { return slot(j.learner.resume_mode); },
+     .description = "`auto`: a learner that restarts, and `tandem run --resume`, continue from the "
+                    "last checkpoint. `disable`: from the beginning."},
+    {.path = "learner.max_ckpt_to_keep",
+     .field = [](J& j) { return slot(j.learner.max_ckpt_to_keep); },
+     .description = "Older checkpoints are deleted.",
+     .range = between(1, 1e6),
+     .unit = "checkpoints"},
+    {.path = "learner.optimizer.lr",
+     .field = [](J& j) { return slot(j.learner.optimizer.lr); },
+     .description = "Learning rate of AdamW after the warm-up steps; 0 changes nothing.",
+     .range = at_least(0)},
+    {.path = "learner.optimizer.lr_scheduler_type",
+     .field = [](J& j) { return slot(j.learner.optimizer.lr_scheduler_type); },
+     .description = "How the rate falls from `lr` to `min_lr_ratio` times `lr`."},
+    {.path = "learner.optimizer.lr_warmup_steps",
+     .field = [](J& j) { return slot(j.learner.optimizer.lr_warmup_steps); },
+     .description = "Steps over which the rate rises linearly to `lr`.",
+     .range = between(0, kStepsMax),
+     .unit = "steps"},
+    {.path = "learner.optimizer.min_lr_ratio",
+     .field = [](J& j) { return slot(j.learner.optimizer.min_lr_ratio); },
+     .description = "The last step's rate as a share of `lr`.",
+     .range = between(0, 1)},
+    {.path = "learner.optimizer.betas",
+     .field = [](J& j) { return slot(j.learner.optimizer.betas); },
+     .description = "AdamW's decay rates of the first and second moment.",
+     .range = {.min = 0, .max = 1, .max_open = true}},
+    {.path = "learner.optimizer.eps",
+     .field = [](J& j) { return slot(j.learner.optimizer.eps); },
+     .description = "AdamW's epsilon.",
+     .range = above_to(0, 1)},
+    {.path = "learner.optimizer.weight_decay",
+     .field = [](J& j) { return slot(j.learner.optimizer.weight_decay); },
+     .description = "Decoupled weight decay.",
+     .range = at_least(0)},
+    {.path = "learner.optimizer.grad_clip",
+     .field = [](J& j) { return slot(j.learner.optimizer.grad_clip); },
+     .description = "The gradient's global norm is clipped to it; 0: off.",
+     .range = at_least(0)},
+
+    {.path = "algorithm.adv_estimator",
+     .field = [](J& j) { return slot(j.algorithm.adv_estimator); },
+     .description = "How rewards become advantages. `dr_grpo` is grpo without the division by std "
+                    "and with its token denominator. All but `reinforce_plus_plus` need "
+                    "`rollout.n` of at least 2.",
+     .later_values = kLaterEstimators},
+    {.path = "algorithm.norm_adv_by_std_in_grpo",
+     .field = [](J& j) { return slot(j.algorithm.norm_adv_by_std_in_grpo); },
+     .description = "Divide a group's advantages by their standard deviation."},
+    {.path = "algorithm.loss_mode",
+     .field = [](J& j) { return slot(j.algorithm.loss_mode); },
+     .description = "`vanilla`: PPO's clip per token; `gspo`: per sequence; `cispo`: clipped "
+                    "weights."},
+    {.path = "algorithm.loss_agg_mode",
+     .field = [](J& j) { return slot(j.algorithm.loss_agg_mode); },
+     .description = "How token losses become one number. Tokens of zero-variance groups are left "
+                    "out of the token-mean denominator."},
+    {.path = "algorithm.clip_ratio_low",
+     .field = [](J& j) { return slot(j.algorithm.clip_ratio_low); },
+     .description = "The ratio is clipped from below at 1 minus this.",
+     .range = between(0, 1)},
+    {.path = "algorithm.clip_ratio_high",
+     .field = [](J& j) { return slot(j.algorithm.clip_ratio_high); },
+     .description = "The ratio is clipped from above at 1 plus this.",
+     .range = at_least(0)},
+    {.path = "algorithm.clip_ratio_c",
+     .field = [](J& j) { return slot(j.algorithm.clip_ratio_c); },
+     .description = "Dual clip: the bound for negative advantages; null: off.",
+     .range = above(1)},
+    {.path = "algorithm.bypass_mode",
+     .field = [](J& j) { return slot(j.algorithm.bypass_mode); },
+     .description = "true: the proximal policy is the behaviour policy. false: proximal "
+                    "log-probabilities are recomputed at the start of the step."},
+    {.path = "algorithm.rollout_is",
+     .field = [](J& j) { return slot(j.algorithm.rollout_is); },
+     .description = "Weigh each token or sequence by min(proximal / behaviour, threshold). Null "
+                    "when `bypass_mode`."},
+    {.path = "algorithm.rollout_is_threshold",
+     .field = [](J& j) { return slot(j.algorithm.rollout_is_threshold); },
+     .description = "The greatest weight of `rollout_is`.",
+     .range = above(0)},
+    {.path = "algorithm.entropy_coeff",
+     .field = [](J& j) { return slot(j.algorithm.entropy_coeff); },
+     .description = "Weight of the entropy bonus.",
+     .range = at_least(0)},
+    {.path = "algorithm.use_kl_loss",
+     .field = [](J& j) { return slot(j.algorithm.use_kl_loss); },
+     .description = "Add the KL divergence from the weights at the start of RL to the loss."},
+    {.path = "algorithm.kl_loss_coef",
+     .field = [](J& j) { return slot(j.algorithm.kl_loss_coef); },
+     .description = "Weight of that divergence.",
+     .range = at_least(0)},
+    {.path = "algorithm.filter_groups.enable",
+     .field = [](J& j) { return slot(j.algorithm.filter_groups.enable); },
+     .description = "Discard groups whose completions all earned the same, and replace them; "
+                    "false: they count as trained with advantage 0."},
+    {.path = "algorithm.filter_groups.max_num_gen_batches",
+     .field = [](J& j) { return slot(j.algorithm.filter_groups.max_num_gen_batches); },
+     .description = "Past so many batches generated for one step such groups are kept, with a "
+                    "warning.",
+     .range = between(1, 1e6),
+     .unit = "batches"},
+    {.path = "algorithm.overlong_buffer.len",
+     .field = [](J& j) { return slot(j.algorithm.overlong_buffer.len); },
+     .description = "The last tokens before `max_response_length` over which a penalty rises; 0: "
+                    "off.",
+     .range = between(0, kTokensMax),
+     .unit = "tokens"},
+    {.path = "algorithm.overlong_buffer.penalty_factor",
+     .field = [](J& j) { return slot(j.algorithm.overlong_buffer.penalty_factor); },
+     .description = "The penalty at full length, taken from the reward.",
+     .range = at_least(0)},
+
+    {.path = "async.max_staleness",
+     .field = [](J& j) { return slot(j.async.max_staleness); },
+     .description = "No trajectory trains on tokens, or on KV, older than so many policy versions. "
+                    "Hard, and nothing is dropped for age; 0: strictly on-policy.",
+     .range = between(0, kStalenessMax),
+     .unit = "versions",
+     .aliases = kStalenessAliases},
+    {.path = "async.lookahead",
+     .field = [](J& j) { return slot(j.async.lookahead); },
+     .description = "How far ahead generation may run, at most `max_staleness` (K); null: K up to "
+                    "2, K-1 up to 4, K-2 above.",
+     .range = between(0, kStalenessMax),
+     .unit = "versions"},
+    {.path = "async.schedule",
+     .field = [](J& j) { return slot(j.async.schedule); },
+     .description = "`budget`: earliest deadline first. `fixed_lag`: every step's groups by "
+                    "one fixed version, so that training repeats to the bit."},
+    {.path = "async.partial_rollout",
+     .field = [](J& j) { return slot(j.async.partial_rollout); },
+     .description = "Sequences continue under new weights; false: an engine installs between "
+                    "sequences. Off under `fixed_lag`."},
+    {.path = "async.kv_on_update",
+     .field = [](J& j) { return slot(j.async.kv_on_update); },
+     .description = "What becomes of a running sequence's KV when weights change."},
+    {.path = "async.trigger_parameter_sync_step",
+     .field = [](J& j) { return slot(j.async.trigger_parameter_sync_step); },
+     .description = "Training steps per publication of weights; at most lookahead + 1.",
+     .range = between(1, kStalenessMax + 1),
+     .unit = "steps"},
+    {.path = "async.max_concurrent_rollouts",
+     .field = [](J& j) { return slot(j.async.max_concurrent_rollouts); },
+     .description = "Trajectories that a rollout actor holds at a time; null: what the engine can "
+                    "run.",
+     .range = between(1, kBatchMax),
+     .unit = "trajectories"},
+
+    {.path = "weight_broadcast.type",
+     .field = [](J& j) { return slot(j.weight_broadcast.type); },
+     .description = "How weights reach the engines: shared memory or files; `auto` takes shared "
+                    "memory on one machine.",
+     .later_values = kLaterBroadcasts},
+
+    {.path = "pools.rollout.cpus_per_actor",
+     .field = [](J& j) { return slot(j.pools.rollout.cpus_per_actor); },
+     .description = "CPUs reserved for a rollout actor; fractions are fine.",
+     .range = between(0, kThreadsMax),
+     .unit = "CPUs"},
+    {.path = "pools.rollout.threads_per_actor",
+     .field = [](J& j) { return slot(j.pools.rollout.threads_per_actor); },
+     .description = "Threads that its engine uses.",
+     .range = between(1, kThreadsMax),
+     .unit = "threads"},
+    {.path = "pools.rollout.gpus_per_actor",
+     .field = [](J& j) { return slot(j.pools.rollout.gpus_per_actor); },
+     .description = "GPUs reserved for a rollout actor.",
+     .range = between(0, kActorsMax),
+     .unit = "GPUs",
+     .later_above = 0},
+    {.path = "pools.learner.cpus_per_actor",
+     .field = [](J& j) { return slot(j.pools.learner.cpus_per_actor); },
+     .description = "CPUs reserved for each rank of the learner.",
+     .range = between(0, kThreadsMax),
+     .unit = "CPUs"},
+    {.path = "pools.learner.threads_per_actor",
+     .field = [](J& j) { return slot(j.pools.learner.threads_per_actor); },
+     .description = "Threads that each rank uses.",
+     .range = between(1, kThreadsMax),
+     .unit = "threads"},
+    {.path = "pools.reward.cpus_per_actor",
+     .field = [](J& j) { return slot(j.pools.reward.cpus_per_actor); },
+     .description = "CPUs reserved for a reward actor.",
+     .range = between(0, kThreadsMax),
+     .unit = "CPUs"},
+};
+
+const Section kSections[] = {
+    {"model", "The policy's weights and tokenizer."},
+    {"data", "Prompts, their limits and the batch."},
+    {"warm_start", "Supervised steps before RL; leave the section out to start with RL.",
+     [](J& j, bool there) { there ? void(j.warm_start.emplace()) : j.warm_start.reset(); },
+     [](const J& j) { return j.warm_start.has_value(); }},
+    {"warm_start.until", "When the warm start has done enough; left out: after `max_steps`.",
+     [](J& j, bool there) {
+       there ? void(j.warm_start->until.emplace()) : j.warm_start->until.reset();
+     },
+     [](const J& j) { return j.warm_start && j.warm_start->until; }},
+    {"rollout", "The engines that generate and how they sample."},
+    {"reward", "What scores a completion."},
+    {"learner", "Training steps, checkpoints and evaluation."},
+    {"learner.optimizer", "AdamW and its schedule."},
+    {"algorithm", "Advantages and the loss."},
+    {"algorithm.filter_groups", "Dynamic sampling."},
+    {"algorithm.overlong_buffer", "Soft punishment of very long completions."},
+    {"async", "How far generation and training may drift apart."},
+    {"weight_broadcast", "How new weights travel."},
+    {"pools", "What an actor of each role reserves and uses."},
+    {"pools.rollout", "For each rollout actor."},
+    {"pools.learner", "For each rank of the learner."},
+    {"pools.reward", "For each reward actor."},
+};
+
+}  // namespace
+
+std::span<const Key> job_keys() { return kKeys; }
+std::span<const Section> job_sections() { return kSections; }
+
+}  // namespace tandem::cli

@@ -1,0 +1,203 @@
+#include "actors/main/job/job_rules.h"
+
+#include <algorithm>
+
+#include "scheduler/fleet/staleness.h"
+
+namespace tandem::cli {
+namespace {
+
+constexpr std::size_t kNameCharsMax = 63;
+constexpr std::int64_t kPositionsPerChunk = 16;  // attention's reduction chunk (design §7)
+
+using Broken = std::optional<Violation>;
+
+std::string text(std::int64_t value) { return std::to_string(value); }
+
+Broken name_rule(const JobSpec& job) {
+  const auto word = [](unsigned char c) { return c < 128 && std::isalnum(c); };
+  const bool valid = !job.name.empty() && job.name.size() <= kNameCharsMax && word(job.name[0]) &&
+                     std::ranges::all_of(job.name, [&](unsigned char c) {
+                       return word(c) || c == '.' || c == '_' || c == '-';
+                     });
+  if (valid) return {};
+  return Violation{"name", "`" + job.name + "` cannot name a job",
+                   "letters, digits, `.`, `_` and `-`, starting with a letter or digit, at most " +
+                       std::to_string(kNameCharsMax) + " characters"};
+}
+
+Broken data_rules(const JobSpec& job) {
+  if (job.data.train_files.empty())
+    return Violation{"data.train_files", "`data.train_files` is empty", "name at least one file"};
+  if (job.warm_start && job.warm_start->train_files.empty())
+    return Violation{"warm_start.train_files", "`warm_start.train_files` is empty",
+                     "name at least one file, or leave the section out"};
+  for (const auto& [key, value] : {std::pair("data.prompt_key", &job.data.prompt_key),
+                                   std::pair("data.answer_key", &job.data.answer_key),
+                                   std::pair("data.completion_key", &job.data.completion_key)})
+    if (value->empty())
+      return Violation{key, "`" + std::string(key) + "` is empty", "name a field of the lines"};
+  return {};
+}
+
+Broken sampling_rules(const JobSpec& job) {
+  const RolloutSpec& r = job.rollout;
+  if (r.n < 2 && job.algorithm.adv_estimator != AdvEstimator::kReinforcePlusPlus)
+    return Violation{
+        "rollout.n",
+        "`algorithm.adv_estimator: " + std::string(spelling(job.algorithm.adv_estimator)) +
+            "` compares the completions of a group, and `rollout.n` is " + text(r.n),
+        "set `rollout.n` to 2 or more, or use reinforce_plus_plus"};
+  if (r.n < 2 && job.algorithm.filter_groups.enable)
+    return Violation{"algorithm.filter_groups.enable",
+                     "with `rollout.n: 1` every group has zero variance and would be discarded",
+                     "set `rollout.n` to 2 or more"};
+  if (r.min_tokens > job.data.max_response_length)
+    return Violation{"rollout.min_tokens",
+                     "`rollout.min_tokens` is " + text(r.min_tokens) +
+                         ", more than `data.max_response_length`, " +
+                         text(job.data.max_response_length),
+                     "lower the one or raise the other"};
+  if (std::ranges::any_of(r.stop, &std::string::empty))
+    return Violation{"rollout.stop", "`rollout.stop` holds an empty string",
+                     "it would end every completion at once; leave it out"};
+  return {};
+}
+
+Broken engine_rules(const JobSpec& job) {
+  const RolloutSpec& r = job.rollout;
+  if (r.block_size % kPositionsPerChunk != 0)
+    return Violation{"rollout.block_size",
+                     "`rollout.block_size` is " + text(r.block_size) + ", not a multiple of 16",
+                     "attention reduces keys in chunks of 16 positions; use 16, 32, 48 …"};
+  if (r.max_num_seqs < r.n)
+    return Violation{"rollout.max_num_seqs",
+                     "`rollout.max_num_seqs` is " + text(r.max_num_seqs) +
+                         ", less than one group, `rollout.n: " + text(r.n) + "`",
+                     "raise it to at least " + text(r.n)};
+  if (r.max_num_batched_tokens < r.max_num_seqs)
+    return Violation{"rollout.max_num_batched_tokens",
+                     "`rollout.max_num_batched_tokens` is " + text(r.max_num_batched_tokens) +
+                         ", but " + text(r.max_num_seqs) +
+                         " sequences (`rollout.max_num_seqs`) decode a token each",
+                     "raise it to at least " + text(r.max_num_seqs)};
+  const auto& concurrent = job.async.max_concurrent_rollouts;
+  if (concurrent && *concurrent < r.n)
+    return Violation{"async.max_concurrent_rollouts",
+                     "`async.max_concurrent_rollouts` is " + text(*concurrent) +
+                         ", less than one group, `rollout.n: " + text(r.n) + "`",
+                     "raise it to at least " + text(r.n)};
+  return {};
+}
+
+Broken reward_rules(const JobSpec& job) {
+  const RewardSpec& r = job.reward;
+  const bool regex = r.type == RewardType::kRegex, command = r.type == RewardType::kCommand;
+  const std::string type = "`reward.type: " + std::string(spelling(r.type)) + "`";
+  if (regex && !r.pattern)
+    return Violation{"reward.type", type + " needs `reward.pattern`", "add the expression"};
+  if (!regex && r.pattern)
+    return Violation{"reward.pattern", type + " does not use `reward.pattern`",
+                     "set `reward.type: regex`, or leave the pattern out"};
+  if (command && (!r.command || r.command->empty() || r.command->front().empty()))
+    return Violation{"reward.type", type + " needs `reward.command`",
+                     "add the argv, as in [python3, rewards/example.py]"};
+  if (!command && r.command)
+    return Violation{"reward.command", type + " does not use `reward.command`",
+                     "set `reward.type: command`, or leave the command out"};
+  return {};
+}
+
+Broken learner_rules(const JobSpec& job) {
+  const std::int64_t longest = job.data.max_prompt_length + job.data.max_response_length;
+  if (job.learner.max_token_len < longest)
+    return Violation{"learner.max_token_len",
+                     "`learner.max_token_len` is " + text(job.learner.max_token_len) +
+                         ", but one sequence may have " + text(longest) +
+                         " tokens (`data.max_prompt_length` + `data.max_response_length`)",
+                     "raise it to at least " + text(longest)};
+  if (job.learner.ranks > job.data.train_batch_size)
+    return Violation{"learner.ranks",
+                     "`learner.ranks` is " + text(job.learner.ranks) +
+                         ", more than the groups of a step, `data.train_batch_size: " +
+                         text(job.data.train_batch_size) + "`",
+                     "a rank without a group would have nothing to train"};
+  if (job.algorithm.bypass_mode && job.algorithm.rollout_is)
+    return Violation{"algorithm.rollout_is",
+                     "`algorithm.rollout_is: " + std::string(spelling(*job.algorithm.rollout_is)) +
+                         "` needs proximal log-probabilities, and `algorithm.bypass_mode` is true",
+                     "set `algorithm.bypass_mode: false`, or `rollout_is: null`"};
+  if (job.algorithm.overlong_buffer.len > job.data.max_response_length)
+    return Violation{"algorithm.overlong_buffer.len",
+                     "`algorithm.overlong_buffer.len` is " +
+                         text(job.algorithm.overlong_buffer.len) +
+                         ", longer than a completion, `data.max_response_length: " +
+                         text(job.data.max_response_length) + "`",
+                     "a part of the completion's length is usual"};
+  return {};
+}
+
+Broken staleness_rules(const JobSpec& job) {
+  const AsyncSpec& a = job.async;
+  const std::int64_t ahead = lookahead(a);
+  if (ahead > a.max_staleness)
+    return Violation{"async.lookahead",
+                     "`async.lookahead` is " + text(ahead) + ", more than `async.max_staleness`, " +
+                         text(a.max_staleness),
+                     "what runs further ahead than the bound could never be trained"};
+  if (a.trigger_parameter_sync_step > ahead + 1)
+    return Violation{"async.trigger_parameter_sync_step",
+                     "`async.trigger_parameter_sync_step` is " +
+                         text(a.trigger_parameter_sync_step) + ", more than lookahead + 1, " +
+                         text(ahead + 1),
+                     "the learner would wait for groups that no published version may generate"};
+  if (a.schedule == Schedule::kFixedLag && a.trigger_parameter_sync_step != 1)
+    return Violation{"async.trigger_parameter_sync_step",
+                     "`async.schedule: fixed_lag` publishes every step, and "
+                     "`async.trigger_parameter_sync_step` is " +
+                         text(a.trigger_parameter_sync_step),
+                     "set it to 1, or use `schedule: budget`"};
+  return {};
+}
+
+}  // namespace
+
+std::optional<Violation> broken_rule(const JobSpec& job) {
+  for (const auto rule : {name_rule, data_rules, sampling_rules, engine_rules, reward_rules,
+                          learner_rules, staleness_rules})
+    if (Broken broken = rule(job)) return broken;
+  return {};
+}
+
+std::vector<std::string> settle(JobSpec& job) {
+  std::vector<std::string> changes;
+  if (job.async.schedule == Schedule::kFixedLag && job.async.partial_rollout) {
+    job.async.partial_rollout = false;
+    changes.push_back(
+        "async.partial_rollout is off: under fixed_lag one version generates a whole group");
+  }
+  return changes;
+}
+
+std::vector<std::string> job_warnings(const JobSpec& job) {
+  std::vector<std::string> warnings;
+  if (job.async.max_staleness > scheduler::kMaxStalenessAdvised)
+    warnings.push_back("async.max_staleness is " + text(job.async.max_staleness) + ": above " +
+                       text(scheduler::kMaxStalenessAdvised) + " learning usually suffers");
+  const RolloutSpec& r = job.rollout;
+  if (r.top_k > 0 || r.top_p < 1 || r.min_p > 0)
+    warnings.push_back(
+        "top_k, top_p and min_p truncate what is sampled, but the loss's ratios are of the whole "
+        "distribution: the policy gradient is biased");
+  if (!job.algorithm.use_kl_loss && job.algorithm.kl_loss_coef > 0)
+    warnings.push_back("algorithm.kl_loss_coef has no effect while use_kl_loss is false");
+  if (job.algorithm.overlong_buffer.len == 0 && job.algorithm.overlong_buffer.penalty_factor > 0)
+    warnings.push_back(
+        "algorithm.overlong_buffer.penalty_factor has no effect while overlong_buffer.len is 0");
+  if (job.algorithm.bypass_mode && job.algorithm.clip_ratio_c &&
+      *job.algorithm.clip_ratio_c <= 1 + job.algorithm.clip_ratio_high)
+    warnings.push_back("algorithm.clip_ratio_c lies below the upper clip, 1 + clip_ratio_high");
+  return warnings;
+}
+
+}  // namespace tandem::cli

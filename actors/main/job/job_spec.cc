@@ -1,0 +1,51 @@
+#include "actors/main/job/job_spec.h"
+
+#include "scheduler/fleet/staleness.h"
+
+namespace tandem::cli {
+namespace {
+
+// A name list with static storage, in enumerator order.
+template <class... Texts>
+consteval auto list(Texts... texts) {
+  return std::array<std::string_view, sizeof...(Texts)>{texts...};
+}
+
+constexpr auto kModelInit = list("pretrained", "random");
+constexpr auto kModelDtype = list("float32");
+constexpr auto kWarmStartMetric = list("sample_accuracy");
+constexpr auto kEngineName = list("native");
+constexpr auto kRewardType = list("exact", "math", "regex", "command");
+constexpr auto kResumeMode = list("auto", "disable");
+constexpr auto kLrScheduler = list("constant", "linear", "cosine");
+constexpr auto kAdvEstimator = list("grpo", "dr_grpo", "rloo", "reinforce_plus_plus");
+constexpr auto kLossMode = list("vanilla", "gspo", "cispo");
+constexpr auto kLossAggMode =
+    list("token-mean", "seq-mean-token-sum", "seq-mean-token-mean", "seq-mean-token-sum-norm");
+constexpr auto kRolloutIs = list("token", "sequence");
+constexpr auto kSchedule = list("budget", "fixed_lag");
+constexpr auto kKvOnUpdate = list("keep", "recompute");
+constexpr auto kBroadcastType = list("auto", "shm", "disk");
+
+}  // namespace
+
+Names value_names(ModelInit) { return kModelInit; }
+Names value_names(ModelDtype) { return kModelDtype; }
+Names value_names(WarmStartMetric) { return kWarmStartMetric; }
+Names value_names(EngineName) { return kEngineName; }
+Names value_names(RewardType) { return kRewardType; }
+Names value_names(ResumeMode) { return kResumeMode; }
+Names value_names(LrScheduler) { return kLrScheduler; }
+Names value_names(AdvEstimator) { return kAdvEstimator; }
+Names value_names(LossMode) { return kLossMode; }
+Names value_names(LossAggMode) { return kLossAggMode; }
+Names value_names(RolloutIs) { return kRolloutIs; }
+Names value_names(Schedule) { return kSchedule; }
+Names value_names(KvOnUpdate) { return kKvOnUpdate; }
+Names value_names(BroadcastType) { return kBroadcastType; }
+
+std::int64_t lookahead(const AsyncSpec& async) {
+  return async.lookahead.value_or(scheduler::default_lookahead(async.max_staleness));
+}
+
+}  // namespace tandem::cli

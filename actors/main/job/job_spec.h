@@ -1,0 +1,221 @@
+// A job as the program uses it: the job file of contract §1 after parsing, with every default
+// filled in, every range and cross-field rule checked, and every path absolute. Field names are key
+// names. Not responsible for parsing (load_job.h), the keys' documentation (job_table.h) or
+// printing (print_job.h). Member initialisers are the defaults; a key that has none is required.
+// JS-1  A JobSpec that load_job or parse_job returned satisfies every rule of job_rules.h.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tandem::cli {
+
+enum class ModelInit { kPretrained, kRandom };
+enum class ModelDtype { kFloat32 };
+enum class WarmStartMetric { kSampleAccuracy };
+enum class EngineName { kNative };
+enum class RewardType { kExact, kMath, kRegex, kCommand };
+enum class ResumeMode { kAuto, kDisable };
+enum class LrScheduler { kConstant, kLinear, kCosine };
+enum class AdvEstimator { kGrpo, kDrGrpo, kRloo, kReinforcePlusPlus };
+enum class LossMode { kVanilla, kGspo, kCispo };
+enum class LossAggMode { kTokenMean, kSeqMeanTokenSum, kSeqMeanTokenMean, kSeqMeanTokenSumNorm };
+enum class RolloutIs { kToken, kSequence };
+enum class Schedule { kBudget, kFixedLag };
+enum class KvOnUpdate { kKeep, kRecompute };
+enum class BroadcastType { kAuto, kShm, kDisk };
+
+// The YAML spellings, in enumerator order: value_names(ModelInit{}) is {"pretrained", "random"}.
+using Names = std::span<const std::string_view>;
+Names value_names(ModelInit);
+Names value_names(ModelDtype);
+Names value_names(WarmStartMetric);
+Names value_names(EngineName);
+Names value_names(RewardType);
+Names value_names(ResumeMode);
+Names value_names(LrScheduler);
+Names value_names(AdvEstimator);
+Names value_names(LossMode);
+Names value_names(LossAggMode);
+Names value_names(RolloutIs);
+Names value_names(Schedule);
+Names value_names(KvOnUpdate);
+Names value_names(BroadcastType);
+
+template <class Enum>
+std::string_view spelling(Enum value) {
+  return value_names(value)[static_cast<std::size_t>(value)];
+}
+
+struct ModelSpec {
+  std::filesystem::path path;  // an HF directory
+  ModelInit init = ModelInit::kPretrained;
+  ModelDtype dtype = ModelDtype::kFloat32;
+};
+
+struct DataSpec {
+  std::vector<std::filesystem::path> train_files;
+  std::vector<std::filesystem::path> val_files;  // empty: no evaluation
+  std::string prompt_key = "prompt";
+  std::string answer_key = "answer";
+  std::string completion_key = "completion";
+  std::int64_t max_prompt_length = 64;    // tokens
+  std::int64_t max_response_length = 64;  // tokens
+  std::int64_t train_batch_size = 64;     // groups per step (B)
+  bool shuffle = true;
+};
+
+struct UntilSpec {
+  WarmStartMetric metric = WarmStartMetric::kSampleAccuracy;
+  double value = 0;
+};
+
+struct WarmStartSpec {
+  std::vector<std::filesystem::path> train_files;
+  double lr = 4.0e-3;
+  std::int64_t batch_size = 128;  // completions per step
+  std::int64_t max_steps = 400;
+  std::int64_t eval_freq = 10;     // steps between measurements of `until`
+  std::optional<UntilSpec> until;  // absent: all max_steps are taken
+};
+
+struct RolloutSpec {
+  EngineName name = EngineName::kNative;
+  std::int64_t replicas = 1;
+  std::int64_t n = 8;  // trajectories per group
+  double temperature = 1.0;
+  double top_p = 1.0;
+  std::int64_t top_k = 0;  // 0: off
+  double min_p = 0.0;
+  std::int64_t min_tokens = 0;
+  std::vector<std::string> stop;
+  std::vector<std::int64_t> stop_token_ids;
+  std::int64_t tensor_model_parallel_size = 1;
+  double gpu_memory_utilization = 0.5;  // share of the device memory (CPU: of the RAM) it may take
+  std::int64_t max_num_seqs = 256;
+  std::int64_t max_num_batched_tokens = 8192;
+  std::int64_t block_size = 16;  // positions per KV page
+  bool enable_prefix_caching = true;
+  std::vector<std::int64_t> cudagraph_capture_sizes{1, 2, 4, 8, 16, 32};
+};
+
+struct RewardSpec {
+  std::int64_t replicas = 1;
+  RewardType type = RewardType::kExact;
+  std::optional<std::string> pattern;               // set exactly when type is regex
+  std::optional<std::vector<std::string>> command;  // argv; set exactly when type is command
+  double timeout_s = 10;
+  std::int64_t retries = 2;
+};
+
+struct OptimizerSpec {  // AdamW
+  double lr = 1.0e-3;
+  LrScheduler lr_scheduler_type = LrScheduler::kLinear;
+  std::int64_t lr_warmup_steps = 5;
+  double min_lr_ratio = 0.1;
+  std::array<double, 2> betas{0.9, 0.95};
+  double eps = 1.0e-8;
+  double weight_decay = 0.0;
+  double grad_clip = 1.0;  // global norm; 0: off
+};
+
+struct LearnerSpec {
+  std::int64_t ranks = 1;
+  std::int64_t total_training_steps = 1500;
+  std::int64_t save_freq = 100;       // steps; 0: only at the end
+  std::int64_t test_freq = 50;        // steps; 0: only before and after
+  std::int64_t max_token_len = 8192;  // tokens packed into one forward
+  ResumeMode resume_mode = ResumeMode::kAuto;
+  std::int64_t max_ckpt_to_keep = 2;
+  OptimizerSpec optimizer;
+};
+
+struct FilterGroupsSpec {
+  bool enable = false;
+  std::int64_t max_num_gen_batches = 10;
+};
+
+struct OverlongBufferSpec {
+  std::int64_t len = 0;  // tokens; 0: off
+  double penalty_factor = 0.0;
+};
+
+struct AlgorithmSpec {
+  AdvEstimator adv_estimator = AdvEstimator::kGrpo;
+  bool norm_adv_by_std_in_grpo = true;
+  LossMode loss_mode = LossMode::kVanilla;
+  LossAggMode loss_agg_mode = LossAggMode::kTokenMean;
+  double clip_ratio_low = 0.2;
+  double clip_ratio_high = 0.28;
+  std::optional<double> clip_ratio_c;  // dual clip; null: off
+  bool bypass_mode = true;
+  std::optional<RolloutIs> rollout_is;  // null when bypass_mode
+  double rollout_is_threshold = 2.0;
+  double entropy_coeff = 0.0;
+  bool use_kl_loss = false;
+  double kl_loss_coef = 0.0;
+  FilterGroupsSpec filter_groups;
+  OverlongBufferSpec overlong_buffer;
+};
+
+struct AsyncSpec {
+  std::int64_t max_staleness = 2;         // K, policy versions
+  std::optional<std::int64_t> lookahead;  // L; null: default of design §5, see lookahead() below
+  Schedule schedule = Schedule::kBudget;
+  bool partial_rollout = true;
+  KvOnUpdate kv_on_update = KvOnUpdate::kKeep;
+  std::int64_t trigger_parameter_sync_step = 1;  // m, steps per publication
+  std::optional<std::int64_t>
+      max_concurrent_rollouts;  // trajectories per rollout actor; null: engine's
+};
+
+struct WeightBroadcastSpec {
+  BroadcastType type = BroadcastType::kAuto;
+};
+
+struct RolloutPoolSpec {
+  double cpus_per_actor = 0.5;         // reserved
+  std::int64_t threads_per_actor = 1;  // used
+  std::int64_t gpus_per_actor = 0;
+};
+
+struct LearnerPoolSpec {
+  double cpus_per_actor = 0.5;  // per rank
+  std::int64_t threads_per_actor = 1;
+};
+
+struct RewardPoolSpec {
+  double cpus_per_actor = 0.1;
+};
+
+struct PoolsSpec {
+  RolloutPoolSpec rollout;
+  LearnerPoolSpec learner;
+  RewardPoolSpec reward;
+};
+
+struct JobSpec {
+  std::string name;
+  std::int64_t seed = 17;
+  ModelSpec model;
+  DataSpec data;
+  std::optional<WarmStartSpec> warm_start;  // absent: RL starts from the model as it is
+  RolloutSpec rollout;
+  RewardSpec reward;
+  LearnerSpec learner;
+  AlgorithmSpec algorithm;
+  AsyncSpec async;
+  WeightBroadcastSpec weight_broadcast;
+  PoolsSpec pools;
+};
+
+// L: the given lookahead, or the default of design §5 (K up to 2, K-1 up to 4, K-2 above).
+std::int64_t lookahead(const AsyncSpec& async);
+
+}  // namespace tandem::cli

@@ -1,0 +1,104 @@
+#include "actors/main/job/job_table.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "actors/main/job/print_job.h"
+#include "runtime/base/check.h"
+
+namespace tandem::cli {
+namespace {
+
+std::string join(Names names) {
+  std::string text;
+  for (const std::string_view name : names) text += (text.empty() ? "" : ", ") + std::string(name);
+  return text;
+}
+
+// The shortest text of a bound; a large power of ten or two stays readable.
+std::string bound_text(double value) {
+  if (value == static_cast<double>(static_cast<std::int64_t>(value)) && std::abs(value) < 0x1p63)
+    return std::to_string(static_cast<std::int64_t>(value));
+  return print_value(FieldRef(&value));
+}
+
+struct TypeText {
+  std::string operator()(bool*) const { return "true or false"; }
+  std::string operator()(std::int64_t*) const { return "integer"; }
+  std::string operator()(double*) const { return "number"; }
+  std::string operator()(std::string*) const { return "string"; }
+  std::string operator()(std::filesystem::path*) const { return "path"; }
+  std::string operator()(std::optional<std::int64_t>*) const { return "integer or null"; }
+  std::string operator()(std::optional<double>*) const { return "number or null"; }
+  std::string operator()(std::optional<std::string>*) const { return "string or null"; }
+  std::string operator()(std::vector<std::int64_t>*) const { return "list of integers"; }
+  std::string operator()(std::vector<std::string>*) const { return "list of strings"; }
+  std::string operator()(std::vector<std::filesystem::path>*) const { return "list of paths"; }
+  std::string operator()(std::array<double, 2>*) const { return "list of two numbers"; }
+  std::string operator()(std::optional<std::vector<std::string>>*) const {
+    return "list of strings or null";
+  }
+  std::string operator()(const EnumField& field) const {
+    return (field.names.size() == 1 ? "" : "one of ") + join(field.names) +
+           (field.nullable ? " or null" : "");
+  }
+};
+
+}  // namespace
+
+bool Range::contains(double value) const {
+  return (min_open ? value > min : value >= min) && (max_open ? value < max : value <= max);
+}
+
+bool Range::bounded() const { return std::isfinite(min) || std::isfinite(max); }
+
+const Key* find_key(std::string_view path) {
+  for (const Key& key : job_keys())
+    if (key.path == path || std::ranges::find(key.aliases, path) != key.aliases.end()) return &key;
+  return nullptr;
+}
+
+const Section* find_section(std::string_view path) {
+  for (const Section& section : job_sections())
+    if (section.path == path) return &section;
+  return nullptr;
+}
+
+std::string_view section_of(std::string_view path) {
+  const std::size_t dot = path.rfind('.');
+  return dot == std::string_view::npos ? std::string_view() : path.substr(0, dot);
+}
+
+JobSpec full_default_job() {
+  JobSpec job;
+  for (const Section& section : job_sections())
+    if (section.set_present) section.set_present(job, true);
+  return job;
+}
+
+std::string type_text(const Key& key) {
+  JobSpec job = full_default_job();
+  return std::visit(TypeText{}, key.field(job));
+}
+
+std::string range_text(const Key& key) {
+  std::string text;
+  const Range& range = key.range;
+  if (std::isfinite(range.min) && std::isfinite(range.max))
+    text = (range.min_open ? "(" : "[") + bound_text(range.min) + ", " + bound_text(range.max) +
+           (range.max_open ? ")" : "]");
+  else if (std::isfinite(range.min))
+    text = (range.min_open ? "> " : "≥ ") + bound_text(range.min);
+  else if (std::isfinite(range.max))
+    text = (range.max_open ? "< " : "≤ ") + bound_text(range.max);
+  if (!key.unit.empty()) text += (text.empty() ? "" : " ") + std::string(key.unit);
+  return text;
+}
+
+std::string default_text(const Key& key) {
+  if (key.presence == Presence::kRequired) return "required";
+  JobSpec job = full_default_job();
+  return print_value(key.field(job));
+}
+
+}  // namespace tandem::cli

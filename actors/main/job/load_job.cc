@@ -1,0 +1,326 @@
+// The file is walked by the table: a name is a section, a key or an error. What was given where is
+// remembered, so that a rule over several keys, or a file that is missing, can point at its key.
+#include "actors/main/job/load_job.h"
+
+#include <unistd.h>
+#include <yaml-cpp/yaml.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include "actors/main/job/job_rules.h"
+#include "actors/main/job/job_table.h"
+#include "actors/main/job/key_hints.h"
+#include "actors/main/job/yaml_value.h"
+
+namespace tandem::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Where values come from: the job file, or one --set.
+struct Source {
+  std::string name;  // "job.yaml" or "--set rollout.n=8"
+  bool is_set = false;
+  fs::path base;
+};
+
+struct Position {
+  int line = -1, column = -1;  // from 0; -1: unknown
+  Position(int l, int c) : line(l), column(c) {}
+  Position(const YAML::Mark& mark) : line(mark.line), column(mark.column) {}
+};
+
+std::string place(const Source& source, Position at) {
+  if (source.is_set || at.line < 0) return source.name;
+  return source.name + ":" + std::to_string(at.line + 1) + ":" + std::to_string(at.column + 1);
+}
+
+Error invalid(std::string message, std::string where, std::string help) {
+  return {ErrorCode::kInvalid, std::move(message), std::move(where), std::move(help)};
+}
+
+// The length of a valid UTF-8 sequence at the start of `text`, or 0.
+std::size_t utf8_length(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned lead = byte(0);
+  const std::size_t size = lead < 0x80   ? 1
+                           : lead < 0xC2 ? 0
+                           : lead < 0xE0 ? 2
+                           : lead < 0xF0 ? 3
+                           : lead < 0xF5 ? 4
+                                         : 0;
+  if (size == 0 || text.size() < size) return 0;
+  for (std::size_t i = 1; i < size; ++i)
+    if ((byte(i) & 0xC0) != 0x80) return 0;
+  return size;
+}
+
+// What yaml-cpp would take silently or explain badly.
+Result<void> check_text(std::string_view text, const Source& source) {
+  if (text.size() > kJobFileBytesMax)
+    return invalid("the job file is longer than " + std::to_string(kJobFileBytesMax) + " bytes",
+                   source.name, "data belongs in the files that it names");
+  int line = 0, column = 0;
+  bool indentation = true;
+  for (std::size_t i = 0; i < text.size();) {
+    const char c = text[i];
+    const std::size_t length = utf8_length(text.substr(i));
+    const auto here = [&] { return place(source, {line, column}); };
+    if (length == 0 || c == '\0')
+      return invalid("the job file is not UTF-8 text", here(), "save it as UTF-8");
+    if (c == '\t' && indentation)
+      return invalid("a tab in the indentation", here(), "YAML wants spaces");
+    indentation = c == '\n' || (indentation && c == ' ');
+    line += c == '\n';
+    column = c == '\n' ? 0 : column + 1;
+    i += length;
+  }
+  return {};
+}
+
+// The one place where yaml-cpp may throw: its parser has no other way to report.
+Result<YAML::Node> parse_yaml(std::string_view text, const Source& source) {
+  if (auto checked = check_text(text, source); !checked) return checked.error();
+  try {
+    std::vector<YAML::Node> documents = YAML::LoadAll(std::string(text));
+    if (documents.size() > 1)
+      return invalid("more than one YAML document", place(source, documents[1].Mark()),
+                     "a job is one document; remove the `---`");
+    return documents.empty() ? YAML::Node() : documents[0];
+  } catch (const YAML::Exception& error) {
+    return invalid("not valid YAML: " + error.msg, place(source, error.mark),
+                   "`tandem explain` shows the form of a job file");
+  }
+}
+
+class JobReader {
+ public:
+  Result<void> read_file(const YAML::Node& root, const Source& source) {
+    if (!root.IsDefined() || root.IsNull())
+      return invalid("the job file is empty", source.name, "see configs/arithmetic.yaml");
+    if (!root.IsMap())
+      return invalid("a job file is a list of `key: value`, found " + describe(root),
+                     place(source, root.Mark()), "see configs/arithmetic.yaml");
+    return read_members(root, "", source);
+  }
+
+  Result<void> read_set(const std::string& text, const fs::path& base) {
+    const Source source{"--set " + text, true, base};
+    const std::size_t equals = text.find('=');
+    if (equals == std::string::npos || equals == 0)
+      return invalid("`" + text + "` is not KEY=VALUE", source.name, "as in --set rollout.n=8");
+    auto node = parse_yaml(std::string_view(text).substr(equals + 1), source);
+    if (!node) return node.error();
+    given_now_.clear();
+    return read_name(text.substr(0, equals), *node, YAML::Mark::null_mark(), source);
+  }
+
+  Result<LoadedJob> finish(const JobText& text) {
+    if (auto complete = check_required(text.origin); !complete) return complete.error();
+    LoadedJob job{std::move(spec_), {}};
+    job.warnings = settle(job.spec);
+    if (const auto broken = broken_rule(job.spec))
+      return invalid(broken->message, place_of(broken->key, text.origin), broken->help);
+    for (std::string& warning : job_warnings(job.spec)) job.warnings.push_back(std::move(warning));
+    if (text.files == Files::kMustExist)
+      if (auto found = check_files(job.spec, text.origin); !found) return found.error();
+    return job;
+  }
+
+ private:
+  Result<void> read_members(const YAML::Node& map, const std::string& section,
+                            const Source& source) {
+    for (const auto& member : map) {
+      if (!member.first.IsScalar())
+        return invalid("a key must be a name, found " + describe(member.first),
+                       place(source, member.first.Mark()), "");
+      const std::string path = (section.empty() ? "" : section + ".") + member.first.Scalar();
+      if (auto read = read_name(path, member.second, member.first.Mark(), source); !read)
+        return read;
+    }
+    return {};
+  }
+
+  Result<void> read_name(const std::string& path, const YAML::Node& node, const YAML::Mark& mark,
+                         const Source& source) {
+    const Key* key = find_key(path);
+    const Section* section = find_section(path);
+    if (!key && !section) return unknown(path, node, mark, source);
+    const std::string canonical(key ? key->path : section->path);
+    if (const auto [at, first] = given_now_.emplace(canonical, place(source, mark)); !first)
+      return invalid("`" + canonical + "` is given twice", place(source, mark),
+                     "the first is at " + at->second + "; remove one");
+    make_present(section_of(canonical));
+    if (section) return read_section(*section, node, source);
+    if (auto failure = assign(*key, key->field(spec_), node, source.base))
+      return invalid(failure->message,
+                     place(source, failure->mark.is_null() ? mark : failure->mark), failure->help);
+    places_[canonical] = place(source, mark);
+    return {};
+  }
+
+  Result<void> read_section(const Section& section, const YAML::Node& node, const Source& source) {
+    if (!node.IsMap() && !node.IsNull())
+      return invalid("`" + std::string(section.path) + "` is a section, found " + describe(node),
+                     place(source, node.Mark()),
+                     "`tandem explain " + std::string(section.path) + "` lists its keys");
+    if (node.IsNull() && section.set_present) {
+      section.set_present(spec_, false);
+      const std::string prefix = std::string(section.path) + ".";
+      std::erase_if(places_, [&](const auto& entry) { return entry.first.starts_with(prefix); });
+      places_.erase(std::string(section.path));
+      return {};
+    }
+    make_present(section.path);
+    places_[std::string(section.path)] = place(source, node.Mark());
+    return read_members(node, std::string(section.path), source);
+  }
+
+  // A key's section, and the sections around it, exist once it is given.
+  void make_present(std::string_view path) {
+    if (path.empty()) return;
+    make_present(section_of(path));
+    const Section* section = find_section(path);
+    if (section->set_present && !section->present(spec_)) section->set_present(spec_, true);
+  }
+
+  // The first leaf below an unknown name says more than the name: `actor_rollout_ref.rollout.n`.
+  Result<void> unknown(std::string path, YAML::Node node, YAML::Mark mark, const Source& source) {
+    std::string shown = path;
+    for (int depth = 0; depth < 4 && node.IsMap() && node.size() > 0; ++depth) {
+      const auto member = *node.begin();
+      if (!member.first.IsScalar()) break;
+      path += "." + member.first.Scalar();
+      mark = member.first.Mark();
+      node.reset(member.second);
+      if (find_foreign(path)) {
+        shown = path;
+        break;
+      }
+    }
+    std::string help = unknown_key_help(shown);
+    if (shown.ends_with("<<")) help = "merge keys are not supported; write the values out";
+    return invalid("unknown key `" + shown + "`", place(source, mark), std::move(help));
+  }
+
+  Result<void> check_required(const std::string& origin) const {
+    for (const Key& key : job_keys()) {
+      const std::string_view path = section_of(key.path);
+      const Section* section = find_section(path);
+      const bool present = !section || !section->present || section->present(spec_);
+      if (key.presence != Presence::kRequired || !present ||
+          places_.contains(std::string(key.path)))
+        continue;
+      return invalid("`" + std::string(key.path) + "` is missing", place_of(path, origin),
+                     std::string(key.description));
+    }
+    return {};
+  }
+
+  std::string place_of(std::string_view path, const std::string& origin) const {
+    const auto at = places_.find(std::string(path));
+    return at == places_.end() ? origin : at->second;
+  }
+
+  Result<void> check_files(const JobSpec& job, const std::string& origin) const;
+  Result<void> check_command(const std::vector<std::string>& command,
+                             const std::string& where) const;
+
+  JobSpec spec_;
+  std::map<std::string, std::string> places_;     // key or section -> where it was last given
+  std::map<std::string, std::string> given_now_;  // the same within the present source
+};
+
+Result<void> check_readable(const fs::path& file, const std::string& key,
+                            const std::string& where) {
+  std::error_code ignored;
+  const bool folder = fs::is_directory(file, ignored);
+  if (!folder && ::access(file.c_str(), R_OK) == 0) return {};
+  return Error{ErrorCode::kFailed,
+               "cannot read " + file.string() + ", named by `" + key +
+                   "`: " + (folder ? "it is a folder" : errno_text(errno)),
+               where, "relative paths in a job file start at the job file's folder"};
+}
+
+Result<void> JobReader::check_files(const JobSpec& job, const std::string& origin) const {
+  const auto check_all = [&](const std::vector<fs::path>& files,
+                             const std::string& key) -> Result<void> {
+    for (const fs::path& file : files)
+      if (auto found = check_readable(file, key, place_of(key, origin)); !found) return found;
+    return {};
+  };
+  for (const char* file : {"config.json", "tokenizer.json"})
+    if (auto found =
+            check_readable(job.model.path / file, "model.path", place_of("model.path", origin));
+        !found)
+      return found;
+  if (auto found = check_all(job.data.train_files, "data.train_files"); !found) return found;
+  if (auto found = check_all(job.data.val_files, "data.val_files"); !found) return found;
+  if (job.warm_start)
+    if (auto found = check_all(job.warm_start->train_files, "warm_start.train_files"); !found)
+      return found;
+  return job.reward.command ? check_command(*job.reward.command, place_of("reward.command", origin))
+                            : Result<void>();
+}
+
+Result<void> JobReader::check_command(const std::vector<std::string>& command,
+                                      const std::string& where) const {
+  const std::string& program = command.front();
+  std::vector<fs::path> candidates;
+  if (program.find('/') != std::string::npos) {
+    candidates.emplace_back(program);
+  } else {
+    const char* path = std::getenv("PATH");
+    std::istringstream folders(path ? path : "/usr/bin:/bin");
+    for (std::string folder; std::getline(folders, folder, ':');)
+      candidates.push_back(fs::path(folder) / program);
+  }
+  for (const fs::path& candidate : candidates)
+    if (std::error_code ignored;
+        fs::is_regular_file(candidate, ignored) && ::access(candidate.c_str(), X_OK) == 0)
+      return {};
+  return Error{ErrorCode::kFailed, "cannot run `" + program + "`, named by `reward.command`", where,
+               program.find('/') == std::string::npos
+                   ? "no such program in PATH"
+                   : "the file must exist and be executable (chmod +x)"};
+}
+
+}  // namespace
+
+Result<LoadedJob> parse_job(const JobText& text) {
+  if (text.sets.size() > kSetsMax)
+    return invalid("more than " + std::to_string(kSetsMax) + " --set options", "", "");
+  const Source source{text.origin, false, text.base};
+  auto root = parse_yaml(text.yaml, source);
+  if (!root) return root.error();
+  JobReader reader;
+  if (auto read = reader.read_file(*root, source); !read) return read.error();
+  for (const std::string& set : text.sets)
+    if (auto read = reader.read_set(set, text.set_base); !read) return read.error();
+  return reader.finish(text);
+}
+
+Result<LoadedJob> load_job(const fs::path& path, const std::vector<std::string>& sets) {
+  std::error_code failure;
+  const bool folder = fs::is_directory(path, failure);
+  std::ifstream file(path, std::ios::binary);
+  if (folder || !file)
+    return Error{ErrorCode::kFailed,
+                 "cannot read the job file: " +
+                     (folder ? std::string("it is a folder") : errno_text(errno)),
+                 path.string(), ""};
+  std::string content(kJobFileBytesMax + 1, '\0');  // one more than allowed shows one too long
+  file.read(content.data(), static_cast<std::streamsize>(content.size()));
+  content.resize(static_cast<std::size_t>(file.gcount()));
+  const fs::path here = fs::current_path(failure);
+  return parse_job({.yaml = content,
+                    .origin = path.string(),
+                    .base = fs::absolute(path, failure).parent_path(),
+                    .set_base = here,
+                    .sets = sets});
+}
+
+}  // namespace tandem::cli

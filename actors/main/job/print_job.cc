@@ -1,0 +1,107 @@
+#include "actors/main/job/print_job.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <nlohmann/json.hpp>
+
+namespace tandem::cli {
+namespace {
+
+std::string print_double(double value) {
+  std::array<char, 64> buffer;
+  const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value).ptr;
+  std::string text(buffer.data(), end);
+  if (text.find_first_of(".en") == std::string::npos) text += ".0";
+  return text;
+}
+
+// Words that YAML 1.1 or 1.2 readers take for something other than a string.
+bool is_reserved_word(std::string_view text) {
+  static constexpr std::string_view kWords[] = {"null", "true", "false", "yes",      "no",  "on",
+                                                "off",  "y",    "n",     "~",        "nan", "inf",
+                                                ".inf", ".nan", "none",  "undefined"};
+  std::string lower(text);
+  std::ranges::transform(lower, lower.begin(),
+                         [](char c) { return c >= 'A' && c <= 'Z' ? char(c + 32) : c; });
+  return std::ranges::find(kWords, lower) != std::end(kWords);
+}
+
+// Plain where every reader of YAML sees the same string, else JSON's quoted form, which YAML
+// contains. Paths and names stay readable.
+std::string print_string(const std::string& text) {
+  const auto plain = [](unsigned char c) {
+    return std::isalnum(c) || c == '_' || c == '/' || c == '.' || c == '-';
+  };
+  const bool starts_plain =
+      !text.empty() && (std::isalpha(static_cast<unsigned char>(text[0])) || text[0] == '/');
+  if (starts_plain && std::ranges::all_of(text, plain) && !is_reserved_word(text)) return text;
+  return nlohmann::json(text).dump();
+}
+
+struct Print {
+  std::string operator()(const bool* v) const { return *v ? "true" : "false"; }
+  std::string operator()(const std::int64_t* v) const { return std::to_string(*v); }
+  std::string operator()(const double* v) const { return print_double(*v); }
+  std::string operator()(const std::string* v) const { return print_string(*v); }
+  std::string operator()(const std::filesystem::path* v) const { return print_string(*v); }
+  std::string operator()(const EnumField& v) const {
+    const auto index = v.get();
+    return index ? std::string(v.names[*index]) : "null";
+  }
+  template <class T>
+  std::string operator()(const std::optional<T>* v) const {
+    return *v ? (*this)(&**v) : "null";
+  }
+  template <class T>
+  std::string operator()(const std::vector<T>* v) const {
+    return list(*v);
+  }
+  std::string operator()(const std::array<double, 2>* v) const { return list(*v); }
+
+ private:
+  template <class List>
+  std::string list(const List& items) const {
+    std::string text;
+    for (const auto& item : items) text += (text.empty() ? "" : ", ") + (*this)(&item);
+    return "[" + text + "]";
+  }
+};
+
+bool present(const JobSpec& job, std::string_view section_path) {
+  const Section* section = find_section(section_path);
+  return !section || !section->present || section->present(job);
+}
+
+std::size_t depth(std::string_view path) {
+  return static_cast<std::size_t>(std::ranges::count(path, '.'));
+}
+
+std::string_view last_part(std::string_view path) { return path.substr(path.rfind('.') + 1); }
+
+// The headers of `section` that are not open yet; JT-1 makes this a simple comparison.
+std::string open_section(std::string_view section, std::string_view open) {
+  if (section.empty() || section == open || open.starts_with(std::string(section) + ".")) return "";
+  return open_section(section_of(section), open) + std::string(2 * depth(section), ' ') +
+         std::string(last_part(section)) + ":\n";
+}
+
+}  // namespace
+
+std::string print_value(const FieldRef& field) { return std::visit(Print{}, field); }
+
+std::string print_job(const JobSpec& job) {
+  JobSpec copy = job;  // FieldRef is for writing too
+  std::string text, open;
+  for (const Key& key : job_keys()) {
+    const std::string section(section_of(key.path));
+    if (!present(job, section)) continue;
+    text += open_section(section, open);
+    open = section;
+    text += std::string(2 * depth(key.path), ' ') + std::string(last_part(key.path)) + ": " +
+            print_value(key.field(copy)) + "\n";
+  }
+  return text;
+}
+
+}  // namespace tandem::cli

@@ -1,0 +1,17 @@
+// The effective job as YAML: every key of every present section, in table order.
+// PJ-1  parse_job(print_job(x)) == x.
+#pragma once
+
+#include <string>
+
+#include "actors/main/job/job_spec.h"
+#include "actors/main/job/job_table.h"
+
+namespace tandem::cli {
+
+std::string print_job(const JobSpec& job);
+
+// One value in YAML's flow form: "0.001", "[1, 2]", "null", "\"a b\"".
+std::string print_value(const FieldRef& field);
+
+}  // namespace tandem::cli

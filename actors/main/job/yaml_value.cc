@@ -1,0 +1,223 @@
+#include "actors/main/job/yaml_value.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <system_error>
+
+#include "actors/main/job/key_hints.h"
+#include "actors/main/job/print_job.h"
+
+namespace tandem::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kShownCharsMax = 40;
+
+bool is_plain(const YAML::Node& node) { return node.IsScalar() && node.Tag() == "?"; }
+
+// YAML 1.2's core schema, decimal only.
+template <class Number>
+std::optional<Number> parse_number(std::string_view text) {
+  if (text.starts_with('+')) text.remove_prefix(1);
+  const std::string_view digits = text.substr(text.starts_with('-') ? 1 : 0);
+  if (digits.empty() || (!std::isdigit(static_cast<unsigned char>(digits[0])) &&
+                         !(digits[0] == '.' && digits.size() > 1 &&
+                           std::isdigit(static_cast<unsigned char>(digits[1])))))
+    return {};
+  Number value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (end != text.data() + text.size()) return {};
+  if (error == std::errc::result_out_of_range) {
+    // Too great for the type, and so for every range; too small to tell from 0 is 0.
+    if constexpr (std::is_floating_point_v<Number>)
+      return text.find("e-") == text.npos && text.find("E-") == text.npos ? HUGE_VAL : Number{0};
+    else
+      return text.starts_with('-') ? std::numeric_limits<Number>::min()
+                                   : std::numeric_limits<Number>::max();
+  }
+  return error == std::errc() ? std::optional(value) : std::nullopt;
+}
+
+std::optional<bool> parse_bool(std::string_view text) {
+  if (text == "true" || text == "True" || text == "TRUE") return true;
+  if (text == "false" || text == "False" || text == "FALSE") return false;
+  return {};
+}
+
+bool is_special_number(std::string_view text) {
+  if (text.starts_with('-') || text.starts_with('+')) text.remove_prefix(1);
+  return text == ".inf" || text == ".Inf" || text == ".INF" || text == ".nan" || text == ".NaN" ||
+         text == ".NAN";
+}
+
+bool looks_like_number(std::string_view text) {
+  return parse_number<double>(text).has_value() || is_special_number(text);
+}
+
+std::string number_text(double value) {
+  return value == std::floor(value) && std::abs(value) < 1e15
+             ? std::to_string(static_cast<std::int64_t>(value))
+             : print_value(FieldRef(&value));
+}
+
+struct Assign {
+  const Key& key;
+  const YAML::Node& node;
+  const fs::path& base;
+  using Failure = std::optional<ValueError>;
+
+  std::string name() const { return "`" + std::string(key.path) + "`"; }
+
+  Failure wrong_type(const YAML::Node& at, const std::string& wanted, std::string help) const {
+    return ValueError{name() + " expects " + wanted + ", found " + describe(at), std::move(help),
+                      at.Mark()};
+  }
+
+  Failure check_range(double value, const std::string& written, const YAML::Node& at) const {
+    if (key.later_above && value > *key.later_above && key.range.contains(value))
+      return ValueError{name() + " above " + number_text(*key.later_above) +
+                            " is not in this version, found " + written,
+                        "set it to " + number_text(*key.later_above) + ", or leave it out",
+                        at.Mark()};
+    if (std::isfinite(value) && key.range.contains(value)) return {};
+    const std::string allowed = range_text(key);
+    return ValueError{name() + " is out of range: " + written,
+                      key.range.bounded() ? "allowed: " + allowed : "it must be a finite number",
+                      at.Mark()};
+  }
+
+  Failure read(std::int64_t& value, const YAML::Node& at) const {
+    const auto parsed = is_plain(at) ? parse_number<std::int64_t>(at.Scalar()) : std::nullopt;
+    if (!parsed)
+      return wrong_type(at, "an integer",
+                        at.IsScalar() && !is_plain(at) ? "write it without quotes" : "");
+    value = *parsed;
+    return check_range(static_cast<double>(value), at.Scalar(), at);
+  }
+
+  Failure read(double& value, const YAML::Node& at) const {
+    if (is_plain(at) && is_special_number(at.Scalar())) return check_range(NAN, at.Scalar(), at);
+    const auto parsed = is_plain(at) ? parse_number<double>(at.Scalar()) : std::nullopt;
+    if (!parsed)
+      return wrong_type(at, "a number",
+                        at.IsScalar() && !is_plain(at) ? "write it without quotes" : "");
+    value = *parsed;
+    return check_range(value, at.Scalar(), at);
+  }
+
+  Failure read(std::string& value, const YAML::Node& at) const {
+    if (!at.IsScalar()) return wrong_type(at, "a string", "");
+    if (is_plain(at) && (looks_like_number(at.Scalar()) || parse_bool(at.Scalar())))
+      return wrong_type(at, "a string", "put it in quotes: \"" + at.Scalar() + "\"");
+    value = at.Scalar();
+    return {};
+  }
+
+  Failure read(fs::path& value, const YAML::Node& at) const {
+    std::string text;
+    if (Failure failure = read(text, at)) return failure;
+    if (text.empty()) return wrong_type(at, "a path", "name a file or a folder");
+    value = (base / text).lexically_normal();
+    return {};
+  }
+
+  template <class T>
+  Failure read_list(T& list) const {
+    if (!node.IsSequence())
+      return wrong_type(node, "a " + type_text(key),
+                        node.IsScalar() ? "put it in brackets: [" + node.Scalar() + "]" : "");
+    list.clear();
+    for (const YAML::Node& item : node) {
+      if (Failure failure = read(list.emplace_back(), item)) return failure;
+    }
+    return {};
+  }
+
+  Failure operator()(bool* value) const {
+    const auto parsed = is_plain(node) ? parse_bool(node.Scalar()) : std::nullopt;
+    if (!parsed) return wrong_type(node, "true or false", "");
+    *value = *parsed;
+    return {};
+  }
+  Failure operator()(std::int64_t* value) const { return read(*value, node); }
+  Failure operator()(double* value) const { return read(*value, node); }
+  Failure operator()(std::string* value) const { return read(*value, node); }
+  Failure operator()(fs::path* value) const { return read(*value, node); }
+  Failure operator()(std::vector<std::int64_t>* value) const { return read_list(*value); }
+  Failure operator()(std::vector<std::string>* value) const { return read_list(*value); }
+  Failure operator()(std::vector<fs::path>* value) const { return read_list(*value); }
+
+  Failure operator()(std::array<double, 2>* value) const {
+    std::vector<double> list;
+    if (Failure failure = read_list(list)) return failure;
+    if (list.size() != value->size())
+      return ValueError{name() + " expects two numbers, found " + std::to_string(list.size()),
+                        "as in [0.9, 0.95]", node.Mark()};
+    std::ranges::copy(list, value->begin());
+    return {};
+  }
+
+  template <class T>
+  Failure operator()(std::optional<T>* value) const {
+    value->reset();
+    if (node.IsNull()) return {};
+    return (*this)(&value->emplace());
+  }
+
+  // An argv: what names a file is a path like any other (contract §1); other words stay as written.
+  Failure operator()(std::optional<std::vector<std::string>>* value) const {
+    value->reset();
+    if (node.IsNull()) return {};
+    if (Failure failure = read_list(value->emplace())) return failure;
+    for (std::size_t i = 0; i < (*value)->size(); ++i) {
+      std::string& word = (**value)[i];
+      const fs::path file = (base / word).lexically_normal();
+      std::error_code ignored;
+      const bool is_path =
+          i == 0 ? word.find('/') != word.npos : fs::is_regular_file(file, ignored);
+      if (is_path) word = file.string();
+    }
+    return {};
+  }
+
+  Failure operator()(const EnumField& field) const {
+    if (field.nullable && node.IsNull()) {
+      field.set(std::nullopt);
+      return {};
+    }
+    const std::string wanted = type_text(key);
+    if (!node.IsScalar()) return wrong_type(node, wanted, "");
+    const std::string& word = node.Scalar();
+    if (const auto at = std::ranges::find(field.names, word); at != field.names.end()) {
+      field.set(static_cast<std::size_t>(at - field.names.begin()));
+      return {};
+    }
+    if (std::ranges::find(key.later_values, word) != key.later_values.end())
+      return ValueError{name() + ": `" + word + "` is not in this version", "use " + wanted,
+                        node.Mark()};
+    const auto near = nearest(word, field.names);
+    return wrong_type(node, wanted, near ? "did you mean `" + std::string(*near) + "`?" : "");
+  }
+};
+
+}  // namespace
+
+std::string describe(const YAML::Node& node) {
+  if (node.IsSequence()) return "a list";
+  if (node.IsMap()) return "a section";
+  if (!node.IsScalar()) return "null";
+  std::string text = node.Scalar();
+  if (text.size() > kShownCharsMax) text = text.substr(0, kShownCharsMax) + "…";
+  if (is_plain(node) && looks_like_number(node.Scalar())) return "the number " + text;
+  if (is_plain(node) && parse_bool(node.Scalar())) return text;
+  return "the string `" + text + "`";
+}
+
+std::optional<ValueError> assign(const Key& key, const FieldRef& field, const YAML::Node& node,
+                                 const fs::path& base) {
+  return std::visit(Assign{key, node, base}, field);
+}
+
+}  // namespace tandem::cli

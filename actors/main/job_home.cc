@@ -1,0 +1,104 @@
+#include "actors/main/job_home.h"
+
+#include <spdlog/spdlog.h>
+
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "actors/main/job/load_job.h"
+#include "actors/main/rank_process.h"
+#include "actors/main/role_config.h"
+
+namespace tandem::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr runtime::SegmentLimits kSegmentLimits{.segment_bytes_max = 16ull << 20};
+
+}  // namespace
+
+void SegmentShelf::release(const runtime::PayloadRef& payload) {
+  store_.release(payload.segment);
+  if (const auto done = store_.reclaim(store_.open_segment()); !done)
+    spdlog::warn("event=reclaim_failed message=\"{}\"", done.error().message);
+}
+
+Result<std::string> SegmentShelf::read(const runtime::PayloadRef& payload) {
+  std::string bytes(payload.bytes, '\0');
+  const auto read = store_.read({payload.segment, payload.offset, payload.bytes}, 0,
+                                std::as_writable_bytes(std::span(bytes.data(), bytes.size())));
+  if (!read) return read.error();
+  return bytes;
+}
+
+Result<JobSpec> parse_kept_job(const std::string& yaml, const std::string& run_dir) {
+  auto loaded = parse_job({.yaml = yaml,
+                           .origin = "job.yaml",
+                           .base = run_dir,
+                           .set_base = run_dir,
+                           .sets = {},
+                           .files = Files::kUnchecked});
+  if (!loaded) return loaded.error();
+  return std::move(loaded->spec);
+}
+
+Result<JobHome::Opened> JobHome::open(const actors::JobRecord& job, const JobHomeJoints& joints) {
+  const bool resume = job.shape.resume_dir.has_value();
+  auto spec = parse_kept_job(job.shape.yaml, job.run_dir);
+  if (!spec) return spec.error();
+  auto config = exchange_config(*spec, {job.id, job.run_dir}, resume);
+  if (!config) return config.error();
+  config->epoch = joints.epoch;
+
+  auto home = std::make_shared<JobHome>();
+  auto files = actors::RunFiles::open(job.run_dir);
+  if (!files) return files.error();
+  home->files_ = std::move(*files);
+  auto segments = runtime::open_file_segments(job.run_dir + "/payload", kSegmentLimits);
+  if (!segments) return segments.error();
+  home->segments_ = std::move(*segments);
+  home->shelf_ = std::make_unique<SegmentShelf>(*home->segments_);
+  const runtime::Endpoint preferred{.port = static_cast<std::uint16_t>(joints.bulk_port)};
+  auto bulk = runtime::BulkServer::listen(preferred, job.id, *home->segments_);
+  if (!bulk) bulk = runtime::BulkServer::listen({}, job.id, *home->segments_);
+  if (!bulk) return bulk.error();
+  home->bulk_ = std::move(*bulk);
+
+  const auto dial = [&joints]<class Inbox>() {
+    return [directory = &joints.directory,
+            route_to = joints.route_to](const runtime::Address& address) {
+      return directory->remote<Inbox>({kRolePort, {}},
+                                      route_to({address.name, address.incarnation}));
+    };
+  };
+  const actors::ExchangeLinks links{.rollout = dial.operator()<actors::RolloutInbox>(),
+                                    .reward = dial.operator()<actors::RewardInbox>(),
+                                    .learner = dial.operator()<actors::LearnerInbox>(),
+                                    .controller = joints.controller};
+  const runtime::Endpoint endpoint = home->bulk_->endpoint();
+  const auto exchange = joints.system.spawn<actors::Exchange>(
+      actors::exchange_name(job.id), [home, links, config = std::move(*config)] {
+        return std::make_unique<actors::Exchange>(config, links, *home->files_, *home->shelf_);
+      });
+  joints.directory.expose(rollout_port(job.id), runtime::narrow<actors::RolloutEvents>(exchange));
+  joints.directory.expose(reward_port(job.id), runtime::narrow<actors::RewardEvents>(exchange));
+  joints.directory.expose(learner_port(job.id), runtime::narrow<actors::LearnerEvents>(exchange));
+  return Opened{runtime::narrow<actors::ExchangeControl>(exchange), endpoint};
+}
+
+void JobHome::close(const std::string& job, const std::string& run_dir, const JobSpec& spec,
+                    const JobHomeJoints& joints) {
+  for (const std::string& port : {rollout_port(job), reward_port(job), learner_port(job)})
+    joints.directory.withdraw(port);
+  joints.system.stop(actors::exchange_name(job));
+  const auto family = weights_family(spec, {job, run_dir});
+  if (const auto removed = runtime::remove_weights(family); !removed)
+    spdlog::warn("event=weights_left message=\"{}\"", removed.error().message);
+  std::error_code ignored;  // what cannot be removed is only disk space
+  fs::remove_all(run_dir + "/payload", ignored);
+  fs::remove_all(run_dir + "/weights", ignored);
+}
+
+}  // namespace tandem::cli

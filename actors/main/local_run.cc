@@ -1,0 +1,185 @@
+#include "actors/main/local_run.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <utility>
+
+#include "actors/controller/api_json.h"
+#include "actors/main/cli/api_client.h"
+#include "actors/main/cli/progress.h"
+#include "actors/main/controller_process.h"
+#include "actors/main/job/load_job.h"
+#include "actors/main/job/print_job.h"
+#include "actors/main/role_config.h"
+#include "actors/main/signals.h"
+#include "actors/model/checkpoint.h"
+#include "runtime/actor/system.h"
+#include "runtime/base/file.h"
+#include "runtime/base/log.h"
+#include "runtime/node/resources.h"
+
+namespace tandem::cli {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr int kInterrupted = 130;
+constexpr Duration kAskTimeout = std::chrono::seconds(10);
+constexpr Duration kRedrawEvery = std::chrono::milliseconds(200);
+constexpr Duration kLineEvery = std::chrono::seconds(5);
+
+int complain(const Console& console, const Error& error) {
+  console.err << render(error) << "\n";
+  return exit_code(error.code);
+}
+
+// The effective job, where each actor would run, and what a rollout and the learner need.
+int dry_run(const JobSpec& job, const Console& console) {
+  const auto machine = runtime::read_machine_resources();
+  if (!machine) return complain(console, machine.error());
+  const auto model = actors::load_model_info(job.model.path);
+  if (!model) return complain(console, model.error());
+  const actors::JobShape shape = job_shape(job);
+  const scheduler::Resources total = scheduler::resources(
+      {.cpus = machine->cpus, .memory_bytes = static_cast<std::int64_t>(machine->memory_bytes)});
+  const scheduler::NodeCapacity node{machine->hostname, total, total};
+  const auto demands = actors::demands_of(shape);
+  if (const auto fits = scheduler::fits_ever(std::span(&node, 1), demands); !fits)
+    return complain(console, fits.error());
+  console.out << print_job(job);
+  console.out << "# placement on " << machine->hostname << " (" << scheduler::text(total) << ")\n";
+  for (const scheduler::RoleDemand& role : demands)
+    console.out << "#   " << role.role << ": " << role.replicas << " actor(s) of " << role.ranks
+                << " rank(s), " << scheduler::text(role.per_rank) << " each\n";
+  const double mebibyte = 1 << 20;
+  const auto weights = static_cast<double>(model->manifest.bytes_total);
+  console.out << "# memory: weights " << weights / mebibyte << " MiB; learner rank "
+              << 4 * weights / mebibyte << " MiB for weights, gradients and moments; published "
+              << (static_cast<double>(job.async.max_staleness) + 2) * weights / mebibyte
+              << " MiB\n";
+  return 0;
+}
+
+struct Look {
+  nlohmann::json job;
+  bool final = false;
+  scheduler::JobState state = scheduler::JobState::kQueued;
+};
+
+Result<Look> look_at(const ControllerProcess& cluster, const std::string& id) {
+  auto view = runtime::ask_and_wait(cluster.controller(), actors::GetCluster{}, kAskTimeout);
+  if (!view) return view.error();
+  for (const actors::JobRecord& job : view->jobs) {
+    if (job.id != id) continue;
+    std::optional<actors::ExchangeReport> report;
+    if (const auto it = view->exchanges.find(id); it != view->exchanges.end())
+      if (auto answer = runtime::ask_and_wait(it->second, actors::GetExchangeReport{}, kAskTimeout))
+        report = std::move(*answer);
+    return Look{actors::job_json(job, report ? &*report : nullptr, view->now),
+                scheduler::is_final(job.status.state), job.status.state};
+  }
+  return Error{ErrorCode::kNotFound, "there is no job " + id};
+}
+
+// Draws the bar in place on a terminal, prints a line now and then elsewhere.
+class Display {
+ public:
+  explicit Display(const Console& console) : console_(console) {}
+
+  void show(const nlohmann::json& job, bool last) {
+    if (console_.terminal) {
+      const std::string text = live_bar(job, console_.width());
+      erase();
+      console_.out << text << std::flush;
+      lines_ = std::count(text.begin(), text.end(), '\n');
+      return;
+    }
+    const Time now = steady_now();
+    const std::string state = job.value("state", "");
+    if (!last && state == state_ && now - printed_ < kLineEvery) return;
+    printed_ = now;
+    state_ = state;
+    console_.err << live_line(job) << std::endl;
+  }
+  void erase() {
+    for (; lines_ > 0; --lines_) console_.out << "\x1b[1A\x1b[2K";
+  }
+
+ private:
+  const Console& console_;
+  std::ptrdiff_t lines_ = 0;
+  Time printed_{};
+  std::string state_;
+};
+
+int follow(ControllerProcess& cluster, const std::string& id, Signals& signals,
+           const Console& console) {
+  Display display(console);
+  bool interrupted = false;
+  for (;;) {
+    auto look = look_at(cluster, id);
+    if (!look) return complain(console, look.error());
+    display.show(look->job, look->final);
+    if (look->final) {
+      const std::string run_dir = look->job.value("run_dir", "");
+      const auto text = read_file(run_dir + "/result.json");
+      const nlohmann::json result =
+          text ? nlohmann::json::parse(*text, nullptr, false) : nlohmann::json();
+      display.erase();
+      if (result.is_object())
+        console.out << final_summary(look->job, result, console.width()) << std::flush;
+      if (look->state == scheduler::JobState::kSucceeded) return 0;
+      if (interrupted) return kInterrupted;
+      return complain(console, {ErrorCode::kFailed, look->job.value("message", "the job failed"),
+                                run_dir, "its actors' logs are in " + run_dir + "/logs"});
+    }
+    const int signal = signals.wait_for(kRedrawEvery);
+    if (signal == 0) continue;
+    if (interrupted) return kInterrupted;  // the second one: no clean end
+    interrupted = true;
+    console.err << "cancelling; once more to stop at once\n";
+    const auto cancelled =
+        runtime::ask_and_wait(cluster.controller(), actors::Cancel{id}, kAskTimeout);
+    if (!cancelled) return complain(console, cancelled.error());
+  }
+}
+
+}  // namespace
+
+int run_job(const RunCommand& command, const Console& console, bool verbose) {
+  auto loaded = load_job(command.job, command.sets);
+  if (!loaded) return complain(console, loaded.error());
+  for (const std::string& warning : loaded->warnings) console.err << "warning: " << warning << "\n";
+  if (command.dry_run) return dry_run(loaded->spec, console);
+
+  Signals signals({SIGINT, SIGTERM});
+  init_logging("tandem", verbose ? LogLevel::kDebug : LogLevel::kWarnings);
+  auto cluster = ControllerProcess::start({.port = 0, .home = tandem_home()});
+  if (!cluster) return complain(console, cluster.error());
+  if (const auto agent = (*cluster)->start_agent(); !agent) return complain(console, agent.error());
+  actors::JobShape shape = job_shape(loaded->spec);
+  shape.yaml = print_job(loaded->spec);
+  if (command.resume) {
+    std::error_code error;
+    const fs::path run = fs::canonical(*command.resume, error);
+    if (error || !fs::exists(run / "journal.sqlite"))
+      return complain(console,
+                      {ErrorCode::kFailed, "this is not a run directory that can be resumed",
+                       command.resume->string(), "give TANDEM_HOME/runs/<job id>"});
+    shape.resume_dir = run.string();
+  }
+  const auto id = runtime::ask_and_wait((*cluster)->controller(), actors::Submit{std::move(shape)},
+                                        kAskTimeout);
+  if (!id) return complain(console, id.error());
+  console.err << "job " << *id << "; look into it from elsewhere with TANDEM_ADDRESS="
+              << to_string((*cluster)->http()) << "\n";
+  const int code = follow(**cluster, *id, signals, console);
+  (*cluster)->stop();
+  return code;
+}
+
+}  // namespace tandem::cli

@@ -1,0 +1,56 @@
+// The composition root: parse, then run one of the roles or commands.
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <iostream>
+#include <span>
+#include <string_view>
+#include <variant>
+
+#include "actors/main/cli/client_program.h"
+#include "actors/main/cli/command_line.h"
+#include "actors/main/cluster.h"
+#include "actors/main/local_run.h"
+#include "actors/main/model_commands.h"
+#include "actors/main/rank_process.h"
+
+namespace tandem::cli {
+namespace {
+
+int terminal_width() {
+  winsize size{};
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 100;
+  return size.ws_col;
+}
+
+int complain(const Error& error) {
+  std::cerr << render(error) << "\n";
+  return exit_code(error.code);
+}
+
+int run(std::span<const char* const> arguments) {
+  if (!arguments.empty() && std::string_view(arguments[0]) == kRankCommand)
+    return run_rank(arguments.subspan(1));
+  auto invocation = parse_command_line(arguments);
+  if (!invocation) return complain(invocation.error());
+  const Console console{std::cout, std::cerr, isatty(STDOUT_FILENO) != 0, terminal_width};
+  if (const auto done = run_client(*invocation, console))
+    return *done ? 0 : complain(done->error());
+  const Command& command = invocation->command;
+  const bool verbose = invocation->verbose;
+  if (const auto* c = std::get_if<RunCommand>(&command)) return run_job(*c, console, verbose);
+  if (const auto* c = std::get_if<UpCommand>(&command)) return cluster_up(*c, console);
+  if (std::holds_alternative<DownCommand>(command)) return cluster_down(console);
+  if (const auto* c = std::get_if<ControllerCommand>(&command))
+    return run_controller(*c, console, verbose);
+  if (const auto* c = std::get_if<NodeCommand>(&command)) return run_node(*c, console, verbose);
+  if (const auto* c = std::get_if<GenerateCommand>(&command)) return generate(*c, console);
+  return evaluate(std::get<EvalCommand>(command), console);
+}
+
+}  // namespace
+}  // namespace tandem::cli
+
+int main(int argc, char** argv) {
+  return tandem::cli::run(std::span(argv + 1, static_cast<std::size_t>(argc > 0 ? argc - 1 : 0)));
+}

@@ -1,0 +1,178 @@
+#include "actors/main/rank_process.h"
+
+#include <spdlog/spdlog.h>
+#include <sys/stat.h>
+
+#include <atomic>
+#include <charconv>
+#include <memory>
+#include <utility>
+
+#include "actors/main/job/load_job.h"
+#include "actors/main/rank_roles.h"
+#include "actors/main/signals.h"
+#include "actors/messages/rank.h"
+#include "runtime/actor/system.h"
+#include "runtime/actor/threaded_executor.h"
+#include "runtime/base/log.h"
+#include "runtime/net/link.h"
+#include "runtime/net/remote.h"
+#include "runtime/node/process_host.h"
+
+namespace tandem::cli {
+
+using actors::RankFailed;
+using actors::RankReady;
+using actors::StartRank;
+using runtime::Delivery;
+
+namespace {
+
+struct Arguments {
+  runtime::RankId id;
+  runtime::Endpoint controller;
+  std::int64_t parent = 0;
+};
+
+template <class Number>
+bool parse(const std::string& text, Number& number) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+std::optional<Arguments> parse_arguments(std::span<const char* const> words) {
+  Arguments arguments;
+  if (words.size() != 5) return std::nullopt;
+  arguments.id.actor = words[0];
+  const auto endpoint = runtime::parse_endpoint(words[3]);
+  if (!parse(words[1], arguments.id.incarnation.value) || !parse(words[2], arguments.id.rank) ||
+      !endpoint || !parse(words[4], arguments.parent))
+    return std::nullopt;
+  arguments.controller = *endpoint;
+  return arguments;
+}
+
+// Builds the role when told to, and reports. Everything that can fail for good is a RankFailed.
+class RankHost {
+ public:
+  using Inbox = std::variant<StartRank>;
+
+  RankHost(RoleHome& home, runtime::Ref<actors::RankEvents> controller)
+      : home_(home), controller_(std::move(controller)) {}
+
+  void handle(runtime::Context&, StartRank start) {
+    const Result<void> started = start_role(start);
+    actors::RankEvents event = RankReady{start.actor, start.incarnation, start.rank};
+    if (!started) {
+      spdlog::error("event=rank_failed message=\"{}\" where=\"{}\"", started.error().message,
+                    started.error().where);
+      const std::string where =
+          started.error().where.empty() ? "" : " (" + started.error().where + ")";
+      event =
+          RankFailed{start.actor, start.incarnation, start.rank, started.error().message + where};
+    }
+    if (controller_.tell(std::move(event)) != Delivery::kAccepted)
+      spdlog::warn("event=rank_report_lost actor={}", start.actor);
+    if (started) home_.begin();
+  }
+
+ private:
+  Result<void> start_role(const StartRank& start) {
+    auto job = parse_job({.yaml = start.job_yaml,
+                          .origin = "job.yaml",
+                          .base = start.run_dir,
+                          .set_base = start.run_dir,
+                          .sets = {},
+                          .files = Files::kUnchecked});
+    if (!job) return job.error();
+    return home_.build(start, job->spec, controller_);
+  }
+
+  RoleHome& home_;
+  const runtime::Ref<actors::RankEvents> controller_;
+};
+static_assert(runtime::Actor<RankHost>);
+
+}  // namespace
+
+std::string build_id() {
+  struct stat self {};
+  CHECK(stat("/proc/self/exe", &self) == 0);
+  return std::string("tandem ") + TANDEM_VERSION + " " + std::to_string(self.st_size) + " " +
+         std::to_string(self.st_mtim.tv_sec) + "." + std::to_string(self.st_mtim.tv_nsec);
+}
+
+std::string rollout_port(const std::string& job) { return actors::exchange_name(job) + "/rollout"; }
+std::string learner_port(const std::string& job) { return actors::exchange_name(job) + "/learner"; }
+std::string reward_port(const std::string& job) { return actors::exchange_name(job) + "/reward"; }
+
+std::vector<std::string> rank_arguments(const runtime::RankId& id,
+                                        const runtime::Endpoint& controller) {
+  return {kRankCommand, id.actor, std::to_string(id.incarnation.value), std::to_string(id.rank),
+          to_string(controller)};
+}
+
+int run_rank(std::span<const char* const> words) {
+  const auto arguments = parse_arguments(words);
+  if (!arguments) return exit_code(ErrorCode::kInvalid);
+  if (!runtime::arm_parent_death_signal(static_cast<pid_t>(arguments->parent))) return 1;
+  Signals signals({SIGTERM, SIGINT});
+  const std::string name = actors::rank_name(arguments->id.actor, arguments->id.rank);
+  init_logging(name + "#" + std::to_string(arguments->id.incarnation.value), LogLevel::kInfo);
+
+  runtime::Progress progress;
+  runtime::Directory directory;
+  runtime::IoThread io("link");
+  runtime::ThreadedExecutor executor(1, arguments->id.incarnation.value);
+  std::atomic<int> exit_status = 0;
+  runtime::System system(executor, [&](const runtime::Address& who, const Error& why) {
+    spdlog::error("event=actor_failed actor={} message=\"{}\"", who.name, why.message);
+    exit_status = 1;
+    signals.raise();
+  });
+
+  runtime::LinkClient* link_pointer = nullptr;
+  const runtime::ParcelSender to_controller = [&](std::string frame) {
+    return link_pointer->send(std::move(frame));
+  };
+  RoleHome home(system, directory, to_controller, progress);
+  const auto host = system.spawn<RankHost>("rank", [&] {
+    auto controller = directory.remote<actors::RankEvents>({kRankEventsPort, {}}, to_controller);
+    return std::make_unique<RankHost>(home, std::move(controller));
+  });
+
+  directory.expose(kRankPort, runtime::narrow<actors::RankInbox>(host));
+
+  runtime::LinkOptions options;
+  options.progress = [&] { return progress.report(); };
+  runtime::LinkCallbacks callbacks;
+  callbacks.on_parcel = [&](const runtime::PeerId&, std::string& frame) {
+    return directory.deliver(frame, to_controller);
+  };
+  callbacks.on_up = [](const runtime::PeerId&, const runtime::Hello&) {};
+  callbacks.on_down = [&](const runtime::PeerId&, const runtime::Down& down) {
+    // A rank without its controller has no work that anybody waits for.
+    spdlog::error("event=controller_lost reason={}", runtime::name(down.reason));
+    exit_status = 1;
+    signals.raise();
+  };
+  {
+    runtime::LinkClient link(io, arguments->controller,
+                             {.name = name,
+                              .incarnation = arguments->id.incarnation,
+                              .rank = arguments->id.rank,
+                              .pid = 0,
+                              .build = build_id(),
+                              .opaque = arguments->id.actor},
+                             options, callbacks);
+    link_pointer = &link;
+    signals.wait();
+    home.close();
+    executor.stop();
+    home.destroy();
+    link.close(std::chrono::milliseconds(200));
+  }
+  return exit_status;
+}
+
+}  // namespace tandem::cli

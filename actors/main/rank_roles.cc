@@ -1,0 +1,229 @@
+#include "actors/main/rank_roles.h"
+
+#include <cstdlib>
+#include <optional>
+#include <utility>
+
+#include "actors/learner/learner_actor.h"
+#include "actors/learner/native_trainer.h"
+#include "actors/main/rank_process.h"
+#include "actors/main/role_config.h"
+#include "actors/model/checkpoint.h"
+#include "actors/reward/reward_actor.h"
+#include "actors/rollout/native_engine.h"
+#include "actors/rollout/rollout_actor.h"
+#include "runtime/base/rng.h"
+#include "runtime/collective/socket.h"
+#include "runtime/device/parallel.h"
+#include "runtime/net/bulk.h"
+#include "runtime/node/resources.h"
+
+namespace tandem::cli {
+
+using actors::StartRank;
+
+namespace {
+
+constexpr Duration kPayloadTimeout = std::chrono::seconds(30);
+constexpr Duration kGangTimeout = std::chrono::seconds(60);
+
+// A learner rank other than 0: its handler follows rank 0 until the gang ends.
+struct Follow {};
+class Follower {
+ public:
+  using Inbox = std::variant<Follow>;
+  explicit Follower(std::unique_ptr<actors::NativeTrainer> trainer)
+      : trainer_(std::move(trainer)) {}
+  void handle(runtime::Context& cx, Follow) {
+    if (auto ended = trainer_->follow(); !ended) cx.fail(ended.error());
+  }
+
+ private:
+  std::unique_ptr<actors::NativeTrainer> trainer_;
+};
+static_assert(runtime::Actor<Follower>);
+
+// An actor whose parts were made before, so that what fails in making them is an Error.
+template <class A>
+runtime::Ref<typename A::Inbox> spawn_made(runtime::System& system, std::unique_ptr<A> made) {
+  auto kept = std::make_shared<std::unique_ptr<A>>(std::move(made));
+  return system.spawn<A>("role", [kept] { return std::move(*kept); });
+}
+
+std::unique_ptr<runtime::ThreadPool> make_threads(std::int64_t threads) {
+  if (threads <= 1) return nullptr;
+  return std::make_unique<runtime::ThreadPool>(static_cast<int>(threads));
+}
+
+}  // namespace
+
+struct RoleHome::Parts {
+  runtime::System& system;
+  runtime::Directory& directory;
+  runtime::ParcelSender to_controller;
+  runtime::Progress& progress;
+
+  runtime::IoThread bulk_io{"bulk"};
+  std::unique_ptr<runtime::BulkClient> bulk;
+  std::unique_ptr<runtime::ThreadPool> threads;
+  std::function<void()> begin;
+  bool follower = false;
+
+  actors::PayloadReader payload_reader() {
+    return [client = bulk.get()](std::vector<runtime::PayloadRef> refs, auto done) {
+      client->get_many(std::move(refs), kPayloadTimeout, std::move(done));
+    };
+  }
+  std::function<void(const char*, Time)> phase_reporter() {
+    return [p = &progress](const char* phase, Time now) { p->enter(phase, now); };
+  }
+};
+
+RoleHome::RoleHome(runtime::System& system, runtime::Directory& directory,
+                   runtime::ParcelSender to_controller, runtime::Progress& progress)
+    : parts_(new Parts{.system = system,
+                       .directory = directory,
+                       .to_controller = std::move(to_controller),
+                       .progress = progress}) {}
+
+RoleHome::~RoleHome() = default;
+
+Result<void> RoleHome::build(const StartRank& start, const JobSpec& job,
+                             const runtime::Ref<actors::RankEvents>& controller) {
+  auto endpoint = runtime::parse_endpoint(start.bulk_endpoint);
+  if (!endpoint) return endpoint.error();
+  parts_->bulk = std::make_unique<runtime::BulkClient>(parts_->bulk_io, *endpoint);
+  switch (start.role) {
+    case actors::Role::kRollout:
+      return build_rollout(start, job);
+    case actors::Role::kLearner:
+      return build_learner(start, job, controller);
+    case actors::Role::kReward:
+      return build_reward(start, job);
+  }
+  return {};
+}
+
+Result<void> RoleHome::build_rollout(const StartRank& start, const JobSpec& job) {
+  auto info = actors::load_model_info(job.model.path);
+  if (!info) return info.error();
+  const auto machine = runtime::read_machine_resources();
+  if (!machine) return machine.error();
+  const auto weights = weights_config(job, {start.job, start.run_dir}, info->manifest);
+  parts_->threads = make_threads(job.pools.rollout.threads_per_actor);
+  auto tokenizer = std::make_shared<const actors::Tokenizer>(std::move(info->tokenizer));
+  auto engine = actors::NativeEngine::make({info->config, std::move(tokenizer)},
+                                           engine_config(job, machine->memory_bytes),
+                                           {.pool = parts_->threads.get()});
+  if (!engine) return engine.error();
+  actors::RolloutConfig config{.self = {start.actor, start.incarnation},
+                               .group_size = static_cast<std::int32_t>(job.rollout.n),
+                               .max_num_seqs = static_cast<std::int32_t>(job.rollout.max_num_seqs)};
+  if (job.async.max_concurrent_rollouts)
+    config.capacity = static_cast<std::int32_t>(*job.async.max_concurrent_rollouts);
+  actors::RolloutActor::Joints joints;
+  joints.exchange = parts_->directory.remote<actors::RolloutEvents>({rollout_port(start.job), {}},
+                                                                    parts_->to_controller);
+  joints.write = [bulk = parts_->bulk.get()](std::vector<std::string> payloads,
+                                             actors::WriteDone done) {
+    bulk->put_many(std::move(payloads), kPayloadTimeout, std::move(done));
+  };
+  joints.progress = parts_->phase_reporter();
+  auto ref = spawn_made(parts_->system, std::make_unique<actors::RolloutActor>(
+                                            config, std::move(*engine),
+                                            runtime::make_subscriber(weights), std::move(joints)));
+  parts_->directory.expose(kRolePort, runtime::narrow<actors::RolloutInbox>(ref));
+  parts_->begin = [ref] {
+    CHECK(ref.tell(actors::StartRollout{runtime::narrow<std::variant<actors::Step>>(ref)}) ==
+          runtime::Delivery::kAccepted);
+  };
+  return {};
+}
+
+Result<void> RoleHome::build_learner(const StartRank& start, const JobSpec& job,
+                                     const runtime::Ref<actors::RankEvents>& controller) {
+  const RunPlace run{start.job, start.run_dir};
+  const bool random = job.model.init == ModelInit::kRandom;
+  auto model = actors::load_model(
+      job.model.path, {.init = random ? actors::InitMode::kRandom : actors::InitMode::kPretrained,
+                       .seed = derive_seed(static_cast<std::uint64_t>(job.seed), "init")});
+  if (!model) return model.error();
+  auto records = warm_start_records(job, model->config, model->tokenizer);
+  if (!records) return records.error();
+  const auto weights = weights_config(job, run, model->weights.manifest());
+
+  actors::NativeTrainerSetup setup{.config = trainer_config(job, run, start.resume),
+                                   .model = std::move(*model),
+                                   .records = std::move(*records),
+                                   .threads = make_threads(job.pools.learner.threads_per_actor),
+                                   .beat = [progress = &parts_->progress] { progress->beat(); }};
+  const runtime::GangSpec gang{
+      .size = start.ranks,
+      .token = start.actor + "#" + std::to_string(start.incarnation.value) + start.run_dir};
+  if (start.ranks > 1 && start.rank == 0) {
+    auto listener = runtime::GangListener::listen();
+    if (!listener) return listener.error();
+    if (controller.tell(actors::RankListening{start.actor, start.incarnation,
+                                              listener->address()}) != runtime::Delivery::kAccepted)
+      return Error{ErrorCode::kUnreachable, "cannot tell the controller where the gang meets"};
+    auto met = std::move(*listener).accept(gang, kGangTimeout);
+    if (!met) return met.error();
+    setup.gang = std::move(*met);
+  } else if (start.ranks > 1) {
+    auto met = runtime::dial_gang(start.gang_endpoint, start.rank, gang, kGangTimeout);
+    if (!met) return met.error();
+    setup.gang = std::move(*met);
+  }
+  auto trainer = actors::NativeTrainer::make(std::move(setup));
+  if (!trainer) return trainer.error();
+  if (start.rank > 0) {
+    parts_->follower = true;
+    auto ref = spawn_made(parts_->system, std::make_unique<Follower>(std::move(*trainer)));
+    parts_->begin = [ref] { CHECK(ref.tell(Follow{}) == runtime::Delivery::kAccepted); };
+    return {};
+  }
+  auto publisher = runtime::make_publisher(weights);
+  if (!publisher) return publisher.error();
+  auto exchange = parts_->directory.remote<actors::LearnerEvents>({learner_port(start.job), {}},
+                                                                  parts_->to_controller);
+  auto ref = spawn_made(
+      parts_->system,
+      std::make_unique<actors::LearnerActor>(
+          actors::LearnerActorConfig{.self = {start.actor, start.incarnation}}, std::move(*trainer),
+          std::move(*publisher), parts_->payload_reader(), std::move(exchange)));
+  parts_->directory.expose(kRolePort, runtime::narrow<actors::LearnerInbox>(ref));
+  parts_->begin = [ref] {
+    CHECK(ref.tell(actors::MeetExchange{}) == runtime::Delivery::kAccepted);
+  };
+  return {};
+}
+
+Result<void> RoleHome::build_reward(const StartRank& start, const JobSpec& job) {
+  auto verifier =
+      actors::make_verifier(verifier_config(job), actors::process_spawner(parts_->bulk_io));
+  if (!verifier) return verifier.error();
+  actors::RewardActor::Joints joints;
+  joints.exchange = parts_->directory.remote<actors::RewardEvents>({reward_port(start.job), {}},
+                                                                   parts_->to_controller);
+  joints.read = parts_->payload_reader();
+  joints.progress = parts_->phase_reporter();
+  auto ref =
+      spawn_made(parts_->system, std::make_unique<actors::RewardActor>(
+                                     actors::RewardConfig{.self = {start.actor, start.incarnation},
+                                                          .prompt_key = job.data.prompt_key,
+                                                          .answer_key = job.data.answer_key},
+                                     std::move(*verifier), std::move(joints)));
+  parts_->directory.expose(kRolePort, runtime::narrow<actors::RewardInbox>(ref));
+  parts_->begin = [ref] { CHECK(ref.tell(actors::StartReward{}) == runtime::Delivery::kAccepted); };
+  return {};
+}
+
+void RoleHome::begin() { parts_->begin(); }
+
+void RoleHome::close() {
+  if (parts_->follower) std::_Exit(0);  // its handler waits for rank 0, and it owns nothing shared
+}
+
+void RoleHome::destroy() { parts_->bulk.reset(); }
+
+}  // namespace tandem::cli

@@ -1,0 +1,42 @@
+// What a rank process becomes: builds the actor of its role with everything that it works with
+// (model, engine or trainer, weights, payload socket), exposes it at kRolePort, and begins its
+// conversation with the exchange.
+#pragma once
+
+#include <memory>
+
+#include "actors/main/job/job_spec.h"
+#include "actors/messages/rank.h"
+#include "runtime/actor/system.h"
+#include "runtime/net/progress.h"
+#include "runtime/net/remote.h"
+
+namespace tandem::cli {
+
+class RoleHome {
+ public:
+  // Everything passed outlives the home.
+  RoleHome(runtime::System& system, runtime::Directory& directory,
+           runtime::ParcelSender to_controller, runtime::Progress& progress);
+  ~RoleHome();
+
+  // In the rank's actor thread; may take as long as loading the model does. A gang's rank 0 tells
+  // `controller` where it listens, and waits for the others.
+  Result<void> build(const actors::StartRank& start, const JobSpec& job,
+                     const runtime::Ref<actors::RankEvents>& controller);
+  void begin();  // after build() and RankReady
+
+  void close();    // no more payload traffic; ends a follower's process at once
+  void destroy();  // after the executor has stopped
+
+ private:
+  struct Parts;
+  Result<void> build_rollout(const actors::StartRank& start, const JobSpec& job);
+  Result<void> build_learner(const actors::StartRank& start, const JobSpec& job,
+                             const runtime::Ref<actors::RankEvents>& controller);
+  Result<void> build_reward(const actors::StartRank& start, const JobSpec& job);
+
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace tandem::cli

@@ -1,0 +1,30 @@
+#include "actors/main/signals.h"
+
+#include <unistd.h>
+
+#include "runtime/base/check.h"
+
+namespace tandem::cli {
+
+Signals::Signals(std::initializer_list<int> chosen) {
+  sigemptyset(&set_);
+  sigaddset(&set_, SIGTERM);  // raise() sends it
+  for (const int number : chosen) sigaddset(&set_, number);
+  CHECK(pthread_sigmask(SIG_BLOCK, &set_, nullptr) == 0);
+}
+
+int Signals::wait() {
+  int number = 0;
+  CHECK(sigwait(&set_, &number) == 0);
+  return number;
+}
+
+int Signals::wait_for(Duration timeout) {
+  const timespec limit{timeout.count() / 1'000'000'000, timeout.count() % 1'000'000'000};
+  const int number = sigtimedwait(&set_, nullptr, &limit);
+  return number > 0 ? number : 0;
+}
+
+void Signals::raise() { kill(getpid(), SIGTERM); }
+
+}  // namespace tandem::cli

@@ -1,0 +1,20 @@
+// The roles that a job's actors play, and the names of actors and of their rank processes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "runtime/base/ids.h"
+
+namespace tandem::actors {
+
+enum class Role : std::uint8_t { kRollout, kLearner, kReward };
+inline constexpr Role kRoles[] = {Role::kRollout, Role::kLearner, Role::kReward};
+
+const char* name(Role role);  // "rollout", "learner", "reward"
+std::string actor_name(const std::string& job, Role role, int index);  // "JOB/rollout/0"
+// The link name of one rank's process: the actor's own for rank 0, "JOB/learner/0@1" for others.
+std::string rank_name(const std::string& actor, int rank);
+std::string exchange_name(const std::string& job);  // "exchange/JOB"
+
+}  // namespace tandem::actors

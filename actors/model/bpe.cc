@@ -1,0 +1,61 @@
+#include "actors/model/bpe.h"
+
+#include <queue>
+#include <tuple>
+
+namespace tandem::actors {
+namespace {
+
+constexpr std::int32_t kNone = -1;
+
+struct Symbol {
+  std::int32_t id;  // kNone once merged into its left neighbour
+  std::int32_t previous, next;
+};
+
+struct Candidate {
+  std::int32_t rank, position, id;
+  bool operator>(const Candidate& other) const {
+    return std::tie(rank, position) > std::tie(other.rank, other.position);
+  }
+};
+
+}  // namespace
+
+void MergeTable::apply(std::vector<std::int32_t>& ids) const {
+  const auto count = static_cast<std::int32_t>(ids.size());
+  if (count < 2 || merges_.empty()) return;
+  std::vector<Symbol> symbols;
+  symbols.reserve(ids.size());
+  for (std::int32_t i = 0; i < count; ++i)
+    symbols.push_back({ids[i], i - 1, i + 1 < count ? i + 1 : kNone});
+
+  std::priority_queue<Candidate, std::vector<Candidate>, std::greater<>> queue;
+  const auto propose = [&](std::int32_t left) {
+    if (left == kNone || symbols[left].next == kNone) return;
+    if (const Merge* merge = find(symbols[left].id, symbols[symbols[left].next].id))
+      queue.push({merge->rank, left, merge->id});
+  };
+  for (std::int32_t i = 0; i + 1 < count; ++i) propose(i);
+
+  while (!queue.empty()) {
+    const Candidate best = queue.top();
+    queue.pop();
+    Symbol& left = symbols[best.position];
+    if (left.id == kNone || left.next == kNone) continue;
+    Symbol& right = symbols[left.next];
+    const Merge* merge = find(left.id, right.id);
+    if (merge == nullptr || merge->rank != best.rank) continue;  // the pair has changed since
+    left.id = merge->id;
+    right.id = kNone;
+    left.next = right.next;
+    if (left.next != kNone) symbols[left.next].previous = best.position;
+    propose(left.previous);
+    propose(best.position);
+  }
+  ids.clear();
+  for (const Symbol& symbol : symbols)
+    if (symbol.id != kNone) ids.push_back(symbol.id);
+}
+
+}  // namespace tandem::actors

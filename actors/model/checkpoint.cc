@@ -1,0 +1,93 @@
+#include "actors/model/checkpoint.h"
+
+#include <system_error>
+#include <vector>
+
+#include "actors/model/json_file.h"
+#include "actors/model/parameters.h"
+#include "actors/model/safetensors.h"
+#include "runtime/base/file.h"
+
+namespace tandem::actors {
+namespace {
+
+constexpr const char* kCopiedFiles[] = {"tokenizer.json", "generation_config.json",
+                                        "tokenizer_config.json", "special_tokens_map.json",
+                                        "chat_template.jinja"};
+constexpr std::uint64_t kCopiedBytesMax = 256u << 20;
+
+std::vector<NamedTensor> tensors_of(const runtime::Arena& arena) {
+  std::vector<NamedTensor> tensors;
+  for (const runtime::ParameterSpec& spec : arena.manifest().parameters) {
+    const runtime::TensorView view = arena.view(spec.name);
+    tensors.push_back(
+        {spec.name, spec.shape, {view.f32(), static_cast<std::size_t>(view.elements())}});
+  }
+  return tensors;
+}
+
+Result<void> check_vocabulary(const ModelInfo& info) {
+  const std::int64_t ids = info.tokenizer.vocab_size();
+  if (ids <= info.config.vocab_size) return {};
+  return Error{.message = "the tokenizer has token ids up to " + std::to_string(ids - 1) +
+                          ", but config.json's vocab_size is " +
+                          std::to_string(info.config.vocab_size),
+               .where = (info.directory / "tokenizer.json").string(),
+               .help = "tokenizer.json and config.json belong to different models"};
+}
+
+}  // namespace
+
+Result<ModelInfo> load_model_info(const std::filesystem::path& directory) {
+  Result<ModelConfig> config = read_model_config(directory);
+  if (!config) return config.error();
+  Result<Tokenizer> tokenizer = Tokenizer::read(directory / "tokenizer.json");
+  if (!tokenizer) return tokenizer.error();
+  runtime::Manifest manifest = make_manifest(*config);
+  ModelInfo info{directory, *std::move(config), *std::move(tokenizer), std::move(manifest)};
+  if (Result<void> fits = check_vocabulary(info); !fits) return fits.error();
+  return info;
+}
+
+Result<Model> load_model(const std::filesystem::path& directory, const LoadOptions& options) {
+  Result<ModelInfo> info = load_model_info(directory);
+  if (!info) return info.error();
+  Result<runtime::Arena> weights =
+      runtime::Arena::allocate(std::move(info->manifest), "the model's weights");
+  if (!weights) return weights.error();
+  if (options.init == InitMode::kRandom) {
+    initialize({options.seed, info->config.initializer_range}, *weights);
+  } else {
+    const TiedTensor tied{kHeadName, kEmbeddingName};
+    const std::vector<NamedTensor> tensors = tensors_of(*weights);
+    const Result<void> read =
+        read_tensors(directory, tensors, info->config.tie_word_embeddings ? &tied : nullptr);
+    if (!read) return read.error();
+  }
+  return Model{info->directory, std::move(info->config), std::move(info->tokenizer),
+               *std::move(weights)};
+}
+
+Result<void> save_model(const std::filesystem::path& directory, const SaveModel& model) {
+  std::error_code failed;
+  std::filesystem::create_directories(directory, failed);
+  if (failed)
+    return Error{.message = "cannot create directory: " + failed.message(),
+                 .where = directory.string(),
+                 .help = {}};
+  const std::vector<NamedTensor> tensors = tensors_of(model.weights);
+  if (Result<void> done = write_safetensors(directory / "model.safetensors", tensors); !done)
+    return done;
+  if (Result<void> done = write_file_atomic(directory / "config.json", config_json(model.config));
+      !done)
+    return done;
+  for (const char* name : kCopiedFiles) {
+    if (!std::filesystem::exists(model.source / name, failed)) continue;
+    Result<std::string> text = read_text(model.source / name, kCopiedBytesMax);
+    if (!text) return text.error();
+    if (Result<void> done = write_file_atomic(directory / name, *text); !done) return done;
+  }
+  return {};
+}
+
+}  // namespace tandem::actors

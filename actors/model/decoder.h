@@ -1,0 +1,130 @@
+// The Qwen3 decoder: one forward pass for generation, and one forward and backward for training.
+//
+//   x = embed[token]
+//   per layer:  h = norm(x);  q|k|v = h Wqkv^T;  q, k = rope(norm(q)), rope(norm(k))
+//               x += attention(q, k, v) Wo^T
+//               g|u = norm(x) Wgu^T;  x += (silu(g) * u) Wd^T
+//   logits = norm(x) E^T                    E is lm_head, or embed_tokens when tied
+//
+// (transformers' modeling_qwen3.py is the reference; tests/golden holds its numbers.)
+//
+// Letters as in model_config.h; T rows (tokens) of one call, M log-probabilities, R rows of logits.
+//
+// Invariants
+//   DE-1  A row's numbers depend on its own sequence up to itself and on the weights, bit for bit:
+//         not on the other rows, the chunking of its prompt, the pages, or prefix sharing.
+//   DE-2  TrainDecoder's log-probabilities equal, bit for bit, those that kernels/ops/log_prob.h
+//         makes of PagedDecoder's logits for the same tokens, weights and temperature.
+//   DE-3  forward and backward allocate nothing: all memory is sized in make().
+//
+// Each object is used by one thread at a time. Parallelism inside a call is the stream's pool.
+// Every limit that a call exceeds is a bug of the caller (CHECK): schedulers know the limits.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "actors/model/kv_cache.h"
+#include "actors/model/model_config.h"
+#include "actors/model/weights.h"
+#include "kernels/ops/attention.h"
+#include "runtime/base/result.h"
+#include "runtime/device/arena.h"
+#include "runtime/device/stream.h"
+#include "runtime/device/tensor_view.h"
+
+namespace tandem::actors {
+
+// What one call of PagedDecoder::forward may hold at most.
+struct PagedLimits {
+  std::int64_t rows_max;        // tokens computed, over all slices (max_num_batched_tokens)
+  std::int64_t slices_max;      // sequences
+  std::int64_t logit_rows_max;  // rows whose logits are wanted
+  std::int64_t positions_max;   // of one sequence: prompt and response
+};
+
+// The tokens of one sequence that a call computes: a chunk of a prompt, or the one token that was
+// sampled last. `pages` covers positions 0 … position + tokens.size() - 1 of the sequence, page
+// p / page_positions holding position p; those before `position` are in the cache already.
+// Sequences may share pages that no slice of the call writes.
+struct PagedSlice {
+  std::span<const std::int32_t> tokens;  // >= 1
+  std::int32_t position;                 // of tokens[0]
+  std::span<const std::int32_t> pages;
+  std::int32_t logits_last;  // logits of that many last rows are wanted: 1 to sample, 0 mid-prompt
+};
+
+class PagedDecoder {
+ public:
+  // The error is want of memory. positions_max <= config.max_position_embeddings.
+  static Result<PagedDecoder> make(const ModelConfig& config, const PagedLimits& limits);
+  static std::size_t workspace_bytes(const ModelConfig& config, const PagedLimits& limits);
+  ~PagedDecoder();
+  PagedDecoder(PagedDecoder&&) noexcept;
+  PagedDecoder& operator=(PagedDecoder&&) noexcept;
+
+  // Computes every slice, writes its keys and values to `cache`, and returns the wanted logits [R,
+  // V] (f32, temperature not applied) in the order of slices and rows. The view is valid until the
+  // next call; the caller may overwrite it (samplers do).
+  runtime::TensorView forward(const runtime::Stream& stream, const Weights& weights, KvCache& cache,
+                              std::span<const PagedSlice> slices);
+
+ private:
+  struct Workspace;
+  explicit PagedDecoder(std::unique_ptr<Workspace> workspace);
+  std::unique_ptr<Workspace> work_;
+};
+
+// The log-probability of `target` under softmax(logits of `row` / temperature). The same row may
+// serve several items: a prompt's last row predicts every trajectory's first token.
+struct LogprobItem {
+  std::int32_t row;
+  std::int32_t target;
+};
+
+struct PackedBatch {
+  std::span<const std::int32_t> tokens;  // [T]
+  std::span<const kernels::Segment>
+      segments;                        // kernels/ops/attention.h; they tile the rows in order
+  std::span<const LogprobItem> items;  // [M]
+  float temperature = 1.0f;            // > 0
+};
+
+struct TrainLimits {
+  std::int64_t rows_max;       // T (learner.max_token_len)
+  std::int64_t items_max;      // M; several per row are possible
+  std::int64_t positions_max;  // of one sequence
+};
+
+// Cross-entropy over N targets is the same path: sum of logprob * -1/N, so dlogprob = -1/N.
+class TrainDecoder {
+ public:
+  // The error is want of memory. positions_max <= config.max_position_embeddings.
+  static Result<TrainDecoder> make(const ModelConfig& config, const TrainLimits& limits);
+  static std::size_t workspace_bytes(const ModelConfig& config, const TrainLimits& limits);
+  ~TrainDecoder();
+  TrainDecoder(TrainDecoder&&) noexcept;
+  TrainDecoder& operator=(TrainDecoder&&) noexcept;
+
+  // logprob[M] and entropy[M] (nats, of the tempered distribution) are written, `=`. An empty
+  // `entropy` is not computed.
+  void forward(const runtime::Stream& stream, const Weights& weights, const PackedBatch& batch,
+               std::span<float> logprob, std::span<float> entropy);
+
+  // Of the batch that forward() computed last, with the same weights: adds (+=) to `gradients`,
+  // laid out as the weights' arena, the gradient of sum_m logprob[m] dlogprob[m] +
+  // entropy[m] dentropy[m]; an empty `dentropy` stands for zeros. At most once per forward: it
+  // consumes the activations. `weights` must have been made with WeightsUse::kTraining.
+  void backward(const runtime::Stream& stream, const Weights& weights, const PackedBatch& batch,
+                std::span<const float> dlogprob, std::span<const float> dentropy,
+                const runtime::Arena& gradients);
+
+ private:
+  struct Workspace;
+  explicit TrainDecoder(std::unique_ptr<Workspace> workspace);
+  std::unique_ptr<Workspace> work_;
+};
+
+}  // namespace tandem::actors

@@ -1,0 +1,51 @@
+#include "actors/model/decoder_parts.h"
+
+#include <cmath>
+
+#include "kernels/ops/rope.h"
+#include "runtime/base/check.h"
+
+namespace tandem::actors {
+
+void* BufferCutter::take(std::size_t bytes) {
+  const auto address = reinterpret_cast<std::uintptr_t>(block_) + used_;
+  used_ += runtime::align_up(bytes);
+  return reinterpret_cast<void*>(address);
+}
+
+runtime::TensorView BufferCutter::f32(std::initializer_list<std::int64_t> shape) {
+  std::size_t count = 1;
+  for (const std::int64_t size : shape) count *= static_cast<std::size_t>(size);
+  return runtime::tensor(take(count * sizeof(float)), runtime::DType::kF32, shape);
+}
+
+std::span<std::int32_t> BufferCutter::i32(std::int64_t count) {
+  const auto size = static_cast<std::size_t>(count);
+  return {static_cast<std::int32_t*>(take(size * sizeof(std::int32_t))), size};
+}
+
+float attention_scale(const ModelConfig& config) {
+  return 1.0f / std::sqrt(static_cast<float>(config.head_dim));
+}
+
+std::size_t RotaryTable::bytes(const ModelConfig& config, std::int64_t positions_max) {
+  BufferCutter cut(nullptr);
+  for (int table = 0; table < 2; ++table) cut.f32({positions_max, config.head_dim / 2});
+  return cut.bytes();
+}
+
+Result<RotaryTable> RotaryTable::make(const ModelConfig& config, std::int64_t positions_max) {
+  CHECK(positions_max >= 1 && positions_max <= config.max_position_embeddings);
+  Result<runtime::HostBuffer> memory =
+      runtime::HostBuffer::allocate(bytes(config, positions_max), "the rotary table");
+  if (!memory) return memory.error();
+  RotaryTable table;
+  table.memory = *std::move(memory);
+  BufferCutter cut(table.memory.data());
+  table.cos = cut.f32({positions_max, config.head_dim / 2});
+  table.sin = cut.f32({positions_max, config.head_dim / 2});
+  kernels::fill_rope_table({.cos = table.cos, .sin = table.sin, .theta = config.rope_theta});
+  return table;
+}
+
+}  // namespace tandem::actors

@@ -1,0 +1,44 @@
+// What the two decoders share: how a block of memory is cut into buffers, and the rotary table.
+// Internal to decoder.h.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+
+#include "actors/model/model_config.h"
+#include "runtime/base/result.h"
+#include "runtime/device/memory.h"
+#include "runtime/device/tensor_view.h"
+
+namespace tandem::actors {
+
+// Cuts one block into aligned buffers, in order. On a null block it only adds up sizes; the views
+// it then makes are not to be used.
+class BufferCutter {
+ public:
+  explicit BufferCutter(std::byte* block) : block_(block) {}
+  runtime::TensorView f32(std::initializer_list<std::int64_t> shape);
+  std::span<std::int32_t> i32(std::int64_t count);
+  std::size_t bytes() const { return used_; }
+
+ private:
+  void* take(std::size_t bytes);
+
+  std::byte* block_;
+  std::size_t used_ = 0;
+};
+
+float attention_scale(const ModelConfig& config);  // 1 / sqrt(D)
+
+// cos and sin of every position that a decoder may see (kernels/ops/rope.h).
+struct RotaryTable {
+  static Result<RotaryTable> make(const ModelConfig& config, std::int64_t positions_max);
+  static std::size_t bytes(const ModelConfig& config, std::int64_t positions_max);
+
+  runtime::HostBuffer memory;
+  runtime::TensorView cos, sin;  // [positions_max, D / 2]
+};
+
+}  // namespace tandem::actors

@@ -1,0 +1,50 @@
+// The keys and values of every sequence in flight, in pages, as one allocation.
+//
+// A page holds page_positions positions of one sequence in every layer. Who owns which page is
+// decided elsewhere (scheduler/batch); this is only the memory.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "actors/model/model_config.h"
+#include "kernels/ops/kv_cache.h"
+#include "runtime/base/result.h"
+#include "runtime/device/memory.h"
+#include "runtime/device/stream.h"
+#include "runtime/device/tensor_view.h"
+
+namespace tandem::actors {
+
+class KvCache {
+ public:
+  // page_positions is a multiple of kernels::kChunkPositions. The error is want of memory.
+  static Result<KvCache> allocate(const ModelConfig& config, std::int32_t pages,
+                                  std::int32_t page_positions);
+
+  static std::size_t page_bytes(const ModelConfig& config, std::int32_t page_positions);
+
+  std::int32_t pages() const { return pages_; }
+  std::int32_t page_positions() const { return page_positions_; }
+
+  // [pages, B, page_positions, D] of one layer, f32, in the layout of kernels/ops/kv_cache.h.
+  runtime::TensorView keys(std::int64_t layer) const;
+  runtime::TensorView values(std::int64_t layer) const;
+
+  // Copies whole pages in all layers, in order: for a sequence that continues a shared, partly
+  // filled page in one of its own.
+  void copy_pages(const runtime::Stream& stream, std::span<const kernels::PageCopy> copies);
+
+ private:
+  KvCache(const ModelConfig& config, std::int32_t pages, std::int32_t page_positions,
+          runtime::HostBuffer memory);
+  runtime::TensorView pool(std::int64_t index) const;
+
+  std::int64_t layers_, kv_heads_, head_dim_;
+  std::int32_t pages_;
+  std::int32_t page_positions_;
+  runtime::HostBuffer memory_;  // per layer the keys' pool, then the values'
+};
+
+}  // namespace tandem::actors

@@ -1,0 +1,56 @@
+// The shape of a model: what config.json says, checked, in our words.
+//
+// Only what the decoder computes is accepted: an architecture or a feature that it does not have is
+// refused by its name before anything is allocated. Keys that change no number here (dtype, cache
+// settings, versions) are ignored.
+//
+// Letters used by everything in this folder
+//   V vocab_size   H hidden_size   L layers   F intermediate_size   D head_dim
+//   A heads        B kv_heads (A is a multiple of B)                Q = (A + 2 B) D of q|k|v
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/base/result.h"
+
+namespace tandem::actors {
+
+struct ModelConfig {
+  std::int64_t vocab_size = 0;
+  std::int64_t hidden_size = 0;
+  std::int64_t intermediate_size = 0;
+  std::int64_t layers = 0;
+  std::int64_t heads = 0;
+  std::int64_t kv_heads = 0;
+  std::int64_t head_dim = 0;                 // multiple of 16; need not be hidden_size / heads
+  std::int64_t max_position_embeddings = 0;  // positions a sequence may have
+  double rms_norm_eps = 0;
+  double rope_theta = 0;
+  double initializer_range = 0;  // standard deviation of random weights
+  bool tie_word_embeddings = false;
+  std::vector<std::int32_t> eos_token_ids;  // any of them ends a completion; may be empty
+  std::optional<std::int32_t> bos_token_id;
+  std::optional<std::int32_t> pad_token_id;
+
+  std::int64_t q_width() const { return heads * head_dim; }
+  std::int64_t kv_width() const { return kv_heads * head_dim; }
+  std::int64_t qkv_width() const { return q_width() + 2 * kv_width(); }
+  bool operator==(const ModelConfig&) const = default;
+};
+
+// `text` is the content of config.json; `file` names it in errors, which name the key as well.
+Result<ModelConfig> parse_model_config(std::string_view text, const std::string& file);
+
+// Reads DIR/config.json. Where DIR/generation_config.json exists, its eos_token_id and pad_token_id
+// win, as they do in transformers.
+Result<ModelConfig> read_model_config(const std::filesystem::path& directory);
+
+// A config.json that transformers and parse_model_config read back as `config`.
+std::string config_json(const ModelConfig& config);
+
+}  // namespace tandem::actors

@@ -1,0 +1,76 @@
+#include "actors/model/parameters.h"
+
+#include <cmath>
+#include <numbers>
+#include <string>
+
+#include "runtime/base/check.h"
+#include "runtime/base/rng.h"
+
+namespace tandem::actors {
+namespace {
+
+// One normal value per counter (Box-Muller, in double).
+float normal_at(std::uint64_t key, std::uint64_t counter, double deviation) {
+  const auto bits = philox4x32(key, counter);
+  const double open = (static_cast<double>(bits[0]) + 0.5) * 0x1p-32;  // in (0, 1)
+  const double angle = 2.0 * std::numbers::pi * (static_cast<double>(bits[1]) * 0x1p-32);
+  return static_cast<float>(deviation * std::sqrt(-2.0 * std::log(open)) * std::cos(angle));
+}
+
+bool is_norm(const runtime::ParameterSpec& spec) { return spec.shape.size() == 1; }
+
+}  // namespace
+
+LayerNames::LayerNames(std::int64_t layer) {
+  const std::string at = "model.layers." + std::to_string(layer) + ".";
+  input_norm = at + "input_layernorm.weight";
+  q = at + "self_attn.q_proj.weight";
+  k = at + "self_attn.k_proj.weight";
+  v = at + "self_attn.v_proj.weight";
+  q_norm = at + "self_attn.q_norm.weight";
+  k_norm = at + "self_attn.k_norm.weight";
+  o = at + "self_attn.o_proj.weight";
+  post_attention_norm = at + "post_attention_layernorm.weight";
+  gate = at + "mlp.gate_proj.weight";
+  up = at + "mlp.up_proj.weight";
+  down = at + "mlp.down_proj.weight";
+}
+
+runtime::Manifest make_manifest(const ModelConfig& config) {
+  runtime::Manifest manifest;
+  const auto add = [&](const std::string& name, std::vector<std::int64_t> shape) {
+    manifest.add(name, runtime::DType::kF32, std::move(shape));
+  };
+  const std::int64_t H = config.hidden_size, F = config.intermediate_size, D = config.head_dim;
+  add(kEmbeddingName, {config.vocab_size, H});
+  for (std::int64_t layer = 0; layer < config.layers; ++layer) {
+    const LayerNames names(layer);
+    add(names.input_norm, {H});
+    add(names.q, {config.q_width(), H});
+    add(names.k, {config.kv_width(), H});
+    add(names.v, {config.kv_width(), H});
+    add(names.q_norm, {D});
+    add(names.k_norm, {D});
+    add(names.o, {H, config.q_width()});
+    add(names.post_attention_norm, {H});
+    add(names.gate, {F, H});
+    add(names.up, {F, H});
+    add(names.down, {H, F});
+  }
+  add(kFinalNormName, {H});
+  if (!config.tie_word_embeddings) add(kHeadName, {config.vocab_size, H});
+  return manifest;
+}
+
+void initialize(const RandomInit& init, const runtime::Arena& arena) {
+  for (const runtime::ParameterSpec& spec : arena.manifest().parameters) {
+    const runtime::TensorView view = arena.view(spec.name);
+    const std::span<float> values(view.f32(), static_cast<std::size_t>(view.elements()));
+    const std::uint64_t key = derive_seed(init.seed, spec.name);
+    for (std::size_t i = 0; i < values.size(); ++i)
+      values[i] = is_norm(spec) ? 1.0f : normal_at(key, i, init.initializer_range);
+  }
+}
+
+}  // namespace tandem::actors

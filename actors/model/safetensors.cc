@@ -1,0 +1,292 @@
+#include "actors/model/safetensors.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <limits>
+#include <optional>
+#include <set>
+
+#include "actors/model/json_file.h"
+#include "runtime/base/check.h"
+#include "runtime/device/dtype.h"
+
+namespace tandem::actors {
+namespace {
+
+using nlohmann::json;
+
+static_assert(std::endian::native == std::endian::little, "safetensors stores little-endian");
+
+constexpr std::uint64_t kHeaderBytesMax = 100'000'000;  // the reference implementation's cap
+constexpr std::uint64_t kIndexBytesMax = 100'000'000;
+constexpr std::size_t kHeaderAlignment = 8;
+constexpr std::size_t kChunkValues = 1 << 16;  // read and widened at a time
+constexpr const char* kSingleFile = "model.safetensors";
+constexpr const char* kIndexFile = "model.safetensors.index.json";
+
+std::optional<runtime::DType> stored_dtype(const std::string& dtype) {
+  if (dtype == "F32") return runtime::DType::kF32;
+  if (dtype == "BF16") return runtime::DType::kBF16;
+  if (dtype == "F16") return runtime::DType::kF16;
+  return std::nullopt;
+}
+
+Error damaged(const std::filesystem::path& file, const std::string& problem) {
+  return Error{.message = "safetensors: " + problem,
+               .where = file.string(),
+               .help = "the file is damaged or unsupported; copy or export it again"};
+}
+
+// Fills `out` from `offset` on.
+Result<void> read_at(int fd, const std::filesystem::path& file, std::uint64_t offset,
+                     std::span<std::byte> out) {
+  while (!out.empty()) {
+    const ssize_t got = ::pread(fd, out.data(), out.size(), static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return file_error("read file", file);
+    if (got == 0) return damaged(file, "the file ended while it was read");
+    out = out.subspan(static_cast<std::size_t>(got));
+    offset += static_cast<std::uint64_t>(got);
+  }
+  return {};
+}
+
+// Number of values of a shape, or nothing when it overflows or a dimension is no size.
+std::optional<std::uint64_t> value_count(const std::vector<std::int64_t>& shape) {
+  constexpr std::uint64_t kMax = std::numeric_limits<std::int64_t>::max() / 8;
+  std::uint64_t count = 1;
+  for (const std::int64_t size : shape) {
+    if (size < 0) return std::nullopt;
+    const auto factor = static_cast<std::uint64_t>(size);
+    if (factor != 0 && count > kMax / factor) return std::nullopt;
+    count *= factor;
+  }
+  return count;
+}
+
+std::string shape_text(const std::vector<std::int64_t>& shape) { return json(shape).dump(); }
+
+bool is_list_of_sizes(const json& value) {
+  return value.is_array() && std::all_of(value.begin(), value.end(), [](const json& item) {
+           return item.is_number_unsigned() && item.get<std::uint64_t>() <= INT64_MAX;
+         });
+}
+
+Result<SafetensorsFile::Entry> parse_entry(const std::filesystem::path& file,
+                                           const std::string& name, const json& value) {
+  const auto bad = [&](const std::string& problem) {
+    return damaged(file, "tensor '" + name + "' " + problem);
+  };
+  if (!value.is_object() || !value.contains("dtype") || !value["dtype"].is_string() ||
+      !value.contains("shape") || !is_list_of_sizes(value["shape"]) ||
+      !value.contains("data_offsets") || !is_list_of_sizes(value["data_offsets"]) ||
+      value["data_offsets"].size() != 2)
+    return bad("has no proper dtype, shape and data_offsets");
+  SafetensorsFile::Entry entry{
+      value["dtype"].get<std::string>(), value["shape"].get<std::vector<std::int64_t>>(),
+      value["data_offsets"][0].get<std::uint64_t>(), value["data_offsets"][1].get<std::uint64_t>()};
+  const auto dtype = stored_dtype(entry.dtype);
+  if (!dtype)
+    return bad("has dtype " + entry.dtype + ", which is not supported (F32, BF16, F16 are)");
+  const auto count = value_count(entry.shape);
+  if (!count) return bad("has an impossible shape " + shape_text(entry.shape));
+  if (entry.begin > entry.end || entry.end - entry.begin != *count * runtime::size_bytes(*dtype))
+    return bad("has data_offsets that do not match its shape " + shape_text(entry.shape));
+  return entry;
+}
+
+// The entries tile [0, data_bytes) exactly.
+Result<void> check_tiling(const std::filesystem::path& file,
+                          const std::map<std::string, SafetensorsFile::Entry>& entries,
+                          std::uint64_t data_bytes) {
+  std::vector<std::pair<const std::string*, const SafetensorsFile::Entry*>> order;
+  for (const auto& [name, entry] : entries) order.emplace_back(&name, &entry);
+  std::sort(order.begin(), order.end(), [](const auto& a, const auto& b) {
+    return std::pair(a.second->begin, a.second->end) < std::pair(b.second->begin, b.second->end);
+  });
+  std::uint64_t at = 0;
+  for (const auto& [name, entry] : order) {
+    if (entry->begin < at)
+      return damaged(file, "tensor '" + *name + "' overlaps the one before it");
+    if (entry->begin > at) return damaged(file, "there is a hole before tensor '" + *name + "'");
+    if (entry->end > data_bytes)
+      return damaged(file, "tensor '" + *name + "' ends past the end of the file (truncated?)");
+    at = entry->end;
+  }
+  if (at != data_bytes)
+    return damaged(file, std::to_string(data_bytes - at) + " bytes follow the last tensor");
+  return {};
+}
+
+// Which file holds which tensor: one file, or shards as the index says.
+Result<std::vector<SafetensorsFile>> open_files(const std::filesystem::path& directory) {
+  std::vector<SafetensorsFile> files;
+  const std::filesystem::path index = directory / kIndexFile;
+  if (std::filesystem::exists(directory / kSingleFile) || !std::filesystem::exists(index)) {
+    Result<SafetensorsFile> file = SafetensorsFile::open(directory / kSingleFile);
+    if (!file) return file.error();
+    files.push_back(std::move(*file));
+    return files;
+  }
+  Result<json> parsed = read_json(index, kIndexBytesMax);
+  if (!parsed) return parsed.error();
+  const auto map = parsed->find("weight_map");
+  if (map == parsed->end() || !map->is_object())
+    return damaged(index, "the index has no weight_map");
+  std::map<std::string, std::set<std::string>> shards;
+  for (const auto& [tensor, shard] : map->items()) {
+    const std::string name = shard.is_string() ? shard.get<std::string>() : "";
+    if (name.empty() || name.find('/') != name.npos || name == "..")
+      return damaged(index, "tensor '" + tensor + "' is mapped to no file of this directory");
+    shards[name].insert(tensor);
+  }
+  for (const auto& [name, tensors] : shards) {
+    Result<SafetensorsFile> file = SafetensorsFile::open(directory / name);
+    if (!file) return file.error();
+    for (const std::string& tensor : tensors)
+      if (!file->entries().contains(tensor))
+        return damaged(file->file(),
+                       "tensor '" + tensor + "', which the index promises, is missing");
+    files.push_back(std::move(*file));
+  }
+  return files;
+}
+
+Result<void> check_tied_copy(const SafetensorsFile& file, const TiedTensor& tied,
+                             std::span<const NamedTensor> wanted) {
+  const auto original = std::find_if(wanted.begin(), wanted.end(),
+                                     [&](const NamedTensor& t) { return t.name == tied.alias_of; });
+  CHECK(original != wanted.end());
+  if (file.entries().at(tied.alias).shape != original->shape)
+    return damaged(file.file(), "tensor '" + tied.alias + "' has another shape than '" +
+                                    tied.alias_of + "', to which config.json ties it");
+  std::vector<float> copy(original->values.size());
+  if (Result<void> read = file.read(tied.alias, copy); !read) return read;
+  if (std::memcmp(copy.data(), original->values.data(), original->values.size_bytes()) != 0)
+    return damaged(file.file(), "tensor '" + tied.alias + "' differs from '" + tied.alias_of +
+                                    "', to which config.json ties it");
+  return {};
+}
+
+}  // namespace
+
+Result<SafetensorsFile> SafetensorsFile::open(const std::filesystem::path& path) {
+  OwnedFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd) return file_error("open file", path);
+  struct stat status {};
+  if (::fstat(fd.get(), &status) != 0) return file_error("examine file", path);
+  const std::uint64_t file_bytes =
+      S_ISREG(status.st_mode) ? static_cast<std::uint64_t>(status.st_size) : 0;
+  if (file_bytes < sizeof(std::uint64_t)) return damaged(path, "shorter than its own length field");
+  SafetensorsFile file(path, std::move(fd));
+  std::uint64_t header_bytes = 0;
+  if (Result<void> read =
+          read_at(file.fd_.get(), path, 0, std::as_writable_bytes(std::span(&header_bytes, 1)));
+      !read)
+    return read.error();
+  if (header_bytes > kHeaderBytesMax)
+    return damaged(path, "a header of " + std::to_string(header_bytes) +
+                             " bytes is over the limit of " + std::to_string(kHeaderBytesMax));
+  if (header_bytes > file_bytes - sizeof header_bytes)
+    return damaged(path, "the header is longer than the file (truncated?)");
+  std::string header(header_bytes, '\0');
+  if (Result<void> read = read_at(file.fd_.get(), path, sizeof header_bytes,
+                                  std::as_writable_bytes(std::span(header)));
+      !read)
+    return read.error();
+  Result<json> parsed = parse_json(header, path.string() + " (header)");
+  if (!parsed) return parsed.error();
+  if (!parsed->is_object()) return damaged(path, "the header is not a JSON object");
+  for (const auto& [name, value] : parsed->items()) {
+    if (name == "__metadata__") continue;
+    Result<Entry> entry = parse_entry(path, name, value);
+    if (!entry) return entry.error();
+    file.entries_.emplace(name, std::move(*entry));
+  }
+  file.data_begin_ = sizeof header_bytes + header_bytes;
+  if (Result<void> tiled = check_tiling(path, file.entries_, file_bytes - file.data_begin_); !tiled)
+    return tiled.error();
+  return file;
+}
+
+Result<void> SafetensorsFile::read(const std::string& name, std::span<float> out) const {
+  const Entry& entry = entries_.at(name);
+  CHECK(value_count(entry.shape) == out.size());
+  const runtime::DType dtype = *stored_dtype(entry.dtype);
+  if (dtype == runtime::DType::kF32)
+    return read_at(fd_.get(), file_, data_begin_ + entry.begin, std::as_writable_bytes(out));
+  const std::size_t width = runtime::size_bytes(dtype);
+  std::vector<std::byte> chunk(std::min(kChunkValues, out.size()) * width);
+  for (std::size_t at = 0; at < out.size(); at += kChunkValues) {
+    const std::span<float> part = out.subspan(at, std::min(kChunkValues, out.size() - at));
+    const std::span<std::byte> bytes(chunk.data(), part.size() * width);
+    if (Result<void> read =
+            read_at(fd_.get(), file_, data_begin_ + entry.begin + at * width, bytes);
+        !read)
+      return read;
+    runtime::to_f32(bytes, dtype, part);
+  }
+  return {};
+}
+
+Result<void> read_tensors(const std::filesystem::path& directory,
+                          std::span<const NamedTensor> wanted, const TiedTensor* tied) {
+  Result<std::vector<SafetensorsFile>> files = open_files(directory);
+  if (!files) return files.error();
+  std::map<std::string, const SafetensorsFile*> holder;
+  for (const SafetensorsFile& file : *files)
+    for (const auto& [name, entry] : file.entries())
+      if (!holder.emplace(name, &file).second)
+        return damaged(file.file(), "tensor '" + name + "' is also in " +
+                                        holder[name]->file().filename().string());
+  for (const NamedTensor& tensor : wanted) {
+    const auto at = holder.find(tensor.name);
+    if (at == holder.end())
+      return damaged(files->front().file(), "tensor '" + tensor.name + "' is missing");
+    const std::vector<std::int64_t>& shape = at->second->entries().at(tensor.name).shape;
+    if (shape != tensor.shape)
+      return damaged(at->second->file(), "tensor '" + tensor.name + "' has shape " +
+                                             shape_text(shape) + "; config.json asks for " +
+                                             shape_text(tensor.shape));
+    if (Result<void> read = at->second->read(tensor.name, tensor.values); !read) return read;
+    holder.erase(at);
+  }
+  if (tied != nullptr)
+    if (const auto copy = holder.find(tied->alias); copy != holder.end()) {
+      if (Result<void> same = check_tied_copy(*copy->second, *tied, wanted); !same) return same;
+      holder.erase(copy);
+    }
+  if (!holder.empty())
+    return damaged(holder.begin()->second->file(),
+                   "tensor '" + holder.begin()->first + "' does not belong to this architecture");
+  return {};
+}
+
+Result<void> write_safetensors(const std::filesystem::path& file,
+                               std::span<const NamedTensor> tensors) {
+  nlohmann::ordered_json header;
+  header["__metadata__"] = {{"format", "pt"}};
+  std::uint64_t at = 0;
+  for (const NamedTensor& tensor : tensors) {
+    CHECK(value_count(tensor.shape) == tensor.values.size());
+    CHECK(!header.contains(tensor.name));
+    const std::uint64_t end = at + tensor.values.size_bytes();
+    header[tensor.name] = {{"dtype", "F32"}, {"shape", tensor.shape}, {"data_offsets", {at, end}}};
+    at = end;
+  }
+  std::string text = header.dump();
+  text.resize((text.size() + kHeaderAlignment - 1) / kHeaderAlignment * kHeaderAlignment, ' ');
+  const std::uint64_t header_bytes = text.size();
+  std::vector<std::span<const std::byte>> parts{std::as_bytes(std::span(&header_bytes, 1)),
+                                                std::as_bytes(std::span(text))};
+  for (const NamedTensor& tensor : tensors) parts.push_back(std::as_bytes(tensor.values));
+  return write_file_atomic(file, parts);
+}
+
+}  // namespace tandem::actors

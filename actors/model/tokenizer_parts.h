@@ -1,0 +1,56 @@
+// What a tokenizer.json holds, checked and in the forms that encoding and decoding use. Internal to
+// tokenizer.h; read from JSON by tokenizer_json.cc.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "actors/model/bpe.h"
+#include "actors/model/pretokenizer.h"
+#include "actors/model/tokenizer.h"
+
+namespace tandem::actors {
+
+struct AddedToken {
+  std::string content;
+  std::int32_t id;
+  bool special;
+  bool normalized;  // matched after those that are not
+};
+
+enum class Symbols : std::uint8_t {
+  kBytes,  // ByteLevel: every byte has a symbol
+  kAscii,  // no pre_tokenizer: a character is its own symbol, and only ASCII is accepted
+};
+
+struct TokenizerParts {
+  static constexpr std::int32_t kNoToken = -1;
+
+  std::vector<std::string> bytes;            // by id; empty where no token has the id
+  std::vector<bool> special;                 // by id
+  std::array<std::int32_t, 256> byte_ids{};  // the symbol of a byte, or kNoToken
+  MergeTable merges;
+  std::unordered_map<std::string, std::int32_t> whole_words;  // by bytes; only with ignore_merges
+  std::vector<AddedToken> added;                              // longest first
+
+  Symbols symbols = Symbols::kAscii;
+  bool ascii_only = false;  // NFC would be needed for more
+  bool add_prefix_space = false;
+  std::vector<WordRegex> regexes;  // each cuts the pieces of the one before
+
+  Result<void> encode_plain(std::string_view text, std::size_t offset,
+                            std::vector<std::int32_t>& ids) const;
+  Result<void> encode_word(std::string_view word, std::size_t offset,
+                           std::vector<std::int32_t>& ids) const;
+};
+
+// Fills `parts`; everything that is not supported is refused by its name.
+Result<void> read_tokenizer_json(const nlohmann::json& document, const std::string& file,
+                                 TokenizerParts& parts);
+
+}  // namespace tandem::actors

@@ -1,0 +1,87 @@
+// One version of the parameters, in the forms that the decoder multiplies with.
+//
+// install() copies and packs everything out of an arena, which may change afterwards; so a new
+// version is prepared in a second Weights while the first is in use, and swapped in as a pointer.
+// Two objects that take turns never allocate again. The decoder only reads: a Weights that is not
+// being installed may be shared by threads.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "actors/model/model_config.h"
+#include "kernels/ops/matmul.h"
+#include "runtime/base/result.h"
+#include "runtime/device/arena.h"
+#include "runtime/device/manifest.h"
+#include "runtime/device/memory.h"
+#include "runtime/device/stream.h"
+
+namespace tandem::actors {
+
+enum class WeightsUse : std::uint8_t {
+  kInference,  // forward passes only
+  kTraining,   // backward as well, which reads the matrices unpacked
+};
+
+// A matrix in both forms; `plain` is empty in kInference.
+struct MatrixOperand {
+  kernels::PackedWeight packed;
+  runtime::TensorView plain;
+};
+
+struct LayerWeights {
+  runtime::TensorView input_norm;           // [H]
+  MatrixOperand qkv;                        // [Q, H]
+  runtime::TensorView q_norm, k_norm;       // [D]
+  MatrixOperand o;                          // [H, A D]
+  runtime::TensorView post_attention_norm;  // [H]
+  MatrixOperand gate_up;                    // [2 F, H]
+  MatrixOperand down;                       // [H, F]
+};
+
+class Weights {
+ public:
+  // The error is want of memory.
+  static Result<Weights> allocate(const ModelConfig& config, WeightsUse use);
+  static std::size_t bytes(const ModelConfig& config, WeightsUse use);
+
+  // Reads all of `arena`: make_manifest(config)'s layout, f32.
+  void install(const runtime::Stream& stream, std::span<const std::byte> arena);
+
+  WeightsUse use() const { return use_; }
+  const runtime::Manifest& manifest() const { return manifest_; }      // of what install() reads
+  const runtime::TensorView& embedding() const { return embedding_; }  // [V, H]
+  const LayerWeights& layer(std::int64_t index) const {
+    return layers_[static_cast<std::size_t>(index)];
+  }
+  const runtime::TensorView& final_norm() const { return final_norm_; }  // [H]
+  const MatrixOperand& head() const { return head_; }                    // [V, H]
+
+ private:
+  Weights(const ModelConfig& config, WeightsUse use, runtime::Arena kept,
+          runtime::HostBuffer packed);
+
+  // Offsets in bytes into the arena that install() reads, and into kept_.
+  struct Copy {
+    std::size_t from, to, bytes;
+  };
+  struct Packing {
+    std::size_t from;
+    kernels::PackedWeight packed;
+  };
+
+  WeightsUse use_;
+  runtime::Manifest manifest_;
+  runtime::Arena kept_;  // what is read unpacked: everything in kTraining, else embedding and norms
+  runtime::HostBuffer packed_;
+  std::vector<Copy> copies_;
+  std::vector<Packing> packings_;
+  runtime::TensorView embedding_, final_norm_;
+  std::vector<LayerWeights> layers_;
+  MatrixOperand head_;
+};
+
+}  // namespace tandem::actors

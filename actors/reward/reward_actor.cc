@@ -1,0 +1,168 @@
+#include "actors/reward/reward_actor.h"
+
+#include <spdlog/spdlog.h>
+
+#include <utility>
+
+#include "runtime/wire/codec.h"
+
+namespace tandem::actors {
+namespace {
+
+using nlohmann::json;
+
+// The member of a record, null where it has none.
+json member(const json& record, const std::string& key) {
+  const auto at = record.find(key);
+  return at == record.end() ? json() : *at;
+}
+
+std::string text_or_empty(const json& value) {
+  return value.is_string() ? value.get<std::string>() : std::string();
+}
+
+}  // namespace
+
+struct RewardActor::OpenGroups {
+  std::vector<GroupToScore> groups;
+  int attempts = 0;
+};
+
+struct RewardActor::OpenGroup {
+  GroupScore score;
+  std::size_t left = 0;
+};
+
+struct RewardActor::OpenTexts {
+  TextsScored answer;
+  std::size_t left = 0;
+};
+
+RewardActor::RewardActor(const RewardConfig& config, std::unique_ptr<Verifier> verifier,
+                         Joints joints)
+    : config_(config),
+      verifier_(std::move(verifier)),
+      joints_(std::move(joints)),
+      outbox_(joints_.exchange, config.retry_interval) {}
+
+void RewardActor::handle(runtime::Context& cx, StartReward) {
+  outbox_.send(cx, RewardUp{.from = config_.self, .capacity = config_.capacity});
+}
+
+void RewardActor::handle(runtime::Context& cx, ScoreGroups work) {
+  if (work.groups.empty()) return;
+  read(cx, std::make_shared<OpenGroups>(OpenGroups{.groups = std::move(work.groups)}));
+}
+
+void RewardActor::read(runtime::Context& cx, std::shared_ptr<OpenGroups> work) {
+  ++work->attempts;
+  std::vector<runtime::PayloadRef> refs;
+  for (const GroupToScore& group : work->groups) refs.push_back(group.payload);
+  const auto arrived = [this, work](runtime::Context& later,
+                                    const Result<std::vector<std::string>>& payloads) {
+    if (payloads) {
+      CHECK(payloads->size() == work->groups.size());
+      note("score", later.now());
+      gathering_ = true;
+      for (std::size_t i = 0; i < payloads->size(); ++i)
+        judge_group(later, work->groups[i], (*payloads)[i]);
+      gathering_ = false;
+      send_completed(later);
+      note("idle", later.now());
+      return;
+    }
+    spdlog::warn("event=payload_read_failed actor={} attempt={} error=\"{}\"", config_.self.actor,
+                 work->attempts, payloads.error().message);
+    if (work->attempts >= kReadAttempts) return later.fail(payloads.error());
+    later.after(config_.retry_interval * (1 << (work->attempts - 1)),
+                [this, work](runtime::Context& again) { read(again, work); });
+  };
+  joints_.read(std::move(refs),
+               [post = cx.turn_poster(), arrived](Result<std::vector<std::string>> payloads) {
+                 post([arrived, payloads = std::move(payloads)](runtime::Context& later) {
+                   arrived(later, payloads);
+                 });
+               });
+}
+
+void RewardActor::judge_group(runtime::Context& cx, const GroupToScore& group,
+                              const std::string& bytes) {
+  const Result<GroupPayload> payload = runtime::decode<GroupPayload>(bytes);
+  if (!payload)
+    return fail_group(cx, group, 1, "the payload is damaged: " + payload.error().message);
+  const std::size_t n = payload->trajectories.size();
+  const json record = json::parse(group.data, nullptr, false);
+  if (!record.is_object()) return fail_group(cx, group, n, "the record is no JSON object");
+  if (n == 0) return completed(cx, {.group = group.group, .attempt = group.attempt});
+
+  auto open = std::make_shared<OpenGroup>();
+  open->score = {.group = group.group, .attempt = group.attempt};
+  open->score.scores.resize(n);
+  open->left = n;
+  for (std::size_t i = 0; i < n; ++i) {
+    const Trajectory& trajectory = payload->trajectories[i];
+    verifier_->score(cx,
+                     {.prompt = payload->prompt,
+                      .completion = trajectory.text,
+                      .answer = member(record, config_.answer_key),
+                      .data = record,
+                      .truncated = trajectory.truncated},
+                     [this, open, i](runtime::Context& later, TrajectoryScore score) {
+                       open->score.scores[i] = std::move(score);
+                       if (--open->left == 0) completed(later, std::move(open->score));
+                     });
+  }
+}
+
+void RewardActor::fail_group(runtime::Context& cx, const GroupToScore& group,
+                             std::size_t trajectories, const std::string& why) {
+  GroupScore score{.group = group.group, .attempt = group.attempt};
+  score.scores.assign(trajectories, ScoreFailed{why});
+  completed(cx, std::move(score));
+}
+
+void RewardActor::completed(runtime::Context& cx, GroupScore score) {
+  completed_.push_back(std::move(score));
+  if (!gathering_) send_completed(cx);
+}
+
+void RewardActor::send_completed(runtime::Context& cx) {
+  if (completed_.empty()) return;
+  outbox_.send(cx, GroupsScored{.from = config_.self, .groups = std::exchange(completed_, {})});
+}
+
+void RewardActor::handle(runtime::Context& cx, ScoreTexts work) {
+  auto open = std::make_shared<OpenTexts>();
+  open->answer = {.from = config_.self, .evaluation = work.evaluation};
+  open->answer.scores.resize(work.texts.size());
+  open->left = work.texts.size();
+  if (work.texts.empty()) return outbox_.send(cx, std::move(open->answer));
+  note("score", cx.now());
+  for (std::size_t i = 0; i < work.texts.size(); ++i) {
+    TextToScore& text = work.texts[i];
+    const auto judged = [this, open, i, index = text.index](runtime::Context& later,
+                                                            TrajectoryScore score) {
+      open->answer.scores[i] = {index, std::move(score)};
+      if (--open->left == 0) outbox_.send(later, std::move(open->answer));
+    };
+    const json record = json::parse(text.data, nullptr, false);
+    if (!record.is_object()) {
+      judged(cx, ScoreFailed{"the record is no JSON object"});
+      continue;
+    }
+    verifier_->score(cx,
+                     {.prompt = text_or_empty(member(record, config_.prompt_key)),
+                      .completion = std::move(text.text),
+                      .answer = member(record, config_.answer_key),
+                      .data = record,
+                      .truncated = text.truncated},
+                     judged);
+  }
+  note("idle", cx.now());
+}
+
+void RewardActor::note(const char* phase, Time now) const {
+  if (joints_.progress) joints_.progress(phase, now);
+}
+
+}  // namespace tandem::actors

@@ -1,0 +1,83 @@
+// The reward actor judges finished groups: it pulls their payloads, hands every completion to its
+// Verifier, and answers group by group. How a completion is judged is verifier.h's.
+//
+// Invariants
+//   RW-1  Every trajectory of every group is answered exactly once, by Scored or ScoreFailed.
+//   RW-2  A completion that was not judged is never answered by a score.
+//
+// A payload that cannot be pulled after kReadAttempts fails the actor: another one will be asked.
+// One that is pulled and makes no sense is a failure of its group.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "actors/messages/payload.h"
+#include "actors/messages/reward.h"
+#include "actors/reward/verifier.h"
+#include "runtime/actor/actor.h"
+#include "runtime/actor/context.h"
+#include "runtime/actor/outbox.h"
+
+namespace tandem::actors {
+
+inline constexpr int kReadAttempts = 6;
+
+// Pulls payloads; their bytes come in the order of the refs. `done` may be called on any thread,
+// once.
+using ReadDone = std::function<void(Result<std::vector<std::string>>)>;
+using PayloadReader = std::function<void(std::vector<runtime::PayloadRef> refs, ReadDone done)>;
+
+struct RewardConfig {
+  Sender self;                  // how it signs its messages
+  std::int32_t capacity = 256;  // groups at once
+  std::string prompt_key = "prompt";
+  std::string answer_key = "answer";
+  Duration retry_interval = std::chrono::milliseconds(50);  // of messages and reads that failed
+};
+
+struct StartReward {};  // sent once, first, by whoever spawned the actor: it says RewardUp
+
+class RewardActor {
+ public:
+  using Inbox = std::variant<StartReward, ScoreGroups, ScoreTexts>;
+
+  struct Joints {
+    runtime::Ref<RewardEvents> exchange;
+    PayloadReader read;
+    // Told what the actor is at ("idle", "score"); may be empty.
+    std::function<void(const char* phase, Time now)> progress;
+  };
+  RewardActor(const RewardConfig& config, std::unique_ptr<Verifier> verifier, Joints joints);
+
+  void handle(runtime::Context& cx, StartReward start);
+  void handle(runtime::Context& cx, ScoreGroups work);
+  void handle(runtime::Context& cx, ScoreTexts work);
+
+ private:
+  struct OpenGroups;  // one ScoreGroups on its way
+  struct OpenGroup;   // one group whose trajectories are being judged
+  struct OpenTexts;
+
+  void read(runtime::Context& cx, std::shared_ptr<OpenGroups> work);
+  void judge_group(runtime::Context& cx, const GroupToScore& group, const std::string& bytes);
+  void fail_group(runtime::Context& cx, const GroupToScore& group, std::size_t trajectories,
+                  const std::string& why);
+  void completed(runtime::Context& cx, GroupScore score);
+  void send_completed(runtime::Context& cx);
+  void note(const char* phase, Time now) const;
+
+  const RewardConfig config_;
+  const std::unique_ptr<Verifier> verifier_;
+  const Joints joints_;
+  runtime::Outbox<RewardEvents> outbox_;
+  std::vector<GroupScore> completed_;  // not yet sent: those of one turn go together
+  bool gathering_ = false;
+};
+
+static_assert(runtime::Actor<RewardActor>);
+
+}  // namespace tandem::actors

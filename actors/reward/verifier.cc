@@ -1,0 +1,135 @@
+#include "actors/reward/verifier.h"
+
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+
+#include "actors/reward/command_verifier.h"
+#include "actors/reward/math_answer.h"
+
+namespace tandem::actors {
+namespace {
+
+constexpr std::uint32_t kMatchSteps = 10'000'000;  // of one search; a runaway pattern ends there
+
+std::string trimmed(std::string_view text) {
+  const auto begin = text.find_first_not_of(" \t\r\n");
+  if (begin == std::string_view::npos) return {};
+  return std::string(text.substr(begin, text.find_last_not_of(" \t\r\n") - begin + 1));
+}
+
+// Verifiers that answer at once: a function of the completion and the answer's text.
+class DirectVerifier final : public Verifier {
+ public:
+  using Judge = std::function<TrajectoryScore(const ScoreItem& item)>;
+  explicit DirectVerifier(Judge judge) : judge_(std::move(judge)) {}
+  void score(runtime::Context& cx, ScoreItem item, Done done) override { done(cx, judge_(item)); }
+
+ private:
+  const Judge judge_;
+};
+
+// Of verifiers that compare with the answer.
+template <class Equal>
+DirectVerifier::Judge compare(Equal equal) {
+  return [equal](const ScoreItem& item) -> TrajectoryScore {
+    const Result<std::string> answer = answer_text(item.answer);
+    if (!answer) return ScoreFailed{answer.error().message};
+    return Scored{equal(*answer, item.completion) ? 1.0 : 0.0};
+  };
+}
+
+class Pattern {
+ public:
+  static Result<Pattern> compile(const std::string& text) {
+    int error = 0;
+    PCRE2_SIZE offset = 0;
+    Code code(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(),
+                            PCRE2_UTF | PCRE2_MATCH_INVALID_UTF, &error, &offset, nullptr),
+              &pcre2_code_free);
+    if (!code)
+      return Error{
+          ErrorCode::kInvalid,
+          "the pattern does not compile: " + describe(error) + " at byte " + std::to_string(offset),
+          "reward.pattern"};
+    Context limits(pcre2_match_context_create(nullptr), &pcre2_match_context_free);
+    pcre2_set_match_limit(limits.get(), kMatchSteps);
+    return Pattern(std::move(code), std::move(limits));
+  }
+
+  TrajectoryScore judge(const ScoreItem& item) const {
+    const std::unique_ptr<pcre2_match_data, decltype(&pcre2_match_data_free)> match(
+        pcre2_match_data_create_from_pattern(code_.get(), nullptr), &pcre2_match_data_free);
+    const int found = pcre2_match(code_.get(), reinterpret_cast<PCRE2_SPTR>(item.completion.data()),
+                                  item.completion.size(), 0, 0, match.get(), limits_.get());
+    if (found == PCRE2_ERROR_NOMATCH) return Scored{0.0};
+    if (found < 0) return ScoreFailed{"the pattern could not be matched: " + describe(found)};
+    if (groups_ == 0) return Scored{1.0};
+    const Result<std::string> answer = answer_text(item.answer);
+    if (!answer) return ScoreFailed{answer.error().message};
+    const PCRE2_SIZE* const at = pcre2_get_ovector_pointer(match.get());
+    const bool took_part = found > 1 && at[2] != PCRE2_UNSET;
+    const std::string group = took_part ? item.completion.substr(at[2], at[3] - at[2]) : "";
+    return Scored{took_part && trimmed(group) == *answer ? 1.0 : 0.0};
+  }
+
+ private:
+  using Code = std::unique_ptr<pcre2_code, decltype(&pcre2_code_free)>;
+  using Context = std::unique_ptr<pcre2_match_context, decltype(&pcre2_match_context_free)>;
+
+  Pattern(Code code, Context limits) : code_(std::move(code)), limits_(std::move(limits)) {
+    pcre2_pattern_info(code_.get(), PCRE2_INFO_CAPTURECOUNT, &groups_);
+  }
+
+  static std::string describe(int error) {
+    std::array<PCRE2_UCHAR, 256> text{};
+    pcre2_get_error_message(error, text.data(), text.size());
+    return reinterpret_cast<const char*>(text.data());
+  }
+
+  Code code_;
+  Context limits_;
+  std::uint32_t groups_ = 0;
+};
+
+}  // namespace
+
+Result<std::string> answer_text(const nlohmann::json& answer) {
+  if (answer.is_string()) return trimmed(answer.get_ref<const std::string&>());
+  if (answer.is_number()) return answer.dump();
+  return Error{ErrorCode::kInvalid, answer.is_null()
+                                        ? std::string("the record has no answer")
+                                        : "the answer is neither a string nor a number: " +
+                                              std::string(answer.type_name())};
+}
+
+Result<std::unique_ptr<Verifier>> make_verifier(const VerifierConfig& config,
+                                                LineChildSpawner spawn) {
+  const auto direct = [](DirectVerifier::Judge judge) -> std::unique_ptr<Verifier> {
+    return std::make_unique<DirectVerifier>(std::move(judge));
+  };
+  switch (config.type) {
+    case VerifierType::kExact:
+      return direct(compare([](const std::string& answer, const std::string& completion) {
+        return trimmed(completion) == answer;
+      }));
+    case VerifierType::kMath:
+      return direct(compare(math_equal));
+    case VerifierType::kRegex: {
+      Result<Pattern> pattern = Pattern::compile(config.pattern);
+      if (!pattern) return pattern.error();
+      auto shared = std::make_shared<const Pattern>(*std::move(pattern));
+      return direct([shared](const ScoreItem& item) { return shared->judge(item); });
+    }
+    case VerifierType::kCommand:
+      if (config.command.empty())
+        return Error{ErrorCode::kInvalid, "the command is empty", "reward.command"};
+      return std::unique_ptr<Verifier>(std::make_unique<CommandVerifier>(
+          CommandVerifier::Config{
+              .argv = config.command, .timeout = config.timeout, .retries = config.retries},
+          std::move(spawn)));
+  }
+  CHECK(false && "a verifier of no type");
+  return Error{};
+}
+
+}  // namespace tandem::actors

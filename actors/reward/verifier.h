@@ -1,0 +1,59 @@
+// Judges completions: a score, or a failure with its reason, never one for the other.
+//
+//   exact    the completion without surrounding white space equals the answer
+//   regex    `pattern` is searched in the completion; its first group, where it has one, must equal
+//            the answer; without a group a match is enough
+//   math     equal as exact numbers (math_answer.h)
+//   command  a program of the user's decides (command_verifier.h)
+//
+// A record without a usable answer, or an answer that is not a string or a number, is a failure.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "actors/messages/reward.h"
+#include "actors/reward/line_child.h"
+#include "runtime/actor/actor.h"
+#include "runtime/actor/context.h"
+#include "runtime/base/result.h"
+
+namespace tandem::actors {
+
+struct ScoreItem {
+  std::string prompt;
+  std::string completion;
+  nlohmann::json answer;  // null where the record has none
+  nlohmann::json data;    // the dataset's record
+  bool truncated = false;
+};
+
+class Verifier {
+ public:
+  virtual ~Verifier() = default;
+  using Done = std::function<void(runtime::Context&, TrajectoryScore)>;
+  // Calls `done` in the actor's turn, now or later, exactly once as long as the verifier lives.
+  virtual void score(runtime::Context& cx, ScoreItem item, Done done) = 0;
+};
+
+enum class VerifierType : std::uint8_t { kExact, kRegex, kMath, kCommand };
+
+struct VerifierConfig {  // the reward.* keys of a job
+  VerifierType type = VerifierType::kExact;
+  std::string pattern;               // of kRegex
+  std::vector<std::string> command;  // argv, of kCommand
+  Duration timeout = std::chrono::seconds(10);
+  int retries = 2;
+};
+
+// kInvalid: a pattern that does not compile, an empty command. `spawn` is used by kCommand alone.
+Result<std::unique_ptr<Verifier>> make_verifier(const VerifierConfig& config,
+                                                LineChildSpawner spawn);
+
+// The answer as text: a string without surrounding white space, or a number as JSON writes it.
+Result<std::string> answer_text(const nlohmann::json& answer);
+
+}  // namespace tandem::actors

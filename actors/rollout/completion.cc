@@ -1,0 +1,87 @@
+#include "actors/rollout/completion.h"
+
+#include <algorithm>
+
+#include "runtime/base/check.h"
+
+namespace tandem::actors {
+
+Result<StopRules> make_stop_rules(const EngineConfig& config, const ModelConfig& model) {
+  StopRules rules{.stop_tokens = model.eos_token_ids,
+                  .stop = config.stop,
+                  .tokens_min = config.min_tokens,
+                  .tokens_max = config.max_response_length};
+  for (const std::int32_t token : config.stop_token_ids) {
+    if (token < 0 || token >= model.vocab_size)
+      return Error{ErrorCode::kInvalid,
+                   "stop token " + std::to_string(token) + " is not in the model's vocabulary of " +
+                       std::to_string(model.vocab_size),
+                   "rollout.stop_token_ids"};
+    rules.stop_tokens.push_back(token);
+  }
+  std::ranges::sort(rules.stop_tokens);
+  const auto [last, end] = std::ranges::unique(rules.stop_tokens);
+  rules.stop_tokens.erase(last, end);
+  for (const std::string& stop : rules.stop) {
+    if (stop.empty()) return Error{ErrorCode::kInvalid, "a stop string is empty", "rollout.stop"};
+    rules.stop_bytes_max = std::max(rules.stop_bytes_max, stop.size());
+  }
+  if (config.min_tokens > config.max_response_length)
+    return Error{ErrorCode::kInvalid,
+                 "min_tokens " + std::to_string(config.min_tokens) +
+                     " is above max_response_length " + std::to_string(config.max_response_length),
+                 "rollout.min_tokens"};
+  if (config.min_tokens > 0 && std::ssize(rules.stop_tokens) >= model.vocab_size)
+    return Error{ErrorCode::kInvalid, "every token is a stop token", "rollout.stop_token_ids"};
+  return rules;
+}
+
+std::span<const std::int32_t> Completion::banned() const {
+  if (std::ssize(trajectory_.tokens) >= rules_->tokens_min) return {};
+  return rules_->stop_tokens;
+}
+
+std::optional<FinishReason> Completion::push(const Sampled& sampled) {
+  Trajectory& t = trajectory_;
+  const auto position = static_cast<std::int32_t>(t.tokens.size());
+  const PolicyVersion oldest = std::min(sampled.version, sampled.kv_oldest);
+  t.oldest = position == 0 ? oldest : std::min(t.oldest, oldest);
+  if (t.versions.empty() || t.versions.back().version != sampled.version)
+    t.versions.push_back({sampled.version, position, position});
+  t.versions.back().end = position + 1;
+  t.tokens.push_back(sampled.token);
+  t.logprobs.push_back(sampled.logprob);
+
+  const bool stop_string = ends_with_stop_string(sampled.token);
+  const bool stop_token = std::ranges::binary_search(rules_->stop_tokens, sampled.token);
+  if (stop_string || (stop_token && position + 1 > rules_->tokens_min)) return FinishReason::kStop;
+  if (position + 1 < rules_->tokens_max) return std::nullopt;
+  t.truncated = true;
+  return FinishReason::kLength;
+}
+
+// A match is new if it ends within the bytes of this token; the first to begin wins.
+bool Completion::ends_with_stop_string(std::int32_t token) {
+  if (rules_->stop.empty()) return false;
+  std::string& text = trajectory_.text;
+  const std::size_t before = text.size();
+  if (!tokenizer_->is_special(token)) text += tokenizer_->bytes_of(token);
+  if (std::ssize(trajectory_.tokens) < rules_->tokens_min) return false;
+  std::size_t cut = std::string::npos;
+  for (const std::string& stop : rules_->stop) {
+    const std::size_t from = before + 1 > stop.size() ? before + 1 - stop.size() : 0;
+    cut = std::min(cut, text.find(stop, from));
+  }
+  if (cut == std::string::npos) return false;
+  text.resize(cut);
+  text_is_cut_ = true;
+  return true;
+}
+
+Trajectory Completion::take() {
+  if (!text_is_cut_)
+    trajectory_.text = tokenizer_->decode(trajectory_.tokens, SpecialTokens::kSkip);
+  return std::move(trajectory_);
+}
+
+}  // namespace tandem::actors

@@ -1,0 +1,24 @@
+#include "actors/rollout/engine.h"
+
+#include <algorithm>
+
+namespace tandem::actors {
+
+GroupHeader header_of(const GroupPayload& payload, runtime::PayloadRef ref) {
+  GroupHeader header{.group = payload.group,
+                     .attempt = payload.attempt,
+                     .prompt_tokens = static_cast<std::int32_t>(payload.prompt_tokens.size()),
+                     .payload = std::move(ref)};
+  for (const Trajectory& trajectory : payload.trajectories) {
+    PolicyVersion newest = trajectory.oldest;
+    for (const VersionSpan& span : trajectory.versions) newest = std::max(newest, span.version);
+    header.trajectories.push_back(
+        {.oldest = trajectory.oldest,
+         .newest = newest,
+         .completion_tokens = static_cast<std::int32_t>(trajectory.tokens.size()),
+         .finish = trajectory.truncated ? FinishReason::kLength : FinishReason::kStop});
+  }
+  return header;
+}
+
+}  // namespace tandem::actors

@@ -1,0 +1,182 @@
+#include "actors/rollout/fake_engine.h"
+
+#include <algorithm>
+
+#include "runtime/base/check.h"
+#include "runtime/base/rng.h"
+
+namespace tandem::actors {
+namespace {
+
+constexpr std::uint64_t kFakeVocabulary = 1000;
+
+std::uint64_t trajectory_seed(const Request& request, std::size_t index) {
+  return derive_seed(request.seed, {index});
+}
+
+std::int32_t wanted_length(const FakeEngineConfig& config, std::uint64_t seed) {
+  Rng rng(derive_seed(seed, "length"));
+  if (config.long_every > 0 && rng.below(static_cast<std::uint64_t>(config.long_every)) == 0)
+    return config.engine.max_response_length;
+  const auto choices = static_cast<std::uint64_t>(config.tokens_max - config.tokens_min) + 1;
+  return config.tokens_min + static_cast<std::int32_t>(rng.below(choices));
+}
+
+void push_token(Trajectory& trajectory, std::uint64_t seed, PolicyVersion version) {
+  const auto position = static_cast<std::int32_t>(trajectory.tokens.size());
+  if (trajectory.versions.empty() || trajectory.versions.back().version != version)
+    trajectory.versions.push_back({version, position, position});
+  trajectory.versions.back().end = position + 1;
+  trajectory.oldest = position == 0 ? version : std::min(trajectory.oldest, version);
+  const auto draw = philox4x32(seed, static_cast<std::uint64_t>(position));
+  trajectory.tokens.push_back(static_cast<std::int32_t>(draw[0] % kFakeVocabulary));
+  trajectory.logprobs.push_back(-unit_float(draw[1]));
+}
+
+}  // namespace
+
+FakeEngine::FakeEngine(FakeEngineConfig config)
+    : config_(std::move(config)), queue_(config_.engine.partial_rollout) {
+  CHECK(config_.tokens_min >= 1 && config_.tokens_min <= config_.tokens_max);
+}
+
+void FakeEngine::submit(GroupWork work) {
+  Request request = request_of(std::move(work));
+  if (!config_.unservable_prompt.empty() && request.prompt == config_.unservable_prompt)
+    return refuse(request, UnservableReason::kPromptTooLong, "the simulated prompt is too long");
+  queue_.push(std::move(request));
+}
+
+void FakeEngine::submit(Evaluate evaluation) {
+  if (auto done = evaluations_.open(evaluation)) events_.push_back(std::move(*done));
+  for (EvaluationPrompt& prompt : evaluation.prompts)
+    queue_.push(request_of(evaluation, std::move(prompt)));
+}
+
+void FakeEngine::refuse(const Request& request, UnservableReason reason, std::string message) {
+  if (const auto* evaluation = std::get_if<EvaluationKey>(&request.key)) {
+    if (auto done = evaluations_.unservable(*evaluation)) events_.push_back(std::move(*done));
+    return;
+  }
+  const auto& [group, attempt] = std::get<GroupKey>(request.key);
+  events_.push_back(GroupUnservable{group, attempt, reason, std::move(message)});
+}
+
+void FakeEngine::cancel(std::span<const GroupId> groups) {
+  const auto named = [&](const Request& request) {
+    const auto* key = std::get_if<GroupKey>(&request.key);
+    return key && std::find(groups.begin(), groups.end(), key->group) != groups.end();
+  };
+  queue_.remove(named);
+  std::erase_if(running_, [&](const Running& group) {
+    if (!named(group.request)) return false;
+    queue_.ended(group.request);
+    return true;
+  });
+}
+
+void FakeEngine::cancel_all() {
+  queue_.remove([](const Request&) { return true; });
+  for (const Running& group : running_) queue_.ended(group.request);
+  running_.clear();
+  evaluations_.clear();
+}
+
+void FakeEngine::pause(PauseMode mode) {
+  if (mode == PauseMode::kAbort) cancel_all();
+  queue_.pause_starts(true);
+  frozen_ = mode == PauseMode::kKeep;
+}
+
+void FakeEngine::resume() {
+  queue_.pause_starts(false);
+  frozen_ = false;
+}
+
+std::int64_t FakeEngine::sequences_running() const {
+  std::int64_t sequences = 0;
+  for (const Running& group : running_) sequences += std::ssize(group.trajectories);
+  return sequences;
+}
+
+bool FakeEngine::can_step() const {
+  return !frozen_ && (!running_.empty() || queue_.next() != nullptr);
+}
+
+void FakeEngine::start(Request request) {
+  Running group{.request = std::move(request)};
+  for (std::size_t i = 0; i < static_cast<std::size_t>(group.request.n); ++i) {
+    const std::uint64_t seed = trajectory_seed(group.request, i);
+    group.lengths.push_back(
+        std::min(wanted_length(config_, seed), config_.engine.max_response_length));
+    group.trajectories.push_back({.text = std::to_string(seed)});
+  }
+  counters_.prompt_tokens += group.request.prompt.size();
+  running_.push_back(std::move(group));
+}
+
+bool FakeEngine::extend(Running& group) {
+  bool complete = true;
+  for (std::size_t i = 0; i < group.trajectories.size(); ++i) {
+    Trajectory& trajectory = group.trajectories[i];
+    if (std::ssize(trajectory.tokens) == group.lengths[i]) continue;
+    push_token(trajectory, trajectory_seed(group.request, i), *queue_.version());
+    ++counters_.generation_tokens;
+    trajectory.truncated = std::ssize(trajectory.tokens) == config_.engine.max_response_length;
+    complete = complete && std::ssize(trajectory.tokens) == group.lengths[i];
+  }
+  return complete;
+}
+
+Duration FakeEngine::step() {
+  CHECK(can_step());
+  while (queue_.next() != nullptr && sequences_running() < config_.engine.max_num_seqs)
+    start(queue_.take());
+  const Duration time = config_.step_time + config_.sequence_time * sequences_running();
+  std::erase_if(running_, [this](Running& group) {
+    if (!extend(group)) return false;
+    finish(group);
+    return true;
+  });
+  return time;
+}
+
+void FakeEngine::finish(Running& group) {
+  queue_.ended(group.request);
+  if (const auto* evaluation = std::get_if<EvaluationKey>(&group.request.key)) {
+    const Trajectory& only = group.trajectories.front();
+    if (auto done = evaluations_.completed(*evaluation, only.text, only.truncated))
+      events_.push_back(std::move(*done));
+    return;
+  }
+  const auto& [id, attempt] = std::get<GroupKey>(group.request.key);
+  const std::string& prompt = group.request.prompt;
+  events_.push_back(GroupPayload{.group = id,
+                                 .attempt = attempt,
+                                 .prompt = prompt,
+                                 .prompt_tokens = {prompt.begin(), prompt.end()},
+                                 .trajectories = std::move(group.trajectories)});
+}
+
+EngineStats FakeEngine::stats() const {
+  EngineStats stats = counters_;
+  stats.sequences_running = static_cast<std::int32_t>(sequences_running());
+  stats.sequences_waiting = static_cast<std::int32_t>(queue_.sequences());
+  stats.kv_cache_usage =
+      std::min(1.0, static_cast<double>(stats.sequences_running) / config_.engine.max_num_seqs);
+  return stats;
+}
+
+Duration FakeEngine::finish_update() {
+  queue_.finish_update();
+  return config_.install_time;
+}
+
+void FakeEngine::version_gone(PolicyVersion version) {
+  for (const Request& request :
+       queue_.remove([&](const Request& r) { return r.pinned == version; }))
+    refuse(request, UnservableReason::kVersionGone,
+           "version " + std::to_string(version.value) + " is no longer published");
+}
+
+}  // namespace tandem::actors

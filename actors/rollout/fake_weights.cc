@@ -1,0 +1,46 @@
+#include "actors/rollout/fake_weights.h"
+
+#include "runtime/base/check.h"
+
+namespace tandem::actors {
+
+void FakeWeightBoard::publish(PolicyVersion version, PolicyVersion oldest_retained) {
+  versions_.insert(version);
+  versions_.erase(versions_.begin(), versions_.lower_bound(oldest_retained));
+}
+
+void FakeWeightBoard::forget_after(PolicyVersion last) {
+  versions_.erase(versions_.upper_bound(last), versions_.end());
+}
+
+std::optional<PolicyVersion> FakeWeightBoard::newest() const {
+  if (versions_.empty()) return std::nullopt;
+  return *versions_.rbegin();
+}
+
+FakeWeightSubscriber::FakeWeightSubscriber(std::shared_ptr<const FakeWeightBoard> board,
+                                           int progress_calls)
+    : board_(std::move(board)), progress_calls_(progress_calls) {
+  CHECK(progress_calls >= 1);
+}
+
+Result<void> FakeWeightSubscriber::begin(PolicyVersion version, std::span<std::byte>) {
+  copying_.reset();
+  if (!board_->holds(version))
+    return Error{ErrorCode::kNotFound, "version " + std::to_string(version.value) +
+                                           " is not offered by the simulated publisher"};
+  copying_ = version;
+  calls_left_ = progress_calls_;
+  return {};
+}
+
+// As the real ones do, a copy that is under way holds its version (WT-2).
+Result<runtime::UpdateProgress> FakeWeightSubscriber::progress(std::uint64_t) {
+  CHECK(copying_.has_value());
+  if (--calls_left_ > 0) return runtime::UpdateProgress{};
+  installed_ = Installed{.version = *copying_};
+  copying_.reset();
+  return runtime::UpdateProgress{.complete = true};
+}
+
+}  // namespace tandem::actors

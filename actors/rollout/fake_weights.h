@@ -1,0 +1,47 @@
+// Published versions without weights, for simulated fleets: a board that the simulated learner
+// writes to, and subscribers that copy nothing and take a number of progress() calls for it.
+// Everything runs on one thread.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <set>
+
+#include "runtime/weights/weights.h"
+
+namespace tandem::actors {
+
+class FakeWeightBoard {
+ public:
+  // Versions below `oldest_retained` go.
+  void publish(PolicyVersion version, PolicyVersion oldest_retained);
+  void forget_after(PolicyVersion last);
+  bool holds(PolicyVersion version) const { return versions_.contains(version); }
+  std::optional<PolicyVersion> newest() const;
+
+ private:
+  std::set<PolicyVersion> versions_;
+};
+
+class FakeWeightSubscriber final : public runtime::WeightSubscriber {
+ public:
+  // `progress_calls` >= 1: how many it takes to copy a version.
+  FakeWeightSubscriber(std::shared_ptr<const FakeWeightBoard> board, int progress_calls);
+
+  Result<std::optional<PolicyVersion>> newest() override { return board_->newest(); }
+  bool available(PolicyVersion version) override { return board_->holds(version); }
+  Result<void> begin(PolicyVersion version, std::span<std::byte> buffer) override;
+  Result<runtime::UpdateProgress> progress(std::uint64_t bytes_max) override;
+  void cancel() override { copying_.reset(); }
+  std::optional<Installed> installed() const override { return installed_; }
+  std::uint64_t publisher_life() override { return board_->newest() ? 1 : 0; }
+
+ private:
+  const std::shared_ptr<const FakeWeightBoard> board_;
+  const int progress_calls_;
+  std::optional<PolicyVersion> copying_;
+  int calls_left_ = 0;
+  std::optional<Installed> installed_;
+};
+
+}  // namespace tandem::actors

@@ -1,0 +1,415 @@
+// A step is: start requests while there is room, plan, compute, sample, end what has ended.
+//
+// The prompt of a group yields one row of logits from which n first tokens are drawn, each with its
+// own seed; computing the prompt's last token once more for each sequence instead would be simpler
+// and costs a fifth of all rows where answers have four tokens.
+#include "actors/rollout/native_engine.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "actors/model/decoder.h"
+#include "actors/model/kv_cache.h"
+#include "actors/model/parameters.h"
+#include "actors/model/weights.h"
+#include "actors/rollout/completion.h"
+#include "actors/rollout/sequences.h"
+#include "actors/rollout/work_queue.h"
+#include "kernels/ops/sample.h"
+#include "runtime/base/check.h"
+#include "runtime/device/memory.h"
+
+namespace tandem::actors {
+namespace {
+
+// Rows of first tokens that are drawn at a time, each a copy of a prompt's logits.
+constexpr std::int64_t kForkRows = 16;
+// Pages for prompts that nobody reads at the moment, as a share of those that sequences can use.
+constexpr std::int64_t kPrefixPagesPerPage = 1;
+constexpr std::int32_t kPagesMax = 1 << 24;
+
+std::int32_t positions_max(const EngineConfig& config) {
+  return config.max_prompt_length + config.max_response_length;
+}
+
+std::int32_t sequences_max(const EngineConfig& config) {
+  return std::min(config.max_num_seqs, config.max_num_batched_tokens);
+}
+
+PagedLimits decoder_limits(const EngineConfig& config) {
+  return {.rows_max = config.max_num_batched_tokens,
+          .slices_max = sequences_max(config),
+          .logit_rows_max = sequences_max(config),
+          .positions_max = positions_max(config)};
+}
+
+// What the memory holds, but no more than could ever be in use.
+std::int32_t page_count(const ModelConfig& model, const EngineConfig& config) {
+  const std::int64_t each = scheduler::pages_for(positions_max(config), config.block_size);
+  const std::int64_t sequences = std::int64_t{config.max_num_seqs} * 2;  // waiting ones hold some
+  const std::int64_t prefixes = config.enable_prefix_caching ? kPrefixPagesPerPage : 0;
+  const std::int64_t useful = (each + 1) * sequences * (1 + prefixes);
+  const auto room = static_cast<std::int64_t>(config.kv_memory_bytes /
+                                              KvCache::page_bytes(model, config.block_size));
+  return static_cast<std::int32_t>(std::min({useful, room, std::int64_t{kPagesMax}}));
+}
+
+Result<void> check(const ModelConfig& model, const EngineConfig& config) {
+  CHECK(config.temperature > 0 && config.max_num_seqs > 0 && config.max_num_batched_tokens > 0);
+  if (positions_max(config) > model.max_position_embeddings)
+    return Error{ErrorCode::kInvalid,
+                 "max_prompt_length + max_response_length is " +
+                     std::to_string(positions_max(config)) + ", and the model has only " +
+                     std::to_string(model.max_position_embeddings) + " positions",
+                 "data.max_response_length"};
+  if (config.block_size <= 0 || config.block_size % kernels::kChunkPositions != 0)
+    return Error{ErrorCode::kInvalid,
+                 "block_size " + std::to_string(config.block_size) + " is not a multiple of " +
+                     std::to_string(kernels::kChunkPositions),
+                 "rollout.block_size"};
+  // One more than a sequence alone can fill: a copied last page exists twice for a moment.
+  const std::int32_t needed = scheduler::pages_for(positions_max(config), config.block_size) + 1;
+  if (page_count(model, config) < needed)
+    return Error{ErrorCode::kInfeasible,
+                 "one sequence of the greatest length needs " +
+                     std::to_string(static_cast<std::size_t>(needed) *
+                                    KvCache::page_bytes(model, config.block_size)) +
+                     " bytes of KV memory, and the engine may take " +
+                     std::to_string(config.kv_memory_bytes),
+                 "rollout.gpu_memory_utilization"};
+  return {};
+}
+
+std::function<bool(const Request&)> is_one_of(std::span<const GroupId> groups) {
+  return [groups](const Request& request) {
+    const auto* key = std::get_if<GroupKey>(&request.key);
+    return key && std::ranges::find(groups, key->group) != groups.end();
+  };
+}
+
+constexpr auto kAll = [](const Request&) { return true; };
+
+}  // namespace
+
+struct NativeEngine::State {
+  // What is decided.
+  NativeModel model;
+  EngineConfig config;
+  StopRules rules;
+  WorkQueue queue;
+  Evaluations evaluations;
+  Sequences sequences;
+  bool frozen = false;
+  std::vector<EngineEvent> events;
+  std::uint64_t generation_tokens = 0;
+  std::uint64_t prompt_tokens = 0;
+
+  // What computes.
+  runtime::Stream stream;
+  PagedDecoder decoder;
+  Weights weights;
+  KvCache cache;
+  runtime::HostBuffer sink;       // one arena
+  runtime::HostBuffer fork_rows;  // [kForkRows, V]
+
+  // Scratch of a step.
+  std::vector<std::int32_t> pages;
+  std::vector<PagedSlice> slices;
+  std::vector<RunningSequence*> drawing;  // whose next token is drawn, in the order of the rows
+  std::vector<kernels::RowSampling> samplings;
+  std::vector<std::int32_t> tokens;
+  std::vector<float> logprobs;
+
+  void submit(Request request);
+  void refuse(const Request& request, UnservableReason reason, std::string message);
+  void start_requests();
+  runtime::TensorView compute(const Sequences::Work& work);
+  void draw(const Sequences::Work& work, const runtime::TensorView& logits);
+  void draw_first_tokens(RunningSequence& leader, const float* row);
+  void sample(const runtime::TensorView& logits, std::span<RunningSequence* const> rows);
+  void take_token(RunningSequence& sequence, std::int32_t token, float logprob);
+  void finish(OpenRequest& open);
+};
+
+void NativeEngine::State::refuse(const Request& request, UnservableReason reason,
+                                 std::string message) {
+  if (const auto* evaluation = std::get_if<EvaluationKey>(&request.key)) {
+    if (auto done = evaluations.unservable(*evaluation)) events.push_back(std::move(*done));
+    return;
+  }
+  const auto& [group, attempt] = std::get<GroupKey>(request.key);
+  events.push_back(GroupUnservable{group, attempt, reason, std::move(message)});
+}
+
+void NativeEngine::State::submit(Request request) {
+  Result<std::vector<std::int32_t>> prompt = model.tokenizer->encode(request.prompt);
+  if (!prompt) return refuse(request, UnservableReason::kCannotEncode, prompt.error().message);
+  if (prompt->empty())
+    return refuse(request, UnservableReason::kCannotEncode, "the prompt has no tokens");
+  if (std::ssize(*prompt) > config.max_prompt_length)
+    return refuse(request, UnservableReason::kPromptTooLong,
+                  "the prompt has " + std::to_string(prompt->size()) +
+                      " tokens, max_prompt_length is " + std::to_string(config.max_prompt_length));
+  request.prompt_tokens = std::move(*prompt);
+  queue.push(std::move(request));
+}
+
+void NativeEngine::State::start_requests() {
+  while (sequences.open_count() < config.max_num_seqs && queue.next() != nullptr)
+    sequences.open(queue.take(), *queue.version(), Completion(rules, *model.tokenizer));
+}
+
+runtime::TensorView NativeEngine::State::compute(const Sequences::Work& work) {
+  if (!work.copies.empty()) cache.copy_pages(stream, work.copies);
+  pages.clear();
+  for (const auto& [sequence, tokens_new] : work.parts)
+    for (const scheduler::PageId page : sequence->table) pages.push_back(page.value);
+  slices.clear();
+  std::size_t first_page = 0;
+  for (const auto& [sequence, tokens_new] : work.parts) {
+    const auto cached = static_cast<std::size_t>(sequence->cached);
+    slices.push_back(
+        {.tokens =
+             std::span(sequence->tokens).subspan(cached, static_cast<std::size_t>(tokens_new)),
+         .position = sequence->cached,
+         .pages = std::span(pages).subspan(first_page, sequence->table.size()),
+         .logits_last = tokens_new == sequence->pending() ? 1 : 0});
+    first_page += sequence->table.size();
+    prompt_tokens += static_cast<std::uint64_t>(
+        std::clamp(sequence->prompt_length() - sequence->cached, 0, tokens_new));
+  }
+  return decoder.forward(stream, weights, cache, slices);
+}
+
+void NativeEngine::State::draw(const Sequences::Work& work, const runtime::TensorView& logits) {
+  drawing.clear();
+  for (const Sequences::Part& part : work.parts) {
+    sequences.computed(part, *queue.version());
+    if (part.sequence->pending() == 0) drawing.push_back(part.sequence);
+  }
+  if (drawing.empty()) return;
+  // First the forks: sampling may overwrite the logits.
+  const std::vector<RunningSequence*> rows = drawing;
+  for (std::size_t row = 0; row < rows.size(); ++row)
+    if (rows[row]->leads)
+      draw_first_tokens(*rows[row],
+                        logits.f32() + static_cast<std::int64_t>(row) * logits.row_stride);
+  sample(logits, rows);
+}
+
+void NativeEngine::State::draw_first_tokens(RunningSequence& leader, const float* row) {
+  auto forked = sequences.fork(leader, Completion(rules, *model.tokenizer));
+  const std::int64_t V = model.config.vocab_size;
+  float* const copies = fork_rows.as<float>().data();
+  for (std::size_t begin = 0; begin < forked.size(); begin += kForkRows) {
+    std::vector<RunningSequence*> some;
+    for (std::size_t i = begin; i < forked.size() && std::ssize(some) < kForkRows; ++i) {
+      std::memcpy(copies + std::ssize(some) * V, row, static_cast<std::size_t>(V) * sizeof(float));
+      some.push_back(forked[i].get());
+    }
+    sample(runtime::tensor(copies, {std::ssize(some), V}), some);
+  }
+  sequences.adopt(std::move(forked));
+}
+
+void NativeEngine::State::sample(const runtime::TensorView& logits,
+                                 std::span<RunningSequence* const> rows) {
+  samplings.clear();
+  for (const RunningSequence* sequence : rows) {
+    kernels::RowSampling sampling{.seed = sequence->seed,
+                                  .position = sequence->tokens.size(),
+                                  .temperature = config.temperature,
+                                  .top_p = config.top_p,
+                                  .min_p = config.min_p,
+                                  .top_k = config.top_k,
+                                  .banned = sequence->completion.banned()};
+    if (sequence->open->request.greedy())
+      sampling = {.temperature = 0, .banned = sequence->completion.banned()};
+    samplings.push_back(sampling);
+  }
+  tokens.resize(rows.size());
+  logprobs.resize(rows.size());
+  const auto R = static_cast<std::int64_t>(rows.size());
+  kernels::sample(stream, {.logits = logits,
+                           .rows = samplings,
+                           .tokens = runtime::tensor(tokens.data(), {R}),
+                           .log_prob = runtime::tensor(logprobs.data(), {R})});
+  for (std::size_t i = 0; i < rows.size(); ++i) take_token(*rows[i], tokens[i], logprobs[i]);
+}
+
+void NativeEngine::State::take_token(RunningSequence& sequence, std::int32_t token, float logprob) {
+  sequence.tokens.push_back(token);
+  ++generation_tokens;
+  const auto finished = sequence.completion.push({.token = token,
+                                                  .logprob = logprob,
+                                                  .version = *queue.version(),
+                                                  .kv_oldest = sequence.kv_oldest});
+  if (!finished) return;
+  sequence.open->trajectories[sequence.index] = sequence.completion.take();
+  sequences.end(sequence);
+  if (sequence.open->unfinished == 0) finish(*sequence.open);
+}
+
+void NativeEngine::State::finish(OpenRequest& open) {
+  queue.ended(open.request);
+  if (const auto* evaluation = std::get_if<EvaluationKey>(&open.request.key)) {
+    Trajectory& only = open.trajectories.front();
+    if (auto done = evaluations.completed(*evaluation, std::move(only.text), only.truncated))
+      events.push_back(std::move(*done));
+    return;
+  }
+  const auto& [group, attempt] = std::get<GroupKey>(open.request.key);
+  events.push_back(GroupPayload{.group = group,
+                                .attempt = attempt,
+                                .prompt = std::move(open.request.prompt),
+                                .prompt_tokens = std::move(open.request.prompt_tokens),
+                                .trajectories = std::move(open.trajectories)});
+}
+
+NativeEngine::NativeEngine(std::unique_ptr<State> state) : state_(std::move(state)) {}
+NativeEngine::~NativeEngine() = default;
+
+std::size_t NativeEngine::memory_bytes(const ModelConfig& model, const EngineConfig& config) {
+  return static_cast<std::size_t>(page_count(model, config)) *
+             KvCache::page_bytes(model, config.block_size) +
+         Weights::bytes(model, WeightsUse::kInference) + make_manifest(model).bytes_total +
+         PagedDecoder::workspace_bytes(model, decoder_limits(config));
+}
+
+Result<std::unique_ptr<NativeEngine>> NativeEngine::make(NativeModel model,
+                                                         const EngineConfig& config,
+                                                         runtime::Stream stream) {
+  if (Result<void> fine = check(model.config, config); !fine) return fine.error();
+  Result<StopRules> rules = make_stop_rules(config, model.config);
+  if (!rules) return rules.error();
+  Result<PagedDecoder> decoder = PagedDecoder::make(model.config, decoder_limits(config));
+  if (!decoder) return decoder.error();
+  Result<Weights> weights = Weights::allocate(model.config, WeightsUse::kInference);
+  if (!weights) return weights.error();
+  const std::int32_t pages = page_count(model.config, config);
+  Result<KvCache> cache = KvCache::allocate(model.config, pages, config.block_size);
+  if (!cache) return cache.error();
+  Result<runtime::HostBuffer> sink = runtime::HostBuffer::allocate(
+      make_manifest(model.config).bytes_total, "the weights that arrive");
+  if (!sink) return sink.error();
+  Result<runtime::HostBuffer> fork_rows = runtime::HostBuffer::allocate(
+      static_cast<std::size_t>(kForkRows * model.config.vocab_size) * sizeof(float), "logits");
+  if (!fork_rows) return fork_rows.error();
+  const Sequences::Config sequences{.pages = pages,
+                                    .page_tokens = config.block_size,
+                                    .sequences_max = sequences_max(config),
+                                    .tokens_max = config.max_num_batched_tokens,
+                                    .prefix_caching = config.enable_prefix_caching};
+  return std::unique_ptr<NativeEngine>(
+      new NativeEngine(std::unique_ptr<State>(new State{.model = std::move(model),
+                                                        .config = config,
+                                                        .rules = *std::move(rules),
+                                                        .queue = WorkQueue(config.partial_rollout),
+                                                        .sequences = Sequences(sequences),
+                                                        .stream = stream,
+                                                        .decoder = *std::move(decoder),
+                                                        .weights = *std::move(weights),
+                                                        .cache = *std::move(cache),
+                                                        .sink = *std::move(sink),
+                                                        .fork_rows = *std::move(fork_rows)})));
+}
+
+void NativeEngine::submit(GroupWork work) { state_->submit(request_of(std::move(work))); }
+
+void NativeEngine::submit(Evaluate evaluation) {
+  if (auto done = state_->evaluations.open(evaluation)) state_->events.push_back(std::move(*done));
+  for (EvaluationPrompt& prompt : evaluation.prompts)
+    state_->submit(request_of(evaluation, std::move(prompt)));
+}
+
+void NativeEngine::cancel(std::span<const GroupId> groups) {
+  const auto which = is_one_of(groups);
+  state_->queue.remove(which);
+  for (const auto& open : state_->sequences.cancel(which)) state_->queue.ended(open->request);
+}
+
+void NativeEngine::cancel_all() {
+  state_->queue.remove(kAll);
+  for (const auto& open : state_->sequences.cancel(kAll)) state_->queue.ended(open->request);
+  state_->evaluations.clear();
+}
+
+void NativeEngine::pause(PauseMode mode) {
+  if (mode == PauseMode::kAbort) cancel_all();
+  state_->queue.pause_starts(true);
+  state_->frozen = mode == PauseMode::kKeep;
+}
+
+void NativeEngine::resume() {
+  state_->queue.pause_starts(false);
+  state_->frozen = false;
+}
+
+bool NativeEngine::can_step() const {
+  return !state_->frozen && (!state_->sequences.empty() || state_->queue.next() != nullptr);
+}
+
+Duration NativeEngine::step() {
+  CHECK(can_step());
+  state_->start_requests();
+  const Sequences::Work& work = state_->sequences.plan();
+  if (work.parts.empty()) return {};  // the plan only evicted
+  state_->draw(work, state_->compute(work));
+  state_->sequences.drop_ended();
+  return {};
+}
+
+std::vector<EngineEvent> NativeEngine::poll() { return std::exchange(state_->events, {}); }
+
+EngineStats NativeEngine::stats() const {
+  const scheduler::PagePool& pool = state_->sequences.pool();
+  const std::int64_t started = state_->sequences.started_count();
+  const std::int64_t waiting = state_->sequences.open_count() - started + state_->queue.sequences();
+  return {.generation_tokens = state_->generation_tokens,
+          .prompt_tokens = state_->prompt_tokens,
+          .prefix_cache_queries =
+              static_cast<std::uint64_t>(state_->sequences.cache().tokens_queried()),
+          .prefix_cache_hits = static_cast<std::uint64_t>(state_->sequences.cache().tokens_hit()),
+          .preemptions = state_->sequences.preemptions(),
+          .sequences_running = static_cast<std::int32_t>(started),
+          .sequences_waiting = static_cast<std::int32_t>(waiting),
+          .kv_cache_usage = static_cast<double>(pool.total() - pool.available()) / pool.total()};
+}
+
+std::optional<PolicyVersion> NativeEngine::version() const { return state_->queue.version(); }
+
+std::optional<PolicyVersion> NativeEngine::wants(const VersionOffer& offer) {
+  return state_->queue.wants(offer);
+}
+
+std::span<std::byte> NativeEngine::weight_sink() {
+  return state_->sink.bytes();
+}
+
+void NativeEngine::begin_update(PolicyVersion version) { state_->queue.begin_update(version); }
+
+bool NativeEngine::may_finish_update() const { return state_->queue.may_finish_update(); }
+
+Duration NativeEngine::finish_update() {
+  const std::optional<PolicyVersion> before = state_->queue.version();
+  const PolicyVersion now = state_->queue.finish_update();
+  state_->weights.install(state_->stream, weight_sink());
+  const auto pages = state_->config.kv_on_update == KvOnUpdate::kRecompute
+                         ? Sequences::Pages::kRecompute
+                         : Sequences::Pages::kKeep;
+  if (before) state_->sequences.version_changed(*before, now, pages);
+  return {};
+}
+
+void NativeEngine::version_gone(PolicyVersion version) {
+  for (const Request& request :
+       state_->queue.remove([&](const Request& r) { return r.pinned == version; }))
+    state_->refuse(request, UnservableReason::kVersionGone,
+                   "version " + std::to_string(version.value) + " is no longer published");
+}
+
+std::int32_t NativeEngine::pages_free() const { return state_->sequences.pool().available(); }
+std::int32_t NativeEngine::pages_total() const { return state_->sequences.pool().total(); }
+
+}  // namespace tandem::actors

@@ -1,0 +1,75 @@
+// The engine that computes: continuous batching over paged keys and values, on one device.
+//
+// What a step computes is planned by scheduler/batch from the running and waiting sequences; this
+// class applies the plan, samples, and follows each sequence to its end. A group's prompt is
+// computed by its first sequence alone; the others then start from the same pages and copy only the
+// partly filled last one, when they write to it.
+//
+// Invariants (besides EN-1 … EN-4)
+//   NE-1  A trajectory's tokens, log-probabilities and text do not depend on what it is batched
+//         with, on how its prompt is cut into chunks, or on whether it was preempted.
+//   NE-2  Log-probabilities equal those of the learner's training forward bit for bit, where one
+//         version made a trajectory whole (DE-2).
+//   NE-3  When nothing runs or waits, every page is free or holds a cached prefix.
+//   NE-4  A page shared by sequences is never written: its writer copies it first.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "actors/model/model_config.h"
+#include "actors/model/tokenizer.h"
+#include "actors/rollout/engine.h"
+#include "runtime/base/result.h"
+#include "runtime/device/stream.h"
+
+namespace tandem::actors {
+
+struct NativeModel {
+  ModelConfig config;
+  std::shared_ptr<const Tokenizer> tokenizer;
+};
+
+class NativeEngine final : public Engine {
+ public:
+  // Fails (kInvalid, kInfeasible, or want of memory) if the model has too few positions for prompt
+  // and response, a stop token does not exist, or the memory does not hold one sequence of the
+  // greatest length. The stream's pool, if any, must outlive the engine.
+  static Result<std::unique_ptr<NativeEngine>> make(NativeModel model, const EngineConfig& config,
+                                                    runtime::Stream stream);
+  ~NativeEngine() override;
+
+  // What make() would allocate with this configuration: weights, where new ones arrive, pages,
+  // workspace.
+  static std::size_t memory_bytes(const ModelConfig& model, const EngineConfig& config);
+
+  void submit(GroupWork work) override;
+  void submit(Evaluate evaluation) override;
+  void cancel(std::span<const GroupId> groups) override;
+  void cancel_all() override;
+  void pause(PauseMode mode) override;
+  void resume() override;
+  bool can_step() const override;
+  Duration step() override;
+  std::vector<EngineEvent> poll() override;
+  EngineStats stats() const override;
+  std::optional<PolicyVersion> version() const override;
+  std::optional<PolicyVersion> wants(const VersionOffer& offer) override;
+  // One arena of make_manifest(config).
+  std::span<std::byte> weight_sink() override;
+  void begin_update(PolicyVersion version) override;
+  bool may_finish_update() const override;
+  Duration finish_update() override;
+  void version_gone(PolicyVersion version) override;
+
+  // For tests of NE-3: pages that no sequence reads, and all pages.
+  std::int32_t pages_free() const;
+  std::int32_t pages_total() const;
+
+ private:
+  struct State;
+  explicit NativeEngine(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace tandem::actors

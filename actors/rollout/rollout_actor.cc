@@ -1,0 +1,264 @@
+#include "actors/rollout/rollout_actor.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/wire/codec.h"
+
+namespace tandem::actors {
+namespace {
+
+constexpr int kPrefetchNumerator = 3;  // capacity over max_num_seqs: 3/2
+constexpr int kPrefetchDenominator = 2;
+
+}  // namespace
+
+std::int32_t capacity_default(std::int32_t max_num_seqs, std::int32_t group_size) {
+  const std::int64_t wanted =
+      std::int64_t{max_num_seqs} * kPrefetchNumerator / kPrefetchDenominator;
+  const std::int64_t groups = std::max<std::int64_t>(1, wanted / group_size);
+  return static_cast<std::int32_t>(groups * group_size);
+}
+
+RolloutActor::RolloutActor(const RolloutConfig& config, std::unique_ptr<Engine> engine,
+                           std::unique_ptr<runtime::WeightSubscriber> weights, Joints joints)
+    : config_(config),
+      engine_(std::move(engine)),
+      weights_(std::move(weights)),
+      joints_(std::move(joints)),
+      outbox_(joints_.exchange, config.retry_interval) {}
+
+void RolloutActor::handle(runtime::Context& cx, StartRollout start) {
+  self_ = std::move(start.self);
+  const std::int32_t capacity = config_.capacity > 0
+                                    ? config_.capacity
+                                    : capacity_default(config_.max_num_seqs, config_.group_size);
+  outbox_.send(cx, RolloutUp{.from = config_.self, .capacity = capacity});
+  // What was published before this actor lived; later versions are announced.
+  const auto newest = weights_->newest();
+  if (!newest) return cx.fail(newest.error());
+  if (*newest && !offer_) offer_ = VersionOffer{**newest, kInitialWeights};
+  cx.after(config_.stats_interval, [this](runtime::Context& later) { send_stats(later); });
+  advance_later(cx, Duration{0});
+}
+
+void RolloutActor::handle(runtime::Context& cx, Assign assign) {
+  for (GroupWork& work : assign.groups) engine_->submit(std::move(work));
+  collect(cx);
+  advance_later(cx, Duration{0});
+}
+
+void RolloutActor::handle(runtime::Context& cx, Evaluate evaluate) {
+  engine_->submit(std::move(evaluate));
+  collect(cx);
+  advance_later(cx, Duration{0});
+}
+
+void RolloutActor::handle(runtime::Context& cx, NewVersion offer) {
+  offer_ = VersionOffer{offer.version, offer.oldest_retained};
+  advance_later(cx, Duration{0});
+}
+
+void RolloutActor::handle(runtime::Context& cx, HandBack hand_back) {
+  const auto& groups = hand_back.groups;
+  const auto named = [&](const GroupPayload& payload) {
+    return groups.empty() || std::find(groups.begin(), groups.end(), payload.group) != groups.end();
+  };
+  if (groups.empty())
+    engine_->cancel_all();
+  else
+    engine_->cancel(groups);
+  std::erase_if(finished_, named);
+  for (const auto& write : writes_)
+    for (std::size_t i = 0; i < write->groups.size(); ++i)
+      if (named(write->groups[i])) write->handed_back[i] = true;
+  spdlog::info("event=hand_back actor={} groups={}", config_.self.actor,
+               groups.empty() ? std::string("all") : std::to_string(groups.size()));
+  advance_later(cx, Duration{0});
+}
+
+void RolloutActor::handle(runtime::Context& cx, Step) {
+  advance_waits_ = false;
+  advance(cx);
+}
+
+void RolloutActor::advance_later(runtime::Context& cx, Duration delay) {
+  if (advance_waits_ || !self_) return;
+  advance_waits_ = true;
+  // A Step goes through the mailbox, behind the messages that have come meanwhile; a full mailbox
+  // is no reason to forget the engine.
+  if (delay == Duration{0} && self_.tell(Step{}) == runtime::Delivery::kAccepted) return;
+  cx.after(delay, [this](runtime::Context& later) {
+    advance_waits_ = false;
+    advance(later);
+  });
+}
+
+void RolloutActor::advance(runtime::Context& cx) {
+  Duration delay = pull_weights(cx);
+  if (engine_->can_step()) delay += step_engine(cx);
+  collect(cx);
+  // A simulated install or step takes time in which nothing else may happen.
+  if (delay > Duration{0} || engine_->can_step() || copying_ || wish())
+    return advance_later(cx, delay);
+  note("idle", cx.now());
+}
+
+Duration RolloutActor::step_engine(runtime::Context& cx) {
+  const Time before = cx.now();
+  note("decode", before);
+  const Duration simulated = engine_->step();
+  busy_seconds_ += seconds(simulated + (cx.now() - before));
+  return simulated;
+}
+
+std::optional<PolicyVersion> RolloutActor::wish() {
+  if (!offer_ || update_waits_) return std::nullopt;
+  const std::optional<PolicyVersion> wanted = engine_->wants(*offer_);
+  return wanted == updating_ ? std::nullopt : wanted;
+}
+
+void RolloutActor::begin_update(runtime::Context& cx, PolicyVersion version) {
+  if (copying_) weights_->cancel();
+  copying_ = false;
+  updating_.reset();
+  const Result<void> begun = weights_->begin(version, engine_->weight_sink());
+  if (begun) {
+    engine_->begin_update(version);
+    updating_ = version;
+    copying_ = true;
+  } else if (begun.error().code != ErrorCode::kNotFound) {
+    cx.fail(begun.error());
+  } else if (version < offer_->oldest_retained) {
+    engine_->version_gone(version);
+  } else {
+    retry_update(cx, begun.error());  // a publisher that is starting again will have it
+  }
+}
+
+void RolloutActor::retry_update(runtime::Context& cx, const Error& why) {
+  spdlog::warn("event=update_failed actor={} error=\"{}\"", config_.self.actor, why.message);
+  copying_ = false;
+  updating_.reset();
+  update_waits_ = true;
+  cx.after(config_.retry_interval, [this](runtime::Context& later) {
+    update_waits_ = false;
+    advance_later(later, Duration{0});
+  });
+}
+
+Duration RolloutActor::pull_weights(runtime::Context& cx) {
+  if (const auto version = wish()) begin_update(cx, *version);
+  if (copying_) {
+    note("update", cx.now());
+    const Result<runtime::UpdateProgress> progress =
+        weights_->progress(config_.copy_bytes_per_step);
+    if (!progress) {  // forgotten or damaged
+      retry_update(cx, progress.error());
+      return {};
+    }
+    copying_ = !progress->complete;
+  }
+  if (!updating_ || copying_ || !engine_->may_finish_update()) return {};
+  return install(cx);
+}
+
+Duration RolloutActor::install(runtime::Context& cx) {
+  const Time before = cx.now();
+  const Duration simulated = engine_->finish_update();
+  const double paused = seconds(simulated + (cx.now() - before));
+  spdlog::debug("event=installed actor={} version={} seconds={}", config_.self.actor,
+                updating_->value, paused);
+  outbox_.send(cx, Installed{.from = config_.self, .version = *updating_, .seconds = paused});
+  updating_.reset();
+  return simulated;
+}
+
+void RolloutActor::collect(runtime::Context& cx) {
+  for (EngineEvent& event : engine_->poll()) {
+    if (auto* payload = std::get_if<GroupPayload>(&event)) {
+      finished_.push_back(std::move(*payload));
+    } else if (auto* refused = std::get_if<GroupUnservable>(&event)) {
+      outbox_.send(cx, Unservable{.from = config_.self,
+                                  .group = refused->group,
+                                  .attempt = refused->attempt,
+                                  .reason = refused->reason,
+                                  .message = std::move(refused->message)});
+    } else {
+      auto& done = std::get<EvaluationDone>(event);
+      outbox_.send(cx, Evaluated{.from = config_.self,
+                                 .evaluation = done.evaluation,
+                                 .completions = std::move(done.completions),
+                                 .unservable = std::move(done.unservable)});
+    }
+  }
+  store_finished(cx);
+}
+
+void RolloutActor::store_finished(runtime::Context& cx) {
+  while (!finished_.empty() && writes_.size() < kWritesInFlight) {
+    auto write = std::make_shared<Write>();
+    while (!finished_.empty() && write->groups.size() < kGroupsPerWrite) {
+      write->groups.push_back(std::move(finished_.front()));
+      finished_.pop_front();
+    }
+    write->handed_back.resize(write->groups.size());
+    writes_.insert(write);
+    store(cx, std::move(write));
+  }
+}
+
+void RolloutActor::store(runtime::Context& cx, std::shared_ptr<Write> write) {
+  ++write->attempts;
+  std::vector<std::string> payloads;
+  for (const GroupPayload& group : write->groups) payloads.push_back(runtime::encode(group));
+  joints_.write(std::move(payloads), [this, post = cx.turn_poster(),
+                                      write](Result<std::vector<runtime::PayloadRef>> refs) {
+    post([this, write, refs = std::move(refs)](runtime::Context& later) {
+      stored(later, write, refs);
+    });
+  });
+}
+
+void RolloutActor::stored(runtime::Context& cx, std::shared_ptr<Write> write,
+                          const Result<std::vector<runtime::PayloadRef>>& refs) {
+  if (!refs) {
+    spdlog::warn("event=payload_write_failed actor={} attempt={} error=\"{}\"", config_.self.actor,
+                 write->attempts, refs.error().message);
+    if (write->attempts >= kWriteAttempts) return cx.fail(refs.error());
+    const Duration pause = config_.retry_interval * (1 << (write->attempts - 1));
+    cx.after(pause, [this, write](runtime::Context& later) { store(later, write); });
+    return;
+  }
+  CHECK(refs->size() == write->groups.size());
+  Generated generated{.from = config_.self};
+  for (std::size_t i = 0; i < refs->size(); ++i)
+    if (!write->handed_back[i]) generated.groups.push_back(header_of(write->groups[i], (*refs)[i]));
+  if (!generated.groups.empty()) outbox_.send(cx, std::move(generated));
+  writes_.erase(write);
+  store_finished(cx);
+}
+
+void RolloutActor::send_stats(runtime::Context& cx) {
+  const EngineStats stats = engine_->stats();
+  if (outbox_.empty())  // else the next ones will do
+    outbox_.send(cx, RolloutStats{.from = config_.self,
+                                  .generation_tokens = stats.generation_tokens,
+                                  .prompt_tokens = stats.prompt_tokens,
+                                  .prefix_cache_queries = stats.prefix_cache_queries,
+                                  .prefix_cache_hits = stats.prefix_cache_hits,
+                                  .preemptions = stats.preemptions,
+                                  .requests_running = stats.sequences_running,
+                                  .requests_waiting = stats.sequences_waiting,
+                                  .kv_cache_usage = stats.kv_cache_usage,
+                                  .busy_seconds = busy_seconds_});
+  cx.after(config_.stats_interval, [this](runtime::Context& later) { send_stats(later); });
+}
+
+void RolloutActor::note(const char* phase, Time now) const {
+  if (joints_.progress) joints_.progress(phase, now);
+}
+
+}  // namespace tandem::actors

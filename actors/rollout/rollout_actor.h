@@ -1,0 +1,126 @@
+// The rollout actor turns prompts into trajectories: it drives an Engine one step at a time,
+// between which messages come in, weights are pulled, and finished groups go out. It decides
+// nothing about what runs (the exchange and the engine's queue do) and computes nothing.
+//
+// Invariants
+//   RO-1  Weights change between steps, never inside one; Installed is told after each change.
+//   RO-2  A group goes out by Generated only once its payload is stored, at most once.
+//   RO-3  Every assigned group ends in one of Generated, Unservable, or a HandBack.
+//   RO-4  At most kWritesInFlight payload writes are outstanding, however fast the engine is.
+//
+// A payload that cannot be stored after kWriteAttempts fails the actor: its leases are lost and the
+// exchange hands the groups out again.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "actors/messages/rollout.h"
+#include "actors/rollout/engine.h"
+#include "runtime/actor/actor.h"
+#include "runtime/actor/context.h"
+#include "runtime/actor/outbox.h"
+#include "runtime/weights/weights.h"
+
+namespace tandem::actors {
+
+inline constexpr int kWritesInFlight = 4;           // batches of payloads being stored
+inline constexpr std::size_t kGroupsPerWrite = 64;  // of one batch, at most
+inline constexpr int kWriteAttempts = 6;
+
+// Stores payloads; the refs come in their order. `done` may be called on any thread, once.
+using WriteDone = std::function<void(Result<std::vector<runtime::PayloadRef>>)>;
+using PayloadWriter = std::function<void(std::vector<std::string> payloads, WriteDone done)>;
+
+struct RolloutConfig {
+  Sender self;                  // how it signs its messages
+  std::int32_t group_size = 1;  // rollout.n
+  std::int32_t capacity = 0;    // trajectories at once; 0: capacity_default()
+  std::int32_t max_num_seqs = 256;
+  Duration stats_interval = std::chrono::seconds(1);
+  Duration retry_interval = std::chrono::milliseconds(50);     // of messages and writes that failed
+  std::uint64_t copy_bytes_per_step = std::uint64_t{8} << 20;  // of weights, between two steps
+};
+
+// Whole groups, at least one: half as many sequences again as the engine runs at once, so that the
+// next ones are there when a place is free.
+std::int32_t capacity_default(std::int32_t max_num_seqs, std::int32_t group_size);
+
+struct Step {};  // sent by the actor to itself while there is work
+
+// Sent once, first, by whoever spawned the actor: its own mailbox, which spawning gave out.
+struct StartRollout {
+  runtime::Ref<std::variant<Step>> self;
+};
+
+class RolloutActor {
+ public:
+  using Inbox = std::variant<StartRollout, Assign, Evaluate, NewVersion, HandBack, Step>;
+
+  struct Joints {
+    runtime::Ref<RolloutEvents> exchange;
+    PayloadWriter write;
+    // Told what the actor is at ("idle", "decode", "update"), at least once per step; may be empty.
+    std::function<void(const char* phase, Time now)> progress;
+  };
+  RolloutActor(const RolloutConfig& config, std::unique_ptr<Engine> engine,
+               std::unique_ptr<runtime::WeightSubscriber> weights, Joints joints);
+
+  void handle(runtime::Context& cx, StartRollout start);
+  void handle(runtime::Context& cx, Assign assign);
+  void handle(runtime::Context& cx, Evaluate evaluate);
+  void handle(runtime::Context& cx, NewVersion offer);
+  void handle(runtime::Context& cx, HandBack hand_back);
+  void handle(runtime::Context& cx, Step step);
+
+ private:
+  struct Write {  // a batch of finished groups on its way to the store
+    std::vector<GroupPayload> groups;
+    std::vector<bool> handed_back;  // meanwhile, of each group
+    int attempts = 0;
+  };
+
+  // One turn of the engine: weights, a step, its results; then the next one, if there is more to
+  // do.
+  void advance(runtime::Context& cx);
+  void advance_later(runtime::Context& cx, Duration delay);
+  Duration pull_weights(runtime::Context& cx);
+  std::optional<PolicyVersion> wish();  // the update to begin now, if there is one
+  void begin_update(runtime::Context& cx, PolicyVersion version);
+  void retry_update(runtime::Context& cx, const Error& why);
+  Duration install(runtime::Context& cx);
+  Duration step_engine(runtime::Context& cx);
+  void collect(runtime::Context& cx);
+  void store_finished(runtime::Context& cx);
+  void store(runtime::Context& cx, std::shared_ptr<Write> write);
+  void stored(runtime::Context& cx, std::shared_ptr<Write> write,
+              const Result<std::vector<runtime::PayloadRef>>& refs);
+  void send_stats(runtime::Context& cx);
+  void note(const char* phase, Time now) const;
+
+  const RolloutConfig config_;
+  const std::unique_ptr<Engine> engine_;
+  const std::unique_ptr<runtime::WeightSubscriber> weights_;
+  const Joints joints_;
+  runtime::Ref<std::variant<Step>> self_;
+
+  std::optional<VersionOffer> offer_;
+  std::optional<PolicyVersion> updating_;  // begun at the engine
+  bool copying_ = false;                   // the subscriber is filling the sink with updating_
+  bool update_waits_ = false;              // an update failed; it is tried again by a timer
+  bool advance_waits_ = false;             // a Step or a timer that leads to advance() is under way
+  std::deque<GroupPayload> finished_;      // not yet being stored
+  std::set<std::shared_ptr<Write>> writes_;
+  runtime::Outbox<RolloutEvents> outbox_;
+  double busy_seconds_ = 0;
+};
+
+static_assert(runtime::Actor<RolloutActor>);
+
+}  // namespace tandem::actors

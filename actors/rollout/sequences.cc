@@ -1,0 +1,173 @@
+#include "actors/rollout/sequences.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "runtime/base/check.h"
+#include "runtime/base/rng.h"
+
+namespace tandem::actors {
+namespace {
+
+std::uint64_t trajectory_seed(const Request& request, std::size_t index) {
+  return derive_seed(request.seed, {index});
+}
+
+}  // namespace
+
+Sequences::Sequences(const Config& config)
+    : config_(config), pool_(config.pages), cache_(pool_, config.page_tokens) {}
+
+void Sequences::open(Request request, PolicyVersion version, Completion completion) {
+  auto open = std::make_shared<OpenRequest>();
+  open->request = std::move(request);
+  open->arrival = arrivals_++;
+  open->trajectories.resize(static_cast<std::size_t>(open->request.n));
+  open->unfinished = open->request.n;
+  open_ += open->request.n;
+
+  auto leader =
+      std::make_unique<RunningSequence>(RunningSequence{.open = open,
+                                                        .seed = trajectory_seed(open->request, 0),
+                                                        .completion = std::move(completion),
+                                                        .tokens = open->request.prompt_tokens,
+                                                        .kv_oldest = version,
+                                                        .leads = true});
+  if (config_.prefix_caching) {
+    leader->table = cache_.match(version, leader->tokens);
+    leader->cached = static_cast<std::int32_t>(leader->table.size()) * config_.page_tokens;
+  }
+  live_.push_back(std::move(leader));
+}
+
+std::vector<std::unique_ptr<RunningSequence>> Sequences::fork(RunningSequence& leader,
+                                                              const Completion& fresh) {
+  CHECK(leader.leads && leader.pending() == 0);
+  leader.leads = false;
+  std::vector<std::unique_ptr<RunningSequence>> forked;
+  for (std::size_t i = 1; i < leader.open->trajectories.size(); ++i) {
+    forked.push_back(std::make_unique<RunningSequence>(
+        RunningSequence{.open = leader.open,
+                        .index = i,
+                        .seed = trajectory_seed(leader.open->request, i),
+                        .completion = fresh,
+                        .tokens = leader.tokens,
+                        .cached = leader.cached,
+                        .table = scheduler::fork(pool_, leader.table),
+                        .kv_oldest = leader.kv_oldest}));
+  }
+  return forked;
+}
+
+void Sequences::adopt(std::vector<std::unique_ptr<RunningSequence>> forked) {
+  for (auto& sequence : forked)
+    if (!sequence->ended) live_.push_back(std::move(sequence));
+}
+
+const Sequences::Work& Sequences::plan() {
+  running_.clear();
+  waiting_.clear();
+  for (std::size_t i = 0; i < live_.size(); ++i) {
+    const RunningSequence& live = *live_[i];
+    const scheduler::Fill fill{live.cached, config_.page_tokens};
+    (live.started ? running_ : waiting_)
+        .push_back({.id = scheduler::SequenceId{i},
+                    .due = live.open->request.due,
+                    .arrival = live.open->arrival,
+                    .tokens_cached = live.cached,
+                    .tokens_pending = live.pending(),
+                    .pages_alone = scheduler::pages_alone(pool_, live.table),
+                    .tail_shared = scheduler::tail_shared(pool_, live.table, fill)});
+  }
+  const scheduler::StepPlan plan = scheduler::plan_step(running_, waiting_,
+                                                        {.tokens_max = config_.tokens_max,
+                                                         .sequences_max = config_.sequences_max,
+                                                         .pages_free = pool_.available(),
+                                                         .page_tokens = config_.page_tokens});
+  for (const scheduler::SequenceId id : plan.evict) {
+    give_back(*live_[id.value]);
+    ++preemptions_;
+  }
+  work_.parts.clear();
+  work_.copies.clear();
+  for (const scheduler::Slice& slice : plan.run) {
+    RunningSequence& sequence = *live_[slice.id.value];
+    sequence.started = true;
+    make_room(sequence, slice.tokens);
+    work_.parts.push_back({&sequence, slice.tokens});
+  }
+  return work_;
+}
+
+void Sequences::make_room(RunningSequence& sequence, std::int32_t tokens) {
+  const scheduler::Fill fill{sequence.cached, config_.page_tokens};
+  if (const auto copy = scheduler::unshare_tail(pool_, cache_, sequence.table, fill))
+    work_.copies.push_back({copy->from.value, copy->to.value});
+  const std::int32_t pages = scheduler::pages_for(sequence.cached + tokens, config_.page_tokens);
+  while (std::ssize(sequence.table) < pages) {
+    const auto page = cache_.allocate();
+    CHECK(page.has_value());  // the plan counted them
+    sequence.table.push_back(*page);
+  }
+}
+
+void Sequences::computed(const Part& part, PolicyVersion version) {
+  RunningSequence& sequence = *part.sequence;
+  sequence.kv_oldest = sequence.cached == 0 ? version : std::min(sequence.kv_oldest, version);
+  sequence.cached += part.tokens;
+  const bool prompt_is_whole = sequence.leads && sequence.pending() == 0;
+  if (config_.prefix_caching && prompt_is_whole && sequence.kv_oldest == version)
+    cache_.insert(version, sequence.tokens, sequence.table);
+}
+
+void Sequences::end(RunningSequence& sequence) {
+  CHECK(!sequence.ended);
+  scheduler::release_table(pool_, sequence.table);
+  sequence.ended = true;
+  --sequence.open->unfinished;
+  --open_;
+}
+
+void Sequences::drop_ended() {
+  std::erase_if(live_, [](const auto& sequence) { return sequence->ended; });
+}
+
+std::vector<std::shared_ptr<OpenRequest>> Sequences::cancel(
+    const std::function<bool(const Request&)>& which) {
+  std::vector<std::shared_ptr<OpenRequest>> cancelled;
+  for (const auto& sequence : live_) {
+    const auto& open = sequence->open;
+    if (!open->cancelled && which(open->request)) {
+      open->cancelled = true;
+      open_ -= open->unfinished;
+      cancelled.push_back(open);
+    }
+    if (!open->cancelled) continue;
+    scheduler::release_table(pool_, sequence->table);
+    sequence->ended = true;
+  }
+  drop_ended();
+  return cancelled;
+}
+
+void Sequences::give_back(RunningSequence& sequence) {
+  scheduler::release_table(pool_, sequence.table);
+  sequence.cached = 0;
+  sequence.started = false;
+}
+
+void Sequences::version_changed(PolicyVersion from, PolicyVersion to, Pages pages) {
+  if (pages == Pages::kRecompute)
+    for (const auto& sequence : live_) give_back(*sequence);
+  // Going back may begin a new line of versions, where the same number names other weights.
+  if (to > from)
+    cache_.drop_before(to);
+  else
+    cache_.drop_all();
+}
+
+std::int64_t Sequences::started_count() const {
+  return std::ranges::count_if(live_, [](const auto& sequence) { return sequence->started; });
+}
+
+}  // namespace tandem::actors

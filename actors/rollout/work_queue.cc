@@ -1,0 +1,157 @@
+#include "actors/rollout/work_queue.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "runtime/base/check.h"
+
+namespace tandem::actors {
+
+Request request_of(GroupWork work) {
+  return {.key = GroupKey{work.group, work.attempt},
+          .due = work.due,
+          .pinned = work.version,
+          .n = work.n,
+          .seed = work.seed,
+          .prompt = std::move(work.prompt)};
+}
+
+Request request_of(const Evaluate& evaluation, EvaluationPrompt prompt) {
+  return {.key = EvaluationKey{evaluation.evaluation, prompt.index},
+          .pinned = evaluation.version,
+          .prompt = std::move(prompt.prompt)};
+}
+
+bool WorkQueue::Earlier::operator()(const std::pair<Request, std::uint64_t>& a,
+                                    const std::pair<Request, std::uint64_t>& b) const {
+  return std::tuple(!a.first.greedy(), a.first.due, a.second) <
+         std::tuple(!b.first.greedy(), b.first.due, b.second);
+}
+
+void WorkQueue::push(Request request) {
+  CHECK(request.n >= 1);
+  if (!request.greedy()) groups_are_pinned_ = request.pinned.has_value();
+  sequences_ += request.n;
+  waiting_.emplace(std::move(request), arrivals_++);
+}
+
+WorkQueue::Waiting::const_iterator WorkQueue::first() const {
+  return std::find_if(waiting_.begin(), waiting_.end(), [this](const auto& item) {
+    const auto& pinned = item.first.pinned;
+    return !pinned || pinned == version_ || on_offer(*pinned);
+  });
+}
+
+// Whether free requests must end before the weights change to `target`: always when those are
+// older, since what runs was dated by the newer ones.
+bool WorkQueue::drains_free(PolicyVersion target) const {
+  return !partial_rollout_ || target < *version_;
+}
+
+const Request* WorkQueue::next() const {
+  if (paused_ || !version_) return nullptr;
+  const auto head = first();
+  if (head == waiting_.end()) return nullptr;
+  const Request& request = head->first;
+  if (request.pinned) return request.pinned == version_ ? &request : nullptr;
+  if (version_high_ && *version_ < *version_high_) return nullptr;  // WQ-2
+  if (pending_ && drains_free(*pending_)) return nullptr;
+  return &request;
+}
+
+Request WorkQueue::take() {
+  CHECK(next() != nullptr);
+  Request request = std::move(waiting_.extract(first()).value().first);
+  sequences_ -= request.n;
+  ++(request.pinned ? running_pinned_ : running_free_);
+  return request;
+}
+
+void WorkQueue::ended(const Request& request) {
+  std::int64_t& running = request.pinned ? running_pinned_ : running_free_;
+  CHECK(running > 0);
+  --running;
+}
+
+std::vector<Request> WorkQueue::remove(const std::function<bool(const Request&)>& which) {
+  std::vector<Request> removed;
+  for (auto at = waiting_.begin(); at != waiting_.end();) {
+    if (!which(at->first)) {
+      ++at;
+      continue;
+    }
+    sequences_ -= at->first.n;
+    const auto gone = at++;
+    removed.push_back(std::move(waiting_.extract(gone).value().first));
+  }
+  return removed;
+}
+
+std::optional<PolicyVersion> WorkQueue::wants(const VersionOffer& offer) {
+  offered_ = offer.newest;
+  // A publisher that went back begins a new line of versions: nothing newer will come soon.
+  if (version_high_ && offer.newest < *version_high_) version_high_ = offer.newest;
+  const auto head = first();
+  if (head != waiting_.end() && head->first.pinned) {
+    if (head->first.pinned == version_) return std::nullopt;
+    return head->first.pinned;
+  }
+  if (head == waiting_.end() && groups_are_pinned_) return std::nullopt;
+  if (version_ == offer.newest) return std::nullopt;
+  // An update to a newer version that is under way is finished first: a publisher faster than the
+  // copying would otherwise never let one through.
+  if (pending_ && version_ && *pending_ > *version_ && *pending_ <= offer.newest &&
+      *pending_ >= offer.oldest_retained)
+    return pending_;
+  return offer.newest;
+}
+
+bool WorkQueue::may_finish_update() const {
+  if (!pending_ || running_pinned_ > 0) return false;
+  const auto head = first();
+  if (version_ && head != waiting_.end() && head->first.pinned == version_ && !paused_)
+    return false;
+  return running_free_ == 0 || !drains_free(*pending_);
+}
+
+PolicyVersion WorkQueue::finish_update() {
+  CHECK(may_finish_update());
+  version_ = *pending_;
+  pending_.reset();
+  version_high_ = std::max(version_high_.value_or(*version_), *version_);
+  return *version_;
+}
+
+std::optional<EvaluationDone> Evaluations::open(const Evaluate& evaluation) {
+  const auto [at, fresh] = open_.try_emplace(evaluation.evaluation);
+  CHECK(fresh);
+  at->second.prompts = evaluation.prompts.size();
+  at->second.done.evaluation = evaluation.evaluation;
+  return close_if_whole(at);
+}
+
+std::optional<EvaluationDone> Evaluations::completed(const EvaluationKey& key, std::string text,
+                                                     bool truncated) {
+  const auto at = open_.find(key.evaluation);
+  CHECK(at != open_.end());
+  at->second.done.completions.push_back({key.index, std::move(text), truncated});
+  return close_if_whole(at);
+}
+
+std::optional<EvaluationDone> Evaluations::unservable(const EvaluationKey& key) {
+  const auto at = open_.find(key.evaluation);
+  CHECK(at != open_.end());
+  at->second.done.unservable.push_back(key.index);
+  return close_if_whole(at);
+}
+
+std::optional<EvaluationDone> Evaluations::close_if_whole(
+    std::map<EvaluationId, Open>::iterator open) {
+  EvaluationDone& done = open->second.done;
+  if (done.completions.size() + done.unservable.size() < open->second.prompts) return std::nullopt;
+  EvaluationDone whole = std::move(done);
+  open_.erase(open);
+  return whole;
+}
+
+}  // namespace tandem::actors

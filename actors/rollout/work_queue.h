@@ -1,0 +1,130 @@
+// The requests that an engine has not started, in the order in which it should, and the rule for
+// when its weights may change. No arithmetic and no model: every engine uses it.
+//
+// A request is *pinned* if one version must generate it whole (evaluations; groups under
+// fixed_lag), else *free*.
+//
+// Invariants
+//   WQ-1  A pinned request starts at its version only, and that version stays until it has ended.
+//   WQ-2  A free request never starts at a version below the highest that was installed: the
+//         staleness budget dates it by that one.
+//   WQ-3  Free requests survive an update to a newer version if partial_rollout, and none else.
+//   WQ-4  Nothing overtakes the first request whose version is on offer, so each gets its turn.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "actors/messages/rollout.h"
+#include "actors/rollout/engine.h"
+
+namespace tandem::actors {
+
+struct GroupKey {
+  GroupId group;
+  std::uint32_t attempt = 0;
+  bool operator==(const GroupKey&) const = default;
+};
+
+struct EvaluationKey {
+  EvaluationId evaluation;
+  std::int32_t index = 0;
+  bool operator==(const EvaluationKey&) const = default;
+};
+
+// One prompt and its n completions, sampled for a group, greedy for an evaluation.
+struct Request {
+  std::variant<GroupKey, EvaluationKey> key;
+  StepId due;                           // of a group
+  std::optional<PolicyVersion> pinned;  // see above
+  std::int32_t n = 1;
+  std::uint64_t seed = 0;
+  std::string prompt;
+  std::vector<std::int32_t> prompt_tokens;  // empty where the engine has no tokenizer
+
+  bool greedy() const { return std::holds_alternative<EvaluationKey>(key); }
+};
+
+Request request_of(GroupWork work);
+Request request_of(const Evaluate& evaluation, EvaluationPrompt prompt);
+
+class WorkQueue {
+ public:
+  explicit WorkQueue(bool partial_rollout) : partial_rollout_(partial_rollout) {}
+
+  void push(Request request);
+  bool empty() const { return waiting_.empty(); }
+  std::size_t size() const { return waiting_.size(); }
+  std::int64_t sequences() const { return sequences_; }  // of the waiting requests
+
+  // The request that may start now, if there is one; take() removes it and counts it as running.
+  const Request* next() const;
+  Request take();
+  void ended(const Request& request);  // a taken request is complete or was cancelled
+
+  // Removes the waiting requests that `which` picks, in order.
+  std::vector<Request> remove(const std::function<bool(const Request&)>& which);
+
+  void pause_starts(bool paused) { paused_ = paused; }
+
+  // As Engine's members of these names.
+  std::optional<PolicyVersion> version() const { return version_; }
+  std::optional<PolicyVersion> wants(const VersionOffer& offer);
+  void begin_update(PolicyVersion version) { pending_ = version; }
+  bool may_finish_update() const;
+  PolicyVersion finish_update();
+
+ private:
+  struct Earlier {
+    bool operator()(const std::pair<Request, std::uint64_t>& a,
+                    const std::pair<Request, std::uint64_t>& b) const;
+  };
+  using Waiting = std::multiset<std::pair<Request, std::uint64_t>, Earlier>;
+
+  bool on_offer(PolicyVersion version) const { return offered_ && version <= *offered_; }
+  // The first request whose version can be had; end() if there is none.
+  Waiting::const_iterator first() const;
+  bool drains_free(PolicyVersion target) const;
+
+  const bool partial_rollout_;
+  Waiting waiting_;
+  std::uint64_t arrivals_ = 0;
+  std::int64_t sequences_ = 0;
+  bool paused_ = false;
+  bool groups_are_pinned_ = false;  // the group that came last was
+
+  std::int64_t running_pinned_ = 0;  // requests
+  std::int64_t running_free_ = 0;
+  std::optional<PolicyVersion> version_;
+  std::optional<PolicyVersion> version_high_;  // the highest that was installed (WQ-2)
+  std::optional<PolicyVersion> pending_;       // of begin_update()
+  std::optional<PolicyVersion> offered_;       // the newest that wants() heard of
+};
+
+// Collects the completions of evaluations until each is whole.
+class Evaluations {
+ public:
+  // An evaluation without prompts is done at once.
+  std::optional<EvaluationDone> open(const Evaluate& evaluation);
+  std::optional<EvaluationDone> completed(const EvaluationKey& key, std::string text,
+                                          bool truncated);
+  std::optional<EvaluationDone> unservable(const EvaluationKey& key);
+  void clear() { open_.clear(); }
+
+ private:
+  struct Open {
+    std::size_t prompts = 0;
+    EvaluationDone done;
+  };
+  std::optional<EvaluationDone> close_if_whole(std::map<EvaluationId, Open>::iterator open);
+  std::map<EvaluationId, Open> open_;
+};
+
+}  // namespace tandem::actors

@@ -1,0 +1,54 @@
+#include "kernels/cpu/operators.h"
+#include "kernels/cpu/simd.h"
+#include "runtime/device/parallel.h"
+
+namespace tandem::kernels::TANDEM_CPU_ISA {
+
+namespace {
+
+constexpr std::int64_t kElementsPerRange = 16384;
+
+double power(double base, std::int64_t exponent) {  // by squaring: libm's pow differs by version
+  double result = 1;
+  for (; exponent > 0; exponent >>= 1, base *= base) {
+    if (exponent & 1) result *= base;
+  }
+  return result;
+}
+
+}  // namespace
+
+void adamw(const Stream& stream, const AdamW& op) {
+  const double correction1 = 1.0 - power(op.beta1, op.step);
+  const double correction2 = 1.0 - power(op.beta2, op.step);
+  const F32x16 grad_scale = set(op.grad_scale);
+  const F32x16 blend1 = set(static_cast<float>(1.0 - op.beta1));
+  const F32x16 keep2 = set(static_cast<float>(op.beta2));
+  const F32x16 blend2 = set(static_cast<float>(1.0 - op.beta2));
+  const F32x16 root2 = set(static_cast<float>(__builtin_sqrt(correction2)));
+  const F32x16 eps = set(static_cast<float>(op.eps));
+  const F32x16 keep = set(static_cast<float>(1.0 - op.lr * op.weight_decay));
+  const F32x16 step = set(static_cast<float>(op.lr / correction1));
+  const bool moves = op.lr != 0;
+  float* parameters = op.parameters.f32();
+  const float* gradients = op.gradients.f32();
+  float *first_moment = op.m.f32(), *second_moment = op.v.f32();
+  runtime::parallel_for(stream.pool, op.parameters.dim(0), kElementsPerRange,
+                        [&](std::int64_t begin, std::int64_t end) {
+                          for (std::int64_t i = begin; i < end; i += kLanes) {
+                            const int n = lanes(end - i);
+                            const F32x16 g = load(gradients + i, n) * grad_scale;
+                            const F32x16 before = load(first_moment + i, n);
+                            const F32x16 m = fma(blend1, g - before, before);
+                            const F32x16 v = fma(blend2 * g, g, keep2 * load(second_moment + i, n));
+                            store(first_moment + i, m, n);
+                            store(second_moment + i, v, n);
+                            if (!moves) continue;
+                            const F32x16 update = m / (sqrt(v) / root2 + eps);
+                            store(parameters + i,
+                                  fnma(step, update, load(parameters + i, n) * keep), n);
+                          }
+                        });
+}
+
+}  // namespace tandem::kernels::TANDEM_CPU_ISA

@@ -1,0 +1,291 @@
+#include "kernels/cpu/attention_chunk.h"
+#include "kernels/cpu/operators.h"
+#include "runtime/device/parallel.h"
+
+namespace tandem::kernels::TANDEM_CPU_ISA {
+
+namespace {
+
+constexpr std::int64_t kSequencesPerRange = 8;
+
+// The packed keys and values of one segment and key/value head, gathered chunk by chunk.
+struct GatheredChunk {
+  alignas(64) float keys_transposed[kHeadChannelsMax * kChunkPositions];
+  alignas(64) float values[kChunkPositions * kHeadChannelsMax];
+};
+
+std::int64_t row_of(const Segment& segment, std::int64_t position) {
+  return position < segment.prefix_len ? segment.prefix_begin + position
+                                       : segment.begin + position - segment.prefix_len;
+}
+
+std::int64_t positions(const Segment& segment) { return segment.prefix_len + segment.len; }
+
+std::int64_t chunks(std::int64_t count) { return (count + kChunkPositions - 1) / kChunkPositions; }
+
+// Copies a chunk's rows of one head, [16][D], zeros past the end of the segment.
+void gather_rows(const Segment& segment, std::int64_t chunk, const TensorView& from,
+                 std::int64_t head, float* to) {
+  const std::int64_t channels = from.dim(2);
+  for (std::int64_t j = 0; j < kChunkPositions; ++j, to += channels) {
+    const std::int64_t position = chunk * kChunkPositions + j;
+    if (position >= positions(segment)) {
+      for (std::int64_t d = 0; d < channels; d += kLanes) store(to + d, zero());
+      continue;
+    }
+    const float* row = from.f32() + row_of(segment, position) * from.row_stride + head * channels;
+    for (std::int64_t d = 0; d < channels; d += kLanes) store(to + d, load(row + d));
+  }
+}
+
+// The same as [D][16].
+void gather_transposed(const Segment& segment, std::int64_t chunk, const TensorView& from,
+                       std::int64_t head, float* to) {
+  const std::int64_t channels = from.dim(2);
+  for (std::int64_t j = 0; j < kChunkPositions; ++j) {
+    const std::int64_t position = chunk * kChunkPositions + j;
+    if (position >= positions(segment)) {
+      for (std::int64_t d = 0; d < channels; ++d) to[d * kChunkPositions + j] = 0.0f;
+      continue;
+    }
+    const float* row = from.f32() + row_of(segment, position) * from.row_stride + head * channels;
+    for (std::int64_t d = 0; d < channels; ++d) to[d * kChunkPositions + j] = row[d];
+  }
+}
+
+// The block of `segment`'s own queries from `query` on, for key/value head g.
+QueryBlock query_block(const TensorView& q, const Segment& segment, std::int64_t query,
+                       std::int64_t groups, std::int64_t g, float scale) {
+  const std::int64_t heads = q.dim(1) / groups, channels = q.dim(2);
+  const std::int64_t left = segment.len - query, most = queries_per_block(heads);
+  return {.q = q.f32() + (segment.begin + query) * q.row_stride + g * heads * channels,
+          .row_stride = q.row_stride,
+          .queries = left < most ? left : most,
+          .heads = heads,
+          .channels = channels,
+          .first_position = segment.prefix_len + query,
+          .scale = scale};
+}
+
+void packed_segment(const AttentionPacked& op, const Segment& segment, std::int64_t g) {
+  GatheredChunk gathered;
+  SoftmaxRows state;
+  const std::int64_t groups = op.k.dim(1), query_heads = op.q.dim(1);
+  for (std::int64_t query = 0; query < segment.len;) {
+    const QueryBlock block = query_block(op.q, segment, query, groups, g, op.scale);
+    for (std::int64_t c = 0; c < chunks(block.first_position + block.queries); ++c) {
+      gather_transposed(segment, c, op.k, g, gathered.keys_transposed);
+      gather_rows(segment, c, op.v, g, gathered.values);
+      absorb_chunk(block, {.keys = gathered.keys_transposed, .values = gathered.values, .index = c},
+                   state);
+    }
+    const std::int64_t row = segment.begin + query, head = g * block.heads;
+    finish(block, state,
+           {.out = op.out.f32() + row * op.out.row_stride + head * block.channels,
+            .row_stride = op.out.row_stride,
+            .lse = op.lse.empty() ? nullptr : op.lse.f32() + row * query_heads + head,
+            .lse_stride = query_heads});
+    query += block.queries;
+  }
+}
+
+void paged_sequence(const AttentionPaged& op, std::int64_t sequence, std::int64_t g) {
+  SoftmaxRows state;
+  const std::int64_t groups = op.k_pages.dim(1), channels = op.q.dim(2);
+  const std::int64_t heads = op.q.dim(1) / groups;
+  const std::int64_t page_positions = op.k_pages.dim(2), page_head = page_positions * channels;
+  const std::int32_t* pages = op.block_tables.i32() + sequence * op.block_tables.row_stride;
+  const std::int32_t* begin = op.query_begin.i32() + sequence;
+  const Segment own{.prefix_len = op.first_position.i32()[sequence],
+                    .begin = begin[0],
+                    .len = begin[1] - begin[0]};
+  for (std::int64_t query = 0; query < own.len;) {
+    const QueryBlock block = query_block(op.q, own, query, groups, g, op.scale);
+    for (std::int64_t c = 0; c < chunks(block.first_position + block.queries); ++c) {
+      const std::int64_t position = c * kChunkPositions;
+      const std::int64_t offset = (pages[position / page_positions] * groups + g) * page_head +
+                                  position % page_positions * channels;
+      absorb_chunk(
+          block,
+          {.keys = op.k_pages.f32() + offset, .values = op.v_pages.f32() + offset, .index = c},
+          state);
+    }
+    finish(block, state,
+           {.out = op.out.f32() + (own.begin + query) * op.out.row_stride + g * heads * channels,
+            .row_stride = op.out.row_stride});
+    query += block.queries;
+  }
+}
+
+// Weights and score gradients of a block of rows against one chunk.
+struct ChunkGradients {
+  alignas(64) float weights[kRowsMax * kChunkPositions];
+  alignas(64) float scores[kRowsMax * kChunkPositions];
+};
+
+// One chunk of one segment and head in backward: its operands and its gradients.
+struct BackwardChunk {
+  std::int64_t index = 0;
+  alignas(64) float keys[kChunkPositions * kHeadChannelsMax];             // [16][D]
+  alignas(64) float keys_transposed[kHeadChannelsMax * kChunkPositions];  // [D][16]
+  alignas(64) float values_transposed[kHeadChannelsMax * kChunkPositions];
+  alignas(64) float dkeys[kChunkPositions * kHeadChannelsMax];
+  alignas(64) float dvalues[kChunkPositions * kHeadChannelsMax];
+};
+
+// With p the softmax weights and dp = dout . v:  ds = p * (dp - dout . out) * scale.
+void chunk_gradients(const AttentionBackward& op, const QueryBlock& block,
+                     const BackwardChunk& chunk, std::int64_t row, std::int64_t head,
+                     ChunkGradients& to) {
+  QueryBlock douts = block;
+  douts.q = op.dout.f32() + row * op.dout.row_stride + head * block.channels;
+  douts.row_stride = op.dout.row_stride;
+  chunk_scores(block, chunk.keys_transposed, to.weights);
+  chunk_scores(douts, chunk.values_transposed, to.scores);
+  const std::int64_t query_heads = op.q.dim(1);
+  for (std::int64_t r = 0; r < block.rows(); ++r) {
+    const std::int64_t h = r / block.queries, i = r % block.queries;
+    const float* dout = douts.q + i * douts.row_stride + h * block.channels;
+    const float* out = op.out.f32() + (row + i) * op.out.row_stride + (head + h) * block.channels;
+    F32x16 products = zero();
+    for (std::int64_t d = 0; d < block.channels; d += kLanes) {
+      products = fma(load(dout + d), load(out + d), products);
+    }
+    const F32x16 mean = set(reduce_add(products));
+    const F32x16 lse = set(op.lse.f32()[(row + i) * query_heads + head + h]);
+    float *weights = to.weights + r * kChunkPositions, *scores = to.scores + r * kChunkPositions;
+    const Mask16 visible = first(static_cast<int>(block.visible(r, chunk.index)));
+    const F32x16 p = select(visible, exp(load(weights) * set(block.scale) - lse), zero());
+    store(weights, p);
+    store(scores, p * (load(scores) - mean) * set(block.scale));
+  }
+}
+
+void backward_block(const AttentionBackward& op, const QueryBlock& block, std::int64_t row,
+                    std::int64_t head, BackwardChunk& chunk) {
+  ChunkGradients gradients;
+  chunk_gradients(op, block, chunk, row, head, gradients);
+  const std::int64_t channels = block.channels;
+  for (std::int64_t h = 0; h < block.heads; ++h) {
+    const std::int64_t rows = h * block.queries * kChunkPositions, column = (head + h) * channels;
+    multiply({.a = gradients.scores + rows,
+              .a_row = kChunkPositions,
+              .a_step = 1,
+              .b = chunk.keys,
+              .b_step = channels,
+              .c = op.dq.f32() + row * op.dq.row_stride + column,
+              .c_row = op.dq.row_stride,
+              .rows = block.queries,
+              .columns = channels,
+              .steps = kChunkPositions,
+              .accumulate = chunk.index > 0});
+    Product to_keys{.a = gradients.scores + rows,
+                    .a_row = 1,
+                    .a_step = kChunkPositions,
+                    .b = block.q + h * channels,
+                    .b_step = block.row_stride,
+                    .c = chunk.dkeys,
+                    .c_row = channels,
+                    .rows = kChunkPositions,
+                    .columns = channels,
+                    .steps = block.queries,
+                    .accumulate = true};
+    multiply(to_keys);
+    to_keys.a = gradients.weights + rows;
+    to_keys.b = op.dout.f32() + row * op.dout.row_stride + column;
+    to_keys.b_step = op.dout.row_stride;
+    to_keys.c = chunk.dvalues;
+    multiply(to_keys);
+  }
+}
+
+// Adds a chunk's [16][D] gradients to the rows that its positions are.
+void scatter_rows(const Segment& segment, std::int64_t chunk, const float* from,
+                  const TensorView& to, std::int64_t head) {
+  const std::int64_t channels = to.dim(2);
+  for (std::int64_t j = 0; j < kChunkPositions; ++j, from += channels) {
+    const std::int64_t position = chunk * kChunkPositions + j;
+    if (position >= positions(segment)) return;
+    float* row = to.f32() + row_of(segment, position) * to.row_stride + head * channels;
+    for (std::int64_t d = 0; d < channels; d += kLanes)
+      store(row + d, load(row + d) + load(from + d));
+  }
+}
+
+void clear_rows(const Segment& segment, const TensorView& to, std::int64_t head) {
+  const std::int64_t channels = to.dim(2);
+  for (std::int64_t i = 0; i < segment.len; ++i) {
+    float* row = to.f32() + (segment.begin + i) * to.row_stride + head * channels;
+    for (std::int64_t d = 0; d < channels; d += kLanes) store(row + d, zero());
+  }
+}
+
+void backward_segment(const AttentionBackward& op, const Segment& segment, std::int64_t g) {
+  BackwardChunk chunk;
+  const std::int64_t groups = op.k.dim(1), heads = op.q.dim(1) / groups, channels = op.q.dim(2);
+  clear_rows(segment, op.dk, g);
+  clear_rows(segment, op.dv, g);
+  for (std::int64_t c = 0; c < chunks(positions(segment)); ++c) {
+    chunk.index = c;
+    gather_rows(segment, c, op.k, g, chunk.keys);
+    gather_transposed(segment, c, op.k, g, chunk.keys_transposed);
+    gather_transposed(segment, c, op.v, g, chunk.values_transposed);
+    for (std::int64_t i = 0; i < kChunkPositions * channels; i += kLanes) {
+      store(chunk.dkeys + i, zero());
+      store(chunk.dvalues + i, zero());
+    }
+    for (std::int64_t query = 0; query < segment.len;) {
+      const QueryBlock block = query_block(op.q, segment, query, groups, g, op.scale);
+      if (block.first_position + block.queries > c * kChunkPositions) {
+        backward_block(op, block, segment.begin + query, g * heads, chunk);
+      }
+      query += block.queries;
+    }
+    scatter_rows(segment, c, chunk.dkeys, op.dk, g);
+    scatter_rows(segment, c, chunk.dvalues, op.dv, g);
+  }
+}
+
+}  // namespace
+
+void attention_packed(const Stream& stream, const AttentionPacked& op) {
+  const auto segments = static_cast<std::int64_t>(op.segments.size());
+  const std::int64_t groups = op.k.dim(1);
+  runtime::parallel_for(stream.pool, segments * groups, kSequencesPerRange,
+                        [&](std::int64_t begin, std::int64_t end) {
+                          for (std::int64_t i = begin; i < end; ++i) {
+                            packed_segment(op, op.segments.data()[i / groups], i % groups);
+                          }
+                        });
+}
+
+void attention_paged(const Stream& stream, const AttentionPaged& op) {
+  const std::int64_t sequences = op.first_position.dim(0), groups = op.k_pages.dim(1);
+  runtime::parallel_for(stream.pool, sequences * groups, kSequencesPerRange,
+                        [&](std::int64_t begin, std::int64_t end) {
+                          for (std::int64_t i = begin; i < end; ++i) {
+                            paged_sequence(op, i / groups, i % groups);
+                          }
+                        });
+}
+
+// A family, a segment without prefix and the users of its rows behind it, is one piece of work: all
+// of it adds to the same rows of dk and dv.
+void attention_backward(const Stream& stream, const AttentionBackward& op) {
+  const auto count = static_cast<std::int64_t>(op.segments.size());
+  const Segment* segments = op.segments.data();
+  const std::int64_t groups = op.k.dim(1);
+  runtime::parallel_for(stream.pool, count * groups, kSequencesPerRange,
+                        [&](std::int64_t begin, std::int64_t end) {
+                          for (std::int64_t i = begin; i < end; ++i) {
+                            const std::int64_t g = i / count;
+                            std::int64_t s = i % count;
+                            if (segments[s].prefix_len > 0) continue;
+                            do {
+                              backward_segment(op, segments[s], g);
+                            } while (++s < count && segments[s].prefix_len > 0);
+                          }
+                        });
+}
+
+}  // namespace tandem::kernels::TANDEM_CPU_ISA

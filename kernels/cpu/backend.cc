@@ -1,0 +1,52 @@
+// Compiled once, without instruction-set flags: it decides which of the two tables may run.
+#include "kernels/backend.h"
+
+namespace tandem::kernels {
+
+namespace cpu_avx2 {
+const Backend& table();
+}
+namespace cpu_avx512 {
+const Backend& table();
+}
+
+const char* name(Isa isa) {
+  switch (isa) {
+    case Isa::kAvx2:
+      return "avx2";
+    case Isa::kAvx512:
+      return "avx512";
+  }
+  CHECK(false);
+}
+
+Result<Isa> detect_isa() {
+  __builtin_cpu_init();
+  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) {
+    return Error{.code = ErrorCode::kFailed,
+                 .message = "this CPU has no AVX2 and FMA, which every kernel needs",
+                 .help =
+                     "use an x86-64-v3 machine (Intel Haswell, AMD Zen or newer); in a virtual "
+                     "machine pass the host's CPU model through"};
+  }
+  const bool wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                    __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+  return wide ? Isa::kAvx512 : Isa::kAvx2;
+}
+
+const Backend& cpu_backend(Isa isa) {
+  switch (isa) {
+    case Isa::kAvx2:
+      return cpu_avx2::table();
+    case Isa::kAvx512:
+      return cpu_avx512::table();
+  }
+  CHECK(false);
+}
+
+const Backend& cpu_backend() {
+  static const Backend& best = cpu_backend(detect_isa().value());
+  return best;
+}
+
+}  // namespace tandem::kernels

@@ -1,0 +1,46 @@
+#include "kernels/cpu/operators.h"
+#include "runtime/device/parallel.h"
+
+namespace tandem::kernels::TANDEM_CPU_ISA {
+
+namespace {
+constexpr std::int64_t kTokensPerRange = 256;
+}  // namespace
+
+void kv_write(const Stream& stream, const KvWrite& op) {
+  const std::int64_t groups = op.k.dim(1), channels = op.k.dim(2);
+  const std::int64_t positions = op.k_pages.dim(2), block = positions * channels;
+  const std::int32_t* slots = op.slots.i32();
+  runtime::parallel_for(
+      stream.pool, op.slots.dim(0), kTokensPerRange, [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t t = begin; t < end; ++t) {
+          const std::int64_t page = slots[t] / positions, position = slots[t] % positions;
+          for (std::int64_t g = 0; g < groups; ++g) {
+            const std::int64_t base = (page * groups + g) * block;
+            const float* k = op.k.f32() + t * op.k.row_stride + g * channels;
+            const float* v = op.v.f32() + t * op.v.row_stride + g * channels;
+            float* k_column = op.k_pages.f32() + base +
+                              position / kChunkPositions * kChunkPositions * channels +
+                              position % kChunkPositions;
+            float* v_row = op.v_pages.f32() + base + position * channels;
+            for (std::int64_t d = 0; d < channels; ++d) {
+              k_column[d * kChunkPositions] = k[d];
+              v_row[d] = v[d];
+            }
+          }
+        }
+      });
+}
+
+void kv_copy(const Stream&, const KvCopy& op) {
+  const std::int64_t elements = op.k_pages.row_elements();
+  const auto bytes = static_cast<std::size_t>(elements) * sizeof(float);
+  for (const PageCopy& copy : op.pages) {
+    if (copy.from == copy.to) continue;
+    for (float* pool : {op.k_pages.f32(), op.v_pages.f32()}) {
+      __builtin_memcpy(pool + copy.to * elements, pool + copy.from * elements, bytes);
+    }
+  }
+}
+
+}  // namespace tandem::kernels::TANDEM_CPU_ISA

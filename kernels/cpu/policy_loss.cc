@@ -1,0 +1,168 @@
+#include "kernels/cpu/exponential.h"
+#include "kernels/cpu/operators.h"
+
+namespace tandem::kernels::TANDEM_CPU_ISA {
+
+namespace {
+
+// Tokens are taken 16 at a time for exp, then one by one for the sums, which are in double and in
+// the order of the tokens. A batch has some thousand tokens: one thread is enough.
+
+struct Lanes {
+  alignas(64) float at[kLanes];
+};
+
+F32x16 clamp_ratio(F32x16 log_ratio) {
+  return min(set(kLogRatioMax), max(set(-kLogRatioMax), log_ratio));
+}
+
+// exp of clamped a - b; 0 - 0 where the weight is zero.
+Lanes ratios(const TensorView& a, const TensorView& b, std::int64_t t, int n) {
+  Lanes result;
+  store(result.at, exp(clamp_ratio(load(a.f32() + t, n) - load(b.f32() + t, n))));
+  return result;
+}
+
+double clamped(double log_ratio) {
+  const double most = static_cast<double>(kLogRatioMax);
+  return log_ratio < -most ? -most : log_ratio > most ? most : log_ratio;
+}
+
+struct TokenLoss {
+  float loss = 0;      // the policy term
+  float gradient = 0;  // with respect to the current log-probability
+  bool clipped = false;
+};
+
+TokenLoss clipped_loss(const PolicyLoss& op, float ratio, float advantage) {
+  const float low = 1.0f - op.clip_low, high = 1.0f + op.clip_high;
+  const float bounded = ratio < low ? low : ratio > high ? high : ratio;
+  const float plain = -advantage * ratio, bound = -advantage * bounded;
+  TokenLoss token{.loss = plain, .gradient = plain};
+  if (bound > plain) token = {.loss = bound, .gradient = 0, .clipped = true};
+  const float dual = -advantage * op.clip_dual;
+  if (op.mode == LossMode::kVanilla && op.clip_dual > 0 && advantage < 0 && token.loss > dual) {
+    token = {.loss = dual, .gradient = 0, .clipped = true};
+  }
+  return token;
+}
+
+TokenLoss token_loss(const PolicyLoss& op, float ratio, float advantage, float current) {
+  if (op.mode != LossMode::kCispo) return clipped_loss(op, ratio, advantage);
+  const float low = 1.0f - op.clip_low, high = 1.0f + op.clip_high;
+  const float bounded = ratio < low ? low : ratio > high ? high : ratio;
+  return {.loss = -advantage * bounded * current,
+          .gradient = -advantage * bounded,
+          .clipped = bounded != ratio};
+}
+
+// Mean of current - proximal over the sequence's tokens that count.
+float sequence_ratio(const PolicyLoss& op, std::int64_t begin, std::int64_t end) {
+  const float *current = op.current.f32(), *proximal = op.proximal.f32(), *weight = op.weight.f32();
+  double sum = 0, tokens = 0;
+  for (std::int64_t t = begin; t < end; ++t) {
+    if (weight[t] == 0) continue;
+    sum += static_cast<double>(current[t]) - static_cast<double>(proximal[t]);
+    tokens += 1;
+  }
+  return tokens == 0 ? 1.0f : exp(static_cast<float>(clamped(sum / tokens)));
+}
+
+// One token's loss, gradients and statistics. `ratio` is the one that the loss uses, `own` the
+// token's exp(current - proximal), `reference` its exp(r - c).
+struct TokenRatios {
+  float ratio;
+  float own;
+  float reference;
+};
+
+void add_token(const PolicyLoss& op, std::int64_t t, const TokenRatios& ratios) {
+  PolicyLossStats& stats = *op.stats;
+  const float current = op.current.f32()[t], weight = op.weight.f32()[t];
+  const TokenLoss token = token_loss(op, ratios.ratio, op.advantage.f32()[t], current);
+  const float importance = op.importance.empty() ? 1.0f : op.importance.f32()[t];
+  float loss = importance * token.loss, gradient = importance * token.gradient;
+  if (!op.reference.empty()) {
+    const float kl = ratios.reference - (op.reference.f32()[t] - current) - 1.0f;
+    loss += op.kl_coef * kl;
+    gradient += op.kl_coef * (1.0f - ratios.reference);
+    stats.reference_kl += static_cast<double>(kl);
+  }
+  if (!op.entropy.empty()) {
+    loss -= op.entropy_coef * op.entropy.f32()[t];
+    stats.entropy += static_cast<double>(op.entropy.f32()[t]);
+  }
+  op.dlog_prob.f32()[t] = weight * gradient;
+  if (!op.dentropy.empty()) op.dentropy.f32()[t] = -weight * op.entropy_coef;
+  const double own = static_cast<double>(ratios.own);
+  const double k1 = static_cast<double>(op.proximal.f32()[t]) - static_cast<double>(current);
+  stats.loss += static_cast<double>(weight) * static_cast<double>(loss);
+  stats.tokens += 1;
+  stats.clipped += token.clipped ? 1 : 0;
+  stats.approx_kl_k1 += k1;
+  stats.approx_kl_k3 += own - 1 + k1;
+  if (own > stats.ratio_max) stats.ratio_max = own;
+}
+
+void policy_tokens(const PolicyLoss& op, std::int64_t begin, std::int64_t end) {
+  const bool by_sequence = op.mode == LossMode::kGspo;
+  const float shared = by_sequence ? sequence_ratio(op, begin, end) : 0.0f;
+  for (std::int64_t i = begin; i < end; i += kLanes) {
+    const int n = lanes(end - i);
+    const Lanes own = ratios(op.current, op.proximal, i, n);
+    const Lanes reference = op.reference.empty() ? Lanes{} : ratios(op.reference, op.current, i, n);
+    for (int j = 0; j < n; ++j) {
+      if (op.weight.f32()[i + j] == 0) {
+        op.dlog_prob.f32()[i + j] = 0;
+        if (!op.dentropy.empty()) op.dentropy.f32()[i + j] = 0;
+        continue;
+      }
+      add_token(op, i + j,
+                {.ratio = by_sequence ? shared : own.at[j],
+                 .own = own.at[j],
+                 .reference = reference.at[j]});
+    }
+  }
+}
+
+}  // namespace
+
+void policy_loss(const Stream&, const PolicyLoss& op) {
+  if (op.sequence_begin.empty()) return policy_tokens(op, 0, op.current.dim(0));
+  const std::int32_t* begin = op.sequence_begin.i32();
+  for (std::int64_t s = 0; s + 1 < op.sequence_begin.dim(0); ++s) {
+    policy_tokens(op, begin[s], begin[s + 1]);
+  }
+}
+
+void importance_weights(const Stream&, const ImportanceWeights& op) {
+  const float* weight = op.weight.f32();
+  float* importance = op.importance.f32();
+  if (op.level == ImportanceLevel::kToken) {
+    const std::int64_t tokens = op.weight.dim(0);
+    for (std::int64_t i = 0; i < tokens; i += kLanes) {
+      const int n = lanes(tokens - i);
+      const Lanes ratio = ratios(op.proximal, op.behaviour, i, n);
+      for (int j = 0; j < n; ++j) {
+        const float bounded = ratio.at[j] < op.threshold ? ratio.at[j] : op.threshold;
+        importance[i + j] = weight[i + j] == 0 ? 1.0f : bounded;
+      }
+    }
+    return;
+  }
+  const std::int32_t* begin = op.sequence_begin.i32();
+  for (std::int64_t s = 0; s + 1 < op.sequence_begin.dim(0); ++s) {
+    double sum = 0;
+    for (std::int64_t t = begin[s]; t < begin[s + 1]; ++t) {
+      if (weight[t] == 0) continue;
+      sum += static_cast<double>(op.proximal.f32()[t]) - static_cast<double>(op.behaviour.f32()[t]);
+    }
+    const float ratio = exp(static_cast<float>(clamped(sum)));
+    const float bounded = ratio < op.threshold ? ratio : op.threshold;
+    for (std::int64_t t = begin[s]; t < begin[s + 1]; ++t) {
+      importance[t] = weight[t] == 0 ? 1.0f : bounded;
+    }
+  }
+}
+
+}  // namespace tandem::kernels::TANDEM_CPU_ISA

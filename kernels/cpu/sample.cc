@@ -1,0 +1,192 @@
+// Truncation without sorting: a set of most probable tokens is "every logit above a threshold, and
+// the first so many equal to it". The threshold is found by fixing the logit's bits (as an integer
+// that orders like the float) from the top, eight at a time, with a histogram of counts (top_k) or
+// of mass (top_p). Four passes over the row whatever the vocabulary, no workspace; a sort of 152k
+// logits costs about ten times that and a buffer.
+#include "kernels/cpu/operators.h"
+#include "kernels/cpu/soft_max.h"
+#include "runtime/base/rng.h"
+#include "runtime/device/parallel.h"
+
+namespace tandem::kernels::TANDEM_CPU_ISA {
+
+namespace {
+
+constexpr std::int64_t kElementsPerRange = 32768;
+constexpr int kDigits = 256;
+
+// Orders like the float; 0 for NaN, which is thereby never drawn. -0 counts as 0.
+std::uint32_t order_of(float value) {
+  if (value != value) return 0;
+  const auto bits = __builtin_bit_cast(std::uint32_t, value + 0.0f);
+  return (bits & 0x80000000u) != 0 ? ~bits : bits | 0x80000000u;
+}
+
+// The tokens still in the draw: order above `threshold`, and the first `ties` equal to it.
+struct Kept {
+  std::uint32_t threshold = 0;
+  std::int64_t ties = kVocabularyMax;
+};
+
+struct Row {
+  const float* logits;
+  std::int64_t count;
+  float factor;   // 1 / temperature
+  float maximum;  // of logits * factor among tokens that are not banned
+  std::span<const std::int32_t> banned;
+
+  [[gnu::always_inline]] bool is_banned(std::int64_t token) const {
+    for (std::size_t i = 0; i < banned.size(); ++i) {
+      if (banned.data()[i] == token) return true;
+    }
+    return false;
+  }
+};
+
+// Calls body(token, order, e) with e = exp(z - maximum) for every token in the draw, ids ascending,
+// until it returns false.
+template <class Body>
+[[gnu::always_inline]] inline void for_each_kept(const Row& row, Kept kept, const Body& body) {
+  alignas(64) float weights[kLanes];
+  for (std::int64_t i = 0; i < row.count; i += kLanes) {
+    const int n = lanes(row.count - i);
+    store(weights, exp(load(row.logits + i, n) * set(row.factor) - set(row.maximum)));
+    for (int j = 0; j < n; ++j) {
+      const std::uint32_t order = order_of(row.logits[i + j]);
+      if (order < kept.threshold || order == 0) continue;
+      if (row.is_banned(i + j)) continue;
+      if (order == kept.threshold && --kept.ties < 0) continue;
+      if (!body(i + j, order, weights[j])) return;
+    }
+  }
+}
+
+// The smallest set of most probable tokens of `kept` whose measure reaches `target`; measure(e) is
+// 1 for a count and e for mass.
+template <class Measure>
+Kept shrink(const Row& row, Kept kept, double target, const Measure& measure) {
+  std::uint32_t prefix = 0;
+  double above = 0;
+  for (int shift = 24; shift >= 0; shift -= 8) {
+    double bins[kDigits] = {};
+    const std::uint32_t fixed = shift == 24 ? 0 : ~std::uint32_t{0} << (shift + 8);
+    for_each_kept(row, kept, [&](std::int64_t, std::uint32_t order, float e) {
+      if ((order & fixed) == prefix) bins[order >> shift & 0xffu] += measure(e);
+      return true;
+    });
+    // From the top digit down to the one that reaches the target; if rounding leaves none, to the
+    // lowest digit that holds anything.
+    int digit = kDigits - 1, lowest = -1;
+    for (; digit >= 0; --digit) {
+      if (bins[digit] <= 0) continue;
+      lowest = digit;
+      if (above + bins[digit] >= target) break;
+      above += bins[digit];
+    }
+    if (digit < 0) {
+      if (lowest < 0) return kept;
+      digit = lowest;
+      above -= bins[digit];
+    }
+    prefix |= static_cast<std::uint32_t>(digit) << shift;
+  }
+  // All that share the whole prefix are equal: as many of them as the target takes.
+  double of_one = 0;
+  for_each_kept(row, kept, [&](std::int64_t, std::uint32_t order, float e) {
+    if (order != prefix) return true;
+    of_one = measure(e);
+    return false;
+  });
+  std::int64_t ties = 1;
+  while (ties < row.count && above + static_cast<double>(ties) * of_one < target) ++ties;
+  if (prefix == kept.threshold && ties > kept.ties) ties = kept.ties;
+  return {.threshold = prefix, .ties = ties};
+}
+
+std::int32_t draw(const Row& row, const Kept& kept, float unit) {
+  double total = 0;
+  for_each_kept(row, kept, [&](std::int64_t, std::uint32_t, float e) {
+    total += static_cast<double>(e);
+    return true;
+  });
+  const double target = static_cast<double>(unit) * total;
+  double sum = 0;
+  std::int64_t token = 0;
+  for_each_kept(row, kept, [&](std::int64_t i, std::uint32_t, float e) {
+    if (e > 0) token = i;
+    sum += static_cast<double>(e);
+    return sum <= target;
+  });
+  return static_cast<std::int32_t>(token);
+}
+
+// The most probable token that is not banned, lowest id among equals.
+std::int64_t best_token(const Row& row) {
+  std::int64_t best = 0;
+  std::uint32_t best_order = 0;
+  bool found = false;
+  for (std::int64_t i = 0; i < row.count; ++i) {
+    const std::uint32_t order = order_of(row.logits[i]);
+    if (found && order <= best_order) continue;
+    if (row.is_banned(i)) continue;
+    best = i;
+    best_order = order;
+    found = true;
+  }
+  return best;
+}
+
+std::int32_t sample_row(const Row& row, const RowSampling& rules) {
+  Kept kept;
+  if (rules.min_p > 0) {
+    // The threshold is an order, so it is found among the logits: the lowest one that passes.
+    std::uint32_t lowest = order_of(kInfinity);
+    for_each_kept(row, kept, [&](std::int64_t, std::uint32_t order, float e) {
+      if (e >= rules.min_p && order < lowest) lowest = order;
+      return true;
+    });
+    kept.threshold = lowest;
+  }
+  if (rules.top_k > 0 && rules.top_k < row.count) {
+    kept = shrink(row, kept, rules.top_k, [](float) { return 1.0; });
+  }
+  if (rules.top_p < 1) {
+    double mass = 0;
+    for_each_kept(row, kept, [&](std::int64_t, std::uint32_t, float e) {
+      mass += static_cast<double>(e);
+      return true;
+    });
+    kept = shrink(row, kept, mass * static_cast<double>(rules.top_p),
+                  [](float e) { return static_cast<double>(e); });
+  }
+  return draw(row, kept, unit_float(philox4x32(rules.seed, rules.position)[0]));
+}
+
+}  // namespace
+
+void sample(const Stream& stream, const Sample& op) {
+  const std::int64_t vocabulary = op.logits.dim(1);
+  const std::int64_t grain = vocabulary < kElementsPerRange ? kElementsPerRange / vocabulary : 1;
+  runtime::parallel_for(
+      stream.pool, op.logits.dim(0), grain, [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t r = begin; r < end; ++r) {
+          const RowSampling& rules = op.rows.data()[r];
+          const bool greedy = rules.temperature == 0;
+          const float factor = greedy ? 1.0f : 1.0f / rules.temperature;
+          const float* logits = op.logits.f32() + r * op.logits.row_stride;
+          const SoftmaxSums sums = softmax_sums<false>(logits, vocabulary, factor);
+          Row row{.logits = logits,
+                  .count = vocabulary,
+                  .factor = factor,
+                  .maximum = sums.maximum,
+                  .banned = rules.banned};
+          if (!rules.banned.empty()) row.maximum = logits[best_token(row)] * factor;
+          const std::int32_t token =
+              greedy ? static_cast<std::int32_t>(best_token(row)) : sample_row(row, rules);
+          op.tokens.i32()[r] = token;
+          op.log_prob.f32()[r] = (logits[token] * factor - sums.maximum) - log(sums.sum);
+        }
+      });
+}
+
+}  // namespace tandem::kernels::TANDEM_CPU_ISA

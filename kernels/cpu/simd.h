@@ -1,0 +1,46 @@
+// Sixteen f32 lanes with the same results on every instruction set: each lane function is one IEEE
+// operation (fma is fused), each reduction one fixed tree.
+//
+// Sources in cpu/ are compiled once per instruction set; the build names the namespace
+// (TANDEM_CPU_ISA) and the header of its vector (TANDEM_SIMD_HEADER). Everything here is always
+// inlined, and those sources use no library template that could be emitted out of line: the linker
+// keeps one copy of such a function, maybe the one that this machine cannot run.
+//
+//   load(p, n), store(p, a, n)   the first n lanes (0 … 16); the other lanes load as zeros
+//   fma(a, b, c) = a * b + c     fnma(a, b, c) = c - a * b
+//   min, max                     of x86: the second operand where one of them is NaN
+//   power_of_two(n)              2^n for integral n in -126 … 127
+//   binary_exponent, significand of a positive normal number: a = significand * 2^exponent, 1 … 2
+#pragma once
+
+#include TANDEM_SIMD_HEADER
+
+#include <cstdint>
+
+namespace tandem::kernels::TANDEM_CPU_ISA {
+
+inline constexpr std::int64_t kLanes = 16;
+
+// Lanes in use when `left` elements remain.
+TANDEM_INLINE int lanes(std::int64_t left) {
+  return left < kLanes ? static_cast<int>(left) : static_cast<int>(kLanes);
+}
+
+// Lane i is added to lane i + 8, then i + 4, i + 2, i + 1.
+TANDEM_INLINE float reduce_add(F32x16 a) {
+  const __m256 eight = _mm256_add_ps(low_half(a), high_half(a));
+  const __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+  const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+  return _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps(two, two, 1)));
+}
+
+TANDEM_INLINE float reduce_max(F32x16 a) {
+  const __m256 eight = _mm256_max_ps(low_half(a), high_half(a));
+  const __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+  const __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
+  return _mm_cvtss_f32(_mm_max_ss(two, _mm_shuffle_ps(two, two, 1)));
+}
+
+TANDEM_INLINE float lane_zero(F32x16 a) { return _mm256_cvtss_f32(low_half(a)); }
+
+}  // namespace tandem::kernels::TANDEM_CPU_ISA

@@ -1,0 +1,108 @@
+// The 16-lane vector on AVX2 and FMA: two halves. simd.h says what each function means.
+#pragma once
+
+#include <immintrin.h>
+
+namespace tandem::kernels::TANDEM_CPU_ISA {
+
+struct F32x16 {
+  __m256 lo, hi;
+};
+struct Mask16 {
+  __m256 lo, hi;
+};
+
+// Accumulators that a matmul tile can hold in registers, in 16-lane vectors.
+inline constexpr int kTileVectors = 6;
+inline constexpr int kTileRowsMax = 6;
+
+#define TANDEM_INLINE [[gnu::always_inline]] inline
+
+TANDEM_INLINE F32x16 zero() { return {_mm256_setzero_ps(), _mm256_setzero_ps()}; }
+TANDEM_INLINE F32x16 set(float x) { return {_mm256_set1_ps(x), _mm256_set1_ps(x)}; }
+TANDEM_INLINE F32x16 load(const float* p) { return {_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)}; }
+TANDEM_INLINE void store(float* p, F32x16 a) {
+  _mm256_storeu_ps(p, a.lo);
+  _mm256_storeu_ps(p + 8, a.hi);
+}
+TANDEM_INLINE Mask16 first(int n) {
+  const __m256i lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+  return {_mm256_castsi256_ps(_mm256_cmpgt_epi32(_mm256_set1_epi32(n), lanes)),
+          _mm256_castsi256_ps(_mm256_cmpgt_epi32(_mm256_set1_epi32(n - 8), lanes))};
+}
+TANDEM_INLINE F32x16 load(const float* p, int n) {
+  const Mask16 m = first(n);
+  return {_mm256_maskload_ps(p, _mm256_castps_si256(m.lo)),
+          _mm256_maskload_ps(p + 8, _mm256_castps_si256(m.hi))};
+}
+TANDEM_INLINE void store(float* p, F32x16 a, int n) {
+  const Mask16 m = first(n);
+  _mm256_maskstore_ps(p, _mm256_castps_si256(m.lo), a.lo);
+  _mm256_maskstore_ps(p + 8, _mm256_castps_si256(m.hi), a.hi);
+}
+
+TANDEM_INLINE F32x16 operator+(F32x16 a, F32x16 b) {
+  return {_mm256_add_ps(a.lo, b.lo), _mm256_add_ps(a.hi, b.hi)};
+}
+TANDEM_INLINE F32x16 operator-(F32x16 a, F32x16 b) {
+  return {_mm256_sub_ps(a.lo, b.lo), _mm256_sub_ps(a.hi, b.hi)};
+}
+TANDEM_INLINE F32x16 operator*(F32x16 a, F32x16 b) {
+  return {_mm256_mul_ps(a.lo, b.lo), _mm256_mul_ps(a.hi, b.hi)};
+}
+TANDEM_INLINE F32x16 operator/(F32x16 a, F32x16 b) {
+  return {_mm256_div_ps(a.lo, b.lo), _mm256_div_ps(a.hi, b.hi)};
+}
+TANDEM_INLINE F32x16 fma(F32x16 a, F32x16 b, F32x16 c) {
+  return {_mm256_fmadd_ps(a.lo, b.lo, c.lo), _mm256_fmadd_ps(a.hi, b.hi, c.hi)};
+}
+TANDEM_INLINE F32x16 fnma(F32x16 a, F32x16 b, F32x16 c) {
+  return {_mm256_fnmadd_ps(a.lo, b.lo, c.lo), _mm256_fnmadd_ps(a.hi, b.hi, c.hi)};
+}
+TANDEM_INLINE F32x16 min(F32x16 a, F32x16 b) {
+  return {_mm256_min_ps(a.lo, b.lo), _mm256_min_ps(a.hi, b.hi)};
+}
+TANDEM_INLINE F32x16 max(F32x16 a, F32x16 b) {
+  return {_mm256_max_ps(a.lo, b.lo), _mm256_max_ps(a.hi, b.hi)};
+}
+TANDEM_INLINE F32x16 sqrt(F32x16 a) { return {_mm256_sqrt_ps(a.lo), _mm256_sqrt_ps(a.hi)}; }
+TANDEM_INLINE F32x16 round(F32x16 a) {
+  constexpr int kMode = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
+  return {_mm256_round_ps(a.lo, kMode), _mm256_round_ps(a.hi, kMode)};
+}
+TANDEM_INLINE Mask16 less(F32x16 a, F32x16 b) {
+  return {_mm256_cmp_ps(a.lo, b.lo, _CMP_LT_OQ), _mm256_cmp_ps(a.hi, b.hi, _CMP_LT_OQ)};
+}
+TANDEM_INLINE F32x16 select(Mask16 m, F32x16 yes, F32x16 no) {
+  return {_mm256_blendv_ps(no.lo, yes.lo, m.lo), _mm256_blendv_ps(no.hi, yes.hi, m.hi)};
+}
+TANDEM_INLINE bool any(Mask16 m) {
+  return (_mm256_movemask_ps(m.lo) | _mm256_movemask_ps(m.hi)) != 0;
+}
+
+TANDEM_INLINE __m256 power_of_two_half(__m256 n) {
+  const __m256i bits = _mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127));
+  return _mm256_castsi256_ps(_mm256_slli_epi32(bits, 23));
+}
+TANDEM_INLINE __m256 binary_exponent_half(__m256 a) {
+  const __m256i bits = _mm256_srli_epi32(_mm256_castps_si256(a), 23);
+  return _mm256_cvtepi32_ps(_mm256_sub_epi32(bits, _mm256_set1_epi32(127)));
+}
+TANDEM_INLINE __m256 significand_half(__m256 a) {
+  const __m256i bits = _mm256_and_si256(_mm256_castps_si256(a), _mm256_set1_epi32(0x007fffff));
+  return _mm256_castsi256_ps(_mm256_or_si256(bits, _mm256_set1_epi32(0x3f800000)));
+}
+TANDEM_INLINE F32x16 power_of_two(F32x16 n) {
+  return {power_of_two_half(n.lo), power_of_two_half(n.hi)};
+}
+TANDEM_INLINE F32x16 binary_exponent(F32x16 a) {
+  return {binary_exponent_half(a.lo), binary_exponent_half(a.hi)};
+}
+TANDEM_INLINE F32x16 significand(F32x16 a) {
+  return {significand_half(a.lo), significand_half(a.hi)};
+}
+
+TANDEM_INLINE __m256 low_half(F32x16 a) { return a.lo; }
+TANDEM_INLINE __m256 high_half(F32x16 a) { return a.hi; }
+
+}  // namespace tandem::kernels::TANDEM_CPU_ISA

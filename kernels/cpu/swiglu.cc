@@ -1,0 +1,53 @@
+#include "kernels/cpu/exponential.h"
+#include "kernels/cpu/operators.h"
+#include "runtime/device/parallel.h"
+
+namespace tandem::kernels::TANDEM_CPU_ISA {
+
+namespace {
+
+constexpr std::int64_t kTokensPerRange = 64;
+
+TANDEM_INLINE F32x16 sigmoid(F32x16 x) { return set(1.0f) / (set(1.0f) + exp(zero() - x)); }
+
+}  // namespace
+
+void swiglu(const Stream& stream, const Swiglu& op) {
+  const std::int64_t channels = op.y.dim(1);
+  runtime::parallel_for(stream.pool, op.y.dim(0), kTokensPerRange,
+                        [&](std::int64_t begin, std::int64_t end) {
+                          for (std::int64_t t = begin; t < end; ++t) {
+                            const float* gate = op.x.f32() + t * op.x.row_stride;
+                            const float* up = gate + channels;
+                            float* y = op.y.f32() + t * op.y.row_stride;
+                            for (std::int64_t f = 0; f < channels; f += kLanes) {
+                              const int n = lanes(channels - f);
+                              const F32x16 g = load(gate + f, n);
+                              store(y + f, g * sigmoid(g) * load(up + f, n), n);
+                            }
+                          }
+                        });
+}
+
+// silu'(g) = s * (1 + g * (1 - s)) with s = sigmoid(g).
+void swiglu_backward(const Stream& stream, const SwigluBackward& op) {
+  const std::int64_t channels = op.dy.dim(1);
+  const F32x16 one = set(1.0f);
+  runtime::parallel_for(stream.pool, op.dy.dim(0), kTokensPerRange,
+                        [&](std::int64_t begin, std::int64_t end) {
+                          for (std::int64_t t = begin; t < end; ++t) {
+                            const float* gate = op.x.f32() + t * op.x.row_stride;
+                            const float* dy = op.dy.f32() + t * op.dy.row_stride;
+                            float* dgate = op.dx.f32() + t * op.dx.row_stride;
+                            for (std::int64_t f = 0; f < channels; f += kLanes) {
+                              const int n = lanes(channels - f);
+                              const F32x16 g = load(gate + f, n), u = load(gate + channels + f, n);
+                              const F32x16 d = load(dy + f, n), s = sigmoid(g);
+                              store(dgate + f, d * u * s * fma(g, one - s, one), n);
+                              store(dgate + channels + f, d * g * s, n);
+                            }
+                          }
+                        });
+}
+
+}  // namespace tandem::kernels::TANDEM_CPU_ISA

@@ -1,0 +1,26 @@
+// The words that every operator header uses. Rows of operands may lie apart (TensorView's
+// row_stride) unless an operator says dense. All of an operator's views are on its stream's device.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+
+#include "runtime/device/stream.h"
+#include "runtime/device/tensor_view.h"
+
+namespace tandem::kernels {
+
+using runtime::Stream;
+using runtime::TensorView;
+
+// What becomes of an output that an operator can add to.
+enum class Output : std::uint8_t {
+  kWrite,  // the result alone
+  kAdd,    // added to what is there: a residual branch costs no pass of its own
+};
+
+// Whether a view is there and is of exactly this shape. One-dimensional views must be dense.
+bool is_f32(const TensorView& view, std::initializer_list<std::int64_t> shape);
+bool is_i32(const TensorView& view, std::initializer_list<std::int64_t> shape);
+
+}  // namespace tandem::kernels

@@ -1,0 +1,75 @@
+#include "kernels/ops/attention.h"
+
+#include "kernels/backend.h"
+
+namespace tandem::kernels {
+
+namespace {
+
+void check_heads(const TensorView& q, std::int64_t groups, std::int64_t channels) {
+  CHECK(groups > 0 && q.dim(1) % groups == 0 && q.dim(1) / groups <= kGroupHeadsMax);
+  CHECK(channels > 0 && channels % kChunkPositions == 0 && channels <= kHeadChannelsMax);
+}
+
+void check_segments(std::span<const Segment> segments, std::int64_t rows) {
+  const Segment* root = nullptr;
+  std::int64_t own_rows = 0;
+  for (const Segment& segment : segments) {
+    CHECK(segment.len > 0 && segment.begin >= 0 && segment.begin + segment.len <= rows);
+    own_rows += segment.len;
+    if (segment.prefix_len == 0) {
+      root = &segment;
+      continue;
+    }
+    CHECK(root != nullptr && segment.prefix_begin == root->begin);
+    CHECK(segment.prefix_len > 0 && segment.prefix_len <= root->len);
+  }
+  CHECK(own_rows == rows);
+}
+
+}  // namespace
+
+void attention(const Stream& stream, const AttentionPacked& op) {
+  const std::int64_t rows = op.q.dim(0), heads = op.q.dim(1), channels = op.q.dim(2);
+  const std::int64_t groups = op.k.dim(1);
+  check_heads(op.q, groups, channels);
+  CHECK(is_f32(op.q, {rows, heads, channels}) && is_f32(op.out, {rows, heads, channels}));
+  CHECK(is_f32(op.k, {rows, groups, channels}) && is_f32(op.v, {rows, groups, channels}));
+  CHECK(op.lse.empty() || (is_f32(op.lse, {rows, heads}) && op.lse.dense()));
+  CHECK(op.scale > 0);
+  check_segments(op.segments, rows);
+  backend(stream.device).attention_packed(stream, op);
+}
+
+void attention(const Stream& stream, const AttentionBackward& op) {
+  const std::int64_t rows = op.q.dim(0), heads = op.q.dim(1), channels = op.q.dim(2);
+  const std::int64_t groups = op.k.dim(1);
+  check_heads(op.q, groups, channels);
+  for (const TensorView& view : {op.dout, op.q, op.out, op.dq}) {
+    CHECK(is_f32(view, {rows, heads, channels}));
+  }
+  for (const TensorView& view : {op.k, op.v, op.dk, op.dv}) {
+    CHECK(is_f32(view, {rows, groups, channels}));
+  }
+  CHECK(is_f32(op.lse, {rows, heads}) && op.lse.dense());
+  CHECK(op.scale > 0);
+  check_segments(op.segments, rows);
+  backend(stream.device).attention_backward(stream, op);
+}
+
+void attention(const Stream& stream, const AttentionPaged& op) {
+  const std::int64_t rows = op.q.dim(0), heads = op.q.dim(1), channels = op.q.dim(2);
+  const std::int64_t pages = op.k_pages.dim(0), groups = op.k_pages.dim(1);
+  const std::int64_t positions = op.k_pages.dim(2), sequences = op.first_position.dim(0);
+  check_heads(op.q, groups, channels);
+  CHECK(is_f32(op.q, {rows, heads, channels}) && is_f32(op.out, {rows, heads, channels}));
+  CHECK(is_f32(op.k_pages, {pages, groups, positions, channels}) && op.k_pages.dense());
+  CHECK(is_f32(op.v_pages, {pages, groups, positions, channels}) && op.v_pages.dense());
+  CHECK(positions % kChunkPositions == 0);
+  CHECK(is_i32(op.first_position, {sequences}) && is_i32(op.query_begin, {sequences + 1}));
+  CHECK(is_i32(op.block_tables, {sequences, op.block_tables.dim(1)}));
+  CHECK(op.scale > 0);
+  backend(stream.device).attention_paged(stream, op);
+}
+
+}  // namespace tandem::kernels

@@ -1,0 +1,81 @@
+// Causal attention with grouped heads, in two forms that give the same bits:
+//   packed   training: sequences lie one after another in [T, …]; forward and backward
+//   paged    engine: keys and values lie in pages (kv_cache.h); prefill chunks and decode
+//
+//   s[p] = scale * sum_d q[d] * k[p,d]          p = 0 … position of the query
+//   out  = sum_p softmax(s)[p] * v[p]           lse = log sum_p exp(s[p])
+//
+// T rows (tokens), H query heads, G key/value heads (H a multiple of G, at most kGroupHeadsMax to
+// one; head h reads h / (H/G)), D head channels (a multiple of 16, at most kHeadChannelsMax). f32.
+//
+// AT-1  Keys are reduced in chunks of kChunkPositions positions counted from position 0 of the
+//       sequence, ascending, with a running maximum (Milakov and Gimelshein, 2018; Dao et al.,
+//       2022). The result of a row depends on its q and on the k and v of its positions 0 … p only:
+//       not on batch, paging, prefix sharing, chunked prefill, threads or instruction set.
+// AT-2  Gradients of a shared prefix are summed in the order of the segments, queries ascending.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "kernels/operand.h"
+
+namespace tandem::kernels {
+
+inline constexpr std::int64_t kChunkPositions = 16;
+inline constexpr std::int64_t kHeadChannelsMax = 256;
+inline constexpr std::int64_t kGroupHeadsMax = 32;
+
+// One sequence of a packed batch: `len` own rows from `begin` on, at the positions prefix_len … ;
+// position p < prefix_len is the row prefix_begin + p of the segment that holds the prefix.
+// Every row is own row of exactly one segment. A segment with a prefix comes after the segment
+// (without prefix, `begin` = prefix_begin, at least prefix_len rows) that computes it, with only
+// other users of that prefix between them.
+struct Segment {
+  std::int32_t prefix_begin = 0;
+  std::int32_t prefix_len = 0;  // 0: no prefix
+  std::int32_t begin = 0;
+  std::int32_t len = 0;  // at least 1
+};
+
+struct AttentionPacked {
+  TensorView q;                       // [T, H, D]
+  TensorView k;                       // [T, G, D]
+  TensorView v;                       // [T, G, D]
+  std::span<const Segment> segments;  // in the device's memory
+  float scale = 0;                    // usually 1 / sqrt(D)
+  TensorView out;                     // [T, H, D] written
+  TensorView lse;                     // [T, H] dense, written for backward; empty when not needed
+};
+
+struct AttentionBackward {
+  TensorView dout;  // [T, H, D]
+  TensorView q;     // [T, H, D]
+  TensorView k;     // [T, G, D]
+  TensorView v;     // [T, G, D]
+  TensorView out;   // [T, H, D] as forward wrote it
+  TensorView lse;   // [T, H]    as forward wrote it
+  std::span<const Segment> segments;
+  float scale = 0;
+  TensorView dq;  // [T, H, D] written
+  TensorView dk;  // [T, G, D] written
+  TensorView dv;  // [T, G, D] written
+};
+
+struct AttentionPaged {
+  TensorView q;             // [T, H, D] the new queries, sequence by sequence
+  TensorView k_pages;       // [pages, G, page positions, D], layout of kv_cache.h
+  TensorView v_pages;       // [pages, G, page positions, D]
+  TensorView block_tables;  // [S, blocks_max] i32: page of each page-sized block of positions
+  TensorView
+      query_begin;  // [S + 1] i32: queries of sequence s are the rows begin[s] … begin[s+1]-1
+  TensorView first_position;  // [S] i32: position of the first of them; the rest follow
+  float scale = 0;
+  TensorView out;  // [T, H, D] written
+};
+
+void attention(const Stream& stream, const AttentionPacked& op);
+void attention(const Stream& stream, const AttentionBackward& op);
+void attention(const Stream& stream, const AttentionPaged& op);
+
+}  // namespace tandem::kernels

@@ -1,0 +1,28 @@
+// Sum of squares of a flat range in double, for the norm of a gradient:
+//
+//   *sum += sum_i x[i]^2
+//
+// Blocks of kNormBlockElements are summed over 8 lanes, i ascending, then blocks ascending, so the
+// result does not depend on threads. It depends on where ranges begin: use the same ranges.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "kernels/operand.h"
+
+namespace tandem::kernels {
+
+inline constexpr std::int64_t kNormBlockElements = 4096;
+
+struct SumOfSquares {
+  TensorView x;                 // [n]
+  std::span<double> workspace;  // sum_of_squares_workspace(n)
+  double* sum = nullptr;        // accumulated (+=)
+};
+
+std::int64_t sum_of_squares_workspace(std::int64_t elements);
+
+void sum_of_squares(const Stream& stream, const SumOfSquares& op);
+
+}  // namespace tandem::kernels

@@ -1,0 +1,42 @@
+// Pages of keys and values for paged attention: writing new tokens, copying pages.
+//
+// A pool is [pages, G, page positions, D] of f32, dense, aligned to 64 bytes; the page size is a
+// multiple of 16 positions. Inside one (page, head) block:
+//   v   position-major: v[position][d]
+//   k   chunk-transposed: k[position / 16][d][position % 16], so that 16 scores are one vector
+// A slot is page * page positions + position within the page. Slots that were never written may
+// hold anything: attention does not read past a sequence's positions.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "kernels/operand.h"
+#include "kernels/ops/attention.h"
+
+namespace tandem::kernels {
+
+struct KvWrite {
+  TensorView k;        // [T, G, D]
+  TensorView v;        // [T, G, D]
+  TensorView slots;    // [T] i32, distinct
+  TensorView k_pages;  // [pages, G, page positions, D] the slots are written
+  TensorView v_pages;  // [pages, G, page positions, D] the slots are written
+};
+
+struct PageCopy {
+  std::int32_t from = 0;
+  std::int32_t to = 0;
+};
+
+// Copies whole pages, in order (a copy may read what an earlier one wrote).
+struct KvCopy {
+  std::span<const PageCopy> pages;
+  TensorView k_pages;  // [pages, G, page positions, D]
+  TensorView v_pages;  // [pages, G, page positions, D]
+};
+
+void kv_write(const Stream& stream, const KvWrite& op);
+void kv_copy(const Stream& stream, const KvCopy& op);
+
+}  // namespace tandem::kernels

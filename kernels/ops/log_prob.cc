@@ -1,0 +1,30 @@
+#include "kernels/ops/log_prob.h"
+
+#include "kernels/backend.h"
+
+namespace tandem::kernels {
+
+void log_prob(const Stream& stream, const LogProb& op) {
+  const std::int64_t rows = op.logits.dim(0);
+  CHECK(is_f32(op.logits, {rows, op.logits.dim(1)}));
+  CHECK(op.logits.dim(1) > 0);
+  CHECK(is_i32(op.targets, {rows}) && is_f32(op.log_prob, {rows}));
+  CHECK(op.entropy.empty() || is_f32(op.entropy, {rows}));
+  CHECK(op.lse.empty() || is_f32(op.lse, {rows}));
+  CHECK(op.temperature > 0);
+  backend(stream.device).log_prob(stream, op);
+}
+
+void log_prob(const Stream& stream, const LogProbBackward& op) {
+  const std::int64_t rows = op.logits.dim(0), vocabulary = op.logits.dim(1);
+  CHECK(is_f32(op.logits, {rows, vocabulary}) && is_f32(op.dlogits, {rows, vocabulary}));
+  CHECK(vocabulary > 0);
+  CHECK(is_i32(op.targets, {rows}));
+  CHECK(is_f32(op.lse, {rows}) && is_f32(op.dlog_prob, {rows}));
+  CHECK(op.entropy.empty() == op.dentropy.empty());
+  CHECK(op.dentropy.empty() || (is_f32(op.dentropy, {rows}) && is_f32(op.entropy, {rows})));
+  CHECK(op.temperature > 0);
+  backend(stream.device).log_prob_backward(stream, op);
+}
+
+}  // namespace tandem::kernels

@@ -1,0 +1,42 @@
+// Log-probability of one target per row and entropy of the row, from logits; and their gradient.
+//
+//   z = logits / temperature      p = softmax(z)      lse = log sum_i exp(z_i)
+//   log_prob = z_target - lse     entropy = -sum_i p_i log p_i
+//   dlogits_i = (dlog_prob * ([i = target] - p_i) - dentropy * p_i * (log p_i + entropy)) /
+//   temperature
+//
+// R rows (the selected tokens), V vocabulary. f32; targets are i32 in [0, V). Division by the
+// temperature is multiplication by 1/temperature, rounded once.
+//
+// LP-1  log_prob has the bits that sample.h reports for the same logits, temperature and token:
+//       both reduce a row over 16 lanes, i ascending, then halve.
+#pragma once
+
+#include "kernels/operand.h"
+
+namespace tandem::kernels {
+
+struct LogProb {
+  TensorView logits;      // [R, V]
+  TensorView targets;     // [R] i32
+  float temperature = 1;  // > 0
+  TensorView log_prob;    // [R] written
+  TensorView entropy;     // [R] written, or empty (then it costs nothing)
+  TensorView lse;         // [R] written for backward, or empty
+};
+
+struct LogProbBackward {
+  TensorView logits;   // [R, V]
+  TensorView targets;  // [R] i32
+  float temperature = 1;
+  TensorView lse;        // [R] as forward wrote it
+  TensorView entropy;    // [R] as forward wrote it; empty exactly when dentropy is
+  TensorView dlog_prob;  // [R]
+  TensorView dentropy;   // [R], or empty for zeros
+  TensorView dlogits;    // [R, V] written; may be logits itself
+};
+
+void log_prob(const Stream& stream, const LogProb& op);
+void log_prob(const Stream& stream, const LogProbBackward& op);
+
+}  // namespace tandem::kernels

@@ -1,0 +1,76 @@
+// Matrix products with a weight in HF layout (output features first), forward and backward.
+//
+//   forward          y[m,n]  = sum_k x[m,k] * w[n,k]      k ascending
+//   backward, input  dx[m,k] = sum_n dy[m,n] * w[n,k]     n ascending
+//   backward, weight dw[n,k] += sum_m dy[m,n] * x[m,k]    m ascending, starting from dw[n,k]
+//
+// M rows (tokens), N output features, K input features. f32. With Output::kAdd the sum starts from
+// the output's own value instead of zero.
+//
+// MM-1  Every output is one chain of fused multiply-adds in the stated order. So a row of y or dx
+//       does not depend on M, on the other rows, on threads or on the instruction set; dw does
+//       not depend on how M rows are cut into consecutive calls; packed or not gives the same bits.
+//
+// A weight that is used often is packed once: panels of kPanelColumns output features, each
+// [K][kPanelColumns], the last one filled with zeros.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/operand.h"
+
+namespace tandem::kernels {
+
+inline constexpr std::int64_t kPanelColumns = 32;
+
+struct PackedWeight {
+  TensorView panels;  // [ceil(N / 32), K, 32] dense, aligned to 64 bytes
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+};
+
+// f32 elements that a packed [N, K] weight takes.
+std::int64_t packed_elements(std::int64_t n, std::int64_t k);
+// A PackedWeight on packed_elements(n, k) floats of the caller's (aligned to 64 bytes).
+PackedWeight packed_weight(float* memory, std::int64_t n, std::int64_t k);
+
+struct PackWeight {
+  TensorView weight;    // [N, K]
+  PackedWeight packed;  // its panels are written
+};
+
+struct Matmul {
+  TensorView x;         // [M, K]
+  PackedWeight weight;  // of [N, K]
+  TensorView y;         // [M, N] written, or accumulated from its own value
+  Output output = Output::kWrite;
+};
+
+// The same with a weight that is not packed; it is packed on the fly, so keep it for large M.
+struct MatmulPlain {
+  TensorView x;       // [M, K]
+  TensorView weight;  // [N, K]
+  TensorView y;       // [M, N]
+  Output output = Output::kWrite;
+};
+
+struct MatmulBackwardInput {
+  TensorView dy;      // [M, N]
+  TensorView weight;  // [N, K]
+  TensorView dx;      // [M, K]
+  Output output = Output::kWrite;
+};
+
+struct MatmulBackwardWeight {
+  TensorView dy;       // [M, N]
+  TensorView x;        // [M, K]
+  TensorView dweight;  // [N, K] accumulated (+=)
+};
+
+void pack_weight(const Stream& stream, const PackWeight& op);
+void matmul(const Stream& stream, const Matmul& op);
+void matmul(const Stream& stream, const MatmulPlain& op);
+void matmul(const Stream& stream, const MatmulBackwardInput& op);
+void matmul(const Stream& stream, const MatmulBackwardWeight& op);
+
+}  // namespace tandem::kernels

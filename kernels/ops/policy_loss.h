@@ -1,0 +1,86 @@
+// Policy-gradient losses, elementwise over T tokens: the loss, its gradient, and what is logged.
+//
+//   c current, o proximal ("old"), b behaviour, r reference log-probability; A advantage; H
+//   entropy; w weight: the loss mask times the aggregation's normaliser, so that loss = sum_t w_t *
+//   l_t; i importance weight min(exp(o - b), threshold), a constant of the gradient
+//
+//   l = i * policy + kl_coef * k3(r, c) - entropy_coef * H        k3(r, c) = exp(r - c) - (r - c) -
+//   1
+//
+//   ratio = exp(c - o), clipped = min(max(ratio, 1 - clip_low), 1 + clip_high)
+//   kVanilla  policy = max(-A ratio, -A clipped); if A < 0 and clip_dual is given, at most
+//             -A clip_dual                     PPO: arXiv:1707.06347; dual clip: arXiv:1912.09729;
+//                                              two clip bounds: DAPO, arXiv:2503.14476
+//   kGspo     as kVanilla without dual clip, with the sequence's ratio exp(mean_t (c - o)) over its
+//             tokens of non-zero weight. Each token carries the gradient of its own share
+//             (GSPO-token, which for equal weights is GSPO's) arXiv:2507.18071
+//   kCispo    policy = -A * clipped * c, the clipped ratio a constant      arXiv:2506.13585
+//   Decoupled PPO (o recomputed, i against the behaviour policy): AReaL, arXiv:2505.24298.
+//   k1 and k3 estimators of KL: Schulman, "Approximating KL divergence", 2020.
+//
+// Log-ratios are clamped to +-kLogRatioMax before exp. Tokens with w = 0 are read by nobody: they
+// get zero gradients and enter no statistic, whatever their operands hold. S sequences.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/operand.h"
+
+namespace tandem::kernels {
+
+inline constexpr float kLogRatioMax = 20.0f;
+
+enum class LossMode : std::uint8_t { kVanilla, kGspo, kCispo };
+
+// Sums over tokens with w != 0, in double, tokens ascending.
+struct PolicyLossStats {
+  double loss = 0;          // sum w * l
+  double tokens = 0;        // how many
+  double clipped = 0;       // how many whose gradient the clip removed or (kCispo) bounded
+  double approx_kl_k1 = 0;  // sum (o - c)
+  double approx_kl_k3 = 0;  // sum exp(c - o) - (c - o) - 1
+  double reference_kl = 0;  // sum k3(r, c); 0 without reference
+  double entropy = 0;       // sum H; 0 without entropy
+  double ratio_max = 0;     // largest exp(c - o) of a token
+};
+
+struct PolicyLoss {
+  LossMode mode = LossMode::kVanilla;
+  float clip_low = 0.2f;
+  float clip_high = 0.2f;
+  float clip_dual = 0;  // c of the dual clip, > 1; 0: off
+  float kl_coef = 0;
+  float entropy_coef = 0;
+  TensorView current;         // [T]
+  TensorView proximal;        // [T] may be the behaviour policy's (bypass)
+  TensorView advantage;       // [T]
+  TensorView weight;          // [T]
+  TensorView importance;      // [T] i, or empty for ones
+  TensorView reference;       // [T] r, or empty: then kl_coef is 0
+  TensorView entropy;         // [T] H, or empty: then entropy_coef is 0
+  TensorView sequence_begin;  // [S + 1] i32: tokens of sequence s are begin[s] … begin[s+1] - 1,
+                              // all tokens in order; needed by kGspo, else may be empty
+  TensorView dlog_prob;       // [T] written: d loss / d current
+  TensorView dentropy;        // [T] written: d loss / d H; or empty
+  PolicyLossStats* stats = nullptr;  // accumulated (+=; ratio_max by max)
+};
+
+enum class ImportanceLevel : std::uint8_t { kToken, kSequence };
+
+// Truncated importance weights (Ionides, 2008; TIS in RL: Yao et al., 2025):
+//   kToken     i_t = min(exp(o_t - b_t), threshold)
+//   kSequence  i_t = min(exp(sum_t (o_t - b_t)), threshold), over tokens of non-zero weight
+struct ImportanceWeights {
+  ImportanceLevel level = ImportanceLevel::kToken;
+  float threshold = 2;
+  TensorView proximal;        // [T]
+  TensorView behaviour;       // [T]
+  TensorView weight;          // [T] the loss weight: zero marks tokens that do not count
+  TensorView sequence_begin;  // [S + 1] i32; needed by kSequence, else may be empty
+  TensorView importance;      // [T] written; 1 where weight is 0
+};
+
+void policy_loss(const Stream& stream, const PolicyLoss& op);
+void importance_weights(const Stream& stream, const ImportanceWeights& op);
+
+}  // namespace tandem::kernels

@@ -1,0 +1,37 @@
+#include "kernels/ops/rope.h"
+
+#include <cmath>
+
+#include "kernels/backend.h"
+
+namespace tandem::kernels {
+
+void fill_rope_table(const RopeTable& op) {
+  const std::int64_t positions = op.cos.dim(0), half = op.cos.dim(1);
+  CHECK(is_f32(op.cos, {positions, half}) && op.cos.dense());
+  CHECK(is_f32(op.sin, {positions, half}) && op.sin.dense());
+  CHECK(op.theta > 0);
+  float* cosines = op.cos.f32();
+  float* sines = op.sin.f32();
+  for (std::int64_t i = 0; i < half; ++i) {
+    const double frequency =
+        std::pow(op.theta, -static_cast<double>(i) / static_cast<double>(half));
+    for (std::int64_t p = 0; p < positions; ++p) {
+      const double angle = static_cast<double>(p) * frequency;
+      cosines[p * half + i] = static_cast<float>(std::cos(angle));
+      sines[p * half + i] = static_cast<float>(std::sin(angle));
+    }
+  }
+}
+
+void rope(const Stream& stream, const Rope& op) {
+  const std::int64_t tokens = op.x.dim(0), channels = op.x.dim(2);
+  CHECK(channels % 2 == 0);
+  CHECK(is_f32(op.x, {tokens, op.x.dim(1), channels}));
+  CHECK(is_i32(op.positions, {tokens}));
+  CHECK(is_f32(op.cos, {op.cos.dim(0), channels / 2}) && op.cos.dense());
+  CHECK(is_f32(op.sin, {op.cos.dim(0), channels / 2}) && op.sin.dense());
+  backend(stream.device).rope(stream, op);
+}
+
+}  // namespace tandem::kernels

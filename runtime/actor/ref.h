@@ -1,0 +1,107 @@
+// How one actor reaches another: a Ref posts to a mailbox of this process or hands the message to a
+// link; the caller can't tell. Refs are values, cheap to copy, usable from any thread.
+//
+// An ask is a message of its own type, Ask<Q>, that carries its ReplyTo: the receiver answers now
+// or later, once. A ReplyTo that dies unanswered answers with an Error, so nobody waits for the
+// dead.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "runtime/base/ids.h"
+#include "runtime/base/result.h"
+
+namespace tandem::runtime {
+
+// "controller", "exchange/arith-1", "arith-1/rollout/0", "node/vm"; incarnation 0: whichever lives.
+struct Address {
+  std::string name;
+  Incarnation incarnation;
+  auto operator<=>(const Address&) const = default;
+};
+
+enum class Delivery {
+  kAccepted,
+  kFull,  // the mailbox or the link's window is at its limit: nothing was taken
+  kGone,  // nobody of that name
+};
+
+template <class Inbox>
+class Target {
+ public:
+  virtual ~Target() = default;
+  virtual Delivery post(Inbox message) = 0;  // from any thread; never blocks
+};
+
+template <class Inbox>
+class Ref {
+ public:
+  Ref() = default;
+  Ref(Address address, std::shared_ptr<Target<Inbox>> target)
+      : address_(std::move(address)), target_(std::move(target)) {}
+
+  [[nodiscard]] Delivery tell(Inbox message) const {
+    return target_ ? target_->post(std::move(message)) : Delivery::kGone;
+  }
+  const Address& address() const { return address_; }
+  explicit operator bool() const { return target_ != nullptr; }
+
+ private:
+  Address address_;
+  std::shared_ptr<Target<Inbox>> target_;
+};
+
+// A view of an actor that takes only the alternatives of Sub, each one of Inbox's: what a remote
+// peer may send is a type of its own.
+template <class Sub, class Inbox>
+Ref<Sub> narrow(const Ref<Inbox>& ref) {
+  struct Narrowed final : Target<Sub> {
+    explicit Narrowed(Ref<Inbox> r) : whole(std::move(r)) {}
+    Delivery post(Sub message) override {
+      return std::visit([this](auto&& m) { return whole.tell(Inbox(std::move(m))); },
+                        std::move(message));
+    }
+    Ref<Inbox> whole;
+  };
+  return Ref<Sub>(ref.address(), std::make_shared<Narrowed>(ref));
+}
+
+// Calls its function exactly once: by operator(), or with an Error when the last copy dies.
+template <class R>
+class ReplyTo {
+ public:
+  ReplyTo() = default;
+  explicit ReplyTo(std::function<void(Result<R>)> answer)
+      : state_(std::make_shared<State>(std::move(answer))) {}
+  void operator()(Result<R> reply) const {
+    if (state_) state_->answer(std::move(reply));
+  }
+
+ private:
+  struct State {
+    explicit State(std::function<void(Result<R>)> f) : function(std::move(f)) {}
+    State(const State&) = delete;
+    State& operator=(const State&) = delete;
+    ~State() { answer(Error{ErrorCode::kFailed, "the asked actor went away without an answer"}); }
+    void answer(Result<R> reply) {
+      if (!answered.exchange(true)) function(std::move(reply));
+    }
+    std::function<void(Result<R>)> function;
+    std::atomic<bool> answered = false;
+  };
+  std::shared_ptr<State> state_;
+};
+
+// The message form of a question of type Q, which names its answer: `using Reply = …`.
+template <class Q>
+struct Ask {
+  Q question;
+  ReplyTo<typename Q::Reply> reply;
+};
+
+}  // namespace tandem::runtime

@@ -1,0 +1,99 @@
+#include "runtime/actor/threaded_executor.h"
+
+#include <utility>
+
+namespace tandem::runtime {
+namespace {
+
+constexpr int kMessagesPerTurn = 256;  // then the next actor has its turn
+
+}  // namespace
+
+ThreadedExecutor::ThreadedExecutor(int threads, std::uint64_t seed) : rng_(seed) {
+  for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
+}
+
+ThreadedExecutor::~ThreadedExecutor() { stop(); }
+
+void ThreadedExecutor::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+    changed_.notify_all();
+  }
+  for (std::thread& thread : threads_) thread.join();
+  threads_.clear();
+  std::deque<std::shared_ptr<Cell>> runnable;
+  std::map<std::pair<Time, TimerId>, std::function<void()>> timers;
+  const std::lock_guard lock(mutex_);
+  runnable.swap(runnable_);
+  timers.swap(timers_);
+}
+
+void ThreadedExecutor::schedule(std::shared_ptr<Cell> cell) {
+  const std::lock_guard lock(mutex_);
+  if (stopping_) return;
+  runnable_.push_back(std::move(cell));
+  if (idle_ > 0) changed_.notify_one();
+}
+
+TimerId ThreadedExecutor::at(Time when, std::function<void()> function) {
+  const std::lock_guard lock(mutex_);
+  const TimerId id{++timer_last_};
+  if (stopping_) return id;
+  const auto place = timers_.emplace(std::pair(when, id), std::move(function)).first;
+  timer_times_.emplace(id, when);
+  if (place == timers_.begin() && idle_ > 0) changed_.notify_one();
+  return id;
+}
+
+void ThreadedExecutor::cancel(TimerId timer) {
+  std::function<void()> dropped;  // outlives the lock: what it owns may call back here
+  const std::lock_guard lock(mutex_);
+  const auto it = timer_times_.find(timer);
+  if (it == timer_times_.end()) return;
+  const auto place = timers_.find({it->second, timer});
+  dropped = std::move(place->second);
+  timers_.erase(place);
+  timer_times_.erase(it);
+}
+
+std::uint64_t ThreadedExecutor::draw_seed() {
+  const std::lock_guard lock(mutex_);
+  return rng_.next();
+}
+
+void ThreadedExecutor::work() {
+  std::unique_lock lock(mutex_);
+  while (!stopping_) {
+    if (!timers_.empty() && timers_.begin()->first.first <= now()) {
+      auto due = timers_.extract(timers_.begin());
+      timer_times_.erase(due.key().second);
+      lock.unlock();
+      due.mapped()();
+      due.mapped() = nullptr;
+      lock.lock();
+    } else if (!runnable_.empty()) {
+      std::shared_ptr<Cell> cell = std::move(runnable_.front());
+      runnable_.pop_front();
+      lock.unlock();
+      const bool more = cell->run(kMessagesPerTurn);
+      lock.lock();
+      if (more && !stopping_) runnable_.push_back(std::move(cell));
+      if (cell) {  // its last owner may be this thread, and its end may call back
+        lock.unlock();
+        cell.reset();
+        lock.lock();
+      }
+    } else {
+      ++idle_;
+      if (timers_.empty())
+        changed_.wait(lock);
+      else
+        changed_.wait_for(lock, timers_.begin()->first.first - now());
+      --idle_;
+    }
+  }
+}
+
+}  // namespace tandem::runtime

@@ -1,0 +1,85 @@
+// TCP as the socket collective uses it: frames over non-blocking sockets, each wait with a
+// deadline. Internal to runtime/collective. Both ends are one binary on one kind of machine, so a
+// frame's header travels as it lies in memory.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/file.h"
+#include "runtime/collective/call.h"
+#include "runtime/collective/collective.h"
+
+namespace tandem::runtime {
+
+enum class FrameKind : std::uint32_t { kData = 1, kAbort, kWelcome };
+
+struct FrameHeader {
+  std::uint32_t magic = 0;
+  FrameKind kind = FrameKind::kData;
+  Call call;                     // kData
+  std::uint64_t sequence = 0;    // kData: which call of this gang, from 1
+  std::uint32_t bytes = 0;       // that follow: payload, or the text of an abort
+  std::uint32_t error_code = 0;  // kAbort: an ErrorCode
+};
+
+static_assert(sizeof(FrameHeader) == 40);  // no padding
+
+inline constexpr std::uint32_t kFrameMagic = 0x54474e31;  // changes with the frames
+inline constexpr std::size_t kFrameBytesMax = std::size_t{256} << 10;
+inline constexpr std::size_t kAbortTextBytesMax = 4096;
+static_assert(kFrameBytesMax % sizeof(float) == 0 && kFrameBytesMax >= kBlobBytesMax);
+
+// A block of bytes travels as frames of kFrameBytesMax and a rest; an empty block as one empty
+// frame, so that both sides always learn of each other's call.
+std::size_t frames_of(std::size_t bytes);
+
+template <class Byte>
+std::span<Byte> frame_part(std::span<Byte> block, std::size_t frame) {
+  const std::size_t offset = frame * kFrameBytesMax;
+  return block.subspan(offset, std::min(kFrameBytesMax, block.size() - offset));
+}
+
+// What a dialling rank says first.
+struct Hello {
+  std::uint32_t magic = kFrameMagic;
+  std::uint32_t rank = 0;
+  std::uint32_t size = 0;
+  char token_digest[64] = {};  // SHA-256 in hex: the token itself does not travel
+};
+
+Result<OwnedFd> listen_tcp(const std::string& host, std::string* address);
+Result<OwnedFd> dial_tcp(const std::string& address, Time deadline);
+void prepare_stream(int fd);  // of an accepted socket: no delay
+
+// Milliseconds for poll(), rounded up, at least 0.
+int poll_timeout_ms(Time deadline);
+
+enum class Transfer { kDone, kWouldBlock, kClosed };
+
+// Moves what the socket takes or gives now, and shortens the span by it. kDone: the span is empty.
+Transfer send_some(int fd, std::span<const std::byte>& bytes);
+Transfer receive_some(int fd, std::span<std::byte>& bytes);
+
+// Waits for all of it; kWouldBlock: the deadline came first.
+Transfer receive_all(int fd, std::span<std::byte> bytes, Time deadline);
+
+std::span<std::byte> bytes_of(FrameHeader& header);
+std::span<const std::byte> bytes_of(const FrameHeader& header);
+
+// Tells the other side why this one gives up, as far as that works without waiting.
+void send_abort(int fd, const Error& error);
+
+// Whether a header can be taken seriously: a frame of ours, within the limits.
+bool plausible(const FrameHeader& header);
+
+// The error that an abort frame carries, its text yet to be received.
+Error receive_abort(int fd, const FrameHeader& header, Time deadline);
+
+}  // namespace tandem::runtime

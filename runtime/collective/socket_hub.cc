@@ -1,0 +1,199 @@
+#include "runtime/collective/socket_hub.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+
+namespace tandem::runtime {
+
+SocketHub::SocketHub(std::vector<OwnedFd> peers, AddFloats add) : add_(add) {
+  for (OwnedFd& fd : peers) peers_.push_back(Peer{.fd = std::move(fd)});
+}
+
+Result<void> SocketHub::open(const Call& call, Duration timeout) {
+  if (failure_) return *failure_;
+  call_ = call;
+  ++sequence_;
+  deadline_ = steady_now() + timeout;
+  for (Peer& peer : peers_) peer.answered = false;
+  return {};
+}
+
+Result<void> SocketHub::close(Result<void> outcome) {
+  if (outcome || failure_) return outcome;
+  failure_ = outcome.error();
+  for (Peer& peer : peers_) {
+    if (peer.mid_frame) {
+      ::shutdown(peer.fd.get(), SHUT_RDWR);
+    } else {
+      send_abort(peer.fd.get(), *failure_);
+    }
+  }
+  return outcome;
+}
+
+Result<void> SocketHub::all_reduce_sum(std::span<float> values, Duration timeout) {
+  Result<void> opened =
+      open({.operation = Operation::kAllReduceSum, .bytes = values.size_bytes()}, timeout);
+  return close(opened ? sum(values) : opened);
+}
+
+Result<void> SocketHub::broadcast(std::span<std::byte> bytes, int root, Duration timeout) {
+  CHECK(root >= 0 && root < size());
+  const Call call{.operation = Operation::kBroadcast,
+                  .root = static_cast<std::uint32_t>(root),
+                  .bytes = bytes.size()};
+  Result<void> opened = open(call, timeout);
+  return close(opened ? relay(bytes, root) : opened);
+}
+
+Result<std::vector<std::string>> SocketHub::all_gather(std::string_view blob, Duration timeout) {
+  CHECK(blob.size() <= kBlobBytesMax);
+  if (auto opened = open({.operation = Operation::kAllGather}, timeout); !opened) {
+    return opened.error();
+  }
+  Result<std::vector<std::string>> blobs = gather(blob);
+  if (!blobs) return close(blobs.error()).error();
+  return blobs;
+}
+
+Result<void> SocketHub::barrier(Duration timeout) {
+  Result<void> opened = open({.operation = Operation::kBarrier}, timeout);
+  return close(opened ? relay({}, 0) : opened);
+}
+
+// CO-1: the hub's own values are the accumulator, and ranks are added in rank order, frame by
+// frame.
+Result<void> SocketHub::sum(std::span<float> values) {
+  addend_.resize(kFrameBytesMax / sizeof(float));
+  const std::span<std::byte> bytes = std::as_writable_bytes(values);
+  const std::size_t frames = frames_of(bytes.size());
+  for (std::size_t frame = 0; frame < frames; ++frame) {
+    const std::span<std::byte> part = frame_part(bytes, frame);
+    const std::span<std::byte> addend =
+        std::as_writable_bytes(std::span(addend_)).subspan(0, part.size());
+    for (int rank = 1; rank < size(); ++rank) {
+      if (auto got = receive_frame(rank, addend); !got) return got;
+      add_(reinterpret_cast<float*>(part.data()), addend_.data(), part.size() / sizeof(float));
+    }
+    for (int rank = 1; rank < size(); ++rank) {
+      if (auto sent = send_frame(rank, part); !sent) return sent;
+      peer(rank).answered = frame + 1 == frames;
+    }
+  }
+  return {};
+}
+
+// Hears every rank, the root's bytes among them, and passes them on. A barrier relays nothing.
+Result<void> SocketHub::relay(std::span<std::byte> bytes, int root) {
+  const std::size_t frames = frames_of(bytes.size());
+  for (int rank = 1; rank < size(); ++rank) {
+    for (std::size_t frame = 0; frame < (rank == root ? frames : 1); ++frame) {
+      const auto part = rank == root ? frame_part(bytes, frame) : std::span<std::byte>();
+      if (auto got = receive_frame(rank, part); !got) return got;
+    }
+  }
+  for (int rank = 1; rank < size(); ++rank) {
+    for (std::size_t frame = 0; frame < (rank == root ? 1 : frames); ++frame) {
+      const auto part = rank == root ? std::span<std::byte>() : frame_part(bytes, frame);
+      if (auto sent = send_frame(rank, part); !sent) return sent;
+    }
+    peer(rank).answered = true;
+  }
+  return {};
+}
+
+Result<std::vector<std::string>> SocketHub::gather(std::string_view blob) {
+  std::vector<std::string> blobs = {std::string(blob)};
+  for (int rank = 1; rank < size(); ++rank) {
+    const Result<FrameHeader> header = receive_header(rank);
+    if (!header) return header.error();
+    std::string& theirs = blobs.emplace_back(header->bytes, '\0');
+    if (auto got = receive_payload(rank, std::as_writable_bytes(std::span(theirs))); !got) {
+      return got.error();
+    }
+  }
+  for (int rank = 1; rank < size(); ++rank) {
+    for (const std::string& each : blobs) {
+      if (auto sent = send_frame(rank, std::as_bytes(std::span(each))); !sent) return sent.error();
+    }
+    peer(rank).answered = true;
+  }
+  return blobs;
+}
+
+Result<FrameHeader> SocketHub::receive_header(int rank) {
+  FrameHeader header;
+  if (auto got = receive_payload(rank, bytes_of(header)); !got) return got.error();
+  if (!plausible(header) || header.kind != FrameKind::kData) {
+    return Error{.message = "rank " + std::to_string(rank) + " sends what is no frame of ours",
+                 .where = {},
+                 .help = {}};
+  }
+  if (header.call != call_) return ranks_disagree(rank, header.call, 0, call_);
+  CHECK(header.sequence == sequence_);
+  return header;
+}
+
+Result<void> SocketHub::receive_frame(int rank, std::span<std::byte> bytes) {
+  const Result<FrameHeader> header = receive_header(rank);
+  if (!header) return header.error();
+  CHECK(header->bytes == bytes.size());  // the call and the rank determine it
+  return receive_payload(rank, bytes);
+}
+
+Result<void> SocketHub::receive_payload(int rank, std::span<std::byte> bytes) {
+  for (;;) {
+    switch (receive_some(peer(rank).fd.get(), bytes)) {
+      case Transfer::kDone:
+        return {};
+      case Transfer::kClosed:
+        return rank_gone(call_, rank);
+      case Transfer::kWouldBlock:
+        if (auto ready = wait(rank, POLLIN); !ready) return ready;
+    }
+  }
+}
+
+Result<void> SocketHub::send_frame(int rank, std::span<const std::byte> bytes) {
+  FrameHeader header;
+  header.magic = kFrameMagic;
+  header.call = call_;
+  header.sequence = sequence_;
+  header.bytes = static_cast<std::uint32_t>(bytes.size());
+  peer(rank).mid_frame = true;
+  for (std::span<const std::byte> part : {bytes_of(std::as_const(header)), bytes}) {
+    for (;;) {
+      const Transfer step = send_some(peer(rank).fd.get(), part);
+      if (step == Transfer::kDone) break;
+      if (step == Transfer::kClosed) return rank_gone(call_, rank);
+      if (auto ready = wait(rank, POLLOUT); !ready) return ready;
+    }
+  }
+  peer(rank).mid_frame = false;
+  return {};
+}
+
+// Until rank `rank` can go on, the deadline passes, or any rank that is still owed something goes.
+Result<void> SocketHub::wait(int rank, short events) {
+  std::vector<pollfd> set;
+  std::vector<int> ranks;
+  for (int other = 1; other < size(); ++other) {
+    if (peer(other).answered) continue;
+    const auto wanted = static_cast<short>(POLLRDHUP | (other == rank ? events : 0));
+    set.push_back({.fd = peer(other).fd.get(), .events = wanted, .revents = 0});
+    ranks.push_back(other);
+  }
+  const int ready = ::poll(set.data(), set.size(), poll_timeout_ms(deadline_));
+  CHECK(ready >= 0 || errno == EINTR);
+  for (std::size_t i = 0; i < set.size() && ready > 0; ++i) {
+    if (set[i].revents == 0) continue;
+    if (ranks[i] == rank) return {};  // the transfer will tell data from an end
+    return rank_gone(call_, ranks[i]);
+  }
+  if (ready == 0 && steady_now() >= deadline_) return timed_out(call_, rank);
+  return {};
+}
+
+}  // namespace tandem::runtime

@@ -1,0 +1,133 @@
+#include "runtime/collective/socket_spoke.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+
+namespace tandem::runtime {
+
+SocketSpoke::Answer SocketSpoke::into(std::span<std::byte> block) {
+  return {.frames = frames_of(block.size()),
+          .place = [block](std::size_t frame, std::size_t) { return frame_part(block, frame); }};
+}
+
+// A frame of the answer comes only after rank 0 has heard the same frame from here, so the sums may
+// replace the addends in place.
+Result<void> SocketSpoke::all_reduce_sum(std::span<float> values, Duration timeout) {
+  const std::span<std::byte> bytes = std::as_writable_bytes(values);
+  return exchange({.operation = Operation::kAllReduceSum, .bytes = bytes.size()}, bytes,
+                  into(bytes), timeout);
+}
+
+Result<void> SocketSpoke::broadcast(std::span<std::byte> bytes, int root, Duration timeout) {
+  CHECK(root >= 0 && root < size_);
+  const Call call{.operation = Operation::kBroadcast,
+                  .root = static_cast<std::uint32_t>(root),
+                  .bytes = bytes.size()};
+  if (root == rank_) return exchange(call, bytes, into({}), timeout);
+  return exchange(call, {}, into(bytes), timeout);
+}
+
+Result<std::vector<std::string>> SocketSpoke::all_gather(std::string_view blob, Duration timeout) {
+  CHECK(blob.size() <= kBlobBytesMax);
+  std::vector<std::string> blobs(static_cast<std::size_t>(size_));
+  const Answer answer{.frames = blobs.size(),
+                      .place = [&blobs](std::size_t frame, std::size_t bytes) {
+                        blobs[frame].resize(bytes);
+                        return std::as_writable_bytes(std::span(blobs[frame]));
+                      }};
+  auto done = exchange({.operation = Operation::kAllGather}, std::as_bytes(std::span(blob)), answer,
+                       timeout);
+  if (!done) return done.error();
+  return blobs;
+}
+
+Result<void> SocketSpoke::barrier(Duration timeout) {
+  return exchange({.operation = Operation::kBarrier}, {}, into({}), timeout);
+}
+
+Result<void> SocketSpoke::exchange(const Call& call, std::span<const std::byte> up,
+                                   const Answer& answer, Duration timeout) {
+  if (failure_) return *failure_;
+  call_ = call;
+  ++sequence_;
+  // Rank 0 may be about to say for whom it waits in vain; its word is better than "rank 0".
+  deadline_ = steady_now() + timeout + kAbortGrace;
+  frame_out_ = 0;
+  header_rest_ = {};
+  payload_rest_ = {};
+  frame_in_ = 0;
+  in_payload_ = false;
+  in_rest_ = bytes_of(header_in_);
+  Result<void> done = run(up, answer);
+  if (done) return done;
+  failure_ = done.error();
+  ::shutdown(hub_.get(), SHUT_RDWR);
+  return done;
+}
+
+Result<void> SocketSpoke::run(std::span<const std::byte> up, const Answer& answer) {
+  bool can_send = true;
+  for (;;) {
+    if (can_send) {
+      const Result<bool> sent = send_more(up);
+      // Rank 0 no longer reads; what it said before that is still to be received.
+      if (!sent || *sent) can_send = false;
+    }
+    const Result<bool> received = receive_more(answer);
+    if (!received) return received.error();
+    if (*received) return {};
+    pollfd ready{.fd = hub_.get(),
+                 .events = static_cast<short>(POLLIN | (can_send ? POLLOUT : 0)),
+                 .revents = 0};
+    const int count = ::poll(&ready, 1, poll_timeout_ms(deadline_));
+    CHECK(count >= 0 || errno == EINTR);
+    if (count == 0 && steady_now() >= deadline_) return timed_out(call_, 0);
+  }
+}
+
+// True once all frames are sent; false if the socket takes no more now.
+Result<bool> SocketSpoke::send_more(std::span<const std::byte> up) {
+  for (;;) {
+    for (std::span<const std::byte>* rest : {&header_rest_, &payload_rest_}) {
+      const Transfer step = send_some(hub_.get(), *rest);
+      if (step == Transfer::kClosed) return rank_gone(call_, 0);
+      if (step == Transfer::kWouldBlock) return false;
+    }
+    if (frame_out_ == frames_of(up.size())) return true;
+    payload_rest_ = frame_part(up, frame_out_++);
+    header_out_.magic = kFrameMagic;
+    header_out_.call = call_;
+    header_out_.sequence = sequence_;
+    header_out_.bytes = static_cast<std::uint32_t>(payload_rest_.size());
+    header_rest_ = bytes_of(std::as_const(header_out_));
+  }
+}
+
+// True once the whole answer is here; false if nothing more is there now.
+Result<bool> SocketSpoke::receive_more(const Answer& answer) {
+  for (;;) {
+    const Transfer step = receive_some(hub_.get(), in_rest_);
+    if (step == Transfer::kClosed) return rank_gone(call_, 0);
+    if (step == Transfer::kWouldBlock) return false;
+    if (!in_payload_) {
+      if (!plausible(header_in_)) {
+        return Error{.message = "rank 0 sends what is no frame of ours", .where = {}, .help = {}};
+      }
+      if (header_in_.kind == FrameKind::kAbort) {
+        return receive_abort(hub_.get(), header_in_, deadline_);
+      }
+      CHECK(header_in_.call == call_ && header_in_.sequence == sequence_);  // rank 0 checked ours
+      in_rest_ = answer.place(frame_in_, header_in_.bytes);
+      CHECK(in_rest_.size() == header_in_.bytes);
+      in_payload_ = true;
+      continue;
+    }
+    if (++frame_in_ == answer.frames) return true;
+    in_payload_ = false;
+    in_rest_ = bytes_of(header_in_);
+  }
+}
+
+}  // namespace tandem::runtime

@@ -1,0 +1,61 @@
+// A fork-join pool. The caller is one of its threads; the others sleep between calls.
+//
+// PA-1  Work is split by data: how [0, count) is cut depends on count and grain, never on the
+//       number of threads, so a reduction per range repeats on any machine.
+// PA-2  A pool of one thread (or none at all, a null pool) starts no thread and adds no
+//       synchronisation: the ranges run in order in the caller.
+//
+// One caller at a time; bodies must not call the pool they run on and must not throw.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+namespace tandem::runtime {
+
+inline constexpr int kPoolThreadsMax = 256;
+
+class ThreadPool {
+ public:
+  explicit ThreadPool(int threads);  // 1 … kPoolThreadsMax, the caller included
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  int threads() const;
+
+  // Calls body(context, i) once for every i in [0, count), on any thread; returns when all are
+  // done.
+  void run(std::int64_t count, void (*body)(void* context, std::int64_t index), void* context);
+
+ private:
+  struct Shared;
+  std::unique_ptr<Shared> shared_;  // null for one thread
+};
+
+// Calls body(begin, end) for the ranges of `grain` items (the last may be shorter) of [0, count).
+template <class Body>
+[[gnu::always_inline]] inline void parallel_for(ThreadPool* pool, std::int64_t count,
+                                                std::int64_t grain, const Body& body) {
+  if (count <= grain) {
+    if (count > 0) body(std::int64_t{0}, count);
+    return;
+  }
+  const auto range = [&body, count, grain](std::int64_t index) {
+    const std::int64_t begin = index * grain;
+    body(begin, begin + grain < count ? begin + grain : count);
+  };
+  const std::int64_t ranges = (count + grain - 1) / grain;
+  if (pool == nullptr || pool->threads() == 1) {
+    for (std::int64_t i = 0; i < ranges; ++i) range(i);
+    return;
+  }
+  pool->run(
+      ranges,
+      [](void* context, std::int64_t index) {
+        (*static_cast<const decltype(range)*>(context))(index);
+      },
+      const_cast<void*>(static_cast<const void*>(&range)));
+}
+
+}  // namespace tandem::runtime

@@ -1,0 +1,80 @@
+// Payloads over a socket of their own: put bytes, get a PayloadRef; get bytes for a PayloadRef.
+// A request carries any number of payloads as one stream of chunks, so thousands of small ones cost
+// one message and a large one never fills a queue: at most kBulkChunksInFlight chunks of a request
+// travel unacknowledged.
+//
+// Checksums: the server verifies a put before it commits it, the client verifies what it got.
+// Not responsible for: retries (a put whose answer was lost leaves a payload that nobody refers
+// to), and for when a payload may go (the owner of the store decides, see segment_store.h).
+//
+// Threading: any thread; callbacks come on the client's IoThread and must not block.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/result.h"
+#include "runtime/net/endpoint.h"
+#include "runtime/net/io_thread.h"
+#include "runtime/net/segment_store.h"
+
+namespace tandem::runtime {
+
+inline constexpr std::size_t kBulkChunkBytesMax = 1 << 20;
+inline constexpr std::uint32_t kBulkChunksInFlight = 4;
+inline constexpr std::size_t kBulkPayloadsMax = 16'384;            // of one request
+inline constexpr std::uint64_t kBulkRequestBytesMax = 1ull << 30;  // of one request
+inline constexpr std::size_t kBulkTransfersMax = 1'024;            // open at a server
+
+struct BulkCounters {
+  std::uint64_t payloads_put = 0, payloads_got = 0, bytes_put = 0, bytes_got = 0;
+  std::uint64_t requests_failed = 0, messages_malformed = 0;
+};
+
+class BulkServer {
+ public:
+  // Listens on `at` (port 0: any) with an IoThread of its own. `node` is what refs will name. The
+  // store must outlive the server. Errors: the port is busy.
+  static Result<std::unique_ptr<BulkServer>> listen(Endpoint at, std::string node,
+                                                    SegmentStore& store);
+  ~BulkServer();
+  Endpoint endpoint() const;
+  BulkCounters counters() const;
+
+ private:
+  struct State;
+  explicit BulkServer(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+class BulkClient {
+ public:
+  using PutDone = std::function<void(Result<std::vector<PayloadRef>>)>;
+  using GetDone = std::function<void(Result<std::vector<std::string>>)>;
+
+  BulkClient(IoThread& io, Endpoint server);
+  ~BulkClient();  // requests under way end with an Error
+
+  // The refs (bytes) come in the order of the payloads (refs). Errors: kTimedOut, kUnreachable,
+  // kNotFound (no such segment), kFailed (checksum, no room at the server), kInvalid (over a
+  // limit).
+  void put_many(std::vector<std::string> payloads, Duration timeout, PutDone done);
+  void get_many(std::vector<PayloadRef> refs, Duration timeout, GetDone done);
+
+  // Blocking; never on the IoThread.
+  Result<std::vector<PayloadRef>> put_many(std::vector<std::string> payloads, Duration timeout);
+  Result<std::vector<std::string>> get_many(std::vector<PayloadRef> refs, Duration timeout);
+  Result<PayloadRef> put(std::string payload, Duration timeout);
+  Result<std::string> get(PayloadRef ref, Duration timeout);
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace tandem::runtime

@@ -1,0 +1,327 @@
+#include <spdlog/spdlog.h>
+
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "runtime/base/check.h"
+#include "runtime/base/digest.h"
+#include "runtime/net/bulk.h"
+#include "runtime/net/bulk_messages.h"
+#include "runtime/net/ticker.h"
+#include "runtime/net/zmq_socket.h"
+
+namespace tandem::runtime {
+namespace {
+
+constexpr Duration kTick = std::chrono::milliseconds(20);
+constexpr Duration kTransferIdleMax = std::chrono::seconds(60);  // its client is gone
+
+// One request under way. A put fills `extents`; a get reads them.
+struct Transfer {
+  StreamCursor stream;
+  std::vector<Extent> extents;
+  std::vector<std::uint64_t> checksums;  // put
+  bool is_put = false;
+  std::uint32_t unacked = 0;  // get: chunks sent
+  bool started = false;       // get: an empty stream is one empty chunk
+  Time active;
+};
+
+// Client and request.
+using TransferKey = std::pair<std::string, BulkRequest>;
+
+std::span<const std::byte> bytes_of(std::string_view text) {
+  return std::as_bytes(std::span(text.data(), text.size()));
+}
+
+}  // namespace
+
+struct BulkServer::State {
+  State(std::string name, SegmentStore& segments)
+      : io("bulk"), node(std::move(name)), store(segments) {}
+
+  Result<Endpoint> start(const Endpoint& at);
+  void on_message(std::string_view from, std::span<zmq::message_t> parts);
+  void open_put(const std::string& from, PutOpen open, std::string_view body);
+  void open_get(const std::string& from, const GetOpen& open);
+  void take_chunk(const TransferKey& key, std::uint64_t offset, std::string_view body);
+  void take_ack(const TransferKey& key, std::uint32_t chunks);
+  bool send_chunks(const TransferKey& key, Transfer& transfer);
+  Result<void> write(Transfer& transfer, std::string_view body);
+  Result<std::string> read_chunk(Transfer& transfer, std::uint64_t bytes) const;
+  void finish_put(const TransferKey& key, Transfer& transfer);
+  Result<void> verify(const Transfer& transfer) const;
+  void fail(const TransferKey& key, const Error& error);
+  void end(const TransferKey& key);
+  bool admit(const TransferKey& key);
+  void tick(Time now);
+  template <class M>
+  Wrote reply(const TransferKey& key, M message, std::string_view body = {}) {
+    return socket->write(key.first, encode(BulkMessage(std::move(message))), body);
+  }
+  void count(std::uint64_t BulkCounters::*counter, std::uint64_t by) {
+    const std::lock_guard lock(mutex);
+    counters.*counter += by;
+  }
+
+  IoThread io;
+  const std::string node;
+  SegmentStore& store;
+  Endpoint bound;
+  // Only on the IoThread.
+  std::unique_ptr<ZmqSocket> socket;
+  std::optional<Ticker> ticker;
+  std::map<TransferKey, Transfer> transfers;
+
+  mutable std::mutex mutex;
+  BulkCounters counters;  // guarded by mutex
+};
+
+Result<Endpoint> BulkServer::State::start(const Endpoint& at) {
+  socket = std::make_unique<ZmqSocket>(
+      io, zmq::socket_type::router,
+      ZmqOptions{.message_bytes_max = kBulkMessageBytesMax, .queue_messages = 64});
+  auto endpoint = socket->bind(at);
+  if (!endpoint) {
+    socket.reset();
+    return endpoint;
+  }
+  socket->start(
+      [this](std::string_view from, std::span<zmq::message_t> parts) { on_message(from, parts); },
+      [] { return false; });
+  ticker.emplace(io, kTick, [this](Time now) { tick(now); });
+  return endpoint;
+}
+
+void BulkServer::State::on_message(std::string_view from, std::span<zmq::message_t> parts) {
+  auto message = decode<BulkMessage>(parts[0].to_string_view());
+  if (!message) return count(&BulkCounters::messages_malformed, 1);
+  const std::string client(from);
+  const std::string_view body = parts.size() > 1 ? parts[1].to_string_view() : std::string_view();
+  if (auto* put = std::get_if<PutOpen>(&*message)) {
+    open_put(client, std::move(*put), body);
+  } else if (const auto* get = std::get_if<GetOpen>(&*message)) {
+    open_get(client, *get);
+  } else if (const auto* chunk = std::get_if<Chunk>(&*message)) {
+    take_chunk({client, chunk->request}, chunk->offset, body);
+  } else if (const auto* ack = std::get_if<Ack>(&*message)) {
+    take_ack({client, ack->request}, ack->chunks);
+  } else if (const auto* abort = std::get_if<Abort>(&*message)) {
+    end({client, abort->request});
+  } else {
+    count(&BulkCounters::messages_malformed, 1);
+  }
+}
+
+bool BulkServer::State::admit(const TransferKey& key) {
+  if (transfers.size() < kBulkTransfersMax && !transfers.contains(key)) return true;
+  fail(key, {ErrorCode::kFailed,
+             "the bulk server has " + std::to_string(transfers.size()) + " transfers open",
+             to_string(bound), "try again later"});
+  return false;
+}
+
+void BulkServer::State::open_put(const std::string& from, PutOpen open, std::string_view body) {
+  const TransferKey key{from, open.request};
+  if (!admit(key)) return;
+  auto fits = check_bulk_sizes(open.sizes);
+  if (fits && open.checksums.size() != open.sizes.size()) {
+    fits = Error{ErrorCode::kInvalid, "a put has another number of checksums than of payloads"};
+  }
+  if (!fits) return fail(key, fits.error());
+  auto extents = store.reserve(open.sizes);
+  if (!extents) return fail(key, extents.error());
+  transfers.emplace(key, Transfer{.stream = StreamCursor(std::move(open.sizes)),
+                                  .extents = std::move(*extents),
+                                  .checksums = std::move(open.checksums),
+                                  .is_put = true,
+                                  .active = steady_now()});
+  take_chunk(key, 0, body);
+}
+
+void BulkServer::State::take_chunk(const TransferKey& key, std::uint64_t offset,
+                                   std::string_view body) {
+  const auto found = transfers.find(key);
+  if (found == transfers.end() || !found->second.is_put) {
+    return fail(key, {ErrorCode::kFailed, "a chunk of a put that is not under way (any more)",
+                      to_string(bound)});
+  }
+  Transfer& put = found->second;
+  if (offset != put.stream.position() || body.size() > put.stream.left()) {
+    return fail(key, {ErrorCode::kInvalid, "a chunk of a put does not follow the one before"});
+  }
+  put.active = steady_now();
+  if (auto written = write(put, body); !written) return fail(key, written.error());
+  if (put.stream.left() == 0) return finish_put(key, put);
+  reply(key, Ack{key.second, 1});
+}
+
+Result<void> BulkServer::State::write(Transfer& put, std::string_view body) {
+  for (const StreamCursor::Piece& piece : put.stream.take(body.size())) {
+    auto written = store.write(put.extents[piece.payload], piece.offset,
+                               bytes_of(body.substr(0, piece.bytes)));
+    if (!written) return written;
+    body.remove_prefix(piece.bytes);
+  }
+  return {};
+}
+
+// Reads back what the store holds now: this finds damage on the way and in the store alike.
+Result<void> BulkServer::State::verify(const Transfer& put) const {
+  std::string payload;
+  for (std::size_t i = 0; i < put.extents.size(); ++i) {
+    payload.resize(put.extents[i].bytes);
+    const auto to = std::as_writable_bytes(std::span(payload.data(), payload.size()));
+    if (auto got = store.read(put.extents[i], 0, to); !got) return got;
+    if (checksum64(bytes_of(payload)) != put.checksums[i]) {
+      return Error{ErrorCode::kFailed, "the checksum of payload " + std::to_string(i) +
+                                           " of a put is wrong: it was damaged on its way"};
+    }
+  }
+  return {};
+}
+
+void BulkServer::State::finish_put(const TransferKey& key, Transfer& put) {
+  if (auto good = verify(put); !good) return fail(key, good.error());
+  Stored done{.request = key.second};
+  for (std::size_t i = 0; i < put.extents.size(); ++i) {
+    const Extent& extent = put.extents[i];
+    store.commit(extent);
+    done.refs.push_back({node, extent.segment, extent.offset, extent.bytes, put.checksums[i]});
+  }
+  count(&BulkCounters::payloads_put, put.extents.size());
+  count(&BulkCounters::bytes_put, put.stream.total());
+  transfers.erase(key);
+  reply(key, std::move(done));
+}
+
+void BulkServer::State::open_get(const std::string& from, const GetOpen& open) {
+  const TransferKey key{from, open.request};
+  if (!admit(key)) return;
+  if (auto fits = check_bulk_sizes(sizes_of(open.refs)); !fits) return fail(key, fits.error());
+  Transfer get{.stream = StreamCursor(sizes_of(open.refs)), .active = steady_now()};
+  for (const PayloadRef& ref : open.refs) {
+    if (ref.node != node) {
+      return fail(key, {ErrorCode::kNotFound, to_string(ref) + " is not of this node, " + node});
+    }
+    get.extents.push_back({ref.segment, ref.offset, ref.bytes});
+  }
+  Transfer& begun = transfers.emplace(key, std::move(get)).first->second;
+  if (!send_chunks(key, begun)) end(key);
+}
+
+Result<std::string> BulkServer::State::read_chunk(Transfer& get, std::uint64_t bytes) const {
+  std::string chunk(bytes, '\0');
+  std::size_t at = 0;
+  for (const StreamCursor::Piece& piece : get.stream.take(bytes)) {
+    const auto to = std::as_writable_bytes(std::span(chunk.data() + at, piece.bytes));
+    if (auto got = store.read(get.extents[piece.payload], piece.offset, to); !got) {
+      return got.error();
+    }
+    at += piece.bytes;
+  }
+  return chunk;
+}
+
+// Sends as many chunks as may be in flight. False: the transfer is over, whole or with an error.
+bool BulkServer::State::send_chunks(const TransferKey& key, Transfer& get) {
+  while (get.unacked < kBulkChunksInFlight && (get.stream.left() > 0 || !get.started)) {
+    const StreamCursor before = get.stream;
+    const auto chunk = read_chunk(get, get.stream.next_chunk_bytes());
+    if (!chunk) {
+      fail(key, chunk.error());
+      return true;  // fail() has ended it
+    }
+    const Wrote wrote = reply(key, Chunk{key.second, before.position()}, *chunk);
+    if (wrote == Wrote::kUnreachable) return false;
+    if (wrote == Wrote::kBusy) {  // the next tick tries again
+      get.stream = before;
+      return true;
+    }
+    get.started = true;
+    ++get.unacked;
+  }
+  if (get.stream.left() > 0) return true;
+  count(&BulkCounters::payloads_got, get.extents.size());
+  count(&BulkCounters::bytes_got, get.stream.total());
+  return false;
+}
+
+void BulkServer::State::take_ack(const TransferKey& key, std::uint32_t chunks) {
+  const auto found = transfers.find(key);
+  if (found == transfers.end() || found->second.is_put) return;  // of a get that is over
+  Transfer& get = found->second;
+  get.unacked -= std::min(get.unacked, chunks);
+  get.active = steady_now();
+  if (!send_chunks(key, get)) end(key);
+}
+
+void BulkServer::State::fail(const TransferKey& key, const Error& error) {
+  spdlog::warn("bulk request failed node={} request={} reason=\"{}\"", node, key.second.value,
+               error.message);
+  count(&BulkCounters::requests_failed, 1);
+  end(key);
+  reply(key, Failed{key.second, error});
+}
+
+void BulkServer::State::end(const TransferKey& key) {
+  const auto found = transfers.find(key);
+  if (found == transfers.end()) return;
+  if (found->second.is_put) {
+    for (const Extent& extent : found->second.extents) store.abandon(extent);
+  }
+  transfers.erase(found);
+}
+
+void BulkServer::State::tick(Time now) {
+  std::vector<TransferKey> over;
+  std::vector<TransferKey> gets;
+  for (const auto& [key, transfer] : transfers) {
+    if (now - transfer.active > kTransferIdleMax) {
+      over.push_back(key);
+    } else if (!transfer.is_put && transfer.unacked < kBulkChunksInFlight) {
+      gets.push_back(key);
+    }
+  }
+  for (const TransferKey& key : over) end(key);
+  for (const TransferKey& key : gets) {
+    if (!send_chunks(key, transfers.at(key))) end(key);
+  }
+  socket->pump();
+}
+
+BulkServer::BulkServer(std::unique_ptr<State> state) : state_(std::move(state)) {}
+
+Result<std::unique_ptr<BulkServer>> BulkServer::listen(Endpoint at, std::string node,
+                                                       SegmentStore& store) {
+  auto state = std::make_unique<State>(std::move(node), store);
+  std::optional<Error> error;
+  state->io.run([&] {
+    auto endpoint = state->start(at);
+    if (endpoint) {
+      state->bound = *endpoint;
+    } else {
+      error = endpoint.error();
+    }
+  });
+  if (error) return *error;
+  return std::unique_ptr<BulkServer>(new BulkServer(std::move(state)));
+}
+
+BulkServer::~BulkServer() {
+  state_->io.run([this] {
+    while (!state_->transfers.empty()) state_->end(state_->transfers.begin()->first);
+    state_->ticker.reset();
+    state_->socket.reset();
+  });
+}
+
+Endpoint BulkServer::endpoint() const { return state_->bound; }
+
+BulkCounters BulkServer::counters() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->counters;
+}
+
+}  // namespace tandem::runtime

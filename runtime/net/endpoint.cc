@@ -1,0 +1,31 @@
+#include "runtime/net/endpoint.h"
+
+#include <charconv>
+
+namespace tandem::runtime {
+
+std::string to_string(const Endpoint& endpoint) {
+  return endpoint.host + ":" + std::to_string(endpoint.port);
+}
+
+Result<Endpoint> parse_endpoint(std::string_view text) {
+  std::string_view rest = text;
+  if (rest.starts_with("http://")) rest.remove_prefix(7);
+  if (rest.ends_with('/')) rest.remove_suffix(1);
+  const auto colon = rest.rfind(':');
+  const Error error{ErrorCode::kInvalid, "'" + std::string(text) + "' is not an address", "",
+                    "write host:port, like 127.0.0.1:7420"};
+  if (colon == std::string_view::npos || colon == 0) return error;
+  Endpoint endpoint{.host = std::string(rest.substr(0, colon))};
+  const char* const end = rest.data() + rest.size();
+  const auto [stopped, failure] = std::from_chars(rest.data() + colon + 1, end, endpoint.port);
+  if (failure != std::errc() || stopped != end) return error;
+  return endpoint;
+}
+
+Error listen_error(const Endpoint& at, int error_number) {
+  return {ErrorCode::kFailed, "cannot listen: " + errno_text(error_number), to_string(at),
+          "choose a free port with --port, or 0 for any"};
+}
+
+}  // namespace tandem::runtime

@@ -1,0 +1,36 @@
+// Requests and responses of the HTTP API as plain values, shared by server and client.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/base/result.h"
+
+namespace tandem::runtime {
+
+struct HttpRequest {
+  std::string method;                        // "GET", "POST" …
+  std::string target;                        // as sent: "/api/v1/jobs/arith-1?watch=1"
+  std::vector<std::string> segments;         // decoded: {"api", "v1", "jobs", "arith-1"}
+  std::map<std::string, std::string> query;  // decoded: {{"watch", "1"}}
+  std::string body;
+};
+
+struct HttpResponse {
+  int status = 200;
+  std::string content_type = "application/json";
+  std::string body;
+};
+
+// Fills target, segments and query. Errors: kInvalid, not an absolute path or a broken %-escape.
+Result<void> split_target(std::string_view target, HttpRequest& request);
+std::string percent_encoded(std::string_view text);  // for one segment or one query value
+
+// {"error": {"code", "message", "help"}} with the status that the code maps to, and back again.
+HttpResponse error_response(const Error& error);
+HttpResponse error_response(int status, const Error& error);
+Error error_of(const HttpResponse& response);
+
+}  // namespace tandem::runtime

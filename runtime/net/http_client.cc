@@ -1,0 +1,214 @@
+#include "runtime/net/http_client.h"
+
+#include <algorithm>
+#include <array>
+#include <boost/asio/connect.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/beast/core.hpp>
+#include <boost/beast/http.hpp>
+#include <limits>
+#include <utility>
+
+namespace tandem::runtime {
+namespace {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+namespace http = boost::beast::http;
+using asio::ip::tcp;
+using boost::system::error_code;
+using Message = http::request<http::string_body>;
+
+constexpr std::size_t kReadBytes = 64 << 10;
+
+Error error_from(const Endpoint& server, const error_code& error) {
+  const std::string where = "http://" + to_string(server);
+  if (error == beast::error::timeout) {
+    return {ErrorCode::kTimedOut, "the server did not answer in time", where};
+  }
+  const bool is_http = error.category() == make_error_code(http::error::bad_method).category();
+  if (is_http || error == asio::error::eof) {
+    return {ErrorCode::kFailed, "the server did not answer in HTTP: " + error.message(), where};
+  }
+  return {ErrorCode::kUnreachable, "cannot reach the server: " + error.message(), where};
+}
+
+Message message_of(const Endpoint& server, http::verb verb, const std::string& target,
+                   std::string body) {
+  Message message(verb, target, 11);
+  message.set(http::field::host, to_string(server));
+  message.keep_alive(false);
+  message.body() = std::move(body);
+  message.prepare_payload();
+  return message;
+}
+
+// Beast's deadlines exist for asynchronous operations only, so each runs on a loop of its own until
+// it is done.
+class Exchange {
+ public:
+  explicit Exchange(Endpoint server) : server_(std::move(server)), stream_(loop_) {}
+
+  Result<void> send(const Message& message, Duration timeout) {
+    stream_.expires_after(timeout);
+    error_code error;
+    const auto to = tcp::resolver(loop_).resolve(server_.host, std::to_string(server_.port), error);
+    if (error) return error_from(server_, error);
+    stream_.async_connect(to, [&](error_code e, const tcp::endpoint&) { error = e; });
+    run();
+    if (error) return error_from(server_, error);
+    http::async_write(stream_, message, [&](error_code e, std::size_t) { error = e; });
+    run();
+    if (error) return error_from(server_, error);
+    return {};
+  }
+
+  template <class Parser>
+  Result<void> read(Parser& parser) {
+    error_code error;
+    http::async_read(stream_, buffer_, parser, [&](error_code e, std::size_t) { error = e; });
+    run();
+    if (error) return error_from(server_, error);
+    return {};
+  }
+
+  template <class Parser>
+  Result<void> read_header(Parser& parser) {
+    error_code error;
+    http::async_read_header(stream_, buffer_, parser,
+                            [&](error_code e, std::size_t) { error = e; });
+    run();
+    if (error) return error_from(server_, error);
+    return {};
+  }
+
+  const Endpoint& server() const { return server_; }
+  asio::io_context& loop() { return loop_; }
+  beast::tcp_stream& stream() { return stream_; }
+  beast::flat_buffer& buffer() { return buffer_; }
+
+ private:
+  void run() {
+    loop_.restart();
+    loop_.run();
+  }
+  const Endpoint server_;
+  asio::io_context loop_;
+  beast::tcp_stream stream_;
+  beast::flat_buffer buffer_;
+};
+
+Result<HttpResponse> exchange(const Endpoint& server, http::verb verb, const std::string& target,
+                              std::string body, Duration timeout) {
+  Exchange call(server);
+  if (auto sent = call.send(message_of(server, verb, target, std::move(body)), timeout); !sent) {
+    return sent.error();
+  }
+  http::response_parser<http::string_body> parser;
+  parser.body_limit(kHttpResponseBytesMax);
+  if (auto got = call.read(parser); !got) return got.error();
+  auto message = parser.release();
+  return HttpResponse{.status = static_cast<int>(message.result_int()),
+                      .content_type = std::string(message[http::field::content_type]),
+                      .body = std::move(message.body())};
+}
+
+}  // namespace
+
+Result<HttpResponse> http_get(const Endpoint& server, const std::string& target, Duration timeout) {
+  return exchange(server, http::verb::get, target, "", timeout);
+}
+
+Result<HttpResponse> http_post(const Endpoint& server, const std::string& target, std::string body,
+                               Duration timeout) {
+  return exchange(server, http::verb::post, target, std::move(body), timeout);
+}
+
+struct HttpLines::State {
+  explicit State(Endpoint server) : call(std::move(server)) {
+    parser.body_limit(std::numeric_limits<std::uint64_t>::max());  // a stream has no end
+  }
+
+  // Whether a read finished within the time; one that did not stays under way for the next call.
+  bool read_some(Duration timeout);
+  std::optional<std::string> next_line();
+
+  Exchange call;
+  http::response_parser<http::buffer_body> parser;
+  std::array<char, kReadBytes> chunk;
+  std::string pending;  // received, from `taken` on not yet handed out
+  std::size_t taken = 0;
+  std::size_t searched = 0;  // no line ends before this
+  bool reading = false;
+  error_code error;
+};
+
+bool HttpLines::State::read_some(Duration timeout) {
+  if (!reading) {
+    reading = true;
+    parser.get().body() = {.data = chunk.data(), .size = chunk.size(), .more = true};
+    http::async_read_some(call.stream(), call.buffer(), parser, [this](error_code e, std::size_t) {
+      reading = false;
+      error = e == http::error::need_buffer ? error_code() : e;
+    });
+  }
+  call.loop().restart();
+  call.loop().run_for(timeout);
+  if (reading) return false;
+  pending.append(chunk.data(), chunk.size() - parser.get().body().size);
+  return true;
+}
+
+std::optional<std::string> HttpLines::State::next_line() {
+  const std::size_t end = pending.find('\n', searched);
+  if (end == std::string::npos) {
+    pending.erase(0, std::exchange(taken, 0));
+    searched = pending.size();
+    return std::nullopt;
+  }
+  std::string line = pending.substr(taken, end - taken);
+  taken = searched = end + 1;
+  return line;
+}
+
+HttpLines::HttpLines(std::unique_ptr<State> state) : state_(std::move(state)) {}
+HttpLines::HttpLines(HttpLines&&) noexcept = default;
+HttpLines::~HttpLines() = default;
+
+Result<HttpLines> HttpLines::open(const Endpoint& server, const std::string& target,
+                                  Duration timeout) {
+  auto state = std::make_unique<State>(server);
+  Exchange& call = state->call;
+  if (auto sent = call.send(message_of(server, http::verb::get, target, ""), timeout); !sent) {
+    return sent.error();
+  }
+  if (auto got = call.read_header(state->parser); !got) return got.error();
+  call.stream().expires_never();
+  const int status = static_cast<int>(state->parser.get().result_int());
+  if (status / 100 == 2) return HttpLines(std::move(state));
+  HttpResponse response{.status = status};
+  while (!state->parser.is_done() && !state->error && state->read_some(timeout)) continue;
+  response.body = std::move(state->pending);
+  return error_of(response);
+}
+
+Result<std::optional<std::string>> HttpLines::next(Duration timeout) {
+  const auto end = std::chrono::steady_clock::now() + timeout;
+  State& state = *state_;
+  while (true) {
+    if (auto line = state.next_line()) return line;
+    if (state.parser.is_done()) return std::optional<std::string>();
+    if (state.error) return error_from(state.call.server(), state.error);
+    if (state.pending.size() > kHttpLineBytesMax) {
+      return Error{ErrorCode::kFailed, "a streamed line is too long",
+                   to_string(state.call.server())};
+    }
+    const auto left = std::max<Duration>(end - std::chrono::steady_clock::now(), Duration::zero());
+    if (!state.read_some(left)) {
+      return Error{ErrorCode::kTimedOut, "no line came in time", to_string(state.call.server())};
+    }
+  }
+}
+
+}  // namespace tandem::runtime

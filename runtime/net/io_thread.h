@@ -1,0 +1,41 @@
+// One permanent thread that runs an Asio event loop and owns the ZeroMQ sockets of the links that
+// share it. The control links of a process share one; the bulk socket has one of its own, so that a
+// long payload never delays a heartbeat.
+//
+// Threading: post() and on_this_thread() from anywhere. The loop's work must not block. Destroy
+// links before their IoThread; the destructor ends the loop, joins the thread and terminates the
+// ZeroMQ context, which cannot hang once its sockets are closed with a bounded linger.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+namespace boost::asio {
+class io_context;
+}
+namespace zmq {
+class context_t;
+}
+
+namespace tandem::runtime {
+
+class IoThread {
+ public:
+  explicit IoThread(const char* name = "net");  // at most 15 characters, shown by ps and gdb
+  ~IoThread();
+  IoThread(const IoThread&) = delete;
+  IoThread& operator=(const IoThread&) = delete;
+
+  void post(std::function<void()> work);
+  void run(const std::function<void()>& work);  // post and wait; in place on the loop's own thread
+  bool on_this_thread() const;
+
+  boost::asio::io_context& loop();
+  zmq::context_t& context();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace tandem::runtime

@@ -1,0 +1,337 @@
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <future>
+#include <map>
+#include <utility>
+
+#include "runtime/base/check.h"
+#include "runtime/net/link.h"
+#include "runtime/net/link_traffic.h"
+#include "runtime/wire/codec.h"
+
+namespace tandem::runtime {
+namespace {
+
+constexpr std::size_t kNamesMax = 65'536;  // whose highest incarnation is remembered
+
+std::optional<PeerId> parse_route(std::string_view route) {
+  const auto mark = route.rfind('#');
+  if (mark == std::string_view::npos) return std::nullopt;
+  PeerId peer{.name = std::string(route.substr(0, mark))};
+  const char* const end = route.data() + route.size();
+  const auto [stopped, failure] =
+      std::from_chars(route.data() + mark + 1, end, peer.incarnation.value);
+  if (failure != std::errc() || stopped != end) return std::nullopt;
+  return peer;
+}
+
+}  // namespace
+
+struct LinkServer::State : std::enable_shared_from_this<LinkServer::State> {
+  State(IoThread& io, Hello hello, LinkOptions options, LinkCallbacks callbacks)
+      : self(std::move(hello)), traffic(io, std::move(options), std::move(callbacks)) {
+    if (self.pid == 0) self.pid = getpid();
+  }
+
+  Result<Endpoint> start(const Endpoint& at);
+  void on_message(std::string_view from, std::string_view packet);
+  void introduce(std::string_view from, std::string_view body, Time now);
+  bool acceptable(std::string_view from, const Introduction& who);
+  void welcome(const LinkPeer& peer);
+  void stranger(std::string_view from);
+  void reply(std::string_view to, PacketKind kind, std::string_view body);
+  void count(std::uint64_t LinkCounters::*counter);
+  void up(const Introduction& who, Time now);
+  void down(std::shared_ptr<LinkPeer> peer, Down::Reason reason);
+  void fence_life(const PeerId& peer);
+  void tick(Time now);
+  void begin_close(Duration flush_within);
+  void finish_close(bool flushed);
+  bool all_flushed();
+
+  Epoch epoch() const { return {self.incarnation.value}; }
+  std::shared_ptr<LinkPeer> find(const PeerId& peer) const {  // mutex held, or on the IoThread
+    const auto found = names.find(peer.name);
+    const bool up = found != names.end() && found->second.up && found->second.up->id == peer;
+    return up ? found->second.up : nullptr;
+  }
+
+  // The least incarnation that may still come, and the one that is up.
+  struct Name {
+    Incarnation floor;
+    std::shared_ptr<LinkPeer> up;
+  };
+
+  Hello self;
+  LinkTraffic traffic;
+  Endpoint bound;
+  // Changed on the IoThread under traffic.mutex; read there freely, elsewhere under it.
+  std::map<std::string, Name> names;
+  std::map<std::string, std::shared_ptr<LinkPeer>, std::less<>> routes;  // who is up
+  bool closing = false;                                                  // guarded by traffic.mutex
+  // Only on the IoThread.
+  std::optional<Ticker> ticker;
+  std::optional<Time> close_at;
+  std::promise<bool> closed;
+};
+
+Result<Endpoint> LinkServer::State::start(const Endpoint& at) {
+  traffic.socket =
+      std::make_unique<ZmqSocket>(traffic.io, zmq::socket_type::router, traffic.socket_options());
+  auto endpoint = traffic.socket->bind(at);
+  if (!endpoint) {
+    traffic.socket.reset();
+    return endpoint;
+  }
+  traffic.socket->start(
+      [this](std::string_view from, std::span<zmq::message_t> parts) {
+        if (parts.size() == 1 && parts[0].size() > 0) {
+          on_message(from, parts[0].to_string_view());
+        } else {
+          count(&LinkCounters::packets_malformed);
+        }
+      },
+      [this] { return traffic.flush_dirty(steady_now()); });
+  ticker.emplace(traffic.io, kLinkTick, [this](Time now) { tick(now); });
+  return endpoint;
+}
+
+void LinkServer::State::count(std::uint64_t LinkCounters::*counter) {
+  const std::lock_guard lock(traffic.mutex);
+  ++(traffic.counters.*counter);
+}
+
+void LinkServer::State::reply(std::string_view to, PacketKind kind, std::string_view body) {
+  traffic.socket->write(to, packet_of(kind, body));
+}
+
+void LinkServer::State::on_message(std::string_view from, std::string_view packet) {
+  const Time now = steady_now();
+  const auto kind = static_cast<PacketKind>(packet.front());
+  const std::string_view body = packet.substr(1);
+  if (kind == PacketKind::kHello) return introduce(from, body, now);
+  const auto found = routes.find(from);
+  if (found == routes.end()) return stranger(from);
+  const std::shared_ptr<LinkPeer> peer = found->second;
+  switch (kind) {
+    case PacketKind::kFrames:
+    case PacketKind::kFence:
+      if (traffic.receive(peer, packet, now) == Received::kFenced) {
+        down(peer, Down::Reason::kSuperseded);
+      }
+      return;
+    case PacketKind::kHeartbeat:
+      return traffic.take_heartbeat(*peer, body, now);
+    case PacketKind::kBye:
+      return down(peer, Down::Reason::kClosed);
+    case PacketKind::kHello:
+    case PacketKind::kWelcome:
+    case PacketKind::kRefusal:
+    case PacketKind::kUnknown:
+      break;
+  }
+  count(&LinkCounters::packets_malformed);
+}
+
+// Somebody whose introduction this life of the server has not seen, or whose life is over.
+void LinkServer::State::stranger(std::string_view from) {
+  const std::optional<PeerId> peer = parse_route(from);
+  if (!peer) return count(&LinkCounters::packets_malformed);
+  const auto name = names.find(peer->name);
+  if (name != names.end() && peer->incarnation < name->second.floor) {
+    count(&LinkCounters::packets_stale);
+    traffic.socket->write(from, Session::fence({epoch(), name->second.floor, 0}));
+    return;
+  }
+  reply(from, PacketKind::kUnknown, encode(epoch()));
+}
+
+bool LinkServer::State::acceptable(std::string_view from, const Introduction& who) {
+  const Hello& hello = who.hello;
+  if (to_string(PeerId{hello.name, hello.incarnation}) != from ||
+      hello.opaque.size() > kHelloOpaqueBytesMax) {
+    return false;
+  }
+  if (hello.build != self.build) {
+    const Error error{ErrorCode::kInvalid,
+                      self.name + " refused " + hello.name + ": its build is '" + hello.build +
+                          "', ours is '" + self.build + "'",
+                      to_string(bound), "start every process of a cluster from the same binary"};
+    spdlog::warn("link refused peer={} reason=build theirs={} ours={}", hello.name, hello.build,
+                 self.build);
+    reply(from, PacketKind::kRefusal, encode(Refusal{error}));
+    return false;
+  }
+  const auto name = names.find(hello.name);
+  if (name != names.end() && hello.incarnation < name->second.floor) {
+    traffic.socket->write(from, Session::fence({epoch(), name->second.floor, 0}));
+    return false;
+  }
+  return routes.size() < traffic.options.peers_max || routes.contains(from);
+}
+
+void LinkServer::State::introduce(std::string_view from, std::string_view body, Time now) {
+  const auto who = decode<Introduction>(body, {.message_bytes_max = kControlBytesMax});
+  if (!who || close_at || !acceptable(from, *who)) return count(&LinkCounters::hellos_refused);
+  const auto name = names.find(who->hello.name);
+  if (name != names.end() && name->second.up) {
+    const std::shared_ptr<LinkPeer> before = name->second.up;
+    const bool same_life = before->id.incarnation == who->hello.incarnation;
+    const std::uint64_t attempt = before->session.key().attempt;
+    if (same_life && who->attempt < attempt) return;  // an introduction that was under way
+    if (same_life && who->attempt == attempt) return welcome(*before);
+    down(before, same_life ? Down::Reason::kDisconnected : Down::Reason::kSuperseded);
+    if (!same_life) {
+      traffic.socket->write(before->route, Session::fence({epoch(), who->hello.incarnation, 0}));
+    }
+  }
+  up(*who, now);
+}
+
+void LinkServer::State::up(const Introduction& who, Time now) {
+  auto peer =
+      std::make_shared<LinkPeer>(who.hello, SessionKey{epoch(), who.hello.incarnation, who.attempt},
+                                 traffic.options.session, now);
+  {
+    const std::lock_guard lock(traffic.mutex);
+    if (names.size() >= kNamesMax && !names.contains(peer->id.name)) {
+      std::erase_if(names, [](const auto& entry) { return !entry.second.up; });
+    }
+    names[peer->id.name] = {peer->id.incarnation, peer};
+    routes[peer->route] = peer;
+  }
+  welcome(*peer);
+  traffic.callbacks.on_up(peer->id, peer->hello);
+}
+
+void LinkServer::State::welcome(const LinkPeer& peer) {
+  reply(peer.route, PacketKind::kWelcome, encode(Welcome{self, peer.session.key().attempt}));
+}
+
+void LinkServer::State::down(std::shared_ptr<LinkPeer> peer, Down::Reason reason) {
+  {
+    const std::lock_guard lock(traffic.mutex);
+    routes.erase(peer->route);
+    names[peer->id.name].up = nullptr;
+  }
+  traffic.callbacks.on_down(peer->id, traffic.down(*peer, reason));
+}
+
+void LinkServer::State::fence_life(const PeerId& id) {
+  if (!traffic.socket) return;
+  const Incarnation next{id.incarnation.value + 1};
+  std::shared_ptr<LinkPeer> peer;
+  {
+    const std::lock_guard lock(traffic.mutex);
+    peer = find(id);
+    Name& name = names[id.name];
+    name.floor = std::max(name.floor, next);
+  }
+  traffic.socket->write(to_string(id), Session::fence({epoch(), next, 0}));
+  if (peer) down(peer, Down::Reason::kFenced);
+}
+
+void LinkServer::State::tick(Time now) {
+  std::vector<std::shared_ptr<LinkPeer>> peers;
+  for (const auto& [route, peer] : routes) peers.push_back(peer);
+  for (const auto& peer : peers) {
+    if (const auto reason = traffic.tick(*peer, now)) down(peer, *reason);
+  }
+  traffic.socket->pump();
+  if (!close_at) return;
+  const bool flushed = all_flushed();
+  if (flushed || now >= *close_at) finish_close(flushed);
+}
+
+bool LinkServer::State::all_flushed() {
+  const std::lock_guard lock(traffic.mutex);
+  for (const auto& [route, peer] : routes) {
+    if (!peer->session.flushed()) return false;
+  }
+  return true;
+}
+
+void LinkServer::State::begin_close(Duration flush_within) {
+  close_at = steady_now() + flush_within;
+  const bool flushed = all_flushed();
+  if (flushed || flush_within <= Duration::zero()) finish_close(flushed);
+}
+
+void LinkServer::State::finish_close(bool flushed) {
+  for (const auto& [route, peer] : routes) reply(route, PacketKind::kBye, {});
+  ticker->stop();
+  traffic.socket->close(kByeLinger);
+  closed.set_value(flushed);
+}
+
+LinkServer::LinkServer(std::shared_ptr<State> state) : state_(std::move(state)) {}
+
+Result<std::unique_ptr<LinkServer>> LinkServer::listen(IoThread& io, Endpoint at, Hello self,
+                                                       LinkOptions options,
+                                                       LinkCallbacks callbacks) {
+  auto state =
+      std::make_shared<State>(io, std::move(self), std::move(options), std::move(callbacks));
+  std::optional<Error> error;
+  io.run([&] {
+    auto endpoint = state->start(at);
+    if (endpoint) {
+      state->bound = *endpoint;
+    } else {
+      error = endpoint.error();
+    }
+  });
+  if (error) return *error;
+  return std::unique_ptr<LinkServer>(new LinkServer(std::move(state)));
+}
+
+LinkServer::~LinkServer() { close(Duration::zero()); }
+
+Endpoint LinkServer::endpoint() const { return state_->bound; }
+
+Sent LinkServer::send(const PeerId& id, std::string frame) {
+  std::unique_lock lock(state_->traffic.mutex);
+  const std::shared_ptr<LinkPeer> peer = state_->closing ? nullptr : state_->find(id);
+  if (!peer) return Sent::kGone;
+  return state_->traffic.send(peer, std::move(frame), std::move(lock), [state = state_] {
+    state->traffic.woken();
+    state->traffic.socket->pump();
+  });
+}
+
+void LinkServer::fence(const PeerId& peer) {
+  state_->traffic.io.post([state = state_, peer] { state->fence_life(peer); });
+}
+
+std::vector<PeerStatus> LinkServer::peers() const {
+  const std::lock_guard lock(state_->traffic.mutex);
+  std::vector<PeerStatus> all;
+  for (const auto& [route, peer] : state_->routes) all.push_back(state_->traffic.status(*peer));
+  return all;
+}
+
+std::optional<PeerStatus> LinkServer::status(const PeerId& id) const {
+  const std::lock_guard lock(state_->traffic.mutex);
+  const auto peer = state_->find(id);
+  if (!peer) return std::nullopt;
+  return state_->traffic.status(*peer);
+}
+
+LinkCounters LinkServer::counters() const {
+  const std::lock_guard lock(state_->traffic.mutex);
+  return state_->traffic.counters;
+}
+
+bool LinkServer::close(Duration flush_within) {
+  CHECK(!state_->traffic.io.on_this_thread());
+  {
+    const std::lock_guard lock(state_->traffic.mutex);
+    if (std::exchange(state_->closing, true)) return true;
+  }
+  auto closed = state_->closed.get_future();
+  state_->traffic.io.post([state = state_, flush_within] { state->begin_close(flush_within); });
+  return closed.get();
+}
+
+}  // namespace tandem::runtime

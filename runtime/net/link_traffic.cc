@@ -1,0 +1,224 @@
+#include "runtime/net/link_traffic.h"
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <utility>
+
+#include "runtime/base/check.h"
+#include "runtime/wire/codec.h"
+
+namespace tandem::runtime {
+namespace {
+
+// Beyond any window: a full socket queue then means that there is no connection.
+constexpr int kQueueMessages = 20'000;
+
+}  // namespace
+
+std::string to_string(const PeerId& peer) {
+  return peer.name + "#" + std::to_string(peer.incarnation.value);
+}
+
+const char* name(Down::Reason reason) {
+  switch (reason) {
+    case Down::Reason::kClosed:
+      return "closed";
+    case Down::Reason::kDisconnected:
+      return "disconnected";
+    case Down::Reason::kSilent:
+      return "silent";
+    case Down::Reason::kSuperseded:
+      return "superseded";
+    case Down::Reason::kFenced:
+      return "fenced";
+    case Down::Reason::kRefused:
+      return "refused";
+  }
+  return "?";
+}
+
+LinkTraffic::LinkTraffic(IoThread& thread, LinkOptions o, LinkCallbacks c)
+    : io(thread), options(std::move(o)), callbacks(std::move(c)) {
+  CHECK(callbacks.on_parcel && callbacks.on_up && callbacks.on_down);
+}
+
+ZmqOptions LinkTraffic::socket_options() const {
+  return {.message_bytes_max =
+              options.session.frame_bytes_max + options.session.packet_bytes_max + kControlBytesMax,
+          .queue_messages = kQueueMessages,
+          .redial_min = options.redial_min,
+          .redial_max = options.redial_max};
+}
+
+Sent LinkTraffic::send(const std::shared_ptr<LinkPeer>& peer, std::string frame,
+                       std::unique_lock<std::mutex> lock, std::function<void()> pump) {
+  const Sent sent = peer->session.send(std::move(frame));
+  if (sent != Sent::kAccepted) return sent;
+  if (!std::exchange(peer->dirty, true)) dirty_.push_back(peer);
+  // Inside a callback of the socket's own loop, which flushes before it rests.
+  if (io.on_this_thread() && socket && socket->pumping()) return sent;
+  if (!std::exchange(wake_posted_, true)) {
+    lock.unlock();
+    io.post(std::move(pump));
+  }
+  return sent;
+}
+
+void LinkTraffic::woken() {
+  const std::lock_guard lock(mutex);
+  wake_posted_ = false;
+}
+
+bool LinkTraffic::flush_dirty(Time now) {
+  std::vector<std::shared_ptr<LinkPeer>> peers;
+  {
+    const std::lock_guard lock(mutex);
+    peers.swap(dirty_);
+    for (const auto& peer : peers) peer->dirty = false;
+  }
+  bool wrote = false;
+  for (const auto& peer : peers) wrote |= flush(*peer, now);
+  return wrote;
+}
+
+bool LinkTraffic::flush(LinkPeer& peer, Time now) {
+  bool wrote = false;
+  while (!peer.gone) {
+    if (!peer.packet) {
+      const std::lock_guard lock(mutex);
+      peer.packet = peer.session.next_packet(now);
+    }
+    if (!peer.packet) return wrote;
+    const Wrote result = write(peer, *peer.packet, now);
+    if (result == Wrote::kBusy) return wrote;  // kept; the next tick tries again
+    peer.packet.reset();
+    if (result == Wrote::kUnreachable) return wrote;  // lost; the session sends it again
+    wrote = true;
+  }
+  return wrote;
+}
+
+// A peer that nothing can be written to is disconnected; libzmq redials by itself.
+Wrote LinkTraffic::write(LinkPeer& peer, std::string_view packet, Time now) {
+  const Wrote result = socket->write(peer.route, packet);
+  if (result != Wrote::kSent) {
+    if (!peer.unreachable_since) peer.unreachable_since = now;
+  } else if (std::exchange(peer.unreachable_since, std::nullopt)) {
+    const std::lock_guard lock(mutex);
+    peer.session.reconnected();
+  }
+  return result;
+}
+
+void LinkTraffic::heard(LinkPeer& peer, Time now) {
+  const std::lock_guard lock(mutex);
+  peer.last_heard = now;
+  if (std::exchange(peer.unreachable_since, std::nullopt)) peer.session.reconnected();
+}
+
+Received LinkTraffic::receive(const std::shared_ptr<LinkPeer>& peer, std::string_view packet,
+                              Time now) {
+  heard(*peer, now);
+  std::vector<std::string> delivered;
+  std::optional<std::string> answer;
+  Received received;
+  {
+    const std::lock_guard lock(mutex);
+    received = peer->session.receive(packet, now, delivered, answer);
+    if (received == Received::kStale) ++counters.packets_stale;
+    if (received == Received::kMalformed) ++counters.packets_malformed;
+    if (!std::exchange(peer->dirty, true)) dirty_.push_back(peer);
+  }
+  if (answer) write(*peer, *answer, now);
+  for (std::string& frame : delivered) peer->inbox.push_back(std::move(frame));
+  offer(*peer, now);
+  return received;
+}
+
+void LinkTraffic::offer(LinkPeer& peer, Time now) {
+  std::uint32_t taken = 0;
+  while (!peer.gone && !peer.inbox.empty() &&
+         callbacks.on_parcel(peer.id, peer.inbox.front()) == Offer::kTaken) {
+    peer.inbox.pop_front();
+    ++taken;
+  }
+  if (taken == 0) return;
+  const std::lock_guard lock(mutex);
+  peer.session.release(taken, now);
+}
+
+void LinkTraffic::take_heartbeat(LinkPeer& peer, std::string_view body, Time now) {
+  heard(peer, now);
+  auto beat = decode<Heartbeat>(body, {.message_bytes_max = kControlBytesMax});
+  const std::lock_guard lock(mutex);
+  if (!beat) {
+    ++counters.packets_malformed;
+    return;
+  }
+  if (beat->counter != peer.progress.counter) peer.progress_changed = now;
+  peer.progress = {beat->counter, std::move(beat->phase), Time{now.ns - beat->in_phase.count()}};
+}
+
+void LinkTraffic::beat(LinkPeer& peer, Time now) {
+  Heartbeat beat;
+  if (options.progress) {
+    ProgressReport report = options.progress();
+    beat = {report.counter, std::move(report.phase), now - report.since};
+  }
+  write(peer, packet_of(PacketKind::kHeartbeat, encode(beat)), now);
+  peer.beat_at = now + options.heartbeat_interval;
+}
+
+std::optional<Down::Reason> LinkTraffic::tick(LinkPeer& peer, Time now) {
+  if (now >= peer.beat_at) beat(peer, now);
+  offer(peer, now);
+  bool due = peer.packet.has_value();
+  {
+    const std::lock_guard lock(mutex);
+    const std::optional<Time> deadline = peer.session.next_deadline();
+    due = due || (deadline && *deadline <= now);
+    if (now - peer.last_heard > options.peer_timeout) return Down::Reason::kSilent;
+  }
+  if (due) flush(peer, now);
+  if (peer.unreachable_since && now - *peer.unreachable_since > options.disconnect_grace) {
+    return Down::Reason::kDisconnected;
+  }
+  return std::nullopt;
+}
+
+Down LinkTraffic::down(LinkPeer& peer, Down::Reason reason) const {
+  peer.gone = true;
+  const std::lock_guard lock(mutex);
+  const auto text = [&]() -> std::string {
+    switch (reason) {
+      case Down::Reason::kClosed:
+        return " closed its link";
+      case Down::Reason::kDisconnected:
+        return " lost its connection and did not come back within " +
+               std::to_string(seconds(options.disconnect_grace)) + " s";
+      case Down::Reason::kSilent:
+        return " was not heard of for " + std::to_string(seconds(options.peer_timeout)) + " s";
+      case Down::Reason::kSuperseded:
+        return " gave way to a newer life";
+      case Down::Reason::kFenced:
+        return " was fenced: this life of it is over";
+      case Down::Reason::kRefused:
+        return " was refused";
+    }
+    return "";
+  }();
+  return {.reason = reason,
+          .frames_unsent = peer.session.frames_queued(),
+          .error = {ErrorCode::kUnreachable, to_string(peer.id) + text}};
+}
+
+PeerStatus LinkTraffic::status(const LinkPeer& peer) const {
+  return {.peer = peer.id,
+          .hello = peer.hello,
+          .last_heard = peer.last_heard,
+          .progress = peer.progress,
+          .progress_changed = peer.progress_changed,
+          .session = peer.session.counters()};
+}
+
+}  // namespace tandem::runtime

@@ -1,0 +1,201 @@
+#include "runtime/net/remote.h"
+
+#include <spdlog/spdlog.h>
+
+namespace tandem::runtime {
+
+ParcelSender to_server(LinkClient& link) {
+  return [&link](std::string frame) { return link.send(std::move(frame)); };
+}
+
+ParcelSender to_peer(LinkServer& link, PeerId peer) {
+  return [&link, peer = std::move(peer)](std::string frame) {
+    return link.send(peer, std::move(frame));
+  };
+}
+
+namespace remote_detail {
+
+std::uint64_t Asks::await(const std::string& to, OnAnswer on_answer) {
+  std::optional<Waiting> oldest;
+  std::uint64_t ask = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    if (waiting_.size() >= kAsksMax) {
+      oldest = std::move(waiting_.begin()->second);
+      waiting_.erase(waiting_.begin());
+    }
+    ask = ++last_;
+    waiting_.emplace(ask, Waiting{to, std::move(on_answer)});
+  }
+  if (oldest) {
+    oldest->on_answer(Error{ErrorCode::kTimedOut,
+                            "asked " + oldest->to + " and had no answer when " +
+                                std::to_string(kAsksMax) + " later asks waited for theirs"});
+  }
+  return ask;
+}
+
+void Asks::forget(std::uint64_t ask) {
+  std::optional<Waiting> forgotten;  // its ReplyTo may speak as it dies: not under the lock
+  const std::lock_guard lock(mutex_);
+  const auto found = waiting_.find(ask);
+  if (found == waiting_.end()) return;
+  forgotten = std::move(found->second);
+  waiting_.erase(found);
+}
+
+bool Asks::answer(std::uint64_t ask, WireReader& body) {
+  std::optional<Waiting> asked;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = waiting_.find(ask);
+    if (found == waiting_.end()) return false;
+    asked = std::move(found->second);
+    waiting_.erase(found);
+  }
+  asked->on_answer(&body);
+  return true;
+}
+
+void Asks::fail(const std::optional<std::string>& to, const Error& error) {
+  std::vector<Waiting> failed;
+  {
+    const std::lock_guard lock(mutex_);
+    for (auto it = waiting_.begin(); it != waiting_.end();) {
+      if (to && it->second.to != *to) {
+        ++it;
+        continue;
+      }
+      failed.push_back(std::move(it->second));
+      it = waiting_.erase(it);
+    }
+  }
+  for (const Waiting& asked : failed) asked.on_answer(error);
+}
+
+void AnswerGate::put(std::string frame) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!open_) {
+      frame_ = std::move(frame);
+      return;
+    }
+  }
+  if (back_(std::move(frame)) != Sent::kAccepted) ++*lost_;
+}
+
+void AnswerGate::open() {
+  std::optional<std::string> early;
+  {
+    const std::lock_guard lock(mutex_);
+    open_ = true;
+    early = std::exchange(frame_, std::nullopt);
+  }
+  if (early && back_(std::move(*early)) != Sent::kAccepted) ++*lost_;
+}
+
+Delivery send_to(const Address& to, const ParcelSender& sender, std::string frame) {
+  const std::size_t bytes = frame.size();
+  switch (sender(std::move(frame))) {
+    case Sent::kAccepted:
+      return Delivery::kAccepted;
+    case Sent::kFull:
+      return Delivery::kFull;
+    case Sent::kGone:
+      return Delivery::kGone;
+    case Sent::kTooLarge:
+      spdlog::error("parcel too large to={} bytes={}", to.name, bytes);
+      return Delivery::kGone;
+  }
+  return Delivery::kGone;
+}
+
+}  // namespace remote_detail
+
+Directory::Directory()
+    : asks_(std::make_shared<remote_detail::Asks>()),
+      answers_lost_(std::make_shared<std::atomic<std::uint64_t>>(0)) {}
+
+void Directory::add(const std::string& name, Port port) {
+  const std::lock_guard lock(mutex_);
+  ports_.insert_or_assign(name, std::move(port));
+}
+
+void Directory::withdraw(const std::string& name) {
+  std::optional<Port> port;  // may hold the last reference to an actor: not under the lock
+  const std::lock_guard lock(mutex_);
+  const auto found = ports_.find(name);
+  if (found == ports_.end()) return;
+  port = std::move(found->second);
+  ports_.erase(found);
+}
+
+Offer Directory::deliver(std::string_view frame, const ParcelSender& back) {
+  WireReader in(frame, {});
+  ParcelHead head;
+  if (!decode_from(in, head)) {
+    refuse({}, back, in.error());
+  } else if (head.answers == 0) {
+    return deliver_to_port(head, in, back);
+  } else if (!asks_->answer(head.answers, in)) {
+    const std::lock_guard lock(mutex_);
+    ++counters_.answers_unasked;
+  }
+  return Offer::kTaken;
+}
+
+Offer Directory::deliver_to_port(const ParcelHead& head, WireReader& body,
+                                 const ParcelSender& back) {
+  std::optional<Port> port;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = ports_.find(head.to.name);
+    const bool known = found != ports_.end() && (head.to.incarnation == Incarnation{} ||
+                                                 head.to.incarnation == found->second.incarnation);
+    if (known) port = found->second;
+    if (!known) ++counters_.unknown_ports;
+  }
+  const Error gone{ErrorCode::kUnreachable, head.to.name + " is gone"};
+  if (!port) {
+    refuse(head, back, gone);
+    return Offer::kTaken;
+  }
+  const auto gate = std::make_shared<remote_detail::AnswerGate>(head.ask, back, answers_lost_);
+  const std::optional<Delivery> delivery = port->post(body, gate);
+  if (!delivery) {
+    refuse(head, back, body.error());
+  } else if (*delivery == Delivery::kFull) {
+    return Offer::kLater;
+  } else if (*delivery == Delivery::kGone) {
+    refuse(head, back, gone);
+  } else {
+    gate->open();
+  }
+  return Offer::kTaken;
+}
+
+void Directory::refuse(const ParcelHead& head, const ParcelSender& back, Error error) {
+  spdlog::warn("parcel refused to={} ask={} reason=\"{}\"", head.to.name, head.ask, error.message);
+  if (error.code == ErrorCode::kInvalid) {
+    const std::lock_guard lock(mutex_);
+    ++counters_.undecodable;
+  }
+  if (head.ask == 0) return;
+  remote_detail::AnswerGate gate(head.ask, back, answers_lost_);
+  gate.open();
+  gate.answer(
+      [&](WireWriter& out) { remote_detail::encode_result(out, Result<void>(std::move(error))); });
+}
+
+void Directory::fail_asks(const std::string& to, const Error& error) { asks_->fail(to, error); }
+void Directory::fail_asks(const Error& error) { asks_->fail(std::nullopt, error); }
+
+RemoteCounters Directory::counters() const {
+  const std::lock_guard lock(mutex_);
+  RemoteCounters counters = counters_;
+  counters.answers_lost = *answers_lost_;
+  return counters;
+}
+
+}  // namespace tandem::runtime

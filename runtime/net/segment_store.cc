@@ -1,0 +1,321 @@
+#include "runtime/net/segment_store.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "runtime/base/check.h"
+#include "runtime/base/file.h"
+#include "runtime/net/segment_book.h"
+
+namespace tandem::runtime {
+
+void SegmentBook::found(std::uint32_t segment, std::uint64_t bytes) {
+  segments_[segment].bytes = bytes;
+  bytes_ += bytes;
+  open_ = std::max(open_, segment + 1);
+}
+
+std::optional<std::vector<Extent>> SegmentBook::reserve(std::span<const std::uint64_t> sizes) {
+  std::uint64_t room = limits_.bytes_max - std::min(limits_.bytes_max, bytes_);
+  for (const std::uint64_t size : sizes) {
+    if (size > room) return std::nullopt;
+    room -= size;
+  }
+  std::vector<Extent> extents;
+  for (const std::uint64_t size : sizes) {
+    const std::uint64_t used = segments_[open_].bytes;
+    const bool fits = used <= limits_.segment_bytes_max && size <= limits_.segment_bytes_max - used;
+    if (used > 0 && !fits) ++open_;
+    Segment& segment = segments_[open_];
+    extents.push_back({open_, segment.bytes, size});
+    segment.bytes += size;
+    ++segment.writing;
+    bytes_ += size;
+  }
+  return extents;
+}
+
+void SegmentBook::commit(const Extent& extent) {
+  abandon(extent);
+  ++segments_.at(extent.segment).live;
+}
+
+void SegmentBook::abandon(const Extent& extent) {
+  Segment& segment = segments_.at(extent.segment);
+  CHECK(segment.writing > 0);
+  --segment.writing;
+}
+
+void SegmentBook::retain(std::uint32_t segment) {
+  const auto found = segments_.find(segment);
+  if (found != segments_.end()) ++found->second.live;
+}
+
+void SegmentBook::release(std::uint32_t segment) {
+  const auto found = segments_.find(segment);
+  if (found == segments_.end()) return;
+  CHECK(found->second.live > 0);
+  --found->second.live;
+}
+
+std::vector<std::uint32_t> SegmentBook::reclaimable(std::uint32_t below) const {
+  std::vector<std::uint32_t> dead;
+  for (const auto& [number, segment] : segments_) {
+    const bool sealed = number < open_ && number < below;
+    if (sealed && segment.live == 0 && segment.writing == 0) dead.push_back(number);
+  }
+  return dead;
+}
+
+bool SegmentBook::erase(std::uint32_t segment) {
+  const auto found = segments_.find(segment);
+  if (found == segments_.end()) return false;
+  bytes_ -= found->second.bytes;
+  segments_.erase(found);
+  if (segment == open_) ++open_;
+  return true;
+}
+
+bool SegmentBook::contains(const Extent& extent) const {
+  const auto found = segments_.find(extent.segment);
+  if (found == segments_.end() || extent.offset > found->second.bytes) return false;
+  return extent.bytes <= found->second.bytes - extent.offset;
+}
+
+namespace {
+
+// What both stores do with their book, under one mutex; they differ in where the bytes lie.
+class BookedStore : public SegmentStore {
+ public:
+  BookedStore(SegmentLimits limits, std::string place)
+      : limits_(limits), place_(std::move(place)), book_(limits) {}
+
+  Result<std::vector<Extent>> reserve(std::span<const std::uint64_t> sizes) override {
+    const std::lock_guard lock(mutex_);
+    auto extents = book_.reserve(sizes);
+    if (extents) return std::move(*extents);
+    return Error{ErrorCode::kFailed,
+                 "no room for a payload: " + std::to_string(book_.bytes()) + " of " +
+                     std::to_string(limits_.bytes_max) + " bytes are taken",
+                 place_,
+                 "payloads go once their groups are durable; raise the limit, or save more often"};
+  }
+  void commit(const Extent& extent) override {
+    const std::lock_guard lock(mutex_);
+    book_.commit(extent);
+  }
+  void abandon(const Extent& extent) override {
+    const std::lock_guard lock(mutex_);
+    book_.abandon(extent);
+  }
+  void release(std::uint32_t segment) override {
+    const std::lock_guard lock(mutex_);
+    book_.release(segment);
+  }
+  void retain(std::uint32_t segment) override {
+    const std::lock_guard lock(mutex_);
+    book_.retain(segment);
+  }
+  Result<void> reclaim(std::uint32_t below_segment) override {
+    std::vector<std::uint32_t> dead;
+    {
+      const std::lock_guard lock(mutex_);
+      dead = book_.reclaimable(below_segment);
+    }
+    for (const std::uint32_t segment : dead) {
+      if (auto deleted = delete_segment(segment); !deleted) return deleted;
+    }
+    return {};
+  }
+  Result<void> delete_segment(std::uint32_t segment) override {
+    const std::lock_guard lock(mutex_);
+    if (!book_.erase(segment)) return no_segment(segment);
+    return drop(segment);
+  }
+  std::uint64_t bytes() const override {
+    const std::lock_guard lock(mutex_);
+    return book_.bytes();
+  }
+  std::uint32_t open_segment() const override {
+    const std::lock_guard lock(mutex_);
+    return book_.open_segment();
+  }
+
+ protected:
+  Error no_segment(std::uint32_t segment) const {
+    return {
+        ErrorCode::kNotFound,
+        "no payload there: segment " + std::to_string(segment) + " is gone or shorter than that",
+        place_};
+  }
+  virtual Result<void> drop(std::uint32_t segment) = 0;  // mutex_ held
+
+  const SegmentLimits limits_;
+  const std::string place_;
+  mutable std::mutex mutex_;
+  SegmentBook book_;  // guarded by mutex_
+};
+
+class MemorySegments final : public BookedStore {
+ public:
+  explicit MemorySegments(SegmentLimits limits) : BookedStore(limits, "memory") {}
+
+  Result<void> write(const Extent& within, std::uint64_t offset,
+                     std::span<const std::byte> bytes) override {
+    CHECK(offset + bytes.size() <= within.bytes);
+    const std::lock_guard lock(mutex_);
+    std::string& segment = segments_[within.segment];
+    const std::uint64_t begin = within.offset + offset;
+    segment.resize(std::max<std::uint64_t>(segment.size(), begin + bytes.size()));
+    if (!bytes.empty()) std::memcpy(segment.data() + begin, bytes.data(), bytes.size());
+    return {};
+  }
+  Result<void> read(const Extent& from, std::uint64_t offset,
+                    std::span<std::byte> to) const override {
+    const std::lock_guard lock(mutex_);
+    const auto found = segments_.find(from.segment);
+    const std::uint64_t begin = from.offset + offset;
+    if (!book_.contains(from)) return no_segment(from.segment);
+    if (to.empty()) return {};
+    if (found == segments_.end() || begin + to.size() > found->second.size()) {
+      return no_segment(from.segment);
+    }
+    std::memcpy(to.data(), found->second.data() + begin, to.size());
+    return {};
+  }
+
+ private:
+  Result<void> drop(std::uint32_t segment) override {
+    segments_.erase(segment);
+    return {};
+  }
+  std::map<std::uint32_t, std::string> segments_;  // guarded by mutex_
+};
+
+constexpr std::string_view kFilePrefix = "segment-";
+constexpr std::size_t kOpenFilesMax = 64;
+
+class FileSegments final : public BookedStore {
+ public:
+  FileSegments(std::filesystem::path directory, SegmentLimits limits)
+      : BookedStore(limits, directory.string()), directory_(std::move(directory)) {}
+
+  Result<void> scan() {
+    std::error_code error;
+    std::filesystem::create_directories(directory_, error);
+    if (error) return failure("create", error.value());
+    for (const auto& entry : std::filesystem::directory_iterator(directory_, error)) {
+      const std::string name = entry.path().filename().string();
+      std::uint32_t number = 0;
+      const char* const end = name.data() + name.size();
+      if (!name.starts_with(kFilePrefix) ||
+          std::from_chars(name.data() + kFilePrefix.size(), end, number).ptr != end) {
+        continue;
+      }
+      const std::uint64_t bytes = entry.file_size(error);
+      if (error) break;
+      book_.found(number, bytes);
+    }
+    if (error) return failure("read", error.value());
+    return {};
+  }
+
+  Result<void> write(const Extent& within, std::uint64_t offset,
+                     std::span<const std::byte> bytes) override {
+    CHECK(offset + bytes.size() <= within.bytes);
+    if (bytes.empty()) return {};
+    const auto file = open(within.segment, O_RDWR | O_CREAT | O_CLOEXEC);
+    if (!file) return file.error();
+    while (!bytes.empty()) {
+      const ssize_t wrote = pwrite((*file)->get(), bytes.data(), bytes.size(),
+                                   static_cast<off_t>(within.offset + offset));
+      if (wrote < 0 && errno == EINTR) continue;
+      if (wrote < 0) return failure("write a payload into", errno);
+      bytes = bytes.subspan(static_cast<std::size_t>(wrote));
+      offset += static_cast<std::uint64_t>(wrote);
+    }
+    return {};
+  }
+
+  Result<void> read(const Extent& from, std::uint64_t offset,
+                    std::span<std::byte> to) const override {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!book_.contains(from)) return no_segment(from.segment);
+    }
+    if (to.empty()) return {};
+    const auto file = open(from.segment, O_RDWR | O_CLOEXEC);
+    if (!file) return file.error();
+    while (!to.empty()) {
+      const ssize_t got =
+          pread((*file)->get(), to.data(), to.size(), static_cast<off_t>(from.offset + offset));
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) return failure("read a payload from", errno);
+      if (got == 0) return no_segment(from.segment);
+      to = to.subspan(static_cast<std::size_t>(got));
+      offset += static_cast<std::uint64_t>(got);
+    }
+    return {};
+  }
+
+ private:
+  using File = std::shared_ptr<const OwnedFd>;
+
+  std::filesystem::path path(std::uint32_t segment) const {
+    std::string digits = std::to_string(segment);
+    digits.insert(0, 8 - std::min<std::size_t>(8, digits.size()), '0');
+    return directory_ / (std::string(kFilePrefix) + digits);
+  }
+
+  Error failure(std::string_view action, int error_number) const {
+    const bool full = error_number == ENOSPC || error_number == EDQUOT;
+    return {ErrorCode::kFailed,
+            "cannot " + std::string(action) + " the payload directory: " + errno_text(error_number),
+            place_, full ? "free some space on its file system" : ""};
+  }
+
+  Result<File> open(std::uint32_t segment, int flags) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = files_.find(segment);
+    if (found != files_.end()) return found->second;
+    const int fd = ::open(path(segment).c_str(), flags, 0644);
+    if (fd < 0 && errno == ENOENT) return no_segment(segment);
+    if (fd < 0) return failure("open a segment of", errno);
+    if (files_.size() >= kOpenFilesMax) files_.erase(files_.begin());
+    return files_[segment] = std::make_shared<const OwnedFd>(fd);
+  }
+
+  Result<void> drop(std::uint32_t segment) override {
+    files_.erase(segment);
+    if (unlink(path(segment).c_str()) != 0 && errno != ENOENT) {
+      return failure("delete a segment of", errno);
+    }
+    return {};
+  }
+
+  const std::filesystem::path directory_;
+  mutable std::map<std::uint32_t, File> files_;  // guarded by mutex_
+};
+
+}  // namespace
+
+Result<std::unique_ptr<SegmentStore>> open_file_segments(std::filesystem::path directory,
+                                                         SegmentLimits limits) {
+  auto store = std::make_unique<FileSegments>(std::move(directory), limits);
+  if (auto scanned = store->scan(); !scanned) return scanned.error();
+  return std::unique_ptr<SegmentStore>(std::move(store));
+}
+
+std::unique_ptr<SegmentStore> make_memory_segments(SegmentLimits limits) {
+  return std::make_unique<MemorySegments>(limits);
+}
+
+}  // namespace tandem::runtime

@@ -1,0 +1,66 @@
+// Payloads in append-only segments: bytes go to the end of the open segment, a full one is sealed,
+// and a sealed one is deleted as a whole once no payload in it is live. Two implementations: files
+// in a directory, and memory (tests, simulation).
+//
+// A put is three calls: reserve() room, write() the pieces as they come, commit(). Only committed
+// payloads are live. All calls from any thread.
+//
+// Invariants:
+//   SS-1  bytes of a committed payload never change until its segment is deleted.
+//   SS-2  reclaim() deletes a segment only if it is sealed, below the watermark, and none of its
+//         payloads is live or being written.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "runtime/base/result.h"
+#include "runtime/wire/payload_ref.h"
+
+namespace tandem::runtime {
+
+struct Extent {
+  std::uint32_t segment = 0;
+  std::uint64_t offset = 0;
+  std::uint64_t bytes = 0;
+};
+
+struct SegmentLimits {
+  std::uint64_t segment_bytes_max = 64ull << 20;  // a larger payload has a segment of its own
+  std::uint64_t bytes_max = 1ull << 40;           // of all segments together
+};
+
+class SegmentStore {
+ public:
+  virtual ~SegmentStore() = default;
+  // Room for payloads of these sizes, each contiguous; all or none. Errors: kFailed, no room.
+  virtual Result<std::vector<Extent>> reserve(std::span<const std::uint64_t> sizes) = 0;
+  virtual Result<void> write(const Extent& within, std::uint64_t offset,
+                             std::span<const std::byte> bytes) = 0;
+  virtual void commit(const Extent& extent) = 0;
+  virtual void abandon(const Extent& extent) = 0;
+  // Errors: kNotFound, no such segment or beyond its end; kFailed, the read failed.
+  virtual Result<void> read(const Extent& from, std::uint64_t offset,
+                            std::span<std::byte> to) const = 0;
+
+  // One payload fewer (more: a restart re-declares what its journal holds) is live in a segment.
+  virtual void release(std::uint32_t segment) = 0;
+  virtual void retain(std::uint32_t segment) = 0;
+  virtual Result<void> reclaim(std::uint32_t below_segment) = 0;   // see SS-2
+  virtual Result<void> delete_segment(std::uint32_t segment) = 0;  // whatever is live in it
+  virtual std::uint64_t bytes() const = 0;                         // in all segments
+  virtual std::uint32_t open_segment() const = 0;                  // all before it are sealed
+};
+
+// Files DIRECTORY/segment-00000042. Segments of an earlier life are kept, sealed, with nothing
+// live. A full disk is an Error that names the directory.
+Result<std::unique_ptr<SegmentStore>> open_file_segments(std::filesystem::path directory,
+                                                         SegmentLimits limits);
+
+std::unique_ptr<SegmentStore> make_memory_segments(SegmentLimits limits);
+
+}  // namespace tandem::runtime

@@ -1,0 +1,51 @@
+#include "runtime/node/agent.h"
+
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <utility>
+
+namespace tandem::runtime {
+
+Agent::Agent(AgentConfig config, ProcessHost& host, Ref<AgentEvents> controller)
+    : config_(std::move(config)), host_(host), controller_(std::move(controller)) {
+  if (controller_.tell(config_.node) != Delivery::kAccepted)
+    spdlog::warn("event=node_up_not_sent node={}", config_.node.node);
+}
+
+void Agent::handle(Context& cx, SpawnRank spawn) {
+  SpawnSpec spec{.name = spawn.id.actor, .log_path = spawn.log_path};
+  spec.argv.push_back(config_.program);
+  for (std::string& argument : spawn.arguments) spec.argv.push_back(std::move(argument));
+  spec.argv.push_back(std::to_string(getpid()));
+  auto started = host_.spawn(std::move(spec), [this, post = cx.turn_poster(), id = spawn.id](
+                                                  ProcessId, ExitStatus status) {
+    post([this, id, status](Context&) { exited(id, status); });
+  });
+  AgentEvents event = RankSpawnFailed{spawn.id, started ? "" : started.error().message};
+  if (started) {
+    processes_[spawn.id] = started->id;
+    event = RankSpawned{spawn.id, started->pid};
+  }
+  if (controller_.tell(std::move(event)) != Delivery::kAccepted)
+    spdlog::warn("event=spawn_report_lost actor={}", spawn.id.actor);
+}
+
+void Agent::handle(Context&, StopRankProcess stop) {
+  const auto it = processes_.find(stop.id);
+  if (it != processes_.end()) host_.stop(it->second, std::chrono::milliseconds(stop.grace_ms));
+}
+
+void Agent::exited(const RankId& id, const ExitStatus& status) {
+  processes_.erase(id);
+  RankExited event{.id = id, .description = describe(status)};
+  if (status.code) event.code = *status.code;
+  if (status.signal) event.signal = *status.signal;
+  spdlog::info("event=rank_exited actor={} incarnation={} rank={} how=\"{}\"", id.actor,
+               id.incarnation.value, id.rank, event.description);
+  if (controller_.tell(std::move(event)) != Delivery::kAccepted)
+    spdlog::warn("event=exit_report_lost actor={}", id.actor);
+}
+
+}  // namespace tandem::runtime

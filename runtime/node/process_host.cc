@@ -1,0 +1,385 @@
+// One thread does everything: it spawns (so that parent-death signals last as long as the host), it
+// waits on the pidfds of all children, and it keeps the kill deadlines. Callers hand it commands
+// through a queue, so no state but the queue is shared. posix_spawn and not fork: fork copies the
+// page tables of a large parent, 36-60 ms at 2 GiB resident against 0.1 ms.
+#include "runtime/node/process_host.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <spdlog/spdlog.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <cstring>
+#include <future>
+#include <map>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <variant>
+
+#include "runtime/base/file.h"
+
+namespace tandem::runtime {
+namespace {
+
+constexpr std::size_t kProcessesMax = 4096;
+constexpr Duration kReapWait = std::chrono::seconds(5);  // for killed children, in the destructor
+
+struct SpawnActions {
+  SpawnActions() { CHECK(::posix_spawn_file_actions_init(&value) == 0); }
+  ~SpawnActions() { ::posix_spawn_file_actions_destroy(&value); }
+  SpawnActions(const SpawnActions&) = delete;
+  SpawnActions& operator=(const SpawnActions&) = delete;
+
+  posix_spawn_file_actions_t value;
+};
+
+struct SpawnAttributes {
+  SpawnAttributes() {
+    CHECK(::posix_spawnattr_init(&value) == 0);
+    sigset_t none;
+    sigset_t all;
+    ::sigemptyset(&none);
+    ::sigfillset(&all);
+    ::posix_spawnattr_setsigmask(&value, &none);
+    ::posix_spawnattr_setsigdefault(&value, &all);
+    ::posix_spawnattr_setpgroup(&value, 0);
+    ::posix_spawnattr_setflags(
+        &value, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+  }
+  ~SpawnAttributes() { ::posix_spawnattr_destroy(&value); }
+  SpawnAttributes(const SpawnAttributes&) = delete;
+  SpawnAttributes& operator=(const SpawnAttributes&) = delete;
+
+  posix_spawnattr_t value;
+};
+
+// Our environment with the additions in place of variables of the same name.
+std::vector<std::string> environment_with(
+    const std::vector<std::pair<std::string, std::string>>& additions) {
+  std::map<std::string, std::string> variables;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text(*entry);
+    const std::size_t equals = text.find('=');
+    if (equals == std::string_view::npos) continue;
+    variables[std::string(text.substr(0, equals))] = text.substr(equals + 1);
+  }
+  for (const auto& [key, value] : additions) variables[key] = value;
+  std::vector<std::string> result;
+  for (const auto& [key, value] : variables) result.push_back(key + "=" + value);
+  return result;
+}
+
+std::vector<char*> pointers(std::vector<std::string>& strings) {
+  std::vector<char*> result;
+  for (std::string& text : strings) result.push_back(text.data());
+  result.push_back(nullptr);
+  return result;
+}
+
+Result<OwnedFd> open_log_for_append(const std::filesystem::path& path) {
+  std::error_code error;
+  if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), error);
+  OwnedFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+  if (!fd) return file_error("open log", path);
+  return fd;
+}
+
+Result<pid_t> start(SpawnSpec& spec) {
+  Result<OwnedFd> log = open_log_for_append(spec.log_path);
+  if (!log) return log.error();
+  SpawnActions actions;
+  const int log_fd = log->get();
+  int failure = ::posix_spawn_file_actions_addopen(&actions.value, 0, "/dev/null", O_RDONLY, 0);
+  if (failure == 0) failure = ::posix_spawn_file_actions_adddup2(&actions.value, log_fd, 1);
+  if (failure == 0) failure = ::posix_spawn_file_actions_adddup2(&actions.value, 1, 2);
+  if (failure == 0) failure = ::posix_spawn_file_actions_addclosefrom_np(&actions.value, 3);
+  if (failure == 0 && !spec.working_directory.empty()) {
+    failure =
+        ::posix_spawn_file_actions_addchdir_np(&actions.value, spec.working_directory.c_str());
+  }
+  const SpawnAttributes attributes;
+  std::vector<std::string> environment = environment_with(spec.environment);
+  std::vector<char*> arguments = pointers(spec.argv);
+  std::vector<char*> variables = pointers(environment);
+  pid_t pid = 0;
+  if (failure == 0) {
+    failure = ::posix_spawnp(&pid, arguments[0], &actions.value, &attributes.value,
+                             arguments.data(), variables.data());
+  }
+  if (failure != 0) {
+    return Error{.message = "cannot start " + spec.name + ": " + errno_text(failure),
+                 .where = spec.argv[0],
+                 .help = {}};
+  }
+  return pid;
+}
+
+Duration duration_of(const timeval& time) {
+  return std::chrono::seconds(time.tv_sec) + std::chrono::microseconds(time.tv_usec);
+}
+
+ExitStatus exit_status(int status, const rusage& usage) {
+  ExitStatus result;
+  if (WIFEXITED(status)) result.code = WEXITSTATUS(status);
+  if (WIFSIGNALED(status)) {
+    result.signal = WTERMSIG(status);
+    result.core_dumped = WCOREDUMP(status);
+  }
+  result.user_time = duration_of(usage.ru_utime);
+  result.system_time = duration_of(usage.ru_stime);
+  result.memory_peak_bytes = static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
+  return result;
+}
+
+}  // namespace
+
+class PosixProcessHost::Loop {
+ public:
+  Loop();
+  ~Loop();
+
+  Result<SpawnedProcess> spawn(SpawnSpec spec, ExitHandler on_exit);
+
+  struct Spawn {
+    SpawnSpec spec;
+    ExitHandler on_exit;
+    std::promise<Result<SpawnedProcess>> result;
+  };
+  struct Signal {
+    ProcessId process;
+    int number;
+  };
+  struct Stop {
+    ProcessId process;
+    Time kill_at;
+  };
+  struct Close {};
+  using Command = std::variant<Spawn, Signal, Stop, Close>;
+  void post(Command command);
+
+ private:
+  struct Child {
+    pid_t pid;
+    OwnedFd pidfd;
+    ExitHandler on_exit;
+    std::optional<Time> kill_at;
+  };
+
+  void run();
+  void handle(Spawn& command);
+  void handle(Signal& command);
+  void handle(Stop& command);
+  void handle(Close& command);
+  Result<SpawnedProcess> spawn_child(Spawn& command);
+  void run_commands();
+  void kill_the_overdue();
+  int wait_ms() const;  // until the next deadline; -1: none
+  void reap(ProcessId process);
+
+  OwnedFd epoll_;
+  OwnedFd wake_;  // an eventfd; its epoll key is 0, which is no ProcessId
+
+  std::mutex mutex_;
+  std::vector<Command> commands_;  // guarded by mutex_
+
+  // Only the thread's.
+  std::map<ProcessId, Child> children_;
+  std::uint64_t last_id_ = 0;
+  std::optional<Time> closing_until_;
+
+  std::thread thread_;  // last: it uses all of the above
+};
+
+PosixProcessHost::Loop::Loop()
+    : epoll_(::epoll_create1(EPOLL_CLOEXEC)), wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  CHECK(epoll_ && wake_);
+  epoll_event event{.events = EPOLLIN, .data = {.u64 = 0}};
+  CHECK(::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wake_.get(), &event) == 0);
+  thread_ = std::thread([this] { run(); });
+}
+
+PosixProcessHost::Loop::~Loop() {
+  post(Close{});
+  thread_.join();
+}
+
+void PosixProcessHost::Loop::post(Command command) {
+  {
+    const std::lock_guard lock(mutex_);
+    commands_.push_back(std::move(command));
+  }
+  const std::uint64_t one = 1;
+  CHECK(::write(wake_.get(), &one, sizeof one) == sizeof one);
+}
+
+Result<SpawnedProcess> PosixProcessHost::Loop::spawn(SpawnSpec spec, ExitHandler on_exit) {
+  CHECK(std::this_thread::get_id() != thread_.get_id());  // an exit handler would wait for itself
+  CHECK(!spec.argv.empty());
+  std::promise<Result<SpawnedProcess>> result;
+  std::future<Result<SpawnedProcess>> answer = result.get_future();
+  post(Spawn{.spec = std::move(spec), .on_exit = std::move(on_exit), .result = std::move(result)});
+  return answer.get();
+}
+
+void PosixProcessHost::Loop::run() {
+  std::array<epoll_event, 64> events;
+  while (!closing_until_ || (!children_.empty() && steady_now() < *closing_until_)) {
+    const int ready =
+        ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), wait_ms());
+    CHECK(ready >= 0 || errno == EINTR);
+    for (int i = 0; i < ready; ++i) {
+      const ProcessId process{events[static_cast<std::size_t>(i)].data.u64};
+      if (process != ProcessId{}) reap(process);
+    }
+    run_commands();
+    kill_the_overdue();
+  }
+  for (const auto& [id, child] : children_) {
+    spdlog::error("event=process_not_reaped pid={} reason=\"still there after SIGKILL\"",
+                  child.pid);
+  }
+}
+
+void PosixProcessHost::Loop::run_commands() {
+  std::uint64_t wakes = 0;
+  if (::read(wake_.get(), &wakes, sizeof wakes) < 0) CHECK(errno == EAGAIN || errno == EINTR);
+  std::vector<Command> commands;
+  {
+    const std::lock_guard lock(mutex_);
+    commands.swap(commands_);
+  }
+  for (Command& command : commands) {
+    std::visit([this](auto& it) { handle(it); }, command);
+  }
+}
+
+void PosixProcessHost::Loop::handle(Spawn& command) {
+  command.result.set_value(spawn_child(command));
+}
+
+Result<SpawnedProcess> PosixProcessHost::Loop::spawn_child(Spawn& command) {
+  const std::string name = command.spec.name;
+  if (children_.size() >= kProcessesMax) {
+    return Error{.code = ErrorCode::kInfeasible,
+                 .message = "cannot start " + name + ": " + std::to_string(kProcessesMax) +
+                            " processes are running already",
+                 .where = {},
+                 .help = {}};
+  }
+  const Result<pid_t> pid = start(command.spec);
+  if (!pid) return pid.error();
+  OwnedFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, *pid, 0)));
+  const ProcessId id{++last_id_};
+  epoll_event event{.events = EPOLLIN, .data = {.u64 = id.value}};
+  if (!pidfd || ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, pidfd.get(), &event) != 0) {
+    Error error = file_error("watch process " + std::to_string(*pid), name);
+    ::kill(-*pid, SIGKILL);
+    ::waitpid(*pid, nullptr, 0);
+    return error;
+  }
+  children_.emplace(id, Child{.pid = *pid,
+                              .pidfd = std::move(pidfd),
+                              .on_exit = std::move(command.on_exit),
+                              .kill_at = std::nullopt});
+  return SpawnedProcess{.id = id, .pid = *pid};
+}
+
+void PosixProcessHost::Loop::handle(Signal& command) {
+  const auto child = children_.find(command.process);
+  if (child != children_.end()) ::kill(-child->second.pid, command.number);
+}
+
+void PosixProcessHost::Loop::handle(Stop& command) {
+  const auto found = children_.find(command.process);
+  if (found == children_.end()) return;
+  Child& child = found->second;
+  ::kill(-child.pid, SIGTERM);
+  child.kill_at = child.kill_at ? std::min(*child.kill_at, command.kill_at) : command.kill_at;
+}
+
+void PosixProcessHost::Loop::handle(Close&) {
+  closing_until_ = steady_now() + kReapWait;
+  for (const auto& [id, child] : children_) ::kill(-child.pid, SIGKILL);
+}
+
+void PosixProcessHost::Loop::kill_the_overdue() {
+  const Time now = steady_now();
+  for (auto& [id, child] : children_) {
+    if (!child.kill_at || *child.kill_at > now) continue;
+    ::kill(-child.pid, SIGKILL);
+    child.kill_at.reset();
+  }
+}
+
+int PosixProcessHost::Loop::wait_ms() const {
+  std::optional<Time> next = closing_until_;
+  for (const auto& [id, child] : children_) {
+    if (child.kill_at && (!next || *child.kill_at < *next)) next = child.kill_at;
+  }
+  if (!next) return -1;
+  const auto rest = std::chrono::ceil<std::chrono::milliseconds>(*next - steady_now()).count();
+  return static_cast<int>(std::clamp<std::int64_t>(rest, 0, INT_MAX));
+}
+
+void PosixProcessHost::Loop::reap(ProcessId process) {
+  const auto found = children_.find(process);
+  CHECK(found != children_.end());
+  Child child = std::move(found->second);
+  children_.erase(found);
+  // PH-3, PH-4: until wait4 the dead leader keeps the group's number from being used again.
+  ::kill(-child.pid, SIGKILL);
+  int status = 0;
+  rusage usage{};
+  pid_t reaped = 0;
+  do {
+    reaped = ::wait4(child.pid, &status, 0, &usage);
+  } while (reaped < 0 && errno == EINTR);
+  CHECK(reaped == child.pid);
+  if (!closing_until_) child.on_exit(process, exit_status(status, usage));
+}
+
+PosixProcessHost::PosixProcessHost() : loop_(std::make_unique<Loop>()) {}
+PosixProcessHost::~PosixProcessHost() = default;
+
+Result<SpawnedProcess> PosixProcessHost::spawn(SpawnSpec spec, ExitHandler on_exit) {
+  return loop_->spawn(std::move(spec), std::move(on_exit));
+}
+
+void PosixProcessHost::signal(ProcessId process, int signal_number) {
+  loop_->post(Loop::Signal{.process = process, .number = signal_number});
+}
+
+void PosixProcessHost::stop(ProcessId process, Duration grace) {
+  loop_->post(Loop::Stop{.process = process, .kill_at = steady_now() + grace});
+}
+
+Result<void> arm_parent_death_signal(pid_t expected_parent) {
+  CHECK(::prctl(PR_SET_PDEATHSIG, SIGKILL) == 0);
+  if (::getppid() == expected_parent) return {};
+  return Error{.message = "the process that started this one, " + std::to_string(expected_parent) +
+                          ", has gone",
+               .where = {},
+               .help = {}};
+}
+
+std::string describe(const ExitStatus& status) {
+  if (status.code) return "exited with code " + std::to_string(*status.code);
+  CHECK(status.signal.has_value());
+  return "killed by signal " + std::to_string(*status.signal) + " (" + ::strsignal(*status.signal) +
+         ")" + (status.core_dumped ? " (core dumped)" : "");
+}
+
+}  // namespace tandem::runtime

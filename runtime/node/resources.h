@@ -1,0 +1,33 @@
+// What this machine gives to Tandem. Limits of the process count, not only the hardware: the CPU
+// affinity mask and the cgroup's CPU quota and memory limit (version 2, version 1, and both mixed),
+// at every level from the process's own group up to the root that it can see.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include "runtime/base/result.h"
+
+namespace tandem::runtime {
+
+struct MachineResources {
+  double cpus = 0;  // usable cores; a fraction where a quota says so
+  std::uint64_t memory_bytes = 0;
+  std::string hostname;  // SLURMD_NODENAME where it is set: several Slurm nodes share a hostname
+};
+
+// Where the kernel says so; a test points them at files of its own.
+struct ResourceSources {
+  std::filesystem::path memory_info = "/proc/meminfo";
+  std::filesystem::path own_cgroups = "/proc/self/cgroup";
+  std::filesystem::path cgroup_mount = "/sys/fs/cgroup";
+};
+
+// Fails only where /proc cannot be read. Cgroup files that are missing limit nothing.
+Result<MachineResources> read_machine_resources(const ResourceSources& sources = {});
+
+// Bytes that this user can still write below `path`, which must exist.
+Result<std::uint64_t> free_disk_bytes(const std::filesystem::path& path);
+
+}  // namespace tandem::runtime

@@ -1,0 +1,393 @@
+#include "runtime/weights/disk.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <nlohmann/json.hpp>
+#include <system_error>
+#include <vector>
+
+#include "runtime/base/digest.h"
+#include "runtime/base/file.h"
+#include "runtime/weights/retention.h"
+#include "runtime/weights/version_copy.h"
+
+namespace tandem::runtime {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kArena = "arena.bin";
+constexpr const char* kManifest = "manifest.json";
+constexpr const char* kVersionFacts = "version.json";
+constexpr const char* kLatest = "LATEST";
+constexpr const char* kFamilyFacts = "family.json";
+constexpr const char* kLock = "publisher.lock";
+constexpr const char* kStaging = "staging";  // a version being written; the lock has one writer
+
+fs::path version_directory(const fs::path& directory, PolicyVersion version) {
+  return directory / ("v" + std::to_string(version.value));
+}
+
+std::optional<PolicyVersion> parse_version(std::string_view text) {
+  PolicyVersion version;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, version.value);
+  if (error != std::errc{} || stop != end) return std::nullopt;
+  return version;
+}
+
+// The versions that lie in `directory`, ascending.
+std::vector<PolicyVersion> versions_in(const fs::path& directory) {
+  std::vector<PolicyVersion> versions;
+  std::error_code error;
+  for (fs::directory_iterator entry(directory, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    if (!name.starts_with('v')) continue;
+    if (const auto version = parse_version(std::string_view(name).substr(1))) {
+      versions.push_back(*version);
+    }
+  }
+  std::sort(versions.begin(), versions.end());
+  return versions;
+}
+
+struct VersionFacts {
+  std::uint64_t bytes = 0;
+  std::uint64_t checksum = 0;
+  std::uint64_t layout_hash = 0;
+};
+
+struct FamilyFacts {
+  std::uint64_t publisher_life = 0;
+  std::uint64_t lineage = 0;  // counts the times that versions were withdrawn
+};
+
+// The numbers of a small JSON object, in the order of `keys`; an error if one is missing.
+Result<std::vector<std::uint64_t>> read_numbers(const fs::path& path,
+                                                std::initializer_list<const char*> keys) {
+  const Result<std::string> text = read_file(path);
+  if (!text) return text.error();
+  const nlohmann::json object = nlohmann::json::parse(*text, nullptr, false);
+  std::vector<std::uint64_t> values;
+  for (const char* key : keys) {
+    if (!object.is_object() || !object.contains(key) || !object[key].is_number_unsigned()) {
+      return Error{.message = std::string("cannot read \"") + key + "\"",
+                   .where = path.string(),
+                   .help = {}};
+    }
+    values.push_back(object[key].get<std::uint64_t>());
+  }
+  return values;
+}
+
+Result<VersionFacts> read_version_facts(const fs::path& directory, PolicyVersion version) {
+  const auto numbers = read_numbers(version_directory(directory, version) / kVersionFacts,
+                                    {"bytes", "checksum", "layout_hash"});
+  if (!numbers) return numbers.error();
+  const std::vector<std::uint64_t>& n = *numbers;
+  return VersionFacts{.bytes = n[0], .checksum = n[1], .layout_hash = n[2]};
+}
+
+// Nothing yet where no publisher has been.
+FamilyFacts read_family_facts(const fs::path& directory) {
+  const auto numbers = read_numbers(directory / kFamilyFacts, {"publisher_life", "lineage"});
+  if (!numbers) return {};
+  return {.publisher_life = (*numbers)[0], .lineage = (*numbers)[1]};
+}
+
+// Whole or not at all for whoever reads it, and for a writer that is killed. Not synced: what a
+// power cut leaves of published weights is worth nothing, and a sync costs milliseconds per step.
+Result<void> replace_file(const fs::path& path, std::string_view content) {
+  const fs::path temporary = path.string() + ".tmp";  // the publisher's lock allows one writer
+  if (auto done = write_file(temporary, std::as_bytes(std::span(content))); !done) return done;
+  if (::rename(temporary.c_str(), path.c_str()) != 0) return file_error("replace file", path);
+  return {};
+}
+
+Result<void> write_family_facts(const fs::path& directory, const FamilyFacts& facts) {
+  const nlohmann::json object = {{"publisher_life", facts.publisher_life},
+                                 {"lineage", facts.lineage}};
+  return replace_file(directory / kFamilyFacts, object.dump() + "\n");
+}
+
+Result<void> remove_tree(const fs::path& path) {
+  std::error_code error;
+  fs::remove_all(path, error);
+  if (!error) return {};
+  return Error{.message = "cannot remove: " + error.message(), .where = path.string(), .help = {}};
+}
+
+Result<void> make_directory(const fs::path& path) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  if (!error) return {};
+  return Error{.message = "cannot make the directory: " + error.message(),
+               .where = path.string(),
+               .help = {}};
+}
+
+Result<void> write_latest(const fs::path& directory) {
+  const std::vector<PolicyVersion> versions = versions_in(directory);
+  if (versions.empty()) return remove_tree(directory / kLatest);
+  return replace_file(directory / kLatest, std::to_string(versions.back().value) + "\n");
+}
+
+class DiskPublisher : public WeightPublisher {
+ public:
+  DiskPublisher(const WeightsConfig& config, FileLock lock, FamilyFacts facts)
+      : config_(config), lock_(std::move(lock)), facts_(facts) {}
+
+  Result<PublishStats> publish(PolicyVersion version, std::span<const std::byte> arena,
+                               Duration timeout) override;
+  void retain(PolicyVersion oldest) override { retained_ = oldest; }
+  void forget_after(PolicyVersion last) override;
+
+ private:
+  Result<void> withdraw_from(PolicyVersion first);
+  Result<void> write_version(PolicyVersion version, std::span<const std::byte> arena,
+                             std::uint64_t checksum);
+  Result<void> prune(PolicyVersion published);
+
+  const WeightsConfig config_;
+  FileLock lock_;
+  FamilyFacts facts_;
+  std::optional<PolicyVersion> retained_;
+  std::optional<Error> failure_;  // of a forget_after; the next publish reports it
+};
+
+Result<PublishStats> DiskPublisher::publish(PolicyVersion version, std::span<const std::byte> arena,
+                                            Duration) {
+  CHECK(arena.size() == config_.layout.arena_bytes);
+  if (failure_) return *failure_;
+  const Time start = steady_now();
+  const std::uint64_t checksum = checksum64(arena);
+  std::error_code ignored;
+  if (fs::exists(version_directory(config_.directory, version), ignored)) {
+    const Result<VersionFacts> there = read_version_facts(config_.directory, version);
+    if (there && there->checksum == checksum && there->layout_hash == config_.layout.hash) {
+      return PublishStats{
+          .bytes = 0, .seconds = seconds(steady_now() - start), .checksum = checksum};
+    }
+    if (auto done = withdraw_from(version); !done) return done.error();
+  }
+  if (auto done = write_version(version, arena, checksum); !done) return done.error();
+  if (auto done = write_latest(config_.directory); !done) return done.error();
+  if (auto done = prune(version); !done) return done.error();
+  return PublishStats{
+      .bytes = arena.size(), .seconds = seconds(steady_now() - start), .checksum = checksum};
+}
+
+Result<void> DiskPublisher::write_version(PolicyVersion version, std::span<const std::byte> arena,
+                                          std::uint64_t checksum) {
+  const fs::path staging = config_.directory / kStaging;
+  if (auto done = remove_tree(staging); !done) return done;
+  if (auto done = make_directory(staging); !done) return done;
+  if (auto done = write_file(staging / kArena, arena); !done) return done;
+  if (auto done = replace_file(staging / kManifest, config_.layout.manifest_json); !done) {
+    return done;
+  }
+  const nlohmann::json facts = {{"version", version.value},
+                                {"bytes", arena.size()},
+                                {"checksum", checksum},
+                                {"layout_hash", config_.layout.hash}};
+  if (auto done = replace_file(staging / kVersionFacts, facts.dump() + "\n"); !done) {
+    return done;
+  }
+  const fs::path target = version_directory(config_.directory, version);
+  if (::rename(staging.c_str(), target.c_str()) != 0) return file_error("name a version", target);
+  return {};
+}
+
+// Keeps `slots` versions, `published` among them, or more if more are retained.
+Result<void> DiskPublisher::prune(PolicyVersion published) {
+  std::vector<Place> places;
+  for (const PolicyVersion version : versions_in(config_.directory)) {
+    places.push_back({.version = version, .in_use = version == published});
+  }
+  while (places.size() > static_cast<std::size_t>(config_.slots)) {
+    const auto victim = place_to_reuse(places, retained_, published);
+    if (!victim) break;
+    const PolicyVersion version = *places[*victim].version;
+    if (auto done = remove_tree(version_directory(config_.directory, version)); !done) return done;
+    places.erase(places.begin() + static_cast<std::ptrdiff_t>(*victim));
+  }
+  return write_latest(config_.directory);
+}
+
+void DiskPublisher::forget_after(PolicyVersion last) {
+  if (auto done = withdraw_from(PolicyVersion{last.value + 1}); !done) failure_ = done.error();
+}
+
+// The lineage changes first: a copy of a withdrawn version that ends at any later moment sees it.
+Result<void> DiskPublisher::withdraw_from(PolicyVersion first) {
+  ++facts_.lineage;
+  if (auto done = write_family_facts(config_.directory, facts_); !done) return done;
+  for (const PolicyVersion version : versions_in(config_.directory)) {
+    if (version < first) continue;
+    if (auto done = remove_tree(version_directory(config_.directory, version)); !done) return done;
+  }
+  return write_latest(config_.directory);
+}
+
+class DiskSubscriber : public WeightSubscriber {
+ public:
+  explicit DiskSubscriber(const WeightsConfig& config) : config_(config) {}
+
+  Result<std::optional<PolicyVersion>> newest() override;
+  bool available(PolicyVersion version) override;
+  Result<void> begin(PolicyVersion version, std::span<std::byte> buffer) override;
+  Result<UpdateProgress> progress(std::uint64_t bytes_max) override;
+  void cancel() override { copy_.reset(); }
+  std::optional<Installed> installed() const override { return installed_; }
+  std::uint64_t publisher_life() override {
+    return read_family_facts(config_.directory).publisher_life;
+  }
+
+ private:
+  Result<void> read_part(std::uint64_t bytes_max);
+  Result<void> finish() const;
+
+  const WeightsConfig config_;
+  std::optional<VersionCopy> copy_;
+  OwnedFd arena_;              // copy_'s source
+  std::uint64_t lineage_ = 0;  // when copy_ began
+  std::optional<Installed> installed_;
+};
+
+Result<std::optional<PolicyVersion>> DiskSubscriber::newest() {
+  std::error_code ignored;
+  if (!fs::exists(config_.directory / kLatest, ignored)) return std::optional<PolicyVersion>();
+  Result<std::string> text = read_file(config_.directory / kLatest);
+  if (!text) return text.error();
+  const auto version = parse_version(std::string_view(*text).substr(0, text->find('\n')));
+  if (version) return version;
+  return Error{.message = "not a policy version",
+               .where = (config_.directory / kLatest).string(),
+               .help = {}};
+}
+
+bool DiskSubscriber::available(PolicyVersion version) {
+  std::error_code ignored;
+  return fs::exists(version_directory(config_.directory, version), ignored);
+}
+
+Result<void> DiskSubscriber::begin(PolicyVersion version, std::span<std::byte> buffer) {
+  CHECK(buffer.size() == config_.layout.arena_bytes);
+  cancel();
+  const std::uint64_t lineage = read_family_facts(config_.directory).lineage;
+  const fs::path arena = version_directory(config_.directory, version) / kArena;
+  OwnedFd fd(::open(arena.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd && errno != ENOENT) return file_error("open weights", arena);
+  const Result<VersionFacts> facts = read_version_facts(config_.directory, version);
+  if (!fd || (!facts && !available(version))) {
+    return Error{.code = ErrorCode::kNotFound,
+                 .message = "policy version " + std::to_string(version.value) + " of " +
+                            config_.name + " is not offered",
+                 .where = config_.directory.string(),
+                 .help = {}};
+  }
+  if (!facts) return facts.error();
+  if (facts->layout_hash != config_.layout.hash || facts->bytes != buffer.size()) {
+    return Error{.code = ErrorCode::kInvalid,
+                 .message = "the published weights have another layout than this process expects",
+                 .where = arena.string(),
+                 .help = {}};
+  }
+  lineage_ = lineage;
+  arena_ = std::move(fd);
+  copy_.emplace(version, facts->checksum, buffer);
+  return {};
+}
+
+Result<UpdateProgress> DiskSubscriber::progress(std::uint64_t bytes_max) {
+  CHECK(copy_.has_value());
+  Result<void> step = read_part(bytes_max);
+  const UpdateProgress progress = copy_->progress();
+  if (step && progress.complete) step = finish();
+  if (step && progress.complete) {
+    installed_ = Installed{.version = copy_->version(), .checksum = copy_->checksum()};
+  }
+  if (!step || progress.complete) cancel();
+  if (!step) return step.error();
+  return progress;
+}
+
+Result<void> DiskSubscriber::read_part(std::uint64_t bytes_max) {
+  const std::span<std::byte> part = copy_->next(bytes_max);
+  ssize_t got = 0;
+  do {
+    got = ::pread(arena_.get(), part.data(), part.size(), static_cast<off_t>(copy_->offset()));
+  } while (got < 0 && errno == EINTR);
+  const fs::path arena = version_directory(config_.directory, copy_->version()) / kArena;
+  if (got < 0) return file_error("read weights", arena);
+  if (got == 0) {
+    return Error{.message = "the weights end too early", .where = arena.string(), .help = {}};
+  }
+  copy_->take(static_cast<std::uint64_t>(got));
+  return {};
+}
+
+// The copy is whole: whether it is what was published, and still offered or only pruned.
+Result<void> DiskSubscriber::finish() const {
+  if (auto verified = copy_->verify(config_.name); !verified) return verified;
+  if (read_family_facts(config_.directory).lineage == lineage_) return {};
+  const Result<VersionFacts> now = read_version_facts(config_.directory, copy_->version());
+  if (now && now->checksum == copy_->checksum()) return {};
+  return Error{.message = "the publisher of " + config_.name + " has withdrawn policy version " +
+                          std::to_string(copy_->version().value),
+               .where = config_.directory.string(),
+               .help = {}};
+}
+
+Result<FileLock> take_publisher_lock(const WeightsConfig& config) {
+  return FileLock::take(config.directory / kLock, "publishing weights of " + config.name, "");
+}
+
+}  // namespace
+
+Result<std::unique_ptr<WeightPublisher>> make_disk_publisher(const WeightsConfig& config) {
+  if (auto made = make_directory(config.directory); !made) return made.error();
+  Result<FileLock> lock = take_publisher_lock(config);
+  if (!lock) return lock.error();
+  FamilyFacts facts = read_family_facts(config.directory);
+  ++facts.publisher_life;
+  if (auto done = write_family_facts(config.directory, facts); !done) return done.error();
+  for (const PolicyVersion version : versions_in(config.directory)) {
+    const Result<VersionFacts> there = read_version_facts(config.directory, version);
+    if (there && there->layout_hash == config.layout.hash) continue;
+    if (auto done = remove_tree(version_directory(config.directory, version)); !done) {
+      return done.error();
+    }
+  }
+  // A predecessor may have died between naming a version and pointing LATEST at it.
+  if (auto done = write_latest(config.directory); !done) return done.error();
+  return std::unique_ptr<WeightPublisher>(
+      std::make_unique<DiskPublisher>(config, std::move(*lock), facts));
+}
+
+std::unique_ptr<WeightSubscriber> make_disk_subscriber(const WeightsConfig& config) {
+  return std::make_unique<DiskSubscriber>(config);
+}
+
+Result<void> remove_disk_weights(const WeightsConfig& config) {
+  std::error_code ignored;
+  if (!fs::exists(config.directory, ignored)) return {};
+  const Result<FileLock> lock = take_publisher_lock(config);
+  if (!lock) return lock.error();
+  for (const PolicyVersion version : versions_in(config.directory)) {
+    if (auto done = remove_tree(version_directory(config.directory, version)); !done) return done;
+  }
+  for (const char* file : {kStaging, kLatest, kFamilyFacts, kLock}) {
+    if (auto done = remove_tree(config.directory / file); !done) return done;
+  }
+  fs::remove(config.directory, ignored);  // ours only if nothing else lies in it
+  return {};
+}
+
+}  // namespace tandem::runtime

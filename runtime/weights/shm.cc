@@ -1,0 +1,328 @@
+#include "runtime/weights/shm.h"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+#include <cstring>
+#include <ctime>
+#include <vector>
+
+#include "runtime/base/digest.h"
+#include "runtime/weights/retention.h"
+#include "runtime/weights/shm_segment.h"
+#include "runtime/weights/version_copy.h"
+
+namespace tandem::runtime {
+namespace {
+
+// A subscriber that dies wakes nobody, so a publisher that waits looks again this often.
+constexpr Duration kLivenessProbe = std::chrono::milliseconds(20);
+constexpr int kBeginAttemptsMax = 16;
+
+void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t expected, Duration timeout) {
+  const auto whole = std::chrono::floor<std::chrono::seconds>(timeout);
+  const timespec limit{.tv_sec = whole.count(), .tv_nsec = (timeout - whole).count()};
+  ::syscall(SYS_futex, &word, FUTEX_WAIT, expected, &limit, nullptr, 0);
+}
+
+void futex_wake_all(std::atomic<std::uint32_t>& word) {
+  ::syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
+
+std::optional<PolicyVersion> offered_version(const SegmentSlot& slot) {
+  const std::uint64_t sequence = slot.sequence.load();
+  if (sequence % 2 != 0 || slot.offered.load() == 0) return std::nullopt;
+  const PolicyVersion version{slot.version.load()};
+  if (slot.sequence.load() != sequence) return std::nullopt;
+  return version;
+}
+
+class ShmPublisher : public WeightPublisher {
+ public:
+  ShmPublisher(const WeightsConfig& config, ShmSegment segment)
+      : config_(config), segment_(std::move(segment)) {}
+  ~ShmPublisher() override;
+
+  Result<PublishStats> publish(PolicyVersion version, std::span<const std::byte> arena,
+                               Duration timeout) override;
+  void retain(PolicyVersion oldest) override { retained_ = oldest; }
+  void forget_after(PolicyVersion last) override;
+
+ private:
+  Result<std::size_t> claim(PolicyVersion version, Time deadline);
+  bool try_claim(std::size_t slot);
+  std::vector<Place> places();
+  bool pinned(std::size_t slot);
+  std::string holders();
+
+  const WeightsConfig config_;
+  ShmSegment segment_;
+  std::optional<PolicyVersion> retained_;
+};
+
+ShmPublisher::~ShmPublisher() { ::unlink(ShmSegment::path_of(config_.name).c_str()); }
+
+Result<PublishStats> ShmPublisher::publish(PolicyVersion version, std::span<const std::byte> arena,
+                                           Duration timeout) {
+  CHECK(arena.size() == config_.layout.arena_bytes);
+  const Time start = steady_now();
+  const std::uint64_t checksum = checksum64(arena);
+  for (int i = 0; i < config_.slots; ++i) {
+    const SegmentSlot& there = segment_.header().slot[i];
+    if (offered_version(there) != version) continue;
+    if (there.checksum == checksum) {
+      return PublishStats{
+          .bytes = 0, .seconds = seconds(steady_now() - start), .checksum = checksum};
+    }
+    forget_after(PolicyVersion{version.value - 1});
+    break;
+  }
+  const Result<std::size_t> claimed = claim(version, start + timeout);
+  if (!claimed) return claimed.error();
+  SegmentSlot& slot = segment_.header().slot[*claimed];
+  std::memcpy(segment_.slot_bytes(*claimed).data(), arena.data(), arena.size());
+  slot.version = version.value;
+  slot.checksum = checksum;
+  slot.offered = 1;
+  slot.sequence.fetch_add(1);
+  return PublishStats{
+      .bytes = arena.size(), .seconds = seconds(steady_now() - start), .checksum = checksum};
+}
+
+// The slot, marked as being written.
+Result<std::size_t> ShmPublisher::claim(PolicyVersion version, Time deadline) {
+  SegmentHeader& header = segment_.header();
+  for (;;) {
+    const std::uint32_t releases = header.releases;
+    const std::optional<std::size_t> slot = place_to_reuse(places(), retained_, version);
+    if (slot && try_claim(*slot)) return *slot;
+    if (slot) continue;  // pinned meanwhile: places() will say so
+    const Time now = steady_now();
+    if (now >= deadline) {
+      return Error{.code = ErrorCode::kTimedOut,
+                   .message = "cannot publish policy version " + std::to_string(version.value) +
+                              " of " + config_.name + ": no place is free: " + holders(),
+                   .where = {},
+                   .help = {}};
+    }
+    futex_wait(header.releases, releases, std::min(kLivenessProbe, deadline - now));
+  }
+}
+
+bool ShmPublisher::try_claim(std::size_t index) {
+  SegmentSlot& slot = segment_.header().slot[index];
+  slot.sequence.fetch_add(1);
+  if (pinned(index)) {
+    slot.sequence.fetch_add(1);
+    return false;
+  }
+  slot.offered = 0;
+  return true;
+}
+
+bool ShmPublisher::pinned(std::size_t slot) {
+  for (std::uint32_t i = 0; i < kReadersMax; ++i) {
+    SegmentReader& reader = segment_.header().reader[i];
+    if (reader.pinned.load() != slot + 1) continue;
+    // A pin whose owner has died ends with the next owner of its entry; until then it is ignored.
+    if (segment_.byte_is_locked_by_another(i)) return true;
+  }
+  return false;
+}
+
+std::vector<Place> ShmPublisher::places() {
+  std::vector<Place> all(static_cast<std::size_t>(config_.slots));
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    all[i] = {.version = offered_version(segment_.header().slot[i]), .in_use = pinned(i)};
+  }
+  return all;
+}
+
+std::string ShmPublisher::holders() {
+  std::string text;
+  const auto add = [&](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
+  for (std::size_t i = 0; i < static_cast<std::size_t>(config_.slots); ++i) {
+    const auto version = offered_version(segment_.header().slot[i]);
+    const std::string name =
+        version ? "version " + std::to_string(version->value) : "a forgotten version";
+    bool in_use = false;
+    for (std::uint32_t r = 0; r < kReadersMax; ++r) {
+      const SegmentReader& reader = segment_.header().reader[r];
+      if (reader.pinned.load() != i + 1 || !segment_.byte_is_locked_by_another(r)) continue;
+      add(name + " is being copied by process " + std::to_string(reader.pid.load()));
+      in_use = true;
+    }
+    if (!in_use) add(name + " is kept");
+  }
+  return text;
+}
+
+void ShmPublisher::forget_after(PolicyVersion last) {
+  for (int i = 0; i < config_.slots; ++i) {
+    SegmentSlot& slot = segment_.header().slot[i];
+    if (slot.version.load() > last.value) slot.offered = 0;
+  }
+}
+
+class ShmSubscriber : public WeightSubscriber {
+ public:
+  explicit ShmSubscriber(const WeightsConfig& config) : config_(config) {}
+  ~ShmSubscriber() override { cancel(); }
+
+  Result<std::optional<PolicyVersion>> newest() override;
+  bool available(PolicyVersion version) override;
+  Result<void> begin(PolicyVersion version, std::span<std::byte> buffer) override;
+  Result<UpdateProgress> progress(std::uint64_t bytes_max) override;
+  void cancel() override;
+  std::optional<Installed> installed() const override { return installed_; }
+  std::uint64_t publisher_life() override;
+
+ private:
+  Result<bool> attach();
+  Result<bool> register_reader(ShmSegment& segment);
+  std::optional<std::size_t> pin(PolicyVersion version);
+
+  const WeightsConfig config_;
+  std::optional<ShmSegment> segment_;
+  std::uint32_t reader_ = 0;  // our entry in segment_
+  std::optional<VersionCopy> copy_;
+  std::size_t slot_ = 0;  // pinned for copy_
+  std::optional<Installed> installed_;
+};
+
+// Whether there is a segment to read. One that has been given up is left for its successor, but not
+// under a copy.
+Result<bool> ShmSubscriber::attach() {
+  if (segment_ && !segment_->given_up()) return true;
+  if (copy_) return false;
+  segment_.reset();
+  auto opened = ShmSegment::open(config_, ShmSegment::Access::kReadSlots);
+  if (!opened) return opened.error();
+  if (!*opened) return false;
+  return register_reader(**opened);
+}
+
+Result<bool> ShmSubscriber::register_reader(ShmSegment& segment) {
+  for (std::uint32_t i = 0; i < kReadersMax; ++i) {
+    if (!segment.lock_byte(i)) continue;
+    segment.header().reader[i].pinned = 0;  // a dead owner's
+    segment.header().reader[i].pid = ::getpid();
+    segment_.emplace(std::move(segment));
+    reader_ = i;
+    return true;
+  }
+  return Error{.message = std::to_string(kReadersMax) + " processes subscribe to " + config_.name +
+                          " already",
+               .where = {},
+               .help = {}};
+}
+
+Result<std::optional<PolicyVersion>> ShmSubscriber::newest() {
+  const Result<bool> attached = attach();
+  if (!attached) return attached.error();
+  std::optional<PolicyVersion> newest;
+  if (!*attached) return newest;
+  for (int i = 0; i < config_.slots; ++i) {
+    newest = std::max(newest, offered_version(segment_->header().slot[i]));
+  }
+  return newest;
+}
+
+bool ShmSubscriber::available(PolicyVersion version) {
+  const Result<bool> attached = attach();
+  if (!attached || !*attached) return false;
+  for (int i = 0; i < config_.slots; ++i) {
+    if (offered_version(segment_->header().slot[i]) == version) return true;
+  }
+  return false;
+}
+
+Result<void> ShmSubscriber::begin(PolicyVersion version, std::span<std::byte> buffer) {
+  CHECK(buffer.size() == config_.layout.arena_bytes);
+  cancel();
+  const Result<bool> attached = attach();
+  if (!attached) return attached.error();
+  const std::optional<std::size_t> slot = *attached ? pin(version) : std::nullopt;
+  if (!slot) {
+    return Error{.code = ErrorCode::kNotFound,
+                 .message = "policy version " + std::to_string(version.value) + " of " +
+                            config_.name + " is not offered",
+                 .where = {},
+                 .help = {}};
+  }
+  slot_ = *slot;
+  copy_.emplace(version, segment_->header().slot[slot_].checksum.load(), buffer);
+  return {};
+}
+
+// See shm_segment.h for why this and ShmPublisher::try_claim cannot both succeed.
+std::optional<std::size_t> ShmSubscriber::pin(PolicyVersion version) {
+  SegmentHeader& header = segment_->header();
+  std::atomic<std::uint32_t>& pinned = header.reader[reader_].pinned;
+  for (int attempt = 0; attempt < kBeginAttemptsMax; ++attempt) {
+    for (std::uint32_t i = 0; i < static_cast<std::uint32_t>(config_.slots); ++i) {
+      if (offered_version(header.slot[i]) != version) continue;
+      pinned = i + 1;
+      if (offered_version(header.slot[i]) == version) return i;
+      pinned = 0;
+    }
+  }
+  return std::nullopt;
+}
+
+Result<UpdateProgress> ShmSubscriber::progress(std::uint64_t bytes_max) {
+  CHECK(copy_.has_value());
+  const std::span<std::byte> part = copy_->next(bytes_max);
+  std::memcpy(part.data(), segment_->slot_bytes(slot_).data() + copy_->offset(), part.size());
+  copy_->take(part.size());
+  const UpdateProgress progress = copy_->progress();
+  // Not offered_version(): the sequence may be odd for a moment, while a claim is taken back.
+  if (segment_->header().slot[slot_].offered == 0) {
+    const std::string version = std::to_string(copy_->version().value);
+    cancel();
+    return Error{
+        .message = "the publisher of " + config_.name + " has withdrawn policy version " + version,
+        .where = {},
+        .help = {}};
+  }
+  if (!progress.complete) return progress;
+  const Result<void> verified = copy_->verify(config_.name);
+  if (verified) {
+    installed_ = Installed{.version = copy_->version(), .checksum = copy_->checksum()};
+  }
+  cancel();
+  if (!verified) return verified.error();
+  return progress;
+}
+
+void ShmSubscriber::cancel() {
+  if (!copy_) return;
+  copy_.reset();
+  segment_->header().reader[reader_].pinned = 0;
+  segment_->header().releases.fetch_add(1);
+  futex_wake_all(segment_->header().releases);
+}
+
+std::uint64_t ShmSubscriber::publisher_life() {
+  const Result<bool> attached = attach();
+  if (!attached || !*attached) return 0;
+  return segment_->header().publisher_life;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<WeightPublisher>> make_shm_publisher(const WeightsConfig& config) {
+  Result<ShmSegment> segment = ShmSegment::open_or_create(config);
+  if (!segment) return segment.error();
+  return std::unique_ptr<WeightPublisher>(
+      std::make_unique<ShmPublisher>(config, std::move(*segment)));
+}
+
+std::unique_ptr<WeightSubscriber> make_shm_subscriber(const WeightsConfig& config) {
+  return std::make_unique<ShmSubscriber>(config);
+}
+
+}  // namespace tandem::runtime

@@ -1,0 +1,46 @@
+// One version on its way into a subscriber's buffer: how far it is, and its checksum so far. Where
+// the bytes come from is the implementation's.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "runtime/base/ids.h"
+#include "runtime/base/result.h"
+#include "runtime/weights/weights.h"
+
+namespace tandem::runtime {
+
+class VersionCopy {
+ public:
+  VersionCopy(PolicyVersion version, std::uint64_t checksum, std::span<std::byte> buffer);
+
+  PolicyVersion version() const { return version_; }
+  std::uint64_t checksum() const { return checksum_; }  // as published
+  std::uint64_t offset() const { return done_; }
+
+  // The next part of the buffer to fill, at most bytes_max and at least one byte; take() then
+  // accounts for `bytes` of it that have been filled.
+  std::span<std::byte> next(std::uint64_t bytes_max) const;
+  void take(std::uint64_t bytes);
+
+  UpdateProgress progress() const;
+  // With all bytes taken: whether they are the published ones.
+  Result<void> verify(const std::string& family) const;
+
+ private:
+  struct HashDeleter {
+    void operator()(void* state) const;
+  };
+
+  PolicyVersion version_;
+  std::uint64_t checksum_;
+  std::span<std::byte> buffer_;
+  std::uint64_t done_ = 0;
+  std::unique_ptr<void, HashDeleter> hash_;  // XXH3_state_t: checksum64 of the first done_ bytes
+};
+
+}  // namespace tandem::runtime

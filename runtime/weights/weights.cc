@@ -1,0 +1,81 @@
+#include "runtime/weights/weights.h"
+
+#include <fmt/format.h>
+#include <sys/statvfs.h>
+
+#include <nlohmann/json.hpp>
+
+#include "runtime/base/digest.h"
+#include "runtime/weights/disk.h"
+#include "runtime/weights/shm.h"
+#include "runtime/weights/shm_segment.h"
+
+namespace tandem::runtime {
+namespace {
+
+void check_config(const WeightsConfig& config) {
+  CHECK(config.slots >= 2 && config.slots <= static_cast<int>(kSlotsMax));
+  CHECK(config.layout.arena_bytes > 0);
+  CHECK(!config.name.empty() && config.name.find('/') == std::string::npos);
+}
+
+}  // namespace
+
+WeightsLayout layout_of(const Manifest& manifest) {
+  nlohmann::json parameters = nlohmann::json::array();
+  for (const ParameterSpec& parameter : manifest.parameters) {
+    parameters.push_back({{"name", parameter.name},
+                          {"dtype", name(parameter.dtype)},
+                          {"shape", parameter.shape},
+                          {"offset_bytes", parameter.offset_bytes},
+                          {"bytes", parameter.bytes}});
+  }
+  const nlohmann::json whole = {{"bytes_total", manifest.bytes_total},
+                                {"parameters", std::move(parameters)}};
+  const std::string text = whole.dump() + "\n";
+  return {.arena_bytes = manifest.bytes_total,
+          .hash = checksum64(std::as_bytes(std::span(text))),
+          .manifest_json = text};
+}
+
+std::string weights_name(std::string_view job, const std::filesystem::path& run_directory) {
+  const std::string path = std::filesystem::absolute(run_directory).lexically_normal().string();
+  const std::uint64_t digest = checksum64(std::as_bytes(std::span(path)));
+  return fmt::format("{}-{:08x}", job, digest & 0xffffffffu);
+}
+
+WeightsType resolve(const WeightsConfig& config) {
+  if (config.type != WeightsType::kAuto) return config.type;
+  // The size and not the free space: what all processes of a host agree on at any time.
+  struct statvfs facts;
+  if (::statvfs("/dev/shm", &facts) != 0) return WeightsType::kDisk;
+  const std::uint64_t room = std::uint64_t{facts.f_blocks} * facts.f_frsize / 2;
+  const std::uint64_t need = config.layout.arena_bytes * static_cast<std::uint64_t>(config.slots);
+  return need <= room ? WeightsType::kShm : WeightsType::kDisk;
+}
+
+Result<std::unique_ptr<WeightPublisher>> make_publisher(const WeightsConfig& config) {
+  check_config(config);
+  return resolve(config) == WeightsType::kShm ? make_shm_publisher(config)
+                                              : make_disk_publisher(config);
+}
+
+std::unique_ptr<WeightSubscriber> make_subscriber(const WeightsConfig& config) {
+  check_config(config);
+  return resolve(config) == WeightsType::kShm ? make_shm_subscriber(config)
+                                              : make_disk_subscriber(config);
+}
+
+Result<void> remove_weights(const WeightsConfig& config) {
+  if (config.type != WeightsType::kDisk) {
+    if (auto removed = remove_segment(config.name); !removed) return removed;
+  }
+  if (config.type == WeightsType::kShm || config.directory.empty()) return {};
+  return remove_disk_weights(config);
+}
+
+int reclaim_stale_weights(std::string_view name_prefix) {
+  return remove_abandoned_segments(name_prefix);
+}
+
+}  // namespace tandem::runtime

@@ -1,0 +1,142 @@
+// Publish and subscribe versions of one arena, pull family: the publisher (the learner's rank 0)
+// leaves a few whole versions where subscribers (rollout actors) fetch them when it suits them.
+// Nobody waits for anybody, save a publisher whose places are all being read or retained.
+// Not here: what the bytes mean (Manifest), who should install what (scheduler/), and broadcasts to
+// a group (the collective family).
+//
+// Invariants, for every implementation (tests/runtime/weights/conformance_test.cc)
+//   WT-1  A version is installed whole and as published (checksum64), or not at all; it is never
+//         torn, whichever side is killed at whatever moment.
+//   WT-2  A version that the publisher retains, or that a subscriber is copying, is not replaced.
+//   WT-3  A subscriber that dies holds nothing; a publisher that dies leaves what it had published,
+//         and its successor of the same name carries on from it.
+//   WT-4  One publisher per name at a time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/ids.h"
+#include "runtime/base/result.h"
+#include "runtime/device/manifest.h"
+
+namespace tandem::runtime {
+
+enum class WeightsType {
+  kAuto,  // shm where it fits into half of the shared memory's file system, else disk
+  kShm,   // POSIX shared memory: publisher and subscribers on one host
+  kDisk,  // a directory that all of them see
+};
+
+// What the bytes of an arena are; publisher and subscribers must agree on it.
+struct WeightsLayout {
+  std::uint64_t arena_bytes = 0;
+  std::uint64_t hash = 0;     // of the manifest
+  std::string manifest_json;  // names, dtypes, shapes, offsets; written beside each version on disk
+};
+WeightsLayout layout_of(const Manifest& manifest);
+
+struct WeightsConfig {
+  WeightsType type = WeightsType::kAuto;
+  std::string name;                 // of the family; weights_name() makes one
+  std::filesystem::path directory;  // for disk; is made if missing
+  int slots = 2;                    // versions kept: max_staleness + 2; at least 2
+  WeightsLayout layout;
+};
+
+// A name that two runs on one host do not share, fit for a file: job "arith-1" in its run
+// directory gives "arith-1-1f3c5a7b".
+std::string weights_name(std::string_view job, const std::filesystem::path& run_directory);
+
+struct PublishStats {
+  std::uint64_t bytes = 0;     // copied; 0 if this version was already there with the same content
+  double seconds = 0;          // all of publish(), waiting included
+  std::uint64_t checksum = 0;  // checksum64 of the arena
+};
+
+// One thread at a time.
+class WeightPublisher {
+ public:
+  virtual ~WeightPublisher() = default;
+
+  // Copies the arena (exactly arena_bytes), after which the caller may change it. Replaces the
+  // lowest version that is neither retained nor being copied; where there is none, waits up to
+  // `timeout`, then kTimedOut, naming who holds them. A version that is already there with other
+  // content starts a new lineage: it and all later ones are forgotten first.
+  virtual Result<PublishStats> publish(PolicyVersion version, std::span<const std::byte> arena,
+                                       Duration timeout) = 0;
+
+  // From now on `oldest` and later versions are kept until the next retain(). Without it only the
+  // newest one is certain to be kept. At most slots - 1 versions can be retained.
+  virtual void retain(PolicyVersion oldest) = 0;
+
+  // Versions later than `last` are no longer offered: a lineage ends. Copies of them that are under
+  // way fail.
+  virtual void forget_after(PolicyVersion last) = 0;
+};
+
+struct UpdateProgress {
+  std::uint64_t bytes_done = 0;
+  std::uint64_t bytes_total = 0;
+  bool complete = false;  // the buffer holds the whole version, verified
+};
+
+// One thread at a time; no call blocks beyond the copying it is asked to do.
+class WeightSubscriber {
+ public:
+  virtual ~WeightSubscriber() = default;
+
+  // The newest version offered; none before the first publish or after the family's end. Fails
+  // where the published layout is not ours (kInvalid) or there are too many subscribers.
+  virtual Result<std::optional<PolicyVersion>> newest() = 0;
+  virtual bool available(PolicyVersion version) = 0;
+
+  // Starts copying `version` into `buffer` (arena_bytes, borrowed until complete, error or
+  // cancel); a copy that was under way is cancelled. kNotFound if the version is not offered; else
+  // as newest().
+  virtual Result<void> begin(PolicyVersion version, std::span<std::byte> buffer) = 0;
+
+  // Copies up to `bytes_max` more (at least one byte). Call between decode steps, only after
+  // begin(). An error (the version was forgotten, or is damaged) ends the copy; the buffer's
+  // content is then nobody's weights.
+  virtual Result<UpdateProgress> progress(std::uint64_t bytes_max) = 0;
+  virtual void cancel() = 0;
+
+  // The version whose copy completed last, and its checksum.
+  struct Installed {
+    PolicyVersion version;
+    std::uint64_t checksum = 0;
+  };
+  virtual std::optional<Installed> installed() const = 0;
+
+  // Which life of the publisher left what newest() shows, counted from 1; 0 before the first.
+  virtual std::uint64_t publisher_life() = 0;
+};
+
+// kAuto becomes the type that it stands for, the same in every process of a host.
+WeightsType resolve(const WeightsConfig& config);
+
+// Fails if a live publisher has the name (its pid is in the message) or there is no room.
+// Destroying the publisher ends a shm family: nothing is offered any more, copies under way may
+// finish. A disk family stays until remove_weights().
+Result<std::unique_ptr<WeightPublisher>> make_publisher(const WeightsConfig& config);
+
+// Works before the publisher exists: it then offers nothing yet.
+std::unique_ptr<WeightSubscriber> make_subscriber(const WeightsConfig& config);
+
+// The job is over: removes what the family left in shared memory and in `directory`. Subscribers
+// that still copy finish or fail. Fails if a live publisher has the name.
+Result<void> remove_weights(const WeightsConfig& config);
+
+// Removes the shared memory of all families whose name starts with `name_prefix` and that no live
+// publisher or subscriber uses (everybody was killed); returns how many.
+int reclaim_stale_weights(std::string_view name_prefix);
+
+}  // namespace tandem::runtime

@@ -1,0 +1,100 @@
+#include "scheduler/fleet/fixed_lag.h"
+
+#include <algorithm>
+
+#include "runtime/base/check.h"
+
+namespace tandem::scheduler {
+
+PolicyVersion slot_version(const Budget& budget, StepId step) {
+  return {std::max<std::int64_t>(0, step.value - budget.max_staleness)};
+}
+
+std::int64_t prompt_position(const Budget& budget, const Slot& slot) {
+  const std::int64_t first_try = slot.step.value * budget.groups_per_step + slot.index;
+  return slot.attempt * budget.steps_total * budget.groups_per_step + first_try;
+}
+
+FixedLag::FixedLag(const Budget& budget, StepId first) : budget_(budget), first_(first) {
+  CHECK(budget.sync_steps == 1);
+}
+
+std::optional<Slot> FixedLag::next(PolicyVersion published) const {
+  const std::int64_t end =
+      std::min(published.value + budget_.lookahead + 1, budget_.steps_total);  // first closed step
+  for (StepId step = first_; step.value < end; ++step.value) {
+    const auto row = rows_.find(step);
+    if (row == rows_.end()) return Slot{step, 0, 0};
+    if (row->second.open == 0) continue;
+    const auto& cells = row->second.cells;
+    const auto cell =
+        std::find_if(cells.begin(), cells.end(), [](const Cell& c) { return !c.group; });
+    return Slot{step, static_cast<std::int32_t>(cell - cells.begin()), cell->attempt};
+  }
+  return std::nullopt;
+}
+
+void FixedLag::issued(const Slot& slot, GroupId group) {
+  CHECK(slot.step >= first_ && slot.index >= 0 && slot.index < budget_.groups_per_step);
+  Row& row = rows_[slot.step];
+  if (row.cells.empty()) {
+    row.cells.resize(static_cast<std::size_t>(budget_.groups_per_step));
+    row.open = budget_.groups_per_step;
+  }
+  Cell& cell = row.cells[static_cast<std::size_t>(slot.index)];
+  CHECK(!cell.group && cell.attempt == slot.attempt && "FL-1");
+  cell.group = group;
+  --row.open;
+  CHECK(slots_.emplace(group, slot).second);
+}
+
+FixedLag::Cell& FixedLag::cell_of(const Slot& slot) {
+  return rows_.at(slot.step).cells[static_cast<std::size_t>(slot.index)];
+}
+
+void FixedLag::discarded(GroupId group) {
+  unscored(group);
+  const auto at = slots_.find(group);
+  Cell& cell = cell_of(at->second);
+  cell.group.reset();
+  ++cell.attempt;
+  ++rows_.at(at->second.step).open;
+  slots_.erase(at);
+}
+
+void FixedLag::scored(GroupId group) { set_scored(group, true); }
+void FixedLag::unscored(GroupId group) { set_scored(group, false); }
+
+void FixedLag::set_scored(GroupId group, bool scored) {
+  const auto at = slots_.find(group);
+  CHECK(at != slots_.end());
+  Cell& cell = cell_of(at->second);
+  if (cell.scored == scored) return;
+  cell.scored = scored;
+  rows_.at(at->second.step).scored += scored ? 1 : -1;
+}
+
+std::optional<std::vector<GroupId>> FixedLag::batch(StepId step) const {
+  const auto row = rows_.find(step);
+  if (row == rows_.end() || row->second.scored < budget_.groups_per_step) return std::nullopt;
+  std::vector<GroupId> groups;
+  for (const Cell& cell : row->second.cells) groups.push_back(*cell.group);
+  return groups;
+}
+
+void FixedLag::committed(StepId step) {
+  CHECK(step == first_);
+  const auto row = rows_.find(step);
+  CHECK(row != rows_.end() && row->second.scored == budget_.groups_per_step);
+  for (const Cell& cell : row->second.cells) slots_.erase(*cell.group);
+  rows_.erase(row);
+  ++first_.value;
+}
+
+std::optional<Slot> FixedLag::slot_of(GroupId group) const {
+  const auto at = slots_.find(group);
+  if (at == slots_.end()) return std::nullopt;
+  return at->second;
+}
+
+}  // namespace tandem::scheduler

@@ -1,0 +1,83 @@
+// The fixed-lag schedule: training that repeats bit for bit, asynchronous or not (design §5).
+//
+// Slot (d, i) of step d is generated entirely by version max(0, d - K), from a prompt that depends
+// on (d, i, attempt) alone; attempt a + 1 replaces a discarded attempt a; batches are in slot
+// order. So neither the number of actors nor any death changes what is trained. Plain state; the
+// exchange journals what it applies. Not responsible for the ledger's states: the caller says which
+// groups are scored.
+//
+// FL-1  A slot has at most one live group at a time.
+// FL-2  The batch of step d is slots 0 … B-1 in order, each with its lowest attempt not discarded.
+// FL-3  Held rows are the steps not yet committed, at most L + 2 of them.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "runtime/base/ids.h"
+#include "scheduler/fleet/staleness.h"
+
+namespace tandem::scheduler {
+
+struct Slot {
+  StepId step;               // d
+  std::int32_t index = 0;    // i, in [0, B)
+  std::int32_t attempt = 0;  // a
+  auto operator<=>(const Slot&) const = default;
+};
+
+// max(0, d - K): the one version that generates step d. The publisher retains s - K … s.
+PolicyVersion slot_version(const Budget& budget, StepId step);
+
+// Position of the slot's prompt in the endless shuffled sequence of prompts (epoch after epoch):
+// attempt 0 takes the first steps_total * B positions in slot order, attempt 1 the next ones, ….
+std::int64_t prompt_position(const Budget& budget, const Slot& slot);
+
+class FixedLag {
+ public:
+  // m == 1. `first`: the next step to commit, above 0 where a run resumes.
+  explicit FixedLag(const Budget& budget, StepId first = {});
+
+  // The next slot to admit: the earliest (step, index) without a live group among the steps
+  // d <= min(p + L, total - 1) that are not committed; nullopt where none is. A slot once issued
+  // stays issued until its group is discarded.
+  std::optional<Slot> next(PolicyVersion published) const;
+  void issued(const Slot& slot, GroupId group);
+
+  void discarded(GroupId group);  // frees its slot for the next attempt
+  void scored(GroupId group);     // repeating it is harmless
+  void unscored(GroupId group);   // a new lineage generates it anew
+
+  // Every slot of `step` scored: the groups in slot order. Unchanged by asking.
+  std::optional<std::vector<GroupId>> batch(StepId step) const;
+
+  void committed(StepId step);  // steps commit in order; its row is forgotten
+
+  std::optional<Slot> slot_of(GroupId group) const;  // of a group in a held row
+  StepId first_held() const { return first_; }       // the next step to commit
+
+ private:
+  struct Cell {
+    std::int32_t attempt = 0;
+    std::optional<GroupId> group;
+    bool scored = false;
+  };
+  struct Row {
+    std::vector<Cell> cells;  // B of them
+    std::int64_t open = 0;    // cells without a group
+    std::int64_t scored = 0;
+  };
+
+  Cell& cell_of(const Slot& slot);
+  void set_scored(GroupId group, bool scored);
+
+  Budget budget_;
+  StepId first_;
+  std::map<StepId, Row> rows_;
+  std::map<GroupId, Slot> slots_;
+};
+
+}  // namespace tandem::scheduler

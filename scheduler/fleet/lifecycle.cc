@@ -1,0 +1,207 @@
+#include "scheduler/fleet/lifecycle.h"
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <vector>
+
+#include "runtime/base/check.h"
+
+namespace tandem::scheduler {
+namespace {
+
+using A = ActorState;
+using J = JobState;
+
+template <class State>
+struct Edges {
+  State from;
+  const char* name;
+  std::array<State, 6> to;
+  std::size_t count;
+};
+
+// A death leads to Backoff where the actor is still wanted and to Stopped or Failed where it is
+// not. Stopping precedes Backoff when the other ranks of a gang, or a hung process, must be ended
+// first.
+constexpr std::array<Edges<A>, kActorStates> kActors{{
+    {A::kQueued, "Queued", {A::kPlacing, A::kStopped, A::kFailed}, 3},
+    {A::kPlacing, "Placing", {A::kQueued, A::kStarting, A::kStopped, A::kFailed}, 4},
+    {A::kStarting,
+     "Starting",
+     {A::kInitializing, A::kStopping, A::kStopped, A::kBackoff, A::kFailed, A::kLost},
+     6},
+    {A::kInitializing,
+     "Initializing",
+     {A::kReady, A::kStopping, A::kStopped, A::kBackoff, A::kFailed, A::kLost},
+     6},
+    {A::kReady,
+     "Ready",
+     {A::kBusy, A::kDraining, A::kStopping, A::kBackoff, A::kFailed, A::kLost},
+     6},
+    {A::kBusy,
+     "Busy",
+     {A::kReady, A::kDraining, A::kStopping, A::kBackoff, A::kFailed, A::kLost},
+     6},
+    {A::kDraining, "Draining", {A::kStopping, A::kStopped, A::kFailed, A::kLost}, 4},
+    {A::kStopping, "Stopping", {A::kStopped, A::kBackoff, A::kFailed, A::kLost}, 4},
+    {A::kStopped, "Stopped", {}, 0},
+    {A::kBackoff, "Backoff", {A::kQueued, A::kPlacing, A::kStopped, A::kFailed}, 4},
+    {A::kFailed, "Failed", {}, 0},
+    {A::kLost, "Lost", {A::kBackoff, A::kStopped, A::kFailed}, 3},
+}};
+
+constexpr std::array<Edges<J>, kJobStates> kJobs{{
+    {J::kQueued, "Queued", {J::kStarting, J::kFailed, J::kCancelled}, 3},
+    {J::kStarting, "Starting", {J::kWarmStart, J::kRunning, J::kStopping}, 3},
+    {J::kWarmStart, "WarmStart", {J::kRunning, J::kStopping}, 2},
+    {J::kRunning, "Running", {J::kStopping}, 1},
+    {J::kStopping, "Stopping", {J::kSucceeded, J::kFailed, J::kCancelled}, 3},
+    {J::kSucceeded, "Succeeded", {}, 0},
+    {J::kFailed, "Failed", {}, 0},
+    {J::kCancelled, "Cancelled", {}, 0},
+}};
+
+constexpr bool in_order(const auto& table) {
+  for (std::size_t i = 0; i < table.size(); ++i)
+    if (static_cast<std::size_t>(table[i].from) != i) return false;
+  return true;
+}
+static_assert(in_order(kActors) && in_order(kJobs));
+
+const Edges<A>& edges(A state) { return kActors[static_cast<std::size_t>(state)]; }
+const Edges<J>& edges(J state) { return kJobs[static_cast<std::size_t>(state)]; }
+
+std::string one_decimal(double value) {
+  char buffer[32];
+  std::snprintf(buffer, sizeof buffer, "%.1f", value);
+  return buffer;
+}
+
+std::string of(std::int32_t part, std::int32_t whole) {
+  return std::to_string(part) + " of " + std::to_string(whole);
+}
+
+std::string seconds_until(Time then, Time now) {
+  return one_decimal(std::max(0.0, seconds(then - now))) + " s";
+}
+
+struct Words {  // of one reason
+  const char* name;
+  std::string message;
+};
+
+struct Describe {
+  Time now;
+
+  Words operator()(const Submitted&) const { return {"Submitted", "not looked at yet"}; }
+  Words operator()(const WaitingForCapacity& r) const {
+    return {"WaitingForCapacity",
+            "needs " + text_of_lacking(r.need, r.have) + "; free: " + text(r.have)};
+  }
+  Words operator()(const WaitingForJobs& r) const {
+    return {"WaitingForJobs", std::to_string(r.ahead) + " jobs are queued before it"};
+  }
+  Words operator()(const InfeasibleShape& r) const { return {"InfeasibleShape", r.arithmetic}; }
+  Words operator()(const WaitingForGang& r) const {
+    return {"WaitingForGang", of(r.ready, r.want) + " ranks are ready"};
+  }
+  Words operator()(const WaitingForSpawn& r) const {
+    return {"WaitingForSpawn", "node " + r.node + " is starting its processes"};
+  }
+  Words operator()(const LoadingModel&) const {
+    return {"LoadingModel", "loading the model and its weights"};
+  }
+  Words operator()(const WaitingForActors& r) const {
+    return {"WaitingForActors", of(r.ready, r.want) + " actors are ready"};
+  }
+  Words operator()(const Backoff& r) const {
+    return {"Backoff", "restart " + of(r.n, r.max) + " in " + seconds_until(r.until, now) +
+                           " after: " + r.cause};
+  }
+  Words operator()(const Working&) const { return {"Working", "all is well"}; }
+  Words operator()(const Draining& r) const {
+    return {"Draining", std::to_string(r.held) + " groups to finish or hand back within " +
+                            seconds_until(r.deadline, now)};
+  }
+  Words operator()(const SpawnFailed& r) const {
+    return {"SpawnFailed", "its process could not be started: " + r.what};
+  }
+  Words operator()(const ExitSignal& r) const {
+    const char* const abbreviation = sigabbrev_np(r.signal);
+    const std::string which =
+        abbreviation ? std::string("SIG") + abbreviation : "an unknown signal";
+    return {"ExitSignal", "killed by " + which + " (" + std::to_string(r.signal) + ")"};
+  }
+  Words operator()(const OutOfMemory&) const {
+    return {"OutOfMemory", "killed because memory ran out"};
+  }
+  Words operator()(const ExitCode& r) const {
+    return {"ExitCode", "exited with code " + std::to_string(r.code)};
+  }
+  Words operator()(const Hung& r) const {
+    return {"Hung", "no progress for " + one_decimal(r.silent_s) + " s"};
+  }
+  Words operator()(const NodeLost& r) const {
+    return {"NodeLost", "node " + r.node + " does not answer"};
+  }
+  Words operator()(const GangMemberDied& r) const {
+    return {"GangMemberDied", "rank " + std::to_string(r.rank) + " of its gang died"};
+  }
+  Words operator()(const RestartsExhausted& r) const {
+    return {"RestartsExhausted",
+            "died again after " + std::to_string(r.restarts) + " restarts; root cause: " + r.cause};
+  }
+  Words operator()(const ScaleDown&) const { return {"ScaleDown", "the role was scaled down"}; }
+  Words operator()(const Completed&) const { return {"Completed", "all steps are trained"}; }
+  Words operator()(const CancelledByUser&) const { return {"CancelledByUser", "cancelled"}; }
+  Words operator()(const JobEnded&) const { return {"JobEnded", "its job has ended"}; }
+  Words operator()(const JobFailed& r) const { return {"JobFailed", r.cause}; }
+};
+
+template <class State>
+void enter_checked(Status<State>& status, State to, Reason reason, Time now) {
+  if (status.state != to) {
+    CHECK(allowed(status.state, to) && "LC-1");
+    status.state = to;
+    status.since = now;
+  }
+  status.reason = std::move(reason);
+}
+
+}  // namespace
+
+std::span<const ActorState> successors(ActorState from) {
+  return {edges(from).to.data(), edges(from).count};
+}
+std::span<const JobState> successors(JobState from) {
+  return {edges(from).to.data(), edges(from).count};
+}
+
+bool allowed(ActorState from, ActorState to) {
+  return std::ranges::count(successors(from), to) == 1;
+}
+bool allowed(JobState from, JobState to) { return std::ranges::count(successors(from), to) == 1; }
+
+bool is_final(ActorState state) { return successors(state).empty(); }
+bool is_final(JobState state) { return successors(state).empty(); }
+
+const char* name(ActorState state) { return edges(state).name; }
+const char* name(JobState state) { return edges(state).name; }
+
+const char* reason_name(const Reason& reason) { return std::visit(Describe{{}}, reason).name; }
+
+std::string message(const Reason& reason, Time now) {
+  return std::visit(Describe{now}, reason).message;
+}
+
+void enter(ActorStatus& status, ActorState to, Reason reason, Time now) {
+  enter_checked(status, to, std::move(reason), now);
+}
+
+void enter(JobStatus& status, JobState to, Reason reason, Time now) {
+  enter_checked(status, to, std::move(reason), now);
+}
+
+}  // namespace tandem::scheduler

@@ -1,0 +1,62 @@
+// Placement: which node runs each rank. PACK: a gang goes to one node where one holds it, to the
+// node that it fills best; else to as few as a greedy choice finds. All or none.
+//
+// Pure. Exact where the ranks asked for together have one shape; several shapes are packed largest
+// first, which can miss a packing that only just exists.
+//
+// PL-1  No node is given more than it has free.
+// PL-2  Every rank of every gang is placed, or none.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "runtime/base/result.h"
+#include "scheduler/fleet/lifecycle.h"
+#include "scheduler/fleet/resources.h"
+
+namespace tandem::scheduler {
+
+struct NodeCapacity {
+  std::string name;
+  Resources total;
+  Resources free;
+};
+
+struct Gang {
+  std::string actor;
+  Resources per_rank;
+  std::int32_t ranks = 1;
+};
+
+struct Assignment {
+  std::string actor;
+  std::vector<std::string> nodes;  // by rank
+};
+
+// Assignments in the order of `gangs`, or why not: WaitingForCapacity, or InfeasibleShape where a
+// rank fits no node even when it is empty.
+std::variant<std::vector<Assignment>, Reason> place(std::span<const NodeCapacity> nodes,
+                                                    std::span<const Gang> gangs);
+
+// One role of a job, as the job file asks for it. A key is empty where the count can't be lowered.
+struct RoleDemand {
+  std::string role;           // "rollout"
+  std::int32_t replicas = 1;  // actors
+  std::int32_t ranks = 1;     // of each
+  Resources per_rank;
+  std::string replicas_key;  // "rollout.replicas"
+  std::string ranks_key;     // "learner.ranks"
+  std::string cpus_key;      // "pools.rollout.cpus_per_actor"
+};
+
+std::vector<Gang> gangs_of(std::span<const RoleDemand> roles, const std::string& job);
+
+// Whether the whole job would fit if nothing else ran: kInfeasible at submit, with the arithmetic
+// and, as help, the nearest fit. True where no node has joined yet: nothing is known then.
+Result<void> fits_ever(std::span<const NodeCapacity> nodes, std::span<const RoleDemand> roles);
+
+}  // namespace tandem::scheduler

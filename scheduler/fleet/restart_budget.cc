@@ -1,0 +1,54 @@
+#include "scheduler/fleet/restart_budget.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace tandem::scheduler {
+
+RestartBudget::RestartBudget(const RestartPolicy& policy) : policy_(policy) {}
+
+std::variant<Restart, Exhausted> RestartBudget::died(const Life& life, Rng& rng) {
+  if (life.died - life.started >= policy_.healthy_after) consecutive_ = 0;
+  while (!granted_.empty() && life.died - granted_.front() >= policy_.period) granted_.pop_front();
+  if (std::ssize(granted_) >= policy_.intensity)
+    return Exhausted{static_cast<std::int32_t>(granted_.size())};
+  granted_.push_back(life.died);
+  ++restarts_total_;
+
+  const double first = seconds(policy_.backoff_first);
+  const double delay = std::min(std::ldexp(first, consecutive_), seconds(policy_.backoff_max));
+  ++consecutive_;
+  const double swing = 1.0 + policy_.jitter * (2.0 * rng.unit() - 1.0);
+  const Duration wait(static_cast<std::int64_t>(delay * swing * 1e9));
+  return Restart{life.died + wait, static_cast<std::int32_t>(granted_.size()), policy_.intensity};
+}
+
+RestartLadder::RestartLadder(const Policies& policies) : policies_(policies) {}
+
+RestartLadder::Decision RestartLadder::died(const Death& death, Rng& rng) {
+  Actor& actor = actors_.try_emplace(death.actor, Actor{RestartBudget(policies_.actor), death.role})
+                     .first->second;
+  const auto own = actor.budget.died(death.life, rng);
+  if (const auto* restart = std::get_if<Restart>(&own)) return RestartActor{*restart};
+
+  RestartBudget& role = roles_.try_emplace(death.role, policies_.role).first->second;
+  const auto whole = role.died(death.life, rng);
+  if (const auto* exhausted = std::get_if<Exhausted>(&whole))
+    return FailJob{exhausted->restarts, death.cause};
+  for (auto& [name, peer] : actors_) {
+    if (peer.role != death.role) continue;
+    peer.restarts_before += peer.budget.restarts_total() + 1;  // the restart of the role is one
+    peer.budget = RestartBudget(policies_.actor);
+  }
+  return RestartRole{std::get<Restart>(whole), death.cause};
+}
+
+std::int32_t RestartLadder::restarts_of(const std::string& actor) const {
+  const auto found = actors_.find(actor);
+  if (found == actors_.end()) return 0;
+  return found->second.restarts_before + found->second.budget.restarts_total();
+}
+
+void RestartLadder::forget(const std::string& actor) { actors_.erase(actor); }
+
+}  // namespace tandem::scheduler

@@ -1,0 +1,109 @@
+// Restarts: how often and how soon an actor that died is started again, and when that is given up.
+//
+// Intensity and period as in OTP's supervisors: more than `intensity` restarts within `period`
+// exhaust the budget. Between them exponential backoff, backoff_first · 2^n up to backoff_max,
+// ± jitter so that a fleet that died together does not return together. Plain state; time and
+// randomness are passed in.
+//
+// RB-1  Within any `period` at most `intensity` restarts are granted.
+// RB-2  A life of at least `healthy_after` starts the backoff anew.
+// RB-3  Escalation goes actor -> role -> job and keeps the root cause.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <string>
+#include <variant>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/rng.h"
+
+namespace tandem::scheduler {
+
+struct RestartPolicy {
+  std::int32_t intensity = 5;
+  Duration period = std::chrono::minutes(5);
+  Duration backoff_first = std::chrono::milliseconds(500);
+  Duration backoff_max = std::chrono::seconds(60);
+  double jitter = 0.2;  // of the delay, to either side
+  Duration healthy_after = std::chrono::seconds(60);
+};
+
+struct Restart {
+  Time until;        // start it then
+  std::int32_t n;    // restarts within the period, this one included
+  std::int32_t max;  // the intensity
+};
+struct Exhausted {
+  std::int32_t restarts;  // that were granted within the period
+};
+
+class RestartBudget {
+ public:
+  explicit RestartBudget(const RestartPolicy& policy);
+
+  // It ran from `started` (its Ready; `now` if it never got there) and died at `now`.
+  struct Life {
+    Time started;
+    Time died;
+  };
+  std::variant<Restart, Exhausted> died(const Life& life, Rng& rng);
+
+  std::int32_t restarts_total() const { return restarts_total_; }
+
+ private:
+  RestartPolicy policy_;
+  std::deque<Time> granted_;      // within the period
+  std::int32_t consecutive_ = 0;  // deaths without a healthy life between; the n of 2^n
+  std::int32_t restarts_total_ = 0;
+};
+
+// The ladder of one job: an actor's exhausted budget restarts its whole role, on the role's own
+// budget; a role's exhausted budget fails the job.
+class RestartLadder {
+ public:
+  struct Policies {
+    RestartPolicy actor;
+    RestartPolicy role;
+  };
+  struct RestartActor {
+    Restart restart;
+  };
+  struct RestartRole {
+    Restart restart;
+    std::string root_cause;
+  };
+  struct FailJob {
+    std::int32_t restarts;  // of the role, within its period
+    std::string root_cause;
+  };
+  using Decision = std::variant<RestartActor, RestartRole, FailJob>;
+
+  struct Death {
+    std::string actor;  // "JOB/rollout/0"
+    std::string role;
+    std::string cause;
+    RestartBudget::Life life;
+  };
+
+  explicit RestartLadder(const Policies& policies);
+  Decision died(const Death& death, Rng& rng);
+
+  std::int32_t restarts_of(const std::string& actor) const;
+  void forget(const std::string& actor);  // it was scaled away
+
+ private:
+  struct Actor {
+    RestartBudget budget;
+    std::string role;
+    std::int32_t restarts_before = 0;  // of budgets that a restart of the role replaced
+  };
+
+  Policies policies_;
+  std::map<std::string, Actor> actors_;
+  std::map<std::string, RestartBudget> roles_;
+};
+
+}  // namespace tandem::scheduler

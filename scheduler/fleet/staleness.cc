@@ -1,0 +1,164 @@
+#include "scheduler/fleet/staleness.h"
+
+#include <algorithm>
+
+#include "runtime/base/check.h"
+
+namespace tandem::scheduler {
+namespace {
+
+// While this many batches are live a replacement waits for the next version: it would be dated like
+// the groups that are already there, and they suffice to form the next step.
+constexpr std::int64_t kBatchesLiveToWait = 2;
+
+}  // namespace
+
+std::int64_t default_lookahead(std::int64_t max_staleness) {
+  if (max_staleness <= 2) return max_staleness;
+  return max_staleness <= 4 ? max_staleness - 1 : max_staleness - 2;
+}
+
+Result<std::vector<std::string>> validate(const Budget& budget) {
+  const auto text = [](std::int64_t n) { return std::to_string(n); };
+  const auto invalid = [](std::string message, std::string help) {
+    return Error{ErrorCode::kInvalid, std::move(message), {}, std::move(help)};
+  };
+  if (budget.max_staleness < 0)
+    return invalid("async.max_staleness must be 0 or more", "0 is strict on-policy training");
+  if (budget.lookahead < 0)
+    return invalid("async.lookahead must be 0 or more", "leave it out for the default");
+  if (budget.sync_steps < 1)
+    return invalid("async.trigger_parameter_sync_step must be 1 or more", "1 publishes every step");
+  if (budget.groups_per_step < 1 || budget.steps_total < 1)
+    return invalid("data.train_batch_size and learner.total_training_steps must be 1 or more", "");
+  if (budget.lookahead > budget.max_staleness)
+    return invalid("async.lookahead " + text(budget.lookahead) + " exceeds async.max_staleness " +
+                       text(budget.max_staleness) +
+                       ": groups so far ahead would be too old when trained",
+                   "set async.lookahead to " + text(default_lookahead(budget.max_staleness)) +
+                       ", or leave it out");
+  if (budget.sync_steps > budget.lookahead + 1)
+    return invalid("async.trigger_parameter_sync_step " + text(budget.sync_steps) +
+                       " exceeds async.lookahead + 1 = " + text(budget.lookahead + 1) +
+                       ": training would wait for groups that may not be admitted",
+                   "set async.trigger_parameter_sync_step to " + text(budget.lookahead + 1) +
+                       " or less, or raise async.lookahead");
+  std::vector<std::string> warnings;
+  if (budget.max_staleness > kMaxStalenessAdvised)
+    warnings.push_back("async.max_staleness " + text(budget.max_staleness) + " is above " +
+                       text(kMaxStalenessAdvised) +
+                       ": importance ratios that far from 1 may destabilise training");
+  return warnings;
+}
+
+void DueHistogram::add(StepId due) {
+  ++counts_[due];
+  ++total_;
+}
+
+void DueHistogram::remove(StepId due) {
+  const auto at = counts_.find(due);
+  CHECK(at != counts_.end());
+  if (--at->second == 0) counts_.erase(at);
+  --total_;
+}
+
+AdmitVerdict admit_verdict(const Budget& budget, const BudgetState& state) {
+  if (state.published < PolicyVersion{0}) return AdmitVerdict::kAhead;
+  const std::int64_t taken = state.trained + state.live;
+  if (taken >= budget.steps_total * budget.groups_per_step) return AdmitVerdict::kAllAdmitted;
+  const std::int64_t steps_open =
+      std::min(state.published.value + budget.lookahead + 1, budget.steps_total);
+  const std::int64_t room = steps_open * budget.groups_per_step;
+  if (taken >= room) return AdmitVerdict::kAhead;
+  const bool replaces = taken + state.discarded_since_publish >= room;
+  if (replaces && state.live >= kBatchesLiveToWait * budget.groups_per_step)
+    return AdmitVerdict::kReplacementWaits;
+  return AdmitVerdict::kAdmit;
+}
+
+StepId due_at_lease(const Budget& budget, PolicyVersion installed, std::optional<StepId> kept_due) {
+  const StepId due{installed.value + budget.max_staleness};
+  return kept_due ? std::min(due, *kept_due) : due;
+}
+
+LeaseVerdict lease_verdict(const Budget& budget, const BudgetState& state, PolicyVersion installed,
+                           std::optional<StepId> kept_due) {
+  const StepId due = due_at_lease(budget, installed, kept_due);
+  if (due < state.next_step) return LeaseVerdict::kActorBehind;
+  BudgetState leased = state;
+  if (kept_due) leased.dated.remove(*kept_due);
+  leased.dated.add(due);
+  return feasible(budget, leased) ? LeaseVerdict::kLease : LeaseVerdict::kCrowded;
+}
+
+std::optional<StepId> held_up_by(const Budget& budget, const BudgetState& state) {
+  std::int64_t dated = 0;
+  for (const auto& [due, count] : state.dated.counts()) {
+    dated += count;
+    std::int64_t scored = 0;
+    for (const auto& [scored_due, scored_count] : state.scored.counts())
+      if (scored_due <= due) scored += scored_count;
+    const std::int64_t left = dated - std::min(scored, budget.groups_per_step);
+    if (left > budget.groups_per_step * (due.value - state.next_step.value)) return due;
+  }
+  return std::nullopt;
+}
+
+FormVerdict form_verdict(const Budget& budget, const BudgetState& state) {
+  if (state.next_step.value >= budget.steps_total) return FormVerdict::kAllStepsFormed;
+  if (state.scored.total() < budget.groups_per_step) return FormVerdict::kTooFewScored;
+  return held_up_by(budget, state) ? FormVerdict::kDueNotScored : FormVerdict::kForm;
+}
+
+bool feasible(const Budget& budget, const BudgetState& state) {
+  std::int64_t dated = 0;
+  for (const auto& [due, count] : state.dated.counts()) {
+    dated += count;
+    const std::int64_t steps = due.value - state.next_step.value + 1;
+    if (steps < 1 || dated > budget.groups_per_step * steps) return false;
+  }
+  return true;
+}
+
+const char* name(AdmitVerdict verdict) {
+  switch (verdict) {
+    case AdmitVerdict::kAdmit:
+      return "Admit";
+    case AdmitVerdict::kAhead:
+      return "Ahead";
+    case AdmitVerdict::kAllAdmitted:
+      return "AllAdmitted";
+    case AdmitVerdict::kReplacementWaits:
+      return "ReplacementWaits";
+  }
+  CHECK(false);
+}
+
+const char* name(LeaseVerdict verdict) {
+  switch (verdict) {
+    case LeaseVerdict::kLease:
+      return "Lease";
+    case LeaseVerdict::kActorBehind:
+      return "ActorBehind";
+    case LeaseVerdict::kCrowded:
+      return "Crowded";
+  }
+  CHECK(false);
+}
+
+const char* name(FormVerdict verdict) {
+  switch (verdict) {
+    case FormVerdict::kForm:
+      return "Form";
+    case FormVerdict::kTooFewScored:
+      return "TooFewScored";
+    case FormVerdict::kDueNotScored:
+      return "DueNotScored";
+    case FormVerdict::kAllStepsFormed:
+      return "AllStepsFormed";
+  }
+  CHECK(false);
+}
+
+}  // namespace tandem::scheduler

@@ -1,0 +1,286 @@
+// The learner actor in the simulated executor, with the fake trainer, a publisher and an exchange
+// that only listen, and payloads in a map.
+#include "actors/learner/learner_actor.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "actors/learner/fake_trainer.h"
+#include "runtime/actor/simulated_executor.h"
+#include "runtime/actor/system.h"
+#include "runtime/base/digest.h"
+#include "runtime/wire/codec.h"
+
+namespace tandem::actors {
+namespace {
+
+using namespace std::chrono_literals;
+
+class Listener {
+ public:
+  using Inbox = LearnerEvents;
+  explicit Listener(std::vector<LearnerEvents>* heard) : heard_(heard) {}
+  template <class M>
+  void handle(runtime::Context&, M message) {
+    heard_->push_back(std::move(message));
+  }
+
+ private:
+  std::vector<LearnerEvents>* heard_;
+};
+static_assert(runtime::Actor<Listener>);
+
+class MapPublisher final : public runtime::WeightPublisher {
+ public:
+  explicit MapPublisher(std::map<PolicyVersion, std::uint64_t>* versions) : versions_(versions) {}
+  Result<runtime::PublishStats> publish(PolicyVersion version, std::span<const std::byte> arena,
+                                        Duration) override {
+    const std::uint64_t checksum = checksum64(arena);
+    (*versions_)[version] = checksum;
+    return runtime::PublishStats{arena.size(), 0, checksum};
+  }
+  void retain(PolicyVersion oldest) override {
+    std::erase_if(*versions_, [&](const auto& entry) { return entry.first < oldest; });
+  }
+  void forget_after(PolicyVersion last) override {
+    std::erase_if(*versions_, [&](const auto& entry) { return entry.first > last; });
+  }
+
+ private:
+  std::map<PolicyVersion, std::uint64_t>* versions_;
+};
+
+GroupPayload payload_of(std::uint64_t group) {
+  GroupPayload payload{GroupId{group}, 0, "1+1=", {1, 2, 1, 3}, {}};
+  for (std::int32_t i = 0; i < 2; ++i)
+    payload.trajectories.push_back({{i, 4}, {-1, -2}, {}, PolicyVersion{0}, "2", false});
+  return payload;
+}
+
+struct World {
+  World() {
+    exchange =
+        system.spawn<Listener>("exchange", [this] { return std::make_unique<Listener>(&heard); });
+  }
+
+  void start() {
+    learner = system.spawn<LearnerActor>("job/learner/0", [this] {
+      return std::make_unique<LearnerActor>(
+          LearnerActorConfig{.self = {"job/learner/0", Incarnation{++lives}}},
+          std::make_unique<FakeTrainer>(
+              FakeTrainerConfig{
+                  .seed = 1, .warm_start_steps = 3, .warm_start_step_time = 1s, .train_time = 2s},
+              store),
+          std::make_unique<MapPublisher>(&published),
+          [this](std::vector<runtime::PayloadRef> refs, auto done) {
+            if (reads_fail > 0) {
+              --reads_fail;
+              return done(Error{.message = "the bulk socket is gone"});
+            }
+            std::vector<std::string> bytes;
+            for (const runtime::PayloadRef& ref : refs)
+              bytes.push_back(runtime::encode(payload_of(ref.offset)));
+            done(std::move(bytes));
+          },
+          exchange);
+    });
+    tell(MeetExchange{});
+  }
+
+  void kill() {
+    system.stop("job/learner/0");
+    run();
+  }
+
+  void tell(LearnerActor::Inbox message) {
+    EXPECT_EQ(learner.tell(std::move(message)), runtime::Delivery::kAccepted);
+    run();
+  }
+  void run() {
+    while (executor.step()) continue;
+  }
+
+  TrainStep step(std::int64_t s) const {
+    TrainStep command{
+        .step = StepId{s}, .groups = {}, .publish = true, .retain = PolicyVersion{s - 1}};
+    for (std::uint64_t g = 0; g < 3; ++g) {
+      const std::uint64_t group = static_cast<std::uint64_t>(s) * 3 + g;
+      command.groups.push_back({GroupId{group}, 0, {"here", 0, group, 1, 0}, {0, 1}});
+    }
+    return command;
+  }
+
+  void warm_up() {
+    start();
+    tell(PublishInitial{});
+    tell(WarmStart{});
+  }
+
+  template <class M>
+  std::vector<M> all() const {
+    std::vector<M> found;
+    for (const LearnerEvents& event : heard)
+      if (const M* m = std::get_if<M>(&event)) found.push_back(*m);
+    return found;
+  }
+
+  runtime::SimulatedExecutor executor{7};
+  std::vector<std::string> failures;
+  runtime::System system{executor, [this](const runtime::Address&, const Error& error) {
+                           failures.push_back(error.message);
+                         }};
+  std::vector<LearnerEvents> heard;
+  std::map<PolicyVersion, std::uint64_t> published;
+  std::shared_ptr<FakeStore> store = std::make_shared<FakeStore>();
+  std::uint64_t lives = 0;
+  int reads_fail = 0;
+  runtime::Ref<LearnerEvents> exchange;
+  runtime::Ref<LearnerActor::Inbox> learner;
+};
+
+TEST(LearnerActor, FromTheFirstWordToACheckpoint_LE1_LE2_LE3) {
+  World world;
+  world.start();
+  ASSERT_EQ(world.all<LearnerUp>().size(), 1u);
+  EXPECT_FALSE(world.all<LearnerUp>()[0].checkpoint);
+  world.tell(PublishInitial{});
+  ASSERT_EQ(world.all<Published>().size(), 1u);
+  EXPECT_EQ(world.all<Published>()[0].publication.version, kInitialWeights);
+  EXPECT_TRUE(world.published.contains(kInitialWeights));
+
+  world.tell(WarmStart{});
+  EXPECT_EQ(world.executor.now().ns, Duration(3s).count()) << "three steps of one second";
+  EXPECT_GE(world.all<WarmStartProgress>().size(), 2u);
+  ASSERT_EQ(world.all<WarmStarted>().size(), 1u);
+  EXPECT_EQ(world.all<WarmStarted>()[0].steps, 3);
+  EXPECT_EQ(world.all<WarmStarted>()[0].publication.version, PolicyVersion{0});
+  EXPECT_TRUE(world.store->checkpoints.contains(StepId{0}));
+
+  world.tell(world.step(0));
+  const auto committed = world.all<StepCommitted>();
+  ASSERT_EQ(committed.size(), 1u);
+  EXPECT_EQ(committed[0].step, StepId{0});
+  ASSERT_TRUE(committed[0].publication);
+  EXPECT_EQ(committed[0].publication->version, PolicyVersion{1});
+  EXPECT_EQ(committed[0].publication->oldest_retained, PolicyVersion{-1});
+  EXPECT_EQ(committed[0].checksum, world.published.at(PolicyVersion{1}));
+  EXPECT_EQ(committed[0].report.seconds_update, 2);
+  EXPECT_EQ(committed[0].report.tokens_trained, 12u);
+
+  world.tell(SaveCheckpoint{StepId{1}});
+  ASSERT_EQ(world.all<CheckpointSaved>().size(), 2u) << "of steps 0 and 1";
+  EXPECT_EQ(world.all<CheckpointSaved>()[1].step, StepId{1});
+}
+
+TEST(LearnerActor, AnUnpublishedStepStillTellsItsChecksum) {
+  World world;
+  world.warm_up();
+  TrainStep step = world.step(0);
+  step.publish = false;
+  world.tell(step);
+  ASSERT_EQ(world.all<StepCommitted>().size(), 1u);
+  EXPECT_FALSE(world.all<StepCommitted>()[0].publication);
+  EXPECT_NE(world.all<StepCommitted>()[0].checksum, 0u);
+  EXPECT_FALSE(world.published.contains(PolicyVersion{1}));
+}
+
+TEST(LearnerActor, AfterAKillTheSameBatchesGiveTheSameVersions_TR2) {
+  World world;
+  world.warm_up();
+  for (std::int64_t s = 0; s < 5; ++s) {
+    world.tell(world.step(s));
+    if (s == 1) world.tell(SaveCheckpoint{StepId{2}});
+  }
+  std::map<std::int64_t, std::uint64_t> known;
+  for (const StepCommitted& c : world.all<StepCommitted>()) known[c.step.value] = c.checksum;
+  ASSERT_EQ(known.size(), 5u);
+  world.kill();
+  world.heard.clear();
+  world.start();
+  ASSERT_EQ(world.all<LearnerUp>().size(), 1u);
+  EXPECT_EQ(world.all<LearnerUp>()[0].checkpoint, StepId{2});
+  EXPECT_EQ(world.all<LearnerUp>()[0].from.incarnation, Incarnation{2});
+  for (std::int64_t s = 2; s < 5; ++s) world.tell(world.step(s));
+  for (const StepCommitted& c : world.all<StepCommitted>())
+    EXPECT_EQ(c.checksum, known.at(c.step.value)) << "step " << c.step.value;
+  EXPECT_EQ(world.all<StepCommitted>().size(), 3u);
+}
+
+TEST(LearnerActor, AnotherOrderGivesAnotherVersion) {
+  World world;
+  world.warm_up();
+  TrainStep step = world.step(0);
+  world.tell(step);
+  world.tell(MeetExchange{});  // back to the checkpoint of step 0
+  std::swap(step.groups[0], step.groups[1]);
+  world.tell(step);
+  const auto committed = world.all<StepCommitted>();
+  ASSERT_EQ(committed.size(), 2u);
+  EXPECT_EQ(committed[0].step, committed[1].step);
+  EXPECT_NE(committed[0].checksum, committed[1].checksum);
+}
+
+TEST(LearnerActor, ARestoredLearnerPublishesItsCheckpoint) {
+  World world;
+  world.warm_up();
+  world.tell(world.step(0));
+  world.tell(SaveCheckpoint{StepId{1}});
+  world.kill();
+  world.published.clear();
+  world.heard.clear();
+  world.start();
+  world.tell(PublishInitial{});
+  ASSERT_EQ(world.all<Published>().size(), 1u);
+  EXPECT_EQ(world.all<Published>()[0].publication.version, PolicyVersion{1});
+}
+
+TEST(LearnerActor, ANewMeetingAbandonsTheStepUnderWay) {
+  World world;
+  world.warm_up();
+  ASSERT_EQ(world.learner.tell(world.step(0)), runtime::Delivery::kAccepted);
+  ASSERT_EQ(world.learner.tell(MeetExchange{}), runtime::Delivery::kAccepted);
+  world.run();
+  EXPECT_TRUE(world.all<StepCommitted>().empty());
+  EXPECT_EQ(world.all<LearnerUp>().back().checkpoint, StepId{0});
+  world.tell(world.step(0));
+  EXPECT_EQ(world.all<StepCommitted>().size(), 1u);
+}
+
+TEST(LearnerActor, PayloadReadsAreRepeatedThenGivenUp) {
+  World world;
+  world.warm_up();
+  world.reads_fail = kPayloadAttemptsMax - 1;
+  world.tell(world.step(0));
+  EXPECT_EQ(world.all<StepCommitted>().size(), 1u);
+  EXPECT_GT(world.all<StepCommitted>()[0].report.seconds_wait_payload, 0);
+  world.reads_fail = kPayloadAttemptsMax;
+  world.tell(world.step(1));
+  EXPECT_EQ(world.all<StepCommitted>().size(), 1u);
+  EXPECT_EQ(world.failures, std::vector<std::string>{"the bulk socket is gone"});
+  EXPECT_FALSE(world.system.alive("job/learner/0")) << "so that the gang is started again";
+}
+
+TEST(LearnerActor, AFullDiskFailsTheLearnerWithItsReason) {
+  World world;
+  world.warm_up();
+  world.store->full = true;
+  world.tell(world.step(0));
+  world.tell(SaveCheckpoint{StepId{1}});
+  ASSERT_EQ(world.all<LearnerFailed>().size(), 1u);
+  EXPECT_NE(world.all<LearnerFailed>()[0].message.find("No space left on device"),
+            std::string::npos);
+  EXPECT_TRUE(world.system.alive("job/learner/0")) << "a restart would meet it again";
+  EXPECT_TRUE(world.store->checkpoints.contains(StepId{0}));
+}
+
+TEST(LearnerActor, AStepOutOfTurnEndsTheActor) {
+  World world;
+  world.warm_up();
+  world.tell(world.step(3));
+  ASSERT_EQ(world.failures.size(), 1u);
+  EXPECT_NE(world.failures[0].find("step 3 while at step 0"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace tandem::actors

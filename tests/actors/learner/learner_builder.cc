@@ -1,0 +1,85 @@
+#include "tests/actors/learner/learner_builder.h"
+
+#include <gtest/gtest.h>
+
+#include "runtime/base/rng.h"
+#include "tests/actors/model/tiny_model.h"
+
+namespace tandem::actors::testing {
+namespace {
+
+std::int64_t between(Rng& rng, std::int64_t low, std::int64_t high) {
+  return low + static_cast<std::int64_t>(rng.below(static_cast<std::uint64_t>(high - low + 1)));
+}
+
+std::vector<std::int32_t> random_tokens(Rng& rng, std::int64_t count) {
+  std::vector<std::int32_t> tokens;
+  for (std::int64_t i = 0; i < count; ++i)
+    tokens.push_back(static_cast<std::int32_t>(
+        rng.below(static_cast<std::uint64_t>(learner_model().vocab_size))));
+  return tokens;
+}
+
+}  // namespace
+
+TrainBatch random_batch(std::uint64_t seed, StepId step, const BatchShape& shape) {
+  Rng rng(seed);
+  TrainBatch batch{step, {}};
+  for (std::int64_t g = 0; g < shape.groups; ++g) {
+    BatchGroup group{GroupId{static_cast<std::uint64_t>(g)},
+                     random_tokens(rng, between(rng, 1, shape.prompt_max)),
+                     {}};
+    for (std::int64_t i = 0; i < shape.n; ++i) {
+      TrainTrajectory trajectory;
+      trajectory.tokens = random_tokens(rng, between(rng, 1, shape.completion_max));
+      for (std::size_t t = 0; t < trajectory.tokens.size(); ++t)
+        trajectory.logprobs.push_back(static_cast<float>(-3 + 0.5 * rng.normal()));
+      trajectory.oldest = PolicyVersion{step.value - between(rng, 0, 2)};
+      trajectory.reward = g == 0 ? 1.0f : (i == 0 ? 1.0f : (i == 1 ? 0.0f : rng.unit() < 0.5));
+      group.trajectories.push_back(std::move(trajectory));
+    }
+    batch.groups.push_back(std::move(group));
+  }
+  return batch;
+}
+
+ModelConfig learner_model() {
+  ModelConfig config = tiny_config();
+  config.head_dim = 16;
+  config.vocab_size = 19;
+  config.initializer_range = 0.1;
+  return config;
+}
+
+TrainerConfig trainer_config(const std::filesystem::path& folder) {
+  TrainerConfig config;
+  config.seed = 5;
+  config.optimizer.lr = 1e-2;
+  config.optimizer.warmup_steps = 3;
+  config.steps_total = 20;
+  config.rows_max = 64;
+  config.positions_max = 32;
+  config.algorithm.response_length_max = 8;
+  config.checkpoints.directory = folder / "checkpoints";
+  return config;
+}
+
+std::unique_ptr<NativeTrainer> make_trainer(const std::filesystem::path& folder,
+                                            const TrainerConfig& config,
+                                            std::unique_ptr<runtime::Collective> gang,
+                                            std::vector<WarmStartRecord> records) {
+  const std::filesystem::path model_folder = folder / "model";
+  if (!std::filesystem::exists(model_folder)) write_model_folder(model_folder, learner_model());
+  Result<Model> model = load_model(model_folder, {InitMode::kRandom, 3});
+  EXPECT_TRUE(model) << model.error().message;
+  auto trainer = NativeTrainer::make({.config = config,
+                                      .model = *std::move(model),
+                                      .records = std::move(records),
+                                      .gang = std::move(gang),
+                                      .threads = nullptr,
+                                      .beat = nullptr});
+  EXPECT_TRUE(trainer) << trainer.error().message;
+  return *std::move(trainer);
+}
+
+}  // namespace tandem::actors::testing

@@ -1,0 +1,237 @@
+// The gradient of the whole loss, through objective and decoder, against finite differences; and
+// that cutting a batch differently does not change it.
+#include "actors/learner/loss_pass.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+
+#include "runtime/base/rng.h"
+#include "tests/actors/learner/learner_builder.h"
+#include "tests/actors/model/tiny_model.h"
+
+namespace tandem::actors {
+namespace {
+
+template <class T>
+T must(Result<T> result) {
+  CHECK(result.has_value());
+  return *std::move(result);
+}
+
+// A model, a batch whose behaviour policy is near the model's, and the loss between them.
+class Rig {
+ public:
+  explicit Rig(const TrainerConfig& config, double behaviour_noise = 0.15, double shift = 0)
+      : config_(config),
+        model_(testing::learner_model()),
+        weights(testing::random_weights(model_, 3)),
+        gradients(must(runtime::Arena::allocate(weights.manifest(), "gradients"))),
+        policy_(must(Weights::allocate(model_, WeightsUse::kTraining))),
+        reference_(must(Weights::allocate(model_, WeightsUse::kInference))),
+        pass_(must(LossPass::make(model_, config, {}))),
+        batch(testing::random_batch(11, StepId{4})) {
+    reference_.install(stream_, testing::random_weights(model_, 4).bytes());
+    set_behaviour(behaviour_noise, shift);
+  }
+
+  // Each trajectory's log-probabilities become the model's own plus `shift` plus noise.
+  void set_behaviour(double noise, double shift) {
+    Rng rng(77);
+    install();
+    const BatchAdvantages advantages = all_live();
+    pass_.begin(batch, advantages);
+    std::vector<TrainTrajectory*> all;
+    for (BatchGroup& group : batch.groups)
+      for (TrainTrajectory& trajectory : group.trajectories) all.push_back(&trajectory);
+    for (const MicroBatch& micro : micro_batches(advantages)) {
+      pass_.add(stream_, {policy_, reference()}, micro, gradients);
+      for (std::size_t s = 0; s < micro.sequences.size(); ++s)
+        for (std::int32_t m = micro.sequence_begin[s]; m < micro.sequence_begin[s + 1]; ++m)
+          all[static_cast<std::size_t>(micro.sequences[s])]
+              ->logprobs[static_cast<std::size_t>(m - micro.sequence_begin[s])] =
+              static_cast<float>(
+                  static_cast<double>(pass_.last_logprobs()[static_cast<std::size_t>(m)]) + shift +
+                  noise * rng.normal());
+    }
+  }
+
+  double loss() {  // and `gradients`
+    install();
+    std::fill(gradients.f32().begin(), gradients.f32().end(), 0.0f);
+    const BatchAdvantages advantages = compute_advantages(config_.algorithm, batch);
+    pass_.begin(batch, advantages);
+    for (const MicroBatch& micro : micro_batches(advantages))
+      pass_.add(stream_, {policy_, reference()}, micro, gradients);
+    return pass_.objective().sums().loss;
+  }
+
+  const Objective& objective() const { return pass_.objective(); }
+
+ private:
+  // Under reinforce_plus_plus no group is left out.
+  BatchAdvantages all_live() const {
+    AlgorithmConfig algorithm = config_.algorithm;
+    algorithm.estimator = AdvantageEstimator::kReinforcePlusPlus;
+    return compute_advantages(algorithm, batch);
+  }
+  std::vector<MicroBatch> micro_batches(const BatchAdvantages& advantages) const {
+    return must(pack(share_of(batch, advantages.live, 0, 1), config_.rows_max));
+  }
+  const Weights* reference() const { return config_.algorithm.use_kl_loss ? &reference_ : nullptr; }
+  void install() { policy_.install(stream_, weights.bytes()); }
+
+  const TrainerConfig config_;
+  const ModelConfig model_;
+  const runtime::Stream stream_{};
+
+ public:
+  runtime::Arena weights;
+  runtime::Arena gradients;
+
+ private:
+  Weights policy_, reference_;
+  LossPass pass_;
+
+ public:
+  TrainBatch batch;
+};
+
+std::vector<float> copy(std::span<const float> values) { return {values.begin(), values.end()}; }
+
+double norm(std::span<const float> values) {
+  double sum = 0;
+  for (const float v : values) sum += static_cast<double>(v) * static_cast<double>(v);
+  return std::sqrt(sum);
+}
+
+// Central differences along the gradient and along two random directions. f32 losses carry about
+// 1e-6; a step of 2e-3 leaves 1e-3 of that and of curvature in the quotient.
+void expect_gradient(Rig& rig, const std::string& what) {
+  constexpr double kStep = 2e-3;
+  rig.loss();
+  const std::vector<float> gradient = copy(rig.gradients.f32());
+  const double length = norm(gradient);
+  ASSERT_GT(length, 1e-3) << what;
+  const std::vector<float> origin = copy(rig.weights.f32());
+  for (int direction = 0; direction < 3; ++direction) {
+    Rng rng(static_cast<std::uint64_t>(direction));
+    std::vector<double> d;
+    double squares = 0, expected = 0;
+    for (std::size_t i = 0; i < gradient.size(); ++i) {
+      // Padding gaps have no gradient and must stay zero.
+      const double along = static_cast<double>(gradient[i]) / length;
+      d.push_back(along == 0 ? 0 : direction == 0 ? along : along + 0.02 * rng.normal());
+      squares += d.back() * d.back();
+    }
+    for (std::size_t i = 0; i < d.size(); ++i) {
+      d[i] /= std::sqrt(squares);
+      expected += d[i] * static_cast<double>(gradient[i]);
+    }
+    const auto loss_at = [&](double step) {
+      for (std::size_t i = 0; i < d.size(); ++i)
+        rig.weights.f32()[i] = static_cast<float>(static_cast<double>(origin[i]) + step * d[i]);
+      return rig.loss();
+    };
+    const double measured = (loss_at(kStep) - loss_at(-kStep)) / (2 * kStep);
+    EXPECT_NEAR(measured, expected, 0.02 * length) << what << ", direction " << direction;
+    std::copy(origin.begin(), origin.end(), rig.weights.f32().begin());
+  }
+}
+
+TrainerConfig config_with(const AlgorithmConfig& algorithm) {
+  TrainerConfig config = testing::trainer_config("unused");
+  config.algorithm = algorithm;
+  config.algorithm.response_length_max = 8;
+  config.algorithm.temperature = 0.9f;
+  return config;
+}
+
+TEST(LossPass, GradientOfTheClippedLoss) {
+  Rig rig(config_with({}));
+  expect_gradient(rig, "vanilla");
+  EXPECT_GT(rig.objective().sums().clipped, 0) << "the clip has to take part";
+}
+
+TEST(LossPass, GradientWithDualClip) {
+  Rig rig(config_with({.clip_ratio_c = 1.1}), 0.5);
+  expect_gradient(rig, "dual clip");
+}
+
+TEST(LossPass, GradientOfGspo) {
+  Rig rig(config_with({.loss_mode = kernels::LossMode::kGspo}));
+  expect_gradient(rig, "gspo");
+}
+
+TEST(LossPass, GradientOfCispo) {
+  // Far above the upper bound every ratio is the bound, a constant, as the formula takes it to be.
+  Rig rig(config_with({.loss_mode = kernels::LossMode::kCispo}), 0.1, -3);
+  expect_gradient(rig, "cispo");
+}
+
+TEST(LossPass, GradientWithEntropyAndReference) {
+  Rig rig(config_with({.loss_aggregation = LossAggregation::kSeqMeanTokenMean,
+                       .entropy_coeff = 0.05,
+                       .use_kl_loss = true,
+                       .kl_loss_coef = 0.02}));
+  expect_gradient(rig, "entropy and KL");
+}
+
+TEST(LossPass, TheProximalPolicyIsTheOneThatTheStepStartsWith) {
+  // Without bypass the clip acts on ratio 1: as with bypass when the behaviour policy is the model.
+  Rig decoupled(config_with({.bypass_mode = false}));
+  decoupled.loss();
+  Rig on_policy(config_with({}), 0);
+  on_policy.loss();
+  EXPECT_EQ(copy(decoupled.gradients.f32()), copy(on_policy.gradients.f32()));
+  EXPECT_EQ(decoupled.objective().sums().kl_k1, 0);
+}
+
+TEST(LossPass, ImportanceWeightsAreTruncated) {
+  // Behaviour is e^-1 as likely as proximal: every weight is min(e, threshold).
+  const auto gradient_with = [](std::optional<kernels::ImportanceLevel> level, double threshold) {
+    Rig rig(
+        config_with({.bypass_mode = false, .rollout_is = level, .rollout_is_threshold = threshold}),
+        0, -1);
+    rig.loss();
+    return norm(rig.gradients.f32());
+  };
+  const double plain = gradient_with({}, 2);
+  EXPECT_NEAR(gradient_with(kernels::ImportanceLevel::kToken, 2) / plain, 2, 1e-3);
+  EXPECT_NEAR(gradient_with(kernels::ImportanceLevel::kToken, 9) / plain, std::exp(1), 1e-3);
+  EXPECT_NEAR(gradient_with(kernels::ImportanceLevel::kSequence, 2) / plain, 2, 1e-3);
+}
+
+TEST(LossPass, MicroBatchesChangeNothingBeyondRounding) {
+  const auto gradient_with = [](std::int64_t rows_max) {
+    TrainerConfig config = config_with({.entropy_coeff = 0.01});
+    config.rows_max = rows_max;
+    Rig rig(config);
+    rig.loss();
+    return copy(rig.gradients.f32());
+  };
+  const std::vector<float> whole = gradient_with(512);
+  EXPECT_EQ(whole, gradient_with(512)) << "the same packing gives the same bits";
+  for (const std::int64_t rows_max : {60, 30, 14}) {
+    const std::vector<float> cut = gradient_with(rows_max);
+    std::vector<float> difference;
+    for (std::size_t i = 0; i < whole.size(); ++i) difference.push_back(cut[i] - whole[i]);
+    EXPECT_LT(norm(difference), 1e-5 * norm(whole)) << "rows_max " << rows_max;
+  }
+}
+
+TEST(LossPass, AtEqualWeightsEveryDifferenceIsZero_NT2) {
+  Rig rig(config_with({}), 0);
+  rig.loss();
+  EXPECT_GT(rig.objective().sums().tokens_at_staleness_0, 0);
+  EXPECT_EQ(rig.objective().diff_max_at_staleness_0(), 0);
+  EXPECT_EQ(rig.objective().sums().logprob_diff, 0);
+  EXPECT_EQ(rig.objective().sums().kl_k1, 0);
+  rig.weights.f32()[5] += 0.01f;
+  rig.loss();
+  EXPECT_NE(rig.objective().diff_max_at_staleness_0(), 0);
+}
+
+}  // namespace
+}  // namespace tandem::actors

@@ -1,0 +1,337 @@
+#include "actors/learner/native_trainer.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <thread>
+
+#include "runtime/base/digest.h"
+#include "runtime/wire/codec.h"
+#include "tests/actors/learner/learner_builder.h"
+#include "tests/actors/model/tiny_model.h"
+
+namespace tandem::actors {
+namespace {
+
+using testing::make_trainer;
+using testing::random_batch;
+using testing::scratch_folder;
+using testing::trainer_config;
+
+// All that a step shows: its report and the weights.
+std::string fingerprint(const TrainedStep& step) {
+  return runtime::encode(step.report) + std::to_string(step.checksum);
+}
+
+std::string train_to(NativeTrainer& trainer, std::int64_t end) {
+  std::string prints;
+  while (trainer.step().value < end) {
+    const auto trained = trainer.train(
+        random_batch(100 + static_cast<std::uint64_t>(trainer.step().value), trainer.step()));
+    EXPECT_TRUE(trained) << trained.error().message;
+    if (!trained) break;
+    EXPECT_EQ(trained->checksum, checksum64(trainer.weights()));
+    prints += fingerprint(*trained);
+  }
+  return prints;
+}
+
+// Runs `drive` as rank 0 of a gang whose other ranks follow on threads of their own.
+template <class Drive>
+void with_gang(const std::filesystem::path& folder, const TrainerConfig& config, int ranks,
+               std::vector<WarmStartRecord> records, const Drive& drive) {
+  auto collectives = runtime::make_local_collectives(ranks);
+  std::vector<std::thread> followers;
+  auto trainer = make_trainer(folder, config, std::move(collectives[0]), records);
+  for (std::size_t r = 1; r < collectives.size(); ++r)
+    followers.emplace_back([&, r] {
+      auto follower = make_trainer(folder, config, std::move(collectives[r]), records);
+      const auto ended = follower->follow();
+      EXPECT_TRUE(ended) << ended.error().message;
+    });
+  EXPECT_TRUE(trainer->restore());
+  drive(*trainer);
+  EXPECT_TRUE(trainer->stop_gang());
+  for (std::thread& follower : followers) follower.join();
+}
+
+TEST(NativeTrainer, ReportsWhatItTrainedOn) {
+  const auto folder = scratch_folder("report");
+  const auto trainer = make_trainer(folder, trainer_config(folder));
+  const TrainBatch batch = random_batch(1, StepId{0});
+  const auto trained = trainer->train(batch);
+  ASSERT_TRUE(trained) << trained.error().message;
+  std::uint64_t tokens = 0;
+  std::size_t trajectories = 0;
+  for (const BatchGroup& group : batch.groups)
+    for (const TrainTrajectory& t : group.trajectories) {
+      tokens += t.tokens.size();
+      ++trajectories;
+    }
+  const StepReport& report = trained->report;
+  EXPECT_EQ(report.tokens_trained, tokens);
+  EXPECT_EQ(report.advantages.size(), trajectories);
+  EXPECT_EQ(report.groups_zero_variance, 1u);
+  EXPECT_GT(report.grad_norm, 0);
+  EXPECT_GT(report.entropy, 0);
+  EXPECT_NEAR(report.lr, 1e-2 / 3, 1e-12);
+  EXPECT_GT(report.tokens_at_staleness_0, 0u);
+  EXPECT_LT(report.tokens_at_staleness_0, tokens);
+  EXPECT_GT(report.logprob_diff_max_at_staleness_0, 0) << "these log-probabilities are made up";
+  EXPECT_EQ(trainer->step(), StepId{1});
+}
+
+TEST(NativeTrainer, ABatchWithoutVarianceHasNoGradient_NT1) {
+  const auto folder = scratch_folder("zero");
+  const auto trainer = make_trainer(folder, trainer_config(folder));
+  const std::uint64_t before = checksum64(trainer->weights());
+  const auto trained = trainer->train(random_batch(1, StepId{0}, {.groups = 1}));
+  ASSERT_TRUE(trained);
+  EXPECT_EQ(trained->report.grad_norm, 0);
+  EXPECT_EQ(trained->checksum, before);
+}
+
+TEST(NativeTrainer, LearningRateZeroLeavesTheWeights_NT3) {
+  const auto folder = scratch_folder("lr0");
+  TrainerConfig config = trainer_config(folder);
+  config.optimizer.lr = 0;
+  config.optimizer.weight_decay = 0.1;
+  const auto trainer = make_trainer(folder, config);
+  const std::uint64_t before = checksum64(trainer->weights());
+  train_to(*trainer, 4);
+  EXPECT_EQ(checksum64(trainer->weights()), before);
+}
+
+TEST(NativeTrainer, RepeatsToTheBit_TR1) {
+  const auto folder = scratch_folder("repeat");
+  const TrainerConfig config = trainer_config(folder);
+  EXPECT_EQ(train_to(*make_trainer(folder, config), 5), train_to(*make_trainer(folder, config), 5));
+}
+
+TEST(NativeTrainer, TwoRanksRepeatAndAgreeWithOne_TR1) {
+  const auto folder = scratch_folder("ranks");
+  const TrainerConfig config = trainer_config(folder);
+  const auto single = make_trainer(folder, config)->train(random_batch(100, StepId{0}));
+  ASSERT_TRUE(single);
+  std::vector<std::string> runs;
+  for (int run = 0; run < 2; ++run)
+    with_gang(folder, config, 2, {}, [&](NativeTrainer& trainer) {
+      const auto first = trainer.train(random_batch(100, StepId{0}));
+      ASSERT_TRUE(first) << first.error().message;
+      EXPECT_NEAR(first->report.loss, single->report.loss, 1e-6);
+      EXPECT_NEAR(first->report.grad_norm, single->report.grad_norm,
+                  1e-5 * single->report.grad_norm);
+      EXPECT_EQ(first->report.tokens_at_staleness_0, single->report.tokens_at_staleness_0);
+      EXPECT_EQ(first->report.advantages, single->report.advantages);
+      runs.push_back(fingerprint(*first) + train_to(trainer, 5));
+    });
+  EXPECT_EQ(runs[0], runs[1]);
+}
+
+TEST(NativeTrainer, AGangWithoutItsRankZeroEndsWithAnError) {
+  const auto folder = scratch_folder("widow");
+  auto collectives = runtime::make_local_collectives(2);
+  auto follower = make_trainer(folder, trainer_config(folder), std::move(collectives[1]));
+  collectives[0].reset();
+  const auto ended = follower->follow();
+  ASSERT_FALSE(ended);
+  EXPECT_NE(ended.error().message.find("gang broke"), std::string::npos);
+}
+
+TEST(NativeTrainer, RanksThatStartFromDifferentWeightsAreRefused) {
+  const auto folder = scratch_folder("differ");
+  const TrainerConfig config = trainer_config(folder);
+  const auto saved = make_trainer(folder, config);
+  train_to(*saved, 1);
+  ASSERT_TRUE(saved->save({}));
+  TrainerConfig fresh = config;
+  fresh.checkpoints.resume = ResumeMode::kDisable;
+  auto collectives = runtime::make_local_collectives(2);
+  auto leader = make_trainer(folder, config, std::move(collectives[0]));
+  auto follower = make_trainer(folder, fresh, std::move(collectives[1]));
+  std::thread following([&] { EXPECT_FALSE(follower->follow()); });
+  const auto restored = leader->restore();
+  ASSERT_FALSE(restored);
+  EXPECT_NE(restored.error().message.find("do not agree"), std::string::npos);
+  following.join();
+}
+
+TEST(NativeTrainer, RewardedAnswersBecomeLikelier) {
+  const auto folder = scratch_folder("likelier");
+  const auto trainer = make_trainer(folder, trainer_config(folder));
+  const auto likelihood_ratio = [&] {  // of rewarded answers, as the loss sees it: -A * ratio
+    TrainBatch batch = random_batch(1, trainer->step());
+    const auto trained = trainer->train(batch);
+    EXPECT_TRUE(trained);
+    return -trained->report.loss;
+  };
+  const double before = likelihood_ratio();
+  EXPECT_GT(likelihood_ratio(), before);
+}
+
+TEST(NativeTrainer, ResumesToTheBit_TR2) {
+  const auto folder = scratch_folder("resume");
+  TrainerConfig config = trainer_config(folder);
+  config.algorithm.use_kl_loss = true;
+  config.algorithm.kl_loss_coef = 0.1;
+  const auto whole = make_trainer(folder, config);
+  train_to(*whole, 3);
+  const auto saved = whole->save("ledger at 3");
+  ASSERT_TRUE(saved) << saved.error().message;
+  const std::string rest = train_to(*whole, 7);
+  const auto resumed = make_trainer(folder, config);
+  const auto restored = resumed->restore();
+  ASSERT_TRUE(restored) << restored.error().message;
+  EXPECT_EQ(*restored, StepId{3});
+  EXPECT_EQ(resumed->restored_watermark(), "ledger at 3");
+  EXPECT_EQ(train_to(*resumed, 7), rest);
+  // And the one that ran on can go back.
+  ASSERT_TRUE(whole->restore());
+  EXPECT_EQ(train_to(*whole, 7), rest);
+}
+
+TEST(NativeTrainer, ADamagedCheckpointGivesWayToTheOlderOne_CP2) {
+  const auto folder = scratch_folder("damage");
+  const TrainerConfig config = trainer_config(folder);
+  for (const char* part : {"model.safetensors", "trainer/m.bin", "trainer/v.bin",
+                           "trainer/state.bin", "config.json"}) {
+    SCOPED_TRACE(part);
+    std::filesystem::remove_all(config.checkpoints.directory);
+    const auto trainer = make_trainer(folder, config);
+    train_to(*trainer, 1);
+    ASSERT_TRUE(trainer->save({}));
+    train_to(*trainer, 2);
+    const auto saved = trainer->save({});
+    ASSERT_TRUE(saved);
+    const std::filesystem::path file = std::filesystem::path(saved->directory) / part;
+    std::filesystem::resize_file(file, std::filesystem::file_size(file) - 3);
+    const auto restored = make_trainer(folder, config)->restore();
+    ASSERT_TRUE(restored) << restored.error().message;
+    EXPECT_EQ(*restored, StepId{1});
+  }
+  // A flipped bit that only the checksum sees.
+  std::fstream file(config.checkpoints.directory / "step-1/model.safetensors",
+                    std::ios::in | std::ios::out | std::ios::binary);
+  file.seekg(-9, std::ios::end);
+  const char byte = static_cast<char>(file.get() ^ 1);
+  file.seekp(-9, std::ios::end);
+  file.put(byte);
+  file.close();
+  const auto restored = make_trainer(folder, config)->restore();
+  ASSERT_TRUE(restored);
+  EXPECT_FALSE(restored->has_value());
+}
+
+TEST(NativeTrainer, ImpossibleBatchesAreRefused) {
+  const auto folder = scratch_folder("refuse");
+  const auto trainer = make_trainer(folder, trainer_config(folder));
+  TrainBatch batch = random_batch(1, StepId{0});
+  batch.groups[2].trajectories[1].tokens[0] = 19;
+  const auto unknown = trainer->train(batch);
+  ASSERT_FALSE(unknown);
+  EXPECT_EQ(unknown.error().code, ErrorCode::kInvalid);
+  EXPECT_NE(unknown.error().message.find("group 2"), std::string::npos);
+}
+
+// "a b" -> "a": the answer is a digit of the prompt, then the end.
+std::vector<WarmStartRecord> copying_task() {
+  std::vector<WarmStartRecord> records;
+  for (std::int32_t a = 2; a < 12; ++a)
+    for (std::int32_t b = 2; b < 12; ++b) records.push_back({{a, b}, {a, 1}});
+  return records;
+}
+
+TrainerConfig warm_config(const std::filesystem::path& folder) {
+  TrainerConfig config = trainer_config(folder);
+  config.warm_start =
+      WarmStartConfig{.lr = 1e-2,
+                      .batch_size = 32,
+                      .steps_max = 300,
+                      .eval_freq = 5,
+                      .until = WarmStartConfig::Until{WarmStartMetric::kSampleAccuracy, 0.8}};
+  return config;
+}
+
+std::vector<WarmStartSlice> warm_start(NativeTrainer& trainer) {
+  std::vector<WarmStartSlice> slices;
+  while (slices.empty() || !slices.back().done) {
+    const auto slice = trainer.warm_start();
+    EXPECT_TRUE(slice) << slice.error().message;
+    if (!slice) break;
+    slices.push_back(*slice);
+  }
+  return slices;
+}
+
+TEST(WarmStart, LearnsUntilItsMetricAndRepeats) {
+  const auto folder = scratch_folder("warm");
+  const auto trainer = make_trainer(folder, warm_config(folder), nullptr, copying_task());
+  const std::vector<WarmStartSlice> slices = warm_start(*trainer);
+  ASSERT_FALSE(slices.empty());
+  EXPECT_TRUE(slices.back().reached);
+  EXPECT_GE(slices.back().metric.value_or(0), 0.8);
+  EXPECT_LT(slices.back().step, 300);
+  EXPECT_EQ(slices.back().step % 5, 0) << "measured every eval_freq steps";
+  for (std::size_t i = 0; i + 1 < slices.size(); ++i) {
+    EXPECT_FALSE(slices[i].done);
+    EXPECT_EQ(slices[i].metric.has_value(), slices[i].step % 5 == 0);
+  }
+  EXPECT_LT(slices.back().loss, slices.front().loss);
+  EXPECT_EQ(trainer->step(), StepId{0}) << "its steps are no policy versions";
+  const auto again = make_trainer(folder, warm_config(folder), nullptr, copying_task());
+  warm_start(*again);
+  EXPECT_EQ(checksum64(again->weights()), checksum64(trainer->weights()));
+}
+
+TEST(WarmStart, EndsAtItsLimit) {
+  const auto folder = scratch_folder("limit");
+  TrainerConfig config = warm_config(folder);
+  config.warm_start->steps_max = 7;
+  const auto trainer = make_trainer(folder, config, nullptr, copying_task());
+  const std::vector<WarmStartSlice> slices = warm_start(*trainer);
+  EXPECT_EQ(slices.size(), 7u);
+  EXPECT_FALSE(slices.back().reached);
+  EXPECT_TRUE(slices.back().metric.has_value());
+}
+
+TEST(WarmStart, TwoRanksShareItsBatches_WS2) {
+  const auto folder = scratch_folder("warm2");
+  TrainerConfig config = warm_config(folder);
+  config.warm_start->steps_max = 6;
+  const auto single = make_trainer(folder, config, nullptr, copying_task());
+  const std::vector<WarmStartSlice> alone = warm_start(*single);
+  with_gang(folder, config, 2, copying_task(), [&](NativeTrainer& trainer) {
+    const std::vector<WarmStartSlice> shared = warm_start(trainer);
+    ASSERT_EQ(shared.size(), alone.size());
+    EXPECT_NEAR(shared[0].loss, alone[0].loss, 1e-6);
+    EXPECT_NEAR(*shared.back().metric, *alone.back().metric, 1e-3);
+  });
+}
+
+TEST(WarmStart, HeldOutPromptsAreNeverTrainedOn_WS1) {
+  std::vector<WarmStartRecord> records = copying_task();
+  const std::vector<WarmStartRecord> twice = copying_task();
+  records.insert(records.end(), twice.begin(), twice.end());
+  WarmStartData data(records, 9);
+  EXPECT_GE(data.held_out().size(), 20u);
+  EXPECT_LE(data.held_out().size(), 21u);
+  EXPECT_EQ(data.held_out().size() + data.train_size(), records.size());
+  for (std::int64_t index = 0; index < 9; ++index)
+    for (const WarmStartRecord* trained : data.batch(index, 50))
+      for (const WarmStartRecord* held : data.held_out()) EXPECT_NE(trained->prompt, held->prompt);
+}
+
+TEST(WarmStart, EveryEpochHasEveryRecordOnceInAnotherOrder) {
+  WarmStartData data(copying_task(), 9);
+  const std::int64_t size = static_cast<std::int64_t>(data.train_size());
+  const auto first = data.batch(0, size), second = data.batch(1, size);
+  EXPECT_NE(first, second);
+  auto sorted_first = first, sorted_second = second;
+  std::sort(sorted_first.begin(), sorted_first.end());
+  std::sort(sorted_second.begin(), sorted_second.end());
+  EXPECT_EQ(sorted_first, sorted_second);
+  EXPECT_EQ(data.batch(0, size), first);
+}
+
+}  // namespace
+}  // namespace tandem::actors

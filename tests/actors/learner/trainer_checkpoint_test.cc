@@ -1,0 +1,127 @@
+#include "actors/learner/trainer_checkpoint.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "runtime/base/file.h"
+#include "tests/actors/model/tiny_model.h"
+
+namespace tandem::actors {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kArrayBytes = 40'000;
+
+CheckpointContent content_of(StepId step, std::span<const std::byte> bytes) {
+  return {.state = {.step = step, .watermark = "w" + std::to_string(step.value)},
+          .weights = bytes,
+          .m = bytes,
+          .v = bytes,
+          .reference = {},
+          .save_model = [](const fs::path& directory) {
+            return write_file_atomic(directory / "config.json", std::string_view("{}"));
+          }};
+}
+
+std::vector<std::string> names_in(const fs::path& directory) {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(directory))
+    names.push_back(entry.path().filename().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+class TrainerCheckpoint : public ::testing::Test {
+ protected:
+  TrainerCheckpoint() {
+    config_.directory = testing::scratch_folder("checkpoints") / "checkpoints";
+  }
+  void write(std::int64_t step) {
+    const auto written = write_checkpoint(config_, content_of(StepId{step}, bytes_));
+    ASSERT_TRUE(written) << written.error().message;
+  }
+  std::optional<TrainerState> read() {
+    std::vector<std::byte> read(kArrayBytes);
+    const auto state = read_checkpoint(config_, [&](const fs::path& path, const TrainerState& s) {
+      return read_array(m_file(path), s.m_checksum, read);
+    });
+    EXPECT_TRUE(state) << state.error().message;
+    if (*state) {
+      EXPECT_EQ(read, bytes_);
+    }
+    return *state;
+  }
+
+  CheckpointConfig config_;
+  std::vector<std::byte> bytes_ = std::vector<std::byte>(kArrayBytes, std::byte{7});
+};
+
+TEST_F(TrainerCheckpoint, KeepsTheNewest) {
+  EXPECT_FALSE(read());
+  for (const std::int64_t step : {0, 5, 10, 15}) write(step);
+  EXPECT_EQ(names_in(config_.directory), (std::vector<std::string>{"step-10", "step-15"}));
+  EXPECT_EQ(read()->step, StepId{15});
+  EXPECT_EQ(read()->watermark, "w15");
+  config_.resume = ResumeMode::kDisable;
+  EXPECT_FALSE(read());
+}
+
+TEST_F(TrainerCheckpoint, ASteppedBackRunReplacesItsFuture) {
+  for (const std::int64_t step : {5, 10}) write(step);
+  write(5);
+  EXPECT_EQ(names_in(config_.directory), std::vector<std::string>{"step-5"});
+}
+
+TEST_F(TrainerCheckpoint, DamageIsRefusedAndTheOlderOneTaken_CP2) {
+  for (const std::int64_t step : {5, 10}) write(step);
+  fs::resize_file(m_file(config_.directory / "step-10"), 100);
+  EXPECT_EQ(read()->step, StepId{5});
+  config_.resume = ResumeMode::kPath;
+  config_.resume_path = config_.directory / "step-10";
+  const auto refused = read_checkpoint(config_, [](const fs::path& path, const TrainerState& s) {
+    std::vector<std::byte> read(kArrayBytes);
+    return read_array(m_file(path), s.m_checksum, read);
+  });
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kInvalid);
+  EXPECT_NE(refused.error().message.find("step-10"), std::string::npos);
+}
+
+TEST_F(TrainerCheckpoint, AHalfWrittenOneIsNeverSeen) {
+  write(5);
+  fs::create_directories(config_.directory / ".step-9.partial/trainer");
+  fs::create_directories(config_.directory / "step-9x");
+  EXPECT_EQ(read()->step, StepId{5});
+  write(6);
+  EXPECT_EQ(names_in(config_.directory), (std::vector<std::string>{"step-5", "step-6", "step-9x"}));
+}
+
+// A file-size limit in a child process stands for the full disk: write() fails the same way.
+TEST_F(TrainerCheckpoint, AFailedWriteLeavesTheEarlierOnes_CP1_TR3) {
+  write(5);
+  const pid_t child = fork();
+  if (child == 0) {
+    signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{10'000, 10'000};
+    setrlimit(RLIMIT_FSIZE, &limit);
+    const auto written = write_checkpoint(config_, content_of(StepId{9}, bytes_));
+    const bool said = !written &&
+                      written.error().message.find("cannot save checkpoint step-9: ") == 0 &&
+                      written.error().message.find("File too large") != std::string::npos;
+    _exit(said ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  EXPECT_EQ(names_in(config_.directory), std::vector<std::string>{"step-5"});
+  EXPECT_EQ(read()->step, StepId{5});
+}
+
+}  // namespace
+}  // namespace tandem::actors

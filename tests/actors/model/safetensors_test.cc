@@ -1,0 +1,211 @@
+#include "actors/model/safetensors.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <cmath>
+#include <csignal>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <tuple>
+
+#include "runtime/base/file.h"
+#include "runtime/base/rng.h"
+#include "tests/actors/model/tiny_model.h"
+
+namespace tandem::actors {
+namespace {
+
+using nlohmann::json;
+
+// A file with this header (`length` says how long it claims to be) and this many bytes of data.
+std::string file_bytes(const std::string& header, std::size_t data_bytes,
+                       std::optional<std::uint64_t> length = {}) {
+  const std::uint64_t claimed = length.value_or(header.size());
+  std::string bytes(reinterpret_cast<const char*>(&claimed), sizeof claimed);
+  return bytes + header + std::string(data_bytes, '\1');
+}
+
+json entry(const char* dtype, json shape, std::uint64_t begin, std::uint64_t end) {
+  return {{"dtype", dtype}, {"shape", std::move(shape)}, {"data_offsets", {begin, end}}};
+}
+
+TEST(Safetensors, RefusesEveryMalformedFile) {
+  const auto folder = testing::scratch_folder("malformed");
+  const std::string good = json{{"a", entry("F32", {2}, 0, 8)}}.dump();
+  const std::vector<std::tuple<std::string, std::string, std::string>> corpus = {
+      {"empty", "", "length field"},
+      {"short length field", "\1\2\3", "length field"},
+      {"truncated header", file_bytes(good, 0, good.size() + 1), "longer than the file"},
+      {"huge header", file_bytes(good, 8, 100'000'001), "over the limit"},
+      {"overflowing header length", file_bytes(good, 8, ~std::uint64_t{0}), "over the limit"},
+      {"header is no JSON", file_bytes("{\"a\": ", 8), "JSON"},
+      {"header is a list", file_bytes("[]", 0), "not a JSON object"},
+      {"truncated data", file_bytes(good, 7), "past the end"},
+      {"trailing bytes", file_bytes(good, 9), "follow the last tensor"},
+      {"hole at the start", file_bytes(json{{"a", entry("F32", {2}, 4, 12)}}.dump(), 12), "hole"},
+      {"hole between",
+       file_bytes(json{{"a", entry("F32", {1}, 0, 4)}, {"b", entry("F32", {1}, 8, 12)}}.dump(), 12),
+       "hole before tensor 'b'"},
+      {"overlap",
+       file_bytes(json{{"a", entry("F32", {2}, 0, 8)}, {"b", entry("F32", {1}, 4, 8)}}.dump(), 8),
+       "'b' overlaps"},
+      {"same bytes twice",
+       file_bytes(json{{"a", entry("F32", {1}, 0, 4)}, {"b", entry("F32", {1}, 0, 4)}}.dump(), 4),
+       "'b' overlaps"},
+      {"offsets reversed", file_bytes(json{{"a", entry("F32", {2}, 8, 0)}}.dump(), 8), "'a'"},
+      {"offsets beyond 2^63",
+       file_bytes(json{{"a", entry("F32", {2}, 0, ~std::uint64_t{0})}}.dump(), 8), "'a'"},
+      {"shape too small", file_bytes(json{{"a", entry("F32", {1}, 0, 8)}}.dump(), 8), "shape"},
+      {"shape overflows", file_bytes(json{{"a", entry("F32", {1ull << 62, 4, 4}, 0, 8)}}.dump(), 8),
+       "shape"},
+      {"negative size", file_bytes(json{{"a", entry("F32", {-2}, 0, 8)}}.dump(), 8), "shape"},
+      {"unsupported dtype", file_bytes(json{{"a", entry("I64", {1}, 0, 8)}}.dump(), 8),
+       "dtype I64"},
+      {"no dtype", file_bytes(R"({"a":{"shape":[2],"data_offsets":[0,8]}})", 8), "'a'"},
+      {"three offsets",
+       file_bytes(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8,8]}})", 8), "'a'"},
+      {"name twice",
+       file_bytes(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},)"
+                  R"("a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})",
+                  8),
+       "'a' occurs twice"},
+  };
+  for (const auto& [name, bytes, message] : corpus) {
+    const auto file = folder / "model.safetensors";
+    testing::write_text(file, bytes);
+    const Result<SafetensorsFile> opened = SafetensorsFile::open(file);
+    ASSERT_FALSE(opened.has_value()) << name;
+    EXPECT_NE(opened.error().message.find(message), std::string::npos)
+        << name << ": " << opened.error().message;
+    EXPECT_NE(opened.error().where.find("model.safetensors"), std::string::npos) << name;
+  }
+}
+
+TEST(Safetensors, RefusesEveryTruncation) {
+  const auto folder = testing::scratch_folder("truncation");
+  std::vector<float> values{1, 2, 3, 4, 5, 6};
+  const NamedTensor tensors[] = {{"x", {2, 2}, std::span(values).first(4)},
+                                 {"y", {2}, std::span(values).last(2)}};
+  ASSERT_TRUE(write_safetensors(folder / "whole", tensors).has_value());
+  const std::string whole = *read_file(folder / "whole");
+  for (std::size_t size = 0; size < whole.size(); ++size) {
+    testing::write_text(folder / "part", whole.substr(0, size));
+    EXPECT_FALSE(SafetensorsFile::open(folder / "part").has_value()) << size;
+  }
+  ASSERT_TRUE(SafetensorsFile::open(folder / "whole").has_value());
+}
+
+TEST(Safetensors, SurvivesRandomDamage) {
+  const auto folder = testing::scratch_folder("damage");
+  std::vector<float> values(8);
+  const NamedTensor tensors[] = {{"x", {8}, values}};
+  ASSERT_TRUE(write_safetensors(folder / "whole", tensors).has_value());
+  const std::string whole = *read_file(folder / "whole");
+  for (std::uint64_t seed = 0; seed < 500; ++seed) {
+    Rng rng(seed);
+    std::string damaged = whole;
+    for (int i = 0; i < 3; ++i)
+      damaged[rng.below(damaged.size())] = static_cast<char>(rng.below(256));
+    testing::write_text(folder / "model.safetensors", damaged);
+    const Result<void> read = read_tensors(folder, tensors, nullptr);  // any outcome but a crash
+    if (!read) {
+      EXPECT_FALSE(read.error().message.empty()) << "seed " << seed;
+    }
+  }
+}
+
+TEST(Safetensors, WritesWhatItReadsBack) {
+  const auto folder = testing::scratch_folder("round-trip");
+  std::vector<float> values{0.0f, -0.0f, 1e-45f, 3.4e38f, INFINITY, 0.1f, -2.5f};
+  const NamedTensor tensors[] = {{"b", {2, 3}, std::span(values).first(6)},
+                                 {"a", {1}, std::span(values).last(1)},
+                                 {"empty", {0, 4}, {}}};
+  ASSERT_TRUE(write_safetensors(folder / "model.safetensors", tensors).has_value());
+  std::vector<float> back(values.size(), 9.0f);
+  const NamedTensor wanted[] = {{"a", {1}, std::span(back).last(1)},
+                                {"b", {2, 3}, std::span(back).first(6)},
+                                {"empty", {0, 4}, {}}};
+  const Result<void> read = read_tensors(folder, wanted, nullptr);
+  ASSERT_TRUE(read.has_value()) << render(read.error());
+  EXPECT_EQ(std::memcmp(back.data(), values.data(), values.size() * sizeof(float)), 0);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 1) << "a temporary";
+}
+
+TEST(Safetensors, NamesTheTensorThatDoesNotFit) {
+  const auto folder = testing::scratch_folder("misfit");
+  std::vector<float> values(4);
+  const NamedTensor a{"a", {4}, values}, b{"b", {4}, values}, wide{"a", {2, 2}, values};
+  const auto expect_named = [&](std::vector<NamedTensor> wanted, const TiedTensor* tied,
+                                const std::string& message) {
+    const Result<void> read = read_tensors(folder, wanted, tied);
+    ASSERT_FALSE(read.has_value()) << message;
+    EXPECT_NE(read.error().message.find(message), std::string::npos) << read.error().message;
+  };
+  expect_named({a}, nullptr, "cannot open");
+  ASSERT_TRUE(write_safetensors(folder / "model.safetensors", std::vector{a, b}).has_value());
+  expect_named({a}, nullptr, "'b' does not belong");
+  expect_named({a, b, {"c", {4}, values}}, nullptr, "'c' is missing");
+  expect_named({wide, b}, nullptr, "'a' has shape [4]; config.json asks for [2,2]");
+  const TiedTensor tied{"b", "a"};
+  EXPECT_TRUE(read_tensors(folder, std::vector{a}, &tied).has_value()) << "a tied copy is welcome";
+  std::vector<float> other(4, 1.0f);
+  ASSERT_TRUE(
+      write_safetensors(folder / "model.safetensors", std::vector{a, NamedTensor{"b", {4}, other}})
+          .has_value());
+  expect_named({a}, &tied, "'b' differs from 'a'");
+}
+
+TEST(Safetensors, ReadsShardsByTheirIndex) {
+  const auto folder = testing::scratch_folder("shards");
+  std::vector<float> ones(2, 1.0f), twos(2, 2.0f), a(2), b(2);
+  const std::vector<NamedTensor> wanted{{"a", {2}, a}, {"b", {2}, b}};
+  const auto write_shard = [&](const char* file, std::vector<NamedTensor> tensors) {
+    ASSERT_TRUE(write_safetensors(folder / file, tensors).has_value());
+  };
+  const auto read_with = [&](const json& map) {
+    testing::write_text(folder / "model.safetensors.index.json", json{{"weight_map", map}}.dump());
+    const Result<void> read = read_tensors(folder, wanted, nullptr);
+    return read ? "" : read.error().message;
+  };
+  write_shard("1.safetensors", {{"a", {2}, ones}});
+  write_shard("2.safetensors", {{"b", {2}, twos}});
+  EXPECT_EQ(read_with({{"a", "1.safetensors"}, {"b", "2.safetensors"}}), "");
+  EXPECT_EQ(a, ones);
+  EXPECT_EQ(b, twos);
+  EXPECT_NE(read_with({{"a", "1.safetensors"}}).find("'b' is missing"), std::string::npos);
+  EXPECT_NE(read_with({{"a", "2.safetensors"}, {"b", "2.safetensors"}}).find("promises"),
+            std::string::npos);
+  EXPECT_NE(read_with({{"a", "../1.safetensors"}}).find("no file of this directory"),
+            std::string::npos);
+  EXPECT_NE(read_with({{"a", "3.safetensors"}}).find("cannot open"), std::string::npos);
+  EXPECT_NE(read_with(7).find("weight_map"), std::string::npos);
+  write_shard("2.safetensors", {{"a", {2}, ones}, {"b", {2}, twos}});
+  EXPECT_NE(read_with({{"a", "1.safetensors"}, {"b", "2.safetensors"}}).find("'a' is also in"),
+            std::string::npos);
+}
+
+// A limit on file size stands in for a full disk: both fail in the middle of a write.
+TEST(Safetensors, AFailedWriteKeepsTheOldFileAndLeavesNothing) {
+  const auto folder = testing::scratch_folder("full-disk");
+  const auto file = folder / "model.safetensors";
+  std::vector<float> values(1000);
+  const NamedTensor tensors[] = {{"x", {1000}, values}};
+  testing::write_text(file, "old");
+  rlimit unlimited{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &unlimited), 0);
+  const auto old_action = std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit small{.rlim_cur = 1024, .rlim_max = unlimited.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  const Result<void> written = write_safetensors(file, tensors);
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &unlimited), 0);
+  std::signal(SIGXFSZ, old_action);
+  ASSERT_FALSE(written.has_value());
+  EXPECT_NE(written.error().message.find("cannot write"), std::string::npos);
+  EXPECT_EQ(*read_file(file), "old");
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 1) << "a temporary";
+}
+
+}  // namespace
+}  // namespace tandem::actors

@@ -1,0 +1,34 @@
+// Builders for tests that need a model: small configurations, random weights, scratch folders.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "actors/model/model_config.h"
+#include "runtime/device/arena.h"
+
+namespace tandem::actors::testing {
+
+// Two layers, grouped heads, head_dim unlike hidden / heads, tied.
+ModelConfig tiny_config();
+
+// Weights wide enough that logits are far from uniform: norms about 1, the rest with deviation 0.3.
+runtime::Arena random_weights(const ModelConfig& config, std::uint64_t seed);
+
+// An empty folder of this test process, removed when it ends.
+std::filesystem::path scratch_folder(const std::string& name);
+
+std::filesystem::path golden_folder();  // tests/golden
+
+void write_text(const std::filesystem::path& file, std::string_view text);
+
+// A tokenizer.json without merges: one token for each of `characters`, then eos and pad.
+std::string character_tokenizer(std::string_view characters);
+
+// Writes config.json and tokenizer.json: a directory that loads with random weights.
+void write_model_folder(const std::filesystem::path& folder, const ModelConfig& config);
+
+}  // namespace tandem::actors::testing

@@ -1,0 +1,250 @@
+#include "actors/model/tokenizer.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "actors/model/utf8.h"
+#include "runtime/base/file.h"
+#include "runtime/base/rng.h"
+#include "tests/actors/model/tiny_model.h"
+
+namespace tandem::actors {
+namespace {
+
+using nlohmann::json;
+using Ids = std::vector<std::int32_t>;
+
+constexpr const char* kGoldens[] = {"gpt2", "gpt2_prefix", "qwen2", "llama3"};
+
+std::filesystem::path golden(const std::string& file) {
+  return testing::golden_folder() / "tokenizers" / file;
+}
+
+json golden_json(const std::string& file) { return json::parse(*read_file(golden(file))); }
+
+Tokenizer must_parse(const std::string& text) {
+  Result<Tokenizer> tokenizer = Tokenizer::parse(text, "tokenizer.json");
+  if (!tokenizer) ADD_FAILURE() << render(tokenizer.error());
+  return *std::move(tokenizer);
+}
+
+// Text from pieces that pre-tokenizers, merges and UTF-8 treat differently.
+std::string random_text(Rng& rng) {
+  static constexpr const char* kPieces[] = {
+      " ",          "  ",     "\n",    "\t", "a",        "the rain", "in",   "Z",      "'s",
+      "'LL",        "7",      "1234",  "é",  "日本",     "Привет",   "🙂", "\u0301", "\u00a0",
+      "<|im_end|>", "<tool>", "<tool", "<|", "\xc2\x85", "!",        "...\n"};
+  std::string text;
+  for (std::uint64_t n = rng.below(12); n > 0; --n) text += kPieces[rng.below(std::size(kPieces))];
+  return text;
+}
+
+TEST(Tokenizer, AgreesWithTheReferenceImplementation) {
+  for (const std::string name : kGoldens) {
+    Result<Tokenizer> tokenizer = Tokenizer::read(golden(name + ".json"));
+    ASSERT_TRUE(tokenizer.has_value()) << render(tokenizer.error());
+    for (const json& item : golden_json(name + ".cases.json")) {
+      const std::string text = item["text"];
+      const Result<Ids> ids = tokenizer->encode(text);
+      ASSERT_TRUE(ids.has_value()) << name << " " << item["text"] << render(ids.error());
+      EXPECT_EQ(*ids, item["ids"].get<Ids>()) << name << " " << item["text"];
+    }
+  }
+}
+
+// TK-1 and TK-2.
+TEST(Tokenizer, DecodesWhatItEncodesWholeAndInPieces) {
+  for (const std::string name : {"gpt2", "qwen2", "llama3"}) {
+    const Tokenizer tokenizer = must_parse(*read_file(golden(name + ".json")));
+    for (std::uint64_t seed = 0; seed < 300; ++seed) {
+      Rng rng(seed);
+      const std::string text = random_text(rng);
+      const Result<Ids> ids = tokenizer.encode(text);
+      ASSERT_TRUE(ids.has_value()) << name << " seed " << seed;
+      EXPECT_EQ(tokenizer.decode(*ids, SpecialTokens::kKeep), text) << name << " seed " << seed;
+      StreamDecoder stream(tokenizer, SpecialTokens::kKeep);
+      std::string joined;
+      for (const std::int32_t id : *ids) {
+        const std::string piece = stream.push(id);
+        EXPECT_FALSE(first_malformed_utf8(piece)) << name << " seed " << seed;
+        joined += piece;
+      }
+      EXPECT_EQ(joined + stream.finish(), text) << name << " seed " << seed;
+    }
+  }
+}
+
+// TK-2 for what a model may sample: any ids, so any bytes.
+TEST(Tokenizer, StreamsArbitraryIdsWithoutLoss) {
+  const Tokenizer tokenizer = must_parse(*read_file(golden("llama3.json")));
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    Rng rng(seed);
+    Ids ids;
+    for (int i = 0; i < 30; ++i)
+      ids.push_back(static_cast<std::int32_t>(
+          rng.below(static_cast<std::uint64_t>(tokenizer.vocab_size()) + 5)));
+    const std::string whole = tokenizer.decode(ids, SpecialTokens::kSkip);
+    StreamDecoder stream(tokenizer, SpecialTokens::kSkip);
+    std::string joined;
+    for (const std::int32_t id : ids) {
+      joined += stream.push(id);
+      // What looks unfinished at the end of a piece was released because it never will be.
+      const std::size_t open = unfinished_utf8(joined);
+      if (open > 0) {
+        EXPECT_EQ(first_malformed_utf8(std::string_view(whole).substr(joined.size() - open)), 0u)
+            << "seed " << seed;
+      }
+    }
+    EXPECT_EQ(joined + stream.finish(), whole) << "seed " << seed;
+  }
+}
+
+TEST(Tokenizer, StreamHoldsBackAnUnfinishedCharacterOnly) {
+  const Tokenizer tokenizer = must_parse(*read_file(golden("gpt2.json")));
+  // U+10348 is in no merge: four tokens of one byte each.
+  const Ids ids = *tokenizer.encode("𐍈");
+  ASSERT_EQ(ids.size(), 4u);
+  StreamDecoder stream(tokenizer, SpecialTokens::kKeep);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(stream.push(ids[i]), "");
+  EXPECT_EQ(stream.push(ids[3]), "𐍈");
+  EXPECT_EQ(stream.push(ids[0]), "");
+  EXPECT_EQ(stream.finish(), "\xF0");
+}
+
+TEST(Tokenizer, KnowsSpecialTokens) {
+  const Tokenizer tokenizer = must_parse(*read_file(golden("qwen2.json")));
+  const auto end = tokenizer.id_of("<|im_end|>"), tool = tokenizer.id_of("<tool>");
+  ASSERT_TRUE(end && tool);
+  EXPECT_TRUE(tokenizer.is_special(*end));
+  EXPECT_FALSE(tokenizer.is_special(*tool));
+  EXPECT_FALSE(tokenizer.id_of("nothing"));
+  EXPECT_EQ(tokenizer.vocab_size(), std::max(*end, *tool) + 1);
+  const Ids ids{*tool, *end, *tool};
+  EXPECT_EQ(tokenizer.decode(ids, SpecialTokens::kSkip), "<tool><tool>");
+  EXPECT_EQ(tokenizer.decode(ids, SpecialTokens::kKeep), "<tool><|im_end|><tool>");
+  EXPECT_EQ(tokenizer.decode(Ids{-1, 1 << 20}, SpecialTokens::kKeep), "");
+}
+
+TEST(Tokenizer, AVocabularyOfCharactersNamesWhatItCannotEncode) {
+  const Tokenizer tokenizer = must_parse(testing::character_tokenizer("0123456789+= "));
+  EXPECT_EQ(*tokenizer.encode("12 + 3="), (Ids{1, 2, 12, 10, 12, 3, 11}));
+  const Result<Ids> bad = tokenizer.encode("12 x");
+  ASSERT_FALSE(bad.has_value());
+  EXPECT_NE(bad.error().message.find("'x' at byte 3"), std::string::npos) << bad.error().message;
+  const Result<Ids> after_token = tokenizer.encode("1<eos>é");
+  ASSERT_FALSE(after_token.has_value());
+  EXPECT_NE(after_token.error().message.find("0xc3 at byte 6"), std::string::npos)
+      << after_token.error().message;
+  const Result<Ids> malformed = tokenizer.encode("12\xff");
+  ASSERT_FALSE(malformed.has_value());
+  EXPECT_NE(malformed.error().message.find("not UTF-8: 0xff at byte 2"), std::string::npos);
+}
+
+TEST(Tokenizer, WithoutPreTokenizerACharacterIsItself) {
+  json document = json::parse(testing::character_tokenizer("ab"));
+  document["pre_tokenizer"] = nullptr;
+  document["model"]["vocab"] = {{"a", 0}, {" ", 1}, {"a ", 4}};
+  document["model"]["merges"] = {"a b"};
+  EXPECT_FALSE(Tokenizer::parse(document.dump(), "f").has_value()) << "a merge without its tokens";
+  document["model"]["merges"] = json::array({json::array({"a", " "})});
+  const Tokenizer tokenizer = must_parse(document.dump());
+  EXPECT_EQ(*tokenizer.encode("aa a"), (Ids{0, 4, 0}));
+  EXPECT_EQ(tokenizer.decode(Ids{0, 4, 0}, SpecialTokens::kKeep), "aa a");
+  EXPECT_FALSE(tokenizer.encode("é").has_value());
+}
+
+TEST(Tokenizer, BothSpellingsOfMergesAreOne) {
+  json document = golden_json("qwen2.json");
+  for (json& merge : document["model"]["merges"])
+    if (merge.is_array())
+      merge = merge[0].get<std::string>() + " " + merge[1].get<std::string>();
+    else
+      merge = {merge.get<std::string>().substr(0, merge.get<std::string>().find(' ')),
+               merge.get<std::string>().substr(merge.get<std::string>().find(' ') + 1)};
+  const Tokenizer other = must_parse(document.dump());
+  for (const json& item : golden_json("qwen2.cases.json"))
+    EXPECT_EQ(*other.encode(item["text"].get<std::string>()), item["ids"].get<Ids>());
+}
+
+TEST(Tokenizer, UnderNfcOnlyAsciiIsAccepted) {
+  json document = golden_json("qwen2.json");
+  document["normalizer"] = {{"type", "NFC"}};
+  const Tokenizer tokenizer = must_parse(document.dump());
+  EXPECT_TRUE(tokenizer.encode("plain <|im_end|>").has_value());
+  const Result<Ids> refused = tokenizer.encode("caf\u00e9");
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_NE(refused.error().message.find("NFC"), std::string::npos);
+  EXPECT_NE(refused.error().message.find("byte 3"), std::string::npos);
+}
+
+TEST(Tokenizer, RefusesByNameWhatItDoesNotDo) {
+  const std::vector<std::pair<json, std::string>> refused = {
+      {{{"model", {{"type", "Unigram"}}}}, "Unigram"},
+      {{{"model", {{"byte_fallback", true}}}}, "byte_fallback"},
+      {{{"model", {{"dropout", 0.1}}}}, "dropout"},
+      {{{"model", {{"end_of_word_suffix", "</w>"}}}}, "end_of_word_suffix"},
+      {{{"model", {{"vocab", {{"a", 0}, {"b", 0}}}}}}, "id 0 occurs twice"},
+      {{{"model", {{"vocab", {{"a", -1}}}}}}, "-1"},
+      {{{"model", {{"merges", {"a"}}}}}, "merge 0"},
+      {{{"model", {{"merges", {"a zz"}}}}}, "merge 0"},
+      {{{"normalizer", {{"type", "Lowercase"}}}}, "normalizer Lowercase"},
+      {{{"pre_tokenizer", {{"type", "Whitespace"}}}}, "pre_tokenizer Whitespace"},
+      {{{"decoder", {{"type", "WordPiece"}}}}, "decoder WordPiece"},
+      {{{"decoder", nullptr}}, "decoder"},
+      {{{"truncation", {{"max_length", 5}}}}, "truncation"},
+      {{{"added_tokens", {{{"id", 3}, {"content", "<x>"}, {"lstrip", true}}}}}, "lstrip"},
+      {{{"added_tokens", {{{"id", 3}}}}}, "added_tokens"},
+      {{{"pre_tokenizer",
+         {{"type", "Split"}, {"pattern", {{"Regex", "\\w+"}}}, {"behavior", "Isolated"}}}},
+       "\\w+"},
+      {{{"pre_tokenizer",
+         {{"type", "Split"}, {"pattern", {{"Regex", "\\w+"}}}, {"behavior", "Removed"}}}},
+       "Removed"}};
+  for (const auto& [change, what] : refused) {
+    json document = json::parse(testing::character_tokenizer("ab"));
+    document.update(change, /*merge_objects=*/true);
+    for (const auto& [key, value] : change.items())
+      if (value.is_null()) document[key] = nullptr;
+    const Result<Tokenizer> parsed = Tokenizer::parse(document.dump(), "DIR/tokenizer.json");
+    ASSERT_FALSE(parsed.has_value()) << what;
+    EXPECT_NE(parsed.error().message.find(what), std::string::npos) << parsed.error().message;
+    EXPECT_EQ(parsed.error().where, "DIR/tokenizer.json");
+  }
+  EXPECT_FALSE(Tokenizer::parse("{", "f").has_value());
+  EXPECT_FALSE(Tokenizer::parse("[]", "f").has_value());
+  EXPECT_FALSE(Tokenizer::read("/nonexistent/tokenizer.json").has_value());
+}
+
+// One word of 256 KiB: merging must not be quadratic, nor a regex run out of stack.
+TEST(Tokenizer, TakesALongWordWithoutABreak) {
+  for (const std::string name : kGoldens) {
+    const Tokenizer tokenizer = must_parse(*read_file(golden(name + ".json")));
+    for (const char c : {'a', ' ', '\n', '!', '1'}) {
+      const std::string text(1 << 18, c);
+      const Result<Ids> ids = tokenizer.encode(text);
+      ASSERT_TRUE(ids.has_value()) << name << " " << int{c} << ": " << render(ids.error());
+      EXPECT_GE(tokenizer.decode(*ids, SpecialTokens::kKeep).size(), text.size());
+    }
+  }
+}
+
+TEST(Utf8, FindsTheFirstMalformedByte) {
+  for (const char* good : {"", "a", "é", "日", "🙂", "\x7f", "\xed\x9f\xbf", "\xf4\x8f\xbf\xbf"})
+    EXPECT_FALSE(first_malformed_utf8(good)) << good;
+  for (const char* bad : {"\x80", "\xc3", "\xc0\xaf", "\xe0\x80\x80", "\xed\xa0\x80", "\xf5\x80",
+                          "\xf4\x90\x80\x80", "\xe2\x82", "\xc3\x28"})
+    EXPECT_EQ(first_malformed_utf8(std::string("ok") + bad), 2u);
+  for (std::uint32_t c = 1; c < 0x110000; c += 37) {
+    if (c >= 0xD800 && c < 0xE000) continue;
+    std::string text;
+    append_utf8(text, c);
+    std::size_t at = 0;
+    EXPECT_FALSE(first_malformed_utf8(text));
+    EXPECT_EQ(next_code_point(text, at), c);
+    EXPECT_EQ(at, text.size());
+  }
+}
+
+}  // namespace
+}  // namespace tandem::actors

@@ -1,0 +1,270 @@
+#include "actors/reward/command_verifier.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <fstream>
+#include <mutex>
+
+#include "runtime/actor/simulated_executor.h"
+#include "runtime/actor/system.h"
+#include "runtime/actor/threaded_executor.h"
+
+namespace tandem::actors {
+namespace {
+
+using namespace std::chrono_literals;
+using nlohmann::json;
+
+struct Judge {
+  using Inbox = std::variant<ScoreItem>;
+  std::unique_ptr<Verifier> verifier;
+  std::function<void(std::string completion, TrajectoryScore)> told;
+  void handle(runtime::Context& cx, ScoreItem item) {
+    std::string completion = item.completion;
+    verifier->score(cx, std::move(item),
+                    [this, completion](runtime::Context&, TrajectoryScore score) {
+                      told(completion, std::move(score));
+                    });
+  }
+};
+
+// A child in virtual time: what it does with a line is a function of the completion.
+//   "crash"  it stops        "hang"  it says nothing, ever more       "lose"  no answer to this one
+//   "error"  it says so      "garbage", "wrong id"  lines that answer nothing
+//   a number                 its score, after a millisecond
+class FakeChild final : public LineChild {
+ public:
+  struct Shared {
+    runtime::SimulatedExecutor* executor;
+    int lives = 0;
+    int alive = 0;
+    std::size_t in_hand = 0, in_hand_max = 0;
+    std::map<std::string, int> seen;
+  };
+  FakeChild(Shared& shared, LineChildEvents events)
+      : shared_(shared), events_(std::make_shared<LineChildEvents>(std::move(events))) {
+    ++shared_.lives;
+    ++shared_.alive;
+    shared_.in_hand = 0;
+  }
+  ~FakeChild() override { --shared_.alive; }
+
+  void write_line(std::string line) override {
+    const json item = json::parse(line);
+    const std::string what = item["completion"];
+    ++shared_.seen[what];
+    shared_.in_hand_max = std::max(shared_.in_hand_max, ++shared_.in_hand);
+    if (hangs_ || what == "lose") return;
+    if (what == "hang") {
+      hangs_ = true;
+      return;
+    }
+    json answer{{"id", item["id"]}};
+    if (what == "error")
+      answer["error"] = "I can't";
+    else if (what == "no score")
+      answer["score"] = "high";
+    else if (what == "wrong id")
+      answer = {{"id", 999'999}, {"score", 1}};
+    else if (what != "garbage" && what != "crash")
+      answer["score"] = std::stod(what);
+    const auto speak = [&shared = shared_, events = events_, what, answer] {
+      if (what == "crash") return events->ended("exited with code 1");
+      --shared.in_hand;
+      events->line(what == "garbage" ? "not JSON {" : answer.dump());
+    };
+    shared_.executor->at(shared_.executor->now() + 1ms, speak);
+  }
+
+ private:
+  Shared& shared_;
+  const std::shared_ptr<LineChildEvents> events_;
+  bool hangs_ = false;
+};
+
+struct Simulation {
+  Simulation() {
+    child.executor = &executor;
+    ref = system.spawn<Judge>("judge", [this] {
+      const LineChildSpawner spawn =
+          [this](const auto&, LineChildEvents events) -> Result<std::unique_ptr<LineChild>> {
+        if (spawn_fails) return Error{.message = "cannot start prog: No such file or directory"};
+        return std::unique_ptr<LineChild>(std::make_unique<FakeChild>(child, std::move(events)));
+      };
+      return std::make_unique<Judge>(
+          Judge{std::make_unique<CommandVerifier>(
+                    CommandVerifier::Config{.argv = {"prog"}, .timeout = 1s, .retries = 2}, spawn),
+                [this](std::string completion, TrajectoryScore score) {
+                  scores.emplace_back(std::move(completion), std::move(score));
+                }});
+    });
+  }
+  void score(const std::string& completion) {
+    EXPECT_EQ(ref.tell(ScoreItem{.completion = completion}), runtime::Delivery::kAccepted);
+  }
+  bool finish(std::size_t items) {
+    return executor.run_until([&] { return scores.size() == items; }, 600s);
+  }
+  int failed() const {
+    return static_cast<int>(std::count_if(scores.begin(), scores.end(), [](const auto& s) {
+      return std::holds_alternative<ScoreFailed>(s.second);
+    }));
+  }
+
+  runtime::SimulatedExecutor executor{1};
+  runtime::System system{executor, nullptr};
+  FakeChild::Shared child{};
+  bool spawn_fails = false;
+  std::vector<std::pair<std::string, TrajectoryScore>> scores;
+  runtime::Ref<Judge::Inbox> ref;
+};
+
+TEST(CommandVerifier, ScoresComeBackWhateverTheirNumber) {
+  Simulation s;
+  for (int i = 0; i < 500; ++i) s.score(std::to_string(i));
+  ASSERT_TRUE(s.finish(500));
+  for (const auto& [completion, score] : s.scores)
+    EXPECT_EQ(std::get<Scored>(score).value, std::stod(completion));
+  EXPECT_EQ(s.child.lives, 1);
+  EXPECT_EQ(s.child.in_hand_max, kCommandItemsInFlight) << "CV-1";
+}
+
+TEST(CommandVerifier, ACrashIsChargedToWhoeverCausesItAlone) {  // CV-2
+  Simulation s;
+  for (int i = 0; i < 20; ++i) s.score(std::to_string(i));
+  s.score("crash");
+  for (int i = 20; i < 40; ++i) s.score(std::to_string(i));
+  ASSERT_TRUE(s.finish(41));
+  EXPECT_EQ(s.failed(), 1);
+  EXPECT_EQ(s.child.seen["crash"], 4) << "once in company, three times alone";
+  for (const auto& [completion, score] : s.scores)
+    EXPECT_EQ(std::holds_alternative<ScoreFailed>(score), completion == "crash");
+}
+
+TEST(CommandVerifier, ErrorsAndNonsenseAreRetriedAndThenFail) {
+  for (const std::string what : {"error", "no score"}) {
+    Simulation s;
+    s.score(what);
+    s.score("0.5");
+    ASSERT_TRUE(s.finish(2));
+    EXPECT_EQ(s.failed(), 1);
+    EXPECT_EQ(s.child.seen[what], 3);
+    EXPECT_EQ(s.child.lives, 1) << "it need not be started again";
+  }
+}
+
+TEST(CommandVerifier, WhatIsNotAnsweredInTimeIsRetriedWithAFreshChild) {
+  for (const std::string what : {"hang", "lose", "garbage", "wrong id"}) {
+    Simulation s;
+    s.score(what);
+    for (int i = 0; i < 10; ++i) s.score(std::to_string(i));
+    ASSERT_TRUE(s.finish(11)) << what;
+    EXPECT_EQ(s.failed(), 1) << what;
+    EXPECT_EQ(s.child.seen[what], 3) << what;
+    EXPECT_GE(s.child.lives, 3) << what;
+    EXPECT_LE(s.child.alive, 1) << what;
+    EXPECT_LT(s.executor.now().ns, 60'000'000'000) << what;
+  }
+}
+
+TEST(CommandVerifier, AMissingProgramFailsEveryItemWithItsReason) {
+  Simulation s;
+  s.spawn_fails = true;
+  for (int i = 0; i < 5; ++i) s.score(std::to_string(i));
+  ASSERT_TRUE(s.finish(5));
+  EXPECT_EQ(s.failed(), 5);
+  EXPECT_NE(std::get<ScoreFailed>(s.scores[0].second).reason.find("prog"), std::string::npos);
+}
+
+// The real thing: a shell script, pipes and signals.
+class RealChild {
+ public:
+  explicit RealChild(const std::string& script) {
+    path_ = testing::TempDir() + "command_verifier_" + std::to_string(getpid()) + ".py";
+    std::ofstream(path_) << script;
+    ref_ = system_.spawn<Judge>("judge", [this] {
+      return std::make_unique<Judge>(Judge{
+          std::make_unique<CommandVerifier>(
+              CommandVerifier::Config{.argv = {"python3", path_}, .timeout = 20s, .retries = 1},
+              process_spawner(io_)),
+          [this](std::string completion, TrajectoryScore score) {
+            const std::lock_guard lock(mutex_);
+            scores_[completion] = std::move(score);
+            changed_.notify_all();
+          }});
+    });
+  }
+  ~RealChild() {
+    system_.stop("judge");
+    executor_.stop();
+    unlink(path_.c_str());
+  }
+  std::map<std::string, TrajectoryScore> score(const std::vector<std::string>& completions) {
+    for (const std::string& completion : completions)
+      EXPECT_EQ(ref_.tell(ScoreItem{.prompt = "p", .completion = completion, .answer = "1"}),
+                runtime::Delivery::kAccepted);
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return scores_.size() == completions.size(); });
+    return scores_;
+  }
+
+ private:
+  runtime::IoThread io_;
+  std::string path_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<std::string, TrajectoryScore> scores_;  // guarded by mutex_
+  runtime::ThreadedExecutor executor_{1, 1};
+  runtime::System system_{executor_, nullptr};
+  runtime::Ref<Judge::Inbox> ref_;
+};
+
+TEST(CommandVerifier, ARealProgramScoresCrashesAndComesBack) {
+  RealChild child(R"(
+import json, sys, os
+print("hello", file=sys.stderr)
+held = []
+for line in sys.stdin:
+    item = json.loads(line)
+    c = item["completion"]
+    if c == "crash": os._exit(3)
+    if c == "long line": print("x" * 3000000, flush=True)
+    held.append({"id": item["id"], "score": len(c)} if c != "bad" else {"id": item["id"], "error": "bad"})
+    while held: print(json.dumps(held.pop()), flush=True)
+)");
+  const auto scores = child.score(
+      {"a", "crash", "bbb", std::string("\xff\xfe") + std::string(100'000, 'c'), "bad"});
+  EXPECT_EQ(std::get<Scored>(scores.at("a")).value, 1);
+  EXPECT_EQ(std::get<Scored>(scores.at("bbb")).value, 3);
+  EXPECT_NE(std::get<ScoreFailed>(scores.at("crash")).reason.find("exited with code 3"),
+            std::string::npos);
+  EXPECT_NE(std::get<ScoreFailed>(scores.at("bad")).reason.find("bad"), std::string::npos);
+  EXPECT_EQ(scores.size(), 5u);
+}
+
+TEST(CommandVerifier, AProgramThatIgnoresItsInputsEndIsGoneWithTheVerifier) {
+  const std::string marker = testing::TempDir() + "child_pid_" + std::to_string(getpid());
+  {
+    RealChild child(R"(
+import json, sys, os, time, signal
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+open(")" + marker + R"(", "w").write(str(os.getpid()))
+item = json.loads(sys.stdin.readline())
+print(json.dumps({"id": item["id"], "score": 1}), flush=True)
+while True: time.sleep(1)
+)");
+    child.score({"x"});
+  }
+  int pid = 0;
+  std::ifstream(marker) >> pid;
+  ASSERT_GT(pid, 0);
+  EXPECT_EQ(kill(pid, 0), -1) << "no orphan";
+  unlink(marker.c_str());
+}
+
+}  // namespace
+}  // namespace tandem::actors

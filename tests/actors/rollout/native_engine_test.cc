@@ -1,0 +1,469 @@
+#include "actors/rollout/native_engine.h"
+
+#include "actors/model/decoder.h"
+#include "actors/model/kv_cache.h"
+#include "runtime/base/rng.h"
+#include "tests/actors/rollout/tiny_model.h"
+
+namespace tandem::actors {
+namespace {
+
+constexpr PolicyVersion kV0{0}, kV1{1};
+
+const std::vector<std::string> kPrompts{"36+01=", "1+2=3;", "857+164=7+4+0=11;5+6+1=12;", "9",
+                                        "123+456=3+6+0=09;2+5+0=07;1+4+0=05;05"};
+
+std::vector<GroupWork> all_groups() {
+  std::vector<GroupWork> groups;
+  for (std::size_t i = 0; i < kPrompts.size(); ++i) groups.push_back(group_work(i, kPrompts[i]));
+  return groups;
+}
+
+Payloads generate(const TinyModel& model, const EngineConfig& config,
+                  const std::vector<GroupWork>& groups) {
+  const auto engine = model.engine(config);
+  for (const GroupWork& group : groups) engine->submit(group);
+  Payloads payloads = run_to_end(*engine);
+  EXPECT_EQ(payloads.size(), groups.size());
+  EXPECT_EQ(engine->pages_free(), engine->pages_total()) << "NE-3";
+  return payloads;
+}
+
+void expect_same(const Payloads& a, const Payloads& b, const std::string& what) {
+  ASSERT_EQ(a.size(), b.size()) << what;
+  for (const auto& [id, payload] : a)
+    expect_same(payload, b.at(id), what + ", group " + std::to_string(id.value));
+}
+
+std::size_t pages_bytes(const TinyModel& model, int pages) {
+  return static_cast<std::size_t>(pages) * KvCache::page_bytes(model.config(), 16);
+}
+
+TEST(NativeEngine, TokensDoNotDependOnTheCompany) {  // NE-1, EN-4
+  const TinyModel model;
+  const EngineConfig config = tiny_engine_config();
+  Payloads alone;
+  for (const GroupWork& group : all_groups()) alone.merge(generate(model, config, {group}));
+  std::size_t tokens = 0;
+  for (const auto& [id, payload] : alone)
+    for (const Trajectory& t : payload.trajectories) tokens += t.tokens.size();
+  EXPECT_GT(tokens, 100u) << "the comparison needs something to compare";
+
+  expect_same(alone, generate(model, config, all_groups()), "batched");
+  for (const int sequences : {1, 2, 3, 5, 7}) {
+    EngineConfig few = config;
+    few.max_num_seqs = sequences;
+    expect_same(alone, generate(model, few, all_groups()),
+                "max_num_seqs " + std::to_string(sequences));
+  }
+  for (const int chunk : {1, 3, 7, 16, 33}) {
+    EngineConfig chunked = config;
+    chunked.max_num_batched_tokens = chunk;
+    expect_same(alone, generate(model, chunked, all_groups()), "chunk " + std::to_string(chunk));
+  }
+  EngineConfig uncached = config;
+  uncached.enable_prefix_caching = false;
+  expect_same(alone, generate(model, uncached, all_groups()), "no prefix cache");
+  EngineConfig wide_pages = config;
+  wide_pages.block_size = 32;
+  expect_same(alone, generate(model, wide_pages, all_groups()), "pages of 32");
+}
+
+TEST(NativeEngine, PreemptedSequencesContinueBitForBit) {  // NE-1
+  const TinyModel model;
+  EngineConfig config = tiny_engine_config();
+  config.min_tokens = 30;
+  const Payloads roomy = generate(model, config, all_groups());
+  for (const int pages : {7, 9, 14}) {
+    config.kv_memory_bytes = pages_bytes(model, pages);
+    const auto engine = model.engine(config);
+    ASSERT_EQ(engine->pages_total(), pages);
+    for (const GroupWork& group : all_groups()) engine->submit(group);
+    const Payloads tight = run_to_end(*engine);
+    EXPECT_GT(engine->stats().preemptions, 0u) << pages << " pages";
+    EXPECT_EQ(engine->pages_free(), pages) << "NE-3";
+    expect_same(roomy, tight, std::to_string(pages) + " pages");
+  }
+}
+
+// The learner's log-probabilities of a trajectory under one version.
+std::vector<float> learner_logprobs(const TinyModel& model, PolicyVersion version,
+                                    const GroupPayload& payload, const Trajectory& trajectory,
+                                    float temperature) {
+  std::vector<std::int32_t> tokens = payload.prompt_tokens;
+  tokens.insert(tokens.end(), trajectory.tokens.begin(), trajectory.tokens.end());
+  const auto T = static_cast<std::int32_t>(tokens.size());
+  const auto P = static_cast<std::int32_t>(payload.prompt_tokens.size());
+  std::vector<LogprobItem> items;
+  for (std::int32_t row = P - 1; row < T - 1; ++row)
+    items.push_back({row, tokens[static_cast<std::size_t>(row) + 1]});
+  auto decoder = TrainDecoder::make(
+      model.config(), {.rows_max = T, .items_max = std::ssize(items), .positions_max = T});
+  auto weights = Weights::allocate(model.config(), WeightsUse::kTraining);
+  CHECK(decoder && weights);
+  weights->install({}, model.weights(version).bytes());
+  const kernels::Segment segment{.begin = 0, .len = T};
+  std::vector<float> logprobs(items.size()), entropy(items.size());
+  decoder->forward({}, *weights,
+                   {.tokens = tokens,
+                    .segments = std::span(&segment, 1),
+                    .items = items,
+                    .temperature = temperature},
+                   logprobs, entropy);
+  return logprobs;
+}
+
+TEST(NativeEngine, LogprobsEqualTheLearnersBitForBit) {  // NE-2
+  const TinyModel model;
+  for (const float temperature : {1.0f, 0.7f}) {
+    EngineConfig config = tiny_engine_config();
+    config.temperature = temperature;
+    config.top_k = temperature < 1 ? 5 : 0;  // truncation does not change what is reported
+    for (const auto& [id, payload] : generate(model, config, all_groups()))
+      for (const Trajectory& t : payload.trajectories)
+        EXPECT_EQ(t.logprobs, learner_logprobs(model, kV0, payload, t, temperature))
+            << "temperature " << temperature << ", group " << id.value;
+  }
+}
+
+TEST(NativeEngine, APromptIsComputedOnceForItsGroup) {
+  const TinyModel model;
+  const auto engine = model.engine(tiny_engine_config());
+  engine->submit(group_work(1, kPrompts[4], 16));
+  const Payloads payloads = run_to_end(*engine);
+  EXPECT_EQ(payloads.at(GroupId{1}).trajectories.size(), 16u);
+  EXPECT_EQ(engine->stats().prompt_tokens, kPrompts[4].size());
+
+  // The whole pages of the prompt serve a later group of the same version.
+  engine->submit(group_work(2, kPrompts[4], 2));
+  run_to_end(*engine);
+  EXPECT_EQ(engine->stats().prefix_cache_hits, 32u);
+  EXPECT_EQ(engine->stats().prompt_tokens, 2 * kPrompts[4].size() - 32);
+}
+
+// Steps until every group has `tokens` sampled tokens or so, then updates to version 1.
+Payloads generate_across_update(const TinyModel& model, NativeEngine& engine, int steps) {
+  Payloads payloads;
+  for (int step = 0; step < steps && engine.can_step(); ++step) {
+    engine.step();
+    gather(engine, payloads);
+  }
+  model.update(engine, kV1);
+  payloads.merge(run_to_end(engine));
+  return payloads;
+}
+
+TEST(NativeEngine, SpansTellWhichVersionSampledWhat) {  // EN-3
+  const TinyModel model(2);
+  for (const KvOnUpdate kv : {KvOnUpdate::kKeep, KvOnUpdate::kRecompute}) {
+    EngineConfig config = tiny_engine_config();
+    config.kv_on_update = kv;
+    config.min_tokens = 20;
+    const auto engine = model.engine(config);
+    for (const GroupWork& group : all_groups()) engine->submit(group);
+    const Payloads payloads = generate_across_update(model, *engine, 10);
+    ASSERT_EQ(payloads.size(), kPrompts.size());
+    for (const auto& [id, payload] : payloads)
+      for (const Trajectory& t : payload.trajectories) {
+        ASSERT_EQ(t.versions.size(), 2u);
+        EXPECT_EQ(t.versions[0].version, kV0);
+        EXPECT_EQ(t.versions[0].begin, 0);
+        EXPECT_EQ(t.versions[0].end, t.versions[1].begin);
+        EXPECT_EQ(t.versions[1].version, kV1);
+        EXPECT_EQ(t.versions[1].end, std::ssize(t.tokens));
+        EXPECT_EQ(t.oldest, kV0);
+        const auto border = t.versions[1].begin;
+        const auto old_policy = learner_logprobs(model, kV0, payload, t, 1.0f);
+        const auto new_policy = learner_logprobs(model, kV1, payload, t, 1.0f);
+        EXPECT_TRUE(
+            std::equal(t.logprobs.begin(), t.logprobs.begin() + border, old_policy.begin()));
+        const bool as_new =
+            std::equal(t.logprobs.begin() + border, t.logprobs.end(), new_policy.begin() + border);
+        EXPECT_EQ(as_new, kv == KvOnUpdate::kRecompute) << "whose keys and values were read";
+      }
+    EXPECT_EQ(engine->pages_free(), engine->pages_total()) << "NE-3";
+  }
+}
+
+TEST(NativeEngine, OldestCountsTheKeysAndValuesThatWereRead) {  // EN-3
+  const TinyModel model(2);
+  EngineConfig config = tiny_engine_config();
+  config.max_num_batched_tokens = 16;  // the prompt takes several steps
+  const auto engine = model.engine(config);
+  engine->submit(group_work(1, kPrompts[4]));
+  const Payloads payloads = generate_across_update(model, *engine, 1);
+  for (const Trajectory& t : payloads.at(GroupId{1}).trajectories) {
+    ASSERT_EQ(t.versions.size(), 1u);
+    EXPECT_EQ(t.versions[0].version, kV1) << "sampled by the new version alone";
+    EXPECT_EQ(t.oldest, kV0) << "on a prompt that the old one began";
+  }
+  // And the pages of that mixed prompt are not offered to others.
+  engine->submit(group_work(2, kPrompts[4]));
+  const Payloads fresh = run_to_end(*engine);
+  EXPECT_EQ(engine->stats().prefix_cache_hits, 0u);
+  for (const Trajectory& t : fresh.at(GroupId{2}).trajectories) {
+    EXPECT_EQ(t.oldest, kV1);
+    EXPECT_EQ(t.logprobs, learner_logprobs(model, kV1, fresh.at(GroupId{2}), t, 1.0f));
+  }
+}
+
+TEST(NativeEngine, WithoutPartialRolloutAnUpdateWaitsForWhatRuns) {  // WQ-3
+  const TinyModel model(2);
+  EngineConfig config = tiny_engine_config();
+  config.partial_rollout = false;
+  const auto engine = model.engine(config);
+  engine->submit(group_work(1, kPrompts[0]));
+  engine->step();
+  engine->begin_update(kV1);
+  model.fill_sink(*engine, kV1);
+  engine->submit(group_work(2, kPrompts[1]));
+  Payloads payloads;
+  while (engine->can_step()) {
+    EXPECT_FALSE(engine->may_finish_update());
+    engine->step();
+    gather(*engine, payloads);
+  }
+  EXPECT_TRUE(payloads.contains(GroupId{1}));
+  EXPECT_FALSE(payloads.contains(GroupId{2}));
+  ASSERT_TRUE(engine->may_finish_update());
+  engine->finish_update();
+  payloads.merge(run_to_end(*engine));
+  for (const Trajectory& t : payloads.at(GroupId{1}).trajectories)
+    EXPECT_EQ(t.versions.front().version, kV0);
+  for (const Trajectory& t : payloads.at(GroupId{2}).trajectories) EXPECT_EQ(t.oldest, kV1);
+}
+
+TEST(NativeEngine, StopStringsEndTheTextAndNotTheTokensBeforeThem) {
+  const TinyModel model;
+  EngineConfig config = tiny_engine_config();
+  config.temperature = 4;  // varied texts
+  config.min_tokens = 3;
+  const Payloads free = generate(model, config, all_groups());
+  for (const std::uint64_t id : {0u, 2u})  // what they say somewhere, across a border of tokens
+    config.stop.push_back(free.at(GroupId{id}).trajectories[1].text.substr(3, 2));
+  int stopped = 0;
+  for (const auto& [id, payload] : generate(model, config, all_groups()))
+    for (const Trajectory& t : payload.trajectories) {
+      const std::string all = model.tokenizer().decode(t.tokens, SpecialTokens::kSkip);
+      ASSERT_TRUE(all.starts_with(t.text));
+      const std::string cut = all.substr(t.text.size());
+      const bool by_string = std::ranges::find(config.stop, cut) != config.stop.end();
+      EXPECT_TRUE(by_string || cut.empty()) << "cut: " << cut;
+      stopped += by_string;
+      EXPECT_FALSE(by_string && t.truncated);
+      EXPECT_EQ(t.logprobs.size(), t.tokens.size());
+    }
+  EXPECT_GT(stopped, 0);
+}
+
+TEST(NativeEngine, LengthsKeepTheirBounds) {
+  const TinyModel model;
+  EngineConfig config = tiny_engine_config();
+  config.min_tokens = 5;
+  config.max_response_length = 9;
+  config.stop_token_ids = {5};
+  int truncated = 0, stopped = 0;
+  for (const auto& [id, payload] : generate(model, config, all_groups()))
+    for (const Trajectory& t : payload.trajectories) {
+      const auto stops = [](std::int32_t token) { return token == 1 || token == 5; };
+      const auto first = std::ranges::find_if(t.tokens, stops);
+      if (t.truncated) {
+        EXPECT_EQ(t.tokens.size(), 9u);
+        EXPECT_EQ(first, t.tokens.end());
+        ++truncated;
+      } else {
+        EXPECT_EQ(first, t.tokens.end() - 1);
+        EXPECT_GE(t.tokens.size(), 6u);
+        ++stopped;
+      }
+    }
+  EXPECT_GT(truncated, 0);
+  EXPECT_GT(stopped, 0);
+}
+
+// What a rollout actor does with an engine, without the actor.
+Payloads drive(const TinyModel& model, NativeEngine& engine, const VersionOffer& offer) {
+  Payloads payloads;
+  for (;;) {
+    if (const auto wanted = engine.wants(offer)) engine.begin_update(*wanted);
+    const auto wanted = engine.wants(offer);
+    if (wanted && engine.may_finish_update()) {
+      model.fill_sink(engine, *wanted);
+      engine.finish_update();
+    }
+    if (!engine.can_step()) break;
+    engine.step();
+    gather(engine, payloads);
+  }
+  gather(engine, payloads);
+  return payloads;
+}
+
+TEST(NativeEngine, PinnedGroupsAreGeneratedWholeByTheirVersion) {  // WQ-1
+  const TinyModel model(3);
+  const auto engine = model.engine(tiny_engine_config());
+  for (std::uint64_t i = 0; i < 12; ++i) {
+    GroupWork work = group_work(i, kPrompts[i % kPrompts.size()]);
+    work.version = PolicyVersion{static_cast<std::int64_t>(i / 4)};
+    work.due = StepId{work.version->value + 2};
+    engine->submit(work);
+  }
+  Payloads payloads = drive(model, *engine, {PolicyVersion{2}, kV0});
+  GroupWork redone = group_work(100, kPrompts[0]);  // an older slot comes back
+  redone.version = kV0;
+  redone.due = StepId{2};
+  engine->submit(redone);
+  payloads.merge(drive(model, *engine, {PolicyVersion{2}, kV0}));
+  ASSERT_EQ(payloads.size(), 13u);
+  for (const auto& [id, payload] : payloads) {
+    const PolicyVersion wanted{id.value == 100 ? 0 : static_cast<std::int64_t>(id.value) / 4};
+    for (const Trajectory& t : payload.trajectories) {
+      ASSERT_EQ(t.versions.size(), 1u);
+      EXPECT_EQ(t.versions[0].version, wanted);
+      EXPECT_EQ(t.oldest, wanted);
+    }
+  }
+  engine->submit(redone);
+  engine->version_gone(kV0);
+  const auto events = engine->poll();
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_EQ(std::get<GroupUnservable>(events[0]).reason, UnservableReason::kVersionGone);
+}
+
+TEST(NativeEngine, EvaluationIsGreedyAndHoldsItsVersion) {  // WQ-1
+  const TinyModel model(2);
+  EngineConfig config = tiny_engine_config();
+  config.max_num_seqs = 8;
+  const auto engine = model.engine(config);
+  engine->submit(group_work(1, kPrompts[0]));
+  engine->step();
+  Evaluate evaluation{.evaluation = EvaluationId{9}, .version = kV0};
+  for (std::int32_t i = 0; i < 5; ++i)
+    evaluation.prompts.push_back({i, kPrompts[static_cast<std::size_t>(i)]});
+  evaluation.prompts.push_back({5, "letters"});
+  engine->submit(evaluation);
+  engine->begin_update(kV1);
+  model.fill_sink(*engine, kV1);
+  std::optional<EvaluationDone> done;
+  while (engine->can_step() && !done) {
+    EXPECT_FALSE(engine->may_finish_update());
+    engine->step();
+    for (EngineEvent& event : engine->poll())
+      if (auto* whole = std::get_if<EvaluationDone>(&event)) done = std::move(*whole);
+  }
+  ASSERT_TRUE(done);
+  EXPECT_EQ(done->completions.size(), 5u);
+  EXPECT_EQ(done->unservable, std::vector<std::int32_t>{5});
+  EXPECT_TRUE(engine->may_finish_update());
+
+  // The same completions alone: greedy, so no seed matters.
+  const auto other = model.engine(tiny_engine_config());
+  for (const EvaluationText& text : done->completions) {
+    other->submit({.evaluation = EvaluationId{1},
+                   .version = kV0,
+                   .prompts = {{0, kPrompts[static_cast<std::size_t>(text.index)]}}});
+    while (other->can_step()) other->step();
+    const auto events = other->poll();
+    EXPECT_EQ(std::get<EvaluationDone>(events.at(0)).completions.at(0).text, text.text);
+  }
+}
+
+TEST(NativeEngine, WhatCannotBeServedIsSaid) {
+  const TinyModel model;
+  const auto engine = model.engine(tiny_engine_config());
+  engine->submit(group_work(1, std::string(49, '1')));
+  engine->submit(group_work(2, "Hello"));
+  engine->submit(group_work(3, ""));
+  const auto events = engine->poll();
+  ASSERT_EQ(events.size(), 3u);
+  EXPECT_EQ(std::get<GroupUnservable>(events[0]).reason, UnservableReason::kPromptTooLong);
+  EXPECT_EQ(std::get<GroupUnservable>(events[1]).reason, UnservableReason::kCannotEncode);
+  EXPECT_EQ(std::get<GroupUnservable>(events[2]).reason, UnservableReason::kCannotEncode);
+  EXPECT_FALSE(engine->can_step());
+
+  EngineConfig config = tiny_engine_config();
+  config.max_response_length = 1000;
+  EXPECT_EQ(model.try_engine(config).error().code, ErrorCode::kInvalid);
+  config = tiny_engine_config();
+  config.stop_token_ids = {99};
+  EXPECT_EQ(model.try_engine(config).error().code, ErrorCode::kInvalid);
+  config = tiny_engine_config();
+  config.kv_memory_bytes = pages_bytes(model, 3);
+  EXPECT_EQ(model.try_engine(config).error().code, ErrorCode::kInfeasible);
+}
+
+// Groups come, some are cancelled, versions change, at random moments; whatever is left must be as
+// if it had been generated alone by its version.
+TEST(NativeEngine, RandomSchedulesChangeNothing) {  // NE-1, NE-3, WQ-1
+  const TinyModel model(3);
+  for (std::uint64_t seed = 1; seed <= 12; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Rng rng(seed);
+    EngineConfig config = tiny_engine_config();
+    config.max_num_seqs = 1 + static_cast<std::int32_t>(rng.below(12));
+    config.max_num_batched_tokens = 1 + static_cast<std::int32_t>(rng.below(40));
+    config.enable_prefix_caching = rng.below(2) == 0;
+    config.kv_memory_bytes = pages_bytes(model, 7 + static_cast<int>(rng.below(12)));
+    const auto engine = model.engine(config);
+    std::map<GroupId, GroupWork> expected;
+    Payloads payloads;
+    VersionOffer offer{kV0, kV0};
+    for (std::uint64_t i = 0; i < 20; ++i) {
+      GroupWork work = group_work(i, kPrompts[rng.below(kPrompts.size())],
+                                  1 + static_cast<std::int32_t>(rng.below(6)));
+      work.version = PolicyVersion{
+          static_cast<std::int64_t>(rng.below(static_cast<std::uint64_t>(offer.newest.value + 1)))};
+      work.due = StepId{work.version->value + static_cast<std::int64_t>(rng.below(2))};
+      expected[work.group] = work;
+      engine->submit(work);
+      if (rng.below(5) == 0 && offer.newest.value < 2) ++offer.newest.value;
+      for (std::uint64_t steps = rng.below(12); steps > 0; --steps) {
+        if (const auto wanted = engine->wants(offer)) {
+          engine->begin_update(*wanted);
+          if (engine->may_finish_update()) {
+            model.fill_sink(*engine, *wanted);
+            engine->finish_update();
+          }
+        }
+        if (engine->can_step()) engine->step();
+        gather(*engine, payloads);
+      }
+      const GroupId victim{rng.below(20)};
+      if (rng.below(4) == 0 && expected.contains(victim) && !payloads.contains(victim)) {
+        engine->cancel(std::span(&victim, 1));
+        expected.erase(victim);
+      }
+    }
+    payloads.merge(drive(model, *engine, offer));
+    EXPECT_EQ(engine->pages_free(), engine->pages_total()) << "NE-3";
+    ASSERT_EQ(payloads.size(), expected.size());
+    for (const auto& [id, work] : expected) {
+      const auto lone = model.engine(tiny_engine_config());
+      lone->submit(work);
+      expect_same(drive(model, *lone, offer).at(id), payloads.at(id),
+                  "group " + std::to_string(id.value));
+    }
+  }
+}
+
+TEST(NativeEngine, CancellingAllFreesAllAndLeavesItUsable) {  // NE-3
+  const TinyModel model;
+  const auto engine = model.engine(tiny_engine_config());
+  for (int round = 0; round < 3; ++round) {
+    for (const GroupWork& group : all_groups()) engine->submit(group);
+    for (int step = 0; step < 5; ++step) engine->step();
+    engine->cancel_all();
+    EXPECT_FALSE(engine->can_step());
+    engine->poll();
+    EXPECT_EQ(engine->pages_free(), engine->pages_total());
+    EXPECT_EQ(engine->stats().sequences_waiting + engine->stats().sequences_running, 0);
+  }
+  for (const GroupWork& group : all_groups()) engine->submit(group);
+  engine->pause(PauseMode::kKeep);
+  EXPECT_FALSE(engine->can_step());
+  engine->resume();
+  EXPECT_EQ(run_to_end(*engine).size(), kPrompts.size());
+}
+
+}  // namespace
+}  // namespace tandem::actors

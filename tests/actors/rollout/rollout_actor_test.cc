@@ -1,0 +1,281 @@
+#include "actors/rollout/rollout_actor.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "actors/rollout/fake_engine.h"
+#include "actors/rollout/fake_weights.h"
+#include "runtime/actor/simulated_executor.h"
+#include "runtime/actor/system.h"
+#include "runtime/base/digest.h"
+#include "runtime/wire/codec.h"
+
+namespace tandem::actors {
+namespace {
+
+using namespace std::chrono_literals;
+using runtime::Delivery;
+
+constexpr PolicyVersion kV0{0}, kV1{1}, kV2{2};
+
+// Keeps what a rollout says; can be told to be full.
+struct Heard final : runtime::Target<RolloutEvents> {
+  Delivery post(RolloutEvents event) override {
+    if (refusals_left > 0) {
+      --refusals_left;
+      return Delivery::kFull;
+    }
+    events.push_back(std::move(event));
+    return Delivery::kAccepted;
+  }
+  template <class M>
+  std::vector<M> all() const {
+    std::vector<M> some;
+    for (const RolloutEvents& event : events)
+      if (const auto* m = std::get_if<M>(&event)) some.push_back(*m);
+    return some;
+  }
+  std::vector<RolloutEvents> events;
+  int refusals_left = 0;
+};
+
+// A payload store in virtual time.
+struct Store {
+  runtime::SimulatedExecutor* executor;
+  std::vector<std::string> payloads;
+  int failures_left = 0;
+  int writes_open = 0;
+  int writes_open_max = 0;
+
+  void write(std::vector<std::string> batch, WriteDone done) {
+    writes_open_max = std::max(writes_open_max, ++writes_open);
+    executor->at(executor->now() + 5ms, [this, batch = std::move(batch), done = std::move(done)] {
+      --writes_open;
+      if (failures_left > 0) {
+        --failures_left;
+        return done(Error{ErrorCode::kUnreachable, "no store"});
+      }
+      std::vector<runtime::PayloadRef> refs;
+      for (const std::string& payload : batch) {
+        refs.push_back({.node = "n", .offset = payloads.size(), .bytes = payload.size()});
+        payloads.push_back(payload);
+      }
+      done(std::move(refs));
+    });
+  }
+};
+
+struct Fixture {
+  explicit Fixture(std::uint64_t seed = 1, FakeEngineConfig engine = engine_config())
+      : executor(seed), system(executor, [this](auto&, const Error& why) { failure = why; }) {
+    store.executor = &executor;
+    const auto heard_target = std::shared_ptr<runtime::Target<RolloutEvents>>(heard);
+    ref = system.spawn<RolloutActor>("j/rollout/0", [=, this] {
+      return std::make_unique<RolloutActor>(
+          RolloutConfig{
+              .self = {"j/rollout/0", Incarnation{3}}, .group_size = 4, .max_num_seqs = 16},
+          std::make_unique<FakeEngine>(engine), std::make_unique<FakeWeightSubscriber>(board, 3),
+          RolloutActor::Joints{
+              .exchange = runtime::Ref<RolloutEvents>({"exchange/j", Incarnation{1}}, heard_target),
+              .write = [this](auto batch, auto done) { store.write(std::move(batch), done); },
+              .progress = [this](const char*, Time) { ++beats; }});
+    });
+    EXPECT_EQ(ref.tell(StartRollout{runtime::narrow<std::variant<Step>>(ref)}),
+              Delivery::kAccepted);
+  }
+  static FakeEngineConfig engine_config() {
+    return {.engine = {.max_response_length = 32, .max_num_seqs = 16},
+            .step_time = 1ms,
+            .sequence_time = 10us,
+            .install_time = 2ms,
+            .unservable_prompt = "too long"};
+  }
+  void tell(RolloutActor::Inbox message) {
+    EXPECT_EQ(ref.tell(std::move(message)), Delivery::kAccepted);
+  }
+  void publish(PolicyVersion version, PolicyVersion oldest) {
+    board->publish(version, oldest);
+    tell(NewVersion{version, oldest});
+  }
+  void assign(std::uint64_t first, std::uint64_t count,
+              std::optional<PolicyVersion> version = std::nullopt) {
+    Assign work;
+    for (std::uint64_t i = first; i < first + count; ++i)
+      work.groups.push_back({.group = GroupId{i},
+                             .attempt = 1,
+                             .seed = i,
+                             .n = 4,
+                             .prompt = "p" + std::to_string(i),
+                             .version = version});
+    tell(std::move(work));
+  }
+  std::map<GroupId, GroupHeader> generated() const {
+    std::map<GroupId, GroupHeader> groups;
+    for (const Generated& message : heard->all<Generated>())
+      for (const GroupHeader& header : message.groups) {
+        const bool fresh = groups.emplace(header.group, header).second;
+        EXPECT_TRUE(fresh) << "RO-2";
+      }
+    return groups;
+  }
+  bool run_until_generated(std::size_t groups) {
+    return executor.run_until([&] { return generated().size() >= groups; }, 60s);
+  }
+
+  runtime::SimulatedExecutor executor;
+  runtime::System system;
+  std::optional<Error> failure;
+  std::shared_ptr<FakeWeightBoard> board = std::make_shared<FakeWeightBoard>();
+  std::shared_ptr<Heard> heard = std::make_shared<Heard>();
+  Store store{};
+  runtime::Ref<RolloutActor::Inbox> ref;
+  int beats = 0;
+};
+
+TEST(RolloutActor, TurnsGroupsIntoPayloadsAndHeaders) {
+  Fixture f;
+  f.assign(1, 20);
+  EXPECT_FALSE(f.executor.run_until([&] { return !f.generated().empty(); }, 1s))
+      << "nothing is published";
+  ASSERT_EQ(f.heard->all<RolloutUp>().size(), 1u);
+  EXPECT_EQ(f.heard->all<RolloutUp>()[0].capacity, 24);
+  f.publish(kV0, kV0);
+  ASSERT_TRUE(f.run_until_generated(20));
+  for (const auto& [id, header] : f.generated()) {
+    const auto payload = runtime::decode<GroupPayload>(f.store.payloads[header.payload.offset]);
+    ASSERT_TRUE(payload);
+    EXPECT_EQ(payload->group, id);
+    EXPECT_EQ(header.attempt, 1u);
+    ASSERT_EQ(header.trajectories.size(), 4u);
+    for (std::size_t i = 0; i < 4; ++i) {
+      EXPECT_EQ(header.trajectories[i].completion_tokens,
+                std::ssize(payload->trajectories[i].tokens));
+      EXPECT_EQ(header.trajectories[i].oldest, kV0);
+    }
+  }
+  EXPECT_EQ(f.heard->all<Generated>()[0].from.incarnation, Incarnation{3});
+  EXPECT_LE(f.store.writes_open_max, kWritesInFlight) << "RO-4";
+  EXPECT_GT(f.beats, 0);
+  EXPECT_FALSE(f.failure);
+}
+
+TEST(RolloutActor, InstallsBetweenStepsAndSaysSo) {  // RO-1
+  Fixture f;
+  f.publish(kV0, kV0);
+  f.assign(1, 4);
+  f.executor.run_until([&] { return f.heard->all<Installed>().size() == 1; }, 1s);
+  f.executor.run_until([] { return false; }, 4ms);  // they run
+  f.publish(kV1, kV0);
+  ASSERT_TRUE(f.run_until_generated(4));
+  const auto installed = f.heard->all<Installed>();
+  ASSERT_EQ(installed.size(), 2u);
+  EXPECT_EQ(installed[1].version, kV1);
+  EXPECT_NEAR(installed[1].seconds, 0.002, 1e-9);
+  bool mixed = false;
+  for (const auto& [id, header] : f.generated())
+    for (const TrajectoryHeader& t : header.trajectories)
+      mixed |= t.oldest == kV0 && t.newest == kV1;
+  EXPECT_TRUE(mixed);
+}
+
+TEST(RolloutActor, PinnedGroupsGetExactlyTheirVersionOrAreUnservable) {
+  Fixture f;
+  f.publish(kV0, kV0);
+  f.publish(kV1, kV0);
+  f.assign(1, 3, kV1);
+  f.assign(4, 3, kV0);
+  f.publish(kV2, kV1);
+  f.assign(7, 3, kV2);
+  f.assign(10, 1, kV0);  // gone by now, unless it was copied before
+  ASSERT_TRUE(f.executor.run_until(
+      [&] { return f.generated().size() + f.heard->all<Unservable>().size() == 10; }, 10s));
+  for (const auto& [id, header] : f.generated())
+    for (const TrajectoryHeader& t : header.trajectories) {
+      EXPECT_EQ(t.oldest, t.newest);
+      EXPECT_EQ(t.oldest, id.value <= 3 ? kV1 : id.value >= 7 && id.value < 10 ? kV2 : kV0);
+    }
+  for (const Unservable& refused : f.heard->all<Unservable>())
+    EXPECT_EQ(refused.reason, UnservableReason::kVersionGone);
+}
+
+TEST(RolloutActor, EvaluatesByThePinnedVersion) {
+  Fixture f;
+  f.publish(kV0, kV0);
+  f.assign(1, 6);
+  f.executor.run_until([&] { return f.heard->all<Installed>().size() == 1; }, 1s);
+  f.tell(Evaluate{.evaluation = EvaluationId{5}, .version = kV0, .prompts = {{0, "a"}, {7, "b"}}});
+  f.publish(kV1, kV0);
+  ASSERT_TRUE(f.executor.run_until([&] { return f.heard->all<Evaluated>().size() == 1; }, 10s));
+  EXPECT_EQ(f.heard->all<Installed>().size(), 1u) << "the install waits";
+  const Evaluated done = f.heard->all<Evaluated>()[0];
+  EXPECT_EQ(done.completions.size(), 2u);
+  ASSERT_TRUE(f.run_until_generated(6));
+  ASSERT_TRUE(f.executor.run_until([&] { return f.heard->all<Installed>().size() == 2; }, 1s));
+}
+
+TEST(RolloutActor, HandBackForgetsGroupsEvenWhileTheyAreBeingStored) {  // RO-3
+  Fixture f;
+  f.publish(kV0, kV0);
+  f.assign(1, 8);
+  ASSERT_TRUE(f.executor.run_until([&] { return f.store.writes_open > 0; }, 1s));
+  f.tell(HandBack{});
+  f.executor.run_until([] { return false; }, 1s);
+  const std::size_t before = f.generated().size();
+  EXPECT_LT(before, 8u);
+  f.assign(101, 3);
+  ASSERT_TRUE(f.run_until_generated(before + 3));
+  EXPECT_EQ(f.generated().rbegin()->first, GroupId{103});
+}
+
+TEST(RolloutActor, RetriesAFullLinkAndAFailingStoreAndGivesUpInTheEnd) {
+  Fixture f;
+  f.heard->refusals_left = 5;
+  f.store.failures_left = 3;
+  f.publish(kV0, kV0);
+  f.assign(1, 2);
+  ASSERT_TRUE(f.run_until_generated(2));
+  EXPECT_FALSE(f.failure);
+  EXPECT_TRUE(std::holds_alternative<RolloutUp>(f.heard->events.front())) << "in order";
+  f.store.failures_left = 1000;
+  f.assign(3, 1);
+  EXPECT_TRUE(f.executor.run_until([&] { return f.failure.has_value(); }, 60s));
+}
+
+TEST(RolloutActor, UnservablePromptsAndStatisticsAreReported) {
+  Fixture f;
+  f.publish(kV0, kV0);
+  f.tell(Assign{{{.group = GroupId{9}, .attempt = 2, .n = 4, .prompt = "too long"}}});
+  f.assign(1, 2);
+  ASSERT_TRUE(f.run_until_generated(2));
+  ASSERT_EQ(f.heard->all<Unservable>().size(), 1u);
+  EXPECT_EQ(f.heard->all<Unservable>()[0].attempt, 2u);
+  ASSERT_TRUE(f.executor.run_until(
+      [&] {
+        const auto stats = f.heard->all<RolloutStats>();
+        return !stats.empty() && stats.back().generation_tokens > 0;
+      },
+      5s));
+  const RolloutStats stats = f.heard->all<RolloutStats>().back();
+  EXPECT_GT(stats.busy_seconds, 0);
+  EXPECT_EQ(stats.requests_running, 0);
+}
+
+TEST(RolloutActor, OneSeedGivesTheSameRunTwice) {
+  const auto trace = [](std::uint64_t seed) {
+    Fixture f(seed);
+    f.publish(kV0, kV0);
+    f.assign(1, 10);
+    f.executor.run_until([] { return false; }, 7ms);
+    f.publish(kV1, kV0);
+    f.run_until_generated(10);
+    std::string text;
+    for (const RolloutEvents& event : f.heard->events) text += runtime::encode(event);
+    for (const std::string& payload : f.store.payloads) text += payload;
+    return checksum64(std::as_bytes(std::span(text)));
+  };
+  EXPECT_EQ(trace(1), trace(1));
+}
+
+}  // namespace
+}  // namespace tandem::actors

@@ -1,0 +1,121 @@
+// The learner on the quickstart's model, one rank, one thread:
+//   learner/answers      steps on the quickstart's batches: 64 groups of 8, 6-token prompts, 4
+//   tokens learner/scratchpad   steps on longer answers: 64 groups of 8, 8-token prompts, 38 tokens
+//   learner/warm_start   the quickstart's warm start, whole, from random weights
+// tokens_per_second counts completion tokens; every group is live. Publishing, payloads and
+// messages are not in it.
+#include <benchmark/benchmark.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "actors/learner/native_trainer.h"
+#include "runtime/base/rng.h"
+
+namespace tandem::actors {
+namespace {
+
+const std::filesystem::path kConfigs = std::filesystem::path(TANDEM_SOURCE_DIR) / "configs";
+
+struct BatchShape {
+  std::int64_t prompt, completion;
+};
+
+TrainBatch make_batch(StepId step, const BatchShape& shape, std::int64_t vocab_size) {
+  Rng rng(derive_seed(1, {static_cast<std::uint64_t>(step.value)}));
+  const auto tokens = [&](std::int64_t count) {
+    std::vector<std::int32_t> drawn;
+    for (std::int64_t i = 0; i < count; ++i)
+      drawn.push_back(static_cast<std::int32_t>(rng.below(static_cast<std::uint64_t>(vocab_size))));
+    return drawn;
+  };
+  TrainBatch batch{step, {}};
+  for (std::uint64_t g = 0; g < 64; ++g) {
+    BatchGroup group{GroupId{g}, tokens(shape.prompt), {}};
+    for (int i = 0; i < 8; ++i)
+      group.trajectories.push_back(
+          {tokens(shape.completion),
+           std::vector<float>(static_cast<std::size_t>(shape.completion), -2.7f),
+           PolicyVersion{step.value}, i % 2 ? 1.0f : 0.0f});
+    batch.groups.push_back(std::move(group));
+  }
+  return batch;
+}
+
+template <class T>
+T must(Result<T> result) {
+  if (!result) {
+    std::cerr << render(result.error()) << "\n";
+    std::exit(1);
+  }
+  return *std::move(result);
+}
+
+std::unique_ptr<NativeTrainer> make_trainer(std::optional<WarmStartConfig> warm_start,
+                                            std::uint64_t seed) {
+  Model model = must(load_model(kConfigs / "models/arithmetic", {InitMode::kRandom, seed}));
+  std::vector<WarmStartRecord> records;
+  std::ifstream lines(kConfigs / "data/warm.jsonl");
+  for (std::string line; warm_start && std::getline(lines, line);) {
+    const nlohmann::json record = nlohmann::json::parse(line);
+    WarmStartRecord tokens{must(model.tokenizer.encode(record["prompt"].get<std::string>())),
+                           must(model.tokenizer.encode(record["completion"].get<std::string>()))};
+    tokens.completion.push_back(model.config.eos_token_ids.front());
+    records.push_back(std::move(tokens));
+  }
+  TrainerConfig config;
+  config.seed = seed;
+  config.steps_total = 1500;
+  config.warm_start = warm_start;
+  config.checkpoints.resume = ResumeMode::kDisable;
+  return must(NativeTrainer::make({.config = config,
+                                   .model = std::move(model),
+                                   .records = std::move(records),
+                                   .gang = nullptr,
+                                   .threads = nullptr,
+                                   .beat = nullptr}));
+}
+
+void train(benchmark::State& state, const BatchShape& shape) {
+  const auto trainer = make_trainer({}, 1);
+  std::uint64_t tokens = 0;
+  for (auto _ : state) {
+    state.PauseTiming();
+    const TrainBatch batch = make_batch(trainer->step(), shape, 16);
+    state.ResumeTiming();
+    tokens += must(trainer->train(batch)).report.tokens_trained;
+  }
+  state.counters["tokens_per_second"] =
+      benchmark::Counter(static_cast<double>(tokens), benchmark::Counter::kIsRate);
+}
+
+void warm_start(benchmark::State& state) {
+  const std::uint64_t seed = static_cast<std::uint64_t>(state.range(0));
+  WarmStartSlice slice;
+  for (auto _ : state) {
+    const auto trainer = make_trainer(
+        WarmStartConfig{.steps_max = 1000,
+                        .until = WarmStartConfig::Until{WarmStartMetric::kSampleAccuracy, 0.33}},
+        seed);
+    slice = {};
+    while (!slice.done) slice = must(trainer->warm_start());
+  }
+  state.counters["steps"] = slice.step;
+  state.counters["sample_accuracy"] = slice.metric.value_or(0);
+}
+
+BENCHMARK_CAPTURE(train, answers, BatchShape{6, 4})->Name("learner/answers")->MinTime(2);
+BENCHMARK_CAPTURE(train, scratchpad, BatchShape{8, 38})->Name("learner/scratchpad")->MinTime(2);
+BENCHMARK(warm_start)
+    ->Name("learner/warm_start")
+    ->ArgName("seed")
+    ->DenseRange(1, 5)
+    ->Iterations(1)
+    ->Unit(benchmark::kSecond);
+
+}  // namespace
+}  // namespace tandem::actors
+
+BENCHMARK_MAIN();

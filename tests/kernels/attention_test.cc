@@ -1,0 +1,342 @@
+#include "kernels/ops/attention.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "kernels/ops/kv_cache.h"
+#include "tests/kernels/operands.h"
+
+namespace tandem::kernels {
+namespace {
+
+using runtime::tensor;
+
+constexpr std::int64_t kPage = 32;
+
+struct Heads {
+  std::int64_t h, g, d;
+};
+
+// A packed batch in one [T, q|k|v] buffer, as the model has it.
+struct Batch {
+  Heads heads;
+  std::vector<Segment> segments;
+  std::int64_t rows = 0;
+  Floats qkv;
+
+  std::int64_t width() const { return (heads.h + 2 * heads.g) * heads.d; }
+  float scale() const { return 1.0f / std::sqrt(static_cast<float>(heads.d)); }
+  TensorView part(const Floats& buffer, std::int64_t first_head, std::int64_t count) const {
+    return split_heads(
+        columns(tensor(buffer.data(), {rows, width()}), first_head * heads.d, count * heads.d),
+        count);
+  }
+  TensorView q(const Floats& buffer) const { return part(buffer, 0, heads.h); }
+  TensorView k(const Floats& buffer) const { return part(buffer, heads.h, heads.g); }
+  TensorView v(const Floats& buffer) const { return part(buffer, heads.h + heads.g, heads.g); }
+
+  // A family: a prefix of `prefix` rows and one user of it per entry of `tails`.
+  void add_family(std::int32_t prefix, std::initializer_list<std::int32_t> tails) {
+    const auto begin = static_cast<std::int32_t>(rows);
+    segments.push_back({.begin = begin, .len = prefix});
+    rows += prefix;
+    for (const std::int32_t len : tails) {
+      segments.push_back({.prefix_begin = begin,
+                          .prefix_len = prefix,
+                          .begin = static_cast<std::int32_t>(rows),
+                          .len = len});
+      rows += len;
+    }
+  }
+};
+
+Batch make_batch(const Heads& heads, std::uint64_t seed) {
+  Batch batch{.heads = heads};
+  batch.add_family(6, {5, 8, 1});
+  batch.add_family(1, {});
+  batch.add_family(37, {20, 3});
+  batch.add_family(16, {16, 17});
+  batch.add_family(50, {});
+  Rng rng(seed);
+  batch.qkv = normals(rng, batch.rows * batch.width());
+  return batch;
+}
+
+std::int64_t row_at(const Segment& s, std::int64_t position) {
+  return position < s.prefix_len ? s.prefix_begin + position : s.begin + position - s.prefix_len;
+}
+
+struct Packed {
+  Floats out, lse;
+};
+
+Packed run_packed(const Backend& backend, const Stream& stream, const Batch& batch) {
+  Packed result{poison(batch.rows * batch.heads.h * batch.heads.d),
+                poison(batch.rows * batch.heads.h)};
+  backend.attention_packed(
+      stream, {.q = batch.q(batch.qkv),
+               .k = batch.k(batch.qkv),
+               .v = batch.v(batch.qkv),
+               .segments = batch.segments,
+               .scale = batch.scale(),
+               .out = tensor(result.out.data(), {batch.rows, batch.heads.h, batch.heads.d}),
+               .lse = tensor(result.lse.data(), {batch.rows, batch.heads.h})});
+  return result;
+}
+
+class AttentionHeads : public testing::TestWithParam<Heads> {};
+
+TEST_P(AttentionHeads, PackedIsSoftmaxOverTheVisiblePositions) {
+  const Batch batch = make_batch(GetParam(), 1);
+  const auto [h, g, d] = GetParam();
+  const Floats result = same_everywhere([&](const Backend& backend, const Stream& stream) {
+    const Packed packed = run_packed(backend, stream, batch);
+    return joined({packed.out, packed.lse});
+  });
+  const TensorView q = batch.q(batch.qkv), k = batch.k(batch.qkv), v = batch.v(batch.qkv);
+  for (const Segment& s : batch.segments) {
+    for (std::int64_t i = 0; i < s.len; ++i) {
+      const std::int64_t row = s.begin + i, last = s.prefix_len + i;
+      for (std::int64_t head = 0; head < h; ++head) {
+        const float* query = q.f32() + row * q.row_stride + head * d;
+        const std::int64_t group = head / (h / g);
+        std::vector<double> out(static_cast<std::size_t>(d));
+        double sum = 0;
+        for (std::int64_t p = 0; p <= last; ++p) {
+          const std::int64_t at = row_at(s, p) * k.row_stride + group * d;
+          double score = 0;
+          for (std::int64_t c = 0; c < d; ++c)
+            score += static_cast<double>(query[c]) * k.f32()[at + c];
+          const double weight = std::exp(score * batch.scale());
+          sum += weight;
+          for (std::int64_t c = 0; c < d; ++c) out[c] += weight * v.f32()[at + c];
+        }
+        for (std::int64_t c = 0; c < d; ++c) {
+          ASSERT_NEAR(result[(row * h + head) * d + c], out[c] / sum, 1e-5);
+        }
+        ASSERT_NEAR(result[batch.rows * h * d + row * h + head], std::log(sum), 1e-5);
+      }
+    }
+  }
+}
+
+// The pools of an engine that holds each segment's whole sequence on pages of its own, in an order
+// that has nothing to do with the batch; slots beyond a sequence hold NaN.
+struct Paged {
+  Floats k, v;
+  std::vector<std::int32_t> tables, begin, first;
+  std::int64_t pages = 0, blocks = 0;
+};
+
+Paged make_pages(const Backend& backend, const Stream& stream, const Batch& batch) {
+  Paged paged;
+  paged.blocks = 4;
+  const auto sequences = static_cast<std::int64_t>(batch.segments.size());
+  paged.pages = sequences * paged.blocks;
+  const auto [h, g, d] = batch.heads;
+  paged.k = paged.v = poison(paged.pages * g * kPage * d);
+  for (std::int64_t i = 0; i < paged.pages; ++i) {
+    paged.tables.push_back(static_cast<std::int32_t>((i * 7 + 3) % paged.pages));
+  }
+  for (std::int64_t s = 0; s < sequences; ++s) {
+    const Segment& segment = batch.segments[s];
+    for (std::int64_t p = 0; p < segment.prefix_len + segment.len; ++p) {
+      const auto slot =
+          static_cast<std::int32_t>(paged.tables[s * paged.blocks + p / kPage] * kPage + p % kPage);
+      const std::int64_t row = row_at(segment, p);
+      backend.kv_write(stream, {.k = rows(batch.k(batch.qkv), row, 1),
+                                .v = rows(batch.v(batch.qkv), row, 1),
+                                .slots = tensor(&slot, {1}),
+                                .k_pages = tensor(paged.k.data(), {paged.pages, g, kPage, d}),
+                                .v_pages = tensor(paged.v.data(), {paged.pages, g, kPage, d})});
+    }
+  }
+  return paged;
+}
+
+// Runs the queries [from(s), from(s) + count(s)) of every segment in one call.
+template <class Count>
+Floats run_paged(const Backend& backend, const Stream& stream, const Batch& batch,
+                 const Paged& paged, const Count& queries) {
+  const auto [h, g, d] = batch.heads;
+  Floats result = poison(batch.rows * h * d), q, out;
+  std::vector<std::int32_t> begin = {0}, first, tables, own_rows;
+  for (std::size_t s = 0; s < batch.segments.size(); ++s) {
+    const Segment& segment = batch.segments[s];
+    const auto [from, count] = queries(segment);
+    if (count == 0) continue;
+    for (std::int32_t i = 0; i < count; ++i) {
+      const std::int32_t row = segment.begin + from + i;
+      own_rows.push_back(row);
+      const float* data = batch.qkv.data() + row * batch.width();
+      q.insert(q.end(), data, data + h * d);
+    }
+    begin.push_back(begin.back() + count);
+    first.push_back(segment.prefix_len + from);
+    const auto table = paged.tables.begin() + static_cast<std::int64_t>(s) * paged.blocks;
+    tables.insert(tables.end(), table, table + paged.blocks);
+  }
+  out = poison(std::ssize(q));
+  const std::int64_t tokens = begin.back(), sequences = std::ssize(first);
+  backend.attention_paged(stream, {.q = tensor(q.data(), {tokens, h, d}),
+                                   .k_pages = tensor(paged.k.data(), {paged.pages, g, kPage, d}),
+                                   .v_pages = tensor(paged.v.data(), {paged.pages, g, kPage, d}),
+                                   .block_tables = tensor(tables.data(), {sequences, paged.blocks}),
+                                   .query_begin = tensor(begin.data(), {sequences + 1}),
+                                   .first_position = tensor(first.data(), {sequences}),
+                                   .scale = batch.scale(),
+                                   .out = tensor(out.data(), {tokens, h, d})});
+  for (std::int64_t i = 0; i < tokens; ++i) {
+    std::copy_n(out.begin() + i * h * d, h * d, result.begin() + own_rows[i] * h * d);
+  }
+  return result;
+}
+
+struct Queries {
+  std::int32_t from, count;
+};
+
+TEST_P(AttentionHeads, At1PagedHasTheBitsOfPacked) {
+  const Batch batch = make_batch(GetParam(), 2);
+  const std::int64_t width = batch.heads.h * batch.heads.d;
+  same_everywhere([&](const Backend& backend, const Stream& stream) {
+    const Floats packed = run_packed(backend, stream, batch).out;
+    const Paged paged = make_pages(backend, stream, batch);
+    const Floats prefill = run_paged(backend, stream, batch, paged, [](const Segment& s) {
+      return Queries{0, s.len};
+    });
+    EXPECT_TRUE(same_bits(packed, prefill)) << "all queries at once";
+    // Decode: one query each, at every depth; a chunked prefill of seven.
+    for (const std::int32_t step : {1, 7}) {
+      Floats steps = poison(std::ssize(packed));
+      for (std::int32_t from = 0; from < 50; from += step) {
+        const Floats some = run_paged(backend, stream, batch, paged, [&](const Segment& s) {
+          return Queries{from, std::max(0, std::min(step, s.len - from))};
+        });
+        for (std::size_t i = 0; i < some.size(); ++i) {
+          if (!std::isnan(some[i])) steps[i] = some[i];
+        }
+      }
+      EXPECT_TRUE(same_bits(packed, steps)) << "in steps of " << step;
+    }
+    // Without sharing: each segment's prefix copied before its own rows.
+    for (const Segment& s : batch.segments) {
+      Batch alone{.heads = batch.heads};
+      alone.add_family(s.prefix_len + s.len, {});
+      for (std::int64_t p = 0; p < alone.rows; ++p) {
+        const auto from = batch.qkv.begin() + row_at(s, p) * batch.width();
+        alone.qkv.insert(alone.qkv.end(), from, from + batch.width());
+      }
+      const Floats out = run_packed(backend, stream, alone).out;
+      const auto own = static_cast<std::size_t>(s.len * width);
+      EXPECT_TRUE(same_bits(std::span(out).last(own), {packed.data() + s.begin * width, own}));
+    }
+    return packed;
+  });
+}
+
+TEST_P(AttentionHeads, BackwardMatchesFiniteDifferences) {
+  Batch batch{.heads = GetParam()};
+  batch.add_family(3, {2, 1});
+  batch.add_family(15, {3});
+  Rng rng(3);
+  batch.qkv = normals(rng, batch.rows * batch.width());
+  const auto [h, g, d] = batch.heads;
+  const Floats dout = normals(rng, batch.rows * h * d);
+  const Floats gradient = same_everywhere([&](const Backend& backend, const Stream& stream) {
+    const Packed packed = run_packed(backend, stream, batch);
+    Floats to = poison(batch.rows * batch.width());
+    const TensorView shape = tensor(dout.data(), {batch.rows, h, d});
+    backend.attention_backward(stream, {.dout = shape,
+                                        .q = batch.q(batch.qkv),
+                                        .k = batch.k(batch.qkv),
+                                        .v = batch.v(batch.qkv),
+                                        .out = tensor(packed.out.data(), {batch.rows, h, d}),
+                                        .lse = tensor(packed.lse.data(), {batch.rows, h}),
+                                        .segments = batch.segments,
+                                        .scale = batch.scale(),
+                                        .dq = batch.q(to),
+                                        .dk = batch.k(to),
+                                        .dv = batch.v(to)});
+    return to;
+  });
+  EXPECT_FALSE(has_nan(gradient));
+  const auto loss = [&] { return dot(run_packed(cpu_backend(), Stream{}, batch).out, dout); };
+  // Every third element keeps the test short; the stride is coprime to the width.
+  for (std::size_t i = rng.below(3); i < batch.qkv.size(); i += 11) {
+    expect_gradient(std::span(batch.qkv).subspan(i, 1), std::span(gradient).subspan(i, 1), loss);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Heads, AttentionHeads,
+                         testing::Values(Heads{2, 1, 32}, Heads{4, 4, 16}, Heads{8, 2, 48}));
+
+TEST(Attention, BackwardOfASharedPrefixIsTheSumOverItsUsers) {
+  Batch batch{.heads = {2, 1, 16}};
+  batch.add_family(20, {9, 30, 4});
+  Rng rng(4);
+  batch.qkv = normals(rng, batch.rows * batch.width());
+  const auto [h, g, d] = batch.heads;
+  const Floats dout = normals(rng, batch.rows * h * d);
+  const auto backward = [&](const Batch& of, const Floats& from) {
+    const Packed packed = run_packed(cpu_backend(), Stream{}, of);
+    Floats to = poison(of.rows * of.width());
+    cpu_backend().attention_backward(Stream{}, {.dout = tensor(from.data(), {of.rows, h, d}),
+                                                .q = of.q(of.qkv),
+                                                .k = of.k(of.qkv),
+                                                .v = of.v(of.qkv),
+                                                .out = tensor(packed.out.data(), {of.rows, h, d}),
+                                                .lse = tensor(packed.lse.data(), {of.rows, h}),
+                                                .segments = of.segments,
+                                                .scale = of.scale(),
+                                                .dq = of.q(to),
+                                                .dk = of.k(to),
+                                                .dv = of.v(to)});
+    return to;
+  };
+  const Floats shared = backward(batch, dout);
+  std::vector<double> expected(shared.size());
+  for (const Segment& s : batch.segments) {
+    Batch alone{.heads = batch.heads};
+    alone.add_family(s.prefix_len + s.len, {});
+    Floats own_dout;
+    for (std::int64_t p = 0; p < alone.rows; ++p) {
+      const std::int64_t row = row_at(s, p);
+      alone.qkv.insert(alone.qkv.end(), batch.qkv.begin() + row * batch.width(),
+                       batch.qkv.begin() + (row + 1) * batch.width());
+      for (std::int64_t c = 0; c < h * d; ++c) {
+        own_dout.push_back(p < s.prefix_len ? 0.0f : dout[row * h * d + c]);
+      }
+    }
+    const Floats part = backward(alone, own_dout);
+    for (std::int64_t i = 0; i < std::ssize(part); ++i) {
+      expected[row_at(s, i / batch.width()) * batch.width() + i % batch.width()] += part[i];
+    }
+  }
+  for (std::size_t i = 0; i < shared.size(); ++i) ASSERT_NEAR(shared[i], expected[i], 2e-5);
+}
+
+TEST(KvCache, CopiedPagesServeLikeTheirOriginals) {
+  Batch batch{.heads = {2, 2, 16}};
+  batch.add_family(20, {});
+  Rng rng(5);
+  batch.qkv = normals(rng, batch.rows * batch.width());
+  const auto whole = [](const Segment& s) { return Queries{0, s.len}; };
+  same_everywhere([&](const Backend& backend, const Stream& stream) {
+    Paged paged = make_pages(backend, stream, batch);
+    const Floats before = run_paged(backend, stream, batch, paged, whole);
+    const std::int32_t page = paged.tables[0], other = paged.tables[1];
+    const PageCopy copies[] = {{page, other}};
+    const auto shape = {paged.pages, std::int64_t{2}, kPage, std::int64_t{16}};
+    backend.kv_copy(stream, {.pages = copies,
+                             .k_pages = tensor(paged.k.data(), shape),
+                             .v_pages = tensor(paged.v.data(), shape)});
+    paged.tables[0] = other;
+    EXPECT_TRUE(same_bits(before, run_paged(backend, stream, batch, paged, whole)));
+    return before;
+  });
+}
+
+}  // namespace
+}  // namespace tandem::kernels

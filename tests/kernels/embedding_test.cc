@@ -1,0 +1,40 @@
+#include "kernels/ops/embedding.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/kernels/operands.h"
+
+namespace tandem::kernels {
+namespace {
+
+using runtime::tensor;
+
+TEST(Embedding, TakesRowsAndAddsGradientsInTheOrderOfTokens) {
+  const std::int64_t tokens = 700, vocabulary = 11;
+  for (const std::int64_t channels : {1, 20, 64, 130}) {
+    Rng rng(1);
+    const auto ids = ids_below(rng, tokens, vocabulary);
+    const Floats table = normals(rng, vocabulary * channels), dy = normals(rng, tokens * channels);
+    const Floats base = normals(rng, vocabulary * channels);
+    const Floats both = same_everywhere([&](const Backend& backend, const Stream& stream) {
+      Floats y = poison(tokens * channels), dtable = base;
+      backend.embedding(stream, {.ids = tensor(ids.data(), {tokens}),
+                                 .table = tensor(table.data(), {vocabulary, channels}),
+                                 .y = tensor(y.data(), {tokens, channels})});
+      backend.embedding_backward(stream, {.ids = tensor(ids.data(), {tokens}),
+                                          .dy = tensor(dy.data(), {tokens, channels}),
+                                          .dtable = tensor(dtable.data(), {vocabulary, channels})});
+      return joined({y, dtable});
+    });
+    Floats expected = base;
+    for (std::int64_t i = 0; i < tokens * channels; ++i) {
+      const std::int64_t at = ids[i / channels] * channels + i % channels;
+      ASSERT_EQ(both[i], table[at]);
+      expected[at] += dy[i];
+    }
+    EXPECT_TRUE(same_bits(std::span(both).last(expected.size()), expected));
+  }
+}
+
+}  // namespace
+}  // namespace tandem::kernels

@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+"""Fails where the code leaves the architecture: usage: check_layers.py [ROOT].
+
+LA-1  a file includes only what its folder may depend on (ALLOWED);
+LA-2  a third-party library is included only where it is at home (AT_HOME);
+LA-3  threads, locks and sockets exist only in runtime/;
+LA-4  nothing sleeps as synchronisation, tests included;
+LA-5  every arithmetic source kernels/cpu/<op>.cc has its contract kernels/ops/<op>.h;
+LA-6  a header has at most 250 lines, a source at most 600;
+LA-7  no #ifdef: what a machine can do is found out when the program runs.
+"""
+import pathlib
+import re
+import sys
+
+BASE = ["runtime/base"]
+DEVICE = BASE + ["runtime/device"]
+ENGINES = ["runtime", "scheduler", "kernels", "actors/messages", "actors/model"]
+ALLOWED = {  # folder -> folders it may include, besides itself
+    "runtime/base": [],
+    "runtime/device": BASE,
+    "runtime/wire": BASE,
+    "runtime/actor": BASE,
+    "runtime/net": BASE + ["runtime/wire", "runtime/actor"],
+    "runtime/node": BASE + ["runtime/wire", "runtime/actor", "runtime/net"],
+    "runtime/collective": DEVICE + ["runtime/net"],
+    "runtime/weights": DEVICE + ["runtime/wire", "runtime/net", "runtime/collective"],
+    "kernels": DEVICE,
+    "scheduler": BASE,
+    "actors/messages": BASE + ["runtime/wire"],
+    "actors/model": DEVICE + ["kernels"],
+    "actors/rollout": ENGINES,
+    "actors/learner": ENGINES,
+    "actors/reward": ["runtime", "actors/messages"],
+    "actors/controller": ["runtime", "scheduler", "actors/messages"],
+    "actors/main": ["runtime", "scheduler", "kernels", "actors"],
+}
+AT_HOME = {  # first part of an include in <> -> folders that may use the library
+    "zmq": ["runtime/net"],
+    "boost": ["runtime", "actors/reward"],
+    "CLI": ["actors/main"],
+    "yaml-cpp": ["actors/main"],
+    "sqlite3": ["actors/controller"],
+    "openssl": ["runtime"],
+    "xxhash": ["runtime"],
+    "pcre2": ["actors/model", "actors/reward"],
+    "spdlog": ["runtime", "actors"],
+    "oneapi": [],
+    "msgpack": [],
+    "omp": [],
+}
+CODE = {".h", ".cc", ".cu", ".cuh"}
+LINES_MAX = {".h": 250, ".cuh": 250, ".cc": 600, ".cu": 600}
+INCLUDE = re.compile(r'#include ["<]([^">]+)[">]')
+THREADS = re.compile(
+    r"std::(jthread|thread|\w*mutex|\w*_lock|lock_guard|condition_variable\w*|async|future|promise"
+    r"|\w*semaphore|latch|barrier)\b|\bpthread_(create|mutex|cond)|#include <(thread|\w*mutex|future"
+    r"|condition_variable|semaphore|latch|barrier|sys/socket\.h|netinet/in\.h|sys/epoll\.h)>"
+    r"|(?<![\w>])::(socket|socketpair|accept4?|bind|listen|connect)\(")
+SLEEPS = re.compile(r"\bsleep_(for|until)\b|\b(u|nano)?sleep\(")
+IFDEF = re.compile(r"\s*#\s*(ifdef|ifndef|if|elif)\b")
+IFDEF_ALLOWED = {"runtime/base/check.h"}  # DCHECK is for debug builds alone
+SHARED_ARITHMETIC = {"attention_chunk", "backend", "table", "tile"}  # no operators, but their parts
+
+
+def inside(path, folders):
+    return any(path.startswith(folder + "/") for folder in folders)
+
+
+def owner(path):
+    return next((folder for folder in ALLOWED if inside(path, [folder])), None)
+
+
+def check_include(here, included, quoted):
+    if not quoted:
+        library = re.split(r"[/.]", included)[0]
+        if library in AT_HOME and not inside(here + "/", AT_HOME[library]):
+            return f"LA-2: <{included}> is not at home in {here}"
+    elif owner(included) is None:
+        return f"LA-1: {included} is in no layer; include from the repository root"
+    elif not inside(included, [here] + ALLOWED[here]):
+        return f"LA-1: {here} may not include {included}"
+    return None
+
+
+def check_product_line(here, name, line):
+    if match := INCLUDE.match(line):
+        if error := check_include(here, match[1], '"' in line):
+            yield error
+    code = line.split("//")[0]
+    if not inside(here + "/", ["runtime"]) and (match := THREADS.search(code)):
+        yield f"LA-3: {match[0].strip()} outside runtime/"
+    if IFDEF.match(line) and name not in IFDEF_ALLOWED:
+        yield f"LA-7: {line.strip()}"
+
+
+def check_file(root, path):
+    name = path.relative_to(root).as_posix()
+    product = not name.startswith("tests/")
+    here = owner(name) if product else "tests"
+    if here is None:
+        yield f"{name}: LA-1: its folder is in no layer"
+        return
+    lines = path.read_text().splitlines()
+    if len(lines) > LINES_MAX[path.suffix]:
+        yield f"{name}: LA-6: {len(lines)} lines, more than {LINES_MAX[path.suffix]}"
+    for number, line in enumerate(lines, 1):
+        errors = list(check_product_line(here, name, line)) if product else []
+        if match := SLEEPS.search(line.split("//")[0]):
+            errors.append(f"LA-4: {match[0].strip('(')}: wait for what is meant, not for a while")
+        yield from (f"{name}:{number}: {error}" for error in errors)
+
+
+def check_operators(root):
+    for path in sorted((root / "kernels/cpu").glob("*.cc")):
+        if path.stem not in SHARED_ARITHMETIC and not (
+                root / "kernels/ops" / f"{path.stem}.h").exists():
+            yield f"kernels/cpu/{path.name}: LA-5: no kernels/ops/{path.stem}.h"
+
+
+def check(root):
+    """All errors of the tree at root, as lines of text."""
+    errors = []
+    for top in ("runtime", "kernels", "scheduler", "actors", "tests"):
+        for path in sorted((root / top).rglob("*")):
+            if path.suffix in CODE:
+                errors += check_file(root, path)
+    return errors + list(check_operators(root))
+
+
+def main():
+    default = pathlib.Path(__file__).resolve().parents[2]
+    errors = check(pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else default)
+    for error in errors:
+        print(error)
+    return 1 if errors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,101 @@
+#!/usr/bin/env python3
+"""Each rule of check_layers.py catches its violation, and only that."""
+import pathlib
+import tempfile
+import unittest
+
+import check_layers
+
+
+def errors_of(files):
+    """What check() says of a tree that holds these files: path -> text."""
+    with tempfile.TemporaryDirectory() as folder:
+        root = pathlib.Path(folder)
+        for name, text in files.items():
+            path = root / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        return check_layers.check(root)
+
+
+class Rules(unittest.TestCase):
+    def assert_caught(self, rule, name, text):
+        errors = errors_of({name: text})
+        self.assertEqual(len(errors), 1, errors)
+        self.assertTrue(errors[0].startswith(name), errors)
+        self.assertIn(rule, errors[0])
+
+    def test_la1_a_layer_includes_only_what_is_below_it(self):
+        for name, included in [
+                ("runtime/base/a.h", "runtime/wire/codec.h"),
+                ("runtime/actor/a.h", "kernels/backend.h"),
+                ("runtime/actor/a.h", "runtime/net/link.h"),
+                ("kernels/ops/a.h", "scheduler/batch/step_plan.h"),
+                ("scheduler/fleet/a.cc", "runtime/actor/actor.h"),
+                ("actors/messages/a.h", "runtime/net/link.h"),
+                ("actors/rollout/a.h", "actors/learner/gang.h"),
+                ("actors/reward/a.h", "scheduler/fleet/ledger.h"),
+                ("actors/controller/a.h", "kernels/backend.h"),
+                ("actors/rollout/a.h", "engine.h"),
+        ]:
+            self.assert_caught("LA-1", name, f'#include "{included}"\n')
+        self.assert_caught("LA-1", "actors/critic/a.h", "")
+
+    def test_la1_what_is_below_is_allowed(self):
+        for name, included in [
+                ("runtime/net/a.h", "runtime/actor/ref.h"),
+                ("runtime/net/a.h", "runtime/wire/codec.h"),
+                ("runtime/node/a.h", "runtime/net/link.h"),
+                ("runtime/weights/a.h", "runtime/device/manifest.h"),
+                ("kernels/cpu/a.h", "kernels/backend.h"),
+                ("actors/model/a.h", "kernels/ops/matmul.h"),
+                ("actors/controller/a.h", "scheduler/fleet/ledger.h"),
+                ("actors/main/cli/a.h", "actors/learner/gang.h"),
+        ]:
+            self.assertEqual(errors_of({name: f'#include "{included}"\n'}), [], name)
+
+    def test_la2_libraries_stay_at_home(self):
+        for name, included in [
+                ("actors/controller/a.cc", "yaml-cpp/yaml.h"),
+                ("actors/rollout/a.cc", "zmq.hpp"),
+                ("runtime/net/a.cc", "CLI/CLI.hpp"),
+                ("scheduler/fleet/a.cc", "spdlog/spdlog.h"),
+                ("kernels/cpu/matmul.cc", "oneapi/dnnl/dnnl.hpp"),
+        ]:
+            files = {name: f"#include <{included}>\n", "kernels/ops/matmul.h": ""}
+            self.assertEqual(len(errors_of(files)), 1, name)
+            self.assertIn("LA-2", errors_of(files)[0])
+        self.assertEqual(errors_of({"runtime/net/a.cc": "#include <zmq.hpp>\n"}), [])
+
+    def test_la3_threads_locks_and_sockets_are_runtimes(self):
+        for line in ["std::thread worker;", "std::mutex mutex;", "#include <condition_variable>",
+                     "const std::scoped_lock lock(mutex);", "int fd = ::socket(AF_INET, 0, 0);",
+                     "#include <sys/socket.h>", "std::shared_mutex mutex;"]:
+            self.assert_caught("LA-3", "actors/controller/a.cc", line + "\n")
+            self.assertEqual(errors_of({"runtime/net/a.cc": line + "\n"}), [], line)
+            self.assertEqual(errors_of({"tests/bench/a.cc": line + "\n"}), [], line)
+        for line in ["int a;  // not a std::thread", "auto server = LinkServer::listen(options);"]:
+            self.assertEqual(errors_of({"actors/main/a.cc": line + "\n"}), [], line)
+
+    def test_la4_nothing_sleeps(self):
+        for name in ["runtime/net/a.cc", "actors/main/a.cc", "tests/e2e/a_test.cc"]:
+            self.assert_caught("LA-4", name, "std::this_thread::sleep_for(10ms);\n")
+            self.assert_caught("LA-4", name, "usleep(10);\n")
+
+    def test_la5_arithmetic_has_a_contract(self):
+        self.assert_caught("LA-5", "kernels/cpu/convolution.cc", "")
+        self.assertEqual(
+            errors_of({"kernels/cpu/convolution.cc": "", "kernels/ops/convolution.h": ""}), [])
+
+    def test_la6_files_are_short(self):
+        self.assert_caught("LA-6", "runtime/base/a.h", "\n" * 251)
+        self.assert_caught("LA-6", "runtime/base/a.cc", "\n" * 601)
+        self.assertEqual(errors_of({"runtime/base/a.h": "\n" * 250}), [])
+
+    def test_la7_no_ifdef(self):
+        self.assert_caught("LA-7", "kernels/backend.h", "#ifdef TANDEM_CUDA\n")
+        self.assertEqual(errors_of({"kernels/backend.h": "#pragma once\n"}), [])
+
+
+if __name__ == "__main__":
+    unittest.main()

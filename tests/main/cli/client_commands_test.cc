@@ -1,0 +1,364 @@
+// The client's commands against a real HTTP server that plays a controller with one job.
+#include "actors/main/cli/client_commands.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <mutex>
+#include <sstream>
+
+#include "actors/main/cli/client_program.h"
+#include "actors/main/cli/command_line.h"
+#include "actors/main/cli/doctor.h"
+#include "runtime/net/http_server.h"
+#include "tests/main/job/job_folder.h"
+
+namespace tandem::cli {
+namespace {
+
+using nlohmann::json;
+
+json actor(const std::string& name, const std::string& state) {
+  return {{"name", name},
+          {"job", name.substr(0, name.find('/'))},
+          {"role", "rollout"},
+          {"state", state},
+          {"reason", state},
+          {"message", "because"},
+          {"why", json::array({{{"who", name}, {"waits_for", "a lease"}, {"since_s", 1}}})}};
+}
+
+json job(const std::string& id, const std::string& state) {
+  return {{"id", id},
+          {"name", id.substr(0, id.rfind('-'))},
+          {"state", state},
+          {"reason", state == "Failed" ? "the learner ran out of restarts" : ""},
+          {"actors", {{"rollout", {{"desired", 1}, {"ready", 1}}}}}};
+}
+
+// What the controller would hold. A POST moves its last job as the real one would.
+class FakeController {
+ public:
+  FakeController() {
+    auto server = runtime::HttpServer::listen(
+        {}, {}, [this](const runtime::HttpRequest& request) { return answer(request); });
+    EXPECT_TRUE(server) << render(server.error());
+    server_ = std::move(*server);
+  }
+
+  std::string address() const { return runtime::to_string(server_->endpoint()); }
+
+  void set_jobs(json jobs) {
+    const std::lock_guard lock(mutex_);
+    jobs_ = std::move(jobs);
+  }
+
+  std::vector<std::string> posts() {
+    const std::lock_guard lock(mutex_);
+    return posts_;
+  }
+
+ private:
+  runtime::HttpAnswer answer(const runtime::HttpRequest& request) {
+    const std::lock_guard lock(mutex_);
+    const auto& path = request.segments;  // api, v1, kind, name, verb
+    if (request.method == "POST") return post(request);
+    if (request.query.contains("watch")) return watch();
+    if (request.query.contains("follow")) return follow(path[3]);
+    if (path.size() == 5 && path[4] == "logs") return text("one\ntwo\n" + request.target + "\n");
+    if (path.size() == 5 && path[4] == "samples")
+      return found(json::array({{{"prompt", "p"}, {"completion", request.target}}}));
+    const json list = path[2] == "jobs"     ? jobs_
+                      : path[2] == "actors" ? actors_
+                      : path[2] == "events" ? events_
+                                            : json::array();
+    if (path.size() == 3) return found(list);
+    for (const json& item : list)
+      if (item.value("id", item.value("name", "")) == path[3]) return found(item);
+    return runtime::error_response(404, {ErrorCode::kNotFound, "no " + path[3], "", "look again"});
+  }
+
+  runtime::HttpAnswer post(const runtime::HttpRequest& request) {
+    posts_.push_back(request.target + " " + request.body);
+    if (request.segments.size() == 3) {
+      jobs_.push_back(job("tiny-3", "Queued"));
+      return found(jobs_.back());
+    }
+    json& target = jobs_.back();
+    const json body = json::parse(request.body);
+    if (request.segments[4] == "cancel") target["state"] = "Cancelled";
+    for (const auto& [role, count] : body.items()) {
+      if (count == 99)
+        return runtime::error_response({ErrorCode::kInfeasible, "too many", "", "at most 4"});
+      target["actors"][role] = {{"desired", count}, {"ready", count}};
+    }
+    if (request.segments[4] == "cancel") actors_ = json::array({actor("a-2/rollout/0", "Stopped")});
+    return found(json::object());
+  }
+
+  static runtime::HttpAnswer watch() {
+    return runtime::HttpStreaming{.start = [](std::shared_ptr<runtime::HttpStream> stream) {
+      stream->write(job("a-2", "Stopping").dump());
+      stream->write(job("a-2", "Stopping").dump());
+      stream->close();
+    }};
+  }
+
+  static runtime::HttpAnswer follow(const std::string& actor) {
+    return runtime::HttpStreaming{.content_type = "text/plain",
+                                  .start = [actor](std::shared_ptr<runtime::HttpStream> stream) {
+                                    stream->write("log of " + actor);
+                                    stream->close();
+                                  }};
+  }
+
+  static runtime::HttpAnswer found(const json& body) {
+    return runtime::HttpResponse{.status = 200, .body = body.dump()};
+  }
+  static runtime::HttpAnswer text(std::string body) {
+    return runtime::HttpResponse{
+        .status = 200, .content_type = "text/plain", .body = std::move(body)};
+  }
+
+  std::mutex mutex_;
+  json jobs_ = json::array({job("a-1", "Succeeded"), job("a-2", "Running")});
+  json actors_ = json::array({actor("a-1/rollout/0", "Stopped"), actor("a-2/rollout/0", "Ready"),
+                              actor("a-2/learner/0", "Busy")});
+  json events_ = json::array({{{"seq", 1}, {"kind", "Started"}, {"subject", "a-2/rollout/0"}},
+                              {{"seq", 2}, {"kind", "Started"}, {"subject", "a-20"}}});
+  std::vector<std::string> posts_;
+  std::unique_ptr<runtime::HttpServer> server_;  // last: ends before what its handlers use
+};
+
+struct Outcome {
+  ErrorCode code = ErrorCode::kFailed;
+  bool ok = false;
+  std::string out, err, message, help;
+};
+
+// The whole way of a command line: parse, carry out, collect.
+Outcome run(std::vector<const char*> arguments) {
+  std::ostringstream out, err;
+  const auto invocation = parse_command_line(arguments);
+  EXPECT_TRUE(invocation) << render(invocation.error());
+  const auto result = run_client(*invocation, {.out = out, .err = err, .width = [] { return 80; }});
+  EXPECT_TRUE(result);
+  Outcome outcome{.ok = result->has_value(), .out = out.str(), .err = err.str()};
+  if (!*result) {
+    outcome.code = result->error().code;
+    outcome.message = result->error().message;
+    outcome.help = result->error().help;
+  }
+  return outcome;
+}
+
+class ClientCommands : public ::testing::Test {
+ protected:
+  Outcome run(std::vector<const char*> arguments) {
+    arguments.push_back("--address");
+    arguments.push_back(address_.c_str());
+    return cli::run(std::move(arguments));
+  }
+
+  FakeController controller_;
+  std::string address_ = controller_.address();
+};
+
+TEST_F(ClientCommands, GetListsAndNamesOne) {
+  EXPECT_EQ(run({"get", "jobs", "-o", "name"}).out, "jobs/a-1\njobs/a-2\n");
+  EXPECT_EQ(json::parse(run({"get", "actors", "-o", "json"}).out).size(), 3u);
+  EXPECT_EQ(run({"get", "nodes", "-o", "json"}).out, "[]\n");
+  EXPECT_EQ(json::parse(run({"get", "actors/a-2/rollout/0", "-o", "json"}).out)["state"], "Ready");
+  EXPECT_EQ(run({"get", "actors", "-j", "a-1", "-o", "name"}).out, "actors/a-1/rollout/0\n");
+  EXPECT_EQ(json::parse(run({"events", "-j", "a-2", "-o", "json"}).out).size(), 1u);
+}
+
+TEST_F(ClientCommands, ShortNamesMustBeUnique) {
+  EXPECT_EQ(json::parse(run({"get", "actors", "learner/0", "-o", "json"}).out)["name"],
+            "a-2/learner/0");
+  const Outcome two = run({"get", "actors", "rollout/0"});
+  EXPECT_EQ(two.code, ErrorCode::kInvalid);
+  EXPECT_NE(two.help.find("-j JOB"), std::string::npos);
+  EXPECT_EQ(run({"get", "actors", "rollout/0", "-j", "a-1", "-o", "name"}).out,
+            "actors/a-1/rollout/0\n");
+  // Of two jobs of that name one runs: that is the one.
+  EXPECT_EQ(run({"get", "jobs", "a", "-o", "name"}).out, "jobs/a-2\n");
+  controller_.set_jobs(json::array({job("a-1", "Running"), job("a-2", "Running")}));
+  EXPECT_EQ(run({"get", "jobs", "a"}).code, ErrorCode::kInvalid);
+}
+
+TEST_F(ClientCommands, NotFoundIsSaidWithTheNearestName) {
+  const Outcome none = run({"describe", "jobs/a-3"});
+  EXPECT_EQ(exit_code(none.code), 3);
+  EXPECT_EQ(none.help, "did you mean `a-1`?");
+  EXPECT_EQ(run({"logs", "a-9/rollout/7"}).code, ErrorCode::kNotFound);
+  EXPECT_EQ(run({"why", "nobody"}).code, ErrorCode::kNotFound);
+  EXPECT_EQ(run({"get", "nodes/vm"}).message, "no vm");
+}
+
+TEST_F(ClientCommands, WhyTakesAJobOrAnActor) {
+  EXPECT_NE(run({"why", "a-2"}).out.find("a-2 is Running"), std::string::npos);
+  EXPECT_NE(run({"why", "learner/0"}).out.find("a lease"), std::string::npos);
+  EXPECT_EQ(json::parse(run({"why", "learner/0", "-o", "json"}).out).size(), 1u);
+  EXPECT_EQ(run({"why", "a-2", "-o", "json"}).out, "[]\n");
+}
+
+TEST_F(ClientCommands, DescribeShowsOnlyItsOwnEvents) {
+  const std::string text = run({"describe", "jobs", "a-2"}).out;
+  EXPECT_NE(text.find("a-2/rollout/0"), std::string::npos) << text;
+  EXPECT_EQ(text.find("a-20"), std::string::npos) << text;
+}
+
+TEST_F(ClientCommands, ScalePostsTheRolesAndWaitsUntilTheyAreReady) {
+  EXPECT_TRUE(run({"scale", "a-2", "rollout=2"}).ok);
+  EXPECT_EQ(controller_.posts().back(), "/api/v1/jobs/a-2/scale {\"rollout\":2}");
+  EXPECT_TRUE(run({"scale", "a", "rollout=3", "reward=2", "--wait"}).ok);
+  const Outcome refused = run({"scale", "a-2", "rollout=99"});
+  EXPECT_EQ(exit_code(refused.code), 2);
+  EXPECT_EQ(refused.help, "at most 4");
+}
+
+TEST_F(ClientCommands, CancelReturnsWhenNothingRuns) {
+  EXPECT_TRUE(run({"cancel", "a-2"}).ok);
+  EXPECT_EQ(json::parse(run({"get", "jobs/a-2", "-o", "json"}).out)["state"], "Cancelled");
+}
+
+TEST_F(ClientCommands, WaitEndsWithTheStateOrTheReason) {
+  EXPECT_TRUE(run({"wait", "a-2", "--for", "Running"}).ok);
+  EXPECT_TRUE(run({"wait", "a-2", "--for", "WarmStart"}).ok) << "a later state will do";
+  const Outcome late = run({"wait", "a-2", "--for", "Succeeded", "--timeout", "0"});
+  EXPECT_EQ(exit_code(late.code), 5);
+  controller_.set_jobs(json::array({job("a-2", "Failed")}));
+  const Outcome failed = run({"wait", "a-2", "--for", "Running"});
+  EXPECT_EQ(exit_code(failed.code), 1);
+  EXPECT_NE(failed.message.find("out of restarts"), std::string::npos);
+  EXPECT_TRUE(run({"wait", "a-2", "--for", "Failed"}).ok);
+}
+
+TEST_F(ClientCommands, LogsAskForWhatWasAsked) {
+  EXPECT_EQ(run({"logs", "a-2/rollout/0"}).out,
+            "one\ntwo\n/api/v1/actors/a-2%2Frollout%2F0/logs\n");
+  EXPECT_NE(run({"logs", "learner/0", "-p"}).out.find("?previous=1"), std::string::npos);
+  EXPECT_NE(run({"logs", "learner/0", "-f"}).out.find("a-2/learner/0"), std::string::npos);
+  EXPECT_EQ(json::parse(run({"get", "events", "a-20", "-o", "json"}).out)[0]["seq"], 2);
+}
+
+TEST_F(ClientCommands, WatchingAPipePrintsALineForEachChange) {
+  std::istringstream lines(run({"get", "jobs", "-w", "-o", "json"}).out);
+  std::vector<json> states;
+  for (std::string line; std::getline(lines, line);) states.push_back(json::parse(line)["state"]);
+  EXPECT_EQ(states, (std::vector<json>{"Succeeded", "Running", "Stopping"}));
+}
+
+TEST_F(ClientCommands, TopPrintsOneFrameOffATerminal) {
+  const std::string frame = run({"top"}).out;
+  EXPECT_NE(frame.find("a-2/learner/0"), std::string::npos);
+  EXPECT_EQ(frame.find('\x1b'), std::string::npos);
+}
+
+TEST_F(ClientCommands, SubmitSendsTheEffectiveJob) {
+  const JobFolder folder;
+  folder.write("job.yaml", folder.minimal());
+  const std::string path = folder.root() / "job.yaml";
+  const Outcome submitted = run({"submit", path.c_str(), "--set", "rollout.n=4"});
+  EXPECT_TRUE(submitted.ok) << submitted.message;
+  EXPECT_EQ(submitted.out, "tiny-3\n");
+  const std::string post = controller_.posts().back();
+  EXPECT_NE(post.find("  n: 4\n"), std::string::npos);
+  const auto sent = parse_job({.yaml = std::string_view(post).substr(post.find(' ') + 1),
+                               .origin = "request body",
+                               .base = "/",
+                               .set_base = "/"});
+  ASSERT_TRUE(sent) << render(sent.error());
+  EXPECT_EQ(sent->spec.model.path, folder.root() / "models/tiny");
+  EXPECT_EQ(run({"submit", path.c_str(), "--set", "rollout.n=0"}).code, ErrorCode::kInvalid);
+}
+
+TEST_F(ClientCommands, SamplesAreAskedOfTheController) {
+  EXPECT_NE(run({"samples", "a-2", "--step", "3", "--failed"})
+                .out.find("/jobs/a-2/samples?eval=0&step=3&failed=1"),
+            std::string::npos);
+}
+
+TEST(Client, WithoutAControllerItSaysHowToStartOne) {
+  const JobFolder folder;
+  ASSERT_EQ(::setenv("TANDEM_HOME", folder.root().c_str(), 1), 0);
+  ASSERT_EQ(::unsetenv("TANDEM_ADDRESS"), 0);
+  Outcome none = run({"get", "jobs"});
+  EXPECT_EQ(exit_code(none.code), 69);
+  EXPECT_NE(none.help.find("tandem up"), std::string::npos);
+  folder.write("controller.json", "{");
+  EXPECT_EQ(run({"get", "jobs"}).code, ErrorCode::kUnreachable);
+  folder.write("controller.json", R"({"pid": 1, "http": "127.0.0.1:1"})");
+  none = run({"get", "jobs"});
+  EXPECT_EQ(exit_code(none.code), 69);
+  EXPECT_NE(none.message.find("127.0.0.1:1"), std::string::npos) << none.message;
+  EXPECT_EQ(run({"get", "jobs", "--address", "nonsense"}).code, ErrorCode::kInvalid);
+}
+
+TEST(Client, TheFileOfTheControllerGivesItsAddress) {
+  FakeController controller;
+  const JobFolder folder;
+  ASSERT_EQ(::setenv("TANDEM_HOME", folder.root().c_str(), 1), 0);
+  folder.write("controller.json", json{{"http", controller.address()}}.dump());
+  EXPECT_TRUE(run({"get", "jobs"}).ok);
+  ASSERT_EQ(::setenv("TANDEM_ADDRESS", "127.0.0.1:1", 1), 0);
+  EXPECT_EQ(run({"get", "jobs"}).code, ErrorCode::kUnreachable);
+  ASSERT_EQ(::unsetenv("TANDEM_ADDRESS"), 0);
+}
+
+TEST(Client, SamplesOfAnEndedRunNeedNoController) {
+  const JobFolder folder;
+  ASSERT_EQ(::setenv("TANDEM_HOME", folder.root().c_str(), 1), 0);
+  folder.write("runs/a-1/samples.jsonl",
+               R"({"step": 1, "prompt": "p", "completion": "c", "reward": 1})"
+               "\n"
+               R"({"step": 2, "prompt": "q", "completion": "d", "error": "timed out"})"
+               "\n"
+               R"({"step": 2, "prompt": "e", "completion": "f", "eval": true})"
+               "\n"
+               R"({"step": 3, "prom)");
+  EXPECT_EQ(json::parse(run({"samples", "a-1", "-o", "json"}).out).size(), 2u);
+  EXPECT_EQ(json::parse(run({"samples", "a-1", "-o", "json", "--step", "2"}).out)[0]["prompt"],
+            "q");
+  EXPECT_EQ(json::parse(run({"samples", "a-1", "-o", "json", "--eval"}).out)[0]["prompt"], "e");
+  const std::string path = folder.root() / "runs/a-1";
+  EXPECT_EQ(json::parse(run({"samples", path.c_str(), "-o", "json", "--failed"}).out).size(), 1u);
+  EXPECT_EQ(exit_code(run({"samples", "a-2"}).code), 69);
+}
+
+TEST(Client, NeedsNoControllerForWhatItKnowsItself) {
+  EXPECT_EQ(run({"version"}).out, "tandem " TANDEM_VERSION "\n");
+  EXPECT_NE(run({"explain", "rollout.n"}).out.find("rollout.n: integer"), std::string::npos);
+  EXPECT_EQ(exit_code(run({"explain", "rollout.m"}).code), 3);
+  EXPECT_NE(run({"completion", "bash"}).out.find("complete -o"), std::string::npos);
+}
+
+TEST(Doctor, FindsWhatStopsTandem) {
+  const JobFolder folder;
+  const auto healthy = examine_machine(folder.root() / "home", kPortDefault);
+  EXPECT_FALSE(any_bad(healthy)) << render_findings(healthy, OutputForm::kTable, 100);
+  EXPECT_TRUE(std::filesystem::is_empty(folder.root() / "home"));
+  const json list = json::parse(render_findings(healthy, OutputForm::kJson, 80));
+  EXPECT_EQ(list[0]["subject"], "cpu");
+
+  folder.write("file", "");
+  const auto blocked = examine_machine(folder.root() / "file/home", kPortDefault);
+  EXPECT_TRUE(any_bad(blocked));
+  EXPECT_NE(render_findings(blocked, OutputForm::kTable, 100).find("TANDEM_HOME"),
+            std::string::npos);
+}
+
+TEST(Doctor, SeesPortsInUse) {
+  FakeController controller;
+  const std::string address = controller.address();
+  const int port = std::stoi(address.substr(address.rfind(':') + 1));
+  const JobFolder folder;
+  const std::string text =
+      render_findings(examine_machine(folder.root(), port), OutputForm::kTable, 100);
+  EXPECT_NE(text.find(std::to_string(port) + " in use"), std::string::npos) << text;
+}
+
+}  // namespace
+}  // namespace tandem::cli

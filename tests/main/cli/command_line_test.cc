@@ -1,0 +1,197 @@
+#include "actors/main/cli/command_line.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+#include "actors/main/cli/arguments.h"
+#include "actors/main/cli/grammar.h"
+#include "tests/main/generated_page.h"
+
+namespace tandem::cli {
+namespace {
+
+Result<Invocation> parse(const std::vector<std::string>& words) {
+  std::vector<const char*> arguments;
+  for (const std::string& word : words) arguments.push_back(word.c_str());
+  return parse_command_line(arguments);
+}
+
+template <class Wanted>
+Wanted parsed(const std::vector<std::string>& words) {
+  const auto invocation = parse(words);
+  EXPECT_TRUE(invocation) << render(invocation.error());
+  if (!invocation) return {};
+  EXPECT_TRUE(std::holds_alternative<Wanted>(invocation->command)) << words.front();
+  return std::get<Wanted>(invocation->command);
+}
+
+Error refused(const std::vector<std::string>& words) {
+  const auto invocation = parse(words);
+  EXPECT_FALSE(invocation);
+  return invocation ? Error{} : invocation.error();
+}
+
+TEST(CommandLine, RunTakesSetsInOrderAndAsWritten) {
+  const auto run = parsed<RunCommand>({"run", "--set", "a.b=[1, 2]", "job.yaml", "--set=c=d=e",
+                                       "--dry-run", "--resume", "runs/a-1"});
+  EXPECT_EQ(run.job, "job.yaml");
+  EXPECT_EQ(run.sets, (std::vector<std::string>{"a.b=[1, 2]", "c=d=e"}));
+  EXPECT_TRUE(run.dry_run);
+  EXPECT_EQ(run.resume, "runs/a-1");
+}
+
+TEST(CommandLine, TakesObjectsInBothForms) {
+  for (const auto& words : {std::vector<std::string>{"get", "actors", "a-1/rollout/0"},
+                            {"get", "actors/a-1/rollout/0"},
+                            {"get", "actor/a-1/rollout/0"}}) {
+    const auto get = parsed<GetCommand>(words);
+    EXPECT_EQ(get.kind, Kind::kActors);
+    EXPECT_EQ(get.name, "a-1/rollout/0");
+  }
+  const auto get = parsed<GetCommand>({"get", "jobs", "-o", "json", "-w", "-j", "x"});
+  EXPECT_EQ(get.kind, Kind::kJobs);
+  EXPECT_FALSE(get.name);
+  EXPECT_EQ(get.output, OutputForm::kJson);
+  EXPECT_TRUE(get.watch);
+  EXPECT_EQ(get.job, "x");
+  EXPECT_EQ(parsed<DescribeCommand>({"describe", "nodes/vm"}).name, "vm");
+  EXPECT_EQ(refused({"describe", "jobs"}).code, ErrorCode::kInvalid);
+  EXPECT_EQ(parsed<GetCommand>({"get", "actor"}).kind, Kind::kActors);
+}
+
+TEST(CommandLine, TakesTheRest) {
+  const auto scale = parsed<ScaleCommand>({"scale", "a-1", "rollout=4", "reward=2", "--wait"});
+  EXPECT_EQ(scale.roles,
+            (std::vector<std::pair<std::string, std::int64_t>>{{"rollout", 4}, {"reward", 2}}));
+  EXPECT_TRUE(scale.wait);
+  const auto wait = parsed<WaitCommand>({"wait", "a", "--for", "warmstart", "--timeout", "2m"});
+  EXPECT_EQ(wait.state, "WarmStart");
+  EXPECT_EQ(wait.timeout_s, 120);
+  const auto generate =
+      parsed<GenerateCommand>({"generate", "m", "[1,2]", "a b", "--max-tokens", "5"});
+  EXPECT_EQ(generate.prompts, (std::vector<std::string>{"[1,2]", "a b"}));
+  EXPECT_EQ(generate.max_tokens, 5);
+  const auto samples = parsed<SamplesCommand>({"samples", "a", "--step", "0", "--eval"});
+  EXPECT_EQ(samples.step, 0);
+  EXPECT_TRUE(samples.eval);
+  EXPECT_TRUE(parsed<LogsCommand>({"logs", "rollout/0", "-f"}).follow);
+  EXPECT_EQ(parsed<UpCommand>({"up", "--port", "0"}).port, 0);
+  EXPECT_EQ(parsed<NodeCommand>({"node", "--memory", "2GiB"}).memory_bytes, 2ll << 30);
+  EXPECT_EQ(parsed<CompletionCommand>({"completion", "zsh"}).shell, Shell::kZsh);
+  EXPECT_FALSE(parsed<ExplainCommand>({"explain"}).key);
+  parsed<VersionCommand>({"--version"});
+  parsed<DownCommand>({"down"});
+}
+
+TEST(CommandLine, GlobalOptionsMayComeBeforeAndAfter) {
+  for (const auto& words : {std::vector<std::string>{"--address", "h:1", "-v", "get", "jobs"},
+                            {"get", "jobs", "--address", "h:1", "-v"}}) {
+    const auto invocation = parse(words);
+    ASSERT_TRUE(invocation) << render(invocation.error());
+    EXPECT_EQ(invocation->address, "h:1");
+    EXPECT_TRUE(invocation->verbose);
+  }
+}
+
+TEST(CommandLine, SaysWhatAMistakeWasMeantToBe) {
+  const auto check = [](const std::vector<std::string>& words, const std::string& message,
+                        const std::string& help) {
+    const Error error = refused(words);
+    EXPECT_EQ(exit_code(error.code), 64);
+    EXPECT_NE(error.message.find(message), std::string::npos) << error.message;
+    EXPECT_NE(error.help.find(help), std::string::npos) << error.help;
+  };
+  check({"gett"}, "unknown command `gett`", "`get`");
+  check({"drain", "vm"}, "`tandem drain` is not in this version", "--help");
+  check({"zzzzzz"}, "unknown command", "--help");
+  check({"get", "actos"}, "unknown kind `actos`", "`actors`");
+  check({"get", "jobs", "--wach"}, "unknown option `--wach`", "`--watch`");
+  check({"get", "jobs", "a", "b"}, "At Most 2", "tandem get --help");
+  check({"get"}, "required", "tandem get --help");
+  check({"get", "jobs", "-o", "xml"}, "xml", "tandem get --help");
+  check({"--nothing"}, "unknown option `--nothing`", "--help");
+  check({"scale", "a", "rolout=2"}, "unknown role `rolout`", "`rollout`");
+  check({"scale", "a", "rollout"}, "not ROLE=N", "rollout=2");
+  check({"scale", "a", "rollout=-1"}, "not ROLE=N", "rollout=2");
+  check({"wait", "a", "--for", "Runing"}, "unknown state", "`Running`");
+  check({"wait", "a", "--for", "Running", "--timeout", "soon"}, "not a time", "90s");
+  check({"node", "--memory", "many"}, "not a size", "GiB");
+  check({"up", "--port", "99999"}, "99999", "tandem up --help");
+  check({"run"}, "JOB.yaml", "tandem run --help");
+  check({"completion", "tcsh"}, "tcsh", "tandem completion --help");
+}
+
+TEST(CommandLine, HelpIsThereForEveryCommandWithExamples) {
+  const auto all = parsed<HelpCommand>({});
+  EXPECT_EQ(all.text, parsed<HelpCommand>({"--help"}).text);
+  for (const CommandDoc& command : grammar_doc().commands) {
+    EXPECT_NE(all.text.find("  " + command.name + " "), std::string::npos) << command.name;
+    const auto help = parsed<HelpCommand>({command.name, "--help"});
+    EXPECT_EQ(help.text, parsed<HelpCommand>({"help", command.name}).text);
+    ASSERT_FALSE(command.examples.empty()) << command.name;
+    for (const std::string& example : command.examples)
+      EXPECT_NE(help.text.find(example), std::string::npos) << example;
+  }
+}
+
+// What the help shows must work: every example is parsed as a shell would hand it over.
+TEST(CommandLine, EveryExampleIsValid) {
+  for (const CommandDoc& command : grammar_doc().commands)
+    for (std::string example : command.examples) {
+      if (!example.starts_with("tandem ")) continue;
+      example = example.substr(0, example.find(" | "));
+      std::vector<std::string> words;
+      std::istringstream text(example.substr(7));
+      for (std::string word; text >> word;) {
+        std::erase(word, '\'');
+        words.push_back(word);
+      }
+      const auto invocation = parse(words);
+      EXPECT_TRUE(invocation) << example << "\n" << render(invocation.error());
+    }
+}
+
+TEST(CommandLine, TheReferencePageIsTheGeneratedOne) {
+  expect_page(TANDEM_SOURCE_DIR "/docs/cli.md", cli_reference());
+}
+
+TEST(CommandLine, CompletionKnowsEveryCommandAndOption) {
+  for (const Shell shell : {Shell::kBash, Shell::kZsh, Shell::kFish}) {
+    const std::string script = completion_script(shell);
+    for (const CommandDoc& command : grammar_doc().commands) {
+      EXPECT_NE(script.find(command.name), std::string::npos) << command.name;
+      for (const OptionDoc& option : command.options) {
+        const std::string name = option.names.back();
+        EXPECT_NE(script.find(shell == Shell::kFish ? name.substr(2) : name), std::string::npos)
+            << command.name << " " << name;
+      }
+    }
+  }
+}
+
+std::string complete_in_bash(const std::string& words, int index) {
+  std::string path = ::testing::TempDir() + "tandem-completion.sh";
+  std::ofstream(path) << completion_script(Shell::kBash) << "COMP_WORDS=(" << words
+                      << ")\nCOMP_CWORD=" << index << "\n_tandem\necho \"${COMPREPLY[@]}\"\n";
+  FILE* shell = ::popen(("bash " + path).c_str(), "r");
+  std::string output;
+  for (int c = std::fgetc(shell); c != EOF; c = std::fgetc(shell)) output += static_cast<char>(c);
+  EXPECT_EQ(::pclose(shell), 0);
+  return output;
+}
+
+TEST(CommandLine, BashCompletesCommandsOptionsAndValues) {
+  EXPECT_EQ(complete_in_bash("tandem sca", 1), "scale\n");
+  EXPECT_EQ(complete_in_bash("tandem get act", 2), "actors\n");
+  EXPECT_EQ(complete_in_bash("tandem get actors --wat", 3), "--watch\n");
+  EXPECT_EQ(complete_in_bash("tandem get actors -o wi", 4), "wide\n");
+  EXPECT_EQ(complete_in_bash("tandem wait a --for Run", 4), "Running\n");
+  EXPECT_EQ(complete_in_bash("tandem --address h:1 scale a rol", 5), "rollout=\n");
+}
+
+}  // namespace
+}  // namespace tandem::cli

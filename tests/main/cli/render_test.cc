@@ -1,0 +1,351 @@
+// Tables, views, the bar of `run` and its summary: pure functions of JSON and a width.
+#include <gtest/gtest.h>
+#include <yaml-cpp/yaml.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "actors/main/cli/progress.h"
+#include "actors/main/cli/table.h"
+#include "actors/main/cli/views.h"
+#include "runtime/base/rng.h"
+
+namespace tandem::cli {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::int64_t kNow = 1'700'000'000'000;
+constexpr Screen kPipe{kUnlimitedWidth, kNow};
+
+json a_job() {
+  return {{"id", "arith-1"},
+          {"name", "arith"},
+          {"state", "Running"},
+          {"reason", ""},
+          {"step", 420},
+          {"total_steps", 1500},
+          {"policy_version", 420},
+          {"actors", {{"rollout", {{"desired", 2}, {"ready", 1}}}}},
+          {"reward_mean", 0.8125},
+          {"staleness", {{"bound", 2}, {"max", 2}, {"mean", 1.25}}},
+          {"queue_depth", 132},
+          {"trainer_idle_fraction", 0.125},
+          {"tokens_per_second", {{"generated", 120345.0}, {"trained", 60100.0}}},
+          {"run_dir", "/home/u/.tandem/runs/arith-1"},
+          {"since", kNow - 192'000}};
+}
+
+json an_actor() {
+  return {{"name", "arith-1/rollout/0"},
+          {"job", "arith-1"},
+          {"role", "rollout"},
+          {"state", "Backoff"},
+          {"reason", "Backoff"},
+          {"message", "killed by signal 9"},
+          {"since", "2023-11-14T22:13:15Z"},
+          {"node", "vm"},
+          {"pid", 4711},
+          {"gpus", json::array()},
+          {"incarnation", 3},
+          {"restarts", 2},
+          {"policy_version", 419},
+          {"load", "256/256"},
+          {"ranks", json::array({{{"rank", 0}, {"node", "vm"}, {"pid", 4711}}})}};
+}
+
+json a_wait() {
+  return {{"who", "arith-1/learner/0"},
+          {"waits_for", "64 scored groups"},
+          {"since_s", 3.2},
+          {"deadline_s", nullptr},
+          {"detail", "31 of 64 are scored"}};
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+void expect_fits(const std::string& text, int width) {
+  for (const std::string& line : lines_of(text)) EXPECT_LE(display_width(line), width) << line;
+}
+
+TEST(Table, AlignsAndCuts) {
+  const std::vector<Column> columns{{"NAME"}, {"N", Align::kRight, 1}};
+  EXPECT_EQ(render_table(columns, {{"a", "1"}, {"bcdef", "12"}}, 80),
+            "NAME    N\na       1\nbcdef  12\n");
+  EXPECT_EQ(render_table(columns, {{"abcdefghij", "1"}}, 8), "NAME   N\nabcd…  1\n");
+  EXPECT_EQ(render_table(columns, {}, 80), "NAME  N\n");
+}
+
+TEST(Table, CellsCannotMoveTheCursor) {
+  const std::string text = render_table({{"A"}, {"B"}}, {{"x\x1b[2J\n\ty", "z\xff"}}, 80);
+  EXPECT_EQ(text.find('\x1b'), std::string::npos);
+  EXPECT_EQ(lines_of(text).size(), 2u);
+  EXPECT_NE(text.find("z\uFFFD"), std::string::npos);
+}
+
+TEST(Table, MeasuresWideAndCombiningCharacters) {
+  EXPECT_EQ(display_width("añb"), 3);
+  EXPECT_EQ(display_width("日本"), 4);
+  EXPECT_EQ(display_width("e\u0301"), 1);
+  EXPECT_EQ(fit("日本語", 5), "日本…");
+  EXPECT_EQ(fit("日本語", 4), "日…");
+  EXPECT_EQ(fit("abc", 3), "abc");
+  EXPECT_EQ(fit("abc", 0), "");
+}
+
+// Any cells, any width: no line is wider than the terminal, and a table that fits is not cut.
+TEST(Table, FitsTheWidthOnRandomTables) {
+  for (std::uint64_t seed = 0; seed < 500; ++seed) {
+    SCOPED_TRACE(seed);
+    Rng rng(seed);
+    static constexpr std::string_view kPieces[] = {"a", "bc", " ", "é", "日", "\n", "\xff", "long"};
+    const auto text = [&rng] {
+      std::string cell;
+      for (std::uint64_t i = rng.below(12); i > 0; --i)
+        cell += kPieces[rng.below(std::size(kPieces))];
+      return cell;
+    };
+    std::vector<Column> columns(1 + rng.below(6));
+    for (Column& column : columns)
+      column = {text(), rng.below(2) ? Align::kLeft : Align::kRight,
+                static_cast<int>(1 + rng.below(6))};
+    std::vector<Row> rows(rng.below(6));
+    for (Row& row : rows)
+      for (std::size_t c = 0; c < columns.size(); ++c) row.push_back(text());
+    const int width = static_cast<int>(1 + rng.below(100));
+    const std::string table = render_table(columns, rows, width);
+    EXPECT_EQ(lines_of(table).size(), rows.size() + 1);
+    expect_fits(table, width);
+    EXPECT_EQ(render_table(columns, rows, kUnlimitedWidth).find("…"), std::string::npos);
+  }
+}
+
+TEST(Table, ShortFormsOfNumbersAndTimes) {
+  EXPECT_EQ(age(5.9), "5s");
+  EXPECT_EQ(age(192), "3m12s");
+  EXPECT_EQ(age(2 * 3600 + 300), "2h05m");
+  EXPECT_EQ(age(4 * 86400 + 3 * 3600), "4d03h");
+  EXPECT_EQ(age(-1), "0s");
+  EXPECT_EQ(short_count(0), "0");
+  EXPECT_EQ(short_count(950), "950");
+  EXPECT_EQ(short_count(999.9), "1.0k");
+  EXPECT_EQ(short_count(12345), "12.3k");
+  EXPECT_EQ(short_count(4.6e6), "4.6M");
+  EXPECT_EQ(short_bytes(1.5 * (1 << 30)), "1.5 GiB");
+  EXPECT_EQ(short_bytes(12), "12 B");
+}
+
+TEST(Views, JsonIsAlwaysValidAndEmptyListsAreLists) {
+  const json jobs = json::array({a_job()});
+  EXPECT_EQ(json::parse(render_items(Kind::kJobs, jobs, OutputForm::kJson, kPipe)), jobs);
+  EXPECT_EQ(render_items(Kind::kJobs, json::array(), OutputForm::kJson, kPipe), "[]\n");
+  EXPECT_EQ(render_items(Kind::kJobs, json::array(), OutputForm::kYaml, kPipe), "[]\n");
+  EXPECT_EQ(render_items(Kind::kJobs, json::array(), OutputForm::kTable, kPipe), "no jobs\n");
+  EXPECT_EQ(render_items(Kind::kJobs, json::array(), OutputForm::kName, kPipe), "");
+  EXPECT_EQ(json::parse(render_item(Kind::kJobs, a_job(), OutputForm::kJson, kPipe)), a_job());
+  EXPECT_TRUE(json::accept(
+      render_items(Kind::kJobs, json::array({{{"id", "\xff"}}}), OutputForm::kJson, kPipe)));
+}
+
+TEST(Views, TablesShowStateReasonAndAge) {
+  const std::string jobs =
+      render_items(Kind::kJobs, json::array({a_job()}), OutputForm::kTable, kPipe);
+  EXPECT_EQ(jobs,
+            "JOB      STATE        STEP  REWARD  STALE  GEN/S  TRAIN/S  REASON    AGE\n"
+            "arith-1  Running  420/1500   0.812    2/2   120k    60.1k  -       3m12s\n")
+      << jobs;
+}
+
+TEST(Views, ActorsShowWhyTheyAreNotReady) {
+  const json actors = json::array({an_actor()});
+  const std::string table = render_items(Kind::kActors, actors, OutputForm::kTable, kPipe);
+  EXPECT_NE(table.find("Backoff: killed by signal 9"), std::string::npos) << table;
+  EXPECT_NE(table.find("5s"), std::string::npos) << table;
+  EXPECT_EQ(table.find("4711"), std::string::npos);
+  EXPECT_NE(render_items(Kind::kActors, actors, OutputForm::kWide, kPipe).find("4711"),
+            std::string::npos);
+  EXPECT_EQ(render_items(Kind::kActors, actors, OutputForm::kName, kPipe),
+            "actors/arith-1/rollout/0\n");
+}
+
+TEST(Views, EveryKindStandsAnythingAndFits) {
+  const json odd = json::array({json::object(),
+                                {{"id", nullptr}, {"name", 5}, {"state", {1, 2}}},
+                                a_job(),
+                                an_actor(),
+                                a_wait(),
+                                7});
+  for (const Kind kind : {Kind::kJobs, Kind::kActors, Kind::kNodes, Kind::kGroups, Kind::kEvents})
+    for (const int width : {1, 20, 40, 80, 132})
+      for (const OutputForm form : {OutputForm::kTable, OutputForm::kWide})
+        expect_fits(render_items(kind, odd, form, {width, kNow}), width);
+}
+
+TEST(Views, WhyNamesWhoWaitsForWhat) {
+  json job = a_job();
+  EXPECT_NE(render_why(job, kPipe).find("it waits for nothing"), std::string::npos);
+  job["why"] = json::array({a_wait()});
+  const std::string why = render_why(job, kPipe);
+  EXPECT_TRUE(why.starts_with("arith-1 is Running\n")) << why;
+  EXPECT_NE(why.find("arith-1/learner/0  64 scored groups     3s      none  31 of 64"),
+            std::string::npos)
+      << why;
+  EXPECT_TRUE(render_why(an_actor(), kPipe)
+                  .starts_with("arith-1/rollout/0 is Backoff: Backoff: killed by signal 9"));
+}
+
+TEST(Views, DescriptionsHoldFieldsWaitsAndEvents) {
+  json actor = an_actor();
+  actor["why"] = json::array({a_wait()});
+  const json events = json::array({{{"seq", 7},
+                                    {"time", kNow - 1000},
+                                    {"kind", "Restarted"},
+                                    {"subject", "s"},
+                                    {"message", "m"}}});
+  const std::string text = render_description(Kind::kActors, actor, events, kPipe);
+  for (const char* part :
+       {"actors/arith-1/rollout/0", "incarnation: 3", "64 scored groups", "Restarted"})
+    EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+  EXPECT_EQ(text.find("why:"), std::string::npos);
+}
+
+bool same(const YAML::Node& yaml, const json& value) {
+  if (value.is_object()) {
+    if (!yaml.IsMap() || yaml.size() != value.size()) return false;
+    for (const auto& [name, item] : value.items())
+      if (!yaml[name] || !same(yaml[name], item)) return false;
+    return true;
+  }
+  if (value.is_array()) {
+    if (!yaml.IsSequence() || yaml.size() != value.size()) return false;
+    for (std::size_t i = 0; i < value.size(); ++i)
+      if (!same(yaml[i], value[i])) return false;
+    return true;
+  }
+  if (value.is_null()) return yaml.IsNull();
+  return yaml.IsScalar() &&
+         yaml.Scalar() == (value.is_string() ? value.get<std::string>() : value.dump());
+}
+
+json random_json(Rng& rng, int depth) {
+  static constexpr std::string_view kTexts[] = {
+      "a", "", "true", "5", "- x", "a: b", "#c", "é\n\"", "null", " s ", "[x]", "/p/q", "\t", "~"};
+  switch (rng.below(depth > 0 ? 7 : 5)) {
+    case 0:
+      return nullptr;
+    case 1:
+      return rng.below(2) == 1;
+    case 2:
+      return static_cast<std::int64_t>(rng.next() >> 20) - 1000;
+    case 3:
+    case 4:
+      return kTexts[rng.below(std::size(kTexts))];
+    case 5: {
+      json list = json::array();
+      for (std::uint64_t i = rng.below(4); i > 0; --i) list.push_back(random_json(rng, depth - 1));
+      return list;
+    }
+    default: {
+      json object = json::object();
+      for (std::uint64_t i = rng.below(4); i > 0; --i)
+        object["k" + std::string(kTexts[rng.below(std::size(kTexts))])] =
+            random_json(rng, depth - 1);
+      return object;
+    }
+  }
+}
+
+TEST(Views, YamlReadsBackAsTheSameValue) {
+  for (std::uint64_t seed = 0; seed < 2000; ++seed) {
+    Rng rng(seed);
+    const json value = random_json(rng, 4);
+    const std::string text = to_yaml(value);
+    YAML::Node read;
+    ASSERT_NO_THROW(read = YAML::Load(text)) << "seed " << seed << "\n" << text;
+    EXPECT_TRUE(same(read, value)) << "seed " << seed << "\n" << text << "\n" << value;
+  }
+}
+
+TEST(Views, SamplesShowWhatWasSaid) {
+  const json samples = json::array({{{"step", 3},
+                                     {"prompt", "1+1="},
+                                     {"completion", "2\n3"},
+                                     {"reward", 1.0},
+                                     {"advantage", -0.5},
+                                     {"versions", {2, 2, 3}},
+                                     {"finish_reason", "stop"},
+                                     {"error", nullptr}}});
+  const std::string table = render_samples(samples, OutputForm::kTable, kPipe);
+  for (const char* part : {"1+1=", "2\\n3", "1.000", "-0.500", "2,3", "stop"})
+    EXPECT_NE(table.find(part), std::string::npos) << part << "\n" << table;
+  EXPECT_EQ(table.find("ERROR"), std::string::npos);
+  EXPECT_EQ(json::parse(render_samples(samples, OutputForm::kJson, kPipe)), samples);
+  EXPECT_NE(render_samples(samples, OutputForm::kWide, kPipe).find("=> 2\n3"), std::string::npos);
+}
+
+TEST(Progress, TheBarSaysWhatMattersAndFits) {
+  json job = a_job();
+  job["eval"] = 0.79;
+  job["eta_seconds"] = 80;
+  job["why"] = json::array({a_wait()});
+  const std::string bar = live_bar(job, 200);
+  for (const char* part :
+       {"arith-1", "Running", "step 420/1500", "28%", "eta 1m20s", "reward 0.812", "eval 0.790",
+        "staleness 2 of 2", "queue 132", "120k generated", "60.1k trained", "trainer idle 12%",
+        "rollout 1/2", "arith-1/learner/0 waits for 64 scored groups (3s)"})
+    EXPECT_NE(bar.find(part), std::string::npos) << part << "\n" << bar;
+  for (const int width : {1, 40, 80}) expect_fits(live_bar(job, width), width);
+  expect_fits(live_bar(json::object(), 80), 80);
+}
+
+TEST(Progress, TheWarmStartHasABarOfItsOwn) {
+  json job = a_job();
+  job["state"] = "WarmStart";
+  job["warm_start"] = {{"step", 100}, {"max_steps", 400}, {"metric", 0.2}};
+  EXPECT_NE(live_bar(job, 200).find("warm start 100/400  [######------------------]  25%"),
+            std::string::npos)
+      << live_bar(job, 200);
+  EXPECT_NE(live_line(job).find("warm_start_step=100 metric=0.200"), std::string::npos);
+}
+
+TEST(Progress, ThePlainLineIsOneLineOfPairs) {
+  const std::string line = live_line(a_job());
+  EXPECT_EQ(line,
+            "job=arith-1 state=Running step=420/1500 reward=0.812 generated_per_s=120345 "
+            "trained_per_s=60100 staleness=2/2 queue=132");
+}
+
+TEST(Progress, TheSummaryEndsWithTheNextSteps) {
+  const json result{
+      {"state", "Succeeded"},
+      {"steps", 1500},
+      {"policy_version", 1500},
+      {"eval", {{"before", 0.0}, {"after_warm_start", 0.4}, {"final", 0.97}}},
+      {"staleness", {{"bound", 2}, {"max", 2}, {"mean", 1.5}}},
+      {"ledger", {{"issued", 100}, {"trained", 96}, {"discarded", {{"job_finished", 4}}}}},
+      {"tokens", {{"generated", 2e6}, {"trained", 1.5e6}}},
+      {"logprob_diff", {{"max_at_staleness_0", 0.0}, {"tokens_at_staleness_0", 512}}},
+      {"trainer_idle_fraction", 0.1},
+      {"rollout_idle_fraction", 0.2},
+      {"wall_seconds", 92.0},
+      {"weights_sha256", "abc"}};
+  const std::string text = final_summary(a_job(), result, 200);
+  for (const char* part :
+       {"arith-1 Succeeded in 1m32s", "before 0.000, after warm start 0.400, final 0.970",
+        "100 issued, 96 trained, discarded: job_finished 4", "0 at staleness 0 over 512 tokens",
+        "tandem generate /home/u/.tandem/runs/arith-1/checkpoints/step-1500 'PROMPT'",
+        "tandem samples /home/u/.tandem/runs/arith-1"})
+    EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+  json failed = result;
+  failed["state"] = "Failed";
+  failed["eval"] = nullptr;
+  EXPECT_EQ(final_summary(a_job(), failed, 200).find("tandem generate"), text.npos);
+}
+
+}  // namespace
+}  // namespace tandem::cli

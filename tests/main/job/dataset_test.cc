@@ -1,0 +1,110 @@
+#include "actors/main/job/dataset.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "tests/main/job/job_folder.h"
+
+namespace tandem::cli {
+namespace {
+
+Result<std::vector<Record>> load(const JobFolder& folder, const std::string& text,
+                                 RecordNeeds needs = RecordNeeds::kPrompt) {
+  folder.write("d.jsonl", text);
+  return load_dataset({folder.root() / "d.jsonl"}, {}, needs);
+}
+
+TEST(Dataset, KeepsTheWholeRecordAsItWasWritten) {
+  const JobFolder folder;
+  const std::string line = R"({"prompt": "1+1=", "answer": {"b":1, "a":[2]}, "level": 3})";
+  const auto records = load(folder, "\n" + line + "\r\n\n", RecordNeeds::kAnswer);
+  ASSERT_TRUE(records) << render(records.error());
+  ASSERT_EQ(records->size(), 1u);
+  EXPECT_EQ(records->front().prompt, "1+1=");
+  EXPECT_EQ(records->front().json, line);
+  EXPECT_EQ(records->front().answer_json, R"({"a":[2],"b":1})");
+  EXPECT_FALSE(records->front().completion);
+  EXPECT_EQ(records->front().where, (folder.root() / "d.jsonl").string() + ":2");
+}
+
+TEST(Dataset, ReadsOtherFieldNames) {
+  const JobFolder folder;
+  folder.write("d.jsonl", R"({"q": "a", "say": "b"})");
+  const auto records =
+      load_dataset({folder.root() / "d.jsonl"}, {.prompt = "q", .answer = "a", .completion = "say"},
+                   RecordNeeds::kCompletion);
+  ASSERT_TRUE(records) << render(records.error());
+  EXPECT_EQ(records->front().completion, "b");
+}
+
+TEST(Dataset, PointsAtTheLineThatIsWrong) {
+  const JobFolder folder;
+  const auto check = [&](const std::string& line, const std::string& message,
+                         RecordNeeds needs = RecordNeeds::kPrompt) {
+    const auto records = load(folder,
+                              R"({"prompt": "a", "answer": 1, "completion": "b"})"
+                              "\n" +
+                                  line + "\n",
+                              needs);
+    ASSERT_FALSE(records) << line;
+    EXPECT_EQ(records.error().code, ErrorCode::kInvalid);
+    EXPECT_NE(records.error().message.find(message), std::string::npos) << records.error().message;
+    EXPECT_TRUE(records.error().where.ends_with("d.jsonl:2")) << records.error().where;
+  };
+  check(R"({"prompt": "a")", "not a line of JSON");
+  check("{\"prompt\": \"\xff\"}", "not a line of JSON");
+  check("[1]", "expected a JSON object, found array");
+  check(R"({"promt": "a"})", "no `prompt`");
+  check(R"({"prompt": 5})", "must be a string");
+  check(R"({"prompt": [{"role": "user"}]})", "must be a string");
+  check(R"({"prompt": "a"})", "no `answer`", RecordNeeds::kAnswer);
+  check(R"({"prompt": "a"})", "no `completion`", RecordNeeds::kCompletion);
+  check(R"({"prompt": "a", "completion": 5})", "must be a string", RecordNeeds::kCompletion);
+  check(R"({"prompt": ")" + std::string(kRecordBytesMax, 'x') + R"("})", "bytes");
+}
+
+TEST(Dataset, RefusesAnEmptyOrUnreadableFile) {
+  const JobFolder folder;
+  EXPECT_NE(load(folder, "\n \n").error().message.find("no records"), std::string::npos);
+  const auto missing = load_dataset({folder.root() / "nothing"}, {}, RecordNeeds::kPrompt);
+  ASSERT_FALSE(missing);
+  EXPECT_EQ(missing.error().code, ErrorCode::kFailed);
+  EXPECT_FALSE(load_dataset({folder.root()}, {}, RecordNeeds::kPrompt));
+}
+
+// DS-1
+TEST(Dataset, AnEpochsOrderIsAPermutationOfSeedAndEpochAloneDS1) {
+  for (std::uint64_t seed = 0; seed < 50; ++seed) {
+    SCOPED_TRACE(seed);
+    const auto first = epoch_order(seed, 0, 100, true);
+    EXPECT_EQ(first, epoch_order(seed, 0, 100, true));
+    EXPECT_NE(first, epoch_order(seed, 1, 100, true));
+    EXPECT_NE(first, epoch_order(seed + 1, 0, 100, true));
+    EXPECT_NE(epoch_order(seed, 1, 100, true), epoch_order(seed + 1, 0, 100, true));
+    auto sorted = first;
+    std::ranges::sort(sorted);
+    EXPECT_EQ(sorted, epoch_order(seed, 7, 100, false));
+    EXPECT_EQ(sorted.front(), 0u);
+    EXPECT_EQ(sorted.back(), 99u);
+  }
+}
+
+TEST(Dataset, HoldsOutATenth) {
+  for (const std::uint32_t size : {2u, 9u, 10u, 1000u}) {
+    const HeldOut split = split_held_out(3, size);
+    EXPECT_EQ(split.held_out.size(), std::max(1u, size / 10));
+    std::vector<std::uint32_t> all = split.train;
+    all.insert(all.end(), split.held_out.begin(), split.held_out.end());
+    std::ranges::sort(all);
+    std::vector<std::uint32_t> expected(size);
+    std::iota(expected.begin(), expected.end(), 0u);
+    EXPECT_EQ(all, expected);
+  }
+  EXPECT_TRUE(split_held_out(3, 1).held_out.empty());
+  EXPECT_EQ(split_held_out(3, 1).train.size(), 1u);
+}
+
+}  // namespace
+}  // namespace tandem::cli

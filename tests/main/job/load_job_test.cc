@@ -1,0 +1,225 @@
+#include "actors/main/job/load_job.h"
+
+#include <gtest/gtest.h>
+
+#include "actors/main/job/job_rules.h"
+#include "actors/main/job/print_job.h"
+#include "tests/main/job/job_folder.h"
+
+namespace tandem::cli {
+namespace {
+
+struct Refused {
+  std::string message, where, help;
+  ErrorCode code;
+};
+
+Refused refused(const Result<LoadedJob>& job) {
+  if (job) return {"accepted", "", "", ErrorCode::kFailed};
+  return {job.error().message, job.error().where, job.error().help, job.error().code};
+}
+
+#define EXPECT_HAS(text, part) EXPECT_NE((text).find(part), std::string::npos) << (text)
+
+TEST(LoadJob, FillsInDefaultsAndMakesPathsAbsolute) {
+  const JobFolder folder;
+  folder.write("job.yaml", folder.minimal());
+  const auto job = load_job(folder.root() / "job.yaml", {});
+  ASSERT_TRUE(job) << render(job.error());
+  EXPECT_EQ(job->spec.name, "tiny");
+  EXPECT_EQ(job->spec.model.path, folder.root() / "models/tiny");
+  EXPECT_EQ(job->spec.data.train_files, std::vector{folder.root() / "data/train.jsonl"});
+  EXPECT_TRUE(job->spec.data.val_files.empty());
+  EXPECT_FALSE(job->spec.warm_start);
+  EXPECT_EQ(job->spec.rollout.n, 8);
+  EXPECT_EQ(lookahead(job->spec.async), 2);
+  EXPECT_TRUE(job->warnings.empty());
+}
+
+TEST(LoadJob, TakesSetsInOrderFromTheCallersFolder) {
+  const JobFolder folder;
+  const auto job = folder.parse(
+      folder.minimal(), {"rollout.n=4", "data.val_files=[val.jsonl]", "rollout.n=6",
+                         "rollout.stop=[\"\\n\", 'end']", "warm_start.train_files=[warm.jsonl]"});
+  ASSERT_TRUE(job) << render(job.error());
+  EXPECT_EQ(job->spec.rollout.n, 6);
+  EXPECT_EQ(job->spec.data.val_files, std::vector{folder.root() / "data/val.jsonl"});
+  EXPECT_EQ(job->spec.rollout.stop, (std::vector<std::string>{"\n", "end"}));
+  ASSERT_TRUE(job->spec.warm_start);
+  EXPECT_EQ(job->spec.warm_start->train_files, std::vector{folder.root() / "data/warm.jsonl"});
+}
+
+TEST(LoadJob, SetsMayRemoveASectionAndFillAnotherOne) {
+  const JobFolder folder;
+  const std::string yaml = folder.minimal() + "warm_start: { train_files: [data/warm.jsonl] }\n";
+  const auto without = folder.parse(yaml, {"warm_start=null"});
+  ASSERT_TRUE(without) << render(without.error());
+  EXPECT_FALSE(without->spec.warm_start);
+  const auto again = folder.parse(yaml, {"warm_start=null", "warm_start.lr=0.1"});
+  EXPECT_EQ(refused(again).message, "`warm_start.train_files` is missing");
+  const auto merged = folder.parse(yaml, {"rollout={n: 4, temperature: 0.5}", "rollout.n=2"});
+  ASSERT_TRUE(merged) << render(merged.error());
+  EXPECT_EQ(merged->spec.rollout.n, 2);
+  EXPECT_EQ(merged->spec.rollout.temperature, 0.5);
+}
+
+TEST(LoadJob, NamesTheSetThatIsWrong) {
+  const JobFolder folder;
+  const auto check = [&](const std::string& set, const std::string& message) {
+    const Refused r = refused(folder.parse(folder.minimal(), {set}));
+    EXPECT_EQ(r.where, "--set " + set);
+    EXPECT_HAS(r.message, message);
+    EXPECT_EQ(r.code, ErrorCode::kInvalid);
+  };
+  check("rollout.n", "is not KEY=VALUE");
+  check("rollout.n=many", "expects an integer");
+  check("rolout.n=8", "unknown key `rolout.n`");
+  check("rollout.n=[1", "not valid YAML");
+  check("=3", "is not KEY=VALUE");
+  check("rollout=5", "is a section");
+  check("async.lookahead=3", "more than `async.max_staleness`");
+}
+
+TEST(LoadJob, PointsIntoTheFile) {
+  const JobFolder folder;
+  const auto at = [&](const std::string& more) {
+    return refused(folder.parse(folder.minimal() + more));
+  };
+  EXPECT_EQ(at("rollout:\n  n: many\n").where, "job.yaml:5:6");
+  EXPECT_EQ(at("rollout:\n  n: 8\n  n: 4\n").where, "job.yaml:6:3");
+  EXPECT_HAS(at("rollout:\n  n: 8\n  n: 4\n").help, "job.yaml:5:3");
+  EXPECT_EQ(at("rollout:\n\tn: 8\n").where, "job.yaml:5:1");
+  EXPECT_HAS(at("rollout:\n\tn: 8\n").message, "tab");
+  EXPECT_EQ(at("rollout: { n: 8\n").code, ErrorCode::kInvalid);
+  EXPECT_HAS(at("rollout: { n: 8\n").where, "job.yaml:");
+  EXPECT_EQ(at("rollout: 8\n").where, "job.yaml:4:10");
+  EXPECT_EQ(at("rollout:\n  stop: [a, 5]\n").where, "job.yaml:5:13");
+  EXPECT_HAS(at("---\nname: b\n").message, "more than one YAML document");
+  EXPECT_HAS(at("a: *nobody\n").message, "not valid YAML");
+  EXPECT_HAS(at("x: \xff\n").message, "UTF-8");
+  EXPECT_HAS(refused(folder.parse("")).message, "empty");
+  EXPECT_HAS(refused(folder.parse("- a\n")).message, "found a list");
+}
+
+TEST(LoadJob, ResolvesAnchorsAndRefusesMergeKeys) {
+  const JobFolder folder;
+  const auto job =
+      folder.parse(folder.minimal() + "learner: { ranks: &r 2 }\nreward: { replicas: *r }\n");
+  ASSERT_TRUE(job) << render(job.error());
+  EXPECT_EQ(job->spec.reward.replicas, 2);
+  const auto merge = folder.parse(folder.minimal() + "rollout: &a { n: 8 }\nreward: { <<: *a }\n");
+  EXPECT_HAS(refused(merge).help, "merge keys");
+}
+
+TEST(LoadJob, RecognisesTheNamesOfOtherSystems) {
+  const JobFolder folder;
+  const auto help = [&](const std::string& more) {
+    return refused(folder.parse(folder.minimal() + more)).help;
+  };
+  EXPECT_HAS(help("actor_rollout_ref:\n  rollout:\n    n: 8\n"), "`rollout.n`");
+  EXPECT_HAS(help("trainer: { total_training_steps: 8 }\n"), "`learner.total_training_steps`");
+  EXPECT_HAS(help("gconfig: { n_samples: 8 }\n"), "AReaL's");
+  EXPECT_HAS(help("n_samples_per_prompt: 8\n"), "OpenRLHF's");
+  EXPECT_HAS(help("async: { staleness_threshold: 0.5 }\n"), "fraction");
+  EXPECT_HAS(help("rollout: { lr: 0.5 }\n"), "`learner.optimizer.lr`");
+  EXPECT_HAS(help("lr: 0.5\n"), "`learner.optimizer.lr`");
+  EXPECT_HAS(help("rollouts: { n: 8 }\n"), "`rollout`");
+}
+
+TEST(LoadJob, TakesTheAliasesOfTheStalenessBound) {
+  const JobFolder folder;
+  for (const char* alias : {"max_head_offpolicyness", "max_off_policy_steps"}) {
+    const auto job = folder.parse(folder.minimal() + "async: { " + std::string(alias) + ": 4 }\n");
+    ASSERT_TRUE(job) << render(job.error());
+    EXPECT_EQ(job->spec.async.max_staleness, 4);
+  }
+  const auto both =
+      folder.parse(folder.minimal() + "async: { max_staleness: 1, max_off_policy_steps: 4 }\n");
+  EXPECT_HAS(refused(both).message, "given twice");
+}
+
+TEST(LoadJob, RefusesWhatKeysTogetherForbid) {
+  const JobFolder folder;
+  const auto check = [&](std::vector<std::string> sets, const std::string& message) {
+    const Refused r = refused(folder.parse(folder.minimal(), std::move(sets)));
+    EXPECT_HAS(r.message, message);
+    EXPECT_FALSE(r.help.empty());
+    EXPECT_FALSE(r.where.empty());
+    EXPECT_EQ(r.code, ErrorCode::kInvalid);
+  };
+  check({"rollout.n=1"}, "compares the completions");
+  check({"rollout.n=1", "algorithm.adv_estimator=rloo"}, "compares the completions");
+  check({"algorithm.rollout_is=token"}, "bypass_mode");
+  check({"async.lookahead=3"}, "more than `async.max_staleness`");
+  check({"async.trigger_parameter_sync_step=4"}, "more than lookahead + 1");
+  check({"async.schedule=fixed_lag", "async.trigger_parameter_sync_step=2"}, "fixed_lag");
+  check({"rollout.min_tokens=65"}, "max_response_length");
+  check({"rollout.block_size=24"}, "multiple of 16");
+  check({"rollout.max_num_seqs=4"}, "less than one group");
+  check({"rollout.max_num_batched_tokens=16"}, "decode a token each");
+  check({"learner.max_token_len=100"}, "one sequence may have 128 tokens");
+  check({"async.max_concurrent_rollouts=4"}, "less than one group");
+  check({"reward.type=regex"}, "needs `reward.pattern`");
+  check({"reward.pattern=a+"}, "does not use");
+  check({"reward.type=command"}, "needs `reward.command`");
+  check({"reward.command=[cat]"}, "does not use");
+  check({"learner.ranks=65"}, "more than the groups");
+  check({"algorithm.overlong_buffer.len=65"}, "longer than a completion");
+  check({"rollout.n=1", "algorithm.adv_estimator=reinforce_plus_plus",
+         "algorithm.filter_groups.enable=true"},
+        "zero variance");
+  check({"rollout.stop=[\"\"]"}, "empty string");
+  check({"data.train_files=[]"}, "is empty");
+  check({"name=\"a b\""}, "cannot name a job");
+  check({"name=\"../a\""}, "cannot name a job");
+}
+
+TEST(LoadJob, SettlesAndWarns) {
+  const JobFolder folder;
+  const auto warnings = [&](std::vector<std::string> sets) {
+    const auto job = folder.parse(folder.minimal(), std::move(sets));
+    EXPECT_TRUE(job) << render(job.error());
+    std::string all;
+    for (const std::string& warning : job->warnings) all += warning + "\n";
+    return all;
+  };
+  EXPECT_HAS(warnings({"async.max_staleness=6"}), "above 5");
+  EXPECT_EQ(warnings({"async.max_staleness=5"}), "");
+  EXPECT_HAS(warnings({"rollout.top_k=20"}), "truncate");
+  EXPECT_HAS(warnings({"async.schedule=fixed_lag"}), "partial_rollout is off");
+  const auto lag = folder.parse(folder.minimal(), {"async.schedule=fixed_lag"});
+  EXPECT_FALSE(lag->spec.async.partial_rollout);
+}
+
+TEST(LoadJob, FindsMissingFilesBeforeAnythingStarts) {
+  const JobFolder folder;
+  const auto check = [&](const std::string& set, const std::string& file) {
+    const Refused r = refused(folder.parse(folder.minimal(), {set}));
+    EXPECT_HAS(r.message, file);
+    EXPECT_EQ(r.where, "--set " + set);
+    EXPECT_EQ(r.code, ErrorCode::kFailed);
+  };
+  check("data.train_files=[nothing.jsonl]", "nothing.jsonl");
+  check("data.val_files=[nothing.jsonl]", "nothing.jsonl");
+  check("model.path=nothing", "nothing/config.json");
+  check("data.train_files=[../data]", "it is a folder");
+  const Refused command = refused(
+      folder.parse(folder.minimal(), {"reward.type=command", "reward.command=[./nothing.py]"}));
+  EXPECT_HAS(command.message, "cannot run");
+  const auto missing = load_job(folder.root() / "nothing.yaml", {});
+  EXPECT_EQ(refused(missing).code, ErrorCode::kFailed);
+  EXPECT_HAS(refused(load_job(folder.root(), {})).message, "folder");
+}
+
+TEST(LoadJob, MakesTheFilesOfARewardCommandAbsolute) {
+  const JobFolder folder;
+  folder.write("score.py", "");
+  const auto job =
+      folder.parse(folder.minimal() + "reward: { type: command, command: [sh, score.py, x.py] }\n");
+  ASSERT_TRUE(job) << render(job.error());
+  EXPECT_EQ(*job->spec.reward.command,
+            (std::vector<std::string>{"sh", (folder.root() / "score.py").string(), "x.py"}));
+}
+
+}  // namespace
+}  // namespace tandem::cli

@@ -1,0 +1,82 @@
+#include "runtime/base/file.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <optional>
+#include <vector>
+
+namespace tandem {
+namespace {
+
+class FileTest : public testing::Test {
+ protected:
+  FileTest() {
+    std::string pattern = testing::TempDir() + "file.XXXXXX";
+    directory_ = ::mkdtemp(pattern.data());
+  }
+  ~FileTest() override { std::filesystem::remove_all(directory_); }
+
+  std::size_t files() const {
+    return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(directory_),
+                                                  std::filesystem::directory_iterator()));
+  }
+
+  std::filesystem::path directory_;
+};
+
+TEST_F(FileTest, AtomicReplacementIsANewFileWithTheWholeContent) {
+  const std::filesystem::path path = directory_ / "state";
+  ASSERT_TRUE(write_file_atomic(path, std::string_view("old")));
+  const OwnedFd reader(::open(path.c_str(), O_RDONLY));
+  ASSERT_TRUE(write_file_atomic(path, std::string_view("new and longer")));
+  char seen[8] = {};
+  EXPECT_EQ(::read(reader.get(), seen, sizeof seen), 3);  // who had it open still reads the old one
+  EXPECT_EQ(read_file(path).value(), "new and longer");
+  EXPECT_EQ(files(), 1u);
+}
+
+TEST_F(FileTest, PartsAreWrittenOneAfterAnother) {
+  const std::string header = "header,";
+  const std::string body = "body";
+  const std::vector<std::span<const std::byte>> parts = {
+      std::as_bytes(std::span(header)), {}, std::as_bytes(std::span(body))};
+  ASSERT_TRUE(write_file_atomic(directory_ / "parts", parts));
+  EXPECT_EQ(read_file(directory_ / "parts").value(), "header,body");
+}
+
+TEST_F(FileTest, AFailedReplacementLeavesWhatWasThere) {
+  const std::filesystem::path path = directory_ / "state";
+  std::filesystem::create_directories(path / "full");  // rename cannot replace it
+  const Result<void> failed = write_file_atomic(path, std::string_view("x"));
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().where, path.string());
+  EXPECT_EQ(files(), 1u);
+}
+
+TEST_F(FileTest, ErrorsNameThePathAndTheReason) {
+  const Result<std::string> absent = read_file(directory_ / "absent");
+  ASSERT_FALSE(absent);
+  EXPECT_EQ(absent.error().code, ErrorCode::kFailed);
+  EXPECT_EQ(absent.error().message, "cannot open file: No such file or directory");
+  EXPECT_EQ(absent.error().where, (directory_ / "absent").string());
+  EXPECT_FALSE(write_file_atomic(directory_ / "absent" / "x", std::string_view("x")));
+}
+
+TEST_F(FileTest, ASecondTakerOfALockLearnsWhoHasIt) {
+  const std::filesystem::path path = directory_ / "lock";
+  std::optional<FileLock> first = FileLock::take(path, "the state in /x", "stop it").value();
+  const Result<FileLock> second = FileLock::take(path, "the state in /x", "stop it");
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().message,
+            "the state in /x is in use by process " + std::to_string(::getpid()));
+  EXPECT_EQ(second.error().where, path.string());
+  EXPECT_EQ(second.error().help, "stop it");
+  first.reset();
+  EXPECT_TRUE(FileLock::take(path, "the state in /x", "stop it"));
+}
+
+}  // namespace
+}  // namespace tandem

@@ -1,0 +1,362 @@
+// What every collective promises, run against each of them with 1 to 4 ranks, one thread per rank;
+// a rank that must die for real is this program again.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <future>
+#include <latch>
+#include <thread>
+
+#include "runtime/base/rng.h"
+#include "runtime/collective/collective.h"
+#include "runtime/collective/connection.h"
+#include "runtime/collective/socket.h"
+#include "runtime/node/process_host.h"
+
+namespace tandem::runtime {
+namespace {
+
+constexpr Duration kSoon = std::chrono::milliseconds(60);
+constexpr Duration kLong = std::chrono::seconds(30);
+
+using Gang = std::vector<std::unique_ptr<Collective>>;
+
+GangSpec spec_of(int size, std::string token = "job-1/learner/0.3") {
+  return {.size = size, .token = std::move(token)};
+}
+
+Gang make_socket_gang(int size) {
+  GangListener listener = GangListener::listen().value();
+  const std::string address = listener.address();
+  Gang gang(static_cast<std::size_t>(size));
+  std::vector<std::thread> diallers;
+  for (int rank = 1; rank < size; ++rank) {
+    diallers.emplace_back([&, rank] {
+      gang[static_cast<std::size_t>(rank)] = dial_gang(address, rank, spec_of(size), kLong).value();
+    });
+  }
+  gang[0] = std::move(listener).accept(spec_of(size), kLong).value();
+  for (std::thread& dialler : diallers) dialler.join();
+  return gang;
+}
+
+struct Case {
+  std::string kind;
+  int size = 1;
+};
+
+class Conformance : public testing::TestWithParam<Case> {
+ protected:
+  int size() const { return GetParam().size; }
+  Gang make_gang() const {
+    return GetParam().kind == "socket" ? make_socket_gang(size()) : make_local_collectives(size());
+  }
+
+  // Runs `body` once per rank, each on a thread of its own.
+  static void on_each_rank(Gang& gang, const std::function<void(Collective&)>& body) {
+    std::vector<std::thread> threads;
+    for (auto& rank : gang) threads.emplace_back([&] { body(*rank); });
+    for (std::thread& thread : threads) thread.join();
+  }
+};
+
+// Values whose sum depends on the order in which they are added.
+std::vector<float> values_of(int rank, std::size_t count, std::uint64_t seed) {
+  Rng rng(derive_seed(seed, {static_cast<std::uint64_t>(rank)}));
+  std::vector<float> values(count);
+  for (float& value : values) {
+    value = static_cast<float>(rng.normal() * std::pow(10.0, rng.unit() * 8 - 4));
+  }
+  return values;
+}
+
+std::vector<float> serial_sum(int size, std::size_t count, std::uint64_t seed) {
+  std::vector<float> sum = values_of(0, count, seed);
+  for (int rank = 1; rank < size; ++rank) {
+    const std::vector<float> addend = values_of(rank, count, seed);
+    for (std::size_t i = 0; i < count; ++i) sum[i] += addend[i];
+  }
+  return sum;
+}
+
+bool same_bits(std::span<const float> a, std::span<const float> b) {
+  return a.size() == b.size() &&
+         (a.empty() || std::memcmp(a.data(), b.data(), a.size_bytes()) == 0);
+}
+
+TEST_P(Conformance, CO1TheSumIsTheSerialOneToTheBit) {
+  Gang gang = make_gang();
+  constexpr std::size_t kFrame = kFrameBytesMax / sizeof(float);
+  std::uint64_t seed = 100;
+  for (const std::size_t count : {std::size_t{0}, std::size_t{1}, kFrame - 1, kFrame, kFrame + 1,
+                                  3 * kFrame + 17, std::size_t{7}}) {
+    SCOPED_TRACE(testing::Message() << "count " << count << " seed " << ++seed);
+    const std::vector<float> expected = serial_sum(size(), count, seed);
+    on_each_rank(gang, [&](Collective& rank) {
+      std::vector<float> values = values_of(rank.rank(), count, seed);
+      const auto done = rank.all_reduce_sum(values, kLong);
+      ASSERT_TRUE(done) << render(done.error());
+      EXPECT_TRUE(same_bits(values, expected)) << "rank " << rank.rank();
+    });
+  }
+}
+
+TEST_P(Conformance, CO1TheTimingDoesNotMatter) {
+  Gang gang = make_gang();
+  constexpr std::size_t kCount = 5000;
+  for (int last = 0; last < size(); ++last) {  // each rank once comes after all the others
+    std::latch others(size() - 1);
+    const std::vector<float> expected = serial_sum(size(), kCount, 5);
+    on_each_rank(gang, [&](Collective& rank) {
+      std::vector<float> values = values_of(rank.rank(), kCount, 5);
+      if (rank.rank() == last) {
+        others.wait();
+      } else {
+        others.count_down();
+      }
+      ASSERT_TRUE(rank.all_reduce_sum(values, kLong));
+      EXPECT_TRUE(same_bits(values, expected)) << "rank " << rank.rank();
+    });
+  }
+}
+
+TEST_P(Conformance, TheSumThatIsHandedInIsUsed) {
+  // Local only differs in the factory; the socket's takes it in GangSpec.
+  static std::atomic<int> calls;
+  calls = 0;
+  Gang gang = make_local_collectives(size(), [](float* a, const float* b, std::size_t n) {
+    ++calls;
+    add_floats(a, b, n);
+  });
+  on_each_rank(gang, [](Collective& rank) {
+    std::vector<float> one(10, 1.0f);
+    ASSERT_TRUE(rank.all_reduce_sum(one, kLong));
+    EXPECT_EQ(one[9], static_cast<float>(rank.size()));
+  });
+  EXPECT_EQ(calls, size() - 1);
+}
+
+TEST_P(Conformance, BroadcastFromEveryRank) {
+  Gang gang = make_gang();
+  for (const std::size_t bytes : {std::size_t{0}, std::size_t{5}, 2 * kFrameBytesMax + 3}) {
+    for (int root = 0; root < size(); ++root) {
+      on_each_rank(gang, [&](Collective& rank) {
+        std::vector<std::byte> block(bytes, static_cast<std::byte>(rank.rank() + 1));
+        ASSERT_TRUE(rank.broadcast(block, root, kLong));
+        EXPECT_EQ(block, std::vector<std::byte>(bytes, static_cast<std::byte>(root + 1)));
+      });
+    }
+  }
+}
+
+TEST_P(Conformance, AllGatherKeepsOrderAndSizes) {
+  Gang gang = make_gang();
+  const auto blob_of = [](int rank) {
+    return rank == 1 ? std::string() : std::string(rank == 2 ? kBlobBytesMax : 3, 'a' + rank);
+  };
+  on_each_rank(gang, [&](Collective& rank) {
+    for (int i = 0; i < 3; ++i) {
+      const auto blobs = rank.all_gather(blob_of(rank.rank()), kLong);
+      ASSERT_TRUE(blobs) << render(blobs.error());
+      ASSERT_EQ(blobs->size(), static_cast<std::size_t>(rank.size()));
+      for (int other = 0; other < rank.size(); ++other) {
+        EXPECT_EQ((*blobs)[static_cast<std::size_t>(other)], blob_of(other));
+      }
+    }
+  });
+}
+
+TEST_P(Conformance, NobodyPassesABarrierBeforeAllHaveCome) {
+  Gang gang = make_gang();
+  std::atomic<int> came = 0;
+  on_each_rank(gang, [&](Collective& rank) {
+    for (int round = 1; round <= 20; ++round) {
+      ++came;
+      ASSERT_TRUE(rank.barrier(kLong));
+      EXPECT_GE(came, round * rank.size());
+    }
+  });
+}
+
+TEST_P(Conformance, CO2AMissingRankIsNamedWhenTheTimeIsUp) {
+  for (int absent = 0; absent < size() && size() > 1; ++absent) {
+    Gang gang = make_gang();
+    std::latch others(size() - 1);
+    on_each_rank(gang, [&](Collective& rank) {
+      if (rank.rank() == absent) return others.wait();  // alive, but in no call
+      std::vector<float> values(70000, 1.0f);
+      const auto done = rank.all_reduce_sum(values, kSoon);
+      others.count_down();
+      ASSERT_FALSE(done);
+      EXPECT_EQ(done.error().code, ErrorCode::kTimedOut) << render(done.error());
+      EXPECT_NE(done.error().message.find("waiting for rank " + std::to_string(absent)),
+                std::string::npos)
+          << "rank " << rank.rank() << ": " << done.error().message;
+      const auto again = rank.barrier(kLong);  // CO-4
+      ASSERT_FALSE(again);
+      EXPECT_EQ(again.error().message, done.error().message);
+    });
+  }
+}
+
+TEST_P(Conformance, CO3ARankThatLeavesIsNamed) {
+  for (int leaver = 0; leaver < size() && size() > 1; ++leaver) {
+    Gang gang = make_gang();
+    std::latch others(size() - 1);
+    std::vector<std::thread> threads;
+    for (int r = 0; r < size(); ++r) {
+      threads.emplace_back([&, r] {
+        auto rank = std::move(gang[static_cast<std::size_t>(r)]);
+        if (r == leaver) return;  // the collective ends here
+        const auto done = rank->barrier(kLong);
+        ASSERT_FALSE(done);
+        EXPECT_EQ(done.error().code, ErrorCode::kFailed) << render(done.error());
+        EXPECT_NE(done.error().message.find("rank " + std::to_string(leaver) + " has gone"),
+                  std::string::npos)
+            << "rank " << r << ": " << done.error().message;
+        others.count_down();
+        others.wait();  // else the next to leave might be named
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+}
+
+TEST_P(Conformance, CO3RanksThatDisagreeAreToldSo) {
+  if (size() == 1) return;
+  const std::vector<std::pair<std::string, std::function<Result<void>(Collective&)>>> odd_calls = {
+      {"all_reduce_sum of 44 bytes",
+       [](Collective& rank) {
+         std::vector<float> values(11);
+         return rank.all_reduce_sum(values, kLong);
+       }},
+      {"barrier", [](Collective& rank) { return rank.barrier(kLong); }},
+  };
+  for (const auto& [name, odd_call] : odd_calls) {
+    Gang gang = make_gang();
+    std::latch all(size());
+    on_each_rank(gang, [&, name = name, odd_call = odd_call](Collective& rank) {
+      std::vector<float> values(10);
+      const bool odd = rank.rank() == rank.size() - 1;
+      const auto done = odd ? odd_call(rank) : rank.all_reduce_sum(values, kLong);
+      ASSERT_FALSE(done);
+      EXPECT_EQ(done.error().code, ErrorCode::kInvalid);
+      EXPECT_EQ(done.error().message, "rank " + std::to_string(rank.size() - 1) + " calls " + name +
+                                          " where rank 0 calls all_reduce_sum of 40 bytes");
+      all.arrive_and_wait();
+    });
+  }
+}
+
+std::vector<Case> cases() {
+  std::vector<Case> all;
+  for (const char* kind : {"local", "socket"}) {
+    for (int size = 1; size <= 4; ++size) all.push_back({kind, size});
+  }
+  return all;
+}
+INSTANTIATE_TEST_SUITE_P(Implementation, Conformance, testing::ValuesIn(cases()),
+                         [](const auto& one) {
+                           return one.param.kind + std::to_string(one.param.size);
+                         });
+
+TEST(SocketGang, AStrangerIsRefusedAndDisturbsNobody) {
+  GangListener listener = GangListener::listen().value();
+  const std::string address = listener.address();
+  const OwnedFd silent = dial_tcp(address, steady_now() + kLong).value();
+  std::thread outsiders([&] {
+    const auto stranger = dial_gang(address, 1, spec_of(2, "job-1/learner/0.2"), kLong);
+    ASSERT_FALSE(stranger);
+    EXPECT_EQ(stranger.error().code, ErrorCode::kUnauthorised) << render(stranger.error());
+    const auto odd = dial_gang(address, 2, spec_of(3), kLong);
+    ASSERT_FALSE(odd);
+    EXPECT_EQ(odd.error().code, ErrorCode::kInvalid) << render(odd.error());
+    const auto rank = dial_gang(address, 1, spec_of(2), kLong);
+    ASSERT_TRUE(rank) << render(rank.error());
+    EXPECT_TRUE((*rank)->barrier(kLong));
+  });
+  const auto rank = std::move(listener).accept(spec_of(2), kLong);
+  ASSERT_TRUE(rank) << render(rank.error());
+  EXPECT_TRUE((*rank)->barrier(kLong));
+  outsiders.join();
+}
+
+TEST(SocketGang, RanksThatDoNotComeAreNamedToThoseThatDid) {
+  GangListener listener = GangListener::listen().value();
+  const std::string address = listener.address();
+  auto rank_2 =
+      std::async(std::launch::async, [&] { return dial_gang(address, 2, spec_of(4), kLong); });
+  const auto rank_0 = std::move(listener).accept(spec_of(4), std::chrono::milliseconds(300));
+  ASSERT_FALSE(rank_0);
+  const std::string expected = "timed out waiting for rank 1, rank 3 to join the gang";
+  EXPECT_EQ(rank_0.error().message, expected);
+  EXPECT_EQ(rank_0.error().code, ErrorCode::kTimedOut);
+  const auto told = rank_2.get();
+  ASSERT_FALSE(told);
+  EXPECT_EQ(told.error().message, expected);
+}
+
+TEST(SocketGang, NobodyAtTheAddress) {
+  std::string address;
+  { address = GangListener::listen()->address(); }
+  const auto refused = dial_gang(address, 1, spec_of(2), kLong);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kUnreachable);
+  EXPECT_EQ(refused.error().where, address);
+  EXPECT_EQ(dial_gang("nonsense", 1, spec_of(2), kLong).error().code, ErrorCode::kInvalid);
+}
+
+TEST(SocketGang, CO3AKilledProcessFailsTheOthersPromptly) {
+  GangListener listener = GangListener::listen().value();
+  const std::string address = listener.address();
+  PosixProcessHost host;
+  const auto process = host.spawn({.name = "rank 2",
+                                   .argv = {"/proc/self/exe", "--die-in-a-call", address},
+                                   .environment = {},
+                                   .log_path = "/dev/null",
+                                   .working_directory = {}},
+                                  [](ProcessId, const ExitStatus&) {});
+  ASSERT_TRUE(process);
+  auto rank_1 = std::async(std::launch::async, [&] {
+    auto rank = dial_gang(address, 1, spec_of(3), kLong).value();
+    std::vector<float> values(500'000, 1.0f);
+    return rank->all_reduce_sum(values, kLong);
+  });
+  auto rank_0 = std::move(listener).accept(spec_of(3), kLong).value();
+  std::vector<float> values(500'000, 1.0f);
+  const Time start = steady_now();
+  const auto done = rank_0->all_reduce_sum(values, kLong);
+  const auto told = rank_1.get();
+  for (const auto* result : {&done, &told}) {
+    ASSERT_FALSE(*result);
+    EXPECT_NE(result->error().message.find("rank 2 has gone"), std::string::npos)
+        << result->error().message;
+  }
+  EXPECT_LT(seconds(steady_now() - start), seconds(kLong));  // not by the timeout
+}
+
+// Rank 2 of a gang of three: sends the beginning of its values and is killed.
+int die_in_a_call(const std::string& address) {
+  auto rank = dial_gang(address, 2, spec_of(3), kLong).value();
+  std::thread killer([] { ::kill(::getpid(), SIGKILL); });
+  std::vector<float> values(500'000, 1.0f);
+  const auto done = rank->all_reduce_sum(values, kLong);
+  for (;;) ::pause();
+}
+
+}  // namespace
+}  // namespace tandem::runtime
+
+int main(int argc, char** argv) {
+  const std::vector<std::string> arguments(argv, argv + argc);
+  if (argc == 3 && arguments[1] == "--die-in-a-call") {
+    return tandem::runtime::die_in_a_call(arguments[2]);
+  }
+  testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

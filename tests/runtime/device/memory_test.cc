@@ -1,0 +1,48 @@
+#include "runtime/device/memory.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace tandem::runtime {
+namespace {
+
+TEST(HostBuffer, IsZeroedAndAlignedAtEverySize) {
+  for (const std::size_t bytes : {std::size_t{1}, std::size_t{100}, kMappedBytesMin - 1,
+                                  kMappedBytesMin, 5 * kMappedBytesMin + 3}) {
+    Result<HostBuffer> buffer = HostBuffer::allocate(bytes, "a test");
+    ASSERT_TRUE(buffer);
+    EXPECT_EQ(buffer->size(), bytes);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(buffer->data()) % kAlignmentBytes, 0u);
+    EXPECT_TRUE(std::all_of(buffer->bytes().begin(), buffer->bytes().end(),
+                            [](std::byte b) { return b == std::byte{0}; }));
+    std::fill(buffer->bytes().begin(), buffer->bytes().end(), std::byte{1});
+  }
+}
+
+TEST(HostBuffer, MovesWithoutMovingItsBlock) {
+  HostBuffer first = *HostBuffer::allocate(4096, "a test");
+  std::byte* data = first.data();
+  HostBuffer second = std::move(first);
+  EXPECT_EQ(second.data(), data);
+  HostBuffer third = *HostBuffer::allocate(64, "a test");
+  third = std::move(second);
+  EXPECT_EQ(third.data(), data);
+  EXPECT_EQ(third.as<float>().size(), 1024u);
+}
+
+TEST(HostBuffer, MoreThanTheMachineHasIsAnErrorWithItsPurpose) {
+  const Result<HostBuffer> buffer = HostBuffer::allocate(std::size_t{1} << 60, "KV pages");
+  ASSERT_FALSE(buffer);
+  EXPECT_NE(buffer.error().message.find("KV pages"), std::string::npos);
+}
+
+TEST(HostBuffer, NothingIsABufferToo) {
+  const Result<HostBuffer> buffer = HostBuffer::allocate(0, "a test");
+  ASSERT_TRUE(buffer);
+  EXPECT_TRUE(buffer->bytes().empty());
+}
+
+}  // namespace
+}  // namespace tandem::runtime

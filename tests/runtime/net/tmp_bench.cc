@@ -1,0 +1,55 @@
+
+#include <gtest/gtest.h>
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <future>
+#include "runtime/net/link.h"
+#include "runtime/wire/codec.h"
+namespace b { struct Rec { std::string id; std::int64_t a=1,b=2; std::vector<std::int32_t> t; std::vector<float> l; }; TANDEM_WIRE(Rec,id,a,b,t,l) }
+namespace tandem::runtime { namespace {
+TEST(Bench, encode) {
+  b::Rec r{std::string(36,'x'),1,2,std::vector<std::int32_t>(512,7),std::vector<float>(512,1.f)};
+  std::size_t n=0; const Time t0=steady_now();
+  for(int i=0;i<200000;++i) n+=encode(r).size();
+  const Time t1=steady_now(); const std::string s=encode(r);
+  for(int i=0;i<200000;++i) n+=decode<b::Rec>(s)->t.size();
+  const Time t2=steady_now();
+  printf("encode %.3f us decode %.3f us %zu\n", seconds(t1-t0)*5, seconds(t2-t1)*5, n);
+}
+void child(int fd) {
+  std::uint16_t port=0; if(read(fd,&port,2)!=2) _exit(1);
+  IoThread io; LinkClient* c=nullptr;
+  LinkClient link(io,Endpoint{.port=port},{.name="echo",.incarnation={1}},{},
+    {.on_parcel=[&](const PeerId&,std::string&f){ if (c->send("ok")!=Sent::kAccepted) abort(); (void)f; return Offer::kTaken;},
+     .on_up=[&](const PeerId&,const Hello&){},.on_down=[](const PeerId&,const Down&){}});
+  c=&link; while(true) pause();
+}
+TEST(Bench, link) {
+  int p[2]; ASSERT_EQ(pipe(p),0); const pid_t pid=fork(); if(pid==0) child(p[0]);
+  IoThread io; std::mutex m; std::condition_variable cv; std::size_t got=0; bool up=false;
+  std::unique_ptr<LinkServer> s;
+  s=std::move(LinkServer::listen(io,{},{.name="c",.incarnation={1}},{},
+    {.on_parcel=[&](const PeerId&,std::string&){ std::lock_guard l(m); ++got; cv.notify_one(); return Offer::kTaken;},
+     .on_up=[&](const PeerId&,const Hello&){ std::lock_guard l(m); up=true; cv.notify_one();},
+     .on_down=[](const PeerId&,const Down&){}})).value();
+  std::uint16_t port=s->endpoint().port; (void)!write(p[1],&port,2);
+  std::unique_lock l(m); cv.wait(l,[&]{return up;}); l.unlock();
+  const PeerId e{"echo",{1}};
+  for(int round=0;round<3;++round){
+    std::vector<double> us;
+    for(int i=0;i<5000;++i){ const Time t=steady_now(); std::size_t want; {std::lock_guard g(m); want=got+1;}
+      (void)s->send(e,"request"); std::unique_lock g(m); cv.wait(g,[&]{return got>=want;}); us.push_back(seconds(steady_now()-t)*1e6);}
+    std::sort(us.begin(),us.end());
+    std::size_t base; {std::lock_guard g(m); base=got;}
+    const Time t=steady_now(); constexpr std::size_t N=400000; 
+    for(std::size_t sent=0;sent<N;++sent){ while(s->send(e,"request")!=Sent::kAccepted) std::abort();
+      if(sent%256==0){std::unique_lock g(m); cv.wait(g,[&]{return sent<(got-base)+1000;});} }
+    {std::unique_lock g(m); cv.wait(g,[&]{return got-base>=N;});}
+    printf("sync p50 %.1f p99 %.1f us; pipelined %.0f/s\n",us[2500],us[4950],N/seconds(steady_now()-t));
+  }
+  kill(pid,9); waitpid(pid,nullptr,0);
+}
+}}

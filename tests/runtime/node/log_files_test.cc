@@ -1,0 +1,96 @@
+#include "runtime/node/log_files.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "runtime/base/file.h"
+#include "runtime/base/rng.h"
+
+namespace tandem::runtime {
+namespace {
+
+class LogFilesTest : public testing::Test {
+ protected:
+  LogFilesTest() {
+    std::string pattern = testing::TempDir() + "log_files.XXXXXX";
+    directory_ = ::mkdtemp(pattern.data());
+  }
+  ~LogFilesTest() override { std::filesystem::remove_all(directory_); }
+
+  std::filesystem::path write(const std::string& name, std::string_view text) const {
+    EXPECT_TRUE(write_file(directory_ / name, std::as_bytes(std::span(text))));
+    return directory_ / name;
+  }
+
+  std::filesystem::path directory_;
+};
+
+TEST_F(LogFilesTest, OneFilePerIncarnation) {
+  EXPECT_EQ(log_path("/runs/a-1/logs", "a-1/rollout/0", Incarnation{3}),
+            "/runs/a-1/logs/a-1.rollout.0.3.log");
+  const std::string actor = "a-1/rollout/1";
+  for (const int incarnation : {2, 11, 3}) {
+    write(log_path("", actor, Incarnation{static_cast<std::uint64_t>(incarnation)}), "");
+  }
+  write("a-1.rollout.1.1.7.log", "");  // a-1/rollout/1/1
+  write("a-1.rollout.1.x.log", "");
+  write("a-1.rollout.11.4.log", "");
+  const std::vector<Incarnation> expected = {{2}, {3}, {11}};
+  EXPECT_EQ(log_incarnations(directory_, actor), expected);
+  EXPECT_EQ(previous_log(directory_, actor, Incarnation{11}), Incarnation{3});
+  EXPECT_EQ(previous_log(directory_, actor, Incarnation{12}), Incarnation{11});
+  EXPECT_EQ(previous_log(directory_, actor, Incarnation{2}), std::nullopt);
+  EXPECT_TRUE(log_incarnations(directory_ / "absent", actor).empty());
+}
+
+TEST_F(LogFilesTest, TailGivesWholeLastLines) {
+  const auto tail = [&](std::string_view text, std::size_t lines) {
+    return tail_log(write("log", text), lines)->text;
+  };
+  EXPECT_EQ(tail("a\nb\nc\n", 2), "b\nc\n");
+  EXPECT_EQ(tail("a\nb\nc", 2), "b\nc");
+  EXPECT_EQ(tail("a\nb\nc\n", 3), "a\nb\nc\n");
+  EXPECT_EQ(tail("a\nb\nc\n", 9), "a\nb\nc\n");
+  EXPECT_EQ(tail("a\n\n\n", 2), "\n\n");
+  EXPECT_EQ(tail("a\nb\n", 0), "");
+  EXPECT_EQ(tail("", 5), "");
+}
+
+TEST_F(LogFilesTest, TailOfALongLogBeginsAtALine) {
+  std::string text;
+  while (text.size() < kLogReadBytesMax * 2) text += "line " + std::to_string(text.size()) + "\n";
+  const LogChunk chunk = tail_log(write("log", text), text.size()).value();
+  EXPECT_TRUE(chunk.text.starts_with("line "));
+  EXPECT_TRUE(text.ends_with(chunk.text));
+  EXPECT_LE(chunk.text.size(), kLogReadBytesMax);
+  EXPECT_EQ(chunk.next_offset, text.size());
+}
+
+TEST_F(LogFilesTest, FollowingSeesEveryByteOnce) {
+  constexpr std::uint64_t kSeed = 7;
+  SCOPED_TRACE(testing::Message() << "seed " << kSeed);
+  Rng rng(kSeed);
+  std::string written = "first\n";
+  LogChunk chunk = tail_log(write("log", written), 10).value();
+  std::string seen = chunk.text;
+  for (int i = 0; i < 50; ++i) {
+    written += std::string(rng.below(kLogReadBytesMax / 16), 'x') + "\n";
+    write("log", written);
+    chunk = read_log(directory_ / "log", chunk.next_offset).value();
+    seen += chunk.text;
+  }
+  while (!(chunk = read_log(directory_ / "log", chunk.next_offset).value()).text.empty()) {
+    seen += chunk.text;
+  }
+  EXPECT_EQ(seen, written);
+}
+
+TEST_F(LogFilesTest, ATruncatedLogIsReadFromItsStart) {
+  EXPECT_EQ(read_log(write("log", "new\n"), 100)->text, "new\n");
+  const auto absent = read_log(directory_ / "absent", 0);
+  ASSERT_FALSE(absent);
+  EXPECT_EQ(absent.error().where, (directory_ / "absent").string());
+}
+
+}  // namespace
+}  // namespace tandem::runtime

@@ -1,0 +1,111 @@
+#include "runtime/node/resources.h"
+
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "runtime/base/file.h"
+
+namespace tandem::runtime {
+namespace {
+
+constexpr std::uint64_t kGib = std::uint64_t{1} << 30;
+
+// A machine made of files, with 8 GiB.
+class ResourcesTest : public testing::Test {
+ protected:
+  ResourcesTest() {
+    std::string pattern = testing::TempDir() + "resources.XXXXXX";
+    directory_ = ::mkdtemp(pattern.data());
+    put("meminfo", "MemTotal:        8388608 kB\nMemFree: 1 kB\n");
+    put("cgroup", "");
+  }
+  ~ResourcesTest() override { std::filesystem::remove_all(directory_); }
+
+  void put(const std::filesystem::path& name, std::string_view text) const {
+    std::filesystem::create_directories((directory_ / name).parent_path());
+    ASSERT_TRUE(write_file(directory_ / name, std::as_bytes(std::span(text))));
+  }
+  MachineResources read() const {
+    return read_machine_resources({.memory_info = directory_ / "meminfo",
+                                   .own_cgroups = directory_ / "cgroup",
+                                   .cgroup_mount = directory_ / "fs"})
+        .value();
+  }
+
+  std::filesystem::path directory_;
+};
+
+TEST_F(ResourcesTest, WithoutCgroupsTheHardwareCounts) {
+  cpu_set_t set;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof set, &set), 0);
+  const MachineResources machine = read();
+  EXPECT_EQ(machine.cpus, CPU_COUNT(&set));
+  EXPECT_EQ(machine.memory_bytes, 8 * kGib);
+  EXPECT_FALSE(machine.hostname.empty());
+}
+
+TEST_F(ResourcesTest, TheAffinityMaskLimits) {
+  cpu_set_t all;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof all, &all), 0);
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(::sched_getcpu(), &one);
+  ASSERT_EQ(::sched_setaffinity(0, sizeof one, &one), 0);
+  EXPECT_EQ(read().cpus, 1);
+  ::sched_setaffinity(0, sizeof all, &all);
+}
+
+TEST_F(ResourcesTest, Version2LimitsAtEveryLevelCount) {
+  put("cgroup", "0::/user/job\n");
+  put("fs/user/job/cpu.max", "max 100000\n");
+  put("fs/user/job/memory.max", "3221225472\n");
+  put("fs/user/cpu.max", "50000 100000\n");
+  put("fs/user/memory.max", "max\n");
+  const MachineResources machine = read();
+  EXPECT_EQ(machine.cpus, 0.5);
+  EXPECT_EQ(machine.memory_bytes, 3 * kGib);
+}
+
+TEST_F(ResourcesTest, Version1LimitsCountAlsoBesideVersion2) {
+  put("cgroup", "4:memory:/host/only/path\n1:cpu,cpuacct:/\n0::/\n");
+  put("fs/memory/memory.limit_in_bytes", "2147483648\n");  // the path is the host's
+  put("fs/cpu,cpuacct/cpu.cfs_quota_us", "75000\n");
+  put("fs/cpu,cpuacct/cpu.cfs_period_us", "100000\n");
+  put("fs/unified/memory.max", "1073741824\n");
+  const MachineResources machine = read();
+  EXPECT_EQ(machine.cpus, 0.75);
+  EXPECT_EQ(machine.memory_bytes, kGib);
+}
+
+TEST_F(ResourcesTest, NoLimitIsNoLimit) {
+  put("cgroup", "4:memory:/\n1:cpu:/\n");
+  put("fs/memory/memory.limit_in_bytes", "9223372036854771712\n");
+  put("fs/cpu/cpu.cfs_quota_us", "-1\n");
+  put("fs/cpu/cpu.cfs_period_us", "100000\n");
+  EXPECT_EQ(read().memory_bytes, 8 * kGib);
+  EXPECT_GE(read().cpus, 1);
+}
+
+TEST_F(ResourcesTest, SlurmNamesTheNode) {
+  ::setenv("SLURMD_NODENAME", "n2", 1);
+  EXPECT_EQ(read().hostname, "n2");
+  ::unsetenv("SLURMD_NODENAME");
+}
+
+TEST_F(ResourcesTest, AMachineThatCannotBeReadIsAnError) {
+  const auto absent = read_machine_resources({.memory_info = directory_ / "absent"});
+  ASSERT_FALSE(absent);
+  EXPECT_EQ(absent.error().where, (directory_ / "absent").string());
+  EXPECT_TRUE(read_machine_resources());
+}
+
+TEST_F(ResourcesTest, FreeDisk) {
+  EXPECT_GT(free_disk_bytes(directory_).value(), 0u);
+  EXPECT_FALSE(free_disk_bytes(directory_ / "absent"));
+}
+
+}  // namespace
+}  // namespace tandem::runtime

@@ -1,0 +1,506 @@
+// What every weight family promises, run against each of them; where a process must die, it is a
+// real one: this program again, in another role.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstring>
+#include <future>
+#include <thread>
+
+#include "runtime/base/digest.h"
+#include "runtime/base/file.h"
+#include "runtime/base/rng.h"
+#include "runtime/node/process_host.h"
+#include "runtime/weights/weights.h"
+
+namespace tandem::runtime {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::uint64_t kArenaBytes = 64 << 10;
+constexpr Duration kSoon = std::chrono::milliseconds(50);
+constexpr Duration kLong = std::chrono::seconds(30);
+
+PolicyVersion v(std::int64_t number) { return {number}; }
+
+// Words that say which version, lineage and place they belong to: a torn arena cannot hide.
+std::vector<std::byte> arena_of(std::int64_t version, std::uint64_t lineage = 0) {
+  std::vector<std::uint64_t> words(kArenaBytes / sizeof(std::uint64_t));
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    words[i] = derive_seed(static_cast<std::uint64_t>(version), {lineage}) + i;
+  }
+  std::vector<std::byte> bytes(kArenaBytes);
+  std::memcpy(bytes.data(), words.data(), bytes.size());
+  return bytes;
+}
+
+WeightsConfig config_of(const std::string& type, const fs::path& directory, int slots) {
+  return {.type = type == "shm" ? WeightsType::kShm : WeightsType::kDisk,
+          .name = weights_name("test", directory),
+          .directory = directory / "weights",
+          .slots = slots,
+          .layout = {.arena_bytes = kArenaBytes, .hash = 17, .manifest_json = "{}\n"}};
+}
+
+class Conformance : public testing::TestWithParam<std::string> {
+ protected:
+  Conformance() {
+    std::string pattern = testing::TempDir() + "weights.XXXXXX";
+    directory_ = ::mkdtemp(pattern.data());
+    fifo_ = directory_ / "fifo";
+    EXPECT_EQ(::mkfifo(fifo_.c_str(), 0600), 0);
+  }
+  ~Conformance() override {
+    EXPECT_TRUE(remove_weights(config()));
+    EXPECT_FALSE(fs::exists("/dev/shm/tandem-weights." + config().name));
+    EXPECT_FALSE(fs::exists(config().directory));
+    fs::remove_all(directory_);
+  }
+
+  bool shm() const { return GetParam() == "shm"; }
+  WeightsConfig config(int slots = 4) const { return config_of(GetParam(), directory_, slots); }
+  std::unique_ptr<WeightPublisher> publisher(int slots = 4) const {
+    auto made = make_publisher(config(slots));
+    EXPECT_TRUE(made) << render(made.error());
+    return std::move(*made);
+  }
+
+  // Runs this program in another role.
+  SpawnedProcess start(ProcessHost& host, const std::string& role, int slots = 4) {
+    auto exit = std::make_shared<std::promise<ExitStatus>>();
+    exit_ = exit->get_future();
+    auto process = host.spawn(
+        {.name = role,
+         .argv = {"/proc/self/exe", role, GetParam(), directory_.string(), std::to_string(slots)},
+         .environment = {},
+         .log_path = directory_ / (role + ".log"),
+         .working_directory = {}},
+        [exit](ProcessId, const ExitStatus& status) { exit->set_value(status); });
+    EXPECT_TRUE(process);
+    return *process;
+  }
+  ExitStatus end_of_process() {
+    EXPECT_EQ(exit_.wait_for(kLong), std::future_status::ready);
+    return exit_.get();
+  }
+  // Until the process in the other role has said that it is where the test wants it.
+  void wait_for_process() const {
+    const OwnedFd fd(::open(fifo_.c_str(), O_RDONLY | O_CLOEXEC));
+    char byte = 0;
+    EXPECT_EQ(::read(fd.get(), &byte, 1), 1);
+  }
+
+  fs::path directory_;
+  fs::path fifo_;
+  std::future<ExitStatus> exit_;
+};
+
+Result<void> publish(WeightPublisher& publisher, std::int64_t version, std::uint64_t lineage = 0,
+                     Duration timeout = kLong) {
+  const auto stats = publisher.publish(v(version), arena_of(version, lineage), timeout);
+  if (!stats) return stats.error();
+  return {};
+}
+
+// Copies a version in odd parts; the buffer is whole afterwards.
+Result<std::vector<std::byte>> fetch(WeightSubscriber& subscriber, PolicyVersion version) {
+  std::vector<std::byte> buffer(kArenaBytes);
+  if (auto begun = subscriber.begin(version, buffer); !begun) return begun.error();
+  for (;;) {
+    const auto progress = subscriber.progress(10'007);
+    if (!progress) return progress.error();
+    if (progress->complete) return buffer;
+  }
+}
+
+std::optional<PolicyVersion> newest(WeightSubscriber& subscriber) {
+  return subscriber.newest().value();
+}
+
+TEST_P(Conformance, WT1AVersionArrivesByteForByteAtEverySubscriber) {
+  auto learner = publisher();
+  const auto early = make_subscriber(config());
+  EXPECT_EQ(newest(*early), std::nullopt);
+  EXPECT_EQ(early->installed(), std::nullopt);
+
+  const auto arena = arena_of(-1);
+  const PublishStats stats = learner->publish(kInitialWeights, arena, kLong).value();
+  EXPECT_EQ(stats.bytes, kArenaBytes);
+  EXPECT_EQ(stats.checksum, checksum64(arena));
+  const auto late = make_subscriber(config());
+  for (WeightSubscriber* subscriber : {early.get(), late.get()}) {
+    EXPECT_EQ(newest(*subscriber), kInitialWeights);
+    EXPECT_EQ(fetch(*subscriber, kInitialWeights).value(), arena);
+    ASSERT_TRUE(subscriber->installed());
+    EXPECT_EQ(subscriber->installed()->version, kInitialWeights);
+    EXPECT_EQ(subscriber->installed()->checksum, stats.checksum);
+  }
+}
+
+TEST_P(Conformance, ProgressKeepsToItsBudgetAndCanBeCancelled) {
+  auto learner = publisher();
+  ASSERT_TRUE(publish(*learner, 1));
+  const auto subscriber = make_subscriber(config());
+  std::vector<std::byte> buffer(kArenaBytes);
+  ASSERT_TRUE(subscriber->begin(v(1), buffer));
+  EXPECT_EQ(subscriber->progress(100)->bytes_done, 100u);
+  EXPECT_EQ(subscriber->progress(0)->bytes_done, 101u);
+  EXPECT_FALSE(subscriber->installed());
+  subscriber->cancel();
+  EXPECT_FALSE(subscriber->installed());
+  EXPECT_EQ(fetch(*subscriber, v(1)).value(), arena_of(1));
+}
+
+TEST_P(Conformance, SubscribersMaySkipVersionsAndGoBackToRetainedOnes) {
+  auto learner = publisher(4);  // K = 2
+  const auto subscriber = make_subscriber(config(4));
+  for (std::int64_t version = 0; version <= 9; ++version) {
+    learner->retain(v(version - 3));
+    ASSERT_TRUE(publish(*learner, version));
+  }
+  EXPECT_EQ(newest(*subscriber), v(9));
+  for (const std::int64_t version : {9, 7, 8}) {
+    EXPECT_TRUE(subscriber->available(v(version)));
+    EXPECT_EQ(fetch(*subscriber, v(version)).value(), arena_of(version));
+  }
+  for (const std::int64_t version : {-1, 0, 5, 10}) {
+    EXPECT_FALSE(subscriber->available(v(version)));
+    const auto absent = fetch(*subscriber, v(version));
+    ASSERT_FALSE(absent);
+    EXPECT_EQ(absent.error().code, ErrorCode::kNotFound);
+  }
+}
+
+TEST_P(Conformance, AnotherLayoutIsRefused) {
+  auto learner = publisher();
+  ASSERT_TRUE(publish(*learner, 1));
+  WeightsConfig other = config();
+  other.layout.hash = 18;
+  const auto subscriber = make_subscriber(other);
+  std::vector<std::byte> buffer(kArenaBytes);
+  const auto begun = subscriber->begin(v(1), buffer);
+  ASSERT_FALSE(begun);
+  EXPECT_EQ(begun.error().code, ErrorCode::kInvalid);
+}
+
+TEST_P(Conformance, APublisherWithAnotherLayoutReplacesWhatADeadOneLeft) {
+  PosixProcessHost host;
+  start(host, "--publish-two-and-die");
+  EXPECT_EQ(end_of_process().signal, SIGKILL);
+  const auto old_subscriber = make_subscriber(config());
+  EXPECT_EQ(newest(*old_subscriber), v(2));
+
+  WeightsConfig other = config();
+  other.layout.hash = 18;
+  auto learner = make_publisher(other);
+  ASSERT_TRUE(learner) << render(learner.error());
+  const auto subscriber = make_subscriber(other);
+  EXPECT_EQ(newest(*subscriber), std::nullopt);
+  ASSERT_TRUE(publish(**learner, 1));
+  EXPECT_EQ(fetch(*subscriber, v(1)).value(), arena_of(1));
+  EXPECT_FALSE(fetch(*old_subscriber, v(1)));
+}
+
+TEST_P(Conformance, WT4ASecondPublisherLearnsWhoTheFirstIs) {
+  auto learner = publisher();
+  const auto second = make_publisher(config());
+  ASSERT_FALSE(second);
+  EXPECT_NE(second.error().message.find("process " + std::to_string(::getpid())), std::string::npos)
+      << second.error().message;
+  EXPECT_FALSE(remove_weights(config()));
+  learner.reset();
+  EXPECT_TRUE(make_publisher(config()));
+}
+
+TEST_P(Conformance, TheSameContentAgainIsNothingNewAndOtherContentANewLineage) {
+  auto learner = publisher();
+  const auto subscriber = make_subscriber(config());
+  for (std::int64_t version = 0; version <= 3; ++version) {
+    ASSERT_TRUE(publish(*learner, version));
+  }
+  EXPECT_EQ(learner->publish(v(2), arena_of(2), kLong)->bytes, 0u);
+  EXPECT_EQ(newest(*subscriber), v(3));
+
+  std::vector<std::byte> buffer(kArenaBytes);
+  ASSERT_TRUE(subscriber->begin(v(3), buffer));
+  ASSERT_TRUE(subscriber->progress(10));
+  ASSERT_TRUE(publish(*learner, 2, 1));
+  EXPECT_EQ(newest(*make_subscriber(config())), v(2));
+  EXPECT_FALSE(subscriber->progress(kArenaBytes)) << "installed a version that was withdrawn";
+  EXPECT_FALSE(subscriber->installed());
+  EXPECT_EQ(fetch(*subscriber, v(2)).value(), arena_of(2, 1));
+  EXPECT_EQ(fetch(*subscriber, v(1)).value(), arena_of(1));
+
+  learner->forget_after(v(0));
+  EXPECT_EQ(newest(*subscriber), v(0));
+}
+
+TEST_P(Conformance, WT3ASuccessorCarriesOnFromWhatADeadPublisherLeft) {
+  PosixProcessHost host;
+  start(host, "--publish-two-and-die");
+  EXPECT_EQ(end_of_process().signal, SIGKILL);
+  const auto subscriber = make_subscriber(config());
+  EXPECT_EQ(subscriber->publisher_life(), 1u);
+  EXPECT_EQ(fetch(*subscriber, v(2)).value(), arena_of(2));
+
+  auto successor = publisher();
+  EXPECT_EQ(subscriber->publisher_life(), 2u);
+  EXPECT_EQ(fetch(*subscriber, v(1)).value(), arena_of(1));
+  EXPECT_EQ(successor->publish(v(2), arena_of(2), kLong)->bytes, 0u);
+  ASSERT_TRUE(publish(*successor, 3));
+  EXPECT_EQ(newest(*subscriber), v(3));
+  EXPECT_EQ(fetch(*subscriber, v(3)).value(), arena_of(3));
+}
+
+TEST_P(Conformance, WT1APublisherKilledAtAnyMomentLeavesNoTornVersion) {
+  constexpr std::uint64_t kSeed = 23;
+  SCOPED_TRACE(testing::Message() << "seed " << kSeed);
+  Rng rng(kSeed);
+  PosixProcessHost host;
+  const auto subscriber = make_subscriber(config());
+  for (int round = 0; round < 8; ++round) {
+    const SpawnedProcess process = start(host, "--publish-until-killed");
+    wait_for_process();
+    // A random number of copies decides when the publisher dies.
+    for (std::uint64_t copy = rng.below(20); copy > 0; --copy) {
+      const auto version = newest(*subscriber);
+      if (!version) continue;
+      const auto arena = fetch(*subscriber, *version);
+      if (arena) {
+        EXPECT_EQ(*arena, arena_of(version->value));
+      } else {
+        EXPECT_EQ(arena.error().code, ErrorCode::kNotFound) << arena.error().message;
+      }
+    }
+    ::kill(process.pid, SIGKILL);
+    EXPECT_EQ(end_of_process().signal, SIGKILL);
+    const auto left = newest(*subscriber);
+    ASSERT_TRUE(left);
+    EXPECT_EQ(fetch(*subscriber, *left).value(), arena_of(left->value));
+  }
+}
+
+TEST_P(Conformance, WT3ASubscriberThatDiesHoldsNothing) {
+  auto learner = publisher(2);
+  ASSERT_TRUE(publish(*learner, 1));
+  PosixProcessHost host;
+  const SpawnedProcess reader = start(host, "--begin-and-hang", 2);
+  wait_for_process();
+  ASSERT_TRUE(publish(*learner, 2));
+  const auto blocked = publish(*learner, 3, 0, kSoon);
+  if (shm()) {
+    ASSERT_FALSE(blocked);
+    EXPECT_EQ(blocked.error().code, ErrorCode::kTimedOut);
+    EXPECT_NE(blocked.error().message.find("version 1 is being copied by process " +
+                                           std::to_string(reader.pid)),
+              std::string::npos)
+        << blocked.error().message;
+  } else {
+    EXPECT_TRUE(blocked);  // the open file keeps what the reader reads
+  }
+  ::kill(reader.pid, SIGKILL);
+  EXPECT_EQ(end_of_process().signal, SIGKILL);
+  EXPECT_TRUE(publish(*learner, 4));
+}
+
+TEST_P(Conformance, WT2APublisherWaitsForASubscriberAndIsWoken) {
+  auto learner = publisher(2);
+  ASSERT_TRUE(publish(*learner, 1));
+  const auto subscriber = make_subscriber(config(2));
+  std::vector<std::byte> buffer(kArenaBytes);
+  ASSERT_TRUE(subscriber->begin(v(1), buffer));
+  ASSERT_TRUE(publish(*learner, 2));
+  ASSERT_TRUE(subscriber->progress(kArenaBytes / 2));
+  EXPECT_EQ(publish(*learner, 3, 0, kSoon).has_value(), !shm());  // a directory need not wait
+  auto third = std::async(std::launch::async, [&] { return publish(*learner, 3); });
+  for (;;) {
+    const auto progress = subscriber->progress(997);
+    ASSERT_TRUE(progress) << render(progress.error());
+    if (progress->complete) break;
+  }
+  EXPECT_EQ(buffer, arena_of(1));
+  EXPECT_TRUE(third.get());
+  EXPECT_EQ(fetch(*subscriber, v(3)).value(), arena_of(3));
+}
+
+TEST_P(Conformance, WT1AThousandPublishesAreNeverTorn) {
+  constexpr std::int64_t kLast = 1000;
+  auto learner = publisher(3);
+  ASSERT_TRUE(publish(*learner, 0));
+  PosixProcessHost host;
+  start(host, "--read-until-1000", 3);
+  std::atomic<int> copies = 0;
+  const auto read = [&] {
+    const auto subscriber = make_subscriber(config(3));
+    for (std::optional<PolicyVersion> seen; seen != v(kLast);) {
+      const auto version = newest(*subscriber);
+      if (!version || version == seen) continue;
+      const auto arena = fetch(*subscriber, *version);
+      if (!arena) {
+        EXPECT_EQ(arena.error().code, ErrorCode::kNotFound) << arena.error().message;
+        continue;
+      }
+      EXPECT_EQ(*arena, arena_of(version->value));
+      EXPECT_TRUE(!seen || *seen < *version);
+      seen = version;
+      ++copies;
+    }
+  };
+  std::thread reader(read);
+  for (std::int64_t version = 1; version <= kLast; ++version) {
+    ASSERT_TRUE(publish(*learner, version));
+  }
+  reader.join();
+  EXPECT_GT(copies, 0);
+  EXPECT_EQ(end_of_process().code, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Family, Conformance, testing::Values("shm", "disk"),
+                         [](const auto& family) { return family.param; });
+
+class ShmWeights : public Conformance {};
+INSTANTIATE_TEST_SUITE_P(Family, ShmWeights, testing::Values("shm"));
+
+TEST_P(ShmWeights, ACleanEndLeavesNothingButFinishesCopies) {
+  auto learner = publisher();
+  ASSERT_TRUE(publish(*learner, 1));
+  const auto subscriber = make_subscriber(config());
+  std::vector<std::byte> buffer(kArenaBytes);
+  ASSERT_TRUE(subscriber->begin(v(1), buffer));
+  learner.reset();
+  EXPECT_FALSE(fs::exists("/dev/shm/tandem-weights." + config().name));
+  EXPECT_EQ(newest(*subscriber), std::nullopt);
+  EXPECT_TRUE(subscriber->progress(kArenaBytes)->complete);
+  EXPECT_EQ(buffer, arena_of(1));
+  learner = publisher();
+  ASSERT_TRUE(publish(*learner, 5));
+  EXPECT_EQ(newest(*subscriber), v(5));  // it found the new segment by itself
+}
+
+TEST_P(ShmWeights, WhatEverybodyLeftIsReclaimed) {
+  PosixProcessHost host;
+  start(host, "--publish-two-and-die");
+  EXPECT_EQ(end_of_process().signal, SIGKILL);
+  {
+    const auto subscriber = make_subscriber(config());
+    EXPECT_EQ(newest(*subscriber), v(2));
+    EXPECT_EQ(reclaim_stale_weights(config().name), 0);
+  }
+  EXPECT_EQ(reclaim_stale_weights(config().name), 1);
+  EXPECT_EQ(newest(*make_subscriber(config())), std::nullopt);
+}
+
+TEST_P(ShmWeights, NoRoomIsAnErrorThatNamesTheWayOut) {
+  WeightsConfig huge = config();
+  huge.layout.arena_bytes = std::uint64_t{1} << 50;
+  EXPECT_EQ(resolve({.type = WeightsType::kAuto, .layout = huge.layout}), WeightsType::kDisk);
+  EXPECT_EQ(resolve({.type = WeightsType::kAuto, .layout = config().layout}), WeightsType::kShm);
+  const auto made = make_publisher(huge);
+  ASSERT_FALSE(made);
+  EXPECT_NE(made.error().help.find("weight_broadcast.type"), std::string::npos);
+}
+
+class DiskWeights : public Conformance {};
+INSTANTIATE_TEST_SUITE_P(Family, DiskWeights, testing::Values("disk"));
+
+TEST_P(DiskWeights, KeepsSlotsVersionsAndADamagedOneIsNotInstalled) {
+  auto learner = publisher(2);
+  for (std::int64_t version = 0; version <= 5; ++version) {
+    ASSERT_TRUE(publish(*learner, version));
+  }
+  const fs::path directory = config().directory;
+  EXPECT_FALSE(fs::exists(directory / "v3"));
+  EXPECT_TRUE(fs::exists(directory / "v4" / "manifest.json"));
+  EXPECT_EQ(read_file(directory / "LATEST").value(), "5\n");
+  const OwnedFd arena(::open((directory / "v5" / "arena.bin").c_str(), O_WRONLY));
+  ASSERT_EQ(::pwrite(arena.get(), "x", 1, 1000), 1);
+  const auto subscriber = make_subscriber(config(2));
+  const auto damaged = fetch(*subscriber, v(5));
+  ASSERT_FALSE(damaged);
+  EXPECT_NE(damaged.error().message.find("checksum"), std::string::npos);
+  EXPECT_FALSE(subscriber->installed());
+}
+
+TEST(WeightsNames, TellRunsApart) {
+  EXPECT_EQ(weights_name("a-1", "/x/runs/a-1"), weights_name("a-1", "/x/runs/../runs/a-1"));
+  EXPECT_NE(weights_name("a-1", "/x/runs/a-1"), weights_name("a-1", "/y/runs/a-1"));
+  EXPECT_TRUE(weights_name("a-1", "/x").starts_with("a-1-"));
+}
+
+TEST(WeightsLayouts, AgreeForEqualManifestsOnly) {
+  Manifest one;
+  one.add("w", DType::kF32, {4, 8});
+  Manifest same;
+  same.add("w", DType::kF32, {4, 8});
+  Manifest other;
+  other.add("w", DType::kF32, {8, 4});
+  EXPECT_EQ(layout_of(one).hash, layout_of(same).hash);
+  EXPECT_NE(layout_of(one).hash, layout_of(other).hash);
+  EXPECT_EQ(layout_of(one).arena_bytes, one.bytes_total);
+  EXPECT_NE(layout_of(one).manifest_json.find("\"w\""), std::string::npos);
+}
+
+void tell_test(const fs::path& directory) {
+  const OwnedFd fd(::open((directory / "fifo").c_str(), O_WRONLY));
+  CHECK(::write(fd.get(), "r", 1) == 1);
+}
+
+int publish_until_killed(const WeightsConfig& config, const fs::path& directory) {
+  auto publisher = make_publisher(config);
+  CHECK(publisher.has_value());
+  const auto newest_there = newest(*make_subscriber(config));
+  std::int64_t version = newest_there ? newest_there->value : 0;
+  CHECK(publish(**publisher, ++version).has_value());
+  tell_test(directory);
+  for (;;) CHECK(publish(**publisher, ++version).has_value());
+}
+
+int read_until_1000(const WeightsConfig& config) {
+  const auto subscriber = make_subscriber(config);
+  for (std::optional<PolicyVersion> seen; seen != v(1000);) {
+    const auto version = newest(*subscriber);
+    if (!version || version == seen) continue;
+    const auto arena = fetch(*subscriber, *version);
+    if (!arena && arena.error().code != ErrorCode::kNotFound) return 2;
+    if (!arena) continue;
+    if (*arena != arena_of(version->value)) return 3;
+    seen = version;
+  }
+  return 0;
+}
+
+int play(const std::string& role, const WeightsConfig& config, const fs::path& directory) {
+  if (role == "--publish-until-killed") return publish_until_killed(config, directory);
+  if (role == "--read-until-1000") return read_until_1000(config);
+  if (role == "--publish-two-and-die") {
+    auto publisher = make_publisher(config);
+    CHECK(publish(**publisher, 1).has_value() && publish(**publisher, 2).has_value());
+    return ::raise(SIGKILL);
+  }
+  CHECK(role == "--begin-and-hang");
+  const auto subscriber = make_subscriber(config);
+  std::vector<std::byte> buffer(kArenaBytes);
+  CHECK(subscriber->begin(v(1), buffer).has_value() && subscriber->progress(10).has_value());
+  tell_test(directory);
+  for (;;) ::pause();
+}
+
+}  // namespace
+}  // namespace tandem::runtime
+
+int main(int argc, char** argv) {
+  const std::vector<std::string> arguments(argv, argv + argc);
+  if (argc == 5) {
+    return tandem::runtime::play(
+        arguments[1],
+        tandem::runtime::config_of(arguments[2], arguments[3], std::stoi(arguments[4])),
+        arguments[3]);
+  }
+  testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

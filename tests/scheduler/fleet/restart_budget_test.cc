@@ -1,0 +1,107 @@
+#include "scheduler/fleet/restart_budget.h"
+
+#include <gtest/gtest.h>
+
+#include <deque>
+
+namespace tandem::scheduler {
+namespace {
+
+using std::chrono::seconds;
+
+constexpr RestartPolicy kPolicy{.intensity = 3,
+                                .period = seconds(100),
+                                .backoff_first = std::chrono::milliseconds(500),
+                                .backoff_max = seconds(4),
+                                .jitter = 0,
+                                .healthy_after = seconds(60)};
+
+Time at(std::int64_t s) { return Time{} + Duration(seconds(s)); }
+
+TEST(RestartBudget, BacksOffExponentiallyThenGivesUp) {
+  Rng rng(1);
+  RestartBudget budget(kPolicy);
+  for (const std::int64_t ms : {500, 1000, 2000}) {
+    const auto next = budget.died({at(0), at(10)}, rng);
+    EXPECT_EQ(std::get<Restart>(next).until, at(10) + std::chrono::milliseconds(ms));
+  }
+  EXPECT_EQ(std::get<Exhausted>(budget.died({at(0), at(10)}, rng)).restarts, 3);
+  EXPECT_EQ(budget.restarts_total(), 3);
+}
+
+TEST(RestartBudget, TheBackoffIsCapped) {
+  Rng rng(1);
+  RestartPolicy policy = kPolicy;
+  policy.intensity = 100;
+  RestartBudget budget(policy);
+  for (int i = 0; i < 20; ++i) budget.died({at(0), at(1)}, rng);
+  EXPECT_EQ(std::get<Restart>(budget.died({at(0), at(1)}, rng)).until, at(5));
+}
+
+TEST(RestartBudget, AHealthyLifeStartsTheBackoffAnew) {  // RB-2
+  Rng rng(1);
+  RestartBudget budget(kPolicy);
+  budget.died({at(0), at(1)}, rng);
+  budget.died({at(2), at(3)}, rng);
+  const auto next = budget.died({at(4), at(64)}, rng);
+  EXPECT_EQ(std::get<Restart>(next).until, at(64) + std::chrono::milliseconds(500));
+  EXPECT_EQ(std::get<Restart>(next).n, 3);
+}
+
+TEST(RestartBudget, JitterStaysWithinItsShareAndDiffers) {
+  Rng rng(7);
+  RestartPolicy policy = kPolicy;
+  policy.jitter = 0.2;
+  std::int64_t least = INT64_MAX, most = 0;
+  for (int i = 0; i < 1000; ++i) {
+    RestartBudget budget(policy);
+    const auto ns = std::get<Restart>(budget.died({at(0), at(0)}, rng)).until.ns;
+    least = std::min(least, ns);
+    most = std::max(most, ns);
+  }
+  EXPECT_GE(least, 400'000'000);
+  EXPECT_LE(most, 600'000'000);
+  EXPECT_LT(least, 420'000'000);
+  EXPECT_GT(most, 580'000'000);
+}
+
+TEST(RestartBudgetProperty, NoPeriodHoldsMoreThanTheIntensity) {  // RB-1
+  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+    Rng rng(seed);
+    RestartBudget budget(kPolicy);
+    std::deque<Time> granted;
+    Time now{};
+    for (int i = 0; i < 100; ++i) {
+      now = now + Duration(seconds(rng.below(60)));
+      const bool restarts = budget.died({now, now}, rng).index() == 0;
+      std::erase_if(granted, [&](Time t) { return now - t >= kPolicy.period; });
+      EXPECT_EQ(restarts, std::ssize(granted) < kPolicy.intensity) << "seed=" << seed;
+      if (restarts) granted.push_back(now);
+    }
+  }
+}
+
+TEST(RestartLadder, EscalatesFromActorToRoleToJobWithTheRootCause) {  // RB-3
+  Rng rng(1);
+  RestartPolicy once = kPolicy;
+  once.intensity = 1;
+  RestartLadder ladder({.actor = once, .role = once});
+  const auto dies = [&](const char* actor) {
+    return ladder.died({actor, "rollout", "killed by SIGSEGV (11)", {at(0), at(1)}}, rng);
+  };
+  using L = RestartLadder;
+  EXPECT_TRUE(std::holds_alternative<L::RestartActor>(dies("j/rollout/0")));
+  EXPECT_TRUE(std::holds_alternative<L::RestartActor>(dies("j/rollout/1")));
+  const auto role = dies("j/rollout/0");
+  ASSERT_TRUE(std::holds_alternative<L::RestartRole>(role));
+  EXPECT_EQ(std::get<L::RestartRole>(role).root_cause, "killed by SIGSEGV (11)");
+  EXPECT_EQ(ladder.restarts_of("j/rollout/0"), 2);
+  EXPECT_EQ(ladder.restarts_of("j/rollout/1"), 2);
+  EXPECT_TRUE(std::holds_alternative<L::RestartActor>(dies("j/rollout/0")));  // a fresh budget
+  const auto job = dies("j/rollout/0");
+  ASSERT_TRUE(std::holds_alternative<L::FailJob>(job));
+  EXPECT_EQ(std::get<L::FailJob>(job).root_cause, "killed by SIGSEGV (11)");
+}
+
+}  // namespace
+}  // namespace tandem::scheduler
