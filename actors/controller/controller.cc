@@ -13,6 +13,13 @@ Result<void> Controller::take(runtime::Context& cx, const ControllerEvent& event
   auto effects = core_.step(event, cx.now());
   if (!effects) return effects.error();
   for (ControllerEffect& effect : *effects) carry_out(cx, std::move(effect));
+  while (!brought_about_.empty()) {
+    const ControllerEvent next = std::move(brought_about_.front());
+    brought_about_.pop_front();
+    auto then = core_.step(next, cx.now());
+    CHECK(then.has_value());  // only what users ask for is refused
+    for (ControllerEffect& effect : *then) carry_out(cx, std::move(effect));
+  }
   return {};
 }
 
@@ -21,7 +28,8 @@ void Controller::carry_out(runtime::Context& cx, ControllerEffect effect) {
   if (auto* spawn = std::get_if<SpawnRankOn>(&effect)) {
     const runtime::SpawnRank message{spawn->id, hands_.rank_arguments(spawn->id), spawn->log_path};
     if (hands_.agent(spawn->node).tell(message) != Delivery::kAccepted)
-      (void)take(cx, runtime::RankSpawnFailed{spawn->id, spawn->node + " cannot be reached"});
+      brought_about_.push_back(
+          runtime::RankSpawnFailed{spawn->id, spawn->node + " cannot be reached"});
   } else if (auto* kill = std::get_if<KillRankOn>(&effect)) {
     // An unreachable node is lost, and with it the rank: NodeDown says so.
     (void)hands_.agent(kill->node).tell(runtime::StopRankProcess{kill->id, kill->grace_ms});
@@ -33,7 +41,8 @@ void Controller::carry_out(runtime::Context& cx, ControllerEffect effect) {
     if (exchange)
       exchanges_[open->job] = std::move(*exchange);
     else
-      (void)take(cx, JobEnded{open->job, JobOutcome::kFailed, exchange.error().message});
+      brought_about_.push_back(
+          JobEnded{open->job, JobOutcome::kFailed, exchange.error().message});
   } else if (auto* tell = std::get_if<TellExchange>(&effect)) {
     const auto it = exchanges_.find(tell->job);
     if (it == exchanges_.end()) return;

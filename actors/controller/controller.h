@@ -106,6 +106,7 @@ class Controller {
   void handle(runtime::Context& cx, runtime::Ask<GetEvents> ask);
 
  private:
+  // Takes an event; what carrying out its effects brings about is taken after them.
   Result<void> take(runtime::Context& cx, const ControllerEvent& event);
   void carry_out(runtime::Context& cx, ControllerEffect effect);
   void announce(const Announce& announce);
@@ -113,6 +114,7 @@ class Controller {
   const ControllerHands hands_;
   ControllerCore core_;
   std::map<std::string, runtime::Ref<ExchangeControl>> exchanges_;
+  std::deque<ControllerEvent> brought_about_;
   std::deque<ClusterEvent> events_;
   std::int64_t event_last_ = 0;
 };

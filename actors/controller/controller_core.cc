@@ -30,8 +30,7 @@ Reason reason_of(const runtime::RankExited& exited) {
 
 bool wanted(const JobRecord& job, const ActorRecord& actor) {
   const auto it = job.desired.find(actor.role);
-  return it != job.desired.end() && actor.index < it->second &&
-         actor.status.state != ActorState::kDraining;
+  return it != job.desired.end() && actor.index < it->second;
 }
 
 }  // namespace
@@ -69,7 +68,13 @@ Result<void> ControllerCore::can_ever_run(const JobShape& shape) const {
 
 Result<void> ControllerCore::on(const SubmitJob& submit) {
   if (const auto fits = can_ever_run(submit.shape); !fits) return fits.error();
-  CHECK(!jobs_.contains(submit.id));
+  if (const auto known = jobs_.find(submit.id); known != jobs_.end()) {
+    if (!scheduler::is_final(known->second.status.state))
+      return Error{ErrorCode::kInvalid,
+                   submit.id + " is " + name(known->second.status.state) + " already", "",
+                   "to stop it: tandem cancel " + submit.id};
+    jobs_.erase(known);  // a run that is taken up again
+  }
   JobRecord job{.id = submit.id,
                 .shape = submit.shape,
                 .run_dir = submit.run_dir,
@@ -154,6 +159,9 @@ Result<void> ControllerCore::on(const CancelJob& cancel) {
 // ---- nodes and processes
 
 Result<void> ControllerCore::on(const runtime::NodeUp& up) {
+  const auto known = nodes_.find(up.node);
+  if (known != nodes_.end() && known->second.up && known->second.incarnation != up.incarnation)
+    lose_node(up.node);  // its agent is a new one: what the old one ran died with it
   nodes_[up.node] = {
       .name = up.node,
       .incarnation = up.incarnation,
@@ -167,44 +175,49 @@ Result<void> ControllerCore::on(const runtime::NodeUp& up) {
 Result<void> ControllerCore::on(const NodeDown& down) {
   const auto it = nodes_.find(down.node);
   if (it == nodes_.end() || it->second.incarnation != down.incarnation) return {};
-  it->second.up = false;
-  effects_.push_back(Announce{"node", down.node, "lost"});
+  lose_node(down.node);
+  return {};
+}
+
+void ControllerCore::lose_node(const std::string& node) {
+  nodes_.at(node).up = false;
+  effects_.push_back(Announce{"node", node, "lost"});
   for (auto& [id, job] : jobs_) {
     std::vector<std::pair<std::string, std::int32_t>> gone;
     for (auto& [actor_id, actor] : job.actors)
       for (std::size_t r = 0; r < actor.ranks.size(); ++r)
-        if (actor.ranks[r].alive && actor.ranks[r].node == down.node)
+        if (actor.ranks[r].alive && actor.ranks[r].node == node)
           gone.emplace_back(actor_id, static_cast<std::int32_t>(r));
     for (const auto& [actor_id, rank] : gone)
       if (const auto actor = job.actors.find(actor_id); actor != job.actors.end())
-        rank_gone(job, actor->second, rank, scheduler::NodeLost{down.node});
+        rank_gone(job, actor->second, rank, scheduler::NodeLost{node});
   }
-  return {};
 }
 
 Result<void> ControllerCore::on(const runtime::RankSpawned& spawned) {
-  ActorRecord* actor = life_of(spawned.id.actor, spawned.id.incarnation);
-  if (actor) actor->ranks[static_cast<std::size_t>(spawned.id.rank)].pid = spawned.pid;
+  if (RankRecord* rank = rank_of(spawned.id)) rank->pid = spawned.pid;
   return {};
 }
 
 Result<void> ControllerCore::on(const runtime::RankSpawnFailed& failed) {
-  if (ActorRecord* actor = life_of(failed.id.actor, failed.id.incarnation))
-    rank_gone(*job_of(failed.id.actor), *actor, failed.id.rank,
-              scheduler::SpawnFailed{failed.message});
+  if (rank_of(failed.id))
+    rank_gone(*job_of(failed.id.actor), *life_of(failed.id.actor, failed.id.incarnation),
+              failed.id.rank, scheduler::SpawnFailed{failed.message});
   return {};
 }
 
 Result<void> ControllerCore::on(const runtime::RankExited& exited) {
-  if (ActorRecord* actor = life_of(exited.id.actor, exited.id.incarnation))
-    rank_gone(*job_of(exited.id.actor), *actor, exited.id.rank, reason_of(exited));
+  if (rank_of(exited.id))
+    rank_gone(*job_of(exited.id.actor), *life_of(exited.id.actor, exited.id.incarnation),
+              exited.id.rank, reason_of(exited));
   return {};
 }
 
 Result<void> ControllerCore::on(const RankConnected& connected) {
   ActorRecord* actor = life_of(connected.id.actor, connected.id.incarnation);
-  if (!actor || actor->ending) return {};
-  actor->ranks[static_cast<std::size_t>(connected.id.rank)].connected = true;
+  RankRecord* rank = rank_of(connected.id);
+  if (!actor || !rank || actor->ending) return {};
+  rank->connected = true;
   if (actor->status.state == ActorState::kStarting)
     set(*actor, ActorState::kInitializing, scheduler::LoadingModel{});
   start_ranks(*job_of(connected.id.actor), *actor);
@@ -242,8 +255,9 @@ void ControllerCore::start_ranks(JobRecord& job, ActorRecord& actor) {
 
 Result<void> ControllerCore::on(const RankReady& ready) {
   ActorRecord* actor = life_of(ready.actor, ready.incarnation);
-  if (!actor || actor->ending) return {};
-  actor->ranks[static_cast<std::size_t>(ready.rank)].ready = true;
+  RankRecord* rank = rank_of({ready.actor, ready.incarnation, ready.rank});
+  if (!rank || actor->ending || actor->status.state != ActorState::kInitializing) return {};
+  rank->ready = true;
   const auto count = std::count_if(actor->ranks.begin(), actor->ranks.end(),
                                    [](const RankRecord& rank) { return rank.ready; });
   if (count == std::ssize(actor->ranks)) {
@@ -254,6 +268,15 @@ Result<void> ControllerCore::on(const RankReady& ready) {
     set(*actor, actor->status.state,
         scheduler::WaitingForGang{static_cast<std::int32_t>(count),
                                   static_cast<std::int32_t>(actor->ranks.size())});
+  }
+  JobRecord& job = *job_of(ready.actor);
+  if (job.status.state == JobState::kStarting) {
+    const auto actors_ready = std::count_if(job.actors.begin(), job.actors.end(), [](const auto& a) {
+      return a.second.status.state == ActorState::kReady;
+    });
+    set(job, JobState::kStarting,
+        scheduler::WaitingForActors{static_cast<std::int32_t>(actors_ready),
+                                    static_cast<std::int32_t>(job.actors.size())});
   }
   return {};
 }
@@ -293,7 +316,7 @@ void ControllerCore::rank_gone(JobRecord& job, ActorRecord& actor, std::int32_t 
   if (first) {
     if (!actor.ending) actor.ending = why;
     effects_.push_back(TellExchange{
-        job.id, ActorDown{actor.name, actor.incarnation, scheduler::message(why, now_)}});
+        job.id, ActorDown{actor.name, actor.incarnation, scheduler::message(*actor.ending, now_)}});
   }
   if (alive(actor))
     kill(actor, scheduler::GangMemberDied{rank}, 0);
@@ -310,12 +333,24 @@ void ControllerCore::actor_gone(JobRecord& job, ActorRecord& actor) {
     set(actor, ActorState::kStopped, scheduler::JobEnded{});
     return finish_job_if_gone(job);
   }
-  if (!wanted(job, actor)) {
+  const bool scaled_down = actor.status.state == ActorState::kDraining ||
+                           std::holds_alternative<scheduler::ScaleDown>(why);
+  if (scaled_down || !wanted(job, actor)) {
     set(actor, ActorState::kStopped, scheduler::ScaleDown{});
     job.ladder.forget(actor.name);
+    const bool again = wanted(job, actor);  // it was scaled up while this life was on its way out
+    const Role role = actor.role;
+    const std::int32_t index = actor.index;
     job.actors.erase(actor.name);
+    if (again) add_actor(job, role, index);
     return;
   }
+  if (std::holds_alternative<scheduler::JobFailed>(why))  // a restart would meet it again
+    return set(actor, ActorState::kFailed, why);
+  restart(job, actor, cause);
+}
+
+void ControllerCore::restart(JobRecord& job, ActorRecord& actor, const std::string& cause) {
   const scheduler::RestartBudget::Life life{actor.ready_since.value_or(now_), now_};
   actor.ready_since.reset();
   const auto decision = job.ladder.died(
@@ -425,7 +460,7 @@ void ControllerCore::schedule() {
       if (queued == 0)
         start_job(*job);
       else
-        set(*job, JobState::kQueued, scheduler::WaitingForJobs{queued});
+        wait_in_queue(*job, scheduler::WaitingForJobs{queued});
       queued += job->status.state == JobState::kQueued ? 1 : 0;
       continue;
     }
@@ -446,21 +481,33 @@ void ControllerCore::schedule() {
   }
 }
 
-void ControllerCore::start_job(JobRecord& job) {
+void ControllerCore::wait_in_queue(JobRecord& job, const Reason& why) {
+  set(job, JobState::kQueued, why);
+  for (auto& [actor_id, actor] : job.actors) set(actor, ActorState::kQueued, why);
+}
+
+// What is backing off keeps its place: a queued job may not take it.
+std::vector<scheduler::Gang> ControllerCore::gangs_to_restart() const {
   std::vector<scheduler::Gang> gangs;
+  for (const auto& [id, job] : jobs_)
+    for (const auto& [actor_id, actor] : job.actors)
+      if (actor.status.state == ActorState::kBackoff)
+        gangs.push_back({actor_id, job.shape.per_rank.at(actor.role), ranks_of(job, actor.role)});
+  return gangs;
+}
+
+void ControllerCore::start_job(JobRecord& job) {
+  std::vector<scheduler::Gang> gangs = gangs_to_restart();
   for (const auto& [actor_id, actor] : job.actors)
     gangs.push_back({actor_id, job.shape.per_rank.at(actor.role), ranks_of(job, actor.role)});
-  auto placed = scheduler::place(capacity(), gangs);
-  if (const auto* why = std::get_if<Reason>(&placed)) {
-    set(job, JobState::kQueued, *why);
-    for (auto& [actor_id, actor] : job.actors) set(actor, ActorState::kQueued, *why);
-    return;
-  }
+  const auto placed = scheduler::place(capacity(), gangs);
+  if (const auto* why = std::get_if<Reason>(&placed)) return wait_in_queue(job, *why);
   set(job, JobState::kStarting,
       scheduler::WaitingForActors{0, static_cast<std::int32_t>(job.actors.size())});
   effects_.push_back(OpenExchange{job.id});
   for (const scheduler::Assignment& assignment : std::get<0>(placed))
-    start_actor(job, job.actors.at(assignment.actor), assignment.nodes);
+    if (const auto own = job.actors.find(assignment.actor); own != job.actors.end())
+      start_actor(job, own->second, assignment.nodes);
 }
 
 void ControllerCore::start_actor(JobRecord& job, ActorRecord& actor,
@@ -523,6 +570,12 @@ ActorRecord* ControllerCore::life_of(const std::string& actor, Incarnation incar
   if (!job) return nullptr;
   const auto it = job->actors.find(actor);
   return it != job->actors.end() && it->second.incarnation == incarnation ? &it->second : nullptr;
+}
+
+RankRecord* ControllerCore::rank_of(const runtime::RankId& id) {
+  ActorRecord* actor = life_of(id.actor, id.incarnation);
+  if (!actor || id.rank < 0 || id.rank >= std::ssize(actor->ranks)) return nullptr;
+  return &actor->ranks[static_cast<std::size_t>(id.rank)];
 }
 
 scheduler::Resources ControllerCore::leased(const std::string& node) const {

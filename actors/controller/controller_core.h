@@ -190,10 +190,14 @@ class ControllerCore {
 
   void schedule();  // starts queued jobs and actors that now fit, and those whose backoff is over
   void start_job(JobRecord& job);
+  void wait_in_queue(JobRecord& job, const scheduler::Reason& why);
+  std::vector<scheduler::Gang> gangs_to_restart() const;
+  void lose_node(const std::string& node);
   void start_actor(JobRecord& job, ActorRecord& actor, const std::vector<std::string>& nodes);
   void start_ranks(JobRecord& job, ActorRecord& actor);
   void kill(ActorRecord& actor, scheduler::Reason why, std::int64_t grace_ms);
   void actor_gone(JobRecord& job, ActorRecord& actor);
+  void restart(JobRecord& job, ActorRecord& actor, const std::string& cause);
   void rank_gone(JobRecord& job, ActorRecord& actor, std::int32_t rank, scheduler::Reason why);
   void fail_job(JobRecord& job, const std::string& why);
   void stop_job(JobRecord& job);
@@ -203,6 +207,8 @@ class ControllerCore {
   ActorRecord& add_actor(JobRecord& job, Role role, std::int32_t index);
   JobRecord* job_of(const std::string& actor);
   ActorRecord* life_of(const std::string& actor, Incarnation incarnation);
+  // Null for a life that is over, and for a rank that it does not have.
+  RankRecord* rank_of(const runtime::RankId& id);
   std::vector<scheduler::NodeCapacity> capacity() const;
   std::int32_t ranks_of(const JobRecord& job, Role role) const;
 

@@ -86,8 +86,8 @@ void Evaluation::fail_waiting() {
   prompts_.clear();
 }
 
-bool Evaluation::generating(const std::string& rollout) const {
-  return generating_.contains(rollout);
+bool Evaluation::held_by(const std::string& actor) const {
+  return generating_.contains(actor) || scoring_.contains(actor);
 }
 
 std::optional<double> Evaluation::mean() const {

@@ -40,7 +40,8 @@ class Evaluation {
 
   void actor_down(const std::string& actor);  // what it held waits again
   void fail_waiting();                        // the prompts that wait can't be generated any more
-  bool generating(const std::string& rollout) const;
+  bool held_by(const std::string& actor) const;
+  bool generated() const { return prompts_.empty() && generating_.empty(); }
 
   bool done() const { return scored_ + failed_ == prompts_total_; }
   // Mean over the prompts with a score; none if there is none.

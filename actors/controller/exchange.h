@@ -10,7 +10,10 @@
 // sends, in that order, once for all messages that were waiting.
 //
 //   EX-J  No message leaves before the journal holds what it follows from.
-//   EX-E  An evaluation is pinned to one version and never blocks training.
+//   EX-E  An evaluation is pinned to one version and never blocks training: that version is
+//         retained as long as the publisher has a place to spare.
+//   EX-L  A life that ended is never given work again, however late its messages are.
+//   EX-C  A requested checkpoint is asked for again until it is saved, whoever dies meanwhile.
 #pragma once
 
 #include <cstdint>
@@ -26,6 +29,7 @@
 #include <vector>
 
 #include "actors/controller/evaluation.h"
+#include "actors/controller/group_history.h"
 #include "actors/controller/run_record.h"
 #include "actors/controller/run_statistics.h"
 #include "actors/messages/exchange.h"
@@ -62,7 +66,7 @@ struct ExchangeConfig {
   Duration rollout_lease = std::chrono::minutes(10);
   Duration reward_lease = std::chrono::minutes(10);
   Epoch epoch{1};
-  bool resume = false;  // take up what record->restore() finds
+  bool resume = false;  // take up what record.replay() tells
 };
 
 struct ExchangeLinks {
@@ -112,6 +116,7 @@ class Exchange {
 
   struct Worker {
     runtime::Address address;
+    Time up;
     std::int64_t capacity = 0;  // trajectories (rollout) or groups (reward)
     std::set<GroupId> holding;
     std::optional<PolicyVersion> installed;
@@ -130,17 +135,27 @@ class Exchange {
 
   using Outgoing = std::function<runtime::Delivery()>;
 
-  // exchange.cc: lives of actors, answers.
+  // exchange.cc: lives of rollouts and rewards, their answers.
   Worker* sender(std::map<std::string, Worker>& role, const Sender& from);
-  void forget_worker(Worker& worker);
+  bool buried(const Sender& from) const;
+  void bury(const std::string& actor, Incarnation incarnation);
+  void forget_worker(Worker& worker, Time now);
+  double lifetime(const Worker& worker, Time now) const;
   void discard(GroupId group, scheduler::DiscardReason reason);
-  void take_scores(runtime::Context& cx, Worker& from, const GroupScore& group);
+  void take_scores(Worker& from, const GroupScore& group);
+  bool may_filter(const Entry& entry) const;
+  // exchange_learner.cc: the learner's lives and steps, resuming.
+  void meet_before_training(runtime::Context& cx, const LearnerUp& up);
+  void meet_again(runtime::Context& cx, const LearnerUp& up);
   void after_commit(runtime::Context& cx, const StepCommitted& committed);
-  void restore();
+  void ask_checkpoint();
+  void finish_training();
+  void restore(runtime::Context& cx, StepId checkpoint);
   // exchange_pump.cc: decisions.
   void wake(runtime::Context& cx);  // a flush is due once the waiting messages are handled
   void flush(runtime::Context& cx);
   void admit(runtime::Context& cx);
+  void open_entry(GroupId group, Entry entry);
   void lease_rollouts(runtime::Context& cx);
   void lease_rewards(runtime::Context& cx);
   void run_evaluations();
@@ -150,17 +165,23 @@ class Exchange {
   void finish_drains(runtime::Context& cx);
   void start_evaluation(EvaluationKind kind, PolicyVersion version);
   void evaluation_done(const Evaluation& evaluation);
+  void evaluate_on(Evaluation& evaluation, Worker& rollout, std::size_t prompts);
+  void score_texts(Evaluation& evaluation);
+  void journal(runtime::Context& cx);
   void expire_leases(runtime::Context& cx);
+  void wake_at_next_deadline(runtime::Context& cx);
   void enter(Stage stage, std::string message);
-  void fail(std::string reason);
+  void fail(runtime::Context& cx, std::string reason);
   void end(runtime::Context& cx, JobOutcome outcome, std::string reason);
   PolicyVersion oldest_needed() const;
+  PolicyVersion version_of(const scheduler::Slot& slot) const;
   // exchange_report.cc: what people see.
   JobStatus status(Time now) const;
+  double rollout_idle_fraction(Time now) const;
   std::vector<Wait> waits(Time now) const;
   void note(JournalEvent event);
-  void write_metrics(Time now, const StepCommitted& committed);
-  void write_samples(const StepCommitted& committed);
+  Result<void> write_metrics(Time now, const StepCommitted& committed);
+  Result<void> write_samples(const StepCommitted& committed);
   std::string result_json(Time now, JobOutcome outcome) const;
 
   template <class Inbox, class M>
@@ -184,6 +205,7 @@ class Exchange {
   std::int64_t generated_for_step_ = 0;  // groups since the last batch was formed (filter_groups)
 
   std::map<std::string, Worker> rollouts_, rewards_;
+  std::map<std::string, Incarnation> buried_;  // EX-L: the newest life of each that is over
   std::optional<Worker> learner_;
   bool learner_busy_ = false;
   std::optional<StepId> step_in_flight_;
@@ -192,10 +214,15 @@ class Exchange {
   std::map<StepId, std::uint64_t> checksums_;     // of versions committed since the last checkpoint
   PolicyVersion published_{-2};                   // newest that the publisher has
   PolicyVersion oldest_retained_{-2};
-  bool publish_asked_ = false;
+  // Under fixed_lag, after a resume: older versions are gone, so slots that want them are generated
+  // by this one. Such a run repeats itself, but not the run that was not interrupted.
+  PolicyVersion oldest_ever_{0};
+  StepId durable_;         // a checkpoint covers the steps below it
+  bool restored_ = false;  // from the journal of an earlier life
 
   std::list<Evaluation> evaluations_;
   std::uint64_t evaluation_last_ = 0;
+  std::set<EvaluationKind> evaluated_once_;  // those of which a run has one
   std::optional<std::int64_t> checkpoint_awaited_;
   std::int64_t evaluations_failed_ = 0;
 
@@ -205,6 +232,7 @@ class Exchange {
   std::vector<Outgoing> outgoing_;
   std::vector<ExchangeNotices> notices_;
   bool flush_due_ = false;
+  std::optional<Time> expiry_wake_;  // a timer is set for then
   WarmStartProgress warm_start_;
   RunStatistics statistics_;
 };

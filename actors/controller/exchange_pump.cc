@@ -2,6 +2,8 @@
 // number of messages. Each step asks scheduler/ and applies the answer until it is no; so the order
 // of the messages that led here does not matter, and nothing is remembered that could go stale.
 #include <algorithm>
+#include <charconv>
+#include <iterator>
 #include <utility>
 
 #include "actors/controller/exchange.h"
@@ -17,6 +19,12 @@ using scheduler::LeaseVerdict;
 namespace {
 
 constexpr std::size_t kEvaluationChunk = 256;  // prompts or texts per message
+
+std::string exact_text(double value) {  // what strtod reads back bit for bit
+  char text[32];
+  const auto end = std::to_chars(std::begin(text), std::end(text), value).ptr;
+  return {text, end};
+}
 
 std::string holder_name(const runtime::Address& address) {
   return address.name + "#" + std::to_string(address.incarnation.value);
@@ -38,8 +46,8 @@ void Exchange::flush(runtime::Context& cx) {
   } else {
     expire_leases(cx);
     run_evaluations();
+    form(cx);
     if (stage_ == Stage::kRunning) {
-      form(cx);
       admit(cx);
       lease_rollouts(cx);
       lease_rewards(cx);
@@ -49,13 +57,7 @@ void Exchange::flush(runtime::Context& cx) {
       end(cx, JobOutcome::kSucceeded, "all steps are trained");
   }
   finish_drains(cx);
-  for (JournalEvent& event : events_) event.time_ms = unix_ms();
-  if (const auto kept = record_.journal(events_); !kept && stage_ != Stage::kEnded) {
-    events_.clear();
-    outgoing_.clear();
-    end(cx, JobOutcome::kFailed, kept.error().message);
-  }
-  events_.clear();
+  journal(cx);
   for (auto& deliver_message : std::exchange(outgoing_, {})) {
     // kGone: the peer died, and its ActorDown is on its way. kFull: it is far behind its credit,
     // which only a bug or a dying link can bring about; the lease's deadline recovers the work.
@@ -63,8 +65,28 @@ void Exchange::flush(runtime::Context& cx) {
   }
   for (ExchangeNotices& notice : std::exchange(notices_, {}))
     CHECK(links_.controller.tell(std::move(notice)) != runtime::Delivery::kFull);
-  DCHECK((ledger_.check_by_recount(), true));
-  ledger_.check();
+  wake_at_next_deadline(cx);
+}
+
+void Exchange::journal(runtime::Context& cx) {
+  if (events_.empty()) return;
+  for (JournalEvent& event : events_) event.time_ms = unix_ms();
+  const auto kept = record_.journal(events_);
+  events_.clear();
+  if (kept || stage_ == Stage::kEnded) return;
+  outgoing_.clear();
+  end(cx, JobOutcome::kFailed, kept.error().message);
+  events_.clear();
+}
+
+void Exchange::wake_at_next_deadline(runtime::Context& cx) {
+  const std::optional<Time> deadline = ledger_.next_deadline();
+  if (!deadline || stage_ == Stage::kEnded || (expiry_wake_ && *expiry_wake_ <= *deadline)) return;
+  expiry_wake_ = deadline;
+  cx.after(*deadline - cx.now(), [this](runtime::Context& then) {
+    expiry_wake_.reset();
+    wake(then);
+  });
 }
 
 void Exchange::admit(runtime::Context& cx) {
@@ -78,24 +100,26 @@ void Exchange::admit(runtime::Context& cx) {
       return;
     }
     const GroupId group = ledger_.admit();
-    Entry entry{.slot = slot, .admitted = cx.now()};
-    if (slot) {
-      fixed_->issued(*slot, group);
-      entry.position = scheduler::prompt_position(config_.budget, *slot);
-      entry.seed = derive_seed(config_.seed, {static_cast<std::uint64_t>(slot->step.value),
-                                              static_cast<std::uint64_t>(slot->index),
-                                              static_cast<std::uint64_t>(slot->attempt)});
-    } else {
-      entry.position = position_next_++;
-      entry.seed = derive_seed(config_.seed, {group.value});
-    }
-    note({.kind = "admitted",
-          .group = static_cast<std::int64_t>(group.value),
-          .step = slot ? slot->step.value : -1,
-          .position = entry.position,
-          .detail = slot ? std::to_string(slot->index) + "/" + std::to_string(slot->attempt) : ""});
-    entries_.emplace(group, std::move(entry));
+    if (slot) fixed_->issued(*slot, group);
+    open_entry(group, {.position = slot ? scheduler::prompt_position(config_.budget, *slot)
+                                        : position_next_++,
+                       .slot = slot,
+                       .admitted = cx.now()});
   }
+}
+
+void Exchange::open_entry(GroupId group, Entry entry) {
+  const auto& slot = entry.slot;
+  entry.seed = slot ? derive_seed(config_.seed, {static_cast<std::uint64_t>(slot->step.value),
+                                                 static_cast<std::uint64_t>(slot->index),
+                                                 static_cast<std::uint64_t>(slot->attempt)})
+                    : derive_seed(config_.seed, {group.value});
+  note({.kind = "admitted",
+        .group = static_cast<std::int64_t>(group.value),
+        .step = slot ? slot->step.value : -1,
+        .position = entry.position,
+        .detail = slot ? std::to_string(slot->index) + "/" + std::to_string(slot->attempt) : ""});
+  entries_.emplace(group, std::move(entry));
 }
 
 void Exchange::lease_rollouts(runtime::Context& cx) {
@@ -108,9 +132,9 @@ void Exchange::lease_rollouts(runtime::Context& cx) {
     PolicyVersion version;
     std::int64_t room_best = 0;
     for (auto& [name, worker] : rollouts_) {
-      if (worker.draining || (!fixed_ && !worker.installed)) continue;
-      const PolicyVersion r = entry.slot ? scheduler::slot_version(config_.budget, entry.slot->step)
-                                         : *worker.installed;
+      // A rollout that has only the untrained weights, for an evaluation of them, trains nobody.
+      if (worker.draining || (!fixed_ && worker.installed < PolicyVersion{0})) continue;
+      const PolicyVersion r = entry.slot ? version_of(*entry.slot) : *worker.installed;
       if (scheduler::lease_verdict(config_.budget, ledger_.budget_state(), r, kept_due) !=
           LeaseVerdict::kLease)
         continue;
@@ -180,11 +204,10 @@ void Exchange::form(runtime::Context& cx) {
     statistics_.step_sent = cx.now();
     return;
   }
-  if (ledger_.replaying()) return;
+  if (ledger_.replaying() || stage_ != Stage::kRunning) return;
   const StepId step = ledger_.budget_state().next_step;
   std::vector<GroupId> batch;
   if (fixed_) {
-    if (step.value >= config_.budget.steps_total) return;
     auto slots = fixed_->batch(step);
     if (!slots) return;
     batch = std::move(*slots);
@@ -236,15 +259,19 @@ void Exchange::send_step(StepId step, const std::vector<GroupId>& batch) {
   send(links_.learner, learner_->address, std::move(train));
 }
 
-// Versions that someone may still have to install.
+// Versions that someone may still have to install. What is retained and the version that comes next
+// fill the publisher's K + 2 places at most, so it never waits for an evaluation (EX-E).
 PolicyVersion Exchange::oldest_needed() const {
   PolicyVersion oldest = published_;
   if (fixed_)
-    oldest =
-        std::min(oldest, scheduler::slot_version(config_.budget, ledger_.budget_state().next_step));
+    oldest = std::min(oldest, version_of({.step = ledger_.budget_state().next_step}));
   for (const Evaluation& evaluation : evaluations_)
-    if (evaluation.prompts_wait()) oldest = std::min(oldest, evaluation.version());
-  return oldest;
+    if (!evaluation.generated()) oldest = std::min(oldest, evaluation.version());
+  return std::max(oldest, PolicyVersion{published_.value - config_.budget.max_staleness});
+}
+
+PolicyVersion Exchange::version_of(const scheduler::Slot& slot) const {
+  return std::max(scheduler::slot_version(config_.budget, slot.step), oldest_ever_);
 }
 
 void Exchange::announce(Worker& rollout) {
@@ -255,62 +282,72 @@ void Exchange::announce(Worker& rollout) {
 }
 
 void Exchange::start_evaluation(EvaluationKind kind, PolicyVersion version) {
+  if (config_.validation.empty()) return;
+  const bool known = statistics_.evaluations.contains(name(kind));  // to an earlier life of the run
+  if (kind != EvaluationKind::kPeriodic && (known || !evaluated_once_.insert(kind).second)) return;
   evaluations_.emplace_back(EvaluationId{++evaluation_last_}, kind, version,
                             static_cast<std::int32_t>(config_.validation.size()));
 }
 
-// Announces new versions to rollouts and hands evaluations out, older versions first, so that a
-// rollout meets Evaluate(v) after NewVersion(v) and before any later one (EX-E).
+// Announces new versions to rollouts and hands evaluations out. A rollout that has not moved on
+// meets Evaluate(v) after NewVersion(v) and before any later one; one that has goes back to v, which
+// the publisher retains, and only where that is gone do the prompts fail (EX-E).
 void Exchange::run_evaluations() {
   for (Evaluation& evaluation : evaluations_) {
+    const PolicyVersion version = evaluation.version();
     std::vector<Worker*> able;
     for (auto& [name, worker] : rollouts_)
-      if (!worker.draining && (fixed_ || worker.announced <= evaluation.version()))
+      if (!worker.draining && (version >= oldest_retained_ ||
+                               (worker.installed == version && worker.announced == version)))
         able.push_back(&worker);
-    if (able.empty() && !rollouts_.empty() && evaluation.prompts_wait()) {
+    if (able.empty() && !rollouts_.empty() && version < oldest_retained_ &&
+        evaluation.prompts_wait()) {
       note({.kind = "evaluation_incomplete",
-            .version = evaluation.version().value,
+            .version = version.value,
             .detail = std::to_string(evaluation.prompts_waiting()) +
-                      " prompts: every rollout has moved on to a newer version"});
+                      " prompts: no rollout has this version, nor has the publisher"});
       evaluation.fail_waiting();
     }
-    const std::size_t share =
-        able.empty() ? 0 : (evaluation.prompts_waiting() + able.size() - 1) / able.size();
-    for (Worker* worker : able) {
-      if (!evaluation.prompts_wait()) break;
-      if (worker->announced < evaluation.version()) {
-        worker->announced = evaluation.version();
-        send(links_.rollout, worker->address,
-             NewVersion{.version = evaluation.version(), .oldest_retained = oldest_retained_});
-      }
-      for (std::size_t left = share; left > 0 && evaluation.prompts_wait();) {
-        const auto indices =
-            evaluation.take_prompts(worker->address.name, std::min(left, kEvaluationChunk));
-        left -= indices.size();
-        Evaluate work{.evaluation = evaluation.id(), .version = evaluation.version()};
-        for (const std::int32_t index : indices)
-          work.prompts.push_back(
-              {index, config_.validation[static_cast<std::size_t>(index)].prompt});
-        send(links_.rollout, worker->address, std::move(work));
-      }
-    }
-    for (auto& [name, worker] : rewards_) {
-      if (worker.draining) continue;
-      while (evaluation.texts_wait()) {
-        ScoreTexts work{.evaluation = evaluation.id()};
-        for (EvaluationText& text : evaluation.take_texts(name, kEvaluationChunk))
-          work.texts.push_back(
-              {.index = text.index,
-               .data = config_.validation[static_cast<std::size_t>(text.index)].data,
-               .text = std::move(text.text),
-               .truncated = text.truncated});
-        send(links_.reward, worker.address, std::move(work));
-      }
-    }
+    for (std::size_t left = able.size(); left > 0 && evaluation.prompts_wait(); --left)
+      evaluate_on(evaluation, *able[left - 1], (evaluation.prompts_waiting() + left - 1) / left);
+    score_texts(evaluation);
     if (evaluation.done()) evaluation_done(evaluation);
   }
   std::erase_if(evaluations_, [](const Evaluation& evaluation) { return evaluation.done(); });
   for (auto& [name, worker] : rollouts_) announce(worker);
+}
+
+void Exchange::evaluate_on(Evaluation& evaluation, Worker& rollout, std::size_t prompts) {
+  if (rollout.announced < evaluation.version()) {
+    rollout.announced = evaluation.version();
+    send(links_.rollout, rollout.address,
+         NewVersion{.version = evaluation.version(), .oldest_retained = oldest_retained_});
+  }
+  while (prompts > 0) {
+    const auto indices =
+        evaluation.take_prompts(rollout.address.name, std::min(prompts, kEvaluationChunk));
+    prompts -= indices.size();
+    Evaluate work{.evaluation = evaluation.id(), .version = evaluation.version()};
+    for (const std::int32_t index : indices)
+      work.prompts.push_back({index, config_.validation[static_cast<std::size_t>(index)].prompt});
+    send(links_.rollout, rollout.address, std::move(work));
+  }
+}
+
+void Exchange::score_texts(Evaluation& evaluation) {
+  for (auto& [name, worker] : rewards_) {
+    if (worker.draining) continue;
+    while (evaluation.texts_wait()) {
+      ScoreTexts work{.evaluation = evaluation.id()};
+      for (EvaluationText& text : evaluation.take_texts(name, kEvaluationChunk))
+        work.texts.push_back(
+            {.index = text.index,
+             .data = config_.validation[static_cast<std::size_t>(text.index)].data,
+             .text = std::move(text.text),
+             .truncated = text.truncated});
+      send(links_.reward, worker.address, std::move(work));
+    }
+  }
 }
 
 void Exchange::evaluation_done(const Evaluation& evaluation) {
@@ -323,7 +360,7 @@ void Exchange::evaluation_done(const Evaluation& evaluation) {
   note({.kind = "evaluated",
         .version = evaluation.version().value,
         .detail = std::string(name(evaluation.kind())) + "=" +
-                  (mean ? std::to_string(*mean) : "none") +
+                  (mean ? exact_text(*mean) : "none") +
                   " failed=" + std::to_string(evaluation.failed())});
 }
 
@@ -344,16 +381,17 @@ void Exchange::finish_drains(runtime::Context& cx) {
       const bool busy =
           !worker.holding.empty() ||
           std::any_of(evaluations_.begin(), evaluations_.end(), [&](const Evaluation& evaluation) {
-            return evaluation.generating(worker.address.name);
+            return evaluation.held_by(worker.address.name);
           });
       if (!worker.draining || (busy && cx.now() < deadline->second)) {
         ++it;
         continue;
       }
       if (busy && role == &rollouts_) send(links_.rollout, worker.address, HandBack{});
+      bury(worker.address.name, worker.address.incarnation);
       notices_.push_back(
           ActorDrained{config_.job, worker.address.name, worker.address.incarnation});
-      forget_worker(worker);
+      forget_worker(worker, cx.now());
       it = role->erase(it);
     }
 }
@@ -365,10 +403,6 @@ void Exchange::enter(Stage stage, std::string message) {
   if (stage == Stage::kRunning || stage == Stage::kFinishing) phase = JobPhase::kRunning;
   note({.kind = "phase", .detail = message});
   notices_.push_back(JobProgress{config_.job, phase, std::move(message)});
-}
-
-void Exchange::fail(std::string reason) {
-  ending_ = EndJob{JobOutcome::kFailed, std::move(reason)};
 }
 
 void Exchange::end(runtime::Context& cx, JobOutcome outcome, std::string reason) {

@@ -31,14 +31,17 @@ nlohmann::json evaluation_value(const RunStatistics& statistics, const char* kin
   return it == statistics.evaluations.end() ? nlohmann::json() : nlohmann::json(it->second);
 }
 
-double rollout_idle_fraction(const RunStatistics& statistics, double busy, double actors,
-                             Time now) {
-  if (!statistics.running_since || actors == 0) return 0;
-  const double span = seconds(now - *statistics.running_since) * actors;
-  return span > 0 ? std::clamp(1 - busy / span, 0.0, 1.0) : 0;
-}
-
 }  // namespace
+
+double Exchange::rollout_idle_fraction(Time now) const {
+  double busy = statistics_.rollout_busy_seconds;
+  double there = statistics_.rollout_actor_seconds;
+  for (const auto& [name, worker] : rollouts_) {
+    busy += worker.stats.busy_seconds;
+    there += lifetime(worker, now);
+  }
+  return there > 0 ? std::clamp(1 - busy / there, 0.0, 1.0) : 0;
+}
 
 void Exchange::note(JournalEvent event) { events_.push_back(std::move(event)); }
 
@@ -184,13 +187,11 @@ std::vector<Wait> Exchange::waits(Time now) const {
   return waits;
 }
 
-void Exchange::write_metrics(Time now, const StepCommitted& committed) {
+Result<void> Exchange::write_metrics(Time now, const StepCommitted& committed) {
   const StepReport& report = committed.report;
   const StalenessCount& staleness = statistics_.staleness_of_step;
   const auto counters = ledger_.counters();
   const JobStatus job = status(now);
-  double busy = statistics_.rollout_busy_seconds;
-  for (const auto& [actor, worker] : rollouts_) busy += worker.stats.busy_seconds;
   nlohmann::json line{
       {"step", committed.step.value + 1},
       {"critic/rewards/mean", statistics_.reward_mean_of_step},
@@ -217,8 +218,7 @@ void Exchange::write_metrics(Time now, const StepCommitted& committed) {
       {"tandem/ledger/live", counters.live},
       {"tandem/queue_depth", job.queue_depth},
       {"tandem/trainer_idle_fraction", job.trainer_idle_fraction},
-      {"tandem/rollout_idle_fraction",
-       rollout_idle_fraction(statistics_, busy, static_cast<double>(rollouts_.size()), now)},
+      {"tandem/rollout_idle_fraction", rollout_idle_fraction(now)},
       {"tandem/tokens_generated_per_s", job.tokens_generated_per_s},
       {"tandem/groups_zero_variance", report.groups_zero_variance},
       {"tandem/logprob_diff/max_at_staleness_0", report.logprob_diff_max_at_staleness_0},
@@ -228,15 +228,15 @@ void Exchange::write_metrics(Time now, const StepCommitted& committed) {
         static_cast<double>(statistics_.tokens_generated) /
         static_cast<double>(statistics_.tokens_trained);
   if (job.eval_last) line["val/reward/mean"] = *job.eval_last;
-  if (const auto kept = record_.metrics(line.dump()); !kept) fail(kept.error().message);
+  return record_.metrics(line.dump());
 }
 
-void Exchange::write_samples(const StepCommitted& committed) {
+Result<void> Exchange::write_samples(const StepCommitted& committed) {
   const Entry& entry = entries_.at(batch_in_flight_.front());
   auto bytes = shelf_.read(entry.header->payload);
-  if (!bytes) return;  // it lies on another node, or in a simulation
+  if (!bytes) return {};  // it lies on another node, or in a simulation
   auto payload = runtime::decode<GroupPayload>(*bytes);
-  if (!payload) return;
+  if (!payload) return {};
   const auto& advantages = committed.report.advantages;
   for (std::size_t i = 0; i < payload->trajectories.size(); ++i) {
     const Trajectory& trajectory = payload->trajectories[i];
@@ -254,8 +254,9 @@ void Exchange::write_samples(const StepCommitted& committed) {
     if (const auto kept =
             record_.sample(line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
         !kept)
-      return fail(kept.error().message);
+      return kept;
   }
+  return {};
 }
 
 std::string Exchange::result_json(Time now, JobOutcome outcome) const {
@@ -264,8 +265,6 @@ std::string Exchange::result_json(Time now, JobOutcome outcome) const {
   for (std::size_t i = 0; i < scheduler::kDiscardReasons; ++i)
     if (counters.discarded[i] > 0)
       discarded[scheduler::name(static_cast<scheduler::DiscardReason>(i))] = counters.discarded[i];
-  double busy = statistics_.rollout_busy_seconds;
-  for (const auto& [actor, worker] : rollouts_) busy += worker.stats.busy_seconds;
   nlohmann::json evaluation;
   if (!config_.validation.empty())
     evaluation = {{"before", evaluation_value(statistics_, "before")},
@@ -299,8 +298,7 @@ std::string Exchange::result_json(Time now, JobOutcome outcome) const {
         {"bytes_mean", static_cast<double>(statistics_.publish_bytes) / published},
         {"seconds_p50", statistics_.publish_seconds_p50()}}},
       {"trainer_idle_fraction", status(now).trainer_idle_fraction},
-      {"rollout_idle_fraction",
-       rollout_idle_fraction(statistics_, busy, static_cast<double>(rollouts_.size()), now)},
+      {"rollout_idle_fraction", rollout_idle_fraction(now)},
       {"wall_seconds", statistics_.started ? seconds(now - *statistics_.started) : 0.0},
       {"weights_sha256", statistics_.weights_sha256}};
   return result.dump(2);

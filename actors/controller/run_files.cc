@@ -1,11 +1,10 @@
 #include "actors/controller/run_files.h"
 
 #include <cerrno>
-#include <cstdio>
 #include <filesystem>
-#include <map>
 #include <utility>
 
+#include "actors/controller/group_history.h"
 #include "runtime/base/file.h"
 
 namespace tandem::actors {
@@ -88,37 +87,21 @@ Result<void> RunFiles::result(const std::string& json) {
   return write_file_atomic(run_dir_ + "/result.json", json + "\n");
 }
 
-// The last checkpoint divides the journal: batches trained below its step stay trained; every other
-// group that was not discarded is admitted again under its id.
-Result<std::vector<RestoredGroup>> RunFiles::restore() {
-  std::int64_t checkpoint = 0;
-  auto read = journal_->query("SELECT step FROM journal WHERE kind='checkpoint' ORDER BY seq",
-                              [&](const Sqlite::Row& row) { checkpoint = number(row[0], 0); });
-  if (!read) return read.error();
-  std::map<std::int64_t, RestoredGroup> groups;
-  read = journal_->query(
-      "SELECT kind, group_id, step, position, detail FROM journal "
-      "WHERE kind IN ('admitted','training','discarded') ORDER BY seq",
-      [&](const Sqlite::Row& row) {
-        const std::string kind = text(row[0]), detail = text(row[4]);
-        const std::int64_t id = number(row[1], 0), step = number(row[2], -1);
-        RestoredGroup& group = groups[id];
-        group.group = GroupId{static_cast<std::uint64_t>(id)};
-        if (kind == "admitted") {
-          group.position = number(row[3], 0);
-          group.slot_step = step;
-          std::sscanf(detail.c_str(), "%ld/%ld", &group.slot_index, &group.slot_attempt);
-        } else if (kind == "training") {
-          if (step < checkpoint) group.trained_at = StepId{step};
-        } else if (detail != "job_finished" && detail != "cancelled") {
-          group.discarded = true;
-          group.discard_reason = detail;
-        }
+Result<void> RunFiles::replay(const std::function<void(const JournalEvent&)>& take) {
+  std::string kinds;
+  for (const char* const kind : GroupHistory::kKinds)
+    kinds += (kinds.empty() ? "'" : ",'") + std::string(kind) + "'";
+  return journal_->query(
+      "SELECT kind, group_id, step, version, position, detail FROM journal WHERE kind IN (" +
+          kinds + ") ORDER BY seq",
+      [&take](const Sqlite::Row& row) {
+        take({.kind = text(row[0]),
+              .group = number(row[1], 0),
+              .step = number(row[2], -1),
+              .version = number(row[3], -2),
+              .position = number(row[4], -1),
+              .detail = text(row[5])});
       });
-  if (!read) return read.error();
-  std::vector<RestoredGroup> restored;
-  for (auto& [id, group] : groups) restored.push_back(std::move(group));
-  return restored;
 }
 
 }  // namespace tandem::actors

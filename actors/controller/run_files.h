@@ -22,7 +22,7 @@ class RunFiles final : public RunRecord {
   Result<void> metrics(const std::string& json_line) override;
   Result<void> sample(const std::string& json_line) override;
   Result<void> result(const std::string& json) override;
-  Result<std::vector<RestoredGroup>> restore() override;
+  Result<void> replay(const std::function<void(const JournalEvent&)>& take) override;
 
  private:
   RunFiles(std::string run_dir, std::unique_ptr<Sqlite> journal);

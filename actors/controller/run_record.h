@@ -5,19 +5,20 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
+#include <functional>
 #include <span>
 #include <string>
-#include <vector>
 
-#include "runtime/base/ids.h"
 #include "runtime/base/result.h"
 #include "runtime/wire/payload_ref.h"
 
 namespace tandem::actors {
 
-// One transition of one group, or one step of the job. `kind` is a ledger state's name
-// ("admitted", "rolling", …, "discarded") or "handed_back", "published", "checkpoint", "phase".
+// One transition of one group, or one step of the job. Of a group, `kind` is its ledger state's name
+// ("admitted", "rolling", …, "trained", "discarded"), or "released", "expired", "refused"; the last
+// row among admitted, trained and discarded is what became of it, also over several lives of a run.
+// Of the job: "phase", "published", "committed", "retrained", "checkpoint", "learner_restarted",
+// "resumed", "evaluated", "evaluation_incomplete", "ended".
 struct JournalEvent {
   std::int64_t time_ms = 0;
   std::string kind;
@@ -27,17 +28,7 @@ struct JournalEvent {
   std::int64_t step = -1;      // batch, slot or checkpoint
   std::int64_t version = -2;   // below kInitialWeights: none
   std::int64_t position = -1;  // admitted: of the prompt in the shuffled sequence
-  std::string detail;          // discard reason, checksum, …
-};
-
-// What --resume finds of an earlier run's journal, up to its checkpoint.
-struct RestoredGroup {
-  GroupId group;
-  std::int64_t position = 0;
-  std::optional<StepId> trained_at;
-  bool discarded = false;
-  std::string discard_reason;
-  std::int64_t slot_step = -1, slot_index = 0, slot_attempt = 0;  // fixed_lag only
+  std::string detail;          // discard reason, checksum, slot ("index/attempt"), …
 };
 
 class RunRecord {
@@ -48,7 +39,8 @@ class RunRecord {
   virtual Result<void> metrics(const std::string& json_line) = 0;
   virtual Result<void> sample(const std::string& json_line) = 0;  // bounded: drops the rest
   virtual Result<void> result(const std::string& json) = 0;
-  virtual Result<std::vector<RestoredGroup>> restore() = 0;
+  // What earlier lives of the run journalled of the kinds that GroupHistory takes, in order.
+  virtual Result<void> replay(const std::function<void(const JournalEvent&)>& take) = 0;
 };
 
 // The payloads that groups refer to: released when no retraining can need them any more.

@@ -36,9 +36,8 @@ struct RunStatistics {
   double completion_tokens_mean = 0, completion_tokens_max = 0, truncated_fraction = 0;
   Time step_sent;
   double learner_busy_seconds = 0;   // since running_since
-  double rollout_busy_seconds = 0;   // summed over rollout actors, dead ones included
+  double rollout_busy_seconds = 0;   // of the rollout actors that are gone
   double rollout_actor_seconds = 0;  // their lifetimes since running_since
-  std::optional<Time> rollouts_counted;
   std::map<std::string, double> evaluations;  // by kind; the newest periodic one as "last"
   std::string weights_sha256;
   double pause_seconds = 0;  // decoding paused for installs, all actors

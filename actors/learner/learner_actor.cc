@@ -13,24 +13,23 @@ LearnerActor::LearnerActor(LearnerActorConfig config, std::unique_ptr<Trainer> t
       trainer_(std::move(trainer)),
       publisher_(std::move(publisher)),
       read_payloads_(std::move(read_payloads)),
-      exchange_(std::move(exchange)) {}
+      outbox_(std::move(exchange), kOutboxRetryDelay) {}
 
 void LearnerActor::handle(runtime::Context& cx, MeetExchange) {
   ++meeting_;
   step_.reset();
-  outbox_.clear();  // whatever the earlier exchange has not heard is repeated from the checkpoint
   const Result<std::optional<StepId>> restored = trainer_->restore();
   if (!restored) return fail(cx, restored.error());
   restored_ = restored->has_value();
   spdlog::info("learner up, checkpoint={}",
                *restored ? std::to_string((*restored)->value) : "none");
-  send(cx, LearnerUp{config_.self, *restored});
+  outbox_.send(cx, LearnerUp{config_.self, *restored});
 }
 
 void LearnerActor::handle(runtime::Context& cx, PublishInitial) {
   const PolicyVersion version = restored_ ? PolicyVersion{trainer_->step().value} : kInitialWeights;
   if (const auto publication = publish(cx, version, version))
-    send(cx, Published{config_.self, *publication});
+    outbox_.send(cx, Published{config_.self, *publication});
 }
 
 void LearnerActor::handle(runtime::Context& cx, WarmStart) {
@@ -44,8 +43,8 @@ void LearnerActor::warm_start_slice(runtime::Context& cx) {
   const bool report = slice->metric || cx.now() - warm_start_reported_ >= kWarmStartReportEvery;
   if (report && slice->step > 0 && outbox_.empty()) {
     warm_start_reported_ = cx.now();
-    send(cx, WarmStartProgress{config_.self, slice->step, slice->steps_max, slice->loss,
-                               slice->metric});
+    outbox_.send(cx, WarmStartProgress{config_.self, slice->step, slice->steps_max, slice->loss,
+                                       slice->metric});
   }
   later(cx, slice->then_wait, [this, last = *slice](runtime::Context& then) {
     last.done ? finish_warm_start(then, last) : warm_start_slice(then);
@@ -60,8 +59,8 @@ void LearnerActor::finish_warm_start(runtime::Context& cx, const WarmStartSlice&
   restored_ = true;
   const auto publication = publish(cx, PolicyVersion{0}, kInitialWeights);
   if (!publication) return;
-  send(cx, WarmStarted{config_.self, last.step, *publication, last.reached});
-  send(cx, *saved);
+  outbox_.send(cx, WarmStarted{config_.self, last.step, *publication, last.reached});
+  outbox_.send(cx, *saved);
 }
 
 void LearnerActor::handle(runtime::Context& cx, TrainStep command) {
@@ -118,14 +117,14 @@ void LearnerActor::trained(runtime::Context& cx, TrainedStep result) {
     if (!committed.publication) return;
     committed.report.seconds_publish = committed.publication->seconds;
   }
-  send(cx, std::move(committed));
+  outbox_.send(cx, std::move(committed));
 }
 
 void LearnerActor::handle(runtime::Context& cx, SaveCheckpoint command) {
   if (step_ || command.step != trainer_->step())
     return fail(cx, Error{.message = "asked to save step " + std::to_string(command.step.value) +
                                      " while at step " + std::to_string(trainer_->step().value)});
-  if (const auto saved = save(cx)) send(cx, *saved);
+  if (const auto saved = save(cx)) outbox_.send(cx, *saved);
 }
 
 // Nothing on failure, which has then been dealt with.
@@ -153,34 +152,12 @@ std::optional<CheckpointSaved> LearnerActor::save(runtime::Context& cx) {
   return CheckpointSaved{config_.self, saved->step, saved->directory, saved->weights_sha256};
 }
 
-void LearnerActor::send(runtime::Context& cx, LearnerEvents event) {
-  outbox_.push_back(std::move(event));
-  flush(cx);
-}
-
-void LearnerActor::flush(runtime::Context& cx) {
-  while (!outbox_.empty() && !outbox_waits_) {
-    const runtime::Delivery sent = exchange_.tell(outbox_.front());
-    if (sent == runtime::Delivery::kFull) {
-      outbox_waits_ = true;
-      cx.after(kOutboxRetryDelay, [this](runtime::Context& then) {
-        outbox_waits_ = false;
-        flush(then);
-      });
-      return;
-    }
-    if (sent == runtime::Delivery::kGone)
-      spdlog::warn("an event was dropped: {} is gone", exchange_.address().name);
-    outbox_.pop_front();
-  }
-}
-
 void LearnerActor::fail(runtime::Context& cx, const Error& error) {
   const std::string message =
       error.where.empty() ? error.message : error.message + " (" + error.where + ")";
   spdlog::error("learner failed, step={}: {}", trainer_->step().value, message);
   if (error.code == ErrorCode::kInvalid || error.code == ErrorCode::kInfeasible)
-    send(cx, LearnerFailed{config_.self, message});
+    outbox_.send(cx, LearnerFailed{config_.self, message});
   else
     cx.fail(error);
 }

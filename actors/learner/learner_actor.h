@@ -6,11 +6,9 @@
 //   LE-1  A step is reported (StepCommitted) after its version was published, if it was to be.
 //   LE-2  The checkpoint of step 0 is durable before WarmStarted is sent: a restart never repeats
 //         the warm start.
-//   LE-3  Events reach the exchange in the order in which they happened; none is lost while the
-//         exchange can be reached.
+//   LE-3  Events reach the exchange in the order in which they happened; none is lost.
 #pragma once
 
-#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -22,6 +20,7 @@
 #include "actors/messages/learner.h"
 #include "runtime/actor/actor.h"
 #include "runtime/actor/context.h"
+#include "runtime/actor/outbox.h"
 #include "runtime/weights/weights.h"
 
 namespace tandem::actors {
@@ -75,8 +74,6 @@ class LearnerActor {
   std::optional<Publication> publish(runtime::Context& cx, PolicyVersion version,
                                      PolicyVersion retain);
   std::optional<CheckpointSaved> save(runtime::Context& cx);
-  void send(runtime::Context& cx, LearnerEvents event);
-  void flush(runtime::Context& cx);
   // A permanent error becomes LearnerFailed; any other one ends the actor, so that the gang is
   // started again.
   void fail(runtime::Context& cx, const Error& error);
@@ -87,14 +84,12 @@ class LearnerActor {
   const std::unique_ptr<Trainer> trainer_;
   const std::unique_ptr<runtime::WeightPublisher> publisher_;
   const PayloadReader read_payloads_;
-  const runtime::Ref<LearnerEvents> exchange_;
 
   bool restored_ = false;      // there is a checkpoint: the warm start is behind
   std::uint64_t meeting_ = 0;  // which MeetExchange the work under way belongs to
   std::optional<Step> step_;
   Time warm_start_reported_{};
-  std::deque<LearnerEvents> outbox_;
-  bool outbox_waits_ = false;
+  runtime::Outbox<LearnerEvents> outbox_;
 };
 
 static_assert(runtime::Actor<LearnerActor>);

@@ -56,9 +56,10 @@ void append(MicroBatch& batch, const PromptGroup& group, std::size_t begin, std:
 
 Result<std::vector<MicroBatch>> pack(std::span<const PromptGroup> groups, std::int64_t rows_max) {
   std::vector<MicroBatch> batches;
-  Need used{rows_max + 1, 0};  // of the last micro-batch; there is none yet
+  Need used;  // of the last micro-batch
+  const std::int64_t target = std::min(rows_max, kRowsTarget);
   const auto add = [&](const PromptGroup& group, std::size_t begin, std::size_t end, Need need) {
-    if (!(used + need).within(rows_max)) {
+    if (batches.empty() || !(used + need).within(target)) {
       batches.emplace_back().sequence_begin.push_back(0);
       used = {};
     }

@@ -37,6 +37,11 @@ struct PromptGroup {
   std::vector<std::int32_t> indices;  // of the completions: a trajectory's place in the batch
 };
 
+// A micro-batch takes no further group beyond this many rows: on a CPU the activations of larger
+// ones leave the cache (quickstart model, 38-token answers: 117k tokens/s at 512 rows, 82k at
+// 8192).
+inline constexpr std::int64_t kRowsTarget = 512;
+
 // kInfeasible if one prompt and completion alone have more rows than rows_max.
 Result<std::vector<MicroBatch>> pack(std::span<const PromptGroup> groups, std::int64_t rows_max);
 

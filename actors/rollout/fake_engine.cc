@@ -48,16 +48,13 @@ void FakeEngine::submit(GroupWork work) {
 }
 
 void FakeEngine::submit(Evaluate evaluation) {
-  if (auto done = evaluations_.open(evaluation)) events_.push_back(std::move(*done));
-  for (EvaluationPrompt& prompt : evaluation.prompts)
-    queue_.push(request_of(evaluation, std::move(prompt)));
+  evaluations_.open(std::move(evaluation),
+                    [this](Request request) { queue_.push(std::move(request)); });
 }
 
 void FakeEngine::refuse(const Request& request, UnservableReason reason, std::string message) {
-  if (const auto* evaluation = std::get_if<EvaluationKey>(&request.key)) {
-    if (auto done = evaluations_.unservable(*evaluation)) events_.push_back(std::move(*done));
-    return;
-  }
+  if (const auto* evaluation = std::get_if<EvaluationKey>(&request.key))
+    return evaluations_.unservable(*evaluation);
   const auto& [group, attempt] = std::get<GroupKey>(request.key);
   events_.push_back(GroupUnservable{group, attempt, reason, std::move(message)});
 }
@@ -145,9 +142,7 @@ void FakeEngine::finish(Running& group) {
   queue_.ended(group.request);
   if (const auto* evaluation = std::get_if<EvaluationKey>(&group.request.key)) {
     const Trajectory& only = group.trajectories.front();
-    if (auto done = evaluations_.completed(*evaluation, only.text, only.truncated))
-      events_.push_back(std::move(*done));
-    return;
+    return evaluations_.completed(*evaluation, only.text, only.truncated);
   }
   const auto& [id, attempt] = std::get<GroupKey>(group.request.key);
   const std::string& prompt = group.request.prompt;
@@ -156,6 +151,11 @@ void FakeEngine::finish(Running& group) {
                                  .prompt = prompt,
                                  .prompt_tokens = {prompt.begin(), prompt.end()},
                                  .trajectories = std::move(group.trajectories)});
+}
+
+std::vector<EngineEvent> FakeEngine::poll() {
+  for (EvaluationDone& done : evaluations_.take_done()) events_.push_back(std::move(done));
+  return std::exchange(events_, {});
 }
 
 EngineStats FakeEngine::stats() const {

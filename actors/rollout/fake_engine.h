@@ -37,7 +37,7 @@ class FakeEngine final : public Engine {
   void resume() override;
   bool can_step() const override;
   Duration step() override;
-  std::vector<EngineEvent> poll() override { return std::exchange(events_, {}); }
+  std::vector<EngineEvent> poll() override;
   EngineStats stats() const override;
   std::optional<PolicyVersion> version() const override { return queue_.version(); }
   std::optional<PolicyVersion> wants(const VersionOffer& offer) override {

@@ -134,10 +134,8 @@ struct NativeEngine::State {
 
 void NativeEngine::State::refuse(const Request& request, UnservableReason reason,
                                  std::string message) {
-  if (const auto* evaluation = std::get_if<EvaluationKey>(&request.key)) {
-    if (auto done = evaluations.unservable(*evaluation)) events.push_back(std::move(*done));
-    return;
-  }
+  if (const auto* evaluation = std::get_if<EvaluationKey>(&request.key))
+    return evaluations.unservable(*evaluation);
   const auto& [group, attempt] = std::get<GroupKey>(request.key);
   events.push_back(GroupUnservable{group, attempt, reason, std::move(message)});
 }
@@ -255,9 +253,7 @@ void NativeEngine::State::finish(OpenRequest& open) {
   queue.ended(open.request);
   if (const auto* evaluation = std::get_if<EvaluationKey>(&open.request.key)) {
     Trajectory& only = open.trajectories.front();
-    if (auto done = evaluations.completed(*evaluation, std::move(only.text), only.truncated))
-      events.push_back(std::move(*done));
-    return;
+    return evaluations.completed(*evaluation, std::move(only.text), only.truncated);
   }
   const auto& [group, attempt] = std::get<GroupKey>(open.request.key);
   events.push_back(GroupPayload{.group = group,
@@ -318,9 +314,8 @@ Result<std::unique_ptr<NativeEngine>> NativeEngine::make(NativeModel model,
 void NativeEngine::submit(GroupWork work) { state_->submit(request_of(std::move(work))); }
 
 void NativeEngine::submit(Evaluate evaluation) {
-  if (auto done = state_->evaluations.open(evaluation)) state_->events.push_back(std::move(*done));
-  for (EvaluationPrompt& prompt : evaluation.prompts)
-    state_->submit(request_of(evaluation, std::move(prompt)));
+  state_->evaluations.open(std::move(evaluation),
+                           [this](Request request) { state_->submit(std::move(request)); });
 }
 
 void NativeEngine::cancel(std::span<const GroupId> groups) {
@@ -360,7 +355,11 @@ Duration NativeEngine::step() {
   return {};
 }
 
-std::vector<EngineEvent> NativeEngine::poll() { return std::exchange(state_->events, {}); }
+std::vector<EngineEvent> NativeEngine::poll() {
+  for (EvaluationDone& done : state_->evaluations.take_done())
+    state_->events.push_back(std::move(done));
+  return std::exchange(state_->events, {});
+}
 
 EngineStats NativeEngine::stats() const {
   const scheduler::PagePool& pool = state_->sequences.pool();
@@ -383,9 +382,7 @@ std::optional<PolicyVersion> NativeEngine::wants(const VersionOffer& offer) {
   return state_->queue.wants(offer);
 }
 
-std::span<std::byte> NativeEngine::weight_sink() {
-  return state_->sink.bytes();
-}
+std::span<std::byte> NativeEngine::weight_sink() { return state_->sink.bytes(); }
 
 void NativeEngine::begin_update(PolicyVersion version) { state_->queue.begin_update(version); }
 

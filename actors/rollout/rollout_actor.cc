@@ -36,10 +36,6 @@ void RolloutActor::handle(runtime::Context& cx, StartRollout start) {
                                     ? config_.capacity
                                     : capacity_default(config_.max_num_seqs, config_.group_size);
   outbox_.send(cx, RolloutUp{.from = config_.self, .capacity = capacity});
-  // What was published before this actor lived; later versions are announced.
-  const auto newest = weights_->newest();
-  if (!newest) return cx.fail(newest.error());
-  if (*newest && !offer_) offer_ = VersionOffer{**newest, kInitialWeights};
   cx.after(config_.stats_interval, [this](runtime::Context& later) { send_stats(later); });
   advance_later(cx, Duration{0});
 }

@@ -16,9 +16,9 @@ Request request_of(GroupWork work) {
           .prompt = std::move(work.prompt)};
 }
 
-Request request_of(const Evaluate& evaluation, EvaluationPrompt prompt) {
-  return {.key = EvaluationKey{evaluation.evaluation, prompt.index},
-          .pinned = evaluation.version,
+Request request_of(PolicyVersion version, std::uint64_t part, EvaluationPrompt prompt) {
+  return {.key = EvaluationKey{part, prompt.index},
+          .pinned = version,
           .prompt = std::move(prompt.prompt)};
 }
 
@@ -122,36 +122,34 @@ PolicyVersion WorkQueue::finish_update() {
   return *version_;
 }
 
-std::optional<EvaluationDone> Evaluations::open(const Evaluate& evaluation) {
-  const auto [at, fresh] = open_.try_emplace(evaluation.evaluation);
-  CHECK(fresh);
-  at->second.prompts = evaluation.prompts.size();
-  at->second.done.evaluation = evaluation.evaluation;
-  return close_if_whole(at);
+void Evaluations::open(Evaluate evaluation, const std::function<void(Request)>& submit) {
+  const std::uint64_t part = ++part_last_;
+  const auto open = open_.emplace(part, Open{.prompts = evaluation.prompts.size(),
+                                             .done = {.evaluation = evaluation.evaluation}});
+  if (evaluation.prompts.empty()) return close_if_whole(open.first);
+  for (EvaluationPrompt& prompt : evaluation.prompts)
+    submit(request_of(evaluation.version, part, std::move(prompt)));
 }
 
-std::optional<EvaluationDone> Evaluations::completed(const EvaluationKey& key, std::string text,
-                                                     bool truncated) {
-  const auto at = open_.find(key.evaluation);
-  CHECK(at != open_.end());
-  at->second.done.completions.push_back({key.index, std::move(text), truncated});
-  return close_if_whole(at);
+void Evaluations::completed(const EvaluationKey& key, std::string text, bool truncated) {
+  const auto open = open_.find(key.part);
+  CHECK(open != open_.end());
+  open->second.done.completions.push_back({key.index, std::move(text), truncated});
+  close_if_whole(open);
 }
 
-std::optional<EvaluationDone> Evaluations::unservable(const EvaluationKey& key) {
-  const auto at = open_.find(key.evaluation);
-  CHECK(at != open_.end());
-  at->second.done.unservable.push_back(key.index);
-  return close_if_whole(at);
+void Evaluations::unservable(const EvaluationKey& key) {
+  const auto open = open_.find(key.part);
+  CHECK(open != open_.end());
+  open->second.done.unservable.push_back(key.index);
+  close_if_whole(open);
 }
 
-std::optional<EvaluationDone> Evaluations::close_if_whole(
-    std::map<EvaluationId, Open>::iterator open) {
+void Evaluations::close_if_whole(std::map<std::uint64_t, Open>::iterator open) {
   EvaluationDone& done = open->second.done;
-  if (done.completions.size() + done.unservable.size() < open->second.prompts) return std::nullopt;
-  EvaluationDone whole = std::move(done);
+  if (done.completions.size() + done.unservable.size() < open->second.prompts) return;
+  done_.push_back(std::move(done));
   open_.erase(open);
-  return whole;
 }
 
 }  // namespace tandem::actors

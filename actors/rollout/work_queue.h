@@ -19,6 +19,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -34,7 +35,7 @@ struct GroupKey {
 };
 
 struct EvaluationKey {
-  EvaluationId evaluation;
+  std::uint64_t part = 0;  // which Evaluate it came by: an evaluation may come in several
   std::int32_t index = 0;
   bool operator==(const EvaluationKey&) const = default;
 };
@@ -53,7 +54,7 @@ struct Request {
 };
 
 Request request_of(GroupWork work);
-Request request_of(const Evaluate& evaluation, EvaluationPrompt prompt);
+Request request_of(PolicyVersion version, std::uint64_t part, EvaluationPrompt prompt);
 
 class WorkQueue {
  public:
@@ -108,23 +109,26 @@ class WorkQueue {
   std::optional<PolicyVersion> offered_;       // the newest that wants() heard of
 };
 
-// Collects the completions of evaluations until each is whole.
+// Collects the completions of each Evaluate until they are whole.
 class Evaluations {
  public:
-  // An evaluation without prompts is done at once.
-  std::optional<EvaluationDone> open(const Evaluate& evaluation);
-  std::optional<EvaluationDone> completed(const EvaluationKey& key, std::string text,
-                                          bool truncated);
-  std::optional<EvaluationDone> unservable(const EvaluationKey& key);
+  // Calls `submit` with a request for each prompt. Done at once if there is none.
+  void open(Evaluate evaluation, const std::function<void(Request)>& submit);
+  void completed(const EvaluationKey& key, std::string text, bool truncated);
+  void unservable(const EvaluationKey& key);
   void clear() { open_.clear(); }
+  std::vector<EvaluationDone> take_done() { return std::exchange(done_, {}); }
 
  private:
   struct Open {
     std::size_t prompts = 0;
     EvaluationDone done;
   };
-  std::optional<EvaluationDone> close_if_whole(std::map<EvaluationId, Open>::iterator open);
-  std::map<EvaluationId, Open> open_;
+  void close_if_whole(std::map<std::uint64_t, Open>::iterator open);
+
+  std::map<std::uint64_t, Open> open_;  // by part
+  std::uint64_t part_last_ = 0;
+  std::vector<EvaluationDone> done_;
 };
 
 }  // namespace tandem::actors

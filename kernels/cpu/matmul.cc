@@ -17,8 +17,12 @@ namespace {
 using runtime::parallel_for;
 
 constexpr std::int64_t kPanel = kPanelColumns;
-// Steps that are taken at a time: a panel of them is 32 KiB, and c is visited once per block.
+// Steps that are taken at a time: a panel of them is 32 KiB, and c is visited once per block. Half
+// as many where panels are packed here, eight at a time (128 KiB of stack), because a long row is
+// read in one go while a strip of it costs a cache miss per step.
 constexpr std::int64_t kBlockSteps = 256;
+constexpr std::int64_t kPackedHereSteps = 128;
+constexpr std::int64_t kPackedHereColumns = 8 * kPanel;
 // Rows (of a) or steps (of b) that lie further apart than this, 1 KiB, are copied together before
 // use. In place they would fall on few cache sets and on a page each: at a distance of 4 KiB the
 // twelve rows of a tile already evict each other, and a product runs at a third of its speed.
@@ -28,6 +32,7 @@ constexpr std::int64_t kCopiedRows = 192;
 constexpr std::int64_t kNearRows = 516;
 // Multiply-adds that are worth a hand-over to another thread (about 10 us).
 constexpr std::int64_t kWorkPerRange = std::int64_t{1} << 19;
+constexpr std::int64_t kPrefetchSteps = 4;
 // Parts that a large product is cut into: enough for as many threads.
 constexpr std::int64_t kPartsWanted = 16;
 // Parts begin at multiples of a tile's height.
@@ -47,21 +52,24 @@ struct Columns {
   bool packed = false;      // data is a packed weight's panels; step and column say nothing
 };
 
-// to[t][32] = steps [begin, begin + steps) of the columns [first, first + count), zeros after them.
-void pack_panel(const Columns& b, std::int64_t begin, std::int64_t steps, std::int64_t first_column,
-                std::int64_t count, float* to) {
+// Panels [steps][32] of the columns [first, first + count), zeros after them.
+void pack_panels(const Columns& b, std::int64_t begin, std::int64_t steps,
+                 std::int64_t first_column, std::int64_t count, float* to) {
   const float* from = b.data + begin * b.step + first_column * b.column;
-  if (b.column == 1) {
-    const int low = lanes(count), high = count > kLanes ? lanes(count - kLanes) : 0;
-    for (std::int64_t t = 0; t < steps; ++t, from += b.step, to += kPanel) {
-      store(to, load(from, low));
-      store(to + kLanes, high > 0 ? load(from + kLanes, high) : zero());
-    }
-    return;
-  }
+  const std::int64_t width = ceil_div(count, kPanel) * kPanel;
   for (std::int64_t t = 0; t < steps; ++t, from += b.step, to += kPanel) {
-    for (std::int64_t j = 0; j < count; ++j) to[j] = from[j * b.column];
-    for (std::int64_t j = count; j < kPanel; ++j) to[j] = 0.0f;
+    if (b.column == 1) {
+      for (std::int64_t j = 0; j < width; j += kLanes) {
+        // Rows far apart defeat the hardware's prefetcher; a prefetch past the end does nothing.
+        _mm_prefetch(from + kPrefetchSteps * b.step + j, _MM_HINT_T0);
+        const F32x16 part = j < count ? load(from + j, lanes(count - j)) : zero();
+        store(to + j / kPanel * steps * kPanel + j % kPanel, part);
+      }
+      continue;
+    }
+    for (std::int64_t j = 0; j < width; ++j) {
+      to[j / kPanel * steps * kPanel + j % kPanel] = j < count ? from[j * b.column] : 0.0f;
+    }
   }
 }
 
@@ -91,34 +99,37 @@ void copy_rows(Product& part, float* to) {
 // The part's columns [first, last).
 void multiply_part(Product part, const Columns& b, std::int64_t first_column,
                    std::int64_t last_column) {
-  alignas(64) float panel[kBlockSteps * kPanel];
+  alignas(64) float panels[kPackedHereSteps * kPackedHereColumns];
   alignas(64) float rows[(kBlockSteps + kLanes) * kCopiedRows];
   const Product whole = part;
-  const bool near = is_near(whole), in_place = b.column == 1 && b.step <= kNearElements;
+  const bool near = is_near(whole);
+  const bool in_place = b.column == 1 && b.step <= kNearElements && whole.columns % kLanes == 0;
+  const std::int64_t block = b.packed || in_place ? kBlockSteps : kPackedHereSteps;
   // A few rows take several panels at a time; many rows keep one panel in the L1 cache.
   const std::int64_t width =
       b.packed && whole.rows <= kRowUnit ? last_column - first_column : kPanel;
-  for (std::int64_t t = 0; t < whole.steps || t == 0; t += kBlockSteps) {
-    part.steps = clamp(whole.steps - t, 0, kBlockSteps);
+  for (std::int64_t t = 0; t < whole.steps || t == 0; t += block) {
+    part.steps = clamp(whole.steps - t, 0, block);
     part.a = whole.a + t * whole.a_step;
     part.a_row = whole.a_row;
     part.a_step = whole.a_step;
+    part.b_step = b.packed || !in_place ? kPanel : b.step;
+    part.b_group = b.packed ? whole.steps * kPanel : kPanel;
     part.accumulate = whole.accumulate || t > 0;
     if (!near) copy_rows(part, rows);
     for (std::int64_t j = first_column; j < last_column; j += width) {
       part.columns = clamp(last_column - j, 0, width);
       part.c = whole.c + j;
+      const std::int64_t in_panels = (j - first_column) % kPackedHereColumns;
       if (b.packed) {
-        part.b_group = whole.steps * kPanel;
         part.b = b.data + j / kPanel * part.b_group + t * kPanel;
-        part.b_step = kPanel;
-      } else if (in_place && part.columns % kLanes == 0) {
+      } else if (in_place) {
         part.b = b.data + t * b.step + j;
-        part.b_step = b.step;
       } else {
-        pack_panel(b, t, part.steps, j, part.columns, panel);
-        part.b = panel;
-        part.b_step = kPanel;
+        if (in_panels == 0) {
+          pack_panels(b, t, part.steps, j, clamp(last_column - j, 0, kPackedHereColumns), panels);
+        }
+        part.b = panels + in_panels * part.steps;
       }
       multiply(part);
     }
@@ -160,8 +171,8 @@ void pack_weight(const Stream& stream, const PackWeight& op) {
   const std::int64_t grain = clamp(kWorkPerRange / (kPanel * clamp(k, 1, k + 1)), 1, 1 << 20);
   parallel_for(stream.pool, ceil_div(n, kPanel), grain, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t p = begin; p < end; ++p) {
-      pack_panel(weight, 0, k, p * kPanel, clamp(n - p * kPanel, 0, kPanel),
-                 panels + p * k * kPanel);
+      pack_panels(weight, 0, k, p * kPanel, clamp(n - p * kPanel, 0, kPanel),
+                  panels + p * k * kPanel);
     }
   });
 }

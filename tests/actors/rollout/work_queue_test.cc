@@ -19,7 +19,7 @@ Request group(std::uint64_t id, std::int64_t due,
 }
 
 Request evaluation(std::int32_t index, PolicyVersion version) {
-  return request_of(Evaluate{.evaluation = EvaluationId{1}, .version = version}, {index, "p"});
+  return request_of(version, 1, {index, "p"});
 }
 
 void install(WorkQueue& queue, PolicyVersion version) {

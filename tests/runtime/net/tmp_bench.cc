@@ -23,7 +23,7 @@ void child(int fd) {
   std::uint16_t port=0; if(read(fd,&port,2)!=2) _exit(1);
   IoThread io; LinkClient* c=nullptr;
   LinkClient link(io,Endpoint{.port=port},{.name="echo",.incarnation={1}},{},
-    {.on_parcel=[&](const PeerId&,std::string&f){ if (c->send("ok")!=Sent::kAccepted) abort(); (void)f; return Offer::kTaken;},
+    {.on_parcel=[&](const PeerId&,std::string&f){ if(!c) return Offer::kLater; if (c->send("ok")!=Sent::kAccepted) abort(); (void)f; return Offer::kTaken;},
      .on_up=[&](const PeerId&,const Hello&){},.on_down=[](const PeerId&,const Down&){}});
   c=&link; while(true) pause();
 }
@@ -36,20 +36,20 @@ TEST(Bench, link) {
      .on_up=[&](const PeerId&,const Hello&){ std::lock_guard l(m); up=true; cv.notify_one();},
      .on_down=[](const PeerId&,const Down&){}})).value();
   std::uint16_t port=s->endpoint().port; (void)!write(p[1],&port,2);
-  std::unique_lock l(m); cv.wait(l,[&]{return up;}); l.unlock();
-  const PeerId e{"echo",{1}};
+  std::unique_lock l(m); if(!cv.wait_for(l,std::chrono::seconds(20),[&]{return up;})) {puts("NEVER UP"); abort();}; l.unlock();
+  const PeerId e{"echo",{1}}; const std::string body(120,120);
   for(int round=0;round<3;++round){
     std::vector<double> us;
     for(int i=0;i<5000;++i){ const Time t=steady_now(); std::size_t want; {std::lock_guard g(m); want=got+1;}
-      (void)s->send(e,"request"); std::unique_lock g(m); cv.wait(g,[&]{return got>=want;}); us.push_back(seconds(steady_now()-t)*1e6);}
+      (void)s->send(e,body); std::unique_lock g(m); if(!cv.wait_for(g,std::chrono::seconds(20),[&]{return got>=want;})) {const auto d=s->status(e); printf("STUCK i=%d up=%d\n",i,(int)d.has_value()); if(d) printf("acc %lu del %lu res %lu in %lu out %lu\n",d->session.frames_accepted,d->session.frames_delivered,d->session.frames_resent,d->session.packets_received,d->session.packets_sent); int st2=0; printf("child wait %d status %x\n",(int)waitpid(pid,&st2,WNOHANG),st2); kill(pid,9); abort();}; us.push_back(seconds(steady_now()-t)*1e6);}
     std::sort(us.begin(),us.end());
     std::size_t base; {std::lock_guard g(m); base=got;}
     const Time t=steady_now(); constexpr std::size_t N=400000; 
-    for(std::size_t sent=0;sent<N;++sent){ while(s->send(e,"request")!=Sent::kAccepted) std::abort();
+    for(std::size_t sent=0;sent<N;++sent){ while(s->send(e,body)!=Sent::kAccepted) std::abort();
       if(sent%256==0){std::unique_lock g(m); cv.wait(g,[&]{return sent<(got-base)+1000;});} }
     {std::unique_lock g(m); cv.wait(g,[&]{return got-base>=N;});}
     printf("sync p50 %.1f p99 %.1f us; pipelined %.0f/s\n",us[2500],us[4950],N/seconds(steady_now()-t));
   }
-  kill(pid,9); waitpid(pid,nullptr,0);
+  const auto st=*s->status(e); printf("accepted %lu delivered %lu resent %lu repeated %lu packets out %lu in %lu\n",st.session.frames_accepted,st.session.frames_delivered,st.session.frames_resent,st.session.frames_repeated,st.session.packets_sent,st.session.packets_received); kill(pid,9); waitpid(pid,nullptr,0);
 }
 }}
