@@ -41,8 +41,7 @@ void Controller::carry_out(runtime::Context& cx, ControllerEffect effect) {
     if (exchange)
       exchanges_[open->job] = std::move(*exchange);
     else
-      brought_about_.push_back(
-          JobEnded{open->job, JobOutcome::kFailed, exchange.error().message});
+      brought_about_.push_back(JobEnded{open->job, JobOutcome::kFailed, exchange.error().message});
   } else if (auto* tell = std::get_if<TellExchange>(&effect)) {
     const auto it = exchanges_.find(tell->job);
     if (it == exchanges_.end()) return;

@@ -35,22 +35,6 @@ bool wanted(const JobRecord& job, const ActorRecord& actor) {
 
 }  // namespace
 
-std::vector<scheduler::RoleDemand> demands_of(const JobShape& shape) {
-  std::vector<scheduler::RoleDemand> demands;
-  for (const Role role : kRoles) {
-    const std::string key = name(role);
-    const bool learner = role == Role::kLearner;
-    demands.push_back({.role = key,
-                       .replicas = learner ? 1 : shape.replicas.at(role),
-                       .ranks = learner ? shape.learner_ranks : 1,
-                       .per_rank = shape.per_rank.at(role),
-                       .replicas_key = learner ? "" : key + ".replicas",
-                       .ranks_key = learner ? "learner.ranks" : "",
-                       .cpus_key = "pools." + key + ".cpus_per_actor"});
-  }
-  return demands;
-}
-
 Result<std::vector<ControllerEffect>> ControllerCore::step(const ControllerEvent& event, Time now) {
   now_ = now;
   effects_.clear();
@@ -61,10 +45,6 @@ Result<std::vector<ControllerEffect>> ControllerCore::step(const ControllerEvent
 }
 
 // ---- what users ask for
-
-Result<void> ControllerCore::can_ever_run(const JobShape& shape) const {
-  return scheduler::fits_ever(capacity(), demands_of(shape));
-}
 
 Result<void> ControllerCore::on(const SubmitJob& submit) {
   if (const auto fits = can_ever_run(submit.shape); !fits) return fits.error();
@@ -259,7 +239,7 @@ Result<void> ControllerCore::on(const RankReady& ready) {
   if (!rank || actor->ending || actor->status.state != ActorState::kInitializing) return {};
   rank->ready = true;
   const auto count = std::count_if(actor->ranks.begin(), actor->ranks.end(),
-                                   [](const RankRecord& rank) { return rank.ready; });
+                                   [](const RankRecord& r) { return r.ready; });
   if (count == std::ssize(actor->ranks)) {
     actor->ready_since = now_;
     actor->ever_ready = true;
@@ -271,9 +251,9 @@ Result<void> ControllerCore::on(const RankReady& ready) {
   }
   JobRecord& job = *job_of(ready.actor);
   if (job.status.state == JobState::kStarting) {
-    const auto actors_ready = std::count_if(job.actors.begin(), job.actors.end(), [](const auto& a) {
-      return a.second.status.state == ActorState::kReady;
-    });
+    const auto actors_ready =
+        std::count_if(job.actors.begin(), job.actors.end(),
+                      [](const auto& a) { return a.second.status.state == ActorState::kReady; });
     set(job, JobState::kStarting,
         scheduler::WaitingForActors{static_cast<std::int32_t>(actors_ready),
                                     static_cast<std::int32_t>(job.actors.size())});
@@ -447,89 +427,6 @@ void ControllerCore::finish_job_if_gone(JobRecord& job) {
   effects_.push_back(CloseExchange{job.id});
 }
 
-// ---- starting
-
-void ControllerCore::schedule() {
-  std::vector<JobRecord*> order;
-  for (auto& [id, job] : jobs_) order.push_back(&job);
-  std::sort(order.begin(), order.end(),
-            [](const JobRecord* a, const JobRecord* b) { return a->submitted < b->submitted; });
-  std::int32_t queued = 0;
-  for (JobRecord* job : order) {
-    if (job->status.state == JobState::kQueued) {
-      if (queued == 0)
-        start_job(*job);
-      else
-        wait_in_queue(*job, scheduler::WaitingForJobs{queued});
-      queued += job->status.state == JobState::kQueued ? 1 : 0;
-      continue;
-    }
-    if (job->outcome || scheduler::is_final(job->status.state)) continue;
-    for (auto& [actor_id, actor] : job->actors) {
-      const bool due = actor.status.state == ActorState::kQueued ||
-                       (actor.status.state == ActorState::kBackoff && actor.restart_at &&
-                        *actor.restart_at <= now_);
-      if (!due) continue;
-      const scheduler::Gang gang{actor_id, job->shape.per_rank.at(actor.role),
-                                 ranks_of(*job, actor.role)};
-      auto placed = scheduler::place(capacity(), std::span(&gang, 1));
-      if (auto* assignments = std::get_if<0>(&placed))
-        start_actor(*job, actor, assignments->front().nodes);
-      else
-        set(actor, ActorState::kQueued, std::get<1>(std::move(placed)));
-    }
-  }
-}
-
-void ControllerCore::wait_in_queue(JobRecord& job, const Reason& why) {
-  set(job, JobState::kQueued, why);
-  for (auto& [actor_id, actor] : job.actors) set(actor, ActorState::kQueued, why);
-}
-
-// What is backing off keeps its place: a queued job may not take it.
-std::vector<scheduler::Gang> ControllerCore::gangs_to_restart() const {
-  std::vector<scheduler::Gang> gangs;
-  for (const auto& [id, job] : jobs_)
-    for (const auto& [actor_id, actor] : job.actors)
-      if (actor.status.state == ActorState::kBackoff)
-        gangs.push_back({actor_id, job.shape.per_rank.at(actor.role), ranks_of(job, actor.role)});
-  return gangs;
-}
-
-void ControllerCore::start_job(JobRecord& job) {
-  std::vector<scheduler::Gang> gangs = gangs_to_restart();
-  for (const auto& [actor_id, actor] : job.actors)
-    gangs.push_back({actor_id, job.shape.per_rank.at(actor.role), ranks_of(job, actor.role)});
-  const auto placed = scheduler::place(capacity(), gangs);
-  if (const auto* why = std::get_if<Reason>(&placed)) return wait_in_queue(job, *why);
-  set(job, JobState::kStarting,
-      scheduler::WaitingForActors{0, static_cast<std::int32_t>(job.actors.size())});
-  effects_.push_back(OpenExchange{job.id});
-  for (const scheduler::Assignment& assignment : std::get<0>(placed))
-    if (const auto own = job.actors.find(assignment.actor); own != job.actors.end())
-      start_actor(job, own->second, assignment.nodes);
-}
-
-void ControllerCore::start_actor(JobRecord& job, ActorRecord& actor,
-                                 const std::vector<std::string>& nodes) {
-  set(actor, ActorState::kPlacing, scheduler::Submitted{});
-  actor.incarnation = Incarnation{++incarnation_last_};
-  actor.ranks.assign(nodes.size(), RankRecord{});
-  actor.restart_at.reset();
-  set(actor, ActorState::kStarting, scheduler::WaitingForSpawn{nodes.front()});
-  for (std::size_t r = 0; r < nodes.size(); ++r) {
-    actor.ranks[r].node = nodes[r];
-    actor.ranks[r].alive = true;
-    const auto rank = static_cast<std::int32_t>(r);
-    std::string file = rank_name(actor.name.substr(job.id.size() + 1), rank);
-    std::replace(file.begin(), file.end(), '/', '.');
-    effects_.push_back(SpawnRankOn{
-        nodes[r],
-        {actor.name, actor.incarnation, rank},
-        job.run_dir + "/logs/" + file + "." + std::to_string(actor.incarnation.value) + ".log"});
-  }
-}
-
 // ---- small things
 
 void ControllerCore::set(ActorRecord& actor, ActorState to, Reason reason) {
@@ -576,26 +473,6 @@ RankRecord* ControllerCore::rank_of(const runtime::RankId& id) {
   ActorRecord* actor = life_of(id.actor, id.incarnation);
   if (!actor || id.rank < 0 || id.rank >= std::ssize(actor->ranks)) return nullptr;
   return &actor->ranks[static_cast<std::size_t>(id.rank)];
-}
-
-scheduler::Resources ControllerCore::leased(const std::string& node) const {
-  scheduler::Resources sum;
-  for (const auto& [id, job] : jobs_)
-    for (const auto& [actor_id, actor] : job.actors)
-      for (const RankRecord& rank : actor.ranks)
-        if (rank.alive && rank.node == node) sum = sum + job.shape.per_rank.at(actor.role);
-  return sum;
-}
-
-std::vector<scheduler::NodeCapacity> ControllerCore::capacity() const {
-  std::vector<scheduler::NodeCapacity> nodes;
-  for (const auto& [id, node] : nodes_)
-    if (node.up) nodes.push_back({id, node.total, node.total - leased(id)});
-  return nodes;
-}
-
-std::int32_t ControllerCore::ranks_of(const JobRecord& job, Role role) const {
-  return role == Role::kLearner ? job.shape.learner_ranks : 1;
 }
 
 bool ControllerCore::idle() const {

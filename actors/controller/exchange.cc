@@ -55,9 +55,8 @@ void Exchange::handle(runtime::Context& cx, RolloutUp up) {
   if (const auto old = rollouts_.find(up.from.actor); old != rollouts_.end())
     forget_worker(old->second, cx.now());
   Worker& worker = rollouts_[up.from.actor];
-  worker = Worker{.address = {up.from.actor, up.from.incarnation},
-                  .up = cx.now(),
-                  .capacity = up.capacity};
+  worker = Worker{
+      .address = {up.from.actor, up.from.incarnation}, .up = cx.now(), .capacity = up.capacity};
   wake(cx);
 }
 

@@ -47,8 +47,8 @@ void Exchange::meet_before_training(runtime::Context& cx, const LearnerUp& up) {
 void Exchange::meet_again(runtime::Context& cx, const LearnerUp& up) {
   const StepId done = ledger_.next_commit();
   if (!up.checkpoint)
-    return fail(cx, "the learner came back without any checkpoint: " + text(done) +
-                        " steps are lost");
+    return fail(cx,
+                "the learner came back without any checkpoint: " + text(done) + " steps are lost");
   if (*up.checkpoint > done || *up.checkpoint < durable_)
     return fail(cx, "the learner came back with a checkpoint of step " + text(*up.checkpoint) +
                         ", but the batches of steps " + text(durable_) + " to " + text(done) +
@@ -249,8 +249,7 @@ void Exchange::restore(runtime::Context& cx, StepId checkpoint) {
     }
     ++snapshot.counters.live;
     snapshot.records.push_back({.id = group.group});
-    open_entry(group.group,
-               {.position = group.position, .slot = group.slot, .admitted = cx.now()});
+    open_entry(group.group, {.position = group.position, .slot = group.slot, .admitted = cx.now()});
   }
   if (snapshot.counters.trained != checkpoint.value * config_.budget.groups_per_step)
     return fail(cx, "the journal holds " + std::to_string(snapshot.counters.trained) +

@@ -263,8 +263,7 @@ void Exchange::send_step(StepId step, const std::vector<GroupId>& batch) {
 // fill the publisher's K + 2 places at most, so it never waits for an evaluation (EX-E).
 PolicyVersion Exchange::oldest_needed() const {
   PolicyVersion oldest = published_;
-  if (fixed_)
-    oldest = std::min(oldest, version_of({.step = ledger_.budget_state().next_step}));
+  if (fixed_) oldest = std::min(oldest, version_of({.step = ledger_.budget_state().next_step}));
   for (const Evaluation& evaluation : evaluations_)
     if (!evaluation.generated()) oldest = std::min(oldest, evaluation.version());
   return std::max(oldest, PolicyVersion{published_.value - config_.budget.max_staleness});
@@ -290,8 +289,8 @@ void Exchange::start_evaluation(EvaluationKind kind, PolicyVersion version) {
 }
 
 // Announces new versions to rollouts and hands evaluations out. A rollout that has not moved on
-// meets Evaluate(v) after NewVersion(v) and before any later one; one that has goes back to v, which
-// the publisher retains, and only where that is gone do the prompts fail (EX-E).
+// meets Evaluate(v) after NewVersion(v) and before any later one; one that has goes back to v,
+// which the publisher retains, and only where that is gone do the prompts fail (EX-E).
 void Exchange::run_evaluations() {
   for (Evaluation& evaluation : evaluations_) {
     const PolicyVersion version = evaluation.version();
@@ -340,11 +339,10 @@ void Exchange::score_texts(Evaluation& evaluation) {
     while (evaluation.texts_wait()) {
       ScoreTexts work{.evaluation = evaluation.id()};
       for (EvaluationText& text : evaluation.take_texts(name, kEvaluationChunk))
-        work.texts.push_back(
-            {.index = text.index,
-             .data = config_.validation[static_cast<std::size_t>(text.index)].data,
-             .text = std::move(text.text),
-             .truncated = text.truncated});
+        work.texts.push_back({.index = text.index,
+                              .data = config_.validation[static_cast<std::size_t>(text.index)].data,
+                              .text = std::move(text.text),
+                              .truncated = text.truncated});
       send(links_.reward, worker.address, std::move(work));
     }
   }
@@ -359,8 +357,7 @@ void Exchange::evaluation_done(const Evaluation& evaluation) {
   }
   note({.kind = "evaluated",
         .version = evaluation.version().value,
-        .detail = std::string(name(evaluation.kind())) + "=" +
-                  (mean ? exact_text(*mean) : "none") +
+        .detail = std::string(name(evaluation.kind())) + "=" + (mean ? exact_text(*mean) : "none") +
                   " failed=" + std::to_string(evaluation.failed())});
 }
 

@@ -17,9 +17,9 @@ namespace tandem::actors {
 
 struct RestoredGroup {
   GroupId group;
-  std::int64_t position = 0;             // of its prompt
-  std::optional<scheduler::Slot> slot;   // under fixed_lag
-  std::optional<StepId> trained_at;      // below the checkpoint; otherwise
+  std::int64_t position = 0;                          // of its prompt
+  std::optional<scheduler::Slot> slot;                // under fixed_lag
+  std::optional<StepId> trained_at;                   // below the checkpoint; otherwise
   std::optional<scheduler::DiscardReason> discarded;  // otherwise it is live
 };
 

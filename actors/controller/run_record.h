@@ -14,7 +14,8 @@
 
 namespace tandem::actors {
 
-// One transition of one group, or one step of the job. Of a group, `kind` is its ledger state's name
+// One transition of one group, or one step of the job. Of a group, `kind` is its ledger state's
+// name
 // ("admitted", "rolling", …, "trained", "discarded"), or "released", "expired", "refused"; the last
 // row among admitted, trained and discarded is what became of it, also over several lives of a run.
 // Of the job: "phase", "published", "committed", "retrained", "checkpoint", "learner_restarted",

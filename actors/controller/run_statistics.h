@@ -35,9 +35,9 @@ struct RunStatistics {
   double reward_mean_of_step = 0;
   double completion_tokens_mean = 0, completion_tokens_max = 0, truncated_fraction = 0;
   Time step_sent;
-  double learner_busy_seconds = 0;   // since running_since
-  double rollout_busy_seconds = 0;   // of the rollout actors that are gone
-  double rollout_actor_seconds = 0;  // their lifetimes since running_since
+  double learner_busy_seconds = 0;            // since running_since
+  double rollout_busy_seconds = 0;            // of the rollout actors that are gone
+  double rollout_actor_seconds = 0;           // their lifetimes since running_since
   std::map<std::string, double> evaluations;  // by kind; the newest periodic one as "last"
   std::string weights_sha256;
   double pause_seconds = 0;  // decoding paused for installs, all actors

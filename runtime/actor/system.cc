@@ -97,6 +97,18 @@ void CellBase::stop_from_outside() {
   post_turn([](Context& cx) { cx.stop(); }, 0);
 }
 
+void CellBase::abandon() {
+  std::deque<Item> dropped;  // outlives the lock: what turns own may call back here
+  {
+    const std::lock_guard lock(mutex_);
+    ended_ = true;
+    end_reason_ = Error{ErrorCode::kFailed, address_.name + " ended with its system"};
+    dropped.swap(turns_);
+    monitors_.clear();
+  }
+  destroy();
+}
+
 bool CellBase::run(int messages_max) {
   CellContext cx(*this);
   bool more = false;
@@ -163,7 +175,14 @@ void CellBase::finish(Error reason) {
 System::System(Executor& executor, std::function<void(const Address&, const Error&)> on_failure)
     : executor_(executor), on_failure_(std::move(on_failure)) {}
 
-System::~System() = default;
+System::~System() {
+  std::map<std::string, std::shared_ptr<detail::CellBase>> cells;
+  {
+    const std::lock_guard lock(mutex_);
+    cells.swap(cells_);
+  }
+  for (const auto& [name, cell] : cells) cell->abandon();
+}
 
 void System::stop(const std::string& name) {
   if (const auto cell = find(name)) cell->stop_from_outside();

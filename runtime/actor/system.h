@@ -48,6 +48,7 @@ class CellBase : public Cell {
   void post_turn(Turn turn, std::uint64_t life);
   void monitor(std::function<void(const Error&)> down);
   void stop_from_outside();
+  void abandon();  // the system goes: the actor is destroyed, nobody is told
   Address address() const;
 
  protected:
@@ -147,7 +148,8 @@ class TypedCell final : public CellBase, public Target<typename A::Inbox> {
 class System {
  public:
   // `on_failure` hears of every actor that ended by failure and was not restarted; it may be empty
-  // in tests. The executor must outlive the system, and must have stopped before it is destroyed.
+  // in tests. The executor must outlive the system, and must have stopped before it is destroyed:
+  // the destructor destroys the actors, and Refs that outlive it find them gone.
   System(Executor& executor, std::function<void(const Address&, const Error&)> on_failure);
   ~System();
   System(const System&) = delete;

@@ -1,0 +1,234 @@
+#include "tests/bench/ask_processes.h"
+
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <latch>
+
+#include "runtime/base/check.h"
+#include "tests/bench/must.h"
+
+namespace tandem::bench {
+
+using runtime::Ask;
+using runtime::Context;
+using runtime::Delivery;
+using runtime::Hello;
+using runtime::PeerId;
+using runtime::Ref;
+
+namespace {
+
+constexpr const char* kEchoPort = "echo";
+constexpr const char* kCallerPort = "caller";
+
+class Echo {
+ public:
+  using Inbox = EchoInbox;
+  void handle(Context&, Ask<SmallValue> ask) { ask.reply(std::string(kAnswer)); }
+};
+
+// Asks for what RunCalls says, all at once, and answers when the last answer has come.
+class Driver {
+ public:
+  using Inbox = CallerInbox;
+  explicit Driver(std::function<std::vector<Ref<EchoInbox>>()> actors)
+      : actors_(std::move(actors)) {}
+
+  void handle(Context& cx, Ask<RunCalls> ask) {
+    const std::vector<Ref<EchoInbox>> actors = actors_();
+    waiting_ = ask.question.calls;
+    done_ = ask.reply;
+    for (std::int64_t i = 0; i < ask.question.calls; ++i)
+      cx.ask(actors[static_cast<std::size_t>(i) % actors.size()], SmallValue{}, kPatience,
+             std::function([this](Context&, Result<std::string> answer) {
+               CHECK(must(std::move(answer)) == kAnswer);
+               if (--waiting_ == 0) done_({});
+             }));
+  }
+
+ private:
+  const std::function<std::vector<Ref<EchoInbox>>()> actors_;
+  std::int64_t waiting_ = 0;
+  runtime::ReplyTo<void> done_;
+};
+
+// Until SIGTERM, which is blocked in every thread.
+void serve(sigset_t& signals) {
+  int received = 0;
+  sigwait(&signals, &received);
+}
+
+sigset_t block_signals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  return signals;
+}
+
+void die_with_parent(const char* parent_pid) {
+  must(runtime::arm_parent_death_signal(static_cast<pid_t>(std::stol(parent_pid))));
+}
+
+runtime::LinkCallbacks callbacks_of(runtime::Directory& directory,
+                                    std::function<runtime::ParcelSender(const PeerId&)> back) {
+  return {.on_parcel = [&directory, back = std::move(back)](
+                           const PeerId& from,
+                           std::string& frame) { return directory.deliver(frame, back(from)); },
+          .on_up = [](const PeerId&, const Hello&) {},
+          .on_down = [](const PeerId&, const runtime::Down&) {}};
+}
+
+// A client's link, made together with the sender that its callbacks need.
+struct Dialled {
+  Dialled(runtime::IoThread& io, runtime::Directory& directory, const std::string& endpoint,
+          const std::string& name, const std::string& opaque) {
+    const auto sender = [this](std::string frame) { return link->send(std::move(frame)); };
+    link.emplace(io, must(runtime::parse_endpoint(endpoint)),
+                 Hello{.name = name, .incarnation = {1}, .build = "bench", .opaque = opaque},
+                 runtime::LinkOptions{},
+                 callbacks_of(directory, [sender](const PeerId&) { return sender; }));
+  }
+  std::optional<runtime::LinkClient> link;
+};
+
+}  // namespace
+
+FrameSizes frame_sizes() {
+  FrameSizes sizes;
+  struct Answers final : runtime::Target<EchoInbox> {
+    Delivery post(EchoInbox message) override {
+      std::get<Ask<SmallValue>>(message).reply(std::string(kAnswer));
+      return Delivery::kAccepted;
+    }
+  };
+  runtime::Directory there, here;
+  there.expose(kEchoPort, Ref<EchoInbox>({kEchoPort, {1}}, std::make_shared<Answers>()));
+  const auto back = [&](std::string frame) {
+    sizes.reply = frame.size();
+    return runtime::Sent::kAccepted;
+  };
+  const auto away = [&](std::string frame) {
+    sizes.request = frame.size();
+    CHECK(there.deliver(frame, back) == runtime::Offer::kTaken);
+    return runtime::Sent::kAccepted;
+  };
+  const auto echo = here.remote<EchoInbox>({kEchoPort, {}}, away);
+  CHECK(echo.tell(Ask<SmallValue>{}) == Delivery::kAccepted);
+  return sizes;
+}
+
+Caller::Caller(std::size_t actors_expected) : actors_expected_(actors_expected) {
+  driver_ = system_.spawn<Driver>(
+      "driver", [this] { return std::make_unique<Driver>([this] { return actors(); }); });
+  auto callbacks = callbacks_of(
+      directory_, [this](const PeerId& peer) { return runtime::to_peer(*link_, peer); });
+  callbacks.on_up = [this](const PeerId& peer, const Hello&) {
+    const std::lock_guard lock(mutex_);
+    actors_.push_back(
+        directory_.remote<EchoInbox>({kEchoPort, {}}, runtime::to_peer(*link_, peer)));
+    changed_.notify_all();
+  };
+  link_ = must(runtime::LinkServer::listen(
+      io_, {}, {.name = "caller", .incarnation = {1}, .build = "bench"}, {}, callbacks));
+}
+
+Caller::~Caller() {
+  link_->close(Duration::zero());
+  executor_.stop();
+}
+
+std::string Caller::endpoint() const { return to_string(link_->endpoint()); }
+
+std::vector<Ref<EchoInbox>> Caller::actors() {
+  std::unique_lock lock(mutex_);
+  CHECK(changed_.wait_for(lock, kPatience, [&] { return actors_.size() == actors_expected_; }));
+  return actors_;
+}
+
+void Children::spawn(const std::string& role, int count, std::vector<std::string> arguments) {
+  const auto log = std::filesystem::temp_directory_path() /
+                   ("tandem-ask-bench-" + std::to_string(getpid()) + ".log");
+  for (int i = 0; i < count; ++i) {
+    std::vector<std::string> argv{"/proc/self/exe", role, std::to_string(getpid()),
+                                  role + "/" + std::to_string(i)};
+    argv.insert(argv.end(), arguments.begin(), arguments.end());
+    must(host_.spawn({.name = role, .argv = std::move(argv), .log_path = log},
+                     [](runtime::ProcessId, const runtime::ExitStatus&) {}));
+  }
+}
+
+// PARENT NAME ENDPOINT…
+int run_echo(std::span<const char* const> words) {
+  sigset_t signals = block_signals();
+  die_with_parent(words[0]);
+  runtime::Directory directory;
+  runtime::IoThread io("link");
+  runtime::ThreadedExecutor executor(1, 1);
+  runtime::System system(executor, {});
+  directory.expose(kEchoPort, system.spawn<Echo>("echo", [] { return std::make_unique<Echo>(); }));
+  std::vector<std::unique_ptr<Dialled>> links;
+  for (const char* endpoint : words.subspan(2))
+    links.push_back(std::make_unique<Dialled>(io, directory, endpoint, words[1], ""));
+  serve(signals);
+  links.clear();
+  executor.stop();
+  return 0;
+}
+
+// PARENT NAME CONTROL ACTORS
+int run_caller(std::span<const char* const> words) {
+  sigset_t signals = block_signals();
+  die_with_parent(words[0]);
+  Caller caller(std::stoul(words[3]));
+  runtime::Directory directory;
+  runtime::IoThread io("control");
+  directory.expose(kCallerPort, caller.driver());
+  Dialled control(io, directory, words[2], words[1], caller.endpoint());
+  serve(signals);
+  return 0;
+}
+
+RemoteCallers::RemoteCallers(Children& children, int callers, int actors) {
+  auto callbacks = callbacks_of(
+      directory_, [this](const PeerId& peer) { return runtime::to_peer(*link_, peer); });
+  callbacks.on_up = [this](const PeerId& peer, const Hello& hello) {
+    const std::lock_guard lock(mutex_);
+    endpoints_.push_back(hello.opaque);
+    callers_.push_back(
+        directory_.remote<CallerInbox>({kCallerPort, {}}, runtime::to_peer(*link_, peer)));
+    changed_.notify_all();
+  };
+  link_ = must(runtime::LinkServer::listen(
+      io_, {}, {.name = "control", .incarnation = {1}, .build = "bench"}, {}, callbacks));
+  children.spawn("caller", callers, {to_string(link_->endpoint()), std::to_string(actors)});
+  std::vector<std::string> endpoints;
+  {
+    std::unique_lock lock(mutex_);
+    const auto all = static_cast<std::size_t>(callers);
+    CHECK(changed_.wait_for(lock, kPatience, [&] { return callers_.size() == all; }));
+    endpoints = endpoints_;
+  }
+  children.spawn("echo", actors, endpoints);
+  for (const auto& caller : callers_)  // answers once all actors have come: a first, short batch
+    must(runtime::ask_and_wait(caller, RunCalls{actors}, kPatience));
+}
+
+RemoteCallers::~RemoteCallers() { link_->close(Duration::zero()); }
+
+void RemoteCallers::run(std::int64_t calls_each) {
+  std::latch done(static_cast<std::ptrdiff_t>(callers_.size()));
+  for (const auto& caller : callers_) {
+    const Delivery sent = caller.tell(
+        Ask<RunCalls>{{calls_each}, runtime::ReplyTo<void>([&done](Result<void> answer) {
+                        must(std::move(answer));
+                        done.count_down();
+                      })});
+    CHECK(sent == Delivery::kAccepted);
+  }
+  done.wait();
+}
+
+}  // namespace tandem::bench
