@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes configs/data: two-digit addition (answers only) and three-digit addition with worked steps.
+"""Writes configs/data: two-digit addition, answers only, and three-digit addition with steps.
 
 Every prompt of a task lies in exactly one of its files, so what is evaluated was never trained on:
 
@@ -26,7 +26,7 @@ def two_digits():
 
 
 def three_digits(rng, count):
-    """857+164= -> 7+4+0=11;5+6+1=12;8+1+1=10;1021: digit + digit + carry, ones first, then the sum."""
+    """857+164= -> 7+4+0=11;5+6+1=12;8+1+1=10;1021: digits and carry, ones first; then the sum."""
     for pair in rng.sample(range(1_000_000), count):
         a, b = divmod(pair, 1000)
         carry, steps = 0, ""

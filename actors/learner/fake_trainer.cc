@@ -42,7 +42,10 @@ Result<WarmStartSlice> FakeTrainer::warm_start() {
 
 Result<TrainedStep> FakeTrainer::train(const TrainBatch& batch) {
   CHECK(batch.step == step_);
-  const std::string bytes = runtime::encode(batch);
+  TrainBatch hashed = batch;
+  if (!config_.ids_count)
+    for (BatchGroup& group : hashed.groups) group.group = {};
+  const std::string bytes = runtime::encode(hashed);
   weights_[0] = derive_seed(weights_[0], {checksum64(std::as_bytes(std::span(bytes)))});
   step_ = StepId{step_.value + 1};
   TrainedStep out{.checksum = checksum(), .then_wait = config_.train_time};

@@ -26,6 +26,8 @@ struct FakeTrainerConfig {
   std::int32_t warm_start_steps = 0;
   Duration warm_start_step_time{};
   Duration train_time{};  // of one step
+  // False: the hash leaves out group ids, which may hang on timing where what is trained does not.
+  bool ids_count = true;
 };
 
 class FakeTrainer final : public Trainer {

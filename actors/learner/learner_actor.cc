@@ -38,7 +38,9 @@ void LearnerActor::handle(runtime::Context& cx, WarmStart) {
 }
 
 void LearnerActor::warm_start_slice(runtime::Context& cx) {
+  note("warm_start", cx.now());
   const Result<WarmStartSlice> slice = trainer_->warm_start();
+  note("idle", cx.now());
   if (!slice) return fail(cx, slice.error());
   const bool report = slice->metric || cx.now() - warm_start_reported_ >= kWarmStartReportEvery;
   if (report && slice->step > 0 && outbox_.empty()) {
@@ -94,7 +96,9 @@ void LearnerActor::pulled(runtime::Context& cx, Result<std::vector<std::string>>
   step_->pulled = cx.now();
   const Result<TrainBatch> batch = make_train_batch(step_->command, *std::move(payloads));
   if (!batch) return fail(cx, batch.error());
+  note("train", cx.now());
   Result<TrainedStep> result = trainer_->train(*batch);
+  note("idle", cx.now());
   if (!result) return fail(cx, result.error());
   if (result->then_wait == Duration{}) return trained(cx, *std::move(result));
   later(cx, result->then_wait,
@@ -124,7 +128,9 @@ void LearnerActor::handle(runtime::Context& cx, SaveCheckpoint command) {
   if (step_ || command.step != trainer_->step())
     return fail(cx, Error{.message = "asked to save step " + std::to_string(command.step.value) +
                                      " while at step " + std::to_string(trainer_->step().value)});
+  note("save", cx.now());
   if (const auto saved = save(cx)) outbox_.send(cx, *saved);
+  note("idle", cx.now());
 }
 
 // Nothing on failure, which has then been dealt with.
@@ -160,6 +166,10 @@ void LearnerActor::fail(runtime::Context& cx, const Error& error) {
     outbox_.send(cx, LearnerFailed{config_.self, message});
   else
     cx.fail(error);
+}
+
+void LearnerActor::note(const char* phase, Time now) const {
+  if (config_.progress) config_.progress(phase, now);
 }
 
 void LearnerActor::later(runtime::Context& cx, Duration delay, runtime::Turn turn) {

@@ -38,6 +38,8 @@ struct MeetExchange {};
 struct LearnerActorConfig {
   Sender self;
   Duration publish_timeout = std::chrono::seconds(30);
+  // Told what the actor is at ("idle", "train", "warm_start", "save"); may be empty.
+  std::function<void(const char* phase, Time now)> progress = {};
 };
 
 inline constexpr int kPayloadAttemptsMax = 5;
@@ -77,6 +79,7 @@ class LearnerActor {
   // A permanent error becomes LearnerFailed; any other one ends the actor, so that the gang is
   // started again.
   void fail(runtime::Context& cx, const Error& error);
+  void note(const char* phase, Time now) const;
   // As cx.after, but not into another meeting. A delay of 0 lets waiting messages in first.
   void later(runtime::Context& cx, Duration delay, runtime::Turn turn);
 

@@ -186,11 +186,12 @@ Result<void> RoleHome::build_learner(const StartRank& start, const JobSpec& job,
   if (!publisher) return publisher.error();
   auto exchange = parts_->directory.remote<actors::LearnerEvents>({learner_port(start.job), {}},
                                                                   parts_->to_controller);
-  auto ref = spawn_made(
-      parts_->system,
-      std::make_unique<actors::LearnerActor>(
-          actors::LearnerActorConfig{.self = {start.actor, start.incarnation}}, std::move(*trainer),
-          std::move(*publisher), parts_->payload_reader(), std::move(exchange)));
+  auto ref = spawn_made(parts_->system,
+                        std::make_unique<actors::LearnerActor>(
+                            actors::LearnerActorConfig{.self = {start.actor, start.incarnation},
+                                                       .progress = parts_->phase_reporter()},
+                            std::move(*trainer), std::move(*publisher), parts_->payload_reader(),
+                            std::move(exchange)));
   parts_->directory.expose(kRolePort, runtime::narrow<actors::LearnerInbox>(ref));
   parts_->begin = [ref] {
     CHECK(ref.tell(actors::MeetExchange{}) == runtime::Delivery::kAccepted);

@@ -96,8 +96,9 @@ void RolloutActor::advance(runtime::Context& cx) {
   Duration delay = pull_weights(cx);
   if (engine_->can_step()) delay += step_engine(cx);
   collect(cx);
-  // A simulated install or step takes time in which nothing else may happen.
-  if (delay > Duration{0} || engine_->can_step() || copying_ || wish())
+  // A simulated install or step takes time in which nothing else may happen; the last request's end
+  // may have been what an update waited for.
+  if (delay > Duration{0} || engine_->can_step() || copying_ || may_install() || wish())
     return advance_later(cx, delay);
   note("idle", cx.now());
 }
@@ -157,8 +158,11 @@ Duration RolloutActor::pull_weights(runtime::Context& cx) {
     }
     copying_ = !progress->complete;
   }
-  if (!updating_ || copying_ || !engine_->may_finish_update()) return {};
-  return install(cx);
+  return may_install() ? install(cx) : Duration{0};
+}
+
+bool RolloutActor::may_install() const {
+  return updating_ && !copying_ && engine_->may_finish_update();
 }
 
 Duration RolloutActor::install(runtime::Context& cx) {

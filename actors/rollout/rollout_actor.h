@@ -94,6 +94,7 @@ class RolloutActor {
   std::optional<PolicyVersion> wish();  // the update to begin now, if there is one
   void begin_update(runtime::Context& cx, PolicyVersion version);
   void retry_update(runtime::Context& cx, const Error& why);
+  bool may_install() const;  // the update is copied, and nothing that runs stands against it
   Duration install(runtime::Context& cx);
   Duration step_engine(runtime::Context& cx);
   void collect(runtime::Context& cx);

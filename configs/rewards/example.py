@@ -4,9 +4,9 @@
 in   {"id", "prompt", "completion", "answer", "data", "truncated"}
 out  {"id", "score"} or {"id", "error"}, in any order
 
-`data` is the record of the data set. The process lives as long as the reward actor; what it writes to
-stderr is in the actor's log (tandem logs JOB/reward/0). An error, or no line in time, is retried and
-then discards the group: it never counts as a score of 0.
+`data` is the record of the data set. The process lives as long as the reward actor; what it writes
+to stderr is in the actor's log (tandem logs JOB/reward/0). An error, or no line in time, is retried
+and then discards the group: it never counts as a score of 0.
 """
 import json
 import sys

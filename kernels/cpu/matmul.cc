@@ -23,13 +23,19 @@ constexpr std::int64_t kPanel = kPanelColumns;
 constexpr std::int64_t kBlockSteps = 256;
 constexpr std::int64_t kPackedHereSteps = 128;
 constexpr std::int64_t kPackedHereColumns = 8 * kPanel;
-// Rows (of a) or steps (of b) that lie further apart than this, 1 KiB, are copied together before
-// use. In place they would fall on few cache sets and on a page each: at a distance of 4 KiB the
-// twelve rows of a tile already evict each other, and a product runs at a third of its speed.
-constexpr std::int64_t kNearElements = 256;
-// Rows of a in one part; a copied block of them is 192 KiB of stack.
+// Where operands are read in place, and where copied together first. Steps of b, or of a transposed
+// a, that lie far apart fall on few cache sets and on a page each. Rows of a tile that lie a
+// multiple of 4 KiB apart share one set of eight ways, so twelve of them evict each other.
+constexpr std::int64_t kNearElements = 256;    // steps of b
+constexpr std::int64_t kNearSteps = 512;       // steps of a transposed a
+constexpr std::int64_t kAliasElements = 1024;  // 4 KiB
+constexpr std::int64_t kWays = 8;
+// Rows whose block is copied at a time, 204 KiB of stack.
 constexpr std::int64_t kCopiedRows = 192;
-constexpr std::int64_t kNearRows = 516;
+// Rows of one part: few, so that c's columns stay in the cache from block to block; more where
+// they spare packing b.
+constexpr std::int64_t kPartRows = kCopiedRows;
+constexpr std::int64_t kPackingPartRows = 3 * kCopiedRows;
 // Multiply-adds that are worth a hand-over to another thread (about 10 us).
 constexpr std::int64_t kWorkPerRange = std::int64_t{1} << 19;
 constexpr std::int64_t kPrefetchSteps = 4;
@@ -52,30 +58,48 @@ struct Columns {
   bool packed = false;      // data is a packed weight's panels; step and column say nothing
 };
 
-// Panels [steps][32] of the columns [first, first + count), zeros after them.
-void pack_panels(const Columns& b, std::int64_t begin, std::int64_t steps,
-                 std::int64_t first_column, std::int64_t count, float* to) {
-  const float* from = b.data + begin * b.step + first_column * b.column;
-  const std::int64_t width = ceil_div(count, kPanel) * kPanel;
-  for (std::int64_t t = 0; t < steps; ++t, from += b.step, to += kPanel) {
-    if (b.column == 1) {
-      for (std::int64_t j = 0; j < width; j += kLanes) {
-        // Rows far apart defeat the hardware's prefetcher; a prefetch past the end does nothing.
-        _mm_prefetch(from + kPrefetchSteps * b.step + j, _MM_HINT_T0);
-        const F32x16 part = j < count ? load(from + j, lanes(count - j)) : zero();
-        store(to + j / kPanel * steps * kPanel + j % kPanel, part);
-      }
-      continue;
-    }
-    for (std::int64_t j = 0; j < width; ++j) {
-      to[j / kPanel * steps * kPanel + j % kPanel] = j < count ? from[j * b.column] : 0.0f;
+// to = panels [steps][32] of the columns [first, first + count), from rows of columns. Zeros after
+// the last column.
+void pack_rows(const float* from, std::int64_t step, std::int64_t steps, std::int64_t count,
+               float* to) {
+  for (std::int64_t t = 0; t < steps; ++t, from += step, to += kPanel) {
+    float* row = to;
+    for (std::int64_t j = 0; j < count; j += kPanel, row += steps * kPanel) {
+      // Rows far apart defeat the hardware's prefetcher; a prefetch past the end does nothing.
+      _mm_prefetch(from + kPrefetchSteps * step + j, _MM_HINT_T0);
+      _mm_prefetch(from + kPrefetchSteps * step + j + kLanes, _MM_HINT_T0);
+      const std::int64_t left = count - j;
+      store(row, load(from + j, lanes(left)));
+      store(row + kLanes, left > kLanes ? load(from + j + kLanes, lanes(left - kLanes)) : zero());
     }
   }
 }
 
+// The same from columns of steps: the weight [N, K] of a forward product.
+void pack_columns(const float* from, std::int64_t column, std::int64_t steps, std::int64_t count,
+                  float* to) {
+  for (std::int64_t j = 0; j < count; j += kPanel, to += steps * kPanel) {
+    for (std::int64_t c = 0; c < kPanel; ++c) {
+      const float* source = from + (j + c) * column;
+      const bool inside = j + c < count;
+      for (std::int64_t t = 0; t < steps; ++t) to[t * kPanel + c] = inside ? source[t] : 0.0f;
+    }
+  }
+}
+
+void pack_panels(const Columns& b, std::int64_t begin, std::int64_t steps,
+                 std::int64_t first_column, std::int64_t count, float* to) {
+  const float* from = b.data + begin * b.step + first_column * b.column;
+  if (b.column == 1) {
+    pack_rows(from, b.step, steps, count, to);
+  } else {
+    pack_columns(from, b.column, steps, count, to);
+  }
+}
+
 bool is_near(const Product& product) {
-  const std::int64_t apart = product.a_step == 1 ? product.a_row : product.a_step;
-  return apart <= kNearElements || product.rows <= 2;
+  return product.a_step == 1 ? product.a_row % kAliasElements != 0 || product.rows <= kWays
+                             : product.a_step <= kNearSteps;
 }
 
 // Copies a block of a, dense along the side that is contiguous already, and points `part` at it.
@@ -96,70 +120,104 @@ void copy_rows(Product& part, float* to) {
   (by_row ? part.a_row : part.a_step) = stride;
 }
 
-// The part's columns [first, last).
-void multiply_part(Product part, const Columns& b, std::int64_t first_column,
-                   std::int64_t last_column) {
-  alignas(64) float panels[kPackedHereSteps * kPackedHereColumns];
-  alignas(64) float rows[(kBlockSteps + kLanes) * kCopiedRows];
-  const Product whole = part;
+bool is_in_place(const Product& product, const Columns& b) {
+  return b.column == 1 && b.step <= kNearElements &&
+         product.columns % kLanes == 0;  // so that no row is read past its end
+}
+
+// Where a part's b lies for one block of steps.
+struct PanelSource {
+  const float* data = nullptr;  // panel 0 of the part's columns
+  std::int64_t step = 0;
+  std::int64_t group = 0;
+};
+
+// The rows of one block of steps, copied where they lie far apart, times the part's columns.
+void multiply_block(Product block, const PanelSource& b, std::int64_t width) {
+  alignas(64) float copied[(kBlockSteps + kLanes) * kCopiedRows];
+  const Product whole = block;
   const bool near = is_near(whole);
-  const bool in_place = b.column == 1 && b.step <= kNearElements && whole.columns % kLanes == 0;
-  const std::int64_t block = b.packed || in_place ? kBlockSteps : kPackedHereSteps;
-  // A few rows take several panels at a time; many rows keep one panel in the L1 cache.
-  const std::int64_t width =
-      b.packed && whole.rows <= kRowUnit ? last_column - first_column : kPanel;
-  for (std::int64_t t = 0; t < whole.steps || t == 0; t += block) {
-    part.steps = clamp(whole.steps - t, 0, block);
-    part.a = whole.a + t * whole.a_step;
-    part.a_row = whole.a_row;
-    part.a_step = whole.a_step;
-    part.b_step = b.packed || !in_place ? kPanel : b.step;
-    part.b_group = b.packed ? whole.steps * kPanel : kPanel;
-    part.accumulate = whole.accumulate || t > 0;
-    if (!near) copy_rows(part, rows);
-    for (std::int64_t j = first_column; j < last_column; j += width) {
-      part.columns = clamp(last_column - j, 0, width);
-      part.c = whole.c + j;
-      const std::int64_t in_panels = (j - first_column) % kPackedHereColumns;
-      if (b.packed) {
-        part.b = b.data + j / kPanel * part.b_group + t * kPanel;
-      } else if (in_place) {
-        part.b = b.data + t * b.step + j;
-      } else {
-        if (in_panels == 0) {
-          pack_panels(b, t, part.steps, j, clamp(last_column - j, 0, kPackedHereColumns), panels);
-        }
-        part.b = panels + in_panels * part.steps;
-      }
-      multiply(part);
+  const std::int64_t height = near ? whole.rows : kCopiedRows;
+  for (std::int64_t i = 0; i < whole.rows; i += height) {
+    block = whole;
+    block.rows = clamp(whole.rows - i, 0, height);
+    block.a = whole.a + i * whole.a_row;
+    block.b_step = b.step;
+    block.b_group = b.group;
+    if (!near) copy_rows(block, copied);
+    for (std::int64_t j = 0; j < whole.columns; j += width) {
+      block.columns = clamp(whole.columns - j, 0, width);
+      block.b = b.data + j / kPanel * b.group;
+      block.c = whole.c + i * whole.c_row + j;
+      multiply(block);
     }
   }
 }
 
-// Cuts the outputs into parts by their size alone.
+// The part's columns, from column `first` of b on; at most kPackedHereColumns of them where they
+// are packed here.
+void multiply_part(const Product& part, const Columns& b, std::int64_t first_column) {
+  alignas(64) float panels[kPackedHereSteps * kPackedHereColumns];
+  const bool in_place = is_in_place(part, b);
+  const std::int64_t most = b.packed || in_place ? kBlockSteps : kPackedHereSteps;
+  // A few rows take several panels at a time; many rows keep one panel in the L1 cache.
+  const std::int64_t width = b.packed && part.rows <= kRowUnit ? part.columns : kPanel;
+  for (std::int64_t t = 0; t < part.steps || t == 0; t += most) {
+    Product block = part;
+    block.steps = clamp(part.steps - t, 0, most);
+    block.a = part.a + t * part.a_step;
+    block.accumulate = part.accumulate || t > 0;
+    PanelSource source{.data = panels, .step = kPanel, .group = block.steps * kPanel};
+    if (b.packed) {
+      source.group = part.steps * kPanel;
+      source.data = b.data + first_column / kPanel * source.group + t * kPanel;
+    } else if (in_place) {
+      source = {.data = b.data + t * b.step + first_column, .step = b.step, .group = kPanel};
+    } else {
+      pack_panels(b, t, block.steps, first_column, part.columns, panels);
+    }
+    multiply_block(block, source, width);
+  }
+}
+
+// How the outputs are cut: by their size alone, into about kPartsWanted parts of kWorkPerRange.
+struct Cut {
+  std::int64_t rows, columns;
+};
+
+Cut cut(const Product& product, bool packs_here) {
+  const std::int64_t work = product.rows * product.columns * product.steps;
+  const std::int64_t parts = clamp(work / kWorkPerRange, 1, kPartsWanted);
+  const std::int64_t least = ceil_div(parts, ceil_div(product.columns, kPanel));
+  const std::int64_t even = ceil_div(ceil_div(product.rows, least), kRowUnit) * kRowUnit;
+  const std::int64_t rows = clamp(even, kRowUnit, packs_here ? kPackingPartRows : kPartRows);
+  const std::int64_t across = ceil_div(parts, ceil_div(product.rows, rows));
+  const std::int64_t columns = ceil_div(ceil_div(product.columns, across), kPanel) * kPanel;
+  return {.rows = rows, .columns = columns};
+}
+
 void multiply_matrix(const Stream& stream, const Product& product, const Columns& b) {
   if (product.rows == 0 || product.columns == 0) return;
-  const std::int64_t depth = product.steps > 0 ? product.steps : 1;
-  const std::int64_t most = is_near(product) ? kNearRows : kCopiedRows;
-  const std::int64_t worth = ceil_div(kWorkPerRange, depth * product.columns);
-  const std::int64_t rows = ceil_div(worth < most ? worth : most, kRowUnit) * kRowUnit;
-  const std::int64_t height = product.rows < rows ? product.rows : rows;
-  // Columns are cut only where rows make too few parts: each part copies its rows for itself.
-  const std::int64_t row_parts = ceil_div(product.rows, rows);
-  const std::int64_t wanted = ceil_div(product.columns, ceil_div(kPartsWanted, row_parts));
-  const std::int64_t least = ceil_div(kWorkPerRange, depth * height);
-  const std::int64_t columns = ceil_div(wanted > least ? wanted : least, kPanel) * kPanel;
-  const std::int64_t across = ceil_div(product.columns, columns);
-  parallel_for(stream.pool, row_parts * across, 1, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      const std::int64_t row = i / across * rows, column = i % across * columns;
-      Product part = product;
-      part.a += row * product.a_row;
-      part.c += row * product.c_row;
-      part.rows = clamp(product.rows - row, 0, rows);
-      multiply_part(part, b, column, clamp(column + columns, 0, product.columns));
-    }
-  });
+  const bool packs_here = !b.packed && !is_in_place(product, b);
+  const Cut size = cut(product, packs_here);
+  const std::int64_t across = ceil_div(product.columns, size.columns);
+  const std::int64_t group = packs_here ? kPackedHereColumns : size.columns;
+  parallel_for(stream.pool, ceil_div(product.rows, size.rows) * across, 1,
+               [&](std::int64_t begin, std::int64_t end) {
+                 for (std::int64_t i = begin; i < end; ++i) {
+                   const std::int64_t row = i / across * size.rows;
+                   const std::int64_t first = i % across * size.columns;
+                   const std::int64_t last = clamp(first + size.columns, 0, product.columns);
+                   Product part = product;
+                   part.a += row * product.a_row;
+                   part.rows = clamp(product.rows - row, 0, size.rows);
+                   for (std::int64_t j = first; j < last; j += group) {
+                     part.c = product.c + row * product.c_row + j;
+                     part.columns = clamp(last - j, 0, group);
+                     multiply_part(part, b, j);
+                   }
+                 }
+               });
 }
 
 }  // namespace

@@ -13,6 +13,8 @@
 
 namespace tandem::runtime {
 
+class Context;
+
 // A piece of work that runs in an actor's turn: a timer or the answer to an ask.
 using Turn = std::function<void(Context&)>;
 
@@ -29,7 +31,8 @@ class Context {
   virtual TimerId after(Duration delay, Turn turn) = 0;
   virtual void cancel(TimerId timer) = 0;
 
-  // Runs `down` in this actor's turn when the watched local actor ends; at once if it already has.
+  // Runs `down` in this actor's turn when the watched local actor ends for good (a restart is no
+  // end); at once if it already has.
   virtual void monitor(const Address& watched,
                        std::function<void(Context&, const Error&)> down) = 0;
 
@@ -53,7 +56,8 @@ class Context {
       stop_timer();
       (*once)(std::move(r));
     });
-    const Delivery sent = whom.tell(Ask<Q>{std::move(question), std::move(reply)});
+    // `reply` is kept until the outcome is known: a message that was not taken dies unanswered.
+    const Delivery sent = whom.tell(Ask<Q>{std::move(question), reply});
     if (sent != Delivery::kAccepted)
       (*once)(
           Error{ErrorCode::kUnreachable,

@@ -27,7 +27,8 @@ class CellContext final : public Context {
       post([down, reason](Context& cx) { down(cx, reason); });
     };
     const auto cell = cell_.system_.find(watched.name);
-    if (cell && (watched.incarnation.value == 0 || cell->address() == watched))
+    // A restart is not an end: an address of any of the cell's lives means the cell.
+    if (cell && (watched.incarnation.value == 0 || watched.incarnation >= cell->born_))
       cell->monitor(std::move(told));
     else
       told(Error{ErrorCode::kNotFound, watched.name + " is not running"});
@@ -55,6 +56,7 @@ class CellContext final : public Context {
 CellBase::CellBase(System& system, Executor& executor, Address address, SpawnOptions options)
     : system_(system),
       executor_(executor),
+      born_(address.incarnation),
       address_(std::move(address)),
       options_(options),
       rng_(executor.draw_seed()) {}

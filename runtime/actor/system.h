@@ -66,7 +66,8 @@ class CellBase : public Cell {
   friend class CellContext;
   System& system_;
   Executor& executor_;
-  Address address_;
+  const Incarnation born_;  // its first life
+  Address address_;         // guarded by mutex_ against restarts
   const SpawnOptions options_;
 
   mutable std::mutex mutex_;

@@ -189,6 +189,7 @@ void LinkClient::State::give_up(Down reason) {
 }
 
 void LinkClient::State::tick(Time now) {
+  traffic.begin_tick(now);
   if (server) {
     const auto reason = traffic.tick(*server, now);
     if (reason) down(*reason);

@@ -234,6 +234,7 @@ void LinkServer::State::fence_life(const PeerId& id) {
 }
 
 void LinkServer::State::tick(Time now) {
+  traffic.begin_tick(now);
   std::vector<std::shared_ptr<LinkPeer>> peers;
   for (const auto& [route, peer] : routes) peers.push_back(peer);
   for (const auto& peer : peers) {

@@ -1,5 +1,6 @@
 #include "runtime/net/link_traffic.h"
 
+#include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <utility>
@@ -169,6 +170,12 @@ void LinkTraffic::beat(LinkPeer& peer, Time now) {
   peer.beat_at = now + options.heartbeat_interval;
 }
 
+void LinkTraffic::begin_tick(Time now) {
+  if (now - ticked_ > kStall) judged_from_ = now;
+  ticked_ = now;
+  socket->pump();
+}
+
 std::optional<Down::Reason> LinkTraffic::tick(LinkPeer& peer, Time now) {
   if (now >= peer.beat_at) beat(peer, now);
   offer(peer, now);
@@ -177,10 +184,13 @@ std::optional<Down::Reason> LinkTraffic::tick(LinkPeer& peer, Time now) {
     const std::lock_guard lock(mutex);
     const std::optional<Time> deadline = peer.session.next_deadline();
     due = due || (deadline && *deadline <= now);
-    if (now - peer.last_heard > options.peer_timeout) return Down::Reason::kSilent;
+    if (now - std::max(peer.last_heard, judged_from_) > options.peer_timeout) {
+      return Down::Reason::kSilent;
+    }
   }
   if (due) flush(peer, now);
-  if (peer.unreachable_since && now - *peer.unreachable_since > options.disconnect_grace) {
+  if (peer.unreachable_since &&
+      now - std::max(*peer.unreachable_since, judged_from_) > options.disconnect_grace) {
     return Down::Reason::kDisconnected;
   }
   return std::nullopt;

@@ -92,6 +92,9 @@ class LinkTraffic {
   // What a session's packet brings; kFenced means that the peer's session is over.
   Received receive(const std::shared_ptr<LinkPeer>& peer, std::string_view packet, Time now);
   void take_heartbeat(LinkPeer& peer, std::string_view body, Time now);
+  // Once per tick, before the peers: a tick that comes late says that this process was stalled, and
+  // whoever it did not hear of meanwhile is not to blame.
+  void begin_tick(Time now);
   // Timers of one peer: resends, heartbeats, parcels that were left for later. A reason means that
   // the peer is gone.
   std::optional<Down::Reason> tick(LinkPeer& peer, Time now);
@@ -112,11 +115,14 @@ class LinkTraffic {
   void beat(LinkPeer& peer, Time now);
   Wrote write(LinkPeer& peer, std::string_view packet, Time now);
 
+  Time ticked_;                                   // only on the IoThread, as is
+  Time judged_from_;                              // silence counts from here at the earliest
   std::vector<std::shared_ptr<LinkPeer>> dirty_;  // guarded by mutex
   bool wake_posted_ = false;                      // guarded by mutex
 };
 
 inline constexpr Duration kLinkTick = std::chrono::milliseconds(20);
+inline constexpr Duration kStall = 10 * kLinkTick;  // between two ticks
 // How long a closed socket may take to write its last words.
 inline constexpr Duration kByeLinger = std::chrono::milliseconds(100);
 

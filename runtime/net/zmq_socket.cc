@@ -21,6 +21,14 @@ int milliseconds(Duration d) {
   return static_cast<int>(std::chrono::duration_cast<std::chrono::milliseconds>(d).count());
 }
 
+// libzmq gives up with EINTR when a signal handler ran on this thread.
+template <class Call>
+int uninterrupted(Call call) {
+  int result = call();
+  while (result < 0 && zmq_errno() == EINTR) result = call();
+  return result;
+}
+
 }  // namespace
 
 struct ZmqSocket::State : std::enable_shared_from_this<State> {
@@ -30,6 +38,8 @@ struct ZmqSocket::State : std::enable_shared_from_this<State> {
         descriptor(thread.loop(), socket.get(zmq::sockopt::fd)),
         routed(type == zmq::socket_type::router) {}
 
+  int events();
+  bool receive(zmq::message_t& part);
   bool receive_one();
   void pump();
   void wait();
@@ -93,17 +103,30 @@ void ZmqSocket::start(OnMessage on_message, Flush flush) {
 void ZmqSocket::pump() { state_->pump(); }
 bool ZmqSocket::pumping() const { return state_->pumping; }
 
+int ZmqSocket::State::events() {
+  int events = 0;
+  std::size_t bytes = sizeof(events);
+  CHECK(uninterrupted(
+            [&] { return zmq_getsockopt(socket.handle(), ZMQ_EVENTS, &events, &bytes); }) == 0);
+  return events;
+}
+
+bool ZmqSocket::State::receive(zmq::message_t& part) {
+  return uninterrupted(
+             [&] { return zmq_msg_recv(part.handle(), socket.handle(), ZMQ_DONTWAIT); }) >= 0;
+}
+
 // Takes one message off and hands it on; one with a wrong number of parts is dropped.
 bool ZmqSocket::State::receive_one() {
   zmq::message_t from;
   std::array<zmq::message_t, kPartsMax> parts;
   std::size_t count = 0;
-  if (routed && zmq_msg_recv(from.handle(), socket.handle(), ZMQ_DONTWAIT) < 0) return false;
+  if (routed && !receive(from)) return false;
   bool more = true;
   while (more) {
     zmq::message_t excess;
     zmq::message_t& part = count < kPartsMax ? parts[count] : excess;
-    if (zmq_msg_recv(part.handle(), socket.handle(), ZMQ_DONTWAIT) < 0) return false;
+    if (!receive(part)) return false;
     ++count;
     more = part.more();
   }
@@ -119,13 +142,13 @@ void ZmqSocket::State::pump() {
   bool busy = true;
   while (busy && budget > 0) {
     busy = false;
-    const int events = socket.get(zmq::sockopt::events);
-    if (events & ZMQ_POLLIN) {
+    const int ready = events();
+    if (ready & ZMQ_POLLIN) {
       while (budget > 0 && !closed && receive_one()) --budget;
       busy = true;
     }
     if (closed) return;
-    if ((events & ZMQ_POLLOUT) && flush()) busy = true;
+    if ((ready & ZMQ_POLLOUT) && flush()) busy = true;
     if (closed) return;
   }
   pumping = false;
@@ -145,13 +168,16 @@ void ZmqSocket::State::wait() {
 
 Wrote ZmqSocket::write(std::string_view to, std::string_view head, std::string_view body) {
   if (state_->closed) return Wrote::kUnreachable;
-  void* const socket = state_->socket.handle();
-  if (state_->routed && zmq_send(socket, to.data(), to.size(), ZMQ_DONTWAIT | ZMQ_SNDMORE) < 0) {
+  const auto send = [this](std::string_view bytes, bool more) {
+    const int flags = ZMQ_DONTWAIT | (more ? ZMQ_SNDMORE : 0);
+    return uninterrupted(
+        [&] { return zmq_send(state_->socket.handle(), bytes.data(), bytes.size(), flags); });
+  };
+  if (state_->routed && send(to, true) < 0) {
     return zmq_errno() == EHOSTUNREACH ? Wrote::kUnreachable : Wrote::kBusy;
   }
-  const int more = body.empty() ? 0 : ZMQ_SNDMORE;
-  if (zmq_send(socket, head.data(), head.size(), ZMQ_DONTWAIT | more) < 0) return Wrote::kBusy;
-  if (more) zmq_send(socket, body.data(), body.size(), ZMQ_DONTWAIT);
+  if (send(head, !body.empty()) < 0) return Wrote::kBusy;
+  if (!body.empty()) send(body, false);
   return Wrote::kSent;
 }
 

@@ -12,7 +12,6 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/actor/ask_and_wait.h"
 #include "runtime/base/log.h"
 #include "tests/bench/ask_processes.h"
 #include "tests/bench/ask_raw_zmq.h"
@@ -95,7 +94,7 @@ template <class Function>
 void add(const std::string& name, Function function) {
   benchmark::RegisterBenchmark(name.c_str(), function)
       ->UseRealTime()
-      ->MeasureProcessCPUTime()
+
       ->Unit(benchmark::kMicrosecond);
 }
 

@@ -7,6 +7,7 @@
 #include <latch>
 
 #include "runtime/base/check.h"
+#include "tests/bench/link_peers.h"
 #include "tests/bench/must.h"
 
 namespace tandem::bench {
@@ -72,28 +73,6 @@ void die_with_parent(const char* parent_pid) {
   must(runtime::arm_parent_death_signal(static_cast<pid_t>(std::stol(parent_pid))));
 }
 
-runtime::LinkCallbacks callbacks_of(runtime::Directory& directory,
-                                    std::function<runtime::ParcelSender(const PeerId&)> back) {
-  return {.on_parcel = [&directory, back = std::move(back)](
-                           const PeerId& from,
-                           std::string& frame) { return directory.deliver(frame, back(from)); },
-          .on_up = [](const PeerId&, const Hello&) {},
-          .on_down = [](const PeerId&, const runtime::Down&) {}};
-}
-
-// A client's link, made together with the sender that its callbacks need.
-struct Dialled {
-  Dialled(runtime::IoThread& io, runtime::Directory& directory, const std::string& endpoint,
-          const std::string& name, const std::string& opaque) {
-    const auto sender = [this](std::string frame) { return link->send(std::move(frame)); };
-    link.emplace(io, must(runtime::parse_endpoint(endpoint)),
-                 Hello{.name = name, .incarnation = {1}, .build = "bench", .opaque = opaque},
-                 runtime::LinkOptions{},
-                 callbacks_of(directory, [sender](const PeerId&) { return sender; }));
-  }
-  std::optional<runtime::LinkClient> link;
-};
-
 }  // namespace
 
 FrameSizes frame_sizes() {
@@ -132,7 +111,7 @@ Caller::Caller(std::size_t actors_expected) : actors_expected_(actors_expected) 
     changed_.notify_all();
   };
   link_ = must(runtime::LinkServer::listen(
-      io_, {}, {.name = "caller", .incarnation = {1}, .build = "bench"}, {}, callbacks));
+      io_, {}, {.name = "caller", .incarnation = {1}, .build = kBuild}, {}, callbacks));
 }
 
 Caller::~Caller() {
@@ -171,7 +150,8 @@ int run_echo(std::span<const char* const> words) {
   directory.expose(kEchoPort, system.spawn<Echo>("echo", [] { return std::make_unique<Echo>(); }));
   std::vector<std::unique_ptr<Dialled>> links;
   for (const char* endpoint : words.subspan(2))
-    links.push_back(std::make_unique<Dialled>(io, directory, endpoint, words[1], ""));
+    links.push_back(std::make_unique<Dialled>(io, directory,
+                                              must(runtime::parse_endpoint(endpoint)), words[1]));
   serve(signals);
   links.clear();
   executor.stop();
@@ -186,7 +166,8 @@ int run_caller(std::span<const char* const> words) {
   runtime::Directory directory;
   runtime::IoThread io("control");
   directory.expose(kCallerPort, caller.driver());
-  Dialled control(io, directory, words[2], words[1], caller.endpoint());
+  Dialled control(io, directory, must(runtime::parse_endpoint(words[2])), words[1],
+                  caller.endpoint());
   serve(signals);
   return 0;
 }
@@ -202,7 +183,7 @@ RemoteCallers::RemoteCallers(Children& children, int callers, int actors) {
     changed_.notify_all();
   };
   link_ = must(runtime::LinkServer::listen(
-      io_, {}, {.name = "control", .incarnation = {1}, .build = "bench"}, {}, callbacks));
+      io_, {}, {.name = "control", .incarnation = {1}, .build = kBuild}, {}, callbacks));
   children.spawn("caller", callers, {to_string(link_->endpoint()), std::to_string(actors)});
   std::vector<std::string> endpoints;
   {

@@ -236,14 +236,15 @@ for line in sys.stdin:
     held.append({"id": item["id"], "score": len(c)} if c != "bad" else {"id": item["id"], "error": "bad"})
     while held: print(json.dumps(held.pop()), flush=True)
 )");
-  const auto scores = child.score(
-      {"a", "crash", "bbb", "long line", std::string("\xff\xfe") + std::string(100'000, 'c'), "bad"});
+  const auto scores = child.score({"a", "crash", "bbb", "long line",
+                                   std::string("\xff\xfe") + std::string(100'000, 'c'), "bad"});
   EXPECT_EQ(std::get<Scored>(scores.at("a")).value, 1);
   EXPECT_EQ(std::get<Scored>(scores.at("bbb")).value, 3);
   EXPECT_NE(std::get<ScoreFailed>(scores.at("crash")).reason.find("exited with code 3"),
             std::string::npos);
   EXPECT_NE(std::get<ScoreFailed>(scores.at("bad")).reason.find("bad"), std::string::npos);
-  EXPECT_NE(std::get<ScoreFailed>(scores.at("long line")).reason.find("1048576"), std::string::npos);
+  EXPECT_NE(std::get<ScoreFailed>(scores.at("long line")).reason.find("1048576"),
+            std::string::npos);
 }
 
 TEST(CommandVerifier, AProgramThatIgnoresItsInputsEndIsGoneWithTheVerifier) {

@@ -3,6 +3,7 @@
 #include "actors/model/decoder.h"
 #include "actors/model/kv_cache.h"
 #include "runtime/base/rng.h"
+#include "runtime/device/parallel.h"
 #include "tests/actors/rollout/tiny_model.h"
 
 namespace tandem::actors {
@@ -20,8 +21,8 @@ std::vector<GroupWork> all_groups() {
 }
 
 Payloads generate(const TinyModel& model, const EngineConfig& config,
-                  const std::vector<GroupWork>& groups) {
-  const auto engine = model.engine(config);
+                  const std::vector<GroupWork>& groups, runtime::Stream stream = {}) {
+  const auto engine = model.engine(config, stream);
   for (const GroupWork& group : groups) engine->submit(group);
   Payloads payloads = run_to_end(*engine);
   EXPECT_EQ(payloads.size(), groups.size());
@@ -67,6 +68,8 @@ TEST(NativeEngine, TokensDoNotDependOnTheCompany) {  // NE-1, EN-4
   EngineConfig wide_pages = config;
   wide_pages.block_size = 32;
   expect_same(alone, generate(model, wide_pages, all_groups()), "pages of 32");
+  runtime::ThreadPool threads(3);
+  expect_same(alone, generate(model, config, all_groups(), {.pool = &threads}), "three threads");
 }
 
 TEST(NativeEngine, PreemptedSequencesContinueBitForBit) {  // NE-1

@@ -39,12 +39,14 @@ class TinyModel {
     return models_[static_cast<std::size_t>(version.value)].weights;
   }
 
-  Result<std::unique_ptr<NativeEngine>> try_engine(const EngineConfig& config) const {
-    return NativeEngine::make({this->config(), tokenizer_}, config, {});
+  Result<std::unique_ptr<NativeEngine>> try_engine(const EngineConfig& config,
+                                                   runtime::Stream stream = {}) const {
+    return NativeEngine::make({this->config(), tokenizer_}, config, stream);
   }
   // With version 0 installed.
-  std::unique_ptr<NativeEngine> engine(const EngineConfig& config) const {
-    Result<std::unique_ptr<NativeEngine>> made = try_engine(config);
+  std::unique_ptr<NativeEngine> engine(const EngineConfig& config,
+                                       runtime::Stream stream = {}) const {
+    Result<std::unique_ptr<NativeEngine>> made = try_engine(config, stream);
     CHECK(made.has_value());
     std::unique_ptr<NativeEngine> engine = *std::move(made);
     engine->begin_update(PolicyVersion{0});

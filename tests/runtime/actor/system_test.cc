@@ -56,7 +56,7 @@ class Asker {
   explicit Asker(std::vector<std::string>* log) : log_(log) {}
   void handle(Context& cx, Question question) {
     cx.ask(question.whom, Sum{}, 1s, [this](Context& then, Result<int> reply) {
-      log_->push_back(std::to_string(then.now().ns / 1'000'000) + "ms " +
+      log_->push_back(then.self().name + " " + std::to_string(then.now().ns / 1'000'000) + "ms " +
                       (reply ? std::to_string(*reply) : name(reply.error().code)));
     });
     cx.monitor(question.whom.address(), [this](Context&, const Error& reason) {
@@ -99,19 +99,34 @@ TEST(System, AFailureRestartsWithinTheBudgetThenTellsMonitors_AC2_AC3) {
   const auto adder = spawn_adder(system, {.restart = {.restarts_max = 1}});
   const auto asker = system.spawn<Asker>("asker", [&] { return std::make_unique<Asker>(&log); });
   ASSERT_EQ(adder.tell(Crash{}), Delivery::kAccepted);
-  ASSERT_EQ(adder.tell(Add{5}), Delivery::kAccepted);
+  ASSERT_EQ(adder.tell(Add{5}), Delivery::kAccepted);  // waits through the restart (AC-3)
+  ASSERT_EQ(asker.tell(Question{adder}), Delivery::kAccepted);
   while (executor.step()) continue;
   ASSERT_TRUE(system.alive("adder"));
+  EXPECT_EQ(log, std::vector<std::string>{"asker 0ms 5"});
   ASSERT_EQ(asker.tell(Question{Ref<Adder::Inbox>({"adder", {}}, nullptr)}), Delivery::kAccepted);
   while (executor.step()) continue;
-  EXPECT_EQ(log, std::vector<std::string>{"0ms unreachable"});
+  ASSERT_EQ(log.size(), 2u);
+  EXPECT_EQ(log[1], "asker 0ms unreachable");
   ASSERT_EQ(adder.tell(Crash{}), Delivery::kAccepted);
   while (executor.step()) continue;
   EXPECT_FALSE(system.alive("adder"));
   EXPECT_EQ(failed, std::vector<std::string>{"adder: adder threw: told to crash"});
-  ASSERT_EQ(log.size(), 2u);
-  EXPECT_EQ(log[1], "down: adder threw: told to crash");
+  ASSERT_EQ(log.size(), 4u);  // it was watched twice
+  EXPECT_EQ(log[2], "down: adder threw: told to crash");
+  EXPECT_EQ(log[3], log[2]);
   EXPECT_EQ(adder.tell(Add{6}), Delivery::kGone);
+}
+
+TEST(System, EndsItsActorsAndLeavesTheirRefsHarmless) {
+  SimulatedExecutor executor(1);
+  Ref<Adder::Inbox> adder;
+  {
+    System system(executor, nullptr);
+    adder = spawn_adder(system);
+    EXPECT_EQ(adder.tell(Add{1}), Delivery::kAccepted);
+  }
+  EXPECT_EQ(adder.tell(Add{2}), Delivery::kGone);
 }
 
 TEST(System, AnAskHasItsDeadlineInVirtualTime) {

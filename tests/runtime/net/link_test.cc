@@ -2,10 +2,13 @@
 #include "runtime/net/link.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <condition_variable>
+#include <future>
+#include <map>
 #include <mutex>
 #include <thread>
 #include <zmq.hpp>
@@ -303,6 +306,45 @@ TEST(Link, a_silent_peer_goes_down) {
   ASSERT_TRUE(server.log.wait([](Log& log) { return log.ups_ == 1; }));
   ASSERT_TRUE(server.log.wait_down(1));
   EXPECT_EQ(server.log.downs()[0].reason, Down::Reason::kSilent);
+}
+
+TEST(Link, a_stalled_thread_does_not_take_its_own_silence_for_its_peers) {
+  LinkOptions options = quick();
+  options.peer_timeout = milliseconds(300);
+  Server server({}, 1, options);
+  Client client(server.link->endpoint(), actor(1), options);
+  ASSERT_TRUE(client.log.wait_up(1));
+  const auto stall = [] {  // as a stopped process or a paused machine would
+    std::promise<void> never;
+    never.get_future().wait_for(milliseconds(600));
+  };
+  server.io.post(stall);
+  client.io.run(stall);
+  for (int i = 0; i < 50; ++i) ASSERT_EQ(client.link.send("x"), Sent::kAccepted);
+  ASSERT_TRUE(server.log.wait_parcels(50));
+  EXPECT_TRUE(client.log.downs().empty());
+  EXPECT_TRUE(server.log.downs().empty());
+}
+
+TEST(Link, signals_that_interrupt_system_calls_do_no_harm) {
+  struct sigaction action {};
+  action.sa_handler = [](int) {};  // without SA_RESTART
+  sigaction(SIGUSR1, &action, nullptr);
+  Server server;
+  Client client(server.link->endpoint());
+  ASSERT_TRUE(client.log.wait_up(1));
+  sigset_t here, before;  // the handler runs on the links' threads
+  sigemptyset(&here);
+  sigaddset(&here, SIGUSR1);
+  pthread_sigmask(SIG_BLOCK, &here, &before);
+  constexpr std::size_t kFrames = 20'000;
+  for (std::size_t i = 0; i < kFrames; ++i) {
+    kill(getpid(), SIGUSR1);
+    ASSERT_EQ(client.link.send("x"), Sent::kAccepted);
+  }
+  EXPECT_TRUE(server.log.wait_parcels(kFrames));
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  EXPECT_TRUE(client.log.downs().empty());
 }
 
 TEST(Link, hostile_bytes_are_counted_and_harm_nobody) {

@@ -1,0 +1,201 @@
+#include "tests/actors/controller/scenario.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace tandem::actors {
+
+using namespace std::chrono_literals;
+using nlohmann::json;
+
+namespace {
+
+constexpr int kKillsOfActorMax = 4;  // the restart budget grants five
+constexpr double kNodeCpus = 6;
+
+bool one_in(Rng& rng, std::uint64_t n) { return rng.below(n) == 0; }
+
+}  // namespace
+
+SimulatedJob plain_job(std::uint64_t seed) {
+  SimulatedJob job;
+  job.seed = seed;
+  job.exchange.budget = {
+      .max_staleness = 2, .lookahead = 2, .sync_steps = 1, .groups_per_step = 4, .steps_total = 20};
+  job.exchange.n = 2;
+  job.exchange.save_freq = 6;
+  job.engine.engine.max_num_seqs = 8;
+  job.engine.engine.max_response_length = 24;
+  job.engine.step_time = 4ms;
+  job.engine.sequence_time = 500us;
+  job.engine.install_time = 5ms;
+  job.engine.tokens_min = 2;
+  job.engine.tokens_max = 12;
+  job.engine.long_every = 8;
+  job.trainer = {.seed = seed, .warm_start_step_time = 30ms, .train_time = 40ms};
+  return job;
+}
+
+SimulatedJob random_job(std::uint64_t seed) {
+  Rng rng(derive_seed(seed, "job"));
+  SimulatedJob job = plain_job(seed);
+  auto& budget = job.exchange.budget;
+  budget.max_staleness = static_cast<std::int64_t>(rng.below(5));
+  budget.lookahead =
+      static_cast<std::int64_t>(rng.below(static_cast<std::uint64_t>(budget.max_staleness) + 1));
+  if (one_in(rng, 2)) budget.lookahead = scheduler::default_lookahead(budget.max_staleness);
+  job.exchange.fixed_lag = one_in(rng, 4);
+  budget.sync_steps = 1;
+  if (!job.exchange.fixed_lag && one_in(rng, 2))
+    budget.sync_steps +=
+        static_cast<std::int64_t>(rng.below(static_cast<std::uint64_t>(budget.lookahead) + 1));
+  budget.groups_per_step = 2 + static_cast<std::int64_t>(rng.below(5));
+  budget.steps_total = 20 + static_cast<std::int64_t>(rng.below(6));
+  job.exchange.n = one_in(rng, 2) ? 4 : 2;
+  job.exchange.filter_groups = one_in(rng, 3);
+  job.exchange.gen_batches_max = 3;
+  job.exchange.warm_start = one_in(rng, 2);
+  if (job.exchange.warm_start) job.trainer.warm_start_steps = 6;
+  job.exchange.save_freq = static_cast<std::int64_t>(rng.below(3)) * 3;
+  job.exchange.test_freq = static_cast<std::int64_t>(rng.below(3)) * 4;
+  if (one_in(rng, 2)) job.validation_prompts = 20;
+  if (one_in(rng, 3)) job.prompts_unservable = 0.1;
+  if (one_in(rng, 3)) job.scorer.fails = 0.05;
+  if (one_in(rng, 3)) job.payload_fails = 0.05;
+  if (job.exchange.filter_groups) job.scorer.values = 3;
+  job.engine.engine.partial_rollout = !job.exchange.fixed_lag && one_in(rng, 2);
+  job.learner_ranks = one_in(rng, 3) ? 2 : 1;
+  job.trainer.ids_count = !job.exchange.fixed_lag;
+  return job;
+}
+
+SimulatedJob fixed_lag_job(std::uint64_t seed, std::int64_t max_staleness) {
+  SimulatedJob job = plain_job(seed);
+  job.exchange.fixed_lag = true;
+  job.exchange.budget.max_staleness = max_staleness;
+  job.exchange.budget.lookahead = scheduler::default_lookahead(max_staleness);
+  job.engine.engine.partial_rollout = false;
+  job.trainer.ids_count = false;
+  return job;
+}
+
+ClusterConditions random_conditions(std::uint64_t seed) {
+  Rng rng(derive_seed(seed, "conditions"));
+  ClusterConditions conditions;
+  if (one_in(rng, 3)) conditions.network.delay_max = 30ms;
+  if (one_in(rng, 3)) {
+    conditions.network.lost = 0.02;
+    conditions.network.repeated = 0.02;
+    conditions.network.overtaken = true;
+  }
+  if (one_in(rng, 4)) conditions.processes.spawns_fail = 0.1;
+  return conditions;
+}
+
+std::unique_ptr<SimulatedCluster> cluster_of(std::uint64_t seed,
+                                             const ClusterConditions& conditions) {
+  auto cluster = std::make_unique<SimulatedCluster>(seed, conditions);
+  cluster->add_node("a", kNodeCpus);
+  cluster->add_node("b", kNodeCpus);
+  cluster->run_for(1s);
+  return cluster;
+}
+
+Kills::Kills(SimulatedCluster& cluster, std::uint64_t seed, const Plan& plan)
+    : cluster_(cluster), rng_(derive_seed(seed, "kills")) {
+  auto& executor = cluster_.executor();
+  for (int i = 0; i < plan.early; ++i)
+    executor.at(executor.now() + Duration(rng_.below(1'000'000'000)), [this] { kill_one(); });
+  for (int i = 0; i < plan.later; ++i) at_events_.insert(rng_.below(plan.events));
+  cluster_.on_event = [this](const std::string&, const JournalEvent&) {
+    auto& timers = cluster_.executor();
+    for (auto due = at_events_.count(events_); due > 0; --due)
+      timers.at(timers.now() + Duration(rng_.below(50'000'000)), [this] { kill_one(); });
+    ++events_;
+  };
+}
+
+void Kills::kill_one() {
+  std::vector<runtime::RankId> ranks = cluster_.ranks_running();
+  std::erase_if(ranks, [this](const runtime::RankId& rank) {
+    return of_actor_[rank.actor] >= kKillsOfActorMax;
+  });
+  if (ranks.empty()) return;
+  const runtime::RankId& victim = ranks[rng_.below(ranks.size())];
+  ++of_actor_[victim.actor];
+  ++done_;
+  cluster_.kill(victim);
+}
+
+std::string run_to_end(SimulatedCluster& cluster, const std::string& job) {
+  const bool ended = cluster.run_until([&] { return cluster.final(job); }, kVirtualLimit);
+  EXPECT_TRUE(ended) << job << " does not end; the last events:";
+  if (!ended)
+    for (std::size_t i = cluster.trace().size() - std::min<std::size_t>(30, cluster.trace().size());
+         i < cluster.trace().size(); ++i)
+      ADD_FAILURE() << cluster.trace()[i];
+  return job;
+}
+
+std::string run_job(SimulatedCluster& cluster, const SimulatedJob& job) {
+  const auto id = cluster.submit(job);
+  EXPECT_TRUE(id.has_value()) << (id ? "" : id.error().message);
+  return id ? run_to_end(cluster, *id) : "";
+}
+
+void expect_clean_end(SimulatedCluster& cluster, const std::string& job, const std::string& state) {
+  EXPECT_EQ(cluster.final_state(job), state);
+  for (const runtime::RankId& rank : cluster.ranks_running())
+    EXPECT_FALSE(rank.actor.starts_with(job + "/")) << rank.actor << " is left running";
+  const auto run = cluster.run_of(job);
+  ASSERT_TRUE(run->record.result_json.has_value());
+  const json result = json::parse(*run->record.result_json);
+  EXPECT_EQ(result["state"], state);
+  const JournalCount count = count_groups(run->record.events);
+  EXPECT_EQ(result["ledger"]["issued"], count.issued) << "LG-1";
+  EXPECT_EQ(result["ledger"]["trained"], count.trained) << "LG-1";
+  EXPECT_EQ(result["ledger"]["live"], 0) << "LG-6";
+  EXPECT_EQ(count.live, 0) << "LG-6";
+  EXPECT_EQ(result["ledger"]["discarded"], json(count.discarded)) << "LG-5";
+  EXPECT_EQ(count.trained_twice, 0) << "LG-2";
+  EXPECT_LE(count.staleness_max, run->job.exchange.budget.max_staleness) << "LG-4";
+  EXPECT_EQ(std::count_if(run->record.events.begin(), run->record.events.end(),
+                          [](const JournalEvent& event) { return event.kind == "ended"; }),
+            1);
+}
+
+void expect_success(SimulatedCluster& cluster, const std::string& job) {
+  expect_clean_end(cluster, job, "Succeeded");
+  const auto run = cluster.run_of(job);
+  if (!run->record.result_json) return;
+  const auto& budget = run->job.exchange.budget;
+  const json result = json::parse(*run->record.result_json);
+  EXPECT_EQ(result["steps"], budget.steps_total);
+  EXPECT_EQ(result["policy_version"], budget.steps_total);
+  EXPECT_EQ(result["ledger"]["trained"], budget.steps_total * budget.groups_per_step);
+  EXPECT_LE(result["staleness"]["max"], budget.max_staleness) << "LG-4";
+  EXPECT_EQ(result["weights_sha256"].get<std::string>().size(), 64u);
+  EXPECT_TRUE(run->checkpoints->checkpoints.contains(StepId{budget.steps_total}));
+  std::set<std::string> allowed = {"job_finished"};
+  if (run->job.prompts_unservable > 0) allowed.insert("prompt_too_long");
+  if (run->job.scorer.fails > 0) allowed.insert("reward_failed");
+  if (run->job.exchange.filter_groups) allowed.insert("zero_variance");
+  for (const auto& [reason, groups] : result["ledger"]["discarded"].items())
+    EXPECT_TRUE(allowed.contains(reason)) << groups << " groups were discarded for " << reason;
+  if (run->job.validation_prompts > 0) {
+    EXPECT_TRUE(result["eval"]["before"].is_number());
+    EXPECT_TRUE(result["eval"]["final"].is_number());
+    EXPECT_EQ(result["eval"]["after_warm_start"].is_number(), run->job.exchange.warm_start);
+  } else {
+    EXPECT_TRUE(result["eval"].is_null());
+  }
+}
+
+std::string weights_of(SimulatedCluster& cluster, const std::string& job) {
+  const auto& result = cluster.run_of(job)->record.result_json;
+  return result ? json::parse(*result)["weights_sha256"].get<std::string>() : "";
+}
+
+}  // namespace tandem::actors

@@ -1,0 +1,254 @@
+#include "tests/actors/controller/simulated_rank.h"
+
+#include <utility>
+
+#include "actors/learner/learner_actor.h"
+#include "actors/reward/reward_actor.h"
+#include "actors/rollout/rollout_actor.h"
+#include "runtime/base/rng.h"
+#include "runtime/net/remote.h"
+
+namespace tandem::actors {
+
+using runtime::Delivery;
+
+namespace {
+
+constexpr int kSubscriberCalls = 3;  // progress() calls that a copy takes
+
+Duration draw(runtime::SimulatedExecutor& executor, Duration max) {
+  return Duration(executor.rng().below(static_cast<std::uint64_t>(max.count()) + 1));
+}
+
+// What the closures of a process share. Once `alive` is false nothing of it reaches anybody.
+struct Life {
+  explicit Life(const RankSurroundings& around) : surroundings(around) {}
+  const RankSurroundings surroundings;
+  runtime::RankId id;
+  runtime::PeerId peer;
+  std::shared_ptr<SimulatedRun> run;
+  runtime::Directory directory;
+  std::shared_ptr<runtime::System> system;
+  bool alive = true;
+
+  template <class Inbox>
+  runtime::Ref<Inbox> remote(const std::string& port, const std::weak_ptr<Life>& self) {
+    return directory.remote<Inbox>({port, {}}, [self](std::string frame) {
+      const auto life = self.lock();
+      if (!life || !life->alive) return runtime::Sent::kGone;
+      return life->surroundings.network.to_server(life->peer, std::move(frame));
+    });
+  }
+};
+using SharedLife = std::shared_ptr<Life>;
+
+// The payloads' way to the store and back: it takes time, and may fail.
+template <class Work, class Done>
+void carry(const std::weak_ptr<Life>& weak, Work work, Done done) {
+  const SharedLife life = weak.lock();
+  auto& executor = life->surroundings.executor;
+  const bool fails = executor.rng().unit() < life->run->job.payload_fails;
+  executor.at(executor.now() + draw(executor, life->run->job.payload_max),
+              [weak, fails, work = std::move(work), done = std::move(done)] {
+                const SharedLife then = weak.lock();
+                if (!then || !then->alive) return;
+                if (fails) return done(Error{ErrorCode::kFailed, "the payload socket is gone"});
+                done(work(*then->run));
+              });
+}
+
+PayloadWriter writer_of(const std::weak_ptr<Life>& life) {
+  return [life](std::vector<std::string> payloads, WriteDone done) {
+    carry(
+        life,
+        [payloads = std::move(payloads)](SimulatedRun& run) {
+          std::vector<runtime::PayloadRef> refs;
+          for (const std::string& payload : payloads) refs.push_back(run.shelf.put(payload));
+          return Result<std::vector<runtime::PayloadRef>>(std::move(refs));
+        },
+        std::move(done));
+  };
+}
+
+PayloadReader reader_of(const std::weak_ptr<Life>& life) {
+  return [life](std::vector<runtime::PayloadRef> refs, ReadDone done) {
+    carry(
+        life,
+        [refs = std::move(refs)](SimulatedRun& run) -> Result<std::vector<std::string>> {
+          std::vector<std::string> payloads;
+          for (const runtime::PayloadRef& ref : refs) {
+            auto payload = run.shelf.read(ref);
+            if (!payload) return payload.error();
+            payloads.push_back(std::move(*payload));
+          }
+          return payloads;
+        },
+        std::move(done));
+  };
+}
+
+// A score follows from the completion's text alone.
+class TextVerifier final : public Verifier {
+ public:
+  explicit TextVerifier(const SimulatedScorer& scorer) : scorer_(scorer) {}
+  void score(runtime::Context& cx, ScoreItem item, Done done) override {
+    Rng rng(derive_seed(0, item.completion));
+    TrajectoryScore score = Scored{static_cast<double>(rng.below(scorer_.values))};
+    if (rng.unit() < scorer_.fails) score = ScoreFailed{"the simulated scorer cannot judge it"};
+    const auto max = static_cast<std::uint64_t>(scorer_.score_max.count());
+    cx.after(Duration(cx.rng().below(max + 1)), [done = std::move(done), score = std::move(score)](
+                                                    runtime::Context& then) { done(then, score); });
+  }
+
+ private:
+  const SimulatedScorer scorer_;
+};
+
+std::function<void()> build_rollout(const SharedLife& life, const StartRank& start) {
+  const SimulatedJob& job = life->run->job;
+  const RolloutConfig config{.self = {start.actor, start.incarnation},
+                             .group_size = job.exchange.n,
+                             .capacity = job.rollout_capacity,
+                             .max_num_seqs = job.engine.engine.max_num_seqs};
+  RolloutActor::Joints joints{
+      .exchange = life->remote<RolloutEvents>(exchange_port(start.job, Role::kRollout), life),
+      .write = writer_of(life)};
+  const auto role = life->system->spawn<RolloutActor>("role", [=, run = life->run] {
+    FakeEngineConfig engine = run->job.engine;
+    if (run->job.prompts_unservable > 0) engine.unservable_prompt = kUnservablePrompt;
+    return std::make_unique<RolloutActor>(
+        config, std::make_unique<FakeEngine>(engine),
+        std::make_unique<FakeWeightSubscriber>(run->weights.board, kSubscriberCalls), joints);
+  });
+  life->directory.expose(kRolePort, runtime::narrow<RolloutInbox>(role));
+  return [role] {
+    CHECK(role.tell(StartRollout{runtime::narrow<std::variant<Step>>(role)}) ==
+          Delivery::kAccepted);
+  };
+}
+
+std::function<void()> build_learner(const SharedLife& life, const StartRank& start) {
+  if (start.rank > 0) return [] {};
+  const auto exchange = life->remote<LearnerEvents>(exchange_port(start.job, Role::kLearner), life);
+  const LearnerActorConfig config{.self = {start.actor, start.incarnation}};
+  const auto role =
+      life->system->spawn<LearnerActor>("role", [=, run = life->run, read = reader_of(life)] {
+        return std::make_unique<LearnerActor>(
+            config, std::make_unique<FakeTrainer>(run->job.trainer, run->checkpoints),
+            make_publisher(run), read, exchange);
+      });
+  life->directory.expose(kRolePort, runtime::narrow<LearnerInbox>(role));
+  return [role] { CHECK(role.tell(MeetExchange{}) == Delivery::kAccepted); };
+}
+
+std::function<void()> build_reward(const SharedLife& life, const StartRank& start) {
+  const RewardConfig config{.self = {start.actor, start.incarnation},
+                            .capacity = life->run->job.scorer.capacity};
+  RewardActor::Joints joints{
+      .exchange = life->remote<RewardEvents>(exchange_port(start.job, Role::kReward), life),
+      .read = reader_of(life)};
+  const auto role = life->system->spawn<RewardActor>("role", [=, run = life->run] {
+    return std::make_unique<RewardActor>(config, std::make_unique<TextVerifier>(run->job.scorer),
+                                         joints);
+  });
+  life->directory.expose(kRolePort, runtime::narrow<RewardInbox>(role));
+  return [role] { CHECK(role.tell(StartReward{}) == Delivery::kAccepted); };
+}
+
+class RankHost {
+ public:
+  using Inbox = std::variant<StartRank>;
+  RankHost(std::weak_ptr<Life> life, runtime::Ref<RankEvents> controller)
+      : life_(std::move(life)), controller_(std::move(controller)) {}
+
+  void handle(runtime::Context& cx, StartRank start) {
+    const SharedLife life = life_.lock();
+    CHECK(life && start.actor == life->id.actor && start.incarnation == life->id.incarnation);
+    life->run = life->surroundings.run_of(start.job);
+    if (start.ranks > 1 && start.rank == 0)
+      report(RankListening{start.actor, start.incarnation, "tcp://simulated:1"});
+    const auto load_max = static_cast<std::uint64_t>(life->run->job.load_max.count());
+    cx.after(Duration(cx.rng().below(load_max + 1)),
+             [this, start](runtime::Context&) { begin(start); });
+  }
+
+ private:
+  void begin(const StartRank& start) {
+    const SharedLife life = life_.lock();
+    const auto role = start.role == Role::kRollout   ? build_rollout(life, start)
+                      : start.role == Role::kLearner ? build_learner(life, start)
+                                                     : build_reward(life, start);
+    report(RankReady{start.actor, start.incarnation, start.rank});
+    role();
+  }
+  void report(RankEvents event) {
+    CHECK(controller_.tell(std::move(event)) == Delivery::kAccepted);
+  }
+
+  const std::weak_ptr<Life> life_;
+  const runtime::Ref<RankEvents> controller_;
+};
+static_assert(runtime::Actor<RankHost>);
+
+class RankProcess final : public SimulatedProcess {
+ public:
+  RankProcess(const RankSurroundings& surroundings, const runtime::RankId& id, ExitSelf exit)
+      : life_(std::make_shared<Life>(surroundings)) {
+    life_->id = id;
+    life_->peer = {rank_name(id.actor, id.rank), id.incarnation};
+    life_->system = std::make_shared<runtime::System>(
+        surroundings.executor, [exit](const runtime::Address&, const Error&) { exit(1); });
+    const std::weak_ptr<Life> weak = life_;
+    const auto controller = life_->remote<RankEvents>(kRankEventsPort, weak);
+    const auto host = life_->system->spawn<RankHost>(
+        "rank", [weak, controller] { return std::make_unique<RankHost>(weak, controller); });
+    life_->directory.expose(kRankPort, runtime::narrow<RankInbox>(host));
+    runtime::LinkCallbacks callbacks;
+    callbacks.on_up = [](const runtime::PeerId&, const runtime::Hello&) {};
+    callbacks.on_parcel = [weak](const runtime::PeerId&, std::string& frame) {
+      const SharedLife life = weak.lock();
+      return life ? life->directory.deliver(frame, nullptr) : runtime::Offer::kTaken;
+    };
+    surroundings.network.dial({.name = life_->peer.name,
+                               .incarnation = id.incarnation,
+                               .rank = id.rank,
+                               .opaque = id.actor},
+                              std::move(callbacks));
+  }
+
+  ~RankProcess() override {
+    life_->alive = false;
+    life_->surroundings.network.cut(life_->peer);
+    end_system(life_->surroundings.executor, life_->system, {"role", "rank"});
+  }
+
+ private:
+  const SharedLife life_;
+};
+
+}  // namespace
+
+std::string exchange_port(const std::string& job, Role role) {
+  return exchange_name(job) + "/" + name(role);
+}
+
+std::vector<std::string> rank_arguments(const runtime::RankId& id) {
+  return {id.actor, std::to_string(id.incarnation.value), std::to_string(id.rank)};
+}
+
+runtime::RankId rank_of_arguments(const std::vector<std::string>& argv) {
+  return {argv.at(1), Incarnation{std::stoull(argv.at(2))}, std::stoi(argv.at(3))};
+}
+
+std::unique_ptr<SimulatedProcess> start_rank(const RankSurroundings& surroundings,
+                                             const std::vector<std::string>& argv, ExitSelf exit) {
+  return std::make_unique<RankProcess>(surroundings, rank_of_arguments(argv), std::move(exit));
+}
+
+void end_system(runtime::SimulatedExecutor& executor, std::shared_ptr<runtime::System> system,
+                const std::vector<std::string>& actors) {
+  for (const std::string& actor : actors) system->stop(actor);
+  executor.at(executor.now(), [system = std::move(system)] {});  // when their last turns are over
+}
+
+}  // namespace tandem::actors

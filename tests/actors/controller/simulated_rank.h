@@ -1,0 +1,46 @@
+// A rank process of a simulated fleet: dials the controller, builds the role that StartRank names
+// (the real RolloutActor, LearnerActor or RewardActor, over an engine, a trainer and a scorer that
+// compute nothing), says RankReady and begins. Other ranks of a learner's gang only exist.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "actors/messages/rank.h"
+#include "runtime/actor/simulated_executor.h"
+#include "runtime/actor/system.h"
+#include "runtime/node/agent_messages.h"
+#include "tests/actors/controller/simulated_network.h"
+#include "tests/actors/controller/simulated_processes.h"
+#include "tests/actors/controller/simulated_run.h"
+
+namespace tandem::actors {
+
+// The ports of a simulated fleet.
+inline constexpr const char* kAgentPort = "agent";
+inline constexpr const char* kAgentEventsPort = "agent-events";
+inline constexpr const char* kRankPort = "rank";
+inline constexpr const char* kRankEventsPort = "rank-events";
+inline constexpr const char* kRolePort = "role";
+std::string exchange_port(const std::string& job, Role role);
+
+struct RankSurroundings {
+  runtime::SimulatedExecutor& executor;
+  SimulatedNetwork& network;
+  std::function<std::shared_ptr<SimulatedRun>(const std::string& job)> run_of;
+};
+
+std::vector<std::string> rank_arguments(const runtime::RankId& id);
+runtime::RankId rank_of_arguments(const std::vector<std::string>& argv);  // argv[0]: the program
+
+std::unique_ptr<SimulatedProcess> start_rank(const RankSurroundings& surroundings,
+                                             const std::vector<std::string>& argv, ExitSelf exit);
+
+// Ends a System of a simulated process: call it from a timer of the executor. Its actors' turns are
+// over when this returns, save the one in which each learns that it has stopped.
+void end_system(runtime::SimulatedExecutor& executor, std::shared_ptr<runtime::System> system,
+                const std::vector<std::string>& actors);
+
+}  // namespace tandem::actors

@@ -1,0 +1,178 @@
+#include "tests/actors/controller/simulated_run.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "runtime/base/digest.h"
+#include "runtime/base/rng.h"
+
+namespace tandem::actors {
+
+namespace {
+
+std::uint64_t as_count(double fraction, std::int32_t of) {
+  return static_cast<std::uint64_t>(fraction * of);
+}
+
+std::vector<ExchangeRecord> prompts_of(const SimulatedJob& job, const char* kind,
+                                       std::int32_t count) {
+  std::vector<ExchangeRecord> records;
+  const std::uint64_t unservable = as_count(job.prompts_unservable, count);
+  for (std::int32_t i = 0; i < count; ++i)
+    records.push_back({static_cast<std::uint64_t>(i) < unservable
+                           ? kUnservablePrompt
+                           : std::string(kind) + " " + std::to_string(i),
+                       "{}"});
+  return records;
+}
+
+class SimulatedPublisher final : public runtime::WeightPublisher {
+ public:
+  explicit SimulatedPublisher(std::shared_ptr<SimulatedRun> run) : run_(std::move(run)) {}
+
+  // Everything that is not retained goes at once, so that whoever counts on it is found out.
+  Result<runtime::PublishStats> publish(PolicyVersion version, std::span<const std::byte> arena,
+                                        Duration) override {
+    auto& [board, contents] = run_->weights;
+    const std::uint64_t checksum = checksum64(arena);
+    const auto known = contents.find(version);
+    if (known != contents.end() && known->second != checksum) contents.erase(known, contents.end());
+    contents[version] = checksum;
+    contents.erase(contents.begin(), contents.lower_bound(std::min(oldest_, version)));
+    const auto places = run_->job.exchange.budget.max_staleness + 2;
+    if (std::ssize(contents) > places)
+      return Error{ErrorCode::kTimedOut, "no place for version " + std::to_string(version.value) +
+                                             ": all " + std::to_string(places) + " are retained"};
+    board->forget_after({std::min(version, contents.begin()->first).value - 1});
+    for (const auto& [held, content] : contents) board->publish(held, contents.begin()->first);
+    return runtime::PublishStats{.bytes = arena.size(), .checksum = checksum};
+  }
+  void retain(PolicyVersion oldest) override { oldest_ = oldest; }
+  void forget_after(PolicyVersion) override { CHECK(false); }  // no lineage ends in one run
+
+ private:
+  const std::shared_ptr<SimulatedRun> run_;
+  PolicyVersion oldest_ = kInitialWeights;
+};
+
+}  // namespace
+
+Result<void> MemoryRecord::journal(std::span<const JournalEvent> batch) {
+  if (disk_full) return Error{ErrorCode::kFailed, "cannot write the journal: the disk is full"};
+  for (JournalEvent event : batch) {
+    event.time_ms = now_ms();
+    events.push_back(std::move(event));
+  }
+  if (on_events) on_events(batch);
+  return {};
+}
+
+Result<void> MemoryRecord::metrics(const std::string& json_line) {
+  metrics_lines.push_back(json_line);
+  return {};
+}
+
+Result<void> MemoryRecord::sample(const std::string& json_line) {
+  sample_lines.push_back(json_line);
+  return {};
+}
+
+Result<void> MemoryRecord::result(const std::string& json) {
+  result_json = json;
+  return {};
+}
+
+Result<void> MemoryRecord::replay(const std::function<void(const JournalEvent&)>& take) {
+  const auto& kinds = GroupHistory::kKinds;
+  for (const JournalEvent& event : events)
+    if (std::any_of(std::begin(kinds), std::end(kinds),
+                    [&](const char* kind) { return event.kind == kind; }))
+      take(event);
+  return {};
+}
+
+runtime::PayloadRef MemoryShelf::put(std::string bytes) {
+  runtime::PayloadRef ref{.node = "simulated", .offset = ++last_, .bytes = bytes.size()};
+  payloads_.emplace(last_, std::move(bytes));
+  return ref;
+}
+
+void MemoryShelf::release(const runtime::PayloadRef& payload) {
+  CHECK(payloads_.erase(payload.offset) == 1);  // once each
+}
+
+Result<std::string> MemoryShelf::read(const runtime::PayloadRef& payload) {
+  const auto it = payloads_.find(payload.offset);
+  if (it != payloads_.end()) return it->second;
+  return Error{ErrorCode::kNotFound, "no payload at " + std::to_string(payload.offset)};
+}
+
+JobShape shape_of(const SimulatedJob& job) {
+  JobShape shape{.name = job.name,
+                 .replicas = job.replicas,
+                 .learner_ranks = job.learner_ranks,
+                 .total_steps = job.exchange.budget.steps_total,
+                 .staleness_bound = job.exchange.budget.max_staleness};
+  for (const Role role : kRoles)
+    shape.per_rank[role] = scheduler::resources({.cpus = job.cpus_per_rank});
+  return shape;
+}
+
+ExchangeConfig exchange_config(const SimulatedJob& job, const std::string& id, bool resume) {
+  ExchangeConfig config = job.exchange;
+  config.job = id;
+  config.seed = job.seed;
+  config.resume = resume;
+  config.train = prompts_of(job, "prompt", job.prompts);
+  config.validation = prompts_of(job, "held-out prompt", job.validation_prompts);
+  config.prompt_at = [seed = job.seed, count = job.prompts](std::int64_t position) {
+    const auto p = static_cast<std::uint64_t>(position);
+    return static_cast<std::uint32_t>(derive_seed(seed, {p}) % static_cast<std::uint64_t>(count));
+  };
+  return config;
+}
+
+std::unique_ptr<runtime::WeightPublisher> make_publisher(std::shared_ptr<SimulatedRun> run) {
+  return std::make_unique<SimulatedPublisher>(std::move(run));
+}
+
+JournalCount count_groups(const std::vector<JournalEvent>& events) {
+  struct Group {
+    std::string fate;  // of its last row among admitted, trained, discarded
+    std::string reason;
+    std::int64_t oldest = 0;
+  };
+  std::map<std::int64_t, Group> groups;
+  JournalCount count;
+  for (const JournalEvent& event : events) {
+    if (event.group == 0) continue;
+    Group& group = groups[event.group];
+    if (event.kind == "generated") group.oldest = event.version;
+    if (event.kind == "trained") {
+      count.trained_twice += group.fate == "trained";
+      count.staleness_max = std::max(count.staleness_max, event.step - group.oldest);
+    }
+    if (event.kind == "admitted" || event.kind == "trained" || event.kind == "discarded") {
+      group.fate = event.kind;
+      group.reason = event.detail;
+    }
+  }
+  count.issued = std::ssize(groups);
+  for (const auto& [id, group] : groups) {
+    count.trained += group.fate == "trained";
+    count.live += group.fate == "admitted";
+    if (group.fate == "discarded") ++count.discarded[group.reason];
+  }
+  return count;
+}
+
+std::string text_of(const JournalEvent& event) {
+  return std::to_string(event.time_ms) + " " + event.kind +
+         " group=" + std::to_string(event.group) + " lease=" + std::to_string(event.lease) +
+         " holder=" + event.holder + " step=" + std::to_string(event.step) +
+         " version=" + std::to_string(event.version) +
+         " position=" + std::to_string(event.position) + " " + event.detail;
+}
+
+}  // namespace tandem::actors

@@ -1,0 +1,114 @@
+// One job of a simulated cluster: what it is (SimulatedJob) and what outlives its processes
+// (SimulatedRun): journal, payloads, checkpoints, published versions, all in memory. A run can be
+// taken up again by another cluster, as --resume does with a run directory.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "actors/controller/controller_core.h"
+#include "actors/controller/exchange.h"
+#include "actors/controller/run_record.h"
+#include "actors/learner/fake_trainer.h"
+#include "actors/rollout/fake_engine.h"
+#include "actors/rollout/fake_weights.h"
+
+namespace tandem::actors {
+
+struct SimulatedScorer {
+  Duration score_max = std::chrono::milliseconds(20);
+  double fails = 0;           // fraction of completions; the same ones whoever scores them
+  std::uint64_t values = 4;   // a score is one of 0 … values - 1
+  std::int32_t capacity = 8;  // groups
+};
+
+struct SimulatedJob {
+  std::string name = "job";
+  std::uint64_t seed = 1;
+  std::map<Role, std::int32_t> replicas = {{Role::kRollout, 3}, {Role::kReward, 2}};
+  std::int32_t learner_ranks = 1;
+  double cpus_per_rank = 1;
+  ExchangeConfig exchange;  // without job, seed, epoch, prompts and resume
+  std::int32_t prompts = 64;
+  std::int32_t validation_prompts = 0;
+  double prompts_unservable = 0;  // fraction
+  FakeEngineConfig engine;
+  std::int32_t rollout_capacity = 0;  // 0: the actor's own default
+  FakeTrainerConfig trainer;
+  SimulatedScorer scorer;
+  Duration load_max = std::chrono::milliseconds(200);    // of a rank, before it is ready
+  Duration payload_max = std::chrono::milliseconds(10);  // of a read or a write
+  double payload_fails = 0;                              // fraction of reads and writes
+};
+
+// The journal in memory. `on_event` hears of every batch of events while the exchange is in hand.
+class MemoryRecord final : public RunRecord {
+ public:
+  Result<void> journal(std::span<const JournalEvent> events) override;
+  Result<void> metrics(const std::string& json_line) override;
+  Result<void> sample(const std::string& json_line) override;
+  Result<void> result(const std::string& json) override;
+  Result<void> replay(const std::function<void(const JournalEvent&)>& take) override;
+
+  std::vector<JournalEvent> events;  // time_ms is virtual
+  std::vector<std::string> metrics_lines, sample_lines;
+  std::optional<std::string> result_json;
+  std::function<std::int64_t()> now_ms;
+  std::function<void(std::span<const JournalEvent>)> on_events;
+  bool disk_full = false;
+};
+
+class MemoryShelf final : public PayloadShelf {
+ public:
+  runtime::PayloadRef put(std::string bytes);
+  void release(const runtime::PayloadRef& payload) override;
+  Result<std::string> read(const runtime::PayloadRef& payload) override;
+  std::size_t size() const { return payloads_.size(); }
+  void clear() { payloads_.clear(); }
+
+ private:
+  std::map<std::uint64_t, std::string> payloads_;  // by offset, which is a count
+  std::uint64_t last_ = 0;
+};
+
+// K + 2 places for versions, whose contents are checksums.
+struct PublishedWeights {
+  std::shared_ptr<FakeWeightBoard> board = std::make_shared<FakeWeightBoard>();
+  std::map<PolicyVersion, std::uint64_t> contents;  // of what the board offers
+};
+
+struct SimulatedRun {
+  explicit SimulatedRun(SimulatedJob what) : job(std::move(what)) {}
+  const SimulatedJob job;
+  MemoryRecord record;
+  MemoryShelf shelf;
+  std::shared_ptr<FakeStore> checkpoints = std::make_shared<FakeStore>();
+  PublishedWeights weights;
+  Exchange* exchange = nullptr;  // while it lives
+};
+
+// The prompt that the engines of a job with prompts_unservable refuse.
+inline constexpr const char* kUnservablePrompt = "a prompt beyond every limit";
+
+JobShape shape_of(const SimulatedJob& job);
+ExchangeConfig exchange_config(const SimulatedJob& job, const std::string& id, bool resume);
+std::unique_ptr<runtime::WeightPublisher> make_publisher(std::shared_ptr<SimulatedRun> run);
+
+// What became of the groups of a journal, counted over distinct groups (LG-1), and the staleness of
+// what was trained, as its headers tell. The queries that a user would put to journal.sqlite.
+struct JournalCount {
+  std::int64_t issued = 0, trained = 0, live = 0;
+  std::map<std::string, std::int64_t> discarded;  // by reason
+  std::int64_t staleness_max = 0;
+  std::int64_t trained_twice = 0;  // LG-2, within one lineage
+};
+JournalCount count_groups(const std::vector<JournalEvent>& events);
+
+std::string text_of(const JournalEvent& event);  // one line of a trace
+
+}  // namespace tandem::actors

@@ -1,0 +1,294 @@
+#include "tests/actors/controller/simulation.h"
+
+#include <csignal>
+#include <utility>
+
+#include "runtime/node/agent.h"
+
+namespace tandem::actors {
+
+using runtime::Delivery;
+
+namespace {
+
+constexpr Duration kAnswerWithin = std::chrono::seconds(10);
+constexpr std::int64_t kNodeMemoryBytes = std::int64_t{64} << 30;
+constexpr const char* kRunFolder = "runs/";
+
+std::string node_peer(const std::string& node) { return "node/" + node; }
+bool is_node(const std::string& peer) { return peer.starts_with("node/"); }
+
+runtime::RankId rank_of(const runtime::PeerId& peer, const runtime::Hello& hello) {
+  return {hello.opaque, peer.incarnation, hello.rank};
+}
+
+}  // namespace
+
+// A node's agent process and the host of its ranks.
+struct SimulatedCluster::Node {
+  runtime::PeerId peer;
+  runtime::Directory directory;
+  std::shared_ptr<runtime::System> system;
+  std::unique_ptr<SimulatedProcessHost> host;
+};
+
+SimulatedCluster::SimulatedCluster(std::uint64_t seed, const ClusterConditions& conditions)
+    : executor_(seed),
+      network_(executor_, conditions.network),
+      conditions_(conditions),
+      system_(std::make_shared<runtime::System>(
+          executor_, [](const runtime::Address&, const Error&) { CHECK(false); })) {
+  controller_ = system_->spawn<Controller>("controller", [this, seed] {
+    return std::make_unique<Controller>(derive_seed(seed, "controller"), hands());
+  });
+  directory_.expose(kRankEventsPort, runtime::narrow<RankEvents>(controller_));
+  directory_.expose(kAgentEventsPort, runtime::narrow<runtime::AgentEvents>(controller_));
+  network_.serve(link_callbacks());
+}
+
+SimulatedCluster::~SimulatedCluster() {
+  on_event = nullptr;
+  executor_.at(executor_.now(), [this] {
+    while (!nodes_.empty()) end_node(nodes_.begin()->first);
+    std::vector<std::string> actors = {"controller"};
+    for (const auto& [job, run] : runs_) actors.push_back(exchange_name(job));
+    end_system(executor_, system_, actors);
+  });
+  executor_.run_until([] { return false; }, Duration{0});
+  for (const auto& [job, run] : runs_) {
+    run->record.on_events = nullptr;
+    run->exchange = nullptr;
+  }
+}
+
+// ---- nodes and ranks
+
+void SimulatedCluster::add_node(const std::string& name, double cpus) {
+  const auto node = std::make_shared<Node>();
+  nodes_[name] = node;
+  node->peer = {node_peer(name), Incarnation{++node_lives_}};
+  node->system = std::make_shared<runtime::System>(
+      executor_, [](const runtime::Address&, const Error&) { CHECK(false); });
+  const RankSurroundings around{executor_, network_,
+                                [this](const std::string& job) { return run_of(job); }};
+  node->host = std::make_unique<SimulatedProcessHost>(
+      executor_, conditions_.processes,
+      [around](const std::vector<std::string>& argv, ExitSelf exit) {
+        return start_rank(around, argv, std::move(exit));
+      });
+  const runtime::NodeUp introduction{.node = name,
+                                     .incarnation = node->peer.incarnation,
+                                     .cpus = cpus,
+                                     .memory_bytes = kNodeMemoryBytes};
+  runtime::LinkCallbacks callbacks;
+  callbacks.on_up = [this, introduction, weak = std::weak_ptr(node)](const runtime::PeerId&,
+                                                                     const runtime::Hello&) {
+    const auto up = weak.lock();
+    const auto to_controller = [this, peer = up->peer](std::string frame) {
+      return network_.to_server(peer, std::move(frame));
+    };
+    const auto controller =
+        up->directory.remote<runtime::AgentEvents>({kAgentEventsPort, {}}, to_controller);
+    const auto agent = up->system->spawn<runtime::Agent>("agent", [=, host = up->host.get()] {
+      return std::make_unique<runtime::Agent>(
+          runtime::AgentConfig{.node = introduction, .program = "tandem"}, *host, controller);
+    });
+    up->directory.expose(kAgentPort, agent);
+  };
+  callbacks.on_parcel = [weak = std::weak_ptr(node)](const runtime::PeerId&, std::string& frame) {
+    const auto up = weak.lock();
+    return up ? up->directory.deliver(frame, nullptr) : runtime::Offer::kTaken;
+  };
+  network_.dial({.name = node->peer.name, .incarnation = node->peer.incarnation, .opaque = name},
+                std::move(callbacks));
+}
+
+void SimulatedCluster::kill_node(const std::string& name) {
+  executor_.at(executor_.now(), [this, name] { end_node(name); });
+}
+
+void SimulatedCluster::end_node(const std::string& name) {
+  const auto ended = nodes_.extract(name);
+  if (ended.empty()) return;
+  network_.cut(ended.mapped()->peer);
+  ended.mapped()->host.reset();
+  end_system(executor_, ended.mapped()->system, {"agent"});
+}
+
+std::vector<runtime::RankId> SimulatedCluster::ranks_running() const {
+  std::vector<runtime::RankId> ranks;
+  for (const auto& [name, node] : nodes_)
+    for (const auto& process : node->host->running())
+      ranks.push_back(rank_of_arguments(process.argv));
+  return ranks;
+}
+
+void SimulatedCluster::kill(const runtime::RankId& rank) {
+  for (const auto& [name, node] : nodes_)
+    for (const auto& process : node->host->running())
+      if (rank_of_arguments(process.argv) == rank) node->host->signal(process.id, SIGKILL);
+}
+
+void SimulatedCluster::report_hung(const runtime::RankId& rank) {
+  CHECK(controller_.tell(RankHung{rank, 60}) == Delivery::kAccepted);
+}
+
+runtime::LinkCallbacks SimulatedCluster::link_callbacks() {
+  runtime::LinkCallbacks callbacks;
+  callbacks.on_up = [this](const runtime::PeerId& peer, const runtime::Hello& hello) {
+    if (is_node(peer.name))
+      agents_[hello.opaque] = directory_.remote<runtime::AgentInbox>(
+          {kAgentPort, {}},
+          [this, peer](std::string frame) { return network_.to_client(peer, std::move(frame)); });
+    else
+      CHECK(controller_.tell(RankConnected{rank_of(peer, hello)}) == Delivery::kAccepted);
+  };
+  callbacks.on_down = [this](const runtime::PeerId& peer, const runtime::Down&) {
+    if (is_node(peer.name)) {
+      (void)controller_.tell(NodeDown{peer.name.substr(node_peer("").size()), peer.incarnation});
+      return;
+    }
+    const auto at = peer.name.find('@');
+    const int rank = at == std::string::npos ? 0 : std::stoi(peer.name.substr(at + 1));
+    (void)controller_.tell(RankHung{{peer.name.substr(0, at), peer.incarnation, rank}, 0});
+  };
+  callbacks.on_parcel = [this](const runtime::PeerId&, std::string& frame) {
+    return directory_.deliver(frame, nullptr);
+  };
+  return callbacks;
+}
+
+// ---- the controller's hands
+
+ControllerHands SimulatedCluster::hands() {
+  ControllerHands hands;
+  hands.agent = [this](const std::string& node) { return agents_[node]; };
+  hands.rank = [this](const runtime::RankId& id) {
+    const runtime::PeerId peer{rank_name(id.actor, id.rank), id.incarnation};
+    return directory_.remote<RankInbox>({kRankPort, {}}, [this, peer](std::string frame) {
+      return network_.to_client(peer, std::move(frame));
+    });
+  };
+  hands.rank_arguments = rank_arguments;
+  hands.bulk_endpoint = [](const std::string&) { return std::string("tcp://simulated:2"); };
+  hands.make_run_directory = [this](const JobShape& shape) -> Result<RunDirectory> {
+    std::string id = shape.resume_dir ? shape.resume_dir->substr(std::string(kRunFolder).size())
+                                      : shape.name + "-" + std::to_string(runs_.size() + 1);
+    runs_[id] = submitted_;
+    return RunDirectory{id, kRunFolder + id};
+  };
+  hands.open_exchange = [this](const JobRecord& job) { return open_exchange(job); };
+  hands.close_exchange = [this](const std::string& job) { close_exchange(job); };
+  hands.journal = [this](const ClusterEvent& event) -> Result<void> {
+    trace_.push_back(now_text() + " " + event.kind + " " + event.subject + ": " + event.message);
+    for (const char* const state : {"Succeeded", "Failed", "Cancelled"})
+      if (event.kind == "job" && event.message.starts_with(std::string(state) + ":")) {
+        CHECK(finals_.emplace(event.subject, state).second);
+      }
+    return {};
+  };
+  return hands;
+}
+
+Result<runtime::Ref<ExchangeControl>> SimulatedCluster::open_exchange(const JobRecord& job) {
+  if (fail_to_open_exchanges) return Error{ErrorCode::kFailed, "no room for the payloads"};
+  const auto run = runs_.at(job.id);
+  run->record.now_ms = [this] { return executor_.now().ns / 1'000'000; };
+  run->record.on_events = [this, id = job.id, run = run.get()](
+                              std::span<const JournalEvent> events) { record(id, *run, events); };
+  const auto dial = [this]<class Inbox>(const runtime::Address& address) {
+    const runtime::PeerId peer{address.name, address.incarnation};
+    return directory_.remote<Inbox>({kRolePort, {}}, [this, peer](std::string frame) {
+      return network_.to_client(peer, std::move(frame));
+    });
+  };
+  const ExchangeLinks links{
+      .rollout = [dial](const auto& a) { return dial.template operator()<RolloutInbox>(a); },
+      .reward = [dial](const auto& a) { return dial.template operator()<RewardInbox>(a); },
+      .learner = [dial](const auto& a) { return dial.template operator()<LearnerInbox>(a); },
+      .controller = runtime::narrow<ExchangeNotices>(controller_)};
+  const ExchangeConfig config = exchange_config(run->job, job.id, job.shape.resume_dir.has_value());
+  const auto exchange = system_->spawn<Exchange>(exchange_name(job.id), [=] {
+    auto made = std::make_unique<Exchange>(config, links, run->record, run->shelf);
+    run->exchange = made.get();
+    return made;
+  });
+  directory_.expose(exchange_port(job.id, Role::kRollout),
+                    runtime::narrow<RolloutEvents>(exchange));
+  directory_.expose(exchange_port(job.id, Role::kReward), runtime::narrow<RewardEvents>(exchange));
+  directory_.expose(exchange_port(job.id, Role::kLearner),
+                    runtime::narrow<LearnerEvents>(exchange));
+  return runtime::narrow<ExchangeControl>(exchange);
+}
+
+void SimulatedCluster::close_exchange(const std::string& job) {
+  for (const Role role : kRoles) directory_.withdraw(exchange_port(job, role));
+  system_->stop(exchange_name(job));
+  runs_.at(job)->exchange = nullptr;
+}
+
+void SimulatedCluster::record(const std::string& job, SimulatedRun& run,
+                              std::span<const JournalEvent> events) {
+  run.exchange->ledger().check_by_recount();  // LG-1 … LG-5, SB-1
+  for (const JournalEvent& event : events) {
+    trace_.push_back(now_text() + " " + job + " " + text_of(event));
+    if (on_event) on_event(job, event);
+  }
+}
+
+std::string SimulatedCluster::now_text() const { return std::to_string(executor_.now().ns); }
+
+// ---- what a user does
+
+template <class Q>
+Result<typename Q::Reply> SimulatedCluster::ask(Q question) {
+  using Reply = Result<typename Q::Reply>;
+  const auto answer = std::make_shared<std::optional<Reply>>();
+  const runtime::ReplyTo<typename Q::Reply> reply(
+      [answer](Reply given) { answer->emplace(std::move(given)); });
+  CHECK(controller_.tell(runtime::Ask<Q>{std::move(question), reply}) == Delivery::kAccepted);
+  CHECK(executor_.run_until([&] { return answer->has_value(); }, kAnswerWithin));
+  return std::move(**answer);
+}
+
+Result<std::string> SimulatedCluster::submit(const SimulatedJob& job) {
+  submitted_ = std::make_shared<SimulatedRun>(job);
+  return ask(Submit{shape_of(job)});
+}
+
+Result<std::string> SimulatedCluster::resume(std::shared_ptr<SimulatedRun> run) {
+  JobShape shape = shape_of(run->job);
+  shape.resume_dir = kRunFolder + run->job.name + "-1";
+  run->shelf.clear();
+  submitted_ = std::move(run);
+  return ask(Submit{shape});
+}
+
+Result<Nothing> SimulatedCluster::scale(const std::string& job, Role role, std::int32_t replicas) {
+  return ask(Scale{{job, role, replicas}});
+}
+
+Result<Nothing> SimulatedCluster::cancel(const std::string& job) { return ask(Cancel{job}); }
+
+ClusterView SimulatedCluster::view() { return *ask(GetCluster{}); }
+
+bool SimulatedCluster::run_until(const std::function<bool()>& done, Duration limit) {
+  return executor_.run_until(done, limit);
+}
+
+void SimulatedCluster::run_for(Duration time) {
+  bool over = false;
+  executor_.at(executor_.now() + time, [&over] { over = true; });
+  executor_.run_until([&over] { return over; }, time);
+}
+
+std::string SimulatedCluster::final_state(const std::string& job) const {
+  const auto it = finals_.find(job);
+  return it == finals_.end() ? "" : it->second;
+}
+
+std::shared_ptr<SimulatedRun> SimulatedCluster::run_of(const std::string& job) const {
+  return runs_.at(job);
+}
+
+}  // namespace tandem::actors

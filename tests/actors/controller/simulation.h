@@ -1,0 +1,97 @@
+// A whole simulated cluster on one thread, in virtual time, from one seed: the real Controller,
+// Exchanges, Agents and role actors, each process a System of its own, joined by a simulated
+// network that encodes and decodes every message. Tests inject deaths and look at what is left; the
+// same seed gives the same events.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "actors/controller/controller.h"
+#include "runtime/actor/simulated_executor.h"
+#include "runtime/actor/system.h"
+#include "runtime/net/remote.h"
+#include "tests/actors/controller/simulated_network.h"
+#include "tests/actors/controller/simulated_processes.h"
+#include "tests/actors/controller/simulated_rank.h"
+#include "tests/actors/controller/simulated_run.h"
+
+namespace tandem::actors {
+
+struct ClusterConditions {
+  NetworkConditions network;
+  ProcessTimes processes;
+};
+
+class SimulatedCluster {
+ public:
+  explicit SimulatedCluster(std::uint64_t seed, const ClusterConditions& conditions = {});
+  ~SimulatedCluster();
+  SimulatedCluster(const SimulatedCluster&) = delete;
+  SimulatedCluster& operator=(const SimulatedCluster&) = delete;
+
+  void add_node(const std::string& name, double cpus);
+  void kill_node(const std::string& name);  // agent and ranks, at once and silently
+
+  // Each asks the controller and runs the cluster until it answers.
+  Result<std::string> submit(const SimulatedJob& job);
+  // Takes up a run that another cluster began; the versions it had published are kept or lost.
+  Result<std::string> resume(std::shared_ptr<SimulatedRun> run);
+  Result<Nothing> scale(const std::string& job, Role role, std::int32_t replicas);
+  Result<Nothing> cancel(const std::string& job);
+  ClusterView view();
+
+  // SIGKILL at this moment of virtual time.
+  void kill(const runtime::RankId& rank);
+  void report_hung(const runtime::RankId& rank);  // as a watchdog does
+  std::vector<runtime::RankId> ranks_running() const;
+
+  // Runs until `done`, or until `limit` of virtual time has passed; returns done().
+  bool run_until(const std::function<bool()>& done, Duration limit);
+  void run_for(Duration time);
+  bool final(const std::string& job) const { return finals_.contains(job); }
+  std::string final_state(const std::string& job) const;  // "Succeeded"; "" before
+
+  std::shared_ptr<SimulatedRun> run_of(const std::string& job) const;
+  runtime::SimulatedExecutor& executor() { return executor_; }
+  SimulatedNetwork& network() { return network_; }
+  // Every journalled event of every job and every announcement, in order, with virtual times.
+  const std::vector<std::string>& trace() const { return trace_; }
+  runtime::RemoteCounters counters() const { return directory_.counters(); }
+
+  // Heard in the midst of an exchange's flush, whose ledger has just been recounted: kill() later.
+  std::function<void(const std::string& job, const JournalEvent&)> on_event;
+  bool fail_to_open_exchanges = false;
+
+ private:
+  struct Node;
+  void end_node(const std::string& name);
+  ControllerHands hands();
+  runtime::LinkCallbacks link_callbacks();
+  Result<runtime::Ref<ExchangeControl>> open_exchange(const JobRecord& job);
+  void close_exchange(const std::string& job);
+  void record(const std::string& job, SimulatedRun& run, std::span<const JournalEvent> events);
+  template <class Q>
+  Result<typename Q::Reply> ask(Q question);
+  std::string now_text() const;
+
+  runtime::SimulatedExecutor executor_;
+  SimulatedNetwork network_;
+  const ClusterConditions conditions_;
+  runtime::Directory directory_;  // of the controller's process
+  std::shared_ptr<runtime::System> system_;
+  runtime::Ref<Controller::Inbox> controller_;
+  std::map<std::string, std::shared_ptr<Node>> nodes_;
+  std::map<std::string, runtime::Ref<runtime::AgentInbox>> agents_;
+  std::uint64_t node_lives_ = 0;
+  std::shared_ptr<SimulatedRun> submitted_;  // the job that is on its way to the controller
+  std::map<std::string, std::shared_ptr<SimulatedRun>> runs_;
+  std::map<std::string, std::string> finals_;  // by job: its final state
+  std::vector<std::string> trace_;
+};
+
+}  // namespace tandem::actors

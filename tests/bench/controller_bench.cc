@@ -1,0 +1,162 @@
+// The controller's decisions without the world around them; the cost of an event should not depend
+// on how many actors and groups there are.
+//
+//   controller/ledger/N   N live groups held by 10,000 actors: each group's way from admission to a
+//                         durable step; an event is one call that changes the ledger
+//   controller/core/A     one job with A rollout actors: placed, then each spawned, connected and
+//                         ready
+//
+// event_seconds is the mean cost of an event, bytes_per_group (bytes_per_actor) what one occupies.
+#include <benchmark/benchmark.h>
+#include <malloc.h>
+
+#include <vector>
+
+#include "actors/controller/controller_core.h"
+#include "runtime/base/check.h"
+#include "scheduler/fleet/ledger.h"
+#include "tests/bench/must.h"
+
+namespace tandem::bench {
+namespace {
+
+constexpr std::uint64_t kActors = 10'000;
+constexpr std::int64_t kStaleness = 2;
+
+std::size_t heap_bytes() { return mallinfo2().uordblks; }
+
+// Rates are of processor time: one thread does all the work.
+void count_events(benchmark::State& state, std::int64_t events) {
+  state.SetItemsProcessed(events);
+  state.counters["event_seconds"] = benchmark::Counter(
+      static_cast<double>(events), benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+}
+
+// A job in its steady state: as many groups live as its budget admits.
+class Job {
+ public:
+  explicit Job(std::int64_t live)
+      : budget_{.max_staleness = kStaleness,
+                .lookahead = kStaleness,
+                .groups_per_step = live / (kStaleness + 1),
+                .steps_total = 1'000'000'000},
+        ledger_(budget_) {
+    ledger_.learner_started(StepId{0}, Incarnation{1});
+    ledger_.published(PolicyVersion{0});
+    admit();
+  }
+
+  // One training step, from leasing a batch to its checkpoint; how many events that was.
+  std::int64_t step() {
+    events_ = 0;
+    for (std::int64_t i = 0; i < budget_.groups_per_step; ++i) generate_and_score();
+    const StepId step = ledger_.next_commit();
+    ledger_.start_training(step, ledger_.earliest_due_batch());
+    CHECK(!ledger_.commit(step, Incarnation{1}));
+    ledger_.published(PolicyVersion{step.value + 1});
+    ledger_.durable(StepId{step.value + 1});
+    events_ += 4;
+    admit();
+    return events_;
+  }
+  std::int64_t live() const { return ledger_.counters().live; }
+
+ private:
+  void admit() {
+    while (admit_verdict(budget_, ledger_.budget_state()) == scheduler::AdmitVerdict::kAdmit) {
+      ledger_.admit();
+      ++events_;
+    }
+  }
+  scheduler::LeaseTerms terms() {
+    holder_ = holder_ % kActors + 1;
+    return {Incarnation{holder_}, Epoch{1}, Time{1'000'000'000}};
+  }
+  void generate_and_score() {
+    const GroupId group = ledger_.queue(scheduler::GroupState::kAdmitted).begin()->second;
+    const PolicyVersion installed = ledger_.budget_state().published;
+    const auto rollout = ledger_.lease_rollout(group, terms(), installed);
+    CHECK(!ledger_.generated({group, rollout.id, rollout.epoch}, installed));
+    const auto reward = ledger_.lease_reward(group, terms());
+    CHECK(!ledger_.scored({group, reward.id, reward.epoch}));
+    events_ += 4;
+  }
+
+  const scheduler::Budget budget_;
+  scheduler::Ledger ledger_;
+  std::uint64_t holder_ = 0;
+  std::int64_t events_ = 0;
+};
+
+void ledger(benchmark::State& state) {
+  const std::size_t before = heap_bytes();
+  Job job(state.range(0));
+  const auto bytes = static_cast<double>(heap_bytes() - before);
+  std::int64_t events = 0;
+  for (auto _ : state) events += job.step();
+  count_events(state, events);
+  state.counters["bytes_per_group"] = bytes / static_cast<double>(job.live());
+}
+BENCHMARK(ledger)
+    ->Name("controller/ledger")
+    ->Arg(1'000)
+    ->Arg(10'000)
+    ->Arg(100'000)
+    ->Unit(benchmark::kMillisecond);
+
+// Submits a job with so many rollout actors and brings all of its actors up.
+std::int64_t start_fleet(actors::ControllerCore& core, std::int64_t actors) {
+  using actors::Role;
+  constexpr double kCpusOfNode = 100;
+  const auto nodes = static_cast<std::int64_t>(static_cast<double>(actors + 2) / kCpusOfNode) + 1;
+  std::int64_t events = 0;
+  std::vector<runtime::RankId> spawned;
+  const auto take = [&](const actors::ControllerEvent& event) {
+    ++events;
+    for (const auto& effect : must(core.step(event, Time{events})))
+      if (const auto* spawn = std::get_if<actors::SpawnRankOn>(&effect))
+        spawned.push_back(spawn->id);
+  };
+  for (std::int64_t i = 0; i < nodes; ++i)
+    take(runtime::NodeUp{.node = "n" + std::to_string(i),
+                         .incarnation = {1},
+                         .cpus = kCpusOfNode,
+                         .memory_bytes = 1LL << 40});
+  actors::JobShape shape{.name = "big", .total_steps = 1};
+  shape.replicas = {
+      {Role::kRollout, static_cast<std::int32_t>(actors)}, {Role::kLearner, 1}, {Role::kReward, 1}};
+  for (const Role role : actors::kRoles) shape.per_rank[role] = scheduler::resources({.cpus = 1});
+  take(actors::SubmitJob{.shape = shape, .id = "big-1", .run_dir = "."});
+  for (std::size_t i = 0; i < spawned.size(); ++i) {  // all at once; more may be spawned meanwhile
+    const runtime::RankId id = spawned[i];
+    take(runtime::RankSpawned{id, 1});
+    take(actors::RankConnected{id});
+    take(actors::RankReady{id.actor, id.incarnation, id.rank});
+  }
+  CHECK(spawned.size() == static_cast<std::size_t>(actors) + 2);
+  return events;
+}
+
+void core(benchmark::State& state) {
+  std::int64_t events = 0;
+  double bytes = 0;
+  for (auto _ : state) {
+    const std::size_t before = heap_bytes();
+    actors::ControllerCore core(1);
+    events += start_fleet(core, state.range(0));
+    bytes = static_cast<double>(heap_bytes() - before);
+  }
+  count_events(state, events);
+  state.counters["bytes_per_actor"] = bytes / static_cast<double>(state.range(0));
+}
+BENCHMARK(core)
+    ->Name("controller/core")
+    ->Arg(100)
+    ->Arg(1'000)
+    ->Arg(10'000)
+    ->Unit(benchmark::kMillisecond);
+
+}  // namespace
+}  // namespace tandem::bench
+
+BENCHMARK_MAIN();

@@ -1,0 +1,67 @@
+// spawn: from posix_spawn of a rank process, which has no role yet and no model, until it has
+// introduced itself at the controller's link and can be told what to be. This executable is its own
+// rank, as the binary is: same libraries, same start.
+#include <benchmark/benchmark.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <latch>
+
+#include "actors/main/rank_process.h"
+#include "runtime/base/log.h"
+#include "runtime/net/link.h"
+#include "runtime/node/process_host.h"
+#include "tests/bench/must.h"
+
+namespace tandem::bench {
+namespace {
+
+void spawn(benchmark::State& state) {
+  const auto log = std::filesystem::temp_directory_path() /
+                   ("tandem-spawn-bench-" + std::to_string(getpid()) + ".log");
+  runtime::IoThread io("link");
+  std::latch* up = nullptr;
+  const runtime::LinkCallbacks callbacks{
+      .on_parcel = [](const runtime::PeerId&, std::string&) { return runtime::Offer::kTaken; },
+      .on_up = [&](const runtime::PeerId&, const runtime::Hello&) { up->count_down(); },
+      .on_down = [](const runtime::PeerId&, const runtime::Down&) {}};
+  const auto server = must(runtime::LinkServer::listen(
+      io, {}, {.name = "controller", .incarnation = {1}, .build = cli::build_id()}, {}, callbacks));
+  runtime::PosixProcessHost host;
+  std::uint64_t life = 0;
+  for (auto _ : state) {
+    std::latch introduced(1), ended(1);
+    io.run([&] { up = &introduced; });
+    std::vector<std::string> argv =
+        cli::rank_arguments({"bench/rollout/0", {++life}, 0}, server->endpoint());
+    argv.insert(argv.begin(), "/proc/self/exe");
+    argv.push_back(std::to_string(getpid()));
+    const Time begin = steady_now();
+    const auto rank = must(
+        host.spawn({.name = "rank", .argv = std::move(argv), .log_path = log},
+                   [&](runtime::ProcessId, const runtime::ExitStatus&) { ended.count_down(); }));
+    introduced.wait();
+    state.SetIterationTime(seconds(steady_now() - begin));
+    host.stop(rank.id, std::chrono::seconds(1));
+    ended.wait();
+  }
+  server->close(Duration::zero());
+  std::filesystem::remove(log);
+}
+BENCHMARK(spawn)->UseManualTime()->Unit(benchmark::kMillisecond);
+
+int run(int argc, char** argv) {
+  const std::span<const char* const> words(argv + 1, static_cast<std::size_t>(argc - 1));
+  if (!words.empty() && std::string_view(words[0]) == cli::kRankCommand)
+    return cli::run_rank(words.subspan(1));
+  init_logging("spawn_bench", LogLevel::kWarnings);
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 64;
+  benchmark::RunSpecifiedBenchmarks();
+  return 0;
+}
+
+}  // namespace
+}  // namespace tandem::bench
+
+int main(int argc, char** argv) { return tandem::bench::run(argc, argv); }

@@ -1,0 +1,259 @@
+#include "runtime/net/session.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <utility>
+
+#include "runtime/base/check.h"
+#include "runtime/net/packet.h"
+
+namespace tandem::runtime {
+
+// As it travels, little endian. Frames follow, each as a 32-bit length and its bytes.
+struct Session::Head {
+  std::uint8_t kind = static_cast<std::uint8_t>(PacketKind::kFrames);
+  std::uint8_t wants_answer = 0;
+  std::uint16_t unused = 0;
+  std::uint32_t frames = 0;
+  std::uint64_t epoch = 0, incarnation = 0, attempt = 0;
+  std::uint64_t first = 0;     // sequence number of the first frame
+  std::uint64_t expected = 0;  // of the sender of this packet, as a receiver
+  std::uint64_t released = 0;
+  std::uint64_t grant = 0;
+};
+
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "packets are copied as they lie");
+
+constexpr std::uint64_t kSequenceMax = 1ull << 62;
+
+// Whether `frames` is exactly so many length-prefixed frames.
+bool well_formed(std::string_view frames, std::uint32_t count) {
+  for (; count > 0; --count) {
+    std::uint32_t bytes = 0;
+    if (frames.size() < sizeof(bytes)) return false;
+    std::memcpy(&bytes, frames.data(), sizeof(bytes));
+    frames.remove_prefix(sizeof(bytes));
+    if (frames.size() < bytes) return false;
+    frames.remove_prefix(bytes);
+  }
+  return frames.empty();
+}
+
+}  // namespace
+
+Session::Session(SessionKey key, SessionLimits limits)
+    : key_(key),
+      limits_(limits),
+      granted_(limits.window_frames_max),
+      resend_after_(limits.resend_after) {
+  CHECK(limits.window_frames_max > 0 && limits.queue_frames_max > 0);
+}
+
+Sent Session::send(std::string frame) {
+  if (frame.size() > limits_.frame_bytes_max) return Sent::kTooLarge;
+  const bool full = queue_.size() >= limits_.queue_frames_max ||
+                    (!queue_.empty() && queue_bytes_ + frame.size() > limits_.queue_bytes_max);
+  if (full) {
+    ++counters_.frames_refused;
+    return Sent::kFull;
+  }
+  ++counters_.frames_accepted;
+  const std::uint64_t bytes = frame.size();
+  queue_bytes_ += bytes;
+  queue_.push_back({std::move(frame), bytes});
+  return Sent::kAccepted;
+}
+
+bool Session::may_send_next() const {
+  const std::uint64_t index = sent_ - taken_;
+  if (index >= queue_.size() || index >= limits_.window_frames_max || sent_ >= granted_) {
+    return false;
+  }
+  return index == 0 || in_flight_bytes_ + queue_[index].bytes <= limits_.window_bytes_max;
+}
+
+void Session::go_back() {
+  for (std::uint64_t i = acked_; i < sent_; ++i) in_flight_bytes_ -= queue_[i - taken_].bytes;
+  sent_ = acked_;
+  probe_ = true;
+}
+
+std::uint32_t Session::gather(std::string& packet) {
+  std::uint32_t frames = 0;
+  while (may_send_next()) {
+    const Queued& next = queue_[sent_ - taken_];
+    const auto bytes = static_cast<std::uint32_t>(next.bytes);
+    if (frames > 0 && packet.size() + sizeof(bytes) + bytes > limits_.packet_bytes_max) break;
+    packet.append(reinterpret_cast<const char*>(&bytes), sizeof(bytes));
+    packet.append(next.frame);
+    if (sent_ < sent_max_) ++counters_.frames_resent;
+    in_flight_bytes_ += bytes;
+    ++sent_;
+    ++frames;
+  }
+  sent_max_ = std::max(sent_max_, sent_);
+  return frames;
+}
+
+std::optional<std::string> Session::next_packet(Time now) {
+  if (resend_at_ && now >= *resend_at_) {
+    resend_after_ = std::min(2 * resend_after_, limits_.resend_after_max);
+    resend_at_.reset();
+  }
+  if (!resend_at_ && !queue_.empty()) resend_at_ = now + resend_after_;
+  if (tell_at_ && now >= *tell_at_) tell_now_ = true;
+  if (!may_send_next() && !tell_now_ && !probe_) return std::nullopt;
+
+  Head head{.wants_answer = probe_,
+            .epoch = key_.epoch.value,
+            .incarnation = key_.incarnation.value,
+            .attempt = key_.attempt,
+            .first = sent_,
+            .expected = expected_,
+            .released = released_,
+            .grant = released_ + limits_.window_frames_max};
+  std::string packet(sizeof(head), '\0');
+  head.frames = gather(packet);
+  std::memcpy(packet.data(), &head, sizeof(head));
+  expected_told_ = expected_;
+  released_told_ = released_;
+  untold_bytes_ = 0;
+  tell_at_.reset();
+  tell_now_ = probe_ = false;
+  ++counters_.packets_sent;
+  return packet;
+}
+
+std::optional<Time> Session::next_deadline() const {
+  if (!resend_at_ || !tell_at_) return resend_at_ ? resend_at_ : tell_at_;
+  return std::min(*resend_at_, *tell_at_);
+}
+
+Received Session::receive(std::string_view packet, Time now, std::vector<std::string>& delivered,
+                          std::optional<std::string>& answer) {
+  ++counters_.packets_received;
+  if (const auto newer = fence_key(packet)) {
+    if (*newer > key_) return Received::kFenced;
+    ++counters_.packets_stale;
+    return Received::kAccepted;
+  }
+  Head head;
+  const bool whole = packet.size() >= sizeof(head);
+  if (whole) std::memcpy(&head, packet.data(), sizeof(head));
+  if (!whole || head.kind != static_cast<std::uint8_t>(PacketKind::kFrames)) {
+    ++counters_.packets_malformed;
+    return Received::kMalformed;
+  }
+  const SessionKey key{{head.epoch}, {head.incarnation}, head.attempt};
+  if (key < key_) {
+    ++counters_.packets_stale;
+    answer = fence(key_);
+    return Received::kStale;
+  }
+  if (key > key_) return Received::kFenced;
+  const std::string_view frames = packet.substr(sizeof(head));
+  if (!credible(head) || !well_formed(frames, head.frames)) {
+    ++counters_.packets_malformed;
+    return Received::kMalformed;
+  }
+  take_ack(head);
+  if (head.wants_answer) tell_now_ = true;
+  if (head.frames > 0) take_frames(frames, head, now, delivered);
+  return Received::kAccepted;
+}
+
+bool Session::credible(const Head& head) const {
+  return head.released <= head.expected && head.expected <= sent_max_ &&
+         head.first < kSequenceMax && head.grant < kSequenceMax;
+}
+
+void Session::take_ack(const Head& head) {
+  const bool progress = head.expected > acked_ || head.released > taken_;
+  granted_ = std::max(granted_, head.grant);
+  for (; acked_ < head.expected; ++acked_) {
+    Queued& received = queue_[acked_ - taken_];
+    if (acked_ >= sent_) {  // it was on its way although we went back before it
+      in_flight_bytes_ += received.bytes;
+      ++sent_;
+    }
+    std::string().swap(received.frame);
+  }
+  for (; taken_ < head.released; ++taken_) {
+    in_flight_bytes_ -= queue_.front().bytes;
+    queue_bytes_ -= queue_.front().bytes;
+    queue_.pop_front();
+  }
+  if (!progress) return;
+  resend_after_ = limits_.resend_after;
+  resend_at_.reset();  // next_packet() starts it anew
+}
+
+void Session::take_frames(std::string_view frames, const Head& head, Time now,
+                          std::vector<std::string>& delivered) {
+  if (head.first > expected_) {
+    counters_.frames_early += head.frames;
+    tell_now_ = true;
+    return;
+  }
+  for (std::uint64_t sequence = head.first; sequence < head.first + head.frames; ++sequence) {
+    std::uint32_t bytes = 0;
+    std::memcpy(&bytes, frames.data(), sizeof(bytes));
+    const std::string_view frame = frames.substr(sizeof(bytes), bytes);
+    frames.remove_prefix(sizeof(bytes) + bytes);
+    if (sequence < expected_) {
+      ++counters_.frames_repeated;
+      tell_now_ = true;
+    } else if (sequence < released_ + limits_.window_frames_max) {
+      delivered.emplace_back(frame);
+      untold_bytes_ += bytes;
+      ++expected_;
+      ++counters_.frames_delivered;
+    }
+  }
+  tell_soon(now);
+}
+
+// What was received or taken is told at once when the peer's window runs low, else with a delay in
+// which a frame of ours may carry it for nothing.
+void Session::tell_soon(Time now) {
+  const bool low = expected_ - expected_told_ >= limits_.window_frames_max / 4 + 1 ||
+                   released_ - released_told_ >= limits_.window_frames_max / 4 + 1 ||
+                   untold_bytes_ >= limits_.window_bytes_max / 4;
+  if (low) tell_now_ = true;
+  const bool news = expected_ != expected_told_ || released_ != released_told_;
+  if (news && !tell_at_) tell_at_ = now + limits_.ack_after;
+}
+
+void Session::release(std::uint32_t frames, Time now) {
+  released_ += frames;
+  CHECK(released_ <= expected_);
+  tell_soon(now);
+}
+
+void Session::reconnected() {
+  if (queue_.empty()) return;
+  go_back();
+  resend_after_ = limits_.resend_after;
+  resend_at_.reset();
+}
+
+std::string Session::fence(const SessionKey& newer) {
+  const Head head{.kind = static_cast<std::uint8_t>(PacketKind::kFence),
+                  .epoch = newer.epoch.value,
+                  .incarnation = newer.incarnation.value,
+                  .attempt = newer.attempt};
+  return std::string(reinterpret_cast<const char*>(&head), sizeof(head));
+}
+
+std::optional<SessionKey> Session::fence_key(std::string_view packet) {
+  Head head;
+  if (packet.size() != sizeof(head)) return std::nullopt;
+  std::memcpy(&head, packet.data(), sizeof(head));
+  if (head.kind != static_cast<std::uint8_t>(PacketKind::kFence)) return std::nullopt;
+  return SessionKey{{head.epoch}, {head.incarnation}, head.attempt};
+}
+
+}  // namespace tandem::runtime
