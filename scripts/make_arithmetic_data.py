@@ -55,7 +55,7 @@ def main():
     rng = random.Random(SEED)
     pairs = list(two_digits())
     rng.shuffle(pairs)
-    write_splits("", pairs, val=1000, warm=3000)
+    write_splits("", pairs, val=1000, warm=2000)
     write_splits("scratchpad_", list(three_digits(rng, 14_000)), val=1000, warm=5000)
 
 

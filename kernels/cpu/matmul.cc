@@ -22,6 +22,7 @@ constexpr std::int64_t kPanel = kPanelColumns;
 // read in one go while a strip of it costs a cache miss per step.
 constexpr std::int64_t kBlockSteps = 256;
 constexpr std::int64_t kPackedHereSteps = 128;
+constexpr std::int64_t kPackedSteps = 512;  // of a packed weight, from rows that are not copied
 constexpr std::int64_t kPackedHereColumns = 8 * kPanel;
 // Where operands are read in place, and where copied together first. Steps of b, or of a transposed
 // a, that lie far apart fall on few cache sets and on a page each. Rows of a tile that lie a
@@ -159,7 +160,9 @@ void multiply_block(Product block, const PanelSource& b, std::int64_t width) {
 void multiply_part(const Product& part, const Columns& b, std::int64_t first_column) {
   alignas(64) float panels[kPackedHereSteps * kPackedHereColumns];
   const bool in_place = is_in_place(part, b);
-  const std::int64_t most = b.packed || in_place ? kBlockSteps : kPackedHereSteps;
+  const std::int64_t most = b.packed && is_near(part) ? kPackedSteps
+                            : b.packed || in_place    ? kBlockSteps
+                                                      : kPackedHereSteps;
   // A few rows take several panels at a time; many rows keep one panel in the L1 cache.
   const std::int64_t width = b.packed && part.rows <= kRowUnit ? part.columns : kPanel;
   for (std::int64_t t = 0; t < part.steps || t == 0; t += most) {

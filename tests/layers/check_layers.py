@@ -57,7 +57,7 @@ THREADS = re.compile(
     r"|\w*semaphore|latch|barrier)\b|\bpthread_(create|mutex|cond)|#include <(thread|\w*mutex|future"
     r"|condition_variable|semaphore|latch|barrier|sys/socket\.h|netinet/in\.h|sys/epoll\.h)>"
     r"|(?<![\w>])::(socket|socketpair|accept4?|bind|listen|connect)\(")
-SLEEPS = re.compile(r"\bsleep_(for|until)\b|\b(u|nano)?sleep\(")
+SLEEPS = re.compile(r"\bsleep_(for|until)\b|(?<![.\w])(u|nano)?sleep\(")
 IFDEF = re.compile(r"\s*#\s*(ifdef|ifndef|if|elif)\b")
 IFDEF_ALLOWED = {"runtime/base/check.h"}  # DCHECK is for debug builds alone
 SHARED_ARITHMETIC = {"attention_chunk", "backend", "table", "tile"}  # no operators, but their parts

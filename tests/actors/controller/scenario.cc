@@ -13,6 +13,7 @@ using nlohmann::json;
 namespace {
 
 constexpr int kKillsOfActorMax = 4;  // the restart budget grants five
+constexpr std::size_t kEventsShown = 4000;  // of a run that does not end
 constexpr double kNodeCpus = 6;
 
 bool one_in(Rng& rng, std::uint64_t n) { return rng.below(n) == 0; }
@@ -131,11 +132,13 @@ void Kills::kill_one() {
 
 std::string run_to_end(SimulatedCluster& cluster, const std::string& job) {
   const bool ended = cluster.run_until([&] { return cluster.final(job); }, kVirtualLimit);
-  EXPECT_TRUE(ended) << job << " does not end; the last events:";
-  if (!ended)
-    for (std::size_t i = cluster.trace().size() - std::min<std::size_t>(30, cluster.trace().size());
-         i < cluster.trace().size(); ++i)
-      ADD_FAILURE() << cluster.trace()[i];
+  if (ended) return job;
+  cluster.network().dump();
+  std::string last;
+  const auto& trace = cluster.trace();
+  for (std::size_t i = trace.size() - std::min(kEventsShown, trace.size()); i < trace.size(); ++i)
+    last += trace[i] + "\n";
+  ADD_FAILURE() << job << " does not end; the last events:\n" << last;
   return job;
 }
 

@@ -60,11 +60,11 @@ class SimulatedPublisher final : public runtime::WeightPublisher {
 
 Result<void> MemoryRecord::journal(std::span<const JournalEvent> batch) {
   if (disk_full) return Error{ErrorCode::kFailed, "cannot write the journal: the disk is full"};
-  for (JournalEvent event : batch) {
-    event.time_ms = now_ms();
-    events.push_back(std::move(event));
-  }
-  if (on_events) on_events(batch);
+  const std::size_t before = events.size();
+  events.insert(events.end(), batch.begin(), batch.end());
+  const auto added = std::span(events).subspan(before);
+  for (JournalEvent& event : added) event.time_ms = now_ms();
+  if (on_events) on_events(added);
   return {};
 }
 

@@ -231,6 +231,7 @@ TEST(RolloutActor, EvaluatesByThePinnedVersion) {
 TEST(RolloutActor, AnUpdateThatWaitedForTheLastRequestIsInstalled) {
   FakeEngineConfig instant = Fixture::engine_config();
   instant.step_time = instant.sequence_time = instant.install_time = Duration{0};
+  instant.long_every = 1;  // the first evaluation outlasts the copying
   Fixture f(1, instant);
   f.publish(kV0, kV0);
   f.tell(Evaluate{.evaluation = EvaluationId{1}, .version = kV0, .prompts = {{0, "a"}}});

@@ -174,6 +174,29 @@ TEST(Session, SE_4_a_full_queue_refuses_and_takes_again_when_the_peer_took_some)
   EXPECT_EQ(delivered.size(), 2 * limits.window_frames_max);
 }
 
+TEST(Session, SE_2_a_receiver_with_a_smaller_window_is_not_overrun) {
+  SessionLimits narrow = small_limits();
+  narrow.window_frames_max = 4;
+  Session a(kKey, small_limits()), b(kKey, narrow);
+  for (int i = 0; i < 20; ++i) (void)a.send(std::to_string(i));
+  std::vector<std::string> delivered;
+  std::optional<std::string> answer;
+  Time now{};
+  for (int second = 0; second < 60; ++second) {
+    const std::size_t before = delivered.size();
+    now = now + std::chrono::seconds(1);
+    while (auto packet = a.next_packet(now)) (void)b.receive(*packet, now, delivered, answer);
+    ASSERT_LE(delivered.size() - before, narrow.window_frames_max);
+    b.release(static_cast<std::uint32_t>(delivered.size() - before), now);
+    while (auto packet = b.next_packet(now + milliseconds(100))) {
+      (void)a.receive(*packet, now, delivered, answer);
+    }
+  }
+  EXPECT_EQ(delivered.size(), 20u);
+  // Only what was sent before the first grant was known had to travel twice.
+  EXPECT_EQ(a.counters().frames_resent, 4u);
+}
+
 TEST(Session, a_lost_grant_is_asked_for_again) {
   const SessionLimits limits = small_limits();
   Session a(kKey, limits), b(kKey, limits);

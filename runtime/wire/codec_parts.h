@@ -1,0 +1,179 @@
+// The pieces that codec.h is made of: what kind of type something is, and how structs and
+// containers are taken apart. Included by codec.h alone.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "runtime/base/ids.h"
+#include "runtime/wire/bytes.h"
+#include "runtime/wire/fields.h"
+
+namespace tandem::runtime {
+
+template <class T>
+concept Wired = requires {
+  wire_fields(static_cast<const T*>(nullptr));
+};
+
+template <class T>
+void encode_to(WireWriter& out, const T& value);
+template <class T>
+bool decode_from(WireReader& in, T& value);  // false: `in` knows why and where
+
+namespace wire_detail {
+
+static_assert(std::endian::native == std::endian::little, "packed vectors are copied as they lie");
+
+template <class T>
+inline constexpr bool is_id = false;
+template <class Tag, class Value>
+inline constexpr bool is_id<Id<Tag, Value>> = true;
+
+// Elements whose vectors travel as one bin.
+template <class T>
+inline constexpr bool is_packed = (std::is_arithmetic_v<T> && !std::is_same_v<T, bool>) ||
+                                  std::is_same_v<T, std::byte> || is_id<T>;
+
+template <class T, template <class...> class Of>
+inline constexpr bool is_a = false;
+template <template <class...> class Of, class... Args>
+inline constexpr bool is_a<Of<Args...>, Of> = true;
+
+struct AnyField {
+  template <class T>
+  operator T() const;
+};
+
+// Whether Struct can be initialised with this many values: with more than TANDEM_WIRE lists, a
+// field was forgotten there. (A field that nothing converts to unambiguously escapes the check.)
+template <class Struct, std::size_t... I>
+constexpr bool takes(std::index_sequence<I...>) {
+  return requires { Struct{(void(I), AnyField{})...}; };
+}
+
+template <class Struct, class... Members>
+void encode_fields(WireWriter& out, const Struct& value,
+                   const WireFields<Struct, Members...>& fields) {
+  static_assert(!takes<Struct>(std::make_index_sequence<sizeof...(Members) + 1>()),
+                "TANDEM_WIRE does not list every field");
+  out.array(sizeof...(Members));
+  std::apply([&](auto... member) { (encode_to(out, value.*member), ...); }, fields.members);
+}
+
+template <class Struct, class... Members>
+bool decode_fields(WireReader& in, Struct& value, const WireFields<Struct, Members...>& fields) {
+  if (!in.enter_struct(fields.type, sizeof...(Members))) return false;
+  std::uint32_t index = 0;
+  const auto one = [&](auto member) {
+    if (!decode_from(in, value.*member)) return in.failed_in(fields.type, fields.names, index);
+    ++index;
+    return true;
+  };
+  const bool ok = std::apply([&](auto... member) { return (one(member) && ...); }, fields.members);
+  in.leave();
+  return ok;
+}
+
+template <class... Alternatives>
+bool decode_variant(WireReader& in, std::variant<Alternatives...>& value) {
+  std::uint64_t index = 0;
+  if (!in.enter_struct("variant", 2) || !in.unsigned_integer(index)) return false;
+  if (index >= sizeof...(Alternatives)) return in.fail("a variant's index is out of range");
+  std::uint64_t i = 0;
+  bool ok = false;
+  const auto one = [&]<class Alternative>(std::type_identity<Alternative>) {
+    if (i++ == index) ok = decode_from(in, value.template emplace<Alternative>());
+  };
+  (one(std::type_identity<Alternatives>{}), ...);
+  in.leave();
+  return ok;
+}
+
+template <class T>
+bool decode_vector(WireReader& in, std::vector<T>& value) {
+  if constexpr (is_packed<T>) {
+    std::string_view bytes;
+    if (!in.bin(bytes)) return false;
+    if (bytes.size() % sizeof(T) != 0) return in.fail("a numeric array ends inside an element");
+    if (!in.charge(bytes.size())) return false;
+    value.resize(bytes.size() / sizeof(T));
+    copy_bytes(value.data(), bytes);
+    return true;
+  } else {
+    std::uint32_t count = 0;
+    if (!in.enter_array(count)) return false;
+    if (!in.charge(count * std::uint64_t{sizeof(T)})) return false;
+    value.clear();
+    value.reserve(count);
+    for (std::uint32_t i = 0; i < count; ++i) {
+      if constexpr (std::is_same_v<T, bool>) {
+        bool element = false;
+        if (!decode_from(in, element)) return false;
+        value.push_back(element);
+      } else {
+        if (!decode_from(in, value.emplace_back())) return false;
+      }
+    }
+    in.leave();
+    return true;
+  }
+}
+
+template <class T>
+bool decode_map(WireReader& in, std::map<std::string, T>& value) {
+  std::uint32_t count = 0;
+  if (!in.enter_map(count)) return false;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    std::string key;
+    T element{};
+    if (!in.charge(sizeof(T) + sizeof(key))) return false;
+    if (!decode_from(in, key) || !decode_from(in, element)) return false;
+    value.insert_or_assign(std::move(key), std::move(element));
+  }
+  in.leave();
+  return true;
+}
+
+template <class T>
+bool decode_integer(WireReader& in, T& value) {
+  if constexpr (std::is_signed_v<T>) {
+    std::int64_t wide = 0;
+    if (!in.integer(wide)) return false;
+    if (!std::in_range<T>(wide)) return in.fail("an integer does not fit its field");
+    value = static_cast<T>(wide);
+  } else {
+    std::uint64_t wide = 0;
+    if (!in.unsigned_integer(wide)) return false;
+    if (!std::in_range<T>(wide)) return in.fail("an integer does not fit its field");
+    value = static_cast<T>(wide);
+  }
+  return true;
+}
+
+template <class T>
+bool decode_enum(WireReader& in, T& value) {
+  std::underlying_type_t<T> number{};
+  if (!decode_integer(in, number)) return false;
+  if constexpr (requires { wire_last(static_cast<const T*>(nullptr)); }) {
+    using Number = std::underlying_type_t<T>;
+    if (number < Number{0} ||
+        number > static_cast<Number>(wire_last(static_cast<const T*>(nullptr)))) {
+      return in.fail("an enum has no such value");
+    }
+  }
+  value = static_cast<T>(number);
+  return true;
+}
+
+}  // namespace wire_detail
+
+}  // namespace tandem::runtime
