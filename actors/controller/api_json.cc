@@ -127,6 +127,16 @@ json job_json(const JobRecord& job, const ExchangeReport* report, Time now) {
   return object;
 }
 
+void add_result(json& job, const json& result) {
+  if (!result.is_object()) return;
+  job["step"] = result.value("steps", 0);
+  job["policy_version"] = result.value("policy_version", 0);
+  job["reward_mean"] = result.value("reward_mean", 0.0);
+  job["staleness"] = result.value("staleness", json());
+  job["trainer_idle_fraction"] = result.value("trainer_idle_fraction", 0.0);
+  if (result.contains("eval") && result["eval"].is_object()) job["eval"] = result["eval"]["final"];
+}
+
 json actor_json(const ActorRecord& actor, const ExchangeReport* report, std::int32_t restarts,
                 Time now) {
   const ActorLoad* load = load_of(report, actor.name);

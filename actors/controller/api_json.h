@@ -15,6 +15,8 @@ namespace tandem::actors {
 using ExchangeReports = std::map<std::string, ExchangeReport>;
 
 nlohmann::json job_json(const JobRecord& job, const ExchangeReport* report, Time now);
+// The figures of a job that has ended, from its result.json, into what job_json() made.
+void add_result(nlohmann::json& job, const nlohmann::json& result);
 nlohmann::json actor_json(const ActorRecord& actor, const ExchangeReport* report,
                           std::int32_t restarts, Time now);
 nlohmann::json node_json(const NodeRecord& node, const scheduler::Resources& leased);

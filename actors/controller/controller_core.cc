@@ -264,7 +264,7 @@ Result<void> ControllerCore::on(const RankReady& ready) {
 Result<void> ControllerCore::on(const RankFailed& failed) {
   ActorRecord* actor = life_of(failed.actor, failed.incarnation);
   if (!actor || actor->ending) return {};
-  actor->ending = scheduler::JobFailed{failed.message};
+  if (alive(*actor)) actor->ending = scheduler::JobFailed{failed.message};
   effects_.push_back(Announce{"actor", failed.actor, "failed: " + failed.message});
   fail_job(*job_of(failed.actor), failed.actor + ": " + failed.message);
   return {};
@@ -272,7 +272,7 @@ Result<void> ControllerCore::on(const RankFailed& failed) {
 
 Result<void> ControllerCore::on(const RankHung& hung) {
   ActorRecord* actor = life_of(hung.id.actor, hung.id.incarnation);
-  if (!actor || actor->ending) return {};
+  if (!actor || !alive(*actor) || actor->ending) return {};
   kill(*actor, scheduler::Hung{hung.silent_s}, 0);
   return {};
 }

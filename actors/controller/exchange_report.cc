@@ -163,7 +163,8 @@ std::vector<Wait> Exchange::waits(Time now) const {
     add(config_.job, std::string("evaluation ") + actors::name(evaluation.kind()), 0,
         "version " + std::to_string(evaluation.version().value));
   if (stage_ != Stage::kRunning) return waits;
-  const double idle = seconds(now - statistics_.step_sent);
+  const double idle =
+      seconds(now - std::max(statistics_.step_sent, statistics_.running_since.value_or(now)));
   if (learner_ && !learner_busy_) {
     const std::int64_t scored = ledger_.count(GroupState::kScored);
     std::string what = std::to_string(scored) + " of " +
@@ -277,6 +278,7 @@ std::string Exchange::result_json(Time now, JobOutcome outcome) const {
       {"state", name(outcome)},
       {"steps", ledger_.next_commit().value},
       {"policy_version", ledger_.next_commit().value},
+      {"reward_mean", statistics_.reward_mean_of_step},
       {"eval", evaluation},
       {"staleness",
        {{"bound", config_.budget.max_staleness},

@@ -72,15 +72,8 @@ Result<Picture> take_picture(const HttpApi& api) {
 
 // The figures of a job that has ended come from its result.json.
 json finished_job(json job, const std::string& run_dir) {
-  const auto text = read_file(run_dir + "/result.json");
-  if (!text) return job;
-  const json result = json::parse(*text, nullptr, false);
-  if (result.is_discarded()) return job;
-  job["step"] = result.value("steps", 0);
-  job["policy_version"] = result.value("policy_version", 0);
-  job["staleness"] = result.value("staleness", json());
-  job["trainer_idle_fraction"] = result.value("trainer_idle_fraction", 0.0);
-  if (result.contains("eval") && result["eval"].is_object()) job["eval"] = result["eval"]["final"];
+  if (const auto text = read_file(run_dir + "/result.json"))
+    add_result(job, json::parse(*text, nullptr, false));
   return job;
 }
 

@@ -68,6 +68,14 @@ Result<nlohmann::json> read_address_file() {
   return content;
 }
 
+// Where a node dials: --controller, else what the controller's file says.
+Result<runtime::Endpoint> control_endpoint(const NodeCommand& command) {
+  if (command.controller) return runtime::parse_endpoint(*command.controller);
+  const auto address = read_address_file();
+  if (!address) return address.error();
+  return runtime::parse_endpoint(address->value("control", ""));
+}
+
 // A daemon of our own: this binary with `arguments`, in a session of its own, logging to `log`.
 Result<pid_t> spawn_daemon(std::vector<std::string> arguments, const fs::path& log) {
   posix_spawn_file_actions_t files;
@@ -140,9 +148,7 @@ int run_node(const NodeCommand& command, const Console& console, bool verbose) {
   if (!machine) return complain(console, machine.error());
   const std::string name = command.name.value_or(machine->hostname);
   init_logging("node/" + name, level(verbose));
-  const auto address = read_address_file();
-  if (!address) return complain(console, address.error());
-  const auto controller = runtime::parse_endpoint((*address)["control"].get<std::string>());
+  const auto controller = control_endpoint(command);
   if (!controller) return complain(console, controller.error());
 
   const Incarnation life{static_cast<std::uint64_t>(unix_ms())};

@@ -13,6 +13,7 @@
 #include "actors/main/job/load_job.h"
 #include "actors/main/job/print_job.h"
 #include "actors/main/job_home.h"
+#include "actors/main/job_inputs.h"
 #include "actors/main/rank_process.h"
 #include "actors/main/role_config.h"
 #include "runtime/actor/threaded_executor.h"
@@ -21,6 +22,7 @@
 #include "runtime/net/link.h"
 #include "runtime/node/agent.h"
 #include "runtime/node/resources.h"
+#include "runtime/weights/weights.h"
 
 namespace tandem::cli {
 
@@ -261,6 +263,8 @@ Result<void> ControllerProcess::Parts::listen() {
                                               .sets = {},
                                               .files = Files::kMustExist});
                         if (!job) return job.error();
+                        if (auto checked = check_inputs(job->spec); !checked)
+                          return checked.error();
                         actors::JobShape shape = job_shape(job->spec);
                         shape.yaml = print_job(job->spec);
                         return shape;
@@ -293,6 +297,8 @@ Result<std::unique_ptr<ControllerProcess>> ControllerProcess::start(
     const ControllerOptions& options) {
   auto parts = std::make_unique<Parts>(options);
   auto process = std::unique_ptr<ControllerProcess>(new ControllerProcess(std::move(parts)));
+  if (const int left = runtime::reclaim_stale_weights(""); left > 0)
+    spdlog::info("event=stale_weights_removed segments={}", left);
   if (auto done = process->parts_->claim_home(); !done) return done.error();
   if (auto done = process->parts_->listen(); !done) return done.error();
   if (auto done = process->parts_->announce_address(); !done) return done.error();
@@ -316,10 +322,12 @@ Result<void> ControllerProcess::start_agent() {
                .memory_bytes = static_cast<std::int64_t>(machine->memory_bytes),
                .pid = getpid()},
       .program = "/proc/" + std::to_string(getpid()) + "/exe"};
-  auto agent = parts_->system.spawn<runtime::Agent>("agent", [this, config] {
-    return std::make_unique<runtime::Agent>(
-        config, *parts_->processes, runtime::narrow<runtime::AgentEvents>(parts_->controller));
-  });
+  // Made here and now: it introduces its node before anybody can submit a job, and a job that can
+  // never run on it is refused.
+  auto made = std::make_shared<std::unique_ptr<runtime::Agent>>(std::make_unique<runtime::Agent>(
+      config, *parts_->processes, runtime::narrow<runtime::AgentEvents>(parts_->controller)));
+  auto agent =
+      parts_->system.spawn<runtime::Agent>("agent", [made] { return std::move(*made); });
   const std::lock_guard guard(parts_->mutex);
   parts_->agents[machine->hostname] = agent;
   return {};
@@ -334,6 +342,7 @@ void ControllerProcess::stop() {
   }
   if (parts_->link) parts_->link->close(std::chrono::milliseconds(500));
   parts_->executor.stop();
+  runtime::reclaim_stale_weights("");  // of jobs that were ended by force
   if (parts_->options.of_home) {
     std::error_code ignored;
     fs::remove(parts_->options.home / "controller.json", ignored);

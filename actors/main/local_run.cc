@@ -13,6 +13,7 @@
 #include "actors/main/controller_process.h"
 #include "actors/main/job/load_job.h"
 #include "actors/main/job/print_job.h"
+#include "actors/main/job_inputs.h"
 #include "actors/main/role_config.h"
 #include "actors/main/signals.h"
 #include "actors/model/checkpoint.h"
@@ -123,12 +124,14 @@ int follow(ControllerProcess& cluster, const std::string& id, Signals& signals,
   for (;;) {
     auto look = look_at(cluster, id);
     if (!look) return complain(console, look.error());
-    display.show(look->job, look->final);
+    if (!look->final) display.show(look->job, false);
     if (look->final) {
       const std::string run_dir = look->job.value("run_dir", "");
       const auto text = read_file(run_dir + "/result.json");
       const nlohmann::json result =
           text ? nlohmann::json::parse(*text, nullptr, false) : nlohmann::json();
+      actors::add_result(look->job, result);
+      display.show(look->job, true);
       display.erase();
       if (result.is_object())
         console.out << final_summary(look->job, result, console.width()) << std::flush;
@@ -154,6 +157,8 @@ int run_job(const RunCommand& command, const Console& console, bool verbose) {
   auto loaded = load_job(command.job, command.sets);
   if (!loaded) return complain(console, loaded.error());
   for (const std::string& warning : loaded->warnings) console.err << "warning: " << warning << "\n";
+  if (const auto checked = check_inputs(loaded->spec); !checked)
+    return complain(console, checked.error());
   if (command.dry_run) return dry_run(loaded->spec, console);
 
   Signals signals({SIGINT, SIGTERM});

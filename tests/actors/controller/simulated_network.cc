@@ -96,17 +96,6 @@ std::size_t SimulatedNetwork::clients_up() const {
                     [](const auto& entry) { return entry.second->up && entry.second->alive; }));
 }
 
-void SimulatedNetwork::dump() const {
-  for (auto& [p, c] : connections_) {
-    printf("%s#%lu up=%d alive=%d\n", p.name.c_str(), p.incarnation.value, c->up, c->alive);
-    for (auto& e : c->ends) {
-      auto& k = e.session.counters();
-      auto d = e.session.next_deadline();
-      printf("   acc=%lu del=%lu resent=%lu rep=%lu early=%lu ps=%lu pr=%lu stale=%lu mal=%lu queued=%zu offering=%d timer=%ld deadline=%ld undeliv=%zu\n", k.frames_accepted,k.frames_delivered,k.frames_resent,k.frames_repeated,k.frames_early,k.packets_sent,k.packets_received,k.packets_stale,k.packets_malformed,e.session.frames_queued(),e.offering,e.deadline?e.deadline->ns:-1,d?d->ns:-1,e.delivered.size());
-    }
-  }
-}
-
 Sent SimulatedNetwork::send(const Shared& connection, Side from, std::string frame) {
   const Sent sent = connection->end(from).session.send(std::move(frame));
   pump(connection, from);

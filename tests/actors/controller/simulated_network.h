@@ -40,7 +40,6 @@ class SimulatedNetwork {
   runtime::Sent to_server(const runtime::PeerId& from, std::string frame);
   runtime::Sent to_client(const runtime::PeerId& to, std::string frame);
   std::size_t clients_up() const;
-  void dump() const;
   std::uint64_t packets_sent() const { return packets_sent_; }
 
  private:

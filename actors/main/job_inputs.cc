@@ -1,0 +1,88 @@
+#include "actors/main/job_inputs.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "actors/main/job/dataset.h"
+#include "actors/main/role_config.h"
+#include "actors/model/checkpoint.h"
+#include "actors/model/safetensors.h"
+
+namespace tandem::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A text with every byte that UTF-8 can hold. A tokenizer that encodes it encodes any text, so that
+// large data sets of large models need not be encoded twice.
+std::string every_byte() {
+  std::string text;
+  for (char c = 1; c > 0 && c < 127; ++c) text += c;
+  for (unsigned lead = 0xC2; lead < 0xE0; ++lead)
+    for (unsigned last = 0x80; last < 0xC0; ++last)
+      text += {static_cast<char>(lead), static_cast<char>(last)};
+  for (unsigned lead = 0xE0; lead < 0xF0; ++lead)  // 0x9F and not 0xA0: no surrogates
+    text += {static_cast<char>(lead), lead == 0xE0 ? '\xA0' : '\x9F', '\x80'};
+  for (unsigned lead = 0xF0; lead < 0xF5; ++lead)
+    text += {static_cast<char>(lead), lead == 0xF0 ? '\x90' : '\x80', '\x80', '\x80'};
+  return text;
+}
+
+// Each prompt can be encoded and one at least is short enough: a job whose prompts were all
+// discarded would look for another one for ever.
+Result<void> check_prompts(const std::vector<fs::path>& files, const char* key, const JobSpec& job,
+                           const actors::Tokenizer& tokenizer) {
+  auto records = load_dataset(files, dataset_keys(job.data), RecordNeeds::kAnswer);
+  if (!records) return records.error();
+  const bool encodes_all = tokenizer.encode(every_byte()).has_value();
+  bool fits = false;
+  for (const Record& record : *records) {
+    if (record.prompt.empty())
+      return Error{ErrorCode::kInvalid, "the prompt is empty", record.where, "remove the line"};
+    if (fits && encodes_all) continue;
+    const auto tokens = tokenizer.encode(record.prompt);
+    if (!tokens)
+      return Error{ErrorCode::kInvalid, tokens.error().message, record.where,
+                   "use text that the model's tokenizer covers"};
+    fits = fits || std::ssize(*tokens) <= job.data.max_prompt_length;
+  }
+  if (fits) return {};
+  return Error{ErrorCode::kInvalid,
+               "no prompt of `" + std::string(key) + "` fits `data.max_prompt_length: " +
+                   std::to_string(job.data.max_prompt_length) + "`",
+               files.front().string(), "raise data.max_prompt_length"};
+}
+
+Result<void> check_weights(const ModelSpec& model) {
+  if (model.init == ModelInit::kRandom) return {};
+  std::error_code ignored;
+  if (fs::exists(model.path / "model.safetensors.index.json", ignored)) return {};  // shards
+  const auto file = actors::SafetensorsFile::open(model.path / "model.safetensors");
+  if (file) return {};
+  Error error = file.error();
+  if (error.help.empty()) error.help = "model.init: random needs no weights";
+  return error;
+}
+
+}  // namespace
+
+Result<void> check_inputs(const JobSpec& job) {
+  const auto model = actors::load_model_info(job.model.path);
+  if (!model) return model.error();
+  if (auto checked = check_weights(job.model); !checked) return checked;
+  if (auto checked =
+          check_prompts(job.data.train_files, "data.train_files", job, model->tokenizer);
+      !checked)
+    return checked;
+  if (!job.data.val_files.empty())
+    if (auto checked = check_prompts(job.data.val_files, "data.val_files", job, model->tokenizer);
+        !checked)
+      return checked;
+  const auto records = warm_start_records(job, model->config, model->tokenizer);
+  return records ? Result<void>() : records.error();
+}
+
+}  // namespace tandem::cli
