@@ -54,11 +54,11 @@ std::vector<EvaluationText> Evaluation::take_texts(const std::string& reward, st
   return taken;
 }
 
-std::vector<EvaluationText> Evaluation::scored(const std::string& reward,
-                                               const std::vector<TextScore>& scores) {
-  std::vector<EvaluationText> texts;
+std::vector<Evaluation::Judged> Evaluation::scored(const std::string& reward,
+                                                   const std::vector<TextScore>& scores) {
+  std::vector<Judged> judged;
   const auto it = scoring_.find(reward);
-  if (it == scoring_.end()) return texts;
+  if (it == scoring_.end()) return judged;
   for (const TextScore& score : scores) {
     auto held = it->second.extract(score.index);
     if (held.empty()) continue;
@@ -68,10 +68,10 @@ std::vector<EvaluationText> Evaluation::scored(const std::string& reward,
     } else {
       ++failed_;
     }
-    texts.push_back(std::move(held.mapped()));
+    judged.push_back({std::move(held.mapped()), score.score});
   }
   if (it->second.empty()) scoring_.erase(it);
-  return texts;
+  return judged;
 }
 
 void Evaluation::actor_down(const std::string& actor) {

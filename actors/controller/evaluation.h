@@ -34,9 +34,12 @@ class Evaluation {
 
   std::vector<EvaluationText> take_texts(const std::string& reward, std::size_t count);
   bool texts_wait() const { return !texts_.empty(); }
-  // Returns the texts that were scored, for the samples.
-  std::vector<EvaluationText> scored(const std::string& reward,
-                                     const std::vector<TextScore>& scores);
+  // Returns what was judged, for the samples.
+  struct Judged {
+    EvaluationText text;
+    TrajectoryScore score;
+  };
+  std::vector<Judged> scored(const std::string& reward, const std::vector<TextScore>& scores);
 
   void actor_down(const std::string& actor);  // what it held waits again
   void fail_waiting();                        // the prompts that wait can't be generated any more

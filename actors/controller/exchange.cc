@@ -251,7 +251,10 @@ void Exchange::take_scores(Worker& from, const GroupScore& group) {
   entry.rewards.clear();
   for (const TrajectoryScore& score : group.scores) {
     const auto* value = std::get_if<Scored>(&score);
-    if (!value) return discard(group.group, DiscardReason::kRewardFailed);
+    if (!value) {
+      write_failure_sample(entry, entry.rewards.size(), std::get<ScoreFailed>(score));
+      return discard(group.group, DiscardReason::kRewardFailed);
+    }
     entry.rewards.push_back(static_cast<float>(value->value));
   }
   if (std::ssize(entry.rewards) != config_.n)
@@ -269,8 +272,12 @@ void Exchange::take_scores(Worker& from, const GroupScore& group) {
 void Exchange::handle(runtime::Context& cx, TextsScored scored) {
   Worker* worker = sender(rewards_, scored.from);
   if (!worker) return;
-  for (Evaluation& evaluation : evaluations_)
-    if (evaluation.id() == scored.evaluation) evaluation.scored(scored.from.actor, scored.scores);
+  for (Evaluation& evaluation : evaluations_) {
+    if (evaluation.id() != scored.evaluation) continue;
+    for (const Evaluation::Judged& judged : evaluation.scored(scored.from.actor, scored.scores))
+      if (const auto kept = write_evaluation_sample(evaluation, judged); !kept)
+        return fail(cx, kept.error().message);
+  }
   wake(cx);
 }
 

@@ -10,8 +10,8 @@
 // sends, in that order, once for all messages that were waiting.
 //
 //   EX-J  No message leaves before the journal holds what it follows from.
-//   EX-E  An evaluation is pinned to one version and never blocks training: that version is
-//         retained as long as the publisher has a place to spare.
+//   EX-E  An evaluation is pinned to one version, which stays published until every prompt is
+//         generated: training waits for it only where the publisher's K + 2 places are taken.
 //   EX-L  A life that ended is never given work again, however late its messages are.
 //   EX-C  A requested checkpoint is asked for again until it is saved, whoever dies meanwhile.
 #pragma once
@@ -34,6 +34,7 @@
 #include "actors/controller/run_statistics.h"
 #include "actors/messages/exchange.h"
 #include "actors/messages/learner.h"
+#include "actors/messages/payload.h"
 #include "actors/messages/reward.h"
 #include "actors/messages/rollout.h"
 #include "runtime/actor/actor.h"
@@ -173,6 +174,8 @@ class Exchange {
   void enter(Stage stage, std::string message);
   void fail(runtime::Context& cx, std::string reason);
   void end(runtime::Context& cx, JobOutcome outcome, std::string reason);
+  bool publishes(StepId step) const;
+  bool evaluation_in_the_way(StepId step) const;
   PolicyVersion oldest_needed() const;
   PolicyVersion version_of(const scheduler::Slot& slot) const;
   // exchange_report.cc: what people see.
@@ -182,6 +185,10 @@ class Exchange {
   void note(JournalEvent event);
   Result<void> write_metrics(Time now, const StepCommitted& committed);
   Result<void> write_samples(const StepCommitted& committed);
+  Result<void> write_evaluation_sample(const Evaluation& evaluation,
+                                       const Evaluation::Judged& judged);
+  void write_failure_sample(const Entry& entry, std::size_t trajectory, const ScoreFailed& failure);
+  std::optional<GroupPayload> payload_of(const Entry& entry);
   std::string result_json(Time now, JobOutcome outcome) const;
 
   template <class Inbox, class M>

@@ -40,7 +40,8 @@ void Exchange::meet_before_training(runtime::Context& cx, const LearnerUp& up) {
   if (checkpoint != ledger_.next_commit())
     return fail(cx, "the newest checkpoint is of step " + text(checkpoint) +
                         " but this run is at step " + text(ledger_.next_commit()));
-  send(links_.learner, learner_->address, PublishInitial{});
+  const PolicyVersion retain = restored_ ? PolicyVersion{checkpoint.value} : kInitialWeights;
+  send(links_.learner, learner_->address, PublishInitial{retain});
   learner_busy_ = true;
 }
 

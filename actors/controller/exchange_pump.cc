@@ -198,6 +198,7 @@ void Exchange::lease_rewards(runtime::Context& cx) {
 void Exchange::form(runtime::Context& cx) {
   if (!learner_ || learner_busy_) return;
   if (!replay_.empty()) {
+    if (evaluation_in_the_way(replay_.front().step)) return;
     const scheduler::Ledger::Resend resend = replay_.front();
     replay_.pop_front();
     send_step(resend.step, resend.groups);
@@ -206,6 +207,7 @@ void Exchange::form(runtime::Context& cx) {
   }
   if (ledger_.replaying() || stage_ != Stage::kRunning) return;
   const StepId step = ledger_.budget_state().next_step;
+  if (evaluation_in_the_way(step)) return;
   std::vector<GroupId> batch;
   if (fixed_) {
     auto slots = fixed_->batch(step);
@@ -242,12 +244,7 @@ void Exchange::form(runtime::Context& cx) {
 }
 
 void Exchange::send_step(StepId step, const std::vector<GroupId>& batch) {
-  const std::int64_t version = step.value + 1;
-  TrainStep train{
-      .step = step,
-      .publish = version > published_.value && (version % config_.budget.sync_steps == 0 ||
-                                                version == config_.budget.steps_total),
-      .retain = oldest_needed()};
+  TrainStep train{.step = step, .publish = publishes(step), .retain = oldest_needed()};
   for (const GroupId group : batch) {
     const Entry& entry = entries_.at(group);
     train.groups.push_back(
@@ -259,14 +256,25 @@ void Exchange::send_step(StepId step, const std::vector<GroupId>& batch) {
   send(links_.learner, learner_->address, std::move(train));
 }
 
-// Versions that someone may still have to install. What is retained and the version that comes next
-// fill the publisher's K + 2 places at most, so it never waits for an evaluation (EX-E).
+bool Exchange::publishes(StepId step) const {
+  const std::int64_t version = step.value + 1;
+  return version > published_.value && (version % config_.budget.sync_steps == 0 ||
+                                        version == config_.budget.steps_total);
+}
+
+// What is retained and the version that comes next fill the publisher's K + 2 places at most.
+bool Exchange::evaluation_in_the_way(StepId step) const {
+  return publishes(step) &&
+         oldest_needed().value < published_.value - config_.budget.max_staleness;
+}
+
+// Versions that someone may still have to install.
 PolicyVersion Exchange::oldest_needed() const {
   PolicyVersion oldest = published_;
   if (fixed_) oldest = std::min(oldest, version_of({.step = ledger_.budget_state().next_step}));
   for (const Evaluation& evaluation : evaluations_)
     if (!evaluation.generated()) oldest = std::min(oldest, evaluation.version());
-  return std::max(oldest, PolicyVersion{published_.value - config_.budget.max_staleness});
+  return oldest;
 }
 
 PolicyVersion Exchange::version_of(const scheduler::Slot& slot) const {
@@ -289,8 +297,8 @@ void Exchange::start_evaluation(EvaluationKind kind, PolicyVersion version) {
 }
 
 // Announces new versions to rollouts and hands evaluations out. A rollout that has not moved on
-// meets Evaluate(v) after NewVersion(v) and before any later one; one that has goes back to v,
-// which the publisher retains, and only where that is gone do the prompts fail (EX-E).
+// meets Evaluate(v) after NewVersion(v) and before any later one; one that has goes back to v, which
+// the publisher retains. Where a publisher's end has lost v, the prompts fail.
 void Exchange::run_evaluations() {
   for (Evaluation& evaluation : evaluations_) {
     const PolicyVersion version = evaluation.version();

@@ -26,6 +26,12 @@ const char* name(JobOutcome outcome) {
 
 const char* name(FinishReason reason) { return reason == FinishReason::kStop ? "stop" : "length"; }
 
+constexpr std::int32_t kEvaluationSamples = 32;  // per evaluation
+
+std::string one_line(const nlohmann::json& line) {  // sampled text need not be UTF-8
+  return line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
 nlohmann::json evaluation_value(const RunStatistics& statistics, const char* kind) {
   const auto it = statistics.evaluations.find(kind);
   return it == statistics.evaluations.end() ? nlohmann::json() : nlohmann::json(it->second);
@@ -234,9 +240,7 @@ Result<void> Exchange::write_metrics(Time now, const StepCommitted& committed) {
 
 Result<void> Exchange::write_samples(const StepCommitted& committed) {
   const Entry& entry = entries_.at(batch_in_flight_.front());
-  auto bytes = shelf_.read(entry.header->payload);
-  if (!bytes) return {};  // it lies on another node, or in a simulation
-  auto payload = runtime::decode<GroupPayload>(*bytes);
+  const auto payload = payload_of(entry);
   if (!payload) return {};
   const auto& advantages = committed.report.advantages;
   for (std::size_t i = 0; i < payload->trajectories.size(); ++i) {
@@ -252,12 +256,49 @@ Result<void> Exchange::write_samples(const StepCommitted& committed) {
         {"advantage", i < advantages.size() ? nlohmann::json(advantages[i]) : nlohmann::json()},
         {"versions", versions},
         {"finish_reason", name(entry.header->trajectories[i].finish)}};
-    if (const auto kept =
-            record_.sample(line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
-        !kept)
-      return kept;
+    if (const auto kept = record_.sample(one_line(line)); !kept) return kept;
   }
   return {};
+}
+
+// Nothing where the bytes lie on another node, or nowhere, as in a simulation.
+std::optional<GroupPayload> Exchange::payload_of(const Entry& entry) {
+  const auto bytes = shelf_.read(entry.header->payload);
+  if (!bytes) return std::nullopt;
+  auto payload = runtime::decode<GroupPayload>(*bytes);
+  if (!payload) return std::nullopt;
+  return std::move(*payload);
+}
+
+// The first kEvaluationSamples prompts of each evaluation, and every failure.
+Result<void> Exchange::write_evaluation_sample(const Evaluation& evaluation,
+                                               const Evaluation::Judged& judged) {
+  const auto* failure = std::get_if<ScoreFailed>(&judged.score);
+  if (!failure && judged.text.index >= kEvaluationSamples) return {};
+  const auto index = static_cast<std::size_t>(judged.text.index);
+  nlohmann::json line{{"eval", name(evaluation.kind())},
+                      {"step", evaluation.version().value},
+                      {"prompt", config_.validation[index].prompt},
+                      {"completion", judged.text.text},
+                      {"versions", {evaluation.version().value}},
+                      {"finish_reason", judged.text.truncated ? "length" : "stop"}};
+  if (failure)
+    line["error"] = failure->reason;
+  else
+    line["reward"] = std::get<Scored>(judged.score).value;
+  return record_.sample(one_line(line));
+}
+
+// A group that is discarded because the reward failed. A sample that cannot be written is no loss
+// that ends a job: the journal holds the discard.
+void Exchange::write_failure_sample(const Entry& entry, std::size_t trajectory,
+                                    const ScoreFailed& failure) {
+  nlohmann::json line{{"prompt", config_.train[config_.prompt_at(entry.position)].prompt},
+                      {"step", ledger_.next_commit().value},
+                      {"error", failure.reason}};
+  if (const auto payload = payload_of(entry); payload && trajectory < payload->trajectories.size())
+    line["completion"] = payload->trajectories[trajectory].text;
+  (void)record_.sample(one_line(line));
 }
 
 std::string Exchange::result_json(Time now, JobOutcome outcome) const {

@@ -2,6 +2,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace tandem::actors {
@@ -26,9 +27,9 @@ void LearnerActor::handle(runtime::Context& cx, MeetExchange) {
   outbox_.send(cx, LearnerUp{config_.self, *restored});
 }
 
-void LearnerActor::handle(runtime::Context& cx, PublishInitial) {
+void LearnerActor::handle(runtime::Context& cx, PublishInitial command) {
   const PolicyVersion version = restored_ ? PolicyVersion{trainer_->step().value} : kInitialWeights;
-  if (const auto publication = publish(cx, version, version))
+  if (const auto publication = publish(cx, version, std::min(version, command.retain)))
     outbox_.send(cx, Published{config_.self, *publication});
 }
 

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <map>
-#include <mutex>
 #include <nlohmann/json.hpp>
 #include <system_error>
 #include <utility>
@@ -18,6 +17,7 @@
 #include "actors/main/role_config.h"
 #include "runtime/actor/threaded_executor.h"
 #include "runtime/base/file.h"
+#include "runtime/base/guarded.h"
 #include "runtime/net/http_server.h"
 #include "runtime/net/link.h"
 #include "runtime/node/agent.h"
@@ -113,9 +113,9 @@ struct ControllerProcess::Parts {
   std::unique_ptr<runtime::LinkServer> link;
   std::unique_ptr<runtime::HttpServer> http;
   std::unique_ptr<runtime::PosixProcessHost> processes;
-  std::mutex mutex;
-  // Guarded by mutex: what the controller's hands (an actor thread) and callbacks share.
-  std::map<std::string, runtime::Ref<runtime::AgentInbox>> agents;
+  // Shared by the link's callbacks and the controller's hands.
+  Guarded<std::map<std::string, runtime::Ref<runtime::AgentInbox>>> agents;
+  // Touched by the controller's hands alone, which is one actor's thread at a time.
   std::map<std::string, runtime::Endpoint> bulk;  // by job
   std::map<std::string, std::pair<std::string, JobSpec>> specs;
   bool stopped = false;
@@ -165,9 +165,8 @@ runtime::LinkCallbacks ControllerProcess::Parts::link_callbacks() {
   runtime::LinkCallbacks callbacks;
   callbacks.on_up = [this](const runtime::PeerId& peer, const runtime::Hello& hello) {
     if (is_node(peer.name)) {
-      const std::lock_guard guard(mutex);
-      agents[peer.name.substr(5)] =
-          directory.remote<runtime::AgentInbox>({kAgentPort, {}}, route_to(peer));
+      auto agent = directory.remote<runtime::AgentInbox>({kAgentPort, {}}, route_to(peer));
+      agents.with([&](auto& table) { table[peer.name.substr(5)] = std::move(agent); });
       return;
     }
     (void)controller.tell(actors::RankConnected{rank_of(peer, hello)});
@@ -193,9 +192,10 @@ runtime::LinkCallbacks ControllerProcess::Parts::link_callbacks() {
 actors::ControllerHands ControllerProcess::Parts::hands() {
   actors::ControllerHands hands;
   hands.agent = [this](const std::string& node) {
-    const std::lock_guard guard(mutex);
-    const auto it = agents.find(node);
-    return it == agents.end() ? runtime::Ref<runtime::AgentInbox>() : it->second;
+    return agents.with([&](const auto& table) {
+      const auto it = table.find(node);
+      return it == table.end() ? runtime::Ref<runtime::AgentInbox>() : it->second;
+    });
   };
   hands.rank = [this](const runtime::RankId& id) {
     const runtime::PeerId peer{actors::rank_name(id.actor, id.rank), id.incarnation};
@@ -204,10 +204,7 @@ actors::ControllerHands ControllerProcess::Parts::hands() {
   hands.rank_arguments = [this](const runtime::RankId& id) {
     return rank_arguments(id, link->endpoint());
   };
-  hands.bulk_endpoint = [this](const std::string& job) {
-    const std::lock_guard guard(mutex);
-    return to_string(bulk[job]);
-  };
+  hands.bulk_endpoint = [this](const std::string& job) { return to_string(bulk[job]); };
   hands.make_run_directory = [this](const actors::JobShape& shape) {
     return make_run_directory(options.home, shape);
   };
@@ -217,19 +214,16 @@ actors::ControllerHands ControllerProcess::Parts::hands() {
     if (!spec) return spec.error();
     auto opened = JobHome::open(job, joints());
     if (!opened) return opened.error();
-    const std::lock_guard guard(mutex);
     bulk[job.id] = opened->bulk;
     specs.emplace(job.id, std::pair(job.run_dir, std::move(*spec)));
     return opened->exchange;
   };
   hands.close_exchange = [this](const std::string& job) {
-    std::optional<std::pair<std::string, JobSpec>> spec;
-    {
-      const std::lock_guard guard(mutex);
-      bulk.erase(job);
-      if (auto held = specs.extract(job); !held.empty()) spec = std::move(held.mapped());
-    }
-    if (spec) JobHome::close(job, spec->first, spec->second, joints());
+    bulk.erase(job);
+    const auto held = specs.extract(job);
+    if (held.empty()) return;
+    const auto& [run_dir, spec] = held.mapped();
+    JobHome::close(job, run_dir, spec, joints());
   };
   hands.journal = [this](const actors::ClusterEvent& event) -> Result<void> {
     if (!journal) return {};
@@ -326,10 +320,8 @@ Result<void> ControllerProcess::start_agent() {
   // never run on it is refused.
   auto made = std::make_shared<std::unique_ptr<runtime::Agent>>(std::make_unique<runtime::Agent>(
       config, *parts_->processes, runtime::narrow<runtime::AgentEvents>(parts_->controller)));
-  auto agent =
-      parts_->system.spawn<runtime::Agent>("agent", [made] { return std::move(*made); });
-  const std::lock_guard guard(parts_->mutex);
-  parts_->agents[machine->hostname] = agent;
+  auto agent = parts_->system.spawn<runtime::Agent>("agent", [made] { return std::move(*made); });
+  parts_->agents.with([&](auto& table) { table[machine->hostname] = std::move(agent); });
   return {};
 }
 

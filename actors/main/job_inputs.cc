@@ -73,8 +73,7 @@ Result<void> check_inputs(const JobSpec& job) {
   const auto model = actors::load_model_info(job.model.path);
   if (!model) return model.error();
   if (auto checked = check_weights(job.model); !checked) return checked;
-  if (auto checked =
-          check_prompts(job.data.train_files, "data.train_files", job, model->tokenizer);
+  if (auto checked = check_prompts(job.data.train_files, "data.train_files", job, model->tokenizer);
       !checked)
     return checked;
   if (!job.data.val_files.empty())

@@ -117,6 +117,22 @@ class Display {
   std::string state_;
 };
 
+// The job is over: its summary, and the exit code.
+int conclude(Look look, bool interrupted, Display& display, const Console& console) {
+  const std::string run_dir = look.job.value("run_dir", "");
+  const auto text = read_file(run_dir + "/result.json");
+  const auto result = text ? nlohmann::json::parse(*text, nullptr, false) : nlohmann::json();
+  actors::add_result(look.job, result);
+  display.show(look.job, true);
+  display.erase();
+  if (result.is_object())
+    console.out << final_summary(look.job, result, console.width()) << std::flush;
+  if (look.state == scheduler::JobState::kSucceeded) return 0;
+  if (interrupted) return kInterrupted;
+  return complain(console, {ErrorCode::kFailed, look.job.value("message", "the job failed"),
+                            run_dir, "its actors' logs are in " + run_dir + "/logs"});
+}
+
 int follow(ControllerProcess& cluster, const std::string& id, Signals& signals,
            const Console& console) {
   Display display(console);
@@ -124,22 +140,8 @@ int follow(ControllerProcess& cluster, const std::string& id, Signals& signals,
   for (;;) {
     auto look = look_at(cluster, id);
     if (!look) return complain(console, look.error());
-    if (!look->final) display.show(look->job, false);
-    if (look->final) {
-      const std::string run_dir = look->job.value("run_dir", "");
-      const auto text = read_file(run_dir + "/result.json");
-      const nlohmann::json result =
-          text ? nlohmann::json::parse(*text, nullptr, false) : nlohmann::json();
-      actors::add_result(look->job, result);
-      display.show(look->job, true);
-      display.erase();
-      if (result.is_object())
-        console.out << final_summary(look->job, result, console.width()) << std::flush;
-      if (look->state == scheduler::JobState::kSucceeded) return 0;
-      if (interrupted) return kInterrupted;
-      return complain(console, {ErrorCode::kFailed, look->job.value("message", "the job failed"),
-                                run_dir, "its actors' logs are in " + run_dir + "/logs"});
-    }
+    if (look->final) return conclude(std::move(*look), interrupted, display, console);
+    display.show(look->job, false);
     const int signal = signals.wait_for(kRedrawEvery);
     if (signal == 0) continue;
     if (interrupted) return kInterrupted;  // the second one: no clean end

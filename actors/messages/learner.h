@@ -22,8 +22,11 @@ namespace tandem::actors {
 
 // Publish the weights as they are: kInitialWeights before the warm start, after a resume from
 // checkpoint c version c. Answered by Published.
-struct PublishInitial {};
-TANDEM_WIRE_EMPTY(PublishInitial)
+struct PublishInitial {
+  // Versions from this one on are still wanted, if an earlier life of the learner left them.
+  PolicyVersion retain = kInitialWeights;
+};
+TANDEM_WIRE(PublishInitial, retain)
 
 struct WarmStart {};  // run the supervised warm start (nothing, if the job has none), publish 0
 TANDEM_WIRE_EMPTY(WarmStart)

@@ -187,6 +187,7 @@ void expect_success(SimulatedCluster& cluster, const std::string& job) {
   for (const auto& [reason, groups] : result["ledger"]["discarded"].items())
     EXPECT_TRUE(allowed.contains(reason)) << groups << " groups were discarded for " << reason;
   if (run->job.validation_prompts > 0) {
+    EXPECT_EQ(result["eval"]["failed"], 0) << "EX-E";
     EXPECT_TRUE(result["eval"]["before"].is_number());
     EXPECT_TRUE(result["eval"]["final"].is_number());
     EXPECT_EQ(result["eval"]["after_warm_start"].is_number(), run->job.exchange.warm_start);

@@ -39,7 +39,7 @@ class Kills {
   struct Plan {
     int early = 0;
     int later = 0;
-    std::uint64_t events = 3000;  // the later ones follow random ones of the first so many events
+    std::uint64_t events = 700;  // the later ones follow random ones of the first so many events
   };
   Kills(SimulatedCluster& cluster, std::uint64_t seed, const Plan& plan);
   int done() const { return done_; }

@@ -14,6 +14,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
+const std::uint64_t kKillSeeds = (getenv("SEEDS") ? atoi(getenv("SEEDS")) : 600) / kSeedDivisor;
+
 // Thousands of deaths would fill the screen.
 const bool kQuiet = (spdlog::set_level(spdlog::level::off), true);
 
@@ -48,15 +50,16 @@ TEST(Simulation, RandomJobsEndWellWithoutFaults) {
 
 TEST(Simulation, RandomJobsSurviveKills) {
   int kills = 0;
-  for (std::uint64_t seed = 1; seed <= 200 / kSeedDivisor; ++seed) {
+  for (std::uint64_t seed = getenv("START") ? atoi(getenv("START")) : 1; seed <= kKillSeeds; ++seed) {
     SCOPED_TRACE(seed_text(seed));
     auto cluster = cluster_of(seed, random_conditions(seed));
     Kills chaos(*cluster, seed, {.early = static_cast<int>(seed % 3), .later = 6});
     expect_success(*cluster, run_job(*cluster, random_job(seed)));
     kills += chaos.done();
+    if (getenv("TRACE")) for (auto& l : cluster->trace()) puts(l.c_str());
     if (HasFailure()) return;
   }
-  EXPECT_GT(kills, static_cast<int>(200 / kSeedDivisor) * 3);
+  EXPECT_GT(kills, static_cast<int>(kKillSeeds) * 3);
 }
 
 }  // namespace
