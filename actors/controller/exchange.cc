@@ -139,8 +139,18 @@ void Exchange::handle(runtime::Context& cx, Installed installed) {
 }
 
 void Exchange::handle(runtime::Context& cx, RolloutStats stats) {
-  if (Worker* worker = sender(rollouts_, stats.from)) worker->stats = std::move(stats);
   statistics_.add_rate_point(cx.now());
+  Worker* worker = sender(rollouts_, stats.from);
+  if (!worker) return;
+  if (stats.generation_tokens > worker->stats.generation_tokens)
+    extend_leases(*worker, cx.now() + config_.rollout_lease);
+  worker->stats = std::move(stats);
+}
+
+// A holder that makes progress keeps what it holds, however long that takes.
+void Exchange::extend_leases(const Worker& worker, Time deadline) {
+  for (const scheduler::Lease& lease : ledger_.leases_of(worker.address.incarnation))
+    CHECK(!ledger_.extend({lease.group, lease.id, lease.epoch}, deadline));
 }
 
 void Exchange::handle(runtime::Context& cx, Generated generated) {
@@ -226,6 +236,7 @@ void Exchange::handle(runtime::Context& cx, GroupsScored scored) {
   Worker* worker = sender(rewards_, scored.from);
   if (!worker) return;
   for (const GroupScore& group : scored.groups) take_scores(*worker, group);
+  extend_leases(*worker, cx.now() + config_.reward_lease);
   wake(cx);
 }
 

@@ -64,8 +64,8 @@ struct ExchangeConfig {
   std::int64_t test_freq = 0;  // 0: only before and after
   bool filter_groups = false;
   std::int64_t gen_batches_max = 10;
-  Duration rollout_lease = std::chrono::minutes(10);
-  Duration reward_lease = std::chrono::minutes(10);
+  Duration rollout_lease = std::chrono::minutes(10);  // without a token or a result from its holder
+  Duration reward_lease = std::chrono::minutes(10);   // without a result from its holder
   Epoch epoch{1};
   bool resume = false;  // take up what record.replay() tells
 };
@@ -142,6 +142,7 @@ class Exchange {
   void bury(const std::string& actor, Incarnation incarnation);
   void forget_worker(Worker& worker, Time now);
   double lifetime(const Worker& worker, Time now) const;
+  void extend_leases(const Worker& worker, Time deadline);
   void discard(GroupId group, scheduler::DiscardReason reason);
   void take_scores(Worker& from, const GroupScore& group);
   bool may_filter(const Entry& entry) const;

@@ -258,14 +258,13 @@ void Exchange::send_step(StepId step, const std::vector<GroupId>& batch) {
 
 bool Exchange::publishes(StepId step) const {
   const std::int64_t version = step.value + 1;
-  return version > published_.value && (version % config_.budget.sync_steps == 0 ||
-                                        version == config_.budget.steps_total);
+  return version > published_.value &&
+         (version % config_.budget.sync_steps == 0 || version == config_.budget.steps_total);
 }
 
 // What is retained and the version that comes next fill the publisher's K + 2 places at most.
 bool Exchange::evaluation_in_the_way(StepId step) const {
-  return publishes(step) &&
-         oldest_needed().value < published_.value - config_.budget.max_staleness;
+  return publishes(step) && oldest_needed().value < published_.value - config_.budget.max_staleness;
 }
 
 // Versions that someone may still have to install.
@@ -297,8 +296,8 @@ void Exchange::start_evaluation(EvaluationKind kind, PolicyVersion version) {
 }
 
 // Announces new versions to rollouts and hands evaluations out. A rollout that has not moved on
-// meets Evaluate(v) after NewVersion(v) and before any later one; one that has goes back to v, which
-// the publisher retains. Where a publisher's end has lost v, the prompts fail.
+// meets Evaluate(v) after NewVersion(v) and before any later one; one that has goes back to v,
+// which the publisher retains. Where a publisher's end has lost v, the prompts fail.
 void Exchange::run_evaluations() {
   for (Evaluation& evaluation : evaluations_) {
     const PolicyVersion version = evaluation.version();
@@ -412,6 +411,7 @@ void Exchange::enter(Stage stage, std::string message) {
 
 void Exchange::end(runtime::Context& cx, JobOutcome outcome, std::string reason) {
   stage_ = Stage::kEnded;
+  learner_.reset();  // what it still says must not begin anything
   const auto left = outcome == JobOutcome::kSucceeded ? scheduler::DiscardReason::kJobFinished
                                                       : scheduler::DiscardReason::kCancelled;
   for (const auto& [group, entry] : entries_)

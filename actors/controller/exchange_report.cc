@@ -148,6 +148,7 @@ JobStatus Exchange::status(Time now) const {
 
 std::vector<Wait> Exchange::waits(Time now) const {
   std::vector<Wait> waits;
+  if (stage_ == Stage::kEnded) return waits;
   const double since = statistics_.started ? seconds(now - *statistics_.started) : 0;
   const auto add = [&](std::string who, std::string what, double since_s, std::string detail) {
     waits.push_back({.who = std::move(who),

@@ -56,7 +56,13 @@ bool wait_until(Duration timeout, const std::function<bool()>& done) {
   return true;
 }
 
-bool runs(std::int64_t pid) { return kill(static_cast<pid_t>(pid), 0) == 0; }
+// A zombie has ended, though nobody may ever have asked how.
+bool runs(std::int64_t pid) {
+  const auto stat = read_file("/proc/" + std::to_string(pid) + "/stat");
+  if (!stat) return false;
+  const auto name_end = stat->rfind(") ");
+  return name_end != std::string::npos && (*stat)[name_end + 2] != 'Z';
+}
 
 Result<nlohmann::json> read_address_file() {
   const fs::path path = tandem_home() / "controller.json";
@@ -66,6 +72,15 @@ Result<nlohmann::json> read_address_file() {
     return Error{ErrorCode::kUnreachable, "no controller runs", path.string(),
                  "start one with `tandem up`"};
   return content;
+}
+
+// The controller that has this home now. It holds the lock as long as it lives; the file alone may
+// be what a killed one left, and its pid somebody else's by now.
+std::optional<nlohmann::json> running_controller() {
+  auto address = read_address_file();
+  if (!address) return std::nullopt;
+  if (FileLock::take(tandem_home() / "controller.lock", "", "")) return std::nullopt;
+  return std::move(*address);
 }
 
 // Where a node dials: --controller, else what the controller's file says.
@@ -187,6 +202,7 @@ int run_node(const NodeCommand& command, const Console& console, bool verbose) {
                            {.name = "node/" + name, .incarnation = life, .build = build_id()}, {},
                            callbacks);
   link_pointer = &link;
+  link.start();
   signals.wait();
   link.close(std::chrono::milliseconds(200));
   executor.stop();
@@ -197,8 +213,8 @@ int cluster_up(const UpCommand& command, const Console& console) {
   const fs::path home = tandem_home();
   std::error_code error;
   fs::create_directories(home, error);
-  if (const auto running = read_address_file(); running && runs((*running)["pid"])) {
-    console.err << "a cluster is up already: " << (*running)["http"].get<std::string>() << "\n";
+  if (const auto running = running_controller()) {
+    console.err << "a cluster is up already: " << running->value("http", "") << "\n";
     return 0;
   }
   fs::remove(home / "controller.json", error);
@@ -236,8 +252,10 @@ int cluster_up(const UpCommand& command, const Console& console) {
 }
 
 int cluster_down(const Console& console) {
-  const auto address = read_address_file();
-  if (!address || !runs((*address)["pid"])) {
+  const auto address = running_controller();
+  if (!address) {
+    std::error_code ignored;
+    fs::remove(tandem_home() / "controller.json", ignored);  // of a killed one, if any
     console.err << "no cluster is up\n";
     return 0;
   }

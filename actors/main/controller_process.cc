@@ -248,6 +248,7 @@ Result<void> ControllerProcess::Parts::listen() {
       link_callbacks());
   if (!server) return server.error();
   link = std::move(*server);
+  link->start();
   actors::HttpApi api{.controller = controller,
                       .shape_of = [](const std::string& yaml) -> Result<actors::JobShape> {
                         auto job = parse_job({.yaml = yaml,

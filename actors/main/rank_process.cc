@@ -122,7 +122,7 @@ int run_rank(std::span<const char* const> words) {
 
   runtime::Progress progress;
   runtime::Directory directory;
-  runtime::IoThread io("link");
+  runtime::IoThread io("link"), bulk_io("bulk");
   runtime::ThreadedExecutor executor(1, arguments->id.incarnation.value);
   std::atomic<int> exit_status = 0;
   runtime::System system(executor, [&](const runtime::Address& who, const Error& why) {
@@ -135,7 +135,7 @@ int run_rank(std::span<const char* const> words) {
   const runtime::ParcelSender to_controller = [&](std::string frame) {
     return link_pointer->send(std::move(frame));
   };
-  RoleHome home(system, directory, to_controller, progress);
+  RoleHome home(system, directory, bulk_io, to_controller, progress);
   const auto host = system.spawn<RankHost>("rank", [&] {
     auto controller = directory.remote<actors::RankEvents>({kRankEventsPort, {}}, to_controller);
     return std::make_unique<RankHost>(home, std::move(controller));
@@ -166,6 +166,7 @@ int run_rank(std::span<const char* const> words) {
                               .opaque = arguments->id.actor},
                              options, callbacks);
     link_pointer = &link;
+    link.start();
     signals.wait();
     home.close();
     executor.stop();

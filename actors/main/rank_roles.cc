@@ -60,10 +60,10 @@ std::unique_ptr<runtime::ThreadPool> make_threads(std::int64_t threads) {
 struct RoleHome::Parts {
   runtime::System& system;
   runtime::Directory& directory;
+  runtime::IoThread& bulk_io;
   runtime::ParcelSender to_controller;
   runtime::Progress& progress;
 
-  runtime::IoThread bulk_io{"bulk"};
   std::unique_ptr<runtime::BulkClient> bulk;
   std::unique_ptr<runtime::ThreadPool> threads;
   std::function<void()> begin;
@@ -80,9 +80,11 @@ struct RoleHome::Parts {
 };
 
 RoleHome::RoleHome(runtime::System& system, runtime::Directory& directory,
-                   runtime::ParcelSender to_controller, runtime::Progress& progress)
+                   runtime::IoThread& bulk_io, runtime::ParcelSender to_controller,
+                   runtime::Progress& progress)
     : parts_(new Parts{.system = system,
                        .directory = directory,
+                       .bulk_io = bulk_io,
                        .to_controller = std::move(to_controller),
                        .progress = progress}) {}
 

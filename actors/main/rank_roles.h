@@ -15,8 +15,9 @@ namespace tandem::cli {
 
 class RoleHome {
  public:
-  // Everything passed outlives the home.
-  RoleHome(runtime::System& system, runtime::Directory& directory,
+  // Everything passed outlives the home; `bulk_io` also the system, whose actors end their
+  // children's pipes on it.
+  RoleHome(runtime::System& system, runtime::Directory& directory, runtime::IoThread& bulk_io,
            runtime::ParcelSender to_controller, runtime::Progress& progress);
   ~RoleHome();
 

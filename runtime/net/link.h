@@ -9,7 +9,8 @@
 // lost one; what it says about its own progress tells a hung actor from a busy one.
 //
 // Threading: send(), fence(), peers() and close() from any thread; callbacks come on the
-// IoThread, in order, never after close() returned, and must not block or call close().
+// IoThread, in order, never before start() nor after close() returned, and must not block or call
+// close(). So a callback may use the link that its maker keeps: assign it, then start it.
 //
 // Invariants:
 //   LK-1  on_up and on_down alternate per peer, and every parcel comes between the two.
@@ -111,10 +112,11 @@ struct LinkCounters {
 
 class LinkServer {
  public:
-  // Listens on `at` (port 0: any). `self.incarnation` is the epoch. Errors: the port is busy.
+  // Takes the port `at` (port 0: any). `self.incarnation` is the epoch. Errors: the port is busy.
   static Result<std::unique_ptr<LinkServer>> listen(IoThread& io, Endpoint at, Hello self,
                                                     LinkOptions options, LinkCallbacks callbacks);
   ~LinkServer();  // close() with no time to flush
+  void start();   // lets peers in; once
 
   Endpoint endpoint() const;
   Sent send(const PeerId& peer, std::string frame);
@@ -136,11 +138,11 @@ class LinkServer {
 
 class LinkClient {
  public:
-  // Dials until closed, refused or fenced. `self.incarnation` must be greater than that of every
-  // earlier life of this name.
+  // `self.incarnation` must be greater than that of every earlier life of this name.
   LinkClient(IoThread& io, Endpoint server, Hello self, LinkOptions options,
              LinkCallbacks callbacks);
   ~LinkClient();  // close() with no time to flush
+  void start();   // dials until closed, refused or fenced; once
 
   Sent send(std::string frame);              // kGone while down
   std::optional<PeerStatus> server() const;  // nothing while down

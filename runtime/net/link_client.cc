@@ -219,8 +219,8 @@ void LinkClient::State::begin_close(Duration flush_within) {
 
 void LinkClient::State::finish_close(bool all) {
   if (server) traffic.socket->write({}, packet_of(PacketKind::kBye));
-  ticker->stop();
-  traffic.socket->close(kByeLinger);
+  if (ticker) ticker->stop();
+  if (traffic.socket) traffic.socket->close(kByeLinger);
   closed.set_value(all);
 }
 
@@ -230,10 +230,13 @@ LinkClient::LinkClient(IoThread& io, Endpoint server, Hello self, LinkOptions op
                                      std::move(callbacks))) {
   CHECK(state_->self.name.size() <= kPeerNameBytesMax &&
         state_->self.opaque.size() <= kHelloOpaqueBytesMax);
-  io.run([this] { state_->start(); });
 }
 
 LinkClient::~LinkClient() { close(Duration::zero()); }
+
+void LinkClient::start() {
+  state_->traffic.io.run([this] { state_->start(); });
+}
 
 Sent LinkClient::send(std::string frame) {
   std::unique_lock lock(state_->traffic.mutex);

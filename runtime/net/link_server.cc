@@ -35,7 +35,8 @@ struct LinkServer::State : std::enable_shared_from_this<LinkServer::State> {
     if (self.pid == 0) self.pid = getpid();
   }
 
-  Result<Endpoint> start(const Endpoint& at);
+  Result<Endpoint> bind(const Endpoint& at);
+  void start();
   void on_message(std::string_view from, std::string_view packet);
   void introduce(std::string_view from, std::string_view body, Time now);
   bool acceptable(std::string_view from, const Introduction& who);
@@ -77,14 +78,15 @@ struct LinkServer::State : std::enable_shared_from_this<LinkServer::State> {
   std::promise<bool> closed;
 };
 
-Result<Endpoint> LinkServer::State::start(const Endpoint& at) {
+Result<Endpoint> LinkServer::State::bind(const Endpoint& at) {
   traffic.socket =
       std::make_unique<ZmqSocket>(traffic.io, zmq::socket_type::router, traffic.socket_options());
   auto endpoint = traffic.socket->bind(at);
-  if (!endpoint) {
-    traffic.socket.reset();
-    return endpoint;
-  }
+  if (!endpoint) traffic.socket.reset();
+  return endpoint;
+}
+
+void LinkServer::State::start() {
   traffic.socket->start(
       [this](std::string_view from, std::span<zmq::message_t> parts) {
         if (parts.size() == 1 && parts[0].size() > 0) {
@@ -95,7 +97,6 @@ Result<Endpoint> LinkServer::State::start(const Endpoint& at) {
       },
       [this] { return traffic.flush_dirty(steady_now()); });
   ticker.emplace(traffic.io, kLinkTick, [this](Time now) { tick(now); });
-  return endpoint;
 }
 
 void LinkServer::State::count(std::uint64_t LinkCounters::*counter) {
@@ -262,7 +263,7 @@ void LinkServer::State::begin_close(Duration flush_within) {
 
 void LinkServer::State::finish_close(bool flushed) {
   for (const auto& [route, peer] : routes) reply(route, PacketKind::kBye, {});
-  ticker->stop();
+  if (ticker) ticker->stop();
   traffic.socket->close(kByeLinger);
   closed.set_value(flushed);
 }
@@ -276,7 +277,7 @@ Result<std::unique_ptr<LinkServer>> LinkServer::listen(IoThread& io, Endpoint at
       std::make_shared<State>(io, std::move(self), std::move(options), std::move(callbacks));
   std::optional<Error> error;
   io.run([&] {
-    auto endpoint = state->start(at);
+    auto endpoint = state->bind(at);
     if (endpoint) {
       state->bound = *endpoint;
     } else {
@@ -288,6 +289,10 @@ Result<std::unique_ptr<LinkServer>> LinkServer::listen(IoThread& io, Endpoint at
 }
 
 LinkServer::~LinkServer() { close(Duration::zero()); }
+
+void LinkServer::start() {
+  state_->traffic.io.run([this] { state_->start(); });
+}
 
 Endpoint LinkServer::endpoint() const { return state_->bound; }
 

@@ -112,6 +112,7 @@ Caller::Caller(std::size_t actors_expected) : actors_expected_(actors_expected) 
   };
   link_ = must(runtime::LinkServer::listen(
       io_, {}, {.name = "caller", .incarnation = {1}, .build = kBuild}, {}, callbacks));
+  link_->start();
 }
 
 Caller::~Caller() {
@@ -184,6 +185,7 @@ RemoteCallers::RemoteCallers(Children& children, int callers, int actors) {
   };
   link_ = must(runtime::LinkServer::listen(
       io_, {}, {.name = "control", .incarnation = {1}, .build = kBuild}, {}, callbacks));
+  link_->start();
   children.spawn("caller", callers, {to_string(link_->endpoint()), std::to_string(actors)});
   std::vector<std::string> endpoints;
   {

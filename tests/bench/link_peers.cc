@@ -23,6 +23,7 @@ Dialled::Dialled(runtime::IoThread& io, runtime::Directory& directory,
                 Hello{.name = name, .incarnation = {1}, .build = kBuild, .opaque = opaque},
                 runtime::LinkOptions{},
                 callbacks_of(directory, [back = sender()](const PeerId&) { return back; }));
+  link_->start();
 }
 
 runtime::ParcelSender Dialled::sender() {

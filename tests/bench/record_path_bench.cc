@@ -130,6 +130,7 @@ class Fleet {
         rollout_("rollout", link_->endpoint(), bulk_->endpoint()),
         reward_("reward", link_->endpoint(), bulk_->endpoint()),
         learner_("learner", link_->endpoint(), bulk_->endpoint()) {
+    link_->start();
     all_up_.wait();
     expose_reward();
     learner_.directory.expose(kRole, learner_.system.spawn<Puller>("learner", [this] {

@@ -27,6 +27,7 @@ void spawn(benchmark::State& state) {
       .on_down = [](const runtime::PeerId&, const runtime::Down&) {}};
   const auto server = must(runtime::LinkServer::listen(
       io, {}, {.name = "controller", .incarnation = {1}, .build = cli::build_id()}, {}, callbacks));
+  server->start();
   runtime::PosixProcessHost host;
   std::uint64_t life = 0;
   for (auto _ : state) {

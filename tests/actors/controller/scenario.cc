@@ -12,7 +12,7 @@ using nlohmann::json;
 
 namespace {
 
-constexpr int kKillsOfActorMax = 4;  // the restart budget grants five
+constexpr int kKillsOfActorMax = 4;       // the restart budget grants five
 constexpr std::size_t kEventsShown = 40;  // of a run that does not end
 constexpr double kNodeCpus = 6;
 
@@ -186,6 +186,12 @@ void expect_success(SimulatedCluster& cluster, const std::string& job) {
   if (run->job.exchange.filter_groups) allowed.insert("zero_variance");
   for (const auto& [reason, groups] : result["ledger"]["discarded"].items())
     EXPECT_TRUE(allowed.contains(reason)) << groups << " groups were discarded for " << reason;
+}
+
+void expect_evaluated(SimulatedCluster& cluster, const std::string& job) {
+  const auto run = cluster.run_of(job);
+  ASSERT_TRUE(run->record.result_json.has_value());
+  const json result = json::parse(*run->record.result_json);
   if (run->job.validation_prompts > 0) {
     EXPECT_EQ(result["eval"]["failed"], 0) << "EX-E";
     EXPECT_TRUE(result["eval"]["before"].is_number());

@@ -63,6 +63,8 @@ void expect_clean_end(SimulatedCluster& cluster, const std::string& job, const s
 // Also: every step is trained, the staleness bound holds, nothing was discarded for a death.
 void expect_success(SimulatedCluster& cluster, const std::string& job);
 
+void expect_evaluated(SimulatedCluster& cluster, const std::string& job);  // every prompt, EX-E
+
 std::string weights_of(SimulatedCluster& cluster, const std::string& job);  // weights_sha256
 
 }  // namespace tandem::actors

@@ -5,6 +5,7 @@
 #include "actors/learner/learner_actor.h"
 #include "actors/reward/reward_actor.h"
 #include "actors/rollout/rollout_actor.h"
+#include "runtime/actor/system.h"
 #include "runtime/base/rng.h"
 #include "runtime/net/remote.h"
 
@@ -28,7 +29,7 @@ struct Life {
   runtime::PeerId peer;
   std::shared_ptr<SimulatedRun> run;
   runtime::Directory directory;
-  std::shared_ptr<runtime::System> system;
+  std::unique_ptr<runtime::System> system;
   bool alive = true;
 
   template <class Inbox>
@@ -196,7 +197,7 @@ class RankProcess final : public SimulatedProcess {
       : life_(std::make_shared<Life>(surroundings)) {
     life_->id = id;
     life_->peer = {rank_name(id.actor, id.rank), id.incarnation};
-    life_->system = std::make_shared<runtime::System>(
+    life_->system = std::make_unique<runtime::System>(
         surroundings.executor, [exit](const runtime::Address&, const Error&) { exit(1); });
     const std::weak_ptr<Life> weak = life_;
     const auto controller = life_->remote<RankEvents>(kRankEventsPort, weak);
@@ -219,7 +220,7 @@ class RankProcess final : public SimulatedProcess {
   ~RankProcess() override {
     life_->alive = false;
     life_->surroundings.network.cut(life_->peer);
-    end_system(life_->surroundings.executor, life_->system, {"role", "rank"});
+    life_->system.reset();
   }
 
  private:
@@ -243,12 +244,6 @@ runtime::RankId rank_of_arguments(const std::vector<std::string>& argv) {
 std::unique_ptr<SimulatedProcess> start_rank(const RankSurroundings& surroundings,
                                              const std::vector<std::string>& argv, ExitSelf exit) {
   return std::make_unique<RankProcess>(surroundings, rank_of_arguments(argv), std::move(exit));
-}
-
-void end_system(runtime::SimulatedExecutor& executor, std::shared_ptr<runtime::System> system,
-                const std::vector<std::string>& actors) {
-  for (const std::string& actor : actors) system->stop(actor);
-  executor.at(executor.now(), [system = std::move(system)] {});  // when their last turns are over
 }
 
 }  // namespace tandem::actors

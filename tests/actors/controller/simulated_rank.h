@@ -10,7 +10,6 @@
 
 #include "actors/messages/rank.h"
 #include "runtime/actor/simulated_executor.h"
-#include "runtime/actor/system.h"
 #include "runtime/node/agent_messages.h"
 #include "tests/actors/controller/simulated_network.h"
 #include "tests/actors/controller/simulated_processes.h"
@@ -37,10 +36,5 @@ runtime::RankId rank_of_arguments(const std::vector<std::string>& argv);  // arg
 
 std::unique_ptr<SimulatedProcess> start_rank(const RankSurroundings& surroundings,
                                              const std::vector<std::string>& argv, ExitSelf exit);
-
-// Ends a System of a simulated process: call it from a timer of the executor. Its actors' turns are
-// over when this returns, save the one in which each learns that it has stopped.
-void end_system(runtime::SimulatedExecutor& executor, std::shared_ptr<runtime::System> system,
-                const std::vector<std::string>& actors);
 
 }  // namespace tandem::actors

@@ -28,15 +28,15 @@ runtime::RankId rank_of(const runtime::PeerId& peer, const runtime::Hello& hello
 struct SimulatedCluster::Node {
   runtime::PeerId peer;
   runtime::Directory directory;
-  std::shared_ptr<runtime::System> system;
   std::unique_ptr<SimulatedProcessHost> host;
+  std::unique_ptr<runtime::System> system;
 };
 
 SimulatedCluster::SimulatedCluster(std::uint64_t seed, const ClusterConditions& conditions)
     : executor_(seed),
       network_(executor_, conditions.network),
       conditions_(conditions),
-      system_(std::make_shared<runtime::System>(
+      system_(std::make_unique<runtime::System>(
           executor_, [](const runtime::Address&, const Error&) { CHECK(false); })) {
   controller_ = system_->spawn<Controller>("controller", [this, seed] {
     return std::make_unique<Controller>(derive_seed(seed, "controller"), hands());
@@ -48,13 +48,8 @@ SimulatedCluster::SimulatedCluster(std::uint64_t seed, const ClusterConditions& 
 
 SimulatedCluster::~SimulatedCluster() {
   on_event = nullptr;
-  executor_.at(executor_.now(), [this] {
-    while (!nodes_.empty()) end_node(nodes_.begin()->first);
-    std::vector<std::string> actors = {"controller"};
-    for (const auto& [job, run] : runs_) actors.push_back(exchange_name(job));
-    end_system(executor_, system_, actors);
-  });
-  executor_.run_until([] { return false; }, Duration{0});
+  while (!nodes_.empty()) end_node(nodes_.begin()->first);
+  system_.reset();
   for (const auto& [job, run] : runs_) {
     run->record.on_events = nullptr;
     run->exchange = nullptr;
@@ -67,7 +62,7 @@ void SimulatedCluster::add_node(const std::string& name, double cpus) {
   const auto node = std::make_shared<Node>();
   nodes_[name] = node;
   node->peer = {node_peer(name), Incarnation{++node_lives_}};
-  node->system = std::make_shared<runtime::System>(
+  node->system = std::make_unique<runtime::System>(
       executor_, [](const runtime::Address&, const Error&) { CHECK(false); });
   const RankSurroundings around{executor_, network_,
                                 [this](const std::string& job) { return run_of(job); }};
@@ -112,7 +107,6 @@ void SimulatedCluster::end_node(const std::string& name) {
   if (ended.empty()) return;
   network_.cut(ended.mapped()->peer);
   ended.mapped()->host.reset();
-  end_system(executor_, ended.mapped()->system, {"agent"});
 }
 
 std::vector<runtime::RankId> SimulatedCluster::ranks_running() const {

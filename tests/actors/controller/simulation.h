@@ -83,7 +83,7 @@ class SimulatedCluster {
   SimulatedNetwork network_;
   const ClusterConditions conditions_;
   runtime::Directory directory_;  // of the controller's process
-  std::shared_ptr<runtime::System> system_;
+  std::unique_ptr<runtime::System> system_;
   runtime::Ref<Controller::Inbox> controller_;
   std::map<std::string, std::shared_ptr<Node>> nodes_;
   std::map<std::string, runtime::Ref<runtime::AgentInbox>> agents_;

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "tests/actors/controller/scenario.h"
@@ -14,12 +15,28 @@ namespace {
 
 using namespace std::chrono_literals;
 
-const std::uint64_t kKillSeeds = (getenv("SEEDS") ? atoi(getenv("SEEDS")) : 600) / kSeedDivisor;
-
 // Thousands of deaths would fill the screen.
 const bool kQuiet = (spdlog::set_level(spdlog::level::off), true);
 
 std::string seed_text(std::uint64_t seed) { return "seed " + std::to_string(seed); }
+
+// Runs `scenario` for the seeds 1 … `seeds`, up to the first failure.
+void for_seeds(std::uint64_t seeds, const std::function<void(std::uint64_t seed)>& scenario) {
+  for (std::uint64_t seed = 1; seed <= std::max<std::uint64_t>(1, seeds / kSeedDivisor); ++seed) {
+    SCOPED_TRACE(seed_text(seed));
+    scenario(seed);
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
+nlohmann::json result_of(SimulatedCluster& cluster, const std::string& job) {
+  return nlohmann::json::parse(*cluster.run_of(job)->record.result_json);
+}
+
+std::int64_t count_kind(const SimulatedRun& run, const std::string& kind) {
+  return std::count_if(run.record.events.begin(), run.record.events.end(),
+                       [&](const JournalEvent& event) { return event.kind == kind; });
+}
 
 TEST(Simulation, PlainJobEndsWellWithoutFaults) {
   auto cluster = cluster_of(1);
@@ -30,36 +47,240 @@ TEST(Simulation, PlainJobEndsWellWithoutFaults) {
   job.exchange.test_freq = 5;
   const std::string id = run_job(*cluster, job);
   expect_success(*cluster, id);
+  expect_evaluated(*cluster, id);
   const auto run = cluster->run_of(id);
   EXPECT_EQ(run->record.metrics_lines.size(), 20u);
-  const auto result = nlohmann::json::parse(*run->record.result_json);
-  EXPECT_EQ(result["eval"]["failed"], 0);
+  const auto result = result_of(*cluster, id);
   EXPECT_GT(result["staleness"]["max"], 0);
   EXPECT_EQ(result["ledger"]["retrained"], 0);
-  EXPECT_EQ(run->shelf.size(), 0u);  // every payload was released
+  EXPECT_EQ(result["ledger"]["issued"], 80);
+  EXPECT_EQ(count_kind(*run, "evaluated"), 2 + 3 + 1);  // before, after; 5, 10, 15; final
+  EXPECT_EQ(run->shelf.size(), 0u);                     // every payload was released, once
+  EXPECT_EQ(cluster->counters().undecodable, 0u);
 }
 
 TEST(Simulation, RandomJobsEndWellWithoutFaults) {
-  for (std::uint64_t seed = 1; seed <= 60 / kSeedDivisor; ++seed) {
-    SCOPED_TRACE(seed_text(seed));
+  for_seeds(200, [](std::uint64_t seed) {
     auto cluster = cluster_of(seed);
-    expect_success(*cluster, run_job(*cluster, random_job(seed)));
-    if (HasFailure()) return;
-  }
+    const std::string id = run_job(*cluster, random_job(seed));
+    expect_success(*cluster, id);
+    expect_evaluated(*cluster, id);
+  });
 }
 
 TEST(Simulation, RandomJobsSurviveKills) {
-  int kills = 0;
-  for (std::uint64_t seed = getenv("START") ? atoi(getenv("START")) : 1; seed <= kKillSeeds; ++seed) {
-    SCOPED_TRACE(seed_text(seed));
+  std::int64_t retrained = 0;
+  for_seeds(800, [&](std::uint64_t seed) {
     auto cluster = cluster_of(seed, random_conditions(seed));
-    Kills chaos(*cluster, seed, {.early = static_cast<int>(seed % 3), .later = 6});
-    expect_success(*cluster, run_job(*cluster, random_job(seed)));
-    kills += chaos.done();
-    if (getenv("TRACE")) for (auto& l : cluster->trace()) puts(l.c_str());
-    if (HasFailure()) return;
+    const Kills kills(*cluster, seed, {.early = static_cast<int>(seed % 3), .later = 6});
+    const std::string id = run_job(*cluster, random_job(seed));
+    expect_success(*cluster, id);
+    expect_evaluated(*cluster, id);
+    EXPECT_GT(kills.done(), 0);
+    retrained += count_kind(*cluster->run_of(id), "retrained");
+  });
+  EXPECT_GT(retrained, 0);
+}
+
+TEST(Simulation, LossOfANodeIsSurvived) {
+  for_seeds(60, [](std::uint64_t seed) {
+    auto cluster = cluster_of(seed, random_conditions(seed));
+    const auto id = cluster->submit(random_job(seed));
+    ASSERT_TRUE(id.has_value());
+    Rng rng(seed);
+    for (const char* const node : {"a", "b"}) {
+      cluster->run_for(Duration(rng.below(2'000'000'000)));
+      cluster->kill_node(node);
+      cluster->run_for(Duration(rng.below(3'000'000'000)));
+      cluster->add_node(node, 6);
+    }
+    run_to_end(*cluster, *id);
+    expect_success(*cluster, *id);
+  });
+}
+
+TEST(Simulation, ScalesWhileItTrainsAndDies) {
+  for_seeds(250, [](std::uint64_t seed) {
+    auto cluster = cluster_of(seed, random_conditions(seed));
+    const Kills kills(*cluster, seed, {.later = 3});
+    SimulatedJob job = random_job(seed);
+    job.replicas = {{Role::kRollout, 1}, {Role::kReward, 1}};
+    const auto id = cluster->submit(job);
+    ASSERT_TRUE(id.has_value());
+    Rng rng(derive_seed(seed, "scale"));
+    for (int i = 0; i < 12 && !cluster->final(*id); ++i) {
+      const Role role = rng.below(3) == 0 ? Role::kReward : Role::kRollout;
+      const auto scaled = cluster->scale(*id, role, 1 + static_cast<std::int32_t>(rng.below(3)));
+      EXPECT_TRUE(scaled || cluster->run_of(*id)->record.result_json);
+      cluster->run_for(Duration(rng.below(rng.below(4) == 0 ? 1'000'000'000 : 100'000'000)));
+    }
+    run_to_end(*cluster, *id);
+    expect_success(*cluster, *id);
+  });
+}
+
+TEST(Simulation, ScalingDownDrainsWithoutLoss) {
+  auto cluster = cluster_of(5);
+  SimulatedJob job = plain_job(5);
+  job.exchange.budget.steps_total = 60;
+  const auto id = cluster->submit(job);
+  cluster->run_for(1500ms);
+  ASSERT_TRUE(cluster->scale(*id, Role::kRollout, 1).has_value());
+  cluster->run_for(1s);
+  EXPECT_EQ(cluster->view().jobs[0].actors.size(), 1u + 2u + 1u);
+  ASSERT_TRUE(cluster->scale(*id, Role::kRollout, 4).has_value());
+  cluster->run_for(1s);
+  EXPECT_EQ(cluster->ranks_running().size(), 4u + 2u + 1u);
+  run_to_end(*cluster, *id);
+  expect_success(*cluster, *id);
+  EXPECT_EQ(count_kind(*cluster->run_of(*id), "released"), 0);
+}
+
+TEST(Simulation, CancelAtAnyMomentLeavesNothing) {
+  for_seeds(250, [](std::uint64_t seed) {
+    auto cluster = cluster_of(seed, random_conditions(seed));
+    const Kills kills(*cluster, seed, {.early = 1, .later = 2});
+    const auto id = cluster->submit(random_job(seed));
+    ASSERT_TRUE(id.has_value());
+    Rng rng(seed);
+    cluster->run_for(Duration(rng.below(2'500'000'000)));
+    const bool ended = cluster->run_of(*id)->record.result_json.has_value();
+    ASSERT_TRUE(cluster->cancel(*id).has_value());
+    ASSERT_TRUE(cluster->cancel(*id).has_value());  // twice is no error
+    run_to_end(*cluster, *id);
+    if (!ended && cluster->final_state(*id) == "Cancelled")
+      expect_clean_end(*cluster, *id, "Cancelled");
+    else
+      expect_success(*cluster, *id);  // it was quicker
+  });
+}
+
+TEST(Simulation, SeedRepeatsTheTraceAndAnotherDoesNot) {
+  const auto trace_of = [](std::uint64_t seed, std::uint64_t job_seed) {
+    auto cluster = cluster_of(seed, random_conditions(seed));
+    const Kills kills(*cluster, seed, {.early = 1, .later = 5});
+    run_job(*cluster, random_job(job_seed));
+    EXPECT_GT(cluster->trace().size(), 300u);
+    return cluster->trace();
+  };
+  for_seeds(20, [&](std::uint64_t seed) {
+    EXPECT_EQ(trace_of(seed, seed), trace_of(seed, seed));
+    EXPECT_NE(trace_of(seed, seed), trace_of(seed + 1, seed));
+  });
+}
+
+TEST(Simulation, WorkThatTakesLongerThanALeaseIsKept) {
+  for_seeds(20, [](std::uint64_t seed) {
+    auto cluster = cluster_of(seed);
+    SimulatedJob job = random_job(seed);
+    job.engine.step_time = 150ms;  // up to 24 of them
+    job.exchange.rollout_lease = 2s;
+    const std::string id = run_job(*cluster, job);
+    expect_success(*cluster, id);
+    EXPECT_EQ(count_kind(*cluster->run_of(id), "expired"), 0);
+  });
+}
+
+TEST(Simulation, HungActorsAreReplaced) {
+  for_seeds(40, [](std::uint64_t seed) {
+    auto cluster = cluster_of(seed);
+    const auto id = cluster->submit(random_job(seed));
+    ASSERT_TRUE(id.has_value());
+    Rng rng(seed);
+    for (int i = 0; i < 4; ++i) {
+      cluster->run_for(Duration(rng.below(600'000'000)));
+      const auto ranks = cluster->ranks_running();
+      if (!ranks.empty()) cluster->report_hung(ranks[rng.below(ranks.size())]);
+    }
+    run_to_end(*cluster, *id);
+    expect_success(*cluster, *id);
+  });
+}
+
+TEST(Simulation, JobsQueueByCapacity) {
+  for_seeds(40, [](std::uint64_t seed) {
+    auto cluster = cluster_of(seed);  // 12 CPUs: one job of 6 at a time beside one of 3
+    std::vector<std::string> ids;
+    for (int i = 0; i < 4; ++i) {
+      SimulatedJob job = random_job(seed * 10 + static_cast<std::uint64_t>(i));
+      job.cpus_per_rank = i % 2 == 0 ? 1.5 : 0.5;
+      job.learner_ranks = 1;
+      const auto id = cluster->submit(job);
+      ASSERT_TRUE(id.has_value());
+      ids.push_back(*id);
+    }
+    const Kills kills(*cluster, seed, {.later = 8, .events = 2000});
+    for (const std::string& id : ids) {
+      run_to_end(*cluster, id);
+      expect_success(*cluster, id);
+    }
+    EXPECT_TRUE(cluster->ranks_running().empty());
+  });
+}
+
+TEST(Simulation, ShapeThatNeverFitsIsRefused) {
+  auto cluster = cluster_of(1);
+  SimulatedJob job = plain_job(1);
+  job.cpus_per_rank = 7;
+  const auto id = cluster->submit(job);
+  ASSERT_FALSE(id.has_value());
+  EXPECT_EQ(id.error().code, ErrorCode::kInfeasible);
+  EXPECT_FALSE(id.error().help.empty());
+  job.cpus_per_rank = 3;
+  const auto too_many = cluster->submit(job);
+  ASSERT_FALSE(too_many.has_value());
+  EXPECT_NE(too_many.error().help.find("replicas"), std::string::npos) << too_many.error().help;
+  EXPECT_TRUE(cluster->view().jobs.empty());
+}
+
+// ---- ends that are no success
+
+TEST(Simulation, RunThatCannotBeOpenedFailsAndLeavesNothing) {
+  auto cluster = cluster_of(1);
+  cluster->fail_to_open_exchanges = true;
+  const std::string id = run_job(*cluster, plain_job(1));
+  EXPECT_EQ(cluster->final_state(id), "Failed");
+  EXPECT_TRUE(cluster->ranks_running().empty());
+  EXPECT_EQ(cluster->view().jobs[0].outcome->reason, "no room for the payloads");
+}
+
+TEST(Simulation, FullDiskFailsTheJobWithItsReason) {
+  for (const bool of_journal : {true, false}) {
+    auto cluster = cluster_of(1);
+    const auto id = cluster->submit(plain_job(1));
+    cluster->run_for(900ms);
+    const auto run = cluster->run_of(*id);
+    (of_journal ? run->record.disk_full : run->checkpoints->full) = true;
+    run_to_end(*cluster, *id);
+    EXPECT_EQ(cluster->final_state(*id), "Failed");
+    EXPECT_TRUE(cluster->ranks_running().empty());
+    const std::string reason = cluster->view().jobs[0].outcome->reason;
+    EXPECT_NE(reason.find(of_journal ? "disk is full" : "No space left"), std::string::npos)
+        << reason;
+    EXPECT_EQ(result_of(*cluster, *id)["ledger"]["live"], 0);
   }
-  EXPECT_GT(kills, static_cast<int>(kKillSeeds) * 3);
+}
+
+TEST(Simulation, ActorThatAlwaysDiesFailsTheJobWithTheRootCause) {
+  for (const Role role : kRoles) {
+    auto cluster = cluster_of(2);
+    SimulatedJob job = plain_job(2);
+    job.replicas = {{Role::kRollout, 1}, {Role::kReward, 1}};
+    job.exchange.budget.steps_total = 1'000'000;
+    const auto id = cluster->submit(job);
+    const std::string victim = actor_name(*id, role, 0);
+    const auto dies_again = [&] {
+      for (const runtime::RankId& rank : cluster->ranks_running())
+        if (rank.actor == victim) cluster->kill(rank);
+      return cluster->final(*id);
+    };
+    for (int i = 0; i < 20'000 && !dies_again(); ++i) cluster->run_for(100ms);
+    EXPECT_EQ(cluster->final_state(*id), "Failed") << name(role);
+    EXPECT_TRUE(cluster->ranks_running().empty());
+    const std::string reason = cluster->view().jobs[0].outcome->reason;
+    EXPECT_NE(reason.find("SIGKILL"), std::string::npos) << reason;
+    EXPECT_NE(reason.find(victim), std::string::npos) << reason;
+  }
 }
 
 }  // namespace

@@ -116,6 +116,7 @@ struct Server {
     auto listening = LinkServer::listen(io, at, hello, std::move(options), log.callbacks());
     CHECK(listening);
     link = std::move(*listening);
+    link->start();
   }
   IoThread io;
   Log log;
@@ -124,7 +125,9 @@ struct Server {
 
 struct Client {
   explicit Client(Endpoint server, Hello hello = actor(1), LinkOptions options = quick())
-      : io("client"), link(io, server, std::move(hello), std::move(options), log.callbacks()) {}
+      : io("client"), link(io, server, std::move(hello), std::move(options), log.callbacks()) {
+    link.start();
+  }
   IoThread io;
   Log log;
   LinkClient link;
@@ -261,6 +264,22 @@ TEST(Link, a_busy_port_is_an_error_with_its_address) {
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().where, to_string(server.link->endpoint()));
   EXPECT_NE(second.error().message.find("in use"), std::string::npos) << second.error().message;
+}
+
+TEST(Link, nothing_happens_before_start) {
+  IoThread io("unstarted");
+  Log log;
+  auto server =
+      std::move(LinkServer::listen(io, {}, controller(1), quick(), log.callbacks())).value();
+  Client client(server->endpoint());
+  LinkClient unstarted(io, server->endpoint(), actor(2), quick(), log.callbacks());
+  EXPECT_EQ(unstarted.send("x"), Sent::kGone);
+  EXPECT_TRUE(unstarted.close(seconds(1)));
+  EXPECT_TRUE(server->peers().empty());
+  server->start();  // and now the peer that dialled before comes in
+  ASSERT_TRUE(log.wait_up(1));
+  EXPECT_EQ(server->peers().front().peer.name, "job/rollout/0");
+  EXPECT_EQ(server->peers().front().peer.incarnation, Incarnation{1});
 }
 
 TEST(Link, a_hung_worker_is_seen_although_its_process_speaks) {

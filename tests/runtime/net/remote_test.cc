@@ -248,6 +248,7 @@ TEST(Remote, over_a_real_link) {
   server = std::move(LinkServer::listen(server_io, {}, {.name = "controller", .incarnation = {1}},
                                         {}, at_server))
                .value();
+  server->start();
   std::unique_ptr<LinkClient> client;
   std::promise<void> up;
   const LinkCallbacks at_client{.on_parcel =
@@ -259,6 +260,7 @@ TEST(Remote, over_a_real_link) {
   client = std::make_unique<LinkClient>(client_io, server->endpoint(),
                                         Hello{.name = "node/vm", .incarnation = {1}}, LinkOptions{},
                                         at_client);
+  client->start();
   up.get_future().wait();
 
   const auto ref = client_side.remote<Inbox>({"controller", {}}, to_server(*client));

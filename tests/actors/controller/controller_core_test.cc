@@ -1,0 +1,526 @@
+// The controller's decisions against a world that the test owns: processes that live and die as it
+// says, nodes that come and go, users who ask for anything at any time.
+#include "actors/controller/controller_core.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <set>
+
+namespace tandem::actors {
+namespace {
+
+using namespace std::chrono_literals;
+using scheduler::ActorState;
+using scheduler::JobState;
+
+JobShape shape_of(double cpus, std::int32_t rollouts = 1, std::int32_t learner_ranks = 1) {
+  JobShape shape{.name = "job",
+                 .replicas = {{Role::kRollout, rollouts}, {Role::kReward, 1}},
+                 .learner_ranks = learner_ranks,
+                 .total_steps = 10};
+  for (const Role role : kRoles) shape.per_rank[role] = scheduler::resources({.cpus = cpus});
+  return shape;
+}
+
+// Carries out effects at once, on paper, and checks CC-1 … CC-4 after every event.
+class World {
+ public:
+  explicit World(std::uint64_t seed = 1) : core(seed) {}
+
+  Result<void> take(const ControllerEvent& event) {
+    auto effects = core.step(event, now);
+    if (!effects) return effects.error();
+    for (const ControllerEffect& effect : *effects)
+      std::visit([this](const auto& e) { apply(e); }, effect);
+    check();
+    return {};
+  }
+  void must(const ControllerEvent& event) {
+    const auto taken = take(event);
+    EXPECT_TRUE(taken.has_value()) << (taken ? "" : taken.error().message);
+  }
+
+  void node(const std::string& name, double cpus) {
+    must(runtime::NodeUp{name, Incarnation{++node_lives}, cpus, std::int64_t{1} << 40, 1});
+    nodes[name] = {Incarnation{node_lives}, scheduler::resources({.cpus = cpus})};
+  }
+  std::string submit(const JobShape& shape) {
+    const std::string id = "job-" + std::to_string(++submitted);
+    must(SubmitJob{shape, id, "runs/" + id});
+    return id;
+  }
+  void ready(const std::string& actor) {
+    for (const auto& [id, node] : std::map(alive))
+      if (id.actor == actor && id.incarnation == record(actor).incarnation) connect_and_ready(id);
+  }
+  void connect_and_ready(const runtime::RankId& id) {
+    must(RankConnected{id});
+    if (id.rank == 0) must(RankListening{id.actor, id.incarnation, "tcp://a:1"});
+    must(RankReady{id.actor, id.incarnation, id.rank});
+  }
+  void all_ready(const std::string& job) {
+    for (const auto& [name, actor] : std::map(core.jobs().at(job).actors)) ready(name);
+  }
+  void die(const runtime::RankId& id) {
+    alive.erase(id);
+    told_to_end.erase(id);
+    must(runtime::RankExited{.id = id, .signal = 9});
+  }
+  void die(const std::string& actor) {
+    for (const auto& [id, node] : std::map(alive))
+      if (id.actor == actor) die(id);
+  }
+  void obey() {  // everything that was told to end does
+    while (!told_to_end.empty()) {
+      const runtime::RankId id = *told_to_end.begin();
+      alive.contains(id) ? die(id) : void(told_to_end.erase(id));
+    }
+  }
+  const ActorRecord& record(const std::string& actor) const {
+    return core.jobs().at(actor.substr(0, actor.find('/'))).actors.at(actor);
+  }
+  JobState state(const std::string& job) const { return core.jobs().at(job).status.state; }
+  ActorState state_of(const std::string& actor) const { return record(actor).status.state; }
+  const char* reason(const std::string& actor) const {
+    return scheduler::reason_name(record(actor).status.reason);
+  }
+
+  ControllerCore core;
+  Time now{};
+  struct Node {
+    Incarnation incarnation;
+    scheduler::Resources total;
+  };
+  std::map<std::string, Node> nodes;
+  std::map<runtime::RankId, std::string> alive;  // and its node
+  std::set<runtime::RankId> told_to_end;
+  std::vector<StartRank> started;
+  std::map<std::string, std::vector<TellExchange>> told;  // by job
+  std::set<std::string> exchanges;
+  std::multiset<Time> wakes;
+  std::uint64_t node_lives = 0;
+  int submitted = 0;
+
+ private:
+  void apply(const SpawnRankOn& spawn) {
+    for (const auto& [id, node] : alive)
+      EXPECT_FALSE(id.actor == spawn.id.actor && id.incarnation != spawn.id.incarnation)
+          << "CC-1: " << id.actor;
+    EXPECT_TRUE(alive.emplace(spawn.id, spawn.node).second);
+  }
+  void apply(const KillRankOn& kill) { told_to_end.insert(kill.id); }
+  void apply(const SendStart& start) { started.push_back(start.start); }
+  void apply(const OpenExchange& open) { EXPECT_TRUE(exchanges.insert(open.job).second); }
+  void apply(const TellExchange& tell) {
+    EXPECT_TRUE(exchanges.contains(tell.job));
+    told[tell.job].push_back(tell);
+  }
+  void apply(const CloseExchange& close) { EXPECT_EQ(exchanges.erase(close.job), 1u); }
+  void apply(const WakeAt& wake) { wakes.insert(wake.when); }
+  void apply(const Announce& announce) { EXPECT_FALSE(announce.subject.empty()); }
+
+  void check() {
+    std::map<std::string, scheduler::Resources> held;
+    for (const auto& [id, node] : alive) {
+      const JobRecord& job = core.jobs().at(id.actor.substr(0, id.actor.find('/')));
+      const Role role = id.actor.find("rollout") != std::string::npos  ? Role::kRollout
+                        : id.actor.find("reward") != std::string::npos ? Role::kReward
+                                                                       : Role::kLearner;
+      held[node] = held[node] + job.shape.per_rank.at(role);
+      EXPECT_FALSE(scheduler::is_final(job.status.state)) << "CC-4: " << id.actor;
+    }
+    for (const auto& [node, sum] : held)
+      EXPECT_TRUE(scheduler::fits(sum, nodes.at(node).total)) << "CC-2: " << node;
+    for (const auto& [id, job] : core.jobs()) {
+      EXPECT_FALSE(scheduler::message(job.status.reason, now).empty()) << "CC-3";
+      EXPECT_EQ(exchanges.contains(id),
+                job.status.state != JobState::kQueued && !scheduler::is_final(job.status.state));
+      for (const auto& [name, actor] : job.actors) check_reason(actor);
+    }
+  }
+  void check_reason(const ActorRecord& actor) const {
+    static const std::map<ActorState, std::set<std::string>> kMay = {
+        {ActorState::kQueued,
+         {"Submitted", "WaitingForCapacity", "WaitingForJobs", "InfeasibleShape"}},
+        {ActorState::kStarting, {"WaitingForSpawn"}},
+        {ActorState::kInitializing, {"LoadingModel", "WaitingForGang"}},
+        {ActorState::kReady, {"Working"}},
+        {ActorState::kDraining, {"Draining"}},
+        {ActorState::kBackoff, {"Backoff"}},
+        {ActorState::kStopped, {"JobEnded", "ScaleDown", "CancelledByUser"}},
+        {ActorState::kFailed, {"RestartsExhausted", "JobFailed"}}};
+    const auto may = kMay.find(actor.status.state);
+    if (may == kMay.end()) return;
+    EXPECT_TRUE(may->second.contains(scheduler::reason_name(actor.status.reason)))
+        << "CC-3: " << actor.name << " is " << scheduler::name(actor.status.state) << " for "
+        << scheduler::reason_name(actor.status.reason);
+  }
+};
+
+template <class M>
+std::size_t count_told(const World& world, const std::string& job) {
+  const auto it = world.told.find(job);
+  if (it == world.told.end()) return 0;
+  return static_cast<std::size_t>(std::count_if(
+      it->second.begin(), it->second.end(),
+      [](const TellExchange& tell) { return std::holds_alternative<M>(tell.message); }));
+}
+
+TEST(ControllerCore, JobStartsRunsAndLeavesNothing) {
+  World world;
+  world.node("a", 4);
+  const std::string job = world.submit(shape_of(1));
+  EXPECT_EQ(world.state(job), JobState::kStarting);
+  EXPECT_EQ(world.alive.size(), 3u);
+  world.all_ready(job);
+  EXPECT_EQ(world.started.size(), 3u);
+  EXPECT_EQ(world.state_of(job + "/learner/0"), ActorState::kReady);
+  world.must(JobProgress{job, JobPhase::kRunning, "training"});
+  EXPECT_EQ(world.state(job), JobState::kRunning);
+  world.must(JobEnded{job, JobOutcome::kSucceeded, "all steps are trained"});
+  EXPECT_EQ(world.state(job), JobState::kStopping);
+  world.obey();
+  EXPECT_EQ(world.state(job), JobState::kSucceeded);
+  EXPECT_TRUE(world.core.idle());
+}
+
+TEST(ControllerCore, RanksOfAGangStartWhenTheFirstListens) {
+  World world;
+  world.node("a", 8);
+  const std::string job = world.submit(shape_of(1, 1, 3));
+  const std::string learner = job + "/learner/0";
+  const Incarnation life = world.record(learner).incarnation;
+  for (const std::int32_t rank : {2, 1, 0}) world.must(RankConnected{{learner, life, rank}});
+  ASSERT_EQ(world.started.size(), 1u);
+  EXPECT_EQ(world.started[0].rank, 0);
+  world.must(RankListening{learner, life, "tcp://a:9"});
+  ASSERT_EQ(world.started.size(), 3u);
+  EXPECT_EQ(world.started[2].gang_endpoint, "tcp://a:9");
+  world.must(RankReady{learner, life, 1});
+  EXPECT_STREQ(world.reason(learner), "WaitingForGang");
+  world.must(RankReady{learner, life, 7});  // it has no such rank
+  world.die({learner, life, 1});            // all for one
+  EXPECT_EQ(count_told<ActorDown>(world, job), 1u);
+  EXPECT_EQ(world.told_to_end.size(), 2u);
+  world.obey();
+  EXPECT_EQ(world.state_of(learner), ActorState::kBackoff);
+  EXPECT_EQ(count_told<ActorDown>(world, job), 1u);
+}
+
+TEST(ControllerCore, JobsQueueInOrderByCapacity) {
+  World world;
+  world.node("a", 4);
+  const std::string first = world.submit(shape_of(1));
+  const std::string second = world.submit(shape_of(1));
+  const std::string third = world.submit(shape_of(0.1));
+  EXPECT_EQ(world.state(second), JobState::kQueued);
+  EXPECT_STREQ(world.reason(second + "/learner/0"), "WaitingForCapacity");
+  EXPECT_EQ(world.state(third), JobState::kQueued) << "nothing overtakes the queue";
+  EXPECT_STREQ(world.reason(third + "/learner/0"), "WaitingForJobs");
+  world.must(JobEnded{first, JobOutcome::kSucceeded, ""});
+  world.obey();
+  EXPECT_EQ(world.state(second), JobState::kStarting);
+  EXPECT_EQ(world.state(third), JobState::kStarting);
+  EXPECT_EQ(world.core.leased("a"), scheduler::resources({.cpus = 3.3}));
+}
+
+TEST(ControllerCore, QueuedJobDoesNotTakeThePlaceOfAnActorThatBacksOff) {
+  World world;
+  world.node("a", 5);
+  const std::string first = world.submit(shape_of(1));
+  const std::string second = world.submit(shape_of(1));
+  world.all_ready(first);
+  world.die(first + "/learner/0");  // now three CPUs are free
+  EXPECT_EQ(world.state_of(first + "/learner/0"), ActorState::kBackoff);
+  EXPECT_EQ(world.state(second), JobState::kQueued);
+  world.now = *world.wakes.begin();
+  world.must(Tick{});
+  EXPECT_EQ(world.state_of(first + "/learner/0"), ActorState::kStarting);
+}
+
+TEST(ControllerCore, ShapeThatNeverFitsIsRefusedWithTheNearestFit) {
+  World world;
+  world.node("a", 4);
+  const auto refused = world.take(SubmitJob{shape_of(1, 5), "big-1", "runs/big-1"});
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code, ErrorCode::kInfeasible);
+  EXPECT_NE(refused.error().help.find("rollout.replicas=2"), std::string::npos)
+      << refused.error().help;
+  EXPECT_TRUE(world.core.jobs().empty());
+  const std::string job = world.submit(shape_of(1));
+  EXPECT_FALSE(world.take(ScaleRole{job, Role::kRollout, 9}).has_value());
+  EXPECT_FALSE(world.take(ScaleRole{job, Role::kLearner, 2}).has_value());
+  EXPECT_FALSE(world.take(ScaleRole{job, Role::kReward, 0}).has_value());
+  EXPECT_FALSE(world.take(ScaleRole{"nobody", Role::kReward, 1}).has_value());
+  EXPECT_FALSE(world.take(CancelJob{"nobody"}).has_value());
+  EXPECT_FALSE(world.take(SubmitJob{shape_of(1), job, "runs/x"}).has_value()) << "it runs already";
+}
+
+TEST(ControllerCore, RestartsBackOffAndTheRootCauseEndsTheJob) {
+  World world;
+  world.node("a", 4);
+  const std::string job = world.submit(shape_of(1));
+  const std::string rollout = job + "/rollout/0";
+  Duration before{0};
+  for (int deaths = 1;; ++deaths) {
+    ASSERT_LT(deaths, 100);
+    world.ready(rollout);
+    world.die(rollout);
+    if (world.state_of(rollout) == ActorState::kFailed) break;
+    ASSERT_EQ(world.state_of(rollout), ActorState::kBackoff);
+    const Duration wait = *world.record(rollout).restart_at - world.now;
+    if (deaths <= 5) {
+      EXPECT_GT(wait, before);
+    }
+    before = wait;
+    world.now = *world.record(rollout).restart_at;
+    world.must(Tick{});
+    EXPECT_EQ(world.state_of(rollout), ActorState::kStarting);
+  }
+  ASSERT_EQ(count_told<EndJob>(world, job), 1u);
+  const auto& end = std::get<EndJob>(world.told[job].back().message);
+  EXPECT_EQ(end.outcome, JobOutcome::kFailed);
+  EXPECT_NE(end.reason.find("SIGKILL"), std::string::npos) << end.reason;
+  world.must(JobEnded{job, JobOutcome::kFailed, end.reason});
+  world.obey();
+  EXPECT_EQ(world.state(job), JobState::kFailed);
+  EXPECT_STREQ(scheduler::reason_name(world.core.jobs().at(job).status.reason), "JobFailed");
+}
+
+TEST(ControllerCore, PermanentFailureIsNotRestarted) {
+  World world;
+  world.node("a", 4);
+  const std::string job = world.submit(shape_of(1));
+  const std::string learner = job + "/learner/0";
+  const Incarnation life = world.record(learner).incarnation;
+  world.must(RankConnected{{learner, life, 0}});
+  world.must(RankFailed{learner, life, 0, "the model file is damaged"});
+  world.die(learner);
+  EXPECT_EQ(world.state_of(learner), ActorState::kFailed);
+  ASSERT_EQ(count_told<EndJob>(world, job), 1u);
+  world.must(JobEnded{job, JobOutcome::kFailed, "the model file is damaged"});
+  world.obey();
+  EXPECT_EQ(world.state(job), JobState::kFailed);
+}
+
+TEST(ControllerCore, NewsOfADeadLifeDoesNotHoldUpTheNext) {
+  World world;
+  world.node("a", 4);
+  const std::string job = world.submit(shape_of(1));
+  const std::string rollout = job + "/rollout/0";
+  const runtime::RankId dead{rollout, world.record(rollout).incarnation, 0};
+  world.ready(rollout);
+  world.die(rollout);
+  world.must(RankHung{dead, 0});  // its link goes down after its process
+  world.must(RankConnected{dead});
+  world.now = *world.record(rollout).restart_at;
+  world.must(Tick{});
+  world.must(RankHung{dead, 0});
+  world.must(runtime::RankExited{.id = dead, .code = 0});
+  world.must(RankReady{rollout, dead.incarnation, 0});
+  EXPECT_EQ(world.state_of(rollout), ActorState::kStarting);
+  world.ready(rollout);
+  EXPECT_EQ(world.state_of(rollout), ActorState::kReady);
+}
+
+TEST(ControllerCore, ActorThatDrainsAndIsWantedAgainComesBack) {
+  World world;
+  world.node("a", 6);
+  const std::string job = world.submit(shape_of(1, 3));
+  world.all_ready(job);
+  const std::string last = job + "/rollout/2";
+  for (const bool dies_first : {false, true}) {
+    SCOPED_TRACE(dies_first);
+    world.must(ScaleRole{job, Role::kRollout, 1});
+    EXPECT_EQ(world.state_of(last), ActorState::kDraining);
+    world.must(ScaleRole{job, Role::kRollout, 3});
+    const Incarnation life = world.record(last).incarnation;
+    if (dies_first) {
+      world.die(last);
+    } else {
+      world.must(ActorDrained{job, last, life});
+      world.obey();
+    }
+    EXPECT_EQ(world.state_of(last), ActorState::kStarting);
+    EXPECT_GT(world.record(last).incarnation, life);
+    const std::string middle = job + "/rollout/1";
+    world.must(ActorDrained{job, middle, world.record(middle).incarnation});
+    world.obey();
+    world.all_ready(job);
+    EXPECT_EQ(world.alive.size(), 5u);
+  }
+}
+
+TEST(ControllerCore, ScalesDownWhatHasNotStarted) {
+  World world;
+  world.node("a", 4);
+  const std::string job = world.submit(shape_of(1));
+  world.must(ScaleRole{job, Role::kRollout, 2});
+  EXPECT_EQ(world.state_of(job + "/rollout/1"), ActorState::kStarting);
+  world.must(ScaleRole{job, Role::kRollout, 1});
+  EXPECT_EQ(world.state_of(job + "/rollout/1"), ActorState::kStopping);
+  world.obey();
+  EXPECT_FALSE(world.core.jobs().at(job).actors.contains(job + "/rollout/1"));
+}
+
+TEST(ControllerCore, LostNodeIsReplacedByTheOther) {
+  World world;
+  world.node("a", 3);
+  world.node("b", 3);
+  const std::string job = world.submit(shape_of(1));
+  world.all_ready(job);
+  const std::string node = world.alive.begin()->second;
+  for (const auto& [id, where] : std::map(world.alive))
+    if (where == node) world.alive.erase(id);
+  const auto down = NodeDown{node, world.nodes.at(node).incarnation};
+  world.must(NodeDown{node, Incarnation{99}});  // another life of it
+  EXPECT_EQ(world.state_of(job + "/learner/0"), ActorState::kReady);
+  world.must(down);
+  EXPECT_EQ(world.state_of(job + "/learner/0"), ActorState::kBackoff);
+  world.now = world.now + 10s;
+  world.must(Tick{});
+  EXPECT_EQ(world.alive.begin()->second, node == "a" ? "b" : "a");
+}
+
+TEST(ControllerCore, AgentThatStartsAgainHasLostItsProcesses) {
+  World world;
+  world.node("a", 4);
+  const std::string job = world.submit(shape_of(1));
+  world.all_ready(job);
+  world.alive.clear();
+  world.node("a", 4);  // nobody said that the last one went
+  EXPECT_EQ(world.state_of(job + "/learner/0"), ActorState::kBackoff);
+  EXPECT_EQ(count_told<ActorDown>(world, job), 3u);
+}
+
+// ---- storms
+
+class Storm {
+ public:
+  explicit Storm(std::uint64_t seed) : world(seed), rng_(derive_seed(seed, "storm")) {
+    world.node("a", 4);
+    world.node("b", 3);
+  }
+
+  void blow() {
+    world.now = world.now + Duration(rng_.below(2'000'000'000));
+    switch (rng_.below(14)) {
+      case 0:
+        if (world.core.jobs().size() < 12)
+          (void)world.take(SubmitJob{shape_of(0.25 * static_cast<double>(1 + rng_.below(6)),
+                                              1 + static_cast<std::int32_t>(rng_.below(3)),
+                                              1 + static_cast<std::int32_t>(rng_.below(2))),
+                                     "job-" + std::to_string(++world.submitted), "runs/x"});
+        break;
+      case 1:
+        (void)world.take(
+            ScaleRole{any_job(), any_role(), static_cast<std::int32_t>(rng_.below(5))});
+        break;
+      case 2:
+        if (rng_.below(4) == 0) (void)world.take(CancelJob{any_job()});
+        break;
+      case 3:
+        if (const auto rank = any_rank()) rng_.below(4) ? world.die(*rank) : spawn_fails(*rank);
+        break;
+      case 4:
+        if (const auto rank = any_rank()) world.must(RankHung{*rank, 60});
+        break;
+      case 5:
+        if (const auto rank = any_rank(); rank && rng_.below(20) == 0)
+          world.must(RankFailed{rank->actor, rank->incarnation, rank->rank, "damaged"});
+        break;
+      case 6:
+        node_goes_or_comes();
+        break;
+      case 7:
+        world.must(JobProgress{any_job(), rng_.below(2) ? JobPhase::kRunning : JobPhase::kWarmStart,
+                               "on"});
+        break;
+      case 8:
+        if (rng_.below(4) == 0 && world.exchanges.contains(any_job_))
+          world.must(JobEnded{any_job_, JobOutcome::kSucceeded, "done"});
+        break;
+      case 9:
+        answer_exchange_messages();
+        break;
+      case 10:
+        if (!world.told_to_end.empty()) world.obey();
+        break;
+      default:
+        if (const auto rank = any_rank()) world.connect_and_ready(*rank);
+        break;
+    }
+    world.must(Tick{});
+  }
+
+  void calm() {
+    for (const auto& [id, job] : std::map(world.core.jobs())) (void)world.take(CancelJob{id});
+    for (int i = 0; i < 5; ++i) {
+      answer_exchange_messages();
+      world.obey();
+    }
+  }
+
+  World world;
+
+ private:
+  std::string any_job() {
+    const auto& jobs = world.core.jobs();
+    if (jobs.empty()) return any_job_ = "none";
+    return any_job_ =
+               std::next(jobs.begin(), static_cast<std::ptrdiff_t>(rng_.below(jobs.size())))->first;
+  }
+  Role any_role() { return kRoles[rng_.below(3)]; }
+  std::optional<runtime::RankId> any_rank() {
+    if (world.alive.empty()) return std::nullopt;
+    return std::next(world.alive.begin(),
+                     static_cast<std::ptrdiff_t>(rng_.below(world.alive.size())))
+        ->first;
+  }
+  void spawn_fails(const runtime::RankId& rank) {
+    world.alive.erase(rank);
+    world.told_to_end.erase(rank);
+    world.must(runtime::RankSpawnFailed{rank, "no room for a process"});
+  }
+  void node_goes_or_comes() {
+    const std::string name = rng_.below(2) ? "a" : "b";
+    const auto& known = world.core.nodes().at(name);
+    if (known.up && rng_.below(6) == 0) {
+      for (const auto& [id, node] : std::map(world.alive))
+        if (node == name) world.alive.erase(id);
+      world.must(NodeDown{name, known.incarnation});
+    } else if (!known.up) {
+      world.node(name, name == "a" ? 4 : 3);
+    }
+  }
+  void answer_exchange_messages() {
+    for (auto& [job, told] : std::exchange(world.told, {}))
+      for (const TellExchange& tell : told) {
+        if (const auto* drain = std::get_if<DrainActor>(&tell.message))
+          world.must(ActorDrained{job, drain->actor, drain->incarnation});
+        if (const auto* end = std::get_if<EndJob>(&tell.message))
+          world.must(JobEnded{job, end->outcome, end->reason});
+      }
+  }
+
+  Rng rng_;
+  std::string any_job_ = "none";
+};
+
+TEST(ControllerCore, StormsKeepTheInvariantsAndLeaveNothing) {
+  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Storm storm(seed);
+    for (int i = 0; i < 300; ++i) storm.blow();
+    storm.calm();
+    EXPECT_TRUE(storm.world.alive.empty()) << "CC-4";
+    EXPECT_TRUE(storm.world.exchanges.empty());
+    EXPECT_TRUE(storm.world.core.idle());
+    if (HasFailure()) return;
+  }
+}
+
+}  // namespace
+}  // namespace tandem::actors

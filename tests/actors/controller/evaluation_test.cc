@@ -1,0 +1,126 @@
+#include "actors/controller/evaluation.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "runtime/base/rng.h"
+
+namespace tandem::actors {
+namespace {
+
+Evaluation evaluation_of(std::int32_t prompts) {
+  return {EvaluationId{1}, EvaluationKind::kPeriodic, PolicyVersion{7}, prompts};
+}
+
+std::vector<EvaluationText> texts_of(const std::vector<std::int32_t>& indices) {
+  std::vector<EvaluationText> texts;
+  for (const std::int32_t index : indices) texts.push_back({.index = index, .text = "t"});
+  return texts;
+}
+
+std::vector<TextScore> scores_of(const std::vector<EvaluationText>& texts) {
+  std::vector<TextScore> scores;
+  for (const EvaluationText& text : texts)
+    scores.push_back({text.index, Scored{static_cast<double>(text.index)}});
+  return scores;
+}
+
+TEST(Evaluation, EveryPromptIsGeneratedAndScoredOnce) {
+  Evaluation evaluation = evaluation_of(5);
+  const auto some = evaluation.take_prompts("r/0", 3);
+  const auto rest = evaluation.take_prompts("r/1", 9);
+  EXPECT_EQ(some.size(), 3u);
+  EXPECT_EQ(rest.size(), 2u);
+  EXPECT_FALSE(evaluation.prompts_wait());
+  evaluation.generated("r/0", texts_of(some), {});
+  EXPECT_FALSE(evaluation.generated());
+  EXPECT_FALSE(evaluation.held_by("r/0"));
+  evaluation.generated("r/1", texts_of(rest), {});
+  EXPECT_TRUE(evaluation.generated());
+  const auto texts = evaluation.take_texts("w/0", 9);
+  EXPECT_EQ(evaluation.scored("w/0", scores_of(texts)).size(), 5u);
+  EXPECT_TRUE(evaluation.done());
+  EXPECT_EQ(evaluation.mean(), 2.0);
+  EXPECT_EQ(evaluation.failed(), 0);
+}
+
+TEST(Evaluation, WhatTheDeadHeldWaitsAgainAndTheirAnswersAreNotTaken) {
+  Evaluation evaluation = evaluation_of(4);
+  const auto lost = evaluation.take_prompts("r/0", 2);
+  const auto kept = evaluation.take_prompts("r/1", 2);
+  evaluation.actor_down("r/0");
+  EXPECT_EQ(evaluation.prompts_waiting(), 2u);
+  evaluation.generated("r/0", texts_of(lost), {});
+  EXPECT_FALSE(evaluation.texts_wait());
+  EXPECT_EQ(evaluation.take_prompts("r/1", 9), lost);
+  evaluation.generated("r/1", texts_of(kept), {});
+  const auto texts = evaluation.take_texts("w/0", 1);
+  evaluation.actor_down("w/0");
+  EXPECT_TRUE(evaluation.scored("w/0", scores_of(texts)).empty());
+  EXPECT_EQ(evaluation.take_texts("w/1", 9).size(), 2u);
+}
+
+TEST(Evaluation, FailuresCountAndAreNoZeroes) {
+  Evaluation evaluation = evaluation_of(4);
+  const auto all = evaluation.take_prompts("r/0", 3);
+  evaluation.generated("r/0", texts_of({all[0], all[1]}), {all[2]});
+  evaluation.fail_waiting();
+  const auto texts = evaluation.take_texts("w/0", 9);
+  evaluation.scored("w/0", {{texts[0].index, Scored{3}}, {texts[1].index, ScoreFailed{"no"}}});
+  EXPECT_TRUE(evaluation.done());
+  EXPECT_EQ(evaluation.failed(), 3);
+  EXPECT_EQ(evaluation.mean(), 3.0);
+}
+
+TEST(Evaluation, WithoutAScoreThereIsNoMean) {
+  Evaluation evaluation = evaluation_of(2);
+  evaluation.fail_waiting();
+  EXPECT_TRUE(evaluation.done());
+  EXPECT_FALSE(evaluation.mean().has_value());
+}
+
+// Whatever is taken, answered, answered again or lost: each prompt counts once in the end.
+TEST(Evaluation, RandomDeathsLoseAndDoubleNothing) {
+  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Rng rng(seed);
+    const auto prompts = static_cast<std::int32_t>(1 + rng.below(40));
+    Evaluation evaluation = evaluation_of(prompts);
+    std::map<std::string, std::vector<std::int32_t>> generating;
+    std::map<std::string, std::vector<EvaluationText>> scoring;
+    for (int i = 0; i < 10'000 && !evaluation.done(); ++i) {
+      const std::string rollout = "r/" + std::to_string(rng.below(3));
+      const std::string reward = "w/" + std::to_string(rng.below(2));
+      switch (rng.below(5)) {
+        case 0: {
+          const auto taken = evaluation.take_prompts(rollout, 1 + rng.below(6));
+          generating[rollout].insert(generating[rollout].end(), taken.begin(), taken.end());
+          break;
+        }
+        case 1:
+          evaluation.generated(rollout, texts_of(generating[rollout]), {});
+          if (rng.below(2) == 0) generating[rollout].clear();  // else it says it all again
+          break;
+        case 2: {
+          auto taken = evaluation.take_texts(reward, 1 + rng.below(6));
+          for (EvaluationText& text : taken) scoring[reward].push_back(std::move(text));
+          break;
+        }
+        case 3:
+          evaluation.scored(reward, scores_of(scoring[reward]));
+          if (rng.below(2) == 0) scoring[reward].clear();
+          break;
+        default:
+          if (rng.below(4) == 0) evaluation.actor_down(rng.below(2) == 0 ? rollout : reward);
+          break;
+      }
+    }
+    ASSERT_TRUE(evaluation.done());
+    EXPECT_EQ(evaluation.failed(), 0);
+    EXPECT_EQ(evaluation.mean(), static_cast<double>(prompts - 1) / 2);
+  }
+}
+
+}  // namespace
+}  // namespace tandem::actors

@@ -1,0 +1,83 @@
+// async.schedule: fixed_lag over the whole control plane: the same weights whatever the number of
+// rollout actors and whoever dies.
+#include <gtest/gtest.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "tests/actors/controller/scenario.h"
+
+namespace tandem::actors {
+namespace {
+
+using namespace std::chrono_literals;
+
+const bool kQuiet = (spdlog::set_level(spdlog::level::off), true);
+
+struct Fleet {
+  std::uint64_t seed = 1;
+  std::int32_t rollouts = 1;
+  int kills = 0;
+};
+
+std::string weights_after(const SimulatedJob& job, const Fleet& fleet) {
+  auto cluster = cluster_of(fleet.seed, random_conditions(fleet.seed));
+  const Kills kills(*cluster, fleet.seed, {.later = fleet.kills});
+  SimulatedJob sized = job;
+  sized.replicas[Role::kRollout] = fleet.rollouts;
+  const std::string id = run_job(*cluster, sized);
+  expect_success(*cluster, id);
+  return weights_of(*cluster, id);
+}
+
+TEST(FixedLagRun, WeightsDependOnTheJobAlone) {
+  std::set<std::string> different;
+  const std::uint64_t jobs = std::max<std::uint64_t>(3, 24 / kSeedDivisor);
+  for (std::uint64_t seed = 1; seed <= jobs; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    SimulatedJob job = fixed_lag_job(seed, static_cast<std::int64_t>(seed % 5));
+    job.exchange.filter_groups = seed % 2 == 0;  // with discards, and hence replacements
+    job.exchange.gen_batches_max = 3;
+    job.scorer.values = seed % 2 == 0 ? 2 : 4;
+    job.scorer.fails = seed % 3 == 0 ? 0.05 : 0;
+    if (seed % 4 == 0) job.prompts_unservable = 0.1;
+    const std::string alone = weights_after(job, {.seed = seed, .rollouts = 1});
+    EXPECT_EQ(alone.size(), 64u);
+    EXPECT_EQ(weights_after(job, {.seed = seed + 1, .rollouts = 2}), alone);
+    EXPECT_EQ(weights_after(job, {.seed = seed + 2, .rollouts = 3}), alone);
+    EXPECT_EQ(weights_after(job, {.seed = seed + 3, .rollouts = 2, .kills = 6}), alone);
+    EXPECT_EQ(weights_after(job, {.seed = seed + 4, .rollouts = 3, .kills = 6}), alone);
+    different.insert(alone);
+    if (testing::Test::HasFailure()) return;
+  }
+  EXPECT_EQ(different.size(), jobs);  // another seed, other weights
+}
+
+TEST(FixedLagRun, TwoRolloutsShareTheWork) {
+  auto cluster = cluster_of(3);
+  SimulatedJob job = fixed_lag_job(3, 2);
+  job.replicas[Role::kRollout] = 2;
+  const std::string id = run_job(*cluster, job);
+  std::map<std::string, int> groups;
+  for (const JournalEvent& event : cluster->run_of(id)->record.events)
+    if (event.kind == "generated") ++groups[event.holder];
+  ASSERT_EQ(groups.size(), 2u);
+  for (const auto& [rollout, count] : groups) EXPECT_GE(count, 80 / 5) << rollout;
+}
+
+TEST(FixedLagRun, GroupsAreWhollyOfTheVersionOfTheirSlot) {
+  auto cluster = cluster_of(4);
+  SimulatedJob job = fixed_lag_job(4, 2);
+  const std::string id = run_job(*cluster, job);
+  std::map<std::int64_t, std::int64_t> slot_step;
+  for (const JournalEvent& event : cluster->run_of(id)->record.events) {
+    if (event.kind == "admitted") slot_step[event.group] = event.step;
+    if (event.kind == "generated") {
+      EXPECT_EQ(event.version, std::max<std::int64_t>(0, slot_step[event.group] - 2));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tandem::actors

@@ -1,0 +1,172 @@
+// Runs that are cut at a random moment, by the death of everything at once, and taken up again by a
+// new cluster from what is durable: the journal and the trainer's checkpoints.
+#include <gtest/gtest.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "tests/actors/controller/scenario.h"
+
+namespace tandem::actors {
+namespace {
+
+using namespace std::chrono_literals;
+
+const bool kQuiet = (spdlog::set_level(spdlog::level::off), true);
+
+// Runs the job until `events` of it are journalled, and lets everything die a little later. The run
+// is null where the job ended before.
+std::shared_ptr<SimulatedRun> cut_run(const SimulatedJob& job, std::uint64_t seed,
+                                      std::size_t events) {
+  auto cluster = cluster_of(seed, random_conditions(seed));
+  const Kills kills(*cluster, seed, {.later = 2});
+  const auto id = cluster->submit(job);
+  const auto run = cluster->run_of(*id);
+  cluster->run_until([&] { return run->record.events.size() >= events || cluster->final(*id); },
+                     kVirtualLimit);
+  Rng rng(seed);
+  cluster->run_for(Duration(rng.below(30'000'000)));
+  return run;
+}
+
+std::string resume_to_end(SimulatedCluster& cluster, const std::shared_ptr<SimulatedRun>& run) {
+  run->record.result_json.reset();
+  run->weights = {};
+  const auto id = cluster.resume(run);
+  EXPECT_TRUE(id.has_value()) << (id ? "" : id.error().message);
+  return id ? run_to_end(cluster, *id) : "";
+}
+
+void expect_both_lives_balance(SimulatedCluster& cluster, const std::string& id) {
+  auto& events = cluster.run_of(id)->record.events;
+  const auto ended = std::count_if(events.begin(), events.end(),
+                                   [](const JournalEvent& event) { return event.kind == "ended"; });
+  if (ended > 1)  // the first life had ended as well
+    events.erase(std::find_if(events.begin(), events.end(),
+                              [](const JournalEvent& event) { return event.kind == "ended"; }));
+  expect_success(cluster, id);
+}
+
+TEST(Resume, CutRunsEndWithABalancedLedger) {
+  int resumed_later = 0;
+  const std::uint64_t seeds = 400 / kSeedDivisor;
+  for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Rng rng(derive_seed(seed, "cut"));
+    const SimulatedJob job = random_job(seed);
+    const auto run = cut_run(job, seed, 1 + rng.below(900));
+    const bool ended = run->record.result_json.has_value();
+    auto cluster = cluster_of(seed + 1000, random_conditions(seed + 1000));
+    const Kills kills(*cluster, seed, {.later = 2});
+    const std::string id = resume_to_end(*cluster, run);
+    resumed_later += !run->checkpoints->checkpoints.empty() && !ended;
+    expect_both_lives_balance(*cluster, id);
+    if (testing::Test::HasFailure()) return;
+  }
+  EXPECT_GT(resumed_later, static_cast<int>(seeds) / 2);
+}
+
+TEST(Resume, RunCutTwiceEndsWithABalancedLedger) {
+  for (std::uint64_t seed = 1; seed <= 100 / kSeedDivisor; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Rng rng(derive_seed(seed, "cuts"));
+    SimulatedJob job = random_job(seed);
+    job.exchange.save_freq = 3;
+    const auto run = cut_run(job, seed, 1 + rng.below(500));
+    {
+      auto cluster = cluster_of(seed + 1000);
+      run->weights = {};
+      const auto id = cluster->resume(run);
+      const std::size_t more = run->record.events.size() + rng.below(500);
+      cluster->run_until([&] { return run->record.events.size() >= more || cluster->final(*id); },
+                         kVirtualLimit);
+    }
+    if (run->record.result_json) continue;
+    auto cluster = cluster_of(seed + 2000);
+    expect_both_lives_balance(*cluster, resume_to_end(*cluster, run));
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
+TEST(Resume, CancelledRunGoesOn) {
+  auto first = cluster_of(7);
+  const auto id = first->submit(plain_job(7));
+  first->run_for(1200ms);
+  ASSERT_TRUE(first->cancel(*id).has_value());
+  run_to_end(*first, *id);
+  expect_clean_end(*first, *id, "Cancelled");
+  const auto run = first->run_of(*id);
+  EXPECT_LT(count_groups(run->record.events).trained, 80);
+  first.reset();
+  auto second = cluster_of(8);
+  expect_both_lives_balance(*second, resume_to_end(*second, run));
+}
+
+TEST(Resume, FinishedRunIsLeftAsItIs) {
+  auto first = cluster_of(7);
+  SimulatedJob job = plain_job(7);
+  job.validation_prompts = 10;
+  const std::string id = run_job(*first, job);
+  const auto run = first->run_of(id);
+  const std::string weights = weights_of(*first, id);
+  const std::string evaluation = nlohmann::json::parse(*run->record.result_json)["eval"].dump();
+  first.reset();
+  auto second = cluster_of(8);
+  resume_to_end(*second, run);
+  expect_both_lives_balance(*second, id);
+  EXPECT_EQ(weights_of(*second, id), weights);
+  EXPECT_EQ(nlohmann::json::parse(*run->record.result_json)["eval"].dump(), evaluation);
+  EXPECT_EQ(count_groups(run->record.events).issued, 80);
+}
+
+// A slot is generated by version max(0, d - K). What is older than the checkpoint is gone with the
+// first life, so only where no such version is wanted the interrupted run equals the other.
+TEST(Resume, FixedLagRepeatsTheUninterruptedRun) {
+  for (std::uint64_t seed = 1; seed <= std::max<std::uint64_t>(4, 40 / kSeedDivisor); ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    SimulatedJob job = fixed_lag_job(seed, seed % 2 == 0 ? 0 : 2);
+    job.exchange.save_freq = seed % 2 == 0 ? 4 : 0;  // K = 2: resumed from step 0
+    job.exchange.filter_groups = seed % 3 == 0;
+    job.scorer.values = 2;
+    auto whole = cluster_of(seed);
+    const std::string uninterrupted = weights_of(*whole, run_job(*whole, job));
+    Rng rng(derive_seed(seed, "cut"));
+    const auto run = cut_run(job, seed, 50 + rng.below(400));
+    auto cluster = cluster_of(seed + 1000);
+    const std::string id = resume_to_end(*cluster, run);
+    expect_both_lives_balance(*cluster, id);
+    EXPECT_EQ(weights_of(*cluster, id), uninterrupted);
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
+// Resumed later with K > 0 the first slots take the checkpoint's version: within the bound, and the
+// same for any number of rollouts.
+TEST(Resume, FixedLagResumedLaterRepeatsItself) {
+  for (std::uint64_t seed = 1; seed <= std::max<std::uint64_t>(4, 20 / kSeedDivisor); ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    SimulatedJob job = fixed_lag_job(seed, 1 + static_cast<std::int64_t>(seed % 4));
+    job.exchange.save_freq = 4;
+    const auto run = cut_run(job, seed, 300);
+    ASSERT_GT(run->checkpoints->checkpoints.rbegin()->first, StepId{0});
+    std::set<std::string> weights;
+    for (std::int32_t rollouts = 1; rollouts <= 3; ++rollouts) {
+      SimulatedJob sized = job;
+      sized.replicas[Role::kRollout] = rollouts;
+      auto copy = std::make_shared<SimulatedRun>(sized);
+      copy->record.events = run->record.events;
+      *copy->checkpoints = *run->checkpoints;
+      auto cluster = cluster_of(seed + 1000);
+      const Kills kills(*cluster, seed, {.later = rollouts});
+      const std::string id = resume_to_end(*cluster, copy);
+      expect_both_lives_balance(*cluster, id);
+      weights.insert(weights_of(*cluster, id));
+    }
+    EXPECT_EQ(weights.size(), 1u);
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
+}  // namespace
+}  // namespace tandem::actors

@@ -1,0 +1,202 @@
+// What can be wrong with the world: a clear error with place and help, the documented exit code,
+// and nothing half-started. (Wrong keys of the job file: tests/main/job.)
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/statvfs.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+
+#include "runtime/base/file.h"
+#include "tests/e2e/cluster_driver.h"
+
+namespace tandem::e2e {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kModel = TANDEM_SOURCE_DIR "/configs/models/arithmetic";
+
+void write(const fs::path& path, const std::string& text) {
+  fs::create_directories(path.parent_path());
+  std::ofstream(path, std::ios::binary) << text;
+}
+
+class BadInput : public testing::Test {
+ protected:
+  // A model directory of which `broken` holds `text`; without text it is missing.
+  std::string model_with(const std::string& broken, const std::optional<std::string>& text) const {
+    const fs::path model = home.path() / "model";
+    fs::remove_all(model);
+    fs::create_directories(model);
+    for (const char* file : {"config.json", "tokenizer.json"})
+      fs::copy(fs::path(kModel) / file, model / file);
+    fs::remove(model / broken);
+    if (text) write(model / broken, *text);
+    return model.string();
+  }
+  std::string data_with(const std::string& line) const {
+    const fs::path data = home.path() / "data.jsonl";
+    write(data, "{\"prompt\": \"1+1=\", \"answer\": \"2\", \"completion\": \"2\"}\n" + line + "\n");
+    return data.string();
+  }
+  // Refused before anything starts: code, place and help.
+  void expect_refused(const Words& settings, int code, const std::string& place) const {
+    for (const char* command : {"run", "submit"}) {
+      const bool submits = std::string(command) == "submit";
+      if (submits && !up_) continue;
+      const Finished done = home.run(Words{command} + small_job(3, settings));
+      EXPECT_EQ(done.code, code) << command << ": " << done.text();
+      EXPECT_NE(done.err.find("error["), std::string::npos) << done.text();
+      EXPECT_NE(done.err.find(place), std::string::npos) << done.text();
+    }
+    EXPECT_FALSE(fs::exists(home.path() / "runs")) << "a run was begun";
+    if (!up_) home.expect_nothing_left();
+  }
+  void up() {
+    home.up();
+    up_ = true;
+  }
+
+  Home home;
+  bool up_ = false;
+};
+
+std::string truncated(const fs::path& file) {
+  const std::string whole = read_file(file).value();
+  return whole.substr(0, whole.size() / 2);
+}
+
+TEST_F(BadInput, ABrokenModelIsNamed) {
+  const fs::path config = fs::path(kModel) / "config.json",
+                 tokens = fs::path(kModel) / "tokenizer.json";
+  expect_refused({"model.path=" + (home.path() / "nowhere").string()}, 1, "nowhere");
+  const auto with = [&](const char* file, const std::optional<std::string>& text) {
+    return Words{"model.path=" + model_with(file, text)};
+  };
+  expect_refused(with("config.json", std::nullopt), 1, "config.json");
+  expect_refused(with("tokenizer.json", std::nullopt), 1, "tokenizer.json");
+  expect_refused(with("config.json", truncated(config)), 1, "config.json:");
+  expect_refused(with("tokenizer.json", truncated(tokens)), 1, "tokenizer.json:");
+  expect_refused(with("config.json", "{\"model_type\": \"other\"}"), 1, "config.json");
+  expect_refused(with("tokenizer.json", "\xff\xfe\x00junk"), 1, "tokenizer.json");
+  const Words pretrained{"model.init=pretrained"};
+  expect_refused(with("model.safetensors", std::nullopt) + pretrained, 1, "model.safetensors");
+  expect_refused(with("model.safetensors", "junk that is no header") + pretrained, 1,
+                 "model.safetensors");
+}
+
+TEST_F(BadInput, ATruncatedCheckpointIsNamed) {
+  home.train(kSmallId, small_job(1, {"data.val_files=[]"}));
+  const fs::path weights = home.run_dir(kSmallId) / "checkpoints/step-1/model.safetensors";
+  const std::string half = truncated(weights);
+  fs::remove_all(home.path() / "runs");
+  expect_refused({"model.init=pretrained", "model.path=" + model_with("model.safetensors", half)},
+                 1, "model.safetensors");
+}
+
+TEST_F(BadInput, ABrokenDataFileIsNamedWithItsLine) {
+  up();
+  expect_refused({"data.train_files=[" + (home.path() / "nowhere").string() + "]"}, 1, "nowhere");
+  for (const char* key : {"data.train_files", "data.val_files", "warm_start.train_files"}) {
+    const auto with = [&](const std::string& line) {
+      return Words{std::string(key) + "=[" + data_with(line) + "]"};
+    };
+    expect_refused(with("{\"prompt\": \"1+1=\", \"ans"), 64, "data.jsonl:2");
+    expect_refused(with("{\"question\": \"1+1=\"}"), 64, "data.jsonl:2");
+    expect_refused(with("[1, 2]"), 64, "data.jsonl:2");
+    expect_refused(with("{\"prompt\": \"hello?\", \"answer\": \"2\", \"completion\": \"2\"}"), 64,
+                   "data.jsonl:2");
+  }
+  const fs::path empty = home.path() / "empty.jsonl";
+  write(empty, "");
+  expect_refused({"data.train_files=[" + empty.string() + "]"}, 64, "empty.jsonl");
+  expect_refused({"data.max_prompt_length=2"}, 64, "max_prompt_length");
+  home.down();
+}
+
+TEST_F(BadInput, AJobThatCanNeverFitIsRefusedByRunAsWell) {
+  expect_refused({"pools.learner.cpus_per_actor=4000"}, 2, "4000");
+}
+
+TEST_F(BadInput, AStateFolderThatCannotBeWrittenIsNamed) {
+  const fs::path file = home.path() / "a-file";
+  write(file, "no folder");
+  for (const fs::path& bad : {fs::path("/proc/tandem"), file / "home"})
+    for (const Words& command : {Words{"run"} + small_job(3), Words{"controller", "--port", "0"},
+                                 Words{"up", "--port", "0"}}) {
+      const Finished done =
+          home.start_program(Words{"/usr/bin/env", "TANDEM_HOME=" + bad.string(), TANDEM_BINARY} +
+                             command)
+              .wait();
+      EXPECT_EQ(done.code, 1) << command.front() << ": " << done.text();
+      EXPECT_NE(done.err.find(bad.string()), std::string::npos) << done.text();
+      EXPECT_NE(done.err.find("help:"), std::string::npos) << done.text();
+    }
+  home.expect_nothing_left();
+}
+
+// On a file system of its own, in a mount namespace that ends with the command.
+TEST_F(BadInput, AFullDiskEndsTheRunWithItsReason) {
+  const std::string mount = (home.path() / "small").string();
+  fs::create_directories(mount);
+  const Words inside{"unshare", geteuid() == 0 ? "-m" : "-Urm", "sh", "-c"};
+  const std::string make = "mount -t tmpfs -o size=1500k none " + mount;
+  if (home.start_program(inside + Words{make}).wait().code != 0)
+    GTEST_SKIP() << "no mount namespaces here";
+  std::string command = make + " && TANDEM_HOME=" + mount + " exec " TANDEM_BINARY " run";
+  for (const std::string& word : small_job(100'000, {"learner.save_freq=10"}))
+    command += " '" + word + "'";
+  const Finished done = home.start_program(inside + Words{command}).wait();
+  EXPECT_EQ(done.code, 1) << done.text();
+  EXPECT_NE(done.err.find("No space left"), std::string::npos) << done.text();
+  home.expect_nothing_left();
+}
+
+TEST_F(BadInput, ABusyPortIsNamed) {
+  Home other;
+  other.up();
+  const auto file = nlohmann::json::parse(std::ifstream(other.path() / "controller.json"));
+  const std::string control = file["control"];
+  const std::string port = control.substr(control.find(':') + 1);
+  for (const char* command : {"up", "controller"}) {
+    const Finished done = home.run({command, "--port", port});
+    EXPECT_EQ(done.code, 1) << command << ": " << done.text();
+    EXPECT_NE(done.err.find(port), std::string::npos) << done.text();
+    EXPECT_NE(done.err.find("help:"), std::string::npos) << done.text();
+  }
+  EXPECT_FALSE(fs::exists(home.path() / "controller.json"));
+  home.expect_nothing_left();
+  other.down();
+}
+
+TEST_F(BadInput, ASecondControllerOnTheSameStateIsRefused) {
+  home.up();
+  const Finished second = home.run({"controller", "--port", "0"});
+  EXPECT_EQ(second.code, 1) << second.text();
+  EXPECT_NE(second.err.find(home.path().string()), std::string::npos) << second.text();
+  EXPECT_NE(second.err.find("tandem down"), std::string::npos) << second.text();
+  EXPECT_EQ(home.run({"get", "jobs"}).code, 0) << "the first one is unharmed";
+  home.down();
+  home.expect_nothing_left();
+}
+
+TEST_F(BadInput, WithoutAControllerEveryClientSaysSo) {
+  for (const Words& command :
+       {Words{"get", "jobs"}, Words{"submit"} + small_job(3), Words{"top"}, Words{"why", "x"},
+        Words{"scale", "x", "rollout=2"}, Words{"cancel", "x"},
+        Words{"wait", "x", "--for", "Running"}, Words{"logs", "x"},
+        Words{"--address", "127.0.0.1:1", "events"}, Words{"node"}}) {
+    const Finished done = home.run(command);
+    EXPECT_EQ(done.code, 69) << command.front() << ": " << done.text();
+    EXPECT_NE(done.err.find("help:"), std::string::npos) << done.text();
+  }
+  EXPECT_EQ(home.run({"get", "pods"}).code, 64);
+  EXPECT_EQ(home.run({"frobnicate"}).code, 64);
+  EXPECT_EQ(home.run({"run", "nowhere.yaml"}).code, 1);
+}
+
+}  // namespace
+}  // namespace tandem::e2e

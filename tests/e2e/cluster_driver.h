@@ -1,0 +1,113 @@
+// Drives the real binary: a state folder of its own for each test, commands with their output and
+// exit code, looks into a running cluster as JSON, and the proof that nothing is left.
+//
+// Waiting is by condition with a deadline that only ends a hang; it measures nothing. A deadline
+// that passes is a test failure with what the command had printed.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "runtime/base/clock.h"
+
+namespace tandem::e2e {
+
+using Words = std::vector<std::string>;
+
+inline constexpr Duration kPatience = std::chrono::seconds(90);
+
+// Looks again and again until the condition holds; false when patience ends.
+bool eventually(const std::function<bool()>& condition);
+
+struct Finished {
+  int code = 0;  // exit code; 128 + the signal that ended it
+  std::string out, err;
+  std::string text() const { return out + err; }
+};
+
+// One running command. It is killed with the object.
+class Process {
+ public:
+  Process(Process&& other) noexcept;
+  Process& operator=(Process&&) = delete;
+  ~Process();
+
+  pid_t pid() const { return pid_; }
+  void signal(int number) const;
+  std::string out() const;  // so far
+  std::string err() const;
+  bool said(const std::string& text) const;  // on stdout or stderr, before patience ends
+  Finished wait();
+
+ private:
+  friend class Home;
+  Process(pid_t pid, std::filesystem::path out, std::filesystem::path err);
+  pid_t pid_;  // 0: waited for
+  std::filesystem::path out_, err_;
+};
+
+// A TANDEM_HOME in a temporary folder. Its end kills what still runs in it, which is a failure.
+class Home {
+ public:
+  Home();
+  ~Home();
+  Home(const Home&) = delete;
+  Home& operator=(const Home&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+  std::filesystem::path run_dir(const std::string& job) const { return path_ / "runs" / job; }
+
+  // `tandem WORDS…` in the repository's root.
+  Process start(const Words& words) const;
+  Finished run(const Words& words) const;
+  Process start_program(const Words& argv) const;  // any program, in the same surroundings
+  // What `tandem WORDS… -o json` prints, once it is valid JSON and the exit code is 0.
+  nlohmann::json json(Words words) const;
+
+  // Starts, follows and expects success; its result.json. The job's id is `job`.
+  nlohmann::json train(const std::string& job, const Words& words) const;
+  nlohmann::json result_of(const std::string& job) const;
+
+  // Starts a cluster on free ports.
+  void up() const;
+  void down() const;
+
+  // Of the processes with this home in their environment; zombies are none.
+  std::vector<pid_t> processes() const;
+  // The shared memory of this home's runs.
+  std::vector<std::string> shared_memory() const;
+  void expect_nothing_left() const;
+
+ private:
+  std::filesystem::path path_;
+  mutable int started_ = 0;
+};
+
+// "--set k=v" for each.
+Words sets(const Words& settings);
+Words operator+(Words left, const Words& right);
+// The quickstart's job in small: `run` or `submit` it with the settings on top. It learns to begin
+// its answers with a 0, which a short warm start does half of the time, so that every step has
+// something to learn from.
+Words small_job(int steps, const Words& settings = {});
+inline constexpr int kGroupsPerStep = 16;  // of a small job
+inline constexpr const char* kSmallId = "arithmetic-grpo-1";
+
+// The only value that `query` finds in the run's journal.
+std::int64_t journal_value(const std::filesystem::path& run_dir, const std::string& query);
+// Fails unless each admitted group's last word in the journal is trained or discarded, as often as
+// `result` counts them, and `steps` batches were trained (LG-1).
+void expect_ledger_balances(const std::filesystem::path& run_dir, const nlohmann::json& result);
+
+// What the API says of a rank, "rollout/0" for instance.
+nlohmann::json actor(const Home& home, const std::string& name, const Words& options = {});
+void kill_rank(const nlohmann::json& actor);
+
+}  // namespace tandem::e2e

@@ -1,0 +1,230 @@
+// A cluster in the background: looked into, changed and broken while it trains.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <csignal>
+#include <fstream>
+
+#include "tests/e2e/cluster_driver.h"
+
+namespace tandem::e2e {
+namespace {
+
+using nlohmann::json;
+
+constexpr int kForever = 1'000'000;
+
+class Cluster : public testing::Test {
+ protected:
+  std::string submit(const Words& job) {
+    const Finished done = home.run(Words{"submit"} + job);
+    EXPECT_EQ(done.code, 0) << done.text();
+    return done.out.substr(0, done.out.find('\n'));
+  }
+  json job(const std::string& id) { return home.json({"get", "jobs", id}); }
+  bool reaches_step(const std::string& id, std::int64_t step) {
+    return eventually([&] { return job(id)["step"] >= step; });
+  }
+  // A command that must do, with something on stdout.
+  std::string shown(const Words& words) {
+    const Finished done = home.run(words);
+    EXPECT_EQ(done.code, 0) << words.front() << ": " << done.text();
+    EXPECT_FALSE(done.out.empty()) << words.front();
+    return done.out;
+  }
+  void expect_exit(int code, const Words& words) {
+    const Finished done = home.run(words);
+    EXPECT_EQ(done.code, code) << words.front() << ": " << done.text();
+    EXPECT_NE(done.err.find("error["), std::string::npos) << done.text();
+    EXPECT_NE(done.err.find("help:"), std::string::npos) << done.text();
+  }
+  void expect_every_state_has_a_reason() {
+    for (const char* kind : {"jobs", "actors"})
+      for (const json& item : home.json({"get", kind})) {
+        EXPECT_NE(item["state"], "") << item;
+        EXPECT_NE(item["reason"], "") << item;
+        EXPECT_NE(item["message"], "") << item;
+      }
+  }
+  // Kills the actor and waits for its next life.
+  void kill_and_await_restart(const std::string& name) {
+    const json before = actor(home, name);
+    kill_rank(before);
+    EXPECT_TRUE(eventually([&] {
+      const json now = actor(home, name);
+      expect_every_state_has_a_reason();
+      return now["state"] == "Ready" && now["incarnation"] > before["incarnation"];
+    })) << actor(home, name);
+    EXPECT_EQ(actor(home, name)["restarts"], 1) << name;
+    EXPECT_NE(home.run({"logs", name, "--previous"}).code, 3) << "its earlier life has a log";
+  }
+
+  Home home;
+};
+
+TEST_F(Cluster, IsLookedIntoAndScaledWhileItTrains) {
+  home.up();
+  for (const char* kind : {"jobs", "actors", "groups"})
+    EXPECT_EQ(home.json({"get", kind}), json::array()) << kind;
+  EXPECT_EQ(home.json({"get", "nodes"}).size(), 1u);
+  const std::string id = submit(small_job(kForever));
+  EXPECT_EQ(id, kSmallId);
+  EXPECT_EQ(home.run({"wait", id, "--for", "Running", "--timeout", "90s"}).code, 0);
+  ASSERT_TRUE(reaches_step(id, 5));
+
+  const json running = job(id);
+  for (const char* field : {"id", "name", "state", "reason", "step", "total_steps",
+                            "policy_version", "actors", "reward_mean", "staleness", "queue_depth",
+                            "trainer_idle_fraction", "tokens_per_second", "run_dir"})
+    EXPECT_TRUE(running.contains(field)) << field;
+  const json rollout = actor(home, id + "/rollout/0");
+  for (const char* field :
+       {"name", "job", "role", "state", "reason", "message", "since", "node", "pid", "gpus",
+        "incarnation", "restarts", "policy_version", "load", "ranks"})
+    EXPECT_TRUE(rollout.contains(field)) << field;
+  EXPECT_TRUE(home.json({"get", "groups"}).is_array());
+  EXPECT_FALSE(home.json({"get", "events"}).empty());
+  for (const char* form : {"table", "wide", "yaml", "name"})
+    EXPECT_NE(shown({"get", "actors", "-o", form}).find("rollout/0"), std::string::npos) << form;
+  EXPECT_NE(shown({"describe", "jobs/" + id}).find("Events:"), std::string::npos);
+  EXPECT_NE(shown({"describe", "actors/rollout/0"}).find("Events:"), std::string::npos);
+  EXPECT_NE(shown({"why", id}).find("Running"), std::string::npos);
+  shown({"why", "learner/0"});
+  EXPECT_TRUE(home.json({"why", id}).is_array());
+  EXPECT_NE(shown({"logs", "learner/0"}).find("learner up"), std::string::npos);
+  EXPECT_NE(shown({"top"}).find(id), std::string::npos) << "one frame";
+  EXPECT_NE(shown({"events"}).find("Running"), std::string::npos);
+  EXPECT_FALSE(home.json({"samples", id}).empty());
+  EXPECT_FALSE(home.json({"samples", id, "--eval"}).empty());
+  expect_every_state_has_a_reason();
+
+  Process following = home.start({"logs", "-f", "learner/0"});
+  Process watching = home.start({"get", "jobs", "-w", "-o", "json"});
+  EXPECT_TRUE(following.said("learner up"));
+  EXPECT_TRUE(watching.said("\"Running\""));
+  const auto lines = [&] {
+    const std::string out = watching.out();
+    return std::count(out.begin(), out.end(), '\n');
+  };
+  EXPECT_TRUE(eventually([&] { return lines() >= 3; })) << "steps are changes";
+
+  for (const int replicas : {2, 1}) {
+    const auto before = job(id)["step"].get<std::int64_t>();
+    const Finished scaled =
+        home.run({"scale", id, "rollout=" + std::to_string(replicas), "--wait"});
+    EXPECT_EQ(scaled.code, 0) << scaled.text();
+    EXPECT_EQ(job(id)["actors"]["rollout"]["ready"], replicas);
+    EXPECT_TRUE(reaches_step(id, before + 3)) << "it trains on";
+  }
+  EXPECT_TRUE(eventually([&] {
+    return home.json({"get", "actors"}).size() == 3;
+  })) << "the drained rollout goes";
+  EXPECT_EQ(home.run({"scale", id, "learner=2"}).code, 64) << "not in this version";
+
+  expect_exit(3, {"get", "jobs", "nobody"});
+  expect_exit(3, {"describe", "actors/rollout/7"});
+  expect_exit(3, {"logs", "rollout/7"});
+  expect_exit(3, {"cancel", "nobody"});
+  expect_exit(5, {"wait", id, "--for", "Succeeded", "--timeout", "1"});
+
+  EXPECT_EQ(home.run({"cancel", id}).code, 0);
+  EXPECT_EQ(job(id)["state"], "Cancelled");
+  EXPECT_EQ(home.result_of(id)["state"], "Cancelled");
+  expect_ledger_balances(home.run_dir(id), home.result_of(id));
+  EXPECT_EQ(home.shared_memory(), Words{}) << "cancel leaves nothing of the job";
+  home.down();
+  following.wait();
+  watching.wait();
+  home.expect_nothing_left();
+}
+
+TEST_F(Cluster, KillsOfEveryRoleCostNothing) {
+  constexpr int kSteps = 800;
+  home.up();
+  const std::string id = submit(small_job(kSteps, {"learner.save_freq=100"}));
+  ASSERT_TRUE(reaches_step(id, 20));
+  for (const char* name : {"rollout/0", "reward/0", "learner/0"}) kill_and_await_restart(name);
+  ASSERT_LT(job(id)["step"], kSteps) << "the kills came too late to mean anything";
+  const Finished waited = home.run({"wait", id, "--for", "Succeeded", "--timeout", "90s"});
+  EXPECT_EQ(waited.code, 0) << waited.text();
+  home.down();
+  home.expect_nothing_left();
+  const json result = home.result_of(id);
+  EXPECT_EQ(result["ledger"]["discarded"], json::object()) << "no kill causes a discard";
+  EXPECT_EQ(result["ledger"]["trained"], kSteps * kGroupsPerStep);
+  expect_ledger_balances(home.run_dir(id), result);
+  EXPECT_EQ(
+      journal_value(home.run_dir(id),
+                    "SELECT count(*) FROM journal a JOIN journal b USING(step) WHERE a.kind = "
+                    "'retrained' AND b.kind = 'committed' AND a.detail <> b.detail"),
+      0)
+      << "what the learner trained again has the same checksums";
+  EXPECT_GT(
+      journal_value(home.run_dir(id), "SELECT count(*) FROM journal WHERE kind = 'retrained'"), 0);
+}
+
+// With room for two small jobs, the third waits its turn, and so does what would need more of it.
+TEST_F(Cluster, JobsQueueForRoomAndWhatNeverFitsIsRefused) {
+  Process controller = home.start({"controller", "--port", "0"});
+  ASSERT_TRUE(eventually([&] { return std::filesystem::exists(home.path() / "controller.json"); }));
+  Process node = home.start({"node", "--cpus", "2.4", "--name", "small"});
+  ASSERT_TRUE(eventually([&] { return !home.json({"get", "nodes"}).empty(); }));
+
+  const std::string first = submit(small_job(kForever)), second = submit(small_job(kForever));
+  const Finished third = home.run(Words{"submit"} + small_job(5, {"name=third"}));
+  EXPECT_EQ(third.code, 2) << "accepted but not placed: " << third.text();
+  EXPECT_EQ(job("third-1")["state"], "Queued");
+  EXPECT_NE(shown({"why", "third-1"}).find("CPU"), std::string::npos);
+  expect_exit(5, {"wait", "third-1", "--for", "Running", "--timeout", "1"});
+
+  for (const Words& refusal : {Words{"submit"} + small_job(5, {"rollout.replicas=9"}),
+                               Words{"scale", first, "rollout=9"}}) {
+    const Finished refused = home.run(refusal);
+    EXPECT_EQ(refused.code, 2) << refused.text();
+    EXPECT_NE(refused.err.find("it would fit"), std::string::npos) << refused.text();
+  }
+  EXPECT_EQ(home.json({"get", "jobs"}).size(), 3u) << "a refused job is not kept";
+
+  ASSERT_TRUE(reaches_step(first, 1) && reaches_step(second, 1));
+  expect_exit(5, {"scale", first, "rollout=2", "--wait", "--timeout", "1"});
+  expect_every_state_has_a_reason();
+  EXPECT_EQ(home.run({"scale", first, "rollout=1", "--wait"}).code, 0);
+  EXPECT_EQ(home.run({"cancel", second}).code, 0);
+  EXPECT_EQ(home.run({"wait", "third-1", "--for", "Succeeded", "--timeout", "90s"}).code, 0);
+  home.down();
+  EXPECT_EQ(controller.wait().code, 0);
+  EXPECT_EQ(node.wait().code, 0);
+  home.expect_nothing_left();
+}
+
+TEST_F(Cluster, AKilledControllerLeavesNoOrphanAndTheNextOneStarts) {
+  home.up();
+  submit(small_job(kForever));
+  ASSERT_TRUE(reaches_step(kSmallId, 3));
+  const auto file = json::parse(std::ifstream(home.path() / "controller.json"));
+  ASSERT_EQ(kill(file["pid"].get<pid_t>(), SIGKILL), 0);
+  EXPECT_TRUE(eventually([&] { return home.processes().empty(); }));
+  EXPECT_EQ(home.run({"get", "jobs"}).code, 69);
+  home.up();
+  EXPECT_EQ(home.shared_memory(), Words{}) << "what the killed cluster left";
+  EXPECT_EQ(submit(small_job(3)), "arithmetic-grpo-2");
+  EXPECT_EQ(home.run({"wait", "arithmetic-grpo-2", "--for", "Succeeded"}).code, 0);
+  home.down();
+  home.expect_nothing_left();
+}
+
+TEST_F(Cluster, SubmitCanWaitAndDownEndsWhatRuns) {
+  home.up();
+  const Finished done = home.run(Words{"submit"} + small_job(5) + Words{"--wait"});
+  EXPECT_EQ(done.code, 0) << done.text();
+  EXPECT_EQ(home.run({"up", "--port", "0"}).code, 0) << "it is up already";
+  submit(small_job(kForever));
+  ASSERT_TRUE(reaches_step("arithmetic-grpo-2", 2));
+  home.down();
+  home.expect_nothing_left();
+  EXPECT_EQ(home.result_of("arithmetic-grpo-2")["state"], "Cancelled");
+  EXPECT_EQ(home.run({"down"}).code, 0) << "again is nothing";
+}
+
+}  // namespace
+}  // namespace tandem::e2e

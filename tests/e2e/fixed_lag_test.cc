@@ -1,0 +1,95 @@
+// async.schedule: fixed_lag gives the same weights however many rollouts there are and whoever
+// dies.
+#include <gtest/gtest.h>
+
+#include "tests/e2e/cluster_driver.h"
+
+namespace tandem::e2e {
+namespace {
+
+using nlohmann::json;
+
+constexpr int kSteps = 60;
+
+Words job(const Words& settings) {
+  return small_job(kSteps, Words{"async.schedule=fixed_lag", "data.val_files=[]"} + settings);
+}
+
+std::string sha_of(const json& result) {
+  EXPECT_EQ(result["state"], "Succeeded");
+  EXPECT_EQ(result["ledger"]["trained"], kSteps * kGroupsPerStep);
+  EXPECT_EQ(result["ledger"]["discarded"], json::object());
+  return result["weights_sha256"];
+}
+
+std::string trained_sha(const Words& settings) {
+  const Home home;
+  const json result = home.train(kSmallId, job(settings));
+  expect_ledger_balances(home.run_dir(kSmallId), result);
+  return sha_of(result);
+}
+
+// Runs with two rollouts and kills `name` once while it trains; its weights.
+std::string sha_with_a_kill(const std::string& name) {
+  const Home home;
+  Process run = home.start(Words{"run"} + job({"rollout.replicas=2"}));
+  EXPECT_TRUE(run.said("TANDEM_ADDRESS="));
+  const std::string err = run.err(), mark = "TANDEM_ADDRESS=";
+  const auto at = err.find(mark) + mark.size();
+  const Words address{"--address", err.substr(at, err.find('\n', at) - at)};
+  std::int64_t step = 0;
+  const bool midway = eventually([&] {
+    step = home.json(address + Words{"get", "jobs", kSmallId})["step"];
+    return step >= 5;
+  });
+  EXPECT_TRUE(midway && step < kSteps) << step;
+  kill_rank(actor(home, std::string(kSmallId) + "/" + name, address));
+  EXPECT_EQ(run.wait().code, 0) << run.err();
+  home.expect_nothing_left();
+  const json result = home.result_of(kSmallId);
+  expect_ledger_balances(home.run_dir(kSmallId), result);
+  const auto retrained = journal_value(home.run_dir(kSmallId),
+                                       "SELECT count(*) FROM journal WHERE kind = 'retrained'");
+  EXPECT_EQ(retrained > 0, name.starts_with("learner")) << retrained << " steps trained again";
+  return sha_of(result);
+}
+
+class FixedLag : public testing::Test {
+ protected:
+  static std::string reference() {
+    static const std::string sha = trained_sha({});
+    return sha;
+  }
+};
+
+TEST_F(FixedLag, TwoRolloutsShareTheWorkAndGiveTheSameWeights) {
+  const Home home;
+  const json result = home.train(kSmallId, job({"rollout.replicas=2"}));
+  EXPECT_EQ(sha_of(result), reference());
+  const auto generated = [&](const std::string& where) {
+    return journal_value(home.run_dir(kSmallId),
+                         "SELECT count(*) FROM journal WHERE kind = 'generated'" + where);
+  };
+  const auto all = generated("");
+  for (const char* name : {"rollout/0", "rollout/1"})
+    EXPECT_GE(5 * generated(" AND holder = '" + std::string(kSmallId) + "/" + name + "'"), all)
+        << name << " generates a fifth at least";
+}
+
+TEST_F(FixedLag, ARolloutThatIsKilledMidwayChangesNothing) {
+  EXPECT_EQ(sha_with_a_kill("rollout/1"), reference());
+}
+
+TEST_F(FixedLag, ALearnerThatIsKilledMidwayChangesNothing) {
+  EXPECT_EQ(sha_with_a_kill("learner/0"), reference());
+}
+
+TEST_F(FixedLag, AnotherSeedGivesOtherWeights) { EXPECT_NE(trained_sha({"seed=18"}), reference()); }
+
+TEST_F(FixedLag, TwoLearnerRanksRepeatThemselves) {
+  const Words ranks{"learner.ranks=2", "pools.learner.cpus_per_actor=0.2"};
+  EXPECT_EQ(trained_sha(ranks), trained_sha(ranks));
+}
+
+}  // namespace
+}  // namespace tandem::e2e

@@ -1,0 +1,161 @@
+// `tandem run`: what a run leaves, what its figures promise, and how it ends.
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <cstring>
+#include <fstream>
+
+#include "runtime/base/digest.h"
+#include "runtime/base/file.h"
+#include "tests/e2e/cluster_driver.h"
+
+namespace tandem::e2e {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr int kSteps = 20;
+constexpr int kForever = 1'000'000;
+
+std::vector<json> lines_of(const fs::path& file) {
+  std::vector<json> lines;
+  std::ifstream stream(file);
+  for (std::string line; std::getline(stream, line);) lines.push_back(json::parse(line));
+  return lines;
+}
+
+// The parameters' bytes: after the header of a safetensors file.
+std::string parameters_sha256(const fs::path& checkpoint) {
+  const std::string file = read_file(checkpoint / "model.safetensors").value();
+  std::uint64_t header = 0;
+  std::memcpy(&header, file.data(), sizeof header);
+  return sha256_hex(std::as_bytes(std::span(file)).subspan(sizeof header + header));
+}
+
+TEST(Run, LeavesEverythingThatTheContractNames) {
+  const Home home;
+  const json result = home.train(kSmallId, small_job(kSteps));
+  const fs::path run = home.run_dir(kSmallId);
+
+  EXPECT_EQ(result["state"], "Succeeded");
+  EXPECT_EQ(result["steps"], kSteps);
+  EXPECT_EQ(result["policy_version"], kSteps);
+  for (const char* kind : {"before", "after_warm_start", "final"})
+    EXPECT_TRUE(result["eval"][kind].is_number()) << kind;
+  EXPECT_EQ(result["eval"]["failed"], 0);
+  EXPECT_EQ(result["staleness"]["bound"], 2);
+  EXPECT_TRUE(result["staleness"]["mean"].is_number());
+  EXPECT_EQ(result["ledger"]["trained"], kSteps * kGroupsPerStep);
+  EXPECT_GE(result["tokens"]["generated"], result["tokens"]["trained"]);
+  EXPECT_GT(result["tokens"]["trained"], 0);
+  EXPECT_EQ(result["logprob_diff"]["max_at_staleness_0"], 0.0);
+  EXPECT_GT(result["logprob_diff"]["tokens_at_staleness_0"], 0);
+  EXPECT_EQ(result["weight_publish"]["count"], kSteps + 2) << "initial, warm-started, each step";
+  EXPECT_GT(result["weight_publish"]["bytes_mean"], 0);
+  for (const char* figure : {"trainer_idle_fraction", "rollout_idle_fraction"}) {
+    EXPECT_GE(result[figure], 0.0) << figure;
+    EXPECT_LE(result[figure], 1.0) << figure;
+  }
+  EXPECT_GT(result["wall_seconds"], 0.0);
+  EXPECT_EQ(result["weights_sha256"], parameters_sha256(run / "checkpoints/step-20"));
+  expect_ledger_balances(run, result);
+
+  EXPECT_EQ(lines_of(run / "metrics.jsonl").size(), std::size_t{kSteps});
+  EXPECT_EQ(lines_of(run / "metrics.jsonl").back()["step"], kSteps);
+  bool of_training = false, of_evaluation = false;
+  for (const json& sample : lines_of(run / "samples.jsonl")) {
+    for (const char* field : {"prompt", "completion", "reward"})
+      EXPECT_TRUE(sample.contains(field)) << sample;
+    (sample.contains("eval") ? of_evaluation : of_training) = true;
+    if (sample.contains("eval")) continue;
+    for (const char* field : {"step", "advantage", "versions", "finish_reason"})
+      EXPECT_TRUE(sample.contains(field)) << sample;
+  }
+  EXPECT_TRUE(of_training && of_evaluation);
+  for (const char* file : {"config.json", "tokenizer.json", "model.safetensors", "trainer"})
+    EXPECT_TRUE(fs::exists(run / "checkpoints/step-20" / file)) << file;
+  EXPECT_TRUE(fs::exists(run / "logs/rollout.0.3.log") ||
+              fs::exists(run / "logs/rollout.0.1.log") || fs::exists(run / "logs/rollout.0.2.log"));
+  EXPECT_FALSE(fs::exists(run / "payload")) << "only what is live needs payloads";
+  EXPECT_FALSE(fs::exists(home.path() / "controller.json")) << "it works beside `up`";
+
+  const Finished said = home.run({"generate", (run / "checkpoints/step-20").string(), "12+34="});
+  EXPECT_EQ(said.code, 0) << said.text();
+  EXPECT_FALSE(home.json({"samples", run.string()}).empty());
+  EXPECT_EQ(
+      home.run({"eval", (run / "checkpoints/step-20").string(), "configs/arithmetic.yaml"}).code,
+      0);
+}
+
+TEST(Run, StrictlyOnPolicyEveryTokenIsAtStalenessZero) {
+  const Home home;
+  const json result = home.train(kSmallId, small_job(kSteps, {"async.max_staleness=0"}));
+  EXPECT_EQ(result["staleness"]["max"], 0);
+  EXPECT_EQ(result["logprob_diff"]["max_at_staleness_0"], 0.0);
+  EXPECT_GT(result["logprob_diff"]["tokens_at_staleness_0"], 0);
+  expect_ledger_balances(home.run_dir(kSmallId), result);
+}
+
+TEST(Run, WithoutALearningRateTheWeightsStayBitForBit) {
+  const Home home;
+  const json result =
+      home.train(kSmallId, small_job(kSteps, {"learner.optimizer.lr=0", "learner.save_freq=0"}));
+  const fs::path checkpoints = home.run_dir(kSmallId) / "checkpoints";
+  EXPECT_EQ(read_file(checkpoints / "step-0/model.safetensors").value(),
+            read_file(checkpoints / "step-20/model.safetensors").value());
+  EXPECT_EQ(result["weights_sha256"], parameters_sha256(checkpoints / "step-0"));
+  EXPECT_GT(lines_of(home.run_dir(kSmallId) / "metrics.jsonl").front()["actor/grad_norm"], 0.0);
+}
+
+TEST(Run, ADryRunShowsAndStartsNothing) {
+  const Home home;
+  const Finished done = home.run(Words{"run"} + small_job(kSteps) + Words{"--dry-run"});
+  EXPECT_EQ(done.code, 0);
+  EXPECT_NE(done.out.find("total_training_steps: 20"), std::string::npos) << done.out;
+  EXPECT_NE(done.out.find("# placement"), std::string::npos) << done.out;
+  EXPECT_FALSE(fs::exists(home.path() / "runs"));
+  home.expect_nothing_left();
+}
+
+TEST(Run, TheFirstInterruptCancelsCleanly) {
+  const Home home;
+  Process run = home.start(Words{"run"} + small_job(kForever));
+  ASSERT_TRUE(run.said("state=Running"));
+  run.signal(SIGINT);
+  const Finished done = run.wait();
+  EXPECT_EQ(done.code, 130) << done.text();
+  home.expect_nothing_left();
+  const json result = home.result_of(kSmallId);
+  EXPECT_EQ(result["state"], "Cancelled");
+  expect_ledger_balances(home.run_dir(kSmallId), result);
+}
+
+// A rank that is stopped cannot end by itself, so the clean end takes its grace; the second
+// interrupt does not wait for that.
+TEST(Run, TheSecondInterruptEndsItAtOnce) {
+  const Home home;
+  Process run = home.start(Words{"run"} + small_job(kForever));
+  ASSERT_TRUE(run.said("state=Running"));
+  for (const pid_t pid : home.processes())
+    if (pid != run.pid()) kill(pid, SIGSTOP);
+  run.signal(SIGINT);
+  ASSERT_TRUE(run.said("once more"));
+  run.signal(SIGINT);
+  EXPECT_EQ(run.wait().code, 130);
+  home.expect_nothing_left();
+}
+
+TEST(Run, TwoRunsSideBySideDoNotMeet) {
+  const Home home;
+  Process first = home.start(Words{"run"} + small_job(kSteps));
+  Process second = home.start(Words{"run"} + small_job(kSteps));
+  EXPECT_EQ(first.wait().code, 0) << first.err();
+  EXPECT_EQ(second.wait().code, 0) << second.err();
+  home.expect_nothing_left();
+  for (const char* job : {"arithmetic-grpo-1", "arithmetic-grpo-2"})
+    expect_ledger_balances(home.run_dir(job), home.result_of(job));
+}
+
+}  // namespace
+}  // namespace tandem::e2e

@@ -1,0 +1,84 @@
+// Every way to reward, to weigh and to exchange that a job file can name trains a few steps.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/e2e/cluster_driver.h"
+
+namespace tandem::e2e {
+namespace {
+
+using nlohmann::json;
+
+constexpr int kSteps = 5;
+
+struct Variant {
+  std::string name;
+  Words settings;
+};
+
+void PrintTo(const Variant& variant, std::ostream* out) { *out << variant.name; }
+
+class Variants : public testing::TestWithParam<Variant> {};
+
+TEST_P(Variants, Train) {
+  const Home home;
+  const Words settings = Words{"data.val_files=[]"} + GetParam().settings;
+  const json result = home.train(kSmallId, small_job(kSteps, settings));
+  EXPECT_EQ(result["state"], "Succeeded");
+  EXPECT_EQ(result["eval"], json()) << "there are no val_files";
+  EXPECT_EQ(result["ledger"]["trained"], kSteps * kGroupsPerStep);
+  EXPECT_EQ(result["logprob_diff"]["max_at_staleness_0"], 0.0);
+  EXPECT_NE(result["weights_sha256"], "");
+  expect_ledger_balances(home.run_dir(kSmallId), result);
+}
+
+const Variant kVariants[] = {
+    {"reward_exact", {"reward.type=exact", "reward.pattern=null"}},
+    {"reward_math", {"reward.type=math", "reward.pattern=null"}},
+    {"dr_grpo", {"algorithm.adv_estimator=dr_grpo"}},
+    {"rloo", {"algorithm.adv_estimator=rloo"}},
+    {"reinforce_plus_plus", {"algorithm.adv_estimator=reinforce_plus_plus", "rollout.n=1"}},
+    {"gspo", {"algorithm.loss_mode=gspo"}},
+    {"cispo", {"algorithm.loss_mode=cispo"}},
+    {"proximal_token_weights", {"algorithm.bypass_mode=false", "algorithm.rollout_is=token"}},
+    {"proximal_sequence_weights", {"algorithm.bypass_mode=false", "algorithm.rollout_is=sequence"}},
+    {"kl_and_entropy",
+     {"algorithm.use_kl_loss=true", "algorithm.kl_loss_coef=0.01", "algorithm.entropy_coeff=0.01"}},
+    {"overlong", {"algorithm.overlong_buffer={len: 4, penalty_factor: 1.0}"}},
+    {"sync_every_second_step", {"async.trigger_parameter_sync_step=2"}},
+    {"whole_answers_of_one_version", {"async.partial_rollout=false"}},
+    {"recomputed_kv", {"async.kv_on_update=recompute"}},
+    {"weights_by_disk", {"weight_broadcast.type=disk"}},
+    {"two_of_each",
+     {"rollout.replicas=2", "reward.replicas=2", "learner.ranks=2",
+      "pools.rollout.cpus_per_actor=0.2", "pools.learner.cpus_per_actor=0.2"}},
+    {"no_warm_start", {"warm_start=null"}},
+    {"no_prefix_cache", {"rollout.enable_prefix_caching=false"}},
+    {"truncating_samplers", {"rollout.top_k=5", "rollout.top_p=0.9", "rollout.temperature=0.8"}},
+};
+
+INSTANTIATE_TEST_SUITE_P(Each, Variants, testing::ValuesIn(kVariants),
+                         [](const auto& variant) { return variant.param.name; });
+
+TEST(FilterGroups, GroupsWithoutVarianceAreReplaced) {
+  const Home home;
+  const json result = home.train(
+      kSmallId, small_job(kSteps, {"data.val_files=[]", "algorithm.filter_groups.enable=true"}));
+  EXPECT_EQ(result["ledger"]["trained"], kSteps * kGroupsPerStep);
+  EXPECT_GT(result["ledger"]["discarded"]["zero_variance"], 0);
+  expect_ledger_balances(home.run_dir(kSmallId), result);
+}
+
+TEST(Reward, ACommandOfTheUsersOwnRewards) {
+  const Home home;
+  const json result = home.train(
+      "command-reward-1", Words{"configs/command_reward.yaml"} +
+                              sets({"learner.total_training_steps=5", "warm_start.max_steps=40",
+                                    "data.val_files=[]", "data.train_batch_size=16"}));
+  EXPECT_GT(result["reward_mean"], 0.0);
+  expect_ledger_balances(home.run_dir("command-reward-1"), result);
+}
+
+}  // namespace
+}  // namespace tandem::e2e
