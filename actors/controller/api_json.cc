@@ -175,14 +175,15 @@ json actor_json(const ActorRecord& actor, const ExchangeReport* report, std::int
           {"why", why}};
 }
 
-json node_json(const NodeRecord& node, const scheduler::Resources& leased) {
+json node_json(const NodeRecord& node) {
   return {{"name", node.name},
           {"state", node.up ? "Ready" : "Lost"},
           {"cpus", cpus(node.total)},
           {"memory_bytes", node.total.memory_bytes},
           {"gpus", json::array()},
           {"pid", node.pid},
-          {"leased", {{"cpus", cpus(leased)}, {"gpus", 0}, {"memory_bytes", leased.memory_bytes}}}};
+          {"leased",
+           {{"cpus", cpus(node.leased)}, {"gpus", 0}, {"memory_bytes", node.leased.memory_bytes}}}};
 }
 
 json event_json(const ClusterEvent& event) {

@@ -19,7 +19,7 @@ nlohmann::json job_json(const JobRecord& job, const ExchangeReport* report, Time
 void add_result(nlohmann::json& job, const nlohmann::json& result);
 nlohmann::json actor_json(const ActorRecord& actor, const ExchangeReport* report,
                           std::int32_t restarts, Time now);
-nlohmann::json node_json(const NodeRecord& node, const scheduler::Resources& leased);
+nlohmann::json node_json(const NodeRecord& node);
 nlohmann::json event_json(const ClusterEvent& event);
 nlohmann::json group_json(const GroupView& group, const std::string& job);
 std::string prometheus_text(const ClusterView& cluster, const ExchangeReports& reports);

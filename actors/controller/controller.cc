@@ -104,10 +104,7 @@ void Controller::handle(runtime::Context& cx, runtime::Ask<Cancel> ask) {
 void Controller::handle(runtime::Context& cx, runtime::Ask<GetCluster> ask) {
   ClusterView view{.exchanges = exchanges_, .now = cx.now()};
   for (const auto& [id, job] : core_.jobs()) view.jobs.push_back(job);
-  for (const auto& [id, node] : core_.nodes()) {
-    view.nodes.push_back(node);
-    view.leased[id] = core_.leased(id);
-  }
+  for (const auto& [id, node] : core_.nodes()) view.nodes.push_back(node);
   ask.reply(std::move(view));
 }
 

@@ -45,7 +45,6 @@ struct Cancel {
 struct ClusterView {
   std::vector<JobRecord> jobs;  // oldest first
   std::vector<NodeRecord> nodes;
-  std::map<std::string, scheduler::Resources> leased;  // by node
   std::map<std::string, runtime::Ref<ExchangeControl>> exchanges;
   Time now;
 };

@@ -116,7 +116,10 @@ Result<void> ControllerCore::on(const ScaleRole& scale) {
         break;
     }
   }
-  for (const std::string& actor : never_started) job.actors.erase(actor);
+  for (const std::string& actor : never_started) {
+    job.waiting.erase(actor);
+    job.actors.erase(actor);
+  }
   return {};
 }
 
@@ -142,12 +145,12 @@ Result<void> ControllerCore::on(const runtime::NodeUp& up) {
   const auto known = nodes_.find(up.node);
   if (known != nodes_.end() && known->second.up && known->second.incarnation != up.incarnation)
     lose_node(up.node);  // its agent is a new one: what the old one ran died with it
-  nodes_[up.node] = {
-      .name = up.node,
-      .incarnation = up.incarnation,
-      .total = scheduler::resources({.cpus = up.cpus, .memory_bytes = up.memory_bytes}),
-      .pid = up.pid,
-      .up = true};
+  NodeRecord& node = nodes_[up.node];
+  node.name = up.node;
+  node.incarnation = up.incarnation;
+  node.total = scheduler::resources({.cpus = up.cpus, .memory_bytes = up.memory_bytes});
+  node.pid = up.pid;
+  node.up = true;
   effects_.push_back(Announce{"node", up.node, "up"});
   return {};
 }
@@ -250,14 +253,9 @@ Result<void> ControllerCore::on(const RankReady& ready) {
                                   static_cast<std::int32_t>(actor->ranks.size())});
   }
   JobRecord& job = *job_of(ready.actor);
-  if (job.status.state == JobState::kStarting) {
-    const auto actors_ready =
-        std::count_if(job.actors.begin(), job.actors.end(),
-                      [](const auto& a) { return a.second.status.state == ActorState::kReady; });
+  if (job.status.state == JobState::kStarting)
     set(job, JobState::kStarting,
-        scheduler::WaitingForActors{static_cast<std::int32_t>(actors_ready),
-                                    static_cast<std::int32_t>(job.actors.size())});
-  }
+        scheduler::WaitingForActors{job.ready, static_cast<std::int32_t>(job.actors.size())});
   return {};
 }
 
@@ -291,6 +289,8 @@ void ControllerCore::kill(ActorRecord& actor, Reason why, std::int64_t grace_ms)
 void ControllerCore::rank_gone(JobRecord& job, ActorRecord& actor, std::int32_t rank, Reason why) {
   RankRecord& record = actor.ranks[static_cast<std::size_t>(rank)];
   if (!std::exchange(record.alive, false)) return;
+  scheduler::Resources& leased = nodes_.at(record.node).leased;
+  leased = leased - job.shape.per_rank.at(actor.role);
   const bool first = std::count_if(actor.ranks.begin(), actor.ranks.end(),
                                    [](const RankRecord& r) { return !r.alive; }) == 1;
   if (first) {
@@ -430,12 +430,18 @@ void ControllerCore::finish_job_if_gone(JobRecord& job) {
 // ---- small things
 
 void ControllerCore::set(ActorRecord& actor, ActorState to, Reason reason) {
-  const bool changed = actor.status.state != to;
+  const ActorState from = actor.status.state;
   scheduler::enter(actor.status, to, std::move(reason), now_);
-  if (changed)
-    effects_.push_back(
-        Announce{"actor", actor.name,
-                 std::string(name(to)) + ": " + scheduler::message(actor.status.reason, now_)});
+  if (from == to) return;
+  JobRecord& job = jobs_.at(actor.job);
+  job.ready += (to == ActorState::kReady ? 1 : 0) - (from == ActorState::kReady ? 1 : 0);
+  if (to == ActorState::kQueued || to == ActorState::kBackoff)
+    job.waiting.insert(actor.name);
+  else
+    job.waiting.erase(actor.name);
+  effects_.push_back(
+      Announce{"actor", actor.name,
+               std::string(name(to)) + ": " + scheduler::message(actor.status.reason, now_)});
 }
 
 void ControllerCore::set(JobRecord& job, JobState to, Reason reason) {
@@ -448,6 +454,7 @@ void ControllerCore::set(JobRecord& job, JobState to, Reason reason) {
 
 ActorRecord& ControllerCore::add_actor(JobRecord& job, Role role, std::int32_t index) {
   const std::string id = actor_name(job.id, role, index);
+  job.waiting.insert(id);
   return job.actors
       .emplace(id, ActorRecord{.name = id,
                                .job = job.id,

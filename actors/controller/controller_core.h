@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -138,6 +139,9 @@ struct JobRecord {
   scheduler::JobStatus status;
   std::string message;  // of its last JobProgress
   std::map<std::string, ActorRecord> actors;
+  // Of `actors`, kept by ControllerCore::set so that an event need not look at all of them.
+  std::set<std::string> waiting;  // for room or for their backoff's end
+  std::int32_t ready = 0;
   std::map<Role, std::int32_t> desired;
   std::optional<JobEnded> outcome;
   scheduler::RestartLadder ladder;
@@ -148,6 +152,7 @@ struct NodeRecord {
   std::string name;
   Incarnation incarnation;
   scheduler::Resources total;
+  scheduler::Resources leased;  // by ranks that live
   std::int64_t pid = 0;
   bool up = false;
 };
@@ -164,7 +169,6 @@ class ControllerCore {
 
   const std::map<std::string, JobRecord>& jobs() const { return jobs_; }
   const std::map<std::string, NodeRecord>& nodes() const { return nodes_; }
-  scheduler::Resources leased(const std::string& node) const;
   bool idle() const;  // nothing runs and every job is final
 
  private:

@@ -48,10 +48,11 @@ void ControllerCore::schedule() {
       continue;
     }
     if (job->outcome || scheduler::is_final(job->status.state)) continue;
-    for (auto& [actor_id, actor] : job->actors) {
+    const std::vector<std::string> waiting(job->waiting.begin(), job->waiting.end());
+    for (const std::string& actor_id : waiting) {
+      ActorRecord& actor = job->actors.at(actor_id);
       const bool due = actor.status.state == ActorState::kQueued ||
-                       (actor.status.state == ActorState::kBackoff && actor.restart_at &&
-                        *actor.restart_at <= now_);
+                       (actor.restart_at && *actor.restart_at <= now_);
       if (!due) continue;
       const scheduler::Gang gang{actor_id, job->shape.per_rank.at(actor.role),
                                  ranks_of(*job, actor.role)};
@@ -73,9 +74,11 @@ void ControllerCore::wait_in_queue(JobRecord& job, const Reason& why) {
 std::vector<scheduler::Gang> ControllerCore::gangs_to_restart() const {
   std::vector<scheduler::Gang> gangs;
   for (const auto& [id, job] : jobs_)
-    for (const auto& [actor_id, actor] : job.actors)
+    for (const std::string& actor_id : job.waiting) {
+      const ActorRecord& actor = job.actors.at(actor_id);
       if (actor.status.state == ActorState::kBackoff)
         gangs.push_back({actor_id, job.shape.per_rank.at(actor.role), ranks_of(job, actor.role)});
+    }
   return gangs;
 }
 
@@ -103,6 +106,8 @@ void ControllerCore::start_actor(JobRecord& job, ActorRecord& actor,
   for (std::size_t r = 0; r < nodes.size(); ++r) {
     actor.ranks[r].node = nodes[r];
     actor.ranks[r].alive = true;
+    scheduler::Resources& leased = nodes_.at(nodes[r]).leased;
+    leased = leased + job.shape.per_rank.at(actor.role);
     const auto rank = static_cast<std::int32_t>(r);
     std::string file = rank_name(actor.name.substr(job.id.size() + 1), rank);
     std::replace(file.begin(), file.end(), '/', '.');
@@ -113,19 +118,10 @@ void ControllerCore::start_actor(JobRecord& job, ActorRecord& actor,
   }
 }
 
-scheduler::Resources ControllerCore::leased(const std::string& node) const {
-  scheduler::Resources sum;
-  for (const auto& [id, job] : jobs_)
-    for (const auto& [actor_id, actor] : job.actors)
-      for (const RankRecord& rank : actor.ranks)
-        if (rank.alive && rank.node == node) sum = sum + job.shape.per_rank.at(actor.role);
-  return sum;
-}
-
 std::vector<scheduler::NodeCapacity> ControllerCore::capacity() const {
   std::vector<scheduler::NodeCapacity> nodes;
   for (const auto& [id, node] : nodes_)
-    if (node.up) nodes.push_back({id, node.total, node.total - leased(id)});
+    if (node.up) nodes.push_back({id, node.total, node.total - node.leased});
   return nodes;
 }
 

@@ -12,6 +12,9 @@ using scheduler::LeaseKey;
 
 namespace {
 
+// A reward that always fails would discard and replace groups for ever.
+constexpr std::int64_t kRewardFailedBatchesMax = 8;
+
 LeaseKey key_of(GroupId group, std::uint32_t attempt, Epoch epoch) {
   return {.group = group, .id = LeaseId{attempt}, .epoch = epoch};
 }
@@ -235,7 +238,7 @@ void Exchange::discard(GroupId group, DiscardReason reason) {
 void Exchange::handle(runtime::Context& cx, GroupsScored scored) {
   Worker* worker = sender(rewards_, scored.from);
   if (!worker) return;
-  for (const GroupScore& group : scored.groups) take_scores(*worker, group);
+  for (const GroupScore& group : scored.groups) take_scores(cx, *worker, group);
   extend_leases(*worker, cx.now() + config_.reward_lease);
   wake(cx);
 }
@@ -248,7 +251,7 @@ bool Exchange::may_filter(const Entry& entry) const {
   return generated_for_step_ <= config_.gen_batches_max * config_.budget.groups_per_step;
 }
 
-void Exchange::take_scores(Worker& from, const GroupScore& group) {
+void Exchange::take_scores(runtime::Context& cx, Worker& from, const GroupScore& group) {
   if (const auto refusal = ledger_.scored(key_of(group.group, group.attempt, config_.epoch))) {
     note({.kind = "refused",
           .group = static_cast<std::int64_t>(group.group.value),
@@ -264,12 +267,17 @@ void Exchange::take_scores(Worker& from, const GroupScore& group) {
     const auto* value = std::get_if<Scored>(&score);
     if (!value) {
       write_failure_sample(entry, entry.rewards.size(), std::get<ScoreFailed>(score));
-      return discard(group.group, DiscardReason::kRewardFailed);
+      discard(group.group, DiscardReason::kRewardFailed);
+      if (++reward_failures_ >= kRewardFailedBatchesMax * config_.budget.groups_per_step)
+        fail(cx, "the rewards of " + std::to_string(reward_failures_) +
+                     " groups failed in a row; the last: " + std::get<ScoreFailed>(score).reason);
+      return;
     }
     entry.rewards.push_back(static_cast<float>(value->value));
   }
   if (std::ssize(entry.rewards) != config_.n)
     return discard(group.group, DiscardReason::kRewardFailed);
+  reward_failures_ = 0;
   const auto [low, high] = std::minmax_element(entry.rewards.begin(), entry.rewards.end());
   const bool varied = *low != *high;
   if (!varied && may_filter(entry)) return discard(group.group, DiscardReason::kZeroVariance);

@@ -144,7 +144,7 @@ class Exchange {
   double lifetime(const Worker& worker, Time now) const;
   void extend_leases(const Worker& worker, Time deadline);
   void discard(GroupId group, scheduler::DiscardReason reason);
-  void take_scores(Worker& from, const GroupScore& group);
+  void take_scores(runtime::Context& cx, Worker& from, const GroupScore& group);
   bool may_filter(const Entry& entry) const;
   // exchange_learner.cc: the learner's lives and steps, resuming.
   void meet_before_training(runtime::Context& cx, const LearnerUp& up);
@@ -211,6 +211,7 @@ class Exchange {
   std::map<GroupId, Entry> entries_;          // live, or trained and not yet durable
   std::int64_t position_next_ = 0;
   std::int64_t generated_for_step_ = 0;  // groups since the last batch was formed (filter_groups)
+  std::int64_t reward_failures_ = 0;     // in a row
 
   std::map<std::string, Worker> rollouts_, rewards_;
   std::map<std::string, Incarnation> buried_;  // EX-L: the newest life of each that is over
@@ -227,7 +228,6 @@ class Exchange {
   PolicyVersion oldest_ever_{0};
   StepId durable_;         // a checkpoint covers the steps below it
   bool restored_ = false;  // from the journal of an earlier life
-
   std::list<Evaluation> evaluations_;
   std::uint64_t evaluation_last_ = 0;
   std::set<EvaluationKind> evaluated_once_;  // those of which a run has one

@@ -96,8 +96,7 @@ json list(const Picture& picture, const std::string& kind) {
     for (const JobRecord& job : picture.cluster.jobs)
       for (const auto& [id, actor] : job.actors) array.push_back(actor_of(picture, job, actor));
   if (kind == "nodes")
-    for (const NodeRecord& node : picture.cluster.nodes)
-      array.push_back(node_json(node, picture.cluster.leased.at(node.name)));
+    for (const NodeRecord& node : picture.cluster.nodes) array.push_back(node_json(node));
   if (kind == "groups")
     for (const auto& [job, exchange] : picture.cluster.exchanges)
       if (const auto groups = ask_and_wait(exchange, GetGroups{}, kApiAskTimeout))

@@ -118,6 +118,7 @@ struct ControllerProcess::Parts {
   // Touched by the controller's hands alone, which is one actor's thread at a time.
   std::map<std::string, runtime::Endpoint> bulk;  // by job
   std::map<std::string, std::pair<std::string, JobSpec>> specs;
+  bool announced = false;  // controller.json is ours
   bool stopped = false;
 
   runtime::ParcelSender route_to(const runtime::PeerId& peer) {
@@ -133,7 +134,7 @@ struct ControllerProcess::Parts {
   }
   Result<void> claim_home();
   Result<void> listen();
-  Result<void> announce_address() const;
+  Result<void> announce_address();
   actors::ControllerHands hands();
   runtime::LinkCallbacks link_callbacks();
 };
@@ -275,13 +276,15 @@ Result<void> ControllerProcess::Parts::listen() {
   return {};
 }
 
-Result<void> ControllerProcess::Parts::announce_address() const {
+Result<void> ControllerProcess::Parts::announce_address() {
   if (!options.of_home) return {};
   const nlohmann::json content{{"pid", getpid()},
                                {"epoch", epoch.value},
                                {"control", to_string(link->endpoint())},
                                {"http", to_string(http->endpoint())}};
-  return write_file_atomic(options.home / "controller.json", content.dump(2) + "\n");
+  auto written = write_file_atomic(options.home / "controller.json", content.dump(2) + "\n");
+  announced = written.has_value();
+  return written;
 }
 
 ControllerProcess::ControllerProcess(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
@@ -336,7 +339,7 @@ void ControllerProcess::stop() {
   if (parts_->link) parts_->link->close(std::chrono::milliseconds(500));
   parts_->executor.stop();
   runtime::reclaim_stale_weights("");  // of jobs that were ended by force
-  if (parts_->options.of_home) {
+  if (parts_->announced) {
     std::error_code ignored;
     fs::remove(parts_->options.home / "controller.json", ignored);
   }

@@ -52,6 +52,11 @@ std::optional<Arguments> parse_arguments(std::span<const char* const> words) {
   return arguments;
 }
 
+RankFailed failure_of(const runtime::RankId& id, const Error& why) {
+  const std::string where = why.where.empty() ? "" : " (" + why.where + ")";
+  return {id.actor, id.incarnation, id.rank, why.message + where};
+}
+
 // Builds the role when told to, and reports. Everything that can fail for good is a RankFailed.
 class RankHost {
  public:
@@ -66,10 +71,7 @@ class RankHost {
     if (!started) {
       spdlog::error("event=rank_failed message=\"{}\" where=\"{}\"", started.error().message,
                     started.error().where);
-      const std::string where =
-          started.error().where.empty() ? "" : " (" + started.error().where + ")";
-      event =
-          RankFailed{start.actor, start.incarnation, start.rank, started.error().message + where};
+      event = failure_of({start.actor, start.incarnation, start.rank}, started.error());
     }
     if (controller_.tell(std::move(event)) != Delivery::kAccepted)
       spdlog::warn("event=rank_report_lost actor={}", start.actor);
@@ -125,16 +127,18 @@ int run_rank(std::span<const char* const> words) {
   runtime::IoThread io("link"), bulk_io("bulk");
   runtime::ThreadedExecutor executor(1, arguments->id.incarnation.value);
   std::atomic<int> exit_status = 0;
-  runtime::System system(executor, [&](const runtime::Address& who, const Error& why) {
-    spdlog::error("event=actor_failed actor={} message=\"{}\"", who.name, why.message);
-    exit_status = 1;
-    signals.raise();
-  });
-
   runtime::LinkClient* link_pointer = nullptr;
   const runtime::ParcelSender to_controller = [&](std::string frame) {
     return link_pointer->send(std::move(frame));
   };
+  runtime::System system(executor, [&](const runtime::Address& who, const Error& why) {
+    spdlog::error("event=actor_failed actor={} message=\"{}\"", who.name, why.message);
+    if (why.code == ErrorCode::kInvalid)  // of the job, which a next life would meet again
+      (void)directory.remote<actors::RankEvents>({kRankEventsPort, {}}, to_controller)
+          .tell(failure_of(arguments->id, why));
+    exit_status = 1;
+    signals.raise();
+  });
   RoleHome home(system, directory, bulk_io, to_controller, progress);
   const auto host = system.spawn<RankHost>("rank", [&] {
     auto controller = directory.remote<actors::RankEvents>({kRankEventsPort, {}}, to_controller);

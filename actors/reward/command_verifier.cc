@@ -104,6 +104,7 @@ void CommandVerifier::heard(runtime::Context& cx, const std::string& line) {
     spdlog::warn("event=reward_line_ignored line=\"{}\"", excerpt(line));
     return;
   }
+  ever_answered_ = true;
   if (answer.contains("score") && answer["score"].is_number() &&
       std::isfinite(answer["score"].get<double>())) {
     restart_pause_ = config_.restart_pause_min;
@@ -146,6 +147,11 @@ void CommandVerifier::timed_out(runtime::Context& cx, ItemId id) {
 
 void CommandVerifier::child_stopped(runtime::Context& cx, const std::string& why) {
   spdlog::warn("event=reward_command_stopped items={} why=\"{}\"", in_flight_.size(), why);
+  if (child_ && !ever_answered_ && ++lives_unanswered_ == kCommandLivesUnanswered)
+    return cx.fail({ErrorCode::kInvalid,
+                    "the reward command was started " + std::to_string(lives_unanswered_) +
+                        " times and never answered; the last time, " + why,
+                    "reward.command", "try it by hand; what it wrote to stderr is in this log"});
   child_.reset();
   ++life_;
   std::map<ItemId, Attempt> hit;

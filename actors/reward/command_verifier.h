@@ -5,7 +5,8 @@
 // An attempt fails when the program says "error" or something that is no score, when it stops while
 // this item alone was in its hands, or when the item's time has passed. After `retries` more
 // attempts the item is ScoreFailed. A program that stops or hangs is started again after a pause
-// that grows until it scores something.
+// that grows until it scores something; one that has never answered anything is given up after
+// kCommandLivesUnanswered lives, and the actor fails (kInvalid).
 //
 // Invariants
 //   CV-1  At most kCommandItemsInFlight items are in the child's hands.
@@ -30,6 +31,7 @@
 namespace tandem::actors {
 
 inline constexpr std::size_t kCommandItemsInFlight = 64;
+inline constexpr int kCommandLivesUnanswered = 10;
 
 class CommandVerifier final : public Verifier {
  public:
@@ -70,6 +72,8 @@ class CommandVerifier final : public Verifier {
   const LineChildSpawner spawn_;
   std::unique_ptr<LineChild> child_;
   std::uint64_t life_ = 0;  // of the child (CV-3)
+  int lives_unanswered_ = 0;
+  bool ever_answered_ = false;
   ItemId last_id_ = 0;
   std::deque<Attempt> waiting_;
   std::map<ItemId, Attempt> in_flight_;

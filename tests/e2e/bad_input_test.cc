@@ -118,7 +118,7 @@ TEST_F(BadInput, ABrokenDataFileIsNamedWithItsLine) {
 }
 
 TEST_F(BadInput, AJobThatCanNeverFitIsRefusedByRunAsWell) {
-  expect_refused({"pools.learner.cpus_per_actor=4000"}, 2, "4000");
+  expect_refused({"pools.learner.cpus_per_actor=1000"}, 2, "never be placed");
 }
 
 TEST_F(BadInput, AStateFolderThatCannotBeWrittenIsNamed) {
@@ -138,6 +138,32 @@ TEST_F(BadInput, AStateFolderThatCannotBeWrittenIsNamed) {
   home.expect_nothing_left();
 }
 
+// A program that dies at once, one that only reports errors: both would otherwise go on for ever.
+TEST_F(BadInput, ARewardCommandThatNeverScoresFailsTheJobWithItsReason) {
+  const auto reward = [](const std::string& command) {
+    return Words{"reward.type=command", "reward.pattern=null", "reward.command=" + command,
+                 "data.val_files=[]"};
+  };
+  const Finished dies = home.run(Words{"run"} + small_job(3, reward("[\"false\"]")));
+  EXPECT_EQ(dies.code, 1) << dies.text();
+  EXPECT_NE(dies.err.find("reward.command"), std::string::npos) << dies.text();
+
+  const fs::path script = home.path() / "refuses.py";
+  write(
+      script,
+      "import json, sys\n"
+      "for line in sys.stdin:\n"
+      "    print(json.dumps({'id': json.loads(line)['id'], 'error': 'not today'}), flush=True)\n");
+  const Finished refuses =
+      home.run(Words{"run"} + small_job(3, reward("[\"python3\", \"" + script.string() + "\"]")));
+  EXPECT_EQ(refuses.code, 1) << refuses.text();
+  EXPECT_NE(refuses.err.find("not today"), std::string::npos) << refuses.text();
+  home.expect_nothing_left();
+  const auto ledger = home.result_of("arithmetic-grpo-2")["ledger"];
+  EXPECT_EQ(ledger["trained"], 0) << "a failure is never a reward of 0";
+  EXPECT_GT(ledger["discarded"]["reward_failed"], 0);
+}
+
 // On a file system of its own, in a mount namespace that ends with the command.
 TEST_F(BadInput, AFullDiskEndsTheRunWithItsReason) {
   const std::string mount = (home.path() / "small").string();
@@ -151,7 +177,10 @@ TEST_F(BadInput, AFullDiskEndsTheRunWithItsReason) {
     command += " '" + word + "'";
   const Finished done = home.start_program(inside + Words{command}).wait();
   EXPECT_EQ(done.code, 1) << done.text();
-  EXPECT_NE(done.err.find("No space left"), std::string::npos) << done.text();
+  const bool said = done.err.find("disk is full") != std::string::npos ||
+                    done.err.find("No space left") != std::string::npos;
+  EXPECT_TRUE(said) << done.text();
+  EXPECT_NE(done.err.find(mount), std::string::npos) << done.text();
   home.expect_nothing_left();
 }
 

@@ -133,12 +133,31 @@ class World {
     }
     for (const auto& [node, sum] : held)
       EXPECT_TRUE(scheduler::fits(sum, nodes.at(node).total)) << "CC-2: " << node;
+    check_what_is_kept();
     for (const auto& [id, job] : core.jobs()) {
       EXPECT_FALSE(scheduler::message(job.status.reason, now).empty()) << "CC-3";
       EXPECT_EQ(exchanges.contains(id),
                 job.status.state != JobState::kQueued && !scheduler::is_final(job.status.state));
       for (const auto& [name, actor] : job.actors) check_reason(actor);
     }
+  }
+  // What the core keeps up to date is what counting anew gives.
+  void check_what_is_kept() const {
+    std::map<std::string, scheduler::Resources> leased;
+    for (const auto& [id, job] : core.jobs()) {
+      std::set<std::string> waiting;
+      std::int32_t ready = 0;
+      for (const auto& [name, actor] : job.actors) {
+        const ActorState state = actor.status.state;
+        if (state == ActorState::kQueued || state == ActorState::kBackoff) waiting.insert(name);
+        ready += state == ActorState::kReady ? 1 : 0;
+        for (const RankRecord& rank : actor.ranks)
+          if (rank.alive) leased[rank.node] = leased[rank.node] + job.shape.per_rank.at(actor.role);
+      }
+      EXPECT_EQ(job.waiting, waiting) << id;
+      EXPECT_EQ(job.ready, ready) << id;
+    }
+    for (const auto& [name, node] : core.nodes()) EXPECT_EQ(node.leased, leased[name]) << name;
   }
   void check_reason(const ActorRecord& actor) const {
     static const std::map<ActorState, std::set<std::string>> kMay = {
@@ -223,7 +242,7 @@ TEST(ControllerCore, JobsQueueInOrderByCapacity) {
   world.obey();
   EXPECT_EQ(world.state(second), JobState::kStarting);
   EXPECT_EQ(world.state(third), JobState::kStarting);
-  EXPECT_EQ(world.core.leased("a"), scheduler::resources({.cpus = 3.3}));
+  EXPECT_EQ(world.core.nodes().at("a").leased, scheduler::resources({.cpus = 3.3}));
 }
 
 TEST(ControllerCore, QueuedJobDoesNotTakeThePlaceOfAnActorThatBacksOff) {

@@ -20,6 +20,8 @@ const Sender kRollout{"job-1/rollout/0", Incarnation{1}};
 const Sender kReward{"job-1/reward/0", Incarnation{2}};
 const Sender kLearner{"job-1/learner/0", Incarnation{3}};
 
+constexpr std::int32_t kCapacity = 24;  // the twelve groups of plain_job that may be admitted
+
 // Takes what the exchange sends to one address and keeps it.
 template <class Inbox>
 class Mailbag final : public runtime::Target<Inbox> {
@@ -65,7 +67,7 @@ class Stage {
     tell(Published{kLearner, {.version = kInitialWeights, .oldest_retained = kInitialWeights}});
     tell(WarmStarted{.from = kLearner, .publication = {PolicyVersion{0}, kInitialWeights, 100}});
     tell(CheckpointSaved{kLearner, StepId{0}, "step-0", "sha"});
-    tell(RolloutUp{kRollout, 100});
+    tell(RolloutUp{kRollout, kCapacity});
     tell(RewardUp{kReward, 100});
     tell(Installed{kRollout, PolicyVersion{0}});
   }
@@ -208,9 +210,7 @@ TEST(Exchange, LateAnswersAreRefusedAndTheirPayloadsReleased) {
 }
 
 TEST(Exchange, GroupOlderThanItsLeaseSaysIsGeneratedAgainAndFreesItsPlace) {
-  SimulatedJob job = plain_job(1);
-  job.rollout_capacity = 0;
-  Stage stage(job);
+  Stage stage;
   stage.begin();
   const GroupWork work = stage.assigned()[0];
   stage.to_rollout.clear();
@@ -220,7 +220,6 @@ TEST(Exchange, GroupOlderThanItsLeaseSaysIsGeneratedAgainAndFreesItsPlace) {
   EXPECT_EQ(again[0].group, work.group);
   EXPECT_GT(again[0].attempt, work.attempt);
   EXPECT_EQ(stage.shelf.size(), 0u);
-  // Its place was freed: twelve groups of two fit exactly as before.
   EXPECT_EQ(stage.exchange->ledger().count(scheduler::GroupState::kRolling), 12);
 }
 

@@ -21,6 +21,8 @@ const std::vector<JournalEvent> kTwoLives = {
     {.kind = "evaluated", .version = 2, .detail = "periodic=0.5 failed=1"},
     {.kind = "admitted", .group = 4, .position = 3},
     {.kind = "discarded", .group = 4, .detail = "cancelled"},
+    {.kind = "admitted", .group = 5, .position = 4},
+    {.kind = "discarded", .group = 5, .detail = "job_finished"},
     {.kind = "resumed", .step = 1},
     {.kind = "admitted", .group = 3, .position = 2},
     {.kind = "admitted", .group = 4, .position = 3},
@@ -36,13 +38,13 @@ GroupHistory history_of(std::span<const JournalEvent> events) {
 
 void expect_two_lives(const GroupHistory& history) {
   const auto groups = history.at(StepId{2});
-  ASSERT_EQ(groups.size(), 4u);
+  ASSERT_EQ(groups.size(), 5u);
   EXPECT_EQ(groups[0].trained_at, StepId{0});
   EXPECT_EQ(groups[1].discarded, scheduler::DiscardReason::kRewardFailed);
   EXPECT_FALSE(groups[2].trained_at) << "trained in the first life beyond its checkpoint";
   EXPECT_EQ(groups[2].position, 2);
   EXPECT_EQ(groups[3].trained_at, StepId{1});
-  EXPECT_FALSE(groups[3].discarded) << "the end of a life discards nothing";
+  EXPECT_FALSE(groups[4].discarded) << "the end of a life discards nothing";
   EXPECT_FALSE(history.at(StepId{1})[3].trained_at);
 }
 

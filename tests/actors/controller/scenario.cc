@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 namespace tandem::actors {
@@ -12,6 +13,11 @@ using nlohmann::json;
 
 namespace {
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr std::uint64_t kSlowness = 10;
+#else
+constexpr std::uint64_t kSlowness = 1;
+#endif
 constexpr int kKillsOfActorMax = 4;       // the restart budget grants five
 constexpr std::size_t kEventsShown = 40;  // of a run that does not end
 constexpr double kNodeCpus = 6;
@@ -19,6 +25,20 @@ constexpr double kNodeCpus = 6;
 bool one_in(Rng& rng, std::uint64_t n) { return rng.below(n) == 0; }
 
 }  // namespace
+
+std::uint64_t seeds_of(std::uint64_t usual) {
+  const char* const factor = std::getenv("TANDEM_SEED_FACTOR");
+  if (factor) usual *= std::strtoull(factor, nullptr, 10);
+  return std::max<std::uint64_t>(1, usual / kSlowness);
+}
+
+void for_seeds(std::uint64_t usual, const std::function<void(std::uint64_t seed)>& scenario) {
+  for (std::uint64_t seed = 1; seed <= seeds_of(usual); ++seed) {
+    const testing::ScopedTrace trace(__FILE__, __LINE__, "seed " + std::to_string(seed));
+    scenario(seed);
+    if (testing::Test::HasFailure()) return;
+  }
+}
 
 SimulatedJob plain_job(std::uint64_t seed) {
   SimulatedJob job;
@@ -178,6 +198,8 @@ void expect_success(SimulatedCluster& cluster, const std::string& job) {
   EXPECT_EQ(result["policy_version"], budget.steps_total);
   EXPECT_EQ(result["ledger"]["trained"], budget.steps_total * budget.groups_per_step);
   EXPECT_LE(result["staleness"]["max"], budget.max_staleness) << "LG-4";
+  for (const JournalEvent& event : run->record.events)
+    EXPECT_NE(event.kind, "expired") << "a lease was forgotten: group " << event.group;
   EXPECT_EQ(result["weights_sha256"].get<std::string>().size(), 64u);
   EXPECT_TRUE(run->checkpoints->checkpoints.contains(StepId{budget.steps_total}));
   std::set<std::string> allowed = {"job_finished"};

@@ -18,17 +18,6 @@ using namespace std::chrono_literals;
 // Thousands of deaths would fill the screen.
 const bool kQuiet = (spdlog::set_level(spdlog::level::off), true);
 
-std::string seed_text(std::uint64_t seed) { return "seed " + std::to_string(seed); }
-
-// Runs `scenario` for the seeds 1 … `seeds`, up to the first failure.
-void for_seeds(std::uint64_t seeds, const std::function<void(std::uint64_t seed)>& scenario) {
-  for (std::uint64_t seed = 1; seed <= std::max<std::uint64_t>(1, seeds / kSeedDivisor); ++seed) {
-    SCOPED_TRACE(seed_text(seed));
-    scenario(seed);
-    if (testing::Test::HasFailure()) return;
-  }
-}
-
 nlohmann::json result_of(SimulatedCluster& cluster, const std::string& job) {
   return nlohmann::json::parse(*cluster.run_of(job)->record.result_json);
 }
@@ -65,6 +54,8 @@ TEST(Simulation, RandomJobsEndWellWithoutFaults) {
     const std::string id = run_job(*cluster, random_job(seed));
     expect_success(*cluster, id);
     expect_evaluated(*cluster, id);
+    for (const std::string& event : cluster->trace())
+      EXPECT_EQ(event.find("Backoff"), std::string::npos) << "nobody killed it: " << event;
   });
 }
 

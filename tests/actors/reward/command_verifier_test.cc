@@ -116,7 +116,8 @@ struct Simulation {
   }
 
   runtime::SimulatedExecutor executor{1};
-  runtime::System system{executor, nullptr};
+  std::optional<Error> failure;  // of the actor
+  runtime::System system{executor, [this](auto&, const Error& why) { failure = why; }};
   FakeChild::Shared child{};
   bool spawn_fails = false;
   std::vector<std::pair<std::string, TrajectoryScore>> scores;
@@ -178,6 +179,17 @@ TEST(CommandVerifier, AMissingProgramFailsEveryItemWithItsReason) {
   ASSERT_TRUE(s.finish(5));
   EXPECT_EQ(s.failed(), 5);
   EXPECT_NE(std::get<ScoreFailed>(s.scores[0].second).reason.find("prog"), std::string::npos);
+}
+
+TEST(CommandVerifier, AProgramThatNeverAnswersIsGivenUp) {
+  for (const std::string what : {"crash", "hang"}) {
+    Simulation s;
+    for (int i = 0; i < 100; ++i) s.score(what);
+    ASSERT_TRUE(s.executor.run_until([&] { return s.failure.has_value(); }, 600s)) << what;
+    EXPECT_EQ(s.failure->code, ErrorCode::kInvalid);
+    EXPECT_EQ(s.child.lives, kCommandLivesUnanswered);
+    EXPECT_EQ(s.child.alive, 0);
+  }
 }
 
 // The real thing: a shell script, pipes and signals.
