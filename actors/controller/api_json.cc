@@ -1,7 +1,9 @@
 #include "actors/controller/api_json.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
+
+#include "runtime/base/file.h"
+#include "runtime/base/json.h"
 
 namespace tandem::actors {
 namespace {
@@ -127,14 +129,21 @@ json job_json(const JobRecord& job, const ExchangeReport* report, Time now) {
   return object;
 }
 
-void add_result(json& job, const json& result) {
-  if (!result.is_object()) return;
+json shown_job(const JobRecord& record, const ExchangeReport* report, Time now) {
+  json job = job_json(record, report, now);
+  const scheduler::JobState state = record.status.state;
+  const bool over = state == scheduler::JobState::kStopping || scheduler::is_final(state);
+  if (report || !over) return job;
+  const auto text = read_file(record.run_dir + "/result.json");
+  const json result = text ? parse_json(*text) : json();
+  if (!result.is_object()) return job;
   job["step"] = result.value("steps", 0);
   job["policy_version"] = result.value("policy_version", 0);
   job["reward_mean"] = result.value("reward_mean", 0.0);
   job["staleness"] = result.value("staleness", json());
   job["trainer_idle_fraction"] = result.value("trainer_idle_fraction", 0.0);
   if (result.contains("eval") && result["eval"].is_object()) job["eval"] = result["eval"]["final"];
+  return job;
 }
 
 json actor_json(const ActorRecord& actor, const ExchangeReport* report, std::int32_t restarts,

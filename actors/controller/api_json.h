@@ -1,4 +1,5 @@
-// The API's objects as JSON (contract §2, minimum JSON) and /metrics as Prometheus text. Pure.
+// The API's objects as JSON (contract §2, minimum JSON) and /metrics as Prometheus text. Pure, but
+// for shown_job(), which may read a file.
 #pragma once
 
 #include <map>
@@ -15,8 +16,9 @@ namespace tandem::actors {
 using ExchangeReports = std::map<std::string, ExchangeReport>;
 
 nlohmann::json job_json(const JobRecord& job, const ExchangeReport* report, Time now);
-// The figures of a job that has ended, from its result.json, into what job_json() made.
-void add_result(nlohmann::json& job, const nlohmann::json& result);
+// job_json() for people: where the exchange is gone with its figures, those of result.json, from
+// the moment that the job is stopping.
+nlohmann::json shown_job(const JobRecord& job, const ExchangeReport* report, Time now);
 nlohmann::json actor_json(const ActorRecord& actor, const ExchangeReport* report,
                           std::int32_t restarts, Time now);
 nlohmann::json node_json(const NodeRecord& node);

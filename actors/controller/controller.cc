@@ -1,8 +1,9 @@
 #include "actors/controller/controller.h"
 
-#include <spdlog/spdlog.h>
-
+#include <algorithm>
 #include <utility>
+
+#include "runtime/base/log.h"
 
 namespace tandem::actors {
 
@@ -20,7 +21,29 @@ Result<void> Controller::take(runtime::Context& cx, const ControllerEvent& event
     CHECK(then.has_value());  // only what users ask for is refused
     for (ControllerEffect& effect : *then) carry_out(cx, std::move(effect));
   }
+  answer_awaits();
   return {};
+}
+
+bool Controller::holds(ClusterCondition condition) const {
+  switch (condition) {
+    case ClusterCondition::kNodeReady:
+      return std::ranges::any_of(core_.nodes(), [](const auto& node) { return node.second.up; });
+    case ClusterCondition::kNoJobRuns:
+      return std::ranges::all_of(core_.jobs(), [](const auto& job) {
+        return scheduler::is_final(job.second.status.state);
+      });
+  }
+  CHECK(false && "a condition of no kind");
+  return false;
+}
+
+void Controller::answer_awaits() {
+  std::erase_if(awaits_, [this](const runtime::Ask<Await>& ask) {
+    if (!holds(ask.question.until)) return false;
+    ask.reply(Nothing{});
+    return true;
+  });
 }
 
 void Controller::carry_out(runtime::Context& cx, ControllerEffect effect) {
@@ -60,10 +83,10 @@ void Controller::carry_out(runtime::Context& cx, ControllerEffect effect) {
 void Controller::announce(const Announce& announce) {
   events_.push_back({++event_last_, unix_ms(), announce.kind, announce.subject, announce.message});
   if (events_.size() > kEventsKept) events_.pop_front();
-  spdlog::info("event={} subject={} message=\"{}\"", announce.kind, announce.subject,
-               announce.message);
+  log::info("event={} subject={} message=\"{}\"", announce.kind, announce.subject,
+            announce.message);
   if (const auto kept = hands_.journal(events_.back()); !kept)
-    spdlog::error("event=journal_failed message=\"{}\"", kept.error().message);
+    log::error("event=journal_failed message=\"{}\"", kept.error().message);
 }
 
 void Controller::handle(runtime::Context& cx, runtime::NodeUp up) { (void)take(cx, up); }
@@ -106,6 +129,13 @@ void Controller::handle(runtime::Context& cx, runtime::Ask<GetCluster> ask) {
   for (const auto& [id, job] : core_.jobs()) view.jobs.push_back(job);
   for (const auto& [id, node] : core_.nodes()) view.nodes.push_back(node);
   ask.reply(std::move(view));
+}
+
+void Controller::handle(runtime::Context&, runtime::Ask<Await> ask) {
+  if (awaits_.size() == kAwaitsMax)
+    return ask.reply(Error{ErrorCode::kFailed, "too many wait for the cluster already"});
+  awaits_.push_back(std::move(ask));
+  answer_awaits();
 }
 
 void Controller::handle(runtime::Context&, runtime::Ask<GetEvents> ask) {

@@ -51,6 +51,12 @@ struct ClusterView {
 struct GetCluster {
   using Reply = ClusterView;
 };
+enum class ClusterCondition : std::uint8_t { kNodeReady, kNoJobRuns };
+struct Await {  // answered once it holds; an asker that no longer waits is answered all the same
+  using Reply = Nothing;
+  ClusterCondition until;
+};
+inline constexpr std::size_t kAwaitsMax = 64;
 struct GetEvents {  // those with seq > after, at most kEventsKept of them
   using Reply = std::vector<ClusterEvent>;
   std::int64_t after = 0;
@@ -81,7 +87,7 @@ class Controller {
                    runtime::RankExited, RankConnected, RankListening, RankReady, RankFailed,
                    RankHung, JobProgress, ActorDrained, JobEnded, runtime::Ask<Submit>,
                    runtime::Ask<Scale>, runtime::Ask<Cancel>, runtime::Ask<GetCluster>,
-                   runtime::Ask<GetEvents>>;
+                   runtime::Ask<GetEvents>, runtime::Ask<Await>>;
 
   Controller(std::uint64_t seed, ControllerHands hands);
 
@@ -103,17 +109,21 @@ class Controller {
   void handle(runtime::Context& cx, runtime::Ask<Cancel> ask);
   void handle(runtime::Context& cx, runtime::Ask<GetCluster> ask);
   void handle(runtime::Context& cx, runtime::Ask<GetEvents> ask);
+  void handle(runtime::Context& cx, runtime::Ask<Await> ask);
 
  private:
   // Takes an event; what carrying out its effects brings about is taken after them.
   Result<void> take(runtime::Context& cx, const ControllerEvent& event);
   void carry_out(runtime::Context& cx, ControllerEffect effect);
   void announce(const Announce& announce);
+  bool holds(ClusterCondition condition) const;
+  void answer_awaits();
 
   const ControllerHands hands_;
   ControllerCore core_;
   std::map<std::string, runtime::Ref<ExchangeControl>> exchanges_;
   std::deque<ControllerEvent> brought_about_;
+  std::vector<runtime::Ask<Await>> awaits_;
   std::deque<ClusterEvent> events_;
   std::int64_t event_last_ = 0;
 };

@@ -85,8 +85,8 @@ void Exchange::forget_worker(Worker& worker, Time now) {
           .holder = worker.address.name});
   for (Evaluation& evaluation : evaluations_) evaluation.actor_down(worker.address.name);
   if (rollouts_.contains(worker.address.name)) {
-    statistics_.rollout_busy_seconds += worker.stats.busy_seconds;
-    statistics_.rollout_actor_seconds += lifetime(worker, now);
+    statistics_.work.rollout_busy_seconds += worker.stats.busy_seconds;
+    statistics_.work.rollout_actor_seconds += lifetime(worker, now);
   }
   drain_deadlines_.erase(worker.address.name);
 }
@@ -101,7 +101,7 @@ void Exchange::handle(runtime::Context& cx, ActorDown down) {
   }
   if (learner_ && learner_->address == runtime::Address{down.actor, down.incarnation}) {
     if (learner_busy_ && statistics_.running_since)
-      statistics_.learner_busy_seconds += seconds(cx.now() - statistics_.step_sent);
+      statistics_.work.learner_busy_seconds += seconds(cx.now() - statistics_.step_sent);
     learner_.reset();
     learner_busy_ = false;
     step_in_flight_.reset();
@@ -183,7 +183,7 @@ void Exchange::handle(runtime::Context& cx, Generated generated) {
       continue;
     }
     worker->holding.erase(header.group);
-    statistics_.tokens_generated += tokens;
+    statistics_.work.tokens_generated += tokens;
     ++generated_for_step_;
     entries_.at(header.group).header = std::move(header);
   }

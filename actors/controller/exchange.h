@@ -178,12 +178,13 @@ class Exchange {
   bool publishes(StepId step) const;
   bool evaluation_in_the_way(StepId step) const;
   PolicyVersion oldest_needed() const;
-  PolicyVersion version_of(const scheduler::Slot& slot) const;
   // exchange_report.cc: what people see.
   JobStatus status(Time now) const;
+  WorkTotals work(Time now) const;
   double rollout_idle_fraction(Time now) const;
   std::vector<Wait> waits(Time now) const;
   void note(JournalEvent event);
+  void note_totals(Time now, const std::optional<Publication>& publication);
   Result<void> write_metrics(Time now, const StepCommitted& committed);
   Result<void> write_samples(const StepCommitted& committed);
   Result<void> write_evaluation_sample(const Evaluation& evaluation,
@@ -223,16 +224,13 @@ class Exchange {
   std::map<StepId, std::uint64_t> checksums_;     // of versions committed since the last checkpoint
   PolicyVersion published_{-2};                   // newest that the publisher has
   PolicyVersion oldest_retained_{-2};
-  // Under fixed_lag, after a resume: older versions are gone, so slots that want them are generated
-  // by this one. Such a run repeats itself, but not the run that was not interrupted.
-  PolicyVersion oldest_ever_{0};
   StepId durable_;         // a checkpoint covers the steps below it
   bool restored_ = false;  // from the journal of an earlier life
   std::list<Evaluation> evaluations_;
   std::uint64_t evaluation_last_ = 0;
   std::set<EvaluationKind> evaluated_once_;  // those of which a run has one
   std::optional<std::int64_t> checkpoint_awaited_;
-  std::int64_t evaluations_failed_ = 0;
+  Durability durability_ = Durability::kKill;  // of the next batch of events
 
   std::optional<EndJob> ending_;
   std::map<std::string, Time> drain_deadlines_;

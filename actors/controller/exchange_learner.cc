@@ -40,7 +40,10 @@ void Exchange::meet_before_training(runtime::Context& cx, const LearnerUp& up) {
   if (checkpoint != ledger_.next_commit())
     return fail(cx, "the newest checkpoint is of step " + text(checkpoint) +
                         " but this run is at step " + text(ledger_.next_commit()));
-  const PolicyVersion retain = restored_ ? PolicyVersion{checkpoint.value} : kInitialWeights;
+  PolicyVersion retain = kInitialWeights;
+  if (restored_)
+    retain = fixed_ ? scheduler::slot_version(config_.budget, checkpoint)
+                    : PolicyVersion{checkpoint.value};
   send(links_.learner, learner_->address, PublishInitial{retain});
   learner_busy_ = true;
 }
@@ -63,7 +66,10 @@ void Exchange::meet_again(runtime::Context& cx, const LearnerUp& up) {
   if (checkpoint_awaited_ == up.checkpoint->value) ask_checkpoint();
 }
 
+// A checkpoint is worth nothing without the rows that tell which groups it covers: those are on the
+// disk first.
 void Exchange::ask_checkpoint() {
+  durability_ = Durability::kPowerCut;
   send(links_.learner, learner_->address, SaveCheckpoint{StepId{*checkpoint_awaited_}});
 }
 
@@ -85,7 +91,6 @@ void Exchange::handle(runtime::Context& cx, Published published) {
   ledger_.published(published_);
   (void)ledger_.learner_started(ledger_.next_commit(), published.from.incarnation);
   durable_ = ledger_.next_commit();
-  oldest_ever_ = std::max(oldest_ever_, oldest_retained_);
   statistics_.running_since = cx.now();
   checksums_[ledger_.next_commit()] = published.publication.checksum;
   if (published_ == PolicyVersion{0})
@@ -118,6 +123,7 @@ void Exchange::handle(runtime::Context& cx, WarmStarted started) {
   note({.kind = "published",
         .version = 0,
         .detail = "warm start of " + std::to_string(started.steps) + " steps"});
+  note_totals(cx.now(), started.publication);
   start_evaluation(config_.warm_start ? EvaluationKind::kAfterWarmStart : EvaluationKind::kBefore,
                    published_);
   enter(Stage::kRunning, started.reached
@@ -136,7 +142,7 @@ void Exchange::handle(runtime::Context& cx, StepCommitted committed) {
   learner_busy_ = false;
   step_in_flight_.reset();
   if (statistics_.running_since)
-    statistics_.learner_busy_seconds += seconds(cx.now() - statistics_.step_sent);
+    statistics_.work.learner_busy_seconds += seconds(cx.now() - statistics_.step_sent);
   const StepId version{committed.step.value + 1};
   const auto known = checksums_.find(version);
   if (known != checksums_.end() && known->second != committed.checksum)
@@ -169,12 +175,13 @@ void Exchange::after_commit(runtime::Context& cx, const StepCommitted& committed
   const std::int64_t done = committed.step.value + 1;
   const bool last = done == config_.budget.steps_total;
   if (fixed_) fixed_->committed(committed.step);
-  statistics_.tokens_trained += committed.report.tokens_trained;
-  statistics_.tokens_at_staleness_0 += committed.report.tokens_at_staleness_0;
-  statistics_.logprob_diff_max_at_staleness_0 =
-      std::max(statistics_.logprob_diff_max_at_staleness_0,
-               committed.report.logprob_diff_max_at_staleness_0);
-  statistics_.staleness.add(statistics_.staleness_of_step);
+  TrainedTotals& trained = statistics_.trained;
+  trained.tokens += committed.report.tokens_trained;
+  trained.tokens_at_staleness_0 += committed.report.tokens_at_staleness_0;
+  trained.logprob_diff_max_at_staleness_0 = std::max(
+      trained.logprob_diff_max_at_staleness_0, committed.report.logprob_diff_max_at_staleness_0);
+  trained.staleness.add(statistics_.staleness_of_step);
+  note_totals(cx.now(), committed.publication);
   statistics_.add_rate_point(cx.now());
   if (const auto kept = write_metrics(cx.now(), committed); !kept)
     return fail(cx, kept.error().message);
@@ -211,8 +218,10 @@ void Exchange::handle(runtime::Context& cx, CheckpointSaved saved) {
   }
 }
 
+// Also of a learner that could not come up: LearnerUp never came.
 void Exchange::handle(runtime::Context& cx, LearnerFailed failed) {
-  if (!learner_ || learner_->address.incarnation != failed.from.incarnation) return;
+  if (buried(failed.from)) return;
+  if (learner_ && learner_->address.incarnation != failed.from.incarnation) return;
   fail(cx, failed.from.actor + ": " + failed.message);
 }
 
@@ -223,8 +232,13 @@ void Exchange::restore(runtime::Context& cx, StepId checkpoint) {
   GroupHistory history;
   const auto read = record_.replay([&](const JournalEvent& event) { history.take(event); });
   if (!read) return fail(cx, read.error().message);
-  statistics_.evaluations = history.evaluations(checkpoint);
+  if (const auto done = record_.rewind_metrics(checkpoint); !done)
+    return fail(cx, done.error().message);
+  const auto started = statistics_.started;
+  statistics_ = history.statistics(checkpoint);
+  statistics_.started = started;
   scheduler::LedgerSnapshot snapshot{.next_group = GroupId{1}, .next_lease = LeaseId{1}};
+  snapshot.counters.retrained = history.retrained(checkpoint, config_.budget.groups_per_step);
   if (fixed_) fixed_.emplace(config_.budget, checkpoint);
   const std::vector<RestoredGroup> groups = history.at(checkpoint);
   note({.kind = "resumed",

@@ -71,7 +71,7 @@ void Exchange::flush(runtime::Context& cx) {
 void Exchange::journal(runtime::Context& cx) {
   if (events_.empty()) return;
   for (JournalEvent& event : events_) event.time_ms = unix_ms();
-  const auto kept = record_.journal(events_);
+  const auto kept = record_.journal(events_, std::exchange(durability_, Durability::kKill));
   events_.clear();
   if (kept || stage_ == Stage::kEnded) return;
   outgoing_.clear();
@@ -134,7 +134,8 @@ void Exchange::lease_rollouts(runtime::Context& cx) {
     for (auto& [name, worker] : rollouts_) {
       // A rollout that has only the untrained weights, for an evaluation of them, trains nobody.
       if (worker.draining || (!fixed_ && worker.installed < PolicyVersion{0})) continue;
-      const PolicyVersion r = entry.slot ? version_of(*entry.slot) : *worker.installed;
+      const PolicyVersion r = entry.slot ? scheduler::slot_version(config_.budget, entry.slot->step)
+                                         : *worker.installed;
       if (scheduler::lease_verdict(config_.budget, ledger_.budget_state(), r, kept_due) !=
           LeaseVerdict::kLease)
         continue;
@@ -270,14 +271,12 @@ bool Exchange::evaluation_in_the_way(StepId step) const {
 // Versions that someone may still have to install.
 PolicyVersion Exchange::oldest_needed() const {
   PolicyVersion oldest = published_;
-  if (fixed_) oldest = std::min(oldest, version_of({.step = ledger_.budget_state().next_step}));
+  if (fixed_)
+    oldest =
+        std::min(oldest, scheduler::slot_version(config_.budget, ledger_.budget_state().next_step));
   for (const Evaluation& evaluation : evaluations_)
     if (!evaluation.generated()) oldest = std::min(oldest, evaluation.version());
   return oldest;
-}
-
-PolicyVersion Exchange::version_of(const scheduler::Slot& slot) const {
-  return std::max(scheduler::slot_version(config_.budget, slot.step), oldest_ever_);
 }
 
 void Exchange::announce(Worker& rollout) {
@@ -356,7 +355,7 @@ void Exchange::score_texts(Evaluation& evaluation) {
 }
 
 void Exchange::evaluation_done(const Evaluation& evaluation) {
-  evaluations_failed_ += evaluation.failed();
+  statistics_.evaluations_failed += evaluation.failed();
   const std::optional<double> mean = evaluation.mean();
   if (mean) {
     statistics_.evaluations[name(evaluation.kind())] = *mean;
@@ -421,9 +420,13 @@ void Exchange::end(runtime::Context& cx, JobOutcome outcome, std::string reason)
             .detail = scheduler::name(left)});
   ledger_.discard_live(left);
   for (const auto& [name, worker] : rollouts_) send(links_.rollout, worker.address, HandBack{});
+  if (statistics_.running_since) note_totals(cx.now(), std::nullopt);
   note({.kind = "ended", .detail = reason});
-  if (const auto written = record_.result(result_json(cx.now(), outcome));
-      !written && outcome == JobOutcome::kSucceeded) {
+  // A life that never got to take its run up leaves what an earlier one wrote of it.
+  const bool knows_its_run = !config_.resume || restored_;
+  const auto written =
+      knows_its_run ? record_.result(result_json(cx.now(), outcome)) : Result<void>{};
+  if (!written && outcome == JobOutcome::kSucceeded) {
     outcome = JobOutcome::kFailed;
     reason = written.error().message;
   }

@@ -1,9 +1,9 @@
 // What people and scripts see of a run: status, waits, metrics.jsonl, samples.jsonl, result.json.
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "actors/controller/exchange.h"
 #include "actors/messages/payload.h"
+#include "runtime/base/json.h"
 #include "runtime/wire/codec.h"
 
 namespace tandem::actors {
@@ -39,17 +39,32 @@ nlohmann::json evaluation_value(const RunStatistics& statistics, const char* kin
 
 }  // namespace
 
-double Exchange::rollout_idle_fraction(Time now) const {
-  double busy = statistics_.rollout_busy_seconds;
-  double there = statistics_.rollout_actor_seconds;
+// The totals with this life, and the rollouts that live, up to now.
+WorkTotals Exchange::work(Time now) const {
+  WorkTotals work = statistics_.work;
+  if (statistics_.started) work.wall_seconds += seconds(now - *statistics_.started);
+  if (statistics_.running_since) work.running_seconds += seconds(now - *statistics_.running_since);
   for (const auto& [name, worker] : rollouts_) {
-    busy += worker.stats.busy_seconds;
-    there += lifetime(worker, now);
+    work.rollout_busy_seconds += worker.stats.busy_seconds;
+    work.rollout_actor_seconds += lifetime(worker, now);
   }
-  return there > 0 ? std::clamp(1 - busy / there, 0.0, 1.0) : 0;
+  return work;
+}
+
+double Exchange::rollout_idle_fraction(Time now) const {
+  const WorkTotals total = work(now);
+  if (total.rollout_actor_seconds <= 0) return 0;
+  return std::clamp(1 - total.rollout_busy_seconds / total.rollout_actor_seconds, 0.0, 1.0);
 }
 
 void Exchange::note(JournalEvent event) { events_.push_back(std::move(event)); }
+
+// For a later life of the run.
+void Exchange::note_totals(Time now, const std::optional<Publication>& publication) {
+  RunTotals totals{.trained = statistics_.trained, .work = work(now), .publish_seconds = {}};
+  if (publication) totals.publish_seconds = publication->seconds;
+  note({.kind = "totals", .step = ledger_.next_commit().value, .detail = to_text(totals)});
+}
 
 void Exchange::handle(runtime::Context& cx, runtime::Ask<GetExchangeReport> ask) {
   ExchangeReport report{.status = status(cx.now())};
@@ -114,8 +129,8 @@ JobStatus Exchange::status(Time now) const {
                    .policy_version = published_.value,
                    .reward_mean = statistics_.reward_mean_of_step,
                    .staleness_bound = config_.budget.max_staleness,
-                   .staleness_max = statistics_.staleness.max(),
-                   .staleness_mean = statistics_.staleness.mean(),
+                   .staleness_max = statistics_.trained.staleness.max(),
+                   .staleness_mean = statistics_.trained.staleness.mean(),
                    .queue_depth = ledger_.count(GroupState::kGenerated) +
                                   ledger_.count(GroupState::kScoring) +
                                   ledger_.count(GroupState::kScored),
@@ -125,13 +140,11 @@ JobStatus Exchange::status(Time now) const {
                    .waits = waits(now)};
   if (const auto it = statistics_.evaluations.find("last"); it != statistics_.evaluations.end())
     status.eval_last = it->second;
-  if (statistics_.running_since) {
-    const double running = seconds(now - *statistics_.running_since);
-    if (running > 0)
-      status.trainer_idle_fraction =
-          std::clamp(1 - statistics_.learner_busy_seconds / running, 0.0, 1.0);
+  if (const WorkTotals total = work(now); total.running_seconds > 0) {
+    status.trainer_idle_fraction =
+        std::clamp(1 - total.learner_busy_seconds / total.running_seconds, 0.0, 1.0);
     if (status.step > 0)
-      status.eta_s = running / static_cast<double>(status.step) *
+      status.eta_s = total.running_seconds / static_cast<double>(status.step) *
                      static_cast<double>(status.total_steps - status.step);
   }
   if (points.size() > 1) {
@@ -231,10 +244,10 @@ Result<void> Exchange::write_metrics(Time now, const StepCommitted& committed) {
       {"tandem/groups_zero_variance", report.groups_zero_variance},
       {"tandem/logprob_diff/max_at_staleness_0", report.logprob_diff_max_at_staleness_0},
       {"tandem/logprob_diff/mean", report.logprob_diff_mean}};
-  if (statistics_.tokens_trained > 0)
+  if (statistics_.trained.tokens > 0)
     line["tandem/tokens_generated_per_trained"] =
-        static_cast<double>(statistics_.tokens_generated) /
-        static_cast<double>(statistics_.tokens_trained);
+        static_cast<double>(statistics_.work.tokens_generated) /
+        static_cast<double>(statistics_.trained.tokens);
   if (job.eval_last) line["val/reward/mean"] = *job.eval_last;
   return record_.metrics(line.dump());
 }
@@ -313,9 +326,10 @@ std::string Exchange::result_json(Time now, JobOutcome outcome) const {
     evaluation = {{"before", evaluation_value(statistics_, "before")},
                   {"after_warm_start", evaluation_value(statistics_, "after_warm_start")},
                   {"final", evaluation_value(statistics_, "final")},
-                  {"failed", evaluations_failed_}};
-  const double published =
-      static_cast<double>(std::max<std::uint64_t>(statistics_.publish_count, 1));
+                  {"failed", statistics_.evaluations_failed}};
+  const TrainedTotals& trained = statistics_.trained;
+  const WorkTotals total = work(now);
+  const double published = static_cast<double>(std::max<std::uint64_t>(total.publish_count, 1));
   const nlohmann::json result{
       {"state", name(outcome)},
       {"steps", ledger_.next_commit().value},
@@ -324,26 +338,25 @@ std::string Exchange::result_json(Time now, JobOutcome outcome) const {
       {"eval", evaluation},
       {"staleness",
        {{"bound", config_.budget.max_staleness},
-        {"max", statistics_.staleness.max()},
-        {"mean", statistics_.staleness.mean()}}},
+        {"max", trained.staleness.max()},
+        {"mean", trained.staleness.mean()}}},
       {"ledger",
        {{"issued", counters.issued},
         {"trained", counters.trained},
         {"discarded", discarded},
         {"live", counters.live},
         {"retrained", counters.retrained}}},
-      {"tokens",
-       {{"generated", statistics_.tokens_generated}, {"trained", statistics_.tokens_trained}}},
+      {"tokens", {{"generated", total.tokens_generated}, {"trained", trained.tokens}}},
       {"logprob_diff",
-       {{"max_at_staleness_0", statistics_.logprob_diff_max_at_staleness_0},
-        {"tokens_at_staleness_0", statistics_.tokens_at_staleness_0}}},
+       {{"max_at_staleness_0", trained.logprob_diff_max_at_staleness_0},
+        {"tokens_at_staleness_0", trained.tokens_at_staleness_0}}},
       {"weight_publish",
-       {{"count", statistics_.publish_count},
-        {"bytes_mean", static_cast<double>(statistics_.publish_bytes) / published},
+       {{"count", total.publish_count},
+        {"bytes_mean", static_cast<double>(total.publish_bytes) / published},
         {"seconds_p50", statistics_.publish_seconds_p50()}}},
       {"trainer_idle_fraction", status(now).trainer_idle_fraction},
       {"rollout_idle_fraction", rollout_idle_fraction(now)},
-      {"wall_seconds", statistics_.started ? seconds(now - *statistics_.started) : 0.0},
+      {"wall_seconds", total.wall_seconds},
       {"weights_sha256", statistics_.weights_sha256}};
   return result.dump(2);
 }

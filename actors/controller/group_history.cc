@@ -1,7 +1,9 @@
 #include "actors/controller/group_history.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <utility>
 
 namespace tandem::actors {
 namespace {
@@ -22,15 +24,9 @@ bool of_job_end(scheduler::DiscardReason reason) {
 }  // namespace
 
 void GroupHistory::take(const JournalEvent& event) {
-  if (event.kind == "evaluated") {
-    const auto equals = event.detail.find('=');
-    if (equals == std::string::npos) return;
-    const char* const text = event.detail.c_str() + equals + 1;
-    char* end = nullptr;
-    const double mean = std::strtod(text, &end);
-    if (end != text) evaluated_.push_back({event.detail.substr(0, equals), event.version, mean});
-    return;
-  }
+  if (event.kind == "evaluated") return take_evaluated(event);
+  if (event.kind == "totals") return take_totals(event);
+  if (event.kind == "retrained") ++steps_repeated_;
   if (event.group == 0) return;
   const GroupId id{static_cast<std::uint64_t>(event.group)};
   RestoredGroup& group = groups_[id];
@@ -40,11 +36,34 @@ void GroupHistory::take(const JournalEvent& event) {
     if (std::sscanf(event.detail.c_str(), "%d/%d", &slot.index, &slot.attempt) == 2)
       group.slot = slot;
   } else if (event.kind == "trained") {
+    ++trainings_;
     group.trained_at = StepId{event.step};
   } else if (event.kind == "discarded") {
     const auto reason = reason_named(event.detail);
     if (reason && !of_job_end(*reason)) group.discarded = reason;
   }
+}
+
+// "KIND=MEAN failed=PROMPTS", where MEAN may be none.
+void GroupHistory::take_evaluated(const JournalEvent& event) {
+  const auto equals = event.detail.find('=');
+  if (equals == std::string::npos) return;
+  Evaluated evaluated{.kind = event.detail.substr(0, equals), .version = event.version};
+  const char* const text = event.detail.c_str() + equals + 1;
+  char* end = nullptr;
+  const double mean = std::strtod(text, &end);
+  if (end != text) evaluated.mean = mean;
+  if (const auto failed = event.detail.rfind('='); failed != equals)
+    evaluated.failed = std::strtoll(event.detail.c_str() + failed + 1, nullptr, 10);
+  evaluated_.push_back(std::move(evaluated));
+}
+
+void GroupHistory::take_totals(const JournalEvent& event) {
+  auto totals = totals_from(event.detail);
+  if (!totals) return;
+  trained_[StepId{event.step}] = std::move(totals->trained);
+  statistics_.work = totals->work;
+  if (totals->publish_seconds) statistics_.add_publish_seconds(*totals->publish_seconds);
 }
 
 std::vector<RestoredGroup> GroupHistory::at(StepId checkpoint) const {
@@ -56,11 +75,23 @@ std::vector<RestoredGroup> GroupHistory::at(StepId checkpoint) const {
   return restored;
 }
 
-std::map<std::string, double> GroupHistory::evaluations(StepId checkpoint) const {
-  std::map<std::string, double> means;
-  for (const Evaluated& one : evaluated_)
-    if (one.version <= checkpoint.value) means[one.kind] = means["last"] = one.mean;
-  return means;
+std::int64_t GroupHistory::retrained(StepId checkpoint, std::int64_t groups_per_step) const {
+  const auto below = std::count_if(groups_.begin(), groups_.end(), [&](const auto& group) {
+    return group.second.trained_at && *group.second.trained_at < checkpoint;
+  });
+  return trainings_ - below + steps_repeated_ * groups_per_step;
+}
+
+RunStatistics GroupHistory::statistics(StepId checkpoint) const {
+  RunStatistics statistics = statistics_;
+  if (const auto at = trained_.find(checkpoint); at != trained_.end())
+    statistics.trained = at->second;
+  for (const Evaluated& one : evaluated_) {
+    if (one.version > checkpoint.value) continue;
+    statistics.evaluations_failed += one.failed;
+    if (one.mean) statistics.evaluations[one.kind] = statistics.evaluations["last"] = *one.mean;
+  }
+  return statistics;
 }
 
 }  // namespace tandem::actors

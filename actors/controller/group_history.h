@@ -1,5 +1,5 @@
-// What the journal of a run's earlier lives says of each group, as of a checkpoint: what a resumed
-// exchange begins with. Pure.
+// What the journal of a run's earlier lives says of each group, and of the run's figures, as of a
+// checkpoint: what a resumed exchange begins with. Pure.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "actors/controller/run_record.h"
+#include "actors/controller/run_statistics.h"
 #include "runtime/base/ids.h"
 #include "scheduler/fleet/fixed_lag.h"
 #include "scheduler/fleet/ledger.h"
@@ -26,24 +27,36 @@ struct RestoredGroup {
 class GroupHistory {
  public:
   // Rows of other kinds than these are ignored.
-  static constexpr const char* kKinds[] = {"admitted", "trained", "discarded", "evaluated"};
+  static constexpr const char* kKinds[] = {"admitted",  "trained",   "retrained",
+                                           "discarded", "evaluated", "totals"};
 
   void take(const JournalEvent& event);
 
   // In the order of admission. A step at or above the checkpoint is as if it had not been trained,
   // and the end of an earlier life discards nothing.
   std::vector<RestoredGroup> at(StepId checkpoint) const;
-  // Means of the evaluations of versions up to the checkpoint, by kind; the newest one as "last".
-  std::map<std::string, double> evaluations(StepId checkpoint) const;
+  // Group trainings that `trained` as of the checkpoint does not count: repeated by a learner that
+  // had restarted, or lost with the end of a life.
+  std::int64_t retrained(StepId checkpoint, std::int64_t groups_per_step) const;
+  // The totals and evaluations of the run so far. Of what was trained, and evaluated, as of the
+  // checkpoint.
+  RunStatistics statistics(StepId checkpoint) const;
 
  private:
   struct Evaluated {
     std::string kind;
     std::int64_t version = 0;
-    double mean = 0;
+    std::optional<double> mean;
+    std::int64_t failed = 0;
   };
+  void take_evaluated(const JournalEvent& event);
+  void take_totals(const JournalEvent& event);
+
   std::map<GroupId, RestoredGroup> groups_;
   std::vector<Evaluated> evaluated_;
+  std::int64_t trainings_ = 0, steps_repeated_ = 0;
+  std::map<StepId, TrainedTotals> trained_;  // by the step that they were noted at
+  RunStatistics statistics_;                 // without what hangs on the checkpoint
 };
 
 }  // namespace tandem::actors

@@ -4,11 +4,11 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "actors/controller/api_json.h"
 #include "runtime/base/file.h"
+#include "runtime/base/json.h"
 #include "runtime/node/log_files.h"
 
 namespace tandem::actors {
@@ -70,17 +70,8 @@ Result<Picture> take_picture(const HttpApi& api) {
   return picture;
 }
 
-// The figures of a job that has ended come from its result.json.
-json finished_job(json job, const std::string& run_dir) {
-  if (const auto text = read_file(run_dir + "/result.json"))
-    add_result(job, json::parse(*text, nullptr, false));
-  return job;
-}
-
 json job_of(const Picture& picture, const JobRecord& job) {
-  const ExchangeReport* report = picture.report(job.id);
-  json object = job_json(job, report, picture.cluster.now);
-  return report ? object : finished_job(std::move(object), job.run_dir);
+  return shown_job(job, picture.report(job.id), picture.cluster.now);
 }
 
 json actor_of(const Picture& picture, const JobRecord& job, const ActorRecord& actor) {
@@ -292,7 +283,7 @@ HttpAnswer Handler::samples(const HttpRequest& request, const std::string& wante
   constexpr std::size_t kSamplesShown = 64;
   std::deque<json> chosen;  // the newest
   for (std::string line; std::getline(file, line);) {
-    json sample = json::parse(line, nullptr, false);
+    json sample = parse_json(line);
     if (sample.is_discarded()) continue;
     const bool evaluation = sample.contains("eval"), failed = sample.contains("error");
     if (evaluation != (value("eval") == "1") || (value("failed") == "1" && !failed)) continue;
@@ -344,7 +335,7 @@ HttpAnswer Handler::post(const HttpRequest& request) const {
     const auto done = ask_and_wait(api.controller, Cancel{job->id}, kApiAskTimeout);
     return done ? ok(json{{"id", job->id}}) : runtime::error_response(done.error());
   }
-  const json body = json::parse(request.body, nullptr, false);
+  const json body = parse_json(request.body);
   if (!body.is_object() || body.empty())
     return runtime::error_response(Error{ErrorCode::kInvalid, "scale wants {\"ROLE\": N, …}"});
   for (const auto& [role_name, count] : body.items()) {

@@ -2,10 +2,12 @@
 
 #include <cerrno>
 #include <filesystem>
+#include <sstream>
 #include <utility>
 
 #include "actors/controller/group_history.h"
 #include "runtime/base/file.h"
+#include "runtime/base/json.h"
 
 namespace tandem::actors {
 namespace {
@@ -43,25 +45,35 @@ Result<std::unique_ptr<RunFiles>> RunFiles::open(const std::string& run_dir) {
   auto journal = Sqlite::open(run_dir + "/journal.sqlite", kSchema);
   if (!journal) return journal.error();
   auto files = std::unique_ptr<RunFiles>(new RunFiles(run_dir, std::move(*journal)));
-  files->metrics_.open(run_dir + "/metrics.jsonl", std::ios::app);
-  files->samples_.open(run_dir + "/samples.jsonl", std::ios::app);
-  if (!files->metrics_ || !files->samples_)
-    return Error{ErrorCode::kFailed, "cannot write the run's files: " + errno_text(errno), run_dir,
-                 "is the disk full, or the folder not writable?"};
+  if (const auto opened = files->open_metrics(); !opened) return opened.error();
+  files->samples_.open(run_dir + "/samples.jsonl", std::ios::app | std::ios::ate);
+  if (!files->samples_) return files->cannot_open();
+  files->sample_bytes_ = static_cast<std::size_t>(files->samples_.tellp());
   return files;
+}
+
+Error RunFiles::cannot_open() const {
+  return {ErrorCode::kFailed, "cannot write the run's files: " + errno_text(errno), run_dir_,
+          "is the disk full, or the folder not writable?"};
+}
+
+Result<void> RunFiles::open_metrics() {
+  metrics_.open(run_dir_ + "/metrics.jsonl", std::ios::app);
+  if (!metrics_) return cannot_open();
+  return {};
 }
 
 RunFiles::RunFiles(std::string run_dir, std::unique_ptr<Sqlite> journal)
     : run_dir_(std::move(run_dir)), journal_(std::move(journal)) {}
 
-Result<void> RunFiles::journal(std::span<const JournalEvent> events) {
+Result<void> RunFiles::journal(std::span<const JournalEvent> events, Durability durability) {
   std::vector<Sqlite::Row> rows;
   rows.reserve(events.size());
   for (const JournalEvent& event : events)
     rows.push_back({event.time_ms, event.kind, unless(event.group, 0), unless(event.lease, 0),
                     unless_empty(event.holder), unless(event.step, -1), unless(event.version, -2),
                     unless(event.position, -1), unless_empty(event.detail)});
-  return journal_->insert(kInsert, rows);
+  return journal_->insert(kInsert, rows, durability);
 }
 
 Result<void> RunFiles::append(std::ofstream& file, const std::string& name,
@@ -75,6 +87,22 @@ Result<void> RunFiles::append(std::ofstream& file, const std::string& name,
 
 Result<void> RunFiles::metrics(const std::string& json_line) {
   return append(metrics_, "metrics.jsonl", json_line);
+}
+
+Result<void> RunFiles::rewind_metrics(StepId checkpoint) {
+  metrics_.close();
+  const std::string path = run_dir_ + "/metrics.jsonl";
+  const auto text = read_file(path);
+  if (!text) return text.error();
+  std::istringstream lines(*text);
+  std::string kept;
+  for (std::string line; std::getline(lines, line);) {
+    auto parsed = parse_json(line);  // the last one may be torn
+    if (!parsed.is_object() || !parsed["step"].is_number_integer()) continue;
+    if (parsed["step"] <= checkpoint.value) kept += line + '\n';
+  }
+  if (const auto written = write_file_atomic(path, kept); !written) return written;
+  return open_metrics();
 }
 
 Result<void> RunFiles::sample(const std::string& json_line) {

@@ -18,20 +18,23 @@ class RunFiles final : public RunRecord {
  public:
   static Result<std::unique_ptr<RunFiles>> open(const std::string& run_dir);
 
-  Result<void> journal(std::span<const JournalEvent> events) override;
+  Result<void> journal(std::span<const JournalEvent> events, Durability durability) override;
   Result<void> metrics(const std::string& json_line) override;
+  Result<void> rewind_metrics(StepId checkpoint) override;
   Result<void> sample(const std::string& json_line) override;
   Result<void> result(const std::string& json) override;
   Result<void> replay(const std::function<void(const JournalEvent&)>& take) override;
 
  private:
   RunFiles(std::string run_dir, std::unique_ptr<Sqlite> journal);
+  Result<void> open_metrics();
+  Error cannot_open() const;
   Result<void> append(std::ofstream& file, const std::string& name, const std::string& line);
 
   const std::string run_dir_;
   const std::unique_ptr<Sqlite> journal_;
   std::ofstream metrics_, samples_;
-  std::size_t sample_bytes_ = 0;
+  std::size_t sample_bytes_ = 0;  // of all lives
 };
 
 }  // namespace tandem::actors

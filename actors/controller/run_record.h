@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 
+#include "runtime/base/ids.h"
 #include "runtime/base/result.h"
 #include "runtime/wire/payload_ref.h"
 
@@ -19,7 +20,7 @@ namespace tandem::actors {
 // ("admitted", "rolling", …, "trained", "discarded"), or "released", "expired", "refused"; the last
 // row among admitted, trained and discarded is what became of it, also over several lives of a run.
 // Of the job: "phase", "published", "committed", "retrained", "checkpoint", "learner_restarted",
-// "resumed", "evaluated", "evaluation_incomplete", "ended".
+// "resumed", "evaluated", "evaluation_incomplete", "totals", "ended".
 struct JournalEvent {
   std::int64_t time_ms = 0;
   std::string kind;
@@ -32,12 +33,17 @@ struct JournalEvent {
   std::string detail;          // discard reason, checksum, slot ("index/attempt"), …
 };
 
+enum class Durability { kKill, kPowerCut };  // what a record outlives at once
+
 class RunRecord {
  public:
   virtual ~RunRecord() = default;
-  // One transaction. An error (a full disk) ends the job: nothing goes on unrecorded.
-  virtual Result<void> journal(std::span<const JournalEvent> events) = 0;
+  // One transaction. An error (a full disk) ends the job: nothing goes on unrecorded. kPowerCut
+  // waits for the disk, for all that was journalled before as well.
+  virtual Result<void> journal(std::span<const JournalEvent> events, Durability durability) = 0;
   virtual Result<void> metrics(const std::string& json_line) = 0;
+  // The lines of steps beyond the checkpoint go: they are trained, and told, anew.
+  virtual Result<void> rewind_metrics(StepId checkpoint) = 0;
   virtual Result<void> sample(const std::string& json_line) = 0;  // bounded: drops the rest
   virtual Result<void> result(const std::string& json) = 0;
   // What earlier lives of the run journalled of the kinds that GroupHistory takes, in order.

@@ -3,12 +3,40 @@
 #include <algorithm>
 #include <vector>
 
+#include "runtime/base/json.h"
+
 namespace tandem::actors {
 namespace {
 
 constexpr Duration kRateWindow = std::chrono::seconds(10);
 
 }  // namespace
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(StalenessCount, trajectories)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(TrainedTotals, staleness, tokens,
+                                                logprob_diff_max_at_staleness_0,
+                                                tokens_at_staleness_0)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(WorkTotals, tokens_generated, publish_count,
+                                                publish_bytes, wall_seconds, running_seconds,
+                                                learner_busy_seconds, rollout_busy_seconds,
+                                                rollout_actor_seconds)
+
+std::string to_text(const RunTotals& totals) {
+  nlohmann::json line{{"trained", totals.trained}, {"work", totals.work}};
+  if (totals.publish_seconds) line["publish_seconds"] = *totals.publish_seconds;
+  return line.dump();
+}
+
+std::optional<RunTotals> totals_from(const std::string& text) {
+  const auto line = parse_json(text);
+  if (!line.is_object()) return std::nullopt;
+  RunTotals totals{.trained = line.value("trained", TrainedTotals{}),
+                   .work = line.value("work", WorkTotals{}),
+                   .publish_seconds = {}};
+  if (line.contains("publish_seconds"))
+    totals.publish_seconds = line["publish_seconds"].get<double>();
+  return totals;
+}
 
 std::int64_t StalenessCount::max() const {
   return trajectories.empty() ? 0 : trajectories.rbegin()->first;
@@ -39,14 +67,18 @@ void StalenessCount::add(const StalenessCount& other) {
 }
 
 void RunStatistics::add_publication(const Publication& publication) {
-  ++publish_count;
-  publish_bytes += publication.bytes;
-  publish_seconds.push_back(publication.seconds);
+  ++work.publish_count;
+  work.publish_bytes += publication.bytes;
+  add_publish_seconds(publication.seconds);
+}
+
+void RunStatistics::add_publish_seconds(double seconds) {
+  publish_seconds.push_back(seconds);
   if (publish_seconds.size() > kPublishSecondsKept) publish_seconds.pop_front();
 }
 
 void RunStatistics::add_rate_point(Time now) {
-  rate_points.push_back({now, tokens_generated, tokens_trained});
+  rate_points.push_back({now, work.tokens_generated, trained.tokens});
   while (rate_points.size() > 2 && now - rate_points.front().time > kRateWindow)
     rate_points.pop_front();
 }

@@ -1,5 +1,6 @@
 // The figures of one run: what result.json, metrics.jsonl and `tandem get jobs` say. Plain numbers,
-// added to by the exchange; times are the exchange's Context time.
+// added to by the exchange; times are the exchange's Context time. The totals are the whole run's:
+// a life that takes a run up goes on from what the journal keeps of them.
 #pragma once
 
 #include <cstdint>
@@ -22,23 +23,46 @@ struct StalenessCount {  // trained trajectories by staleness in steps
   void add(const StalenessCount& other);
 };
 
-struct RunStatistics {
-  std::optional<Time> started, running_since;
+// Of what was trained, every step once: those behind a checkpoint that a run went back to are as if
+// they had not been.
+struct TrainedTotals {
   StalenessCount staleness;
-  StalenessCount staleness_of_step;    // of the batch in training
-  std::uint64_t tokens_generated = 0;  // completion tokens of groups that were taken
-  std::uint64_t tokens_trained = 0;
+  std::uint64_t tokens = 0;
   double logprob_diff_max_at_staleness_0 = 0;
   std::uint64_t tokens_at_staleness_0 = 0;
+};
+
+// Of what was done, by all lives of the run and whether or not a death undid it.
+struct WorkTotals {
+  std::uint64_t tokens_generated = 0;  // completion tokens of groups that were taken
   std::uint64_t publish_count = 0, publish_bytes = 0;
+  double wall_seconds = 0;           // of earlier lives
+  double running_seconds = 0;        // of earlier lives, from the first step on
+  double learner_busy_seconds = 0;   // of the running ones
+  double rollout_busy_seconds = 0;   // of the rollout actors that are gone
+  double rollout_actor_seconds = 0;  // their lifetimes while the run trained
+};
+
+// What the journal keeps after each step; `publish_seconds` is of that step's own publication.
+struct RunTotals {
+  TrainedTotals trained;
+  WorkTotals work;
+  std::optional<double> publish_seconds;
+};
+std::string to_text(const RunTotals& totals);                   // a JSON object
+std::optional<RunTotals> totals_from(const std::string& text);  // none: it is not one
+
+struct RunStatistics {
+  std::optional<Time> started, running_since;  // of this life
+  TrainedTotals trained;
+  WorkTotals work;
+  StalenessCount staleness_of_step;    // of the batch in training
   std::deque<double> publish_seconds;  // the last kPublishSecondsKept
   double reward_mean_of_step = 0;
   double completion_tokens_mean = 0, completion_tokens_max = 0, truncated_fraction = 0;
   Time step_sent;
-  double learner_busy_seconds = 0;            // since running_since
-  double rollout_busy_seconds = 0;            // of the rollout actors that are gone
-  double rollout_actor_seconds = 0;           // their lifetimes since running_since
   std::map<std::string, double> evaluations;  // by kind; the newest periodic one as "last"
+  std::int64_t evaluations_failed = 0;        // prompts
   std::string weights_sha256;
   double pause_seconds = 0;  // decoding paused for installs, all actors
   // A short window of (time, tokens generated, tokens trained) for the rates.
@@ -49,6 +73,7 @@ struct RunStatistics {
   std::deque<RatePoint> rate_points;
 
   void add_publication(const Publication& publication);
+  void add_publish_seconds(double seconds);
   void add_rate_point(Time now);
   double publish_seconds_p50() const;
 };

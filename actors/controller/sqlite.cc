@@ -68,7 +68,8 @@ Result<void> Sqlite::run(const char* sql) {
   return {};
 }
 
-Result<void> Sqlite::insert(const std::string& sql, const std::vector<Row>& rows) {
+Result<void> Sqlite::insert(const std::string& sql, const std::vector<Row>& rows,
+                            Durability durability) {
   if (rows.empty()) return {};
   if (prepared_sql_ != sql) {
     sqlite3_finalize(std::exchange(prepared_, nullptr));
@@ -76,6 +77,14 @@ Result<void> Sqlite::insert(const std::string& sql, const std::vector<Row>& rows
       return error("prepare a statement for the journal");
     prepared_sql_ = sql;
   }
+  if (durability == Durability::kKill) return transact(rows);
+  if (const auto full = run("PRAGMA synchronous=FULL"); !full) return full;
+  const auto done = transact(rows);
+  const auto normal = run("PRAGMA synchronous=NORMAL");
+  return done ? normal : done;
+}
+
+Result<void> Sqlite::transact(const std::vector<Row>& rows) {
   if (const auto begun = run("BEGIN IMMEDIATE"); !begun) return begun;
   for (const Row& row : rows) {
     for (std::size_t i = 0; i < row.size(); ++i) bind(prepared_, static_cast<int>(i) + 1, row[i]);

@@ -1,6 +1,6 @@
 // A SQLite database as the journals use it: WAL, synchronous=NORMAL (safe against kill; a power cut
-// loses at most the tail), statements prepared once, one transaction per batch. One thread at a
-// time.
+// loses at most the tail behind the last transaction that asked for more), statements prepared
+// once, one transaction per batch. One thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include "actors/controller/run_record.h"
 #include "runtime/base/result.h"
 
 struct sqlite3;
@@ -32,12 +33,14 @@ class Sqlite {
 
   // Runs `sql` once per row in one transaction, all or nothing; its parameters are the row's
   // values.
-  Result<void> insert(const std::string& sql, const std::vector<Row>& rows);
+  Result<void> insert(const std::string& sql, const std::vector<Row>& rows,
+                      Durability durability = Durability::kKill);
   Result<void> query(const std::string& sql, const std::function<void(const Row&)>& on_row);
 
  private:
   Sqlite(sqlite3* database, std::string path) : database_(database), path_(std::move(path)) {}
   Result<void> run(const char* sql);
+  Result<void> transact(const std::vector<Row>& rows);
   Error error(std::string_view what) const;
 
   sqlite3* const database_;

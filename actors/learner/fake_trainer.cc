@@ -18,12 +18,12 @@ Result<std::optional<StepId>> FakeTrainer::restore() {
   step_ = {};
   warm_steps_ = 0;
   weights_[0] = derive_seed(config_.seed, "untrained");
-  watermark_.clear();
+  older_.clear();
   if (store_->checkpoints.empty()) return std::optional<StepId>{};
   const auto& [step, checkpoint] = *store_->checkpoints.rbegin();
   step_ = step;
-  weights_[0] = checkpoint.weights;
-  watermark_ = checkpoint.watermark;
+  weights_ = checkpoint.weights;
+  older_ = checkpoint.older;
   return std::optional<StepId>{step};
 }
 
@@ -46,6 +46,8 @@ Result<TrainedStep> FakeTrainer::train(const TrainBatch& batch) {
   if (!config_.ids_count)
     for (BatchGroup& group : hashed.groups) group.group = {};
   const std::string bytes = runtime::encode(hashed);
+  older_.push_back(weights_);
+  if (std::ssize(older_) > config_.older_versions) older_.pop_front();
   weights_[0] = derive_seed(weights_[0], {checksum64(std::as_bytes(std::span(bytes)))});
   step_ = StepId{step_.value + 1};
   TrainedStep out{.checksum = checksum(), .then_wait = config_.train_time};
@@ -58,11 +60,17 @@ Result<TrainedStep> FakeTrainer::train(const TrainBatch& batch) {
   return out;
 }
 
-Result<SavedCheckpoint> FakeTrainer::save(std::string watermark) {
+std::optional<std::span<const std::byte>> FakeTrainer::older(PolicyVersion version) const {
+  const std::int64_t index = version.value - (step_.value - std::ssize(older_));
+  if (index < 0 || index >= std::ssize(older_)) return std::nullopt;
+  return std::as_bytes(std::span(older_[static_cast<std::size_t>(index)]));
+}
+
+Result<SavedCheckpoint> FakeTrainer::save() {
   if (store_->full)
     return Error{.message = "cannot save checkpoint step-" + std::to_string(step_.value) +
                             ": No space left on device"};
-  store_->checkpoints[step_] = {weights_[0], std::move(watermark)};
+  store_->checkpoints[step_] = {weights_, older_};
   return SavedCheckpoint{step_, "fake/step-" + std::to_string(step_.value), sha256_hex(weights())};
 }
 

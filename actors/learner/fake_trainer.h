@@ -5,6 +5,7 @@
 #pragma once
 
 #include <array>
+#include <deque>
 #include <map>
 #include <memory>
 
@@ -12,9 +13,10 @@
 
 namespace tandem::actors {
 
+using FakeWeights = std::array<std::uint64_t, 1>;
 struct FakeCheckpoint {
-  std::uint64_t weights = 0;
-  std::string watermark;
+  FakeWeights weights{};
+  std::deque<FakeWeights> older;  // the newest last
 };
 struct FakeStore {
   std::map<StepId, FakeCheckpoint> checkpoints;
@@ -28,6 +30,7 @@ struct FakeTrainerConfig {
   Duration train_time{};  // of one step
   // False: the hash leaves out group ids, which may hang on timing where what is trained does not.
   bool ids_count = true;
+  std::int64_t older_versions = 0;  // as TrainerConfig's
 };
 
 class FakeTrainer final : public Trainer {
@@ -39,8 +42,8 @@ class FakeTrainer final : public Trainer {
   std::span<const std::byte> weights() const override { return std::as_bytes(std::span(weights_)); }
   Result<WarmStartSlice> warm_start() override;
   Result<TrainedStep> train(const TrainBatch& batch) override;
-  Result<SavedCheckpoint> save(std::string watermark) override;
-  const std::string& restored_watermark() const override { return watermark_; }
+  std::optional<std::span<const std::byte>> older(PolicyVersion version) const override;
+  Result<SavedCheckpoint> save() override;
 
  private:
   std::uint64_t checksum() const;
@@ -49,8 +52,8 @@ class FakeTrainer final : public Trainer {
   const std::shared_ptr<FakeStore> store_;
   StepId step_{};
   std::int32_t warm_steps_ = 0;
-  std::array<std::uint64_t, 1> weights_{};
-  std::string watermark_;
+  FakeWeights weights_{};
+  std::deque<FakeWeights> older_;
 };
 
 }  // namespace tandem::actors

@@ -1,15 +1,16 @@
 #include "actors/learner/learner_actor.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <utility>
+
+#include "runtime/base/log.h"
 
 namespace tandem::actors {
 
 LearnerActor::LearnerActor(LearnerActorConfig config, std::unique_ptr<Trainer> trainer,
                            std::unique_ptr<runtime::WeightPublisher> publisher,
-                           PayloadReader read_payloads, runtime::Ref<LearnerEvents> exchange)
+                           runtime::PayloadReader read_payloads,
+                           runtime::Ref<LearnerEvents> exchange)
     : config_(std::move(config)),
       trainer_(std::move(trainer)),
       publisher_(std::move(publisher)),
@@ -22,14 +23,17 @@ void LearnerActor::handle(runtime::Context& cx, MeetExchange) {
   const Result<std::optional<StepId>> restored = trainer_->restore();
   if (!restored) return fail(cx, restored.error());
   restored_ = restored->has_value();
-  spdlog::info("learner up, checkpoint={}",
-               *restored ? std::to_string((*restored)->value) : "none");
+  log::info("learner up, checkpoint={}", *restored ? std::to_string((*restored)->value) : "none");
   outbox_.send(cx, LearnerUp{config_.self, *restored});
 }
 
 void LearnerActor::handle(runtime::Context& cx, PublishInitial command) {
-  const PolicyVersion version = restored_ ? PolicyVersion{trainer_->step().value} : kInitialWeights;
-  if (const auto publication = publish(cx, version, std::min(version, command.retain)))
+  const PolicyVersion newest = restored_ ? PolicyVersion{trainer_->step().value} : kInitialWeights;
+  const PolicyVersion retain = std::min(newest, command.retain);
+  for (PolicyVersion version = retain; version < newest; ++version.value)
+    if (const auto weights = trainer_->older(version))
+      if (!publish(cx, version, *weights, retain)) return;
+  if (const auto publication = publish(cx, newest, trainer_->weights(), retain))
     outbox_.send(cx, Published{config_.self, *publication});
 }
 
@@ -55,12 +59,11 @@ void LearnerActor::warm_start_slice(runtime::Context& cx) {
 }
 
 void LearnerActor::finish_warm_start(runtime::Context& cx, const WarmStartSlice& last) {
-  spdlog::info("warm start done, steps={} loss={:.4f} reached={}", last.step, last.loss,
-               last.reached);
+  log::info("warm start done, steps={} loss={:.4f} reached={}", last.step, last.loss, last.reached);
   const auto saved = save(cx);  // LE-2
   if (!saved) return;
   restored_ = true;
-  const auto publication = publish(cx, PolicyVersion{0}, kInitialWeights);
+  const auto publication = publish(cx, PolicyVersion{0}, trainer_->weights(), kInitialWeights);
   if (!publication) return;
   outbox_.send(cx, WarmStarted{config_.self, last.step, *publication, last.reached});
   outbox_.send(cx, *saved);
@@ -89,8 +92,8 @@ void LearnerActor::pull(runtime::Context& cx) {
 
 void LearnerActor::pulled(runtime::Context& cx, Result<std::vector<std::string>> payloads) {
   if (!payloads) {
-    spdlog::warn("step={} payloads not read, attempt={}: {}", step_->command.step.value,
-                 step_->attempts, payloads.error().message);
+    log::warn("step={} payloads not read, attempt={}: {}", step_->command.step.value,
+              step_->attempts, payloads.error().message);
     if (step_->attempts >= kPayloadAttemptsMax) return fail(cx, payloads.error());
     return later(cx, kPayloadRetryDelay, [this](runtime::Context& then) { pull(then); });
   }
@@ -117,8 +120,8 @@ void LearnerActor::trained(runtime::Context& cx, TrainedStep result) {
   committed.report.seconds_wait_payload = seconds(step.pulled - step.began);
   committed.report.seconds_update = seconds(cx.now() - step.pulled);
   if (step.command.publish) {  // LE-1
-    committed.publication =
-        publish(cx, PolicyVersion{step.command.step.value + 1}, step.command.retain);
+    committed.publication = publish(cx, PolicyVersion{step.command.step.value + 1},
+                                    trainer_->weights(), step.command.retain);
     if (!committed.publication) return;
     committed.report.seconds_publish = committed.publication->seconds;
   }
@@ -136,10 +139,11 @@ void LearnerActor::handle(runtime::Context& cx, SaveCheckpoint command) {
 
 // Nothing on failure, which has then been dealt with.
 std::optional<Publication> LearnerActor::publish(runtime::Context& cx, PolicyVersion version,
+                                                 std::span<const std::byte> weights,
                                                  PolicyVersion retain) {
   publisher_->retain(retain);
   const Result<runtime::PublishStats> stats =
-      publisher_->publish(version, trainer_->weights(), config_.publish_timeout);
+      publisher_->publish(version, weights, config_.publish_timeout);
   if (!stats) {
     fail(cx, stats.error());
     return {};
@@ -149,7 +153,7 @@ std::optional<Publication> LearnerActor::publish(runtime::Context& cx, PolicyVer
 
 // What a disk refuses now it would refuse after a restart as well: every error is permanent.
 std::optional<CheckpointSaved> LearnerActor::save(runtime::Context& cx) {
-  const Result<SavedCheckpoint> saved = trainer_->save({});
+  const Result<SavedCheckpoint> saved = trainer_->save();
   if (!saved) {
     Error error = saved.error();
     error.code = ErrorCode::kInvalid;
@@ -162,7 +166,7 @@ std::optional<CheckpointSaved> LearnerActor::save(runtime::Context& cx) {
 void LearnerActor::fail(runtime::Context& cx, const Error& error) {
   const std::string message =
       error.where.empty() ? error.message : error.message + " (" + error.where + ")";
-  spdlog::error("learner failed, step={}: {}", trainer_->step().value, message);
+  log::error("learner failed, step={}: {}", trainer_->step().value, message);
   if (error.code == ErrorCode::kInvalid || error.code == ErrorCode::kInfeasible)
     outbox_.send(cx, LearnerFailed{config_.self, message});
   else

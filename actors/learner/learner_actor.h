@@ -12,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <variant>
 #include <vector>
@@ -21,14 +22,10 @@
 #include "runtime/actor/actor.h"
 #include "runtime/actor/context.h"
 #include "runtime/actor/outbox.h"
+#include "runtime/net/payload_io.h"
 #include "runtime/weights/weights.h"
 
 namespace tandem::actors {
-
-// Pulls payloads; `done` is called once, from any thread, with the bytes in the order of the refs.
-using PayloadReader =
-    std::function<void(std::vector<runtime::PayloadRef> refs,
-                       std::function<void(Result<std::vector<std::string>>)> done)>;
 
 // Starts the conversation: the trainer restores its newest checkpoint and LearnerUp goes out. Sent
 // by main once the exchange can be reached, and again when a restarted exchange has to be met anew:
@@ -52,8 +49,8 @@ class LearnerActor {
   using Inbox = std::variant<MeetExchange, PublishInitial, WarmStart, TrainStep, SaveCheckpoint>;
 
   LearnerActor(LearnerActorConfig config, std::unique_ptr<Trainer> trainer,
-               std::unique_ptr<runtime::WeightPublisher> publisher, PayloadReader read_payloads,
-               runtime::Ref<LearnerEvents> exchange);
+               std::unique_ptr<runtime::WeightPublisher> publisher,
+               runtime::PayloadReader read_payloads, runtime::Ref<LearnerEvents> exchange);
 
   void handle(runtime::Context& cx, MeetExchange meet);
   void handle(runtime::Context& cx, PublishInitial publish);
@@ -74,7 +71,7 @@ class LearnerActor {
   void warm_start_slice(runtime::Context& cx);
   void finish_warm_start(runtime::Context& cx, const WarmStartSlice& last);
   std::optional<Publication> publish(runtime::Context& cx, PolicyVersion version,
-                                     PolicyVersion retain);
+                                     std::span<const std::byte> weights, PolicyVersion retain);
   std::optional<CheckpointSaved> save(runtime::Context& cx);
   // A permanent error becomes LearnerFailed; any other one ends the actor, so that the gang is
   // started again.
@@ -86,7 +83,7 @@ class LearnerActor {
   const LearnerActorConfig config_;
   const std::unique_ptr<Trainer> trainer_;
   const std::unique_ptr<runtime::WeightPublisher> publisher_;
-  const PayloadReader read_payloads_;
+  const runtime::PayloadReader read_payloads_;
 
   bool restored_ = false;      // there is a checkpoint: the warm start is behind
   std::uint64_t meeting_ = 0;  // which MeetExchange the work under way belongs to

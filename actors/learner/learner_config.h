@@ -97,6 +97,9 @@ struct TrainerConfig {
   std::int64_t positions_max = 128;  // of one sequence: max_prompt_length + max_response_length
   std::optional<WarmStartConfig> warm_start;
   CheckpointConfig checkpoints;
+  // So many versions before the newest one stay in memory and go into each checkpoint: K under a
+  // fixed lag, whose slots want them even after every process of the run has died.
+  std::int64_t older_versions = 0;
   // How long a rank waits for the others in one collective operation of a step.
   Duration collective_timeout = std::chrono::seconds(60);
 };

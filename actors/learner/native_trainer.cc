@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <deque>
 #include <utility>
 
 #include "actors/learner/advantage.h"
@@ -128,16 +129,18 @@ class NativeTrainer::Impl {
   Result<std::optional<StepId>> restore();
   Result<WarmStartSlice> warm_start();
   Result<TrainedStep> train(const TrainBatch& batch);
-  Result<SavedCheckpoint> save(std::string watermark);
+  std::optional<std::span<const std::byte>> older(PolicyVersion version) const;
+  Result<SavedCheckpoint> save();
   Result<void> follow();
 
   Gang gang;
   Model model;
   StepId step{};
-  std::string watermark;
 
  private:
   Result<void> load(const std::filesystem::path& directory, const TrainerState& state);
+  Result<void> load_older(const std::filesystem::path& directory, const TrainerState& state);
+  void keep_older();
   Result<StepReport> train_share(const TrainBatch& batch, const BatchAdvantages& advantages);
   Result<double> warm_start_step();
   struct Measured {
@@ -157,7 +160,8 @@ class NativeTrainer::Impl {
   Memory memory_;
   std::optional<WarmStartData> warm_start_data_;
   std::int64_t warm_start_steps_ = 0;
-  bool untrained_ = true;  // the weights are as they came
+  bool untrained_ = true;                     // the weights are as they came
+  std::deque<std::vector<std::byte>> older_;  // versions step - size … step - 1; of rank 0 alone
 };
 
 Result<NativeTrainer::Impl::Memory> NativeTrainer::Impl::allocate(const NativeTrainerSetup& setup) {
@@ -198,6 +202,7 @@ NativeTrainer::Impl::Impl(NativeTrainerSetup setup, Memory memory)
 // The current weights are those that RL starts from, as far as is known.
 void NativeTrainer::Impl::start_rl() {
   step = {};
+  older_.clear();
   memory_.optimizer.reset();
   memory_.policy.install(stream_, model.weights.bytes());
   if (!memory_.reference) return;
@@ -208,13 +213,12 @@ void NativeTrainer::Impl::start_rl() {
 Result<void> NativeTrainer::Impl::load(const std::filesystem::path& directory,
                                        const TrainerState& state) {
   Result<Model> loaded = load_model(directory, {.init = InitMode::kPretrained});
-  if (!loaded) return loaded.error();
-  const auto refuse = [&](const char* why) {
-    return Error{.message = why, .where = directory.string()};
-  };
-  if (!(loaded->config == model.config)) return refuse("it is of another model");
+  if (!loaded) return Error{.message = loaded.error().message, .where = loaded.error().where};
   if (checksum64(loaded->weights.bytes()) != state.weights_checksum)
-    return refuse("its weights do not have the checksum they were written with");
+    return Error{.message = "its weights do not have the checksum they were written with",
+                 .where = directory.string()};
+  const auto refuse = [&](const char* why) { return invalid(why, directory.string()); };
+  if (!(loaded->config == model.config)) return refuse("it is of another model");
   if (state.seed != config_.seed) return refuse("it is of a job with another seed");
   if (memory_.reference && state.reference_checksum == 0)
     return refuse("it has no reference weights, which use_kl_loss needs");
@@ -229,9 +233,30 @@ Result<void> NativeTrainer::Impl::load(const std::filesystem::path& directory,
     if (!read) return read;
     memory_.reference_policy->install(stream_, memory_.reference->bytes());
   }
+  if (auto read = load_older(directory, state); !read) return read;
   optimizer.set_steps(state.optimizer_steps);
   model.weights = std::move(loaded->weights);
   memory_.policy.install(stream_, model.weights.bytes());
+  return {};
+}
+
+// The other ranks read them as well: all must agree on which checkpoint is whole.
+Result<void> NativeTrainer::Impl::load_older(const std::filesystem::path& directory,
+                                             const TrainerState& state) {
+  older_.clear();
+  const std::int64_t held = std::ssize(state.older_checksums);
+  const std::int64_t wanted = std::min(config_.older_versions, state.step.value);
+  if (held < wanted)
+    return invalid("it holds " + std::to_string(held) + " older versions of the weights, not the " +
+                       std::to_string(wanted) + " that the job's fixed lag needs",
+                   directory.string());
+  for (std::int64_t back = wanted; back > 0; --back) {
+    const PolicyVersion version{state.step.value - back};
+    std::vector<std::byte> bytes(model.weights.bytes().size());
+    const std::uint64_t checksum = state.older_checksums[static_cast<std::size_t>(held - back)];
+    if (auto read = read_array(older_file(directory, version), checksum, bytes); !read) return read;
+    if (gang.rank() == 0) older_.push_back(std::move(bytes));
+  }
   return {};
 }
 
@@ -246,7 +271,6 @@ Result<std::optional<StepId>> NativeTrainer::Impl::restore() {
   std::optional<StepId> restored;
   if (*state) {
     restored = step = (*state)->step;
-    watermark = (*state)->watermark;
     untrained_ = false;
   } else if (untrained_) {
     start_rl();  // a damaged checkpoint may have left its moments behind
@@ -383,6 +407,7 @@ Result<TrainedStep> NativeTrainer::Impl::train(const TrainBatch& batch) {
   if (gang.rank() == 0 && gang.ranks() > 1)
     if (auto told = gang.command(GangCommand::kTrain, runtime::encode(batch)); !told)
       return told.error();
+  keep_older();
   BatchAdvantages advantages = compute_advantages(config_.algorithm, batch);
   Result<StepReport> report = train_share(batch, advantages);
   if (!report) return report.error();
@@ -393,16 +418,33 @@ Result<TrainedStep> NativeTrainer::Impl::train(const TrainBatch& batch) {
   return TrainedStep{.report = *std::move(report), .checksum = checksum64(model.weights.bytes())};
 }
 
-Result<SavedCheckpoint> NativeTrainer::Impl::save(std::string mark) {
+// A copy of our own, though the publisher has these versions too: what its places hold in the end
+// hangs on who copies and who died, and a checkpoint must not.
+void NativeTrainer::Impl::keep_older() {
+  if (config_.older_versions == 0 || gang.rank() > 0) return;
+  std::vector<std::byte> bytes;
+  if (std::ssize(older_) == config_.older_versions) {
+    bytes = std::move(older_.front());
+    older_.pop_front();
+  }
+  bytes.assign(model.weights.bytes().begin(), model.weights.bytes().end());
+  older_.push_back(std::move(bytes));
+}
+
+std::optional<std::span<const std::byte>> NativeTrainer::Impl::older(PolicyVersion version) const {
+  const std::int64_t index = version.value - (step.value - std::ssize(older_));
+  if (index < 0 || index >= std::ssize(older_)) return std::nullopt;
+  return older_[static_cast<std::size_t>(index)];
+}
+
+Result<SavedCheckpoint> NativeTrainer::Impl::save() {
   CheckpointContent content{
-      .state = {.step = step,
-                .optimizer_steps = memory_.optimizer.steps(),
-                .seed = config_.seed,
-                .watermark = std::move(mark)},
+      .state = {.step = step, .optimizer_steps = memory_.optimizer.steps(), .seed = config_.seed},
       .weights = model.weights.bytes(),
       .m = memory_.optimizer.m(),
       .v = memory_.optimizer.v(),
       .reference = memory_.reference ? memory_.reference->bytes() : std::span<std::byte>{},
+      .older = {older_.begin(), older_.end()},
       .save_model = [this](const std::filesystem::path& directory) {
         return save_model(directory, {model.config, model.weights, model.directory});
       }};
@@ -454,10 +496,10 @@ StepId NativeTrainer::step() const { return impl_->step; }
 std::span<const std::byte> NativeTrainer::weights() const { return impl_->model.weights.bytes(); }
 Result<WarmStartSlice> NativeTrainer::warm_start() { return impl_->warm_start(); }
 Result<TrainedStep> NativeTrainer::train(const TrainBatch& batch) { return impl_->train(batch); }
-Result<SavedCheckpoint> NativeTrainer::save(std::string watermark) {
-  return impl_->save(std::move(watermark));
+std::optional<std::span<const std::byte>> NativeTrainer::older(PolicyVersion version) const {
+  return impl_->older(version);
 }
-const std::string& NativeTrainer::restored_watermark() const { return impl_->watermark; }
+Result<SavedCheckpoint> NativeTrainer::save() { return impl_->save(); }
 Result<void> NativeTrainer::follow() { return impl_->follow(); }
 Result<void> NativeTrainer::stop_gang() { return impl_->gang.command(GangCommand::kStop, {}); }
 

@@ -43,8 +43,8 @@ class NativeTrainer final : public Trainer {
   std::span<const std::byte> weights() const override;
   Result<WarmStartSlice> warm_start() override;
   Result<TrainedStep> train(const TrainBatch& batch) override;
-  Result<SavedCheckpoint> save(std::string watermark) override;
-  const std::string& restored_watermark() const override;
+  std::optional<std::span<const std::byte>> older(PolicyVersion version) const override;
+  Result<SavedCheckpoint> save() override;
 
   // Ranks >= 1: restores, then follows rank 0 until it says stop (no Error) or the gang breaks.
   Result<void> follow();

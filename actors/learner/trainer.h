@@ -7,6 +7,7 @@
 //   TR-2  restore() after save() at step s, then the batches s, s+1, … gives the bits of the run
 //         that was not interrupted.
 //   TR-3  A failed save leaves every earlier checkpoint as it was.
+//   TR-4  older() gives the versions that the configuration asks for, after a restore() as well.
 //
 // Errors: kInvalid and kInfeasible are permanent (a restart would meet them again), every other
 // code is worth a restart of the gang. One thread at a time.
@@ -67,9 +68,11 @@ class Trainer {
   // batch.step == step(). On an Error the weights are undefined until restore().
   virtual Result<TrainedStep> train(const TrainBatch& batch) = 0;
 
-  // Durable when it returns. `watermark` is the caller's, returned by restored_watermark().
-  virtual Result<SavedCheckpoint> save(std::string watermark) = 0;
-  virtual const std::string& restored_watermark() const = 0;
+  // The arena as it was at a version before step(), where the configuration keeps that many; none
+  // for any other version. Valid until the next train() or restore().
+  virtual std::optional<std::span<const std::byte>> older(PolicyVersion version) const = 0;
+
+  virtual Result<SavedCheckpoint> save() = 0;  // durable when it returns
 };
 
 }  // namespace tandem::actors

@@ -1,7 +1,5 @@
 #include "actors/learner/trainer_checkpoint.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <charconv>
 #include <cstring>
@@ -10,6 +8,7 @@
 
 #include "runtime/base/digest.h"
 #include "runtime/base/file.h"
+#include "runtime/base/log.h"
 #include "runtime/wire/codec.h"
 
 namespace tandem::actors {
@@ -19,7 +18,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kPrefix = "step-";
 constexpr std::string_view kAsidePrefix = ".step-";  // half written, or half removed
-constexpr std::uint32_t kFormat = 1;
+constexpr std::uint32_t kFormat = 2;
 
 fs::path state_file(const fs::path& checkpoint) { return checkpoint / "trainer" / "state.bin"; }
 
@@ -87,7 +86,7 @@ void prune(const CheckpointConfig& config, StepId written) {
   for (const StepId step : excess) {
     const fs::path path = checkpoint_path(config.directory, step);
     const Result<void> renamed = rename_path(path, aside(config.directory, step, ".removed"));
-    if (!renamed) spdlog::warn("checkpoint={} kept: {}", path.string(), renamed.error().message);
+    if (!renamed) log::warn("checkpoint={} kept: {}", path.string(), renamed.error().message);
   }
   remove_asides(config.directory);
 }
@@ -102,6 +101,13 @@ Result<void> write_parts(const fs::path& path, CheckpointContent& content) {
   state.weights_checksum = checksum64(content.weights);
   state.m_checksum = checksum64(content.m);
   state.v_checksum = checksum64(content.v);
+  state.older_checksums.clear();
+  PolicyVersion version{state.step.value - std::ssize(content.older)};
+  for (const std::span<const std::byte> older : content.older) {
+    state.older_checksums.push_back(checksum64(older));
+    if (Result<void> done = write_file_atomic(older_file(path, version), older); !done) return done;
+    ++version.value;
+  }
   state.reference_checksum = 0;
   if (!content.reference.empty()) {
     state.reference_checksum = checksum64(content.reference);
@@ -139,12 +145,22 @@ Result<TrainerState> read_one(const fs::path& checkpoint, const CheckpointLoader
   return state;
 }
 
+Error cannot_resume(const fs::path& checkpoint, const Error& why) {
+  return {.code = ErrorCode::kInvalid,
+          .message = "cannot resume from checkpoint " + checkpoint.string() + ": " + why.message,
+          .where = why.where,
+          .help = why.help};
+}
+
 }  // namespace
 
 fs::path m_file(const fs::path& checkpoint) { return checkpoint / "trainer" / "m.bin"; }
 fs::path v_file(const fs::path& checkpoint) { return checkpoint / "trainer" / "v.bin"; }
 fs::path reference_file(const fs::path& checkpoint) {
   return checkpoint / "trainer" / "reference.bin";
+}
+fs::path older_file(const fs::path& checkpoint, PolicyVersion version) {
+  return checkpoint / "trainer" / ("version-" + std::to_string(version.value) + ".bin");
 }
 
 Result<fs::path> write_checkpoint(const CheckpointConfig& config, CheckpointContent content) {
@@ -171,11 +187,7 @@ Result<std::optional<TrainerState>> read_checkpoint(const CheckpointConfig& conf
   if (config.resume == ResumeMode::kPath) {
     Result<TrainerState> state = read_one(config.resume_path, load);
     if (state) return std::optional(*std::move(state));
-    Error error = state.error();
-    error.code = ErrorCode::kInvalid;
-    error.message =
-        "cannot resume from checkpoint " + config.resume_path.string() + ": " + error.message;
-    return error;
+    return cannot_resume(config.resume_path, state.error());
   }
   const std::vector<StepId> steps = list_steps(config.directory);
   for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
@@ -184,8 +196,9 @@ Result<std::optional<TrainerState>> read_checkpoint(const CheckpointConfig& conf
     if (state && state->step != *step)
       state = Error{.message = "it says that it is of step " + std::to_string(state->step.value)};
     if (state) return std::optional(*std::move(state));
-    spdlog::warn("checkpoint={} refused, an older one is tried: {} {}", path.string(),
-                 state.error().message, state.error().where);
+    if (state.error().code == ErrorCode::kInvalid) return cannot_resume(path, state.error());
+    log::warn("checkpoint={} refused, an older one is tried: {} {}", path.string(),
+              state.error().message, state.error().where);
   }
   return std::optional<TrainerState>{};
 }

@@ -27,24 +27,28 @@ namespace tandem::actors {
 
 // trainer/state.bin, with the checksums of everything else.
 struct TrainerState {
-  std::uint32_t format = 1;
-  StepId step;                        // covers every step below; also the place in the lr schedule
+  std::uint32_t format = 2;
+  // Covers every step below: the place in the lr schedule, and in the journal, whose rows tell what
+  // became of each group as of that step.
+  StepId step;
   std::uint64_t optimizer_steps = 0;  // AdamW's t
   std::uint64_t seed = 0;             // all randomness is derived from it and the step
-  std::string watermark;              // the caller's
   std::uint64_t weights_checksum = 0;
   std::uint64_t m_checksum = 0;          // of trainer/m.bin: AdamW's first moments
   std::uint64_t v_checksum = 0;          // of trainer/v.bin: its second ones
   std::uint64_t reference_checksum = 0;  // of trainer/reference.bin; 0: there is none
+  std::vector<std::uint64_t>
+      older_checksums;  // of trainer/version-N.bin, N = step - size … step - 1
 };
-TANDEM_WIRE(TrainerState, format, step, optimizer_steps, seed, watermark, weights_checksum,
-            m_checksum, v_checksum, reference_checksum)
+TANDEM_WIRE(TrainerState, format, step, optimizer_steps, seed, weights_checksum, m_checksum,
+            v_checksum, reference_checksum, older_checksums)
 
 struct CheckpointContent {
-  TrainerState state;                    // checksums are filled in by write_checkpoint
-  std::span<const std::byte> weights;    // the arena, for its checksum
-  std::span<const std::byte> m, v;       // AdamW's moments
-  std::span<const std::byte> reference;  // empty: none
+  TrainerState state;                             // checksums are filled in by write_checkpoint
+  std::span<const std::byte> weights;             // the arena, for its checksum
+  std::span<const std::byte> m, v;                // AdamW's moments
+  std::span<const std::byte> reference;           // empty: none
+  std::vector<std::span<const std::byte>> older;  // the arenas of versions step - size … step - 1
   // Writes the Hugging Face directory.
   std::function<Result<void>(const std::filesystem::path&)> save_model;
 };
@@ -54,12 +58,14 @@ struct CheckpointContent {
 Result<std::filesystem::path> write_checkpoint(const CheckpointConfig& config,
                                                CheckpointContent content);
 
-// Loads one checkpoint: an Error refuses it as damaged.
+// Loads one checkpoint: an Error refuses it as damaged; with the code kInvalid, as one of another
+// job.
 using CheckpointLoader =
     std::function<Result<void>(const std::filesystem::path& directory, const TrainerState& state)>;
 
 // As the resume mode says; none: there is nothing to resume. kPath's errors are final; with kAuto a
-// checkpoint that `load` or its own state refuses is skipped with a warning.
+// damaged checkpoint is skipped with a warning. One of another job is an Error in either mode:
+// going on without it would begin anew and remove what it is part of.
 Result<std::optional<TrainerState>> read_checkpoint(const CheckpointConfig& config,
                                                     const CheckpointLoader& load);
 
@@ -70,5 +76,6 @@ Result<void> read_array(const std::filesystem::path& file, std::uint64_t checksu
 std::filesystem::path m_file(const std::filesystem::path& checkpoint);
 std::filesystem::path v_file(const std::filesystem::path& checkpoint);
 std::filesystem::path reference_file(const std::filesystem::path& checkpoint);
+std::filesystem::path older_file(const std::filesystem::path& checkpoint, PolicyVersion version);
 
 }  // namespace tandem::actors

@@ -1,16 +1,11 @@
 #include "actors/main/cluster.h"
 
-#include <fcntl.h>
-#include <poll.h>
-#include <spawn.h>
-#include <spdlog/spdlog.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
-#include <nlohmann/json.hpp>
+#include <memory>
 #include <ostream>
 #include <utility>
 #include <vector>
@@ -22,10 +17,12 @@
 #include "runtime/actor/system.h"
 #include "runtime/actor/threaded_executor.h"
 #include "runtime/base/file.h"
+#include "runtime/base/json.h"
 #include "runtime/base/log.h"
 #include "runtime/net/link.h"
 #include "runtime/net/remote.h"
 #include "runtime/node/agent.h"
+#include "runtime/node/daemon.h"
 #include "runtime/node/resources.h"
 
 namespace tandem::cli {
@@ -37,7 +34,6 @@ namespace {
 constexpr Duration kUpTimeout = std::chrono::seconds(10);
 constexpr Duration kDownTimeout = std::chrono::seconds(20);
 constexpr Duration kCancelTimeout = std::chrono::seconds(10);
-constexpr Duration kPollEvery = std::chrono::milliseconds(5);
 
 int complain(const Console& console, const Error& error) {
   console.err << render(error) << "\n";
@@ -46,28 +42,10 @@ int complain(const Console& console, const Error& error) {
 
 LogLevel level(bool verbose) { return verbose ? LogLevel::kDebug : LogLevel::kInfo; }
 
-// Waits without a file to wait on: another process's start or end.
-bool wait_until(Duration timeout, const std::function<bool()>& done) {
-  const Time end = steady_now() + timeout;
-  while (!done()) {
-    if (steady_now() > end) return false;
-    poll(nullptr, 0, static_cast<int>(kPollEvery / std::chrono::milliseconds(1)));
-  }
-  return true;
-}
-
-// A zombie has ended, though nobody may ever have asked how.
-bool runs(std::int64_t pid) {
-  const auto stat = read_file("/proc/" + std::to_string(pid) + "/stat");
-  if (!stat) return false;
-  const auto name_end = stat->rfind(") ");
-  return name_end != std::string::npos && (*stat)[name_end + 2] != 'Z';
-}
-
 Result<nlohmann::json> read_address_file() {
   const fs::path path = tandem_home() / "controller.json";
   const auto text = read_file(path);
-  nlohmann::json content = text ? nlohmann::json::parse(*text, nullptr, false) : nlohmann::json();
+  nlohmann::json content = text ? parse_json(*text) : nlohmann::json();
   if (!content.is_object() || !content.contains("pid"))
     return Error{ErrorCode::kUnreachable, "no controller runs", path.string(),
                  "start one with `tandem up`"};
@@ -91,29 +69,15 @@ Result<runtime::Endpoint> control_endpoint(const NodeCommand& command) {
   return runtime::parse_endpoint(address->value("control", ""));
 }
 
-// A daemon of our own: this binary with `arguments`, in a session of its own, logging to `log`.
-Result<pid_t> spawn_daemon(std::vector<std::string> arguments, const fs::path& log) {
-  posix_spawn_file_actions_t files;
-  posix_spawn_file_actions_init(&files);
-  posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, log.c_str(),
-                                   O_WRONLY | O_CREAT | O_APPEND, 0644);
-  posix_spawn_file_actions_adddup2(&files, STDOUT_FILENO, STDERR_FILENO);
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID);
+// This binary in another role, in the background.
+Result<runtime::Daemon> start_role(std::vector<std::string> arguments, const fs::path& log) {
   arguments.insert(arguments.begin(), "tandem");
-  std::vector<char*> argv;
-  for (std::string& argument : arguments) argv.push_back(argument.data());
-  argv.push_back(nullptr);
-  pid_t pid = 0;
-  const int error = posix_spawn(&pid, "/proc/self/exe", &files, &attributes, argv.data(), environ);
-  posix_spawn_file_actions_destroy(&files);
-  posix_spawnattr_destroy(&attributes);
-  if (error != 0)
-    return Error{ErrorCode::kFailed, "cannot start " + arguments[1] + ": " + errno_text(error),
-                 log.string(), "is TANDEM_HOME writable?"};
-  return pid;
+  auto started = runtime::spawn_daemon(
+      {.name = "the " + arguments[1], .program = "/proc/self/exe", .argv = arguments, .log = log});
+  if (started) return started;
+  Error error = started.error();
+  error.help = "is TANDEM_HOME writable?";
+  return error;
 }
 
 std::string last_line(const fs::path& log) {
@@ -125,32 +89,44 @@ std::string last_line(const fs::path& log) {
 
 // Cancels what runs and waits until it is gone, so that `down` leaves nothing.
 void cancel_all(const ControllerProcess& cluster) {
-  const auto all_final = [&](bool cancel) {
-    const auto view =
-        runtime::ask_and_wait(cluster.controller(), actors::GetCluster{}, kCancelTimeout);
-    if (!view) return true;
-    bool final = true;
-    for (const actors::JobRecord& job : view->jobs) {
-      if (scheduler::is_final(job.status.state)) continue;
-      final = false;
-      if (cancel)
-        (void)runtime::ask_and_wait(cluster.controller(), actors::Cancel{job.id}, kCancelTimeout);
-    }
-    return final;
-  };
-  if (!all_final(true)) wait_until(kCancelTimeout, [&] { return all_final(false); });
+  const auto view =
+      runtime::ask_and_wait(cluster.controller(), actors::GetCluster{}, kCancelTimeout);
+  if (!view) return;
+  for (const actors::JobRecord& job : view->jobs)
+    if (!scheduler::is_final(job.status.state))
+      (void)runtime::ask_and_wait(cluster.controller(), actors::Cancel{job.id}, kCancelTimeout);
+  const auto ended = runtime::ask_and_wait(
+      cluster.controller(), actors::Await{actors::ClusterCondition::kNoJobRuns}, kCancelTimeout);
+  if (!ended)
+    log::warn("event=wait_failed waited_for=\"the end of all jobs\" message=\"{}\"",
+              ended.error().message);
+}
+
+// Of the controller's two words the first says that it listens, the second that a node is there.
+void say_words(const std::shared_ptr<const runtime::DaemonWords>& words,
+               const ControllerProcess& cluster) {
+  words->say();
+  const runtime::ReplyTo<actors::Nothing> joined(
+      [words](const Result<actors::Nothing>& node_is_ready) {
+        if (node_is_ready) words->say();
+      });
+  CHECK(cluster.controller().tell(runtime::Ask<actors::Await>{
+            {actors::ClusterCondition::kNodeReady}, joined}) == runtime::Delivery::kAccepted);
 }
 
 }  // namespace
 
 int run_controller(const ControllerCommand& command, const Console& console, bool verbose) {
+  const auto words =
+      std::make_shared<const runtime::DaemonWords>(runtime::DaemonWords::inherited());
   Signals signals({SIGINT, SIGTERM});
   init_logging("controller", level(verbose));
   auto process =
       ControllerProcess::start({.port = command.port, .home = tandem_home(), .of_home = true});
   if (!process) return complain(console, process.error());
-  spdlog::info("event=listening control={} http={}", to_string((*process)->control()),
-               to_string((*process)->http()));
+  log::info("event=listening control={} http={}", to_string((*process)->control()),
+            to_string((*process)->http()));
+  say_words(words, **process);
   signals.wait();
   cancel_all(**process);
   (*process)->stop();
@@ -158,6 +134,7 @@ int run_controller(const ControllerCommand& command, const Console& console, boo
 }
 
 int run_node(const NodeCommand& command, const Console& console, bool verbose) {
+  const auto words = runtime::DaemonWords::inherited();  // it has none to say; its end is heard
   Signals signals({SIGINT, SIGTERM});
   const auto machine = runtime::read_machine_resources();
   if (!machine) return complain(console, machine.error());
@@ -195,7 +172,7 @@ int run_node(const NodeCommand& command, const Console& console, bool verbose) {
     }));
   };
   callbacks.on_down = [&](const runtime::PeerId&, const runtime::Down& down) {
-    spdlog::warn("event=controller_lost reason={}", runtime::name(down.reason));
+    log::warn("event=controller_lost reason={}", runtime::name(down.reason));
     signals.raise();  // its ranks end with it
   };
   runtime::LinkClient link(io, *controller,
@@ -220,12 +197,9 @@ int cluster_up(const UpCommand& command, const Console& console) {
   fs::remove(home / "controller.json", error);
   fs::remove(home / "controller.log", error);
   const fs::path log = home / "controller.log";
-  const auto controller = spawn_daemon({"controller", "--port", std::to_string(command.port)}, log);
+  const auto controller = start_role({"controller", "--port", std::to_string(command.port)}, log);
   if (!controller) return complain(console, controller.error());
-  const bool up = wait_until(kUpTimeout, [&] {
-    return fs::exists(home / "controller.json") || waitpid(*controller, nullptr, WNOHANG) != 0;
-  });
-  if (!up || !fs::exists(home / "controller.json")) {
+  if (wait_for_word(*controller, *controller, kUpTimeout) != runtime::Heard::kWord) {
     const std::string why = last_line(log);
     if (!why.empty()) {
       console.err << why;
@@ -234,16 +208,11 @@ int cluster_up(const UpCommand& command, const Console& console) {
     return complain(console, {ErrorCode::kTimedOut, "the controller did not come up", log.string(),
                               "its log says more"});
   }
-  const auto node = spawn_daemon({"node"}, home / "node.log");
+  const auto node = start_role({"node"}, home / "node.log");
   if (!node) return complain(console, node.error());
   const auto address = resolve_address(std::nullopt);
   if (!address) return complain(console, address.error());
-  const ApiClient api(*address);
-  const bool ready = wait_until(kUpTimeout, [&] {
-    const auto nodes = api.get("/nodes");
-    return nodes && !nodes->empty();
-  });
-  if (!ready)
+  if (wait_for_word(*controller, *node, kUpTimeout) != runtime::Heard::kWord)
     return complain(console, {ErrorCode::kTimedOut, "the node did not join its controller",
                               (home / "node.log").string(), "its log says more"});
   console.out << "up: http://" << to_string(address->endpoint) << "\n";
@@ -263,12 +232,11 @@ int cluster_down(const Console& console) {
   if (const auto where = resolve_address(std::nullopt))
     if (const auto nodes = ApiClient(*where).get("/nodes"))
       for (const auto& node : *nodes) pids.push_back(node.value("pid", std::int64_t{0}));
+  std::vector<runtime::ProcessEnd> ends;
+  for (const std::int64_t pid : pids) ends.emplace_back(static_cast<pid_t>(pid));
   kill(static_cast<pid_t>(pids.front()), SIGTERM);
-  const bool gone = wait_until(kDownTimeout, [&] {
-    return std::none_of(pids.begin(), pids.end(),
-                        [](std::int64_t pid) { return pid > 0 && runs(pid); });
-  });
-  if (!gone)
+  const Time deadline = steady_now() + kDownTimeout;
+  if (!std::ranges::all_of(ends, [&](const auto& end) { return end.wait_until(deadline); }))
     return complain(
         console, {ErrorCode::kTimedOut, "the cluster did not end in time",
                   "pid " + std::to_string(pids.front()), "kill it, then look at controller.log"});

@@ -1,10 +1,8 @@
 #include "actors/main/controller_process.h"
 
-#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <map>
-#include <nlohmann/json.hpp>
 #include <system_error>
 #include <utility>
 
@@ -18,6 +16,8 @@
 #include "runtime/actor/threaded_executor.h"
 #include "runtime/base/file.h"
 #include "runtime/base/guarded.h"
+#include "runtime/base/json.h"
+#include "runtime/base/log.h"
 #include "runtime/net/http_server.h"
 #include "runtime/net/link.h"
 #include "runtime/node/agent.h"
@@ -59,7 +59,7 @@ class Watchdog {
       const Duration silent = cx.now() - peer.progress_changed;
       if (is_node(peer.peer.name) || peer.progress.phase == "idle" || silent < kHangTimeout)
         continue;
-      spdlog::warn("event=rank_hung peer={} phase={}", to_string(peer.peer), peer.progress.phase);
+      log::warn("event=rank_hung peer={} phase={}", to_string(peer.peer), peer.progress.phase);
       (void)controller_.tell(actors::RankHung{rank_of(peer.peer, peer.hello), seconds(silent)});
     }
     cx.after(kWatchEvery, [this](runtime::Context& then) { handle(then, Look{}); });
@@ -74,8 +74,6 @@ static_assert(runtime::Actor<Watchdog>);
 // "arith-3": the first number that no run has. The directory is made with it.
 Result<actors::RunDirectory> make_run_directory(const fs::path& home,
                                                 const actors::JobShape& shape) {
-  if (shape.resume_dir)
-    return actors::RunDirectory{fs::path(*shape.resume_dir).filename(), *shape.resume_dir};
   const fs::path runs = home / "runs";
   std::error_code error;
   fs::create_directories(runs, error);
@@ -105,8 +103,8 @@ struct ControllerProcess::Parts {
   runtime::IoThread io{"link"};
   runtime::ThreadedExecutor executor{2, static_cast<std::uint64_t>(getpid())};
   runtime::System system{executor, [](const runtime::Address& who, const Error& why) {
-                           spdlog::critical("event=actor_failed actor={} message=\"{}\"", who.name,
-                                            why.message);
+                           log::critical("event=actor_failed actor={} message=\"{}\"", who.name,
+                                         why.message);
                            std::abort();  // the controller's own actors never fail but by a bug
                          }};
   runtime::Ref<Controller::Inbox> controller;
@@ -118,6 +116,7 @@ struct ControllerProcess::Parts {
   // Touched by the controller's hands alone, which is one actor's thread at a time.
   std::map<std::string, runtime::Endpoint> bulk;  // by job
   std::map<std::string, std::pair<std::string, JobSpec>> specs;
+  std::map<std::string, FileLock> run_locks;
   bool announced = false;  // controller.json is ours
   bool stopped = false;
 
@@ -135,6 +134,9 @@ struct ControllerProcess::Parts {
   Result<void> claim_home();
   Result<void> listen();
   Result<void> announce_address();
+  Result<void> own_run(const std::string& job, const fs::path& run_dir);
+  Result<actors::RunDirectory> take_up(const actors::JobShape& shape);
+  Result<runtime::Ref<actors::ExchangeControl>> open_exchange(const actors::JobRecord& job);
   actors::ControllerHands hands();
   runtime::LinkCallbacks link_callbacks();
 };
@@ -180,8 +182,8 @@ runtime::LinkCallbacks ControllerProcess::Parts::link_callbacks() {
     // A rank that has lost its link is no use: its process is ended if it has not ended already.
     const auto at = peer.name.find('@');
     const int rank = at == std::string::npos ? 0 : std::atoi(peer.name.c_str() + at + 1);
-    spdlog::info("event=rank_link_down peer={} reason={}", to_string(peer),
-                 runtime::name(down.reason));
+    log::info("event=rank_link_down peer={} reason={}", to_string(peer),
+              runtime::name(down.reason));
     (void)controller.tell(actors::RankHung{{peer.name.substr(0, at), peer.incarnation, rank}, 0});
   };
   callbacks.on_parcel = [this](const runtime::PeerId& peer, std::string& frame) {
@@ -207,20 +209,12 @@ actors::ControllerHands ControllerProcess::Parts::hands() {
   };
   hands.bulk_endpoint = [this](const std::string& job) { return to_string(bulk[job]); };
   hands.make_run_directory = [this](const actors::JobShape& shape) {
-    return make_run_directory(options.home, shape);
+    return shape.resume_dir ? take_up(shape) : make_run_directory(options.home, shape);
   };
-  hands.open_exchange =
-      [this](const actors::JobRecord& job) -> Result<runtime::Ref<actors::ExchangeControl>> {
-    auto spec = parse_kept_job(job.shape.yaml, job.run_dir);
-    if (!spec) return spec.error();
-    auto opened = JobHome::open(job, joints());
-    if (!opened) return opened.error();
-    bulk[job.id] = opened->bulk;
-    specs.emplace(job.id, std::pair(job.run_dir, std::move(*spec)));
-    return opened->exchange;
-  };
+  hands.open_exchange = [this](const actors::JobRecord& job) { return open_exchange(job); };
   hands.close_exchange = [this](const std::string& job) {
     bulk.erase(job);
+    const auto owned = run_locks.extract(job);  // until its last file is removed
     const auto held = specs.extract(job);
     if (held.empty()) return;
     const auto& [run_dir, spec] = held.mapped();
@@ -233,6 +227,44 @@ actors::ControllerHands ControllerProcess::Parts::hands() {
                              event.kind, event.subject, event.message}});
   };
   return hands;
+}
+
+// The lock is held by the process whose run it is as long as the job lasts: a claim that ends with
+// the process, however that dies.
+Result<void> ControllerProcess::Parts::own_run(const std::string& job, const fs::path& run_dir) {
+  auto taken = FileLock::take(
+      run_dir / "run.lock", "the run in " + run_dir.string(),
+      "wait until it is over, or end it first: tandem cancel " + job + ", or Ctrl-C where it runs");
+  if (!taken) return taken.error();
+  run_locks.emplace(job, std::move(*taken));
+  return {};
+}
+
+// Where it is refused here, a resume has touched nothing yet.
+Result<actors::RunDirectory> ControllerProcess::Parts::take_up(const actors::JobShape& shape) {
+  const fs::path path = *shape.resume_dir;
+  const std::string id = path.filename();
+  if (const auto owned = own_run(id, path); !owned) return owned.error();
+  std::error_code error;
+  if (!shape.from_checkpoint) fs::remove_all(path / "checkpoints", error);
+  if (error)
+    return Error{ErrorCode::kFailed, "cannot remove the checkpoints: " + error.message(),
+                 path / "checkpoints", "learner.resume_mode: auto continues from them"};
+  return actors::RunDirectory{id, path};
+}
+
+// A run that is new is locked here: nobody can take it up before it has a journal.
+Result<runtime::Ref<actors::ExchangeControl>> ControllerProcess::Parts::open_exchange(
+    const actors::JobRecord& job) {
+  auto spec = parse_kept_job(job.shape.yaml, job.run_dir);
+  if (!spec) return spec.error();
+  if (!job.shape.resume_dir)
+    if (const auto owned = own_run(job.id, job.run_dir); !owned) return owned.error();
+  auto opened = JobHome::open(job, joints());
+  if (!opened) return opened.error();
+  bulk[job.id] = opened->bulk;
+  specs.emplace(job.id, std::pair(job.run_dir, std::move(*spec)));
+  return opened->exchange;
 }
 
 Result<void> ControllerProcess::Parts::listen() {
@@ -296,7 +328,7 @@ Result<std::unique_ptr<ControllerProcess>> ControllerProcess::start(
   auto parts = std::make_unique<Parts>(options);
   auto process = std::unique_ptr<ControllerProcess>(new ControllerProcess(std::move(parts)));
   if (const int left = runtime::reclaim_stale_weights(""); left > 0)
-    spdlog::info("event=stale_weights_removed segments={}", left);
+    log::info("event=stale_weights_removed segments={}", left);
   if (auto done = process->parts_->claim_home(); !done) return done.error();
   if (auto done = process->parts_->listen(); !done) return done.error();
   if (auto done = process->parts_->announce_address(); !done) return done.error();

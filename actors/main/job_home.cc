@@ -1,7 +1,5 @@
 #include "actors/main/job_home.h"
 
-#include <spdlog/spdlog.h>
-
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -9,6 +7,7 @@
 #include "actors/main/job/load_job.h"
 #include "actors/main/rank_process.h"
 #include "actors/main/role_config.h"
+#include "runtime/base/log.h"
 
 namespace tandem::cli {
 namespace {
@@ -22,7 +21,7 @@ constexpr runtime::SegmentLimits kSegmentLimits{.segment_bytes_max = 16ull << 20
 void SegmentShelf::release(const runtime::PayloadRef& payload) {
   store_.release(payload.segment);
   if (const auto done = store_.reclaim(store_.open_segment()); !done)
-    spdlog::warn("event=reclaim_failed message=\"{}\"", done.error().message);
+    log::warn("event=reclaim_failed message=\"{}\"", done.error().message);
 }
 
 Result<std::string> SegmentShelf::read(const runtime::PayloadRef& payload) {
@@ -95,7 +94,7 @@ void JobHome::close(const std::string& job, const std::string& run_dir, const Jo
   joints.system.stop(actors::exchange_name(job));
   const auto family = weights_family(spec, {job, run_dir});
   if (const auto removed = runtime::remove_weights(family); !removed)
-    spdlog::warn("event=weights_left message=\"{}\"", removed.error().message);
+    log::warn("event=weights_left message=\"{}\"", removed.error().message);
   std::error_code ignored;  // what cannot be removed is only disk space
   fs::remove_all(run_dir + "/payload", ignored);
   fs::remove_all(run_dir + "/weights", ignored);

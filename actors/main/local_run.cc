@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <ostream>
 #include <utility>
 
@@ -19,6 +18,7 @@
 #include "actors/model/checkpoint.h"
 #include "runtime/actor/system.h"
 #include "runtime/base/file.h"
+#include "runtime/base/json.h"
 #include "runtime/base/log.h"
 #include "runtime/node/resources.h"
 
@@ -58,10 +58,12 @@ int dry_run(const JobSpec& job, const Console& console) {
                 << " rank(s), " << scheduler::text(role.per_rank) << " each\n";
   const double mebibyte = 1 << 20;
   const auto weights = static_cast<double>(model->manifest.bytes_total);
+  const auto staleness = static_cast<double>(job.async.max_staleness);
   console.out << "# memory: weights " << weights / mebibyte << " MiB; learner rank "
-              << 4 * weights / mebibyte << " MiB for weights, gradients and moments; published "
-              << (static_cast<double>(job.async.max_staleness) + 2) * weights / mebibyte
-              << " MiB\n";
+              << 4 * weights / mebibyte << " MiB for weights, gradients and moments";
+  if (job.async.schedule == Schedule::kFixedLag)
+    console.out << ", rank 0 also " << staleness * weights / mebibyte << " MiB for older versions";
+  console.out << "; published " << (staleness + 2) * weights / mebibyte << " MiB\n";
   return 0;
 }
 
@@ -80,7 +82,7 @@ Result<Look> look_at(const ControllerProcess& cluster, const std::string& id) {
     if (const auto it = view->exchanges.find(id); it != view->exchanges.end())
       if (auto answer = runtime::ask_and_wait(it->second, actors::GetExchangeReport{}, kAskTimeout))
         report = std::move(*answer);
-    return Look{actors::job_json(job, report ? &*report : nullptr, view->now),
+    return Look{actors::shown_job(job, report ? &*report : nullptr, view->now),
                 scheduler::is_final(job.status.state), job.status.state};
   }
   return Error{ErrorCode::kNotFound, "there is no job " + id};
@@ -93,7 +95,7 @@ class Display {
 
   void show(const nlohmann::json& job, bool last) {
     if (console_.terminal) {
-      const std::string text = live_bar(job, console_.width());
+      const std::string text = live_bar(job, console_.columns());
       erase();
       console_.out << text << std::flush;
       lines_ = std::count(text.begin(), text.end(), '\n');
@@ -118,15 +120,14 @@ class Display {
 };
 
 // The job is over: its summary, and the exit code.
-int conclude(Look look, bool interrupted, Display& display, const Console& console) {
+int conclude(const Look& look, bool interrupted, Display& display, const Console& console) {
   const std::string run_dir = look.job.value("run_dir", "");
   const auto text = read_file(run_dir + "/result.json");
-  const auto result = text ? nlohmann::json::parse(*text, nullptr, false) : nlohmann::json();
-  actors::add_result(look.job, result);
+  const auto result = text ? parse_json(*text) : nlohmann::json();
   display.show(look.job, true);
   display.erase();
   if (result.is_object())
-    console.out << final_summary(look.job, result, console.width()) << std::flush;
+    console.out << final_summary(look.job, result, console.columns()) << std::flush;
   if (look.state == scheduler::JobState::kSucceeded) return 0;
   if (interrupted) return kInterrupted;
   return complain(console, {ErrorCode::kFailed, look.job.value("message", "the job failed"),
@@ -140,7 +141,7 @@ int follow(ControllerProcess& cluster, const std::string& id, Signals& signals,
   for (;;) {
     auto look = look_at(cluster, id);
     if (!look) return complain(console, look.error());
-    if (look->final) return conclude(std::move(*look), interrupted, display, console);
+    if (look->final) return conclude(*look, interrupted, display, console);
     display.show(look->job, false);
     const int signal = signals.wait_for(kRedrawEvery);
     if (signal == 0) continue;

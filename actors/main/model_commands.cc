@@ -4,7 +4,6 @@
 #include <cstring>
 #include <map>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <ostream>
 #include <utility>
 
@@ -16,6 +15,7 @@
 #include "actors/rollout/native_engine.h"
 #include "runtime/actor/system.h"
 #include "runtime/actor/threaded_executor.h"
+#include "runtime/base/json.h"
 #include "runtime/net/io_thread.h"
 
 namespace tandem::cli {
@@ -174,12 +174,11 @@ int evaluate(const EvalCommand& command, const Console& console) {
     *failed += std::ssize(done->unservable);
     for (const actors::EvaluationText& text : done->completions) {
       const Record& record = (*records)[static_cast<std::size_t>(text.index)];
-      nlohmann::json data = nlohmann::json::parse(record.json, nullptr, false);
+      nlohmann::json data = parse_json(record.json);
       judge.items.push_back(
           {.prompt = record.prompt,
            .completion = text.text,
-           .answer = record.answer_json ? nlohmann::json::parse(*record.answer_json, nullptr, false)
-                                        : nlohmann::json(),
+           .answer = record.answer_json ? parse_json(*record.answer_json) : nlohmann::json(),
            .data = std::move(data),
            .truncated = text.truncated});
     }

@@ -1,6 +1,5 @@
 #include "actors/main/rank_process.h"
 
-#include <spdlog/spdlog.h>
 #include <sys/stat.h>
 
 #include <atomic>
@@ -69,12 +68,12 @@ class RankHost {
     const Result<void> started = start_role(start);
     actors::RankEvents event = RankReady{start.actor, start.incarnation, start.rank};
     if (!started) {
-      spdlog::error("event=rank_failed message=\"{}\" where=\"{}\"", started.error().message,
-                    started.error().where);
+      log::error("event=rank_failed message=\"{}\" where=\"{}\"", started.error().message,
+                 started.error().where);
       event = failure_of({start.actor, start.incarnation, start.rank}, started.error());
     }
     if (controller_.tell(std::move(event)) != Delivery::kAccepted)
-      spdlog::warn("event=rank_report_lost actor={}", start.actor);
+      log::warn("event=rank_report_lost actor={}", start.actor);
     if (started) home_.begin();
   }
 
@@ -132,7 +131,7 @@ int run_rank(std::span<const char* const> words) {
     return link_pointer->send(std::move(frame));
   };
   runtime::System system(executor, [&](const runtime::Address& who, const Error& why) {
-    spdlog::error("event=actor_failed actor={} message=\"{}\"", who.name, why.message);
+    log::error("event=actor_failed actor={} message=\"{}\"", who.name, why.message);
     if (why.code == ErrorCode::kInvalid)  // of the job, which a next life would meet again
       (void)directory.remote<actors::RankEvents>({kRankEventsPort, {}}, to_controller)
           .tell(failure_of(arguments->id, why));
@@ -156,7 +155,7 @@ int run_rank(std::span<const char* const> words) {
   callbacks.on_up = [](const runtime::PeerId&, const runtime::Hello&) {};
   callbacks.on_down = [&](const runtime::PeerId&, const runtime::Down& down) {
     // A rank without its controller has no work that anybody waits for.
-    spdlog::error("event=controller_lost reason={}", runtime::name(down.reason));
+    log::error("event=controller_lost reason={}", runtime::name(down.reason));
     exit_status = 1;
     signals.raise();
   };

@@ -69,7 +69,7 @@ struct RoleHome::Parts {
   std::function<void()> begin;
   bool follower = false;
 
-  actors::PayloadReader payload_reader() {
+  runtime::PayloadReader payload_reader() {
     return [client = bulk.get()](std::vector<runtime::PayloadRef> refs, auto done) {
       client->get_many(std::move(refs), kPayloadTimeout, std::move(done));
     };
@@ -127,7 +127,7 @@ Result<void> RoleHome::build_rollout(const StartRank& start, const JobSpec& job)
   joints.exchange = parts_->directory.remote<actors::RolloutEvents>({rollout_port(start.job), {}},
                                                                     parts_->to_controller);
   joints.write = [bulk = parts_->bulk.get()](std::vector<std::string> payloads,
-                                             actors::WriteDone done) {
+                                             runtime::WriteDone done) {
     bulk->put_many(std::move(payloads), kPayloadTimeout, std::move(done));
   };
   joints.progress = parts_->phase_reporter();

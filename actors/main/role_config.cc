@@ -41,7 +41,8 @@ actors::JobShape job_shape(const JobSpec& job) {
   actors::JobShape shape{.name = job.name,
                          .learner_ranks = static_cast<std::int32_t>(job.learner.ranks),
                          .total_steps = job.learner.total_training_steps,
-                         .staleness_bound = job.async.max_staleness};
+                         .staleness_bound = job.async.max_staleness,
+                         .from_checkpoint = job.learner.resume_mode == ResumeMode::kAuto};
   shape.replicas = {{Role::kRollout, static_cast<std::int32_t>(job.rollout.replicas)},
                     {Role::kReward, static_cast<std::int32_t>(job.reward.replicas)}};
   shape.per_rank = {
@@ -126,6 +127,7 @@ actors::TrainerConfig trainer_config(const JobSpec& job, const RunPlace& run, bo
       .directory = run.run_dir + "/checkpoints",
       .keep_max = job.learner.max_ckpt_to_keep,
       .resume = resume ? actors::ResumeMode::kAuto : actors::ResumeMode::kDisable};
+  if (job.async.schedule == Schedule::kFixedLag) config.older_versions = job.async.max_staleness;
   return config;
 }
 

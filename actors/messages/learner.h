@@ -23,7 +23,8 @@ namespace tandem::actors {
 // Publish the weights as they are: kInitialWeights before the warm start, after a resume from
 // checkpoint c version c. Answered by Published.
 struct PublishInitial {
-  // Versions from this one on are still wanted, if an earlier life of the learner left them.
+  // Versions from this one on are still wanted. Those that the checkpoint holds (under a fixed lag:
+  // all of them) are published first; others are there if an earlier life of the learner left them.
   PolicyVersion retain = kInitialWeights;
 };
 TANDEM_WIRE(PublishInitial, retain)

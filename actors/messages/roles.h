@@ -5,10 +5,12 @@
 #include <string>
 
 #include "runtime/base/ids.h"
+#include "runtime/wire/fields.h"
 
 namespace tandem::actors {
 
 enum class Role : std::uint8_t { kRollout, kLearner, kReward };
+TANDEM_WIRE_ENUM(Role, kRollout, kLearner, kReward)
 inline constexpr Role kRoles[] = {Role::kRollout, Role::kLearner, Role::kReward};
 
 const char* name(Role role);  // "rollout", "learner", "reward"

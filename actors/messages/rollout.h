@@ -62,7 +62,8 @@ struct NewVersion {
 };
 TANDEM_WIRE(NewVersion, version, oldest_retained)
 
-// Drop these groups unfinished (all, when empty), because the actor drains or they are cancelled.
+// Drop these groups unfinished (all, when empty), because the actor drains or they are cancelled:
+// their leases are over. One whose payload is being stored is told of by Generated all the same.
 struct HandBack {
   std::vector<GroupId> groups;
 };
@@ -71,6 +72,7 @@ TANDEM_WIRE(HandBack, groups)
 using RolloutInbox = std::variant<Assign, Evaluate, NewVersion, HandBack>;
 
 enum class FinishReason : std::uint8_t { kStop, kLength };
+TANDEM_WIRE_ENUM(FinishReason, kStop, kLength)
 
 struct TrajectoryHeader {
   PolicyVersion oldest;  // among its tokens and the KV that they read
@@ -116,6 +118,8 @@ struct Generated {
 TANDEM_WIRE(Generated, from, groups)
 
 enum class UnservableReason : std::uint8_t { kPromptTooLong, kCannotEncode, kVersionGone };
+TANDEM_WIRE_ENUM(UnservableReason, kPromptTooLong, kCannotEncode, kVersionGone)
+
 struct Unservable {
   Sender from;
   GroupId group;

@@ -77,7 +77,7 @@ Result<nlohmann::json> parse_json(std::string_view text, const std::string& file
   if (!nlohmann::json::sax_parse(text, &judge))
     return Error{.message = "not valid JSON: " + judge.problem,
                  .where = place(file, text, judge.offset)};
-  return nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  return tandem::parse_json(text);
 }
 
 Result<nlohmann::json> read_json(const std::filesystem::path& file, std::uint64_t bytes_max) {

@@ -3,10 +3,10 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 
+#include "runtime/base/json.h"
 #include "runtime/base/result.h"
 
 namespace tandem::actors {

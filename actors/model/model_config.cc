@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <nlohmann/json.hpp>
 
 #include "actors/model/json_file.h"
 #include "kernels/ops/attention.h"
+#include "runtime/base/json.h"
 #include "runtime/device/memory.h"
 
 namespace tandem::actors {

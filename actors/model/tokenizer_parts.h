@@ -4,7 +4,6 @@
 
 #include <array>
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -13,6 +12,7 @@
 #include "actors/model/bpe.h"
 #include "actors/model/pretokenizer.h"
 #include "actors/model/tokenizer.h"
+#include "runtime/base/json.h"
 
 namespace tandem::actors {
 

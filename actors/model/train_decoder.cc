@@ -36,6 +36,19 @@ std::int64_t chunk_rows(const ModelConfig& config) {
   return std::max(kLogitsPerChunk / config.vocab_size, kChunkRowsMin);
 }
 
+// Of y = x times the weight: dx is written, dweight is added to.
+struct MatrixBackward {
+  TensorView dy, x;
+  const MatrixOperand& weight;
+  TensorView dx, dweight;
+};
+void matrix_backward(const Stream& stream, const MatrixBackward& of) {
+  kernels::matmul(
+      stream, kernels::MatmulBackwardInput{.dy = of.dy, .weight = of.weight.plain, .dx = of.dx});
+  kernels::matmul(stream,
+                  kernels::MatmulBackwardWeight{.dy = of.dy, .x = of.x, .dweight = of.dweight});
+}
+
 // What backward needs of one layer.
 struct LayerActivations {
   TensorView x, inv, h;       // [T, H] [T] [T, H]  into attention: residual, its norm
@@ -358,16 +371,18 @@ void TrainDecoder::Workspace::feed_forward_backward(const Stream& stream,
                                                     const LayerWeights& weights,
                                                     const LayerActivations& layer,
                                                     const LayerGradients& gradients) const {
-  kernels::matmul(stream, kernels::MatmulBackwardInput{
-                              .dy = now.dx, .weight = weights.down.plain, .dx = now.dact});
-  kernels::matmul(stream, kernels::MatmulBackwardWeight{
-                              .dy = now.dx, .x = layer.act, .dweight = gradients.down});
+  matrix_backward(stream, {.dy = now.dx,
+                           .x = layer.act,
+                           .weight = weights.down,
+                           .dx = now.dact,
+                           .dweight = gradients.down});
   kernels::swiglu(stream,
                   kernels::SwigluBackward{.dy = now.dact, .x = layer.gate_up, .dx = layer.gate_up});
-  kernels::matmul(stream, kernels::MatmulBackwardInput{
-                              .dy = layer.gate_up, .weight = weights.gate_up.plain, .dx = now.dh});
-  kernels::matmul(stream, kernels::MatmulBackwardWeight{
-                              .dy = layer.gate_up, .x = layer.h2, .dweight = gradients.gate_up});
+  matrix_backward(stream, {.dy = layer.gate_up,
+                           .x = layer.h2,
+                           .weight = weights.gate_up,
+                           .dx = now.dh,
+                           .dweight = gradients.gate_up});
   kernels::rms_norm(stream, kernels::RmsNormBackward{.dy = now.dh,
                                                      .x = layer.x2,
                                                      .weight = weights.post_attention_norm,
@@ -383,10 +398,11 @@ void TrainDecoder::Workspace::attend_backward(const Stream& stream, const LayerW
                                               const LayerActivations& layer,
                                               const LayerGradients& gradients) const {
   const Heads raw = split_qkv(config, layer.qkv), d = split_qkv(config, now.dqkv);
-  kernels::matmul(stream, kernels::MatmulBackwardInput{
-                              .dy = now.dx, .weight = weights.o.plain, .dx = now.dattention});
-  kernels::matmul(stream, kernels::MatmulBackwardWeight{
-                              .dy = now.dx, .x = layer.attention, .dweight = gradients.o});
+  matrix_backward(stream, {.dy = now.dx,
+                           .x = layer.attention,
+                           .weight = weights.o,
+                           .dx = now.dattention,
+                           .dweight = gradients.o});
   kernels::attention(stream,
                      kernels::AttentionBackward{.dout = split_heads(now.dattention, config.heads),
                                                 .q = split_heads(layer.q, config.heads),
@@ -418,10 +434,11 @@ void TrainDecoder::Workspace::attend_backward(const Stream& stream, const LayerW
                                                        .dweight = side.dweight,
                                                        .workspace = now.norm_sums});
   }
-  kernels::matmul(stream, kernels::MatmulBackwardInput{
-                              .dy = now.dqkv, .weight = weights.qkv.plain, .dx = now.dh});
-  kernels::matmul(stream, kernels::MatmulBackwardWeight{
-                              .dy = now.dqkv, .x = layer.h, .dweight = gradients.qkv});
+  matrix_backward(stream, {.dy = now.dqkv,
+                           .x = layer.h,
+                           .weight = weights.qkv,
+                           .dx = now.dh,
+                           .dweight = gradients.qkv});
   kernels::rms_norm(stream, kernels::RmsNormBackward{.dy = now.dh,
                                                      .x = layer.x,
                                                      .weight = weights.input_norm,
@@ -453,10 +470,11 @@ void TrainDecoder::Workspace::head_backward(const Stream& stream, const Weights&
                     .dlog_prob = rows(dlogprob, at, part.count),
                     .dentropy = with_entropy ? rows(dentropy, at, part.count) : TensorView{},
                     .dlogits = part.logits});
-    kernels::matmul(stream, kernels::MatmulBackwardInput{
-                                .dy = part.logits, .weight = weights.head().plain, .dx = dpicked});
-    kernels::matmul(stream, kernels::MatmulBackwardWeight{
-                                .dy = part.logits, .x = part.h, .dweight = sums.head});
+    matrix_backward(stream, {.dy = part.logits,
+                             .x = part.h,
+                             .weight = weights.head(),
+                             .dx = dpicked,
+                             .dweight = sums.head});
     kernels::rms_norm(stream, kernels::RmsNormBackward{.dy = dpicked,
                                                        .x = part.picked,
                                                        .weight = weights.final_norm(),

@@ -1,9 +1,9 @@
 #include "actors/reward/command_verifier.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <cmath>
+
+#include "runtime/base/log.h"
 
 namespace tandem::actors {
 namespace {
@@ -96,12 +96,12 @@ void CommandVerifier::start_child(runtime::Context& cx) {
 
 void CommandVerifier::heard(runtime::Context& cx, const std::string& line) {
   if (line.find_first_not_of(" \t\r") == std::string::npos) return;
-  const json answer = json::parse(line, nullptr, false);
+  const json answer = parse_json(line);
   const bool named =
       answer.is_object() && answer.contains("id") && answer["id"].is_number_unsigned();
   const auto item = named ? in_flight_.find(answer["id"].get<ItemId>()) : in_flight_.end();
   if (item == in_flight_.end()) {
-    spdlog::warn("event=reward_line_ignored line=\"{}\"", excerpt(line));
+    log::warn("event=reward_line_ignored line=\"{}\"", excerpt(line));
     return;
   }
   ever_answered_ = true;
@@ -146,7 +146,7 @@ void CommandVerifier::timed_out(runtime::Context& cx, ItemId id) {
 }
 
 void CommandVerifier::child_stopped(runtime::Context& cx, const std::string& why) {
-  spdlog::warn("event=reward_command_stopped items={} why=\"{}\"", in_flight_.size(), why);
+  log::warn("event=reward_command_stopped items={} why=\"{}\"", in_flight_.size(), why);
   if (child_ && !ever_answered_ && ++lives_unanswered_ == kCommandLivesUnanswered)
     return cx.fail({ErrorCode::kInvalid,
                     "the reward command was started " + std::to_string(lives_unanswered_) +

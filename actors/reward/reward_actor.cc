@@ -1,9 +1,8 @@
 #include "actors/reward/reward_actor.h"
 
-#include <spdlog/spdlog.h>
-
 #include <utility>
 
+#include "runtime/base/log.h"
 #include "runtime/wire/codec.h"
 
 namespace tandem::actors {
@@ -71,8 +70,8 @@ void RewardActor::read(runtime::Context& cx, std::shared_ptr<OpenGroups> work) {
       note("idle", later.now());
       return;
     }
-    spdlog::warn("event=payload_read_failed actor={} attempt={} error=\"{}\"", config_.self.actor,
-                 work->attempts, payloads.error().message);
+    log::warn("event=payload_read_failed actor={} attempt={} error=\"{}\"", config_.self.actor,
+              work->attempts, payloads.error().message);
     if (work->attempts >= kReadAttempts) return later.fail(payloads.error());
     later.after(config_.retry_interval * (1 << (work->attempts - 1)),
                 [this, work](runtime::Context& again) { read(again, work); });
@@ -91,7 +90,7 @@ void RewardActor::judge_group(runtime::Context& cx, const GroupToScore& group,
   if (!payload)
     return fail_group(cx, group, 1, "the payload is damaged: " + payload.error().message);
   const std::size_t n = payload->trajectories.size();
-  const json record = json::parse(group.data, nullptr, false);
+  const json record = parse_json(group.data);
   if (!record.is_object()) return fail_group(cx, group, n, "the record is no JSON object");
   if (n == 0) return completed(cx, {.group = group.group, .attempt = group.attempt});
 
@@ -145,7 +144,7 @@ void RewardActor::handle(runtime::Context& cx, ScoreTexts work) {
       open->answer.scores[i] = {index, std::move(score)};
       if (--open->left == 0) outbox_.send(later, std::move(open->answer));
     };
-    const json record = json::parse(text.data, nullptr, false);
+    const json record = parse_json(text.data);
     if (!record.is_object()) {
       judged(cx, ScoreFailed{"the record is no JSON object"});
       continue;

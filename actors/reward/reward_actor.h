@@ -21,15 +21,11 @@
 #include "runtime/actor/actor.h"
 #include "runtime/actor/context.h"
 #include "runtime/actor/outbox.h"
+#include "runtime/net/payload_io.h"
 
 namespace tandem::actors {
 
 inline constexpr int kReadAttempts = 6;
-
-// Pulls payloads; their bytes come in the order of the refs. `done` may be called on any thread,
-// once.
-using ReadDone = std::function<void(Result<std::vector<std::string>>)>;
-using PayloadReader = std::function<void(std::vector<runtime::PayloadRef> refs, ReadDone done)>;
 
 struct RewardConfig {
   Sender self;                  // how it signs its messages
@@ -47,7 +43,7 @@ class RewardActor {
 
   struct Joints {
     runtime::Ref<RewardEvents> exchange;
-    PayloadReader read;
+    runtime::PayloadReader read;
     // Told what the actor is at ("idle", "score"); may be empty.
     std::function<void(const char* phase, Time now)> progress;
   };

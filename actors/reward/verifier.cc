@@ -102,6 +102,11 @@ Result<std::string> answer_text(const nlohmann::json& answer) {
                                               std::string(answer.type_name())};
 }
 
+Result<void> check_pattern(const std::string& pattern) {
+  const auto compiled = Pattern::compile(pattern);
+  return compiled ? Result<void>() : compiled.error();
+}
+
 Result<std::unique_ptr<Verifier>> make_verifier(const VerifierConfig& config,
                                                 LineChildSpawner spawn) {
   const auto direct = [](DirectVerifier::Judge judge) -> std::unique_ptr<Verifier> {

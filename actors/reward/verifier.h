@@ -11,7 +11,6 @@
 
 #include <functional>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -19,6 +18,7 @@
 #include "actors/reward/line_child.h"
 #include "runtime/actor/actor.h"
 #include "runtime/actor/context.h"
+#include "runtime/base/json.h"
 #include "runtime/base/result.h"
 
 namespace tandem::actors {
@@ -52,6 +52,9 @@ struct VerifierConfig {  // the reward.* keys of a job
 // kInvalid: a pattern that does not compile, an empty command. `spawn` is used by kCommand alone.
 Result<std::unique_ptr<Verifier>> make_verifier(const VerifierConfig& config,
                                                 LineChildSpawner spawn);
+
+// kInvalid where the expression of a regex verifier does not compile; says what is wrong and where.
+Result<void> check_pattern(const std::string& pattern);
 
 // The answer as text: a string without surrounding white space, or a number as JSON writes it.
 Result<std::string> answer_text(const nlohmann::json& answer);

@@ -1,10 +1,9 @@
 #include "actors/rollout/rollout_actor.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <utility>
 
+#include "runtime/base/log.h"
 #include "runtime/wire/codec.h"
 
 namespace tandem::actors {
@@ -67,11 +66,8 @@ void RolloutActor::handle(runtime::Context& cx, HandBack hand_back) {
   else
     engine_->cancel(groups);
   std::erase_if(finished_, named);
-  for (const auto& write : writes_)
-    for (std::size_t i = 0; i < write->groups.size(); ++i)
-      if (named(write->groups[i])) write->handed_back[i] = true;
-  spdlog::info("event=hand_back actor={} groups={}", config_.self.actor,
-               groups.empty() ? std::string("all") : std::to_string(groups.size()));
+  log::info("event=hand_back actor={} groups={}", config_.self.actor,
+            groups.empty() ? std::string("all") : std::to_string(groups.size()));
   advance_later(cx, Duration{0});
 }
 
@@ -136,7 +132,7 @@ void RolloutActor::begin_update(runtime::Context& cx, PolicyVersion version) {
 }
 
 void RolloutActor::retry_update(runtime::Context& cx, const Error& why) {
-  spdlog::warn("event=update_failed actor={} error=\"{}\"", config_.self.actor, why.message);
+  log::warn("event=update_failed actor={} error=\"{}\"", config_.self.actor, why.message);
   copying_ = false;
   updating_.reset();
   update_waits_ = true;
@@ -169,8 +165,8 @@ Duration RolloutActor::install(runtime::Context& cx) {
   const Time before = cx.now();
   const Duration simulated = engine_->finish_update();
   const double paused = seconds(simulated + (cx.now() - before));
-  spdlog::debug("event=installed actor={} version={} seconds={}", config_.self.actor,
-                updating_->value, paused);
+  log::debug("event=installed actor={} version={} seconds={}", config_.self.actor, updating_->value,
+             paused);
   outbox_.send(cx, Installed{.from = config_.self, .version = *updating_, .seconds = paused});
   updating_.reset();
   return simulated;
@@ -204,7 +200,6 @@ void RolloutActor::store_finished(runtime::Context& cx) {
       write->groups.push_back(std::move(finished_.front()));
       finished_.pop_front();
     }
-    write->handed_back.resize(write->groups.size());
     writes_.insert(write);
     store(cx, std::move(write));
   }
@@ -225,8 +220,8 @@ void RolloutActor::store(runtime::Context& cx, std::shared_ptr<Write> write) {
 void RolloutActor::stored(runtime::Context& cx, std::shared_ptr<Write> write,
                           const Result<std::vector<runtime::PayloadRef>>& refs) {
   if (!refs) {
-    spdlog::warn("event=payload_write_failed actor={} attempt={} error=\"{}\"", config_.self.actor,
-                 write->attempts, refs.error().message);
+    log::warn("event=payload_write_failed actor={} attempt={} error=\"{}\"", config_.self.actor,
+              write->attempts, refs.error().message);
     if (write->attempts >= kWriteAttempts) return cx.fail(refs.error());
     const Duration pause = config_.retry_interval * (1 << (write->attempts - 1));
     cx.after(pause, [this, write](runtime::Context& later) { store(later, write); });
@@ -235,8 +230,8 @@ void RolloutActor::stored(runtime::Context& cx, std::shared_ptr<Write> write,
   CHECK(refs->size() == write->groups.size());
   Generated generated{.from = config_.self};
   for (std::size_t i = 0; i < refs->size(); ++i)
-    if (!write->handed_back[i]) generated.groups.push_back(header_of(write->groups[i], (*refs)[i]));
-  if (!generated.groups.empty()) outbox_.send(cx, std::move(generated));
+    generated.groups.push_back(header_of(write->groups[i], (*refs)[i]));
+  outbox_.send(cx, std::move(generated));
   writes_.erase(write);
   store_finished(cx);
 }

@@ -7,6 +7,8 @@
 //   RO-2  A group goes out by Generated only once its payload is stored, at most once.
 //   RO-3  Every assigned group ends in one of Generated, Unservable, or a HandBack.
 //   RO-4  At most kWritesInFlight payload writes are outstanding, however fast the engine is.
+//   RO-5  Every stored payload is told of, also of a group that was handed back while it was being
+//         stored: the exchange refuses the group, and releases the payload.
 //
 // A payload that cannot be stored after kWriteAttempts fails the actor: its leases are lost and the
 // exchange hands the groups out again.
@@ -26,6 +28,7 @@
 #include "runtime/actor/actor.h"
 #include "runtime/actor/context.h"
 #include "runtime/actor/outbox.h"
+#include "runtime/net/payload_io.h"
 #include "runtime/weights/weights.h"
 
 namespace tandem::actors {
@@ -33,10 +36,6 @@ namespace tandem::actors {
 inline constexpr int kWritesInFlight = 4;           // batches of payloads being stored
 inline constexpr std::size_t kGroupsPerWrite = 64;  // of one batch, at most
 inline constexpr int kWriteAttempts = 6;
-
-// Stores payloads; the refs come in their order. `done` may be called on any thread, once.
-using WriteDone = std::function<void(Result<std::vector<runtime::PayloadRef>>)>;
-using PayloadWriter = std::function<void(std::vector<std::string> payloads, WriteDone done)>;
 
 struct RolloutConfig {
   Sender self;                  // how it signs its messages
@@ -65,7 +64,7 @@ class RolloutActor {
 
   struct Joints {
     runtime::Ref<RolloutEvents> exchange;
-    PayloadWriter write;
+    runtime::PayloadWriter write;
     // Told what the actor is at ("idle", "decode", "update"), at least once per step; may be empty.
     std::function<void(const char* phase, Time now)> progress;
   };
@@ -82,7 +81,6 @@ class RolloutActor {
  private:
   struct Write {  // a batch of finished groups on its way to the store
     std::vector<GroupPayload> groups;
-    std::vector<bool> handed_back;  // meanwhile, of each group
     int attempts = 0;
   };
 

@@ -278,8 +278,8 @@ void attention_backward(const Stream& stream, const AttentionBackward& op) {
   runtime::parallel_for(stream.pool, count * groups, kSequencesPerRange,
                         [&](std::int64_t begin, std::int64_t end) {
                           for (std::int64_t i = begin; i < end; ++i) {
-                            const std::int64_t g = i / count;
-                            std::int64_t s = i % count;
+                            const std::int64_t g = i % groups;
+                            std::int64_t s = i / groups;
                             if (segments[s].prefix_len > 0) continue;
                             do {
                               backward_segment(op, segments[s], g);

@@ -223,6 +223,19 @@ void multiply_matrix(const Stream& stream, const Product& product, const Columns
                });
 }
 
+// a [rows, steps] times whatever gives c [rows, columns].
+Product row_product(const TensorView& a, const TensorView& c, Output output) {
+  return {.a = a.f32(),
+          .a_row = a.row_stride,
+          .a_step = 1,
+          .c = c.f32(),
+          .c_row = c.row_stride,
+          .rows = a.dim(0),
+          .columns = c.dim(1),
+          .steps = a.dim(1),
+          .accumulate = output == Output::kAdd};
+}
+
 }  // namespace
 
 void pack_weight(const Stream& stream, const PackWeight& op) {
@@ -239,43 +252,17 @@ void pack_weight(const Stream& stream, const PackWeight& op) {
 }
 
 void matmul(const Stream& stream, const Matmul& op) {
-  const Product product{.a = op.x.f32(),
-                        .a_row = op.x.row_stride,
-                        .a_step = 1,
-                        .c = op.y.f32(),
-                        .c_row = op.y.row_stride,
-                        .rows = op.x.dim(0),
-                        .columns = op.weight.n,
-                        .steps = op.weight.k,
-                        .accumulate = op.output == Output::kAdd};
-  multiply_matrix(stream, product, {.data = op.weight.panels.f32(), .packed = true});
+  multiply_matrix(stream, row_product(op.x, op.y, op.output),
+                  {.data = op.weight.panels.f32(), .packed = true});
 }
 
 void matmul_plain(const Stream& stream, const MatmulPlain& op) {
-  const Product product{.a = op.x.f32(),
-                        .a_row = op.x.row_stride,
-                        .a_step = 1,
-                        .c = op.y.f32(),
-                        .c_row = op.y.row_stride,
-                        .rows = op.x.dim(0),
-                        .columns = op.weight.dim(0),
-                        .steps = op.weight.dim(1),
-                        .accumulate = op.output == Output::kAdd};
-  multiply_matrix(stream, product,
+  multiply_matrix(stream, row_product(op.x, op.y, op.output),
                   {.data = op.weight.f32(), .step = 1, .column = op.weight.row_stride});
 }
 
 void matmul_backward_input(const Stream& stream, const MatmulBackwardInput& op) {
-  const Product product{.a = op.dy.f32(),
-                        .a_row = op.dy.row_stride,
-                        .a_step = 1,
-                        .c = op.dx.f32(),
-                        .c_row = op.dx.row_stride,
-                        .rows = op.dy.dim(0),
-                        .columns = op.weight.dim(1),
-                        .steps = op.weight.dim(0),
-                        .accumulate = op.output == Output::kAdd};
-  multiply_matrix(stream, product,
+  multiply_matrix(stream, row_product(op.dy, op.dx, op.output),
                   {.data = op.weight.f32(), .step = op.weight.row_stride, .column = 1});
 }
 

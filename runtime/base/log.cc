@@ -7,24 +7,55 @@
 #include <string>
 
 namespace tandem {
+namespace {
+
+spdlog::level::level_enum least(LogLevel level) {
+  switch (level) {
+    case LogLevel::kWarnings:
+      return spdlog::level::warn;
+    case LogLevel::kInfo:
+      return spdlog::level::info;
+    case LogLevel::kDebug:
+      return spdlog::level::debug;
+  }
+  return spdlog::level::off;
+}
+
+spdlog::level::level_enum level_of(log::Severity severity) {
+  switch (severity) {
+    case log::Severity::kDebug:
+      return spdlog::level::debug;
+    case log::Severity::kInfo:
+      return spdlog::level::info;
+    case log::Severity::kWarning:
+      return spdlog::level::warn;
+    case log::Severity::kError:
+      return spdlog::level::err;
+    case log::Severity::kCritical:
+      return spdlog::level::critical;
+  }
+  return spdlog::level::off;
+}
+
+}  // namespace
 
 void init_logging(std::string_view process, LogLevel level) {
   auto sink = std::make_shared<spdlog::sinks::stderr_sink_mt>();
   auto logger = std::make_shared<spdlog::logger>(std::string(process), std::move(sink));
   logger->set_pattern("%Y-%m-%dT%H:%M:%S.%eZ %L %n %v", spdlog::pattern_time_type::utc);
-  switch (level) {
-    case LogLevel::kWarnings:
-      logger->set_level(spdlog::level::warn);
-      break;
-    case LogLevel::kInfo:
-      logger->set_level(spdlog::level::info);
-      break;
-    case LogLevel::kDebug:
-      logger->set_level(spdlog::level::debug);
-      break;
-  }
+  logger->set_level(least(level));
   logger->flush_on(spdlog::level::info);
   spdlog::set_default_logger(std::move(logger));
 }
 
+namespace log {
+
+void write(Severity severity, fmt::string_view format, fmt::format_args values) {
+  const auto level = level_of(severity);
+  if (spdlog::should_log(level)) spdlog::log(level, fmt::vformat(format, values));
+}
+
+void mute() { spdlog::set_level(spdlog::level::off); }
+
+}  // namespace log
 }  // namespace tandem

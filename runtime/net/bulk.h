@@ -12,7 +12,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -21,6 +20,7 @@
 #include "runtime/base/result.h"
 #include "runtime/net/endpoint.h"
 #include "runtime/net/io_thread.h"
+#include "runtime/net/payload_io.h"
 #include "runtime/net/segment_store.h"
 
 namespace tandem::runtime {
@@ -54,17 +54,14 @@ class BulkServer {
 
 class BulkClient {
  public:
-  using PutDone = std::function<void(Result<std::vector<PayloadRef>>)>;
-  using GetDone = std::function<void(Result<std::vector<std::string>>)>;
-
   BulkClient(IoThread& io, Endpoint server);
   ~BulkClient();  // requests under way end with an Error
 
   // The refs (bytes) come in the order of the payloads (refs). Errors: kTimedOut, kUnreachable,
   // kNotFound (no such segment), kFailed (checksum, no room at the server), kInvalid (over a
   // limit).
-  void put_many(std::vector<std::string> payloads, Duration timeout, PutDone done);
-  void get_many(std::vector<PayloadRef> refs, Duration timeout, GetDone done);
+  void put_many(std::vector<std::string> payloads, Duration timeout, WriteDone done);
+  void get_many(std::vector<PayloadRef> refs, Duration timeout, ReadDone done);
 
   // Blocking; never on the IoThread.
   Result<std::vector<PayloadRef>> put_many(std::vector<std::string> payloads, Duration timeout);

@@ -31,8 +31,8 @@ struct Request {
   Time deadline;
   bool opened = false;        // its first message was taken by the socket
   std::uint32_t unacked = 0;  // put: chunks sent
-  BulkClient::PutDone put_done;
-  BulkClient::GetDone get_done;
+  WriteDone put_done;
+  ReadDone get_done;
 
   void fail(const Error& error) {
     if (is_put) {
@@ -92,8 +92,7 @@ void BulkClient::State::submit(Request request) {
     return request.fail(fits.error());
   }
   if (waiting.size() >= kWaitingMax) {
-    return request.fail({ErrorCode::kFailed,
-                         std::to_string(kWaitingMax) + " bulk requests wait already", to_string(to),
+    return request.fail({ErrorCode::kFailed, "too many bulk requests wait already", to_string(to),
                          "try again later"});
   }
   waiting.push_back(std::move(request));
@@ -265,7 +264,7 @@ BulkClient::~BulkClient() {
   state_->io.run([this] { state_->close(); });
 }
 
-void BulkClient::put_many(std::vector<std::string> payloads, Duration timeout, PutDone done) {
+void BulkClient::put_many(std::vector<std::string> payloads, Duration timeout, WriteDone done) {
   std::vector<std::uint64_t> sizes, checksums;
   for (const std::string& payload : payloads) {
     sizes.push_back(payload.size());
@@ -280,7 +279,7 @@ void BulkClient::put_many(std::vector<std::string> payloads, Duration timeout, P
   state_->io.post([state = state_, put] { state->submit(std::move(*put)); });
 }
 
-void BulkClient::get_many(std::vector<PayloadRef> refs, Duration timeout, GetDone done) {
+void BulkClient::get_many(std::vector<PayloadRef> refs, Duration timeout, ReadDone done) {
   auto get = std::make_shared<Request>(Request{.stream = StreamCursor(sizes_of(refs)),
                                                .refs = std::move(refs),
                                                .deadline = steady_now() + timeout,

@@ -1,4 +1,3 @@
-#include <spdlog/spdlog.h>
 
 #include <map>
 #include <mutex>
@@ -6,6 +5,7 @@
 
 #include "runtime/base/check.h"
 #include "runtime/base/digest.h"
+#include "runtime/base/log.h"
 #include "runtime/net/bulk.h"
 #include "runtime/net/bulk_messages.h"
 #include "runtime/net/ticker.h"
@@ -258,8 +258,8 @@ void BulkServer::State::take_ack(const TransferKey& key, std::uint32_t chunks) {
 }
 
 void BulkServer::State::fail(const TransferKey& key, const Error& error) {
-  spdlog::warn("bulk request failed node={} request={} reason=\"{}\"", node, key.second.value,
-               error.message);
+  log::warn("bulk request failed node={} request={} reason=\"{}\"", node, key.second.value,
+            error.message);
   count(&BulkCounters::requests_failed, 1);
   end(key);
   reply(key, Failed{key.second, error});

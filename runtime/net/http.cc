@@ -1,8 +1,9 @@
 #include "runtime/net/http.h"
 
 #include <charconv>
-#include <nlohmann/json.hpp>
 #include <optional>
+
+#include "runtime/base/json.h"
 
 namespace tandem::runtime {
 namespace {
@@ -118,7 +119,7 @@ HttpResponse error_response(int status, const Error& error) {
 }
 
 Error error_of(const HttpResponse& response) {
-  const auto body = nlohmann::json::parse(response.body, nullptr, false);
+  const auto body = parse_json(response.body);
   Error error{ErrorCode::kFailed,
               "the server answered with status " + std::to_string(response.status)};
   for (const ErrorCode code : kCodes) {

@@ -1,7 +1,5 @@
 #include "runtime/net/http_server.h"
 
-#include <spdlog/spdlog.h>
-
 #include <atomic>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
@@ -17,6 +15,7 @@
 #include <vector>
 
 #include "runtime/base/check.h"
+#include "runtime/base/log.h"
 
 namespace tandem::runtime {
 namespace {
@@ -207,7 +206,7 @@ HttpAnswer Connection::answer(const http::request<http::string_body>& message) {
   try {
     return shared_->handler(request);
   } catch (const std::exception& e) {  // a library's; ours do not throw
-    spdlog::error("http handler failed target={} what=\"{}\"", request.target, e.what());
+    log::error("http handler failed target={} what=\"{}\"", request.target, e.what());
     return error_response({ErrorCode::kFailed, "the request failed: " + std::string(e.what())});
   }
 }
@@ -313,7 +312,7 @@ void HttpServer::State::accept() {
   acceptor.async_accept(asio::make_strand(loop), [this](error_code error, tcp::socket socket) {
     if (error == asio::error::operation_aborted) return;
     if (error) {
-      spdlog::warn("http accept failed reason=\"{}\"", error.message());
+      log::warn("http accept failed reason=\"{}\"", error.message());
       again.expires_after(kAcceptAgainAfter);
       again.async_wait([this](error_code stopped) {
         if (!stopped) accept();

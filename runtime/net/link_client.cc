@@ -1,10 +1,9 @@
-#include <spdlog/spdlog.h>
 #include <unistd.h>
 
-#include <future>
 #include <utility>
 
 #include "runtime/base/check.h"
+#include "runtime/base/log.h"
 #include "runtime/net/link.h"
 #include "runtime/net/link_traffic.h"
 #include "runtime/wire/codec.h"
@@ -47,7 +46,6 @@ struct LinkClient::State : std::enable_shared_from_this<LinkClient::State> {
   Hello self;
   LinkTraffic traffic;
   std::shared_ptr<LinkPeer> server;  // while up; changed on the IoThread under traffic.mutex
-  bool closing = false;              // guarded by traffic.mutex
   // Only on the IoThread.
   std::optional<Ticker> ticker;
   std::uint64_t attempt = 1;          // of the introduction that counts
@@ -55,7 +53,6 @@ struct LinkClient::State : std::enable_shared_from_this<LinkClient::State> {
   Epoch newest;                       // of the servers that welcomed us
   bool given_up = false;
   std::optional<Time> close_at;
-  std::promise<bool> closed;
 };
 
 void LinkClient::State::start() {
@@ -69,7 +66,7 @@ void LinkClient::State::dial() {
   traffic.socket->connect(to, to_string(PeerId{self.name, self.incarnation}));
   traffic.socket->start(
       [this](std::string_view, std::span<zmq::message_t> parts) {
-        if (parts.size() == 1 && parts[0].size() > 0) on_message(parts[0].to_string_view());
+        if (parts.size() == 1 && !parts[0].empty()) on_message(parts[0].to_string_view());
       },
       [this] { return flush(steady_now()); });
 }
@@ -221,7 +218,7 @@ void LinkClient::State::finish_close(bool all) {
   if (server) traffic.socket->write({}, packet_of(PacketKind::kBye));
   if (ticker) ticker->stop();
   if (traffic.socket) traffic.socket->close(kByeLinger);
-  closed.set_value(all);
+  traffic.closed.set_value(all);
 }
 
 LinkClient::LinkClient(IoThread& io, Endpoint server, Hello self, LinkOptions options,
@@ -240,7 +237,7 @@ void LinkClient::start() {
 
 Sent LinkClient::send(std::string frame) {
   std::unique_lock lock(state_->traffic.mutex);
-  const std::shared_ptr<LinkPeer> server = state_->closing ? nullptr : state_->server;
+  const std::shared_ptr<LinkPeer> server = state_->traffic.closing ? nullptr : state_->server;
   if (!server) return Sent::kGone;
   return state_->traffic.send(server, std::move(frame), std::move(lock), [state = state_] {
     state->traffic.woken();
@@ -255,14 +252,8 @@ std::optional<PeerStatus> LinkClient::server() const {
 }
 
 bool LinkClient::close(Duration flush_within) {
-  CHECK(!state_->traffic.io.on_this_thread());
-  {
-    const std::lock_guard lock(state_->traffic.mutex);
-    if (std::exchange(state_->closing, true)) return true;
-  }
-  auto closed = state_->closed.get_future();
-  state_->traffic.io.post([state = state_, flush_within] { state->begin_close(flush_within); });
-  return closed.get();
+  return state_->traffic.close(
+      [state = state_, flush_within] { state->begin_close(flush_within); });
 }
 
 }  // namespace tandem::runtime

@@ -1,12 +1,11 @@
-#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <charconv>
-#include <future>
 #include <map>
 #include <utility>
 
 #include "runtime/base/check.h"
+#include "runtime/base/log.h"
 #include "runtime/net/link.h"
 #include "runtime/net/link_traffic.h"
 #include "runtime/wire/codec.h"
@@ -71,11 +70,9 @@ struct LinkServer::State : std::enable_shared_from_this<LinkServer::State> {
   // Changed on the IoThread under traffic.mutex; read there freely, elsewhere under it.
   std::map<std::string, Name> names;
   std::map<std::string, std::shared_ptr<LinkPeer>, std::less<>> routes;  // who is up
-  bool closing = false;                                                  // guarded by traffic.mutex
   // Only on the IoThread.
   std::optional<Ticker> ticker;
   std::optional<Time> close_at;
-  std::promise<bool> closed;
 };
 
 Result<Endpoint> LinkServer::State::bind(const Endpoint& at) {
@@ -89,7 +86,7 @@ Result<Endpoint> LinkServer::State::bind(const Endpoint& at) {
 void LinkServer::State::start() {
   traffic.socket->start(
       [this](std::string_view from, std::span<zmq::message_t> parts) {
-        if (parts.size() == 1 && parts[0].size() > 0) {
+        if (parts.size() == 1 && !parts[0].empty()) {
           on_message(from, parts[0].to_string_view());
         } else {
           count(&LinkCounters::packets_malformed);
@@ -160,8 +157,8 @@ bool LinkServer::State::acceptable(std::string_view from, const Introduction& wh
                       self.name + " refused " + hello.name + ": its build is '" + hello.build +
                           "', ours is '" + self.build + "'",
                       to_string(bound), "start every process of a cluster from the same binary"};
-    spdlog::warn("link refused peer={} reason=build theirs={} ours={}", hello.name, hello.build,
-                 self.build);
+    log::warn("link refused peer={} reason=build theirs={} ours={}", hello.name, hello.build,
+              self.build);
     reply(from, PacketKind::kRefusal, encode(Refusal{error}));
     return false;
   }
@@ -265,7 +262,7 @@ void LinkServer::State::finish_close(bool flushed) {
   for (const auto& [route, peer] : routes) reply(route, PacketKind::kBye, {});
   if (ticker) ticker->stop();
   traffic.socket->close(kByeLinger);
-  closed.set_value(flushed);
+  traffic.closed.set_value(flushed);
 }
 
 LinkServer::LinkServer(std::shared_ptr<State> state) : state_(std::move(state)) {}
@@ -298,7 +295,7 @@ Endpoint LinkServer::endpoint() const { return state_->bound; }
 
 Sent LinkServer::send(const PeerId& id, std::string frame) {
   std::unique_lock lock(state_->traffic.mutex);
-  const std::shared_ptr<LinkPeer> peer = state_->closing ? nullptr : state_->find(id);
+  const std::shared_ptr<LinkPeer> peer = state_->traffic.closing ? nullptr : state_->find(id);
   if (!peer) return Sent::kGone;
   return state_->traffic.send(peer, std::move(frame), std::move(lock), [state = state_] {
     state->traffic.woken();
@@ -330,14 +327,8 @@ LinkCounters LinkServer::counters() const {
 }
 
 bool LinkServer::close(Duration flush_within) {
-  CHECK(!state_->traffic.io.on_this_thread());
-  {
-    const std::lock_guard lock(state_->traffic.mutex);
-    if (std::exchange(state_->closing, true)) return true;
-  }
-  auto closed = state_->closed.get_future();
-  state_->traffic.io.post([state = state_, flush_within] { state->begin_close(flush_within); });
-  return closed.get();
+  return state_->traffic.close(
+      [state = state_, flush_within] { state->begin_close(flush_within); });
 }
 
 }  // namespace tandem::runtime

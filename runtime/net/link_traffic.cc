@@ -65,6 +65,16 @@ Sent LinkTraffic::send(const std::shared_ptr<LinkPeer>& peer, std::string frame,
   return sent;
 }
 
+bool LinkTraffic::close(const std::function<void()>& begin) {
+  CHECK(!io.on_this_thread());
+  {
+    const std::lock_guard lock(mutex);
+    if (std::exchange(closing, true)) return true;
+  }
+  io.post(begin);
+  return closed.get_future().get();
+}
+
 void LinkTraffic::woken() {
   const std::lock_guard lock(mutex);
   wake_posted_ = false;

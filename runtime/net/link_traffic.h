@@ -4,6 +4,8 @@
 #pragma once
 
 #include <deque>
+#include <functional>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -85,6 +87,10 @@ class LinkTraffic {
   Sent send(const std::shared_ptr<LinkPeer>& peer, std::string frame,
             std::unique_lock<std::mutex> lock, std::function<void()> pump);
 
+  // Any thread but the IoThread: runs `begin` there, and waits for what it, or a later tick, gives
+  // `closed`. Only the first call does anything.
+  bool close(const std::function<void()>& begin);
+
   // All others on the IoThread, without the mutex.
   void woken();
   bool flush_dirty(Time now);
@@ -108,7 +114,9 @@ class LinkTraffic {
   const LinkCallbacks callbacks;
   std::unique_ptr<ZmqSocket> socket;  // only on the IoThread
   mutable std::mutex mutex;
-  LinkCounters counters;  // guarded by mutex
+  LinkCounters counters;      // guarded by mutex
+  bool closing = false;       // guarded by mutex
+  std::promise<bool> closed;  // whether all was flushed; set once, on the IoThread
 
  private:
   void offer(LinkPeer& peer, Time now);

@@ -1,6 +1,6 @@
 #include "runtime/net/remote.h"
 
-#include <spdlog/spdlog.h>
+#include "runtime/base/log.h"
 
 namespace tandem::runtime {
 
@@ -26,7 +26,7 @@ Delivery send_to(const Address& to, const ParcelSender& sender, std::string fram
     case Sent::kGone:
       return Delivery::kGone;
     case Sent::kTooLarge:
-      spdlog::error("parcel too large to={} bytes={}", to.name, bytes);
+      log::error("parcel too large to={} bytes={}", to.name, bytes);
       return Delivery::kGone;
   }
   return Delivery::kGone;
@@ -97,7 +97,7 @@ Offer Directory::deliver_to_port(const ParcelHead& head, WireReader& body,
 }
 
 void Directory::refuse(const ParcelHead& head, const ParcelSender& back, Error error) {
-  spdlog::warn("parcel refused to={} ask={} reason=\"{}\"", head.to.name, head.ask, error.message);
+  log::warn("parcel refused to={} ask={} reason=\"{}\"", head.to.name, head.ask, error.message);
   if (error.code == ErrorCode::kInvalid) {
     const std::lock_guard lock(mutex_);
     ++counters_.undecodable;

@@ -1,17 +1,18 @@
 #include "runtime/node/agent.h"
 
-#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <utility>
+
+#include "runtime/base/log.h"
 
 namespace tandem::runtime {
 
 Agent::Agent(AgentConfig config, ProcessHost& host, Ref<AgentEvents> controller)
     : config_(std::move(config)), host_(host), controller_(std::move(controller)) {
   if (controller_.tell(config_.node) != Delivery::kAccepted)
-    spdlog::warn("event=node_up_not_sent node={}", config_.node.node);
+    log::warn("event=node_up_not_sent node={}", config_.node.node);
 }
 
 void Agent::handle(Context& cx, SpawnRank spawn) {
@@ -29,7 +30,7 @@ void Agent::handle(Context& cx, SpawnRank spawn) {
     event = RankSpawned{spawn.id, started->pid};
   }
   if (controller_.tell(std::move(event)) != Delivery::kAccepted)
-    spdlog::warn("event=spawn_report_lost actor={}", spawn.id.actor);
+    log::warn("event=spawn_report_lost actor={}", spawn.id.actor);
 }
 
 void Agent::handle(Context&, StopRankProcess stop) {
@@ -42,10 +43,10 @@ void Agent::exited(const RankId& id, const ExitStatus& status) {
   RankExited event{.id = id, .description = describe(status)};
   if (status.code) event.code = *status.code;
   if (status.signal) event.signal = *status.signal;
-  spdlog::info("event=rank_exited actor={} incarnation={} rank={} how=\"{}\"", id.actor,
-               id.incarnation.value, id.rank, event.description);
+  log::info("event=rank_exited actor={} incarnation={} rank={} how=\"{}\"", id.actor,
+            id.incarnation.value, id.rank, event.description);
   if (controller_.tell(std::move(event)) != Delivery::kAccepted)
-    spdlog::warn("event=exit_report_lost actor={}", id.actor);
+    log::warn("event=exit_report_lost actor={}", id.actor);
 }
 
 }  // namespace tandem::runtime

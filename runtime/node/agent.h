@@ -2,7 +2,8 @@
 // and reports what happens; a process that ends is reported within the time a pidfd takes.
 //
 //   AG-1  Every SpawnRank is answered by RankSpawned and then one RankExited, or RankSpawnFailed.
-//   AG-2  When the agent ends, its processes end (ProcessHost PH-2).
+//
+// Its processes end with the host that it was given (PH-2), which ends with the agent's process.
 #pragma once
 
 #include <map>

@@ -8,7 +8,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
-#include <spdlog/spdlog.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
@@ -30,6 +29,7 @@
 #include <variant>
 
 #include "runtime/base/file.h"
+#include "runtime/base/log.h"
 
 namespace tandem::runtime {
 namespace {
@@ -248,8 +248,7 @@ void PosixProcessHost::Loop::run() {
     kill_the_overdue();
   }
   for (const auto& [id, child] : children_) {
-    spdlog::error("event=process_not_reaped pid={} reason=\"still there after SIGKILL\"",
-                  child.pid);
+    log::error("event=process_not_reaped pid={} reason=\"still there after SIGKILL\"", child.pid);
   }
 }
 

@@ -7,12 +7,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <nlohmann/json.hpp>
 #include <system_error>
 #include <vector>
 
 #include "runtime/base/digest.h"
 #include "runtime/base/file.h"
+#include "runtime/base/json.h"
 #include "runtime/weights/retention.h"
 #include "runtime/weights/version_copy.h"
 
@@ -73,7 +73,7 @@ Result<std::vector<std::uint64_t>> read_numbers(const fs::path& path,
                                                 std::initializer_list<const char*> keys) {
   const Result<std::string> text = read_file(path);
   if (!text) return text.error();
-  const nlohmann::json object = nlohmann::json::parse(*text, nullptr, false);
+  const nlohmann::json object = parse_json(*text);
   std::vector<std::uint64_t> values;
   for (const char* key : keys) {
     if (!object.is_object() || !object.contains(key) || !object[key].is_number_unsigned()) {

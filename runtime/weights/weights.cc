@@ -3,9 +3,8 @@
 #include <fmt/format.h>
 #include <sys/statvfs.h>
 
-#include <nlohmann/json.hpp>
-
 #include "runtime/base/digest.h"
+#include "runtime/base/json.h"
 #include "runtime/weights/disk.h"
 #include "runtime/weights/shm.h"
 #include "runtime/weights/shm_segment.h"

@@ -1,9 +1,8 @@
 // msgpack as bytes: WireWriter appends values, WireReader takes them off one by one and checks each
 // against what is left. Used by codec.h; nothing else needs it.
 //
-// Written here and not with msgpack-cxx, which decodes into a tree of objects: that allocates by
-// what the bytes claim before anyone can check them, and costs each message header 1.5 s of
-// compilation. Its tests hold both against msgpack-cxx.
+// msgpack-cxx does both, in bytes.cc alone: its headers cost whoever includes them a second of
+// compilation.
 #pragma once
 
 #include <cstddef>
@@ -36,8 +35,6 @@ class WireWriter {
   void map(std::size_t pairs);       // that many pairs follow
 
  private:
-  template <class T>
-  void head(std::uint8_t tag, T big_endian_argument);
   std::string& out_;
 };
 
@@ -46,7 +43,7 @@ class WireReader {
  public:
   WireReader(std::string_view bytes, WireLimits limits);  // borrows
 
-  bool nil();  // takes a nil off, if one is next; no failure otherwise
+  bool nil();  // takes a nil off, if one is next; anything else stays, and is no failure
   bool boolean(bool& value);
   bool integer(std::int64_t& value);
   bool unsigned_integer(std::uint64_t& value);
@@ -67,16 +64,17 @@ class WireReader {
   Error error() const;
 
  private:
-  bool take(std::size_t bytes, const char*& at);
-  template <class T>
-  bool argument(T& value);
-  bool tag(std::uint8_t& value);
-  bool wrong(const char* expected);  // the tag just taken is of another kind
+  struct Value;
+  Value next();  // empty if it failed, or is of a kind that no field has
+  template <class Kind, class T>
+  bool take(T& value, const char* expected);
+  bool wrong(const char* expected);  // the value just taken is of another kind
   bool enter(std::uint64_t values);
 
   const std::string_view bytes_;
   const WireLimits limits_;
   std::size_t at_ = 0;
+  std::size_t value_at_ = 0;  // where the value last taken begins: errors name that place
   std::uint64_t charged_ = 0;
   std::uint32_t depth_ = 0;
   bool failed_ = false;

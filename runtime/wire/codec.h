@@ -34,7 +34,8 @@
 #include "runtime/wire/fields.h"
 
 namespace tandem {
-TANDEM_WIRE_ENUM(ErrorCode, kUnreachable)
+TANDEM_WIRE_ENUM(ErrorCode, kInvalid, kFailed, kInfeasible, kNotFound, kUnauthorised, kTimedOut,
+                 kUnreachable)
 TANDEM_WIRE(Error, code, message, where, help)
 }  // namespace tandem
 
@@ -62,7 +63,7 @@ void encode_to(WireWriter& out, const T& value) {
     wire_detail::encode_fields(out, value, wire_fields(&value));
   } else if constexpr (std::is_same_v<T, bool>) {
     out.boolean(value);
-  } else if constexpr (std::is_enum_v<T>) {
+  } else if constexpr (WiredEnum<T>) {
     encode_to(out, static_cast<std::underlying_type_t<T>>(value));
   } else if constexpr (std::is_signed_v<T> && std::is_integral_v<T>) {
     out.integer(value);
@@ -103,7 +104,7 @@ void encode_to(WireWriter& out, const T& value) {
       encode_to(out, element);
     }
   } else {
-    static_assert(sizeof(T) == 0, "not encodable: is TANDEM_WIRE missing beside the struct?");
+    static_assert(sizeof(T) == 0, "not encodable: is TANDEM_WIRE or TANDEM_WIRE_ENUM missing?");
   }
 }
 
@@ -113,7 +114,7 @@ bool decode_from(WireReader& in, T& value) {
     return wire_detail::decode_fields(in, value, wire_fields(&value));
   } else if constexpr (std::is_same_v<T, bool>) {
     return in.boolean(value);
-  } else if constexpr (std::is_enum_v<T>) {
+  } else if constexpr (WiredEnum<T>) {
     return wire_detail::decode_enum(in, value);
   } else if constexpr (std::is_integral_v<T>) {
     return wire_detail::decode_integer(in, value);
@@ -150,7 +151,7 @@ bool decode_from(WireReader& in, T& value) {
   } else if constexpr (wire_detail::is_a<T, std::map>) {
     return wire_detail::decode_map(in, value);
   } else {
-    static_assert(sizeof(T) == 0, "not decodable: is TANDEM_WIRE missing beside the struct?");
+    static_assert(sizeof(T) == 0, "not decodable: is TANDEM_WIRE or TANDEM_WIRE_ENUM missing?");
   }
 }
 

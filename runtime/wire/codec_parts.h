@@ -25,6 +25,11 @@ concept Wired = requires {
 };
 
 template <class T>
+concept WiredEnum = std::is_enum_v<T> && requires(T value) {
+  wire_has(value);
+};
+
+template <class T>
 void encode_to(WireWriter& out, const T& value);
 template <class T>
 bool decode_from(WireReader& in, T& value);  // false: `in` knows why and where
@@ -145,17 +150,16 @@ bool decode_map(WireReader& in, std::map<std::string, T>& value) {
 
 template <class T>
 bool decode_integer(WireReader& in, T& value) {
+  std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t> wide = 0;
+  bool ok = false;
   if constexpr (std::is_signed_v<T>) {
-    std::int64_t wide = 0;
-    if (!in.integer(wide)) return false;
-    if (!std::in_range<T>(wide)) return in.fail("an integer does not fit its field");
-    value = static_cast<T>(wide);
+    ok = in.integer(wide);
   } else {
-    std::uint64_t wide = 0;
-    if (!in.unsigned_integer(wide)) return false;
-    if (!std::in_range<T>(wide)) return in.fail("an integer does not fit its field");
-    value = static_cast<T>(wide);
+    ok = in.unsigned_integer(wide);
   }
+  if (!ok) return false;
+  if (!std::in_range<T>(wide)) return in.fail("an integer does not fit its field");
+  value = static_cast<T>(wide);
   return true;
 }
 
@@ -163,15 +167,8 @@ template <class T>
 bool decode_enum(WireReader& in, T& value) {
   std::underlying_type_t<T> number{};
   if (!decode_integer(in, number)) return false;
-  if constexpr (requires { wire_last(static_cast<const T*>(nullptr)); }) {
-    using Number = std::underlying_type_t<T>;
-    if (number < Number{0} ||
-        number > static_cast<Number>(wire_last(static_cast<const T*>(nullptr)))) {
-      return in.fail("an enum has no such value");
-    }
-  }
   value = static_cast<T>(number);
-  return true;
+  return wire_has(value) || in.fail("an enum has no such value");
 }
 
 }  // namespace wire_detail

@@ -7,8 +7,9 @@
 //
 // Place it at namespace scope in the struct's own namespace (it is found by argument-dependent
 // lookup). The order of the fields is the schema; every field of the struct must be listed.
-// TANDEM_WIRE_EMPTY(Type) is for a struct without fields; TANDEM_WIRE_ENUM(Type, kLast) makes
-// decoding refuse values beyond the last enumerator.
+// TANDEM_WIRE_EMPTY(Type) is for a struct without fields. TANDEM_WIRE_ENUM(Type, kA, kB, …) lists
+// every enumerator: decoding refuses all other values. The codec takes no enum without it, and the
+// compiler none that is listed in part (-Wswitch).
 #pragma once
 
 #include <tuple>
@@ -43,6 +44,10 @@ constexpr WireFields<Struct, Members...> wire_fields_of(const char* type, const 
   , &Type::field __VA_OPT__(TANDEM_WIRE_AGAIN TANDEM_WIRE_PARENS(Type, __VA_ARGS__))
 #define TANDEM_WIRE_AGAIN() TANDEM_WIRE_STEP
 #define TANDEM_WIRE_MEMBERS(Type, ...) TANDEM_WIRE_EXPAND(TANDEM_WIRE_STEP(Type, __VA_ARGS__))
+#define TANDEM_WIRE_CASE(Type, value, ...) \
+  case Type::value:                        \
+    __VA_OPT__(TANDEM_WIRE_CASE_AGAIN TANDEM_WIRE_PARENS(Type, __VA_ARGS__))
+#define TANDEM_WIRE_CASE_AGAIN() TANDEM_WIRE_CASE
 
 #define TANDEM_WIRE(Type, ...)                                       \
   [[maybe_unused]] constexpr auto wire_fields(const Type*) {         \
@@ -53,5 +58,11 @@ constexpr WireFields<Struct, Members...> wire_fields_of(const char* type, const 
   [[maybe_unused]] constexpr auto wire_fields(const Type*) {   \
     return ::tandem::runtime::wire_fields_of<Type>(#Type, ""); \
   }
-#define TANDEM_WIRE_ENUM(Type, last) \
-  [[maybe_unused]] constexpr Type wire_last(const Type*) { return Type::last; }
+#define TANDEM_WIRE_ENUM(Type, ...)                           \
+  [[maybe_unused]] constexpr bool wire_has(Type value) {      \
+    switch (value) {                                          \
+      TANDEM_WIRE_EXPAND(TANDEM_WIRE_CASE(Type, __VA_ARGS__)) \
+      return true;                                            \
+    }                                                         \
+    return false;                                             \
+  }

@@ -7,25 +7,18 @@
 
 #include <cstring>
 #include <filesystem>
-#include <iostream>
 
 #include "actors/model/checkpoint.h"
 #include "actors/rollout/native_engine.h"
+#include "tests/bench/must.h"
 
 namespace tandem::actors {
 namespace {
 
+using bench::must;
+
 constexpr std::uint64_t kGroups = 256;
 constexpr std::int32_t kGroupSize = 8;
-
-template <class T>
-T must(Result<T> result) {
-  if (!result) {
-    std::cerr << render(result.error()) << "\n";
-    std::exit(1);
-  }
-  return *std::move(result);
-}
 
 void generate(benchmark::State& state, const std::string& prompt, std::int32_t tokens) {
   Model model = must(

@@ -8,14 +8,16 @@
 
 #include <filesystem>
 #include <fstream>
-#include <iostream>
-#include <nlohmann/json.hpp>
 
 #include "actors/learner/native_trainer.h"
+#include "runtime/base/json.h"
 #include "runtime/base/rng.h"
+#include "tests/bench/must.h"
 
 namespace tandem::actors {
 namespace {
+
+using bench::must;
 
 const std::filesystem::path kConfigs = std::filesystem::path(TANDEM_SOURCE_DIR) / "configs";
 
@@ -44,22 +46,13 @@ TrainBatch make_batch(StepId step, const BatchShape& shape, std::int64_t vocab_s
   return batch;
 }
 
-template <class T>
-T must(Result<T> result) {
-  if (!result) {
-    std::cerr << render(result.error()) << "\n";
-    std::exit(1);
-  }
-  return *std::move(result);
-}
-
 std::unique_ptr<NativeTrainer> make_trainer(std::optional<WarmStartConfig> warm_start,
                                             std::uint64_t seed) {
   Model model = must(load_model(kConfigs / "models/arithmetic", {InitMode::kRandom, seed}));
   std::vector<WarmStartRecord> records;
   std::ifstream lines(kConfigs / "data/warm.jsonl");
   for (std::string line; warm_start && std::getline(lines, line);) {
-    const nlohmann::json record = nlohmann::json::parse(line);
+    const nlohmann::json record = parse_json(line);
     WarmStartRecord tokens{must(model.tokenizer.encode(record["prompt"].get<std::string>())),
                            must(model.tokenizer.encode(record["completion"].get<std::string>()))};
     tokens.completion.push_back(model.config.eos_token_ids.front());

@@ -198,7 +198,7 @@ class Fleet {
       actors::RewardActor::Joints joints;
       joints.exchange = reward_.directory.remote<actors::RewardEvents>({"reward_events", {}},
                                                                        reward_.link.sender());
-      joints.read = [this](std::vector<runtime::PayloadRef> refs, actors::ReadDone done) {
+      joints.read = [this](std::vector<runtime::PayloadRef> refs, runtime::ReadDone done) {
         reward_.bulk.get_many(std::move(refs), kPatience, std::move(done));
       };
       return std::make_unique<actors::RewardActor>(

@@ -117,6 +117,12 @@ TEST_F(BadInput, ABrokenDataFileIsNamedWithItsLine) {
   home.down();
 }
 
+TEST_F(BadInput, APatternThatDoesNotCompileIsNamed) {
+  up();
+  expect_refused({"reward.type=regex", "reward.pattern=\"a(b\""}, 64, "reward.pattern");
+  home.down();
+}
+
 TEST_F(BadInput, AJobThatCanNeverFitIsRefusedByRunAsWell) {
   expect_refused({"pools.learner.cpus_per_actor=1000"}, 2, "never be placed");
 }
@@ -187,7 +193,7 @@ TEST_F(BadInput, AFullDiskEndsTheRunWithItsReason) {
 TEST_F(BadInput, ABusyPortIsNamed) {
   Home other;
   other.up();
-  const auto file = nlohmann::json::parse(std::ifstream(other.path() / "controller.json"));
+  const auto file = parse_json(*read_file(other.path() / "controller.json"));
   const std::string control = file["control"];
   const std::string port = control.substr(control.find(':') + 1);
   for (const char* command : {"up", "controller"}) {

@@ -172,7 +172,7 @@ nlohmann::json Home::json(Words words) const {
   words.insert(words.end(), {"-o", "json"});
   const Finished done = run(words);
   EXPECT_EQ(done.code, 0) << words.front() << ": " << done.text();
-  auto value = nlohmann::json::parse(done.out, nullptr, false);
+  auto value = parse_json(done.out);
   EXPECT_FALSE(value.is_discarded()) << done.out;
   return value;
 }
@@ -185,7 +185,7 @@ nlohmann::json Home::train(const std::string& job, const Words& words) const {
 }
 
 nlohmann::json Home::result_of(const std::string& job) const {
-  auto result = nlohmann::json::parse(content(run_dir(job) / "result.json"), nullptr, false);
+  auto result = parse_json(content(run_dir(job) / "result.json"));
   EXPECT_TRUE(result.is_object()) << run_dir(job) << " has no result.json";
   return result;
 }
@@ -249,6 +249,17 @@ Words small_job(int steps, const Words& settings) {
                "data.train_batch_size=" + std::to_string(kGroupsPerStep), "warm_start.max_steps=40",
                "warm_start.until=null", "reward.type=regex", "reward.pattern=^0"}) +
          sets(settings);
+}
+
+void run_and_kill(const Home& home, const Words& words, const std::string& checkpoint) {
+  Process run = home.start(Words{"run"} + words);
+  const fs::path dir = home.run_dir(kSmallId);
+  ASSERT_TRUE(eventually([&] { return fs::exists(dir / "checkpoints" / checkpoint); }))
+      << run.err();
+  run.signal(SIGKILL);
+  ASSERT_EQ(run.wait().code, 128 + SIGKILL);
+  EXPECT_TRUE(eventually([&] { return home.processes().empty(); })) << "ranks are left";
+  ASSERT_FALSE(fs::exists(dir / "result.json")) << "it was over before the kill";
 }
 
 std::int64_t journal_value(const fs::path& run_dir, const std::string& query) {

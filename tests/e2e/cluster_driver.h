@@ -11,11 +11,11 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "runtime/base/clock.h"
+#include "runtime/base/json.h"
 
 namespace tandem::e2e {
 
@@ -99,6 +99,10 @@ Words operator+(Words left, const Words& right);
 Words small_job(int steps, const Words& settings = {});
 inline constexpr int kGroupsPerStep = 16;  // of a small job
 inline constexpr const char* kSmallId = "arithmetic-grpo-1";
+
+// Starts `tandem run WORDS…` of a small job and kills it, the command itself, once it has written
+// the checkpoint; its ranks end with it, and no result.json is there.
+void run_and_kill(const Home& home, const Words& words, const std::string& checkpoint = "step-10");
 
 // The only value that `query` finds in the run's journal.
 std::int64_t journal_value(const std::filesystem::path& run_dir, const std::string& query);

@@ -5,6 +5,7 @@
 #include <csignal>
 #include <fstream>
 
+#include "runtime/base/file.h"
 #include "tests/e2e/cluster_driver.h"
 
 namespace tandem::e2e {
@@ -201,7 +202,7 @@ TEST_F(Cluster, AKilledControllerLeavesNoOrphanAndTheNextOneStarts) {
   home.up();
   submit(small_job(kForever));
   ASSERT_TRUE(reaches_step(kSmallId, 3));
-  const auto file = json::parse(std::ifstream(home.path() / "controller.json"));
+  const auto file = parse_json(*read_file(home.path() / "controller.json"));
   ASSERT_EQ(kill(file["pid"].get<pid_t>(), SIGKILL), 0);
   EXPECT_TRUE(eventually([&] { return home.processes().empty(); }));
   EXPECT_EQ(home.run({"get", "jobs"}).code, 69);

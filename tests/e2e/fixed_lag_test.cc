@@ -22,12 +22,14 @@ std::string sha_of(const json& result) {
   return result["weights_sha256"];
 }
 
-std::string trained_sha(const Words& settings) {
+json trained(const Words& settings) {
   const Home home;
   const json result = home.train(kSmallId, job(settings));
   expect_ledger_balances(home.run_dir(kSmallId), result);
-  return sha_of(result);
+  return result;
 }
+
+std::string trained_sha(const Words& settings) { return sha_of(trained(settings)); }
 
 // Runs with two rollouts and kills `name` once while it trains; its weights.
 std::string sha_with_a_kill(const std::string& name) {
@@ -56,10 +58,11 @@ std::string sha_with_a_kill(const std::string& name) {
 
 class FixedLag : public testing::Test {
  protected:
-  static std::string reference() {
-    static const std::string sha = trained_sha({});
-    return sha;
+  static const json& reference_result() {
+    static const json result = trained({});
+    return result;
   }
+  static std::string reference() { return sha_of(reference_result()); }
 };
 
 TEST_F(FixedLag, TwoRolloutsShareTheWorkAndGiveTheSameWeights) {
@@ -82,6 +85,26 @@ TEST_F(FixedLag, ARolloutThatIsKilledMidwayChangesNothing) {
 
 TEST_F(FixedLag, ALearnerThatIsKilledMidwayChangesNothing) {
   EXPECT_EQ(sha_with_a_kill("learner/0"), reference());
+}
+
+// Twice everything is killed, the controller and each rank at once. The slots of the first steps
+// after a checkpoint want the versions before it, which nobody but the checkpoint has then.
+TEST_F(FixedLag, AWholeRunThatIsKilledTwiceAndResumedChangesNothing) {
+  ASSERT_GT(reference_result()["staleness"]["max"], 0) << "older versions are wanted";
+  const Home home;
+  const Words kept = job({"learner.save_freq=5", "learner.max_ckpt_to_keep=20"});
+  const Words resume{"--resume", home.run_dir(kSmallId).string()};
+  run_and_kill(home, kept);
+  run_and_kill(home, kept + resume, "step-30");
+  const json result = home.train(kSmallId, kept + resume);
+  expect_ledger_balances(home.run_dir(kSmallId), result);
+  EXPECT_EQ(sha_of(result), reference());
+  for (const char* figure : {"staleness", "logprob_diff", "reward_mean"})
+    EXPECT_EQ(result[figure], reference_result()[figure]) << figure;
+  EXPECT_EQ(result["tokens"]["trained"], reference_result()["tokens"]["trained"]);
+  EXPECT_EQ(journal_value(home.run_dir(kSmallId),
+                          "SELECT count(*) FROM journal WHERE kind = 'resumed' AND step >= 10"),
+            2);
 }
 
 TEST_F(FixedLag, AnotherSeedGivesOtherWeights) { EXPECT_NE(trained_sha({"seed=18"}), reference()); }

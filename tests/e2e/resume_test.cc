@@ -2,7 +2,9 @@
 // checkpoint.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <csignal>
+#include <fstream>
 
 #include "tests/e2e/cluster_driver.h"
 
@@ -13,21 +15,33 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 constexpr int kSteps = 60;
+constexpr int kGroupSize = 8;
 
-// Starts the job and kills `tandem run` itself once it has trained past its first checkpoint.
-void run_and_kill(const Home& home, const Words& job) {
-  Process run = home.start(Words{"run"} + job);
-  const fs::path dir = home.run_dir(kSmallId);
-  ASSERT_TRUE(eventually([&] { return fs::exists(dir / "checkpoints/step-10"); })) << run.err();
-  run.signal(SIGKILL);
-  ASSERT_EQ(run.wait().code, 128 + SIGKILL);
-  EXPECT_TRUE(eventually([&] { return home.processes().empty(); })) << "ranks are left";
-  ASSERT_FALSE(fs::exists(dir / "result.json")) << "it was over before the kill";
+Words resume(const Home& home, const Words& job) {
+  return Words{"run"} + job + Words{"--resume", home.run_dir(kSmallId).string()};
+}
+
+// A line per step, in order, whoever died; what the result says of all steps is what they add up
+// to.
+void expect_a_line_per_step(const Home& home, const json& result) {
+  std::ifstream metrics(home.run_dir(kSmallId) / "metrics.jsonl");
+  std::int64_t steps = 0, staleness_max = 0;
+  double tokens = 0;
+  for (std::string text; std::getline(metrics, text);) {
+    const json line = json::parse(text);
+    EXPECT_EQ(line["step"], ++steps);
+    staleness_max = std::max<std::int64_t>(staleness_max, line["tandem/staleness/max"]);
+    tokens += line["response_length/mean"].get<double>() * kGroupsPerStep * kGroupSize;
+  }
+  EXPECT_EQ(steps, kSteps);
+  EXPECT_EQ(result["staleness"]["max"], staleness_max);
+  EXPECT_EQ(result["tokens"]["trained"], std::llround(tokens));
+  EXPECT_GE(result["tokens"]["generated"], result["tokens"]["trained"]);
+  EXPECT_GE(result["weight_publish"]["count"], kSteps);
 }
 
 json resumed(const Home& home, const Words& job) {
-  const Finished again =
-      home.run(Words{"run"} + job + Words{"--resume", home.run_dir(kSmallId).string()});
+  const Finished again = home.run(resume(home, job));
   EXPECT_EQ(again.code, 0) << again.text();
   home.expect_nothing_left();  // nor the shared memory of the life that was killed
   const json result = home.result_of(kSmallId);
@@ -35,6 +49,7 @@ json resumed(const Home& home, const Words& job) {
   EXPECT_EQ(result["steps"], kSteps);
   EXPECT_EQ(result["ledger"]["trained"], kSteps * kGroupsPerStep);
   expect_ledger_balances(home.run_dir(kSmallId), result);
+  expect_a_line_per_step(home, result);
   return result;
 }
 
@@ -51,17 +66,6 @@ TEST(Resume, TakesUpARunThatWasKilled) {
       1);
 }
 
-// With older versions gone for good, only strictly on-policy slots can be generated as before.
-TEST(Resume, GivesTheSameWeightsUnderFixedLagWithoutStaleness) {
-  const Words job = small_job(
-      kSteps, {"learner.save_freq=10", "async.schedule=fixed_lag", "async.max_staleness=0"});
-  const Home whole;
-  const json reference = whole.train(kSmallId, job);
-  const Home home;
-  run_and_kill(home, job);
-  EXPECT_EQ(resumed(home, job)["weights_sha256"], reference["weights_sha256"]);
-}
-
 TEST(Resume, TakesUpARunThatWasCancelled) {
   const Home home;
   const Words job = small_job(kSteps, {"learner.save_freq=10"});
@@ -71,6 +75,91 @@ TEST(Resume, TakesUpARunThatWasCancelled) {
   run.signal(SIGINT);
   ASSERT_EQ(run.wait().code, 130);
   resumed(home, job);
+}
+
+TEST(Resume, BeginsAnewWhereTheJobSaysSo) {
+  const Home home;
+  const Words job = small_job(kSteps, {"learner.save_freq=10"});
+  run_and_kill(home, job);
+  resumed(home, job + sets({"learner.resume_mode=disable"}));
+  const std::string first = "SELECT count(*) FROM journal WHERE kind = 'committed' AND step = 0";
+  EXPECT_EQ(journal_value(home.run_dir(kSmallId), first), 2);
+}
+
+// The lock names its owner; nothing of the run is touched.
+void expect_in_use(const Finished& refused, std::int64_t owner) {
+  EXPECT_EQ(refused.code, 1) << refused.text();
+  EXPECT_NE(refused.err.find("is in use by process " + std::to_string(owner)), std::string::npos)
+      << refused.text();
+  EXPECT_NE(refused.err.find("help:"), std::string::npos) << refused.text();
+}
+
+TEST(Resume, ARunThatIsAliveIsRefusedAndUnharmed) {
+  const Home home;
+  const Words job = small_job(kSteps, {"learner.save_freq=10"});
+  Process run = home.start(Words{"run"} + job);
+  const fs::path dir = home.run_dir(kSmallId);
+  ASSERT_TRUE(eventually([&] { return fs::exists(dir / "checkpoints/step-0"); })) << run.err();
+  expect_in_use(home.run(resume(home, job)), run.pid());
+  expect_in_use(home.run(resume(home, job + sets({"learner.resume_mode=disable"}))), run.pid());
+  EXPECT_EQ(run.wait().code, 0) << run.err();
+  home.expect_nothing_left();
+  const json result = home.result_of(kSmallId);
+  EXPECT_EQ(result["ledger"]["trained"], kSteps * kGroupsPerStep);
+  expect_ledger_balances(dir, result);
+  expect_a_line_per_step(home, result);
+  EXPECT_EQ(journal_value(dir, "SELECT count(*) FROM journal WHERE kind = 'resumed'"), 0);
+  const auto logs = std::distance(fs::directory_iterator(dir / "logs"), fs::directory_iterator());
+  EXPECT_EQ(logs, 3) << "one life of each actor";
+}
+
+TEST(Resume, OfTwoAtOnceOneIsRefused) {
+  const Home home;
+  const Words job = small_job(kSteps, {"learner.save_freq=10"});
+  run_and_kill(home, job);
+  Process one = home.start(resume(home, job)), other = home.start(resume(home, job));
+  const pid_t pids[] = {one.pid(), other.pid()};
+  const Finished done[] = {one.wait(), other.wait()};
+  const int winner = done[0].code == 0 ? 0 : 1;
+  EXPECT_EQ(done[winner].code, 0) << done[winner].text();
+  expect_in_use(done[1 - winner], pids[winner]);
+  home.expect_nothing_left();
+  const json result = home.result_of(kSmallId);
+  EXPECT_EQ(result["ledger"]["trained"], kSteps * kGroupsPerStep);
+  expect_ledger_balances(home.run_dir(kSmallId), result);
+  expect_a_line_per_step(home, result);
+}
+
+TEST(Resume, ARunOfAClusterIsRefusedUntilItIsOver) {
+  const Home home;
+  home.up();
+  const Words job = small_job(100'000, {"learner.save_freq=10"});
+  ASSERT_EQ(home.run(Words{"submit"} + job).code, 0);
+  const fs::path checkpoints = home.run_dir(kSmallId) / "checkpoints";
+  ASSERT_TRUE(eventually([&] { return fs::exists(checkpoints / "step-0"); }));
+  const auto controller = json::parse(std::ifstream(home.path() / "controller.json"));
+  expect_in_use(home.run(resume(home, job)), controller["pid"]);
+  EXPECT_EQ(home.json({"get", "jobs", kSmallId})["state"], "Running");
+  EXPECT_EQ(home.run({"cancel", kSmallId}).code, 0);
+  Process again = home.start(resume(home, job));  // beside the cluster, which is up all the while
+  EXPECT_TRUE(again.said("TANDEM_ADDRESS="));
+  again.signal(SIGINT);
+  EXPECT_EQ(again.wait().code, 130) << again.err();
+  home.down();
+  home.expect_nothing_left();
+}
+
+TEST(Resume, ACheckpointOfAnotherJobIsRefusedAndKept) {
+  const Home home;
+  const Words job = small_job(kSteps, {"learner.save_freq=10"});
+  run_and_kill(home, job);
+  const Finished other = home.run(resume(home, job + sets({"seed=18"})));
+  EXPECT_EQ(other.code, 1) << other.text();
+  EXPECT_NE(other.err.find("another seed"), std::string::npos) << other.text();
+  EXPECT_FALSE(fs::exists(home.run_dir(kSmallId) / "result.json")) << "it knows nothing of the run";
+  resumed(home, job);
+  const std::string first = "SELECT count(*) FROM journal WHERE kind = 'committed' AND step = 0";
+  EXPECT_EQ(journal_value(home.run_dir(kSmallId), first), 1) << "it went on from its checkpoint";
 }
 
 TEST(Resume, AFolderThatIsNoRunIsRefused) {

@@ -1,9 +1,12 @@
 // `tandem run`: what a run leaves, what its figures promise, and how it ends.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <csignal>
+#include <cstdio>
 #include <cstring>
 #include <fstream>
+#include <sstream>
 
 #include "runtime/base/digest.h"
 #include "runtime/base/file.h"
@@ -21,7 +24,7 @@ constexpr int kForever = 1'000'000;
 std::vector<json> lines_of(const fs::path& file) {
   std::vector<json> lines;
   std::ifstream stream(file);
-  for (std::string line; std::getline(stream, line);) lines.push_back(json::parse(line));
+  for (std::string line; std::getline(stream, line);) lines.push_back(parse_json(line));
   return lines;
 }
 
@@ -106,6 +109,28 @@ TEST(Run, WithoutALearningRateTheWeightsStayBitForBit) {
             read_file(checkpoints / "step-20/model.safetensors").value());
   EXPECT_EQ(result["weights_sha256"], parameters_sha256(checkpoints / "step-0"));
   EXPECT_GT(lines_of(home.run_dir(kSmallId) / "metrics.jsonl").front()["actor/grad_norm"], 0.0);
+}
+
+// Once the exchange has ended nobody knows the figures but its result.json; and nobody has a width.
+TEST(Run, TheLastLinesAndTheSummaryOffATerminalSayAll) {
+  const Home home;
+  const Finished done = home.run(Words{"run"} + small_job(3));
+  ASSERT_EQ(done.code, 0) << done.text();
+  const json result = home.result_of(kSmallId);
+  std::array<char, 64> reward{};
+  std::snprintf(reward.data(), reward.size(), " reward=%.3f ", result["reward_mean"].get<double>());
+  std::istringstream lines(done.err);
+  bool succeeded = false;
+  for (std::string line; std::getline(lines, line);) {
+    const bool last = line.find("state=Succeeded") != line.npos;
+    if (!last && line.find("state=Stopping") == line.npos) continue;
+    succeeded = succeeded || last;
+    EXPECT_NE(line.find("step=3/3"), line.npos) << line;
+    EXPECT_NE(line.find(reward.data()), line.npos) << line;
+  }
+  EXPECT_TRUE(succeeded) << done.err;
+  EXPECT_NE(done.out.find(result["weights_sha256"]), done.out.npos) << done.out;
+  EXPECT_EQ(done.out.find("…"), done.out.npos) << done.out;
 }
 
 TEST(Run, ADryRunShowsAndStartsNothing) {

@@ -197,7 +197,7 @@ struct Queries {
   std::int32_t from, count;
 };
 
-TEST_P(AttentionHeads, At1PagedHasTheBitsOfPacked) {
+TEST_P(AttentionHeads, PagedHasTheBitsOfPacked) {  // AT-1
   const Batch batch = make_batch(GetParam(), 2);
   const std::int64_t width = batch.heads.h * batch.heads.d;
   same_everywhere([&](const Backend& backend, const Stream& stream) {
@@ -236,6 +236,26 @@ TEST_P(AttentionHeads, At1PagedHasTheBitsOfPacked) {
   });
 }
 
+// The gradient of sum(out * dout), laid out as qkv.
+Floats backward(const Backend& backend, const Stream& stream, const Batch& batch,
+                const Floats& dout) {
+  const Packed packed = run_packed(backend, stream, batch);
+  const auto [h, g, d] = batch.heads;
+  Floats to = poison(batch.rows * batch.width());
+  backend.attention_backward(stream, {.dout = tensor(dout.data(), {batch.rows, h, d}),
+                                      .q = batch.q(batch.qkv),
+                                      .k = batch.k(batch.qkv),
+                                      .v = batch.v(batch.qkv),
+                                      .out = tensor(packed.out.data(), {batch.rows, h, d}),
+                                      .lse = tensor(packed.lse.data(), {batch.rows, h}),
+                                      .segments = batch.segments,
+                                      .scale = batch.scale(),
+                                      .dq = batch.q(to),
+                                      .dk = batch.k(to),
+                                      .dv = batch.v(to)});
+  return to;
+}
+
 TEST_P(AttentionHeads, BackwardMatchesFiniteDifferences) {
   Batch batch{.heads = GetParam()};
   batch.add_family(3, {2, 1});
@@ -245,21 +265,7 @@ TEST_P(AttentionHeads, BackwardMatchesFiniteDifferences) {
   const auto [h, g, d] = batch.heads;
   const Floats dout = normals(rng, batch.rows * h * d);
   const Floats gradient = same_everywhere([&](const Backend& backend, const Stream& stream) {
-    const Packed packed = run_packed(backend, stream, batch);
-    Floats to = poison(batch.rows * batch.width());
-    const TensorView shape = tensor(dout.data(), {batch.rows, h, d});
-    backend.attention_backward(stream, {.dout = shape,
-                                        .q = batch.q(batch.qkv),
-                                        .k = batch.k(batch.qkv),
-                                        .v = batch.v(batch.qkv),
-                                        .out = tensor(packed.out.data(), {batch.rows, h, d}),
-                                        .lse = tensor(packed.lse.data(), {batch.rows, h}),
-                                        .segments = batch.segments,
-                                        .scale = batch.scale(),
-                                        .dq = batch.q(to),
-                                        .dk = batch.k(to),
-                                        .dv = batch.v(to)});
-    return to;
+    return backward(backend, stream, batch, dout);
   });
   EXPECT_FALSE(has_nan(gradient));
   const auto loss = [&] { return dot(run_packed(cpu_backend(), Stream{}, batch).out, dout); };
@@ -279,23 +285,7 @@ TEST(Attention, BackwardOfASharedPrefixIsTheSumOverItsUsers) {
   batch.qkv = normals(rng, batch.rows * batch.width());
   const auto [h, g, d] = batch.heads;
   const Floats dout = normals(rng, batch.rows * h * d);
-  const auto backward = [&](const Batch& of, const Floats& from) {
-    const Packed packed = run_packed(cpu_backend(), Stream{}, of);
-    Floats to = poison(of.rows * of.width());
-    cpu_backend().attention_backward(Stream{}, {.dout = tensor(from.data(), {of.rows, h, d}),
-                                                .q = of.q(of.qkv),
-                                                .k = of.k(of.qkv),
-                                                .v = of.v(of.qkv),
-                                                .out = tensor(packed.out.data(), {of.rows, h, d}),
-                                                .lse = tensor(packed.lse.data(), {of.rows, h}),
-                                                .segments = of.segments,
-                                                .scale = of.scale(),
-                                                .dq = of.q(to),
-                                                .dk = of.k(to),
-                                                .dv = of.v(to)});
-    return to;
-  };
-  const Floats shared = backward(batch, dout);
+  const Floats shared = backward(cpu_backend(), Stream{}, batch, dout);
   std::vector<double> expected(shared.size());
   for (const Segment& s : batch.segments) {
     Batch alone{.heads = batch.heads};
@@ -309,12 +299,36 @@ TEST(Attention, BackwardOfASharedPrefixIsTheSumOverItsUsers) {
         own_dout.push_back(p < s.prefix_len ? 0.0f : dout[row * h * d + c]);
       }
     }
-    const Floats part = backward(alone, own_dout);
+    const Floats part = backward(cpu_backend(), Stream{}, alone, own_dout);
     for (std::int64_t i = 0; i < std::ssize(part); ++i) {
       expected[row_at(s, i / batch.width()) * batch.width() + i % batch.width()] += part[i];
     }
   }
   for (std::size_t i = 0; i < shared.size(); ++i) ASSERT_NEAR(shared[i], expected[i], 2e-5);
+}
+
+// Values that cancel only if they are added in the stated order: a large one, its negative, then a
+// small one that a large partial sum would swallow. Scores make every query read its prefix alone
+// and evenly, so that each adds the same share of its dout to the gradient of a prefix's value.
+TEST(Attention, GradientsOfASharedPrefixAreSummedInOrder) {  // AT-2
+  constexpr float kLarge = 1 << 27, kSmall = 4;
+  constexpr std::int64_t kChannels = 16;
+  for (const bool one_segment : {false, true}) {
+    Batch batch{.heads = {1, 1, kChannels}};
+    one_segment ? batch.add_family(4, {2, 1}) : batch.add_family(4, {1, 1, 1});
+    batch.qkv.assign(static_cast<std::size_t>(batch.rows * batch.width()), 0.0f);
+    Floats dout(static_cast<std::size_t>(batch.rows * kChannels), 0.0f);
+    for (std::int64_t row = 4; row < batch.rows; ++row) {
+      batch.qkv[row * batch.width()] = 1;                  // q
+      batch.qkv[row * batch.width() + kChannels] = -1000;  // k: nobody reads own rows
+      dout[row * kChannels] = row == 4 ? kLarge : row == 5 ? -kLarge : kSmall;
+    }
+    const Floats gradient = same_everywhere([&](const Backend& backend, const Stream& stream) {
+      return backward(backend, stream, batch, dout);
+    });
+    for (std::int64_t row = 0; row < 4; ++row)
+      EXPECT_NEAR(gradient[row * batch.width() + 2 * kChannels], kSmall / 4, 1e-5) << one_segment;
+  }
 }
 
 TEST(KvCache, CopiedPagesServeLikeTheirOriginals) {

@@ -52,7 +52,7 @@ class Packed {
   PackedWeight weight_;
 };
 
-TEST(Matmul, ForwardIsTheProductAndMm1) {
+TEST(Matmul, ForwardIsTheProductWhateverElseIsComputed) {  // MM-1
   for (const Shape& s : shapes(1)) {
     SCOPED_TRACE(testing::Message() << s.m << " x " << s.k << " x " << s.n);
     Rng rng(2);
@@ -139,7 +139,7 @@ TEST(Matmul, StridedOperandsLeaveTheirNeighboursAlone) {
   });
 }
 
-TEST(Matmul, BackwardIsTheTransposedProductsAndMm1) {
+TEST(Matmul, BackwardIsTheTransposedProductsHoweverCut) {  // MM-1
   for (const Shape& s : shapes(5)) {
     SCOPED_TRACE(testing::Message() << s.m << " x " << s.k << " x " << s.n);
     Rng rng(6);

@@ -106,7 +106,7 @@ TEST(Sample, DrawsDependOnSeedAndPositionNotOnTheBatch) {
   });
 }
 
-TEST(Sample, Lp1ReportsTheBitsOfLogProbUntruncated) {
+TEST(Sample, ReportsTheBitsOfLogProbUntruncated) {  // LP-1
   Rng rng(13);
   const std::int64_t v = 1000, r = 16;
   const Floats logits = normals(rng, r * v, 2);

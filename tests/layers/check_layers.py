@@ -7,7 +7,8 @@ LA-3  threads, locks and sockets exist only in runtime/;
 LA-4  nothing sleeps as synchronisation, tests included;
 LA-5  every arithmetic source kernels/cpu/<op>.cc has its contract kernels/ops/<op>.h;
 LA-6  a header has at most 250 lines, a source at most 600;
-LA-7  no #ifdef: what a machine can do is found out when the program runs.
+LA-7  no #ifdef: what a machine can do is found out when the program runs;
+LA-8  an invariant that a header declares is cited by a test, so that somebody proves it.
 """
 import pathlib
 import re
@@ -46,7 +47,7 @@ AT_HOME = {  # first part of an include in <> -> folders that may use the librar
     "pcre2": ["actors/model", "actors/reward"],
     "spdlog": ["runtime", "actors"],
     "oneapi": [],
-    "msgpack": [],
+    "msgpack": ["runtime/wire"],
     "omp": [],
 }
 CODE = {".h", ".cc", ".cu", ".cuh"}
@@ -60,6 +61,12 @@ THREADS = re.compile(
 SLEEPS = re.compile(r"\bsleep_(for|until)\b|(?<![.\w])(u|nano)?sleep\(")
 IFDEF = re.compile(r"\s*#\s*(ifdef|ifndef|if|elif)\b")
 IFDEF_ALLOWED = {"runtime/base/check.h"}  # DCHECK is for debug builds alone
+# "//   AC-1  A mailbox …": a name, two spaces and its sentence; a mere mention has no two spaces.
+DECLARED = re.compile(r"//.*?\b([A-Z]{2}-\d+)  (?=\S)")
+CITED = re.compile(r"\b([A-Z]{2}-\d+)\b")
+TEST_NAME = re.compile(r"^TEST\w*\(\s*\w+,\s*(\w+)\s*\)", re.MULTILINE)
+# Refuses_AC1, CO1TheSumIsSerial, SE_3_older_lives
+IN_TEST_NAME = re.compile(r"(?:^|_)([A-Z]{2})_?(\d+)(?!\d)")
 SHARED_ARITHMETIC = {"attention_chunk", "backend", "table", "tile"}  # no operators, but their parts
 
 
@@ -118,14 +125,31 @@ def check_operators(root):
             yield f"kernels/cpu/{path.name}: LA-5: no kernels/ops/{path.stem}.h"
 
 
+def citations(text):
+    """The invariants that a test file cites: in a comment or message, or in a test's name."""
+    yield from CITED.findall(text)
+    for name in TEST_NAME.findall(text):
+        yield from (f"{letters}-{number}" for letters, number in IN_TEST_NAME.findall(name))
+
+
+def check_invariants(root, files):
+    tests = [path for path in files if path.is_relative_to(root / "tests")]
+    cited = {name for path in tests for name in citations(path.read_text())}
+    for path in files:
+        if path in tests or path.suffix not in {".h", ".cuh"}:
+            continue
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            for name in DECLARED.findall(line):
+                if name not in cited:
+                    yield f"{path.relative_to(root)}:{number}: LA-8: no test cites {name}"
+
+
 def check(root):
     """All errors of the tree at root, as lines of text."""
-    errors = []
-    for top in ("runtime", "kernels", "scheduler", "actors", "tests"):
-        for path in sorted((root / top).rglob("*")):
-            if path.suffix in CODE:
-                errors += check_file(root, path)
-    return errors + list(check_operators(root))
+    files = [path for top in ("runtime", "kernels", "scheduler", "actors", "tests")
+             for path in sorted((root / top).rglob("*")) if path.suffix in CODE]
+    errors = [error for path in files for error in check_file(root, path)]
+    return errors + list(check_operators(root)) + list(check_invariants(root, files))
 
 
 def main():

@@ -96,6 +96,21 @@ class Rules(unittest.TestCase):
         self.assert_caught("LA-7", "kernels/backend.h", "#ifdef TANDEM_CUDA\n")
         self.assertEqual(errors_of({"kernels/backend.h": "#pragma once\n"}), [])
 
+    def test_la8_a_declared_invariant_is_cited(self):
+        declared = "// What it is.\n//   AB-1  Nothing is lost.\n//   AB-12  Nor twice.\n"
+        header = "runtime/net/a.h"
+        self.assertEqual(errors_of({header: declared}), [
+            f"{header}:2: LA-8: no test cites AB-1", f"{header}:3: LA-8: no test cites AB-12"])
+        for citing in ["TEST(A, Loses) {  // AB-1, AB-12\n", "TEST_F(A, Loses_AB1_AB12) {\n",
+                       "TEST_P(A,\n  AB1LosesNothing_AB_12) {\n", '<< "AB-1" << "AB-12";\n']:
+            self.assertEqual(errors_of({header: declared, "tests/a_test.cc": citing}), [], citing)
+        for other in ["// AB-2 XAB-1 AB-123\n", "TEST(A, CAB1_AB123) {\n", "int a_AB1_AB12;\n"]:
+            self.assertEqual(len(errors_of({header: declared, "tests/a_test.cc": other})), 2, other)
+        for mention in ["// It counts on AB-1 and AB-2.\n", "int a;  // (AB-1)\n",
+                        "AB-1  no comment\n", "// UTF-8  is no invariant\n"]:
+            self.assertEqual(errors_of({header: mention}), [], mention)
+        self.assertEqual(errors_of({"runtime/net/a.cc": declared}), [], "headers declare")
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -36,7 +36,7 @@ Result<std::string> body_of(Result<runtime::HttpResponse> response) {
 
 Result<json> to_json(const Result<std::string>& text) {
   if (!text) return text.error();
-  json body = json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  json body = parse_json(*text);
   if (body.is_discarded())
     return Error{ErrorCode::kFailed, "the controller's answer is not JSON", "",
                  "is something else listening there?"};
@@ -58,7 +58,7 @@ Result<ApiAddress> resolve_address(const std::optional<std::string>& flag) {
   std::ifstream file(path);
   if (!file) return Error{ErrorCode::kUnreachable, "no controller runs here", path, kHowToStart};
   const std::string text{std::istreambuf_iterator<char>(file), {}};
-  const json description = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const json description = parse_json(text);
   if (!description.is_object() || !description.value("http", json()).is_string())
     return Error{ErrorCode::kUnreachable, "the controller's file is damaged", path,
                  "remove it if no controller runs, or pass --address"};

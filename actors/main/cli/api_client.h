@@ -4,12 +4,12 @@
 
 #include <filesystem>
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "runtime/base/clock.h"
+#include "runtime/base/json.h"
 #include "runtime/base/result.h"
 #include "runtime/net/endpoint.h"
 

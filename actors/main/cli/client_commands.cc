@@ -29,9 +29,7 @@ std::string field(const json& item, const char* name) {
   return value.is_string() ? value.get<std::string>() : value.is_null() ? "" : value.dump();
 }
 
-Screen screen_of(const Client& client) {
-  return {client.terminal ? client.width() : kUnlimitedWidth, unix_ms()};
-}
+Screen screen_of(const Client& client) { return {client.width(), unix_ms()}; }
 
 Error not_found(const std::string& what, const std::string& name,
                 const std::vector<std::string>& names) {
@@ -221,7 +219,7 @@ Result<void> watch_as_lines(Client& client, const Listing& listing, OutputForm f
   return client.api.stream(listing.query(true), kLookAgain,
                            [&](std::optional<std::string_view> line) {
                              if (!line) return bool(client.out);
-                             const json changed = json::parse(*line, nullptr, false);
+                             const json changed = parse_json(*line);
                              if (changed.is_structured()) print_all(changed);
                              return bool(client.out);
                            });
@@ -472,7 +470,7 @@ Result<std::optional<json>> read_samples(const SamplesCommand& command) {
   std::size_t number = 0;
   for (std::string line; std::getline(file, line);) {
     ++number;
-    json sample = json::parse(line, nullptr, /*allow_exceptions=*/false);
+    json sample = parse_json(line);
     if (!sample.is_object()) {
       if (file.peek() == std::ifstream::traits_type::eof()) break;  // being written just now
       return Error{ErrorCode::kFailed, "the samples are damaged: not a JSON object",

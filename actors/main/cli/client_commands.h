@@ -17,7 +17,7 @@ struct Client {
   std::ostream& out;
   std::ostream& err;
   bool terminal = false;       // `out` is one: watching redraws, tables fit its width
-  std::function<int()> width;  // columns of `out` now; asked only if it is a terminal
+  std::function<int()> width;  // columns of `out` now, kUnlimitedWidth off a terminal
 };
 
 Result<void> execute(const SubmitCommand& command, Client& client);

@@ -1,6 +1,5 @@
 #include "actors/main/cli/client_program.h"
 
-#include <nlohmann/json.hpp>
 #include <ostream>
 
 #include "actors/main/cli/api_client.h"
@@ -10,15 +9,12 @@
 #include "actors/main/cli/table.h"
 #include "actors/main/cli/views.h"
 #include "actors/main/job/explain.h"
+#include "runtime/base/json.h"
 
 namespace tandem::cli {
 namespace {
 
 using Outcome = std::optional<Result<void>>;
-
-int width_of(const Console& console) {
-  return console.terminal ? console.width() : kUnlimitedWidth;
-}
 
 struct Program {
   const Invocation& invocation;
@@ -50,7 +46,7 @@ struct Program {
 
   Outcome operator()(const DoctorCommand& command) const {
     const std::vector<Finding> findings = examine_machine(tandem_home(), kPortDefault);
-    console.out << render_findings(findings, command.output, width_of(console)) << std::flush;
+    console.out << render_findings(findings, command.output, console.columns()) << std::flush;
     if (!any_bad(findings)) return Result<void>();
     return Result<void>(
         Error{ErrorCode::kFailed, "this machine cannot run Tandem as it is", "", ""});
@@ -66,7 +62,7 @@ struct Program {
     auto samples = read_samples(command);
     if (!samples) return Outcome(samples.error());
     if (!*samples) return answered;
-    return print(render_samples(**samples, command.output, {width_of(console), unix_ms()}));
+    return print(render_samples(**samples, command.output, {console.columns(), unix_ms()}));
   }
 
   template <class Asked>
@@ -78,7 +74,7 @@ struct Program {
                   .out = console.out,
                   .err = console.err,
                   .terminal = console.terminal,
-                  .width = console.width};
+                  .width = [this] { return console.columns(); }};
     return execute(command, client);
   }
 
@@ -93,6 +89,8 @@ struct Program {
 };
 
 }  // namespace
+
+int Console::columns() const { return terminal ? width() : kUnlimitedWidth; }
 
 std::optional<Result<void>> run_client(const Invocation& invocation, const Console& console) {
   return std::visit(Program{invocation, console}, invocation.command);

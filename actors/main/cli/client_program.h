@@ -15,7 +15,9 @@ struct Console {
   std::ostream& out;           // data
   std::ostream& err;           // chatter
   bool terminal = false;       // `out` is one
-  std::function<int()> width;  // its columns now
+  std::function<int()> width;  // its columns now; asked only if it is a terminal
+
+  int columns() const;  // kUnlimitedWidth off a terminal
 };
 
 // nullopt: not a client's command (run, up, down, controller, node, generate, eval).

@@ -8,12 +8,12 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
 
 #include "actors/main/cli/table.h"
 #include "actors/main/cli/views.h"
+#include "runtime/base/json.h"
 #include "runtime/base/result.h"
 
 namespace tandem::cli {

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 #include "actors/main/cli/table.h"
+#include "runtime/base/json.h"
 
 namespace tandem::cli {
 namespace {

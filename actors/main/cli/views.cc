@@ -5,12 +5,12 @@
 #include <cmath>
 #include <cstdio>
 #include <ctime>
-#include <nlohmann/json.hpp>
 #include <span>
 
 #include "actors/main/cli/command_line.h"
 #include "actors/main/cli/table.h"
 #include "actors/main/job/print_job.h"
+#include "runtime/base/json.h"
 
 namespace tandem::cli {
 namespace {
@@ -79,7 +79,8 @@ std::string age_of(const json& time, const Screen& screen) {
 
 // "WaitingForCapacity: needs 2 CPUs, 1 is free": the reason and what it says.
 std::string reason_of(const json& item) {
-  const std::string reason = text(at(item, {"reason"})), message = text(at(item, {"message"}));
+  std::string reason = text(at(item, {"reason"}));
+  const std::string message = text(at(item, {"message"}));
   if (message == kNone || message == reason) return reason;
   return reason == kNone ? message : reason + ": " + message;
 }
@@ -270,8 +271,8 @@ std::string table_of(Kind kind, const json& items, bool wide, const Screen& scre
 std::string yaml_scalar(const json& value) {
   if (!value.is_string()) return dump(value);
   std::string plain = value.get<std::string>();
-  return dump(value).find_first_of("\\") == std::string::npos ? print_value(FieldRef(&plain))
-                                                              : dump(value);
+  std::string quoted = dump(value);
+  return quoted.find('\\') == std::string::npos ? print_value(FieldRef(&plain)) : quoted;
 }
 
 // Scalars and empty lists and maps stand on the line of their key or dash.

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "runtime/base/json.h"
 #include "runtime/base/rng.h"
 
 namespace tandem::cli {
@@ -42,7 +42,7 @@ Error missing_field(const std::string& key, const std::string& where, const json
 
 Result<Record> parse_record(std::string line, const DatasetKeys& keys, RecordNeeds needs,
                             std::string where) {
-  const json object = json::parse(line, nullptr, /*allow_exceptions=*/false);
+  const json object = parse_json(line);
   if (object.is_discarded())
     return bad_line(where, "not a line of JSON", "a data file has one JSON object per line");
   if (!object.is_object())

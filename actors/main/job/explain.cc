@@ -8,12 +8,6 @@
 namespace tandem::cli {
 namespace {
 
-std::string join(Names names) {
-  std::string text;
-  for (const std::string_view name : names) text += (text.empty() ? "" : ", ") + std::string(name);
-  return text;
-}
-
 // What is refused by name: "vllm, sglang", "more than 1", or nothing.
 std::string later_text(const Key& key) {
   if (!key.later_values.empty()) return join(key.later_values);

@@ -289,8 +289,10 @@ const Key kKeys[] = {
      .unit = "tokens"},
     {.path = "learner.resume_mode",
      .field = [](J& j) { return slot(j.learner.resume_mode); },
-     .description = "`auto`: a learner that restarts, and `tandem run --resume`, continue from the "
-                    "last checkpoint. `disable`: from the beginning."},
+     .description =
+         "What `tandem run --resume` goes on from. `auto`: the last checkpoint. `disable`: the "
+         "beginning; the run's checkpoints are removed. A learner that restarts while "
+         "its job runs always takes the last checkpoint."},
     {.path = "learner.max_ckpt_to_keep",
      .field = [](J& j) { return slot(j.learner.max_ckpt_to_keep); },
      .description = "Older checkpoints are deleted.",

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "actors/reward/verifier.h"
 #include "scheduler/fleet/staleness.h"
 
 namespace tandem::cli {
@@ -96,6 +97,10 @@ Broken reward_rules(const JobSpec& job) {
   const std::string type = "`reward.type: " + std::string(spelling(r.type)) + "`";
   if (regex && !r.pattern)
     return Violation{"reward.type", type + " needs `reward.pattern`", "add the expression"};
+  if (regex)
+    if (const auto compiled = actors::check_pattern(*r.pattern); !compiled)
+      return Violation{"reward.pattern", compiled.error().message,
+                       "write it as a Perl-compatible regular expression (PCRE2)"};
   if (!regex && r.pattern)
     return Violation{"reward.pattern", type + " does not use `reward.pattern`",
                      "set `reward.type: regex`, or leave the pattern out"};

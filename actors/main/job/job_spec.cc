@@ -29,6 +29,12 @@ constexpr auto kBroadcastType = list("auto", "shm", "disk");
 
 }  // namespace
 
+std::string join(Names names) {
+  std::string text;
+  for (const std::string_view name : names) text += (text.empty() ? "" : ", ") + std::string(name);
+  return text;
+}
+
 Names value_names(ModelInit) { return kModelInit; }
 Names value_names(ModelDtype) { return kModelDtype; }
 Names value_names(WarmStartMetric) { return kWarmStartMetric; }

@@ -33,6 +33,7 @@ enum class BroadcastType { kAuto, kShm, kDisk };
 
 // The YAML spellings, in enumerator order: value_names(ModelInit{}) is {"pretrained", "random"}.
 using Names = std::span<const std::string_view>;
+std::string join(Names names);  // "a, b, c"
 Names value_names(ModelInit);
 Names value_names(ModelDtype);
 Names value_names(WarmStartMetric);

@@ -9,12 +9,6 @@
 namespace tandem::cli {
 namespace {
 
-std::string join(Names names) {
-  std::string text;
-  for (const std::string_view name : names) text += (text.empty() ? "" : ", ") + std::string(name);
-  return text;
-}
-
 // The shortest text of a bound; a large power of ten or two stays readable.
 std::string bound_text(double value) {
   if (value == static_cast<double>(static_cast<std::int64_t>(value)) && std::abs(value) < 0x1p63)

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <nlohmann/json.hpp>
+
+#include "runtime/base/json.h"
 
 namespace tandem::cli {
 namespace {

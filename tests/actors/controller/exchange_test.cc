@@ -4,10 +4,9 @@
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
 #include "runtime/actor/simulated_executor.h"
 #include "runtime/actor/system.h"
+#include "runtime/base/json.h"
 #include "tests/actors/controller/scenario.h"
 
 namespace tandem::actors {
@@ -167,6 +166,11 @@ class Stage {
         EXPECT_TRUE(journalled) << "EX-J";
       }
     }
+    if constexpr (std::is_same_v<Inbox, LearnerInbox>) {
+      if (std::holds_alternative<SaveCheckpoint>(message)) {
+        EXPECT_EQ(record.events_on_disk, record.events.size()) << "EX-J, and a power cut";
+      }
+    }
   }
 };
 
@@ -289,6 +293,14 @@ TEST(Exchange, LearnerWhoseCheckpointsAreGoneEndsTheJob) {
   }
 }
 
+TEST(Exchange, LearnerThatCannotComeUpEndsTheJobWithItsReason) {
+  Stage stage;
+  stage.tell(LearnerFailed{kLearner, "cannot resume from checkpoint step-30"});
+  ASSERT_TRUE(stage.ended());
+  EXPECT_EQ(stage.ended()->outcome, JobOutcome::kFailed);
+  EXPECT_NE(stage.ended()->reason.find("step-30"), std::string::npos);
+}
+
 TEST(Exchange, NothingBeginsAfterTheEnd) {
   Stage stage;
   stage.tell(LearnerUp{kLearner, {}});
@@ -302,7 +314,7 @@ TEST(Exchange, NothingBeginsAfterTheEnd) {
   EXPECT_EQ(stage.to_learner.size(), sent);
   EXPECT_TRUE(stage.to_rollout.empty());
   EXPECT_EQ(Stage::only<JobEnded>(stage.to_controller).size(), 1u);
-  EXPECT_EQ(nlohmann::json::parse(*stage.record.result_json)["state"], "Cancelled");
+  EXPECT_EQ(parse_json(*stage.record.result_json)["state"], "Cancelled");
 }
 
 // Two rollouts evaluate version 0; one dies when the other has moved on to version 1. The prompts

@@ -1,11 +1,11 @@
 // async.schedule: fixed_lag over the whole control plane: the same weights whatever the number of
 // rollout actors and whoever dies.
 #include <gtest/gtest.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
+#include "runtime/base/json.h"
+#include "runtime/base/log.h"
 #include "tests/actors/controller/scenario.h"
 
 namespace tandem::actors {
@@ -13,7 +13,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-const bool kQuiet = (spdlog::set_level(spdlog::level::off), true);
+const bool kQuiet = (log::mute(), true);
 
 struct Fleet {
   std::uint64_t seed = 1;

@@ -52,9 +52,61 @@ TEST(GroupHistory, LastFateOfEachGroupCountsAsOfTheCheckpoint) {
   const GroupHistory history = history_of(kTwoLives);
   expect_two_lives(history);
   using Means = std::map<std::string, double>;
-  EXPECT_EQ(history.evaluations(StepId{1}), (Means{{"before", 0.25}, {"last", 0.25}}));
-  EXPECT_EQ(history.evaluations(StepId{2}),
+  EXPECT_EQ(history.statistics(StepId{1}).evaluations, (Means{{"before", 0.25}, {"last", 0.25}}));
+  EXPECT_EQ(history.statistics(StepId{1}).evaluations_failed, 0);
+  EXPECT_EQ(history.statistics(StepId{2}).evaluations,
             (Means{{"before", 0.25}, {"last", 0.5}, {"periodic", 0.5}}));
+  EXPECT_EQ(history.statistics(StepId{2}).evaluations_failed, 10);
+}
+
+JournalEvent totals_at(std::int64_t step, const RunTotals& totals) {
+  return {.kind = "totals", .step = step, .detail = to_text(totals)};
+}
+
+// Two steps of one group each, the second of which is lost, then trained anew by a second life that
+// had to repeat it once more after its learner's death.
+TEST(GroupHistory, TotalsCountWhatIsTrainedOnceAndWorkAsOftenAsItWasDone) {
+  RunTotals first, second, end, again;
+  first.trained = {.staleness = {{{0, 8}}}, .tokens = 100, .tokens_at_staleness_0 = 100};
+  first.work = {.tokens_generated = 150, .publish_count = 1, .wall_seconds = 5.5};
+  first.publish_seconds = 0.25;
+  second = first;
+  second.trained.staleness.add(2);
+  second.trained.tokens = 230;
+  second.trained.logprob_diff_max_at_staleness_0 = 0.125;
+  second.work.tokens_generated = 300;
+  second.publish_seconds = 0.75;
+  end = second;
+  end.work.wall_seconds = 7;
+  end.publish_seconds.reset();
+  again = second;
+  again.trained.tokens = 240;
+  again.work.tokens_generated = 450;
+  std::vector<JournalEvent> events = {{.kind = "trained", .group = 1, .step = 0},
+                                      totals_at(1, first),
+                                      {.kind = "trained", .group = 2, .step = 1},
+                                      totals_at(2, second),
+                                      totals_at(2, end)};
+  const RunStatistics resumed = history_of(events).statistics(StepId{1});
+  EXPECT_EQ(resumed.trained.tokens, 100u);
+  EXPECT_EQ(resumed.trained.tokens_at_staleness_0, 100u);
+  EXPECT_EQ(resumed.trained.logprob_diff_max_at_staleness_0, 0);
+  EXPECT_EQ(resumed.trained.staleness.mean(), 0);
+  EXPECT_EQ(resumed.work.tokens_generated, 300u) << "though half of it was lost";
+  EXPECT_EQ(resumed.work.wall_seconds, 7);
+  EXPECT_EQ(resumed.publish_seconds, (std::deque<double>{0.25, 0.75}));
+  EXPECT_EQ(history_of(events).retrained(StepId{1}, 1), 1);
+  EXPECT_EQ(history_of(events).statistics(StepId{0}).trained.tokens, 0u);
+
+  events.push_back({.kind = "admitted", .group = 2});
+  events.push_back({.kind = "trained", .group = 3, .step = 1});
+  events.push_back(totals_at(2, again));
+  events.push_back({.kind = "retrained", .step = 1});
+  const GroupHistory history = history_of(events);
+  EXPECT_EQ(history.statistics(StepId{2}).trained.tokens, 240u);
+  EXPECT_EQ(history.statistics(StepId{2}).trained.staleness.max(), 2);
+  EXPECT_EQ(history.statistics(StepId{2}).work.tokens_generated, 450u);
+  EXPECT_EQ(history.retrained(StepId{2}, 1), 2) << "group 2 lost, group 3 repeated";
 }
 
 TEST(GroupHistory, SlotsOfAFixedLagAreKept) {
@@ -71,14 +123,14 @@ TEST(GroupHistory, JournalFileTellsTheSame) {
   {
     auto files = RunFiles::open(folder.string());
     ASSERT_TRUE(files.has_value()) << files.error().message;
-    ASSERT_TRUE((*files)->journal(kTwoLives).has_value());
+    ASSERT_TRUE((*files)->journal(kTwoLives, Durability::kKill).has_value());
   }
   auto again = RunFiles::open(folder.string());
   ASSERT_TRUE(again.has_value());
   GroupHistory history;
   ASSERT_TRUE((*again)->replay([&](const JournalEvent& event) { history.take(event); }));
   expect_two_lives(history);
-  EXPECT_EQ(history.evaluations(StepId{2}).at("periodic"), 0.5);
+  EXPECT_EQ(history.statistics(StepId{2}).evaluations.at("periodic"), 0.5);
   std::filesystem::remove_all(folder);
 }
 

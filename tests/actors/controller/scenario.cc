@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
-#include <nlohmann/json.hpp>
+
+#include "runtime/base/json.h"
 
 namespace tandem::actors {
 
@@ -173,7 +175,7 @@ void expect_clean_end(SimulatedCluster& cluster, const std::string& job, const s
     EXPECT_FALSE(rank.actor.starts_with(job + "/")) << rank.actor << " is left running";
   const auto run = cluster.run_of(job);
   ASSERT_TRUE(run->record.result_json.has_value());
-  const json result = json::parse(*run->record.result_json);
+  const json result = parse_json(*run->record.result_json);
   EXPECT_EQ(result["state"], state);
   const JournalCount count = count_groups(run->record.events);
   EXPECT_EQ(result["ledger"]["issued"], count.issued) << "LG-1";
@@ -182,22 +184,49 @@ void expect_clean_end(SimulatedCluster& cluster, const std::string& job, const s
   EXPECT_EQ(count.live, 0) << "LG-6";
   EXPECT_EQ(result["ledger"]["discarded"], json(count.discarded)) << "LG-5";
   EXPECT_EQ(count.trained_twice, 0) << "LG-2";
+  EXPECT_EQ(result["ledger"]["retrained"],
+            count.trainings - count.trained +
+                count.steps_repeated * run->job.exchange.budget.groups_per_step);
   EXPECT_LE(count.staleness_max, run->job.exchange.budget.max_staleness) << "LG-4";
   EXPECT_EQ(std::count_if(run->record.events.begin(), run->record.events.end(),
                           [](const JournalEvent& event) { return event.kind == "ended"; }),
             1);
 }
 
+namespace {
+
+// The run has a line of metrics for each step, whoever died, and its result adds all of them up.
+void expect_figures_of_all_steps(const SimulatedRun& run, const json& result) {
+  const ExchangeConfig& config = run.job.exchange;
+  std::int64_t steps = 0, staleness_max = 0;
+  double tokens = 0;
+  for (const std::string& text : run.record.metrics_lines) {
+    const json line = parse_json(text);
+    EXPECT_EQ(line["step"], ++steps);
+    staleness_max = std::max<std::int64_t>(staleness_max, line["tandem/staleness/max"]);
+    tokens += line["response_length/mean"].get<double>() *
+              static_cast<double>(config.budget.groups_per_step * config.n);
+  }
+  EXPECT_EQ(steps, config.budget.steps_total);
+  EXPECT_EQ(result["staleness"]["max"], staleness_max);
+  EXPECT_EQ(result["tokens"]["trained"], std::llround(tokens));
+  EXPECT_GE(result["tokens"]["generated"], result["tokens"]["trained"]);
+  EXPECT_GE(result["weight_publish"]["count"], steps / config.budget.sync_steps);
+}
+
+}  // namespace
+
 void expect_success(SimulatedCluster& cluster, const std::string& job) {
   expect_clean_end(cluster, job, "Succeeded");
   const auto run = cluster.run_of(job);
   if (!run->record.result_json) return;
   const auto& budget = run->job.exchange.budget;
-  const json result = json::parse(*run->record.result_json);
+  const json result = parse_json(*run->record.result_json);
   EXPECT_EQ(result["steps"], budget.steps_total);
   EXPECT_EQ(result["policy_version"], budget.steps_total);
   EXPECT_EQ(result["ledger"]["trained"], budget.steps_total * budget.groups_per_step);
   EXPECT_LE(result["staleness"]["max"], budget.max_staleness) << "LG-4";
+  expect_figures_of_all_steps(*run, result);
   for (const JournalEvent& event : run->record.events)
     EXPECT_NE(event.kind, "expired") << "a lease was forgotten: group " << event.group;
   EXPECT_EQ(result["weights_sha256"].get<std::string>().size(), 64u);
@@ -213,7 +242,7 @@ void expect_success(SimulatedCluster& cluster, const std::string& job) {
 void expect_evaluated(SimulatedCluster& cluster, const std::string& job) {
   const auto run = cluster.run_of(job);
   ASSERT_TRUE(run->record.result_json.has_value());
-  const json result = json::parse(*run->record.result_json);
+  const json result = parse_json(*run->record.result_json);
   if (run->job.validation_prompts > 0) {
     EXPECT_EQ(result["eval"]["failed"], 0) << "EX-E";
     EXPECT_TRUE(result["eval"]["before"].is_number());
@@ -226,7 +255,7 @@ void expect_evaluated(SimulatedCluster& cluster, const std::string& job) {
 
 std::string weights_of(SimulatedCluster& cluster, const std::string& job) {
   const auto& result = cluster.run_of(job)->record.result_json;
-  return result ? json::parse(*result)["weights_sha256"].get<std::string>() : "";
+  return result ? parse_json(*result)["weights_sha256"].get<std::string>() : "";
 }
 
 }  // namespace tandem::actors

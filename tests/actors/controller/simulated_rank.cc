@@ -58,8 +58,8 @@ void carry(const std::weak_ptr<Life>& weak, Work work, Done done) {
               });
 }
 
-PayloadWriter writer_of(const std::weak_ptr<Life>& life) {
-  return [life](std::vector<std::string> payloads, WriteDone done) {
+runtime::PayloadWriter writer_of(const std::weak_ptr<Life>& life) {
+  return [life](std::vector<std::string> payloads, runtime::WriteDone done) {
     carry(
         life,
         [payloads = std::move(payloads)](SimulatedRun& run) {
@@ -71,8 +71,8 @@ PayloadWriter writer_of(const std::weak_ptr<Life>& life) {
   };
 }
 
-PayloadReader reader_of(const std::weak_ptr<Life>& life) {
-  return [life](std::vector<runtime::PayloadRef> refs, ReadDone done) {
+runtime::PayloadReader reader_of(const std::weak_ptr<Life>& life) {
+  return [life](std::vector<runtime::PayloadRef> refs, runtime::ReadDone done) {
     carry(
         life,
         [refs = std::move(refs)](SimulatedRun& run) -> Result<std::vector<std::string>> {
@@ -134,9 +134,12 @@ std::function<void()> build_learner(const SharedLife& life, const StartRank& sta
   const LearnerActorConfig config{.self = {start.actor, start.incarnation}};
   const auto role =
       life->system->spawn<LearnerActor>("role", [=, run = life->run, read = reader_of(life)] {
+        FakeTrainerConfig trainer = run->job.trainer;
+        if (run->job.exchange.fixed_lag)
+          trainer.older_versions = run->job.exchange.budget.max_staleness;
         return std::make_unique<LearnerActor>(
-            config, std::make_unique<FakeTrainer>(run->job.trainer, run->checkpoints),
-            make_publisher(run), read, exchange);
+            config, std::make_unique<FakeTrainer>(trainer, run->checkpoints), make_publisher(run),
+            read, exchange);
       });
   life->directory.expose(kRolePort, runtime::narrow<LearnerInbox>(role));
   return [role] { CHECK(role.tell(MeetExchange{}) == Delivery::kAccepted); };

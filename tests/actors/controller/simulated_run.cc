@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "runtime/base/digest.h"
+#include "runtime/base/json.h"
 #include "runtime/base/rng.h"
 
 namespace tandem::actors {
@@ -58,10 +59,11 @@ class SimulatedPublisher final : public runtime::WeightPublisher {
 
 }  // namespace
 
-Result<void> MemoryRecord::journal(std::span<const JournalEvent> batch) {
+Result<void> MemoryRecord::journal(std::span<const JournalEvent> batch, Durability durability) {
   if (disk_full) return Error{ErrorCode::kFailed, "cannot write the journal: the disk is full"};
   const std::size_t before = events.size();
   events.insert(events.end(), batch.begin(), batch.end());
+  if (durability == Durability::kPowerCut) events_on_disk = events.size();
   const auto added = std::span(events).subspan(before);
   for (JournalEvent& event : added) event.time_ms = now_ms();
   if (on_events) on_events(added);
@@ -70,6 +72,13 @@ Result<void> MemoryRecord::journal(std::span<const JournalEvent> batch) {
 
 Result<void> MemoryRecord::metrics(const std::string& json_line) {
   metrics_lines.push_back(json_line);
+  return {};
+}
+
+Result<void> MemoryRecord::rewind_metrics(StepId checkpoint) {
+  std::erase_if(metrics_lines, [&](const std::string& line) {
+    return parse_json(line)["step"] > checkpoint.value;
+  });
   return {};
 }
 
@@ -146,10 +155,12 @@ JournalCount count_groups(const std::vector<JournalEvent>& events) {
   std::map<std::int64_t, Group> groups;
   JournalCount count;
   for (const JournalEvent& event : events) {
+    count.steps_repeated += event.kind == "retrained";
     if (event.group == 0) continue;
     Group& group = groups[event.group];
     if (event.kind == "generated") group.oldest = event.version;
     if (event.kind == "trained") {
+      ++count.trainings;
       count.trained_twice += group.fate == "trained";
       count.staleness_max = std::max(count.staleness_max, event.step - group.oldest);
     }

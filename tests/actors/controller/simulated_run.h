@@ -49,13 +49,15 @@ struct SimulatedJob {
 // The journal in memory. `on_event` hears of every batch of events while the exchange is in hand.
 class MemoryRecord final : public RunRecord {
  public:
-  Result<void> journal(std::span<const JournalEvent> events) override;
+  Result<void> journal(std::span<const JournalEvent> events, Durability durability) override;
   Result<void> metrics(const std::string& json_line) override;
+  Result<void> rewind_metrics(StepId checkpoint) override;
   Result<void> sample(const std::string& json_line) override;
   Result<void> result(const std::string& json) override;
   Result<void> replay(const std::function<void(const JournalEvent&)>& take) override;
 
   std::vector<JournalEvent> events;  // time_ms is virtual
+  std::size_t events_on_disk = 0;    // of them, those that a power cut would leave
   std::vector<std::string> metrics_lines, sample_lines;
   std::optional<std::string> result_json;
   std::function<std::int64_t()> now_ms;
@@ -106,6 +108,8 @@ struct JournalCount {
   std::map<std::string, std::int64_t> discarded;  // by reason
   std::int64_t staleness_max = 0;
   std::int64_t trained_twice = 0;  // LG-2, within one lineage
+  std::int64_t trainings = 0;      // of groups, those that a resume undid included
+  std::int64_t steps_repeated = 0;
 };
 JournalCount count_groups(const std::vector<JournalEvent>& events);
 

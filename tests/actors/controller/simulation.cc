@@ -264,6 +264,10 @@ Result<Nothing> SimulatedCluster::scale(const std::string& job, Role role, std::
 
 Result<Nothing> SimulatedCluster::cancel(const std::string& job) { return ask(Cancel{job}); }
 
+Result<Nothing> SimulatedCluster::await(ClusterCondition condition) {
+  return ask(Await{condition});
+}
+
 ClusterView SimulatedCluster::view() { return *ask(GetCluster{}); }
 
 bool SimulatedCluster::run_until(const std::function<bool()>& done, Duration limit) {

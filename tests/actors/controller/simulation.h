@@ -43,6 +43,7 @@ class SimulatedCluster {
   Result<std::string> resume(std::shared_ptr<SimulatedRun> run);
   Result<Nothing> scale(const std::string& job, Role role, std::int32_t replicas);
   Result<Nothing> cancel(const std::string& job);
+  Result<Nothing> await(ClusterCondition condition);
   ClusterView view();
 
   // SIGKILL at this moment of virtual time.

@@ -3,11 +3,11 @@
 #include "tests/actors/controller/simulation.h"
 
 #include <gtest/gtest.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
+#include "runtime/base/json.h"
+#include "runtime/base/log.h"
 #include "tests/actors/controller/scenario.h"
 
 namespace tandem::actors {
@@ -16,10 +16,10 @@ namespace {
 using namespace std::chrono_literals;
 
 // Thousands of deaths would fill the screen.
-const bool kQuiet = (spdlog::set_level(spdlog::level::off), true);
+const bool kQuiet = (log::mute(), true);
 
 nlohmann::json result_of(SimulatedCluster& cluster, const std::string& job) {
-  return nlohmann::json::parse(*cluster.run_of(job)->record.result_json);
+  return parse_json(*cluster.run_of(job)->record.result_json);
 }
 
 std::int64_t count_kind(const SimulatedRun& run, const std::string& kind) {
@@ -145,6 +145,21 @@ TEST(Simulation, CancelAtAnyMomentLeavesNothing) {
     else
       expect_success(*cluster, *id);  // it was quicker
   });
+}
+
+TEST(Simulation, AwaitsAreAnsweredOnceTheyHold) {
+  SimulatedCluster cluster(3);
+  cluster.add_node("a", 6);
+  ASSERT_TRUE(cluster.await(ClusterCondition::kNodeReady).has_value());
+  EXPECT_TRUE(cluster.view().nodes.at(0).up);
+  ASSERT_TRUE(cluster.await(ClusterCondition::kNoJobRuns).has_value());
+  const auto id = cluster.submit(plain_job(3));
+  cluster.run_for(1s);
+  EXPECT_FALSE(cluster.ranks_running().empty());
+  ASSERT_TRUE(cluster.cancel(*id).has_value());
+  ASSERT_TRUE(cluster.await(ClusterCondition::kNoJobRuns).has_value());
+  EXPECT_EQ(cluster.final_state(*id), "Cancelled");
+  EXPECT_TRUE(cluster.ranks_running().empty());
 }
 
 TEST(Simulation, SeedRepeatsTheTraceAndAnotherDoesNot) {

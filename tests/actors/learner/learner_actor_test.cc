@@ -33,11 +33,13 @@ static_assert(runtime::Actor<Listener>);
 
 class MapPublisher final : public runtime::WeightPublisher {
  public:
-  explicit MapPublisher(std::map<PolicyVersion, std::uint64_t>* versions) : versions_(versions) {}
+  MapPublisher(std::map<PolicyVersion, std::uint64_t>* versions, std::vector<PolicyVersion>* order)
+      : versions_(versions), order_(order) {}
   Result<runtime::PublishStats> publish(PolicyVersion version, std::span<const std::byte> arena,
                                         Duration) override {
     const std::uint64_t checksum = checksum64(arena);
     (*versions_)[version] = checksum;
+    order_->push_back(version);
     return runtime::PublishStats{arena.size(), 0, checksum};
   }
   void retain(PolicyVersion oldest) override {
@@ -49,6 +51,7 @@ class MapPublisher final : public runtime::WeightPublisher {
 
  private:
   std::map<PolicyVersion, std::uint64_t>* versions_;
+  std::vector<PolicyVersion>* order_;
 };
 
 GroupPayload payload_of(std::uint64_t group) {
@@ -68,11 +71,13 @@ struct World {
     learner = system.spawn<LearnerActor>("job/learner/0", [this] {
       return std::make_unique<LearnerActor>(
           LearnerActorConfig{.self = {"job/learner/0", Incarnation{++lives}}},
-          std::make_unique<FakeTrainer>(
-              FakeTrainerConfig{
-                  .seed = 1, .warm_start_steps = 3, .warm_start_step_time = 1s, .train_time = 2s},
-              store),
-          std::make_unique<MapPublisher>(&published),
+          std::make_unique<FakeTrainer>(FakeTrainerConfig{.seed = 1,
+                                                          .warm_start_steps = 3,
+                                                          .warm_start_step_time = 1s,
+                                                          .train_time = 2s,
+                                                          .older_versions = older_versions},
+                                        store),
+          std::make_unique<MapPublisher>(&published, &published_in_order),
           [this](std::vector<runtime::PayloadRef> refs, auto done) {
             if (reads_fail > 0) {
               --reads_fail;
@@ -132,9 +137,11 @@ struct World {
                          }};
   std::vector<LearnerEvents> heard;
   std::map<PolicyVersion, std::uint64_t> published;
+  std::vector<PolicyVersion> published_in_order;
   std::shared_ptr<FakeStore> store = std::make_shared<FakeStore>();
   std::uint64_t lives = 0;
   int reads_fail = 0;
+  std::int64_t older_versions = 0;
   runtime::Ref<LearnerEvents> exchange;
   runtime::Ref<LearnerActor::Inbox> learner;
 };
@@ -233,6 +240,33 @@ TEST(LearnerActor, ARestoredLearnerPublishesItsCheckpoint) {
   world.tell(PublishInitial{});
   ASSERT_EQ(world.all<Published>().size(), 1u);
   EXPECT_EQ(world.all<Published>()[0].publication.version, PolicyVersion{1});
+}
+
+// As after the death of everything: what had been published is gone, but for the checkpoint.
+TEST(LearnerActor, ARestoredLearnerPublishesTheOlderVersionsFirst_TR4) {
+  World world;
+  world.older_versions = 2;
+  world.warm_up();
+  std::map<PolicyVersion, std::uint64_t> known;
+  for (std::int64_t s = 0; s < 3; ++s) {
+    world.tell(world.step(s));
+    known.insert(world.published.begin(), world.published.end());
+  }
+  world.tell(SaveCheckpoint{StepId{3}});
+  world.kill();
+  world.published.clear();
+  world.published_in_order.clear();
+  world.heard.clear();
+  world.start();
+  world.tell(PublishInitial{.retain = PolicyVersion{1}});
+  ASSERT_EQ(world.all<Published>().size(), 1u);
+  const Publication& publication = world.all<Published>()[0].publication;
+  EXPECT_EQ(publication.version, PolicyVersion{3});
+  EXPECT_EQ(publication.oldest_retained, PolicyVersion{1});
+  EXPECT_EQ(world.published_in_order,
+            (std::vector{PolicyVersion{1}, PolicyVersion{2}, PolicyVersion{3}}));
+  for (const auto& [version, checksum] : world.published)
+    EXPECT_EQ(checksum, known.at(version)) << "version " << version.value;
 }
 
 TEST(LearnerActor, ANewMeetingAbandonsTheStepUnderWay) {

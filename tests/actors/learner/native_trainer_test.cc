@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <map>
 #include <thread>
 
+#include "actors/learner/trainer_checkpoint.h"
 #include "runtime/base/digest.h"
 #include "runtime/wire/codec.h"
 #include "tests/actors/learner/learner_builder.h"
@@ -143,7 +145,7 @@ TEST(NativeTrainer, RanksThatStartFromDifferentWeightsAreRefused) {
   const TrainerConfig config = trainer_config(folder);
   const auto saved = make_trainer(folder, config);
   train_to(*saved, 1);
-  ASSERT_TRUE(saved->save({}));
+  ASSERT_TRUE(saved->save());
   TrainerConfig fresh = config;
   fresh.checkpoints.resume = ResumeMode::kDisable;
   auto collectives = runtime::make_local_collectives(2);
@@ -176,18 +178,83 @@ TEST(NativeTrainer, ResumesToTheBit_TR2) {
   config.algorithm.kl_loss_coef = 0.1;
   const auto whole = make_trainer(folder, config);
   train_to(*whole, 3);
-  const auto saved = whole->save("ledger at 3");
+  const auto saved = whole->save();
   ASSERT_TRUE(saved) << saved.error().message;
   const std::string rest = train_to(*whole, 7);
   const auto resumed = make_trainer(folder, config);
   const auto restored = resumed->restore();
   ASSERT_TRUE(restored) << restored.error().message;
   EXPECT_EQ(*restored, StepId{3});
-  EXPECT_EQ(resumed->restored_watermark(), "ledger at 3");
   EXPECT_EQ(train_to(*resumed, 7), rest);
   // And the one that ran on can go back.
   ASSERT_TRUE(whole->restore());
   EXPECT_EQ(train_to(*whole, 7), rest);
+}
+
+// The checksums of the versions that a trainer says it holds, by version.
+std::map<std::int64_t, std::uint64_t> older_of(const NativeTrainer& trainer) {
+  std::map<std::int64_t, std::uint64_t> checksums;
+  for (std::int64_t version = -1; version <= trainer.step().value; ++version)
+    if (const auto weights = trainer.older(PolicyVersion{version}))
+      checksums[version] = checksum64(*weights);
+  return checksums;
+}
+
+TEST(NativeTrainer, OlderVersionsOutliveTheProcess_TR4) {
+  const auto folder = scratch_folder("older");
+  TrainerConfig config = trainer_config(folder);
+  config.older_versions = 2;
+  std::map<std::int64_t, std::uint64_t> version;
+  with_gang(folder, config, 2, {}, [&](NativeTrainer& trainer) {
+    for (std::int64_t step = 0; step < 6; ++step) {
+      version[step] = checksum64(trainer.weights());
+      train_to(trainer, step + 1);
+      if (step == 0) {
+        EXPECT_EQ(older_of(trainer).size(), 1u);
+        ASSERT_TRUE(trainer.save());
+      }
+      if (step == 3) {
+        ASSERT_TRUE(trainer.save());
+      }
+    }
+    using Held = std::map<std::int64_t, std::uint64_t>;
+    EXPECT_EQ(older_of(trainer), (Held{{4, version[4]}, {5, version[5]}}));
+    ASSERT_TRUE(trainer.restore());  // and on every other rank
+    EXPECT_EQ(older_of(trainer), (Held{{2, version[2]}, {3, version[3]}}));
+  });
+  const auto resumed = make_trainer(folder, config);
+  ASSERT_TRUE(resumed->restore());
+  EXPECT_EQ(older_of(*resumed), (decltype(version){{2, version[2]}, {3, version[3]}}));
+  train_to(*resumed, 5);
+  EXPECT_EQ(older_of(*resumed), (decltype(version){{3, version[3]}, {4, version[4]}}));
+
+  // A damaged one damages its checkpoint (CP-2); the one before has the single version there was.
+  std::filesystem::resize_file(
+      older_file(config.checkpoints.directory / "step-4", PolicyVersion{3}), 100);
+  const auto stepped_back = make_trainer(folder, config);
+  const auto restored = stepped_back->restore();
+  ASSERT_TRUE(restored) << restored.error().message;
+  EXPECT_EQ(*restored, StepId{1});
+  EXPECT_EQ(older_of(*stepped_back), (decltype(version){{0, version[0]}}));
+}
+
+TEST(NativeTrainer, ACheckpointOfAnotherJobIsNeverPassedOver) {
+  const auto folder = scratch_folder("stranger");
+  const TrainerConfig config = trainer_config(folder);
+  const auto trainer = make_trainer(folder, config);
+  train_to(*trainer, 3);
+  ASSERT_TRUE(trainer->save());
+  TrainerConfig seed = config, kl = config, lag = config;
+  seed.seed = 6;
+  kl.algorithm.use_kl_loss = true;
+  lag.older_versions = 2;
+  for (const auto& [other, why] : {std::pair(seed, "another seed"), std::pair(kl, "use_kl_loss"),
+                                   std::pair(lag, "0 older versions")}) {
+    const auto restored = make_trainer(folder, other)->restore();
+    ASSERT_FALSE(restored) << why;
+    EXPECT_EQ(restored.error().code, ErrorCode::kInvalid);
+    EXPECT_NE(restored.error().message.find(why), std::string::npos) << restored.error().message;
+  }
 }
 
 TEST(NativeTrainer, ADamagedCheckpointGivesWayToTheOlderOne_CP2) {
@@ -199,9 +266,9 @@ TEST(NativeTrainer, ADamagedCheckpointGivesWayToTheOlderOne_CP2) {
     std::filesystem::remove_all(config.checkpoints.directory);
     const auto trainer = make_trainer(folder, config);
     train_to(*trainer, 1);
-    ASSERT_TRUE(trainer->save({}));
+    ASSERT_TRUE(trainer->save());
     train_to(*trainer, 2);
-    const auto saved = trainer->save({});
+    const auto saved = trainer->save();
     ASSERT_TRUE(saved);
     const std::filesystem::path file = std::filesystem::path(saved->directory) / part;
     std::filesystem::resize_file(file, std::filesystem::file_size(file) - 3);

@@ -19,11 +19,12 @@ namespace fs = std::filesystem;
 constexpr std::size_t kArrayBytes = 40'000;
 
 CheckpointContent content_of(StepId step, std::span<const std::byte> bytes) {
-  return {.state = {.step = step, .watermark = "w" + std::to_string(step.value)},
+  return {.state = {.step = step},
           .weights = bytes,
           .m = bytes,
           .v = bytes,
           .reference = {},
+          .older = {},
           .save_model = [](const fs::path& directory) {
             return write_file_atomic(directory / "config.json", std::string_view("{}"));
           }};
@@ -67,7 +68,6 @@ TEST_F(TrainerCheckpoint, KeepsTheNewest) {
   for (const std::int64_t step : {0, 5, 10, 15}) write(step);
   EXPECT_EQ(names_in(config_.directory), (std::vector<std::string>{"step-10", "step-15"}));
   EXPECT_EQ(read()->step, StepId{15});
-  EXPECT_EQ(read()->watermark, "w15");
   config_.resume = ResumeMode::kDisable;
   EXPECT_FALSE(read());
 }
@@ -91,6 +91,34 @@ TEST_F(TrainerCheckpoint, DamageIsRefusedAndTheOlderOneTaken_CP2) {
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::kInvalid);
   EXPECT_NE(refused.error().message.find("step-10"), std::string::npos);
+}
+
+TEST_F(TrainerCheckpoint, OneOfAnotherJobEndsTheSearchAndStays) {
+  for (const std::int64_t step : {5, 10}) write(step);
+  const auto refused = read_checkpoint(config_, [](const fs::path&, const TrainerState&) {
+    return Error{.code = ErrorCode::kInvalid, .message = "it is of another model"};
+  });
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kInvalid);
+  EXPECT_NE(refused.error().message.find("step-10: it is of another model"), std::string::npos);
+  EXPECT_EQ(names_in(config_.directory), (std::vector<std::string>{"step-10", "step-5"}));
+}
+
+TEST_F(TrainerCheckpoint, OlderVersionsLieBesideTheMoments) {
+  const std::vector<std::byte> four(8, std::byte{4}), five(8, std::byte{5});
+  CheckpointContent content = content_of(StepId{6}, bytes_);
+  content.older = {four, five};
+  ASSERT_TRUE(write_checkpoint(config_, content));
+  const auto state = read();
+  ASSERT_EQ(state->older_checksums.size(), 2u);
+  std::vector<std::byte> read_back(8);
+  const fs::path checkpoint = config_.directory / "step-6";
+  ASSERT_TRUE(
+      read_array(older_file(checkpoint, PolicyVersion{5}), state->older_checksums[1], read_back));
+  EXPECT_EQ(read_back, five);
+  EXPECT_TRUE(
+      read_array(older_file(checkpoint, PolicyVersion{4}), state->older_checksums[0], read_back));
+  EXPECT_EQ(read_back, four);
 }
 
 TEST_F(TrainerCheckpoint, AHalfWrittenOneIsNeverSeen) {

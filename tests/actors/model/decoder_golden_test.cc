@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "actors/model/checkpoint.h"
@@ -11,6 +10,7 @@
 #include "actors/model/parameters.h"
 #include "actors/model/safetensors.h"
 #include "runtime/base/file.h"
+#include "runtime/base/json.h"
 #include "tests/actors/model/tiny_model.h"
 
 namespace tandem::actors {
@@ -35,7 +35,7 @@ class Golden {
       : file_(must(SafetensorsFile::open(testing::golden_folder() / name / "golden.safetensors"))),
         model_(load(name)) {
     const auto text = read_file(testing::golden_folder() / name / "golden.json");
-    const nlohmann::json golden = nlohmann::json::parse(*text);
+    const nlohmann::json golden = parse_json(*text);
     temperature = golden["temperature"];
     sequences = golden["sequences"].get<std::vector<std::vector<std::int32_t>>>();
   }

@@ -2,8 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
+#include "runtime/base/json.h"
 #include "tests/actors/model/tiny_model.h"
 
 namespace tandem::actors {
@@ -11,7 +10,7 @@ namespace {
 
 using nlohmann::json;
 
-json valid() { return json::parse(config_json(testing::tiny_config())); }
+json valid() { return parse_json(config_json(testing::tiny_config())); }
 
 Result<ModelConfig> parse(const json& config) {
   return parse_model_config(config.dump(), "DIR/config.json");

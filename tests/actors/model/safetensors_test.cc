@@ -6,11 +6,11 @@
 #include <cmath>
 #include <csignal>
 #include <cstring>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <tuple>
 
 #include "runtime/base/file.h"
+#include "runtime/base/json.h"
 #include "runtime/base/rng.h"
 #include "tests/actors/model/tiny_model.h"
 

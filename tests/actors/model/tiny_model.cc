@@ -4,9 +4,9 @@
 #include <unistd.h>
 
 #include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "actors/model/parameters.h"
+#include "runtime/base/json.h"
 #include "runtime/base/rng.h"
 
 namespace tandem::actors::testing {
@@ -28,6 +28,13 @@ ModelConfig tiny_config() {
   config.eos_token_ids = {1};
   config.pad_token_id = 0;
   return config;
+}
+
+Model arithmetic_model(std::uint64_t seed) {
+  const auto folder = std::filesystem::path(TANDEM_SOURCE_DIR) / "configs/models/arithmetic";
+  Result<Model> model = load_model(folder, {.init = InitMode::kRandom, .seed = seed});
+  CHECK(model.has_value());
+  return *std::move(model);
 }
 
 runtime::Arena random_weights(const ModelConfig& config, std::uint64_t seed) {

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "actors/model/checkpoint.h"
 #include "actors/model/model_config.h"
 #include "runtime/device/arena.h"
 
@@ -14,6 +15,9 @@ namespace tandem::actors::testing {
 
 // Two layers, grouped heads, head_dim unlike hidden / heads, tied.
 ModelConfig tiny_config();
+
+// The quickstart's model with random weights of the seed.
+Model arithmetic_model(std::uint64_t seed);
 
 // Weights wide enough that logits are far from uniform: norms about 1, the rest with deviation 0.3.
 runtime::Arena random_weights(const ModelConfig& config, std::uint64_t seed);

@@ -2,10 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
 #include "actors/model/utf8.h"
 #include "runtime/base/file.h"
+#include "runtime/base/json.h"
 #include "runtime/base/rng.h"
 #include "tests/actors/model/tiny_model.h"
 
@@ -21,7 +20,7 @@ std::filesystem::path golden(const std::string& file) {
   return testing::golden_folder() / "tokenizers" / file;
 }
 
-json golden_json(const std::string& file) { return json::parse(*read_file(golden(file))); }
+json golden_json(const std::string& file) { return parse_json(*read_file(golden(file))); }
 
 Tokenizer must_parse(const std::string& text) {
   Result<Tokenizer> tokenizer = Tokenizer::parse(text, "tokenizer.json");
@@ -142,7 +141,7 @@ TEST(Tokenizer, AVocabularyOfCharactersNamesWhatItCannotEncode) {
 }
 
 TEST(Tokenizer, WithoutPreTokenizerACharacterIsItself) {
-  json document = json::parse(testing::character_tokenizer("ab"));
+  json document = parse_json(testing::character_tokenizer("ab"));
   document["pre_tokenizer"] = nullptr;
   document["model"]["vocab"] = {{"a", 0}, {" ", 1}, {"a ", 4}};
   document["model"]["merges"] = {"a b"};
@@ -202,7 +201,7 @@ TEST(Tokenizer, RefusesByNameWhatItDoesNotDo) {
          {{"type", "Split"}, {"pattern", {{"Regex", "\\w+"}}}, {"behavior", "Removed"}}}},
        "Removed"}};
   for (const auto& [change, what] : refused) {
-    json document = json::parse(testing::character_tokenizer("ab"));
+    json document = parse_json(testing::character_tokenizer("ab"));
     document.update(change, /*merge_objects=*/true);
     for (const auto& [key, value] : change.items())
       if (value.is_null()) document[key] = nullptr;

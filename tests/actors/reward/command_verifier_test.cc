@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <filesystem>
 #include <fstream>
 #include <mutex>
 
@@ -18,6 +19,8 @@ namespace {
 
 using namespace std::chrono_literals;
 using nlohmann::json;
+
+constexpr Duration kTimeout = 1s;  // in virtual time
 
 struct Judge {
   using Inbox = std::variant<ScoreItem>;
@@ -35,6 +38,7 @@ struct Judge {
 // A child in virtual time: what it does with a line is a function of the completion.
 //   "crash"  it stops        "hang"  it says nothing, ever more       "lose"  no answer to this one
 //   "error"  it says so      "garbage", "wrong id"  lines that answer nothing
+//   "late"   a score and its end, when its time has passed
 //   a number                 its score, after a millisecond
 class FakeChild final : public LineChild {
  public:
@@ -54,7 +58,7 @@ class FakeChild final : public LineChild {
   ~FakeChild() override { --shared_.alive; }
 
   void write_line(std::string line) override {
-    const json item = json::parse(line);
+    const json item = parse_json(line);
     const std::string what = item["completion"];
     ++shared_.seen[what];
     shared_.in_hand_max = std::max(shared_.in_hand_max, ++shared_.in_hand);
@@ -70,14 +74,18 @@ class FakeChild final : public LineChild {
       answer["score"] = "high";
     else if (what == "wrong id")
       answer = {{"id", 999'999}, {"score", 1}};
+    else if (what == "late")
+      answer["score"] = 1;
     else if (what != "garbage" && what != "crash")
       answer["score"] = std::stod(what);
     const auto speak = [&shared = shared_, events = events_, what, answer] {
       if (what == "crash") return events->ended("exited with code 1");
       --shared.in_hand;
       events->line(what == "garbage" ? "not JSON {" : answer.dump());
+      if (what == "late") events->ended("exited with code 0");
     };
-    shared_.executor->at(shared_.executor->now() + 1ms, speak);
+    shared_.executor->at(shared_.executor->now() + (what == "late" ? kTimeout * 3 / 2 : 1ms),
+                         speak);
   }
 
  private:
@@ -95,12 +103,12 @@ struct Simulation {
         if (spawn_fails) return Error{.message = "cannot start prog: No such file or directory"};
         return std::unique_ptr<LineChild>(std::make_unique<FakeChild>(child, std::move(events)));
       };
-      return std::make_unique<Judge>(
-          Judge{std::make_unique<CommandVerifier>(
-                    CommandVerifier::Config{.argv = {"prog"}, .timeout = 1s, .retries = 2}, spawn),
-                [this](std::string completion, TrajectoryScore score) {
-                  scores.emplace_back(std::move(completion), std::move(score));
-                }});
+      return std::make_unique<Judge>(Judge{
+          std::make_unique<CommandVerifier>(
+              CommandVerifier::Config{.argv = {"prog"}, .timeout = kTimeout, .retries = 2}, spawn),
+          [this](std::string completion, TrajectoryScore score) {
+            scores.emplace_back(std::move(completion), std::move(score));
+          }});
     });
   }
   void score(const std::string& completion) {
@@ -172,6 +180,17 @@ TEST(CommandVerifier, WhatIsNotAnsweredInTimeIsRetriedWithAFreshChild) {
   }
 }
 
+// Its first child's answer and end come while the second one is at work on the same item.
+TEST(CommandVerifier, WhatAChildSaysAfterItWasGivenUpIsNotHeard) {  // CV-3
+  Simulation s;
+  s.score("late");
+  ASSERT_TRUE(s.finish(1));
+  EXPECT_EQ(s.failed(), 1);
+  EXPECT_EQ(s.child.seen["late"], 3);
+  EXPECT_EQ(std::get<ScoreFailed>(s.scores[0].second).reason, "the command gave no answer in time");
+  EXPECT_GE(s.executor.now().ns, Duration(3 * kTimeout).count());
+}
+
 TEST(CommandVerifier, AMissingProgramFailsEveryItemWithItsReason) {
   Simulation s;
   s.spawn_fails = true;
@@ -195,19 +214,20 @@ TEST(CommandVerifier, AProgramThatNeverAnswersIsGivenUp) {
 // The real thing: a shell script, pipes and signals.
 class RealChild {
  public:
-  explicit RealChild(const std::string& script) {
+  explicit RealChild(const std::string& script, Duration timeout = 20s, int retries = 1) {
     path_ = testing::TempDir() + "command_verifier_" + std::to_string(getpid()) + ".py";
     std::ofstream(path_) << script;
-    ref_ = system_.spawn<Judge>("judge", [this] {
-      return std::make_unique<Judge>(Judge{
-          std::make_unique<CommandVerifier>(
-              CommandVerifier::Config{.argv = {"python3", path_}, .timeout = 20s, .retries = 1},
-              process_spawner(io_)),
-          [this](std::string completion, TrajectoryScore score) {
-            const std::lock_guard lock(mutex_);
-            scores_[completion] = std::move(score);
-            changed_.notify_all();
-          }});
+    ref_ = system_.spawn<Judge>("judge", [this, timeout, retries] {
+      return std::make_unique<Judge>(
+          Judge{std::make_unique<CommandVerifier>(
+                    CommandVerifier::Config{
+                        .argv = {"python3", path_}, .timeout = timeout, .retries = retries},
+                    process_spawner(io_)),
+                [this](std::string completion, TrajectoryScore score) {
+                  const std::lock_guard lock(mutex_);
+                  scores_[completion] = std::move(score);
+                  changed_.notify_all();
+                }});
     });
   }
   ~RealChild() {
@@ -215,12 +235,15 @@ class RealChild {
     executor_.stop();
     unlink(path_.c_str());
   }
+  // Everything scored so far, once it includes these.
   std::map<std::string, TrajectoryScore> score(const std::vector<std::string>& completions) {
     for (const std::string& completion : completions)
       EXPECT_EQ(ref_.tell(ScoreItem{.prompt = "p", .completion = completion, .answer = "1"}),
                 runtime::Delivery::kAccepted);
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return scores_.size() == completions.size(); });
+    EXPECT_TRUE(changed_.wait_for(lock, 100s, [&] {
+      return std::ranges::all_of(completions, [&](auto& c) { return scores_.contains(c); });
+    }));
     return scores_;
   }
 
@@ -257,6 +280,32 @@ for line in sys.stdin:
   EXPECT_NE(std::get<ScoreFailed>(scores.at("bad")).reason.find("bad"), std::string::npos);
   EXPECT_NE(std::get<ScoreFailed>(scores.at("long line")).reason.find("1048576"),
             std::string::npos);
+}
+
+// A line is written to a child that has closed its input, and to one that exits with most of the
+// line unread: neither ends the thread that writes, and the item is scored by the child after them.
+TEST(CommandVerifier, AProgramThatStopsReadingCostsAnAttemptAndNoMore) {
+  const std::string lives = testing::TempDir() + "lives_" + std::to_string(getpid());
+  const std::string script = R"(
+import json, os, sys, time
+lives = open(")" + lives + R"(", "a+")
+lives.write("x"); lives.flush(); lives.seek(0)
+life = len(lives.read())
+if life == 2: os._exit(0)
+for line in iter(sys.stdin.readline, ""):
+    item = json.loads(line)
+    if life == 1: os.close(0)
+    print(json.dumps({"id": item["id"], "score": len(item["completion"])}), flush=True)
+    if life == 1: time.sleep(1000)
+)";
+  // Retries for a machine on which Python takes longer than the timeout to start.
+  RealChild child(script, 1s, 50);
+  child.score({"a"});  // the first child's input is closed once this is answered
+  const std::string longer_than_a_pipe(1'000'000, 'b');
+  const auto scores = child.score({longer_than_a_pipe});
+  EXPECT_EQ(std::get<Scored>(scores.at(longer_than_a_pipe)).value, 1'000'000);
+  EXPECT_GE(std::filesystem::file_size(lives), 3u);
+  unlink(lives.c_str());
 }
 
 TEST(CommandVerifier, AProgramThatIgnoresItsInputsEndIsGoneWithTheVerifier) {

@@ -36,7 +36,7 @@ struct Fixture {
   void tell(RewardActor::Inbox message) {
     EXPECT_EQ(ref.tell(std::move(message)), Delivery::kAccepted);
   }
-  void read(std::vector<runtime::PayloadRef> refs, ReadDone done) {
+  void read(std::vector<runtime::PayloadRef> refs, runtime::ReadDone done) {
     executor.at(executor.now() + 2ms, [this, refs, done] {
       if (failures_left > 0) {
         --failures_left;

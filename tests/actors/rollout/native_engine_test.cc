@@ -1,10 +1,14 @@
 #include "actors/rollout/native_engine.h"
 
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
 #include "actors/model/decoder.h"
 #include "actors/model/kv_cache.h"
 #include "runtime/base/rng.h"
 #include "runtime/device/parallel.h"
-#include "tests/actors/rollout/tiny_model.h"
+#include "tests/actors/rollout/engine_builder.h"
 
 namespace tandem::actors {
 namespace {
@@ -40,7 +44,7 @@ std::size_t pages_bytes(const TinyModel& model, int pages) {
   return static_cast<std::size_t>(pages) * KvCache::page_bytes(model.config(), 16);
 }
 
-TEST(NativeEngine, TokensDoNotDependOnTheCompany) {  // NE-1, EN-4
+TEST(NativeEngine, TokensDoNotDependOnTheCompany) {  // NE-1, NE-4, EN-4
   const TinyModel model;
   const EngineConfig config = tiny_engine_config();
   Payloads alone;
@@ -210,7 +214,7 @@ TEST(NativeEngine, OldestCountsTheKeysAndValuesThatWereRead) {  // EN-3
   }
 }
 
-TEST(NativeEngine, WithoutPartialRolloutAnUpdateWaitsForWhatRuns) {  // WQ-3
+TEST(NativeEngine, WithoutPartialRolloutAnUpdateWaitsForWhatRuns) {  // EN-1, WQ-3
   const TinyModel model(2);
   EngineConfig config = tiny_engine_config();
   config.partial_rollout = false;
@@ -449,7 +453,7 @@ TEST(NativeEngine, RandomSchedulesChangeNothing) {  // NE-1, NE-3, WQ-1
   }
 }
 
-TEST(NativeEngine, CancellingAllFreesAllAndLeavesItUsable) {  // NE-3
+TEST(NativeEngine, CancellingAllFreesAllAndLeavesItUsable) {  // NE-3, SQ-1
   const TinyModel model;
   const auto engine = model.engine(tiny_engine_config());
   for (int round = 0; round < 3; ++round) {

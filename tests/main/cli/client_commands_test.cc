@@ -86,7 +86,7 @@ class FakeController {
       return found(jobs_.back());
     }
     json& target = jobs_.back();
-    const json body = json::parse(request.body);
+    const json body = parse_json(request.body);
     if (request.segments[4] == "cancel") target["state"] = "Cancelled";
     for (const auto& [role, count] : body.items()) {
       if (count == 99)
@@ -167,15 +167,15 @@ class ClientCommands : public ::testing::Test {
 
 TEST_F(ClientCommands, GetListsAndNamesOne) {
   EXPECT_EQ(run({"get", "jobs", "-o", "name"}).out, "jobs/a-1\njobs/a-2\n");
-  EXPECT_EQ(json::parse(run({"get", "actors", "-o", "json"}).out).size(), 3u);
+  EXPECT_EQ(parse_json(run({"get", "actors", "-o", "json"}).out).size(), 3u);
   EXPECT_EQ(run({"get", "nodes", "-o", "json"}).out, "[]\n");
-  EXPECT_EQ(json::parse(run({"get", "actors/a-2/rollout/0", "-o", "json"}).out)["state"], "Ready");
+  EXPECT_EQ(parse_json(run({"get", "actors/a-2/rollout/0", "-o", "json"}).out)["state"], "Ready");
   EXPECT_EQ(run({"get", "actors", "-j", "a-1", "-o", "name"}).out, "actors/a-1/rollout/0\n");
-  EXPECT_EQ(json::parse(run({"events", "-j", "a-2", "-o", "json"}).out).size(), 1u);
+  EXPECT_EQ(parse_json(run({"events", "-j", "a-2", "-o", "json"}).out).size(), 1u);
 }
 
 TEST_F(ClientCommands, ShortNamesMustBeUnique) {
-  EXPECT_EQ(json::parse(run({"get", "actors", "learner/0", "-o", "json"}).out)["name"],
+  EXPECT_EQ(parse_json(run({"get", "actors", "learner/0", "-o", "json"}).out)["name"],
             "a-2/learner/0");
   const Outcome two = run({"get", "actors", "rollout/0"});
   EXPECT_EQ(two.code, ErrorCode::kInvalid);
@@ -200,7 +200,7 @@ TEST_F(ClientCommands, NotFoundIsSaidWithTheNearestName) {
 TEST_F(ClientCommands, WhyTakesAJobOrAnActor) {
   EXPECT_NE(run({"why", "a-2"}).out.find("a-2 is Running"), std::string::npos);
   EXPECT_NE(run({"why", "learner/0"}).out.find("a lease"), std::string::npos);
-  EXPECT_EQ(json::parse(run({"why", "learner/0", "-o", "json"}).out).size(), 1u);
+  EXPECT_EQ(parse_json(run({"why", "learner/0", "-o", "json"}).out).size(), 1u);
   EXPECT_EQ(run({"why", "a-2", "-o", "json"}).out, "[]\n");
 }
 
@@ -221,7 +221,7 @@ TEST_F(ClientCommands, ScalePostsTheRolesAndWaitsUntilTheyAreReady) {
 
 TEST_F(ClientCommands, CancelReturnsWhenNothingRuns) {
   EXPECT_TRUE(run({"cancel", "a-2"}).ok);
-  EXPECT_EQ(json::parse(run({"get", "jobs/a-2", "-o", "json"}).out)["state"], "Cancelled");
+  EXPECT_EQ(parse_json(run({"get", "jobs/a-2", "-o", "json"}).out)["state"], "Cancelled");
 }
 
 TEST_F(ClientCommands, WaitEndsWithTheStateOrTheReason) {
@@ -241,13 +241,13 @@ TEST_F(ClientCommands, LogsAskForWhatWasAsked) {
             "one\ntwo\n/api/v1/actors/a-2%2Frollout%2F0/logs\n");
   EXPECT_NE(run({"logs", "learner/0", "-p"}).out.find("?previous=1"), std::string::npos);
   EXPECT_NE(run({"logs", "learner/0", "-f"}).out.find("a-2/learner/0"), std::string::npos);
-  EXPECT_EQ(json::parse(run({"get", "events", "a-20", "-o", "json"}).out)[0]["seq"], 2);
+  EXPECT_EQ(parse_json(run({"get", "events", "a-20", "-o", "json"}).out)[0]["seq"], 2);
 }
 
 TEST_F(ClientCommands, WatchingAPipePrintsALineForEachChange) {
   std::istringstream lines(run({"get", "jobs", "-w", "-o", "json"}).out);
   std::vector<json> states;
-  for (std::string line; std::getline(lines, line);) states.push_back(json::parse(line)["state"]);
+  for (std::string line; std::getline(lines, line);) states.push_back(parse_json(line)["state"]);
   EXPECT_EQ(states, (std::vector<json>{"Succeeded", "Running", "Stopping"}));
 }
 
@@ -319,12 +319,11 @@ TEST(Client, SamplesOfAnEndedRunNeedNoController) {
                R"({"step": 2, "prompt": "e", "completion": "f", "eval": true})"
                "\n"
                R"({"step": 3, "prom)");
-  EXPECT_EQ(json::parse(run({"samples", "a-1", "-o", "json"}).out).size(), 2u);
-  EXPECT_EQ(json::parse(run({"samples", "a-1", "-o", "json", "--step", "2"}).out)[0]["prompt"],
-            "q");
-  EXPECT_EQ(json::parse(run({"samples", "a-1", "-o", "json", "--eval"}).out)[0]["prompt"], "e");
+  EXPECT_EQ(parse_json(run({"samples", "a-1", "-o", "json"}).out).size(), 2u);
+  EXPECT_EQ(parse_json(run({"samples", "a-1", "-o", "json", "--step", "2"}).out)[0]["prompt"], "q");
+  EXPECT_EQ(parse_json(run({"samples", "a-1", "-o", "json", "--eval"}).out)[0]["prompt"], "e");
   const std::string path = folder.root() / "runs/a-1";
-  EXPECT_EQ(json::parse(run({"samples", path.c_str(), "-o", "json", "--failed"}).out).size(), 1u);
+  EXPECT_EQ(parse_json(run({"samples", path.c_str(), "-o", "json", "--failed"}).out).size(), 1u);
   EXPECT_EQ(exit_code(run({"samples", "a-2"}).code), 69);
 }
 
@@ -340,7 +339,7 @@ TEST(Doctor, FindsWhatStopsTandem) {
   const auto healthy = examine_machine(folder.root() / "home", kPortDefault);
   EXPECT_FALSE(any_bad(healthy)) << render_findings(healthy, OutputForm::kTable, 100);
   EXPECT_TRUE(std::filesystem::is_empty(folder.root() / "home"));
-  const json list = json::parse(render_findings(healthy, OutputForm::kJson, 80));
+  const json list = parse_json(render_findings(healthy, OutputForm::kJson, 80));
   EXPECT_EQ(list[0]["subject"], "cpu");
 
   folder.write("file", "");

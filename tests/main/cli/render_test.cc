@@ -2,12 +2,12 @@
 #include <gtest/gtest.h>
 #include <yaml-cpp/yaml.h>
 
-#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "actors/main/cli/progress.h"
 #include "actors/main/cli/table.h"
 #include "actors/main/cli/views.h"
+#include "runtime/base/json.h"
 #include "runtime/base/rng.h"
 
 namespace tandem::cli {
@@ -142,12 +142,12 @@ TEST(Table, ShortFormsOfNumbersAndTimes) {
 
 TEST(Views, JsonIsAlwaysValidAndEmptyListsAreLists) {
   const json jobs = json::array({a_job()});
-  EXPECT_EQ(json::parse(render_items(Kind::kJobs, jobs, OutputForm::kJson, kPipe)), jobs);
+  EXPECT_EQ(parse_json(render_items(Kind::kJobs, jobs, OutputForm::kJson, kPipe)), jobs);
   EXPECT_EQ(render_items(Kind::kJobs, json::array(), OutputForm::kJson, kPipe), "[]\n");
   EXPECT_EQ(render_items(Kind::kJobs, json::array(), OutputForm::kYaml, kPipe), "[]\n");
   EXPECT_EQ(render_items(Kind::kJobs, json::array(), OutputForm::kTable, kPipe), "no jobs\n");
   EXPECT_EQ(render_items(Kind::kJobs, json::array(), OutputForm::kName, kPipe), "");
-  EXPECT_EQ(json::parse(render_item(Kind::kJobs, a_job(), OutputForm::kJson, kPipe)), a_job());
+  EXPECT_EQ(parse_json(render_item(Kind::kJobs, a_job(), OutputForm::kJson, kPipe)), a_job());
   EXPECT_TRUE(json::accept(
       render_items(Kind::kJobs, json::array({{{"id", "\xff"}}}), OutputForm::kJson, kPipe)));
 }
@@ -284,7 +284,7 @@ TEST(Views, SamplesShowWhatWasSaid) {
   for (const char* part : {"1+1=", "2\\n3", "1.000", "-0.500", "2,3", "stop"})
     EXPECT_NE(table.find(part), std::string::npos) << part << "\n" << table;
   EXPECT_EQ(table.find("ERROR"), std::string::npos);
-  EXPECT_EQ(json::parse(render_samples(samples, OutputForm::kJson, kPipe)), samples);
+  EXPECT_EQ(parse_json(render_samples(samples, OutputForm::kJson, kPipe)), samples);
   EXPECT_NE(render_samples(samples, OutputForm::kWide, kPipe).find("=> 2\n3"), std::string::npos);
 }
 

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "actors/main/job/job_rules.h"
 #include "actors/main/job/print_job.h"
 #include "tests/main/job/job_folder.h"
@@ -138,7 +140,18 @@ TEST(LoadJob, TakesTheAliasesOfTheStalenessBound) {
   EXPECT_HAS(refused(both).message, "given twice");
 }
 
-TEST(LoadJob, RefusesWhatKeysTogetherForbid) {
+TEST(LoadJob, PointsAtAPatternThatDoesNotCompile) {
+  const JobFolder folder;
+  const std::string reward = "reward:\n  type: regex\n  pattern: '[0-9'\n";
+  const Refused r = refused(folder.parse(folder.minimal() + reward));
+  EXPECT_HAS(r.message, "the pattern does not compile");
+  EXPECT_HAS(r.where, ":" + std::to_string(std::ranges::count(folder.minimal(), '\n') + 3) + ":");
+  EXPECT_EQ(r.code, ErrorCode::kInvalid);
+  const std::string good = "reward:\n  type: regex\n  pattern: '([0-9]+)$'\n";
+  EXPECT_TRUE(folder.parse(folder.minimal() + good));
+}
+
+TEST(LoadJob, RefusesWhatKeysTogetherForbid) {  // JS-1
   const JobFolder folder;
   const auto check = [&](std::vector<std::string> sets, const std::string& message) {
     const Refused r = refused(folder.parse(folder.minimal(), std::move(sets)));
@@ -161,6 +174,7 @@ TEST(LoadJob, RefusesWhatKeysTogetherForbid) {
   check({"async.max_concurrent_rollouts=4"}, "less than one group");
   check({"reward.type=regex"}, "needs `reward.pattern`");
   check({"reward.pattern=a+"}, "does not use");
+  check({"reward.type=regex", "reward.pattern=\"a(b\""}, "missing closing parenthesis at byte 3");
   check({"reward.type=command"}, "needs `reward.command`");
   check({"reward.command=[cat]"}, "does not use");
   check({"learner.ranks=65"}, "more than the groups");

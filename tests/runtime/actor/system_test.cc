@@ -2,7 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include <condition_variable>
+#include <atomic>
+#include <future>
 #include <stdexcept>
 #include <string>
 
@@ -78,6 +79,50 @@ TEST(System, ThreadsHandleEveryMessageOnceAndAnswerAsks) {
   const Result<int> sum = ask_and_wait(adder, Sum{}, 10s);
   ASSERT_TRUE(sum);
   EXPECT_EQ(*sum, 20000 * 20001 / 2);
+  executor.stop();
+}
+
+// Each of its turns, a message's or a timer's, lasts long enough for another one to meet it.
+class Alone {
+ public:
+  using Inbox = std::variant<Add>;
+  static constexpr int kTurns = 8000;
+  struct Watch {
+    std::atomic<int> inside = 0;
+    std::promise<void> all;
+  };
+  explicit Alone(Watch& watch) : watch_(watch) {}
+  void handle(Context& cx, Add) {
+    turn();
+    cx.after(1us, [this](Context&) { turn(); });
+  }
+
+ private:
+  void turn() {
+    EXPECT_EQ(watch_.inside.fetch_add(1), 0);
+    const Time end = steady_now() + 2us;
+    while (steady_now() < end) continue;
+    watch_.inside.fetch_sub(1);
+    if (++turns_ == kTurns) watch_.all.set_value();
+  }
+  Watch& watch_;
+  int turns_ = 0;
+};
+
+TEST(System, HandlersOfOneActorNeverMeet) {  // EX-1
+  constexpr int kSenders = 4;
+  Alone::Watch watch;
+  ThreadedExecutor executor(4, 1);
+  System system(executor, nullptr);
+  const auto alone = system.spawn<Alone>("alone", [&] { return std::make_unique<Alone>(watch); });
+  std::vector<std::future<void>> senders;
+  for (int i = 0; i < kSenders; ++i)
+    senders.push_back(std::async(std::launch::async, [&] {
+      for (int n = 0; n < Alone::kTurns / kSenders / 2; ++n)
+        EXPECT_EQ(alone.tell(Add{n}), Delivery::kAccepted);
+    }));
+  for (auto& sender : senders) sender.get();
+  EXPECT_EQ(watch.all.get_future().wait_for(30s), std::future_status::ready);
   executor.stop();
 }
 

@@ -16,7 +16,7 @@ Manifest make_manifest() {
   return manifest;
 }
 
-TEST(Manifest, Mf1ParametersAreAlignedAndAscending) {
+TEST(Manifest, ParametersAreAlignedAndAscending) {  // MF-1
   const Manifest manifest = make_manifest();
   std::size_t end = 0;
   for (const ParameterSpec& spec : manifest.parameters) {
@@ -32,7 +32,7 @@ TEST(Manifest, Mf1ParametersAreAlignedAndAscending) {
   EXPECT_EQ(manifest, make_manifest());
 }
 
-TEST(Arena, Mf2NeighboursFuseIntoOneOperand) {
+TEST(Arena, NeighboursFuseIntoOneOperand) {  // MF-2
   const Arena arena = *Arena::allocate(make_manifest(), "a test");
   const TensorView fused = arena.fused("q", "v");
   EXPECT_EQ(fused.dim(0), 16);

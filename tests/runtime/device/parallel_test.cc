@@ -29,7 +29,7 @@ std::set<Range> ranges(ThreadPool* pool, std::int64_t count, std::int64_t grain)
   return all;
 }
 
-TEST(Parallel, Pa1RangesDependOnCountAndGrainAlone) {
+TEST(Parallel, RangesDependOnCountAndGrainAlone) {  // PA-1
   ThreadPool one(1), two(2), four(4);
   for (const std::int64_t count : {0, 1, 7, 8, 9, 1000}) {
     std::set<Range> expected;
@@ -40,7 +40,7 @@ TEST(Parallel, Pa1RangesDependOnCountAndGrainAlone) {
   }
 }
 
-TEST(Parallel, Pa2OneThreadRunsInOrderInTheCaller) {
+TEST(Parallel, OneThreadRunsInOrderInTheCaller) {  // PA-2
   ThreadPool one(1);
   EXPECT_EQ(one.threads(), 1);
   const std::thread::id caller = std::this_thread::get_id();

@@ -181,7 +181,7 @@ TEST_F(ProcessHostTest, StopAsksFirstAndKillsAfterTheGrace) {
   EXPECT_EQ(describe(status), "killed by signal 9 (Killed)");
 }
 
-TEST_F(ProcessHostTest, SignalsReachTheWholeGroupAndNobodyElse) {
+TEST_F(ProcessHostTest, SignalsReachTheWholeGroupAndNobodyElse) {  // PH-4
   PosixProcessHost host;
   const auto other = host.spawn(shell("exec sleep 1000"), exits_.handler());
   const auto group = host.spawn(

@@ -71,23 +71,32 @@ TEST(FixedLagProperty, BatchesDoNotDependOnTheOrderOfEvents) {
     FixedLag schedule(kBudget);
     std::vector<Slot> order;
     std::vector<GroupId> rolling;
+    std::set<Slot> live;  // with attempt 0, whichever it is
     std::uint64_t last = 0;
     std::int64_t version = 0;
     while (version < kBudget.steps_total) {
       const auto next = schedule.next(PolicyVersion{version});
       if (next && rng.below(2) == 0) {
+        EXPECT_TRUE(live.insert(slot(next->step.value, next->index)).second)
+            << "FL-1, seed=" << seed;
+        EXPECT_GE(next->step, schedule.first_held()) << "FL-3, seed=" << seed;
+        EXPECT_LT(next->step.value, version + kBudget.lookahead + 2) << "FL-3, seed=" << seed;
         schedule.issued(*next, GroupId{++last});
         rolling.push_back(GroupId{last});
       } else if (!rolling.empty()) {
         std::swap(rolling.back(), rolling[rng.below(rolling.size())]);
         const GroupId group = rolling.back();
         rolling.pop_back();
-        worthless(*schedule.slot_of(group)) ? schedule.discarded(group) : schedule.scored(group);
+        const Slot its = *schedule.slot_of(group);
+        if (worthless(its)) live.erase(slot(its.step.value, its.index));
+        worthless(its) ? schedule.discarded(group) : schedule.scored(group);
       }
       const auto batch = schedule.batch(StepId{version});
       if (!batch) continue;
       for (const GroupId group : *batch) order.push_back(*schedule.slot_of(group));
       schedule.committed(StepId{version++});
+      for (const GroupId group : *batch)
+        EXPECT_FALSE(schedule.slot_of(group)) << "FL-3, seed=" << seed;
     }
     return order;
   };

@@ -1,0 +1,105 @@
+#include "runtime/node/daemon.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <span>
+#include <utility>
+
+extern char** environ;
+
+namespace tandem::runtime {
+namespace {
+
+constexpr int kWordsFd = 3;  // in the daemon
+constexpr const char* kWordsVariable = "TANDEM_DAEMON_WORDS";
+constexpr const char* kWordsSetting = "TANDEM_DAEMON_WORDS=3";
+
+// Polls until something is ready or the deadline passes; a signal handler's return is neither.
+bool poll_until(std::span<pollfd> descriptors, Time deadline) {
+  for (;;) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - steady_now());
+    const int ready = poll(descriptors.data(), descriptors.size(),
+                           static_cast<int>(std::max<std::int64_t>(0, left.count())));
+    if (ready > 0) return true;
+    if (ready == 0 && steady_now() >= deadline) return false;
+  }
+}
+
+std::vector<char*> pointers(std::vector<std::string>& strings) {
+  std::vector<char*> all;
+  for (std::string& string : strings) all.push_back(string.data());
+  all.push_back(nullptr);
+  return all;
+}
+
+}  // namespace
+
+Result<Daemon> spawn_daemon(DaemonSpec spec) {
+  std::array<int, 2> ends{};
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0)
+    return file_error("make a socket pair for " + spec.name, spec.log);
+  OwnedFd ours(ends[0]);
+  const OwnedFd theirs(ends[1]);
+  posix_spawn_file_actions_t files;
+  posix_spawn_file_actions_init(&files);
+  posix_spawn_file_actions_adddup2(&files, theirs.get(), kWordsFd);
+  posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, spec.log.c_str(),
+                                   O_WRONLY | O_CREAT | O_APPEND, 0644);
+  posix_spawn_file_actions_adddup2(&files, STDOUT_FILENO, STDERR_FILENO);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID);
+  std::vector<std::string> environment{kWordsSetting};
+  for (char** variable = environ; *variable; ++variable) environment.emplace_back(*variable);
+  pid_t pid = 0;
+  const int error = posix_spawn(&pid, spec.program.c_str(), &files, &attributes,
+                                pointers(spec.argv).data(), pointers(environment).data());
+  posix_spawn_file_actions_destroy(&files);
+  posix_spawnattr_destroy(&attributes);
+  errno = error;
+  if (error != 0) return file_error("start " + spec.name, spec.log);
+  return Daemon{pid, std::move(ours)};
+}
+
+Heard wait_for_word(const Daemon& speaker, const Daemon& other, Duration timeout) {
+  std::array<pollfd, 2> both{{{.fd = speaker.words.get(), .events = POLLIN, .revents = 0},
+                              {.fd = other.words.get(), .events = 0, .revents = 0}}};
+  if (!poll_until(both, steady_now() + timeout)) return Heard::kNothing;
+  char word = 0;
+  const bool spoke = recv(speaker.words.get(), &word, 1, MSG_DONTWAIT) == 1;
+  return spoke ? Heard::kWord : Heard::kEnd;
+}
+
+DaemonWords DaemonWords::inherited() {
+  DaemonWords words;
+  const char* const variable = std::getenv(kWordsVariable);
+  if (!variable) return words;
+  unsetenv(kWordsVariable);
+  if (fcntl(kWordsFd, F_SETFD, FD_CLOEXEC) == 0) words.socket_ = OwnedFd(kWordsFd);
+  return words;
+}
+
+void DaemonWords::say() const {
+  // Nobody listens any more: the one that waited has its answer, or has given up.
+  if (socket_) (void)send(socket_.get(), "w", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+ProcessEnd::ProcessEnd(pid_t pid) : pidfd_(static_cast<int>(syscall(SYS_pidfd_open, pid, 0))) {}
+
+bool ProcessEnd::wait_until(Time deadline) const {
+  if (!pidfd_) return true;
+  pollfd end{.fd = pidfd_.get(), .events = POLLIN, .revents = 0};
+  return poll_until({&end, 1}, deadline);
+}
+
+}  // namespace tandem::runtime

@@ -1,0 +1,52 @@
+#include "actors/controller/api_json.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "runtime/base/file.h"
+#include "runtime/base/json.h"
+
+namespace tandem::actors {
+namespace {
+
+using scheduler::JobState;
+
+JobRecord record_in(JobState state, const std::string& run_dir) {
+  JobRecord job{.id = "arith-1", .ladder = scheduler::RestartLadder({})};
+  job.shape.total_steps = 20;
+  for (const Role role : kRoles) job.desired[role] = 1;
+  job.status.state = state;
+  job.run_dir = run_dir;
+  return job;
+}
+
+TEST(ApiJson, AnEndedExchangesFiguresComeFromItsResult) {
+  const std::filesystem::path run =
+      testing::TempDir() + "api_json_test_" + std::to_string(getpid());
+  std::filesystem::create_directories(run);
+  ASSERT_TRUE(write_file_atomic(run / "result.json", R"({
+    "steps": 20, "policy_version": 20, "reward_mean": 0.75, "trainer_idle_fraction": 0.5,
+    "staleness": {"bound": 2, "max": 1, "mean": 0.5}, "eval": {"before": 0.1, "final": 0.9}})"));
+  const Time now{};
+  for (const JobState state : {JobState::kStopping, JobState::kSucceeded, JobState::kCancelled}) {
+    const auto job = shown_job(record_in(state, run), nullptr, now);
+    EXPECT_EQ(job["step"], 20);
+    EXPECT_EQ(job["policy_version"], 20);
+    EXPECT_EQ(job["reward_mean"], 0.75);
+    EXPECT_EQ(job["staleness"]["max"], 1);
+    EXPECT_EQ(job["eval"], 0.9);
+  }
+  // A run that is taken up again has the result of its earlier life until it ends itself.
+  EXPECT_EQ(shown_job(record_in(JobState::kStarting, run), nullptr, now)["step"], 0);
+  ExchangeReport report;
+  report.status.step = 7;
+  EXPECT_EQ(shown_job(record_in(JobState::kStopping, run), &report, now)["step"], 7);
+
+  std::filesystem::remove_all(run);
+  EXPECT_EQ(shown_job(record_in(JobState::kFailed, run), nullptr, now)["step"], 0);
+}
+
+}  // namespace
+}  // namespace tandem::actors

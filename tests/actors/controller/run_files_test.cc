@@ -1,0 +1,85 @@
+// The files of a run directory, as several lives of a run write them.
+#include "actors/controller/run_files.h"
+
+#include <gtest/gtest.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+
+#include "runtime/base/file.h"
+
+namespace {
+
+std::atomic<int> disk_waits = 0;
+
+}  // namespace
+
+// The C library's, with a count: what SQLite calls to have something on the disk.
+extern "C" int fsync(int fd) {
+  ++disk_waits;
+  return static_cast<int>(syscall(SYS_fsync, fd));
+}
+extern "C" int fdatasync(int fd) {
+  ++disk_waits;
+  return static_cast<int>(syscall(SYS_fdatasync, fd));
+}
+
+namespace tandem::actors {
+namespace {
+
+namespace fs = std::filesystem;
+
+class RunFilesTest : public testing::Test {
+ protected:
+  RunFilesTest() { fs::create_directories(folder_); }
+  ~RunFilesTest() override { fs::remove_all(folder_); }
+  std::unique_ptr<RunFiles> open() {
+    auto files = RunFiles::open(folder_.string());
+    EXPECT_TRUE(files.has_value()) << files.error().message;
+    return std::move(*files);
+  }
+  std::string content(const char* name) const { return read_file(folder_ / name).value(); }
+
+  const fs::path folder_ =
+      fs::temp_directory_path() / ("tandem_run_files_" + std::to_string(getpid()));
+};
+
+TEST_F(RunFilesTest, JournalWaitsForTheDiskOnlyWhereItIsAskedTo) {
+  const auto files = open();
+  const std::vector<JournalEvent> events = {{.kind = "trained", .group = 1, .step = 0}};
+  disk_waits = 0;
+  for (int i = 0; i < 20; ++i) ASSERT_TRUE(files->journal(events, Durability::kKill));
+  EXPECT_EQ(disk_waits, 0);
+  ASSERT_TRUE(files->journal(events, Durability::kPowerCut));
+  EXPECT_GT(disk_waits, 0);
+  disk_waits = 0;
+  ASSERT_TRUE(files->journal(events, Durability::kKill));
+  EXPECT_EQ(disk_waits, 0);
+}
+
+TEST_F(RunFilesTest, MetricsOfStepsThatAreTrainedAnewGo) {
+  open()->rewind_metrics(StepId{0}).value();
+  {
+    const auto files = open();
+    for (int step = 1; step <= 4; ++step)
+      ASSERT_TRUE(files->metrics("{\"step\": " + std::to_string(step) + "}"));
+  }
+  std::ofstream(folder_ / "metrics.jsonl", std::ios::app) << "{\"step\": 5, \"lo";  // killed here
+  const auto files = open();
+  ASSERT_TRUE(files->rewind_metrics(StepId{2}));
+  ASSERT_TRUE(files->metrics("{\"step\": 3}"));
+  EXPECT_EQ(content("metrics.jsonl"), "{\"step\": 1}\n{\"step\": 2}\n{\"step\": 3}\n");
+}
+
+TEST_F(RunFilesTest, SamplesOfAllLivesTogetherAreBounded) {
+  ASSERT_TRUE(open()->sample("{}"));
+  fs::resize_file(folder_ / "samples.jsonl", kSamplesBytesMax - 4);
+  for (int life = 0; life < 3; ++life) ASSERT_TRUE(open()->sample("{}"));
+  EXPECT_EQ(fs::file_size(folder_ / "samples.jsonl"), kSamplesBytesMax - 1);
+}
+
+}  // namespace
+}  // namespace tandem::actors

@@ -1,0 +1,98 @@
+#include "tests/actors/rollout/engine_builder.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "tests/actors/model/tiny_model.h"
+
+namespace tandem::actors {
+namespace {
+
+bool same(const VersionSpan& a, const VersionSpan& b) {
+  return a.version == b.version && a.begin == b.begin && a.end == b.end;
+}
+
+}  // namespace
+
+TinyModel::TinyModel(int versions) {
+  for (int v = 0; v < versions; ++v)
+    models_.push_back(testing::arithmetic_model(static_cast<std::uint64_t>(v) + 1));
+  tokenizer_ = std::make_shared<const Tokenizer>(std::move(testing::arithmetic_model(1).tokenizer));
+}
+
+Result<std::unique_ptr<NativeEngine>> TinyModel::try_engine(const EngineConfig& config,
+                                                            runtime::Stream stream) const {
+  return NativeEngine::make({this->config(), tokenizer_}, config, stream);
+}
+
+std::unique_ptr<NativeEngine> TinyModel::engine(const EngineConfig& config,
+                                                runtime::Stream stream) const {
+  Result<std::unique_ptr<NativeEngine>> made = try_engine(config, stream);
+  CHECK(made.has_value());
+  update(**made, PolicyVersion{0});
+  return *std::move(made);
+}
+
+void TinyModel::fill_sink(NativeEngine& engine, PolicyVersion version) const {
+  const auto from = weights(version).bytes();
+  std::memcpy(engine.weight_sink().data(), from.data(), from.size());
+}
+
+void TinyModel::update(NativeEngine& engine, PolicyVersion version) const {
+  engine.begin_update(version);
+  fill_sink(engine, version);
+  ASSERT_TRUE(engine.may_finish_update());
+  engine.finish_update();
+}
+
+EngineConfig tiny_engine_config() {
+  return {.max_prompt_length = 48,
+          .max_response_length = 40,
+          .max_num_seqs = 32,
+          .max_num_batched_tokens = 256};
+}
+
+GroupWork group_work(std::uint64_t group, std::string prompt, std::int32_t n) {
+  return {.group = GroupId{group},
+          .due = StepId{0},
+          .seed = 1000 + group,
+          .n = n,
+          .prompt = std::move(prompt)};
+}
+
+void gather(Engine& engine, Payloads& payloads) {
+  for (EngineEvent& event : engine.poll())
+    if (auto* payload = std::get_if<GroupPayload>(&event)) {
+      const bool fresh = payloads.emplace(payload->group, std::move(*payload)).second;
+      EXPECT_TRUE(fresh) << "EN-2";
+    }
+}
+
+Payloads run_to_end(Engine& engine) {
+  Payloads payloads;
+  while (engine.can_step()) {
+    engine.step();
+    gather(engine, payloads);
+  }
+  gather(engine, payloads);
+  return payloads;
+}
+
+void expect_same(const GroupPayload& a, const GroupPayload& b, const std::string& what) {
+  EXPECT_EQ(a.prompt_tokens, b.prompt_tokens) << what;
+  ASSERT_EQ(a.trajectories.size(), b.trajectories.size()) << what;
+  for (std::size_t i = 0; i < a.trajectories.size(); ++i) {
+    const Trajectory &x = a.trajectories[i], &y = b.trajectories[i];
+    EXPECT_EQ(x.tokens, y.tokens) << what << ", trajectory " << i;
+    EXPECT_EQ(x.logprobs, y.logprobs) << what << ", trajectory " << i;  // to the bit
+    EXPECT_TRUE(std::ranges::equal(x.versions, y.versions, same)) << what << ", trajectory " << i;
+    EXPECT_EQ(x.oldest, y.oldest) << what << ", trajectory " << i;
+    EXPECT_EQ(x.text, y.text) << what << ", trajectory " << i;
+    EXPECT_EQ(x.truncated, y.truncated) << what << ", trajectory " << i;
+  }
+}
+
+}  // namespace tandem::actors

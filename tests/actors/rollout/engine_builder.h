@@ -1,0 +1,50 @@
+// Builders for the engine's tests: engines over several versions of the quickstart's model, work
+// for them, and what they make of it.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "actors/model/checkpoint.h"
+#include "actors/rollout/native_engine.h"
+
+namespace tandem::actors {
+
+// The weights of several versions over one configuration.
+class TinyModel {
+ public:
+  explicit TinyModel(int versions = 1);
+
+  const ModelConfig& config() const { return models_.front().config; }
+  const Tokenizer& tokenizer() const { return *tokenizer_; }
+  const runtime::Arena& weights(PolicyVersion version) const {
+    return models_[static_cast<std::size_t>(version.value)].weights;
+  }
+
+  Result<std::unique_ptr<NativeEngine>> try_engine(const EngineConfig& config,
+                                                   runtime::Stream stream = {}) const;
+  // With version 0 installed.
+  std::unique_ptr<NativeEngine> engine(const EngineConfig& config,
+                                       runtime::Stream stream = {}) const;
+  void fill_sink(NativeEngine& engine, PolicyVersion version) const;
+  void update(NativeEngine& engine, PolicyVersion version) const;
+
+ private:
+  std::vector<Model> models_;
+  std::shared_ptr<const Tokenizer> tokenizer_;
+};
+
+EngineConfig tiny_engine_config();
+GroupWork group_work(std::uint64_t group, std::string prompt, std::int32_t n = 4);
+
+using Payloads = std::map<GroupId, GroupPayload>;
+
+// Adds what the engine has finished; steps until it has nothing more to do.
+void gather(Engine& engine, Payloads& payloads);
+Payloads run_to_end(Engine& engine);
+
+void expect_same(const GroupPayload& a, const GroupPayload& b, const std::string& what);
+
+}  // namespace tandem::actors

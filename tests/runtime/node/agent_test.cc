@@ -1,0 +1,127 @@
+#include "runtime/node/agent.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <condition_variable>
+#include <filesystem>
+#include <mutex>
+
+#include "runtime/actor/system.h"
+#include "runtime/actor/threaded_executor.h"
+
+namespace tandem::runtime {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Where a controller would be: keeps what the agent says; a test waits for as much as it needs.
+class Listener {
+ public:
+  struct Heard {
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::vector<AgentEvents> events;  // guarded by mutex
+
+    std::vector<AgentEvents> wait(std::size_t count) {
+      std::unique_lock lock(mutex);
+      EXPECT_TRUE(changed.wait_for(lock, 30s, [&] { return events.size() >= count; }))
+          << events.size() << " events of " << count;
+      return events;
+    }
+  };
+  using Inbox = AgentEvents;
+  explicit Listener(Heard& heard) : heard_(heard) {}
+  void handle(Context&, NodeUp event) { keep(std::move(event)); }
+  void handle(Context&, RankSpawned event) { keep(std::move(event)); }
+  void handle(Context&, RankSpawnFailed event) { keep(std::move(event)); }
+  void handle(Context&, RankExited event) { keep(std::move(event)); }
+
+ private:
+  void keep(AgentEvents event) {
+    const std::lock_guard lock(heard_.mutex);
+    heard_.events.push_back(std::move(event));
+    heard_.changed.notify_all();
+  }
+  Heard& heard_;
+};
+
+// An agent whose ranks are shell scripts.
+class AgentTest : public testing::Test {
+ protected:
+  AgentTest() {
+    std::string pattern = testing::TempDir() + "agent.XXXXXX";
+    directory_ = ::mkdtemp(pattern.data());
+    const auto controller = system_.spawn<Listener>(
+        "controller", [this] { return std::make_unique<Listener>(heard_); });
+    agent_ = system_.spawn<Agent>("agent", [this, controller] {
+      return std::make_unique<Agent>(AgentConfig{.node = {.node = "here"}, .program = "/bin/sh"},
+                                     host_, controller);
+    });
+  }
+  ~AgentTest() override {
+    executor_.stop();
+    std::filesystem::remove_all(directory_);
+  }
+
+  void spawn(const RankId& id, const std::string& script, const std::string& log = "rank.log") {
+    EXPECT_EQ(agent_.tell(SpawnRank{id, {"-c", script}, (directory_ / log).string()}),
+              Delivery::kAccepted);
+  }
+  void stop(const RankId& id) {
+    EXPECT_EQ(agent_.tell(StopRankProcess{id, 3'600'000}), Delivery::kAccepted);
+  }
+
+  std::filesystem::path directory_;
+  Listener::Heard heard_;
+  PosixProcessHost host_;
+  ThreadedExecutor executor_{2, 1};
+  System system_{executor_, nullptr};
+  Ref<AgentInbox> agent_;
+};
+
+// What was said of one rank, in order.
+std::vector<AgentEvents> of(const std::vector<AgentEvents>& events, const RankId& id) {
+  std::vector<AgentEvents> chosen;
+  for (const AgentEvents& event : events) {
+    const auto is_about_it = [&](const auto& e) {
+      if constexpr (requires { e.id; }) return e.id == id;
+      return false;
+    };
+    if (std::visit(is_about_it, event)) chosen.push_back(event);
+  }
+  return chosen;
+}
+
+TEST_F(AgentTest, EverySpawnIsAnsweredAndThenItsEndOnce) {  // AG-1
+  constexpr int kShort = 16;
+  const auto rank = [](std::int32_t index) { return RankId{"job/rollout/0", {1}, index}; };
+  const RankId refused{"job/rollout/1", {1}, 0}, stopped{"job/rollout/2", {1}, 0};
+  for (int i = 0; i < kShort; ++i) spawn(rank(i), "exit " + std::to_string(i));
+  spawn(refused, "exit 0", std::string(300, 'x'));  // longer than a file's name may be
+  spawn(stopped, "exec sleep 1000");
+  stop(stopped);
+  stop({"nobody", {1}, 0});
+
+  constexpr std::size_t kEvents = 1 + 2 * kShort + 1 + 2;
+  const std::vector<AgentEvents> events = heard_.wait(kEvents);
+  ASSERT_EQ(events.size(), kEvents);
+  EXPECT_EQ(std::get<NodeUp>(events[0]).node, "here");
+  for (int i = 0; i < kShort; ++i) {
+    const auto life = of(events, rank(i));
+    ASSERT_EQ(life.size(), 2u) << i;
+    EXPECT_GT(std::get<RankSpawned>(life[0]).pid, 0);
+    EXPECT_EQ(std::get<RankExited>(life[1]).code, i);
+    EXPECT_EQ(std::get<RankExited>(life[1]).signal, std::nullopt);
+  }
+  const auto failure = of(events, refused);
+  ASSERT_EQ(failure.size(), 1u);
+  EXPECT_NE(std::get<RankSpawnFailed>(failure[0]).message, "");
+  const auto ended = of(events, stopped);
+  ASSERT_EQ(ended.size(), 2u);
+  EXPECT_EQ(std::get<RankExited>(ended[1]).signal, SIGTERM);
+  EXPECT_EQ(std::get<RankExited>(ended[1]).description, "killed by signal 15 (Terminated)");
+}
+
+}  // namespace
+}  // namespace tandem::runtime

@@ -1,0 +1,126 @@
+// The daemons are real ones: this program again, in another role.
+#include "runtime/node/daemon.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <string>
+#include <utility>
+
+namespace tandem::runtime {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr Duration kLong = 30s;  // ends a hang; never measured
+constexpr Duration kSoon = 20ms;
+
+// A daemon in a role, killed and reaped with the object.
+class Started {
+ public:
+  explicit Started(const std::string& role)
+      : it(spawn_daemon({.name = role,
+                         .program = "/proc/self/exe",
+                         .argv = {"daemon", role},
+                         .log = "/dev/null"})
+               .value()) {}
+  ~Started() {
+    if (!reaped_) kill(-it.pid, SIGKILL);  // with what it left behind
+    end();
+  }
+  Heard hear(const Started& other, Duration timeout) const {
+    return wait_for_word(it, other.it, timeout);
+  }
+  Heard hear(Duration timeout) const { return hear(*this, timeout); }
+  int end() {
+    int status = 0;
+    if (!std::exchange(reaped_, true)) waitpid(it.pid, &status, 0);
+    return status;
+  }
+
+  Daemon it;
+
+ private:
+  bool reaped_ = false;
+};
+
+TEST(Daemon, EachWordIsHeardOnceAndTheEndAfterThem) {
+  Started two("--two-words");
+  EXPECT_EQ(two.hear(kLong), Heard::kWord);
+  EXPECT_EQ(two.hear(kLong), Heard::kWord);
+  EXPECT_EQ(two.hear(kSoon), Heard::kNothing);
+  kill(two.it.pid, SIGKILL);
+  EXPECT_EQ(two.hear(kLong), Heard::kEnd);
+}
+
+TEST(Daemon, AnEarlyEndIsHeardOfEitherOfTwo) {
+  const Started silent("--silent"), ends("--ends");
+  EXPECT_EQ(ends.hear(kLong), Heard::kEnd);
+  EXPECT_EQ(silent.hear(ends, kLong), Heard::kEnd);
+}
+
+TEST(Daemon, ItsChildrenDoNotHoldItsWords) {
+  const Started parent("--leaves-a-child");
+  EXPECT_EQ(parent.hear(kLong), Heard::kEnd);
+}
+
+TEST(Daemon, AWordThatNobodyHearsDoesNoHarm) {
+  Started two("--word-and-word-on-signal");
+  ASSERT_EQ(two.hear(kLong), Heard::kWord);
+  two.it.words = OwnedFd();
+  kill(two.it.pid, SIGUSR1);
+  EXPECT_EQ(WEXITSTATUS(two.end()), 7);
+  DaemonWords::inherited().say();  // and this process is no daemon
+}
+
+TEST(Daemon, WhatCannotBeStartedIsSaid) {
+  const auto absent = spawn_daemon(
+      {.name = "it", .program = "/no/such/program", .argv = {"it"}, .log = "/dev/null"});
+  ASSERT_FALSE(absent);
+  EXPECT_EQ(absent.error().message, "cannot start it: No such file or directory");
+}
+
+TEST(ProcessEnd, IsWaitedFor) {
+  Started silent("--silent");
+  const ProcessEnd end(silent.it.pid);
+  EXPECT_FALSE(end.wait_until(steady_now() + kSoon));
+  kill(silent.it.pid, SIGKILL);
+  EXPECT_TRUE(end.wait_until(steady_now() + kLong));
+  EXPECT_TRUE(ProcessEnd(silent.it.pid).wait_until(steady_now())) << "a zombie has ended";
+  silent.end();
+  EXPECT_TRUE(ProcessEnd(silent.it.pid).wait_until(steady_now()));
+}
+
+int play(const std::string& role) {
+  sigset_t usr1;
+  sigemptyset(&usr1);
+  sigaddset(&usr1, SIGUSR1);
+  sigprocmask(SIG_BLOCK, &usr1, nullptr);
+  const DaemonWords words = DaemonWords::inherited();
+  if (role == "--ends") return 0;
+  if (role == "--leaves-a-child") {
+    if (fork() != 0) return 0;
+    const char* const argv[] = {"sleep", "1000", nullptr};
+    return execv("/bin/sleep", const_cast<char**>(argv));
+  }
+  if (role == "--two-words" || role == "--word-and-word-on-signal") words.say();
+  if (role == "--two-words") words.say();
+  if (role == "--word-and-word-on-signal") {
+    int signal = 0;
+    sigwait(&usr1, &signal);
+    words.say();
+    return 7;
+  }
+  for (;;) pause();
+}
+
+}  // namespace
+}  // namespace tandem::runtime
+
+int main(int argc, char** argv) {
+  if (argc == 2 && std::string(argv[0]) == "daemon") return tandem::runtime::play(argv[1]);
+  testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}
