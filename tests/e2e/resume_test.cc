@@ -84,6 +84,7 @@ TEST(Resume, BeginsAnewWhereTheJobSaysSo) {
   resumed(home, job + sets({"learner.resume_mode=disable"}));
   const std::string first = "SELECT count(*) FROM journal WHERE kind = 'committed' AND step = 0";
   EXPECT_EQ(journal_value(home.run_dir(kSmallId), first), 2);
+  EXPECT_TRUE(fs::exists(home.run_dir(kSmallId) / "checkpoints.1"));
 }
 
 // The lock names its owner; nothing of the run is touched.
