@@ -308,10 +308,10 @@ Result<LoadedJob> load_job(const fs::path& path, const std::vector<std::string>&
   const bool folder = fs::is_directory(path, failure);
   std::ifstream file(path, std::ios::binary);
   if (folder || !file)
-    return Error{ErrorCode::kFailed,
-                 "cannot read the job file: " +
-                     (folder ? std::string("it is a folder") : errno_text(errno)),
-                 path.string(), ""};
+    return Error{
+        ErrorCode::kFailed,
+        "cannot read the job file: " + (folder ? std::string("it is a folder") : errno_text(errno)),
+        path.string(), ""};
   std::string content(kJobFileBytesMax + 1, '\0');  // one more than allowed shows one too long
   file.read(content.data(), static_cast<std::streamsize>(content.size()));
   content.resize(static_cast<std::size_t>(file.gcount()));

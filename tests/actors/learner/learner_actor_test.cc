@@ -260,7 +260,7 @@ TEST(LearnerActor, ARestoredLearnerPublishesTheOlderVersionsFirst_TR4) {
   world.start();
   world.tell(PublishInitial{.retain = PolicyVersion{1}});
   ASSERT_EQ(world.all<Published>().size(), 1u);
-  const Publication& publication = world.all<Published>()[0].publication;
+  const Publication publication = world.all<Published>()[0].publication;
   EXPECT_EQ(publication.version, PolicyVersion{3});
   EXPECT_EQ(publication.oldest_retained, PolicyVersion{1});
   EXPECT_EQ(world.published_in_order,
