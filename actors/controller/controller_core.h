@@ -37,7 +37,6 @@ struct JobShape {
   std::int64_t total_steps = 0;
   std::int64_t staleness_bound = 0;
   std::optional<std::string> resume_dir;  // take up this run directory
-  bool from_checkpoint = true;            // of resume_dir; false: from the beginning
 };
 
 // What happens to the controller, besides the messages of other actors.

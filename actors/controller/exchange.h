@@ -153,6 +153,8 @@ class Exchange {
   void ask_checkpoint();
   void finish_training();
   void restore(runtime::Context& cx, StepId checkpoint);
+  std::optional<std::string> misfit(const std::vector<RestoredGroup>& groups,
+                                    StepId checkpoint) const;
   // exchange_pump.cc: decisions.
   void wake(runtime::Context& cx);  // a flush is due once the waiting messages are handled
   void flush(runtime::Context& cx);

@@ -227,20 +227,38 @@ void Exchange::handle(runtime::Context& cx, LearnerFailed failed) {
 
 // ---- resume
 
+// Why these groups are not those of a run of this job; nothing where they may be.
+std::optional<std::string> Exchange::misfit(const std::vector<RestoredGroup>& groups,
+                                            StepId checkpoint) const {
+  std::int64_t trained = 0;
+  for (const RestoredGroup& group : groups) {
+    trained += group.trained_at.has_value();
+    const bool slot_ahead = group.slot && group.slot->step >= checkpoint;
+    if (fixed_ && !slot_ahead && !group.trained_at && !group.discarded)
+      return "the journal was not written under async.schedule: fixed_lag";
+  }
+  const std::int64_t due = checkpoint.value * config_.budget.groups_per_step;
+  if (trained == due) return std::nullopt;
+  return "the journal holds " + std::to_string(trained) + " groups trained before checkpoint " +
+         text(checkpoint) + ", not " + std::to_string(due);
+}
+
+// A run that is refused here stays as it was.
 void Exchange::restore(runtime::Context& cx, StepId checkpoint) {
-  restored_ = true;
   GroupHistory history;
   const auto read = record_.replay([&](const JournalEvent& event) { history.take(event); });
   if (!read) return fail(cx, read.error().message);
+  const std::vector<RestoredGroup> groups = history.at(checkpoint);
+  if (const auto why = misfit(groups, checkpoint)) return fail(cx, *why);
   if (const auto done = record_.rewind_metrics(checkpoint); !done)
     return fail(cx, done.error().message);
+  restored_ = true;
   const auto started = statistics_.started;
   statistics_ = history.statistics(checkpoint);
   statistics_.started = started;
   scheduler::LedgerSnapshot snapshot{.next_group = GroupId{1}, .next_lease = LeaseId{1}};
   snapshot.counters.retrained = history.retrained(checkpoint, config_.budget.groups_per_step);
   if (fixed_) fixed_.emplace(config_.budget, checkpoint);
-  const std::vector<RestoredGroup> groups = history.at(checkpoint);
   note({.kind = "resumed",
         .step = checkpoint.value,
         .detail = std::to_string(groups.size()) + " groups"});
@@ -254,8 +272,6 @@ void Exchange::restore(runtime::Context& cx, StepId checkpoint) {
       continue;
     }
     const bool slot_ahead = group.slot && group.slot->step >= checkpoint;
-    if (fixed_ && !slot_ahead && !group.discarded)
-      return fail(cx, "the journal was not written under async.schedule: fixed_lag");
     if (fixed_ && slot_ahead) fixed_->issued(*group.slot, group.group);
     if (group.discarded) {
       ++snapshot.counters.discarded[static_cast<std::size_t>(*group.discarded)];
@@ -266,10 +282,6 @@ void Exchange::restore(runtime::Context& cx, StepId checkpoint) {
     snapshot.records.push_back({.id = group.group});
     open_entry(group.group, {.position = group.position, .slot = group.slot, .admitted = cx.now()});
   }
-  if (snapshot.counters.trained != checkpoint.value * config_.budget.groups_per_step)
-    return fail(cx, "the journal holds " + std::to_string(snapshot.counters.trained) +
-                        " groups trained before checkpoint " + text(checkpoint) + ", not " +
-                        std::to_string(checkpoint.value * config_.budget.groups_per_step));
   snapshot.next_step = snapshot.next_commit = snapshot.replay_next = checkpoint;
   snapshot.published = PolicyVersion{checkpoint.value};
   ledger_ = scheduler::Ledger(config_.budget, snapshot);

@@ -190,6 +190,7 @@ Result<std::optional<TrainerState>> read_checkpoint(const CheckpointConfig& conf
     return cannot_resume(config.resume_path, state.error());
   }
   const std::vector<StepId> steps = list_steps(config.directory);
+  std::optional<Error> newest;
   for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
     const fs::path path = checkpoint_path(config.directory, *step);
     Result<TrainerState> state = read_one(path, load);
@@ -199,7 +200,10 @@ Result<std::optional<TrainerState>> read_checkpoint(const CheckpointConfig& conf
     if (state.error().code == ErrorCode::kInvalid) return cannot_resume(path, state.error());
     log::warn("checkpoint={} refused, an older one is tried: {} {}", path.string(),
               state.error().message, state.error().where);
+    if (!newest) newest = cannot_resume(path, state.error());
   }
+  // Beginning anew would remove checkpoints that may only be unreadable today.
+  if (newest) return *std::move(newest);
   return std::optional<TrainerState>{};
 }
 

@@ -90,21 +90,6 @@ Result<actors::RunDirectory> make_run_directory(const fs::path& home,
                "set TANDEM_HOME to a folder that you can write"};
 }
 
-// To `checkpoints.N` of the first N that is free: who begins anew may still want what was trained.
-Result<void> set_checkpoints_aside(const fs::path& run_dir) {
-  std::error_code error;
-  const fs::path checkpoints = run_dir / "checkpoints";
-  if (!fs::exists(checkpoints, error)) return {};
-  fs::path aside;
-  for (int n = 1; aside.empty() || fs::exists(aside, error); ++n)
-    aside = run_dir / ("checkpoints." + std::to_string(n));
-  fs::rename(checkpoints, aside, error);
-  if (!error) return {};
-  return Error{ErrorCode::kFailed,
-               "cannot move the checkpoints to " + aside.string() + ": " + error.message(),
-               checkpoints, "learner.resume_mode: auto continues from them"};
-}
-
 }  // namespace
 
 struct ControllerProcess::Parts {
@@ -260,8 +245,6 @@ Result<actors::RunDirectory> ControllerProcess::Parts::take_up(const actors::Job
   const fs::path path = *shape.resume_dir;
   const std::string id = path.filename();
   if (const auto owned = own_run(id, path); !owned) return owned.error();
-  if (!shape.from_checkpoint)
-    if (const auto moved = set_checkpoints_aside(path); !moved) return moved.error();
   return actors::RunDirectory{id, path};
 }
 

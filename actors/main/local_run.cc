@@ -163,6 +163,12 @@ int run_job(const RunCommand& command, const Console& console, bool verbose) {
   if (const auto checked = check_inputs(loaded->spec); !checked)
     return complain(console, checked.error());
   if (command.dry_run) return dry_run(loaded->spec, console);
+  if (command.resume && loaded->spec.learner.resume_mode == ResumeMode::kDisable)
+    return complain(
+        console, {ErrorCode::kInvalid, "learner.resume_mode: disable leaves nothing to resume from",
+                  command.resume->string(),
+                  "without --resume the job begins anew, in a run directory of its own; "
+                  "--set learner.resume_mode=auto resumes"});
 
   Signals signals({SIGINT, SIGTERM});
   init_logging("tandem", verbose ? LogLevel::kDebug : LogLevel::kWarnings);

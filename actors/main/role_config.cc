@@ -41,8 +41,7 @@ actors::JobShape job_shape(const JobSpec& job) {
   actors::JobShape shape{.name = job.name,
                          .learner_ranks = static_cast<std::int32_t>(job.learner.ranks),
                          .total_steps = job.learner.total_training_steps,
-                         .staleness_bound = job.async.max_staleness,
-                         .from_checkpoint = job.learner.resume_mode == ResumeMode::kAuto};
+                         .staleness_bound = job.async.max_staleness};
   shape.replicas = {{Role::kRollout, static_cast<std::int32_t>(job.rollout.replicas)},
                     {Role::kReward, static_cast<std::int32_t>(job.reward.replicas)}};
   shape.per_rank = {

@@ -44,7 +44,6 @@ class ShmPublisher : public WeightPublisher {
  public:
   ShmPublisher(const WeightsConfig& config, ShmSegment segment)
       : config_(config), segment_(std::move(segment)) {}
-  ~ShmPublisher() override;
 
   Result<PublishStats> publish(PolicyVersion version, std::span<const std::byte> arena,
                                Duration timeout) override;
@@ -62,8 +61,6 @@ class ShmPublisher : public WeightPublisher {
   ShmSegment segment_;
   std::optional<PolicyVersion> retained_;
 };
-
-ShmPublisher::~ShmPublisher() { ::unlink(ShmSegment::path_of(config_.name).c_str()); }
 
 Result<PublishStats> ShmPublisher::publish(PolicyVersion version, std::span<const std::byte> arena,
                                            Duration timeout) {

@@ -124,8 +124,8 @@ class WeightSubscriber {
 WeightsType resolve(const WeightsConfig& config);
 
 // Fails if a live publisher has the name (its pid is in the message) or there is no room.
-// Destroying the publisher ends a shm family: nothing is offered any more, copies under way may
-// finish. A disk family stays until remove_weights().
+// A publisher that is destroyed leaves its family to the next one, as a publisher that dies does;
+// remove_weights() ends it.
 Result<std::unique_ptr<WeightPublisher>> make_publisher(const WeightsConfig& config);
 
 // Works before the publisher exists: it then offers nothing yet.

@@ -6,6 +6,7 @@
 #include <csignal>
 #include <fstream>
 
+#include "runtime/base/file.h"
 #include "tests/e2e/cluster_driver.h"
 
 namespace tandem::e2e {
@@ -28,7 +29,7 @@ void expect_a_line_per_step(const Home& home, const json& result) {
   std::int64_t steps = 0, staleness_max = 0;
   double tokens = 0;
   for (std::string text; std::getline(metrics, text);) {
-    const json line = json::parse(text);
+    const json line = parse_json(text);
     EXPECT_EQ(line["step"], ++steps);
     staleness_max = std::max<std::int64_t>(staleness_max, line["tandem/staleness/max"]);
     tokens += line["response_length/mean"].get<double>() * kGroupsPerStep * kGroupSize;
@@ -77,14 +78,21 @@ TEST(Resume, TakesUpARunThatWasCancelled) {
   resumed(home, job);
 }
 
-TEST(Resume, BeginsAnewWhereTheJobSaysSo) {
+TEST(Resume, IsRefusedWhereTheJobSaysSoOrAnotherJobIsMeant) {
   const Home home;
   const Words job = small_job(kSteps, {"learner.save_freq=10"});
   run_and_kill(home, job);
-  resumed(home, job + sets({"learner.resume_mode=disable"}));
-  const std::string first = "SELECT count(*) FROM journal WHERE kind = 'committed' AND step = 0";
-  EXPECT_EQ(journal_value(home.run_dir(kSmallId), first), 2);
-  EXPECT_TRUE(fs::exists(home.run_dir(kSmallId) / "checkpoints.1"));
+  const json result = resumed(home, job);
+  const std::string metrics = *read_file(home.run_dir(kSmallId) / "metrics.jsonl");
+  const Finished disabled = home.run(resume(home, job + sets({"learner.resume_mode=disable"})));
+  EXPECT_EQ(disabled.code, 64) << disabled.text();
+  EXPECT_NE(disabled.err.find("learner.resume_mode"), std::string::npos) << disabled.text();
+  const Finished another = home.run(resume(home, job + sets({"data.train_batch_size=8"})));
+  EXPECT_EQ(another.code, 1) << another.text();
+  EXPECT_NE(another.err.find("groups trained before checkpoint"), std::string::npos)
+      << another.text();
+  EXPECT_EQ(home.result_of(kSmallId), result);
+  EXPECT_EQ(*read_file(home.run_dir(kSmallId) / "metrics.jsonl"), metrics);
 }
 
 // The lock names its owner; nothing of the run is touched.
@@ -102,7 +110,6 @@ TEST(Resume, ARunThatIsAliveIsRefusedAndUnharmed) {
   const fs::path dir = home.run_dir(kSmallId);
   ASSERT_TRUE(eventually([&] { return fs::exists(dir / "checkpoints/step-0"); })) << run.err();
   expect_in_use(home.run(resume(home, job)), run.pid());
-  expect_in_use(home.run(resume(home, job + sets({"learner.resume_mode=disable"}))), run.pid());
   EXPECT_EQ(run.wait().code, 0) << run.err();
   home.expect_nothing_left();
   const json result = home.result_of(kSmallId);
@@ -138,7 +145,7 @@ TEST(Resume, ARunOfAClusterIsRefusedUntilItIsOver) {
   ASSERT_EQ(home.run(Words{"submit"} + job).code, 0);
   const fs::path checkpoints = home.run_dir(kSmallId) / "checkpoints";
   ASSERT_TRUE(eventually([&] { return fs::exists(checkpoints / "step-0"); }));
-  const auto controller = json::parse(std::ifstream(home.path() / "controller.json"));
+  const auto controller = parse_json(*read_file(home.path() / "controller.json"));
   expect_in_use(home.run(resume(home, job)), controller["pid"]);
   EXPECT_EQ(home.json({"get", "jobs", kSmallId})["state"], "Running");
   EXPECT_EQ(home.run({"cancel", kSmallId}).code, 0);

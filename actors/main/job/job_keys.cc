@@ -290,10 +290,10 @@ const Key kKeys[] = {
     {.path = "learner.resume_mode",
      .field = [](J& j) { return slot(j.learner.resume_mode); },
      .description =
-         "What `tandem run --resume` goes on from. `auto`: the last checkpoint. `disable`: the "
-         "beginning; the run's checkpoints are moved to `checkpoints.N`. A learner that restarts "
-         "while "
-         "its job runs always takes the last checkpoint."},
+         "What `tandem run --resume` goes on from. `auto`: the last checkpoint. `disable`: "
+         "nothing, "
+         "--resume is refused. A learner that restarts while its job runs always takes the last "
+         "checkpoint."},
     {.path = "learner.max_ckpt_to_keep",
      .field = [](J& j) { return slot(j.learner.max_ckpt_to_keep); },
      .description = "Older checkpoints are deleted.",

@@ -257,6 +257,18 @@ TEST_P(Conformance, WT3ASuccessorCarriesOnFromWhatADeadPublisherLeft) {
   EXPECT_EQ(fetch(*subscriber, v(3)).value(), arena_of(3));
 }
 
+TEST_P(Conformance, WT3ACleanEndLeavesTheFamilyToItsSuccessor) {
+  auto learner = publisher();
+  ASSERT_TRUE(publish(*learner, 1) && publish(*learner, 2));
+  const auto subscriber = make_subscriber(config());
+  learner.reset();
+  EXPECT_EQ(fetch(*subscriber, v(1)).value(), arena_of(1));
+  learner = publisher();
+  EXPECT_EQ(fetch(*subscriber, v(2)).value(), arena_of(2));
+  ASSERT_TRUE(publish(*learner, 3));
+  EXPECT_EQ(newest(*subscriber), v(3));
+}
+
 TEST_P(Conformance, WT1APublisherKilledAtAnyMomentLeavesNoTornVersion) {
   constexpr std::uint64_t kSeed = 23;
   SCOPED_TRACE(testing::Message() << "seed " << kSeed);
@@ -366,13 +378,14 @@ INSTANTIATE_TEST_SUITE_P(Family, Conformance, testing::Values("shm", "disk"),
 class ShmWeights : public Conformance {};
 INSTANTIATE_TEST_SUITE_P(Family, ShmWeights, testing::Values("shm"));
 
-TEST_P(ShmWeights, ACleanEndLeavesNothingButFinishesCopies) {
+TEST_P(ShmWeights, RemovingThemLeavesNothingButFinishesCopies) {
   auto learner = publisher();
   ASSERT_TRUE(publish(*learner, 1));
   const auto subscriber = make_subscriber(config());
   std::vector<std::byte> buffer(kArenaBytes);
   ASSERT_TRUE(subscriber->begin(v(1), buffer));
   learner.reset();
+  ASSERT_TRUE(remove_weights(config()));
   EXPECT_FALSE(fs::exists("/dev/shm/tandem-weights." + config().name));
   EXPECT_EQ(newest(*subscriber), std::nullopt);
   EXPECT_TRUE(subscriber->progress(kArenaBytes)->complete);
