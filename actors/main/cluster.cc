@@ -35,11 +35,6 @@ constexpr Duration kUpTimeout = std::chrono::seconds(10);
 constexpr Duration kDownTimeout = std::chrono::seconds(20);
 constexpr Duration kCancelTimeout = std::chrono::seconds(10);
 
-int complain(const Console& console, const Error& error) {
-  console.err << render(error) << "\n";
-  return exit_code(error.code);
-}
-
 LogLevel level(bool verbose) { return verbose ? LogLevel::kDebug : LogLevel::kInfo; }
 
 Result<nlohmann::json> read_address_file() {
@@ -57,7 +52,7 @@ Result<nlohmann::json> read_address_file() {
 std::optional<nlohmann::json> running_controller() {
   auto address = read_address_file();
   if (!address) return std::nullopt;
-  if (FileLock::take(tandem_home() / "controller.lock", "", "")) return std::nullopt;
+  if (!FileLock::held(tandem_home() / "controller.lock")) return std::nullopt;
   return std::move(*address);
 }
 
@@ -123,7 +118,7 @@ int run_controller(const ControllerCommand& command, const Console& console, boo
   init_logging("controller", level(verbose));
   auto process =
       ControllerProcess::start({.port = command.port, .home = tandem_home(), .of_home = true});
-  if (!process) return complain(console, process.error());
+  if (!process) return console.complain(process.error());
   log::info("event=listening control={} http={}", to_string((*process)->control()),
             to_string((*process)->http()));
   say_words(words, **process);
@@ -137,11 +132,11 @@ int run_node(const NodeCommand& command, const Console& console, bool verbose) {
   const auto words = runtime::DaemonWords::inherited();  // it has none to say; its end is heard
   Signals signals({SIGINT, SIGTERM});
   const auto machine = runtime::read_machine_resources();
-  if (!machine) return complain(console, machine.error());
+  if (!machine) return console.complain(machine.error());
   const std::string name = command.name.value_or(machine->hostname);
   init_logging("node/" + name, level(verbose));
   const auto controller = control_endpoint(command);
-  if (!controller) return complain(console, controller.error());
+  if (!controller) return console.complain(controller.error());
 
   const Incarnation life{static_cast<std::uint64_t>(unix_ms())};
   runtime::PosixProcessHost processes;
@@ -198,23 +193,23 @@ int cluster_up(const UpCommand& command, const Console& console) {
   fs::remove(home / "controller.log", error);
   const fs::path log = home / "controller.log";
   const auto controller = start_role({"controller", "--port", std::to_string(command.port)}, log);
-  if (!controller) return complain(console, controller.error());
+  if (!controller) return console.complain(controller.error());
   if (wait_for_word(*controller, *controller, kUpTimeout) != runtime::Heard::kWord) {
     const std::string why = last_line(log);
     if (!why.empty()) {
       console.err << why;
       return exit_code(ErrorCode::kFailed);
     }
-    return complain(console, {ErrorCode::kTimedOut, "the controller did not come up", log.string(),
-                              "its log says more"});
+    return console.complain({ErrorCode::kTimedOut, "the controller did not come up", log.string(),
+                             "its log says more"});
   }
   const auto node = start_role({"node"}, home / "node.log");
-  if (!node) return complain(console, node.error());
+  if (!node) return console.complain(node.error());
   const auto address = resolve_address(std::nullopt);
-  if (!address) return complain(console, address.error());
+  if (!address) return console.complain(address.error());
   if (wait_for_word(*controller, *node, kUpTimeout) != runtime::Heard::kWord)
-    return complain(console, {ErrorCode::kTimedOut, "the node did not join its controller",
-                              (home / "node.log").string(), "its log says more"});
+    return console.complain({ErrorCode::kTimedOut, "the node did not join its controller",
+                             (home / "node.log").string(), "its log says more"});
   console.out << "up: http://" << to_string(address->endpoint) << "\n";
   console.err << "next: tandem submit configs/arithmetic.yaml; tandem get actors -w\n";
   return 0;
@@ -237,9 +232,9 @@ int cluster_down(const Console& console) {
   kill(static_cast<pid_t>(pids.front()), SIGTERM);
   const Time deadline = steady_now() + kDownTimeout;
   if (!std::ranges::all_of(ends, [&](const auto& end) { return end.wait_until(deadline); }))
-    return complain(
-        console, {ErrorCode::kTimedOut, "the cluster did not end in time",
-                  "pid " + std::to_string(pids.front()), "kill it, then look at controller.log"});
+    return console.complain({ErrorCode::kTimedOut, "the cluster did not end in time",
+                             "pid " + std::to_string(pids.front()),
+                             "kill it, then look at controller.log"});
   console.err << "down\n";
   return 0;
 }

@@ -46,15 +46,15 @@ bool is_node(const std::string& peer) { return peer.starts_with("node/"); }
 
 // Looks at the heartbeats of all ranks: one that is at work and has made no progress for
 // kHangTimeout is hung, whatever its sockets say.
-struct Look {};
+struct WatchNow {};
 class Watchdog {
  public:
-  using Inbox = std::variant<Look>;
+  using Inbox = std::variant<WatchNow>;
   using Peers = std::function<std::vector<runtime::PeerStatus>()>;
   Watchdog(Peers peers, runtime::Ref<Controller::Inbox> controller)
       : peers_(std::move(peers)), controller_(std::move(controller)) {}
 
-  void handle(runtime::Context& cx, Look) {
+  void handle(runtime::Context& cx, WatchNow) {
     for (const runtime::PeerStatus& peer : peers_()) {
       const Duration silent = cx.now() - peer.progress_changed;
       if (is_node(peer.peer.name) || peer.progress.phase == "idle" || silent < kHangTimeout)
@@ -62,7 +62,7 @@ class Watchdog {
       log::warn("event=rank_hung peer={} phase={}", to_string(peer.peer), peer.progress.phase);
       (void)controller_.tell(actors::RankHung{rank_of(peer.peer, peer.hello), seconds(silent)});
     }
-    cx.after(kWatchEvery, [this](runtime::Context& then) { handle(then, Look{}); });
+    cx.after(kWatchEvery, [this](runtime::Context& then) { handle(then, WatchNow{}); });
   }
 
  private:
@@ -299,7 +299,7 @@ Result<void> ControllerProcess::Parts::listen() {
   const auto watchdog = system.spawn<Watchdog>("watchdog", [this] {
     return std::make_unique<Watchdog>([this] { return link->peers(); }, controller);
   });
-  CHECK(watchdog.tell(Look{}) == runtime::Delivery::kAccepted);
+  CHECK(watchdog.tell(WatchNow{}) == runtime::Delivery::kAccepted);
   return {};
 }
 

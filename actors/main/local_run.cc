@@ -33,24 +33,19 @@ constexpr Duration kAskTimeout = std::chrono::seconds(10);
 constexpr Duration kRedrawEvery = std::chrono::milliseconds(200);
 constexpr Duration kLineEvery = std::chrono::seconds(5);
 
-int complain(const Console& console, const Error& error) {
-  console.err << render(error) << "\n";
-  return exit_code(error.code);
-}
-
 // The effective job, where each actor would run, and what a rollout and the learner need.
 int dry_run(const JobSpec& job, const Console& console) {
   const auto machine = runtime::read_machine_resources();
-  if (!machine) return complain(console, machine.error());
+  if (!machine) return console.complain(machine.error());
   const auto model = actors::load_model_info(job.model.path);
-  if (!model) return complain(console, model.error());
+  if (!model) return console.complain(model.error());
   const actors::JobShape shape = job_shape(job);
   const scheduler::Resources total = scheduler::resources(
       {.cpus = machine->cpus, .memory_bytes = static_cast<std::int64_t>(machine->memory_bytes)});
   const scheduler::NodeCapacity node{machine->hostname, total, total};
   const auto demands = actors::demands_of(shape);
   if (const auto fits = scheduler::fits_ever(std::span(&node, 1), demands); !fits)
-    return complain(console, fits.error());
+    return console.complain(fits.error());
   console.out << print_job(job);
   console.out << "# placement on " << machine->hostname << " (" << scheduler::text(total) << ")\n";
   for (const scheduler::RoleDemand& role : demands)
@@ -130,8 +125,8 @@ int conclude(const Look& look, bool interrupted, Display& display, const Console
     console.out << final_summary(look.job, result, console.columns()) << std::flush;
   if (look.state == scheduler::JobState::kSucceeded) return 0;
   if (interrupted) return kInterrupted;
-  return complain(console, {ErrorCode::kFailed, look.job.value("message", "the job failed"),
-                            run_dir, "its actors' logs are in " + run_dir + "/logs"});
+  return console.complain({ErrorCode::kFailed, look.job.value("message", "the job failed"), run_dir,
+                           "its actors' logs are in " + run_dir + "/logs"});
 }
 
 int follow(ControllerProcess& cluster, const std::string& id, Signals& signals,
@@ -140,7 +135,7 @@ int follow(ControllerProcess& cluster, const std::string& id, Signals& signals,
   bool interrupted = false;
   for (;;) {
     auto look = look_at(cluster, id);
-    if (!look) return complain(console, look.error());
+    if (!look) return console.complain(look.error());
     if (look->final) return conclude(*look, interrupted, display, console);
     display.show(look->job, false);
     const int signal = signals.wait_for(kRedrawEvery);
@@ -150,7 +145,7 @@ int follow(ControllerProcess& cluster, const std::string& id, Signals& signals,
     console.err << "cancelling; once more to stop at once\n";
     const auto cancelled =
         runtime::ask_and_wait(cluster.controller(), actors::Cancel{id}, kAskTimeout);
-    if (!cancelled) return complain(console, cancelled.error());
+    if (!cancelled) return console.complain(cancelled.error());
   }
 }
 
@@ -158,37 +153,37 @@ int follow(ControllerProcess& cluster, const std::string& id, Signals& signals,
 
 int run_job(const RunCommand& command, const Console& console, bool verbose) {
   auto loaded = load_job(command.job, command.sets);
-  if (!loaded) return complain(console, loaded.error());
+  if (!loaded) return console.complain(loaded.error());
   for (const std::string& warning : loaded->warnings) console.err << "warning: " << warning << "\n";
   if (const auto checked = check_inputs(loaded->spec); !checked)
-    return complain(console, checked.error());
+    return console.complain(checked.error());
   if (command.dry_run) return dry_run(loaded->spec, console);
   if (command.resume && loaded->spec.learner.resume_mode == ResumeMode::kDisable)
-    return complain(
-        console, {ErrorCode::kInvalid, "learner.resume_mode: disable leaves nothing to resume from",
-                  command.resume->string(),
-                  "without --resume the job begins anew, in a run directory of its own; "
-                  "--set learner.resume_mode=auto resumes"});
+    return console.complain({ErrorCode::kInvalid,
+                             "learner.resume_mode: disable leaves nothing to resume from",
+                             command.resume->string(),
+                             "without --resume the job begins anew, in a run directory of its own; "
+                             "--set learner.resume_mode=auto resumes"});
 
   Signals signals({SIGINT, SIGTERM});
   init_logging("tandem", verbose ? LogLevel::kDebug : LogLevel::kWarnings);
   auto cluster = ControllerProcess::start({.port = 0, .home = tandem_home()});
-  if (!cluster) return complain(console, cluster.error());
-  if (const auto agent = (*cluster)->start_agent(); !agent) return complain(console, agent.error());
+  if (!cluster) return console.complain(cluster.error());
+  if (const auto agent = (*cluster)->start_agent(); !agent) return console.complain(agent.error());
   actors::JobShape shape = job_shape(loaded->spec);
   shape.yaml = print_job(loaded->spec);
   if (command.resume) {
     std::error_code error;
     const fs::path run = fs::canonical(*command.resume, error);
     if (error || !fs::exists(run / "journal.sqlite"))
-      return complain(console,
-                      {ErrorCode::kFailed, "this is not a run directory that can be resumed",
-                       command.resume->string(), "give TANDEM_HOME/runs/<job id>"});
+      return console.complain({ErrorCode::kFailed,
+                               "this is not a run directory that can be resumed",
+                               command.resume->string(), "give TANDEM_HOME/runs/<job id>"});
     shape.resume_dir = run.string();
   }
   const auto id = runtime::ask_and_wait((*cluster)->controller(), actors::Submit{std::move(shape)},
                                         kAskTimeout);
-  if (!id) return complain(console, id.error());
+  if (!id) return console.complain(id.error());
   console.err << "job " << *id << "; look into it from elsewhere with TANDEM_ADDRESS="
               << to_string((*cluster)->http()) << "\n";
   const int code = follow(**cluster, *id, signals, console);

@@ -23,19 +23,14 @@ int terminal_width() {
   return size.ws_col;
 }
 
-int complain(const Error& error) {
-  std::cerr << render(error) << "\n";
-  return exit_code(error.code);
-}
-
 int run(std::span<const char* const> arguments) {
   if (!arguments.empty() && std::string_view(arguments[0]) == kRankCommand)
     return run_rank(arguments.subspan(1));
-  auto invocation = parse_command_line(arguments);
-  if (!invocation) return complain(invocation.error());
   const Console console{std::cout, std::cerr, isatty(STDOUT_FILENO) != 0, terminal_width};
+  auto invocation = parse_command_line(arguments);
+  if (!invocation) return console.complain(invocation.error());
   if (const auto done = run_client(*invocation, console))
-    return *done ? 0 : complain(done->error());
+    return *done ? 0 : console.complain(done->error());
   const Command& command = invocation->command;
   const bool verbose = invocation->verbose;
   if (const auto* c = std::get_if<RunCommand>(&command)) return run_job(*c, console, verbose);

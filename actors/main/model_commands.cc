@@ -24,11 +24,6 @@ namespace {
 constexpr PolicyVersion kOnlyVersion{0};
 constexpr Duration kEvaluationTimeout = std::chrono::hours(24);
 
-int complain(const Console& console, const Error& error) {
-  console.err << render(error) << "\n";
-  return exit_code(error.code);
-}
-
 // An engine that holds the weights of `directory`.
 Result<std::unique_ptr<actors::NativeEngine>> load_engine(const std::filesystem::path& directory,
                                                           const actors::EngineConfig& config) {
@@ -100,11 +95,11 @@ static_assert(runtime::Actor<Judging>);
 
 int generate(const GenerateCommand& command, const Console& console) {
   const auto info = actors::load_model_info(command.model);
-  if (!info) return complain(console, info.error());
+  if (!info) return console.complain(info.error());
   std::int32_t longest = 1;
   for (const std::string& prompt : command.prompts) {
     const auto tokens = info->tokenizer.encode(prompt);
-    if (!tokens) return complain(console, tokens.error());
+    if (!tokens) return console.complain(tokens.error());
     longest = std::max(longest, static_cast<std::int32_t>(tokens->size()));
   }
   const bool greedy = command.temperature == 0;
@@ -113,7 +108,7 @@ int generate(const GenerateCommand& command, const Console& console) {
       .max_prompt_length = longest,
       .max_response_length = static_cast<std::int32_t>(command.max_tokens)};
   auto engine = load_engine(command.model, config);
-  if (!engine) return complain(console, engine.error());
+  if (!engine) return console.complain(engine.error());
   std::vector<std::string> texts(command.prompts.size());
   if (greedy) {
     actors::Evaluate work{.evaluation = {1}, .version = kOnlyVersion};
@@ -148,19 +143,19 @@ int generate(const GenerateCommand& command, const Console& console) {
 
 int evaluate(const EvalCommand& command, const Console& console) {
   auto job = load_job(command.job, command.sets);
-  if (!job) return complain(console, job.error());
+  if (!job) return console.complain(job.error());
   const JobSpec& spec = job->spec;
   if (spec.data.val_files.empty())
-    return complain(console, {ErrorCode::kInvalid, "the job has no data.val_files",
-                              command.job.string(), "name a file of held-out prompts"});
+    return console.complain({ErrorCode::kInvalid, "the job has no data.val_files",
+                             command.job.string(), "name a file of held-out prompts"});
   auto records = load_dataset(spec.data.val_files, dataset_keys(spec.data), RecordNeeds::kAnswer);
-  if (!records) return complain(console, records.error());
+  if (!records) return console.complain(records.error());
   runtime::IoThread io("reward");
   auto verifier = actors::make_verifier(verifier_config(spec), actors::process_spawner(io));
-  if (!verifier) return complain(console, verifier.error());
+  if (!verifier) return console.complain(verifier.error());
   actors::EngineConfig config = engine_config(spec, std::uint64_t{8} << 30);
   auto engine = load_engine(command.model, config);
-  if (!engine) return complain(console, engine.error());
+  if (!engine) return console.complain(engine.error());
 
   actors::Evaluate work{.evaluation = {1}, .version = kOnlyVersion};
   for (std::size_t i = 0; i < records->size(); ++i)
@@ -193,7 +188,7 @@ int evaluate(const EvalCommand& command, const Console& console) {
                                  ? Result<double>(0.0)
                                  : ask_and_wait(judging, std::move(judge), kEvaluationTimeout);
   executor.stop();
-  if (!sum) return complain(console, sum.error());
+  if (!sum) return console.complain(sum.error());
   const std::int64_t scored = static_cast<std::int64_t>(records->size()) - *failed;
   const double mean = scored > 0 ? *sum / static_cast<double>(scored) : 0;
   if (command.output == OutputForm::kJson)

@@ -10,10 +10,6 @@ namespace {
 
 constexpr std::uint64_t kFakeVocabulary = 1000;
 
-std::uint64_t trajectory_seed(const Request& request, std::size_t index) {
-  return derive_seed(request.seed, {index});
-}
-
 std::int32_t wanted_length(const FakeEngineConfig& config, std::uint64_t seed) {
   Rng rng(derive_seed(seed, "length"));
   if (config.long_every > 0 && rng.below(static_cast<std::uint64_t>(config.long_every)) == 0)
@@ -103,7 +99,7 @@ bool FakeEngine::can_step() const {
 void FakeEngine::start(Request request) {
   Running group{.request = std::move(request)};
   for (std::size_t i = 0; i < static_cast<std::size_t>(group.request.n); ++i) {
-    const std::uint64_t seed = trajectory_seed(group.request, i);
+    const std::uint64_t seed = group.request.trajectory_seed(i);
     group.lengths.push_back(
         std::min(wanted_length(config_, seed), config_.engine.max_response_length));
     group.trajectories.push_back({.text = std::to_string(seed)});
@@ -117,7 +113,7 @@ bool FakeEngine::extend(Running& group) {
   for (std::size_t i = 0; i < group.trajectories.size(); ++i) {
     Trajectory& trajectory = group.trajectories[i];
     if (std::ssize(trajectory.tokens) == group.lengths[i]) continue;
-    push_token(trajectory, trajectory_seed(group.request, i), *queue_.version());
+    push_token(trajectory, group.request.trajectory_seed(i), *queue_.version());
     ++counters_.generation_tokens;
     trajectory.truncated = std::ssize(trajectory.tokens) == config_.engine.max_response_length;
     complete = complete && std::ssize(trajectory.tokens) == group.lengths[i];

@@ -4,17 +4,8 @@
 #include <iterator>
 
 #include "runtime/base/check.h"
-#include "runtime/base/rng.h"
 
 namespace tandem::actors {
-namespace {
-
-std::uint64_t trajectory_seed(const Request& request, std::size_t index) {
-  return derive_seed(request.seed, {index});
-}
-
-}  // namespace
-
 Sequences::Sequences(const Config& config)
     : config_(config), pool_(config.pages), cache_(pool_, config.page_tokens) {}
 
@@ -28,7 +19,7 @@ void Sequences::open(Request request, PolicyVersion version, Completion completi
 
   auto leader =
       std::make_unique<RunningSequence>(RunningSequence{.open = open,
-                                                        .seed = trajectory_seed(open->request, 0),
+                                                        .seed = open->request.trajectory_seed(0),
                                                         .completion = std::move(completion),
                                                         .tokens = open->request.prompt_tokens,
                                                         .kv_oldest = version,
@@ -49,7 +40,7 @@ std::vector<std::unique_ptr<RunningSequence>> Sequences::fork(RunningSequence& l
     forked.push_back(std::make_unique<RunningSequence>(
         RunningSequence{.open = leader.open,
                         .index = i,
-                        .seed = trajectory_seed(leader.open->request, i),
+                        .seed = leader.open->request.trajectory_seed(i),
                         .completion = fresh,
                         .tokens = leader.tokens,
                         .cached = leader.cached,

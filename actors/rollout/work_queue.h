@@ -25,6 +25,7 @@
 
 #include "actors/messages/rollout.h"
 #include "actors/rollout/engine.h"
+#include "runtime/base/rng.h"
 
 namespace tandem::actors {
 
@@ -51,6 +52,7 @@ struct Request {
   std::vector<std::int32_t> prompt_tokens;  // empty where the engine has no tokenizer
 
   bool greedy() const { return std::holds_alternative<EvaluationKey>(key); }
+  std::uint64_t trajectory_seed(std::size_t index) const { return derive_seed(seed, {index}); }
 };
 
 Request request_of(GroupWork work);

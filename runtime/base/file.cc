@@ -1,13 +1,14 @@
 #include "runtime/base/file.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <cstdio>
+#include <thread>
 
 namespace tandem {
 namespace {
@@ -30,6 +31,43 @@ bool write_all(int fd, std::span<const std::byte> content) {
     content = content.subspan(static_cast<std::size_t>(written));
   }
   return true;
+}
+
+// The two bytes of a lock file. The owner has kOwning as long as it lives; whoever takes the lock
+// or asks who has it has kNaming meanwhile, so that nobody reads a name before it is written.
+constexpr off_t kOwning = 0, kNaming = 1;
+
+struct flock lock_range(off_t byte, short type) {
+  struct flock range {};
+  range.l_type = type;
+  range.l_whence = SEEK_SET;
+  range.l_start = byte;
+  range.l_len = 1;
+  return range;
+}
+
+// Locks of the open file, not of the process: two takers in one process exclude each other too.
+bool change_lock(int fd, off_t byte, short type) {
+  struct flock range = lock_range(byte, type);
+  return ::fcntl(fd, F_OFD_SETLK, &range) == 0;
+}
+
+// False where somebody else keeps the name for a second: it was stopped just there.
+bool lock_naming(int fd) {
+  for (int tries = 0; tries < 1000; ++tries) {
+    if (change_lock(fd, kNaming, F_WRLCK)) return true;
+    if (errno != EAGAIN && errno != EACCES) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return false;
+}
+
+int pid_in(int fd) {
+  std::array<char, 32> text{};
+  const ssize_t got = ::pread(fd, text.data(), text.size(), 0);
+  int pid = 0;
+  std::from_chars(text.data(), text.data() + (got > 0 ? got : 0), pid);
+  return pid;
 }
 
 }  // namespace
@@ -116,12 +154,10 @@ Result<FileLock> FileLock::take(const std::filesystem::path& path, std::string_v
                                 std::string_view help) {
   OwnedFd fd = open_file(path, O_RDWR | O_CREAT);
   if (!fd) return file_error("open lock file", path);
-  if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno != EWOULDBLOCK) return file_error("lock file", path);
-    std::array<char, 32> text{};
-    const ssize_t got = ::pread(fd.get(), text.data(), text.size(), 0);
-    int pid = 0;
-    std::from_chars(text.data(), text.data() + (got > 0 ? got : 0), pid);
+  const bool named = lock_naming(fd.get());
+  if (!change_lock(fd.get(), kOwning, F_WRLCK)) {
+    if (errno != EAGAIN && errno != EACCES) return file_error("lock file", path);
+    const int pid = named ? pid_in(fd.get()) : 0;
     const std::string owner = pid > 0 ? "process " + std::to_string(pid) : "another process";
     return Error{.message = std::string(guarded) + " is in use by " + owner,
                  .where = path.string(),
@@ -131,7 +167,14 @@ Result<FileLock> FileLock::take(const std::filesystem::path& path, std::string_v
   if (::ftruncate(fd.get(), 0) != 0 || !write_all(fd.get(), std::as_bytes(std::span(pid)))) {
     return file_error("write lock file", path);
   }
+  change_lock(fd.get(), kNaming, F_UNLCK);
   return FileLock(std::move(fd));
+}
+
+bool FileLock::held(const std::filesystem::path& path) {
+  const OwnedFd fd = open_file(path, O_RDWR);
+  struct flock range = lock_range(kOwning, F_WRLCK);
+  return fd && ::fcntl(fd.get(), F_OFD_GETLK, &range) == 0 && range.l_type != F_UNLCK;
 }
 
 }  // namespace tandem

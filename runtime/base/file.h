@@ -53,14 +53,17 @@ Result<void> write_file_atomic(const std::filesystem::path& path,
 // Makes a rename or an unlink in `directory` durable.
 Result<void> sync_directory(const std::filesystem::path& directory);
 
-// An exclusive lock on a file (flock), which ends with its owner however that dies; the file holds
-// the owner's pid and stays when the lock ends. The error of a second taker names that pid.
+// An exclusive lock on a file (an open file description lock), which ends with its owner however
+// that dies; the file holds the owner's pid and stays when the lock ends. The error of a second
+// taker names that pid, also where both take it at the same moment.
 class FileLock {
  public:
   // `guarded` completes "… is in use by process 4711": "the state in ~/.tandem". `help` goes into
-  // the error as it is. Creates the file; its directory must exist. Does not wait.
+  // the error as it is. Creates the file; its directory must exist. Does not wait for the owner.
   static Result<FileLock> take(const std::filesystem::path& path, std::string_view guarded,
                                std::string_view help);
+  // Whether somebody has it now; takes nothing. False where the file does not exist.
+  static bool held(const std::filesystem::path& path);
 
  private:
   explicit FileLock(OwnedFd fd) : fd_(std::move(fd)) {}

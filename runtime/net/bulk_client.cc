@@ -13,7 +13,6 @@
 namespace tandem::runtime {
 namespace {
 
-constexpr Duration kTick = std::chrono::milliseconds(20);
 constexpr std::size_t kOpenMax = 16;        // requests that travel at the same time
 constexpr std::size_t kWaitingMax = 4'096;  // requests that wait for their turn
 
@@ -83,7 +82,7 @@ void BulkClient::State::start() {
   socket->connect(to, "");
   socket->start([this](std::string_view, std::span<zmq::message_t> parts) { on_message(parts); },
                 [this] { return flush(); });
-  ticker.emplace(io, kTick, [this](Time now) { tick(now); });
+  ticker.emplace(io, kBulkTick, [this](Time now) { tick(now); });
 }
 
 void BulkClient::State::submit(Request request) {

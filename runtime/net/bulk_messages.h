@@ -14,6 +14,7 @@
 #include <variant>
 #include <vector>
 
+#include "runtime/base/clock.h"
 #include "runtime/base/result.h"
 #include "runtime/net/bulk.h"
 #include "runtime/wire/codec.h"
@@ -68,6 +69,8 @@ using BulkMessage = std::variant<PutOpen, Stored, GetOpen, Chunk, Ack, Failed, A
 
 // A head with its lists, and one chunk.
 inline constexpr std::uint64_t kBulkMessageBytesMax = 8 << 20;
+inline constexpr Duration kBulkTick =
+    std::chrono::milliseconds(20);  // how often deadlines are looked at
 
 // A place in a stream, moving forward.
 class StreamCursor {

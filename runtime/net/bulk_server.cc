@@ -14,7 +14,6 @@
 namespace tandem::runtime {
 namespace {
 
-constexpr Duration kTick = std::chrono::milliseconds(20);
 constexpr Duration kTransferIdleMax = std::chrono::seconds(60);  // its client is gone
 
 // One request under way. A put fills `extents`; a get reads them.
@@ -90,7 +89,7 @@ Result<Endpoint> BulkServer::State::start(const Endpoint& at) {
   socket->start(
       [this](std::string_view from, std::span<zmq::message_t> parts) { on_message(from, parts); },
       [] { return false; });
-  ticker.emplace(io, kTick, [this](Time now) { tick(now); });
+  ticker.emplace(io, kBulkTick, [this](Time now) { tick(now); });
   return endpoint;
 }
 

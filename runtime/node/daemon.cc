@@ -14,6 +14,8 @@
 #include <span>
 #include <utility>
 
+#include "runtime/node/argument_vector.h"
+
 extern char** environ;
 
 namespace tandem::runtime {
@@ -32,13 +34,6 @@ bool poll_until(std::span<pollfd> descriptors, Time deadline) {
     if (ready > 0) return true;
     if (ready == 0 && steady_now() >= deadline) return false;
   }
-}
-
-std::vector<char*> pointers(std::vector<std::string>& strings) {
-  std::vector<char*> all;
-  for (std::string& string : strings) all.push_back(string.data());
-  all.push_back(nullptr);
-  return all;
 }
 
 }  // namespace
@@ -62,8 +57,9 @@ Result<Daemon> spawn_daemon(DaemonSpec spec) {
   std::vector<std::string> environment{kWordsSetting};
   for (char** variable = environ; *variable; ++variable) environment.emplace_back(*variable);
   pid_t pid = 0;
-  const int error = posix_spawn(&pid, spec.program.c_str(), &files, &attributes,
-                                pointers(spec.argv).data(), pointers(environment).data());
+  const int error =
+      posix_spawn(&pid, spec.program.c_str(), &files, &attributes,
+                  argument_vector(spec.argv).data(), argument_vector(environment).data());
   posix_spawn_file_actions_destroy(&files);
   posix_spawnattr_destroy(&attributes);
   errno = error;

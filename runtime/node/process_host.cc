@@ -30,6 +30,7 @@
 
 #include "runtime/base/file.h"
 #include "runtime/base/log.h"
+#include "runtime/node/argument_vector.h"
 
 namespace tandem::runtime {
 namespace {
@@ -82,13 +83,6 @@ std::vector<std::string> environment_with(
   return result;
 }
 
-std::vector<char*> pointers(std::vector<std::string>& strings) {
-  std::vector<char*> result;
-  for (std::string& text : strings) result.push_back(text.data());
-  result.push_back(nullptr);
-  return result;
-}
-
 Result<OwnedFd> open_log_for_append(const std::filesystem::path& path) {
   std::error_code error;
   if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), error);
@@ -112,8 +106,8 @@ Result<pid_t> start(SpawnSpec& spec) {
   }
   const SpawnAttributes attributes;
   std::vector<std::string> environment = environment_with(spec.environment);
-  std::vector<char*> arguments = pointers(spec.argv);
-  std::vector<char*> variables = pointers(environment);
+  std::vector<char*> arguments = argument_vector(spec.argv);
+  std::vector<char*> variables = argument_vector(environment);
   pid_t pid = 0;
   if (failure == 0) {
     failure = ::posix_spawnp(&pid, arguments[0], &actions.value, &attributes.value,

@@ -92,6 +92,11 @@ struct Program {
 
 int Console::columns() const { return terminal ? width() : kUnlimitedWidth; }
 
+int Console::complain(const Error& error) const {
+  err << render(error) << "\n";
+  return exit_code(error.code);
+}
+
 std::optional<Result<void>> run_client(const Invocation& invocation, const Console& console) {
   return std::visit(Program{invocation, console}, invocation.command);
 }

@@ -17,7 +17,8 @@ struct Console {
   bool terminal = false;       // `out` is one
   std::function<int()> width;  // its columns now; asked only if it is a terminal
 
-  int columns() const;  // kUnlimitedWidth off a terminal
+  int columns() const;                     // kUnlimitedWidth off a terminal
+  int complain(const Error& error) const;  // prints it; returns the exit code that it means
 };
 
 // nullopt: not a client's command (run, up, down, controller, node, generate, eval).

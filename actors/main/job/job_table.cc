@@ -58,6 +58,8 @@ const Section* find_section(std::string_view path) {
   return nullptr;
 }
 
+std::string_view last_part(std::string_view path) { return path.substr(path.rfind('.') + 1); }
+
 std::string_view section_of(std::string_view path) {
   const std::size_t dot = path.rfind('.');
   return dot == std::string_view::npos ? std::string_view() : path.substr(0, dot);

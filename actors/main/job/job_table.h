@@ -72,6 +72,7 @@ const Key* find_key(std::string_view path);          // by path or alias
 const Section* find_section(std::string_view path);  // nullptr: no such section
 // "learner.optimizer" of "learner.optimizer.lr"; empty for a top-level key.
 std::string_view section_of(std::string_view path);
+std::string_view last_part(std::string_view path);  // "lr" of it
 
 // A JobSpec with every optional section present, for reading defaults.
 JobSpec full_default_job();

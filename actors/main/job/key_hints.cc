@@ -120,8 +120,6 @@ constexpr ForeignKey kForeign[] = {
     {"OpenRLHF", "async_queue_size", "async.lookahead"},
 };
 
-std::string_view last_part(std::string_view path) { return path.substr(path.rfind('.') + 1); }
-
 std::string ticked(std::string_view name) { return "`" + std::string(name) + "`"; }
 
 // A key of ours with the same last name elsewhere: `lr` or `rollout.lr` for learner.optimizer.lr.

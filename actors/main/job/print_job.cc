@@ -78,8 +78,6 @@ std::size_t depth(std::string_view path) {
   return static_cast<std::size_t>(std::ranges::count(path, '.'));
 }
 
-std::string_view last_part(std::string_view path) { return path.substr(path.rfind('.') + 1); }
-
 // The headers of `section` that are not open yet; JT-1 makes this a simple comparison.
 std::string open_section(std::string_view section, std::string_view open) {
   if (section.empty() || section == open || open.starts_with(std::string(section) + ".")) return "";

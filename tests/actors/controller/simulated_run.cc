@@ -87,8 +87,8 @@ Result<void> MemoryRecord::sample(const std::string& json_line) {
   return {};
 }
 
-Result<void> MemoryRecord::result(const std::string& json) {
-  result_json = json;
+Result<void> MemoryRecord::result(const std::string& text) {
+  result_json = text;
   return {};
 }
 

@@ -5,7 +5,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
+#include <barrier>
 #include <optional>
+#include <thread>
 #include <vector>
 
 namespace tandem {
@@ -74,8 +77,34 @@ TEST_F(FileTest, ASecondTakerOfALockLearnsWhoHasIt) {
             "the state in /x is in use by process " + std::to_string(::getpid()));
   EXPECT_EQ(second.error().where, path.string());
   EXPECT_EQ(second.error().help, "stop it");
+  EXPECT_TRUE(FileLock::held(path));
   first.reset();
+  EXPECT_FALSE(FileLock::held(path));
   EXPECT_TRUE(FileLock::take(path, "the state in /x", "stop it"));
+  EXPECT_FALSE(FileLock::held(directory_ / "absent"));
+}
+
+// Each round begins with the pid of a dead owner in the file, as after a kill.
+TEST_F(FileTest, OfTwoTakersAtOnceTheLoserLearnsTheWinnersName) {
+  const std::filesystem::path path = directory_ / "lock";
+  for (int round = 0; round < 200; ++round) {
+    ASSERT_TRUE(write_file(path, std::as_bytes(std::span(std::string_view("1234567\n")))));
+    std::barrier together(2);
+    std::array<std::optional<Result<FileLock>>, 2> taken;
+    const auto take = [&](std::size_t which) {
+      together.arrive_and_wait();
+      taken[which] = FileLock::take(path, "it", "");
+    };
+    {
+      const std::jthread other([&] { take(1); });
+      take(0);
+    }
+    const std::size_t loser = taken[0]->has_value() ? 1 : 0;
+    ASSERT_TRUE(taken[1 - loser]->has_value());
+    ASSERT_FALSE(taken[loser]->has_value());
+    ASSERT_EQ(taken[loser]->error().message,
+              "it is in use by process " + std::to_string(::getpid()));
+  }
 }
 
 }  // namespace

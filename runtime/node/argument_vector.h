@@ -1,0 +1,16 @@
+// What execve and posix_spawn take: pointers to strings, which must outlive it, and a null.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace tandem::runtime {
+
+inline std::vector<char*> argument_vector(std::vector<std::string>& strings) {
+  std::vector<char*> pointers;
+  for (std::string& string : strings) pointers.push_back(string.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+}  // namespace tandem::runtime
