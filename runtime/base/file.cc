@@ -5,10 +5,7 @@
 
 #include <array>
 #include <cerrno>
-#include <charconv>
-#include <chrono>
 #include <cstdio>
-#include <thread>
 
 namespace tandem {
 namespace {
@@ -33,41 +30,24 @@ bool write_all(int fd, std::span<const std::byte> content) {
   return true;
 }
 
-// The two bytes of a lock file. The owner has kOwning as long as it lives; whoever takes the lock
-// or asks who has it has kNaming meanwhile, so that nobody reads a name before it is written.
-constexpr off_t kOwning = 0, kNaming = 1;
+constexpr int kLockTries = 100;
 
-struct flock lock_range(off_t byte, short type) {
+// The bytes 0 … pid of a lock file: whoever finds byte 0 locked learns the owner's pid from the
+// kernel, in the same moment and never half written.
+struct flock lock_range(pid_t pid) {
   struct flock range {};
-  range.l_type = type;
+  range.l_type = F_WRLCK;
   range.l_whence = SEEK_SET;
-  range.l_start = byte;
-  range.l_len = 1;
+  range.l_len = off_t{pid} + 1;
   return range;
 }
 
-// Locks of the open file, not of the process: two takers in one process exclude each other too.
-bool change_lock(int fd, off_t byte, short type) {
-  struct flock range = lock_range(byte, type);
-  return ::fcntl(fd, F_OFD_SETLK, &range) == 0;
-}
-
-// False where somebody else keeps the name for a second: it was stopped just there.
-bool lock_naming(int fd) {
-  for (int tries = 0; tries < 1000; ++tries) {
-    if (change_lock(fd, kNaming, F_WRLCK)) return true;
-    if (errno != EAGAIN && errno != EACCES) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  return false;
-}
-
-int pid_in(int fd) {
-  std::array<char, 32> text{};
-  const ssize_t got = ::pread(fd, text.data(), text.size(), 0);
-  int pid = 0;
-  std::from_chars(text.data(), text.data() + (got > 0 ? got : 0), pid);
-  return pid;
+// 0: nobody has it. A lock of the open file, not of the process, so that two takers in one process
+// exclude each other too.
+pid_t lock_owner(int fd) {
+  struct flock range = lock_range(0);
+  if (::fcntl(fd, F_OFD_GETLK, &range) != 0 || range.l_type == F_UNLCK) return 0;
+  return static_cast<pid_t>(range.l_len - 1);
 }
 
 }  // namespace
@@ -154,12 +134,13 @@ Result<FileLock> FileLock::take(const std::filesystem::path& path, std::string_v
                                 std::string_view help) {
   OwnedFd fd = open_file(path, O_RDWR | O_CREAT);
   if (!fd) return file_error("open lock file", path);
-  const bool named = lock_naming(fd.get());
-  if (!change_lock(fd.get(), kOwning, F_WRLCK)) {
+  struct flock range = lock_range(::getpid());
+  for (int tries = 1; ::fcntl(fd.get(), F_OFD_SETLK, &range) != 0; ++tries) {
     if (errno != EAGAIN && errno != EACCES) return file_error("lock file", path);
-    const int pid = named ? pid_in(fd.get()) : 0;
-    const std::string owner = pid > 0 ? "process " + std::to_string(pid) : "another process";
-    return Error{.message = std::string(guarded) + " is in use by " + owner,
+    const pid_t owner = lock_owner(fd.get());
+    if (owner == 0 && tries < kLockTries) continue;  // it has just ended
+    const std::string who = owner == 0 ? "another process" : "process " + std::to_string(owner);
+    return Error{.message = std::string(guarded) + " is in use by " + who,
                  .where = path.string(),
                  .help = std::string(help)};
   }
@@ -167,14 +148,12 @@ Result<FileLock> FileLock::take(const std::filesystem::path& path, std::string_v
   if (::ftruncate(fd.get(), 0) != 0 || !write_all(fd.get(), std::as_bytes(std::span(pid)))) {
     return file_error("write lock file", path);
   }
-  change_lock(fd.get(), kNaming, F_UNLCK);
   return FileLock(std::move(fd));
 }
 
 bool FileLock::held(const std::filesystem::path& path) {
   const OwnedFd fd = open_file(path, O_RDWR);
-  struct flock range = lock_range(kOwning, F_WRLCK);
-  return fd && ::fcntl(fd.get(), F_OFD_GETLK, &range) == 0 && range.l_type != F_UNLCK;
+  return fd && lock_owner(fd.get()) != 0;
 }
 
 }  // namespace tandem

@@ -59,7 +59,7 @@ Result<void> sync_directory(const std::filesystem::path& directory);
 class FileLock {
  public:
   // `guarded` completes "… is in use by process 4711": "the state in ~/.tandem". `help` goes into
-  // the error as it is. Creates the file; its directory must exist. Does not wait for the owner.
+  // the error as it is. Creates the file; its directory must exist. Does not wait.
   static Result<FileLock> take(const std::filesystem::path& path, std::string_view guarded,
                                std::string_view help);
   // Whether somebody has it now; takes nothing. False where the file does not exist.
