@@ -1,10 +1,17 @@
 #include "kernels/backend.h"
 
+#include "runtime/device/cuda_module.h"
+
 namespace tandem::kernels {
 
 const Backend& backend(runtime::DeviceKind device) {
-  CHECK(device == runtime::DeviceKind::kCpu);
-  return cpu_backend();
+  switch (device) {
+    case runtime::DeviceKind::kCpu:
+      return cpu_backend();
+    case runtime::DeviceKind::kCuda:
+      return *static_cast<const Backend*>(runtime::cuda_module().value()->backend);
+  }
+  CHECK(false);
 }
 
 }  // namespace tandem::kernels

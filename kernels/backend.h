@@ -2,8 +2,9 @@
 //
 // kernels/ops/<op>.cc checks shapes, dtypes and aliasing once and calls through the table, so the
 // sources in cpu/ hold arithmetic only. Adding an operator is one row here and one file in each
-// folder. The CPU has two tables made of the same sources, one per instruction set; they give the
-// same bits, and the better one that the machine has is picked once.
+// folder. The GPU's table lies in the CUDA module. The CPU has two tables made of the same sources,
+// one per instruction set; they give the same bits, and the better one that the machine has is
+// picked once.
 #pragma once
 
 #include "kernels/ops/adamw.h"
@@ -63,6 +64,7 @@ Result<Isa> detect_isa();
 const Backend& cpu_backend();         // of detect_isa(), which must have succeeded
 const Backend& cpu_backend(Isa isa);  // of that one; calling it where the CPU lacks it is a bug
 
+// The table of a device. For a GPU the CUDA module must have been found (runtime::cuda_module).
 const Backend& backend(runtime::DeviceKind device);
 
 }  // namespace tandem::kernels

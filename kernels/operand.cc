@@ -2,9 +2,12 @@
 
 namespace tandem::kernels {
 
-namespace {
+bool computes(const Stream& stream, runtime::DType dtype) {
+  if (dtype == runtime::DType::kF32) return true;
+  return dtype == runtime::DType::kBF16 && stream.device == runtime::DeviceKind::kCuda;
+}
 
-bool has(const TensorView& view, runtime::DType dtype, std::initializer_list<std::int64_t> shape) {
+bool is(runtime::DType dtype, const TensorView& view, std::initializer_list<std::int64_t> shape) {
   if (view.dtype != dtype || view.rank != static_cast<int>(shape.size())) return false;
   for (int i = 0; i < view.rank; ++i) {
     if (view.dim(i) != shape.begin()[i]) return false;
@@ -14,14 +17,12 @@ bool has(const TensorView& view, runtime::DType dtype, std::initializer_list<std
   return view.rank == 1 ? view.dense() : view.row_stride >= view.row_elements();
 }
 
-}  // namespace
-
 bool is_f32(const TensorView& view, std::initializer_list<std::int64_t> shape) {
-  return has(view, runtime::DType::kF32, shape);
+  return is(runtime::DType::kF32, view, shape);
 }
 
 bool is_i32(const TensorView& view, std::initializer_list<std::int64_t> shape) {
-  return has(view, runtime::DType::kI32, shape);
+  return is(runtime::DType::kI32, view, shape);
 }
 
 }  // namespace tandem::kernels

@@ -29,6 +29,10 @@ double cpus(const scheduler::Resources& resources) {
   return static_cast<double>(resources.cpu_milli) / 1000;
 }
 
+double gpus(std::int64_t milli) {
+  return static_cast<double>(milli) / static_cast<double>(scheduler::kWholeGpu);
+}
+
 const ActorLoad* load_of(const ExchangeReport* report, const std::string& actor) {
   if (!report) return nullptr;
   const auto it = std::find_if(report->loads.begin(), report->loads.end(),
@@ -154,7 +158,7 @@ json actor_json(const ActorRecord& actor, const ExchangeReport* report, std::int
     ranks.push_back({{"rank", r},
                      {"node", actor.ranks[r].node},
                      {"pid", actor.ranks[r].alive ? json(actor.ranks[r].pid) : json()},
-                     {"gpus", json::array()}});
+                     {"gpus", actor.ranks[r].alive ? json(actor.ranks[r].gpus) : json::array()}});
   const bool placed = !actor.ranks.empty();
   json why = json::array();
   if (actor.status.state != scheduler::ActorState::kReady)
@@ -175,7 +179,7 @@ json actor_json(const ActorRecord& actor, const ExchangeReport* report, std::int
           {"since", wall_ms(actor.status.since, now)},
           {"node", placed ? json(actor.ranks[0].node) : json()},
           {"pid", placed && actor.ranks[0].alive ? json(actor.ranks[0].pid) : json()},
-          {"gpus", json::array()},
+          {"gpus", placed && actor.ranks[0].alive ? json(actor.ranks[0].gpus) : json::array()},
           {"incarnation", actor.incarnation.value},
           {"restarts", restarts},
           {"policy_version", load ? json(load->policy_version) : json()},
@@ -185,14 +189,24 @@ json actor_json(const ActorRecord& actor, const ExchangeReport* report, std::int
 }
 
 json node_json(const NodeRecord& node) {
+  json devices = json::array();
+  for (std::size_t i = 0; i < node.gpus.size(); ++i)
+    devices.push_back({{"index", i},
+                       {"name", node.gpus[i].device.name},
+                       {"uuid", node.gpus[i].device.uuid},
+                       {"memory_bytes", node.gpus[i].device.memory_bytes},
+                       {"leased", gpus(scheduler::kWholeGpu - node.gpus[i].free_milli)}});
   return {{"name", node.name},
           {"state", node.up ? "Ready" : "Lost"},
           {"cpus", cpus(node.total)},
           {"memory_bytes", node.total.memory_bytes},
-          {"gpus", json::array()},
+          {"gpus", devices},
+          {"gpus_absent", node.gpus_absent.empty() ? json() : json(node.gpus_absent)},
           {"pid", node.pid},
           {"leased",
-           {{"cpus", cpus(node.leased)}, {"gpus", 0}, {"memory_bytes", node.leased.memory_bytes}}}};
+           {{"cpus", cpus(node.leased)},
+            {"gpus", gpus(node.leased.gpu_milli)},
+            {"memory_bytes", node.leased.memory_bytes}}}};
 }
 
 json event_json(const ClusterEvent& event) {

@@ -49,7 +49,8 @@ void Controller::answer_awaits() {
 void Controller::carry_out(runtime::Context& cx, ControllerEffect effect) {
   using runtime::Delivery;
   if (auto* spawn = std::get_if<SpawnRankOn>(&effect)) {
-    const runtime::SpawnRank message{spawn->id, hands_.rank_arguments(spawn->id), spawn->log_path};
+    const runtime::SpawnRank message{spawn->id, hands_.rank_arguments(spawn->id), spawn->log_path,
+                                     std::move(spawn->gpus)};
     if (hands_.agent(spawn->node).tell(message) != Delivery::kAccepted)
       brought_about_.push_back(
           runtime::RankSpawnFailed{spawn->id, spawn->node + " cannot be reached"});

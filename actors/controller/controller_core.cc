@@ -148,7 +148,12 @@ Result<void> ControllerCore::on(const runtime::NodeUp& up) {
   NodeRecord& node = nodes_[up.node];
   node.name = up.node;
   node.incarnation = up.incarnation;
-  node.total = scheduler::resources({.cpus = up.cpus, .memory_bytes = up.memory_bytes});
+  node.total = scheduler::resources({.cpus = up.cpus,
+                                     .gpus = static_cast<double>(up.gpus.size()),
+                                     .memory_bytes = up.memory_bytes});
+  node.gpus.resize(up.gpus.size());  // what living ranks hold of them stays held
+  for (std::size_t i = 0; i < up.gpus.size(); ++i) node.gpus[i].device = up.gpus[i];
+  node.gpus_absent = up.gpus_absent;
   node.pid = up.pid;
   node.up = true;
   effects_.push_back(Announce{"node", up.node, "up"});
@@ -289,8 +294,7 @@ void ControllerCore::kill(ActorRecord& actor, Reason why, std::int64_t grace_ms)
 void ControllerCore::rank_gone(JobRecord& job, ActorRecord& actor, std::int32_t rank, Reason why) {
   RankRecord& record = actor.ranks[static_cast<std::size_t>(rank)];
   if (!std::exchange(record.alive, false)) return;
-  scheduler::Resources& leased = nodes_.at(record.node).leased;
-  leased = leased - job.shape.per_rank.at(actor.role);
+  give_back(record, job.shape.per_rank.at(actor.role));
   const bool first = std::count_if(actor.ranks.begin(), actor.ranks.end(),
                                    [](const RankRecord& r) { return !r.alive; }) == 1;
   if (first) {

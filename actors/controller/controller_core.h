@@ -33,6 +33,7 @@ struct JobShape {
   std::string yaml;  // effective
   std::map<Role, std::int32_t> replicas;
   std::map<Role, scheduler::Resources> per_rank;
+  std::map<Role, scheduler::Strategy> strategy;  // a role that is not in it: PACK
   std::int32_t learner_ranks = 1;
   std::int64_t total_steps = 0;
   std::int64_t staleness_bound = 0;
@@ -76,6 +77,7 @@ struct SpawnRankOn {
   std::string node;
   runtime::RankId id;
   std::string log_path;
+  std::vector<std::string> gpus;  // uuids
 };
 struct KillRankOn {
   std::string node;
@@ -115,6 +117,7 @@ struct RankRecord {
   bool connected = false;
   bool started = false;  // StartRank was sent
   bool ready = false;
+  std::vector<std::int32_t> gpus;  // of its node's
 };
 
 struct ActorRecord {
@@ -148,11 +151,18 @@ struct JobRecord {
   std::int64_t submitted = 0;  // order in the queue
 };
 
+struct GpuRecord {
+  runtime::Gpu device;
+  std::int64_t free_milli = scheduler::kWholeGpu;  // of it: not held by ranks that live
+};
+
 struct NodeRecord {
   std::string name;
   Incarnation incarnation;
   scheduler::Resources total;
   scheduler::Resources leased;  // by ranks that live
+  std::vector<GpuRecord> gpus;
+  std::string gpus_absent;  // why it has none
   std::int64_t pid = 0;
   bool up = false;
 };
@@ -197,7 +207,10 @@ class ControllerCore {
   void wait_in_queue(JobRecord& job, const scheduler::Reason& why);
   std::vector<scheduler::Gang> gangs_to_restart() const;
   void lose_node(const std::string& node);
-  void start_actor(JobRecord& job, ActorRecord& actor, const std::vector<std::string>& nodes);
+  void start_actor(JobRecord& job, ActorRecord& actor,
+                   const std::vector<scheduler::RankPlace>& places);
+  void lease(const RankRecord& rank, const scheduler::Resources& need);
+  void give_back(const RankRecord& rank, const scheduler::Resources& need);
   void start_ranks(JobRecord& job, ActorRecord& actor);
   void kill(ActorRecord& actor, scheduler::Reason why, std::int64_t grace_ms);
   void actor_gone(JobRecord& job, ActorRecord& actor);
@@ -214,7 +227,7 @@ class ControllerCore {
   // Null for a life that is over, and for a rank that it does not have.
   RankRecord* rank_of(const runtime::RankId& id);
   std::vector<scheduler::NodeCapacity> capacity() const;
-  std::int32_t ranks_of(const JobRecord& job, Role role) const;
+  scheduler::Gang gang_of(const JobRecord& job, const ActorRecord& actor) const;
 
   std::map<std::string, JobRecord> jobs_;
   std::map<std::string, NodeRecord> nodes_;

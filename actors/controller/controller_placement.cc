@@ -12,18 +12,30 @@ using scheduler::ActorState;
 using scheduler::JobState;
 using scheduler::Reason;
 
+namespace {
+
+scheduler::Strategy strategy_of(const JobShape& shape, Role role) {
+  const auto chosen = shape.strategy.find(role);
+  return chosen == shape.strategy.end() ? scheduler::Strategy::kPack : chosen->second;
+}
+
+}  // namespace
+
 std::vector<scheduler::RoleDemand> demands_of(const JobShape& shape) {
   std::vector<scheduler::RoleDemand> demands;
   for (const Role role : kRoles) {
     const std::string key = name(role);
     const bool learner = role == Role::kLearner;
-    demands.push_back({.role = key,
-                       .replicas = learner ? 1 : shape.replicas.at(role),
-                       .ranks = learner ? shape.learner_ranks : 1,
-                       .per_rank = shape.per_rank.at(role),
-                       .replicas_key = learner ? "" : key + ".replicas",
-                       .ranks_key = learner ? "learner.ranks" : "",
-                       .cpus_key = "pools." + key + ".cpus_per_actor"});
+    demands.push_back(
+        {.role = key,
+         .replicas = learner ? 1 : shape.replicas.at(role),
+         .ranks = learner ? shape.learner_ranks : 1,
+         .per_rank = shape.per_rank.at(role),
+         .strategy = strategy_of(shape, role),
+         .replicas_key = learner ? "" : key + ".replicas",
+         .ranks_key = learner ? "learner.ranks" : "",
+         .cpus_key = "pools." + key + ".cpus_per_actor",
+         .gpus_key = role == Role::kReward ? "" : "pools." + key + ".gpus_per_actor"});
   }
   return demands;
 }
@@ -54,11 +66,10 @@ void ControllerCore::schedule() {
       const bool due = actor.status.state == ActorState::kQueued ||
                        (actor.restart_at && *actor.restart_at <= now_);
       if (!due) continue;
-      const scheduler::Gang gang{actor_id, job->shape.per_rank.at(actor.role),
-                                 ranks_of(*job, actor.role)};
+      const scheduler::Gang gang = gang_of(*job, actor);
       auto placed = scheduler::place(capacity(), std::span(&gang, 1));
       if (auto* assignments = std::get_if<0>(&placed))
-        start_actor(*job, actor, assignments->front().nodes);
+        start_actor(*job, actor, assignments->front().ranks);
       else
         set(actor, ActorState::kQueued, std::get<1>(std::move(placed)));
     }
@@ -76,16 +87,14 @@ std::vector<scheduler::Gang> ControllerCore::gangs_to_restart() const {
   for (const auto& [id, job] : jobs_)
     for (const std::string& actor_id : job.waiting) {
       const ActorRecord& actor = job.actors.at(actor_id);
-      if (actor.status.state == ActorState::kBackoff)
-        gangs.push_back({actor_id, job.shape.per_rank.at(actor.role), ranks_of(job, actor.role)});
+      if (actor.status.state == ActorState::kBackoff) gangs.push_back(gang_of(job, actor));
     }
   return gangs;
 }
 
 void ControllerCore::start_job(JobRecord& job) {
   std::vector<scheduler::Gang> gangs = gangs_to_restart();
-  for (const auto& [actor_id, actor] : job.actors)
-    gangs.push_back({actor_id, job.shape.per_rank.at(actor.role), ranks_of(job, actor.role)});
+  for (const auto& [actor_id, actor] : job.actors) gangs.push_back(gang_of(job, actor));
   const auto placed = scheduler::place(capacity(), gangs);
   if (const auto* why = std::get_if<Reason>(&placed)) return wait_in_queue(job, *why);
   set(job, JobState::kStarting,
@@ -93,40 +102,78 @@ void ControllerCore::start_job(JobRecord& job) {
   effects_.push_back(OpenExchange{job.id});
   for (const scheduler::Assignment& assignment : std::get<0>(placed))
     if (const auto own = job.actors.find(assignment.actor); own != job.actors.end())
-      start_actor(job, own->second, assignment.nodes);
+      start_actor(job, own->second, assignment.ranks);
 }
 
 void ControllerCore::start_actor(JobRecord& job, ActorRecord& actor,
-                                 const std::vector<std::string>& nodes) {
+                                 const std::vector<scheduler::RankPlace>& places) {
   set(actor, ActorState::kPlacing, scheduler::Submitted{});
   actor.incarnation = Incarnation{++incarnation_last_};
-  actor.ranks.assign(nodes.size(), RankRecord{});
+  actor.ranks.assign(places.size(), RankRecord{});
   actor.restart_at.reset();
-  set(actor, ActorState::kStarting, scheduler::WaitingForSpawn{nodes.front()});
-  for (std::size_t r = 0; r < nodes.size(); ++r) {
-    actor.ranks[r].node = nodes[r];
-    actor.ranks[r].alive = true;
-    scheduler::Resources& leased = nodes_.at(nodes[r]).leased;
-    leased = leased + job.shape.per_rank.at(actor.role);
+  set(actor, ActorState::kStarting, scheduler::WaitingForSpawn{places.front().node});
+  for (std::size_t r = 0; r < places.size(); ++r) {
+    RankRecord& record = actor.ranks[r];
+    record.node = places[r].node;
+    record.gpus = places[r].gpus;
+    record.alive = true;
+    lease(record, job.shape.per_rank.at(actor.role));
     const auto rank = static_cast<std::int32_t>(r);
     std::string file = rank_name(actor.name.substr(job.id.size() + 1), rank);
     std::replace(file.begin(), file.end(), '/', '.');
-    effects_.push_back(SpawnRankOn{
-        nodes[r],
+    SpawnRankOn spawn{
+        record.node,
         {actor.name, actor.incarnation, rank},
-        job.run_dir + "/logs/" + file + "." + std::to_string(actor.incarnation.value) + ".log"});
+        job.run_dir + "/logs/" + file + "." + std::to_string(actor.incarnation.value) + ".log",
+        {}};
+    for (const std::int32_t gpu : record.gpus)
+      spawn.gpus.push_back(nodes_.at(record.node).gpus[static_cast<std::size_t>(gpu)].device.uuid);
+    effects_.push_back(std::move(spawn));
   }
+}
+
+namespace {
+
+// Of each GPU that a rank holds.
+std::int64_t gpu_share(const scheduler::Resources& need) {
+  return std::min(need.gpu_milli, scheduler::kWholeGpu);
+}
+
+}  // namespace
+
+void ControllerCore::lease(const RankRecord& rank, const scheduler::Resources& need) {
+  NodeRecord& node = nodes_.at(rank.node);
+  node.leased = node.leased + need;
+  for (const std::int32_t gpu : rank.gpus)
+    node.gpus[static_cast<std::size_t>(gpu)].free_milli -= gpu_share(need);
+}
+
+void ControllerCore::give_back(const RankRecord& rank, const scheduler::Resources& need) {
+  NodeRecord& node = nodes_.at(rank.node);
+  node.leased = node.leased - need;
+  for (const std::int32_t gpu : rank.gpus)
+    node.gpus[static_cast<std::size_t>(gpu)].free_milli += gpu_share(need);
 }
 
 std::vector<scheduler::NodeCapacity> ControllerCore::capacity() const {
   std::vector<scheduler::NodeCapacity> nodes;
   for (const auto& [id, node] : nodes_)
-    if (node.up) nodes.push_back({id, node.total, node.total - node.leased});
+    if (node.up) {
+      scheduler::NodeCapacity room{.name = id,
+                                   .total = node.total,
+                                   .free = node.total - node.leased,
+                                   .gpus_absent = node.gpus_absent};
+      for (const GpuRecord& gpu : node.gpus) room.gpus_free_milli.push_back(gpu.free_milli);
+      nodes.push_back(std::move(room));
+    }
   return nodes;
 }
 
-std::int32_t ControllerCore::ranks_of(const JobRecord& job, Role role) const {
-  return role == Role::kLearner ? job.shape.learner_ranks : 1;
+scheduler::Gang ControllerCore::gang_of(const JobRecord& job, const ActorRecord& actor) const {
+  return {.actor = actor.name,
+          .per_rank = job.shape.per_rank.at(actor.role),
+          .ranks = actor.role == Role::kLearner ? job.shape.learner_ranks : 1,
+          .strategy = strategy_of(job.shape, actor.role)};
 }
 
 }  // namespace tandem::actors

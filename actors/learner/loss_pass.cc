@@ -7,8 +7,9 @@
 namespace tandem::actors {
 
 Result<LossPass> LossPass::make(const ModelConfig& model, const TrainerConfig& config,
-                                std::function<void()> beat) {
-  auto decoder = TrainDecoder::make(model, pack_limits(config.rows_max, config.positions_max));
+                                runtime::DeviceKind device, std::function<void()> beat) {
+  auto decoder =
+      TrainDecoder::make(model, pack_limits(config.rows_max, config.positions_max), device);
   if (!decoder) return decoder.error();
   return LossPass(config, *std::move(decoder), std::move(beat));
 }
@@ -46,7 +47,8 @@ void LossPass::add(const runtime::Stream& stream, const Models& models, const Mi
   decoder_.forward(stream, models.policy, packed, logprob, entropy);
   last_logprobs_ = logprob;
   beat();
-  const Objective::Gradient gradient = objective_.evaluate(stream, batch, inputs);
+  const runtime::Stream host{.pool = stream.pool};
+  const Objective::Gradient gradient = objective_.evaluate(host, batch, inputs);
   decoder_.backward(stream, models.policy, packed, gradient.dlogprob, gradient.dentropy, gradients);
   beat();
 }

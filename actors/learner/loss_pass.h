@@ -1,6 +1,9 @@
 // Forward, loss and backward of micro-batches, one after another: what one rank computes of a step,
 // before gradients are summed over ranks. Owns the decoder's memory; borrows weights and gradients.
 //
+// Weights, gradients and streams are of the device that make() was given. Log-probabilities come to
+// the host, which computes the loss from them whatever the device.
+//
 // Gradients are added (+=) in the order of the calls, so equal micro-batches give equal bits.
 #pragma once
 
@@ -20,7 +23,7 @@ class LossPass {
  public:
   // `beat` (may be empty) is called after each piece of work. The error is want of memory.
   static Result<LossPass> make(const ModelConfig& model, const TrainerConfig& config,
-                               std::function<void()> beat);
+                               runtime::DeviceKind device, std::function<void()> beat);
 
   struct Models {
     const Weights& policy;     // kTraining

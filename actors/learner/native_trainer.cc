@@ -13,9 +13,11 @@
 #include "actors/learner/optimizer.h"
 #include "actors/learner/packing.h"
 #include "actors/learner/trainer_checkpoint.h"
+#include "actors/learner/trainer_memory.h"
 #include "actors/model/weights.h"
 #include "runtime/base/check.h"
 #include "runtime/base/digest.h"
+#include "runtime/device/queue.h"
 #include "runtime/wire/codec.h"
 
 namespace tandem::actors {
@@ -36,8 +38,11 @@ OptimizerConfig warm_start_optimizer(const WarmStartConfig& config) {
   return optimizer;
 }
 
-Error invalid(std::string message, std::string where = {}) {
-  return {.code = ErrorCode::kInvalid, .message = std::move(message), .where = std::move(where)};
+Error invalid(std::string message, std::string where = {}, std::string help = {}) {
+  return {.code = ErrorCode::kInvalid,
+          .message = std::move(message),
+          .where = std::move(where),
+          .help = std::move(help)};
 }
 
 Result<void> check_setup(const NativeTrainerSetup& setup) {
@@ -47,6 +52,10 @@ Result<void> check_setup(const NativeTrainerSetup& setup) {
                        " tokens are longer than the model's max_position_embeddings of " +
                        std::to_string(model_positions),
                    "data.max_prompt_length + data.max_response_length");
+  if (setup.device == runtime::DeviceKind::kCuda && setup.gang && setup.gang->size() > 1)
+    return invalid(
+        "a learner on GPUs has one rank in this version, not " + std::to_string(setup.gang->size()),
+        "learner.ranks", "set it to 1, or pools.learner.gpus_per_actor to 0");
   if (setup.config.warm_start && setup.records.empty())
     return invalid("the warm start has no records", "warm_start.train_files");
   for (const WarmStartRecord& record : setup.records) {
@@ -111,15 +120,21 @@ void copy_bytes(std::span<std::byte> to, std::span<const std::byte> from) {
   std::memcpy(to.data(), from.data(), to.size());
 }
 
+// All of an arena, wherever it lies.
+std::span<std::byte> block_of(const runtime::Arena& arena) {
+  return {static_cast<std::byte*>(arena.flat().data), arena.manifest().bytes_total};
+}
+
 }  // namespace
 
 class NativeTrainer::Impl {
  public:
   struct Memory {
+    std::optional<runtime::Arena> master;  // of a GPU: the weights that it updates
     runtime::Arena gradients;
     Optimizer optimizer;
     Weights policy;
-    std::optional<runtime::Arena> reference;  // use_kl_loss: the weights at the start of RL
+    std::optional<runtime::Arena> reference;  // use_kl_loss: the weights at the start of RL; host
     std::optional<Weights> reference_policy;
     LossPass pass;
   };
@@ -148,6 +163,11 @@ class NativeTrainer::Impl {
   };
   Result<Measured> measure_held_out();
   Result<double> apply_gradients(const OptimizerConfig& optimizer, double lr);
+  Result<void> load_moments(const std::filesystem::path& directory, const TrainerState& state);
+  const runtime::Arena& master() const { return memory_.master ? *memory_.master : model.weights; }
+  void zero_gradients() const;
+  void install_weights();
+  void install_reference();
   void start_rl();
   void beat() const {
     if (beat_) beat_();
@@ -156,8 +176,10 @@ class NativeTrainer::Impl {
   const TrainerConfig config_;
   const std::unique_ptr<runtime::ThreadPool> threads_;
   const std::function<void()> beat_;
-  const runtime::Stream stream_;
   Memory memory_;
+  // Ends before the memory that its work uses, and before the threads.
+  const runtime::Queue queue_;
+  const runtime::Stream stream_;
   std::optional<WarmStartData> warm_start_data_;
   std::int64_t warm_start_steps_ = 0;
   bool untrained_ = true;                     // the weights are as they came
@@ -166,20 +188,32 @@ class NativeTrainer::Impl {
 
 Result<NativeTrainer::Impl::Memory> NativeTrainer::Impl::allocate(const NativeTrainerSetup& setup) {
   const runtime::Manifest& manifest = setup.model.weights.manifest();
-  auto gradients = runtime::Arena::allocate(manifest, "gradients");
+  const runtime::DeviceKind device = setup.device;
+  const runtime::Place place = runtime::operand_place(device);
+  auto gradients = runtime::Arena::allocate(manifest, "gradients", place);
   if (!gradients) return gradients.error();
-  auto optimizer = Optimizer::allocate(manifest.bytes_total);
+  auto optimizer = Optimizer::allocate(manifest.bytes_total, device);
   if (!optimizer) return optimizer.error();
-  auto policy = Weights::allocate(setup.model.config, WeightsUse::kTraining);
+  auto policy = Weights::allocate(setup.model.config, WeightsUse::kTraining, device);
   if (!policy) return policy.error();
-  auto pass = LossPass::make(setup.model.config, setup.config, setup.beat);
+  auto pass = LossPass::make(setup.model.config, setup.config, device, setup.beat);
   if (!pass) return pass.error();
-  Memory memory{*std::move(gradients), *std::move(optimizer), *std::move(policy), {}, {},
-                *std::move(pass)};
+  Memory memory{.master = {},
+                .gradients = *std::move(gradients),
+                .optimizer = *std::move(optimizer),
+                .policy = *std::move(policy),
+                .reference = {},
+                .reference_policy = {},
+                .pass = *std::move(pass)};
+  if (device != runtime::DeviceKind::kCpu) {
+    auto master = runtime::Arena::allocate(manifest, "the weights", place);
+    if (!master) return master.error();
+    memory.master = *std::move(master);
+  }
   if (setup.config.algorithm.use_kl_loss) {
     auto reference = runtime::Arena::allocate(manifest, "the reference's weights");
     if (!reference) return reference.error();
-    auto packed = Weights::allocate(setup.model.config, WeightsUse::kInference);
+    auto packed = Weights::allocate(setup.model.config, WeightsUse::kInference, device);
     if (!packed) return packed.error();
     memory.reference = *std::move(reference);
     memory.reference_policy = *std::move(packed);
@@ -193,8 +227,9 @@ NativeTrainer::Impl::Impl(NativeTrainerSetup setup, Memory memory)
       config_(std::move(setup.config)),
       threads_(std::move(setup.threads)),
       beat_(std::move(setup.beat)),
-      stream_{.pool = threads_.get()},
-      memory_(std::move(memory)) {
+      memory_(std::move(memory)),
+      queue_(setup.device, threads_.get()),
+      stream_(queue_.stream()) {
   if (config_.warm_start) warm_start_data_.emplace(std::move(setup.records), config_.seed);
   start_rl();
 }
@@ -203,11 +238,30 @@ NativeTrainer::Impl::Impl(NativeTrainerSetup setup, Memory memory)
 void NativeTrainer::Impl::start_rl() {
   step = {};
   older_.clear();
-  memory_.optimizer.reset();
-  memory_.policy.install(stream_, model.weights.bytes());
+  memory_.optimizer.reset(stream_);
+  install_weights();
   if (!memory_.reference) return;
   copy_bytes(memory_.reference->bytes(), model.weights.bytes());
+  install_reference();
+}
+
+// After model.weights have changed on the host.
+void NativeTrainer::Impl::install_weights() {
+  if (memory_.master)
+    runtime::copy(stream_, block_of(*memory_.master).data(), model.weights.bytes().data(),
+                  model.weights.bytes().size());
+  memory_.policy.install(stream_, block_of(master()));
+  runtime::synchronize(stream_);  // the host's weights may change again
+}
+
+void NativeTrainer::Impl::install_reference() {
   memory_.reference_policy->install(stream_, memory_.reference->bytes());
+  runtime::synchronize(stream_);
+}
+
+void NativeTrainer::Impl::zero_gradients() const {
+  const std::span<std::byte> all = block_of(memory_.gradients);
+  runtime::zero(stream_, all.data(), all.size());
 }
 
 Result<void> NativeTrainer::Impl::load(const std::filesystem::path& directory,
@@ -222,21 +276,27 @@ Result<void> NativeTrainer::Impl::load(const std::filesystem::path& directory,
   if (state.seed != config_.seed) return refuse("it is of a job with another seed");
   if (memory_.reference && state.reference_checksum == 0)
     return refuse("it has no reference weights, which use_kl_loss needs");
-  Optimizer& optimizer = memory_.optimizer;
-  if (auto read = read_array(m_file(directory), state.m_checksum, optimizer.m()); !read)
-    return read;
-  if (auto read = read_array(v_file(directory), state.v_checksum, optimizer.v()); !read)
-    return read;
+  if (auto read = load_moments(directory, state); !read) return read;
   if (memory_.reference) {
     auto read =
         read_array(reference_file(directory), state.reference_checksum, memory_.reference->bytes());
     if (!read) return read;
-    memory_.reference_policy->install(stream_, memory_.reference->bytes());
+    install_reference();
   }
   if (auto read = load_older(directory, state); !read) return read;
-  optimizer.set_steps(state.optimizer_steps);
+  memory_.optimizer.set_steps(state.optimizer_steps);
   model.weights = std::move(loaded->weights);
-  memory_.policy.install(stream_, model.weights.bytes());
+  install_weights();
+  return {};
+}
+
+Result<void> NativeTrainer::Impl::load_moments(const std::filesystem::path& directory,
+                                               const TrainerState& state) {
+  const auto moments = memory_.optimizer.host_moments();
+  if (!moments) return moments.error();
+  if (auto read = read_array(m_file(directory), state.m_checksum, moments->m); !read) return read;
+  if (auto read = read_array(v_file(directory), state.v_checksum, moments->v); !read) return read;
+  memory_.optimizer.put(stream_, *moments);
   return {};
 }
 
@@ -285,13 +345,17 @@ Result<std::optional<StepId>> NativeTrainer::Impl::restore() {
 
 // Sums the ranks' gradients and takes a step; returns the norm, which is finite.
 Result<double> NativeTrainer::Impl::apply_gradients(const OptimizerConfig& optimizer, double lr) {
-  if (auto summed = gang.sum(memory_.gradients.f32()); !summed) return summed.error();
-  const double norm =
-      memory_.optimizer.apply(stream_, optimizer, lr, model.weights, memory_.gradients);
+  if (gang.ranks() > 1)
+    if (auto summed = gang.sum(memory_.gradients.f32()); !summed) return summed.error();
+  const double norm = memory_.optimizer.apply(stream_, optimizer, lr, master(), memory_.gradients);
   if (!std::isfinite(norm))
     return invalid("the gradient is not finite (norm " + std::to_string(norm) +
                    "): the learning rate may be too high, or the weights are damaged");
-  memory_.policy.install(stream_, model.weights.bytes());
+  memory_.policy.install(stream_, block_of(master()));
+  if (memory_.master)
+    runtime::copy(stream_, model.weights.bytes().data(), block_of(*memory_.master).data(),
+                  model.weights.bytes().size());
+  runtime::synchronize(stream_);
   untrained_ = false;
   return norm;
 }
@@ -305,7 +369,7 @@ Result<double> NativeTrainer::Impl::warm_start_step() {
   const auto mine = every(std::span(records), gang.rank(), gang.ranks());
   const auto batches = pack(prompt_groups(mine), config_.rows_max);
   if (!batches) return batches.error();
-  std::fill(memory_.gradients.f32().begin(), memory_.gradients.f32().end(), 0.0f);
+  zero_gradients();
   double loss = 0;
   for (const MicroBatch& batch : *batches)
     loss += memory_.pass.add_supervised(stream_, memory_.policy, batch, tokens, memory_.gradients);
@@ -372,7 +436,7 @@ Result<StepReport> NativeTrainer::Impl::train_share(const TrainBatch& batch,
   const auto batches =
       pack(share_of(batch, advantages.live, gang.rank(), gang.ranks()), config_.rows_max);
   if (!batches) return batches.error();
-  std::fill(memory_.gradients.f32().begin(), memory_.gradients.f32().end(), 0.0f);
+  zero_gradients();
   const LossPass::Models models{memory_.policy,
                                 memory_.reference_policy ? &*memory_.reference_policy : nullptr};
   memory_.pass.begin(batch, advantages);
@@ -438,11 +502,14 @@ std::optional<std::span<const std::byte>> NativeTrainer::Impl::older(PolicyVersi
 }
 
 Result<SavedCheckpoint> NativeTrainer::Impl::save() {
+  const auto moments = memory_.optimizer.host_moments();
+  if (!moments) return moments.error();
+  memory_.optimizer.fetch(stream_, *moments);
   CheckpointContent content{
       .state = {.step = step, .optimizer_steps = memory_.optimizer.steps(), .seed = config_.seed},
       .weights = model.weights.bytes(),
-      .m = memory_.optimizer.m(),
-      .v = memory_.optimizer.v(),
+      .m = moments->m,
+      .v = moments->v,
       .reference = memory_.reference ? memory_.reference->bytes() : std::span<std::byte>{},
       .older = {older_.begin(), older_.end()},
       .save_model = [this](const std::filesystem::path& directory) {
@@ -482,6 +549,12 @@ Result<void> NativeTrainer::Impl::follow() {
 
 Result<std::unique_ptr<NativeTrainer>> NativeTrainer::make(NativeTrainerSetup setup) {
   if (auto sound = check_setup(setup); !sound) return sound.error();
+  if (setup.device == runtime::DeviceKind::kCuda) {
+    const runtime::MemoryInfo gpu = runtime::memory_info(setup.device);
+    auto room = check_trainer_memory(trainer_memory(setup.model.config, setup.config, setup.device),
+                                     gpu.free_bytes, gpu.total_bytes);
+    if (!room) return room.error();
+  }
   Result<Impl::Memory> memory = Impl::allocate(setup);
   if (!memory) return memory.error();
   return std::unique_ptr<NativeTrainer>(

@@ -1,6 +1,9 @@
 // Trains the model: one rank of the data-parallel gang. Weights, gradients and AdamW moments are
 // replicated; each rank computes its share of the groups, gradients are summed in rank order.
 //
+// On a GPU all of these lie in its memory, and the host keeps a copy of the weights, as of the last
+// step: what is published, checkpointed and checked. A gang then has one rank.
+//
 // Rank 0 is driven through Trainer. Every other rank calls follow(), which repeats what rank 0
 // does, told by commands over the collective, and returns when rank 0 leaves.
 //
@@ -20,21 +23,23 @@
 #include "actors/model/checkpoint.h"
 #include "runtime/collective/collective.h"
 #include "runtime/device/parallel.h"
+#include "runtime/device/stream.h"
 
 namespace tandem::actors {
 
 struct NativeTrainerSetup {
   TrainerConfig config;
-  Model model;                                   // with its untrained weights
-  std::vector<WarmStartRecord> records;          // of the warm start; the same on every rank
-  std::unique_ptr<runtime::Collective> gang;     // null: one rank
+  Model model;                                // with its untrained weights
+  std::vector<WarmStartRecord> records;       // of the warm start; the same on every rank
+  std::unique_ptr<runtime::Collective> gang;  // null: one rank
+  runtime::DeviceKind device = runtime::DeviceKind::kCpu;
   std::unique_ptr<runtime::ThreadPool> threads;  // null: the calling thread alone
   std::function<void()> beat;                    // after each piece of work; may be empty
 };
 
 class NativeTrainer final : public Trainer {
  public:
-  // Errors: the memory cannot be had; kInvalid where a setting contradicts the model.
+  // Errors: the memory cannot be had; kInvalid where a setting contradicts the model or the device.
   static Result<std::unique_ptr<NativeTrainer>> make(NativeTrainerSetup setup);
   ~NativeTrainer() override;
 

@@ -1,6 +1,6 @@
 // The loss of a micro-batch as a function of its log-probabilities and entropies, and its gradient:
 // gathers each item's operands from the batch and calls the fused policy_loss operator, which has
-// the formulas.
+// the formulas. All of it is in the host's memory: a few numbers for each token.
 //
 // With one optimizer step per batch the proximal policy of the decoupled loss is the policy that
 // the step starts with, and the training forward computes its log-probabilities: bypass_mode =
@@ -53,7 +53,7 @@ class Objective {
     std::span<const float> dlogprob;  // [M]
     std::span<const float> dentropy;  // [M]; empty without entropy_coeff
   };
-  // Valid until the next call. Adds to sums(), and to diff_max_at_staleness_0().
+  // On a CPU's stream. Valid until the next call. Adds to sums(), and to diff_max_at_staleness_0().
   Gradient evaluate(const runtime::Stream& stream, const MicroBatch& batch, const Inputs& inputs);
 
   const ObjectiveSums& sums() const { return sums_; }

@@ -68,7 +68,7 @@ Result<runtime::Endpoint> control_endpoint(const NodeCommand& command) {
 Result<runtime::Daemon> start_role(std::vector<std::string> arguments, const fs::path& log) {
   arguments.insert(arguments.begin(), "tandem");
   auto started = runtime::spawn_daemon(
-      {.name = "the " + arguments[1], .program = "/proc/self/exe", .argv = arguments, .log = log});
+      {.name = "the " + arguments[1], .program = own_program(), .argv = arguments, .log = log});
   if (started) return started;
   Error error = started.error();
   error.help = "is TANDEM_HOME writable?";
@@ -131,14 +131,17 @@ int run_controller(const ControllerCommand& command, const Console& console, boo
 int run_node(const NodeCommand& command, const Console& console, bool verbose) {
   const auto words = runtime::DaemonWords::inherited();  // it has none to say; its end is heard
   Signals signals({SIGINT, SIGTERM});
-  const auto machine = runtime::read_machine_resources();
+  const Incarnation life{static_cast<std::uint64_t>(unix_ms())};
+  auto machine = runtime::describe_node(life);
   if (!machine) return console.complain(machine.error());
-  const std::string name = command.name.value_or(machine->hostname);
+  const std::string name = command.name.value_or(machine->node);
+  machine->node = name;
+  machine->cpus = command.cpus.value_or(machine->cpus);
+  machine->memory_bytes = command.memory_bytes.value_or(machine->memory_bytes);
   init_logging("node/" + name, level(verbose));
   const auto controller = control_endpoint(command);
   if (!controller) return console.complain(controller.error());
 
-  const Incarnation life{static_cast<std::uint64_t>(unix_ms())};
   runtime::PosixProcessHost processes;
   runtime::Directory directory;
   runtime::IoThread io("link");
@@ -148,13 +151,7 @@ int run_node(const NodeCommand& command, const Console& console, bool verbose) {
   const runtime::ParcelSender to_controller = [&](std::string frame) {
     return link_pointer->send(std::move(frame));
   };
-  const runtime::AgentConfig config{.node = {.node = name,
-                                             .incarnation = life,
-                                             .cpus = command.cpus.value_or(machine->cpus),
-                                             .memory_bytes = command.memory_bytes.value_or(
-                                                 static_cast<std::int64_t>(machine->memory_bytes)),
-                                             .pid = getpid()},
-                                    .program = "/proc/" + std::to_string(getpid()) + "/exe"};
+  const runtime::AgentConfig config{.node = *machine, .program = own_program().string()};
   runtime::LinkCallbacks callbacks;
   callbacks.on_parcel = [&](const runtime::PeerId&, std::string& frame) {
     return directory.deliver(frame, to_controller);

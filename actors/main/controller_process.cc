@@ -337,22 +337,16 @@ const runtime::Ref<Controller::Inbox>& ControllerProcess::controller() const {
 }
 
 Result<void> ControllerProcess::start_agent() {
-  const auto machine = runtime::read_machine_resources();
-  if (!machine) return machine.error();
+  const auto node = runtime::describe_node(Incarnation{1});
+  if (!node) return node.error();
   parts_->processes = std::make_unique<runtime::PosixProcessHost>();
-  const runtime::AgentConfig config{
-      .node = {.node = machine->hostname,
-               .incarnation = Incarnation{1},
-               .cpus = machine->cpus,
-               .memory_bytes = static_cast<std::int64_t>(machine->memory_bytes),
-               .pid = getpid()},
-      .program = "/proc/" + std::to_string(getpid()) + "/exe"};
+  const runtime::AgentConfig config{.node = *node, .program = own_program().string()};
   // Made here and now: it introduces its node before anybody can submit a job, and a job that can
   // never run on it is refused.
   auto made = std::make_shared<std::unique_ptr<runtime::Agent>>(std::make_unique<runtime::Agent>(
       config, *parts_->processes, runtime::narrow<runtime::AgentEvents>(parts_->controller)));
   auto agent = parts_->system.spawn<runtime::Agent>("agent", [made] { return std::move(*made); });
-  parts_->agents.with([&](auto& table) { table[machine->hostname] = std::move(agent); });
+  parts_->agents.with([&](auto& table) { table[node->node] = std::move(agent); });
   return {};
 }
 

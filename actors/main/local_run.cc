@@ -35,20 +35,18 @@ constexpr Duration kLineEvery = std::chrono::seconds(5);
 
 // The effective job, where each actor would run, and what a rollout and the learner need.
 int dry_run(const JobSpec& job, const Console& console) {
-  const auto machine = runtime::read_machine_resources();
+  const auto machine = runtime::describe_node(Incarnation{1});
   if (!machine) return console.complain(machine.error());
   const auto model = actors::load_model_info(job.model.path);
   if (!model) return console.complain(model.error());
   const actors::JobShape shape = job_shape(job);
-  const scheduler::Resources total = scheduler::resources(
-      {.cpus = machine->cpus, .memory_bytes = static_cast<std::int64_t>(machine->memory_bytes)});
-  const scheduler::NodeCapacity node{machine->hostname, total, total};
-  const auto demands = actors::demands_of(shape);
-  if (const auto fits = scheduler::fits_ever(std::span(&node, 1), demands); !fits)
-    return console.complain(fits.error());
+  actors::ControllerCore fleet(0);  // of this machine alone, as `run` would have it
+  CHECK(fleet.step(*machine, Time{}).has_value());
+  if (const auto fits = fleet.can_ever_run(shape); !fits) return console.complain(fits.error());
   console.out << print_job(job);
-  console.out << "# placement on " << machine->hostname << " (" << scheduler::text(total) << ")\n";
-  for (const scheduler::RoleDemand& role : demands)
+  console.out << "# placement on " << machine->node << " ("
+              << scheduler::text(fleet.nodes().at(machine->node).total) << ")\n";
+  for (const scheduler::RoleDemand& role : actors::demands_of(shape))
     console.out << "#   " << role.role << ": " << role.replicas << " actor(s) of " << role.ranks
                 << " rank(s), " << scheduler::text(role.per_rank) << " each\n";
   const double mebibyte = 1 << 20;

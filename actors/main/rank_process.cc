@@ -13,6 +13,7 @@
 #include "actors/messages/rank.h"
 #include "runtime/actor/system.h"
 #include "runtime/actor/threaded_executor.h"
+#include "runtime/base/file.h"
 #include "runtime/base/log.h"
 #include "runtime/net/link.h"
 #include "runtime/net/remote.h"
@@ -98,7 +99,7 @@ static_assert(runtime::Actor<RankHost>);
 
 std::string build_id() {
   struct stat self {};
-  CHECK(stat("/proc/self/exe", &self) == 0);
+  CHECK(stat(own_program().c_str(), &self) == 0);
   return std::string("tandem ") + TANDEM_VERSION + " " + std::to_string(self.st_size) + " " +
          std::to_string(self.st_mtim.tv_sec) + "." + std::to_string(self.st_mtim.tv_nsec);
 }

@@ -1,11 +1,13 @@
 #include "actors/main/rank_roles.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <optional>
 #include <utility>
 
 #include "actors/learner/learner_actor.h"
 #include "actors/learner/native_trainer.h"
+#include "actors/learner/trainer_memory.h"
 #include "actors/main/rank_process.h"
 #include "actors/main/role_config.h"
 #include "actors/model/checkpoint.h"
@@ -14,7 +16,11 @@
 #include "actors/rollout/rollout_actor.h"
 #include "runtime/base/rng.h"
 #include "runtime/collective/socket.h"
+#include "runtime/device/cuda_module.h"
+#include "runtime/device/memory.h"
 #include "runtime/device/parallel.h"
+#include "runtime/device/queue.h"
+#include "runtime/device/stream.h"
 #include "runtime/net/bulk.h"
 #include "runtime/node/resources.h"
 
@@ -55,6 +61,41 @@ std::unique_ptr<runtime::ThreadPool> make_threads(std::int64_t threads) {
   return std::make_unique<runtime::ThreadPool>(static_cast<int>(threads));
 }
 
+// Where a rank of a pool computes. Asked for a GPU, it must have one: the error says what is
+// missing.
+Result<runtime::DeviceKind> device_of(double gpus_per_actor) {
+  if (gpus_per_actor <= 0) return runtime::DeviceKind::kCpu;
+  if (const auto& module = runtime::cuda_module(); !module) return module.error();
+  return runtime::DeviceKind::kCuda;
+}
+
+// What the engine's pages may take: on a GPU what gpu_memory_utilization of it leaves beside
+// weights and workspace (vLLM's meaning).
+Result<actors::EngineConfig> engine_config_on(runtime::DeviceKind device, const JobSpec& job,
+                                              const actors::ModelConfig& model) {
+  if (device == runtime::DeviceKind::kCpu) {
+    const auto machine = runtime::read_machine_resources();
+    if (!machine) return machine.error();
+    return engine_config(job, machine->memory_bytes);
+  }
+  actors::EngineConfig config = engine_config(job, 0);
+  const runtime::MemoryInfo gpu = runtime::memory_info(device);
+  const auto wanted = static_cast<std::size_t>(job.rollout.gpu_memory_utilization *
+                                               static_cast<double>(gpu.total_bytes));
+  const std::size_t share =
+      std::min(wanted, gpu.free_bytes - std::min(gpu.free_bytes, actors::kGpuReserveBytes));
+  const std::size_t beside = actors::NativeEngine::bytes_beside_pages(model, config, device);
+  if (beside >= share)
+    return Error{
+        ErrorCode::kOutOfMemory,
+        "weights and workspace of a rollout take " + std::to_string(beside) +
+            " bytes, and it may take " + std::to_string(share) + " of a GPU that has " +
+            std::to_string(gpu.free_bytes) + " of " + std::to_string(gpu.total_bytes) + " free",
+        "rollout.gpu_memory_utilization", "raise it, or lower rollout.max_num_batched_tokens"};
+  config.kv_memory_bytes = share - beside;
+  return config;
+}
+
 }  // namespace
 
 struct RoleHome::Parts {
@@ -66,6 +107,7 @@ struct RoleHome::Parts {
 
   std::unique_ptr<runtime::BulkClient> bulk;
   std::unique_ptr<runtime::ThreadPool> threads;
+  std::unique_ptr<runtime::Queue> queue;  // of the engine
   std::function<void()> begin;
   bool follower = false;
 
@@ -107,16 +149,18 @@ Result<void> RoleHome::build(const StartRank& start, const JobSpec& job,
 }
 
 Result<void> RoleHome::build_rollout(const StartRank& start, const JobSpec& job) {
+  const auto device = device_of(job.pools.rollout.gpus_per_actor);
+  if (!device) return device.error();
   auto info = actors::load_model_info(job.model.path);
   if (!info) return info.error();
-  const auto machine = runtime::read_machine_resources();
-  if (!machine) return machine.error();
+  const auto config_of_engine = engine_config_on(*device, job, info->config);
+  if (!config_of_engine) return config_of_engine.error();
   const auto weights = weights_config(job, {start.job, start.run_dir}, info->manifest);
   parts_->threads = make_threads(job.pools.rollout.threads_per_actor);
   auto tokenizer = std::make_shared<const actors::Tokenizer>(std::move(info->tokenizer));
-  auto engine = actors::NativeEngine::make({info->config, std::move(tokenizer)},
-                                           engine_config(job, machine->memory_bytes),
-                                           {.pool = parts_->threads.get()});
+  parts_->queue = std::make_unique<runtime::Queue>(*device, parts_->threads.get());
+  auto engine = actors::NativeEngine::make({info->config, std::move(tokenizer)}, *config_of_engine,
+                                           parts_->queue->stream());
   if (!engine) return engine.error();
   actors::RolloutConfig config{.self = {start.actor, start.incarnation},
                                .group_size = static_cast<std::int32_t>(job.rollout.n),
@@ -144,6 +188,8 @@ Result<void> RoleHome::build_rollout(const StartRank& start, const JobSpec& job)
 
 Result<void> RoleHome::build_learner(const StartRank& start, const JobSpec& job,
                                      const runtime::Ref<actors::RankEvents>& controller) {
+  const auto device = device_of(job.pools.learner.gpus_per_actor);
+  if (!device) return device.error();
   const RunPlace run{start.job, start.run_dir};
   const bool random = job.model.init == ModelInit::kRandom;
   auto model = actors::load_model(
@@ -157,6 +203,7 @@ Result<void> RoleHome::build_learner(const StartRank& start, const JobSpec& job,
   actors::NativeTrainerSetup setup{.config = trainer_config(job, run, start.resume),
                                    .model = std::move(*model),
                                    .records = std::move(*records),
+                                   .device = *device,
                                    .threads = make_threads(job.pools.learner.threads_per_actor),
                                    .beat = [progress = &parts_->progress] { progress->beat(); }};
   const runtime::GangSpec gang{

@@ -45,9 +45,13 @@ actors::JobShape job_shape(const JobSpec& job) {
   shape.replicas = {{Role::kRollout, static_cast<std::int32_t>(job.rollout.replicas)},
                     {Role::kReward, static_cast<std::int32_t>(job.reward.replicas)}};
   shape.per_rank = {
-      {Role::kRollout, scheduler::resources({.cpus = job.pools.rollout.cpus_per_actor})},
-      {Role::kLearner, scheduler::resources({.cpus = job.pools.learner.cpus_per_actor})},
+      {Role::kRollout, scheduler::resources({.cpus = job.pools.rollout.cpus_per_actor,
+                                             .gpus = job.pools.rollout.gpus_per_actor})},
+      {Role::kLearner, scheduler::resources({.cpus = job.pools.learner.cpus_per_actor,
+                                             .gpus = job.pools.learner.gpus_per_actor})},
       {Role::kReward, scheduler::resources({.cpus = job.pools.reward.cpus_per_actor})}};
+  shape.strategy = {{Role::kRollout, static_cast<scheduler::Strategy>(job.pools.rollout.strategy)},
+                    {Role::kLearner, static_cast<scheduler::Strategy>(job.pools.learner.strategy)}};
   return shape;
 }
 

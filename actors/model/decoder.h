@@ -59,15 +59,18 @@ struct PagedSlice {
 class PagedDecoder {
  public:
   // The error is want of memory. positions_max <= config.max_position_embeddings.
-  static Result<PagedDecoder> make(const ModelConfig& config, const PagedLimits& limits);
+  static Result<PagedDecoder> make(const ModelConfig& config, const PagedLimits& limits,
+                                   runtime::DeviceKind device);
+  // On the device; what the host holds besides is small.
   static std::size_t workspace_bytes(const ModelConfig& config, const PagedLimits& limits);
   ~PagedDecoder();
   PagedDecoder(PagedDecoder&&) noexcept;
   PagedDecoder& operator=(PagedDecoder&&) noexcept;
 
   // Computes every slice, writes its keys and values to `cache`, and returns the wanted logits [R,
-  // V] (f32, temperature not applied) in the order of slices and rows. The view is valid until the
-  // next call; the caller may overwrite it (samplers do).
+  // V] (f32, on the device, temperature not applied) in the order of slices and rows. The view is
+  // valid until the next call; the caller may overwrite it (samplers do). Begins by waiting for the
+  // stream: the tables of an earlier call may still be on their way to the device.
   runtime::TensorView forward(const runtime::Stream& stream, const Weights& weights, KvCache& cache,
                               std::span<const PagedSlice> slices);
 
@@ -99,24 +102,30 @@ struct TrainLimits {
 };
 
 // Cross-entropy over N targets is the same path: sum of logprob * -1/N, so dlogprob = -1/N.
+//
+// Weights, gradients and streams are of the decoder's device; every span is the host's memory.
 class TrainDecoder {
  public:
   // The error is want of memory. positions_max <= config.max_position_embeddings.
-  static Result<TrainDecoder> make(const ModelConfig& config, const TrainLimits& limits);
-  static std::size_t workspace_bytes(const ModelConfig& config, const TrainLimits& limits);
+  static Result<TrainDecoder> make(const ModelConfig& config, const TrainLimits& limits,
+                                   runtime::DeviceKind device);
+  // On the device; what the host holds besides is small.
+  static std::size_t workspace_bytes(const ModelConfig& config, const TrainLimits& limits,
+                                     runtime::DeviceKind device);
   ~TrainDecoder();
   TrainDecoder(TrainDecoder&&) noexcept;
   TrainDecoder& operator=(TrainDecoder&&) noexcept;
 
-  // logprob[M] and entropy[M] (nats, of the tempered distribution) are written, `=`. An empty
-  // `entropy` is not computed.
+  // logprob[M] and entropy[M] (nats, of the tempered distribution) are written, `=`, and there on
+  // return: a call begins and ends by waiting for the stream. An empty `entropy` is not computed.
   void forward(const runtime::Stream& stream, const Weights& weights, const PackedBatch& batch,
                std::span<float> logprob, std::span<float> entropy);
 
   // Of the batch that forward() computed last, with the same weights: adds (+=) to `gradients`,
   // laid out as the weights' arena, the gradient of sum_m logprob[m] dlogprob[m] +
   // entropy[m] dentropy[m]; an empty `dentropy` stands for zeros. At most once per forward: it
-  // consumes the activations. `weights` must have been made with WeightsUse::kTraining.
+  // consumes the activations. `weights` must have been made with WeightsUse::kTraining. On a GPU it
+  // may return before the gradients are there; `dlogprob` and `dentropy` have been read.
   void backward(const runtime::Stream& stream, const Weights& weights, const PackedBatch& batch,
                 std::span<const float> dlogprob, std::span<const float> dentropy,
                 const runtime::Arena& gradients);

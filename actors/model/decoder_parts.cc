@@ -4,6 +4,7 @@
 
 #include "kernels/ops/rope.h"
 #include "runtime/base/check.h"
+#include "runtime/device/queue.h"
 
 namespace tandem::actors {
 
@@ -34,17 +35,24 @@ std::size_t RotaryTable::bytes(const ModelConfig& config, std::int64_t positions
   return cut.bytes();
 }
 
-Result<RotaryTable> RotaryTable::make(const ModelConfig& config, std::int64_t positions_max) {
+// Computed on the host, so that every device has the same bits.
+Result<RotaryTable> RotaryTable::make(const ModelConfig& config, std::int64_t positions_max,
+                                      runtime::DeviceKind device) {
   CHECK(positions_max >= 1 && positions_max <= config.max_position_embeddings);
-  Result<runtime::HostBuffer> memory =
-      runtime::HostBuffer::allocate(bytes(config, positions_max), "the rotary table");
+  Result<runtime::Staged> memory =
+      runtime::Staged::allocate(bytes(config, positions_max), "the rotary table", device);
   if (!memory) return memory.error();
   RotaryTable table;
   table.memory = *std::move(memory);
-  BufferCutter cut(table.memory.data());
-  table.cos = cut.f32({positions_max, config.head_dim / 2});
-  table.sin = cut.f32({positions_max, config.head_dim / 2});
-  kernels::fill_rope_table({.cos = table.cos, .sin = table.sin, .theta = config.rope_theta});
+  BufferCutter cut(table.memory.host());
+  const runtime::TensorView cos = cut.f32({positions_max, config.head_dim / 2});
+  const runtime::TensorView sin = cut.f32({positions_max, config.head_dim / 2});
+  kernels::fill_rope_table({.cos = cos, .sin = sin, .theta = config.rope_theta});
+  const runtime::Queue queue(device);
+  table.memory.upload(queue.stream(), cut.bytes());
+  runtime::synchronize(queue.stream());
+  table.cos = table.memory.on_device(cos);
+  table.sin = table.memory.on_device(sin);
   return table;
 }
 

@@ -10,6 +10,7 @@
 #include "actors/model/model_config.h"
 #include "runtime/base/result.h"
 #include "runtime/device/memory.h"
+#include "runtime/device/staged.h"
 #include "runtime/device/tensor_view.h"
 
 namespace tandem::actors {
@@ -34,10 +35,11 @@ float attention_scale(const ModelConfig& config);  // 1 / sqrt(D)
 
 // cos and sin of every position that a decoder may see (kernels/ops/rope.h).
 struct RotaryTable {
-  static Result<RotaryTable> make(const ModelConfig& config, std::int64_t positions_max);
+  static Result<RotaryTable> make(const ModelConfig& config, std::int64_t positions_max,
+                                  runtime::DeviceKind device);
   static std::size_t bytes(const ModelConfig& config, std::int64_t positions_max);
 
-  runtime::HostBuffer memory;
+  runtime::Staged memory;
   runtime::TensorView cos, sin;  // [positions_max, D / 2]
 };
 

@@ -1,9 +1,17 @@
 #include "actors/model/kv_cache.h"
 
+#include <algorithm>
+
 #include "kernels/ops/attention.h"
 #include "runtime/base/check.h"
+#include "runtime/device/queue.h"
 
 namespace tandem::actors {
+namespace {
+
+constexpr std::size_t kCopiesAtOnce = 1024;
+
+}  // namespace
 
 std::size_t KvCache::page_bytes(const ModelConfig& config, std::int32_t page_positions) {
   return static_cast<std::size_t>(2 * config.layers * page_positions * config.kv_width()) *
@@ -11,28 +19,34 @@ std::size_t KvCache::page_bytes(const ModelConfig& config, std::int32_t page_pos
 }
 
 Result<KvCache> KvCache::allocate(const ModelConfig& config, std::int32_t pages,
-                                  std::int32_t page_positions) {
+                                  std::int32_t page_positions, runtime::DeviceKind device) {
   CHECK(page_positions > 0 && pages > 0 &&
         pages <= INT32_MAX / page_positions);  // a slot is an i32
   CHECK(page_positions % kernels::kChunkPositions == 0);
-  Result<runtime::HostBuffer> memory = runtime::HostBuffer::allocate(
-      static_cast<std::size_t>(pages) * page_bytes(config, page_positions), "KV pages");
+  Result<runtime::Buffer> memory = runtime::Buffer::allocate(
+      static_cast<std::size_t>(pages) * page_bytes(config, page_positions), "KV pages",
+      runtime::operand_place(device));
   if (!memory) return memory.error();
-  return KvCache(config, pages, page_positions, *std::move(memory));
+  Result<runtime::Staged> copies = runtime::Staged::allocate(
+      kCopiesAtOnce * sizeof(kernels::PageCopy), "lists of page copies", device);
+  if (!copies) return copies.error();
+  return KvCache(config, pages, page_positions, *std::move(memory), *std::move(copies));
 }
 
 KvCache::KvCache(const ModelConfig& config, std::int32_t pages, std::int32_t page_positions,
-                 runtime::HostBuffer memory)
+                 runtime::Buffer memory, runtime::Staged copies)
     : layers_(config.layers),
       kv_heads_(config.kv_heads),
       head_dim_(config.head_dim),
       pages_(pages),
       page_positions_(page_positions),
-      memory_(std::move(memory)) {}
+      memory_(std::move(memory)),
+      copies_(std::move(copies)) {}
 
 runtime::TensorView KvCache::pool(std::int64_t index) const {
   const std::int64_t elements = pages_ * kv_heads_ * page_positions_ * head_dim_;
-  return runtime::tensor(memory_.as<float>().data() + index * elements,
+  auto* const floats = reinterpret_cast<float*>(memory_.data());
+  return runtime::tensor(floats + index * elements,
                          {pages_, kv_heads_, page_positions_, head_dim_});
 }
 
@@ -40,8 +54,16 @@ runtime::TensorView KvCache::keys(std::int64_t layer) const { return pool(2 * la
 runtime::TensorView KvCache::values(std::int64_t layer) const { return pool(2 * layer + 1); }
 
 void KvCache::copy_pages(const runtime::Stream& stream, std::span<const kernels::PageCopy> copies) {
-  for (std::int64_t layer = 0; layer < layers_; ++layer)
-    kernels::kv_copy(stream, {.pages = copies, .k_pages = keys(layer), .v_pages = values(layer)});
+  auto* const list = reinterpret_cast<kernels::PageCopy*>(copies_.host());
+  for (std::size_t begin = 0; begin < copies.size(); begin += kCopiesAtOnce) {
+    const auto some = copies.subspan(begin, std::min(kCopiesAtOnce, copies.size() - begin));
+    runtime::synchronize(stream);  // the list before may still be on its way
+    std::ranges::copy(some, list);
+    copies_.upload(stream, some.size_bytes());
+    const std::span<const kernels::PageCopy> there{copies_.on_device(list), some.size()};
+    for (std::int64_t layer = 0; layer < layers_; ++layer)
+      kernels::kv_copy(stream, {.pages = there, .k_pages = keys(layer), .v_pages = values(layer)});
+  }
 }
 
 }  // namespace tandem::actors

@@ -12,6 +12,7 @@
 #include "kernels/ops/kv_cache.h"
 #include "runtime/base/result.h"
 #include "runtime/device/memory.h"
+#include "runtime/device/staged.h"
 #include "runtime/device/stream.h"
 #include "runtime/device/tensor_view.h"
 
@@ -21,7 +22,7 @@ class KvCache {
  public:
   // page_positions is a multiple of kernels::kChunkPositions. The error is want of memory.
   static Result<KvCache> allocate(const ModelConfig& config, std::int32_t pages,
-                                  std::int32_t page_positions);
+                                  std::int32_t page_positions, runtime::DeviceKind device);
 
   static std::size_t page_bytes(const ModelConfig& config, std::int32_t page_positions);
 
@@ -33,18 +34,19 @@ class KvCache {
   runtime::TensorView values(std::int64_t layer) const;
 
   // Copies whole pages in all layers, in order: for a sequence that continues a shared, partly
-  // filled page in one of its own.
+  // filled page in one of its own. `copies` is the host's.
   void copy_pages(const runtime::Stream& stream, std::span<const kernels::PageCopy> copies);
 
  private:
   KvCache(const ModelConfig& config, std::int32_t pages, std::int32_t page_positions,
-          runtime::HostBuffer memory);
+          runtime::Buffer memory, runtime::Staged copies);
   runtime::TensorView pool(std::int64_t index) const;
 
   std::int64_t layers_, kv_heads_, head_dim_;
   std::int32_t pages_;
   std::int32_t page_positions_;
-  runtime::HostBuffer memory_;  // per layer the keys' pool, then the values'
+  runtime::Buffer memory_;  // per layer the keys' pool, then the values'
+  runtime::Staged copies_;  // a list of them, for copy_pages
 };
 
 }  // namespace tandem::actors

@@ -10,6 +10,7 @@
 #include "kernels/ops/rope.h"
 #include "kernels/ops/swiglu.h"
 #include "runtime/base/check.h"
+#include "runtime/device/queue.h"
 
 namespace tandem::actors {
 namespace {
@@ -22,13 +23,16 @@ using runtime::Stream;
 using runtime::TensorView;
 
 struct Buffers {
-  TensorView x, h;                                   // [T, H] the residual; a normalised copy
-  TensorView qkv;                                    // [T, Q]
-  TensorView attention;                              // [T, A D]
-  TensorView gate_up;                                // [T, 2 F]
-  TensorView act;                                    // [T, F]
-  TensorView picked;                                 // [R, H] rows whose logits are wanted
-  TensorView logits;                                 // [R, V]
+  TensorView x, h;       // [T, H] the residual; a normalised copy
+  TensorView qkv;        // [T, Q]
+  TensorView attention;  // [T, A D]
+  TensorView gate_up;    // [T, 2 F]
+  TensorView act;        // [T, F]
+  TensorView picked;     // [R, H] rows whose logits are wanted
+  TensorView logits;     // [R, V]
+};
+
+struct Tables {                                      // filled on the host
   std::span<std::int32_t> tokens, positions, slots;  // [T]
   std::span<std::int32_t> picks;                     // [R]
   std::span<std::int32_t> query_begin;               // [S + 1]
@@ -41,7 +45,7 @@ std::int64_t blocks_for(std::int64_t positions, std::int64_t block) {
 }
 
 Buffers cut_buffers(BufferCutter& cut, const ModelConfig& config, const PagedLimits& limits) {
-  const std::int64_t T = limits.rows_max, R = limits.logit_rows_max, S = limits.slices_max;
+  const std::int64_t T = limits.rows_max, R = limits.logit_rows_max;
   const std::int64_t H = config.hidden_size, F = config.intermediate_size;
   return {.x = cut.f32({T, H}),
           .h = cut.f32({T, H}),
@@ -50,11 +54,15 @@ Buffers cut_buffers(BufferCutter& cut, const ModelConfig& config, const PagedLim
           .gate_up = cut.f32({T, 2 * F}),
           .act = cut.f32({T, F}),
           .picked = cut.f32({R, H}),
-          .logits = cut.f32({R, config.vocab_size}),
-          .tokens = cut.i32(T),
+          .logits = cut.f32({R, config.vocab_size})};
+}
+
+Tables cut_tables(BufferCutter& cut, const PagedLimits& limits) {
+  const std::int64_t T = limits.rows_max, S = limits.slices_max;
+  return {.tokens = cut.i32(T),
           .positions = cut.i32(T),
           .slots = cut.i32(T),
-          .picks = cut.i32(R),
+          .picks = cut.i32(limits.logit_rows_max),
           .query_begin = cut.i32(S + 1),
           .first_position = cut.i32(S),
           .block_tables = cut.i32(S * blocks_for(limits.positions_max, kernels::kChunkPositions))};
@@ -74,9 +82,15 @@ struct PagedDecoder::Workspace {
   ModelConfig config;
   PagedLimits limits;
   RotaryTable rotary;
-  runtime::HostBuffer memory;
+  runtime::Buffer memory;
   Buffers all;
+  runtime::Staged staged;
+  Tables tables;
 
+  // The first `count` of a table, as operators see it.
+  TensorView on_device(std::span<std::int32_t> table, std::int64_t count) const {
+    return staged.on_device(runtime::tensor(table.data(), {count}));
+  }
   Batch lay_out(std::span<const PagedSlice> slices, const KvCache& cache);
   void add_slice(Batch& batch, const PagedSlice& slice, const KvCache& cache);
   void attend(const Stream& stream, const LayerWeights& layer, const Batch& batch,
@@ -89,26 +103,34 @@ PagedDecoder& PagedDecoder::operator=(PagedDecoder&&) noexcept = default;
 PagedDecoder::~PagedDecoder() = default;
 
 std::size_t PagedDecoder::workspace_bytes(const ModelConfig& config, const PagedLimits& limits) {
-  BufferCutter cut(nullptr);
-  cut_buffers(cut, config, limits);
-  return cut.bytes() + RotaryTable::bytes(config, limits.positions_max);
+  BufferCutter buffers(nullptr), tables(nullptr);
+  cut_buffers(buffers, config, limits);
+  cut_tables(tables, limits);
+  return buffers.bytes() + tables.bytes() + RotaryTable::bytes(config, limits.positions_max);
 }
 
-Result<PagedDecoder> PagedDecoder::make(const ModelConfig& config, const PagedLimits& limits) {
-  Result<RotaryTable> rotary = RotaryTable::make(config, limits.positions_max);
+Result<PagedDecoder> PagedDecoder::make(const ModelConfig& config, const PagedLimits& limits,
+                                        runtime::DeviceKind device) {
+  Result<RotaryTable> rotary = RotaryTable::make(config, limits.positions_max, device);
   if (!rotary) return rotary.error();
-  BufferCutter measure(nullptr);
+  BufferCutter measure(nullptr), measure_tables(nullptr);
   cut_buffers(measure, config, limits);
-  Result<runtime::HostBuffer> memory =
-      runtime::HostBuffer::allocate(measure.bytes(), "the decoder's workspace");
+  cut_tables(measure_tables, limits);
+  Result<runtime::Buffer> memory = runtime::Buffer::allocate(
+      measure.bytes(), "the decoder's workspace", runtime::operand_place(device));
   if (!memory) return memory.error();
-  BufferCutter cut(memory->data());
+  Result<runtime::Staged> staged =
+      runtime::Staged::allocate(measure_tables.bytes(), "the decoder's tables", device);
+  if (!staged) return staged.error();
+  BufferCutter cut(memory->data()), cut_tables_from(staged->host());
   auto workspace = std::make_unique<Workspace>();
   workspace->config = config;
   workspace->limits = limits;
   workspace->all = cut_buffers(cut, config, limits);
   workspace->rotary = *std::move(rotary);
   workspace->memory = *std::move(memory);
+  workspace->tables = cut_tables(cut_tables_from, limits);
+  workspace->staged = *std::move(staged);
   return PagedDecoder(std::move(workspace));
 }
 
@@ -126,20 +148,20 @@ void PagedDecoder::Workspace::add_slice(Batch& batch, const PagedSlice& slice,
     const std::int64_t row = batch.rows + i;
     const auto position = static_cast<std::int32_t>(slice.position + i);
     CHECK(slice.tokens[i] >= 0 && slice.tokens[i] < config.vocab_size);
-    all.tokens[row] = slice.tokens[i];
-    all.positions[row] = position;
-    all.slots[row] =
+    tables.tokens[row] = slice.tokens[i];
+    tables.positions[row] = position;
+    tables.slots[row] =
         slice.pages[position / page_positions] * page_positions + position % page_positions;
   }
-  std::int32_t* table = all.block_tables.data() + batch.slices * batch.blocks;
+  std::int32_t* table = tables.block_tables.data() + batch.slices * batch.blocks;
   for (std::int64_t block = 0; block < batch.blocks; ++block) {
     table[block] = block < pages ? slice.pages[block] : 0;  // past the end: read by nobody
     CHECK(table[block] >= 0 && table[block] < cache.pages());
   }
   for (std::int64_t i = count - slice.logits_last; i < count; ++i)
-    all.picks[batch.picks++] = static_cast<std::int32_t>(batch.rows + i);
-  all.query_begin[batch.slices] = static_cast<std::int32_t>(batch.rows);
-  all.first_position[batch.slices] = slice.position;
+    tables.picks[batch.picks++] = static_cast<std::int32_t>(batch.rows + i);
+  tables.query_begin[batch.slices] = static_cast<std::int32_t>(batch.rows);
+  tables.first_position[batch.slices] = slice.position;
   batch.rows += count;
   ++batch.slices;
 }
@@ -151,7 +173,7 @@ Batch PagedDecoder::Workspace::lay_out(std::span<const PagedSlice> slices, const
     batch.blocks = std::max(batch.blocks, blocks_for(slice.position + std::ssize(slice.tokens),
                                                      cache.page_positions()));
   for (const PagedSlice& slice : slices) add_slice(batch, slice, cache);
-  all.query_begin[batch.slices] = static_cast<std::int32_t>(batch.rows);
+  tables.query_begin[batch.slices] = static_cast<std::int32_t>(batch.rows);
   return batch;
 }
 
@@ -168,7 +190,7 @@ void PagedDecoder::Workspace::attend(const Stream& stream, const LayerWeights& l
       split_heads(columns(qkv, config.q_width(), config.kv_width()), config.kv_heads);
   const TensorView v = split_heads(
       columns(qkv, config.q_width() + config.kv_width(), config.kv_width()), config.kv_heads);
-  const TensorView positions = runtime::tensor(all.positions.data(), {T});
+  const TensorView positions = on_device(tables.positions, T);
 
   kernels::rms_norm(
       stream, {.x = x, .weight = layer.input_norm, .y = h, .inv_rms = {}, .eps = eps, .add = {}});
@@ -180,19 +202,18 @@ void PagedDecoder::Workspace::attend(const Stream& stream, const LayerWeights& l
   for (const TensorView& turned : {q, k})
     kernels::rope(stream,
                   {.x = turned, .positions = positions, .cos = rotary.cos, .sin = rotary.sin});
-  kernels::kv_write(stream, {.k = k,
-                             .v = v,
-                             .slots = runtime::tensor(all.slots.data(), {T}),
-                             .k_pages = keys,
-                             .v_pages = values});
+  kernels::kv_write(
+      stream,
+      {.k = k, .v = v, .slots = on_device(tables.slots, T), .k_pages = keys, .v_pages = values});
   kernels::attention(
       stream, kernels::AttentionPaged{
                   .q = q,
                   .k_pages = keys,
                   .v_pages = values,
-                  .block_tables = runtime::tensor(all.block_tables.data(), {S, batch.blocks}),
-                  .query_begin = runtime::tensor(all.query_begin.data(), {S + 1}),
-                  .first_position = runtime::tensor(all.first_position.data(), {S}),
+                  .block_tables = runtime::reshape(on_device(tables.block_tables, S * batch.blocks),
+                                                   {S, batch.blocks}),
+                  .query_begin = on_device(tables.query_begin, S + 1),
+                  .first_position = on_device(tables.first_position, S),
                   .scale = attention_scale(config),
                   .out = split_heads(attention, config.heads)});
   kernels::matmul(
@@ -203,6 +224,7 @@ void PagedDecoder::Workspace::attend(const Stream& stream, const LayerWeights& l
 TensorView PagedDecoder::forward(const Stream& stream, const Weights& weights, KvCache& cache,
                                  std::span<const PagedSlice> slices) {
   Workspace& w = *work_;
+  runtime::synchronize(stream);
   const Batch batch = w.lay_out(slices, cache);
   const std::int64_t T = batch.rows, R = batch.picks;
   const float eps = static_cast<float>(w.config.rms_norm_eps);
@@ -211,9 +233,10 @@ TensorView PagedDecoder::forward(const Stream& stream, const Weights& weights, K
   const TensorView logits = rows(w.all.logits, 0, R);
   if (T == 0) return logits;
 
-  kernels::embedding(stream, kernels::Embedding{.ids = runtime::tensor(w.all.tokens.data(), {T}),
-                                                .table = weights.embedding(),
-                                                .y = x});
+  w.staged.upload(stream, w.staged.size());
+  kernels::embedding(
+      stream, kernels::Embedding{
+                  .ids = w.on_device(w.tables.tokens, T), .table = weights.embedding(), .y = x});
   for (std::int64_t i = 0; i < w.config.layers; ++i) {
     const LayerWeights& layer = weights.layer(i);
     w.attend(stream, layer, batch, cache.keys(i), cache.values(i));
@@ -232,8 +255,7 @@ TensorView PagedDecoder::forward(const Stream& stream, const Weights& weights, K
   if (R == 0) return logits;
   const TensorView picked = rows(w.all.picked, 0, R);
   kernels::embedding(
-      stream,
-      kernels::Embedding{.ids = runtime::tensor(w.all.picks.data(), {R}), .table = x, .y = picked});
+      stream, kernels::Embedding{.ids = w.on_device(w.tables.picks, R), .table = x, .y = picked});
   kernels::rms_norm(stream, {.x = picked,
                              .weight = weights.final_norm(),
                              .y = picked,

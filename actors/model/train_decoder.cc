@@ -2,13 +2,16 @@
 // made again in backward (one more product with the head). A batch whose logits fit one chunk keeps
 // them. Recomputing the layers too (checkpointing) would save more memory and cost a third more
 // time; at the sizes that a CPU trains, memory is not what is short.
+//
+// What the host says and is told (tables, and two numbers for each item) lies in staged memory, and
+// moves once per call. Everything else stays on the device.
 #include <algorithm>
-#include <cstring>
 #include <vector>
 
 #include "actors/model/decoder.h"
 #include "actors/model/decoder_parts.h"
 #include "actors/model/parameters.h"
+#include "actors/model/train_buffers.h"
 #include "kernels/ops/attention.h"
 #include "kernels/ops/embedding.h"
 #include "kernels/ops/log_prob.h"
@@ -17,24 +20,20 @@
 #include "kernels/ops/rope.h"
 #include "kernels/ops/swiglu.h"
 #include "runtime/base/check.h"
+#include "runtime/device/queue.h"
+#include "runtime/device/staged.h"
 
 namespace tandem::actors {
 namespace {
 
 using kernels::Output;
 using runtime::columns;
+using runtime::DeviceKind;
 using runtime::rows;
 using runtime::split_heads;
 using runtime::Stream;
 using runtime::tensor;
 using runtime::TensorView;
-
-constexpr std::int64_t kLogitsPerChunk = 1 << 20;
-constexpr std::int64_t kChunkRowsMin = 16;
-
-std::int64_t chunk_rows(const ModelConfig& config) {
-  return std::max(kLogitsPerChunk / config.vocab_size, kChunkRowsMin);
-}
 
 // Of y = x times the weight: dx is written, dweight is added to.
 struct MatrixBackward {
@@ -47,82 +46,6 @@ void matrix_backward(const Stream& stream, const MatrixBackward& of) {
       stream, kernels::MatmulBackwardInput{.dy = of.dy, .weight = of.weight.plain, .dx = of.dx});
   kernels::matmul(stream,
                   kernels::MatmulBackwardWeight{.dy = of.dy, .x = of.x, .dweight = of.dweight});
-}
-
-// What backward needs of one layer.
-struct LayerActivations {
-  TensorView x, inv, h;       // [T, H] [T] [T, H]  into attention: residual, its norm
-  TensorView qkv;             // [T, Q]  before q/k-norm
-  TensorView inv_q, inv_k;    // [T, A] [T, B]
-  TensorView q, k;            // [T, A D] [T, B D]  normalised and turned
-  TensorView attention, lse;  // [T, A D] [T, A]
-  TensorView x2, inv2, h2;    // [T, H] [T] [T, H]  into the MLP
-  TensorView gate_up, act;    // [T, 2 F] [T, F]
-};
-
-struct Buffers {
-  std::vector<LayerActivations> layers;
-  TensorView x;                                     // [T, H] the last residual
-  std::span<std::int32_t> tokens, positions;        // [T]
-  std::span<std::int32_t> item_rows, item_targets;  // [M]
-  TensorView lse, entropy;                          // [M]
-  TensorView picked, picked_inv, picked_h, logits;  // of one chunk: [C, H] [C] [C, H] [C, V]
-  TensorView dx, dh;                                // [T, H]
-  TensorView dqkv, dattention, dact;                // [T, Q] [T, A D] [T, F]
-  TensorView dpicked;                               // [C, H]
-  TensorView norm_sums;                             // rms_norm's workspace
-};
-
-// Cuts for T rows and M items; `buffers.layers` keeps its memory from call to call.
-void cut_buffers(BufferCutter& cut, const ModelConfig& config, std::int64_t T, std::int64_t M,
-                 Buffers& buffers) {
-  const std::int64_t H = config.hidden_size, F = config.intermediate_size, Q = config.qkv_width();
-  const std::int64_t A = config.heads, B = config.kv_heads, D = config.head_dim;
-  const std::int64_t C = std::min(M, chunk_rows(config));
-  buffers.layers.resize(static_cast<std::size_t>(config.layers));
-  for (LayerActivations& layer : buffers.layers)
-    layer = {.x = cut.f32({T, H}),
-             .inv = cut.f32({T}),
-             .h = cut.f32({T, H}),
-             .qkv = cut.f32({T, Q}),
-             .inv_q = cut.f32({T, A}),
-             .inv_k = cut.f32({T, B}),
-             .q = cut.f32({T, A * D}),
-             .k = cut.f32({T, B * D}),
-             .attention = cut.f32({T, A * D}),
-             .lse = cut.f32({T, A}),
-             .x2 = cut.f32({T, H}),
-             .inv2 = cut.f32({T}),
-             .h2 = cut.f32({T, H}),
-             .gate_up = cut.f32({T, 2 * F}),
-             .act = cut.f32({T, F})};
-  buffers.x = cut.f32({T, H});
-  buffers.tokens = cut.i32(T);
-  buffers.positions = cut.i32(T);
-  buffers.item_rows = cut.i32(M);
-  buffers.item_targets = cut.i32(M);
-  buffers.lse = cut.f32({M});
-  buffers.entropy = cut.f32({M});
-  buffers.picked = cut.f32({C, H});
-  buffers.picked_inv = cut.f32({C});
-  buffers.picked_h = cut.f32({C, H});
-  buffers.logits = cut.f32({C, config.vocab_size});
-  buffers.dx = cut.f32({T, H});
-  buffers.dh = cut.f32({T, H});
-  buffers.dqkv = cut.f32({T, Q});
-  buffers.dattention = cut.f32({T, A * D});
-  buffers.dact = cut.f32({T, F});
-  buffers.dpicked = cut.f32({C, H});
-  buffers.norm_sums = cut.f32(
-      {std::max({kernels::rms_norm_workspace(T, H), kernels::rms_norm_workspace(T * A, D),
-                 kernels::rms_norm_workspace(T * B, D), kernels::rms_norm_workspace(C, H)})});
-}
-
-std::size_t buffer_bytes(const ModelConfig& config, const TrainLimits& limits) {
-  BufferCutter cut(nullptr);
-  Buffers buffers;
-  cut_buffers(cut, config, limits.rows_max, limits.items_max, buffers);
-  return cut.bytes();
 }
 
 // One layer's gradients, as views of the gradient arena.
@@ -144,13 +67,13 @@ LayerGradients layer_gradients(const runtime::Arena& gradients, std::int64_t lay
 
 // Views of the gradient arena, made when an arena is first seen: names are looked up once.
 struct Gradients {
-  const std::byte* base = nullptr;
+  const void* base = nullptr;
   TensorView embedding, final_norm, head;
   std::vector<LayerGradients> layers;
 
   void bind(const ModelConfig& config, const runtime::Arena& arena) {
-    if (base == arena.bytes().data()) return;
-    base = arena.bytes().data();
+    if (base == arena.flat().data) return;
+    base = arena.flat().data;
     embedding = arena.view(kEmbeddingName);
     final_norm = arena.view(kFinalNormName);
     head = config.tie_word_embeddings ? embedding : arena.view(kHeadName);
@@ -170,8 +93,12 @@ Heads split_qkv(const ModelConfig& config, const TensorView& qkv) {
           split_heads(columns(qkv, q + kv, kv), config.kv_heads)};
 }
 
-void copy(const TensorView& from, const TensorView& to) {
-  std::memcpy(to.f32(), from.f32(), static_cast<std::size_t>(from.elements()) * sizeof(float));
+std::size_t f32_bytes(const TensorView& view) {
+  return static_cast<std::size_t>(view.elements()) * sizeof(float);
+}
+
+void copy(const Stream& stream, const TensorView& from, const TensorView& to) {
+  runtime::copy(stream, to.f32(), from.f32(), f32_bytes(from));
 }
 
 }  // namespace
@@ -179,31 +106,46 @@ void copy(const TensorView& from, const TensorView& to) {
 struct TrainDecoder::Workspace {
   ModelConfig config;
   TrainLimits limits;
+  DeviceKind device = DeviceKind::kCpu;
   RotaryTable rotary;
-  runtime::HostBuffer memory;
-  Buffers now;     // cut for the batch that forward() computed last
+  runtime::Buffer memory;
+  runtime::Staged table_memory, score_memory, slope_memory;
+  // All cut for the batch that forward() computed last.
+  TrainBuffers now;
+  TrainTables tables;  // the host's side
+  PerItem scores;      // the host's side of what forward() gives
+  PerItem slopes;      // the host's side of the gradients by it, which backward() is given
+  std::size_t table_bytes_used = 0;
   Gradients sums;  // the gradient arena's views
   bool has_entropy = false;
   bool consumed = true;
 
   float eps() const { return static_cast<float>(config.rms_norm_eps); }
-  TensorView positions() const { return tensor(now.positions.data(), {std::ssize(now.positions)}); }
+  TensorView on_device(std::span<std::int32_t> table) const {
+    return table_memory.on_device(tensor(table.data(), {std::ssize(table)}));
+  }
+  TensorView positions() const { return on_device(tables.positions); }
+  std::span<const kernels::Segment> segments() const {
+    return {table_memory.on_device(tables.segments.data()), tables.segments.size()};
+  }
+  void cut(std::int64_t T, std::int64_t M, std::int64_t S);
   void lay_out(const PackedBatch& batch);
   void norm(const Stream& stream, const TensorView& x, const TensorView& weight,
             const TensorView& y, const TensorView& inv) const {
     kernels::rms_norm(stream,
                       {.x = x, .weight = weight, .y = y, .inv_rms = inv, .eps = eps(), .add = {}});
   }
-  void attend(const Stream& stream, const LayerWeights& weights, const PackedBatch& batch,
+  void attend(const Stream& stream, const LayerWeights& weights,
               const LayerActivations& layer) const;
   void feed_forward(const Stream& stream, const LayerWeights& weights,
                     const LayerActivations& layer, const TensorView& out) const;
-  void attend_backward(const Stream& stream, const LayerWeights& weights, const PackedBatch& batch,
+  void attend_backward(const Stream& stream, const LayerWeights& weights,
                        const LayerActivations& layer, const LayerGradients& gradients) const;
   void feed_forward_backward(const Stream& stream, const LayerWeights& weights,
                              const LayerActivations& layer, const LayerGradients& gradients) const;
 
-  void head_backward(const Stream& stream, const Weights& weights, const PackedBatch& batch,
+  void score_items(const Stream& stream, const Weights& weights, float temperature) const;
+  void head_backward(const Stream& stream, const Weights& weights, float temperature,
                      const TensorView& dlogprob, const TensorView& dentropy) const;
 
   // Items [begin, begin + count) as one chunk.
@@ -221,54 +163,87 @@ TrainDecoder::TrainDecoder(TrainDecoder&&) noexcept = default;
 TrainDecoder& TrainDecoder::operator=(TrainDecoder&&) noexcept = default;
 TrainDecoder::~TrainDecoder() = default;
 
-std::size_t TrainDecoder::workspace_bytes(const ModelConfig& config, const TrainLimits& limits) {
-  return buffer_bytes(config, limits) + RotaryTable::bytes(config, limits.positions_max);
+std::size_t TrainDecoder::workspace_bytes(const ModelConfig& config, const TrainLimits& limits,
+                                          DeviceKind device) {
+  return train_buffer_bytes(config, limits, device) + train_table_bytes(limits) +
+         2 * per_item_bytes(limits.items_max, true) +
+         RotaryTable::bytes(config, limits.positions_max);
 }
 
-Result<TrainDecoder> TrainDecoder::make(const ModelConfig& config, const TrainLimits& limits) {
-  Result<RotaryTable> rotary = RotaryTable::make(config, limits.positions_max);
+Result<TrainDecoder> TrainDecoder::make(const ModelConfig& config, const TrainLimits& limits,
+                                        DeviceKind device) {
+  Result<RotaryTable> rotary = RotaryTable::make(config, limits.positions_max, device);
   if (!rotary) return rotary.error();
-  Result<runtime::HostBuffer> memory =
-      runtime::HostBuffer::allocate(buffer_bytes(config, limits), "the training activations");
+  Result<runtime::Buffer> memory =
+      runtime::Buffer::allocate(train_buffer_bytes(config, limits, device),
+                                "the training activations", runtime::operand_place(device));
   if (!memory) return memory.error();
   auto workspace = std::make_unique<Workspace>();
+  struct Block {
+    runtime::Staged& memory;
+    std::size_t bytes;
+    const char* purpose;
+  };
+  const std::size_t per_item = per_item_bytes(limits.items_max, true);
+  for (const Block& block :
+       {Block{workspace->table_memory, train_table_bytes(limits), "the training batch's tables"},
+        Block{workspace->score_memory, per_item, "the training batch's log-probabilities"},
+        Block{workspace->slope_memory, per_item, "the gradients of log-probabilities"}}) {
+    Result<runtime::Staged> staged = runtime::Staged::allocate(block.bytes, block.purpose, device);
+    if (!staged) return staged.error();
+    block.memory = *std::move(staged);
+  }
   workspace->config = config;
   workspace->limits = limits;
+  workspace->device = device;
   workspace->rotary = *std::move(rotary);
   workspace->memory = *std::move(memory);
   workspace->now.layers.reserve(static_cast<std::size_t>(config.layers));
   return TrainDecoder(std::move(workspace));
 }
 
+void TrainDecoder::Workspace::cut(std::int64_t T, std::int64_t M, std::int64_t S) {
+  CHECK(T >= 1 && T <= limits.rows_max && M <= limits.items_max && S <= T);
+  BufferCutter buffers(memory.data()), table_cut(table_memory.host());
+  BufferCutter score_cut(score_memory.host()), slope_cut(slope_memory.host());
+  cut_train_buffers(buffers, config, device, T, M, now);
+  CHECK(buffers.bytes() <= memory.size());
+  tables = cut_train_tables(table_cut, T, M, S);
+  table_bytes_used = table_cut.bytes();
+  scores = cut_per_item(score_cut, M);
+  slopes = cut_per_item(slope_cut, M);
+}
+
 void TrainDecoder::Workspace::lay_out(const PackedBatch& batch) {
   const std::int64_t T = std::ssize(batch.tokens), M = std::ssize(batch.items);
-  CHECK(T >= 1 && T <= limits.rows_max && M <= limits.items_max && batch.temperature > 0);
-  BufferCutter cut(memory.data());
-  cut_buffers(cut, config, T, M, now);
-  CHECK(cut.bytes() <= memory.size());
+  CHECK(batch.temperature > 0);
+  cut(T, M, std::ssize(batch.segments));
   for (std::int64_t t = 0; t < T; ++t) {
     CHECK(batch.tokens[t] >= 0 && batch.tokens[t] < config.vocab_size);
-    now.tokens[t] = batch.tokens[t];
+    tables.tokens[t] = batch.tokens[t];
   }
   std::int64_t row = 0;
+  kernels::Segment root;  // the last one without prefix
   for (const kernels::Segment& segment : batch.segments) {
     CHECK(segment.begin == row && segment.len >= 1 && row + segment.len <= T);
-    CHECK(segment.prefix_len >= 0 && segment.prefix_begin + segment.prefix_len <= row);
+    if (segment.prefix_len == 0) root = segment;
+    CHECK(segment.prefix_len >= 0 && segment.prefix_len <= root.len);
+    CHECK(segment.prefix_len == 0 || segment.prefix_begin == root.begin);
     CHECK(segment.prefix_len + segment.len <= limits.positions_max);
-    for (std::int32_t i = 0; i < segment.len; ++i) now.positions[row++] = segment.prefix_len + i;
+    for (std::int32_t i = 0; i < segment.len; ++i) tables.positions[row++] = segment.prefix_len + i;
   }
   CHECK(row == T);
+  std::copy(batch.segments.begin(), batch.segments.end(), tables.segments.begin());
   for (std::int64_t m = 0; m < M; ++m) {
     const LogprobItem& item = batch.items[m];
     CHECK(item.row >= 0 && item.row < T && item.target >= 0 && item.target < config.vocab_size);
-    now.item_rows[m] = item.row;
-    now.item_targets[m] = item.target;
+    tables.item_rows[m] = item.row;
+    tables.item_targets[m] = item.target;
   }
 }
 
 // layer.x2 = layer.x + attention(norm(layer.x))
 void TrainDecoder::Workspace::attend(const Stream& stream, const LayerWeights& weights,
-                                     const PackedBatch& batch,
                                      const LayerActivations& layer) const {
   norm(stream, layer.x, weights.input_norm, layer.h, layer.inv);
   kernels::matmul(stream,
@@ -285,11 +260,11 @@ void TrainDecoder::Workspace::attend(const Stream& stream, const LayerWeights& w
                      kernels::AttentionPacked{.q = q,
                                               .k = k,
                                               .v = raw.v,
-                                              .segments = batch.segments,
+                                              .segments = segments(),
                                               .scale = attention_scale(config),
                                               .out = split_heads(layer.attention, config.heads),
                                               .lse = layer.lse});
-  copy(layer.x, layer.x2);
+  copy(stream, layer.x, layer.x2);
   kernels::matmul(
       stream,
       kernels::Matmul{
@@ -304,18 +279,19 @@ void TrainDecoder::Workspace::feed_forward(const Stream& stream, const LayerWeig
   kernels::matmul(
       stream, kernels::Matmul{.x = layer.h2, .weight = weights.gate_up.packed, .y = layer.gate_up});
   kernels::swiglu(stream, kernels::Swiglu{.x = layer.gate_up, .y = layer.act});
-  copy(layer.x2, out);
+  copy(stream, layer.x2, out);
   kernels::matmul(
       stream, kernels::Matmul{
                   .x = layer.act, .weight = weights.down.packed, .y = out, .output = Output::kAdd});
 }
 
 TrainDecoder::Workspace::Chunk TrainDecoder::Workspace::chunk(std::int64_t begin) const {
-  const std::int64_t count = std::min(std::ssize(now.item_rows) - begin, chunk_rows(config));
+  const std::int64_t count =
+      std::min(std::ssize(tables.item_rows) - begin, logit_rows_per_chunk(config, device));
   return {.begin = begin,
           .count = count,
-          .rows = tensor(now.item_rows.data() + begin, {count}),
-          .targets = tensor(now.item_targets.data() + begin, {count}),
+          .rows = rows(on_device(tables.item_rows), begin, count),
+          .targets = rows(on_device(tables.item_targets), begin, count),
           .picked = rows(now.picked, 0, count),
           .inv = rows(now.picked_inv, 0, count),
           .h = rows(now.picked_h, 0, count),
@@ -331,39 +307,55 @@ void TrainDecoder::Workspace::chunk_logits(const Stream& stream, const Weights& 
                   kernels::Matmul{.x = part.h, .weight = weights.head().packed, .y = part.logits});
 }
 
+// Fills the device's side of `scores`.
+void TrainDecoder::Workspace::score_items(const Stream& stream, const Weights& weights,
+                                          float temperature) const {
+  const TensorView logprob = score_memory.on_device(scores.logprob);
+  const TensorView entropy = score_memory.on_device(scores.entropy);
+  const std::int64_t M = std::ssize(tables.item_rows);
+  for (std::int64_t at = 0; at < M;) {
+    const Chunk part = chunk(at);
+    chunk_logits(stream, weights, part);
+    kernels::log_prob(
+        stream,
+        kernels::LogProb{.logits = part.logits,
+                         .targets = part.targets,
+                         .temperature = temperature,
+                         .log_prob = rows(logprob, at, part.count),
+                         .entropy = has_entropy ? rows(entropy, at, part.count) : TensorView{},
+                         .lse = rows(now.lse, at, part.count)});
+    at += part.count;
+  }
+}
+
 void TrainDecoder::forward(const Stream& stream, const Weights& weights, const PackedBatch& batch,
                            std::span<float> logprob, std::span<float> entropy) {
   Workspace& w = *work_;
-  CHECK(logprob.size() == batch.items.size());
+  CHECK(stream.device == w.device && logprob.size() == batch.items.size());
   CHECK(entropy.empty() || entropy.size() == batch.items.size());
+  // A GPU may not have read yet what the last backward() left in the staged blocks, which are
+  // filled anew here. On a CPU this is free.
+  runtime::synchronize(stream);
   w.lay_out(batch);
   w.consumed = false;
   w.has_entropy = !entropy.empty();
-  const std::int64_t T = std::ssize(batch.tokens), M = std::ssize(batch.items);
-  kernels::embedding(stream, kernels::Embedding{.ids = tensor(w.now.tokens.data(), {T}),
+  w.table_memory.upload(stream, w.table_bytes_used);
+  kernels::embedding(stream, kernels::Embedding{.ids = w.on_device(w.tables.tokens),
                                                 .table = weights.embedding(),
                                                 .y = w.now.layers.front().x});
   for (std::size_t i = 0; i < w.now.layers.size(); ++i) {
     const LayerActivations& layer = w.now.layers[i];
     const LayerWeights& of = weights.layer(static_cast<std::int64_t>(i));
-    w.attend(stream, of, batch, layer);
+    w.attend(stream, of, layer);
     w.feed_forward(stream, of, layer,
                    i + 1 < w.now.layers.size() ? w.now.layers[i + 1].x : w.now.x);
   }
-  for (std::int64_t at = 0; at < M;) {
-    const Workspace::Chunk part = w.chunk(at);
-    w.chunk_logits(stream, weights, part);
-    kernels::log_prob(
-        stream, kernels::LogProb{
-                    .logits = part.logits,
-                    .targets = part.targets,
-                    .temperature = batch.temperature,
-                    .log_prob = tensor(logprob.data() + at, {part.count}),
-                    .entropy = entropy.empty() ? TensorView{} : rows(w.now.entropy, at, part.count),
-                    .lse = rows(w.now.lse, at, part.count)});
-    at += part.count;
-  }
-  if (!entropy.empty()) std::copy_n(w.now.entropy.f32(), M, entropy.data());
+  w.score_items(stream, weights, batch.temperature);
+  const std::int64_t M = std::ssize(batch.items);
+  w.score_memory.download(stream, per_item_bytes(M, w.has_entropy));
+  runtime::synchronize(stream);
+  std::copy_n(w.scores.logprob.f32(), M, logprob.data());
+  if (w.has_entropy) std::copy_n(w.scores.entropy.f32(), M, entropy.data());
 }
 
 // dx, the gradient of the layer's output, becomes that of layer.x2.
@@ -394,7 +386,6 @@ void TrainDecoder::Workspace::feed_forward_backward(const Stream& stream,
 
 // dx, the gradient of layer.x2, becomes that of layer.x.
 void TrainDecoder::Workspace::attend_backward(const Stream& stream, const LayerWeights& weights,
-                                              const PackedBatch& batch,
                                               const LayerActivations& layer,
                                               const LayerGradients& gradients) const {
   const Heads raw = split_qkv(config, layer.qkv), d = split_qkv(config, now.dqkv);
@@ -410,11 +401,12 @@ void TrainDecoder::Workspace::attend_backward(const Stream& stream, const LayerW
                                                 .v = raw.v,
                                                 .out = split_heads(layer.attention, config.heads),
                                                 .lse = layer.lse,
-                                                .segments = batch.segments,
+                                                .segments = segments(),
                                                 .scale = attention_scale(config),
                                                 .dq = d.q,
                                                 .dk = d.k,
-                                                .dv = d.v});
+                                                .dv = d.v,
+                                                .workspace = now.attention_sums});
   struct Side {
     TensorView d, raw, inv, weight, dweight;
   };
@@ -450,26 +442,27 @@ void TrainDecoder::Workspace::attend_backward(const Stream& stream, const LayerW
 
 // now.dx becomes the gradient of the last residual: what the items' log-probabilities say.
 void TrainDecoder::Workspace::head_backward(const Stream& stream, const Weights& weights,
-                                            const PackedBatch& batch, const TensorView& dlogprob,
+                                            float temperature, const TensorView& dlogprob,
                                             const TensorView& dentropy) const {
-  const std::int64_t M = std::ssize(now.item_rows);
-  const bool logits_kept = M <= chunk_rows(config);
-  std::fill_n(now.dx.f32(), now.dx.elements(), 0.0f);
+  const TensorView entropy = score_memory.on_device(scores.entropy);
+  const std::int64_t M = std::ssize(tables.item_rows);
+  const bool logits_kept = M <= logit_rows_per_chunk(config, device);
+  runtime::zero(stream, now.dx.f32(), f32_bytes(now.dx));
   for (std::int64_t at = 0; at < M;) {
     const Chunk part = chunk(at);
     const TensorView dpicked = rows(now.dpicked, 0, part.count);
     const bool with_entropy = !dentropy.empty();
     if (!logits_kept) chunk_logits(stream, weights, part);
-    kernels::log_prob(
-        stream, kernels::LogProbBackward{
-                    .logits = part.logits,
-                    .targets = part.targets,
-                    .temperature = batch.temperature,
-                    .lse = rows(now.lse, at, part.count),
-                    .entropy = with_entropy ? rows(now.entropy, at, part.count) : TensorView{},
-                    .dlog_prob = rows(dlogprob, at, part.count),
-                    .dentropy = with_entropy ? rows(dentropy, at, part.count) : TensorView{},
-                    .dlogits = part.logits});
+    kernels::log_prob(stream,
+                      kernels::LogProbBackward{
+                          .logits = part.logits,
+                          .targets = part.targets,
+                          .temperature = temperature,
+                          .lse = rows(now.lse, at, part.count),
+                          .entropy = with_entropy ? rows(entropy, at, part.count) : TensorView{},
+                          .dlog_prob = rows(dlogprob, at, part.count),
+                          .dentropy = with_entropy ? rows(dentropy, at, part.count) : TensorView{},
+                          .dlogits = part.logits});
     matrix_backward(stream, {.dy = part.logits,
                              .x = part.h,
                              .weight = weights.head(),
@@ -493,25 +486,28 @@ void TrainDecoder::backward(const Stream& stream, const Weights& weights, const 
                             std::span<const float> dlogprob, std::span<const float> dentropy,
                             const runtime::Arena& gradients) {
   Workspace& w = *work_;
-  const std::int64_t T = std::ssize(w.now.tokens), M = std::ssize(w.now.item_rows);
-  CHECK(!w.consumed && weights.use() == WeightsUse::kTraining);
+  const std::int64_t T = std::ssize(w.tables.tokens), M = std::ssize(w.tables.item_rows);
+  CHECK(stream.device == w.device && !w.consumed && weights.use() == WeightsUse::kTraining);
   CHECK(gradients.manifest() == weights.manifest());
   CHECK(std::ssize(batch.tokens) == T && std::ssize(batch.items) == M);
   CHECK(std::ssize(dlogprob) == M && (dentropy.empty() || std::ssize(dentropy) == M));
   CHECK(dentropy.empty() || w.has_entropy);
   w.consumed = true;
   w.sums.bind(w.config, gradients);
-  w.head_backward(stream, weights, batch, tensor(dlogprob.data(), {M}),
-                  dentropy.empty() ? TensorView{} : tensor(dentropy.data(), {M}));
+  std::copy(dlogprob.begin(), dlogprob.end(), w.slopes.logprob.f32());
+  std::copy(dentropy.begin(), dentropy.end(), w.slopes.entropy.f32());
+  w.slope_memory.upload(stream, per_item_bytes(M, !dentropy.empty()));
+  w.head_backward(stream, weights, batch.temperature, w.slope_memory.on_device(w.slopes.logprob),
+                  dentropy.empty() ? TensorView{} : w.slope_memory.on_device(w.slopes.entropy));
   for (std::int64_t i = w.config.layers - 1; i >= 0; --i) {
     const LayerActivations& layer = w.now.layers[static_cast<std::size_t>(i)];
     const LayerGradients& into = w.sums.layers[static_cast<std::size_t>(i)];
     w.feed_forward_backward(stream, weights.layer(i), layer, into);
-    w.attend_backward(stream, weights.layer(i), batch, layer, into);
+    w.attend_backward(stream, weights.layer(i), layer, into);
   }
-  kernels::embedding(stream, kernels::EmbeddingBackward{.ids = tensor(w.now.tokens.data(), {T}),
-                                                        .dy = w.now.dx,
-                                                        .dtable = w.sums.embedding});
+  kernels::embedding(
+      stream, kernels::EmbeddingBackward{
+                  .ids = w.on_device(w.tables.tokens), .dy = w.now.dx, .dtable = w.sums.embedding});
 }
 
 }  // namespace tandem::actors

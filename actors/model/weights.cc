@@ -1,9 +1,8 @@
 #include "actors/model/weights.h"
 
-#include <cstring>
-
 #include "actors/model/parameters.h"
 #include "runtime/base/check.h"
+#include "runtime/device/queue.h"
 
 namespace tandem::actors {
 namespace {
@@ -12,15 +11,17 @@ bool is_matrix(const runtime::ParameterSpec& spec) {
   return spec.shape.size() == 2 && spec.name != kEmbeddingName;
 }
 
-runtime::Manifest kept_manifest(const ModelConfig& config, WeightsUse use) {
-  runtime::Manifest kept;
-  for (const runtime::ParameterSpec& spec : make_manifest(config).parameters)
-    if (use == WeightsUse::kTraining || !is_matrix(spec))
-      kept.add(spec.name, spec.dtype, spec.shape);
+runtime::Manifest kept_manifest(const ModelConfig& config, WeightsUse use,
+                                runtime::DeviceKind device) {
+  runtime::Manifest all = make_manifest(config), kept;
+  if (use == WeightsUse::kTraining || device == runtime::DeviceKind::kCuda) return all;
+  for (const runtime::ParameterSpec& spec : all.parameters)
+    if (!is_matrix(spec)) kept.add(spec.name, spec.dtype, spec.shape);
   return kept;
 }
 
-std::int64_t packed_floats(const ModelConfig& config) {
+std::int64_t packed_floats(const ModelConfig& config, runtime::DeviceKind device) {
+  if (device == runtime::DeviceKind::kCuda) return 0;
   const std::int64_t H = config.hidden_size, F = config.intermediate_size;
   return config.layers * (kernels::packed_elements(config.qkv_width(), H) +
                           kernels::packed_elements(H, config.q_width()) +
@@ -30,23 +31,25 @@ std::int64_t packed_floats(const ModelConfig& config) {
 
 }  // namespace
 
-std::size_t Weights::bytes(const ModelConfig& config, WeightsUse use) {
-  return kept_manifest(config, use).bytes_total +
-         static_cast<std::size_t>(packed_floats(config)) * sizeof(float);
+std::size_t Weights::bytes(const ModelConfig& config, WeightsUse use, runtime::DeviceKind device) {
+  return kept_manifest(config, use, device).bytes_total +
+         static_cast<std::size_t>(packed_floats(config, device)) * sizeof(float);
 }
 
-Result<Weights> Weights::allocate(const ModelConfig& config, WeightsUse use) {
-  Result<runtime::Arena> kept =
-      runtime::Arena::allocate(kept_manifest(config, use), "a copy of the weights");
+Result<Weights> Weights::allocate(const ModelConfig& config, WeightsUse use,
+                                  runtime::DeviceKind device) {
+  Result<runtime::Arena> kept = runtime::Arena::allocate(
+      kept_manifest(config, use, device), "a copy of the weights", runtime::operand_place(device));
   if (!kept) return kept.error();
-  Result<runtime::HostBuffer> packed = runtime::HostBuffer::allocate(
-      static_cast<std::size_t>(packed_floats(config)) * sizeof(float), "the packed weights");
+  Result<runtime::Buffer> packed = runtime::Buffer::allocate(
+      static_cast<std::size_t>(packed_floats(config, device)) * sizeof(float),
+      "the packed weights");
   if (!packed) return packed.error();
   return Weights(config, use, *std::move(kept), *std::move(packed));
 }
 
 Weights::Weights(const ModelConfig& config, WeightsUse use, runtime::Arena kept,
-                 runtime::HostBuffer packed)
+                 runtime::Buffer packed)
     : use_(use),
       manifest_(make_manifest(config)),
       kept_(std::move(kept)),
@@ -56,34 +59,41 @@ Weights::Weights(const ModelConfig& config, WeightsUse use, runtime::Arena kept,
   for (const runtime::ParameterSpec& spec : kept_.manifest().parameters)
     copies_.push_back({manifest_.find(spec.name)->offset_bytes, spec.offset_bytes, spec.bytes});
   const std::int64_t H = config.hidden_size, F = config.intermediate_size;
-  float* memory = packed_.as<float>().data();
-  const auto matrix = [&](const std::string& first, const std::string& last, std::int64_t n,
-                          std::int64_t k) {
-    MatrixOperand operand{.packed = kernels::packed_weight(memory, n, k), .plain = {}};
-    memory += kernels::packed_elements(n, k);
-    if (use == WeightsUse::kTraining) operand.plain = kept_.fused(first, last);
-    packings_.push_back({manifest_.find(first)->offset_bytes, operand.packed});
-    return operand;
-  };
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
     const LayerNames names(layer);
     layers_.push_back({.input_norm = kept_.view(names.input_norm),
-                       .qkv = matrix(names.q, names.v, config.qkv_width(), H),
+                       .qkv = operand(names.q, names.v, config.qkv_width(), H),
                        .q_norm = kept_.view(names.q_norm),
                        .k_norm = kept_.view(names.k_norm),
-                       .o = matrix(names.o, names.o, H, config.q_width()),
+                       .o = operand(names.o, names.o, H, config.q_width()),
                        .post_attention_norm = kept_.view(names.post_attention_norm),
-                       .gate_up = matrix(names.gate, names.up, 2 * F, H),
-                       .down = matrix(names.down, names.down, H, F)});
+                       .gate_up = operand(names.gate, names.up, 2 * F, H),
+                       .down = operand(names.down, names.down, H, F)});
   }
   const char* head = config.tie_word_embeddings ? kEmbeddingName : kHeadName;
-  head_ = matrix(head, head, config.vocab_size, H);
+  head_ = operand(head, head, config.vocab_size, H);
+}
+
+// The parameters `first` … `last`, which lie one after another, as one [n, k] matrix.
+MatrixOperand Weights::operand(const std::string& first, const std::string& last, std::int64_t n,
+                               std::int64_t k) {
+  MatrixOperand operand;
+  if (kept_.manifest() == manifest_) operand.plain = kept_.fused(first, last);
+  if (packed_.size() == 0) {
+    operand.packed = kernels::packed_weight(operand.plain.data, operand.plain.dtype, n, k);
+    return operand;
+  }
+  operand.packed = kernels::packed_weight(packed_.as<float>().data() + packed_used_, n, k);
+  packed_used_ += static_cast<std::size_t>(kernels::packed_elements(n, k));
+  packings_.push_back({manifest_.find(first)->offset_bytes, operand.packed});
+  return operand;
 }
 
 void Weights::install(const runtime::Stream& stream, std::span<const std::byte> arena) {
   CHECK(arena.size() == manifest_.bytes_total);
+  auto* const kept = static_cast<std::byte*>(kept_.flat().data);
   for (const Copy& copy : copies_)
-    std::memcpy(kept_.bytes().data() + copy.to, arena.data() + copy.from, copy.bytes);
+    runtime::copy(stream, kept + copy.to, arena.data() + copy.from, copy.bytes);
   for (const Packing& packing : packings_) {
     const auto* from = reinterpret_cast<const float*>(arena.data() + packing.from);
     kernels::pack_weight(stream,

@@ -1,14 +1,16 @@
-// One version of the parameters, in the forms that the decoder multiplies with.
+// One version of the parameters on one device, in the forms that the decoder multiplies with.
 //
-// install() copies and packs everything out of an arena, which may change afterwards; so a new
-// version is prepared in a second Weights while the first is in use, and swapped in as a pointer.
-// Two objects that take turns never allocate again. The decoder only reads: a Weights that is not
-// being installed may be shared by threads.
+// install() copies and packs everything out of an arena, which may change afterwards. It writes in
+// place: what was captured with the addresses of one version computes with the next. The decoder
+// only reads: a Weights that is not being installed may be shared by threads.
+//
+// A CPU packs its matrices; a GPU reads them as they are, so there both forms are one memory.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "actors/model/model_config.h"
@@ -45,10 +47,12 @@ struct LayerWeights {
 class Weights {
  public:
   // The error is want of memory.
-  static Result<Weights> allocate(const ModelConfig& config, WeightsUse use);
-  static std::size_t bytes(const ModelConfig& config, WeightsUse use);
+  static Result<Weights> allocate(const ModelConfig& config, WeightsUse use,
+                                  runtime::DeviceKind device);
+  static std::size_t bytes(const ModelConfig& config, WeightsUse use, runtime::DeviceKind device);
 
-  // Reads all of `arena`: make_manifest(config)'s layout, f32.
+  // Reads all of `arena`: make_manifest(config)'s layout, f32, in the host's memory or the
+  // device's. It must stay as it is until the stream has done this.
   void install(const runtime::Stream& stream, std::span<const std::byte> arena);
 
   WeightsUse use() const { return use_; }
@@ -61,8 +65,9 @@ class Weights {
   const MatrixOperand& head() const { return head_; }                    // [V, H]
 
  private:
-  Weights(const ModelConfig& config, WeightsUse use, runtime::Arena kept,
-          runtime::HostBuffer packed);
+  Weights(const ModelConfig& config, WeightsUse use, runtime::Arena kept, runtime::Buffer packed);
+  MatrixOperand operand(const std::string& first, const std::string& last, std::int64_t n,
+                        std::int64_t k);
 
   // Offsets in bytes into the arena that install() reads, and into kept_.
   struct Copy {
@@ -75,8 +80,9 @@ class Weights {
 
   WeightsUse use_;
   runtime::Manifest manifest_;
-  runtime::Arena kept_;  // what is read unpacked: everything in kTraining, else embedding and norms
-  runtime::HostBuffer packed_;
+  runtime::Arena kept_;  // what is read unpacked: on a CPU for kInference, embedding and norms only
+  runtime::Buffer packed_;  // empty on a GPU
+  std::size_t packed_used_ = 0;
   std::vector<Copy> copies_;
   std::vector<Packing> packings_;
   runtime::TensorView embedding_, final_norm_;

@@ -6,7 +6,6 @@
 #include "actors/rollout/native_engine.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "actors/model/decoder.h"
@@ -15,10 +14,12 @@
 #include "actors/model/weights.h"
 #include "actors/rollout/completion.h"
 #include "actors/rollout/sequences.h"
+#include "actors/rollout/token_sampler.h"
 #include "actors/rollout/work_queue.h"
 #include "kernels/ops/sample.h"
 #include "runtime/base/check.h"
 #include "runtime/device/memory.h"
+#include "runtime/device/queue.h"
 
 namespace tandem::actors {
 namespace {
@@ -42,6 +43,10 @@ PagedLimits decoder_limits(const EngineConfig& config) {
           .slices_max = sequences_max(config),
           .logit_rows_max = sequences_max(config),
           .positions_max = positions_max(config)};
+}
+
+std::size_t fork_bytes(const ModelConfig& model) {
+  return static_cast<std::size_t>(kForkRows * model.vocab_size) * sizeof(float);
 }
 
 // What the memory holds, but no more than could ever be in use.
@@ -110,16 +115,15 @@ struct NativeEngine::State {
   PagedDecoder decoder;
   Weights weights;
   KvCache cache;
-  runtime::HostBuffer sink;       // one arena
-  runtime::HostBuffer fork_rows;  // [kForkRows, V]
+  TokenSampler sampler;
+  runtime::Buffer sink;       // one arena, the host's
+  runtime::Buffer fork_rows;  // [kForkRows, V]
 
   // Scratch of a step.
   std::vector<std::int32_t> pages;
   std::vector<PagedSlice> slices;
   std::vector<RunningSequence*> drawing;  // whose next token is drawn, in the order of the rows
   std::vector<kernels::RowSampling> samplings;
-  std::vector<std::int32_t> tokens;
-  std::vector<float> logprobs;
 
   void submit(Request request);
   void refuse(const Request& request, UnservableReason reason, std::string message);
@@ -199,11 +203,12 @@ void NativeEngine::State::draw(const Sequences::Work& work, const runtime::Tenso
 void NativeEngine::State::draw_first_tokens(RunningSequence& leader, const float* row) {
   auto forked = sequences.fork(leader, Completion(rules, *model.tokenizer));
   const std::int64_t V = model.config.vocab_size;
-  float* const copies = fork_rows.as<float>().data();
+  const auto row_bytes = static_cast<std::size_t>(V) * sizeof(float);
+  auto* const copies = reinterpret_cast<float*>(fork_rows.data());
   for (std::size_t begin = 0; begin < forked.size(); begin += kForkRows) {
     std::vector<RunningSequence*> some;
     for (std::size_t i = begin; i < forked.size() && std::ssize(some) < kForkRows; ++i) {
-      std::memcpy(copies + std::ssize(some) * V, row, static_cast<std::size_t>(V) * sizeof(float));
+      runtime::copy(stream, copies + std::ssize(some) * V, row, row_bytes);
       some.push_back(forked[i].get());
     }
     sample(runtime::tensor(copies, {std::ssize(some), V}), some);
@@ -226,14 +231,9 @@ void NativeEngine::State::sample(const runtime::TensorView& logits,
       sampling = {.temperature = 0, .banned = sequence->completion.banned()};
     samplings.push_back(sampling);
   }
-  tokens.resize(rows.size());
-  logprobs.resize(rows.size());
-  const auto R = static_cast<std::int64_t>(rows.size());
-  kernels::sample(stream, {.logits = logits,
-                           .rows = samplings,
-                           .tokens = runtime::tensor(tokens.data(), {R}),
-                           .log_prob = runtime::tensor(logprobs.data(), {R})});
-  for (std::size_t i = 0; i < rows.size(); ++i) take_token(*rows[i], tokens[i], logprobs[i]);
+  const TokenSampler::Drawn drawn = sampler.draw(stream, logits, samplings);
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    take_token(*rows[i], drawn.tokens[i], drawn.log_probs[i]);
 }
 
 void NativeEngine::State::take_token(RunningSequence& sequence, std::int32_t token, float logprob) {
@@ -266,10 +266,9 @@ void NativeEngine::State::finish(OpenRequest& open) {
 NativeEngine::NativeEngine(std::unique_ptr<State> state) : state_(std::move(state)) {}
 NativeEngine::~NativeEngine() = default;
 
-std::size_t NativeEngine::memory_bytes(const ModelConfig& model, const EngineConfig& config) {
-  return static_cast<std::size_t>(page_count(model, config)) *
-             KvCache::page_bytes(model, config.block_size) +
-         Weights::bytes(model, WeightsUse::kInference) + make_manifest(model).bytes_total +
+std::size_t NativeEngine::bytes_beside_pages(const ModelConfig& model, const EngineConfig& config,
+                                             runtime::DeviceKind device) {
+  return Weights::bytes(model, WeightsUse::kInference, device) + fork_bytes(model) +
          PagedDecoder::workspace_bytes(model, decoder_limits(config));
 }
 
@@ -279,19 +278,24 @@ Result<std::unique_ptr<NativeEngine>> NativeEngine::make(NativeModel model,
   if (Result<void> fine = check(model.config, config); !fine) return fine.error();
   Result<StopRules> rules = make_stop_rules(config, model.config);
   if (!rules) return rules.error();
-  Result<PagedDecoder> decoder = PagedDecoder::make(model.config, decoder_limits(config));
+  Result<PagedDecoder> decoder =
+      PagedDecoder::make(model.config, decoder_limits(config), stream.device);
   if (!decoder) return decoder.error();
-  Result<Weights> weights = Weights::allocate(model.config, WeightsUse::kInference);
+  Result<Weights> weights = Weights::allocate(model.config, WeightsUse::kInference, stream.device);
   if (!weights) return weights.error();
   const std::int32_t pages = page_count(model.config, config);
-  Result<KvCache> cache = KvCache::allocate(model.config, pages, config.block_size);
+  Result<KvCache> cache = KvCache::allocate(model.config, pages, config.block_size, stream.device);
   if (!cache) return cache.error();
-  Result<runtime::HostBuffer> sink = runtime::HostBuffer::allocate(
-      make_manifest(model.config).bytes_total, "the weights that arrive");
+  Result<runtime::Buffer> sink =
+      runtime::Buffer::allocate(make_manifest(model.config).bytes_total, "the weights that arrive",
+                                runtime::staging_place(stream.device));
   if (!sink) return sink.error();
-  Result<runtime::HostBuffer> fork_rows = runtime::HostBuffer::allocate(
-      static_cast<std::size_t>(kForkRows * model.config.vocab_size) * sizeof(float), "logits");
+  Result<runtime::Buffer> fork_rows = runtime::Buffer::allocate(
+      fork_bytes(model.config), "logits", runtime::operand_place(stream.device));
   if (!fork_rows) return fork_rows.error();
+  Result<TokenSampler> sampler = TokenSampler::make(
+      std::max<std::int64_t>(sequences_max(config), kForkRows), rules->stop_tokens, stream);
+  if (!sampler) return sampler.error();
   const Sequences::Config sequences{.pages = pages,
                                     .page_tokens = config.block_size,
                                     .sequences_max = sequences_max(config),
@@ -307,6 +311,7 @@ Result<std::unique_ptr<NativeEngine>> NativeEngine::make(NativeModel model,
                                                         .decoder = *std::move(decoder),
                                                         .weights = *std::move(weights),
                                                         .cache = *std::move(cache),
+                                                        .sampler = *std::move(sampler),
                                                         .sink = *std::move(sink),
                                                         .fork_rows = *std::move(fork_rows)})));
 }
@@ -392,6 +397,7 @@ Duration NativeEngine::finish_update() {
   const std::optional<PolicyVersion> before = state_->queue.version();
   const PolicyVersion now = state_->queue.finish_update();
   state_->weights.install(state_->stream, weight_sink());
+  runtime::synchronize(state_->stream);  // the next version may arrive in the sink
   const auto pages = state_->config.kv_on_update == KvOnUpdate::kRecompute
                          ? Sequences::Pages::kRecompute
                          : Sequences::Pages::kKeep;

@@ -34,14 +34,16 @@ class NativeEngine final : public Engine {
  public:
   // Fails (kInvalid, kInfeasible, or want of memory) if the model has too few positions for prompt
   // and response, a stop token does not exist, or the memory does not hold one sequence of the
-  // greatest length. The stream's pool, if any, must outlive the engine.
+  // greatest length. The engine computes on the stream's device; what the stream names must outlive
+  // it.
   static Result<std::unique_ptr<NativeEngine>> make(NativeModel model, const EngineConfig& config,
                                                     runtime::Stream stream);
   ~NativeEngine() override;
 
-  // What make() would allocate with this configuration: weights, where new ones arrive, pages,
+  // What make() allocates on the device with this configuration besides the pages: weights and
   // workspace.
-  static std::size_t memory_bytes(const ModelConfig& model, const EngineConfig& config);
+  static std::size_t bytes_beside_pages(const ModelConfig& model, const EngineConfig& config,
+                                        runtime::DeviceKind device);
 
   void submit(GroupWork work) override;
   void submit(Evaluate evaluation) override;

@@ -61,60 +61,55 @@ template <class Body>
   }
 }
 
-// The smallest set of most probable tokens of `kept` whose measure reaches `target`; measure(e) is
-// 1 for a count and e for mass.
+// The smallest set of most probable tokens of `kept` whose measure reaches `target`, which is not
+// 0; all of them if they do not. measure(e) is 1 for a count and the mass for mass.
 template <class Measure>
-Kept shrink(const Row& row, Kept kept, double target, const Measure& measure) {
+Kept shrink(const Row& row, Kept kept, std::uint64_t target, const Measure& measure) {
   std::uint32_t prefix = 0;
-  double above = 0;
+  std::uint64_t above = 0;
   for (int shift = 24; shift >= 0; shift -= 8) {
-    double bins[kDigits] = {};
+    std::uint64_t bins[kDigits] = {};
     const std::uint32_t fixed = shift == 24 ? 0 : ~std::uint32_t{0} << (shift + 8);
     for_each_kept(row, kept, [&](std::int64_t, std::uint32_t order, float e) {
       if ((order & fixed) == prefix) bins[order >> shift & 0xffu] += measure(e);
       return true;
     });
-    // From the top digit down to the one that reaches the target; if rounding leaves none, to the
-    // lowest digit that holds anything.
-    int digit = kDigits - 1, lowest = -1;
-    for (; digit >= 0; --digit) {
-      if (bins[digit] <= 0) continue;
-      lowest = digit;
-      if (above + bins[digit] >= target) break;
-      above += bins[digit];
-    }
-    if (digit < 0) {
-      if (lowest < 0) return kept;
-      digit = lowest;
-      above -= bins[digit];
-    }
+    // From the top digit down to the one that reaches the target.
+    int digit = kDigits - 1;
+    for (; digit >= 0 && above + bins[digit] < target; --digit) above += bins[digit];
+    if (digit < 0) return kept;  // in the first pass, if ever
     prefix |= static_cast<std::uint32_t>(digit) << shift;
   }
   // All that share the whole prefix are equal: as many of them as the target takes.
-  double of_one = 0;
+  std::uint64_t of_one = 0;
   for_each_kept(row, kept, [&](std::int64_t, std::uint32_t order, float e) {
     if (order != prefix) return true;
     of_one = measure(e);
     return false;
   });
-  std::int64_t ties = 1;
-  while (ties < row.count && above + static_cast<double>(ties) * of_one < target) ++ties;
+  auto ties = static_cast<std::int64_t>((target - above + of_one - 1) / of_one);
   if (prefix == kept.threshold && ties > kept.ties) ties = kept.ties;
   return {.threshold = prefix, .ties = ties};
 }
 
-std::int32_t draw(const Row& row, const Kept& kept, float unit) {
-  double total = 0;
+std::uint64_t mass(float e) { return e > 0 ? static_cast<std::uint64_t>(e * kUnitMass) : 0; }
+
+std::uint64_t total_mass(const Row& row, const Kept& kept) {
+  std::uint64_t total = 0;
   for_each_kept(row, kept, [&](std::int64_t, std::uint32_t, float e) {
-    total += static_cast<double>(e);
+    total += mass(e);
     return true;
   });
-  const double target = static_cast<double>(unit) * total;
-  double sum = 0;
+  return total;
+}
+
+std::int32_t draw(const Row& row, const Kept& kept, std::uint32_t random) {
+  const std::uint64_t target = drawn_mass(total_mass(row, kept), random);
+  std::uint64_t sum = 0;
   std::int64_t token = 0;
   for_each_kept(row, kept, [&](std::int64_t i, std::uint32_t, float e) {
-    if (e > 0) token = i;
-    sum += static_cast<double>(e);
+    sum += mass(e);
+    if (sum > target) token = i;
     return sum <= target;
   });
   return static_cast<std::int32_t>(token);
@@ -148,18 +143,14 @@ std::int32_t sample_row(const Row& row, const RowSampling& rules) {
     kept.threshold = lowest;
   }
   if (rules.top_k > 0 && rules.top_k < row.count) {
-    kept = shrink(row, kept, rules.top_k, [](float) { return 1.0; });
+    kept = shrink(row, kept, static_cast<std::uint64_t>(rules.top_k),
+                  [](float) { return std::uint64_t{1}; });
   }
   if (rules.top_p < 1) {
-    double mass = 0;
-    for_each_kept(row, kept, [&](std::int64_t, std::uint32_t, float e) {
-      mass += static_cast<double>(e);
-      return true;
-    });
-    kept = shrink(row, kept, mass * static_cast<double>(rules.top_p),
-                  [](float e) { return static_cast<double>(e); });
+    const std::uint64_t target = mass_to_keep(total_mass(row, kept), rules.top_p);
+    kept = shrink(row, kept, target, [](float e) { return mass(e); });
   }
-  return draw(row, kept, unit_float(philox4x32(rules.seed, rules.position)[0]));
+  return draw(row, kept, philox4x32(rules.seed, rules.position)[0] >> 8);
 }
 
 }  // namespace

@@ -6,7 +6,8 @@
 //   p = p - lr / (1 - beta1^t) * m / (sqrt(v) / sqrt(1 - beta2^t) + eps)
 //
 // n elements, elementwise: any cut of a range gives the same bits. lr = 0 leaves p untouched to
-// the bit (m and v move on).
+// the bit (m and v move on). Where the model computes with bf16 weights, p is their master, and
+// `rounded` is what the model reads: p to the nearest bf16, ties to even.
 #pragma once
 
 #include <cstdint>
@@ -27,6 +28,7 @@ struct AdamW {
   double eps = 1e-8;
   double weight_decay = 0;
   float grad_scale = 1;  // clipping and averaging, in one factor
+  TensorView rounded;    // [n] bf16, on a GPU, written; or empty
 };
 
 void adamw(const Stream& stream, const AdamW& op);

@@ -11,7 +11,9 @@ void check_heads(const TensorView& q, std::int64_t groups, std::int64_t channels
   CHECK(channels > 0 && channels % kChunkPositions == 0 && channels <= kHeadChannelsMax);
 }
 
-void check_segments(std::span<const Segment> segments, std::int64_t rows) {
+// Of the CPU's segments alone: a GPU's lie in its own memory.
+void check_segments(const Stream& stream, std::span<const Segment> segments, std::int64_t rows) {
+  if (stream.device != runtime::DeviceKind::kCpu) return;
   const Segment* root = nullptr;
   std::int64_t own_rows = 0;
   for (const Segment& segment : segments) {
@@ -29,31 +31,43 @@ void check_segments(std::span<const Segment> segments, std::int64_t rows) {
 
 }  // namespace
 
+std::int64_t attention_backward_workspace(runtime::DeviceKind device, std::int64_t rows,
+                                          std::int64_t heads) {
+  return device == runtime::DeviceKind::kCpu ? 0 : rows * heads;
+}
+
 void attention(const Stream& stream, const AttentionPacked& op) {
   const std::int64_t rows = op.q.dim(0), heads = op.q.dim(1), channels = op.q.dim(2);
   const std::int64_t groups = op.k.dim(1);
+  CHECK(computes(stream, op.q.dtype));
   check_heads(op.q, groups, channels);
-  CHECK(is_f32(op.q, {rows, heads, channels}) && is_f32(op.out, {rows, heads, channels}));
-  CHECK(is_f32(op.k, {rows, groups, channels}) && is_f32(op.v, {rows, groups, channels}));
+  CHECK(is(op.q.dtype, op.q, {rows, heads, channels}) &&
+        is(op.q.dtype, op.out, {rows, heads, channels}));
+  CHECK(is(op.q.dtype, op.k, {rows, groups, channels}) &&
+        is(op.q.dtype, op.v, {rows, groups, channels}));
   CHECK(op.lse.empty() || (is_f32(op.lse, {rows, heads}) && op.lse.dense()));
   CHECK(op.scale > 0);
-  check_segments(op.segments, rows);
+  check_segments(stream, op.segments, rows);
   backend(stream.device).attention_packed(stream, op);
 }
 
 void attention(const Stream& stream, const AttentionBackward& op) {
   const std::int64_t rows = op.q.dim(0), heads = op.q.dim(1), channels = op.q.dim(2);
   const std::int64_t groups = op.k.dim(1);
+  CHECK(computes(stream, op.q.dtype));
   check_heads(op.q, groups, channels);
   for (const TensorView& view : {op.dout, op.q, op.out, op.dq}) {
-    CHECK(is_f32(view, {rows, heads, channels}));
+    CHECK(is(op.q.dtype, view, {rows, heads, channels}));
   }
   for (const TensorView& view : {op.k, op.v, op.dk, op.dv}) {
-    CHECK(is_f32(view, {rows, groups, channels}));
+    CHECK(is(op.q.dtype, view, {rows, groups, channels}));
   }
   CHECK(is_f32(op.lse, {rows, heads}) && op.lse.dense());
   CHECK(op.scale > 0);
-  check_segments(op.segments, rows);
+  check_segments(stream, op.segments, rows);
+  const std::int64_t needed = attention_backward_workspace(stream.device, rows, heads);
+  CHECK(needed == 0 ||
+        (is_f32(op.workspace, {op.workspace.dim(0)}) && op.workspace.elements() >= needed));
   backend(stream.device).attention_backward(stream, op);
 }
 
@@ -61,10 +75,12 @@ void attention(const Stream& stream, const AttentionPaged& op) {
   const std::int64_t rows = op.q.dim(0), heads = op.q.dim(1), channels = op.q.dim(2);
   const std::int64_t pages = op.k_pages.dim(0), groups = op.k_pages.dim(1);
   const std::int64_t positions = op.k_pages.dim(2), sequences = op.first_position.dim(0);
+  CHECK(computes(stream, op.q.dtype));
   check_heads(op.q, groups, channels);
-  CHECK(is_f32(op.q, {rows, heads, channels}) && is_f32(op.out, {rows, heads, channels}));
-  CHECK(is_f32(op.k_pages, {pages, groups, positions, channels}) && op.k_pages.dense());
-  CHECK(is_f32(op.v_pages, {pages, groups, positions, channels}) && op.v_pages.dense());
+  CHECK(is(op.q.dtype, op.q, {rows, heads, channels}) &&
+        is(op.q.dtype, op.out, {rows, heads, channels}));
+  CHECK(is(op.q.dtype, op.k_pages, {pages, groups, positions, channels}) && op.k_pages.dense());
+  CHECK(is(op.q.dtype, op.v_pages, {pages, groups, positions, channels}) && op.v_pages.dense());
   CHECK(positions % kChunkPositions == 0);
   CHECK(is_i32(op.first_position, {sequences}) && is_i32(op.query_begin, {sequences + 1}));
   CHECK(is_i32(op.block_tables, {sequences, op.block_tables.dim(1)}));

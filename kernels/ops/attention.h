@@ -6,12 +6,15 @@
 //   out  = sum_p softmax(s)[p] * v[p]           lse = log sum_p exp(s[p])
 //
 // T rows (tokens), H query heads, G key/value heads (H a multiple of G, at most kGroupHeadsMax to
-// one; head h reads h / (H/G)), D head channels (a multiple of 16, at most kHeadChannelsMax). f32.
+// one; head h reads h / (H/G)), D head channels (a multiple of 16, at most kHeadChannelsMax). All
+// share one dtype, f32, or bf16 on a GPU; lse, the workspace and all sums are f32.
 //
 // AT-1  Keys are reduced in chunks of kChunkPositions positions counted from position 0 of the
 //       sequence, ascending, with a running maximum (Milakov and Gimelshein, 2018; Dao et al.,
 //       2022). The result of a row depends on its q and on the k and v of its positions 0 … p only:
-//       not on batch, paging, prefix sharing, chunked prefill, threads or instruction set.
+//       not on batch, paging, prefix sharing, chunked prefill, threads or instruction set. On a GPU
+//       the chunks of each kSplitPositions positions are summed from nothing, and these splits then
+//       joined, ascending; within the first split f32 has the CPU's bits.
 // AT-2  Gradients of a shared prefix are summed in the order of the segments, queries ascending.
 #pragma once
 
@@ -23,6 +26,7 @@
 namespace tandem::kernels {
 
 inline constexpr std::int64_t kChunkPositions = 16;
+inline constexpr std::int64_t kSplitPositions = 256;  // on a GPU
 inline constexpr std::int64_t kHeadChannelsMax = 256;
 inline constexpr std::int64_t kGroupHeadsMax = 32;
 
@@ -57,10 +61,14 @@ struct AttentionBackward {
   TensorView lse;   // [T, H]    as forward wrote it
   std::span<const Segment> segments;
   float scale = 0;
-  TensorView dq;  // [T, H, D] written
-  TensorView dk;  // [T, G, D] written
-  TensorView dv;  // [T, G, D] written
+  TensorView dq;         // [T, H, D] written
+  TensorView dk;         // [T, G, D] written
+  TensorView dv;         // [T, G, D] written
+  TensorView workspace;  // [attention_backward_workspace(device, T, H)] f32
 };
+
+std::int64_t attention_backward_workspace(runtime::DeviceKind device, std::int64_t rows,
+                                          std::int64_t heads);
 
 struct AttentionPaged {
   TensorView q;             // [T, H, D] the new queries, sequence by sequence

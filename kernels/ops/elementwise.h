@@ -1,4 +1,4 @@
-// Elementwise arithmetic on flat ranges of n f32 elements (dense).
+// Elementwise arithmetic on flat ranges of n elements (dense), f32, or bf16 on a GPU.
 #pragma once
 
 #include "kernels/operand.h"

@@ -2,7 +2,8 @@
 //
 //   y[t,:] = table[ids[t],:]            dtable[ids[t],:] += dy[t,:], t ascending
 //
-// T tokens, V vocabulary, C channels. f32; ids are i32 in [0, V), which the caller has checked.
+// T tokens, V vocabulary, C channels. table and y share a dtype, f32, or bf16 on a GPU, where dy
+// may be bf16 too; dtable is f32. ids are i32 in [0, V), which the caller has checked.
 #pragma once
 
 #include "kernels/operand.h"

@@ -3,7 +3,8 @@
 //   *sum += sum_i x[i]^2
 //
 // Blocks of kNormBlockElements are summed over 8 lanes, i ascending, then blocks ascending, so the
-// result does not depend on threads. It depends on where ranges begin: use the same ranges.
+// result does not depend on threads, nor on the device. It depends on where ranges begin: use the
+// same ranges. x is f32; the workspace and the sum are in the device's memory.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,8 @@
 // Pages of keys and values for paged attention: writing new tokens, copying pages.
 //
-// A pool is [pages, G, page positions, D] of f32, dense, aligned to 64 bytes; the page size is a
-// multiple of 16 positions. Inside one (page, head) block:
+// A pool is [pages, G, page positions, D], dense, aligned to 64 bytes; the page size is a multiple
+// of 16 positions. All views of an operator share one dtype, f32, or bf16 on a GPU. Inside one
+// (page, head) block:
 //   v   position-major: v[position][d]
 //   k   chunk-transposed: k[position / 16][d][position % 16], so that 16 scores are one vector
 // A slot is page * page positions + position within the page. Slots that were never written may
@@ -31,9 +32,9 @@ struct PageCopy {
 
 // Copies whole pages, in order (a copy may read what an earlier one wrote).
 struct KvCopy {
-  std::span<const PageCopy> pages;
-  TensorView k_pages;  // [pages, G, page positions, D]
-  TensorView v_pages;  // [pages, G, page positions, D]
+  std::span<const PageCopy> pages;  // in the device's memory
+  TensorView k_pages;               // [pages, G, page positions, D]
+  TensorView v_pages;               // [pages, G, page positions, D]
 };
 
 void kv_write(const Stream& stream, const KvWrite& op);

@@ -6,7 +6,8 @@ namespace tandem::kernels {
 
 void log_prob(const Stream& stream, const LogProb& op) {
   const std::int64_t rows = op.logits.dim(0);
-  CHECK(is_f32(op.logits, {rows, op.logits.dim(1)}));
+  CHECK(computes(stream, op.logits.dtype));
+  CHECK(is(op.logits.dtype, op.logits, {rows, op.logits.dim(1)}));
   CHECK(op.logits.dim(1) > 0);
   CHECK(is_i32(op.targets, {rows}) && is_f32(op.log_prob, {rows}));
   CHECK(op.entropy.empty() || is_f32(op.entropy, {rows}));
@@ -17,7 +18,9 @@ void log_prob(const Stream& stream, const LogProb& op) {
 
 void log_prob(const Stream& stream, const LogProbBackward& op) {
   const std::int64_t rows = op.logits.dim(0), vocabulary = op.logits.dim(1);
-  CHECK(is_f32(op.logits, {rows, vocabulary}) && is_f32(op.dlogits, {rows, vocabulary}));
+  CHECK(computes(stream, op.logits.dtype));
+  CHECK(is(op.logits.dtype, op.logits, {rows, vocabulary}));
+  CHECK(is(op.logits.dtype, op.dlogits, {rows, vocabulary}));
   CHECK(vocabulary > 0);
   CHECK(is_i32(op.targets, {rows}));
   CHECK(is_f32(op.lse, {rows}) && is_f32(op.dlog_prob, {rows}));

@@ -5,11 +5,13 @@
 //   dlogits_i = (dlog_prob * ([i = target] - p_i) - dentropy * p_i * (log p_i + entropy)) /
 //   temperature
 //
-// R rows (the selected tokens), V vocabulary. f32; targets are i32 in [0, V). Division by the
-// temperature is multiplication by 1/temperature, rounded once.
+// R rows (the selected tokens), V vocabulary. logits and dlogits share one dtype, f32, or bf16 on a
+// GPU; all else is f32. targets are i32 in [0, V). Division by the temperature is multiplication by
+// 1/temperature, rounded once.
 //
 // LP-1  log_prob has the bits that sample.h reports for the same logits, temperature and token:
-//       both reduce a row over 16 lanes, i ascending, then halve.
+//       both reduce a row in one fixed tree: on a CPU over 16 lanes, i ascending, then halve; on a
+//       GPU as cuda/soft_max.cuh does.
 #pragma once
 
 #include "kernels/operand.h"

@@ -11,7 +11,7 @@ std::int64_t panels(std::int64_t n) { return (n + kPanelColumns - 1) / kPanelCol
 
 bool is_packed(const PackedWeight& weight) {
   const auto address = reinterpret_cast<std::uintptr_t>(weight.panels.data);
-  return is_f32(weight.panels, {panels(weight.n), weight.k, kPanelColumns}) &&
+  return is(weight.panels.dtype, weight.panels, {panels(weight.n), weight.k, kPanelColumns}) &&
          weight.panels.dense() && address % 64 == 0;
 }
 
@@ -21,45 +21,54 @@ std::int64_t packed_elements(std::int64_t n, std::int64_t k) {
   return panels(n) * k * kPanelColumns;
 }
 
+PackedWeight packed_weight(void* memory, runtime::DType dtype, std::int64_t n, std::int64_t k) {
+  return {.panels = runtime::tensor(memory, dtype, {panels(n), k, kPanelColumns}), .n = n, .k = k};
+}
+
 PackedWeight packed_weight(float* memory, std::int64_t n, std::int64_t k) {
-  return {.panels = runtime::tensor(memory, {panels(n), k, kPanelColumns}), .n = n, .k = k};
+  return packed_weight(memory, runtime::DType::kF32, n, k);
 }
 
 void pack_weight(const Stream& stream, const PackWeight& op) {
-  CHECK(is_f32(op.weight, {op.packed.n, op.packed.k}));
+  CHECK(computes(stream, op.weight.dtype) && op.packed.panels.dtype == op.weight.dtype);
+  CHECK(is(op.weight.dtype, op.weight, {op.packed.n, op.packed.k}));
   CHECK(is_packed(op.packed));
   backend(stream.device).pack_weight(stream, op);
 }
 
 void matmul(const Stream& stream, const Matmul& op) {
   const std::int64_t rows = op.x.dim(0);
+  CHECK(computes(stream, op.x.dtype) && op.weight.panels.dtype == op.x.dtype);
   CHECK(is_packed(op.weight));
-  CHECK(is_f32(op.x, {rows, op.weight.k}));
-  CHECK(is_f32(op.y, {rows, op.weight.n}));
+  CHECK(is(op.x.dtype, op.x, {rows, op.weight.k}));
+  CHECK(is(op.x.dtype, op.y, {rows, op.weight.n}));
   backend(stream.device).matmul(stream, op);
 }
 
 void matmul(const Stream& stream, const MatmulPlain& op) {
   const std::int64_t rows = op.x.dim(0), inputs = op.x.dim(1), outputs = op.y.dim(1);
-  CHECK(is_f32(op.x, {rows, inputs}));
-  CHECK(is_f32(op.weight, {outputs, inputs}));
-  CHECK(is_f32(op.y, {rows, outputs}));
+  CHECK(computes(stream, op.x.dtype));
+  CHECK(is(op.x.dtype, op.x, {rows, inputs}));
+  CHECK(is(op.x.dtype, op.weight, {outputs, inputs}));
+  CHECK(is(op.x.dtype, op.y, {rows, outputs}));
   backend(stream.device).matmul_plain(stream, op);
 }
 
 void matmul(const Stream& stream, const MatmulBackwardInput& op) {
   const std::int64_t rows = op.dy.dim(0), outputs = op.dy.dim(1), inputs = op.dx.dim(1);
-  CHECK(is_f32(op.dy, {rows, outputs}));
-  CHECK(is_f32(op.weight, {outputs, inputs}));
-  CHECK(is_f32(op.dx, {rows, inputs}));
-  CHECK(op.dx.data != op.dy.data);
+  CHECK(computes(stream, op.dy.dtype));
+  CHECK(is(op.dy.dtype, op.dy, {rows, outputs}));
+  CHECK(is(op.dy.dtype, op.weight, {outputs, inputs}));
+  CHECK(is(op.dy.dtype, op.dx, {rows, inputs}));
+  CHECK(op.dx.empty() || op.dx.data != op.dy.data);
   backend(stream.device).matmul_backward_input(stream, op);
 }
 
 void matmul(const Stream& stream, const MatmulBackwardWeight& op) {
   const std::int64_t rows = op.dy.dim(0), outputs = op.dy.dim(1), inputs = op.x.dim(1);
-  CHECK(is_f32(op.dy, {rows, outputs}));
-  CHECK(is_f32(op.x, {rows, inputs}));
+  CHECK(computes(stream, op.dy.dtype));
+  CHECK(is(op.dy.dtype, op.dy, {rows, outputs}));
+  CHECK(is(op.dy.dtype, op.x, {rows, inputs}));
   CHECK(is_f32(op.dweight, {outputs, inputs}));
   backend(stream.device).matmul_backward_weight(stream, op);
 }

@@ -4,15 +4,22 @@
 //   backward, input  dx[m,k] = sum_n dy[m,n] * w[n,k]     n ascending
 //   backward, weight dw[n,k] += sum_m dy[m,n] * x[m,k]    m ascending, starting from dw[n,k]
 //
-// M rows (tokens), N output features, K input features. f32. With Output::kAdd the sum starts from
-// the output's own value instead of zero.
+// M rows (tokens), N output features, K input features. All operands share one dtype, f32, or bf16
+// on a GPU; dw is f32, and so are all sums. With Output::kAdd the sum starts from the output's own
+// value instead of zero.
 //
-// MM-1  Every output is one chain of fused multiply-adds in the stated order. So a row of y or dx
-//       does not depend on M, on the other rows, on threads or on the instruction set; dw does
-//       not depend on how M rows are cut into consecutive calls; packed or not gives the same bits.
+// MM-1  On a CPU every output is one chain of fused multiply-adds in the stated order. So a row of
+//       y or dx does not depend on M, on the other rows, on threads or on the instruction set; dw
+//       does not depend on how M rows are cut into consecutive calls; packed or not gives the same
+//       bits.
+// MM-2  On a GPU the same operands give the same bits in every run; dw depends on how M rows are
+//       cut. With Rows::kInvariant a row of y or dx does not depend on M or on the other rows, in
+//       calls that all have operands whose rows begin at multiples of 16 bytes, or that all have
+//       one that does not; and packed or not gives the same bits.
 //
 // A weight that is used often is packed once: panels of kPanelColumns output features, each
-// [K][kPanelColumns], the last one filled with zeros.
+// [K][kPanelColumns], the last one filled with zeros. (On a GPU the same memory holds what that
+// device reads best; nobody else looks into it.)
 #pragma once
 
 #include <cstdint>
@@ -23,15 +30,22 @@ namespace tandem::kernels {
 
 inline constexpr std::int64_t kPanelColumns = 32;
 
+// What a GPU promises of the rows of y and dx (MM-2).
+enum class Rows : std::uint8_t {
+  kInvariant,  // one algorithm per weight shape, and its sums are not split
+  kFastest,    // the algorithm may depend on M
+};
+
 struct PackedWeight {
   TensorView panels;  // [ceil(N / 32), K, 32] dense, aligned to 64 bytes
   std::int64_t n = 0;
   std::int64_t k = 0;
 };
 
-// f32 elements that a packed [N, K] weight takes.
+// Elements that a packed [N, K] weight takes.
 std::int64_t packed_elements(std::int64_t n, std::int64_t k);
-// A PackedWeight on packed_elements(n, k) floats of the caller's (aligned to 64 bytes).
+// A PackedWeight on packed_elements(n, k) elements of the caller's (aligned to 64 bytes).
+PackedWeight packed_weight(void* memory, runtime::DType dtype, std::int64_t n, std::int64_t k);
 PackedWeight packed_weight(float* memory, std::int64_t n, std::int64_t k);
 
 struct PackWeight {
@@ -44,6 +58,7 @@ struct Matmul {
   PackedWeight weight;  // of [N, K]
   TensorView y;         // [M, N] written, or accumulated from its own value
   Output output = Output::kWrite;
+  Rows rows = Rows::kInvariant;
 };
 
 // The same with a weight that is not packed; it is packed on the fly, so keep it for large M.
@@ -52,6 +67,7 @@ struct MatmulPlain {
   TensorView weight;  // [N, K]
   TensorView y;       // [M, N]
   Output output = Output::kWrite;
+  Rows rows = Rows::kInvariant;
 };
 
 struct MatmulBackwardInput {
@@ -59,12 +75,13 @@ struct MatmulBackwardInput {
   TensorView weight;  // [N, K]
   TensorView dx;      // [M, K]
   Output output = Output::kWrite;
+  Rows rows = Rows::kInvariant;
 };
 
 struct MatmulBackwardWeight {
   TensorView dy;       // [M, N]
   TensorView x;        // [M, K]
-  TensorView dweight;  // [N, K] accumulated (+=)
+  TensorView dweight;  // [N, K] f32, accumulated (+=)
 };
 
 void pack_weight(const Stream& stream, const PackWeight& op);

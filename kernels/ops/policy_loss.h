@@ -19,7 +19,8 @@
 //   k1 and k3 estimators of KL: Schulman, "Approximating KL divergence", 2020.
 //
 // Log-ratios are clamped to +-kLogRatioMax before exp. Tokens with w = 0 are read by nobody: they
-// get zero gradients and enter no statistic, whatever their operands hold. S sequences.
+// get zero gradients and enter no statistic, whatever their operands hold. S sequences. f32.
+// Results have the same bits on every device.
 #pragma once
 
 #include <cstdint>
@@ -62,7 +63,8 @@ struct PolicyLoss {
                               // all tokens in order; needed by kGspo, else may be empty
   TensorView dlog_prob;       // [T] written: d loss / d current
   TensorView dentropy;        // [T] written: d loss / d H; or empty
-  PolicyLossStats* stats = nullptr;  // accumulated (+=; ratio_max by max)
+  // Accumulated (+=; ratio_max by max), in the device's memory.
+  PolicyLossStats* stats = nullptr;
 };
 
 enum class ImportanceLevel : std::uint8_t { kToken, kSequence };

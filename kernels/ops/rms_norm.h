@@ -4,9 +4,11 @@
 //   y[r,c] = x[r,c] * inv_rms[r] * weight[c]       inv_rms[r] = 1 / sqrt(mean_c(x[r,c]^2) + eps)
 //
 // R rows, C channels. A tensor is [R, C], or [T, H, C] with R = T * H (q/k-norm: one row per token
-// and head); inv_rms is [R] or [T, H] likewise, dense. f32.
+// and head); inv_rms is [R] or [T, H] likewise, dense. x, y, add, weight, dy and dx share one
+// dtype, f32, or bf16 on a GPU; inv_rms, dweight and the workspace are f32.
 //
-// A row's sums run over 16 lanes, channels ascending, then halve; they see that row alone.
+// A row's sums are one tree that depends on C alone, and see that row alone: on a CPU 16 lanes,
+// channels ascending, then halves; on a GPU the packs and lanes of cuda/numbers.cuh and reduce.cuh.
 #pragma once
 
 #include "kernels/operand.h"
@@ -29,15 +31,20 @@ struct RmsNormBackward {
   TensorView inv_rms;  // [R]     as forward wrote it
   TensorView dx;       // [R, C]  kAdd: the residual branch adds here too; kWrite: may be dy itself
   Output output = Output::kAdd;
-  TensorView dweight;    // [C]   accumulated (+=): rows ascending in blocks of kNormRowsPerBlock,
-                         //       then blocks ascending
-  TensorView workspace;  // [rms_norm_workspace(R, C)]
+  TensorView dweight;    // [C]   accumulated (+=): rows in blocks, then blocks, each in a
+                         //       fixed order
+  TensorView workspace;  // [rms_norm_workspace(device, R, C)] f32
 };
 
 // Rows whose weight gradient is summed before blocks are added up: fixed, so that dweight does not
-// depend on threads.
-inline constexpr std::int64_t kNormRowsPerBlock = 256;
-std::int64_t rms_norm_workspace(std::int64_t rows, std::int64_t channels);  // f32 elements
+// depend on threads. A GPU cuts finer, for more blocks than it has processors.
+inline constexpr std::int64_t kNormRowsPerBlock = 256;    // on a CPU
+inline constexpr std::int64_t kNormNarrowChannels = 256;  // on a GPU: up to here a warp takes a row
+constexpr std::int64_t norm_rows_on_gpu(std::int64_t channels) {
+  return channels <= kNormNarrowChannels ? 32 : 8;
+}
+std::int64_t rms_norm_workspace(runtime::DeviceKind device, std::int64_t rows,
+                                std::int64_t channels);
 
 void rms_norm(const Stream& stream, const RmsNorm& op);
 void rms_norm(const Stream& stream, const RmsNormBackward& op);

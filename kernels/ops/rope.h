@@ -5,7 +5,7 @@
 //   x'[i + D/2] = x[i + D/2] * cos[p,i] + x[i] * sin[p,i]       i < D/2, p = position of the token
 //   cos[p,i] = cos(p * theta^(-2i/D)), in double, rounded to f32 once; sin likewise
 //
-// T tokens, H heads, D head channels (even), P positions in the table. f32.
+// T tokens, H heads, D head channels (even), P positions in the table. f32; on a GPU x may be bf16.
 // Backward is the turn by -p: the same operator with Direction::kBackward.
 #pragma once
 

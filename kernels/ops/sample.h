@@ -10,7 +10,11 @@
 // The reported log-probability is that of softmax(logits / temperature), without any truncation or
 // ban, with log_prob.h's bits (LP-1); for a greedy row that of softmax(logits).
 //
-// R rows, V vocabulary (up to kVocabularyMax). f32. A NaN logit is never drawn.
+// R rows, V vocabulary (up to kVocabularyMax). f32; logits may be bf16 on a GPU. A NaN logit is
+// never drawn.
+//
+// SA-1  The token is the same on every device. A token's mass is exp(z - max z), cut to a multiple
+//       of 1 / kUnitMass and held as an integer, so that sums are exact in whatever order.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +25,22 @@
 namespace tandem::kernels {
 
 inline constexpr std::int64_t kVocabularyMax = std::int64_t{1} << 24;
+
+// The mass of the most probable token that is not banned: a row's masses add up to 2^62 at most.
+inline constexpr float kUnitMass = 0x1p38f;
+
+// What top_p keeps at least, of all that is in the draw.
+[[gnu::always_inline]] constexpr std::uint64_t mass_to_keep(std::uint64_t total, float top_p) {
+  const double share = static_cast<double>(total) * static_cast<double>(top_p);
+  return share < 1 ? 1 : static_cast<std::uint64_t>(share);
+}
+
+// Where a random number in [0, 2^24) points: the first token at which the masses, ids ascending,
+// add up to more is drawn.
+[[gnu::always_inline]] constexpr std::uint64_t drawn_mass(std::uint64_t total,
+                                                          std::uint32_t random) {
+  return (total >> 24) * random + (((total & 0xffffffu) * random) >> 24);
+}
 
 struct RowSampling {
   std::uint64_t seed = 0;                // the trajectory's
@@ -34,7 +54,7 @@ struct RowSampling {
 
 struct Sample {
   TensorView logits;                  // [R, V]
-  std::span<const RowSampling> rows;  // R of them
+  std::span<const RowSampling> rows;  // R of them; they and what they name in the device's memory
   TensorView tokens;                  // [R] i32 written
   TensorView log_prob;                // [R] written
 };

@@ -6,6 +6,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 
 namespace tandem {
 namespace {
@@ -128,6 +129,11 @@ Result<void> sync_directory(const std::filesystem::path& directory) {
   if (!fd) return file_error("open directory", where);
   if (::fsync(fd.get()) != 0) return file_error("sync directory", where);
   return {};
+}
+
+std::filesystem::path own_program() {
+  const char* const wrapper = std::getenv("TANDEM_PROGRAM");
+  return wrapper != nullptr ? wrapper : "/proc/" + std::to_string(::getpid()) + "/exe";
 }
 
 Result<FileLock> FileLock::take(const std::filesystem::path& path, std::string_view guarded,

@@ -53,6 +53,10 @@ Result<void> write_file_atomic(const std::filesystem::path& path,
 // Makes a rename or an unlink in `directory` durable.
 Result<void> sync_directory(const std::filesystem::path& directory);
 
+// What starts this program once more: $TANDEM_PROGRAM where a wrapper that carries its own loader
+// set it (scripts/bundle), else the executable itself, also if its file was replaced meanwhile.
+std::filesystem::path own_program();
+
 // An exclusive lock on a file (an open file description lock), which ends with its owner however
 // that dies; the file holds the owner's pid and stays when the lock ends. The error of a second
 // taker names that pid, also where both take it at the same moment.

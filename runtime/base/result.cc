@@ -9,6 +9,7 @@ int exit_code(ErrorCode code) {
     case ErrorCode::kInvalid:
       return 64;
     case ErrorCode::kFailed:
+    case ErrorCode::kOutOfMemory:
       return 1;
     case ErrorCode::kInfeasible:
       return 2;
@@ -30,6 +31,8 @@ const char* name(ErrorCode code) {
       return "invalid";
     case ErrorCode::kFailed:
       return "failed";
+    case ErrorCode::kOutOfMemory:
+      return "out_of_memory";
     case ErrorCode::kInfeasible:
       return "infeasible";
     case ErrorCode::kNotFound:

@@ -15,6 +15,7 @@ namespace tandem {
 enum class ErrorCode {
   kInvalid,       // 64: flags or the content of a job file
   kFailed,        // 1: a job or actor failed, a file cannot be read
+  kOutOfMemory,   // 1: a device has no room; the message says what was asked and what was free
   kInfeasible,    // 2: accepted but not placed, or never placeable
   kNotFound,      // 3
   kUnauthorised,  // 4

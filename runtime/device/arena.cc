@@ -4,8 +4,8 @@
 
 namespace tandem::runtime {
 
-Result<Arena> Arena::allocate(Manifest manifest, const char* purpose) {
-  Result<HostBuffer> buffer = HostBuffer::allocate(manifest.bytes_total, purpose);
+Result<Arena> Arena::allocate(Manifest manifest, const char* purpose, Place place) {
+  Result<Buffer> buffer = Buffer::allocate(manifest.bytes_total, purpose, place);
   if (!buffer) return buffer.error();
   Arena arena;
   arena.manifest_ = std::move(manifest);
@@ -13,8 +13,16 @@ Result<Arena> Arena::allocate(Manifest manifest, const char* purpose) {
   return arena;
 }
 
+TensorView Arena::flat() const {
+  CHECK(!manifest_.parameters.empty());
+  const DType dtype = manifest_.parameters.front().dtype;
+  for (const ParameterSpec& spec : manifest_.parameters) CHECK(spec.dtype == dtype);
+  return tensor(buffer_.data(), dtype,
+                {static_cast<std::int64_t>(buffer_.size() / size_bytes(dtype))});
+}
+
 std::span<float> Arena::f32() const {
-  for (const ParameterSpec& spec : manifest_.parameters) CHECK(spec.dtype == DType::kF32);
+  CHECK(manifest_.parameters.empty() || flat().dtype == DType::kF32);
   return buffer_.as<float>();
 }
 

@@ -16,12 +16,14 @@ namespace tandem::runtime {
 class Arena {
  public:
   Arena() = default;
-  static Result<Arena> allocate(Manifest manifest, const char* purpose);
+  static Result<Arena> allocate(Manifest manifest, const char* purpose, Place place = Place::kHost);
 
   const Manifest& manifest() const { return manifest_; }
-  std::span<std::byte> bytes() const { return buffer_.bytes(); }
-  // The whole block as f32, gaps included (they are zeros and stay zeros under every flat
-  // operation). Only for a manifest whose parameters are all f32.
+  std::span<std::byte> bytes() const { return buffer_.bytes(); }  // of host memory
+  // The whole block as one vector, gaps included (they are zeros and stay zeros under every flat
+  // operation). Only for a manifest whose parameters are all of one dtype.
+  TensorView flat() const;
+  // The same, of f32 in host memory.
   std::span<float> f32() const;
 
   // The parameter of that name; asking for one that the manifest lacks is a bug.
@@ -30,7 +32,7 @@ class Arena {
 
  private:
   Manifest manifest_;
-  HostBuffer buffer_;
+  Buffer buffer_;
 };
 
 }  // namespace tandem::runtime

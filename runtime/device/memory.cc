@@ -1,11 +1,15 @@
 #include "runtime/device/memory.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <string>
 #include <utility>
+
+#include "runtime/device/queue.h"
 
 namespace tandem::runtime {
 
@@ -13,54 +17,119 @@ namespace {
 
 constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
 
-void release(std::byte* data, std::size_t size) {
+Error no_memory(ErrorCode code, std::size_t bytes, const char* purpose, const std::string& why) {
+  return {.code = code,
+          .message = "cannot allocate " + std::to_string(bytes) + " bytes of memory for " +
+                     purpose + ": " + why};
+}
+
+Result<std::byte*> host_block(std::size_t bytes, const char* purpose) {
+  if (bytes >= kMappedBytesMin) {
+    void* memory =
+        ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) {
+      return no_memory(ErrorCode::kFailed, bytes, purpose, errno_text(errno));
+    }
+    // Advice only: a kernel without huge pages serves small ones.
+    if (bytes >= kHugePageBytes) ::madvise(memory, bytes, MADV_HUGEPAGE);
+    return static_cast<std::byte*>(memory);
+  }
+  void* memory = std::aligned_alloc(kAlignmentBytes, align_up(bytes));
+  if (memory == nullptr) {
+    return no_memory(ErrorCode::kFailed, bytes, purpose, errno_text(ENOMEM));
+  }
+  std::memset(memory, 0, align_up(bytes));
+  return static_cast<std::byte*>(memory);
+}
+
+Result<std::byte*> pinned_block(std::size_t bytes, const char* purpose) {
+  void* memory = cuda_module().value()->allocate_pinned(bytes);
+  if (memory == nullptr) {
+    return no_memory(ErrorCode::kOutOfMemory, bytes, purpose, "the host can pin no more");
+  }
+  std::memset(memory, 0, bytes);
+  return static_cast<std::byte*>(memory);
+}
+
+Result<std::byte*> device_block(std::size_t bytes, const char* purpose) {
+  const CudaModule& module = *cuda_module().value();
+  void* memory = module.allocate(bytes);
+  if (memory == nullptr) {
+    const MemoryInfo info = module.memory_info();
+    return no_memory(ErrorCode::kOutOfMemory, bytes, purpose,
+                     "of the GPU's " + std::to_string(info.total_bytes) + " bytes " +
+                         std::to_string(info.free_bytes) + " are free");
+  }
+  const Queue queue(DeviceKind::kCuda);
+  zero(queue.stream(), memory, bytes);
+  synchronize(queue.stream());
+  return static_cast<std::byte*>(memory);
+}
+
+Result<std::byte*> block(Place place, std::size_t bytes, const char* purpose) {
+  switch (place) {
+    case Place::kHost:
+      return host_block(bytes, purpose);
+    case Place::kPinned:
+      return pinned_block(bytes, purpose);
+    case Place::kDevice:
+      return device_block(bytes, purpose);
+  }
+  CHECK(false);
+}
+
+void release(Place place, std::byte* data, std::size_t size) {
   if (data == nullptr) return;
-  if (size >= kMappedBytesMin) {
-    ::munmap(data, size);
-  } else {
-    std::free(data);
+  switch (place) {
+    case Place::kHost:
+      if (size >= kMappedBytesMin) {
+        ::munmap(data, size);
+      } else {
+        std::free(data);
+      }
+      return;
+    case Place::kPinned:
+      return cuda_module().value()->release_pinned(data);
+    case Place::kDevice:
+      return cuda_module().value()->release(data);
   }
 }
 
 }  // namespace
 
-Result<HostBuffer> HostBuffer::allocate(std::size_t bytes, const char* purpose) {
-  HostBuffer buffer;
+Result<Buffer> Buffer::allocate(std::size_t bytes, const char* purpose, Place place) {
+  Buffer buffer;
+  buffer.place_ = place;
   if (bytes == 0) return buffer;
-  const auto refuse = [&](int error_number) {
-    return Error{.code = ErrorCode::kFailed,
-                 .message = "cannot allocate " + std::to_string(bytes) + " bytes of memory for " +
-                            purpose + ": " + errno_text(error_number)};
-  };
-  if (bytes >= kMappedBytesMin) {
-    void* memory =
-        ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) return refuse(errno);
-    // Advice only: a kernel without huge pages serves small ones.
-    if (bytes >= kHugePageBytes) ::madvise(memory, bytes, MADV_HUGEPAGE);
-    buffer.data_ = static_cast<std::byte*>(memory);
-  } else {
-    void* memory = std::aligned_alloc(kAlignmentBytes, align_up(bytes));
-    if (memory == nullptr) return refuse(ENOMEM);
-    std::memset(memory, 0, align_up(bytes));
-    buffer.data_ = static_cast<std::byte*>(memory);
-  }
+  const Result<std::byte*> memory = block(place, bytes, purpose);
+  if (!memory) return memory.error();
+  buffer.data_ = *memory;
   buffer.size_ = bytes;
   return buffer;
 }
 
-HostBuffer::~HostBuffer() { release(data_, size_); }
+Buffer::~Buffer() { release(place_, data_, size_); }
 
-HostBuffer::HostBuffer(HostBuffer&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+Buffer::Buffer(Buffer&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)),
+      size_(std::exchange(other.size_, 0)),
+      place_(other.place_) {}
 
-HostBuffer& HostBuffer::operator=(HostBuffer&& other) noexcept {
+Buffer& Buffer::operator=(Buffer&& other) noexcept {
   if (this != &other) {
-    release(data_, size_);
+    release(place_, data_, size_);
     data_ = std::exchange(other.data_, nullptr);
     size_ = std::exchange(other.size_, 0);
+    place_ = other.place_;
   }
   return *this;
+}
+
+MemoryInfo memory_info(DeviceKind device) {
+  if (device == DeviceKind::kCuda) return cuda_module().value()->memory_info();
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  return {.free_bytes = static_cast<std::size_t>(::sysconf(_SC_AVPHYS_PAGES)) * page,
+          .total_bytes = static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) * page};
 }
 
 }  // namespace tandem::runtime

@@ -8,15 +8,17 @@
 namespace tandem::runtime {
 namespace {
 
-constexpr ErrorCode kCodes[] = {
-    ErrorCode::kInvalid,      ErrorCode::kFailed,   ErrorCode::kInfeasible, ErrorCode::kNotFound,
-    ErrorCode::kUnauthorised, ErrorCode::kTimedOut, ErrorCode::kUnreachable};
+constexpr ErrorCode kCodes[] = {ErrorCode::kInvalid,     ErrorCode::kFailed,
+                                ErrorCode::kOutOfMemory, ErrorCode::kInfeasible,
+                                ErrorCode::kNotFound,    ErrorCode::kUnauthorised,
+                                ErrorCode::kTimedOut,    ErrorCode::kUnreachable};
 
 int status_of(ErrorCode code) {
   switch (code) {
     case ErrorCode::kInvalid:
       return 400;
     case ErrorCode::kFailed:
+    case ErrorCode::kOutOfMemory:
       return 500;
     case ErrorCode::kInfeasible:
       return 409;

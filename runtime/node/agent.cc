@@ -20,6 +20,9 @@ void Agent::handle(Context& cx, SpawnRank spawn) {
   spec.argv.push_back(config_.program);
   for (std::string& argument : spawn.arguments) spec.argv.push_back(std::move(argument));
   spec.argv.push_back(std::to_string(getpid()));
+  std::string visible;
+  for (const std::string& uuid : spawn.gpus) visible += (visible.empty() ? "" : ",") + uuid;
+  if (!visible.empty()) spec.environment.emplace_back("CUDA_VISIBLE_DEVICES", visible);
   auto started = host_.spawn(std::move(spec), [this, post = cx.turn_poster(), id = spawn.id](
                                                   ProcessId, ExitStatus status) {
     post([this, id, status](Context&) { exited(id, status); });

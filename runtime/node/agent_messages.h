@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "runtime/base/ids.h"
+#include "runtime/node/gpus.h"
 #include "runtime/wire/fields.h"
 
 namespace tandem::runtime {
@@ -28,8 +29,9 @@ struct SpawnRank {
   RankId id;
   std::vector<std::string> arguments;  // of this node's own binary; the agent adds its pid
   std::string log_path;
+  std::vector<std::string> gpus;  // uuids of those that it may see, and no other
 };
-TANDEM_WIRE(SpawnRank, id, arguments, log_path)
+TANDEM_WIRE(SpawnRank, id, arguments, log_path, gpus)
 
 struct StopRankProcess {  // SIGTERM, and SIGKILL after the grace
   RankId id;
@@ -45,8 +47,10 @@ struct NodeUp {
   double cpus = 0;
   std::int64_t memory_bytes = 0;
   std::int64_t pid = 0;
+  std::vector<Gpu> gpus;
+  std::string gpus_absent;  // why there are none
 };
-TANDEM_WIRE(NodeUp, node, incarnation, cpus, memory_bytes, pid)
+TANDEM_WIRE(NodeUp, node, incarnation, cpus, memory_bytes, pid, gpus, gpus_absent)
 
 struct RankSpawned {
   RankId id;

@@ -146,6 +146,21 @@ Result<MachineResources> read_machine_resources(const ResourceSources& sources) 
                           .hostname = hostname()};
 }
 
+Result<NodeUp> describe_node(Incarnation incarnation) {
+  const Result<MachineResources> machine = read_machine_resources();
+  if (!machine) return machine.error();
+  NodeUp node{.node = machine->hostname,
+              .incarnation = incarnation,
+              .cpus = machine->cpus,
+              .memory_bytes = static_cast<std::int64_t>(machine->memory_bytes),
+              .pid = ::getpid()};
+  if (Result<std::vector<Gpu>> gpus = read_gpus())
+    node.gpus = *std::move(gpus);
+  else
+    node.gpus_absent = gpus.error().message;
+  return node;
+}
+
 Result<std::uint64_t> free_disk_bytes(const std::filesystem::path& path) {
   struct statvfs facts;
   if (::statvfs(path.c_str(), &facts) != 0) return file_error("read the free space", path);

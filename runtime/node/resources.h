@@ -8,6 +8,7 @@
 #include <string>
 
 #include "runtime/base/result.h"
+#include "runtime/node/agent_messages.h"
 
 namespace tandem::runtime {
 
@@ -26,6 +27,9 @@ struct ResourceSources {
 
 // Fails only where /proc cannot be read. Cgroup files that are missing limit nothing.
 Result<MachineResources> read_machine_resources(const ResourceSources& sources = {});
+
+// What an agent here says of its node when it starts, GPUs included.
+Result<NodeUp> describe_node(Incarnation incarnation);
 
 // Bytes that this user can still write below `path`, which must exist.
 Result<std::uint64_t> free_disk_bytes(const std::filesystem::path& path);

@@ -34,8 +34,8 @@
 #include "runtime/wire/fields.h"
 
 namespace tandem {
-TANDEM_WIRE_ENUM(ErrorCode, kInvalid, kFailed, kInfeasible, kNotFound, kUnauthorised, kTimedOut,
-                 kUnreachable)
+TANDEM_WIRE_ENUM(ErrorCode, kInvalid, kFailed, kOutOfMemory, kInfeasible, kNotFound, kUnauthorised,
+                 kTimedOut, kUnreachable)
 TANDEM_WIRE(Error, code, message, where, help)
 }  // namespace tandem
 

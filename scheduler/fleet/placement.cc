@@ -10,49 +10,92 @@
 namespace tandem::scheduler {
 namespace {
 
-std::int64_t ranks_that_fit(const Resources& rank, const Resources& free, std::int64_t wanted) {
+// Of what a node has free, the part that ranks of this need can take.
+std::int64_t usable_gpu_milli(const NodeCapacity& node, std::int64_t need) {
+  std::int64_t usable = 0;
+  for (const std::int64_t free : node.gpus_free_milli) {
+    if (need == 0 || need >= kWholeGpu)
+      usable += need == 0 || free == kWholeGpu ? free : 0;
+    else
+      usable += free / need * need;
+  }
+  return usable;
+}
+
+std::int64_t ranks_that_fit(const Resources& rank, const NodeCapacity& node, std::int64_t wanted) {
   std::int64_t count = wanted;
   const auto limit = [&count](std::int64_t need, std::int64_t have) {
     if (need > 0) count = std::min(count, std::max<std::int64_t>(0, have / need));
   };
-  limit(rank.cpu_milli, free.cpu_milli);
-  limit(rank.gpu_milli, free.gpu_milli);
-  limit(rank.memory_bytes, free.memory_bytes);
+  limit(rank.cpu_milli, node.free.cpu_milli);
+  limit(rank.gpu_milli, usable_gpu_milli(node, rank.gpu_milli));
+  limit(rank.memory_bytes, node.free.memory_bytes);
   return count;
 }
 
 // Nodes from the best to the worst for what is left of a gang: the most ranks first; among equals
 // the one with the least to spare, GPUs before CPUs, so that scarce and whole nodes stay free.
+// SPREAD takes one rank at a time and turns the second choice around.
 std::optional<std::size_t> best_node(std::span<const NodeCapacity> nodes, const Gang& gang,
                                      std::int64_t wanted) {
+  const std::int64_t order = gang.strategy == Strategy::kPack ? 1 : -1;
   const auto worth = [&](const NodeCapacity& node) {
-    const std::int64_t count = ranks_that_fit(gang.per_rank, node.free, wanted);
-    return std::tuple(-count, node.free.gpu_milli, node.free.cpu_milli, node.free.memory_bytes,
-                      std::string_view(node.name));
+    const std::int64_t count = ranks_that_fit(gang.per_rank, node, wanted);
+    return std::tuple(-count, order * node.free.gpu_milli, order * node.free.cpu_milli,
+                      order * node.free.memory_bytes, std::string_view(node.name));
   };
   const auto best = std::ranges::min_element(nodes, {}, worth);
-  if (best == nodes.end() || ranks_that_fit(gang.per_rank, best->free, wanted) == 0)
-    return std::nullopt;
+  if (best == nodes.end() || ranks_that_fit(gang.per_rank, *best, wanted) == 0) return std::nullopt;
   return static_cast<std::size_t>(best - nodes.begin());
+}
+
+// Takes a rank's GPUs from a node that has them: the first free ones; of a share, the one GPU where
+// the least (SPREAD: the most) is left.
+std::vector<std::int32_t> take_gpus(NodeCapacity& node, const Gang& gang) {
+  const std::int64_t need = gang.per_rank.gpu_milli;
+  std::vector<std::int64_t>& free = node.gpus_free_milli;
+  std::vector<std::int32_t> taken;
+  if (need == 0) return taken;
+  if (need >= kWholeGpu) {
+    for (std::size_t i = 0; i < free.size() && std::ssize(taken) * kWholeGpu < need; ++i)
+      if (free[i] == kWholeGpu) taken.push_back(static_cast<std::int32_t>(i));
+    for (const std::int32_t i : taken) free[static_cast<std::size_t>(i)] = 0;
+    return taken;
+  }
+  std::optional<std::size_t> best;
+  for (std::size_t i = 0; i < free.size(); ++i) {
+    if (free[i] < need) continue;
+    const bool better =
+        !best || (gang.strategy == Strategy::kPack ? free[i] < free[*best] : free[i] > free[*best]);
+    if (better) best = i;
+  }
+  free[*best] -= need;
+  taken.push_back(static_cast<std::int32_t>(*best));
+  return taken;
 }
 
 bool place_gang(std::vector<NodeCapacity>& nodes, const Gang& gang, Assignment& out) {
   out.actor = gang.actor;
-  while (std::ssize(out.nodes) < gang.ranks) {
-    const std::int64_t wanted = gang.ranks - std::ssize(out.nodes);
+  while (std::ssize(out.ranks) < gang.ranks) {
+    const std::int64_t wanted =
+        gang.strategy == Strategy::kPack ? gang.ranks - std::ssize(out.ranks) : 1;
     const std::optional<std::size_t> best = best_node(nodes, gang, wanted);
     if (!best) return false;
     NodeCapacity& node = nodes[*best];
-    const std::int64_t count = ranks_that_fit(gang.per_rank, node.free, wanted);
-    node.free = node.free - gang.per_rank * count;
-    out.nodes.insert(out.nodes.end(), static_cast<std::size_t>(count), node.name);
+    for (std::int64_t n = ranks_that_fit(gang.per_rank, node, wanted); n > 0; --n) {
+      out.ranks.push_back({node.name, take_gpus(node, gang)});
+      node.free = node.free - gang.per_rank;
+    }
   }
   return true;
 }
 
 std::vector<NodeCapacity> emptied(std::span<const NodeCapacity> nodes) {
   std::vector<NodeCapacity> empty(nodes.begin(), nodes.end());
-  for (NodeCapacity& node : empty) node.free = node.total;
+  for (NodeCapacity& node : empty) {
+    node.free = node.total;
+    std::ranges::fill(node.gpus_free_milli, kWholeGpu);
+  }
   return empty;
 }
 
@@ -75,7 +118,20 @@ Resources largest(std::span<const NodeCapacity> nodes, Resources NodeCapacity::*
 }
 
 bool fits_some(const Resources& rank, std::span<const NodeCapacity> nodes) {
-  return std::ranges::any_of(nodes, [&](const NodeCapacity& n) { return fits(rank, n.total); });
+  return std::ranges::any_of(
+      emptied(nodes), [&](const NodeCapacity& n) { return ranks_that_fit(rank, n, 1) == 1; });
+}
+
+// Where a job asks for GPUs and there is none: what a node's agent found instead.
+std::string gpus_found(const Resources& rank, std::span<const NodeCapacity> nodes) {
+  if (rank.gpu_milli == 0) return "";
+  for (const NodeCapacity& node : nodes)
+    if (node.total.gpu_milli > 0) return "";
+  const NodeCapacity& first = nodes.front();
+  const std::string found = first.gpus_absent.empty() ? "no GPU" : first.gpus_absent;
+  const std::string others =
+      nodes.size() > 1 ? " and " + std::to_string(nodes.size() - 1) + " more" : "";
+  return "; " + first.name + others + (nodes.size() > 1 ? " have: " : " has: ") + found;
 }
 
 Reason why_not(std::span<const NodeCapacity> nodes, std::span<const Gang> gangs) {
@@ -84,11 +140,20 @@ Reason why_not(std::span<const NodeCapacity> nodes, std::span<const Gang> gangs)
     if (!nodes.empty() && !fits_some(gang.per_rank, nodes)) {
       const Resources most = largest(nodes, &NodeCapacity::total);
       return InfeasibleShape{gang.actor + " needs " + text_of_lacking(gang.per_rank, most) +
-                             " per rank; the largest node has " + text(most)};
+                             " per rank; the largest node has " + text(most) +
+                             gpus_found(gang.per_rank, nodes)};
     }
     need = need + gang.per_rank * gang.ranks;
   }
-  return WaitingForCapacity{need, sum(nodes, &NodeCapacity::free)};
+  Resources free = sum(nodes, &NodeCapacity::free);
+  if (!gangs.empty()) {  // what is free in pieces too small is not free for this gang
+    const Gang& most = *std::ranges::max_element(
+        gangs, {}, [](const Gang& gang) { return gang.per_rank.gpu_milli; });
+    free.gpu_milli = 0;
+    for (const NodeCapacity& node : nodes)
+      free.gpu_milli += usable_gpu_milli(node, most.per_rank.gpu_milli);
+  }
+  return WaitingForCapacity{need, free};
 }
 
 bool fit_together(std::span<const NodeCapacity> nodes, std::span<const RoleDemand> roles) {
@@ -131,18 +196,34 @@ std::optional<std::string> nearest_counts(std::span<const NodeCapacity> nodes,
   return settings;
 }
 
-// The role whose rank fits no node, shrunk to the largest node's CPUs.
+struct Amount {  // of a rank, that can be lowered in the job file
+  std::int64_t Resources::*part;
+  std::string RoleDemand::*key;
+};
+constexpr Amount kAmounts[] = {{&Resources::cpu_milli, &RoleDemand::cpus_key},
+                               {&Resources::gpu_milli, &RoleDemand::gpus_key}};
+
+// "2.0" of 2000 thousandths.
+std::string amount_text(std::int64_t milli) {
+  const std::string cpus = text({.cpu_milli = milli});
+  return cpus.substr(0, cpus.find(' '));
+}
+
+// The roles whose rank fits no node, shrunk to what the largest node has.
 std::optional<std::string> nearest_shape(std::span<const NodeCapacity> nodes,
                                          std::span<const RoleDemand> roles) {
+  const Resources most = largest(nodes, &NodeCapacity::total);
   std::vector<RoleDemand> changed(roles.begin(), roles.end());
-  for (RoleDemand& role : changed) {
-    if (role.cpus_key.empty() || fits_some(role.per_rank, nodes)) continue;
-    role.per_rank.cpu_milli = largest(nodes, &NodeCapacity::total).cpu_milli;
-    const std::string cpus = text({.cpu_milli = role.per_rank.cpu_milli});
-    const std::string set = role.cpus_key + "=" + cpus.substr(0, cpus.find(' '));
-    if (fit_together(nodes, changed)) return set;
-    if (const auto counts = nearest_counts(nodes, changed)) return set + " and " + *counts;
-  }
+  std::string settings;
+  for (RoleDemand& role : changed)
+    for (const Amount& amount : kAmounts) {
+      std::int64_t& need = role.per_rank.*amount.part;
+      if ((role.*amount.key).empty() || need <= most.*amount.part) continue;
+      need = most.*amount.part;
+      settings += (settings.empty() ? "" : " and ") + role.*amount.key + "=" + amount_text(need);
+      if (fit_together(nodes, changed)) return settings;
+      if (const auto counts = nearest_counts(nodes, changed)) return settings + " and " + *counts;
+    }
   return std::nullopt;
 }
 
@@ -170,7 +251,10 @@ std::vector<Gang> gangs_of(std::span<const RoleDemand> roles, const std::string&
   std::vector<Gang> gangs;
   for (const RoleDemand& role : roles)
     for (std::int32_t i = 0; i < role.replicas; ++i)
-      gangs.push_back({job + "/" + role.role + "/" + std::to_string(i), role.per_rank, role.ranks});
+      gangs.push_back({.actor = job + "/" + role.role + "/" + std::to_string(i),
+                       .per_rank = role.per_rank,
+                       .ranks = role.ranks,
+                       .strategy = role.strategy});
   return gangs;
 }
 

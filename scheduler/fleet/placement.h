@@ -1,11 +1,14 @@
-// Placement: which node runs each rank. PACK: a gang goes to one node where one holds it, to the
-// node that it fills best; else to as few as a greedy choice finds. All or none.
+// Placement: which node runs each rank, and on which of the node's GPUs. All or none.
+//   PACK    a gang goes to one node where one holds it, to the node that it fills best; else to as
+//           few as a greedy choice finds. A share of a GPU goes where the least is left.
+//   SPREAD  each rank goes where the most is left, of nodes as of GPUs.
 //
 // Pure. Exact where the ranks asked for together have one shape; several shapes are packed largest
 // first, which can miss a packing that only just exists.
 //
 // PL-1  No node is given more than it has free.
 // PL-2  Every rank of every gang is placed, or none.
+// PL-3  A share lies on one GPU; a whole GPU is shared with nobody.
 #pragma once
 
 #include <cstdint>
@@ -24,17 +27,28 @@ struct NodeCapacity {
   std::string name;
   Resources total;
   Resources free;
+  std::vector<std::int64_t> gpus_free_milli{};  // of each of its GPUs; free.gpu_milli together
+  std::string gpus_absent{};                    // why it has none, as its agent found
 };
+
+enum class Strategy : std::uint8_t { kPack, kSpread };
 
 struct Gang {
   std::string actor;
   Resources per_rank;
   std::int32_t ranks = 1;
+  Strategy strategy = Strategy::kPack;
+};
+
+struct RankPlace {
+  std::string node;
+  std::vector<std::int32_t> gpus;  // of the node's; empty for a rank that needs none
+  bool operator==(const RankPlace&) const = default;
 };
 
 struct Assignment {
   std::string actor;
-  std::vector<std::string> nodes;  // by rank
+  std::vector<RankPlace> ranks;
 };
 
 // Assignments in the order of `gangs`, or why not: WaitingForCapacity, or InfeasibleShape where a
@@ -48,9 +62,11 @@ struct RoleDemand {
   std::int32_t replicas = 1;  // actors
   std::int32_t ranks = 1;     // of each
   Resources per_rank;
+  Strategy strategy = Strategy::kPack;
   std::string replicas_key;  // "rollout.replicas"
   std::string ranks_key;     // "learner.ranks"
   std::string cpus_key;      // "pools.rollout.cpus_per_actor"
+  std::string gpus_key;      // "pools.rollout.gpus_per_actor"
 };
 
 std::vector<Gang> gangs_of(std::span<const RoleDemand> roles, const std::string& job);

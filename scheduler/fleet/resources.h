@@ -7,9 +7,11 @@
 
 namespace tandem::scheduler {
 
+inline constexpr std::int64_t kWholeGpu = 1000;
+
 struct Resources {
   std::int64_t cpu_milli = 0;
-  std::int64_t gpu_milli = 0;
+  std::int64_t gpu_milli = 0;  // of a rank: a share of one GPU (below kWholeGpu), or whole GPUs
   std::int64_t memory_bytes = 0;
   bool operator==(const Resources&) const = default;
 };

@@ -40,9 +40,8 @@ struct Operands {
         w(fill(s.n * s.k)),
         y(fill(s.m * s.n)),
         panels(fill(packed_elements(s.n, s.k))) {}
-  static runtime::HostBuffer fill(std::int64_t elements) {
-    auto buffer =
-        runtime::HostBuffer::allocate(static_cast<std::size_t>(elements) * 4, "a benchmark");
+  static runtime::Buffer fill(std::int64_t elements) {
+    auto buffer = runtime::Buffer::allocate(static_cast<std::size_t>(elements) * 4, "a benchmark");
     std::uint32_t state = 1;
     for (float& value : buffer->as<float>()) {
       state = state * 1664525u + 1013904223u;
@@ -50,7 +49,7 @@ struct Operands {
     }
     return *std::move(buffer);
   }
-  runtime::HostBuffer x, w, y, panels;
+  runtime::Buffer x, w, y, panels;
 };
 
 // One call of ours for a shape and kind.

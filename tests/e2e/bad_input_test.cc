@@ -5,6 +5,7 @@
 #include <sys/statvfs.h>
 
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -145,6 +146,19 @@ TEST_F(BadInput, AStateFolderThatCannotBeWrittenIsNamed) {
 }
 
 // A program that dies at once, one that only reports errors: both would otherwise go on for ever.
+// Hidden GPUs are as good as none, so that the test says the same on every machine.
+TEST_F(BadInput, AJobForGpusOnAMachineWithoutSaysWhatWasFound) {
+  ::setenv("CUDA_VISIBLE_DEVICES", "", 1);
+  for (const char* pool : {"rollout", "learner"}) {
+    const std::string key = "pools." + std::string(pool) + ".gpus_per_actor";
+    expect_refused({key + "=1"}, 2, "no GPU: ");
+    const Finished dry = home.run(Words{"run", "--dry-run"} + small_job(3, {key + "=0.5"}));
+    EXPECT_EQ(dry.code, 2) << dry.text();
+    EXPECT_NE(dry.err.find("with " + key + "=0.0 it would fit"), std::string::npos) << dry.text();
+  }
+  ::unsetenv("CUDA_VISIBLE_DEVICES");
+}
+
 TEST_F(BadInput, ARewardCommandThatNeverScoresFailsTheJobWithItsReason) {
   const auto reward = [](const std::string& command) {
     return Words{"reward.type=command", "reward.pattern=null", "reward.command=" + command,

@@ -5,67 +5,12 @@
 #include <cmath>
 
 #include "kernels/ops/kv_cache.h"
-#include "tests/kernels/operands.h"
+#include "tests/kernels/attention_batch.h"
 
 namespace tandem::kernels {
 namespace {
 
 using runtime::tensor;
-
-constexpr std::int64_t kPage = 32;
-
-struct Heads {
-  std::int64_t h, g, d;
-};
-
-// A packed batch in one [T, q|k|v] buffer, as the model has it.
-struct Batch {
-  Heads heads;
-  std::vector<Segment> segments;
-  std::int64_t rows = 0;
-  Floats qkv;
-
-  std::int64_t width() const { return (heads.h + 2 * heads.g) * heads.d; }
-  float scale() const { return 1.0f / std::sqrt(static_cast<float>(heads.d)); }
-  TensorView part(const Floats& buffer, std::int64_t first_head, std::int64_t count) const {
-    return split_heads(
-        columns(tensor(buffer.data(), {rows, width()}), first_head * heads.d, count * heads.d),
-        count);
-  }
-  TensorView q(const Floats& buffer) const { return part(buffer, 0, heads.h); }
-  TensorView k(const Floats& buffer) const { return part(buffer, heads.h, heads.g); }
-  TensorView v(const Floats& buffer) const { return part(buffer, heads.h + heads.g, heads.g); }
-
-  // A family: a prefix of `prefix` rows and one user of it per entry of `tails`.
-  void add_family(std::int32_t prefix, std::initializer_list<std::int32_t> tails) {
-    const auto begin = static_cast<std::int32_t>(rows);
-    segments.push_back({.begin = begin, .len = prefix});
-    rows += prefix;
-    for (const std::int32_t len : tails) {
-      segments.push_back({.prefix_begin = begin,
-                          .prefix_len = prefix,
-                          .begin = static_cast<std::int32_t>(rows),
-                          .len = len});
-      rows += len;
-    }
-  }
-};
-
-Batch make_batch(const Heads& heads, std::uint64_t seed) {
-  Batch batch{.heads = heads};
-  batch.add_family(6, {5, 8, 1});
-  batch.add_family(1, {});
-  batch.add_family(37, {20, 3});
-  batch.add_family(16, {16, 17});
-  batch.add_family(50, {});
-  Rng rng(seed);
-  batch.qkv = normals(rng, batch.rows * batch.width());
-  return batch;
-}
-
-std::int64_t row_at(const Segment& s, std::int64_t position) {
-  return position < s.prefix_len ? s.prefix_begin + position : s.begin + position - s.prefix_len;
-}
 
 struct Packed {
   Floats out, lse;
@@ -85,7 +30,7 @@ Packed run_packed(const Backend& backend, const Stream& stream, const Batch& bat
   return result;
 }
 
-class AttentionHeads : public testing::TestWithParam<Heads> {};
+class AttentionHeads : public testing::TestWithParam<HeadShape> {};
 
 TEST_P(AttentionHeads, PackedIsSoftmaxOverTheVisiblePositions) {
   const Batch batch = make_batch(GetParam(), 1);
@@ -119,40 +64,6 @@ TEST_P(AttentionHeads, PackedIsSoftmaxOverTheVisiblePositions) {
       }
     }
   }
-}
-
-// The pools of an engine that holds each segment's whole sequence on pages of its own, in an order
-// that has nothing to do with the batch; slots beyond a sequence hold NaN.
-struct Paged {
-  Floats k, v;
-  std::vector<std::int32_t> tables, begin, first;
-  std::int64_t pages = 0, blocks = 0;
-};
-
-Paged make_pages(const Backend& backend, const Stream& stream, const Batch& batch) {
-  Paged paged;
-  paged.blocks = 4;
-  const auto sequences = static_cast<std::int64_t>(batch.segments.size());
-  paged.pages = sequences * paged.blocks;
-  const auto [h, g, d] = batch.heads;
-  paged.k = paged.v = poison(paged.pages * g * kPage * d);
-  for (std::int64_t i = 0; i < paged.pages; ++i) {
-    paged.tables.push_back(static_cast<std::int32_t>((i * 7 + 3) % paged.pages));
-  }
-  for (std::int64_t s = 0; s < sequences; ++s) {
-    const Segment& segment = batch.segments[s];
-    for (std::int64_t p = 0; p < segment.prefix_len + segment.len; ++p) {
-      const auto slot =
-          static_cast<std::int32_t>(paged.tables[s * paged.blocks + p / kPage] * kPage + p % kPage);
-      const std::int64_t row = row_at(segment, p);
-      backend.kv_write(stream, {.k = rows(batch.k(batch.qkv), row, 1),
-                                .v = rows(batch.v(batch.qkv), row, 1),
-                                .slots = tensor(&slot, {1}),
-                                .k_pages = tensor(paged.k.data(), {paged.pages, g, kPage, d}),
-                                .v_pages = tensor(paged.v.data(), {paged.pages, g, kPage, d})});
-    }
-  }
-  return paged;
 }
 
 // Runs the queries [from(s), from(s) + count(s)) of every segment in one call.
@@ -276,7 +187,8 @@ TEST_P(AttentionHeads, BackwardMatchesFiniteDifferences) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Heads, AttentionHeads,
-                         testing::Values(Heads{2, 1, 32}, Heads{4, 4, 16}, Heads{8, 2, 48}));
+                         testing::Values(HeadShape{2, 1, 32}, HeadShape{4, 4, 16},
+                                         HeadShape{8, 2, 48}));
 
 TEST(Attention, BackwardOfASharedPrefixIsTheSumOverItsUsers) {
   Batch batch{.heads = {2, 1, 16}};

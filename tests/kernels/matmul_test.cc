@@ -37,7 +37,7 @@ std::vector<Shape> shapes(std::uint64_t seed) {
 class Packed {
  public:
   Packed(const Backend& backend, const TensorView& weight)
-      : memory_(*runtime::HostBuffer::allocate(
+      : memory_(*runtime::Buffer::allocate(
             static_cast<std::size_t>(packed_elements(weight.dim(0), weight.dim(1))) * 4,
             "a test")) {
     const std::span<float> panels = memory_.as<float>();
@@ -48,7 +48,7 @@ class Packed {
   const PackedWeight& weight() const { return weight_; }
 
  private:
-  runtime::HostBuffer memory_;
+  runtime::Buffer memory_;
   PackedWeight weight_;
 };
 

@@ -55,7 +55,8 @@ TEST_P(RmsNormShapes, BackwardMatchesFiniteDifferences) {
                               .eps = kEps});
   };
   const Floats both = same_everywhere([&](const Backend& backend, const Stream& stream) {
-    Floats y = poison(r * c), inv = poison(r), space = poison(rms_norm_workspace(r, c));
+    Floats y = poison(r * c), inv = poison(r),
+           space = poison(rms_norm_workspace(runtime::DeviceKind::kCpu, r, c));
     Floats dx(static_cast<std::size_t>(r * c), 0.0f), dw(static_cast<std::size_t>(c), 0.0f);
     forward(backend, stream, y, inv);
     RmsNormBackward op{.dy = tensor(dy.data(), {r, c}),

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <set>
 #include <string>
 
@@ -31,6 +32,18 @@ TEST(Sources, EveryOperatorHasContractCheckAndArithmetic) {
   }
   EXPECT_EQ(arithmetic, stems("ops", ".h"));
   EXPECT_EQ(arithmetic, stems("ops", ".cc"));
+}
+
+// There, and part of the module.
+TEST(Sources, EveryOperatorHasItsCudaArithmetic) {
+  const std::set<std::string> sources = stems("cuda", ".cu");
+  EXPECT_EQ(sources, stems("ops", ".h"));
+  std::ifstream file(kFolder / "cuda" / "sources.cmake");
+  const std::string list(std::istreambuf_iterator<char>(file), {});
+  for (const std::string& stem : sources) {
+    EXPECT_NE(list.find("kernels/cuda/" + stem + ".cu"), std::string::npos)
+        << stem << ".cu is not compiled";
+  }
 }
 
 // A weak symbol (an inline function or template that was not inlined) outside the instruction set's

@@ -5,7 +5,8 @@ LA-1  a file includes only what its folder may depend on (ALLOWED);
 LA-2  a third-party library is included only where it is at home (AT_HOME);
 LA-3  threads, locks and sockets exist only in runtime/;
 LA-4  nothing sleeps as synchronisation, tests included;
-LA-5  every arithmetic source kernels/cpu/<op>.cc has its contract kernels/ops/<op>.h;
+LA-5  every arithmetic source kernels/cpu/<op>.cc or kernels/cuda/<op>.cu has its contract
+      kernels/ops/<op>.h;
 LA-6  a header has at most 250 lines, a source at most 600;
 LA-7  no #ifdef: what a machine can do is found out when the program runs;
 LA-8  an invariant that a header declares is cited by a test, so that somebody proves it.
@@ -36,6 +37,7 @@ ALLOWED = {  # folder -> folders it may include, besides itself
     "actors/controller": ["runtime", "scheduler", "actors/messages"],
     "actors/main": ["runtime", "scheduler", "kernels", "actors"],
 }
+CUDA = ["kernels/cuda", "runtime/device"]  # what goes into the CUDA module
 AT_HOME = {  # first part of an include in <> -> folders that may use the library
     "zmq": ["runtime/net"],
     "boost": ["runtime", "actors/reward"],
@@ -46,6 +48,10 @@ AT_HOME = {  # first part of an include in <> -> folders that may use the librar
     "xxhash": ["runtime"],
     "pcre2": ["actors/model", "actors/reward"],
     "spdlog": ["runtime", "actors"],
+    "cuda_runtime": CUDA,
+    "cuda_bf16": CUDA,
+    "cublasLt": CUDA,
+    "cudnn": CUDA,
     "oneapi": [],
     "msgpack": ["runtime/wire"],
     "omp": [],
@@ -78,11 +84,11 @@ def owner(path):
     return next((folder for folder in ALLOWED if inside(path, [folder])), None)
 
 
-def check_include(here, included, quoted):
+def check_include(here, name, included, quoted):
     if not quoted:
         library = re.split(r"[/.]", included)[0]
-        if library in AT_HOME and not inside(here + "/", AT_HOME[library]):
-            return f"LA-2: <{included}> is not at home in {here}"
+        if library in AT_HOME and not inside(name, AT_HOME[library]):
+            return f"LA-2: <{included}> is not at home in {pathlib.PurePath(name).parent}"
     elif owner(included) is None:
         return f"LA-1: {included} is in no layer; include from the repository root"
     elif not inside(included, [here] + ALLOWED[here]):
@@ -92,7 +98,7 @@ def check_include(here, included, quoted):
 
 def check_product_line(here, name, line):
     if match := INCLUDE.match(line):
-        if error := check_include(here, match[1], '"' in line):
+        if error := check_include(here, name, match[1], '"' in line):
             yield error
     code = line.split("//")[0]
     if not inside(here + "/", ["runtime"]) and (match := THREADS.search(code)):
@@ -119,10 +125,11 @@ def check_file(root, path):
 
 
 def check_operators(root):
-    for path in sorted((root / "kernels/cpu").glob("*.cc")):
+    arithmetic = list((root / "kernels/cpu").glob("*.cc")) + list((root / "kernels/cuda").glob("*.cu"))
+    for path in sorted(arithmetic):
         if path.stem not in SHARED_ARITHMETIC and not (
                 root / "kernels/ops" / f"{path.stem}.h").exists():
-            yield f"kernels/cpu/{path.name}: LA-5: no kernels/ops/{path.stem}.h"
+            yield f"{path.relative_to(root).as_posix()}: LA-5: no kernels/ops/{path.stem}.h"
 
 
 def citations(text):

@@ -61,11 +61,14 @@ class Rules(unittest.TestCase):
                 ("runtime/net/a.cc", "CLI/CLI.hpp"),
                 ("scheduler/fleet/a.cc", "spdlog/spdlog.h"),
                 ("kernels/cpu/matmul.cc", "oneapi/dnnl/dnnl.hpp"),
+                ("kernels/cpu/matmul.cc", "cuda_runtime.h"),
+                ("actors/rollout/a.cc", "cublasLt.h"),
         ]:
             files = {name: f"#include <{included}>\n", "kernels/ops/matmul.h": ""}
             self.assertEqual(len(errors_of(files)), 1, name)
             self.assertIn("LA-2", errors_of(files)[0])
         self.assertEqual(errors_of({"runtime/net/a.cc": "#include <zmq.hpp>\n"}), [])
+        self.assertEqual(errors_of({"kernels/cuda/a.cuh": "#include <cuda_runtime.h>\n"}), [])
 
     def test_la3_threads_locks_and_sockets_are_runtimes(self):
         for line in ["std::thread worker;", "std::mutex mutex;", "#include <condition_variable>",
@@ -84,8 +87,10 @@ class Rules(unittest.TestCase):
 
     def test_la5_arithmetic_has_a_contract(self):
         self.assert_caught("LA-5", "kernels/cpu/convolution.cc", "")
+        self.assert_caught("LA-5", "kernels/cuda/convolution.cu", "")
         self.assertEqual(
-            errors_of({"kernels/cpu/convolution.cc": "", "kernels/ops/convolution.h": ""}), [])
+            errors_of({"kernels/cpu/convolution.cc": "", "kernels/cuda/convolution.cu": "",
+                       "kernels/ops/convolution.h": ""}), [])
 
     def test_la6_files_are_short(self):
         self.assert_caught("LA-6", "runtime/base/a.h", "\n" * 251)

@@ -15,6 +15,8 @@
 #include "actors/main/cli/views.h"
 #include "runtime/base/json.h"
 #include "runtime/base/result.h"
+#include "runtime/device/cuda_module.h"
+#include "runtime/node/gpus.h"
 
 namespace tandem::cli {
 namespace {
@@ -132,13 +134,26 @@ Finding examine_limits() {
 }
 
 Finding examine_libraries() {
-  std::error_code failure;
-  const fs::path program = fs::read_symlink("/proc/self/exe", failure);
-  const bool cuda = fs::exists(program.parent_path() / "libtandem_cuda.so", failure);
-  return {"libraries", Health::kOk,
-          std::string("libc ") + ::gnu_get_libc_version() +
-              (cuda ? ", CUDA module present" : ", no CUDA module: CPU only"),
-          ""};
+  return {"libraries", Health::kOk, std::string("libc ") + ::gnu_get_libc_version(), ""};
+}
+
+// A machine without a GPU is a healthy one. One with a GPU that could not be used is not.
+std::vector<Finding> examine_gpus() {
+  const Result<std::vector<runtime::Gpu>> gpus = runtime::read_gpus();
+  if (!gpus) return {{"gpus", Health::kOk, gpus.error().message + ": CPU only", ""}};
+  std::vector<Finding> findings;
+  for (const runtime::Gpu& gpu : *gpus)
+    findings.push_back({"gpu", Health::kOk,
+                        gpu.name + ", " + short_bytes(static_cast<double>(gpu.memory_free_bytes)) +
+                            " of " + short_bytes(static_cast<double>(gpu.memory_bytes)) +
+                            " free, " + gpu.uuid,
+                        ""});
+  if (const auto& module = runtime::cuda_module(); module)
+    findings.push_back({"cuda module", Health::kOk, runtime::cuda_module_path(), ""});
+  else
+    findings.push_back(
+        {"cuda module", Health::kWarning, module.error().message, module.error().help});
+  return findings;
 }
 
 const char* name(Health health) {
@@ -167,6 +182,7 @@ std::vector<Finding> examine_machine(const fs::path& home, int port) {
   findings.push_back(examine_ports(port));
   findings.push_back(examine_limits());
   findings.push_back(examine_libraries());
+  for (Finding& finding : examine_gpus()) findings.push_back(std::move(finding));
   return findings;
 }
 

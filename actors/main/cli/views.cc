@@ -72,6 +72,29 @@ std::string of(const json& part, const json& whole) {
   return part.is_null() && whole.is_null() ? kNone : text(part) + "/" + text(whole);
 }
 
+// "0,1" of [0, 1].
+std::string indices(const json& gpus) {
+  if (!gpus.is_array() || gpus.empty()) return kNone;
+  std::string all;
+  for (const json& gpu : gpus) all += (all.empty() ? "" : ",") + text(gpu);
+  return all;
+}
+
+// "1.5/2": leased of all.
+std::string gpus_of(const json& node) {
+  const json& gpus = at(node, {"gpus"});
+  if (!gpus.is_array() || gpus.empty()) return kNone;
+  return of(at(node, {"leased", "gpus"}), gpus.size());
+}
+
+// "2 x NVIDIA H200 (140 GiB)", or why there is none.
+std::string gpu_names(const json& node) {
+  const json& gpus = at(node, {"gpus"});
+  if (!gpus.is_array() || gpus.empty()) return text(at(node, {"gpus_absent"}));
+  return std::to_string(gpus.size()) + " x " + text(at(gpus.front(), {"name"})) + " (" +
+         bytes(at(gpus.front(), {"memory_bytes"})) + ")";
+}
+
 std::string age_of(const json& time, const Screen& screen) {
   const std::int64_t since = to_unix_ms(time, -1);
   return since < 0 ? kNone : age(static_cast<double>(screen.now_ms - since) / 1000);
@@ -171,7 +194,7 @@ const Field kActorFields[] = {
     {{"PID", Align::kRight},
      true,
      [](const json& a, const Screen&) { return text(at(a, {"pid"})); }},
-    {{"GPUS"}, true, [](const json& a, const Screen&) { return text(at(a, {"gpus"})); }},
+    {{"GPUS"}, true, [](const json& a, const Screen&) { return indices(at(a, {"gpus"})); }},
     {{"LIFE", Align::kRight},
      true,
      [](const json& a, const Screen&) { return text(at(a, {"incarnation"})); }},
@@ -194,7 +217,8 @@ const Field kNodeFields[] = {
     {{"MEMORY", Align::kRight},
      false,
      [](const json& n, const Screen&) { return bytes(at(n, {"memory_bytes"})); }},
-    {{"GPUS"}, false, [](const json& n, const Screen&) { return text(at(n, {"gpus"})); }},
+    {{"GPUS", Align::kRight}, false, [](const json& n, const Screen&) { return gpus_of(n); }},
+    {{"GPU"}, true, [](const json& n, const Screen&) { return gpu_names(n); }},
     {{"REASON", Align::kLeft, 8}, false, [](const json& n, const Screen&) { return reason_of(n); }},
 };
 

@@ -14,6 +14,7 @@ constexpr double kBatchMax = 1 << 20;
 constexpr double kGroupSizeMax = 4096;
 constexpr double kStalenessMax = 64;  // the publisher keeps max_staleness + 2 versions
 constexpr double kThreadsMax = 1024;
+constexpr double kGpusMax = 64;  // of one machine
 constexpr double kDayInSeconds = 86400;
 
 constexpr Range between(double min, double max) { return {.min = min, .max = max}; }
@@ -459,10 +460,15 @@ const Key kKeys[] = {
      .unit = "threads"},
     {.path = "pools.rollout.gpus_per_actor",
      .field = [](J& j) { return slot(j.pools.rollout.gpus_per_actor); },
-     .description = "GPUs reserved for a rollout actor.",
-     .range = between(0, kActorsMax),
+     .description = "GPUs reserved for a rollout actor: a share of one (0.5), or 1. With 0 it runs "
+                    "on the CPU.",
+     .range = between(0, kGpusMax),
      .unit = "GPUs",
-     .later_above = 0},
+     .later_above = 1},
+    {.path = "pools.rollout.strategy",
+     .field = [](J& j) { return slot(j.pools.rollout.strategy); },
+     .description = "`pack` fills nodes and GPUs one after another; `spread` takes those with the "
+                    "most left."},
     {.path = "pools.learner.cpus_per_actor",
      .field = [](J& j) { return slot(j.pools.learner.cpus_per_actor); },
      .description = "CPUs reserved for each rank of the learner.",
@@ -473,6 +479,17 @@ const Key kKeys[] = {
      .description = "Threads that each rank uses.",
      .range = between(1, kThreadsMax),
      .unit = "threads"},
+    {.path = "pools.learner.gpus_per_actor",
+     .field = [](J& j) { return slot(j.pools.learner.gpus_per_actor); },
+     .description =
+         "GPUs reserved for each rank of the learner: a share of one (0.5), or 1. With 0 "
+         "it runs on the CPU. On a GPU `learner.ranks` is 1.",
+     .range = between(0, kGpusMax),
+     .unit = "GPUs",
+     .later_above = 1},
+    {.path = "pools.learner.strategy",
+     .field = [](J& j) { return slot(j.pools.learner.strategy); },
+     .description = "As `pools.rollout.strategy`, for the ranks of the learner."},
     {.path = "pools.reward.cpus_per_actor",
      .field = [](J& j) { return slot(j.pools.reward.cpus_per_actor); },
      .description = "CPUs reserved for a reward actor.",

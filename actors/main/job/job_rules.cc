@@ -127,6 +127,11 @@ Broken learner_rules(const JobSpec& job) {
                          ", more than the groups of a step, `data.train_batch_size: " +
                          text(job.data.train_batch_size) + "`",
                      "a rank without a group would have nothing to train"};
+  if (job.learner.ranks > 1 && job.pools.learner.gpus_per_actor > 0)
+    return Violation{"learner.ranks",
+                     "`learner.ranks` is " + text(job.learner.ranks) +
+                         ", and a learner on a GPU has one rank in this version",
+                     "set `learner.ranks: 1`, or `pools.learner.gpus_per_actor: 0`"};
   if (job.algorithm.bypass_mode && job.algorithm.rollout_is)
     return Violation{"algorithm.rollout_is",
                      "`algorithm.rollout_is: " + std::string(spelling(*job.algorithm.rollout_is)) +

@@ -26,6 +26,7 @@ constexpr auto kRolloutIs = list("token", "sequence");
 constexpr auto kSchedule = list("budget", "fixed_lag");
 constexpr auto kKvOnUpdate = list("keep", "recompute");
 constexpr auto kBroadcastType = list("auto", "shm", "disk");
+constexpr auto kPoolStrategy = list("pack", "spread");
 
 }  // namespace
 
@@ -49,6 +50,7 @@ Names value_names(RolloutIs) { return kRolloutIs; }
 Names value_names(Schedule) { return kSchedule; }
 Names value_names(KvOnUpdate) { return kKvOnUpdate; }
 Names value_names(BroadcastType) { return kBroadcastType; }
+Names value_names(PoolStrategy) { return kPoolStrategy; }
 
 std::int64_t lookahead(const AsyncSpec& async) {
   return async.lookahead.value_or(scheduler::default_lookahead(async.max_staleness));

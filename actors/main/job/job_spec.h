@@ -30,6 +30,7 @@ enum class RolloutIs { kToken, kSequence };
 enum class Schedule { kBudget, kFixedLag };
 enum class KvOnUpdate { kKeep, kRecompute };
 enum class BroadcastType { kAuto, kShm, kDisk };
+enum class PoolStrategy { kPack, kSpread };
 
 // The YAML spellings, in enumerator order: value_names(ModelInit{}) is {"pretrained", "random"}.
 using Names = std::span<const std::string_view>;
@@ -48,6 +49,7 @@ Names value_names(RolloutIs);
 Names value_names(Schedule);
 Names value_names(KvOnUpdate);
 Names value_names(BroadcastType);
+Names value_names(PoolStrategy);
 
 template <class Enum>
 std::string_view spelling(Enum value) {
@@ -183,12 +185,15 @@ struct WeightBroadcastSpec {
 struct RolloutPoolSpec {
   double cpus_per_actor = 0.5;         // reserved
   std::int64_t threads_per_actor = 1;  // used
-  std::int64_t gpus_per_actor = 0;
+  double gpus_per_actor = 0;           // a share of one, or whole ones; 0: it runs on the CPU
+  PoolStrategy strategy = PoolStrategy::kPack;
 };
 
 struct LearnerPoolSpec {
-  double cpus_per_actor = 0.5;  // per rank
+  double cpus_per_actor = 0.5;  // per rank, as the others
   std::int64_t threads_per_actor = 1;
+  double gpus_per_actor = 0;
+  PoolStrategy strategy = PoolStrategy::kPack;
 };
 
 struct RewardPoolSpec {

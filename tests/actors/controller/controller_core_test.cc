@@ -42,9 +42,13 @@ class World {
     EXPECT_TRUE(taken.has_value()) << (taken ? "" : taken.error().message);
   }
 
-  void node(const std::string& name, double cpus) {
-    must(runtime::NodeUp{name, Incarnation{++node_lives}, cpus, std::int64_t{1} << 40, 1});
-    nodes[name] = {Incarnation{node_lives}, scheduler::resources({.cpus = cpus})};
+  void node(const std::string& name, double cpus, int gpu_count = 0) {
+    runtime::NodeUp up{name, Incarnation{++node_lives}, cpus, std::int64_t{1} << 40, 1};
+    for (int i = 0; i < gpu_count; ++i)
+      up.gpus.push_back({.name = "GPU", .uuid = name + "-" + std::to_string(i)});
+    must(up);
+    nodes[name] = {Incarnation{node_lives},
+                   scheduler::resources({.cpus = cpus, .gpus = static_cast<double>(gpu_count)})};
   }
   std::string submit(const JobShape& shape) {
     const std::string id = "job-" + std::to_string(++submitted);
@@ -94,7 +98,8 @@ class World {
     scheduler::Resources total;
   };
   std::map<std::string, Node> nodes;
-  std::map<runtime::RankId, std::string> alive;  // and its node
+  std::map<runtime::RankId, std::string> alive;          // and its node
+  std::map<std::string, std::vector<std::string>> gpus;  // that an actor's last rank was given
   std::set<runtime::RankId> told_to_end;
   std::vector<StartRank> started;
   std::map<std::string, std::vector<TellExchange>> told;  // by job
@@ -109,6 +114,7 @@ class World {
       EXPECT_FALSE(id.actor == spawn.id.actor && id.incarnation != spawn.id.incarnation)
           << "CC-1: " << id.actor;
     EXPECT_TRUE(alive.emplace(spawn.id, spawn.node).second);
+    gpus[spawn.id.actor] = spawn.gpus;
   }
   void apply(const KillRankOn& kill) { told_to_end.insert(kill.id); }
   void apply(const SendStart& start) { started.push_back(start.start); }
@@ -144,6 +150,7 @@ class World {
   // What the core keeps up to date is what counting anew gives.
   void check_what_is_kept() const {
     std::map<std::string, scheduler::Resources> leased;
+    std::map<std::pair<std::string, std::int32_t>, std::int64_t> gpus_held;
     for (const auto& [id, job] : core.jobs()) {
       std::set<std::string> waiting;
       std::int32_t ready = 0;
@@ -152,12 +159,22 @@ class World {
         if (state == ActorState::kQueued || state == ActorState::kBackoff) waiting.insert(name);
         ready += state == ActorState::kReady ? 1 : 0;
         for (const RankRecord& rank : actor.ranks)
-          if (rank.alive) leased[rank.node] = leased[rank.node] + job.shape.per_rank.at(actor.role);
+          if (rank.alive) {
+            const scheduler::Resources& need = job.shape.per_rank.at(actor.role);
+            leased[rank.node] = leased[rank.node] + need;
+            for (const std::int32_t gpu : rank.gpus)
+              gpus_held[{rank.node, gpu}] += std::min(need.gpu_milli, scheduler::kWholeGpu);
+          }
       }
       EXPECT_EQ(job.waiting, waiting) << id;
       EXPECT_EQ(job.ready, ready) << id;
     }
-    for (const auto& [name, node] : core.nodes()) EXPECT_EQ(node.leased, leased[name]) << name;
+    for (const auto& [name, node] : core.nodes()) {
+      EXPECT_EQ(node.leased, leased[name]) << name;
+      for (std::size_t i = 0; i < node.gpus.size(); ++i)
+        EXPECT_EQ(node.gpus[i].free_milli,
+                  scheduler::kWholeGpu - gpus_held[std::pair(name, static_cast<std::int32_t>(i))]);
+    }
   }
   void check_reason(const ActorRecord& actor) const {
     static const std::map<ActorState, std::set<std::string>> kMay = {
@@ -243,6 +260,44 @@ TEST(ControllerCore, JobsQueueInOrderByCapacity) {
   EXPECT_EQ(world.state(second), JobState::kStarting);
   EXPECT_EQ(world.state(third), JobState::kStarting);
   EXPECT_EQ(world.core.nodes().at("a").leased, scheduler::resources({.cpus = 3.3}));
+}
+
+TEST(ControllerCore, AGpuIsLeasedAgainWhenItsProcessIsGone) {
+  World world;
+  world.node("a", 16, 2);
+  JobShape shape = shape_of(0.5);
+  shape.per_rank[Role::kRollout] = scheduler::resources({.cpus = 0.5, .gpus = 1});
+  shape.per_rank[Role::kLearner] = scheduler::resources({.cpus = 0.5, .gpus = 0.5});
+  const std::string first = world.submit(shape);
+  const Incarnation life = world.record(first + "/learner/0").incarnation;
+  EXPECT_EQ(world.gpus[first + "/rollout/0"], std::vector<std::string>{"a-0"});
+  EXPECT_EQ(world.gpus[first + "/learner/0"], std::vector<std::string>{"a-1"});
+  EXPECT_TRUE(world.gpus[first + "/reward/0"].empty());
+  shape.per_rank[Role::kRollout] = scheduler::resources({.cpus = 0.5, .gpus = 0.5});
+  const std::string second = world.submit(shape);  // its two halves do not fit beside the learner
+  EXPECT_EQ(world.state(second), JobState::kQueued);
+  EXPECT_STREQ(world.reason(second + "/rollout/0"), "WaitingForCapacity");
+
+  world.must(JobEnded{first, JobOutcome::kSucceeded, ""});
+  EXPECT_EQ(world.state(second), JobState::kQueued) << "told to end is not gone";
+  world.die({first + "/learner/0", life, 0});
+  EXPECT_EQ(world.state(second), JobState::kStarting);
+  EXPECT_EQ(world.gpus[second + "/rollout/0"], std::vector<std::string>{"a-1"});
+  EXPECT_EQ(world.gpus[second + "/learner/0"], std::vector<std::string>{"a-1"}) << "packed";
+}
+
+TEST(ControllerCore, AJobForGpusOnAMachineWithoutIsRefused) {
+  World world;
+  runtime::NodeUp up{"a", Incarnation{1}, 8, std::int64_t{1} << 40, 1};
+  up.gpus_absent = "no GPU: no NVIDIA driver";
+  world.must(up);
+  JobShape shape = shape_of(0.5);
+  shape.per_rank[Role::kLearner] = scheduler::resources({.cpus = 0.5, .gpus = 1});
+  const auto verdict = world.core.can_ever_run(shape);
+  ASSERT_FALSE(verdict);
+  EXPECT_EQ(verdict.error().code, ErrorCode::kInfeasible);
+  EXPECT_NE(verdict.error().message.find("a has: no GPU: no NVIDIA driver"), std::string::npos);
+  EXPECT_EQ(verdict.error().help, "with pools.learner.gpus_per_actor=0.0 it would fit");
 }
 
 TEST(ControllerCore, QueuedJobDoesNotTakeThePlaceOfAnActorThatBacksOff) {

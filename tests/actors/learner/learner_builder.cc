@@ -67,7 +67,8 @@ TrainerConfig trainer_config(const std::filesystem::path& folder) {
 std::unique_ptr<NativeTrainer> make_trainer(const std::filesystem::path& folder,
                                             const TrainerConfig& config,
                                             std::unique_ptr<runtime::Collective> gang,
-                                            std::vector<WarmStartRecord> records) {
+                                            std::vector<WarmStartRecord> records,
+                                            runtime::DeviceKind device) {
   const std::filesystem::path model_folder = folder / "model";
   if (!std::filesystem::exists(model_folder)) write_model_folder(model_folder, learner_model());
   Result<Model> model = load_model(model_folder, {InitMode::kRandom, 3});
@@ -76,6 +77,7 @@ std::unique_ptr<NativeTrainer> make_trainer(const std::filesystem::path& folder,
                                       .model = *std::move(model),
                                       .records = std::move(records),
                                       .gang = std::move(gang),
+                                      .device = device,
                                       .threads = nullptr,
                                       .beat = nullptr});
   EXPECT_TRUE(trainer) << trainer.error().message;

@@ -30,6 +30,7 @@ TrainerConfig trainer_config(const std::filesystem::path& folder);
 std::unique_ptr<NativeTrainer> make_trainer(const std::filesystem::path& folder,
                                             const TrainerConfig& config,
                                             std::unique_ptr<runtime::Collective> gang = nullptr,
-                                            std::vector<WarmStartRecord> records = {});
+                                            std::vector<WarmStartRecord> records = {},
+                                            runtime::DeviceKind device = runtime::DeviceKind::kCpu);
 
 }  // namespace tandem::actors::testing

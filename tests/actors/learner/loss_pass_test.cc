@@ -28,9 +28,10 @@ class Rig {
         model_(testing::learner_model()),
         weights(testing::random_weights(model_, 3)),
         gradients(must(runtime::Arena::allocate(weights.manifest(), "gradients"))),
-        policy_(must(Weights::allocate(model_, WeightsUse::kTraining))),
-        reference_(must(Weights::allocate(model_, WeightsUse::kInference))),
-        pass_(must(LossPass::make(model_, config, {}))),
+        policy_(must(Weights::allocate(model_, WeightsUse::kTraining, runtime::DeviceKind::kCpu))),
+        reference_(
+            must(Weights::allocate(model_, WeightsUse::kInference, runtime::DeviceKind::kCpu))),
+        pass_(must(LossPass::make(model_, config, runtime::DeviceKind::kCpu, {}))),
         batch(testing::random_batch(11, StepId{4})) {
     reference_.install(stream_, testing::random_weights(model_, 4).bytes());
     set_behaviour(behaviour_noise, shift);

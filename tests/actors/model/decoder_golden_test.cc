@@ -85,7 +85,7 @@ void expect_close(std::span<const float> ours, const std::vector<float>& golden,
 }
 
 Weights installed(const Model& model, WeightsUse use) {
-  Result<Weights> weights = Weights::allocate(model.config, use);
+  Result<Weights> weights = Weights::allocate(model.config, use, runtime::DeviceKind::kCpu);
   weights->install(Stream{}, model.weights.bytes());
   return *std::move(weights);
 }
@@ -97,8 +97,9 @@ TEST_P(DecoderGolden, Logits) {
   const ModelConfig& config = golden.model().config;
   const Weights weights = installed(golden.model(), WeightsUse::kInference);
   PagedDecoder decoder = *PagedDecoder::make(
-      config, {.rows_max = 64, .slices_max = 4, .logit_rows_max = 64, .positions_max = 64});
-  KvCache cache = *KvCache::allocate(config, 16, 16);
+      config, {.rows_max = 64, .slices_max = 4, .logit_rows_max = 64, .positions_max = 64},
+      runtime::DeviceKind::kCpu);
+  KvCache cache = *KvCache::allocate(config, 16, 16, runtime::DeviceKind::kCpu);
   std::vector<std::vector<std::int32_t>> pages;
   std::vector<PagedSlice> slices;
   for (std::int32_t i = 0; i < std::ssize(golden.sequences); ++i)
@@ -124,8 +125,8 @@ TEST_P(DecoderGolden, LogProbabilitiesAndEveryGradient) {
   const Golden golden(GetParam());
   const ModelConfig& config = golden.model().config;
   const Weights weights = installed(golden.model(), WeightsUse::kTraining);
-  TrainDecoder decoder =
-      *TrainDecoder::make(config, {.rows_max = 64, .items_max = 64, .positions_max = 64});
+  TrainDecoder decoder = *TrainDecoder::make(
+      config, {.rows_max = 64, .items_max = 64, .positions_max = 64}, runtime::DeviceKind::kCpu);
   std::vector<std::int32_t> tokens;
   std::vector<kernels::Segment> segments;
   std::vector<LogprobItem> items;

@@ -127,14 +127,15 @@ Packed pack(const std::vector<Group>& groups, Prefix prefix) {
 
 Weights installed(const ModelConfig& config, const Arena& arena,
                   WeightsUse use = WeightsUse::kTraining) {
-  Result<Weights> weights = Weights::allocate(config, use);
+  Result<Weights> weights = Weights::allocate(config, use, runtime::DeviceKind::kCpu);
   weights->install(Stream{}, arena.bytes());
   return *std::move(weights);
 }
 
 TrainDecoder train_decoder(const ModelConfig& config) {
   return *TrainDecoder::make(
-      config, {.rows_max = kRowsMax, .items_max = kRowsMax, .positions_max = kPositionsMax});
+      config, {.rows_max = kRowsMax, .items_max = kRowsMax, .positions_max = kPositionsMax},
+      runtime::DeviceKind::kCpu);
 }
 
 struct Scores {
@@ -160,11 +161,13 @@ class Engine {
   Engine(const ModelConfig& config, std::int32_t page_positions, Draw& draw)
       : config_(config),
         draw_(draw),
-        cache_(*KvCache::allocate(config, kPages, page_positions)),
-        decoder_(*PagedDecoder::make(config, {.rows_max = kRowsMax,
-                                              .slices_max = 64,
-                                              .logit_rows_max = 64,
-                                              .positions_max = kPositionsMax})),
+        cache_(*KvCache::allocate(config, kPages, page_positions, runtime::DeviceKind::kCpu)),
+        decoder_(*PagedDecoder::make(config,
+                                     {.rows_max = kRowsMax,
+                                      .slices_max = 64,
+                                      .logit_rows_max = 64,
+                                      .positions_max = kPositionsMax},
+                                     runtime::DeviceKind::kCpu)),
         free_(kPages) {
     std::iota(free_.begin(), free_.end(), 0);
     shuffle(std::span(free_), draw.rng());
@@ -446,8 +449,9 @@ TEST(Decoder, StepsAllocateNothing) {  // DE-3
   TrainDecoder trainer = train_decoder(config);
   PagedDecoder engine = *PagedDecoder::make(
       config,
-      {.rows_max = 64, .slices_max = 4, .logit_rows_max = 4, .positions_max = kPositionsMax});
-  KvCache cache = *KvCache::allocate(config, 8, 16);
+      {.rows_max = 64, .slices_max = 4, .logit_rows_max = 4, .positions_max = kPositionsMax},
+      runtime::DeviceKind::kCpu);
+  KvCache cache = *KvCache::allocate(config, 8, 16, runtime::DeviceKind::kCpu);
   Draw draw(5);
   const Packed packed = pack(draw.groups(config.vocab_size), Prefix::kShared);
   const Upstream upstream{draw.normals(packed.items.size()), draw.normals(packed.items.size())};

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <fstream>
 
 #include "actors/model/parameters.h"
@@ -31,7 +32,9 @@ ModelConfig tiny_config() {
 }
 
 Model arithmetic_model(std::uint64_t seed) {
-  const auto folder = std::filesystem::path(TANDEM_SOURCE_DIR) / "configs/models/arithmetic";
+  const char* const bundle = std::getenv("TANDEM_SOURCE_DIR");  // where scripts/bundle's tests run
+  const std::filesystem::path sources = bundle != nullptr ? bundle : TANDEM_SOURCE_DIR;
+  const auto folder = sources / "configs/models/arithmetic";
   Result<Model> model = load_model(folder, {.init = InitMode::kRandom, .seed = seed});
   CHECK(model.has_value());
   return *std::move(model);

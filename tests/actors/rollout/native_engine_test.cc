@@ -105,8 +105,10 @@ std::vector<float> learner_logprobs(const TinyModel& model, PolicyVersion versio
   for (std::int32_t row = P - 1; row < T - 1; ++row)
     items.push_back({row, tokens[static_cast<std::size_t>(row) + 1]});
   auto decoder = TrainDecoder::make(
-      model.config(), {.rows_max = T, .items_max = std::ssize(items), .positions_max = T});
-  auto weights = Weights::allocate(model.config(), WeightsUse::kTraining);
+      model.config(), {.rows_max = T, .items_max = std::ssize(items), .positions_max = T},
+      runtime::DeviceKind::kCpu);
+  auto weights =
+      Weights::allocate(model.config(), WeightsUse::kTraining, runtime::DeviceKind::kCpu);
   CHECK(decoder && weights);
   weights->install({}, model.weights(version).bytes());
   const kernels::Segment segment{.begin = 0, .len = T};

@@ -8,10 +8,10 @@
 namespace tandem::runtime {
 namespace {
 
-TEST(HostBuffer, IsZeroedAndAlignedAtEverySize) {
+TEST(Buffer, IsZeroedAndAlignedAtEverySize) {
   for (const std::size_t bytes : {std::size_t{1}, std::size_t{100}, kMappedBytesMin - 1,
                                   kMappedBytesMin, 5 * kMappedBytesMin + 3}) {
-    Result<HostBuffer> buffer = HostBuffer::allocate(bytes, "a test");
+    Result<Buffer> buffer = Buffer::allocate(bytes, "a test");
     ASSERT_TRUE(buffer);
     EXPECT_EQ(buffer->size(), bytes);
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(buffer->data()) % kAlignmentBytes, 0u);
@@ -21,25 +21,25 @@ TEST(HostBuffer, IsZeroedAndAlignedAtEverySize) {
   }
 }
 
-TEST(HostBuffer, MovesWithoutMovingItsBlock) {
-  HostBuffer first = *HostBuffer::allocate(4096, "a test");
+TEST(Buffer, MovesWithoutMovingItsBlock) {
+  Buffer first = *Buffer::allocate(4096, "a test");
   std::byte* data = first.data();
-  HostBuffer second = std::move(first);
+  Buffer second = std::move(first);
   EXPECT_EQ(second.data(), data);
-  HostBuffer third = *HostBuffer::allocate(64, "a test");
+  Buffer third = *Buffer::allocate(64, "a test");
   third = std::move(second);
   EXPECT_EQ(third.data(), data);
   EXPECT_EQ(third.as<float>().size(), 1024u);
 }
 
-TEST(HostBuffer, MoreThanTheMachineHasIsAnErrorWithItsPurpose) {
-  const Result<HostBuffer> buffer = HostBuffer::allocate(std::size_t{1} << 60, "KV pages");
+TEST(Buffer, MoreThanTheMachineHasIsAnErrorWithItsPurpose) {
+  const Result<Buffer> buffer = Buffer::allocate(std::size_t{1} << 60, "KV pages");
   ASSERT_FALSE(buffer);
   EXPECT_NE(buffer.error().message.find("KV pages"), std::string::npos);
 }
 
-TEST(HostBuffer, NothingIsABufferToo) {
-  const Result<HostBuffer> buffer = HostBuffer::allocate(0, "a test");
+TEST(Buffer, NothingIsABufferToo) {
+  const Result<Buffer> buffer = Buffer::allocate(0, "a test");
   ASSERT_TRUE(buffer);
   EXPECT_TRUE(buffer->bytes().empty());
 }

@@ -15,8 +15,22 @@ NodeCapacity node(std::string name, double free, double total) {
 }
 NodeCapacity node(std::string name, double cpus) { return node(std::move(name), cpus, cpus); }
 
+// Of 8 CPUs, and of the GPUs that are free in these parts.
+NodeCapacity gpu_node(std::string name, std::vector<double> gpus_free) {
+  NodeCapacity room = node(std::move(name), 8);
+  for (const double free : gpus_free) {
+    room.total = room.total + resources({.gpus = 1});
+    room.free = room.free + resources({.gpus = free});
+    room.gpus_free_milli.push_back(resources({.gpus = free}).gpu_milli);
+  }
+  return room;
+}
+
 Gang gang(std::string actor, double cpus, std::int32_t ranks = 1) {
   return {std::move(actor), resources({.cpus = cpus}), ranks};
+}
+Gang gpu_gang(double gpus, std::int32_t ranks = 1, Strategy strategy = Strategy::kPack) {
+  return {"j/rollout/0", resources({.cpus = 0.5, .gpus = gpus}), ranks, strategy};
 }
 
 RoleDemand role(std::string name, double cpus, std::int32_t replicas) {
@@ -29,9 +43,26 @@ RoleDemand role(std::string name, double cpus, std::int32_t replicas) {
 }
 
 using Nodes = std::vector<std::string>;
+using Placed = std::variant<std::vector<Assignment>, Reason>;
 
-Nodes nodes_of(const std::variant<std::vector<Assignment>, Reason>& placed, std::size_t i) {
-  return std::get<0>(placed).at(i).nodes;
+Nodes nodes_of(const Placed& placed, std::size_t i) {
+  Nodes nodes;
+  for (const RankPlace& rank : std::get<0>(placed).at(i).ranks) nodes.push_back(rank.node);
+  return nodes;
+}
+
+// "a:0 a:1,2 b:": node and GPUs of each rank of the first gang.
+std::string places(const Placed& placed) {
+  std::string all;
+  for (const RankPlace& rank : std::get<0>(placed).at(0).ranks) {
+    all += (all.empty() ? "" : " ") + rank.node + ":";
+    for (std::size_t i = 0; i < rank.gpus.size(); ++i)
+      all += (i == 0 ? "" : ",") + std::to_string(rank.gpus[i]);
+  }
+  return all;
+}
+std::string places(const std::vector<NodeCapacity>& nodes, const Gang& gang) {
+  return places(place(nodes, std::span(&gang, 1)));
 }
 
 TEST(Placement, PacksAGangOnTheNodeThatItFillsBest) {
@@ -73,6 +104,62 @@ TEST(Placement, AShapeThatNoNodeHasIsInfeasible) {
             "j/rollout/0 needs 3.0 CPUs per rank; the largest node has 2.0 CPUs");
 }
 
+TEST(PlacementOfGpus, WholeOnesAreNobodyElses) {
+  const std::vector nodes{gpu_node("a", {0.5, 1, 1})};
+  EXPECT_EQ(places(nodes, gpu_gang(1, 2)), "a:1 a:2");
+  EXPECT_EQ(places(nodes, gpu_gang(2)), "a:1,2");
+  const std::vector gangs{gpu_gang(1, 3)};
+  EXPECT_EQ(message(std::get<Reason>(place(nodes, gangs)), Time{}),
+            "needs 3.0 GPUs; free: 8.0 CPUs, 2.0 GPUs");
+}
+
+TEST(PlacementOfGpus, AShareLiesOnOneGpu) {
+  const std::vector nodes{gpu_node("a", {0.4, 0.5, 1})};
+  EXPECT_EQ(places(nodes, gpu_gang(0.4)), "a:0");  // where the least is left
+  EXPECT_EQ(places(nodes, gpu_gang(0.5, 3)), "a:1 a:2 a:2");
+  EXPECT_EQ(places(nodes, gpu_gang(0.4, 1, Strategy::kSpread)), "a:2");
+  const std::vector gangs{gpu_gang(0.6, 2)};  // 1.9 are free, but in pieces too small for two
+  EXPECT_EQ(message(std::get<Reason>(place(nodes, gangs)), Time{}),
+            "needs 1.2 GPUs; free: 8.0 CPUs, 0.6 GPUs");
+}
+
+TEST(PlacementOfGpus, PackFillsAndSpreadSpreads) {
+  const std::vector nodes{gpu_node("a", {1, 1, 1}), gpu_node("b", {1, 1})};
+  EXPECT_EQ(places(nodes, gpu_gang(1, 2)), "b:0 b:1");
+  EXPECT_EQ(places(nodes, gpu_gang(1, 3, Strategy::kSpread)), "a:0 b:0 a:1");
+  EXPECT_EQ(places(nodes, gpu_gang(0.5, 2)), "b:0 b:0");
+  EXPECT_EQ(places(nodes, gpu_gang(0.5, 2, Strategy::kSpread)), "a:0 a:1");
+}
+
+TEST(PlacementOfGpus, WhoNeedsNoneKeepsOffThem) {
+  const std::vector nodes{gpu_node("a", {1}), node("b", 8)};
+  EXPECT_EQ(places(nodes, gang("j/reward/0", 1)), "b:");
+}
+
+TEST(FitsEver, SaysWhatWasFoundInsteadOfAGpu) {
+  NodeCapacity bare = node("a", 4);
+  bare.gpus_absent = "no GPU: no NVIDIA driver";
+  RoleDemand rollout = role("rollout", 0.5, 1);
+  rollout.per_rank = resources({.cpus = 0.5, .gpus = 1});
+  rollout.gpus_key = "pools.rollout.gpus_per_actor";
+  const auto verdict = fits_ever(std::vector{bare}, std::vector{rollout});
+  ASSERT_FALSE(verdict);
+  EXPECT_EQ(verdict.error().code, ErrorCode::kInfeasible);
+  EXPECT_EQ(verdict.error().message,
+            "the job can never be placed: job/rollout/0 needs 1.0 GPUs per rank; the largest node "
+            "has 4.0 CPUs; a has: no GPU: no NVIDIA driver");
+  EXPECT_EQ(verdict.error().help, "with pools.rollout.gpus_per_actor=0.0 it would fit");
+}
+
+TEST(FitsEver, TwoHalvesOfDifferentGpusAreNoWhole) {
+  RoleDemand rollout = role("rollout", 0.5, 3);
+  rollout.per_rank = resources({.cpus = 0.5, .gpus = 0.6});
+  const std::vector nodes{gpu_node("a", {0.1, 0.1})};  // what is taken now does not count
+  const auto verdict = fits_ever(nodes, std::vector{rollout});
+  ASSERT_FALSE(verdict);
+  EXPECT_EQ(verdict.error().help, "with rollout.replicas=2 it would fit");
+}
+
 TEST(FitsEver, AcceptsWhatFitsAnEmptyFleet) {
   const std::vector nodes{node("a", 0, 2)};
   const std::vector roles{role("rollout", 0.5, 2), role("learner", 0.5, 1), role("reward", 0.1, 5)};
@@ -103,7 +190,21 @@ TEST(FitsEver, RefusesWithTheNearestShape) {
   EXPECT_EQ(fits_ever(nodes, hopeless).error().help, "add a node, or ask for less in pools.*");
 }
 
-// PL-1, PL-2 on random fleets; and one shape alone is placed whenever the counts allow it.
+// One by one, the plain way.
+std::int64_t ranks_by_counting(const NodeCapacity& node, const Resources& shape) {
+  std::int64_t by_gpus = shape.gpu_milli == 0 ? 1 << 20 : 0, whole = 0;
+  for (const std::int64_t free : node.gpus_free_milli) {
+    whole += free == kWholeGpu ? 1 : 0;
+    for (std::int64_t left = free;
+         shape.gpu_milli > 0 && shape.gpu_milli < kWholeGpu && left >= shape.gpu_milli;
+         left -= shape.gpu_milli)
+      ++by_gpus;
+  }
+  if (shape.gpu_milli >= kWholeGpu) by_gpus = whole / (shape.gpu_milli / kWholeGpu);
+  return std::min(by_gpus, node.free.cpu_milli / shape.cpu_milli);
+}
+
+// PL-1, PL-2, PL-3 on random fleets; and one shape alone is placed whenever the counts allow it.
 TEST(PlacementProperty, NeverOvercommitsAndPlacesAllOrNone) {
   for (std::uint64_t seed = 1; seed <= 2000; ++seed) {
     SCOPED_TRACE("seed=" + std::to_string(seed));
@@ -113,32 +214,47 @@ TEST(PlacementProperty, NeverOvercommitsAndPlacesAllOrNone) {
     };
     std::vector<NodeCapacity> nodes;
     for (std::uint64_t n = 1 + rng.below(4); n > 0; --n) {
-      const Resources total{milli(4000), 1000 * milli(4), 0};
-      nodes.push_back({"n" + std::to_string(n),
-                       total,
-                       {milli(4000) % (total.cpu_milli + 1), total.gpu_milli, 0}});
+      const Resources total{milli(4000), kWholeGpu * milli(4), 0};
+      NodeCapacity room{
+          "n" + std::to_string(n), total, {milli(4000) % (total.cpu_milli + 1), 0, 0}};
+      for (std::int64_t gpu = 0; gpu < total.gpu_milli / kWholeGpu; ++gpu) {
+        room.gpus_free_milli.push_back(rng.below(3) == 0 ? milli(kWholeGpu) : kWholeGpu);
+        room.free.gpu_milli += room.gpus_free_milli.back();
+      }
+      nodes.push_back(std::move(room));
     }
+    const auto gpu_need = [&] { return rng.below(3) == 0 ? milli(900) : kWholeGpu * milli(2); };
     const bool one_shape = rng.below(2) == 0;
-    const Resources shape{100 + milli(900), 1000 * milli(1), 0};
+    const Resources shape{100 + milli(900), gpu_need(), 0};
     std::vector<Gang> gangs;
     for (std::uint64_t n = 1 + rng.below(5); n > 0; --n) {
-      const Resources own{100 + milli(900), 1000 * milli(1), 0};
+      const Resources own{100 + milli(900), gpu_need(), 0};
       gangs.push_back({"g" + std::to_string(n), one_shape ? shape : own,
-                       static_cast<std::int32_t>(1 + rng.below(3))});
+                       static_cast<std::int32_t>(1 + rng.below(3)),
+                       rng.below(2) == 0 ? Strategy::kPack : Strategy::kSpread});
     }
     const auto placed = place(nodes, gangs);
     if (const auto* assigned = std::get_if<0>(&placed)) {
       std::map<std::string, Resources> used;
+      std::map<std::string, std::map<std::int32_t, std::int64_t>> gpus_used;
       for (std::size_t i = 0; i < gangs.size(); ++i) {
-        ASSERT_EQ(std::ssize((*assigned)[i].nodes), gangs[i].ranks);
-        for (const std::string& name : (*assigned)[i].nodes)
-          used[name] = used[name] + gangs[i].per_rank;
+        ASSERT_EQ(std::ssize((*assigned)[i].ranks), gangs[i].ranks);
+        const std::int64_t need = gangs[i].per_rank.gpu_milli;
+        for (const RankPlace& rank : (*assigned)[i].ranks) {
+          used[rank.node] = used[rank.node] + gangs[i].per_rank;
+          ASSERT_EQ(std::ssize(rank.gpus), (need + kWholeGpu - 1) / kWholeGpu);
+          for (const std::int32_t gpu : rank.gpus)
+            gpus_used[rank.node][gpu] += std::min(need, kWholeGpu);
+        }
       }
-      for (const NodeCapacity& n : nodes) EXPECT_TRUE(fits(used[n.name], n.free));
+      for (const NodeCapacity& n : nodes) {
+        EXPECT_TRUE(fits(used[n.name], n.free));
+        for (const auto& [gpu, milli_used] : gpus_used[n.name])
+          EXPECT_LE(milli_used, n.gpus_free_milli.at(static_cast<std::size_t>(gpu)));
+      }
     } else if (one_shape) {
       std::int64_t room = 0, wanted = 0;
-      for (const NodeCapacity& n : nodes)
-        for (Resources left = n.free; fits(shape, left); left = left - shape) ++room;
+      for (const NodeCapacity& n : nodes) room += ranks_by_counting(n, shape);
       for (const Gang& g : gangs) wanted += g.ranks;
       EXPECT_LT(room, wanted);
     }

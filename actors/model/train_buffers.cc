@@ -1,0 +1,103 @@
+#include "actors/model/train_buffers.h"
+
+#include <algorithm>
+
+#include "kernels/ops/rms_norm.h"
+
+namespace tandem::actors {
+namespace {
+
+constexpr std::int64_t kLogitsPerChunk = 1 << 20;  // on a CPU
+// Half a GiB. Every chunk goes over the head and over its gradient once, so few rows to a chunk
+// would make a GPU wait for memory.
+constexpr std::int64_t kLogitsPerChunkOnGpu = 1 << 27;
+constexpr std::int64_t kChunkRowsMin = 16;
+
+}  // namespace
+
+std::int64_t logit_rows_per_chunk(const ModelConfig& config, runtime::DeviceKind device) {
+  const bool cpu = device == runtime::DeviceKind::kCpu;
+  const std::int64_t logits = cpu ? kLogitsPerChunk : kLogitsPerChunkOnGpu;
+  return std::max(logits / config.vocab_size, kChunkRowsMin);
+}
+
+void cut_train_buffers(BufferCutter& cut, const ModelConfig& config, runtime::DeviceKind device,
+                       std::int64_t T, std::int64_t M, TrainBuffers& buffers) {
+  const std::int64_t H = config.hidden_size, F = config.intermediate_size, Q = config.qkv_width();
+  const std::int64_t A = config.heads, B = config.kv_heads, D = config.head_dim;
+  const std::int64_t C = std::min(M, logit_rows_per_chunk(config, device));
+  const auto norm_sums = [device](std::int64_t rows, std::int64_t channels) {
+    return kernels::rms_norm_workspace(device, rows, channels);
+  };
+  buffers.layers.resize(static_cast<std::size_t>(config.layers));
+  for (LayerActivations& layer : buffers.layers)
+    layer = {.x = cut.f32({T, H}),
+             .inv = cut.f32({T}),
+             .h = cut.f32({T, H}),
+             .qkv = cut.f32({T, Q}),
+             .inv_q = cut.f32({T, A}),
+             .inv_k = cut.f32({T, B}),
+             .q = cut.f32({T, A * D}),
+             .k = cut.f32({T, B * D}),
+             .attention = cut.f32({T, A * D}),
+             .lse = cut.f32({T, A}),
+             .x2 = cut.f32({T, H}),
+             .inv2 = cut.f32({T}),
+             .h2 = cut.f32({T, H}),
+             .gate_up = cut.f32({T, 2 * F}),
+             .act = cut.f32({T, F})};
+  buffers.x = cut.f32({T, H});
+  buffers.lse = cut.f32({M});
+  buffers.picked = cut.f32({C, H});
+  buffers.picked_inv = cut.f32({C});
+  buffers.picked_h = cut.f32({C, H});
+  buffers.logits = cut.f32({C, config.vocab_size});
+  buffers.dx = cut.f32({T, H});
+  buffers.dh = cut.f32({T, H});
+  buffers.dqkv = cut.f32({T, Q});
+  buffers.dattention = cut.f32({T, A * D});
+  buffers.dact = cut.f32({T, F});
+  buffers.dpicked = cut.f32({C, H});
+  buffers.norm_sums = cut.f32(
+      {std::max({norm_sums(T, H), norm_sums(T * A, D), norm_sums(T * B, D), norm_sums(C, H)})});
+  buffers.attention_sums = cut.f32({kernels::attention_backward_workspace(device, T, A)});
+}
+
+std::size_t train_buffer_bytes(const ModelConfig& config, const TrainLimits& limits,
+                               runtime::DeviceKind device) {
+  BufferCutter cut(nullptr);
+  TrainBuffers buffers;
+  cut_train_buffers(cut, config, device, limits.rows_max, limits.items_max, buffers);
+  return cut.bytes();
+}
+
+TrainTables cut_train_tables(BufferCutter& cut, std::int64_t T, std::int64_t M, std::int64_t S) {
+  constexpr std::int64_t kWords = sizeof(kernels::Segment) / sizeof(std::int32_t);
+  TrainTables tables{.tokens = cut.i32(T),
+                     .positions = cut.i32(T),
+                     .item_rows = cut.i32(M),
+                     .item_targets = cut.i32(M),
+                     .segments = {}};
+  tables.segments = {reinterpret_cast<kernels::Segment*>(cut.i32(S * kWords).data()),
+                     static_cast<std::size_t>(S)};
+  return tables;
+}
+
+std::size_t train_table_bytes(const TrainLimits& limits) {
+  BufferCutter cut(nullptr);
+  cut_train_tables(cut, limits.rows_max, limits.items_max, limits.rows_max);
+  return cut.bytes();
+}
+
+PerItem cut_per_item(BufferCutter& cut, std::int64_t M) {
+  return {.logprob = cut.f32({M}), .entropy = cut.f32({M})};
+}
+
+std::size_t per_item_bytes(std::int64_t M, bool with_entropy) {
+  BufferCutter cut(nullptr);
+  cut.f32({M});
+  if (with_entropy) cut.f32({M});
+  return cut.bytes();
+}
+
+}  // namespace tandem::actors

@@ -1,0 +1,227 @@
+// Gradients of packed attention, for attention.cu alone. No sum is shared by blocks: one pass over
+// pieces of queries makes dq, one over pieces of keys makes dk and dv, each computing the weights
+// anew from lse; so all orders are fixed, at the price of computing the weights twice.
+//
+//   ds = p * (dout . v - mean) * scale    mean = dout . out
+#pragma once
+
+#include "kernels/cuda/attention_tile.cuh"
+#include "kernels/cuda/primitives.cuh"
+
+namespace tandem::kernels::cuda {
+
+namespace {
+
+constexpr int kGradientWarps = 4;
+constexpr int kGradientThreads = kGradientWarps * kWarp;
+constexpr int kGradientRows = kGradientWarps * kWarpRows;
+constexpr int kWarpKeys = kChunk / kGradientWarps;
+static_assert(kWarpKeys == 4);  // one float4 of weights
+constexpr int kMeanThreads = 128;
+
+template <class T>
+struct Gradients {
+  Heads<T> dout, q, k, v, dq, dk, dv;
+  const Segment* segments;
+  std::int64_t count;
+  const float* lse;  // [T, H]
+  float* means;      // [T, H]
+  int heads, groups;
+  float scale;
+};
+
+struct GradientShared {
+  float* q;        // [32][D + 4]
+  float* dout;     // [32][D + 4]
+  float* weights;  // [32][16]
+  float* scores;   // [32][16], of the gradient
+  float* keys;     // [D][17]
+  float* values;   // [D][17]
+};
+
+inline std::size_t gradient_shared_bytes(std::int64_t channels) {
+  const std::int64_t floats =
+      2 * kGradientRows * (channels + 4 + kChunk) + 2 * channels * kKeyStride;
+  return static_cast<std::size_t>(floats) * sizeof(float);
+}
+
+__device__ __forceinline__ GradientShared cut_gradient_shared(int channels) {
+  GradientShared shared{.q = dynamic_shared<float>()};
+  shared.dout = shared.q + kGradientRows * row_stride(channels);
+  shared.weights = shared.dout + kGradientRows * row_stride(channels);
+  shared.scores = shared.weights + kGradientRows * kChunk;
+  shared.keys = shared.scores + kGradientRows * kChunk;
+  shared.values = shared.keys + channels * kKeyStride;
+  return shared;
+}
+
+// means[t, h] = dout . out: 16 lanes to a row, each every sixteenth channel, then halves.
+template <class T>
+__global__ void means_kernel(Heads<T> dout, Heads<T> out, std::int64_t count, std::int64_t heads,
+                             float* means) {
+  const std::int64_t i =
+      std::int64_t{blockIdx.x} * (kMeanThreads / kChunk) + static_cast<int>(threadIdx.x) / kChunk;
+  float sum = 0;
+  if (i < count) {
+    const T* a = dout.at(i / heads, i % heads);
+    const T* b = out.at(i / heads, i % heads);
+    for (std::int64_t d = lane_key(); d < dout.channels; d += kChunk) {
+      sum = fmaf(to_float(a[d]), to_float(b[d]), sum);
+    }
+  }
+  sum = chunk_sum(sum);
+  if (i < count && lane_key() == 0) means[i] = sum;
+}
+
+// The lane's weights and gradients of scores, against the keys and values in shared memory.
+// seen(r): whether row r of the block sees the lane's key.
+template <class T, class Seen>
+__device__ __forceinline__ void weigh_gradients(const Gradients<T>& op, const Block& block,
+                                                const GradientShared& shared, const Seen& seen,
+                                                float (&weights)[kLaneRows],
+                                                float (&scores)[kLaneRows]) {
+  dot_keys(shared.q, shared.keys, block.channels, weights);
+  dot_keys(shared.dout, shared.values, block.channels, scores);
+  for (int i = 0; i < kLaneRows; ++i) {
+    const int r = lane_row() + i;
+    float weight = 0, mean = 0;
+    if (r < block.rows() && seen(r)) {
+      const std::int64_t at =
+          (block.row + r / block.heads) * op.heads + block.head + r % block.heads;
+      weight = exponential(weights[i] * block.scale - op.lse[at]);
+      mean = op.means[at];
+    }
+    weights[i] = weight;
+    scores[i] = weight == 0.0f ? 0.0f : weight * (scores[i] - mean) * block.scale;
+  }
+}
+
+template <class T, int kColumns>
+__global__ void query_gradient_kernel(Gradients<T> op) {
+  const int heads = op.heads / op.groups, queries = kGradientRows / heads;
+  const Piece piece = find_piece(op.segments, op.count, queries, blockIdx.x);
+  if (piece.segment == op.count) return;
+  const Segment segment = op.segments[piece.segment];
+  const std::int64_t group = blockIdx.y;
+  const Block block = block_of(segment, piece.index * queries, queries,
+                               {.heads = heads,
+                                .channels = static_cast<int>(op.q.channels),
+                                .head = group * heads,
+                                .scale = op.scale});
+  const GradientShared shared = cut_gradient_shared(block.channels);
+  load_rows(op.q, block, kGradientRows, shared.q);
+  load_rows(op.dout, block, kGradientRows, shared.dout);
+  float sums[kWarpRows][kColumns] = {};
+  for (std::int64_t chunk = 0; chunk * kChunk < block.positions(); ++chunk) {
+    const auto row = [&](int j) {
+      const std::int64_t position = chunk * kChunk + j;
+      return position < block.positions() ? row_of(segment, position) : kNoRow;
+    };
+    __syncthreads();
+    load_chunk<true>(op.k, group, row, shared.keys);
+    load_chunk<true>(op.v, group, row, shared.values);
+    __syncthreads();
+    float weights[kLaneRows], scores[kLaneRows];
+    weigh_gradients(
+        op, block, shared, [&](int r) { return lane_key() < block.visible(r, chunk); }, weights,
+        scores);
+    float* shared_scores = shared.scores + warp_row() * kChunk;
+    share(scores, shared_scores);
+    add_rows(block, chunk, shared_scores, {.data = shared.keys, .row = 1, .channel = kKeyStride},
+             sums);
+  }
+  for (int r = 0; r < kWarpRows && warp_row() + r < block.rows(); ++r) {
+    const int row = warp_row() + r;
+    T* to = op.dq.at(block.row + row / heads, block.head + row % heads);
+    for (int c = 0; c < kColumns; ++c) {
+      const int d = lane_index() + c * kWarp;
+      if (d < block.channels) to[d] = from_float<T>(sums[r][c]);
+    }
+  }
+}
+
+// The block's queries against the piece of keys in shared memory, the first of which is at
+// `position` of the queries' sequence; `keys` of them belong to that sequence. A warp adds up four
+// keys: rows ascending, which is queries ascending.
+template <class T, int kColumns>
+__device__ __forceinline__ void add_queries(const Gradients<T>& op, const Block& block,
+                                            std::int64_t position, int keys,
+                                            const GradientShared& shared,
+                                            float (&dk)[kWarpKeys][kColumns],
+                                            float (&dv)[kWarpKeys][kColumns]) {
+  __syncthreads();
+  load_rows(op.q, block, kGradientRows, shared.q);
+  load_rows(op.dout, block, kGradientRows, shared.dout);
+  __syncthreads();
+  float weights[kLaneRows], scores[kLaneRows];
+  const auto seen = [&](int r) {
+    return lane_key() < keys && position + lane_key() <= block.first_position + r / block.heads;
+  };
+  weigh_gradients(op, block, shared, seen, weights, scores);
+  for (int i = 0; i < kLaneRows; ++i) {
+    shared.weights[(lane_row() + i) * kChunk + lane_key()] = weights[i];
+    shared.scores[(lane_row() + i) * kChunk + lane_key()] = scores[i];
+  }
+  __syncthreads();
+  const int first = static_cast<int>(threadIdx.x) / kWarp * kWarpKeys;
+  for (int r = 0; r < block.rows(); ++r) {
+    const float* p = shared.weights + r * kChunk + first;
+    const float* ds = shared.scores + r * kChunk + first;
+    for (int c = 0; c < kColumns; ++c) {
+      const int d = lane_index() + c * kWarp;
+      if (d >= block.channels) continue;
+      const float q = shared.q[r * row_stride(block.channels) + d];
+      const float dout = shared.dout[r * row_stride(block.channels) + d];
+      for (int j = 0; j < kWarpKeys; ++j) {
+        dk[j][c] = fmaf(ds[j], q, dk[j][c]);
+        dv[j][c] = fmaf(p[j], dout, dv[j][c]);
+      }
+    }
+  }
+}
+
+template <class T, int kColumns>
+__global__ void key_gradient_kernel(Gradients<T> op) {
+  const Piece piece = find_piece(op.segments, op.count, kChunk, blockIdx.x);
+  if (piece.segment == op.count) return;
+  const Segment own = op.segments[piece.segment];
+  const std::int64_t group = blockIdx.y, first = piece.index * kChunk;
+  const int heads = op.heads / op.groups, queries = kGradientRows / heads;
+  const int count = own.len - first < kChunk ? static_cast<int>(own.len - first) : kChunk;
+  const int channels = static_cast<int>(op.q.channels);
+  const GradientShared shared = cut_gradient_shared(channels);
+  const auto row = [&](int j) { return j < count ? own.begin + first + j : kNoRow; };
+  load_chunk<true>(op.k, group, row, shared.keys);
+  load_chunk<true>(op.v, group, row, shared.values);
+  float dk[kWarpKeys][kColumns] = {}, dv[kWarpKeys][kColumns] = {};
+  // The segment's own queries, then those of the users of its rows, which follow it.
+  const std::int64_t position = own.prefix_len + first;
+  for (std::int64_t s = piece.segment; s < op.count; ++s) {
+    const Segment segment = op.segments[s];
+    if (s > piece.segment && (own.prefix_len > 0 || segment.prefix_len == 0)) break;
+    const std::int64_t keys = s == piece.segment ? std::int64_t{count} : segment.prefix_len - first;
+    if (keys <= 0) continue;
+    for (std::int64_t query = 0; query < segment.len; query += queries) {
+      const Block block = block_of(
+          segment, query, queries,
+          {.heads = heads, .channels = channels, .head = group * heads, .scale = op.scale});
+      if (block.positions() <= position) continue;
+      add_queries(op, block, position, keys < count ? static_cast<int>(keys) : count, shared, dk,
+                  dv);
+    }
+  }
+  for (int j = 0; j < kWarpKeys; ++j) {
+    const int key = static_cast<int>(threadIdx.x) / kWarp * kWarpKeys + j;
+    if (key >= count) break;
+    for (int c = 0; c < kColumns; ++c) {
+      const int d = lane_index() + c * kWarp;
+      if (d >= channels) continue;
+      op.dk.at(row(key), group)[d] = from_float<T>(dk[j][c]);
+      op.dv.at(row(key), group)[d] = from_float<T>(dv[j][c]);
+    }
+  }
+}
+
+}  // namespace
+
+}  // namespace tandem::kernels::cuda

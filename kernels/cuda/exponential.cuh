@@ -1,0 +1,56 @@
+// exp and log with the bits of the CPU's (kernels/cpu/exponential.h): the same operations in the
+// same order, on one number. CUDA's own differ in the last bits, and the fast ones by far more.
+#pragma once
+
+#include <cuda_runtime.h>
+
+namespace tandem::kernels::cuda {
+
+inline constexpr float kExpMin = -87.3f;  // below it exp is 0
+inline constexpr float kExpMax = 88.0f;   // above it exp is exp(88), which is finite
+
+__device__ __forceinline__ float infinity() { return __int_as_float(0x7f800000); }
+
+// NaN stays NaN.
+__device__ __forceinline__ float exponential(float x) {
+  const float low = x < kExpMin ? kExpMin : x;
+  const float clamped = low > kExpMax ? kExpMax : low;
+  const float n = rintf(clamped * 1.44269504088896341f);
+  float r = fmaf(-n, 0.693359375f, clamped);
+  r = fmaf(-n, -2.12194440e-4f, r);
+  float p = 1.9875691500e-4f;
+  p = fmaf(p, r, 1.3981999507e-3f);
+  p = fmaf(p, r, 8.3334519073e-3f);
+  p = fmaf(p, r, 4.1665795894e-2f);
+  p = fmaf(p, r, 1.6666665459e-1f);
+  p = fmaf(p, r, 5.0000001201e-1f);
+  p = fmaf(p, r * r, r) + 1.0f;
+  const float power = __int_as_float((__float2int_rn(n) + 127) << 23);
+  return x < kExpMin ? 0.0f : p * power;
+}
+
+// For positive normal x; infinity and NaN give themselves.
+__device__ __forceinline__ float logarithm(float x) {
+  const int bits = __float_as_int(x);
+  const float part = __int_as_float((bits & 0x007fffff) | 0x3f800000);
+  const float exponent = __int2float_rn(static_cast<int>(static_cast<unsigned>(bits) >> 23) - 127);
+  const bool small = part < 1.41421356237309505f;
+  const float e = small ? exponent : exponent + 1.0f;
+  const float f = (small ? part : part * 0.5f) - 1.0f;
+  float p = 7.0376836292e-2f;
+  p = fmaf(p, f, -1.1514610310e-1f);
+  p = fmaf(p, f, 1.1676998740e-1f);
+  p = fmaf(p, f, -1.2420140846e-1f);
+  p = fmaf(p, f, 1.4249322787e-1f);
+  p = fmaf(p, f, -1.6668057665e-1f);
+  p = fmaf(p, f, 2.0000714765e-1f);
+  p = fmaf(p, f, -2.4999993993e-1f);
+  p = fmaf(p, f, 3.3333331174e-1f);
+  const float square = f * f;
+  float y = f * square * p;
+  y = fmaf(e, -2.12194440e-4f, y);
+  y = fmaf(-0.5f, square, y);
+  return x < infinity() ? fmaf(e, 0.693359375f, f + y) : x;
+}
+
+}  // namespace tandem::kernels::cuda

@@ -1,0 +1,81 @@
+// The layout of a page is kv_cache.h's. Values are only moved, never computed with.
+#include "kernels/cuda/launch.cuh"
+#include "kernels/cuda/numbers.cuh"
+#include "kernels/cuda/operators.h"
+
+namespace tandem::kernels::cuda {
+
+namespace {
+
+constexpr int kThreads = 256;
+
+template <class T>
+struct Write {
+  const T *k, *v;
+  const std::int32_t* slots;
+  T *k_pages, *v_pages;
+  std::int64_t k_stride, v_stride;
+  std::int64_t tokens, groups, positions, channels;
+};
+
+// A thread writes one channel of one token's head, key and value.
+template <class T>
+__global__ void kv_write_kernel(Write<T> op) {
+  const std::int64_t index = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  if (index >= op.tokens * op.groups * op.channels) return;
+  const std::int64_t d = index % op.channels, g = index / op.channels % op.groups;
+  const std::int64_t t = index / op.channels / op.groups;
+  const std::int64_t page = op.slots[t] / op.positions, position = op.slots[t] % op.positions;
+  const std::int64_t base = (page * op.groups + g) * op.positions * op.channels;
+  const std::int64_t chunk = position / kChunkPositions * kChunkPositions;
+  op.k_pages[base + chunk * op.channels + d * kChunkPositions + (position - chunk)] =
+      op.k[t * op.k_stride + g * op.channels + d];
+  op.v_pages[base + position * op.channels + d] = op.v[t * op.v_stride + g * op.channels + d];
+}
+
+// A thread moves the same 16 bytes of every page in the list, in its order, so that a copy reads
+// what an earlier one wrote although threads do not wait for each other.
+__global__ void kv_copy_kernel(const PageCopy* pages, std::int64_t count, uint4* k_pages,
+                               uint4* v_pages, std::int64_t page_packs) {
+  const std::int64_t at = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  if (at >= page_packs) return;
+  uint4* pool = blockIdx.y == 0 ? k_pages : v_pages;
+  for (std::int64_t i = 0; i < count; ++i) {
+    pool[pages[i].to * page_packs + at] = pool[pages[i].from * page_packs + at];
+  }
+}
+
+}  // namespace
+
+void kv_write(const Stream& stream, const KvWrite& op) {
+  with_type(op.k.dtype, [&]<class T>(T) {
+    const Write<T> write{.k = data<T>(op.k),
+                         .v = data<T>(op.v),
+                         .slots = data<std::int32_t>(op.slots),
+                         .k_pages = data<T>(op.k_pages),
+                         .v_pages = data<T>(op.v_pages),
+                         .k_stride = op.k.row_stride,
+                         .v_stride = op.v.row_stride,
+                         .tokens = op.slots.dim(0),
+                         .groups = op.k_pages.dim(1),
+                         .positions = op.k_pages.dim(2),
+                         .channels = op.k_pages.dim(3)};
+    launch(stream,
+           {.grid = blocks_for(write.tokens * write.groups * write.channels, kThreads),
+            .block = kThreads},
+           kv_write_kernel<T>, write);
+  });
+}
+
+// Pages are whole packs: a page has a multiple of 16 positions.
+void kv_copy(const Stream& stream, const KvCopy& op) {
+  if (op.pages.empty()) return;
+  const auto element = static_cast<std::int64_t>(runtime::size_bytes(op.k_pages.dtype));
+  const std::int64_t packs =
+      op.k_pages.row_elements() * element / static_cast<std::int64_t>(sizeof(uint4));
+  launch(stream, {.grid = dim3(blocks_for(packs, kThreads), 2), .block = kThreads}, kv_copy_kernel,
+         op.pages.data(), std::ssize(op.pages), data<uint4>(op.k_pages), data<uint4>(op.v_pages),
+         packs);
+}
+
+}  // namespace tandem::kernels::cuda

@@ -1,0 +1,124 @@
+// f32 and bf16 operands: arithmetic is f32, storage is T. A kernel reads and writes packs of 16
+// bytes, the widest access of a thread.
+//
+// A pack is cut into elements in one way whether it is read in one access (kVector) or element by
+// element, so how an operand is aligned does not touch the result.
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_runtime.h>
+
+#include <cstdint>
+#include <initializer_list>
+#include <type_traits>
+
+#include "runtime/base/check.h"
+#include "runtime/device/tensor_view.h"
+
+namespace tandem::kernels::cuda {
+
+using Bf16 = __nv_bfloat16;
+
+__device__ __forceinline__ float to_float(float x) { return x; }
+__device__ __forceinline__ float to_float(Bf16 x) { return __bfloat162float(x); }
+
+template <class T>
+__device__ __forceinline__ T from_float(float x);
+template <>
+__device__ __forceinline__ float from_float<float>(float x) {
+  return x;
+}
+template <>
+__device__ __forceinline__ Bf16 from_float<Bf16>(float x) {
+  return __float2bfloat16_rn(x);  // to nearest, ties to even, as dtype.h narrows
+}
+
+// As storage in T would leave it.
+template <class T>
+__device__ __forceinline__ float rounded(float x) {
+  return to_float(from_float<T>(x));
+}
+
+template <class T>
+inline constexpr int kPack = static_cast<int>(16 / sizeof(T));
+
+// The elements of one pack, widened.
+template <class T>
+struct Pack {
+  float at[kPack<T>];
+};
+
+template <class T>
+struct alignas(16) PackBits {
+  T at[kPack<T>];
+};
+
+// The first `count` (1 … kPack) elements at `from`; the others are zeros.
+template <bool kVector, class T>
+__device__ __forceinline__ Pack<T> load_pack(const T* from, std::int64_t count) {
+  Pack<T> pack;
+  if (kVector && count >= kPack<T>) {
+    const PackBits<T> bits = *reinterpret_cast<const PackBits<T>*>(from);
+    for (int i = 0; i < kPack<T>; ++i) pack.at[i] = to_float(bits.at[i]);
+    return pack;
+  }
+  for (int i = 0; i < kPack<T>; ++i) pack.at[i] = i < count ? to_float(from[i]) : 0.0f;
+  return pack;
+}
+
+template <bool kVector, class T>
+__device__ __forceinline__ void store_pack(T* to, const Pack<T>& pack, std::int64_t count) {
+  if (kVector && count >= kPack<T>) {
+    PackBits<T> bits;
+    for (int i = 0; i < kPack<T>; ++i) bits.at[i] = from_float<T>(pack.at[i]);
+    *reinterpret_cast<PackBits<T>*>(to) = bits;
+    return;
+  }
+  for (int i = 0; i < kPack<T> && i < count; ++i) to[i] = from_float<T>(pack.at[i]);
+}
+
+// Whether every row of each view (empty ones aside) begins at a multiple of 16 bytes.
+inline bool packs_align(std::initializer_list<runtime::TensorView> views) {
+  for (const runtime::TensorView& view : views) {
+    if (view.empty()) continue;
+    const auto address = reinterpret_cast<std::uintptr_t>(view.data);
+    const auto size = static_cast<std::int64_t>(runtime::size_bytes(view.dtype));
+    if (address % 16 != 0) return false;
+    if (view.rank > 1 && view.row_stride * size % 16 != 0) return false;
+    if (view.rank > 2 && view.dim(view.rank - 1) * size % 16 != 0) return false;
+  }
+  return true;
+}
+
+template <class T>
+T* data(const runtime::TensorView& view) {
+  return static_cast<T*>(view.data);
+}
+
+// Calls body(T{}) with the C++ type of a floating dtype, f32 or bf16.
+template <class Body>
+void with_type(runtime::DType dtype, const Body& body) {
+  switch (dtype) {
+    case runtime::DType::kF32:
+      return body(float{});
+    case runtime::DType::kBF16:
+      return body(Bf16{});
+    case runtime::DType::kF16:
+    case runtime::DType::kI32:
+    case runtime::DType::kU8:
+      break;
+  }
+  CHECK(false);
+}
+
+// Calls body(std::true_type{}) or body(std::false_type{}): a run-time flag as a constant.
+template <class Body>
+void with_flag(bool flag, const Body& body) {
+  if (flag) {
+    body(std::true_type{});
+  } else {
+    body(std::false_type{});
+  }
+}
+
+}  // namespace tandem::kernels::cuda

@@ -1,0 +1,42 @@
+// Sums and maxima over the threads of a warp or of a team of warps, each one fixed tree: a value
+// depends on what the threads bring and on nothing else, and every thread gets the same bits.
+//
+// All threads of the team call together. A team of one warp synchronises its warp alone, so several
+// of them share a block without meeting; a larger team is the whole block.
+#pragma once
+
+#include <cuda_runtime.h>
+
+namespace tandem::kernels::cuda {
+
+inline constexpr int kWarp = 32;
+inline constexpr unsigned kAllLanes = 0xffffffffu;
+
+// Lane i meets lane i ^ 16, then 8, 4, 2, 1; addition commutes, so all lanes agree to the bit.
+template <class T>
+__device__ __forceinline__ T warp_sum(T value) {
+  for (int step = kWarp / 2; step > 0; step /= 2) value += __shfl_xor_sync(kAllLanes, value, step);
+  return value;
+}
+
+__device__ __forceinline__ float warp_max(float value) {
+  for (int step = kWarp / 2; step > 0; step /= 2) {
+    value = fmaxf(value, __shfl_xor_sync(kAllLanes, value, step));
+  }
+  return value;
+}
+
+// `scratch` is one T per warp of the block, in shared memory. It may be used again at once.
+template <int kThreads, class T>
+__device__ __forceinline__ T team_sum(T value, T* scratch) {
+  value = warp_sum(value);
+  if (kThreads == kWarp) return value;
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  if (lane == 0) scratch[threadIdx.x / kWarp] = value;
+  __syncthreads();
+  value = warp_sum(lane < kThreads / kWarp ? scratch[lane] : T{});
+  __syncthreads();
+  return value;
+}
+
+}  // namespace tandem::kernels::cuda

@@ -1,0 +1,106 @@
+#include "runtime/device/cuda_functions.h"
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "runtime/device/cuda_check.h"
+
+namespace tandem::runtime {
+
+void cuda_failed(const char* expression, cudaError_t error, const std::source_location& where) {
+  std::fprintf(stderr, "CUDA error: %s (%s): %s at %s:%u\n", cudaGetErrorName(error),
+               cudaGetErrorString(error), expression, where.file_name(),
+               static_cast<unsigned>(where.line()));
+  std::abort();
+}
+
+namespace {
+
+CudaDevices devices() {
+  CudaDevices found;
+  if (cudaDriverGetVersion(&found.driver_version) != cudaSuccess) found.driver_version = 0;
+  const cudaError_t error = cudaGetDeviceCount(&found.count);
+  if (error != cudaSuccess) {
+    found.count = 0;
+    found.error = cudaGetErrorName(error);
+  } else if (found.count == 0) {
+    found.error = cudaGetErrorName(cudaErrorNoDevice);
+  } else {
+    cudaDeviceProp properties;
+    CUDA_CHECK(cudaGetDeviceProperties(&properties, 0));
+    std::snprintf(found.name, sizeof found.name, "%s", properties.name);
+  }
+  return found;
+}
+
+MemoryInfo memory_info() {
+  MemoryInfo info;
+  CUDA_CHECK(cudaMemGetInfo(&info.free_bytes, &info.total_bytes));
+  return info;
+}
+
+// Running out of memory is the one error that leaves the context whole; it is taken out of CUDA's
+// record so that the next call does not report it again.
+bool out_of_memory(cudaError_t error) {
+  if (error != cudaErrorMemoryAllocation) return false;
+  static_cast<void>(cudaGetLastError());
+  return true;
+}
+
+void* allocate(std::size_t bytes) {
+  void* memory = nullptr;
+  const cudaError_t error = cudaMalloc(&memory, bytes);
+  if (out_of_memory(error)) return nullptr;
+  CUDA_CHECK(error);
+  return memory;
+}
+
+void release(void* memory) { CUDA_CHECK(cudaFree(memory)); }
+
+void* allocate_pinned(std::size_t bytes) {
+  void* memory = nullptr;
+  const cudaError_t error = cudaHostAlloc(&memory, bytes, cudaHostAllocDefault);
+  if (out_of_memory(error)) return nullptr;
+  CUDA_CHECK(error);
+  return memory;
+}
+
+void release_pinned(void* memory) { CUDA_CHECK(cudaFreeHost(memory)); }
+
+cudaStream_t native(void* stream) { return static_cast<cudaStream_t>(stream); }
+
+void* create_stream() {
+  cudaStream_t stream = nullptr;
+  CUDA_CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  return stream;
+}
+
+void destroy_stream(void* stream) { CUDA_CHECK(cudaStreamDestroy(native(stream))); }
+
+void synchronize(void* stream) { CUDA_CHECK(cudaStreamSynchronize(native(stream))); }
+
+void copy(void* stream, void* to, const void* from, std::size_t bytes) {
+  CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, native(stream)));
+}
+
+void zero(void* stream, void* to, std::size_t bytes) {
+  CUDA_CHECK(cudaMemsetAsync(to, 0, bytes, native(stream)));
+}
+
+}  // namespace
+
+CudaModule cuda_functions() {
+  return {.devices = devices,
+          .memory_info = memory_info,
+          .allocate = allocate,
+          .release = release,
+          .allocate_pinned = allocate_pinned,
+          .release_pinned = release_pinned,
+          .create_stream = create_stream,
+          .destroy_stream = destroy_stream,
+          .synchronize = synchronize,
+          .copy = copy,
+          .zero = zero};
+}
+
+}  // namespace tandem::runtime

@@ -1,0 +1,80 @@
+#include "runtime/device/cuda_module.h"
+
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+
+namespace tandem::runtime {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kFileName = "libtandem_cuda.so";
+
+Error no_module(const std::string& path, const std::string& why) {
+  const bool lacks_library = why.find("libcublas") != std::string::npos;
+  return {
+      .code = ErrorCode::kInfeasible,
+      .message = "no CUDA module: cannot open " + path + ": " + why,
+      .help =
+          lacks_library
+              ? "install the CUDA 13 toolkit's libraries, or point LD_LIBRARY_PATH at them"
+              : "build Tandem where a CUDA toolkit is found (without -DTANDEM_CUDA=OFF) and keep " +
+                    std::string(kFileName) + " beside the binary"};
+}
+
+Result<void> find_device(const CudaModule& module) {
+  const CudaDevices devices = module.devices();
+  const std::string reason = devices.error == nullptr ? "" : devices.error;
+  if (devices.driver_version == 0) {
+    return Error{
+        .code = ErrorCode::kInfeasible,
+        .message =
+            "no NVIDIA driver: libcuda.so.1 is not there or does not answer (" + reason + ")",
+        .help = "install the NVIDIA driver, or start the container with its GPUs passed in"};
+  }
+  if (devices.count == 0) {
+    const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
+    return Error{
+        .code = ErrorCode::kInfeasible,
+        .message =
+            "no CUDA device: the driver (CUDA " + std::to_string(devices.driver_version / 1000) +
+            "." + std::to_string(devices.driver_version % 1000 / 10) + ") shows none: " + reason +
+            (visible == nullptr ? std::string() : "; CUDA_VISIBLE_DEVICES=" + std::string(visible)),
+        .help = "see what nvidia-smi lists on this machine"};
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<const CudaModule*> open_cuda_module(const std::string& path) {
+  // Never closed: kernels and their contexts live as long as the process.
+  void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) return no_module(path, ::dlerror());
+  auto* entry = reinterpret_cast<CudaModuleEntry*>(::dlsym(library, kCudaModuleEntry));
+  if (entry == nullptr) return no_module(path, ::dlerror());
+  const CudaModule* module = entry(kCudaModuleAbi);
+  if (module == nullptr) return no_module(path, "it is of another build than this binary");
+  if (Result<void> found = find_device(*module); !found) return found.error();
+  return module;
+}
+
+std::string cuda_module_path() {
+  if (const char* path = std::getenv("TANDEM_CUDA_MODULE")) return path;
+  std::error_code ignored;  // without /proc the name alone is looked up by the loader's own rules
+  const fs::path executable = fs::read_symlink("/proc/self/exe", ignored);
+  const fs::path beside = executable.parent_path() / kFileName;
+  const fs::path library = executable.parent_path().parent_path() / "lib" / kFileName;
+  return !fs::exists(beside, ignored) && fs::exists(library, ignored) ? library : beside;
+}
+
+const Result<const CudaModule*>& cuda_module() {
+  static const Result<const CudaModule*> module = open_cuda_module(cuda_module_path());
+  return module;
+}
+
+}  // namespace tandem::runtime

@@ -1,0 +1,71 @@
+// The CUDA module, libtandem_cuda.so: everything of ours that needs a CUDA library, in one file
+// that is opened on demand. A process that computes on a CPU never touches it, and the same binary
+// starts on a machine without a driver.
+//
+// A process uses one GPU, the first that it is shown: whoever spawns a rank picks it by
+// CUDA_VISIBLE_DEVICES. Hence a device is a DeviceKind and nothing more.
+//
+// Not responsible for: buffers and streams as values (memory.h, queue.h), or for what the operators
+// mean (kernels/). The functions below abort the process on a CUDA error other than those they
+// name, because the context is not to be trusted after one.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "runtime/base/result.h"
+
+namespace tandem::runtime {
+
+// Raised whenever CudaModule or an operator's struct changes: binary and module must be of one
+// build.
+inline constexpr std::uint32_t kCudaModuleAbi = 1;
+
+struct CudaDevices {
+  int count = 0;
+  int driver_version = 0;       // 13000 for CUDA 13.0; 0 where no driver is installed
+  const char* error = nullptr;  // the CUDA error's name where count is 0
+  char name[256] = "";          // of the first one: "NVIDIA H200"
+};
+
+struct MemoryInfo {
+  std::size_t free_bytes = 0;
+  std::size_t total_bytes = 0;
+};
+
+// What the module offers. Streams are cudaStream_t.
+struct CudaModule {
+  std::uint32_t abi = 0;
+  const void* backend = nullptr;  // a kernels::Backend
+  CudaDevices (*devices)() = nullptr;
+  MemoryInfo (*memory_info)() = nullptr;
+  void* (*allocate)(std::size_t bytes) = nullptr;  // null: out of memory
+  void (*release)(void* memory) = nullptr;
+  void* (*allocate_pinned)(std::size_t bytes) =
+      nullptr;  // page-locked host memory; null: none left
+  void (*release_pinned)(void* memory) = nullptr;
+  void* (*create_stream)() = nullptr;
+  void (*destroy_stream)(void* stream) = nullptr;
+  void (*synchronize)(void* stream) = nullptr;
+  // In the stream's order, either side in either memory. Pageable host memory may be read before
+  // the call returns; pinned memory must stay as it is until the stream has come past.
+  void (*copy)(void* stream, void* to, const void* from, std::size_t bytes) = nullptr;
+  void (*zero)(void* stream, void* to, std::size_t bytes) = nullptr;
+};
+
+// The module's one exported function, of this name; null where it was built for another abi.
+inline constexpr const char* kCudaModuleEntry = "tandem_cuda_module";
+using CudaModuleEntry = const CudaModule*(std::uint32_t abi);
+
+// Opens the module at `path` and sees to it that it has a device to run on. Three errors are kept
+// apart, each with what was found: no module (or one that does not load), no driver, no device.
+Result<const CudaModule*> open_cuda_module(const std::string& path);
+
+// Where this process looks for it: $TANDEM_CUDA_MODULE, else beside the executable or in ../lib.
+std::string cuda_module_path();
+
+// The module of this process, opened by the first call and kept until the process ends.
+const Result<const CudaModule*>& cuda_module();
+
+}  // namespace tandem::runtime

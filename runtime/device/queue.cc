@@ -1,0 +1,41 @@
+#include "runtime/device/queue.h"
+
+#include <cstring>
+
+#include "runtime/device/cuda_module.h"
+
+namespace tandem::runtime {
+
+Queue::Queue(DeviceKind device, ThreadPool* pool) : stream_{.device = device, .pool = pool} {
+  if (device == DeviceKind::kCuda) stream_.native = cuda_module().value()->create_stream();
+}
+
+Queue::~Queue() {
+  if (stream_.device != DeviceKind::kCuda) return;
+  synchronize(stream_);
+  cuda_module().value()->destroy_stream(stream_.native);
+}
+
+void copy(const Stream& stream, void* to, const void* from, std::size_t bytes) {
+  if (bytes == 0) return;
+  if (stream.device == DeviceKind::kCpu) {
+    std::memcpy(to, from, bytes);
+  } else {
+    cuda_module().value()->copy(stream.native, to, from, bytes);
+  }
+}
+
+void zero(const Stream& stream, void* to, std::size_t bytes) {
+  if (bytes == 0) return;
+  if (stream.device == DeviceKind::kCpu) {
+    std::memset(to, 0, bytes);
+  } else {
+    cuda_module().value()->zero(stream.native, to, bytes);
+  }
+}
+
+void synchronize(const Stream& stream) {
+  if (stream.device == DeviceKind::kCuda) cuda_module().value()->synchronize(stream.native);
+}
+
+}  // namespace tandem::runtime

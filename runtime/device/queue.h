@@ -1,0 +1,33 @@
+// A queue of work on a device, and what moves between memories in its order. On a CPU everything is
+// done when a call returns, and synchronising costs nothing; on a GPU it is a CUDA stream.
+#pragma once
+
+#include <cstddef>
+
+#include "runtime/device/stream.h"
+
+namespace tandem::runtime {
+
+// Owns a queue; `stream()` is what operators take. For a GPU the CUDA module must have been found.
+class Queue {
+ public:
+  explicit Queue(DeviceKind device, ThreadPool* pool = nullptr);  // the pool: a CPU's threads
+  ~Queue();                                                       // waits for what is queued
+  Queue(const Queue&) = delete;
+  Queue& operator=(const Queue&) = delete;
+
+  const Stream& stream() const { return stream_; }
+
+ private:
+  Stream stream_;
+};
+
+// Either side in any memory that the stream's device can reach. The host's side must stay as it is
+// until synchronize has returned.
+void copy(const Stream& stream, void* to, const void* from, std::size_t bytes);
+void zero(const Stream& stream, void* to, std::size_t bytes);
+
+// Waits until everything that was queued is done.
+void synchronize(const Stream& stream);
+
+}  // namespace tandem::runtime

@@ -1,0 +1,269 @@
+// The learner on a GPU: what it computes is the CPU's to within roundings, repeats to the bit, and
+// its checkpoints go on anywhere.
+//
+// Where a tolerance is not zero, the devices sum in other orders: a row of rms_norm, and a row of
+// logits. That is some ten roundings of 6e-8 from embedding to log-probability; products, attention
+// and AdamW have the CPU's bits there.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <optional>
+#include <vector>
+
+#include "actors/learner/loss_pass.h"
+#include "actors/learner/trainer_checkpoint.h"
+#include "actors/learner/trainer_memory.h"
+#include "runtime/base/digest.h"
+#include "runtime/base/file.h"
+#include "runtime/device/memory.h"
+#include "runtime/device/queue.h"
+#include "runtime/wire/codec.h"
+#include "tests/actors/learner/learner_builder.h"
+#include "tests/actors/model/tiny_model.h"
+#include "tests/runtime/device/cuda_case.h"
+
+namespace tandem::actors {
+namespace {
+
+using LearnerOnAGpu = runtime::CudaCase;
+using runtime::DeviceKind;
+using testing::make_trainer;
+using testing::random_batch;
+using testing::scratch_folder;
+
+constexpr testing::BatchShape kShape{.groups = 3, .n = 3, .prompt_max = 5, .completion_max = 6};
+constexpr double kLogprobTolerance = 1e-5;   // of numbers around 3
+constexpr double kGradientTolerance = 2e-5;  // of the greatest element
+constexpr double kWeightTolerance = 1e-5;
+
+template <class T>
+T must(Result<T> result) {
+  EXPECT_TRUE(result) << result.error().message;
+  return *std::move(result);
+}
+
+double furthest(std::span<const float> a, std::span<const float> b) {
+  EXPECT_EQ(a.size(), b.size());
+  double most = 0;
+  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+    const double apart = std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i]));
+    if (!(apart <= most)) most = apart;  // a NaN stays
+  }
+  return most;
+}
+
+// Entropy, a reference, and AdamW with an eps as large as the gradients: with a tiny one, an
+// element whose gradient is rounding noise takes a whole step whichever way the noise points.
+TrainerConfig config_of(const std::filesystem::path& folder) {
+  TrainerConfig config = testing::trainer_config(folder);
+  config.optimizer.eps = 1e-2;
+  config.optimizer.weight_decay = 0.01;
+  config.algorithm.entropy_coeff = 0.01;
+  config.algorithm.use_kl_loss = true;
+  config.algorithm.kl_loss_coef = 0.1;
+  return config;
+}
+
+struct Pass {
+  std::vector<float> logprobs, gradients;
+  double loss = 0;
+};
+
+// One micro-batch after another, of weights and a reference that are far apart.
+Pass pass_on(DeviceKind device, const TrainBatch& batch) {
+  const TrainerConfig config = config_of("unused");
+  const ModelConfig model = testing::learner_model();
+  const runtime::Arena weights = testing::random_weights(model, 3);
+  const runtime::Arena other = testing::random_weights(model, 4);
+  const runtime::Arena gradients = must(
+      runtime::Arena::allocate(weights.manifest(), "gradients", runtime::operand_place(device)));
+  Weights policy = must(Weights::allocate(model, WeightsUse::kTraining, device));
+  Weights reference = must(Weights::allocate(model, WeightsUse::kInference, device));
+  LossPass loss_pass = must(LossPass::make(model, config, device, {}));
+  const runtime::Queue queue(device);
+  policy.install(queue.stream(), weights.bytes());
+  reference.install(queue.stream(), other.bytes());
+
+  Pass result;
+  const BatchAdvantages advantages = compute_advantages(config.algorithm, batch);
+  loss_pass.begin(batch, advantages);
+  for (const MicroBatch& micro :
+       must(pack(share_of(batch, advantages.live, 0, 1), config.rows_max))) {
+    loss_pass.add(queue.stream(), {policy, &reference}, micro, gradients);
+    result.logprobs.insert(result.logprobs.end(), loss_pass.last_logprobs().begin(),
+                           loss_pass.last_logprobs().end());
+  }
+  result.loss = loss_pass.objective().sums().loss;
+  result.gradients.resize(static_cast<std::size_t>(gradients.flat().elements()));
+  runtime::copy(queue.stream(), result.gradients.data(), gradients.flat().data,
+                result.gradients.size() * sizeof(float));
+  runtime::synchronize(queue.stream());
+  return result;
+}
+
+TEST_F(LearnerOnAGpu, LogProbabilitiesAndGradientsAreTheCpus) {
+  const TrainBatch batch = random_batch(11, StepId{4}, kShape);
+  const Pass cpu = pass_on(DeviceKind::kCpu, batch), gpu = pass_on(DeviceKind::kCuda, batch);
+  ASSERT_FALSE(cpu.logprobs.empty());
+  EXPECT_LE(furthest(gpu.logprobs, cpu.logprobs), kLogprobTolerance);
+  EXPECT_NEAR(gpu.loss, cpu.loss, kLogprobTolerance * std::max(1.0, std::abs(cpu.loss)));
+  double greatest = 0;
+  for (const float g : cpu.gradients) greatest = std::max(greatest, std::abs(double{g}));
+  ASSERT_GT(greatest, 1e-3);
+  EXPECT_LE(furthest(gpu.gradients, cpu.gradients), kGradientTolerance * greatest);
+}
+
+std::unique_ptr<NativeTrainer> trainer_on(DeviceKind device, const std::filesystem::path& folder) {
+  return make_trainer(folder, config_of(folder), nullptr, {}, device);
+}
+
+std::vector<TrainedStep> train_to(NativeTrainer& trainer, std::int64_t end) {
+  std::vector<TrainedStep> steps;
+  while (trainer.step().value < end) {
+    const auto seed = 100 + static_cast<std::uint64_t>(trainer.step().value);
+    steps.push_back(must(trainer.train(random_batch(seed, trainer.step(), kShape))));
+    EXPECT_EQ(steps.back().checksum, checksum64(trainer.weights()));
+  }
+  return steps;
+}
+
+std::string fingerprint(const std::vector<TrainedStep>& steps) {
+  std::string prints;
+  for (const TrainedStep& step : steps)
+    prints += runtime::encode(step.report) + std::to_string(step.checksum);
+  return prints;
+}
+
+std::vector<float> weights_of(const NativeTrainer& trainer) {
+  const std::span<const std::byte> bytes = trainer.weights();
+  std::vector<float> weights(bytes.size() / sizeof(float));
+  std::memcpy(weights.data(), bytes.data(), bytes.size());
+  return weights;
+}
+
+TEST_F(LearnerOnAGpu, TrainsAsOnACpu) {
+  const auto folder = scratch_folder("train");
+  const auto cpu = trainer_on(DeviceKind::kCpu, folder);
+  const auto gpu = trainer_on(DeviceKind::kCuda, folder);
+  const std::vector<float> begin = weights_of(*cpu);
+  EXPECT_EQ(weights_of(*gpu), begin);
+  const std::vector<TrainedStep> here = train_to(*cpu, 3), there = train_to(*gpu, 3);
+  for (std::size_t i = 0; i < here.size(); ++i) {
+    SCOPED_TRACE(i);
+    const StepReport &a = there[i].report, &b = here[i].report;
+    ASSERT_GT(b.grad_norm, 0);
+    EXPECT_NEAR(a.grad_norm, b.grad_norm, kGradientTolerance * b.grad_norm);
+    EXPECT_NEAR(a.loss, b.loss, kLogprobTolerance);
+    EXPECT_NEAR(a.entropy, b.entropy, kLogprobTolerance);
+    EXPECT_NEAR(a.logprob_diff_mean, b.logprob_diff_mean, kLogprobTolerance);
+    EXPECT_EQ(a.advantages, b.advantages);
+  }
+  EXPECT_GT(furthest(weights_of(*cpu), begin), 100 * kWeightTolerance) << "nothing was trained";
+  EXPECT_LE(furthest(weights_of(*gpu), weights_of(*cpu)), kWeightTolerance);
+}
+
+TEST_F(LearnerOnAGpu, RepeatsToTheBit_TR1) {
+  const auto folder = scratch_folder("repeat");
+  EXPECT_EQ(fingerprint(train_to(*trainer_on(DeviceKind::kCuda, folder), 3)),
+            fingerprint(train_to(*trainer_on(DeviceKind::kCuda, folder), 3)));
+}
+
+// Everything that a checkpoint keeps besides the model's directory.
+std::vector<std::string> arrays_of(const std::filesystem::path& checkpoint) {
+  std::vector<std::string> arrays;
+  for (const auto& file : {m_file(checkpoint), v_file(checkpoint), reference_file(checkpoint)})
+    arrays.push_back(must(read_file(file)));
+  return arrays;
+}
+
+TEST_F(LearnerOnAGpu, ACheckpointGoesOnAnywhere_TR2) {
+  const auto folder = scratch_folder("checkpoint");
+  const auto trained = trainer_on(DeviceKind::kCuda, folder);
+  train_to(*trained, 2);
+  const SavedCheckpoint saved = must(trained->save());
+  const std::vector<std::string> arrays = arrays_of(saved.directory);
+  EXPECT_NE(arrays[0], std::string(arrays[0].size(), '\0')) << "no moments were fetched";
+  const std::uint64_t weights = checksum64(trained->weights());
+  const std::string rest = fingerprint(train_to(*trained, 4));
+  for (const DeviceKind device : {DeviceKind::kCpu, DeviceKind::kCuda}) {
+    SCOPED_TRACE(static_cast<int>(device));
+    const auto resumed = trainer_on(device, folder);
+    EXPECT_EQ(must(resumed->restore()), StepId{2});
+    EXPECT_EQ(checksum64(resumed->weights()), weights);
+    // What it would save at once is what it read.
+    EXPECT_EQ(arrays_of(must(resumed->save()).directory), arrays);
+    if (device == DeviceKind::kCpu) continue;
+    EXPECT_EQ(fingerprint(train_to(*resumed, 4)), rest);
+  }
+}
+
+TEST_F(LearnerOnAGpu, WarmStartsAsOnACpu) {
+  const auto folder = scratch_folder("warm");
+  TrainerConfig config = config_of(folder);
+  config.warm_start = WarmStartConfig{.batch_size = 4,
+                                      .steps_max = 1,
+                                      .until = WarmStartConfig::Until{WarmStartMetric::kLoss, 0.0}};
+  std::vector<WarmStartRecord> records;  // of which one is held out
+  for (std::int32_t a = 2; a < 12; ++a) records.push_back({{a, a + 1}, {a, 1}});
+  const auto slice_on = [&](DeviceKind device) {
+    return must(make_trainer(folder, config, nullptr, records, device)->warm_start());
+  };
+  const WarmStartSlice cpu = slice_on(DeviceKind::kCpu), gpu = slice_on(DeviceKind::kCuda);
+  EXPECT_TRUE(gpu.done);
+  EXPECT_NEAR(gpu.loss, cpu.loss, kLogprobTolerance);
+  ASSERT_TRUE(cpu.metric && gpu.metric);
+  // AdamW's usual eps (see config_of): where a gradient is noise, weights are 2e-4 apart at most.
+  EXPECT_NEAR(*gpu.metric, *cpu.metric, 1e-4);
+}
+
+TEST_F(LearnerOnAGpu, HasOneRank) {
+  const auto folder = scratch_folder("ranks");
+  testing::write_model_folder(folder / "model", testing::learner_model());
+  auto collectives = runtime::make_local_collectives(2);
+  const auto made =
+      NativeTrainer::make({.config = config_of(folder),
+                           .model = must(load_model(folder / "model", {InitMode::kRandom, 3})),
+                           .gang = std::move(collectives[0]),
+                           .device = DeviceKind::kCuda});
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().code, ErrorCode::kInvalid);
+  EXPECT_EQ(made.error().where, "learner.ranks");
+}
+
+TEST_F(LearnerOnAGpu, IsRefusedWithTheArithmeticWhereItCannotFit) {
+  const auto folder = scratch_folder("memory");
+  TrainerConfig config = config_of(folder);
+  testing::write_model_folder(folder / "model", testing::learner_model());
+  config.rows_max = 1 << 30;
+  const std::size_t before = runtime::memory_info(DeviceKind::kCuda).free_bytes;
+  const auto made =
+      NativeTrainer::make({.config = config,
+                           .model = must(load_model(folder / "model", {InitMode::kRandom, 3})),
+                           .device = DeviceKind::kCuda});
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().code, ErrorCode::kOutOfMemory);
+  EXPECT_EQ(made.error().where, "learner.max_token_len");
+  for (const char* part : {"weights ", "gradients ", "moments ", "activations ", " are free"})
+    EXPECT_NE(made.error().message.find(part), std::string::npos) << made.error().message;
+  EXPECT_EQ(runtime::memory_info(DeviceKind::kCuda).free_bytes, before) << "nothing was taken";
+}
+
+// What is told before is what is then allocated, but for tables.
+TEST_F(LearnerOnAGpu, TakesTheMemoryThatWasTold) {
+  const auto folder = scratch_folder("told");
+  const TrainerConfig config = config_of(folder);
+  std::size_t told = 0;
+  for (const MemoryPart& part : trainer_memory(testing::learner_model(), config, DeviceKind::kCuda))
+    told += part.bytes;
+  const std::size_t before = runtime::memory_info(DeviceKind::kCuda).free_bytes;
+  const auto trainer = trainer_on(DeviceKind::kCuda, folder);
+  const std::size_t taken = before - runtime::memory_info(DeviceKind::kCuda).free_bytes;
+  if (!runtime::emulated()) GTEST_SKIP() << "a driver hands memory out in pages of 2 MiB";
+  EXPECT_GE(taken, told);
+  EXPECT_LE(static_cast<double>(taken), 1.1 * static_cast<double>(told));
+}
+
+}  // namespace
+}  // namespace tandem::actors

@@ -1,0 +1,111 @@
+#include "tests/kernels/cuda/cuda_operands.h"
+
+#include <cmath>
+#include <cstring>
+
+namespace tandem::kernels {
+
+namespace {
+
+std::vector<std::byte> stored(DType dtype, std::span<const float> values) {
+  std::vector<std::byte> bytes(values.size() * runtime::size_bytes(dtype));
+  runtime::from_f32(values, dtype, bytes);
+  return bytes;
+}
+
+TensorView shaped(DType dtype, std::initializer_list<std::int64_t> shape) {
+  return runtime::tensor(static_cast<void*>(nullptr), dtype, shape);
+}
+
+}  // namespace
+
+Floats rounded(Floats values, DType dtype) {
+  runtime::to_f32(stored(dtype, values), dtype, values);
+  return values;
+}
+
+BytesOnGpu::BytesOnGpu(const Stream& stream, std::span<const std::byte> bytes)
+    : stream_(stream),
+      memory_(runtime::Buffer::allocate(bytes.size(), "a test's operand",
+                                        runtime::operand_place(stream.device))
+                  .value()) {
+  runtime::copy(stream, memory_.data(), bytes.data(), bytes.size());
+  runtime::synchronize(stream);
+}
+
+void BytesOnGpu::read(std::span<std::byte> to) const {
+  CHECK(to.size() == memory_.size());
+  runtime::copy(stream_, to.data(), memory_.data(), to.size());
+  runtime::synchronize(stream_);
+}
+
+Operand::Operand(const Stream& stream, TensorView view, std::span<const std::byte> bytes)
+    : memory_(stream, bytes), size_(bytes.size()), view_(view) {
+  view_.data = memory_.data();
+}
+
+Operand::Operand(const Stream& stream, DType dtype, std::initializer_list<std::int64_t> shape,
+                 std::span<const float> values)
+    : Operand(stream, shaped(dtype, shape), stored(dtype, values)) {
+  CHECK(view_.elements() == std::ssize(values));
+}
+
+Operand::Operand(const Stream& stream, std::initializer_list<std::int64_t> shape,
+                 std::span<const std::int32_t> values)
+    : Operand(stream, shaped(DType::kI32, shape), std::as_bytes(values)) {
+  CHECK(view_.elements() == std::ssize(values));
+}
+
+Operand Operand::poisoned(const Stream& stream, DType dtype,
+                          std::initializer_list<std::int64_t> shape) {
+  const TensorView view = shaped(dtype, shape);
+  const auto elements = static_cast<std::size_t>(view.elements());
+  const std::vector<std::byte> ones(elements * runtime::size_bytes(dtype), std::byte{0xff});
+  return Operand(stream, view, ones);
+}
+
+Floats Operand::values() const {
+  std::vector<std::byte> bytes(size_);
+  memory_.read(bytes);
+  Floats values(static_cast<std::size_t>(view_.elements()));
+  runtime::to_f32(bytes, view_.dtype, values);
+  return values;
+}
+
+std::vector<std::int32_t> Operand::integers() const {
+  CHECK(view_.dtype == DType::kI32);
+  std::vector<std::int32_t> values(static_cast<std::size_t>(view_.elements()));
+  memory_.read(std::as_writable_bytes(std::span(values)));
+  return values;
+}
+
+double tolerance(DType dtype) {
+  switch (dtype) {
+    case DType::kF32:
+      return 2e-5;
+    case DType::kBF16:
+      return 1.0 / 256;
+    case DType::kF16:
+    case DType::kI32:
+    case DType::kU8:
+      break;
+  }
+  CHECK(false);
+}
+
+void expect_close(std::span<const float> actual, std::span<const float> expected, DType dtype) {
+  ASSERT_EQ(actual.size(), expected.size());
+  double squares = 0;
+  for (const float value : expected) squares += static_cast<double>(value) * value;
+  const double typical = expected.empty() ? 0 : std::sqrt(squares / std::size(expected));
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const double size = std::abs(static_cast<double>(expected[i])) + typical;
+    ASSERT_NEAR(actual[i], expected[i], tolerance(dtype) * size) << "element " << i;
+  }
+}
+
+std::string dtype_name(const testing::TestParamInfo<DType>& info) {
+  return runtime::name(info.param);
+}
+
+}  // namespace tandem::kernels

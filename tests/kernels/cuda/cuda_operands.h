@@ -1,0 +1,103 @@
+// Parity of the CUDA kernels with the CPU's: the CPU operator, in f32, on the operands that the GPU
+// reads (rounded to its dtype), against the GPU's result.
+//
+// Tests go through the operators (ops/), not the table, so their checks are tested too.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <vector>
+
+#include "kernels/backend.h"
+#include "runtime/device/memory.h"
+#include "runtime/device/queue.h"
+#include "tests/kernels/operands.h"
+#include "tests/runtime/device/cuda_case.h"
+
+namespace tandem::kernels {
+
+using runtime::DType;
+using runtime::emulated;
+
+inline constexpr DType kFloatTypes[] = {DType::kF32, DType::kBF16};
+
+// The nearest values that the dtype has.
+Floats rounded(Floats values, DType dtype);
+
+// A block in the GPU's memory.
+class BytesOnGpu {
+ public:
+  BytesOnGpu(const Stream& stream, std::span<const std::byte> bytes);
+  void* data() const { return memory_.data(); }
+  void read(std::span<std::byte> to) const;  // all of it; waits for the stream
+
+ private:
+  Stream stream_;
+  runtime::Buffer memory_;
+};
+
+// A dense tensor in the GPU's memory, a block of its own, so that a step past its end is caught.
+class Operand {
+ public:
+  Operand(const Stream& stream, DType dtype, std::initializer_list<std::int64_t> shape,
+          std::span<const float> values);
+  Operand(const Stream& stream, std::initializer_list<std::int64_t> shape,
+          std::span<const std::int32_t> values);
+  // Not initialised: NaN, or for i32 a number that no operator writes.
+  static Operand poisoned(const Stream& stream, DType dtype,
+                          std::initializer_list<std::int64_t> shape);
+
+  const TensorView& view() const { return view_; }
+  operator TensorView() const { return view_; }
+  // Waits for the stream. Of a floating dtype; of i32.
+  Floats values() const;
+  std::vector<std::int32_t> integers() const;
+
+ private:
+  Operand(const Stream& stream, TensorView view, std::span<const std::byte> bytes);
+
+  BytesOnGpu memory_;
+  std::size_t size_;
+  TensorView view_;
+};
+
+// Plain values in the GPU's memory: what operators take as spans and pointers.
+template <class T>
+class OnGpu {
+ public:
+  OnGpu(const Stream& stream, const std::vector<T>& values)
+      : bytes_(stream, std::as_bytes(std::span(values))), count_(values.size()) {}
+
+  std::span<T> span() const { return {static_cast<T*>(bytes_.data()), count_}; }
+  std::vector<T> values() const {  // waits for the stream
+    std::vector<T> values(count_);
+    bytes_.read(std::as_writable_bytes(std::span(values)));
+    return values;
+  }
+
+ private:
+  BytesOnGpu bytes_;
+  std::size_t count_;
+};
+
+// How far a result may lie from the CPU's, in units of |expected| + its root mean square.
+//   f32   2e-5    the same f32 operations summed in another order: some 10 roundings of 2^-24 in
+//                 chains of up to 10,000 terms, and cancellation within a sum
+//   bf16  2^-8    one rounding to 8 bits of the exact result, where the CPU's and the GPU's f32
+//   values
+//                 may fall to either side of a tie: one unit in the last place
+// The result's own dtype counts: f32 sums of bf16 operands are held to f32's.
+double tolerance(DType dtype);
+
+void expect_close(std::span<const float> actual, std::span<const float> expected, DType dtype);
+
+using CudaTest = runtime::CudaCase;
+
+// With the dtype as parameter.
+class CudaDTypeTest : public CudaTest, public testing::WithParamInterface<DType> {};
+std::string dtype_name(const testing::TestParamInfo<DType>& info);
+
+}  // namespace tandem::kernels

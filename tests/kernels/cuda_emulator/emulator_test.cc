@@ -1,0 +1,345 @@
+// The emulator's own tests, with kernels of theirs: that it computes what CUDA says, and that each
+// broken rule (EM-2 … EM-5) is seen.
+#include "tests/kernels/cuda_emulator/emulator.h"
+
+#include <cuda_bf16.h>
+#include <cuda_runtime.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <limits>
+#include <numeric>
+#include <vector>
+
+#include "kernels/cuda/primitives.cuh"
+#include "runtime/device/dtype.h"
+
+namespace tandem::emulator {
+namespace {
+
+using kernels::cuda::dynamic_shared;
+
+constexpr unsigned kAll = 0xffffffffu;
+
+// A block of device memory and a stream, as a test needs them.
+template <class T>
+class OnDevice {
+ public:
+  explicit OnDevice(std::size_t count, cudaStream_t stream) : count_(count), stream_(stream) {
+    EXPECT_EQ(cudaMalloc(reinterpret_cast<void**>(&data), count * sizeof(T)), cudaSuccess);
+  }
+  ~OnDevice() { cudaFree(data); }
+  OnDevice(const OnDevice&) = delete;
+  OnDevice& operator=(const OnDevice&) = delete;
+
+  std::vector<T> read() const {
+    std::vector<T> values(count_);
+    cudaMemcpyAsync(values.data(), data, count_ * sizeof(T), cudaMemcpyDefault, stream_);
+    cudaStreamSynchronize(stream_);
+    return values;
+  }
+
+  T* data = nullptr;
+
+ private:
+  std::size_t count_;
+  cudaStream_t stream_;
+};
+
+class Emulator : public testing::Test {
+ protected:
+  Emulator() { cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking); }
+  ~Emulator() override { cudaStreamDestroy(stream_); }
+
+  template <class... Parameters, class... Arguments>
+  cudaError_t launch(dim3 grid, dim3 block, std::size_t shared, void (*kernel)(Parameters...),
+                     Arguments... arguments) {
+    const cudaLaunchConfig_t config{
+        .gridDim = grid, .blockDim = block, .dynamicSmemBytes = shared, .stream = stream_};
+    return cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...);
+  }
+  void run() { cudaStreamSynchronize(stream_); }
+
+  cudaStream_t stream_ = nullptr;
+};
+
+using EmulatorDeathTest = Emulator;
+
+__global__ void number_kernel(int* out) {
+  const unsigned block = (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
+  const unsigned thread = (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
+  const unsigned all = block * blockDim.x * blockDim.y * blockDim.z + thread;
+  out[all] = static_cast<int>(all);
+}
+
+TEST_F(Emulator, EveryThreadOfEveryBlockRunsOnce) {
+  const OnDevice<int> out(2 * 3 * 2 * 4 * 5 * 3, stream_);
+  ASSERT_EQ(launch(dim3(2, 3, 2), dim3(4, 5, 3), 0, number_kernel, out.data), cudaSuccess);
+  std::vector<int> expected(2 * 3 * 2 * 4 * 5 * 3);
+  std::iota(expected.begin(), expected.end(), 0);
+  EXPECT_EQ(out.read(), expected);
+}
+
+__global__ void reverse_kernel(int* values) {
+  __shared__ int held[1024];
+  const int i = static_cast<int>(threadIdx.x), n = static_cast<int>(blockDim.x);
+  for (int round = 0; round < 3; ++round) {
+    held[i] = values[i];
+    __syncthreads();
+    values[i] = held[n - 1 - i];
+    __syncthreads();
+  }
+}
+
+TEST_F(Emulator, BarriersMakeThreadsMeet) {
+  for (const int n : {1, 31, 32, 257, 1024}) {
+    std::vector<int> values(static_cast<std::size_t>(n));
+    std::iota(values.begin(), values.end(), 0);
+    const OnDevice<int> out(values.size(), stream_);
+    cudaMemcpyAsync(out.data, values.data(), values.size() * 4, cudaMemcpyDefault, stream_);
+    ASSERT_EQ(launch(1, static_cast<unsigned>(n), 0, reverse_kernel, out.data), cudaSuccess);
+    run();
+    std::reverse(values.begin(), values.end());
+    EXPECT_EQ(out.read(), values) << n;
+  }
+}
+
+__global__ void neighbour_kernel(int* values, bool meets) {
+  __shared__ int held[64];
+  const int i = static_cast<int>(threadIdx.x);
+  held[i] = i;
+  if (meets) __syncthreads();
+  values[i] = held[(i + 1) % 64];
+}
+
+TEST_F(Emulator, Em1AMissingBarrierComesOutWrong) {
+  std::vector<int> expected(64);
+  for (int i = 0; i < 64; ++i) expected[static_cast<std::size_t>(i)] = (i + 1) % 64;
+  const OnDevice<int> out(64, stream_);
+  launch(1, 64, 0, neighbour_kernel, out.data, true);
+  EXPECT_EQ(out.read(), expected);
+  launch(1, 64, 0, neighbour_kernel, out.data, false);
+  EXPECT_NE(out.read(), expected);
+}
+
+__global__ void last_block_kernel(int* value) { *value = static_cast<int>(blockIdx.x); }
+
+TEST_F(Emulator, Em1BlocksRunInNoParticularOrder) {
+  const OnDevice<int> last(1, stream_);
+  bool any_other = false;
+  for (int i = 0; i < 8; ++i) {
+    launch(16, 1, 0, last_block_kernel, last.data);
+    any_other |= last.read()[0] != 15;
+  }
+  EXPECT_TRUE(any_other);
+}
+
+__global__ void shuffles_kernel(int* out) {
+  const int lane = static_cast<int>(threadIdx.x) % 32, i = static_cast<int>(threadIdx.x);
+  out[i] = __shfl_xor_sync(kAll, i, 5);
+  out[64 + i] = __shfl_down_sync(kAll, i, 3, 8);
+  out[128 + i] = __shfl_up_sync(kAll, i, 3, 8);
+  out[192 + i] = __shfl_sync(kAll, i, 9, 8);
+  out[256 + i] = static_cast<int>(__ballot_sync(kAll, lane % 3 == 0));
+  out[320 + i] = lane < 16 ? __shfl_xor_sync(0x0000ffffu, i, 1) : -1;
+  out[384 + i] = __any_sync(kAll, i == 40) * 2 + __all_sync(kAll, i >= 32);
+}
+
+TEST_F(Emulator, LanesExchangeAsCudaSays) {
+  const OnDevice<int> out(7 * 64, stream_);
+  launch(1, 64, 0, shuffles_kernel, out.data);
+  const std::vector<int> got = out.read();
+  for (int i = 0; i < 64; ++i) {
+    const auto at = [&](int part) { return got[static_cast<std::size_t>(part * 64 + i)]; };
+    EXPECT_EQ(at(0), i ^ 5);
+    EXPECT_EQ(at(1), i % 8 + 3 < 8 ? i + 3 : i);
+    EXPECT_EQ(at(2), i % 8 >= 3 ? i - 3 : i);
+    EXPECT_EQ(at(3), i / 8 * 8 + 1);
+    EXPECT_EQ(static_cast<unsigned>(at(4)), 0x49249249u);
+    EXPECT_EQ(at(5), i % 32 < 16 ? i ^ 1 : -1);
+    EXPECT_EQ(at(6), i < 32 ? 0 : 3);
+  }
+}
+
+__global__ void ended_kernel() {
+  if (threadIdx.x < 7) return;
+  __syncthreads();
+}
+
+__global__ void two_barriers_kernel() {
+  if (threadIdx.x < 7) {
+    __syncthreads();
+  } else {
+    __syncthreads();
+  }
+}
+
+__global__ void lost_lane_kernel(int* out) {
+  if (threadIdx.x == 3) return;
+  *out = __shfl_xor_sync(kAll, 1, 1);
+}
+
+__global__ void barrier_and_shuffle_kernel(int* out) {
+  if (threadIdx.x == 3) __syncthreads();
+  *out = __shfl_xor_sync(kAll, 1, 1);
+}
+
+__global__ void stranger_kernel(int* out) {
+  if (threadIdx.x < 4) *out = __shfl_sync(0x0fu, 1, 9);
+}
+
+__global__ void not_invited_kernel(int* out) { *out = __shfl_sync(0x0fu, 1, 0); }
+
+TEST_F(EmulatorDeathTest, Em2DivergenceIsSeen) {
+  const auto run_one = [&](auto kernel, auto... arguments) {
+    launch(1, 64, 0, kernel, arguments...);
+    run();
+  };
+  EXPECT_DEATH(run_one(ended_kernel), "waits at a barrier at .*has ended");
+  EXPECT_DEATH(run_one(two_barriers_kernel), "waits at a barrier at .*waits at a barrier at");
+  const OnDevice<int> out(1, stream_);
+  EXPECT_DEATH(run_one(lost_lane_kernel, out.data), "waits at a shuffle at .*thread 3 has ended");
+  EXPECT_DEATH(run_one(barrier_and_shuffle_kernel, out.data), "thread 3 waits at a barrier");
+  EXPECT_DEATH(run_one(stranger_kernel, out.data), "lane 9, which is not among 0000000f");
+  EXPECT_DEATH(run_one(not_invited_kernel, out.data), "without itself");
+}
+
+TEST_F(EmulatorDeathTest, Em2AWarpThatIsNotWholeIsNotAllLanes) {
+  const OnDevice<int> out(1, stream_);
+  EXPECT_DEATH(
+      {
+        launch(1, 20, 0, lost_lane_kernel, out.data);
+        run();
+      },
+      "has ended|does not have");
+}
+
+__global__ void nothing_kernel() {}
+
+TEST_F(Emulator, Em2LaunchesOutsideTheLimitsAreErrors) {
+  const auto tried = [&](dim3 grid, dim3 block, std::size_t shared = 0) {
+    return launch(grid, block, shared, nothing_kernel);
+  };
+  EXPECT_EQ(tried(1, 1024), cudaSuccess);
+  EXPECT_EQ(tried(1, 1025), cudaErrorInvalidConfiguration);
+  EXPECT_EQ(tried(1, dim3(1, 1, 65)), cudaErrorInvalidConfiguration);
+  EXPECT_EQ(tried(1, 0), cudaErrorInvalidConfiguration);
+  EXPECT_EQ(tried(0, 1), cudaErrorInvalidConfiguration);
+  EXPECT_EQ(tried(dim3(1, 65536), 1), cudaErrorInvalidConfiguration);
+  EXPECT_EQ(tried(1, 1, (48 << 10) + 1), cudaErrorInvalidConfiguration);
+  EXPECT_EQ(cudaFuncSetAttribute(nothing_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                 (227 << 10) + 1),
+            cudaErrorInvalidValue);
+  EXPECT_EQ(
+      cudaFuncSetAttribute(nothing_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, 96 << 10),
+      cudaSuccess);
+  EXPECT_EQ(tried(1, 1, 96 << 10), cudaSuccess);
+}
+
+template <class T>
+__global__ void unwritten_kernel(float* out) {
+  __shared__ T fixed[8];
+  T* dynamic = dynamic_shared<T>();
+  out[2 * blockIdx.x] = static_cast<float>(fixed[3]);
+  out[2 * blockIdx.x + 1] = static_cast<float>(dynamic[3]);
+  fixed[3] = dynamic[3] = T(1);
+}
+
+TEST_F(Emulator, Em3SharedMemoryHoldsNothingOfTheBlockBefore) {
+  const OnDevice<float> out(6, stream_);
+  launch(3, 1, 64, unwritten_kernel<double>, out.data);
+  for (const float value : out.read()) EXPECT_TRUE(std::isnan(value));
+  launch(3, 1, 64, unwritten_kernel<float>, out.data);
+  for (const float value : out.read()) EXPECT_TRUE(std::isnan(value));
+}
+
+TEST_F(Emulator, Em3FreshMemoryHoldsNaN) {
+  const OnDevice<float> out(5, stream_);
+  for (const float value : out.read()) EXPECT_TRUE(std::isnan(value));
+}
+
+__global__ void touch_kernel(const char* from, char* to, std::ptrdiff_t at) { *to = from[at]; }
+__global__ void write_kernel(char* to, std::ptrdiff_t at) { to[at] = 1; }
+
+TEST_F(EmulatorDeathTest, Em4StepsOverTheEndOfABlockAreSeen) {
+  const OnDevice<char> block(1024, stream_), odd(1000, stream_), out(1, stream_);
+  const auto read_at = [&](std::ptrdiff_t at) {
+    launch(1, 1, 0, touch_kernel, block.data, out.data, at);
+    run();
+  };
+  read_at(0);
+  read_at(1023);
+  EXPECT_DEATH(read_at(1024), "a kernel touched memory");
+  EXPECT_DEATH(read_at(-4096), "a kernel touched memory");
+  EXPECT_DEATH(
+      {
+        launch(1, 1, 0, write_kernel, odd.data, 1001);
+        run();
+      },
+      "a kernel wrote 1 bytes past the end of a block of 1000 bytes");
+}
+
+TEST_F(EmulatorDeathTest, Em4TheHostCannotTouchDeviceMemory) {
+  const OnDevice<int> block(4, stream_);
+  volatile int* data = block.data;
+  EXPECT_DEATH(static_cast<void>(data[0]), "the host touched device memory");
+  EXPECT_DEATH(data[0] = 1, "the host touched device memory");
+}
+
+TEST_F(Emulator, Em5ResultsAreThereWhenWaitedFor) {
+  const OnDevice<int> out(64, stream_);
+  std::array<int, 64> host{};
+  launch(1, 64, 0, neighbour_kernel, out.data, true);
+  cudaMemcpyAsync(host.data(), out.data, sizeof host, cudaMemcpyDefault, stream_);
+  EXPECT_EQ(host[0], 0);
+  cudaStreamSynchronize(stream_);
+  EXPECT_EQ(host[0], 1);
+}
+
+TEST_F(Emulator, Em5EventsOrderStreams) {
+  cudaStream_t other = nullptr;
+  cudaEvent_t done = nullptr;
+  cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking);
+  cudaEventCreateWithFlags(&done, cudaEventDisableTiming);
+  const OnDevice<int> out(64, stream_);
+  std::array<int, 64> early{}, late{};
+  launch(1, 64, 0, neighbour_kernel, out.data, true);
+  cudaEventRecord(done, stream_);
+  cudaMemcpyAsync(early.data(), out.data, sizeof early, cudaMemcpyDefault, other);
+  cudaStreamWaitEvent(other, done);
+  cudaMemcpyAsync(late.data(), out.data, sizeof late, cudaMemcpyDefault, other);
+  cudaStreamSynchronize(other);
+  EXPECT_EQ(early[0], -1);  // poison
+  EXPECT_EQ(late[0], 1);
+  cudaEventDestroy(done);
+  cudaStreamDestroy(other);
+}
+
+TEST_F(EmulatorDeathTest, TheDefaultStreamIsRefused) {
+  EXPECT_DEATH(cudaMemsetAsync(nullptr, 0, 0, nullptr), "default stream");
+}
+
+TEST_F(Emulator, MemoryIsCounted) {
+  std::size_t before = 0, after = 0, total = 0;
+  cudaMemGetInfo(&before, &total);
+  {
+    const OnDevice<char> block(1 << 20, stream_);
+    cudaMemGetInfo(&after, &total);
+    EXPECT_EQ(after, before - (1 << 20));
+    void* more = nullptr;
+    EXPECT_EQ(cudaMalloc(&more, total), cudaErrorMemoryAllocation);
+  }
+  cudaMemGetInfo(&after, &total);
+  EXPECT_EQ(after, before);
+}
+
+TEST(EmulatedNumbers, Bf16RoundsAsTheHostDoes) {
+  for (const float x : {0.0f, -0.0f, 1.0f, 1.00390625f, 1.01171875f, -3.3e38f, 3.4e38f, 1e-40f,
+                        std::numeric_limits<float>::infinity()}) {
+    EXPECT_EQ(__float2bfloat16_rn(x).bits, runtime::f32_to_bf16(x)) << x;
+  }
+  EXPECT_EQ(__float2bfloat16_rn(std::numeric_limits<float>::quiet_NaN()).bits, 0x7fff);
+}
+
+}  // namespace
+}  // namespace tandem::emulator
