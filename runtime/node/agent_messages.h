@@ -29,7 +29,7 @@ struct SpawnRank {
   RankId id;
   std::vector<std::string> arguments;  // of this node's own binary; the agent adds its pid
   std::string log_path;
-  std::vector<std::string> gpus;  // uuids of those that it may see, and no other
+  std::vector<std::string> gpus;  // uuids: it sees these alone; empty: what the agent itself sees
 };
 TANDEM_WIRE(SpawnRank, id, arguments, log_path, gpus)
 

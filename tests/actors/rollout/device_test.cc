@@ -1,12 +1,8 @@
 // The engine on a GPU: the class is the same, its memory and its operators are the device's.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cmath>
 #include <vector>
 
-#include "actors/model/decoder.h"
-#include "actors/model/weights.h"
 #include "tests/actors/rollout/engine_builder.h"
 #include "tests/runtime/device/cuda_case.h"
 
@@ -76,32 +72,11 @@ TEST_F(EngineOnAGpu, Ne1IsIndependentOfTheBatch) {  // NE-1, NE-4
   for (const auto& [group, payload] : wide) expect_same(chunked.at(group), payload, "NE-1");
 }
 
-std::vector<float> learners_logprobs(const runtime::Stream& stream, const TinyModel& model,
-                                     const GroupPayload& payload, const Trajectory& trajectory) {
-  std::vector<std::int32_t> tokens = payload.prompt_tokens;
-  tokens.insert(tokens.end(), trajectory.tokens.begin(), trajectory.tokens.end());
-  const auto T = static_cast<std::int32_t>(tokens.size());
-  const auto P = static_cast<std::int32_t>(payload.prompt_tokens.size());
-  std::vector<LogprobItem> items;
-  for (std::int32_t row = P - 1; row < T - 1; ++row)
-    items.push_back({row, tokens[static_cast<std::size_t>(row) + 1]});
-  const TrainLimits limits{.rows_max = T, .items_max = std::ssize(items), .positions_max = T};
-  auto decoder = TrainDecoder::make(model.config(), limits, stream.device);
-  auto weights = Weights::allocate(model.config(), WeightsUse::kTraining, stream.device);
-  CHECK(decoder && weights);
-  weights->install(stream, model.weights(PolicyVersion{0}).bytes());
-  const kernels::Segment segment{.begin = 0, .len = T};
-  std::vector<float> logprobs(items.size());
-  decoder->forward(stream, *weights,
-                   {.tokens = tokens, .segments = std::span(&segment, 1), .items = items}, logprobs,
-                   {});
-  return logprobs;
-}
-
 TEST_F(EngineOnAGpu, Ne2LogprobsEqualTheLearnersBitForBit) {  // NE-2, DE-2
   for (const auto& [group, payload] : generate(small_config()))
     for (const Trajectory& trajectory : payload.trajectories)
-      EXPECT_EQ(trajectory.logprobs, learners_logprobs(gpu(), model_, payload, trajectory));
+      EXPECT_EQ(trajectory.logprobs,
+                learner_logprobs(gpu(), model_, PolicyVersion{0}, payload, trajectory, 1.0f));
 }
 
 TEST_F(EngineOnAGpu, AnUpdatedOneIsAFreshOne) {

@@ -6,6 +6,8 @@
 #include <cstring>
 #include <utility>
 
+#include "actors/model/decoder.h"
+#include "actors/model/weights.h"
 #include "tests/actors/model/tiny_model.h"
 
 namespace tandem::actors {
@@ -79,6 +81,32 @@ Payloads run_to_end(Engine& engine) {
   }
   gather(engine, payloads);
   return payloads;
+}
+
+std::vector<float> learner_logprobs(const runtime::Stream& stream, const TinyModel& model,
+                                    PolicyVersion version, const GroupPayload& payload,
+                                    const Trajectory& trajectory, float temperature) {
+  std::vector<std::int32_t> tokens = payload.prompt_tokens;
+  tokens.insert(tokens.end(), trajectory.tokens.begin(), trajectory.tokens.end());
+  const auto T = static_cast<std::int32_t>(tokens.size());
+  const auto P = static_cast<std::int32_t>(payload.prompt_tokens.size());
+  std::vector<LogprobItem> items;
+  for (std::int32_t row = P - 1; row < T - 1; ++row)
+    items.push_back({row, tokens[static_cast<std::size_t>(row) + 1]});
+  const TrainLimits limits{.rows_max = T, .items_max = std::ssize(items), .positions_max = T};
+  auto decoder = TrainDecoder::make(model.config(), limits, stream.device);
+  auto weights = Weights::allocate(model.config(), WeightsUse::kTraining, stream.device);
+  CHECK(decoder && weights);
+  weights->install(stream, model.weights(version).bytes());
+  const kernels::Segment segment{.begin = 0, .len = T};
+  std::vector<float> logprobs(items.size()), entropy(items.size());
+  decoder->forward(stream, *weights,
+                   {.tokens = tokens,
+                    .segments = std::span(&segment, 1),
+                    .items = items,
+                    .temperature = temperature},
+                   logprobs, entropy);
+  return logprobs;
 }
 
 void expect_same(const GroupPayload& a, const GroupPayload& b, const std::string& what) {

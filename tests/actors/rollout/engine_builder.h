@@ -45,6 +45,11 @@ using Payloads = std::map<GroupId, GroupPayload>;
 void gather(Engine& engine, Payloads& payloads);
 Payloads run_to_end(Engine& engine);
 
+// The learner's log-probabilities of a trajectory under one version, on the stream's device.
+std::vector<float> learner_logprobs(const runtime::Stream& stream, const TinyModel& model,
+                                    PolicyVersion version, const GroupPayload& payload,
+                                    const Trajectory& trajectory, float temperature);
+
 void expect_same(const GroupPayload& a, const GroupPayload& b, const std::string& what);
 
 }  // namespace tandem::actors

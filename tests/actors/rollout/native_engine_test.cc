@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "actors/model/decoder.h"
 #include "actors/model/kv_cache.h"
 #include "runtime/base/rng.h"
 #include "runtime/device/parallel.h"
@@ -93,35 +92,6 @@ TEST(NativeEngine, PreemptedSequencesContinueBitForBit) {  // NE-1
   }
 }
 
-// The learner's log-probabilities of a trajectory under one version.
-std::vector<float> learner_logprobs(const TinyModel& model, PolicyVersion version,
-                                    const GroupPayload& payload, const Trajectory& trajectory,
-                                    float temperature) {
-  std::vector<std::int32_t> tokens = payload.prompt_tokens;
-  tokens.insert(tokens.end(), trajectory.tokens.begin(), trajectory.tokens.end());
-  const auto T = static_cast<std::int32_t>(tokens.size());
-  const auto P = static_cast<std::int32_t>(payload.prompt_tokens.size());
-  std::vector<LogprobItem> items;
-  for (std::int32_t row = P - 1; row < T - 1; ++row)
-    items.push_back({row, tokens[static_cast<std::size_t>(row) + 1]});
-  auto decoder = TrainDecoder::make(
-      model.config(), {.rows_max = T, .items_max = std::ssize(items), .positions_max = T},
-      runtime::DeviceKind::kCpu);
-  auto weights =
-      Weights::allocate(model.config(), WeightsUse::kTraining, runtime::DeviceKind::kCpu);
-  CHECK(decoder && weights);
-  weights->install({}, model.weights(version).bytes());
-  const kernels::Segment segment{.begin = 0, .len = T};
-  std::vector<float> logprobs(items.size()), entropy(items.size());
-  decoder->forward({}, *weights,
-                   {.tokens = tokens,
-                    .segments = std::span(&segment, 1),
-                    .items = items,
-                    .temperature = temperature},
-                   logprobs, entropy);
-  return logprobs;
-}
-
 TEST(NativeEngine, LogprobsEqualTheLearnersBitForBit) {  // NE-2
   const TinyModel model;
   for (const float temperature : {1.0f, 0.7f}) {
@@ -130,7 +100,7 @@ TEST(NativeEngine, LogprobsEqualTheLearnersBitForBit) {  // NE-2
     config.top_k = temperature < 1 ? 5 : 0;  // truncation does not change what is reported
     for (const auto& [id, payload] : generate(model, config, all_groups()))
       for (const Trajectory& t : payload.trajectories)
-        EXPECT_EQ(t.logprobs, learner_logprobs(model, kV0, payload, t, temperature))
+        EXPECT_EQ(t.logprobs, learner_logprobs({}, model, kV0, payload, t, temperature))
             << "temperature " << temperature << ", group " << id.value;
   }
 }
@@ -182,8 +152,8 @@ TEST(NativeEngine, SpansTellWhichVersionSampledWhat) {  // EN-3
         EXPECT_EQ(t.versions[1].end, std::ssize(t.tokens));
         EXPECT_EQ(t.oldest, kV0);
         const auto border = t.versions[1].begin;
-        const auto old_policy = learner_logprobs(model, kV0, payload, t, 1.0f);
-        const auto new_policy = learner_logprobs(model, kV1, payload, t, 1.0f);
+        const auto old_policy = learner_logprobs({}, model, kV0, payload, t, 1.0f);
+        const auto new_policy = learner_logprobs({}, model, kV1, payload, t, 1.0f);
         EXPECT_TRUE(
             std::equal(t.logprobs.begin(), t.logprobs.begin() + border, old_policy.begin()));
         const bool as_new =
@@ -212,7 +182,7 @@ TEST(NativeEngine, OldestCountsTheKeysAndValuesThatWereRead) {  // EN-3
   EXPECT_EQ(engine->stats().prefix_cache_hits, 0u);
   for (const Trajectory& t : fresh.at(GroupId{2}).trajectories) {
     EXPECT_EQ(t.oldest, kV1);
-    EXPECT_EQ(t.logprobs, learner_logprobs(model, kV1, fresh.at(GroupId{2}), t, 1.0f));
+    EXPECT_EQ(t.logprobs, learner_logprobs({}, model, kV1, fresh.at(GroupId{2}), t, 1.0f));
   }
 }
 
