@@ -31,6 +31,7 @@ struct Backend {
   void (*attention_paged)(const Stream&, const AttentionPaged&);
   void (*add)(const Stream&, const Add&);
   void (*scale)(const Stream&, const Scale&);
+  void (*convert)(const Stream&, const Convert&);
   void (*embedding)(const Stream&, const Embedding&);
   void (*embedding_backward)(const Stream&, const EmbeddingBackward&);
   void (*sum_of_squares)(const Stream&, const SumOfSquares&);

@@ -190,17 +190,25 @@ json actor_json(const ActorRecord& actor, const ExchangeReport* report, std::int
 
 json node_json(const NodeRecord& node) {
   json devices = json::array();
-  for (std::size_t i = 0; i < node.gpus.size(); ++i)
+  for (std::size_t i = 0; i < node.gpus.size(); ++i) {
+    const runtime::Gpu& gpu = node.gpus[i].device;
+    json links = json::array();
+    for (const runtime::GpuLink link : gpu.links) links.push_back(name(link));
     devices.push_back({{"index", i},
-                       {"name", node.gpus[i].device.name},
-                       {"uuid", node.gpus[i].device.uuid},
-                       {"memory_bytes", node.gpus[i].device.memory_bytes},
+                       {"name", gpu.name},
+                       {"uuid", gpu.uuid},
+                       {"memory_bytes", gpu.memory_bytes},
+                       {"cpu_affinity", gpu.cpu_affinity},
+                       {"numa_affinity", gpu.numa_affinity},
+                       {"links", links},
                        {"leased", gpus(scheduler::kWholeGpu - node.gpus[i].free_milli)}});
+  }
   return {{"name", node.name},
           {"state", node.up ? "Ready" : "Lost"},
           {"cpus", cpus(node.total)},
           {"memory_bytes", node.total.memory_bytes},
           {"gpus", devices},
+          {"gpus_unusable", node.gpus_unusable},
           {"gpus_absent", node.gpus_absent.empty() ? json() : json(node.gpus_absent)},
           {"pid", node.pid},
           {"leased",

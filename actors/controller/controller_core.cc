@@ -153,6 +153,7 @@ Result<void> ControllerCore::on(const runtime::NodeUp& up) {
                                      .memory_bytes = up.memory_bytes});
   node.gpus.resize(up.gpus.size());  // what living ranks hold of them stays held
   for (std::size_t i = 0; i < up.gpus.size(); ++i) node.gpus[i].device = up.gpus[i];
+  node.gpus_unusable = up.gpus_unusable;
   node.gpus_absent = up.gpus_absent;
   node.pid = up.pid;
   node.up = true;
@@ -267,6 +268,11 @@ Result<void> ControllerCore::on(const RankReady& ready) {
 Result<void> ControllerCore::on(const RankFailed& failed) {
   ActorRecord* actor = life_of(failed.actor, failed.incarnation);
   if (!actor || actor->ending) return {};
+  if (scheduler::worth_another_start(failed.code, actor->ever_ready)) {
+    // Its end starts it again, as any other does; one that has ended already waits for that.
+    if (alive(*actor)) kill(*actor, scheduler::OutOfMemory{failed.message}, kStopGraceMs);
+    return {};
+  }
   if (alive(*actor)) actor->ending = scheduler::JobFailed{failed.message};
   effects_.push_back(Announce{"actor", failed.actor, "failed: " + failed.message});
   fail_job(*job_of(failed.actor), failed.actor + ": " + failed.message);

@@ -35,6 +35,7 @@ struct JobShape {
   std::map<Role, scheduler::Resources> per_rank;
   std::map<Role, scheduler::Strategy> strategy;  // a role that is not in it: PACK
   std::int32_t learner_ranks = 1;
+  bool one_gpu = false;  // all actors that take a share of a GPU must take it of the same one
   std::int64_t total_steps = 0;
   std::int64_t staleness_bound = 0;
   std::optional<std::string> resume_dir;  // take up this run directory
@@ -162,7 +163,8 @@ struct NodeRecord {
   scheduler::Resources total;
   scheduler::Resources leased;  // by ranks that live
   std::vector<GpuRecord> gpus;
-  std::string gpus_absent;  // why it has none
+  std::vector<std::string> gpus_unusable;  // which else, and why not
+  std::string gpus_absent;                 // why it has none
   std::int64_t pid = 0;
   bool up = false;
 };

@@ -41,6 +41,15 @@ std::vector<scheduler::RoleDemand> demands_of(const JobShape& shape) {
 }
 
 Result<void> ControllerCore::can_ever_run(const JobShape& shape) const {
+  std::int64_t gpu_milli = 0;
+  for (const scheduler::RoleDemand& role : demands_of(shape))
+    gpu_milli += role.per_rank.gpu_milli * role.ranks * role.replicas;
+  if (shape.one_gpu && gpu_milli > scheduler::kWholeGpu)
+    return Error{ErrorCode::kInfeasible,
+                 "the job's actors take " +
+                     scheduler::text_of_lacking({.gpu_milli = gpu_milli}, {}) +
+                     " together, and it keeps to one GPU (weight_broadcast.type: cuda_ipc)",
+                 "", "lower their number or their gpus_per_actor"};
   return scheduler::fits_ever(capacity(), demands_of(shape));
 }
 
@@ -162,6 +171,7 @@ std::vector<scheduler::NodeCapacity> ControllerCore::capacity() const {
       scheduler::NodeCapacity room{.name = id,
                                    .total = node.total,
                                    .free = node.total - node.leased,
+                                   .gpus_unusable = node.gpus_unusable,
                                    .gpus_absent = node.gpus_absent};
       for (const GpuRecord& gpu : node.gpus) room.gpus_free_milli.push_back(gpu.free_milli);
       nodes.push_back(std::move(room));

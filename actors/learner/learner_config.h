@@ -95,11 +95,16 @@ struct TrainerConfig {
   std::int64_t steps_total = 0;      // learner.total_training_steps, the schedule's end
   std::int64_t rows_max = 8192;      // learner.max_token_len: token rows of one forward
   std::int64_t positions_max = 128;  // of one sequence: max_prompt_length + max_response_length
+  // Keep one layer's activations and compute the others again in backward: the same gradients to
+  // the bit, for a forward pass more.
+  bool enable_gradient_checkpointing = false;
   std::optional<WarmStartConfig> warm_start;
   CheckpointConfig checkpoints;
   // So many versions before the newest one stay in memory and go into each checkpoint: K under a
   // fixed lag, whose slots want them even after every process of the run has died.
   std::int64_t older_versions = 0;
+  // Versions of the weights that lie published in the GPU's memory, beside what the trainer has.
+  std::int64_t versions_on_device = 0;
   // How long a rank waits for the others in one collective operation of a step.
   Duration collective_timeout = std::chrono::seconds(60);
 };

@@ -8,8 +8,7 @@ namespace tandem::actors {
 
 Result<LossPass> LossPass::make(const ModelConfig& model, const TrainerConfig& config,
                                 runtime::DeviceKind device, std::function<void()> beat) {
-  auto decoder =
-      TrainDecoder::make(model, pack_limits(config.rows_max, config.positions_max), device);
+  auto decoder = TrainDecoder::make(model, pack_limits(config), device);
   if (!decoder) return decoder.error();
   return LossPass(config, *std::move(decoder), std::move(beat));
 }

@@ -14,6 +14,7 @@
 #include "actors/learner/packing.h"
 #include "actors/learner/trainer_checkpoint.h"
 #include "actors/learner/trainer_memory.h"
+#include "actors/model/parameters.h"
 #include "actors/model/weights.h"
 #include "runtime/base/check.h"
 #include "runtime/base/digest.h"
@@ -22,21 +23,6 @@
 
 namespace tandem::actors {
 namespace {
-
-// What the warm start's optimizer does not take from the job; found robust on small models.
-constexpr std::int64_t kWarmStartLrWarmupSteps = 50;
-constexpr double kWarmStartBeta2 = 0.98;
-constexpr double kWarmStartWeightDecay = 0.01;
-
-OptimizerConfig warm_start_optimizer(const WarmStartConfig& config) {
-  OptimizerConfig optimizer;
-  optimizer.lr = config.lr;
-  optimizer.schedule = LrSchedule::kConstant;
-  optimizer.warmup_steps = kWarmStartLrWarmupSteps;
-  optimizer.beta2 = kWarmStartBeta2;
-  optimizer.weight_decay = kWarmStartWeightDecay;
-  return optimizer;
-}
 
 Error invalid(std::string message, std::string where = {}, std::string help = {}) {
   return {.code = ErrorCode::kInvalid,
@@ -65,25 +51,6 @@ Result<void> check_setup(const NativeTrainerSetup& setup) {
                          " tokens, more than max_prompt_length + max_response_length = " +
                          std::to_string(setup.config.positions_max),
                      "warm_start.train_files");
-  }
-  return {};
-}
-
-Result<void> check_batch(const TrainBatch& batch, std::int64_t vocab_size,
-                         std::int64_t positions_max) {
-  const auto known = [&](const std::vector<std::int32_t>& tokens) {
-    return std::all_of(tokens.begin(), tokens.end(),
-                       [&](std::int32_t t) { return t >= 0 && t < vocab_size; });
-  };
-  for (const BatchGroup& group : batch.groups) {
-    const std::string name = "group " + std::to_string(group.group.value);
-    for (const TrainTrajectory& trajectory : group.trajectories) {
-      if (!known(group.prompt) || !known(trajectory.tokens))
-        return invalid(name + " has a token that the model does not have");
-      if (std::ssize(group.prompt) + std::ssize(trajectory.tokens) > positions_max)
-        return invalid(name + " has a trajectory of more than " + std::to_string(positions_max) +
-                       " tokens");
-    }
   }
   return {};
 }
@@ -131,6 +98,8 @@ class NativeTrainer::Impl {
  public:
   struct Memory {
     std::optional<runtime::Arena> master;  // of a GPU: the weights that it updates
+    // Of bf16: what is published, on the host; else the host's weights are.
+    std::optional<runtime::Arena> rounded;
     runtime::Arena gradients;
     Optimizer optimizer;
     Weights policy;
@@ -148,12 +117,19 @@ class NativeTrainer::Impl {
   Result<SavedCheckpoint> save();
   Result<void> follow();
 
+  // The whole arena that is published: of the step taken last.
+  std::span<const std::byte> published() const {
+    return memory_.rounded ? memory_.rounded->bytes() : model.weights.bytes();
+  }
+
   Gang gang;
+  // On a GPU that rounds what it publishes, its weights are of the last checkpoint or start.
   Model model;
   StepId step{};
 
  private:
   Result<void> load(const std::filesystem::path& directory, const TrainerState& state);
+  bool holds_other_dtype(const std::filesystem::path& directory, const TrainerState& state) const;
   Result<void> load_older(const std::filesystem::path& directory, const TrainerState& state);
   void keep_older();
   Result<StepReport> train_share(const TrainBatch& batch, const BatchAdvantages& advantages);
@@ -165,6 +141,8 @@ class NativeTrainer::Impl {
   Result<double> apply_gradients(const OptimizerConfig& optimizer, double lr);
   Result<void> load_moments(const std::filesystem::path& directory, const TrainerState& state);
   const runtime::Arena& master() const { return memory_.master ? *memory_.master : model.weights; }
+  void publish_master();
+  void fetch_master();
   void zero_gradients() const;
   void install_weights();
   void install_reference();
@@ -199,6 +177,7 @@ Result<NativeTrainer::Impl::Memory> NativeTrainer::Impl::allocate(const NativeTr
   auto pass = LossPass::make(setup.model.config, setup.config, device, setup.beat);
   if (!pass) return pass.error();
   Memory memory{.master = {},
+                .rounded = {},
                 .gradients = *std::move(gradients),
                 .optimizer = *std::move(optimizer),
                 .policy = *std::move(policy),
@@ -210,8 +189,14 @@ Result<NativeTrainer::Impl::Memory> NativeTrainer::Impl::allocate(const NativeTr
     if (!master) return master.error();
     memory.master = *std::move(master);
   }
+  const runtime::Manifest published = published_manifest(setup.model.config);
+  if (published != manifest) {
+    auto rounded = runtime::Arena::allocate(published, "the published weights");
+    if (!rounded) return rounded.error();
+    memory.rounded = *std::move(rounded);
+  }
   if (setup.config.algorithm.use_kl_loss) {
-    auto reference = runtime::Arena::allocate(manifest, "the reference's weights");
+    auto reference = runtime::Arena::allocate(published, "the reference's weights");
     if (!reference) return reference.error();
     auto packed = Weights::allocate(setup.model.config, WeightsUse::kInference, device);
     if (!packed) return packed.error();
@@ -241,7 +226,7 @@ void NativeTrainer::Impl::start_rl() {
   memory_.optimizer.reset(stream_);
   install_weights();
   if (!memory_.reference) return;
-  copy_bytes(memory_.reference->bytes(), model.weights.bytes());
+  copy_bytes(memory_.reference->bytes(), published());
   install_reference();
 }
 
@@ -250,8 +235,22 @@ void NativeTrainer::Impl::install_weights() {
   if (memory_.master)
     runtime::copy(stream_, block_of(*memory_.master).data(), model.weights.bytes().data(),
                   model.weights.bytes().size());
-  memory_.policy.install(stream_, block_of(master()));
+  publish_master();
+}
+
+// After the master weights have changed: what computes and what is published follow.
+void NativeTrainer::Impl::publish_master() {
+  memory_.policy.install_master(stream_, master());
+  if (memory_.rounded) memory_.policy.fetch(stream_, memory_.rounded->bytes());
   runtime::synchronize(stream_);  // the host's weights may change again
+}
+
+// The host's weights become those of the GPU. Where they are published, they are already.
+void NativeTrainer::Impl::fetch_master() {
+  if (!memory_.rounded) return;
+  runtime::copy(stream_, model.weights.bytes().data(), block_of(master()).data(),
+                model.weights.bytes().size());
+  runtime::synchronize(stream_);
 }
 
 void NativeTrainer::Impl::install_reference() {
@@ -272,7 +271,10 @@ Result<void> NativeTrainer::Impl::load(const std::filesystem::path& directory,
     return Error{.message = "its weights do not have the checksum they were written with",
                  .where = directory.string()};
   const auto refuse = [&](const char* why) { return invalid(why, directory.string()); };
+  loaded->config.dtype = model.config.dtype;  // master weights suit any
   if (!(loaded->config == model.config)) return refuse("it is of another model");
+  if (holds_other_dtype(directory, state))
+    return refuse("its reference or older versions were published in another model.dtype");
   if (state.seed != config_.seed) return refuse("it is of a job with another seed");
   if (memory_.reference && state.reference_checksum == 0)
     return refuse("it has no reference weights, which use_kl_loss needs");
@@ -288,6 +290,20 @@ Result<void> NativeTrainer::Impl::load(const std::filesystem::path& directory,
   model.weights = std::move(loaded->weights);
   install_weights();
   return {};
+}
+
+// What was published is kept as it was, in the dtype of the job that wrote it.
+bool NativeTrainer::Impl::holds_other_dtype(const std::filesystem::path& directory,
+                                            const TrainerState& state) const {
+  ModelConfig other = model.config;
+  other.dtype = other.dtype == runtime::DType::kF32 ? runtime::DType::kBF16 : runtime::DType::kF32;
+  const PolicyVersion newest{state.step.value - 1};
+  for (const auto& file : {reference_file(directory), older_file(directory, newest)}) {
+    std::error_code none;
+    if (std::filesystem::file_size(file, none) == published_manifest(other).bytes_total)
+      return true;
+  }
+  return false;
 }
 
 Result<void> NativeTrainer::Impl::load_moments(const std::filesystem::path& directory,
@@ -312,7 +328,7 @@ Result<void> NativeTrainer::Impl::load_older(const std::filesystem::path& direct
                    directory.string());
   for (std::int64_t back = wanted; back > 0; --back) {
     const PolicyVersion version{state.step.value - back};
-    std::vector<std::byte> bytes(model.weights.bytes().size());
+    std::vector<std::byte> bytes(published().size());
     const std::uint64_t checksum = state.older_checksums[static_cast<std::size_t>(held - back)];
     if (auto read = read_array(older_file(directory, version), checksum, bytes); !read) return read;
     if (gang.rank() == 0) older_.push_back(std::move(bytes));
@@ -351,11 +367,10 @@ Result<double> NativeTrainer::Impl::apply_gradients(const OptimizerConfig& optim
   if (!std::isfinite(norm))
     return invalid("the gradient is not finite (norm " + std::to_string(norm) +
                    "): the learning rate may be too high, or the weights are damaged");
-  memory_.policy.install(stream_, block_of(master()));
-  if (memory_.master)
+  if (memory_.master && !memory_.rounded)
     runtime::copy(stream_, model.weights.bytes().data(), block_of(*memory_.master).data(),
                   model.weights.bytes().size());
-  runtime::synchronize(stream_);
+  publish_master();
   untrained_ = false;
   return norm;
 }
@@ -367,7 +382,7 @@ Result<double> NativeTrainer::Impl::warm_start_step() {
   std::int64_t tokens = 0;
   for (const WarmStartRecord* record : records) tokens += std::ssize(record->completion);
   const auto mine = every(std::span(records), gang.rank(), gang.ranks());
-  const auto batches = pack(prompt_groups(mine), config_.rows_max);
+  const auto batches = pack(prompt_groups(mine), config_.rows_max, stream_.device);
   if (!batches) return batches.error();
   zero_gradients();
   double loss = 0;
@@ -388,7 +403,7 @@ Result<double> NativeTrainer::Impl::warm_start_step() {
 Result<NativeTrainer::Impl::Measured> NativeTrainer::Impl::measure_held_out() {
   const std::span<const WarmStartRecord* const> all = warm_start_data_->held_out();
   const auto mine = every(all, gang.rank(), gang.ranks());
-  const auto batches = pack(prompt_groups(mine), config_.rows_max);
+  const auto batches = pack(prompt_groups(mine), config_.rows_max, stream_.device);
   if (!batches) return batches.error();
   std::array<double, 3> sums{};  // probability, -log p, tokens
   for (const MicroBatch& batch : *batches) {
@@ -404,6 +419,7 @@ Result<NativeTrainer::Impl::Measured> NativeTrainer::Impl::measure_held_out() {
 
 Result<WarmStartSlice> NativeTrainer::Impl::warm_start() {
   if (!config_.warm_start) {
+    fetch_master();
     start_rl();
     return WarmStartSlice{.done = true};
   }
@@ -427,14 +443,17 @@ Result<WarmStartSlice> NativeTrainer::Impl::warm_start() {
         by_loss ? *slice.metric <= warm.until->value : *slice.metric >= warm.until->value;
     slice.done = last || slice.reached;
   }
-  if (slice.done) start_rl();
+  if (slice.done) {
+    fetch_master();
+    start_rl();
+  }
   return slice;
 }
 
 Result<StepReport> NativeTrainer::Impl::train_share(const TrainBatch& batch,
                                                     const BatchAdvantages& advantages) {
-  const auto batches =
-      pack(share_of(batch, advantages.live, gang.rank(), gang.ranks()), config_.rows_max);
+  const auto batches = pack(share_of(batch, advantages.live, gang.rank(), gang.ranks()),
+                            config_.rows_max, stream_.device);
   if (!batches) return batches.error();
   zero_gradients();
   const LossPass::Models models{memory_.policy,
@@ -479,7 +498,7 @@ Result<TrainedStep> NativeTrainer::Impl::train(const TrainBatch& batch) {
   report->groups_zero_variance = advantages.zero_variance;
   report->advantages = std::move(advantages.advantage);
   step = StepId{step.value + 1};
-  return TrainedStep{.report = *std::move(report), .checksum = checksum64(model.weights.bytes())};
+  return TrainedStep{.report = *std::move(report), .checksum = checksum64(published())};
 }
 
 // A copy of our own, though the publisher has these versions too: what its places hold in the end
@@ -491,7 +510,7 @@ void NativeTrainer::Impl::keep_older() {
     bytes = std::move(older_.front());
     older_.pop_front();
   }
-  bytes.assign(model.weights.bytes().begin(), model.weights.bytes().end());
+  bytes.assign(published().begin(), published().end());
   older_.push_back(std::move(bytes));
 }
 
@@ -505,6 +524,7 @@ Result<SavedCheckpoint> NativeTrainer::Impl::save() {
   const auto moments = memory_.optimizer.host_moments();
   if (!moments) return moments.error();
   memory_.optimizer.fetch(stream_, *moments);
+  fetch_master();
   CheckpointContent content{
       .state = {.step = step, .optimizer_steps = memory_.optimizer.steps(), .seed = config_.seed},
       .weights = model.weights.bytes(),
@@ -552,7 +572,7 @@ Result<std::unique_ptr<NativeTrainer>> NativeTrainer::make(NativeTrainerSetup se
   if (setup.device == runtime::DeviceKind::kCuda) {
     const runtime::MemoryInfo gpu = runtime::memory_info(setup.device);
     auto room = check_trainer_memory(trainer_memory(setup.model.config, setup.config, setup.device),
-                                     gpu.free_bytes, gpu.total_bytes);
+                                     gpu.free_bytes, gpu.total_bytes, setup.config);
     if (!room) return room.error();
   }
   Result<Impl::Memory> memory = Impl::allocate(setup);
@@ -566,7 +586,7 @@ NativeTrainer::~NativeTrainer() = default;
 
 Result<std::optional<StepId>> NativeTrainer::restore() { return impl_->restore(); }
 StepId NativeTrainer::step() const { return impl_->step; }
-std::span<const std::byte> NativeTrainer::weights() const { return impl_->model.weights.bytes(); }
+std::span<const std::byte> NativeTrainer::weights() const { return impl_->published(); }
 Result<WarmStartSlice> NativeTrainer::warm_start() { return impl_->warm_start(); }
 Result<TrainedStep> NativeTrainer::train(const TrainBatch& batch) { return impl_->train(batch); }
 std::optional<std::span<const std::byte>> NativeTrainer::older(PolicyVersion version) const {

@@ -1,8 +1,10 @@
 // Trains the model: one rank of the data-parallel gang. Weights, gradients and AdamW moments are
 // replicated; each rank computes its share of the groups, gradients are summed in rank order.
 //
-// On a GPU all of these lie in its memory, and the host keeps a copy of the weights, as of the last
-// step: what is published, checkpointed and checked. A gang then has one rank.
+// On a GPU all of these lie in its memory, and the host keeps a copy of what is published, as of
+// the last step. A gang then has one rank. Where the model computes in bf16, master weights,
+// gradients and moments are f32; what is published, and kept as the reference, is the master
+// rounded to bf16.
 //
 // Rank 0 is driven through Trainer. Every other rank calls follow(), which repeats what rank 0
 // does, told by commands over the collective, and returns when rank 0 leaves.

@@ -54,10 +54,11 @@ void append(MicroBatch& batch, const PromptGroup& group, std::size_t begin, std:
 
 }  // namespace
 
-Result<std::vector<MicroBatch>> pack(std::span<const PromptGroup> groups, std::int64_t rows_max) {
+Result<std::vector<MicroBatch>> pack(std::span<const PromptGroup> groups, std::int64_t rows_max,
+                                     runtime::DeviceKind device) {
   std::vector<MicroBatch> batches;
   Need used;  // of the last micro-batch
-  const std::int64_t target = std::min(rows_max, kRowsTarget);
+  const std::int64_t target = rows_target(device, rows_max);
   const auto add = [&](const PromptGroup& group, std::size_t begin, std::size_t end, Need need) {
     if (batches.empty() || !(used + need).within(target)) {
       batches.emplace_back().sequence_begin.push_back(0);
@@ -113,8 +114,11 @@ std::vector<PromptGroup> share_of(const TrainBatch& batch, const std::vector<boo
   return share;
 }
 
-TrainLimits pack_limits(std::int64_t rows_max, std::int64_t positions_max) {
-  return {.rows_max = rows_max, .items_max = rows_max, .positions_max = positions_max};
+TrainLimits pack_limits(const TrainerConfig& config) {
+  return {.rows_max = config.rows_max,
+          .items_max = config.rows_max,
+          .positions_max = config.positions_max,
+          .checkpointing = config.enable_gradient_checkpointing};
 }
 
 }  // namespace tandem::actors

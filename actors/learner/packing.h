@@ -15,6 +15,7 @@
 #include <span>
 #include <vector>
 
+#include "actors/learner/learner_config.h"
 #include "actors/learner/train_batch.h"
 #include "actors/model/decoder.h"
 #include "runtime/base/result.h"
@@ -37,19 +38,22 @@ struct PromptGroup {
   std::vector<std::int32_t> indices;  // of the completions: a trajectory's place in the batch
 };
 
-// A micro-batch takes no further group beyond this many rows: on a CPU the activations of larger
+// A micro-batch takes no further group beyond this many rows. On a CPU the activations of larger
 // ones leave the cache (quickstart model, 38-token answers: 117k tokens/s at 512 rows, 82k at
-// 8192).
-inline constexpr std::int64_t kRowsTarget = 512;
+// 8192); a GPU is the busier the more rows it has.
+constexpr std::int64_t rows_target(runtime::DeviceKind device, std::int64_t rows_max) {
+  return device == runtime::DeviceKind::kCpu && rows_max > 512 ? 512 : rows_max;
+}
 
 // kInfeasible if one prompt and completion alone have more rows than rows_max.
-Result<std::vector<MicroBatch>> pack(std::span<const PromptGroup> groups, std::int64_t rows_max);
+Result<std::vector<MicroBatch>> pack(std::span<const PromptGroup> groups, std::int64_t rows_max,
+                                     runtime::DeviceKind device = runtime::DeviceKind::kCpu);
 
 // What `rank` of `ranks` computes of a batch: every ranks-th live group.
 std::vector<PromptGroup> share_of(const TrainBatch& batch, const std::vector<bool>& live, int rank,
                                   int ranks);
 
 // The largest sizes that pack() can produce, for TrainDecoder's memory.
-TrainLimits pack_limits(std::int64_t rows_max, std::int64_t positions_max);
+TrainLimits pack_limits(const TrainerConfig& config);
 
 }  // namespace tandem::actors

@@ -1,5 +1,6 @@
 #include "actors/learner/train_batch.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "runtime/wire/codec.h"
@@ -33,6 +34,24 @@ Result<BatchGroup> make_group(const TrainGroup& header, GroupPayload payload) {
 }
 
 }  // namespace
+
+Result<void> check_batch(const TrainBatch& batch, std::int64_t vocab_size,
+                         std::int64_t positions_max) {
+  const auto known = [&](const std::vector<std::int32_t>& tokens) {
+    return std::ranges::all_of(tokens, [&](std::int32_t t) { return t >= 0 && t < vocab_size; });
+  };
+  for (const BatchGroup& group : batch.groups) {
+    const std::string name = "group " + std::to_string(group.group.value);
+    for (const TrainTrajectory& trajectory : group.trajectories) {
+      if (!known(group.prompt) || !known(trajectory.tokens))
+        return Error{ErrorCode::kInvalid, name + " has a token that the model does not have"};
+      if (std::ssize(group.prompt) + std::ssize(trajectory.tokens) > positions_max)
+        return Error{ErrorCode::kInvalid, name + " has a trajectory of more than " +
+                                              std::to_string(positions_max) + " tokens"};
+    }
+  }
+  return {};
+}
 
 Result<TrainBatch> make_train_batch(const TrainStep& step, std::vector<std::string> payloads) {
   CHECK(payloads.size() == step.groups.size());

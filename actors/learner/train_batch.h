@@ -37,4 +37,9 @@ TANDEM_WIRE(TrainBatch, step, groups)
 // group whose payload cannot be decoded, is another group's, or contradicts itself.
 Result<TrainBatch> make_train_batch(const TrainStep& step, std::vector<std::string> payloads);
 
+// kInvalid where a token is not one of the model's, or a trajectory with its prompt is longer than
+// positions_max.
+Result<void> check_batch(const TrainBatch& batch, std::int64_t vocab_size,
+                         std::int64_t positions_max);
+
 }  // namespace tandem::actors

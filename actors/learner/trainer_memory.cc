@@ -6,6 +6,7 @@
 #include "actors/model/decoder.h"
 #include "actors/model/parameters.h"
 #include "actors/model/weights.h"
+#include "runtime/device/memory.h"
 
 namespace tandem::actors {
 namespace {
@@ -14,6 +15,15 @@ constexpr std::size_t kMebibyte = std::size_t{1} << 20;
 
 std::string mebibytes(std::size_t bytes) {
   return std::to_string((bytes + kMebibyte - 1) / kMebibyte) + " MiB";
+}
+
+std::string help_for(const TrainerConfig& config) {
+  std::string help = "lower it";
+  if (!config.enable_gradient_checkpointing)
+    help += ", or set learner.enable_gradient_checkpointing,";
+  help += " for the activations; or ";
+  if (config.versions_on_device > 0) return help + "set weight_broadcast.type: auto";
+  return help + "give the learner a GPU of its own (pools.learner.gpus_per_actor: 1)";
 }
 
 }  // namespace
@@ -28,27 +38,29 @@ std::vector<MemoryPart> trainer_memory(const ModelConfig& model, const TrainerCo
       {"moments", 2 * arena}};
   if (config.algorithm.use_kl_loss)
     parts.push_back({"the reference", Weights::bytes(model, WeightsUse::kInference, device)});
-  const TrainLimits limits = pack_limits(config.rows_max, config.positions_max);
-  parts.push_back({"activations", TrainDecoder::workspace_bytes(model, limits, device)});
+  if (config.versions_on_device > 0)
+    parts.push_back({"published versions", static_cast<std::size_t>(config.versions_on_device) *
+                                               published_manifest(model).bytes_total});
+  parts.push_back(
+      {"activations", TrainDecoder::workspace_bytes(model, pack_limits(config), device)});
   return parts;
 }
 
 Result<void> check_trainer_memory(const std::vector<MemoryPart>& parts, std::size_t free_bytes,
-                                  std::size_t total_bytes) {
+                                  std::size_t total_bytes, const TrainerConfig& config) {
   std::size_t needed = 0;
   std::string sum;
   for (const MemoryPart& part : parts) {
     needed += part.bytes;
     sum += (sum.empty() ? "" : " + ") + std::string(part.name) + " " + mebibytes(part.bytes);
   }
-  if (needed + kGpuReserveBytes <= free_bytes) return {};
+  if (needed + runtime::kGpuReserveBytes <= free_bytes) return {};
   return Error{ErrorCode::kOutOfMemory,
                "the learner needs " + mebibytes(needed) + " of a GPU (" + sum + "), and " +
                    mebibytes(free_bytes) + " of its " + mebibytes(total_bytes) +
-                   " are free, of which " + mebibytes(kGpuReserveBytes) + " are left to CUDA",
-               "learner.max_token_len",
-               "lower it, for the activations; or give the learner a GPU of its own "
-               "(pools.learner.gpus_per_actor: 1)"};
+                   " are free, of which " + mebibytes(runtime::kGpuReserveBytes) +
+                   " are left to CUDA",
+               "learner.max_token_len", help_for(config)};
 }
 
 }  // namespace tandem::actors

@@ -11,22 +11,19 @@
 
 namespace tandem::actors {
 
-// Left alone on a GPU, for what CUDA and its libraries take when kernels are first launched.
-inline constexpr std::size_t kGpuReserveBytes = std::size_t{1} << 30;
-
 struct MemoryPart {
   const char* name;  // "gradients"
   std::size_t bytes;
 };
 
-// The arenas and workspaces that NativeTrainer allocates on the device; tables of a few numbers for
-// each token are left out.
+// The arenas and workspaces that NativeTrainer allocates on the device, and the versions that its
+// publisher does; tables of a few numbers for each token are left out.
 std::vector<MemoryPart> trainer_memory(const ModelConfig& model, const TrainerConfig& config,
                                        runtime::DeviceKind device);
 
-// kOutOfMemory, with the arithmetic, where the parts are more than `free_bytes` but for the
-// reserve.
+// kOutOfMemory, with the arithmetic, where the parts are more than `free_bytes` but for
+// kGpuReserveBytes.
 Result<void> check_trainer_memory(const std::vector<MemoryPart>& parts, std::size_t free_bytes,
-                                  std::size_t total_bytes);
+                                  std::size_t total_bytes, const TrainerConfig& config);
 
 }  // namespace tandem::actors

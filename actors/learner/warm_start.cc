@@ -8,6 +8,23 @@
 #include "runtime/base/rng.h"
 
 namespace tandem::actors {
+namespace {
+
+constexpr std::int64_t kWarmStartLrWarmupSteps = 50;
+constexpr double kWarmStartBeta2 = 0.98;
+constexpr double kWarmStartWeightDecay = 0.01;
+
+}  // namespace
+
+OptimizerConfig warm_start_optimizer(const WarmStartConfig& config) {
+  OptimizerConfig optimizer;
+  optimizer.lr = config.lr;
+  optimizer.schedule = LrSchedule::kConstant;
+  optimizer.warmup_steps = kWarmStartLrWarmupSteps;
+  optimizer.beta2 = kWarmStartBeta2;
+  optimizer.weight_decay = kWarmStartWeightDecay;
+  return optimizer;
+}
 
 WarmStartData::WarmStartData(std::vector<WarmStartRecord> records, std::uint64_t seed)
     : records_(std::move(records)), seed_(derive_seed(seed, "warm_start")) {

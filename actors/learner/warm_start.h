@@ -9,12 +9,17 @@
 #include <span>
 #include <vector>
 
+#include "actors/learner/learner_config.h"
+
 namespace tandem::actors {
 
 struct WarmStartRecord {
   std::vector<std::int32_t> prompt;      // >= 1 token
   std::vector<std::int32_t> completion;  // >= 1 token, the end-of-sequence token included
 };
+
+// AdamW of the warm start. What it does not take from the job was found robust on small models.
+OptimizerConfig warm_start_optimizer(const WarmStartConfig& config);
 
 inline constexpr std::size_t kHeldOutEvaluatedMax = 512;  // records per measurement
 

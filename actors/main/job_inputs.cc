@@ -70,7 +70,7 @@ Result<void> check_weights(const ModelSpec& model) {
 }  // namespace
 
 Result<void> check_inputs(const JobSpec& job) {
-  const auto model = actors::load_model_info(job.model.path);
+  const auto model = actors::load_model_info(job.model.path, dtype_of(job.model));
   if (!model) return model.error();
   if (auto checked = check_weights(job.model); !checked) return checked;
   if (auto checked = check_prompts(job.data.train_files, "data.train_files", job, model->tokenizer);

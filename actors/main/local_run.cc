@@ -16,6 +16,7 @@
 #include "actors/main/role_config.h"
 #include "actors/main/signals.h"
 #include "actors/model/checkpoint.h"
+#include "actors/model/parameters.h"
 #include "runtime/actor/system.h"
 #include "runtime/base/file.h"
 #include "runtime/base/json.h"
@@ -37,7 +38,7 @@ constexpr Duration kLineEvery = std::chrono::seconds(5);
 int dry_run(const JobSpec& job, const Console& console) {
   const auto machine = runtime::describe_node(Incarnation{1});
   if (!machine) return console.complain(machine.error());
-  const auto model = actors::load_model_info(job.model.path);
+  const auto model = actors::load_model_info(job.model.path, dtype_of(job.model));
   if (!model) return console.complain(model.error());
   const actors::JobShape shape = job_shape(job);
   actors::ControllerCore fleet(0);  // of this machine alone, as `run` would have it
@@ -51,9 +52,10 @@ int dry_run(const JobSpec& job, const Console& console) {
                 << " rank(s), " << scheduler::text(role.per_rank) << " each\n";
   const double mebibyte = 1 << 20;
   const auto weights = static_cast<double>(model->manifest.bytes_total);
+  const auto master = static_cast<double>(actors::make_manifest(model->config).bytes_total);
   const auto staleness = static_cast<double>(job.async.max_staleness);
   console.out << "# memory: weights " << weights / mebibyte << " MiB; learner rank "
-              << 4 * weights / mebibyte << " MiB for weights, gradients and moments";
+              << 4 * master / mebibyte << " MiB for weights, gradients and moments";
   if (job.async.schedule == Schedule::kFixedLag)
     console.out << ", rank 0 also " << staleness * weights / mebibyte << " MiB for older versions";
   console.out << "; published " << (staleness + 2) * weights / mebibyte << " MiB\n";

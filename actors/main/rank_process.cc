@@ -54,10 +54,10 @@ std::optional<Arguments> parse_arguments(std::span<const char* const> words) {
 
 RankFailed failure_of(const runtime::RankId& id, const Error& why) {
   const std::string where = why.where.empty() ? "" : " (" + why.where + ")";
-  return {id.actor, id.incarnation, id.rank, why.message + where};
+  return {id.actor, id.incarnation, id.rank, why.message + where, why.code};
 }
 
-// Builds the role when told to, and reports. Everything that can fail for good is a RankFailed.
+// Builds the role when told to, and reports. Whatever keeps it from being built is a RankFailed.
 class RankHost {
  public:
   using Inbox = std::variant<StartRank>;

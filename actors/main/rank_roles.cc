@@ -7,10 +7,10 @@
 
 #include "actors/learner/learner_actor.h"
 #include "actors/learner/native_trainer.h"
-#include "actors/learner/trainer_memory.h"
 #include "actors/main/rank_process.h"
 #include "actors/main/role_config.h"
 #include "actors/model/checkpoint.h"
+#include "actors/model/parameters.h"
 #include "actors/reward/reward_actor.h"
 #include "actors/rollout/native_engine.h"
 #include "actors/rollout/rollout_actor.h"
@@ -83,7 +83,7 @@ Result<actors::EngineConfig> engine_config_on(runtime::DeviceKind device, const 
   const auto wanted = static_cast<std::size_t>(job.rollout.gpu_memory_utilization *
                                                static_cast<double>(gpu.total_bytes));
   const std::size_t share =
-      std::min(wanted, gpu.free_bytes - std::min(gpu.free_bytes, actors::kGpuReserveBytes));
+      std::min(wanted, gpu.free_bytes - std::min(gpu.free_bytes, runtime::kGpuReserveBytes));
   const std::size_t beside = actors::NativeEngine::bytes_beside_pages(model, config, device);
   if (beside >= share)
     return Error{
@@ -151,7 +151,7 @@ Result<void> RoleHome::build(const StartRank& start, const JobSpec& job,
 Result<void> RoleHome::build_rollout(const StartRank& start, const JobSpec& job) {
   const auto device = device_of(job.pools.rollout.gpus_per_actor);
   if (!device) return device.error();
-  auto info = actors::load_model_info(job.model.path);
+  auto info = actors::load_model_info(job.model.path, dtype_of(job.model));
   if (!info) return info.error();
   const auto config_of_engine = engine_config_on(*device, job, info->config);
   if (!config_of_engine) return config_of_engine.error();
@@ -194,11 +194,12 @@ Result<void> RoleHome::build_learner(const StartRank& start, const JobSpec& job,
   const bool random = job.model.init == ModelInit::kRandom;
   auto model = actors::load_model(
       job.model.path, {.init = random ? actors::InitMode::kRandom : actors::InitMode::kPretrained,
-                       .seed = derive_seed(static_cast<std::uint64_t>(job.seed), "init")});
+                       .seed = derive_seed(static_cast<std::uint64_t>(job.seed), "init"),
+                       .dtype = dtype_of(job.model)});
   if (!model) return model.error();
   auto records = warm_start_records(job, model->config, model->tokenizer);
   if (!records) return records.error();
-  const auto weights = weights_config(job, run, model->weights.manifest());
+  const auto weights = weights_config(job, run, actors::published_manifest(model->config));
 
   actors::NativeTrainerSetup setup{.config = trainer_config(job, run, start.resume),
                                    .model = std::move(*model),

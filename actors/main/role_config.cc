@@ -29,6 +29,10 @@ actors::VerifierType verifier_type(RewardType type) {
 
 }  // namespace
 
+runtime::DType dtype_of(const ModelSpec& model) {
+  return model.dtype == ModelDtype::kBfloat16 ? runtime::DType::kBF16 : runtime::DType::kF32;
+}
+
 scheduler::Budget budget_of(const JobSpec& job) {
   return {.max_staleness = job.async.max_staleness,
           .lookahead = lookahead(job.async),
@@ -40,6 +44,7 @@ scheduler::Budget budget_of(const JobSpec& job) {
 actors::JobShape job_shape(const JobSpec& job) {
   actors::JobShape shape{.name = job.name,
                          .learner_ranks = static_cast<std::int32_t>(job.learner.ranks),
+                         .one_gpu = job.weight_broadcast.type == BroadcastType::kCudaIpc,
                          .total_steps = job.learner.total_training_steps,
                          .staleness_bound = job.async.max_staleness};
   shape.replicas = {{Role::kRollout, static_cast<std::int32_t>(job.rollout.replicas)},
@@ -73,7 +78,10 @@ actors::EngineConfig engine_config(const JobSpec& job, std::uint64_t machine_mem
       .enable_prefix_caching = r.enable_prefix_caching,
       .partial_rollout = job.async.partial_rollout,
       .kv_on_update = job.async.kv_on_update == KvOnUpdate::kKeep ? actors::KvOnUpdate::kKeep
-                                                                  : actors::KvOnUpdate::kRecompute};
+                                                                  : actors::KvOnUpdate::kRecompute,
+      .cudagraph_capture_sizes = {r.cudagraph_capture_sizes.begin(),
+                                  r.cudagraph_capture_sizes.end()},
+      .weights_arrive_on_device = job.weight_broadcast.type == BroadcastType::kCudaIpc};
   // The share of the machine's memory that all of the job's rollouts may take, split evenly.
   const double share = r.gpu_memory_utilization * static_cast<double>(machine_memory_bytes) /
                        static_cast<double>(std::max<std::int64_t>(r.replicas, 1));
@@ -85,6 +93,8 @@ actors::TrainerConfig trainer_config(const JobSpec& job, const RunPlace& run, bo
   const AlgorithmSpec& a = job.algorithm;
   const OptimizerSpec& o = job.learner.optimizer;
   actors::TrainerConfig config{.seed = static_cast<std::uint64_t>(job.seed)};
+  if (job.weight_broadcast.type == BroadcastType::kCudaIpc)
+    config.versions_on_device = weights_family(job, run).slots;
   config.algorithm.estimator = static_cast<actors::AdvantageEstimator>(a.adv_estimator);
   config.algorithm.norm_adv_by_std_in_grpo = a.norm_adv_by_std_in_grpo;
   config.algorithm.loss_mode = static_cast<kernels::LossMode>(a.loss_mode);
@@ -117,6 +127,7 @@ actors::TrainerConfig trainer_config(const JobSpec& job, const RunPlace& run, bo
   config.steps_total = job.learner.total_training_steps;
   config.rows_max = job.learner.max_token_len;
   config.positions_max = job.data.max_prompt_length + job.data.max_response_length;
+  config.enable_gradient_checkpointing = job.learner.enable_gradient_checkpointing;
   if (const auto& warm = job.warm_start) {
     config.warm_start.emplace();
     config.warm_start->lr = warm->lr;
@@ -152,6 +163,8 @@ runtime::WeightsConfig weights_family(const JobSpec& job, const RunPlace& run) {
                                 .slots = static_cast<int>(job.async.max_staleness) + 2};
   if (job.weight_broadcast.type == BroadcastType::kShm) config.type = runtime::WeightsType::kShm;
   if (job.weight_broadcast.type == BroadcastType::kDisk) config.type = runtime::WeightsType::kDisk;
+  if (job.weight_broadcast.type == BroadcastType::kCudaIpc)
+    config.type = runtime::WeightsType::kCudaIpc;
   return config;
 }
 

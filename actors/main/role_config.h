@@ -24,6 +24,7 @@ struct RunPlace {  // which run of a job: its id and directory
   std::string run_dir;
 };
 
+runtime::DType dtype_of(const ModelSpec& model);
 actors::JobShape job_shape(const JobSpec& job);
 scheduler::Budget budget_of(const JobSpec& job);
 actors::EngineConfig engine_config(const JobSpec& job, std::uint64_t machine_memory_bytes);

@@ -13,6 +13,7 @@
 
 #include "actors/messages/roles.h"
 #include "runtime/base/ids.h"
+#include "runtime/base/result.h"
 #include "runtime/wire/fields.h"
 
 namespace tandem::actors {
@@ -49,14 +50,16 @@ struct RankReady {
 };
 TANDEM_WIRE(RankReady, actor, incarnation, rank)
 
-// The rank cannot go on, and starting it again would fail the same way (a damaged model file).
+// The rank cannot go on by itself: a damaged model file, too little memory. Whether it is worth
+// another start is scheduler/fleet's to say, by `code`.
 struct RankFailed {
   std::string actor;
   Incarnation incarnation;
   std::int32_t rank = 0;
   std::string message;
+  ErrorCode code = ErrorCode::kFailed;
 };
-TANDEM_WIRE(RankFailed, actor, incarnation, rank, message)
+TANDEM_WIRE(RankFailed, actor, incarnation, rank, message, code)
 
 using RankEvents = std::variant<RankListening, RankReady, RankFailed>;
 

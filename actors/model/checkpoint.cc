@@ -38,22 +38,23 @@ Result<void> check_vocabulary(const ModelInfo& info) {
 
 }  // namespace
 
-Result<ModelInfo> load_model_info(const std::filesystem::path& directory) {
+Result<ModelInfo> load_model_info(const std::filesystem::path& directory, runtime::DType dtype) {
   Result<ModelConfig> config = read_model_config(directory);
   if (!config) return config.error();
+  if (Result<void> fits = compute_in(dtype, *config); !fits) return fits.error();
   Result<Tokenizer> tokenizer = Tokenizer::read(directory / "tokenizer.json");
   if (!tokenizer) return tokenizer.error();
-  runtime::Manifest manifest = make_manifest(*config);
+  runtime::Manifest manifest = published_manifest(*config);
   ModelInfo info{directory, *std::move(config), *std::move(tokenizer), std::move(manifest)};
   if (Result<void> fits = check_vocabulary(info); !fits) return fits.error();
   return info;
 }
 
 Result<Model> load_model(const std::filesystem::path& directory, const LoadOptions& options) {
-  Result<ModelInfo> info = load_model_info(directory);
+  Result<ModelInfo> info = load_model_info(directory, options.dtype);
   if (!info) return info.error();
   Result<runtime::Arena> weights =
-      runtime::Arena::allocate(std::move(info->manifest), "the model's weights");
+      runtime::Arena::allocate(make_manifest(info->config), "the model's weights");
   if (!weights) return weights.error();
   if (options.init == InitMode::kRandom) {
     initialize({options.seed, info->config.initializer_range}, *weights);

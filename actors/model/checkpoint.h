@@ -23,7 +23,8 @@ enum class InitMode : std::uint8_t {
 
 struct LoadOptions {
   InitMode init = InitMode::kPretrained;
-  std::uint64_t seed = 0;  // of random weights
+  std::uint64_t seed = 0;                       // of random weights
+  runtime::DType dtype = runtime::DType::kF32;  // that the model is to compute in
 };
 
 struct Model {
@@ -42,9 +43,10 @@ struct ModelInfo {
   std::filesystem::path directory;
   ModelConfig config;
   Tokenizer tokenizer;
-  runtime::Manifest manifest;
+  runtime::Manifest manifest;  // of what is published
 };
-Result<ModelInfo> load_model_info(const std::filesystem::path& directory);
+Result<ModelInfo> load_model_info(const std::filesystem::path& directory,
+                                  runtime::DType dtype = runtime::DType::kF32);
 
 // Writes a complete directory at `directory` (created if missing): config.json, model.safetensors
 // (f32, HF names), and what `source` has of tokenizer.json, generation_config.json,

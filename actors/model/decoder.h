@@ -15,7 +15,8 @@
 //         not on the other rows, the chunking of its prompt, the pages, or prefix sharing.
 //   DE-2  TrainDecoder's log-probabilities equal, bit for bit, those that kernels/ops/log_prob.h
 //         makes of PagedDecoder's logits for the same tokens, weights and temperature.
-//   DE-3  forward and backward allocate nothing: all memory is sized in make().
+//   DE-3  forward and backward allocate nothing: all memory is sized in make(). (But for the graph
+//         of a decode step, when it is recorded.)
 //
 // Each object is used by one thread at a time. Parallelism inside a call is the stream's pool.
 // Every limit that a call exceeds is a bug of the caller (CHECK): schedulers know the limits.
@@ -25,6 +26,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "actors/model/kv_cache.h"
 #include "actors/model/model_config.h"
@@ -43,6 +45,8 @@ struct PagedLimits {
   std::int64_t slices_max;      // sequences
   std::int64_t logit_rows_max;  // rows whose logits are wanted
   std::int64_t positions_max;   // of one sequence: prompt and response
+  // On a GPU: decode steps of up to so many sequences are recorded as CUDA graphs, ascending.
+  std::vector<std::int32_t> capture_sizes = {};
 };
 
 // The tokens of one sequence that a call computes: a chunk of a prompt, or the one token that was
@@ -69,10 +73,19 @@ class PagedDecoder {
 
   // Computes every slice, writes its keys and values to `cache`, and returns the wanted logits [R,
   // V] (f32, on the device, temperature not applied) in the order of slices and rows. The view is
-  // valid until the next call; the caller may overwrite it (samplers do). Begins by waiting for the
-  // stream: the tables of an earlier call may still be on their way to the device.
+  // valid until the next call. Begins by waiting for the stream: the tables of an earlier call may
+  // still be on their way to the device.
+  //
+  // A call of one token for each slice, whose logits are wanted, is a decode step: padded to the
+  // next of capture_sizes, recorded when that size is first seen, and replayed from then on. It
+  // computes the same bits (DE-1). What was recorded names `stream`, `weights` and `cache` by where
+  // they are; others are recorded anew, and whoever changes the stream has waited for the one
+  // before. Where the GPU has no memory for a recording, the step is computed without.
   runtime::TensorView forward(const runtime::Stream& stream, const Weights& weights, KvCache& cache,
                               std::span<const PagedSlice> slices);
+
+  // For tests: sizes of decode steps that are recorded now.
+  std::int64_t graphs_recorded() const;
 
  private:
   struct Workspace;
@@ -99,6 +112,7 @@ struct TrainLimits {
   std::int64_t rows_max;       // T (learner.max_token_len)
   std::int64_t items_max;      // M; several per row are possible
   std::int64_t positions_max;  // of one sequence
+  bool checkpointing = false;  // keep each layer's input only, and compute the layer again
 };
 
 // Cross-entropy over N targets is the same path: sum of logprob * -1/N, so dlogprob = -1/N.

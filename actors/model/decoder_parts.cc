@@ -14,10 +14,15 @@ void* BufferCutter::take(std::size_t bytes) {
   return reinterpret_cast<void*>(address);
 }
 
-runtime::TensorView BufferCutter::f32(std::initializer_list<std::int64_t> shape) {
+runtime::TensorView BufferCutter::tensor(runtime::DType dtype,
+                                         std::initializer_list<std::int64_t> shape) {
   std::size_t count = 1;
   for (const std::int64_t size : shape) count *= static_cast<std::size_t>(size);
-  return runtime::tensor(take(count * sizeof(float)), runtime::DType::kF32, shape);
+  return runtime::tensor(take(count * runtime::size_bytes(dtype)), dtype, shape);
+}
+
+runtime::TensorView BufferCutter::f32(std::initializer_list<std::int64_t> shape) {
+  return tensor(runtime::DType::kF32, shape);
 }
 
 std::span<std::int32_t> BufferCutter::i32(std::int64_t count) {

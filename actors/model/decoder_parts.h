@@ -20,6 +20,7 @@ namespace tandem::actors {
 class BufferCutter {
  public:
   explicit BufferCutter(std::byte* block) : block_(block) {}
+  runtime::TensorView tensor(runtime::DType dtype, std::initializer_list<std::int64_t> shape);
   runtime::TensorView f32(std::initializer_list<std::int64_t> shape);
   std::span<std::int32_t> i32(std::int64_t count);
   std::size_t bytes() const { return used_; }

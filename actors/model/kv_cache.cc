@@ -15,7 +15,7 @@ constexpr std::size_t kCopiesAtOnce = 1024;
 
 std::size_t KvCache::page_bytes(const ModelConfig& config, std::int32_t page_positions) {
   return static_cast<std::size_t>(2 * config.layers * page_positions * config.kv_width()) *
-         sizeof(float);
+         runtime::size_bytes(config.dtype);
 }
 
 Result<KvCache> KvCache::allocate(const ModelConfig& config, std::int32_t pages,
@@ -40,13 +40,14 @@ KvCache::KvCache(const ModelConfig& config, std::int32_t pages, std::int32_t pag
       head_dim_(config.head_dim),
       pages_(pages),
       page_positions_(page_positions),
+      dtype_(config.dtype),
       memory_(std::move(memory)),
       copies_(std::move(copies)) {}
 
 runtime::TensorView KvCache::pool(std::int64_t index) const {
   const std::int64_t elements = pages_ * kv_heads_ * page_positions_ * head_dim_;
-  auto* const floats = reinterpret_cast<float*>(memory_.data());
-  return runtime::tensor(floats + index * elements,
+  const auto bytes = static_cast<std::size_t>(index * elements) * runtime::size_bytes(dtype_);
+  return runtime::tensor(memory_.data() + bytes, dtype_,
                          {pages_, kv_heads_, page_positions_, head_dim_});
 }
 

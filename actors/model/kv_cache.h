@@ -29,7 +29,7 @@ class KvCache {
   std::int32_t pages() const { return pages_; }
   std::int32_t page_positions() const { return page_positions_; }
 
-  // [pages, B, page_positions, D] of one layer, f32, in the layout of kernels/ops/kv_cache.h.
+  // [pages, B, page_positions, D] of one layer, in the layout of kernels/ops/kv_cache.h.
   runtime::TensorView keys(std::int64_t layer) const;
   runtime::TensorView values(std::int64_t layer) const;
 
@@ -45,6 +45,7 @@ class KvCache {
   std::int64_t layers_, kv_heads_, head_dim_;
   std::int32_t pages_;
   std::int32_t page_positions_;
+  runtime::DType dtype_;
   runtime::Buffer memory_;  // per layer the keys' pool, then the values'
   runtime::Staged copies_;  // a list of them, for copy_pages
 };

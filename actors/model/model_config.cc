@@ -225,6 +225,20 @@ Result<ModelConfig> read_model_config(const std::filesystem::path& directory) {
   return config;
 }
 
+Result<void> compute_in(runtime::DType dtype, ModelConfig& config) {
+  const auto multiple =
+      static_cast<std::int64_t>(runtime::kAlignmentBytes / runtime::size_bytes(dtype));
+  for (const std::int64_t width : {config.kv_width(), config.intermediate_size})
+    if (config.hidden_size * width % multiple != 0)
+      return Error{ErrorCode::kInvalid,
+                   std::string("to compute in ") + runtime::name(dtype) +
+                       ", the model's hidden_size times " + std::to_string(width) +
+                       " must be a multiple of " + std::to_string(multiple),
+                   "model.dtype"};
+  config.dtype = dtype;
+  return {};
+}
+
 std::string config_json(const ModelConfig& config) {
   const auto optional_id = [](const std::optional<std::int32_t>& id) {
     return id ? json(*id) : json();

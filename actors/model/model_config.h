@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "runtime/base/result.h"
+#include "runtime/device/dtype.h"
 
 namespace tandem::actors {
 
@@ -36,6 +37,9 @@ struct ModelConfig {
   std::vector<std::int32_t> eos_token_ids;  // any of them ends a completion; may be empty
   std::optional<std::int32_t> bos_token_id;
   std::optional<std::int32_t> pad_token_id;
+  // What weights and activations are computed in: f32, or bf16 on a GPU. The job's choice, not the
+  // checkpoint's; sums, statistics, logits, gradients of parameters and master weights are f32.
+  runtime::DType dtype = runtime::DType::kF32;
 
   std::int64_t q_width() const { return heads * head_dim; }
   std::int64_t kv_width() const { return kv_heads * head_dim; }
@@ -49,6 +53,9 @@ Result<ModelConfig> parse_model_config(std::string_view text, const std::string&
 // Reads DIR/config.json. Where DIR/generation_config.json exists, its eos_token_id and pad_token_id
 // win, as they do in transformers.
 Result<ModelConfig> read_model_config(const std::filesystem::path& directory);
+
+// Sets `dtype`. Error: a size that would leave gaps between parameters that are multiplied as one.
+Result<void> compute_in(runtime::DType dtype, ModelConfig& config);
 
 // A config.json that transformers and parse_model_config read back as `config`.
 std::string config_json(const ModelConfig& config);

@@ -1,7 +1,9 @@
 #include <algorithm>
+#include <map>
 
 #include "actors/model/decoder.h"
 #include "actors/model/decoder_parts.h"
+#include "actors/model/shared_prefix.h"
 #include "kernels/ops/attention.h"
 #include "kernels/ops/embedding.h"
 #include "kernels/ops/kv_cache.h"
@@ -10,6 +12,7 @@
 #include "kernels/ops/rope.h"
 #include "kernels/ops/swiglu.h"
 #include "runtime/base/check.h"
+#include "runtime/device/graph.h"
 #include "runtime/device/queue.h"
 
 namespace tandem::actors {
@@ -30,6 +33,7 @@ struct Buffers {
   TensorView act;        // [T, F]
   TensorView picked;     // [R, H] rows whose logits are wanted
   TensorView logits;     // [R, V]
+  TensorView splits;     // workspace of attention over shared prefixes
 };
 
 struct Tables {                                      // filled on the host
@@ -38,7 +42,11 @@ struct Tables {                                      // filled on the host
   std::span<std::int32_t> query_begin;               // [S + 1]
   std::span<std::int32_t> first_position;            // [S]
   std::span<std::int32_t> block_tables;              // [S, blocks]
+  std::span<kernels::SharedPrefix> shared;           // [S]
 };
+
+// What PagedDecoder tells attention of shared prefixes: on a GPU, in bf16.
+bool tells_shared(const ModelConfig& config) { return config.dtype == runtime::DType::kBF16; }
 
 std::int64_t blocks_for(std::int64_t positions, std::int64_t block) {
   return (positions + block - 1) / block;
@@ -47,25 +55,37 @@ std::int64_t blocks_for(std::int64_t positions, std::int64_t block) {
 Buffers cut_buffers(BufferCutter& cut, const ModelConfig& config, const PagedLimits& limits) {
   const std::int64_t T = limits.rows_max, R = limits.logit_rows_max;
   const std::int64_t H = config.hidden_size, F = config.intermediate_size;
-  return {.x = cut.f32({T, H}),
-          .h = cut.f32({T, H}),
-          .qkv = cut.f32({T, config.qkv_width()}),
-          .attention = cut.f32({T, config.q_width()}),
-          .gate_up = cut.f32({T, 2 * F}),
-          .act = cut.f32({T, F}),
-          .picked = cut.f32({R, H}),
-          .logits = cut.f32({R, config.vocab_size})};
+  const std::int64_t splits =
+      tells_shared(config)
+          ? std::min(limits.positions_max / kernels::kSplitPositions, kSharedSplitsMax)
+          : 0;
+  const auto tensor = [&](std::initializer_list<std::int64_t> shape) {
+    return cut.tensor(config.dtype, shape);
+  };
+  return {.x = tensor({T, H}),
+          .h = tensor({T, H}),
+          .qkv = tensor({T, config.qkv_width()}),
+          .attention = tensor({T, config.q_width()}),
+          .gate_up = tensor({T, 2 * F}),
+          .act = tensor({T, F}),
+          .picked = tensor({R, H}),
+          .logits = cut.f32({R, config.vocab_size}),
+          .splits = cut.f32({kernels::attention_paged_workspace(limits.slices_max, config.heads,
+                                                                config.head_dim, splits)})};
 }
 
 Tables cut_tables(BufferCutter& cut, const PagedLimits& limits) {
   const std::int64_t T = limits.rows_max, S = limits.slices_max;
+  constexpr std::int64_t kWords = sizeof(kernels::SharedPrefix) / sizeof(std::int32_t);
   return {.tokens = cut.i32(T),
           .positions = cut.i32(T),
           .slots = cut.i32(T),
           .picks = cut.i32(limits.logit_rows_max),
           .query_begin = cut.i32(S + 1),
           .first_position = cut.i32(S),
-          .block_tables = cut.i32(S * blocks_for(limits.positions_max, kernels::kChunkPositions))};
+          .block_tables = cut.i32(S * blocks_for(limits.positions_max, kernels::kChunkPositions)),
+          .shared = {reinterpret_cast<kernels::SharedPrefix*>(cut.i32(S * kWords).data()),
+                     static_cast<std::size_t>(S)}};
 }
 
 // The part of the buffers that one call fills.
@@ -74,9 +94,19 @@ struct Batch {
   std::int64_t picks = 0;
   std::int64_t slices = 0;
   std::int64_t blocks = 0;  // columns of the block tables
+  bool shares = false;      // attention is told of shared prefixes
 };
 
 }  // namespace
+
+// Decode steps that were recorded, by their padded size, and for what.
+struct Recorded {
+  const void* stream = nullptr;
+  const void* weights = nullptr;
+  const void* cache = nullptr;
+  std::int32_t pages = 0, page_positions = 0;     // of the cache
+  std::map<std::int64_t, runtime::Graph> graphs;  // of nothing, where there was no memory
+};
 
 struct PagedDecoder::Workspace {
   ModelConfig config;
@@ -86,12 +116,23 @@ struct PagedDecoder::Workspace {
   Buffers all;
   runtime::Staged staged;
   Tables tables;
+  Recorded recorded;
 
   // The first `count` of a table, as operators see it.
   TensorView on_device(std::span<std::int32_t> table, std::int64_t count) const {
     return staged.on_device(runtime::tensor(table.data(), {count}));
   }
-  Batch lay_out(std::span<const PagedSlice> slices, const KvCache& cache);
+  std::span<const kernels::SharedPrefix> shared_prefixes(const Batch& batch) const {
+    if (!batch.shares) return {};
+    return {staged.on_device(tables.shared.data()), static_cast<std::size_t>(batch.slices)};
+  }
+  Batch lay_out(std::span<const PagedSlice> slices, const KvCache& cache, std::int64_t padded);
+  std::int64_t padded_size(const Stream& stream, std::span<const PagedSlice> slices) const;
+  void pad(Batch& batch, std::int64_t slices);
+  void compute(const Stream& stream, const Weights& weights, const KvCache& cache,
+               const Batch& batch);
+  void replay(const Stream& stream, const Weights& weights, const KvCache& cache,
+              const Batch& batch);
   void add_slice(Batch& batch, const PagedSlice& slice, const KvCache& cache);
   void attend(const Stream& stream, const LayerWeights& layer, const Batch& batch,
               const TensorView& keys, const TensorView& values);
@@ -123,6 +164,10 @@ Result<PagedDecoder> PagedDecoder::make(const ModelConfig& config, const PagedLi
       runtime::Staged::allocate(measure_tables.bytes(), "the decoder's tables", device);
   if (!staged) return staged.error();
   BufferCutter cut(memory->data()), cut_tables_from(staged->host());
+  CHECK(std::ranges::is_sorted(limits.capture_sizes));
+  for (const std::int64_t size : limits.capture_sizes)
+    CHECK(size >= 1 &&
+          size <= std::min({limits.rows_max, limits.slices_max, limits.logit_rows_max}));
   auto workspace = std::make_unique<Workspace>();
   workspace->config = config;
   workspace->limits = limits;
@@ -166,14 +211,50 @@ void PagedDecoder::Workspace::add_slice(Batch& batch, const PagedSlice& slice,
   ++batch.slices;
 }
 
-Batch PagedDecoder::Workspace::lay_out(std::span<const PagedSlice> slices, const KvCache& cache) {
+// The size that a decode step of these slices is recorded with; 0: it is none, or not recorded.
+std::int64_t PagedDecoder::Workspace::padded_size(const Stream& stream,
+                                                  std::span<const PagedSlice> slices) const {
+  if (stream.device == runtime::DeviceKind::kCpu || slices.empty()) return 0;
+  for (const PagedSlice& slice : slices)
+    if (slice.tokens.size() != 1 || slice.logits_last != 1) return 0;
+  const auto size = std::ranges::lower_bound(limits.capture_sizes, std::ssize(slices));
+  return size == limits.capture_sizes.end() ? 0 : *size;
+}
+
+// Fills up with sequences that have no query, and rows that belong to none: what they compute is
+// finite or not, and nobody's.
+void PagedDecoder::Workspace::pad(Batch& batch, std::int64_t slices) {
+  for (; batch.rows < slices; ++batch.rows) {
+    tables.tokens[batch.rows] = 0;
+    tables.positions[batch.rows] = 0;
+    tables.slots[batch.rows] = -1;
+    tables.picks[batch.picks++] = static_cast<std::int32_t>(batch.rows);
+  }
+  const std::int32_t end = tables.query_begin[batch.slices];
+  for (; batch.slices < slices; ++batch.slices) {
+    tables.query_begin[batch.slices + 1] = end;
+    tables.first_position[batch.slices] = 0;
+    tables.shared[batch.slices] = {.leader = static_cast<std::int32_t>(batch.slices)};
+  }
+}
+
+// `padded`: as padded_size() says. Block tables are then as wide as any sequence's, since a graph
+// keeps the width it was recorded with.
+Batch PagedDecoder::Workspace::lay_out(std::span<const PagedSlice> slices, const KvCache& cache,
+                                       std::int64_t padded) {
   CHECK(std::ssize(slices) <= limits.slices_max);
   Batch batch;
   for (const PagedSlice& slice : slices)
     batch.blocks = std::max(batch.blocks, blocks_for(slice.position + std::ssize(slice.tokens),
                                                      cache.page_positions()));
+  if (padded > 0) batch.blocks = blocks_for(limits.positions_max, cache.page_positions());
   for (const PagedSlice& slice : slices) add_slice(batch, slice, cache);
   tables.query_begin[batch.slices] = static_cast<std::int32_t>(batch.rows);
+  if (tells_shared(config) && batch.rows == batch.slices) {
+    const bool any = find_shared(slices, cache.page_positions(), tables.shared);
+    batch.shares = any || padded > 0;  // a graph is told in any case: the next batch may share
+  }
+  if (padded > 0) pad(batch, padded);
   return batch;
 }
 
@@ -215,31 +296,27 @@ void PagedDecoder::Workspace::attend(const Stream& stream, const LayerWeights& l
                   .query_begin = on_device(tables.query_begin, S + 1),
                   .first_position = on_device(tables.first_position, S),
                   .scale = attention_scale(config),
-                  .out = split_heads(attention, config.heads)});
+                  .out = split_heads(attention, config.heads),
+                  .shared_prefixes = shared_prefixes(batch),
+                  .workspace = all.splits});
   kernels::matmul(
       stream,
       kernels::Matmul{.x = attention, .weight = layer.o.packed, .y = x, .output = Output::kAdd});
 }
 
-TensorView PagedDecoder::forward(const Stream& stream, const Weights& weights, KvCache& cache,
-                                 std::span<const PagedSlice> slices) {
-  Workspace& w = *work_;
-  runtime::synchronize(stream);
-  const Batch batch = w.lay_out(slices, cache);
+// From the tables on the device to the logits of the picked rows.
+void PagedDecoder::Workspace::compute(const Stream& stream, const Weights& weights,
+                                      const KvCache& cache, const Batch& batch) {
   const std::int64_t T = batch.rows, R = batch.picks;
-  const float eps = static_cast<float>(w.config.rms_norm_eps);
-  const TensorView x = rows(w.all.x, 0, T), h = rows(w.all.h, 0, T);
-  const TensorView gate_up = rows(w.all.gate_up, 0, T), act = rows(w.all.act, 0, T);
-  const TensorView logits = rows(w.all.logits, 0, R);
-  if (T == 0) return logits;
-
-  w.staged.upload(stream, w.staged.size());
+  const float eps = static_cast<float>(config.rms_norm_eps);
+  const TensorView x = rows(all.x, 0, T), h = rows(all.h, 0, T);
+  const TensorView gate_up = rows(all.gate_up, 0, T), act = rows(all.act, 0, T);
   kernels::embedding(
-      stream, kernels::Embedding{
-                  .ids = w.on_device(w.tables.tokens, T), .table = weights.embedding(), .y = x});
-  for (std::int64_t i = 0; i < w.config.layers; ++i) {
+      stream,
+      kernels::Embedding{.ids = on_device(tables.tokens, T), .table = weights.embedding(), .y = x});
+  for (std::int64_t i = 0; i < config.layers; ++i) {
     const LayerWeights& layer = weights.layer(i);
-    w.attend(stream, layer, batch, cache.keys(i), cache.values(i));
+    attend(stream, layer, batch, cache.keys(i), cache.values(i));
     kernels::rms_norm(stream, {.x = x,
                                .weight = layer.post_attention_norm,
                                .y = h,
@@ -252,19 +329,64 @@ TensorView PagedDecoder::forward(const Stream& stream, const Weights& weights, K
         stream,
         kernels::Matmul{.x = act, .weight = layer.down.packed, .y = x, .output = Output::kAdd});
   }
-  if (R == 0) return logits;
-  const TensorView picked = rows(w.all.picked, 0, R);
+  if (R == 0) return;
+  const TensorView picked = rows(all.picked, 0, R);
   kernels::embedding(
-      stream, kernels::Embedding{.ids = w.on_device(w.tables.picks, R), .table = x, .y = picked});
+      stream, kernels::Embedding{.ids = on_device(tables.picks, R), .table = x, .y = picked});
   kernels::rms_norm(stream, {.x = picked,
                              .weight = weights.final_norm(),
                              .y = picked,
                              .inv_rms = {},
                              .eps = eps,
                              .add = {}});
-  kernels::matmul(stream,
-                  kernels::Matmul{.x = picked, .weight = weights.head().packed, .y = logits});
-  return logits;
+  kernels::matmul(
+      stream,
+      kernels::Matmul{.x = picked, .weight = weights.head().packed, .y = rows(all.logits, 0, R)});
+}
+
+// A size that is new is computed first and then recorded: what libraries make when they first see a
+// shape must not be made while a stream records (runtime/device/graph.h).
+void PagedDecoder::Workspace::replay(const Stream& stream, const Weights& weights,
+                                     const KvCache& cache, const Batch& batch) {
+  const void* const at_weights = weights.embedding().data;
+  const void* const at_cache = cache.keys(0).data;
+  if (recorded.stream != stream.native || recorded.weights != at_weights ||
+      recorded.cache != at_cache || recorded.pages != cache.pages() ||
+      recorded.page_positions != cache.page_positions())
+    recorded = {.stream = stream.native,
+                .weights = at_weights,
+                .cache = at_cache,
+                .pages = cache.pages(),
+                .page_positions = cache.page_positions(),
+                .graphs = {}};
+  const auto found = recorded.graphs.find(batch.slices);
+  const bool known = found != recorded.graphs.end();
+  if (known && found->second) return found->second.launch(stream);
+  const auto work = [&] { compute(stream, weights, cache, batch); };
+  work();
+  if (!known) recorded.graphs.emplace(batch.slices, runtime::Graph::capture(stream, work));
+}
+
+TensorView PagedDecoder::forward(const Stream& stream, const Weights& weights, KvCache& cache,
+                                 std::span<const PagedSlice> slices) {
+  Workspace& w = *work_;
+  runtime::synchronize(stream);
+  const std::int64_t padded = w.padded_size(stream, slices);
+  const Batch batch = w.lay_out(slices, cache, padded);
+  if (batch.rows > 0) {
+    w.staged.upload(stream, w.staged.size());
+    if (padded > 0) {
+      w.replay(stream, weights, cache, batch);
+    } else {
+      w.compute(stream, weights, cache, batch);
+    }
+  }
+  return rows(w.all.logits, 0, padded > 0 ? std::ssize(slices) : batch.picks);
+}
+
+std::int64_t PagedDecoder::graphs_recorded() const {
+  return std::ranges::count_if(work_->recorded.graphs,
+                               [](const auto& of) { return static_cast<bool>(of.second); });
 }
 
 }  // namespace tandem::actors

@@ -20,27 +20,10 @@ float normal_at(std::uint64_t key, std::uint64_t counter, double deviation) {
 
 bool is_norm(const runtime::ParameterSpec& spec) { return spec.shape.size() == 1; }
 
-}  // namespace
-
-LayerNames::LayerNames(std::int64_t layer) {
-  const std::string at = "model.layers." + std::to_string(layer) + ".";
-  input_norm = at + "input_layernorm.weight";
-  q = at + "self_attn.q_proj.weight";
-  k = at + "self_attn.k_proj.weight";
-  v = at + "self_attn.v_proj.weight";
-  q_norm = at + "self_attn.q_norm.weight";
-  k_norm = at + "self_attn.k_norm.weight";
-  o = at + "self_attn.o_proj.weight";
-  post_attention_norm = at + "post_attention_layernorm.weight";
-  gate = at + "mlp.gate_proj.weight";
-  up = at + "mlp.up_proj.weight";
-  down = at + "mlp.down_proj.weight";
-}
-
-runtime::Manifest make_manifest(const ModelConfig& config) {
+runtime::Manifest manifest_in(runtime::DType dtype, const ModelConfig& config) {
   runtime::Manifest manifest;
   const auto add = [&](const std::string& name, std::vector<std::int64_t> shape) {
-    manifest.add(name, runtime::DType::kF32, std::move(shape));
+    manifest.add(name, dtype, std::move(shape));
   };
   const std::int64_t H = config.hidden_size, F = config.intermediate_size, D = config.head_dim;
   add(kEmbeddingName, {config.vocab_size, H});
@@ -61,6 +44,31 @@ runtime::Manifest make_manifest(const ModelConfig& config) {
   add(kFinalNormName, {H});
   if (!config.tie_word_embeddings) add(kHeadName, {config.vocab_size, H});
   return manifest;
+}
+
+}  // namespace
+
+LayerNames::LayerNames(std::int64_t layer) {
+  const std::string at = "model.layers." + std::to_string(layer) + ".";
+  input_norm = at + "input_layernorm.weight";
+  q = at + "self_attn.q_proj.weight";
+  k = at + "self_attn.k_proj.weight";
+  v = at + "self_attn.v_proj.weight";
+  q_norm = at + "self_attn.q_norm.weight";
+  k_norm = at + "self_attn.k_norm.weight";
+  o = at + "self_attn.o_proj.weight";
+  post_attention_norm = at + "post_attention_layernorm.weight";
+  gate = at + "mlp.gate_proj.weight";
+  up = at + "mlp.up_proj.weight";
+  down = at + "mlp.down_proj.weight";
+}
+
+runtime::Manifest make_manifest(const ModelConfig& config) {
+  return manifest_in(runtime::DType::kF32, config);
+}
+
+runtime::Manifest published_manifest(const ModelConfig& config) {
+  return manifest_in(config.dtype, config);
 }
 
 void initialize(const RandomInit& init, const runtime::Arena& arena) {

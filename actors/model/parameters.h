@@ -25,7 +25,10 @@ struct LayerNames {
   std::string input_norm, q, k, v, q_norm, k_norm, o, post_attention_norm, gate, up, down;
 };
 
+// Of the master weights and of gradients: f32.
 runtime::Manifest make_manifest(const ModelConfig& config);
+// Of what is published and computed with: config.dtype. For f32 it is the same.
+runtime::Manifest published_manifest(const ModelConfig& config);
 
 // Random weights: norms are 1, every other value is normal with standard deviation
 // initializer_range. Each parameter has a stream of its own, keyed by the seed and its name, so its

@@ -22,42 +22,56 @@ std::int64_t logit_rows_per_chunk(const ModelConfig& config, runtime::DeviceKind
 }
 
 void cut_train_buffers(BufferCutter& cut, const ModelConfig& config, runtime::DeviceKind device,
-                       std::int64_t T, std::int64_t M, TrainBuffers& buffers) {
+                       const TrainLimits& limits, TrainBuffers& buffers) {
+  const std::int64_t T = limits.rows_max, M = limits.items_max;
   const std::int64_t H = config.hidden_size, F = config.intermediate_size, Q = config.qkv_width();
   const std::int64_t A = config.heads, B = config.kv_heads, D = config.head_dim;
   const std::int64_t C = std::min(M, logit_rows_per_chunk(config, device));
   const auto norm_sums = [device](std::int64_t rows, std::int64_t channels) {
     return kernels::rms_norm_workspace(device, rows, channels);
   };
+  const auto tensor = [&](std::initializer_list<std::int64_t> shape) {
+    return cut.tensor(config.dtype, shape);
+  };
+  const auto rest_of_layer = [&](const runtime::TensorView& x) {
+    return LayerActivations{.x = x,
+                            .inv = cut.f32({T}),
+                            .h = tensor({T, H}),
+                            .qkv = tensor({T, Q}),
+                            .inv_q = cut.f32({T, A}),
+                            .inv_k = cut.f32({T, B}),
+                            .q = tensor({T, A * D}),
+                            .k = tensor({T, B * D}),
+                            .attention = tensor({T, A * D}),
+                            .lse = cut.f32({T, A}),
+                            .x2 = tensor({T, H}),
+                            .inv2 = cut.f32({T}),
+                            .h2 = tensor({T, H}),
+                            .gate_up = tensor({T, 2 * F}),
+                            .act = tensor({T, F})};
+  };
   buffers.layers.resize(static_cast<std::size_t>(config.layers));
-  for (LayerActivations& layer : buffers.layers)
-    layer = {.x = cut.f32({T, H}),
-             .inv = cut.f32({T}),
-             .h = cut.f32({T, H}),
-             .qkv = cut.f32({T, Q}),
-             .inv_q = cut.f32({T, A}),
-             .inv_k = cut.f32({T, B}),
-             .q = cut.f32({T, A * D}),
-             .k = cut.f32({T, B * D}),
-             .attention = cut.f32({T, A * D}),
-             .lse = cut.f32({T, A}),
-             .x2 = cut.f32({T, H}),
-             .inv2 = cut.f32({T}),
-             .h2 = cut.f32({T, H}),
-             .gate_up = cut.f32({T, 2 * F}),
-             .act = cut.f32({T, F})};
-  buffers.x = cut.f32({T, H});
+  for (LayerActivations& layer : buffers.layers) {
+    const bool shares = limits.checkpointing && &layer != buffers.layers.data();
+    const runtime::TensorView x = tensor({T, H});
+    layer = shares ? buffers.layers.front() : rest_of_layer(x);
+    layer.x = x;
+  }
+  const bool f32 = config.dtype == runtime::DType::kF32;
+  buffers.x = tensor({T, H});
   buffers.lse = cut.f32({M});
-  buffers.picked = cut.f32({C, H});
+  buffers.picked = tensor({C, H});
   buffers.picked_inv = cut.f32({C});
-  buffers.picked_h = cut.f32({C, H});
+  buffers.picked_h = tensor({C, H});
   buffers.logits = cut.f32({C, config.vocab_size});
-  buffers.dx = cut.f32({T, H});
-  buffers.dh = cut.f32({T, H});
-  buffers.dqkv = cut.f32({T, Q});
-  buffers.dattention = cut.f32({T, A * D});
-  buffers.dact = cut.f32({T, F});
-  buffers.dpicked = cut.f32({C, H});
+  buffers.dlogits = f32 ? buffers.logits : tensor({C, config.vocab_size});
+  buffers.dx = tensor({T, H});
+  buffers.dx_sums = f32 ? buffers.dx : cut.f32({T, H});
+  buffers.dh = tensor({T, H});
+  buffers.dqkv = tensor({T, Q});
+  buffers.dattention = tensor({T, A * D});
+  buffers.dact = tensor({T, F});
+  buffers.dpicked = tensor({C, H});
   buffers.norm_sums = cut.f32(
       {std::max({norm_sums(T, H), norm_sums(T * A, D), norm_sums(T * B, D), norm_sums(C, H)})});
   buffers.attention_sums = cut.f32({kernels::attention_backward_workspace(device, T, A)});
@@ -67,7 +81,7 @@ std::size_t train_buffer_bytes(const ModelConfig& config, const TrainLimits& lim
                                runtime::DeviceKind device) {
   BufferCutter cut(nullptr);
   TrainBuffers buffers;
-  cut_train_buffers(cut, config, device, limits.rows_max, limits.items_max, buffers);
+  cut_train_buffers(cut, config, device, limits, buffers);
   return cut.bytes();
 }
 

@@ -17,7 +17,7 @@
 
 namespace tandem::actors {
 
-// What backward needs of one layer.
+// What backward needs of one layer. With checkpointing all layers share one memory but for x.
 struct LayerActivations {
   runtime::TensorView x, inv, h;       // [T, H] [T] [T, H]  into attention: residual, its norm
   runtime::TensorView qkv;             // [T, Q]  before q/k-norm
@@ -32,9 +32,11 @@ struct TrainBuffers {
   std::vector<LayerActivations> layers;
   runtime::TensorView x;    // [T, H] the last residual
   runtime::TensorView lse;  // [M]
-  // Of one chunk: [C, H] [C] [C, H] [C, V]
+  // Of one chunk: [C, H] [C] [C, H] [C, V]; logits are f32
   runtime::TensorView picked, picked_inv, picked_h, logits;
+  runtime::TensorView dlogits;                    // [C, V] of f32: logits itself
   runtime::TensorView dx, dh;                     // [T, H]
+  runtime::TensorView dx_sums;                    // [T, H] f32; of f32: dx itself
   runtime::TensorView dqkv, dattention, dact;     // [T, Q] [T, A D] [T, F]
   runtime::TensorView dpicked;                    // [C, H]
   runtime::TensorView norm_sums, attention_sums;  // workspaces of rms_norm and attention
@@ -54,9 +56,9 @@ struct PerItem {
 
 std::int64_t logit_rows_per_chunk(const ModelConfig& config, runtime::DeviceKind device);
 
-// Cuts for T rows and M items; `buffers.layers` keeps its memory from call to call.
+// Cuts for exactly so many rows and items; `buffers.layers` keeps its memory from call to call.
 void cut_train_buffers(BufferCutter& cut, const ModelConfig& config, runtime::DeviceKind device,
-                       std::int64_t T, std::int64_t M, TrainBuffers& buffers);
+                       const TrainLimits& limits, TrainBuffers& buffers);
 std::size_t train_buffer_bytes(const ModelConfig& config, const TrainLimits& limits,
                                runtime::DeviceKind device);
 

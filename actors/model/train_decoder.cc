@@ -1,7 +1,9 @@
 // Activations are kept, logits are not: a chunk of them is made, reduced to log-probabilities and
 // made again in backward (one more product with the head). A batch whose logits fit one chunk keeps
-// them. Recomputing the layers too (checkpointing) would save more memory and cost a third more
-// time; at the sizes that a CPU trains, memory is not what is short.
+// them. With checkpointing a layer's activations are made again too, from its input: backward needs
+// the memory of one layer, and repeats all of forward but each layer's last product.
+//
+// Where activations are bf16, logits and what is scattered into a gradient are f32 all the same.
 //
 // What the host says and is told (tables, and two numbers for each item) lies in staged memory, and
 // moves once per call. Everything else stays on the device.
@@ -13,6 +15,7 @@
 #include "actors/model/parameters.h"
 #include "actors/model/train_buffers.h"
 #include "kernels/ops/attention.h"
+#include "kernels/ops/elementwise.h"
 #include "kernels/ops/embedding.h"
 #include "kernels/ops/log_prob.h"
 #include "kernels/ops/matmul.h"
@@ -93,18 +96,19 @@ Heads split_qkv(const ModelConfig& config, const TensorView& qkv) {
           split_heads(columns(qkv, q + kv, kv), config.kv_heads)};
 }
 
-std::size_t f32_bytes(const TensorView& view) {
-  return static_cast<std::size_t>(view.elements()) * sizeof(float);
+std::size_t bytes_of(const TensorView& view) {
+  return static_cast<std::size_t>(view.elements()) * runtime::size_bytes(view.dtype);
 }
 
 void copy(const Stream& stream, const TensorView& from, const TensorView& to) {
-  runtime::copy(stream, to.f32(), from.f32(), f32_bytes(from));
+  runtime::copy(stream, to.data, from.data, bytes_of(from));
 }
 
 }  // namespace
 
 struct TrainDecoder::Workspace {
   ModelConfig config;
+  runtime::Manifest master;  // of gradients
   TrainLimits limits;
   DeviceKind device = DeviceKind::kCpu;
   RotaryTable rotary;
@@ -137,6 +141,8 @@ struct TrainDecoder::Workspace {
   }
   void attend(const Stream& stream, const LayerWeights& weights,
               const LayerActivations& layer) const;
+  void activate(const Stream& stream, const LayerWeights& weights,
+                const LayerActivations& layer) const;
   void feed_forward(const Stream& stream, const LayerWeights& weights,
                     const LayerActivations& layer, const TensorView& out) const;
   void attend_backward(const Stream& stream, const LayerWeights& weights,
@@ -194,6 +200,7 @@ Result<TrainDecoder> TrainDecoder::make(const ModelConfig& config, const TrainLi
     block.memory = *std::move(staged);
   }
   workspace->config = config;
+  workspace->master = make_manifest(config);
   workspace->limits = limits;
   workspace->device = device;
   workspace->rotary = *std::move(rotary);
@@ -206,7 +213,12 @@ void TrainDecoder::Workspace::cut(std::int64_t T, std::int64_t M, std::int64_t S
   CHECK(T >= 1 && T <= limits.rows_max && M <= limits.items_max && S <= T);
   BufferCutter buffers(memory.data()), table_cut(table_memory.host());
   BufferCutter score_cut(score_memory.host()), slope_cut(slope_memory.host());
-  cut_train_buffers(buffers, config, device, T, M, now);
+  cut_train_buffers(buffers, config, device,
+                    {.rows_max = T,
+                     .items_max = M,
+                     .positions_max = limits.positions_max,
+                     .checkpointing = limits.checkpointing},
+                    now);
   CHECK(buffers.bytes() <= memory.size());
   tables = cut_train_tables(table_cut, T, M, S);
   table_bytes_used = table_cut.bytes();
@@ -271,14 +283,20 @@ void TrainDecoder::Workspace::attend(const Stream& stream, const LayerWeights& w
           .x = layer.attention, .weight = weights.o.packed, .y = layer.x2, .output = Output::kAdd});
 }
 
-// out = layer.x2 + mlp(norm(layer.x2))
-void TrainDecoder::Workspace::feed_forward(const Stream& stream, const LayerWeights& weights,
-                                           const LayerActivations& layer,
-                                           const TensorView& out) const {
+// layer.act = what the down projection multiplies
+void TrainDecoder::Workspace::activate(const Stream& stream, const LayerWeights& weights,
+                                       const LayerActivations& layer) const {
   norm(stream, layer.x2, weights.post_attention_norm, layer.h2, layer.inv2);
   kernels::matmul(
       stream, kernels::Matmul{.x = layer.h2, .weight = weights.gate_up.packed, .y = layer.gate_up});
   kernels::swiglu(stream, kernels::Swiglu{.x = layer.gate_up, .y = layer.act});
+}
+
+// out = layer.x2 + mlp(norm(layer.x2))
+void TrainDecoder::Workspace::feed_forward(const Stream& stream, const LayerWeights& weights,
+                                           const LayerActivations& layer,
+                                           const TensorView& out) const {
+  activate(stream, weights, layer);
   copy(stream, layer.x2, out);
   kernels::matmul(
       stream, kernels::Matmul{
@@ -447,10 +465,11 @@ void TrainDecoder::Workspace::head_backward(const Stream& stream, const Weights&
   const TensorView entropy = score_memory.on_device(scores.entropy);
   const std::int64_t M = std::ssize(tables.item_rows);
   const bool logits_kept = M <= logit_rows_per_chunk(config, device);
-  runtime::zero(stream, now.dx.f32(), f32_bytes(now.dx));
+  runtime::zero(stream, now.dx_sums.data, bytes_of(now.dx_sums));
   for (std::int64_t at = 0; at < M;) {
     const Chunk part = chunk(at);
     const TensorView dpicked = rows(now.dpicked, 0, part.count);
+    const TensorView dlogits = rows(now.dlogits, 0, part.count);
     const bool with_entropy = !dentropy.empty();
     if (!logits_kept) chunk_logits(stream, weights, part);
     kernels::log_prob(stream,
@@ -462,8 +481,8 @@ void TrainDecoder::Workspace::head_backward(const Stream& stream, const Weights&
                           .entropy = with_entropy ? rows(entropy, at, part.count) : TensorView{},
                           .dlog_prob = rows(dlogprob, at, part.count),
                           .dentropy = with_entropy ? rows(dentropy, at, part.count) : TensorView{},
-                          .dlogits = part.logits});
-    matrix_backward(stream, {.dy = part.logits,
+                          .dlogits = dlogits});
+    matrix_backward(stream, {.dy = dlogits,
                              .x = part.h,
                              .weight = weights.head(),
                              .dx = dpicked,
@@ -477,9 +496,13 @@ void TrainDecoder::Workspace::head_backward(const Stream& stream, const Weights&
                                                        .dweight = sums.final_norm,
                                                        .workspace = now.norm_sums});
     kernels::embedding(
-        stream, kernels::EmbeddingBackward{.ids = part.rows, .dy = dpicked, .dtable = now.dx});
+        stream, kernels::EmbeddingBackward{.ids = part.rows, .dy = dpicked, .dtable = now.dx_sums});
     at += part.count;
   }
+  if (now.dx.dtype == runtime::DType::kF32) return;
+  const std::int64_t count = now.dx.elements();
+  kernels::convert(stream, {.x = runtime::reshape(now.dx_sums, {count}),
+                            .y = runtime::reshape(now.dx, {count})});
 }
 
 void TrainDecoder::backward(const Stream& stream, const Weights& weights, const PackedBatch& batch,
@@ -488,7 +511,7 @@ void TrainDecoder::backward(const Stream& stream, const Weights& weights, const 
   Workspace& w = *work_;
   const std::int64_t T = std::ssize(w.tables.tokens), M = std::ssize(w.tables.item_rows);
   CHECK(stream.device == w.device && !w.consumed && weights.use() == WeightsUse::kTraining);
-  CHECK(gradients.manifest() == weights.manifest());
+  CHECK(gradients.manifest() == w.master);
   CHECK(std::ssize(batch.tokens) == T && std::ssize(batch.items) == M);
   CHECK(std::ssize(dlogprob) == M && (dentropy.empty() || std::ssize(dentropy) == M));
   CHECK(dentropy.empty() || w.has_entropy);
@@ -502,6 +525,10 @@ void TrainDecoder::backward(const Stream& stream, const Weights& weights, const 
   for (std::int64_t i = w.config.layers - 1; i >= 0; --i) {
     const LayerActivations& layer = w.now.layers[static_cast<std::size_t>(i)];
     const LayerGradients& into = w.sums.layers[static_cast<std::size_t>(i)];
+    if (w.limits.checkpointing && i + 1 < w.config.layers) {
+      w.attend(stream, weights.layer(i), layer);
+      w.activate(stream, weights.layer(i), layer);
+    }
     w.feed_forward_backward(stream, weights.layer(i), layer, into);
     w.attend_backward(stream, weights.layer(i), layer, into);
   }

@@ -1,6 +1,7 @@
 #include "actors/model/weights.h"
 
 #include "actors/model/parameters.h"
+#include "kernels/ops/elementwise.h"
 #include "runtime/base/check.h"
 #include "runtime/device/queue.h"
 
@@ -13,7 +14,7 @@ bool is_matrix(const runtime::ParameterSpec& spec) {
 
 runtime::Manifest kept_manifest(const ModelConfig& config, WeightsUse use,
                                 runtime::DeviceKind device) {
-  runtime::Manifest all = make_manifest(config), kept;
+  runtime::Manifest all = published_manifest(config), kept;
   if (use == WeightsUse::kTraining || device == runtime::DeviceKind::kCuda) return all;
   for (const runtime::ParameterSpec& spec : all.parameters)
     if (!is_matrix(spec)) kept.add(spec.name, spec.dtype, spec.shape);
@@ -51,7 +52,7 @@ Result<Weights> Weights::allocate(const ModelConfig& config, WeightsUse use,
 Weights::Weights(const ModelConfig& config, WeightsUse use, runtime::Arena kept,
                  runtime::Buffer packed)
     : use_(use),
-      manifest_(make_manifest(config)),
+      manifest_(published_manifest(config)),
       kept_(std::move(kept)),
       packed_(std::move(packed)),
       embedding_(kept_.view(kEmbeddingName)),
@@ -100,6 +101,24 @@ void Weights::install(const runtime::Stream& stream, std::span<const std::byte> 
                          {.weight = runtime::tensor(from, {packing.packed.n, packing.packed.k}),
                           .packed = packing.packed});
   }
+}
+
+void Weights::install_master(const runtime::Stream& stream, const runtime::Arena& master) {
+  const auto* const block = static_cast<const std::byte*>(master.flat().data);
+  if (master.manifest() == manifest_) return install(stream, {block, manifest_.bytes_total});
+  CHECK(stream.device == runtime::DeviceKind::kCuda &&
+        master.manifest().parameters.size() == manifest_.parameters.size());
+  for (const runtime::ParameterSpec& spec : manifest_.parameters) {
+    const runtime::TensorView from = master.view(spec.name), to = kept_.view(spec.name);
+    CHECK(from.elements() == to.elements());
+    kernels::convert(stream, {.x = runtime::reshape(from, {from.elements()}),
+                              .y = runtime::reshape(to, {to.elements()})});
+  }
+}
+
+void Weights::fetch(const runtime::Stream& stream, std::span<std::byte> arena) const {
+  CHECK(kept_.manifest() == manifest_ && arena.size() == manifest_.bytes_total);
+  runtime::copy(stream, arena.data(), kept_.flat().data, arena.size());
 }
 
 }  // namespace tandem::actors

@@ -51,12 +51,18 @@ class Weights {
                                   runtime::DeviceKind device);
   static std::size_t bytes(const ModelConfig& config, WeightsUse use, runtime::DeviceKind device);
 
-  // Reads all of `arena`: make_manifest(config)'s layout, f32, in the host's memory or the
+  // Reads all of `arena`: published_manifest(config)'s layout, in the host's memory or the
   // device's. It must stay as it is until the stream has done this.
   void install(const runtime::Stream& stream, std::span<const std::byte> arena);
+  // The same from master weights, make_manifest(config)'s layout, on the device: rounded.
+  void install_master(const runtime::Stream& stream, const runtime::Arena& master);
+
+  // What install() would have to read, to the host; of kTraining or a GPU's.
+  void fetch(const runtime::Stream& stream, std::span<std::byte> arena) const;
 
   WeightsUse use() const { return use_; }
-  const runtime::Manifest& manifest() const { return manifest_; }      // of what install() reads
+  // Of what install() reads.
+  const runtime::Manifest& manifest() const { return manifest_; }
   const runtime::TensorView& embedding() const { return embedding_; }  // [V, H]
   const LayerWeights& layer(std::int64_t index) const {
     return layers_[static_cast<std::size_t>(index)];

@@ -54,6 +54,10 @@ struct EngineConfig {
   bool partial_rollout = true;  // false: an update waits until running sequences are done
   KvOnUpdate kv_on_update = KvOnUpdate::kKeep;
   std::size_t kv_memory_bytes = std::size_t{64} << 20;  // at most; no more than it can use
+  // Decode steps of so many sequences are recorded once and replayed; smaller batches are padded to
+  // the next size. Empty, or on a CPU: nothing is recorded.
+  std::vector<std::int32_t> cudagraph_capture_sizes;
+  bool weights_arrive_on_device = false;  // the sink is in the GPU's memory, not the host's
 };
 
 struct GroupUnservable {
@@ -118,8 +122,8 @@ class Engine {
   virtual std::optional<PolicyVersion> version() const = 0;
   // The version that the engine's work wants next, if that is not the installed one.
   virtual std::optional<PolicyVersion> wants(const VersionOffer& offer) = 0;
-  // Where the bytes of an update go, one arena; they may be written at any time before
-  // finish_update.
+  // Where the bytes of an update go, one arena, in the host's memory unless the configuration says
+  // otherwise; they may be written at any time before finish_update.
   virtual std::span<std::byte> weight_sink() = 0;
   // From now on the engine makes room for `version`: it starts nothing that would delay it for
   // long. A second call replaces the first.

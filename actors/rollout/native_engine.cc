@@ -6,6 +6,7 @@
 #include "actors/rollout/native_engine.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "actors/model/decoder.h"
@@ -24,8 +25,6 @@
 namespace tandem::actors {
 namespace {
 
-// Rows of first tokens that are drawn at a time, each a copy of a prompt's logits.
-constexpr std::int64_t kForkRows = 16;
 // Pages for prompts that nobody reads at the moment, as a share of those that sequences can use.
 constexpr std::int64_t kPrefixPagesPerPage = 1;
 constexpr std::int32_t kPagesMax = 1 << 24;
@@ -38,15 +37,20 @@ std::int32_t sequences_max(const EngineConfig& config) {
   return std::min(config.max_num_seqs, config.max_num_batched_tokens);
 }
 
+// Ascending, each once. A size that no step could have stands for the largest that one can have.
+std::vector<std::int32_t> capture_sizes(const EngineConfig& config) {
+  std::set<std::int32_t> sizes;
+  for (const std::int32_t size : config.cudagraph_capture_sizes)
+    sizes.insert(std::clamp(size, 1, sequences_max(config)));
+  return {sizes.begin(), sizes.end()};
+}
+
 PagedLimits decoder_limits(const EngineConfig& config) {
   return {.rows_max = config.max_num_batched_tokens,
           .slices_max = sequences_max(config),
           .logit_rows_max = sequences_max(config),
-          .positions_max = positions_max(config)};
-}
-
-std::size_t fork_bytes(const ModelConfig& model) {
-  return static_cast<std::size_t>(kForkRows * model.vocab_size) * sizeof(float);
+          .positions_max = positions_max(config),
+          .capture_sizes = capture_sizes(config)};
 }
 
 // What the memory holds, but no more than could ever be in use.
@@ -116,13 +120,16 @@ struct NativeEngine::State {
   Weights weights;
   KvCache cache;
   TokenSampler sampler;
-  runtime::Buffer sink;       // one arena, the host's
-  runtime::Buffer fork_rows;  // [kForkRows, V]
+  runtime::Buffer sink;  // one arena; the host's but where weights_arrive_on_device
 
   // Scratch of a step.
   std::vector<std::int32_t> pages;
   std::vector<PagedSlice> slices;
-  std::vector<RunningSequence*> drawing;  // whose next token is drawn, in the order of the rows
+  struct Draw {
+    RunningSequence* sequence;  // whose next token is drawn
+    std::int32_t logits_row;
+  };
+  std::vector<Draw> drawing;
   std::vector<kernels::RowSampling> samplings;
 
   void submit(Request request);
@@ -130,8 +137,7 @@ struct NativeEngine::State {
   void start_requests();
   runtime::TensorView compute(const Sequences::Work& work);
   void draw(const Sequences::Work& work, const runtime::TensorView& logits);
-  void draw_first_tokens(RunningSequence& leader, const float* row);
-  void sample(const runtime::TensorView& logits, std::span<RunningSequence* const> rows);
+  void sample(const runtime::TensorView& logits, std::span<const Draw> draws);
   void take_token(RunningSequence& sequence, std::int32_t token, float logprob);
   void finish(OpenRequest& open);
 };
@@ -186,54 +192,45 @@ runtime::TensorView NativeEngine::State::compute(const Sequences::Work& work) {
 
 void NativeEngine::State::draw(const Sequences::Work& work, const runtime::TensorView& logits) {
   drawing.clear();
+  std::vector<std::unique_ptr<RunningSequence>> forks;
+  std::int32_t row = 0;
   for (const Sequences::Part& part : work.parts) {
     sequences.computed(part, *queue.version());
-    if (part.sequence->pending() == 0) drawing.push_back(part.sequence);
+    if (part.sequence->pending() > 0) continue;
+    drawing.push_back({part.sequence, row});
+    if (part.sequence->leads)
+      for (auto& fork : sequences.fork(*part.sequence, Completion(rules, *model.tokenizer))) {
+        drawing.push_back({fork.get(), row});
+        forks.push_back(std::move(fork));
+      }
+    ++row;
   }
-  if (drawing.empty()) return;
-  // First the forks: sampling may overwrite the logits.
-  const std::vector<RunningSequence*> rows = drawing;
-  for (std::size_t row = 0; row < rows.size(); ++row)
-    if (rows[row]->leads)
-      draw_first_tokens(*rows[row],
-                        logits.f32() + static_cast<std::int64_t>(row) * logits.row_stride);
-  sample(logits, rows);
+  const std::span<const Draw> all = drawing;
+  const auto at_once = static_cast<std::size_t>(sampler.rows_max());
+  for (std::size_t begin = 0; begin < all.size(); begin += at_once)
+    sample(logits, all.subspan(begin, std::min(at_once, all.size() - begin)));
+  sequences.adopt(std::move(forks));
 }
 
-void NativeEngine::State::draw_first_tokens(RunningSequence& leader, const float* row) {
-  auto forked = sequences.fork(leader, Completion(rules, *model.tokenizer));
-  const std::int64_t V = model.config.vocab_size;
-  const auto row_bytes = static_cast<std::size_t>(V) * sizeof(float);
-  auto* const copies = reinterpret_cast<float*>(fork_rows.data());
-  for (std::size_t begin = 0; begin < forked.size(); begin += kForkRows) {
-    std::vector<RunningSequence*> some;
-    for (std::size_t i = begin; i < forked.size() && std::ssize(some) < kForkRows; ++i) {
-      runtime::copy(stream, copies + std::ssize(some) * V, row, row_bytes);
-      some.push_back(forked[i].get());
-    }
-    sample(runtime::tensor(copies, {std::ssize(some), V}), some);
-  }
-  sequences.adopt(std::move(forked));
-}
-
-void NativeEngine::State::sample(const runtime::TensorView& logits,
-                                 std::span<RunningSequence* const> rows) {
+void NativeEngine::State::sample(const runtime::TensorView& logits, std::span<const Draw> draws) {
   samplings.clear();
-  for (const RunningSequence* sequence : rows) {
+  for (const auto& [sequence, logits_row] : draws) {
     kernels::RowSampling sampling{.seed = sequence->seed,
                                   .position = sequence->tokens.size(),
                                   .temperature = config.temperature,
                                   .top_p = config.top_p,
                                   .min_p = config.min_p,
                                   .top_k = config.top_k,
+                                  .logits_row = logits_row,
                                   .banned = sequence->completion.banned()};
     if (sequence->open->request.greedy())
-      sampling = {.temperature = 0, .banned = sequence->completion.banned()};
+      sampling = {
+          .temperature = 0, .logits_row = logits_row, .banned = sequence->completion.banned()};
     samplings.push_back(sampling);
   }
   const TokenSampler::Drawn drawn = sampler.draw(stream, logits, samplings);
-  for (std::size_t i = 0; i < rows.size(); ++i)
-    take_token(*rows[i], drawn.tokens[i], drawn.log_probs[i]);
+  for (std::size_t i = 0; i < draws.size(); ++i)
+    take_token(*draws[i].sequence, drawn.tokens[i], drawn.log_probs[i]);
 }
 
 void NativeEngine::State::take_token(RunningSequence& sequence, std::int32_t token, float logprob) {
@@ -268,7 +265,9 @@ NativeEngine::~NativeEngine() = default;
 
 std::size_t NativeEngine::bytes_beside_pages(const ModelConfig& model, const EngineConfig& config,
                                              runtime::DeviceKind device) {
-  return Weights::bytes(model, WeightsUse::kInference, device) + fork_bytes(model) +
+  const std::size_t sink =
+      config.weights_arrive_on_device ? published_manifest(model).bytes_total : std::size_t{0};
+  return Weights::bytes(model, WeightsUse::kInference, device) + sink +
          PagedDecoder::workspace_bytes(model, decoder_limits(config));
 }
 
@@ -286,15 +285,13 @@ Result<std::unique_ptr<NativeEngine>> NativeEngine::make(NativeModel model,
   const std::int32_t pages = page_count(model.config, config);
   Result<KvCache> cache = KvCache::allocate(model.config, pages, config.block_size, stream.device);
   if (!cache) return cache.error();
-  Result<runtime::Buffer> sink =
-      runtime::Buffer::allocate(make_manifest(model.config).bytes_total, "the weights that arrive",
-                                runtime::staging_place(stream.device));
+  Result<runtime::Buffer> sink = runtime::Buffer::allocate(
+      published_manifest(model.config).bytes_total, "the weights that arrive",
+      config.weights_arrive_on_device ? runtime::operand_place(stream.device)
+                                      : runtime::staging_place(stream.device));
   if (!sink) return sink.error();
-  Result<runtime::Buffer> fork_rows = runtime::Buffer::allocate(
-      fork_bytes(model.config), "logits", runtime::operand_place(stream.device));
-  if (!fork_rows) return fork_rows.error();
-  Result<TokenSampler> sampler = TokenSampler::make(
-      std::max<std::int64_t>(sequences_max(config), kForkRows), rules->stop_tokens, stream);
+  Result<TokenSampler> sampler =
+      TokenSampler::make(sequences_max(config), rules->stop_tokens, stream);
   if (!sampler) return sampler.error();
   const Sequences::Config sequences{.pages = pages,
                                     .page_tokens = config.block_size,
@@ -312,8 +309,7 @@ Result<std::unique_ptr<NativeEngine>> NativeEngine::make(NativeModel model,
                                                         .weights = *std::move(weights),
                                                         .cache = *std::move(cache),
                                                         .sampler = *std::move(sampler),
-                                                        .sink = *std::move(sink),
-                                                        .fork_rows = *std::move(fork_rows)})));
+                                                        .sink = *std::move(sink)})));
 }
 
 void NativeEngine::submit(GroupWork work) { state_->submit(request_of(std::move(work))); }
@@ -387,7 +383,9 @@ std::optional<PolicyVersion> NativeEngine::wants(const VersionOffer& offer) {
   return state_->queue.wants(offer);
 }
 
-std::span<std::byte> NativeEngine::weight_sink() { return state_->sink.bytes(); }
+std::span<std::byte> NativeEngine::weight_sink() {
+  return {state_->sink.data(), state_->sink.size()};
+}
 
 void NativeEngine::begin_update(PolicyVersion version) { state_->queue.begin_update(version); }
 
@@ -412,6 +410,7 @@ void NativeEngine::version_gone(PolicyVersion version) {
                    "version " + std::to_string(version.value) + " is no longer published");
 }
 
+std::int64_t NativeEngine::graphs_recorded() const { return state_->decoder.graphs_recorded(); }
 std::int32_t NativeEngine::pages_free() const { return state_->sequences.pool().available(); }
 std::int32_t NativeEngine::pages_total() const { return state_->sequences.pool().total(); }
 

@@ -57,13 +57,14 @@ class NativeEngine final : public Engine {
   EngineStats stats() const override;
   std::optional<PolicyVersion> version() const override;
   std::optional<PolicyVersion> wants(const VersionOffer& offer) override;
-  // One arena of make_manifest(config).
+  // One arena of published_manifest(config).
   std::span<std::byte> weight_sink() override;
   void begin_update(PolicyVersion version) override;
   bool may_finish_update() const override;
   Duration finish_update() override;
   void version_gone(PolicyVersion version) override;
 
+  std::int64_t graphs_recorded() const;  // for tests: sizes of decode steps
   // For tests of NE-3: pages that no sequence reads, and all pages.
   std::int32_t pages_free() const;
   std::int32_t pages_total() const;

@@ -132,7 +132,8 @@ void RolloutActor::begin_update(runtime::Context& cx, PolicyVersion version) {
 }
 
 void RolloutActor::retry_update(runtime::Context& cx, const Error& why) {
-  log::warn("event=update_failed actor={} error=\"{}\"", config_.self.actor, why.message);
+  if (std::exchange(update_failure_, why.message) != why.message)
+    log::warn("event=update_failed actor={} error=\"{}\"", config_.self.actor, why.message);
   copying_ = false;
   updating_.reset();
   update_waits_ = true;
@@ -169,6 +170,7 @@ Duration RolloutActor::install(runtime::Context& cx) {
              paused);
   outbox_.send(cx, Installed{.from = config_.self, .version = *updating_, .seconds = paused});
   updating_.reset();
+  update_failure_.clear();
   return simulated;
 }
 

@@ -111,6 +111,7 @@ class RolloutActor {
 
   std::optional<VersionOffer> offer_;
   std::optional<PolicyVersion> updating_;  // begun at the engine
+  std::string update_failure_;             // told once, however often it is met again
   bool copying_ = false;                   // the subscriber is filling the sink with updating_
   bool update_waits_ = false;              // an update failed; it is tried again by a timer
   bool advance_waits_ = false;             // a Step or a timer that leads to advance() is under way

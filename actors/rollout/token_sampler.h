@@ -23,10 +23,12 @@ class TokenSampler {
     std::span<const std::int32_t> tokens;
     std::span<const float> log_probs;
   };
-  // logits [R, V] on the device; may be overwritten. `rows` is the host's; its `banned` are empty
-  // or equal to `bannable`. Waits for the stream; valid until the next call.
+  // logits [L, V] on the device; at most rows_max draws. `rows` is the host's; its `banned` are
+  // empty or equal to `bannable`. Waits for the stream; valid until the next call.
   Drawn draw(const runtime::Stream& stream, const runtime::TensorView& logits,
              std::span<const kernels::RowSampling> rows);
+
+  std::int64_t rows_max() const { return rows_max_; }
 
  private:
   std::int64_t rows_max_ = 0;

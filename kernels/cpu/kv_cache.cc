@@ -14,6 +14,7 @@ void kv_write(const Stream& stream, const KvWrite& op) {
   runtime::parallel_for(
       stream.pool, op.slots.dim(0), kTokensPerRange, [&](std::int64_t begin, std::int64_t end) {
         for (std::int64_t t = begin; t < end; ++t) {
+          if (slots[t] < 0) continue;
           const std::int64_t page = slots[t] / positions, position = slots[t] % positions;
           for (std::int64_t g = 0; g < groups; ++g) {
             const std::int64_t base = (page * groups + g) * block;

@@ -12,6 +12,7 @@ void attention_backward(const Stream& stream, const AttentionBackward& op);
 void attention_paged(const Stream& stream, const AttentionPaged& op);
 void add(const Stream& stream, const Add& op);
 void scale(const Stream& stream, const Scale& op);
+void convert(const Stream& stream, const Convert& op);
 void embedding(const Stream& stream, const Embedding& op);
 void embedding_backward(const Stream& stream, const EmbeddingBackward& op);
 void sum_of_squares(const Stream& stream, const SumOfSquares& op);

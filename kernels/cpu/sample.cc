@@ -159,12 +159,13 @@ void sample(const Stream& stream, const Sample& op) {
   const std::int64_t vocabulary = op.logits.dim(1);
   const std::int64_t grain = vocabulary < kElementsPerRange ? kElementsPerRange / vocabulary : 1;
   runtime::parallel_for(
-      stream.pool, op.logits.dim(0), grain, [&](std::int64_t begin, std::int64_t end) {
+      stream.pool, std::ssize(op.rows), grain, [&](std::int64_t begin, std::int64_t end) {
         for (std::int64_t r = begin; r < end; ++r) {
           const RowSampling& rules = op.rows.data()[r];
           const bool greedy = rules.temperature == 0;
           const float factor = greedy ? 1.0f : 1.0f / rules.temperature;
-          const float* logits = op.logits.f32() + r * op.logits.row_stride;
+          const std::int64_t from = rules.logits_row == kOwnRow ? r : rules.logits_row;
+          const float* logits = op.logits.f32() + from * op.logits.row_stride;
           const SoftmaxSums sums = softmax_sums<false>(logits, vocabulary, factor);
           Row row{.logits = logits,
                   .count = vocabulary,

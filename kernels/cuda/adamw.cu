@@ -1,14 +1,21 @@
+// The list of changed values is made in four steps, none of which depends on an order among blocks:
+// the update sets one flag per value; blocks count theirs; one block adds the counts up; blocks
+// write their indices from where the counts before them end.
 #include <cmath>
 
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/numbers.cuh"
 #include "kernels/cuda/operators.h"
+#include "kernels/cuda/reduce.cuh"
 
 namespace tandem::kernels::cuda {
 
 namespace {
 
 constexpr int kThreads = 256;
+constexpr int kWarps = kThreads / kWarp;
+constexpr int kLanesPerWord = static_cast<int>(kChangesPerWord) / kPack<float>;
+static_assert(kChangesPerBlock == kThreads * kChangesPerWord);  // a thread has a word of flags
 
 double power(double base, std::int64_t exponent) {  // by squaring, as the CPU's
   double result = 1;
@@ -23,15 +30,28 @@ struct Update {
   const float* gradients;
   float *m, *v;
   Bf16* rounded;
+  unsigned* flags;  // null: nobody asks what changed
   std::int64_t count;
   float grad_scale, blend1, keep2, blend2, root2, eps, keep, step;
   bool moves;
 };
 
+// Writes the copies at `to`; bit i: the one at to[i] has other bits than it had.
 template <bool kVector>
-__global__ void adamw_kernel(Update op) {
-  const std::int64_t at = (std::int64_t{blockIdx.x} * kThreads + threadIdx.x) * kPack<float>;
-  if (at >= op.count) return;
+__device__ __forceinline__ unsigned round_pack(Bf16* to, const Pack<float>& values,
+                                               std::int64_t left, bool compare) {
+  unsigned changed = 0;
+  for (int i = 0; compare && i < kPack<float> && i < left; ++i) {
+    const bool same = bits_of(to[i]) == bits_of(from_float<Bf16>(values.at[i]));
+    changed |= same ? 0u : 1u << i;
+  }
+  store_pack<kVector>(to, values, left);
+  return changed;
+}
+
+// One pack, of which `op` has at least one element. The flags of its copies.
+template <bool kVector>
+__device__ __forceinline__ unsigned update_pack(const Update& op, std::int64_t at) {
   const std::int64_t left = op.count - at;
   const Pack<float> gradients = load_pack<kVector>(op.gradients + at, left);
   Pack<float> m = load_pack<kVector>(op.m + at, left), v = load_pack<kVector>(op.v + at, left);
@@ -47,10 +67,74 @@ __global__ void adamw_kernel(Update op) {
   store_pack<kVector>(op.m + at, m, left);
   store_pack<kVector>(op.v + at, v, left);
   if (op.moves) store_pack<kVector>(op.parameters + at, parameters, left);
-  if (op.rounded == nullptr) return;
-  for (int i = 0; i < kPack<float> && i < left; ++i) {
-    op.rounded[at + i] = from_float<Bf16>(parameters.at[i]);
+  if (op.rounded == nullptr) return 0;
+  return round_pack<kVector>(op.rounded + at, parameters, left, op.flags != nullptr);
+}
+
+template <bool kVector>
+__global__ void adamw_kernel(Update op) {
+  const std::int64_t at = (std::int64_t{blockIdx.x} * kThreads + threadIdx.x) * kPack<float>;
+  unsigned word = at < op.count ? update_pack<kVector>(op, at) : 0;
+  if (op.flags == nullptr) return;  // all threads, or none
+  word <<= at % kChangesPerWord;
+  for (int step = kLanesPerWord / 2; step > 0; step /= 2) {
+    word |= __shfl_xor_sync(kAllLanes, word, step);
   }
+  if (at < op.count && at % kChangesPerWord == 0) op.flags[at / kChangesPerWord] = word;
+}
+
+// Of the flags and their blocks.
+struct Changes {
+  const unsigned* flags;
+  std::int32_t* counts;  // of a block's changes; then: of those before it
+  std::int32_t *indices, *count;
+  std::int64_t words, blocks;
+};
+
+__global__ void count_changes_kernel(Changes op) {
+  __shared__ std::int32_t scratch[kWarps];
+  const std::int64_t at = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  const std::int32_t own = at < op.words ? __popc(op.flags[at]) : 0;
+  const std::int32_t all = team_sum<kThreads>(own, scratch);
+  if (threadIdx.x == 0) op.counts[blockIdx.x] = all;
+}
+
+__global__ void add_counts_kernel(Changes op) {
+  __shared__ std::int32_t scratch[kWarps];
+  std::int32_t before = 0;
+  for (std::int64_t begin = 0; begin < op.blocks; begin += kThreads) {
+    const std::int64_t at = begin + threadIdx.x;
+    const auto prefix = team_prefix<kThreads>(at < op.blocks ? op.counts[at] : 0, scratch);
+    if (at < op.blocks) op.counts[at] = before + prefix.before;
+    before += prefix.all;
+  }
+  if (threadIdx.x == 0) *op.count = before;
+}
+
+__global__ void list_changes_kernel(Changes op) {
+  __shared__ std::int32_t scratch[kWarps];
+  const std::int64_t at = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  const unsigned word = at < op.words ? op.flags[at] : 0;
+  const auto prefix = team_prefix<kThreads>(static_cast<std::int32_t>(__popc(word)), scratch);
+  std::int32_t* to = op.indices + op.counts[blockIdx.x] + prefix.before;
+  for (unsigned left = word; left != 0; left &= left - 1) {
+    *to++ = static_cast<std::int32_t>(at * kChangesPerWord) + __ffs(static_cast<int>(left)) - 1;
+  }
+}
+
+void list_changes(const Stream& stream, const AdamW& op) {
+  const std::int64_t count = op.parameters.dim(0);
+  const Changes changes{
+      .flags = data<unsigned>(op.workspace),
+      .counts = data<std::int32_t>(op.workspace) + blocks_for(count, kChangesPerWord),
+      .indices = data<std::int32_t>(op.changed),
+      .count = data<std::int32_t>(op.changed_count),
+      .words = blocks_for(count, kChangesPerWord),
+      .blocks = blocks_for(count, kChangesPerBlock)};
+  const Launch over_blocks{.grid = blocks_for(count, kChangesPerBlock), .block = kThreads};
+  launch(stream, over_blocks, count_changes_kernel, changes);
+  launch(stream, {.grid = 1, .block = kThreads}, add_counts_kernel, changes);
+  launch(stream, over_blocks, list_changes_kernel, changes);
 }
 
 }  // namespace
@@ -63,6 +147,7 @@ void adamw(const Stream& stream, const AdamW& op) {
                       .m = data<float>(op.m),
                       .v = data<float>(op.v),
                       .rounded = data<Bf16>(op.rounded),
+                      .flags = data<unsigned>(op.workspace),
                       .count = op.parameters.dim(0),
                       .grad_scale = op.grad_scale,
                       .blend1 = static_cast<float>(1.0 - op.beta1),
@@ -73,10 +158,11 @@ void adamw(const Stream& stream, const AdamW& op) {
                       .keep = static_cast<float>(1.0 - op.lr * op.weight_decay),
                       .step = static_cast<float>(op.lr / correction1),
                       .moves = op.lr != 0};
-  with_flag(packs_align({op.parameters, op.gradients, op.m, op.v}), [&](auto vector) {
+  with_flag(packs_align({op.parameters, op.gradients, op.m, op.v, op.rounded}), [&](auto vector) {
     launch(stream, {.grid = blocks_for(update.count, kThreads * kPack<float>), .block = kThreads},
            adamw_kernel<vector>, update);
   });
+  if (!op.changed_count.empty()) list_changes(stream, op);
 }
 
 }  // namespace tandem::kernels::cuda

@@ -1,10 +1,12 @@
-// A block of warps owns the query rows of one piece of a sequence, for the heads that share one
-// key/value head, and walks over the keys in chunks (attention_tile.cuh). Products are plain f32
-// fused multiply-adds; the keys and values of a chunk are read once per block.
+// Attention in f32, and the way to bf16's (attention_bf16.cu). A block of warps owns the query rows
+// of one piece of a sequence, for the heads that share one key/value head, and walks over the keys
+// in chunks (attention_tile.cuh). Products are plain fused multiply-adds; the keys and values of a
+// chunk are read once per block.
 //
 // Where a sequence's pieces lie in the grid is found on the device: its lengths are there, and the
 // grid's size depends on T and the number of sequences alone.
 #include "kernels/cuda/attention_backward.cuh"
+#include "kernels/cuda/attention_bf16.h"
 #include "kernels/cuda/attention_tile.cuh"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/operators.h"
@@ -62,7 +64,7 @@ struct SoftmaxRows {
     float shrink[kLaneRows];
     bool shrinks = false;
     for (int i = 0; i < kLaneRows; ++i) {
-      const int visible = block.visible(lane_row() + i, chunk);
+      const int visible = block.visible(lane_row() + i, chunk * kChunk, kChunk);
       const float score = lane_key() < visible ? scores[i] * block.scale : -infinity();
       const float most = chunk_max(score);
       shrink[i] = 1.0f;
@@ -105,9 +107,8 @@ struct SoftmaxRows {
   }
 };
 
-template <class T>
 struct PackedKeys {
-  Heads<T> k, v;
+  Heads<float> k, v;
   Segment segment;
   std::int64_t group;
 
@@ -123,10 +124,9 @@ struct PackedKeys {
   }
 };
 
-template <class T>
 struct PagedKeys {
-  const T* k;
-  const T* v;
+  const float* k;
+  const float* v;
   const std::int32_t* pages;  // of the sequence
   std::int64_t page_positions, groups, channels, group;
 
@@ -140,8 +140,8 @@ struct PagedKeys {
     for (int i = static_cast<int>(threadIdx.x); i < count; i += static_cast<int>(blockDim.x)) {
       const bool key = first + i % kChunk < positions;
       const bool value = first + i / static_cast<int>(channels) < positions;
-      to.keys[i / kChunk * kKeyStride + i % kChunk] = key ? to_float(k[offset + i]) : 0.0f;
-      to.values[i] = value ? to_float(v[offset + i]) : 0.0f;
+      to.keys[i / kChunk * kKeyStride + i % kChunk] = key ? k[offset + i] : 0.0f;
+      to.values[i] = value ? v[offset + i] : 0.0f;
     }
   }
 };
@@ -166,8 +166,8 @@ __device__ __forceinline__ void absorb(const Block& block, const Keys& keys, std
 }
 
 // The block's rows, split by split; each warp ends with the sums of its own.
-template <class T, class Keys, int kColumns>
-__device__ __forceinline__ void attend(const Block& block, const Heads<T>& q, const Keys& keys,
+template <class Keys, int kColumns>
+__device__ __forceinline__ void attend(const Block& block, const Heads<float>& q, const Keys& keys,
                                        SoftmaxRows<kColumns>& state) {
   const Shared shared = cut_shared(block.channels);
   load_rows(q, block, static_cast<int>(blockDim.x) / kWarp * kWarpRows, shared.rows);
@@ -183,19 +183,19 @@ __device__ __forceinline__ void attend(const Block& block, const Heads<T>& q, co
 }
 
 // lse: [T, H], or null.
-template <class T, int kColumns>
+template <int kColumns>
 __device__ __forceinline__ void finish(const Block& block, const SoftmaxRows<kColumns>& state,
-                                       const Heads<T>& out, float* lse, std::int64_t heads) {
+                                       const Heads<float>& out, float* lse, std::int64_t heads) {
   float factors[kLaneRows];
   for (int i = 0; i < kLaneRows; ++i) factors[i] = 1.0f / state.sums[i];
   for (int r = 0; r < kWarpRows; ++r) {
     const float factor = of_row(factors, r);
     const int row = warp_row() + r;
     if (row >= block.rows()) continue;  // the whole warp
-    T* to = out.at(block.row + row / block.heads, block.head + row % block.heads);
+    float* to = out.at(block.row + row / block.heads, block.head + row % block.heads);
     for (int c = 0; c < kColumns; ++c) {
       const int d = lane_index() + c * kWarp;
-      if (d < block.channels) to[d] = from_float<T>(state.out[r][c] * factor);
+      if (d < block.channels) to[d] = state.out[r][c] * factor;
     }
   }
   if (lse == nullptr || lane_key() != 0) return;
@@ -207,18 +207,8 @@ __device__ __forceinline__ void finish(const Block& block, const SoftmaxRows<kCo
   }
 }
 
-template <class T>
-struct Packed {
-  Heads<T> q, k, v, out;
-  const Segment* segments;
-  std::int64_t count;
-  float* lse;
-  int heads, groups;
-  float scale;
-};
-
-template <class T, int kColumns>
-__global__ void packed_kernel(Packed<T> op) {
+template <int kColumns>
+__global__ void packed_kernel(Packed<float> op) {
   const int heads = op.heads / op.groups, queries = kRows / heads;
   const Piece piece = find_piece(op.segments, op.count, queries, blockIdx.x);
   if (piece.segment == op.count) return;
@@ -228,61 +218,30 @@ __global__ void packed_kernel(Packed<T> op) {
                                 .channels = static_cast<int>(op.q.channels),
                                 .head = std::int64_t{blockIdx.y} * heads,
                                 .scale = op.scale});
-  const PackedKeys<T> keys{.k = op.k, .v = op.v, .segment = segment, .group = blockIdx.y};
+  const PackedKeys keys{.k = op.k, .v = op.v, .segment = segment, .group = blockIdx.y};
   SoftmaxRows<kColumns> state;
   attend(block, op.q, keys, state);
   finish(block, state, op.out, op.lse, op.heads);
 }
 
-template <class T>
-struct Paged {
-  Heads<T> q, out;
-  const T* k_pages;
-  const T* v_pages;
-  const std::int32_t* tables;
-  std::int64_t table_stride;
-  const std::int32_t* query_begin;
-  const std::int32_t* first_position;
-  std::int64_t sequences, page_positions;
-  int heads, groups;
-  float scale;
-};
-
-// Sequence s has the blocks begin[s] / queries + s …: room for its pieces whatever its length, and
-// never another's. The last of it may be no piece.
-__device__ __forceinline__ std::int64_t find_sequence(const std::int32_t* begin,
-                                                      std::int64_t sequences, int queries,
-                                                      std::int64_t block) {
-  std::int64_t low = 0, high = sequences;
-  while (high - low > 1) {
-    const std::int64_t middle = (low + high) / 2;
-    (begin[middle] / queries + middle <= block ? low : high) = middle;
-  }
-  return low;
-}
-
-template <class T, int kColumns>
-__global__ void paged_kernel(Paged<T> op) {
+template <int kColumns>
+__global__ void paged_kernel(Paged<float> op) {
   const int heads = op.heads / op.groups;
   const int queries = static_cast<int>(blockDim.x) / kWarp * kWarpRows / heads;
-  const std::int64_t s = find_sequence(op.query_begin, op.sequences, queries, blockIdx.x);
-  const Segment own{.prefix_len = op.first_position[s],
-                    .begin = op.query_begin[s],
-                    .len = op.query_begin[s + 1] - op.query_begin[s]};
-  const std::int64_t query = (blockIdx.x - (own.begin / queries + s)) * queries;
-  if (query >= own.len) return;
-  const Block block = block_of(own, query, queries,
+  const PagedPiece piece = find_paged_piece(op, queries, blockIdx.x);
+  if (piece.query >= piece.own.len) return;
+  const Block block = block_of(piece.own, piece.query, queries,
                                {.heads = heads,
                                 .channels = static_cast<int>(op.q.channels),
                                 .head = std::int64_t{blockIdx.y} * heads,
                                 .scale = op.scale});
-  const PagedKeys<T> keys{.k = op.k_pages,
-                          .v = op.v_pages,
-                          .pages = op.tables + s * op.table_stride,
-                          .page_positions = op.page_positions,
-                          .groups = op.groups,
-                          .channels = op.q.channels,
-                          .group = blockIdx.y};
+  const PagedKeys keys{.k = op.k_pages,
+                       .v = op.v_pages,
+                       .pages = op.tables + piece.sequence * op.table_stride,
+                       .page_positions = op.page_positions,
+                       .groups = op.groups,
+                       .channels = op.q.channels,
+                       .group = blockIdx.y};
   SoftmaxRows<kColumns> state;
   attend(block, op.q, keys, state);
   finish(block, state, op.out, nullptr, op.heads);
@@ -298,57 +257,55 @@ void with_columns(std::int64_t channels, const Body& body) {
   }
 }
 
-// At least as many as there are pieces of `per_piece` rows in sequences of T rows in all.
-unsigned pieces_max(std::int64_t rows, std::int64_t sequences, std::int64_t per_piece) {
-  return static_cast<unsigned>(sequences == 0 ? 0 : rows / per_piece + sequences);
+constexpr int kMeanThreads = 128, kMeanLanes = 16;
+
+// means[t, h] = dout . out: 16 lanes to a row, each every sixteenth channel, then halves.
+template <class T>
+__global__ void means_kernel(Heads<T> dout, Heads<T> out, std::int64_t count, std::int64_t heads,
+                             float* means) {
+  const int channel = static_cast<int>(threadIdx.x) % kMeanLanes;
+  const std::int64_t i = std::int64_t{blockIdx.x} * (kMeanThreads / kMeanLanes) +
+                         static_cast<int>(threadIdx.x) / kMeanLanes;
+  float sum = 0;
+  if (i < count) {
+    const T* a = dout.at(i / heads, i % heads);
+    const T* b = out.at(i / heads, i % heads);
+    for (std::int64_t d = channel; d < dout.channels; d += kMeanLanes) {
+      sum = fmaf(to_float(a[d]), to_float(b[d]), sum);
+    }
+  }
+  for (int step = kMeanLanes / 2; step > 0; step /= 2) {
+    sum += __shfl_xor_sync(kAllLanes, sum, step);
+  }
+  if (i < count && channel == 0) means[i] = sum;
 }
 
-template <class T>
-Gradients<T> gradients(const AttentionBackward& op) {
-  return {.dout = heads_of<T>(op.dout),
-          .q = heads_of<T>(op.q),
-          .k = heads_of<T>(op.k),
-          .v = heads_of<T>(op.v),
-          .dq = heads_of<T>(op.dq),
-          .dk = heads_of<T>(op.dk),
-          .dv = heads_of<T>(op.dv),
-          .segments = op.segments.data(),
-          .count = std::ssize(op.segments),
-          .lse = data<float>(op.lse),
-          .means = data<float>(op.workspace),
-          .heads = static_cast<int>(op.q.dim(1)),
-          .groups = static_cast<int>(op.k.dim(1)),
-          .scale = op.scale};
+// The backward pass's first step, for every dtype.
+void find_means(const Stream& stream, const AttentionBackward& op) {
+  const std::int64_t heads = op.q.dim(1), count = op.q.dim(0) * heads;
+  with_type(op.q.dtype, [&]<class T>(T) {
+    launch(stream, {.grid = blocks_for(count, kMeanThreads / kMeanLanes), .block = kMeanThreads},
+           means_kernel<T>, heads_of<T>(op.dout), heads_of<T>(op.out), count, heads,
+           data<float>(op.workspace));
+  });
 }
 
 }  // namespace
 
 void attention_packed(const Stream& stream, const AttentionPacked& op) {
+  if (op.q.dtype == runtime::DType::kBF16) return attention_packed_bf16(stream, op);
   const std::int64_t heads = op.q.dim(1), groups = op.k.dim(1), channels = op.q.dim(2);
-  const std::int64_t count = std::ssize(op.segments);
-  const dim3 grid(pieces_max(op.q.dim(0), count, kRows / (heads / groups)),
+  const dim3 grid(pieces_max(op.q.dim(0), std::ssize(op.segments), kRows / (heads / groups)),
                   static_cast<unsigned>(groups));
-  with_type(op.q.dtype, [&]<class T>(T) {
-    const Packed<T> packed{.q = heads_of<T>(op.q),
-                           .k = heads_of<T>(op.k),
-                           .v = heads_of<T>(op.v),
-                           .out = heads_of<T>(op.out),
-                           .segments = op.segments.data(),
-                           .count = count,
-                           .lse = data<float>(op.lse),
-                           .heads = static_cast<int>(heads),
-                           .groups = static_cast<int>(groups),
-                           .scale = op.scale};
-    with_columns(channels, [&](auto columns) {
-      launch(
-          stream,
-          {.grid = grid, .block = kWarps * kWarp, .shared_bytes = shared_bytes(kWarps, channels)},
-          packed_kernel<T, columns>, packed);
-    });
+  with_columns(channels, [&](auto columns) {
+    launch(stream,
+           {.grid = grid, .block = kWarps * kWarp, .shared_bytes = shared_bytes(kWarps, channels)},
+           packed_kernel<columns>, packed_of<float>(op));
   });
 }
 
 void attention_paged(const Stream& stream, const AttentionPaged& op) {
+  if (op.q.dtype == runtime::DType::kBF16) return attention_paged_bf16(stream, op);
   const std::int64_t rows = op.q.dim(0), heads = op.q.dim(1), channels = op.q.dim(2);
   const std::int64_t groups = op.k_pages.dim(1), sequences = op.first_position.dim(0);
   // One query per sequence, the decode step, leaves most of four warps idle. How rows are dealt to
@@ -357,50 +314,30 @@ void attention_paged(const Stream& stream, const AttentionPaged& op) {
   const int warps = few ? 1 : kWarps;
   const dim3 grid(pieces_max(rows, sequences, warps * kWarpRows / (heads / groups)),
                   static_cast<unsigned>(groups));
-  with_type(op.q.dtype, [&]<class T>(T) {
-    const Paged<T> paged{.q = heads_of<T>(op.q),
-                         .out = heads_of<T>(op.out),
-                         .k_pages = data<T>(op.k_pages),
-                         .v_pages = data<T>(op.v_pages),
-                         .tables = data<std::int32_t>(op.block_tables),
-                         .table_stride = op.block_tables.row_stride,
-                         .query_begin = data<std::int32_t>(op.query_begin),
-                         .first_position = data<std::int32_t>(op.first_position),
-                         .sequences = sequences,
-                         .page_positions = op.k_pages.dim(2),
-                         .heads = static_cast<int>(heads),
-                         .groups = static_cast<int>(groups),
-                         .scale = op.scale};
-    with_columns(channels, [&](auto columns) {
-      launch(stream,
-             {.grid = grid,
-              .block = static_cast<unsigned>(warps * kWarp),
-              .shared_bytes = shared_bytes(warps, channels)},
-             paged_kernel<T, columns>, paged);
-    });
+  with_columns(channels, [&](auto columns) {
+    launch(stream,
+           {.grid = grid,
+            .block = static_cast<unsigned>(warps * kWarp),
+            .shared_bytes = shared_bytes(warps, channels)},
+           paged_kernel<columns>, paged_of<float>(op));
   });
 }
 
 void attention_backward(const Stream& stream, const AttentionBackward& op) {
+  find_means(stream, op);
+  if (op.q.dtype == runtime::DType::kBF16) return attention_backward_bf16(stream, op);
   const std::int64_t rows = op.q.dim(0), heads = op.q.dim(1), groups = op.k.dim(1);
-  const std::int64_t channels = op.q.dim(2), count = std::ssize(op.segments);
-  const auto grid = [&](std::int64_t per_piece) {
-    return dim3(pieces_max(rows, count, per_piece), static_cast<unsigned>(groups));
+  const std::int64_t channels = op.q.dim(2);
+  const auto shape = [&](std::int64_t per_piece) {
+    return Launch{.grid = dim3(pieces_max(rows, std::ssize(op.segments), per_piece),
+                               static_cast<unsigned>(groups)),
+                  .block = kGradientThreads,
+                  .shared_bytes = gradient_shared_bytes(channels)};
   };
-  with_type(op.q.dtype, [&]<class T>(T) {
-    const Gradients<T> all = gradients<T>(op);
-    launch(stream, {.grid = blocks_for(rows * heads, kMeanThreads / kChunk), .block = kMeanThreads},
-           means_kernel<T>, all.dout, heads_of<T>(op.out), rows * heads, heads, all.means);
-    const Launch to_queries{.grid = grid(kGradientRows / (heads / groups)),
-                            .block = kGradientThreads,
-                            .shared_bytes = gradient_shared_bytes(channels)};
-    const Launch to_keys{.grid = grid(kChunk),
-                         .block = kGradientThreads,
-                         .shared_bytes = gradient_shared_bytes(channels)};
-    with_columns(channels, [&](auto columns) {
-      launch(stream, to_queries, query_gradient_kernel<T, columns>, all);
-      launch(stream, to_keys, key_gradient_kernel<T, columns>, all);
-    });
+  const auto all = gradients_of<float>(op);
+  with_columns(channels, [&](auto columns) {
+    launch(stream, shape(kGradientRows / (heads / groups)), query_gradient_kernel<columns>, all);
+    launch(stream, shape(kChunk), key_gradient_kernel<columns>, all);
   });
 }
 

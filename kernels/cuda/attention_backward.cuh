@@ -1,6 +1,6 @@
-// Gradients of packed attention, for attention.cu alone. No sum is shared by blocks: one pass over
-// pieces of queries makes dq, one over pieces of keys makes dk and dv, each computing the weights
-// anew from lse; so all orders are fixed, at the price of computing the weights twice.
+// Gradients of packed attention in f32, for attention.cu alone. No sum is shared by blocks: one
+// pass over pieces of queries makes dq, one over pieces of keys makes dk and dv, each computing the
+// weights anew from lse; so all orders are fixed, at the price of computing the weights twice.
 //
 //   ds = p * (dout . v - mean) * scale    mean = dout . out
 #pragma once
@@ -17,18 +17,6 @@ constexpr int kGradientThreads = kGradientWarps * kWarp;
 constexpr int kGradientRows = kGradientWarps * kWarpRows;
 constexpr int kWarpKeys = kChunk / kGradientWarps;
 static_assert(kWarpKeys == 4);  // one float4 of weights
-constexpr int kMeanThreads = 128;
-
-template <class T>
-struct Gradients {
-  Heads<T> dout, q, k, v, dq, dk, dv;
-  const Segment* segments;
-  std::int64_t count;
-  const float* lse;  // [T, H]
-  float* means;      // [T, H]
-  int heads, groups;
-  float scale;
-};
 
 struct GradientShared {
   float* q;        // [32][D + 4]
@@ -55,28 +43,10 @@ __device__ __forceinline__ GradientShared cut_gradient_shared(int channels) {
   return shared;
 }
 
-// means[t, h] = dout . out: 16 lanes to a row, each every sixteenth channel, then halves.
-template <class T>
-__global__ void means_kernel(Heads<T> dout, Heads<T> out, std::int64_t count, std::int64_t heads,
-                             float* means) {
-  const std::int64_t i =
-      std::int64_t{blockIdx.x} * (kMeanThreads / kChunk) + static_cast<int>(threadIdx.x) / kChunk;
-  float sum = 0;
-  if (i < count) {
-    const T* a = dout.at(i / heads, i % heads);
-    const T* b = out.at(i / heads, i % heads);
-    for (std::int64_t d = lane_key(); d < dout.channels; d += kChunk) {
-      sum = fmaf(to_float(a[d]), to_float(b[d]), sum);
-    }
-  }
-  sum = chunk_sum(sum);
-  if (i < count && lane_key() == 0) means[i] = sum;
-}
-
 // The lane's weights and gradients of scores, against the keys and values in shared memory.
 // seen(r): whether row r of the block sees the lane's key.
-template <class T, class Seen>
-__device__ __forceinline__ void weigh_gradients(const Gradients<T>& op, const Block& block,
+template <class Seen>
+__device__ __forceinline__ void weigh_gradients(const Gradients<float>& op, const Block& block,
                                                 const GradientShared& shared, const Seen& seen,
                                                 float (&weights)[kLaneRows],
                                                 float (&scores)[kLaneRows]) {
@@ -96,8 +66,8 @@ __device__ __forceinline__ void weigh_gradients(const Gradients<T>& op, const Bl
   }
 }
 
-template <class T, int kColumns>
-__global__ void query_gradient_kernel(Gradients<T> op) {
+template <int kColumns>
+__global__ void query_gradient_kernel(Gradients<float> op) {
   const int heads = op.heads / op.groups, queries = kGradientRows / heads;
   const Piece piece = find_piece(op.segments, op.count, queries, blockIdx.x);
   if (piece.segment == op.count) return;
@@ -123,7 +93,8 @@ __global__ void query_gradient_kernel(Gradients<T> op) {
     __syncthreads();
     float weights[kLaneRows], scores[kLaneRows];
     weigh_gradients(
-        op, block, shared, [&](int r) { return lane_key() < block.visible(r, chunk); }, weights,
+        op, block, shared,
+        [&](int r) { return lane_key() < block.visible(r, chunk * kChunk, kChunk); }, weights,
         scores);
     float* shared_scores = shared.scores + warp_row() * kChunk;
     share(scores, shared_scores);
@@ -132,10 +103,10 @@ __global__ void query_gradient_kernel(Gradients<T> op) {
   }
   for (int r = 0; r < kWarpRows && warp_row() + r < block.rows(); ++r) {
     const int row = warp_row() + r;
-    T* to = op.dq.at(block.row + row / heads, block.head + row % heads);
+    float* to = op.dq.at(block.row + row / heads, block.head + row % heads);
     for (int c = 0; c < kColumns; ++c) {
       const int d = lane_index() + c * kWarp;
-      if (d < block.channels) to[d] = from_float<T>(sums[r][c]);
+      if (d < block.channels) to[d] = sums[r][c];
     }
   }
 }
@@ -143,8 +114,8 @@ __global__ void query_gradient_kernel(Gradients<T> op) {
 // The block's queries against the piece of keys in shared memory, the first of which is at
 // `position` of the queries' sequence; `keys` of them belong to that sequence. A warp adds up four
 // keys: rows ascending, which is queries ascending.
-template <class T, int kColumns>
-__device__ __forceinline__ void add_queries(const Gradients<T>& op, const Block& block,
+template <int kColumns>
+__device__ __forceinline__ void add_queries(const Gradients<float>& op, const Block& block,
                                             std::int64_t position, int keys,
                                             const GradientShared& shared,
                                             float (&dk)[kWarpKeys][kColumns],
@@ -180,8 +151,8 @@ __device__ __forceinline__ void add_queries(const Gradients<T>& op, const Block&
   }
 }
 
-template <class T, int kColumns>
-__global__ void key_gradient_kernel(Gradients<T> op) {
+template <int kColumns>
+__global__ void key_gradient_kernel(Gradients<float> op) {
   const Piece piece = find_piece(op.segments, op.count, kChunk, blockIdx.x);
   if (piece.segment == op.count) return;
   const Segment own = op.segments[piece.segment];
@@ -216,8 +187,8 @@ __global__ void key_gradient_kernel(Gradients<T> op) {
     for (int c = 0; c < kColumns; ++c) {
       const int d = lane_index() + c * kWarp;
       if (d >= channels) continue;
-      op.dk.at(row(key), group)[d] = from_float<T>(dk[j][c]);
-      op.dv.at(row(key), group)[d] = from_float<T>(dv[j][c]);
+      op.dk.at(row(key), group)[d] = dk[j][c];
+      op.dv.at(row(key), group)[d] = dv[j][c];
     }
   }
 }

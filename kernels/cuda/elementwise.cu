@@ -27,6 +27,14 @@ __global__ void scale_kernel(T* y, float factor, std::int64_t count) {
   store_pack<kVector>(y + at, scaled, count - at);
 }
 
+// Between two dtypes, one of which is f32.
+template <class X, class Y, bool kVector>
+__global__ void convert_kernel(const X* x, Y* y, std::int64_t count) {
+  const std::int64_t at = (std::int64_t{blockIdx.x} * kThreads + threadIdx.x) * kPack<float>;
+  if (at >= count) return;
+  store_pack<kVector>(y + at, load_pack<kVector, X, float>(x + at, count - at), count - at);
+}
+
 template <class T>
 Launch over(std::int64_t count) {
   return {.grid = blocks_for(count, kThreads * kPack<T>), .block = kThreads};
@@ -49,6 +57,26 @@ void scale(const Stream& stream, const Scale& op) {
     with_flag(packs_align({op.y}), [&](auto vector) {
       launch(stream, over<T>(count), scale_kernel<T, vector>, data<T>(op.y), op.factor, count);
     });
+  });
+}
+
+void convert(const Stream& stream, const Convert& op) {
+  const std::int64_t count = op.y.dim(0);
+  if (count == 0) return;
+  if (op.x.dtype == op.y.dtype) {
+    CUDA_CHECK(cudaMemcpyAsync(op.y.data, op.x.data,
+                               static_cast<std::size_t>(count) * runtime::size_bytes(op.y.dtype),
+                               cudaMemcpyDefault, static_cast<cudaStream_t>(stream.native)));
+    return;
+  }
+  with_flag(packs_align({op.x, op.y}), [&](auto vector) {
+    if (op.x.dtype == runtime::DType::kF32) {
+      launch(stream, over<float>(count), convert_kernel<float, Bf16, vector>, data<float>(op.x),
+             data<Bf16>(op.y), count);
+    } else {
+      launch(stream, over<float>(count), convert_kernel<Bf16, float, vector>, data<Bf16>(op.x),
+             data<float>(op.y), count);
+    }
   });
 }
 

@@ -25,12 +25,17 @@ __global__ void kv_write_kernel(Write<T> op) {
   if (index >= op.tokens * op.groups * op.channels) return;
   const std::int64_t d = index % op.channels, g = index / op.channels % op.groups;
   const std::int64_t t = index / op.channels / op.groups;
+  if (op.slots[t] < 0) return;
   const std::int64_t page = op.slots[t] / op.positions, position = op.slots[t] % op.positions;
   const std::int64_t base = (page * op.groups + g) * op.positions * op.channels;
-  const std::int64_t chunk = position / kChunkPositions * kChunkPositions;
-  op.k_pages[base + chunk * op.channels + d * kChunkPositions + (position - chunk)] =
-      op.k[t * op.k_stride + g * op.channels + d];
-  op.v_pages[base + position * op.channels + d] = op.v[t * op.v_stride + g * op.channels + d];
+  const std::int64_t at = base + position * op.channels + d;  // position-major
+  std::int64_t key = at;
+  if constexpr (std::is_same_v<T, float>) {
+    const std::int64_t chunk = position / kChunkPositions * kChunkPositions;
+    key = base + chunk * op.channels + d * kChunkPositions + (position - chunk);
+  }
+  op.k_pages[key] = op.k[t * op.k_stride + g * op.channels + d];
+  op.v_pages[at] = op.v[t * op.v_stride + g * op.channels + d];
 }
 
 // A thread moves the same 16 bytes of every page in the list, in its order, so that a copy reads

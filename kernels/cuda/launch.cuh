@@ -24,13 +24,25 @@ struct Launch {
   std::size_t shared_bytes = 0;  // dynamic shared memory
 };
 
+// The most dynamic shared memory of a block: what the GPU has for one, less 1 KiB of static memory.
+inline int shared_bytes_max() {
+  static const int bytes = [] {
+    int of_block = 0;
+    CUDA_CHECK(cudaDeviceGetAttribute(&of_block, cudaDevAttrMaxSharedMemoryPerBlockOptin, 0));
+    return of_block - (1 << 10);
+  }();
+  return bytes;
+}
+
 template <class... Parameters, class... Arguments>
 void launch(const runtime::Stream& stream, const Launch& shape, void (*kernel)(Parameters...),
             Arguments... arguments) {
   if (shape.grid.x == 0 || shape.grid.y == 0 || shape.grid.z == 0) return;
   if (shape.shared_bytes > kSharedBytesDefault) {
+    // The allowance is the process's, not the launch's: always the same one, so that threads that
+    // launch the kernel with more and with less do not take it from each other.
     CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                    static_cast<int>(shape.shared_bytes)));
+                                    shared_bytes_max()));
   }
   cudaLaunchConfig_t config{};
   config.gridDim = shape.grid;

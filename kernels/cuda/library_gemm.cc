@@ -8,8 +8,9 @@
 // compares rows alone with rows of a batch on the GPU at hand.
 //
 // A thread has its own handle, answers and workspaces; a workspace belongs to one stream, whose
-// products follow each other. All are made when first needed, so a stream that records a graph must
-// have run the same products before.
+// products follow each other. All are made when first needed, so a thread that records a stream's
+// graph must have run the same products on it before: then nothing here allocates or waits. The
+// graph uses the workspace, which goes with the thread.
 #include <cublasLt.h>
 
 #include <algorithm>

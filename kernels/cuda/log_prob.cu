@@ -29,10 +29,10 @@ __global__ void log_prob_kernel(Forward<T> op) {
   if (op.lse != nullptr) op.lse[r] = sums.maximum + log_sum;
 }
 
-template <class T>
+template <class T, class Out>
 struct Backward {
   const T* logits;
-  T* dlogits;
+  Out* dlogits;
   const std::int32_t* targets;
   const float *lse, *entropy, *dlog_prob, *dentropy;
   std::int64_t logits_stride, dlogits_stride, vocabulary;
@@ -40,8 +40,8 @@ struct Backward {
 };
 
 // Elementwise once lse is known: blocks share a row, a thread takes one pack of it.
-template <class T, bool kVector>
-__global__ void log_prob_backward_kernel(Backward<T> op) {
+template <class T, class Out, bool kVector>
+__global__ void log_prob_backward_kernel(Backward<T, Out> op) {
   const std::int64_t r = blockIdx.x;
   const std::int64_t at = (std::int64_t{blockIdx.y} * kSoftMaxThreads + threadIdx.x) * kPack<T>;
   if (at >= op.vocabulary) return;
@@ -60,6 +60,26 @@ __global__ void log_prob_backward_kernel(Backward<T> op) {
     pack.at[i] = i == target ? gradient + dlog_prob : gradient;
   }
   store_pack<kVector>(op.dlogits + r * op.dlogits_stride + at, pack, left);
+}
+
+template <class T, class Out>
+void launch_backward(const Stream& stream, const LogProbBackward& op) {
+  const Backward<T, Out> backward{.logits = data<T>(op.logits),
+                                  .dlogits = data<Out>(op.dlogits),
+                                  .targets = data<std::int32_t>(op.targets),
+                                  .lse = data<float>(op.lse),
+                                  .entropy = data<float>(op.entropy),
+                                  .dlog_prob = data<float>(op.dlog_prob),
+                                  .dentropy = data<float>(op.dentropy),
+                                  .logits_stride = op.logits.row_stride,
+                                  .dlogits_stride = op.dlogits.row_stride,
+                                  .vocabulary = op.logits.dim(1),
+                                  .factor = 1.0f / op.temperature};
+  const unsigned tiles = blocks_for(backward.vocabulary, kSoftMaxThreads * kPack<T>);
+  with_flag(packs_align({op.logits, op.dlogits}), [&](auto vector) {
+    launch(stream, {.grid = dim3(blocks_for(op.logits.dim(0), 1), tiles), .block = kSoftMaxThreads},
+           log_prob_backward_kernel<T, Out, vector>, backward);
+  });
 }
 
 }  // namespace
@@ -82,25 +102,8 @@ void log_prob(const Stream& stream, const LogProb& op) {
 }
 
 void log_prob_backward(const Stream& stream, const LogProbBackward& op) {
-  with_type(op.logits.dtype, [&]<class T>(T) {
-    const Backward<T> backward{.logits = data<T>(op.logits),
-                               .dlogits = data<T>(op.dlogits),
-                               .targets = data<std::int32_t>(op.targets),
-                               .lse = data<float>(op.lse),
-                               .entropy = data<float>(op.entropy),
-                               .dlog_prob = data<float>(op.dlog_prob),
-                               .dentropy = data<float>(op.dentropy),
-                               .logits_stride = op.logits.row_stride,
-                               .dlogits_stride = op.dlogits.row_stride,
-                               .vocabulary = op.logits.dim(1),
-                               .factor = 1.0f / op.temperature};
-    const unsigned tiles = blocks_for(backward.vocabulary, kSoftMaxThreads * kPack<T>);
-    with_flag(packs_align({op.logits, op.dlogits}), [&](auto vector) {
-      launch(stream,
-             {.grid = dim3(blocks_for(op.logits.dim(0), 1), tiles), .block = kSoftMaxThreads},
-             log_prob_backward_kernel<T, vector>, backward);
-    });
-  });
+  if (op.dlogits.dtype != op.logits.dtype) return launch_backward<float, Bf16>(stream, op);
+  with_type(op.logits.dtype, [&]<class T>(T) { launch_backward<T, T>(stream, op); });
 }
 
 }  // namespace tandem::kernels::cuda

@@ -33,6 +33,8 @@ __device__ __forceinline__ Bf16 from_float<Bf16>(float x) {
   return __float2bfloat16_rn(x);  // to nearest, ties to even, as dtype.h narrows
 }
 
+__device__ __forceinline__ unsigned short bits_of(Bf16 x) { return __bfloat16_as_ushort(x); }
+
 // As storage in T would leave it.
 template <class T>
 __device__ __forceinline__ float rounded(float x) {
@@ -48,33 +50,36 @@ struct Pack {
   float at[kPack<T>];
 };
 
-template <class T>
-struct alignas(16) PackBits {
-  T at[kPack<T>];
+// As many elements of T as a pack of P has. Operands of two dtypes go by the packs of the wider
+// one, and the narrower one's are accesses of 8 bytes.
+template <class T, class P>
+struct alignas(sizeof(T) * kPack<P>) PackBits {
+  static_assert(sizeof(T) <= sizeof(P));
+  T at[kPack<P>];
 };
 
 // The first `count` (1 … kPack) elements at `from`; the others are zeros.
-template <bool kVector, class T>
-__device__ __forceinline__ Pack<T> load_pack(const T* from, std::int64_t count) {
-  Pack<T> pack;
-  if (kVector && count >= kPack<T>) {
-    const PackBits<T> bits = *reinterpret_cast<const PackBits<T>*>(from);
-    for (int i = 0; i < kPack<T>; ++i) pack.at[i] = to_float(bits.at[i]);
+template <bool kVector, class T, class P = T>
+__device__ __forceinline__ Pack<P> load_pack(const T* from, std::int64_t count) {
+  Pack<P> pack;
+  if (kVector && count >= kPack<P>) {
+    const auto bits = *reinterpret_cast<const PackBits<T, P>*>(from);
+    for (int i = 0; i < kPack<P>; ++i) pack.at[i] = to_float(bits.at[i]);
     return pack;
   }
-  for (int i = 0; i < kPack<T>; ++i) pack.at[i] = i < count ? to_float(from[i]) : 0.0f;
+  for (int i = 0; i < kPack<P>; ++i) pack.at[i] = i < count ? to_float(from[i]) : 0.0f;
   return pack;
 }
 
-template <bool kVector, class T>
-__device__ __forceinline__ void store_pack(T* to, const Pack<T>& pack, std::int64_t count) {
-  if (kVector && count >= kPack<T>) {
-    PackBits<T> bits;
-    for (int i = 0; i < kPack<T>; ++i) bits.at[i] = from_float<T>(pack.at[i]);
-    *reinterpret_cast<PackBits<T>*>(to) = bits;
+template <bool kVector, class T, class P>
+__device__ __forceinline__ void store_pack(T* to, const Pack<P>& pack, std::int64_t count) {
+  if (kVector && count >= kPack<P>) {
+    PackBits<T, P> bits;
+    for (int i = 0; i < kPack<P>; ++i) bits.at[i] = from_float<T>(pack.at[i]);
+    *reinterpret_cast<PackBits<T, P>*>(to) = bits;
     return;
   }
-  for (int i = 0; i < kPack<T> && i < count; ++i) to[i] = from_float<T>(pack.at[i]);
+  for (int i = 0; i < kPack<P> && i < count; ++i) to[i] = from_float<T>(pack.at[i]);
 }
 
 // Whether every row of each view (empty ones aside) begins at a multiple of 16 bytes.

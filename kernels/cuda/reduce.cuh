@@ -39,4 +39,28 @@ __device__ __forceinline__ T team_sum(T value, T* scratch) {
   return value;
 }
 
+// What the team's threads before this one bring, and what all bring. `scratch` as above.
+template <class T>
+struct Prefix {
+  T before, all;
+};
+template <int kThreads, class T>
+__device__ __forceinline__ Prefix<T> team_prefix(T value, T* scratch) {
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  T until = value;
+  for (int step = 1; step < kWarp; step *= 2) {
+    const T left = __shfl_up_sync(kAllLanes, until, static_cast<unsigned>(step));
+    if (lane >= step) until += left;
+  }
+  if (lane == kWarp - 1) scratch[threadIdx.x / kWarp] = until;
+  __syncthreads();
+  Prefix<T> prefix{until - value, T{}};
+  for (int warp = 0; warp < kThreads / kWarp; ++warp) {
+    if (warp < static_cast<int>(threadIdx.x) / kWarp) prefix.before += scratch[warp];
+    prefix.all += scratch[warp];
+  }
+  __syncthreads();
+  return prefix;
+}
+
 }  // namespace tandem::kernels::cuda

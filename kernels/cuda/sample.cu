@@ -285,7 +285,7 @@ __global__ void sample_kernel(Rows<T> op) {
   const RowSampling& rules = op.rules[r];
   const bool greedy = rules.temperature == 0;
   const float factor = greedy ? 1.0f : 1.0f / rules.temperature;
-  const T* logits = op.logits + r * op.stride;
+  const T* logits = op.logits + (rules.logits_row == kOwnRow ? r : rules.logits_row) * op.stride;
   const SoftMaxSums sums = soft_max_sums<kVector>(logits, op.vocabulary, factor, sums_scratch);
   Row<T> row{.logits = logits,
              .count = op.vocabulary,
@@ -312,7 +312,7 @@ void sample(const Stream& stream, const Sample& op) {
                        .stride = op.logits.row_stride,
                        .vocabulary = op.logits.dim(1)};
     with_flag(packs_align({op.logits}), [&](auto vector) {
-      launch(stream, {.grid = blocks_for(op.logits.dim(0), 1), .block = kThreads},
+      launch(stream, {.grid = blocks_for(std::ssize(op.rows), 1), .block = kThreads},
              sample_kernel<T, vector>, rows);
     });
   });

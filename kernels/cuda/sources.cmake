@@ -3,6 +3,8 @@
 set(TANDEM_CUDA_KERNELS
   kernels/cuda/adamw.cu
   kernels/cuda/attention.cu
+  kernels/cuda/attention_bf16.cu
+  kernels/cuda/attention_bf16_backward.cu
   kernels/cuda/elementwise.cu
   kernels/cuda/embedding.cu
   kernels/cuda/global_norm.cu

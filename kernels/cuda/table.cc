@@ -10,6 +10,7 @@ const Backend& table() {
       .attention_paged = attention_paged,
       .add = add,
       .scale = scale,
+      .convert = convert,
       .embedding = embedding,
       .embedding_backward = embedding_backward,
       .sum_of_squares = sum_of_squares,

@@ -16,6 +16,12 @@
 
 namespace tandem::kernels {
 
+// What the workspace has one i32 for: a word of flags, and a block's count.
+inline constexpr std::int64_t kChangesPerWord = 32;
+inline constexpr std::int64_t kChangesPerBlock = 8192;
+
+// The list of changed values is for those who hold a copy of `rounded` and need not be sent what it
+// has already. It has the same order in every run.
 struct AdamW {
   TensorView parameters;  // [n] updated
   TensorView gradients;   // [n]
@@ -29,7 +35,14 @@ struct AdamW {
   double weight_decay = 0;
   float grad_scale = 1;  // clipping and averaging, in one factor
   TensorView rounded;    // [n] bf16, on a GPU, written; or empty
+  // All three or none; with them `rounded` holds on entry what it was given last, and n is an i32.
+  TensorView changed;        // [n] i32: which of `rounded` got other bits, ascending; the first
+                             // *changed_count are written
+  TensorView changed_count;  // [1] i32 written
+  TensorView workspace;      // [adamw_workspace(n)] i32
 };
+
+std::int64_t adamw_workspace(std::int64_t elements);
 
 void adamw(const Stream& stream, const AdamW& op);
 

@@ -7,15 +7,21 @@
 //
 // T rows (tokens), H query heads, G key/value heads (H a multiple of G, at most kGroupHeadsMax to
 // one; head h reads h / (H/G)), D head channels (a multiple of 16, at most kHeadChannelsMax). All
-// share one dtype, f32, or bf16 on a GPU; lse, the workspace and all sums are f32.
+// share one dtype, f32, or bf16 on a GPU; lse, the workspace and all sums are f32. In bf16 every
+// operand's rows begin at multiples of 16 bytes.
 //
-// AT-1  Keys are reduced in chunks of kChunkPositions positions counted from position 0 of the
-//       sequence, ascending, with a running maximum (Milakov and Gimelshein, 2018; Dao et al.,
-//       2022). The result of a row depends on its q and on the k and v of its positions 0 … p only:
-//       not on batch, paging, prefix sharing, chunked prefill, threads or instruction set. On a GPU
-//       the chunks of each kSplitPositions positions are summed from nothing, and these splits then
-//       joined, ascending; within the first split f32 has the CPU's bits.
-// AT-2  Gradients of a shared prefix are summed in the order of the segments, queries ascending.
+// AT-1  Keys are reduced in chunks of positions counted from position 0 of the sequence, ascending,
+//       with a running maximum (Milakov and Gimelshein, 2018; Dao et al., 2022). The result of a
+//       row depends on its q and on the k and v of its positions 0 … p only: not on batch, paging,
+//       prefix sharing, chunked prefill, threads or instruction set. On a GPU the chunks of each
+//       kSplitPositions positions are summed from nothing, and these splits then joined, ascending.
+//         f32   Chunks of kChunkPositions. Within the first split a GPU has the CPU's bits.
+//         bf16  Chunks of kMatrixChunkPositions, on tensor cores: products are summed in f32 in the
+//               hardware's order, which is one for all rows of a kind of GPU, and the weights,
+//               before they meet v, rounded to bf16. k and v must be finite: a later position's
+//               weight of 0 does not silence an infinity.
+// AT-2  Gradients of a shared prefix are summed in the order of the segments, queries ascending; in
+//       bf16, 16 rows of the queries' heads at a time.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +32,8 @@
 namespace tandem::kernels {
 
 inline constexpr std::int64_t kChunkPositions = 16;
-inline constexpr std::int64_t kSplitPositions = 256;  // on a GPU
+inline constexpr std::int64_t kMatrixChunkPositions = 64;  // of bf16
+inline constexpr std::int64_t kSplitPositions = 256;       // on a GPU
 inline constexpr std::int64_t kHeadChannelsMax = 256;
 inline constexpr std::int64_t kGroupHeadsMax = 32;
 
@@ -70,6 +77,14 @@ struct AttentionBackward {
 std::int64_t attention_backward_workspace(runtime::DeviceKind device, std::int64_t rows,
                                           std::int64_t heads);
 
+// Neighbouring sequences whose tables begin with the same pages, for at least `positions`
+// positions, none of which is a new query's: all of them have the first of them as leader, and the
+// same positions. 0 positions: shares with none.
+struct SharedPrefix {
+  std::int32_t leader = 0;
+  std::int32_t positions = 0;
+};
+
 struct AttentionPaged {
   TensorView q;             // [T, H, D] the new queries, sequence by sequence
   TensorView k_pages;       // [pages, G, page positions, D], layout of kv_cache.h
@@ -80,7 +95,16 @@ struct AttentionPaged {
   TensorView first_position;  // [S] i32: position of the first of them; the rest follow
   float scale = 0;
   TensorView out;  // [T, H, D] written
+  // May be empty. What they say saves time, in bf16 where all sequences have one query, and does
+  // not touch the result: splits that lie in a shared prefix are summed up for all sharers at once.
+  std::span<const SharedPrefix> shared_prefixes;  // [S] in the device's memory
+  TensorView workspace;  // [attention_paged_workspace(T, H, D, splits)] f32: so many splits
 };
+
+constexpr std::int64_t attention_paged_workspace(std::int64_t rows, std::int64_t heads,
+                                                 std::int64_t channels, std::int64_t splits) {
+  return rows * heads * splits * (channels + 2);
+}
 
 void attention(const Stream& stream, const AttentionPacked& op);
 void attention(const Stream& stream, const AttentionBackward& op);

@@ -4,6 +4,14 @@
 
 namespace tandem::kernels {
 
+namespace {
+
+bool is_f32_or_bf16(const TensorView& view, std::int64_t elements) {
+  return is_f32(view, {elements}) || is(runtime::DType::kBF16, view, {elements});
+}
+
+}  // namespace
+
 void add(const Stream& stream, const Add& op) {
   const std::int64_t elements = op.y.dim(0);
   CHECK(computes(stream, op.y.dtype));
@@ -14,6 +22,13 @@ void add(const Stream& stream, const Add& op) {
 void scale(const Stream& stream, const Scale& op) {
   CHECK(computes(stream, op.y.dtype) && is(op.y.dtype, op.y, {op.y.dim(0)}));
   backend(stream.device).scale(stream, op);
+}
+
+void convert(const Stream& stream, const Convert& op) {
+  const std::int64_t elements = op.y.dim(0);
+  CHECK(is_f32_or_bf16(op.x, elements) && is_f32_or_bf16(op.y, elements));
+  CHECK(op.y.empty() || op.y.data != op.x.data);
+  backend(stream.device).convert(stream, op);
 }
 
 }  // namespace tandem::kernels

@@ -1,4 +1,6 @@
-// Elementwise arithmetic on flat ranges of n elements (dense), f32, or bf16 on a GPU.
+// Elementwise arithmetic on flat ranges of n elements (dense), f32, or bf16 on a GPU; and between
+// the two dtypes. Converting is the one operator that knows bf16 on a CPU as well, where it is a
+// dtype of storage and of nothing else.
 #pragma once
 
 #include "kernels/operand.h"
@@ -15,7 +17,14 @@ struct Scale {
   float factor = 1;
 };
 
+// To the nearest, ties to even; NaN stays NaN. With one dtype on both sides a copy of the bits.
+struct Convert {
+  TensorView x;  // [n] f32 or bf16, on any device
+  TensorView y;  // [n] f32 or bf16, written; shares no memory with x
+};
+
 void add(const Stream& stream, const Add& op);
 void scale(const Stream& stream, const Scale& op);
+void convert(const Stream& stream, const Convert& op);
 
 }  // namespace tandem::kernels

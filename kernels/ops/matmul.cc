@@ -15,6 +15,12 @@ bool is_packed(const PackedWeight& weight) {
          weight.panels.dense() && address % 64 == 0;
 }
 
+// An output of a product of operands of `dtype`.
+bool is_product(runtime::DType dtype, const TensorView& view,
+                std::initializer_list<std::int64_t> shape) {
+  return is(dtype, view, shape) || is_f32(view, shape);
+}
+
 }  // namespace
 
 std::int64_t packed_elements(std::int64_t n, std::int64_t k) {
@@ -41,7 +47,7 @@ void matmul(const Stream& stream, const Matmul& op) {
   CHECK(computes(stream, op.x.dtype) && op.weight.panels.dtype == op.x.dtype);
   CHECK(is_packed(op.weight));
   CHECK(is(op.x.dtype, op.x, {rows, op.weight.k}));
-  CHECK(is(op.x.dtype, op.y, {rows, op.weight.n}));
+  CHECK(is_product(op.x.dtype, op.y, {rows, op.weight.n}));
   backend(stream.device).matmul(stream, op);
 }
 
@@ -50,7 +56,7 @@ void matmul(const Stream& stream, const MatmulPlain& op) {
   CHECK(computes(stream, op.x.dtype));
   CHECK(is(op.x.dtype, op.x, {rows, inputs}));
   CHECK(is(op.x.dtype, op.weight, {outputs, inputs}));
-  CHECK(is(op.x.dtype, op.y, {rows, outputs}));
+  CHECK(is_product(op.x.dtype, op.y, {rows, outputs}));
   backend(stream.device).matmul_plain(stream, op);
 }
 

@@ -5,8 +5,8 @@
 //   backward, weight dw[n,k] += sum_m dy[m,n] * x[m,k]    m ascending, starting from dw[n,k]
 //
 // M rows (tokens), N output features, K input features. All operands share one dtype, f32, or bf16
-// on a GPU; dw is f32, and so are all sums. With Output::kAdd the sum starts from the output's own
-// value instead of zero.
+// on a GPU; y may be f32 beside bf16 (logits are), dw is f32, and so are all sums. With
+// Output::kAdd the sum starts from the output's own value instead of zero.
 //
 // MM-1  On a CPU every output is one chain of fused multiply-adds in the stated order. So a row of
 //       y or dx does not depend on M, on the other rows, on threads or on the instruction set; dw
@@ -56,7 +56,7 @@ struct PackWeight {
 struct Matmul {
   TensorView x;         // [M, K]
   PackedWeight weight;  // of [N, K]
-  TensorView y;         // [M, N] written, or accumulated from its own value
+  TensorView y;         // [M, N] written, or accumulated from its own value; of x's dtype or f32
   Output output = Output::kWrite;
   Rows rows = Rows::kInvariant;
 };

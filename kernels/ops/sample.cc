@@ -5,13 +5,16 @@
 namespace tandem::kernels {
 
 void sample(const Stream& stream, const Sample& op) {
-  const std::int64_t rows = op.logits.dim(0), vocabulary = op.logits.dim(1);
+  const std::int64_t rows = std::ssize(op.rows);
+  const std::int64_t logit_rows = op.logits.dim(0), vocabulary = op.logits.dim(1);
   CHECK(vocabulary > 0 && vocabulary <= kVocabularyMax);
-  CHECK(computes(stream, op.logits.dtype) && is(op.logits.dtype, op.logits, {rows, vocabulary}));
-  CHECK(std::ssize(op.rows) == rows);
+  CHECK(computes(stream, op.logits.dtype) &&
+        is(op.logits.dtype, op.logits, {logit_rows, vocabulary}));
   CHECK(is_i32(op.tokens, {rows}) && is_f32(op.log_prob, {rows}));
   for (const RowSampling& row : op.rows) {
     if (stream.device != runtime::DeviceKind::kCpu) break;  // the host cannot look into them
+    CHECK(row.logits_row < logit_rows && row.logits_row >= kOwnRow);
+    CHECK(row.logits_row != kOwnRow || &row - op.rows.data() < logit_rows);
     CHECK(row.temperature >= 0 && row.top_k >= 0);
     CHECK(row.top_p > 0 && row.top_p <= 1 && row.min_p >= 0 && row.min_p < 1);
     CHECK(std::ssize(row.banned) < vocabulary);

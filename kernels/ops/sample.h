@@ -10,8 +10,9 @@
 // The reported log-probability is that of softmax(logits / temperature), without any truncation or
 // ban, with log_prob.h's bits (LP-1); for a greedy row that of softmax(logits).
 //
-// R rows, V vocabulary (up to kVocabularyMax). f32; logits may be bf16 on a GPU. A NaN logit is
-// never drawn.
+// R draws from L rows of logits, V vocabulary (up to kVocabularyMax). Several draws may read one
+// row: a prompt's last one, for all that continue it. f32; logits may be bf16 on a GPU. A NaN logit
+// is never drawn.
 //
 // SA-1  The token is the same on every device. A token's mass is exp(z - max z), cut to a multiple
 //       of 1 / kUnitMass and held as an integer, so that sums are exact in whatever order.
@@ -42,6 +43,8 @@ inline constexpr float kUnitMass = 0x1p38f;
   return (total >> 24) * random + (((total & 0xffffffu) * random) >> 24);
 }
 
+inline constexpr std::int32_t kOwnRow = -1;  // of the r-th draw: row r
+
 struct RowSampling {
   std::uint64_t seed = 0;                // the trajectory's
   std::uint64_t position = 0;            // of the token to be drawn
@@ -49,11 +52,12 @@ struct RowSampling {
   float top_p = 1;                       // (0, 1]; 1: off
   float min_p = 0;                       // [0, 1); 0: off
   std::int32_t top_k = 0;                // 0: off
+  std::int32_t logits_row = kOwnRow;     // drawn from
   std::span<const std::int32_t> banned;  // token ids; fewer than V (eos while min_tokens lasts)
 };
 
 struct Sample {
-  TensorView logits;                  // [R, V]
+  TensorView logits;                  // [L, V]
   std::span<const RowSampling> rows;  // R of them; they and what they name in the device's memory
   TensorView tokens;                  // [R] i32 written
   TensorView log_prob;                // [R] written

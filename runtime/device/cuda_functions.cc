@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
 #include "runtime/device/cuda_check.h"
 
@@ -67,6 +68,27 @@ void* allocate_pinned(std::size_t bytes) {
 
 void release_pinned(void* memory) { CUDA_CHECK(cudaFreeHost(memory)); }
 
+static_assert(sizeof(cudaIpcMemHandle_t) == kIpcHandleBytes);
+
+// An error that is told and not fatal, taken out of CUDA's record likewise.
+const char* told(cudaError_t error) {
+  if (error == cudaSuccess) return nullptr;
+  static_cast<void>(cudaGetLastError());
+  return cudaGetErrorName(error);
+}
+
+const char* ipc_export(void* memory, void* handle) {
+  return told(cudaIpcGetMemHandle(static_cast<cudaIpcMemHandle_t*>(handle), memory));
+}
+
+const char* ipc_open(const void* handle, void** memory) {
+  cudaIpcMemHandle_t named;
+  std::memcpy(&named, handle, sizeof named);
+  return told(cudaIpcOpenMemHandle(memory, named, cudaIpcMemLazyEnablePeerAccess));
+}
+
+void ipc_close(void* memory) { CUDA_CHECK(cudaIpcCloseMemHandle(memory)); }
+
 cudaStream_t native(void* stream) { return static_cast<cudaStream_t>(stream); }
 
 void* create_stream() {
@@ -87,6 +109,30 @@ void zero(void* stream, void* to, std::size_t bytes) {
   CUDA_CHECK(cudaMemsetAsync(to, 0, bytes, native(stream)));
 }
 
+void begin_capture(void* stream) {
+  // Other threads go on allocating and waiting meanwhile.
+  CUDA_CHECK(cudaStreamBeginCapture(native(stream), cudaStreamCaptureModeThreadLocal));
+}
+
+void* end_capture(void* stream) {
+  cudaGraph_t recorded = nullptr;
+  CUDA_CHECK(cudaStreamEndCapture(native(stream), &recorded));
+  cudaGraphExec_t graph = nullptr;
+  const cudaError_t error = cudaGraphInstantiate(&graph, recorded, 0);
+  CUDA_CHECK(cudaGraphDestroy(recorded));
+  if (out_of_memory(error)) return nullptr;
+  CUDA_CHECK(error);
+  return graph;
+}
+
+void launch_graph(void* graph, void* stream) {
+  CUDA_CHECK(cudaGraphLaunch(static_cast<cudaGraphExec_t>(graph), native(stream)));
+}
+
+void destroy_graph(void* graph) {
+  CUDA_CHECK(cudaGraphExecDestroy(static_cast<cudaGraphExec_t>(graph)));
+}
+
 }  // namespace
 
 CudaModule cuda_functions() {
@@ -96,11 +142,18 @@ CudaModule cuda_functions() {
           .release = release,
           .allocate_pinned = allocate_pinned,
           .release_pinned = release_pinned,
+          .ipc_export = ipc_export,
+          .ipc_open = ipc_open,
+          .ipc_close = ipc_close,
           .create_stream = create_stream,
           .destroy_stream = destroy_stream,
           .synchronize = synchronize,
           .copy = copy,
-          .zero = zero};
+          .zero = zero,
+          .begin_capture = begin_capture,
+          .end_capture = end_capture,
+          .launch_graph = launch_graph,
+          .destroy_graph = destroy_graph};
 }
 
 }  // namespace tandem::runtime

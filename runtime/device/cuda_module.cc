@@ -14,16 +14,27 @@ namespace fs = std::filesystem;
 
 constexpr const char* kFileName = "libtandem_cuda.so";
 
+// The module is there, and a library of NVIDIA's that it needs is not. `why` names the library.
+Error no_library(const std::string& path, const std::string& why) {
+  const char* given = std::getenv("LD_LIBRARY_PATH");
+  return {.code = ErrorCode::kInfeasible,
+          .message = "no CUDA module: cannot open " + path + ": " + why + "; looked in " +
+                     (given == nullptr || *given == 0 ? std::string("no LD_LIBRARY_PATH")
+                                                      : "LD_LIBRARY_PATH=" + std::string(given)) +
+                     ", " + fs::absolute(path).parent_path().string() +
+                     ", /usr/local/cuda/lib64 and the system's folders",
+          .help =
+              "install the CUDA 13 toolkit's libraries, or Python's nvidia-cublas and set "
+              "LD_LIBRARY_PATH to its folder, …/site-packages/nvidia/cu13/lib"};
+}
+
 Error no_module(const std::string& path, const std::string& why) {
-  const bool lacks_library = why.find("libcublas") != std::string::npos;
+  if (why.find("libcublas") != std::string::npos) return no_library(path, why);
   return {
       .code = ErrorCode::kInfeasible,
       .message = "no CUDA module: cannot open " + path + ": " + why,
-      .help =
-          lacks_library
-              ? "install the CUDA 13 toolkit's libraries, or point LD_LIBRARY_PATH at them"
-              : "build Tandem where a CUDA toolkit is found (without -DTANDEM_CUDA=OFF) and keep " +
-                    std::string(kFileName) + " beside the binary"};
+      .help = "build Tandem where a CUDA toolkit is found (without -DTANDEM_CUDA=OFF) and keep " +
+              std::string(kFileName) + " beside the binary"};
 }
 
 Result<void> find_device(const CudaModule& module) {

@@ -20,7 +20,7 @@ namespace tandem::runtime {
 
 // Raised whenever CudaModule or an operator's struct changes: binary and module must be of one
 // build.
-inline constexpr std::uint32_t kCudaModuleAbi = 1;
+inline constexpr std::uint32_t kCudaModuleAbi = 2;
 
 struct CudaDevices {
   int count = 0;
@@ -34,6 +34,9 @@ struct MemoryInfo {
   std::size_t total_bytes = 0;
 };
 
+// Names a block of device memory to another process on the same GPU.
+inline constexpr std::size_t kIpcHandleBytes = 64;
+
 // What the module offers. Streams are cudaStream_t.
 struct CudaModule {
   std::uint32_t abi = 0;
@@ -45,6 +48,12 @@ struct CudaModule {
   void* (*allocate_pinned)(std::size_t bytes) =
       nullptr;  // page-locked host memory; null: none left
   void (*release_pinned)(void* memory) = nullptr;
+  // Of a block of allocate(), to be opened by other processes than the one that has it, once by
+  // each. Both give null where they succeed, else the CUDA error's name; what can be opened no more
+  // (its owner has gone) or not from here (another GPU) is no failure of this process.
+  const char* (*ipc_export)(void* memory, void* handle) = nullptr;
+  const char* (*ipc_open)(const void* handle, void** memory) = nullptr;
+  void (*ipc_close)(void* memory) = nullptr;
   void* (*create_stream)() = nullptr;
   void (*destroy_stream)(void* stream) = nullptr;
   void (*synchronize)(void* stream) = nullptr;
@@ -52,6 +61,12 @@ struct CudaModule {
   // the call returns; pinned memory must stay as it is until the stream has come past.
   void (*copy)(void* stream, void* to, const void* from, std::size_t bytes) = nullptr;
   void (*zero)(void* stream, void* to, std::size_t bytes) = nullptr;
+  // What the calling thread queues on the stream between the first two is recorded, not run
+  // (graph.h). The second gives a cudaGraphExec_t.
+  void (*begin_capture)(void* stream) = nullptr;
+  void* (*end_capture)(void* stream) = nullptr;
+  void (*launch_graph)(void* graph, void* stream) = nullptr;
+  void (*destroy_graph)(void* graph) = nullptr;
 };
 
 // The module's one exported function, of this name; null where it was built for another abi.

@@ -24,6 +24,10 @@ constexpr std::size_t align_up(std::size_t bytes) {
   return (bytes + kAlignmentBytes - 1) / kAlignmentBytes * kAlignmentBytes;
 }
 
+// Left alone on a GPU, for what CUDA and its libraries take when kernels are first launched:
+// whoever plans to fill one stays below what is free by this much.
+inline constexpr std::size_t kGpuReserveBytes = std::size_t{1} << 30;
+
 // Where a block lies.
 enum class Place : std::uint8_t {
   kHost,

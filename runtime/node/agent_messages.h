@@ -48,9 +48,10 @@ struct NodeUp {
   std::int64_t memory_bytes = 0;
   std::int64_t pid = 0;
   std::vector<Gpu> gpus;
-  std::string gpus_absent;  // why there are none
+  std::vector<std::string> gpus_unusable;  // GpuListing's
+  std::string gpus_absent;                 // why there are none
 };
-TANDEM_WIRE(NodeUp, node, incarnation, cpus, memory_bytes, pid, gpus, gpus_absent)
+TANDEM_WIRE(NodeUp, node, incarnation, cpus, memory_bytes, pid, gpus, gpus_unusable, gpus_absent)
 
 struct RankSpawned {
   RankId id;

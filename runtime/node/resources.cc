@@ -154,10 +154,13 @@ Result<NodeUp> describe_node(Incarnation incarnation) {
               .cpus = machine->cpus,
               .memory_bytes = static_cast<std::int64_t>(machine->memory_bytes),
               .pid = ::getpid()};
-  if (Result<std::vector<Gpu>> gpus = read_gpus())
-    node.gpus = *std::move(gpus);
-  else
+  if (Result<GpuListing> gpus = read_gpus()) {
+    node.gpus_absent = absence_of(*gpus);
+    node.gpus = std::move(gpus->usable);
+    node.gpus_unusable = std::move(gpus->unusable);
+  } else {
     node.gpus_absent = gpus.error().message;
+  }
   return node;
 }
 

@@ -206,7 +206,7 @@ Result<void> DiskPublisher::write_version(PolicyVersion version, std::span<const
 
 // Keeps `slots` versions, `published` among them, or more if more are retained.
 Result<void> DiskPublisher::prune(PolicyVersion published) {
-  std::vector<Place> places;
+  std::vector<VersionPlace> places;
   for (const PolicyVersion version : versions_in(config_.directory)) {
     places.push_back({.version = version, .in_use = version == published});
   }
@@ -329,7 +329,7 @@ Result<void> DiskSubscriber::read_part(std::uint64_t bytes_max) {
   if (got == 0) {
     return Error{.message = "the weights end too early", .where = arena.string(), .help = {}};
   }
-  copy_->take(static_cast<std::uint64_t>(got));
+  copy_->take(part.first(static_cast<std::size_t>(got)));
   return {};
 }
 
@@ -385,6 +385,14 @@ Result<void> remove_disk_weights(const WeightsConfig& config) {
   }
   for (const char* file : {kStaging, kLatest, kFamilyFacts, kLock}) {
     if (auto done = remove_tree(config.directory / file); !done) return done;
+  }
+  // What a publisher that was killed while it replaced one of them had begun (write_file_atomic).
+  for (const auto& entry : fs::directory_iterator(config.directory, ignored)) {
+    const std::string file = entry.path().filename();
+    if (!file.starts_with(std::string(kLatest) + ".tmp") &&
+        !file.starts_with(std::string(kFamilyFacts) + ".tmp"))
+      continue;
+    if (auto done = remove_tree(entry.path()); !done) return done;
   }
   fs::remove(config.directory, ignored);  // ours only if nothing else lies in it
   return {};

@@ -4,11 +4,11 @@
 
 namespace tandem::runtime {
 
-std::optional<std::size_t> place_to_reuse(std::span<const Place> places,
+std::optional<std::size_t> place_to_reuse(std::span<const VersionPlace> places,
                                           std::optional<PolicyVersion> retained,
                                           PolicyVersion publishing) {
   std::optional<PolicyVersion> newest;
-  for (const Place& place : places) newest = std::max(newest, place.version);
+  for (const VersionPlace& place : places) newest = std::max(newest, place.version);
   std::optional<std::size_t> lowest;
   std::optional<std::size_t> ahead;
   for (std::size_t i = 0; i < places.size(); ++i) {

@@ -9,7 +9,7 @@
 
 namespace tandem::runtime {
 
-struct Place {
+struct VersionPlace {
   std::optional<PolicyVersion> version;  // none: nothing is offered there
   bool in_use = false;                   // being copied by a subscriber
 };
@@ -18,7 +18,7 @@ struct Place {
 // and all from `retained` on. In this order: an empty place; the lowest version that is not kept;
 // the highest version later than `publishing`, which a successor that went back to a checkpoint
 // will come to again.
-std::optional<std::size_t> place_to_reuse(std::span<const Place> places,
+std::optional<std::size_t> place_to_reuse(std::span<const VersionPlace> places,
                                           std::optional<PolicyVersion> retained,
                                           PolicyVersion publishing);
 

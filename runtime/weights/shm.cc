@@ -8,11 +8,14 @@
 #include <climits>
 #include <cstring>
 #include <ctime>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "runtime/base/digest.h"
 #include "runtime/weights/retention.h"
 #include "runtime/weights/shm_segment.h"
+#include "runtime/weights/slot_memory.h"
 #include "runtime/weights/version_copy.h"
 
 namespace tandem::runtime {
@@ -21,6 +24,8 @@ namespace {
 // A subscriber that dies wakes nobody, so a publisher that waits looks again this often.
 constexpr Duration kLivenessProbe = std::chrono::milliseconds(20);
 constexpr int kBeginAttemptsMax = 16;
+// So long a publisher that takes its versions along waits for those who copy one of them to notice.
+constexpr Duration kWithdrawWait = std::chrono::seconds(1);
 
 void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t expected, Duration timeout) {
   const auto whole = std::chrono::floor<std::chrono::seconds>(timeout);
@@ -42,8 +47,10 @@ std::optional<PolicyVersion> offered_version(const SegmentSlot& slot) {
 
 class ShmPublisher : public WeightPublisher {
  public:
-  ShmPublisher(const WeightsConfig& config, ShmSegment segment)
-      : config_(config), segment_(std::move(segment)) {}
+  ShmPublisher(const WeightsConfig& config, std::unique_ptr<ShmSegment> segment,
+               std::unique_ptr<SlotWriter> memory)
+      : config_(config), segment_(std::move(segment)), memory_(std::move(memory)) {}
+  ~ShmPublisher() override;
 
   Result<PublishStats> publish(PolicyVersion version, std::span<const std::byte> arena,
                                Duration timeout) override;
@@ -53,14 +60,30 @@ class ShmPublisher : public WeightPublisher {
  private:
   Result<std::size_t> claim(PolicyVersion version, Time deadline);
   bool try_claim(std::size_t slot);
-  std::vector<Place> places();
+  std::vector<VersionPlace> places();
   bool pinned(std::size_t slot);
   std::string holders();
 
   const WeightsConfig config_;
-  ShmSegment segment_;
+  const std::unique_ptr<ShmSegment> segment_;
+  const std::unique_ptr<SlotWriter> memory_;
   std::optional<PolicyVersion> retained_;
 };
+
+ShmPublisher::~ShmPublisher() {
+  if (config_.type != WeightsType::kCudaIpc) return;
+  SegmentHeader& header = segment_->header();
+  for (SegmentSlot& slot : header.slot) slot.offered = 0;
+  const Time deadline = steady_now() + kWithdrawWait;
+  for (;;) {
+    const std::uint32_t releases = header.releases;
+    const std::vector<VersionPlace> all = places();
+    if (std::ranges::none_of(all, [](const VersionPlace& place) { return place.in_use; })) return;
+    const Time now = steady_now();
+    if (now >= deadline) return;
+    futex_wait(header.releases, releases, std::min(kLivenessProbe, deadline - now));
+  }
+}
 
 Result<PublishStats> ShmPublisher::publish(PolicyVersion version, std::span<const std::byte> arena,
                                            Duration timeout) {
@@ -68,7 +91,7 @@ Result<PublishStats> ShmPublisher::publish(PolicyVersion version, std::span<cons
   const Time start = steady_now();
   const std::uint64_t checksum = checksum64(arena);
   for (int i = 0; i < config_.slots; ++i) {
-    const SegmentSlot& there = segment_.header().slot[i];
+    const SegmentSlot& there = segment_->header().slot[i];
     if (offered_version(there) != version) continue;
     if (there.checksum == checksum) {
       return PublishStats{
@@ -79,8 +102,8 @@ Result<PublishStats> ShmPublisher::publish(PolicyVersion version, std::span<cons
   }
   const Result<std::size_t> claimed = claim(version, start + timeout);
   if (!claimed) return claimed.error();
-  SegmentSlot& slot = segment_.header().slot[*claimed];
-  std::memcpy(segment_.slot_bytes(*claimed).data(), arena.data(), arena.size());
+  SegmentSlot& slot = segment_->header().slot[*claimed];
+  memory_->write(*claimed, arena);
   slot.version = version.value;
   slot.checksum = checksum;
   slot.offered = 1;
@@ -91,7 +114,7 @@ Result<PublishStats> ShmPublisher::publish(PolicyVersion version, std::span<cons
 
 // The slot, marked as being written.
 Result<std::size_t> ShmPublisher::claim(PolicyVersion version, Time deadline) {
-  SegmentHeader& header = segment_.header();
+  SegmentHeader& header = segment_->header();
   for (;;) {
     const std::uint32_t releases = header.releases;
     const std::optional<std::size_t> slot = place_to_reuse(places(), retained_, version);
@@ -110,7 +133,7 @@ Result<std::size_t> ShmPublisher::claim(PolicyVersion version, Time deadline) {
 }
 
 bool ShmPublisher::try_claim(std::size_t index) {
-  SegmentSlot& slot = segment_.header().slot[index];
+  SegmentSlot& slot = segment_->header().slot[index];
   slot.sequence.fetch_add(1);
   if (pinned(index)) {
     slot.sequence.fetch_add(1);
@@ -122,18 +145,18 @@ bool ShmPublisher::try_claim(std::size_t index) {
 
 bool ShmPublisher::pinned(std::size_t slot) {
   for (std::uint32_t i = 0; i < kReadersMax; ++i) {
-    SegmentReader& reader = segment_.header().reader[i];
+    SegmentReader& reader = segment_->header().reader[i];
     if (reader.pinned.load() != slot + 1) continue;
     // A pin whose owner has died ends with the next owner of its entry; until then it is ignored.
-    if (segment_.byte_is_locked_by_another(i)) return true;
+    if (segment_->byte_is_locked_by_another(i)) return true;
   }
   return false;
 }
 
-std::vector<Place> ShmPublisher::places() {
-  std::vector<Place> all(static_cast<std::size_t>(config_.slots));
+std::vector<VersionPlace> ShmPublisher::places() {
+  std::vector<VersionPlace> all(static_cast<std::size_t>(config_.slots));
   for (std::size_t i = 0; i < all.size(); ++i) {
-    all[i] = {.version = offered_version(segment_.header().slot[i]), .in_use = pinned(i)};
+    all[i] = {.version = offered_version(segment_->header().slot[i]), .in_use = pinned(i)};
   }
   return all;
 }
@@ -142,13 +165,13 @@ std::string ShmPublisher::holders() {
   std::string text;
   const auto add = [&](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
   for (std::size_t i = 0; i < static_cast<std::size_t>(config_.slots); ++i) {
-    const auto version = offered_version(segment_.header().slot[i]);
+    const auto version = offered_version(segment_->header().slot[i]);
     const std::string name =
         version ? "version " + std::to_string(version->value) : "a forgotten version";
     bool in_use = false;
     for (std::uint32_t r = 0; r < kReadersMax; ++r) {
-      const SegmentReader& reader = segment_.header().reader[r];
-      if (reader.pinned.load() != i + 1 || !segment_.byte_is_locked_by_another(r)) continue;
+      const SegmentReader& reader = segment_->header().reader[r];
+      if (reader.pinned.load() != i + 1 || !segment_->byte_is_locked_by_another(r)) continue;
       add(name + " is being copied by process " + std::to_string(reader.pid.load()));
       in_use = true;
     }
@@ -159,10 +182,16 @@ std::string ShmPublisher::holders() {
 
 void ShmPublisher::forget_after(PolicyVersion last) {
   for (int i = 0; i < config_.slots; ++i) {
-    SegmentSlot& slot = segment_.header().slot[i];
+    SegmentSlot& slot = segment_->header().slot[i];
     if (slot.version.load() > last.value) slot.offered = 0;
   }
 }
+
+// Since when no block of one publisher's life could be opened.
+struct Refusals {
+  std::uint64_t life;
+  Time since;
+};
 
 class ShmSubscriber : public WeightSubscriber {
  public:
@@ -179,15 +208,23 @@ class ShmSubscriber : public WeightSubscriber {
 
  private:
   Result<bool> attach();
-  Result<bool> register_reader(ShmSegment& segment);
+  Result<bool> register_reader(ShmSegment segment);
+  bool publisher_is_there() const;
+  bool still_offered() const;
   std::optional<std::size_t> pin(PolicyVersion version);
+  void unpin();
+  Error withdrawn(PolicyVersion version) const;
+  Error give_up();
+  Error not_opened(PolicyVersion version, const Error& why);
 
   const WeightsConfig config_;
-  std::optional<ShmSegment> segment_;
-  std::uint32_t reader_ = 0;  // our entry in segment_
+  std::unique_ptr<ShmSegment> segment_;
+  std::unique_ptr<SlotReader> memory_;  // of segment_
+  std::uint32_t reader_ = 0;            // our entry in segment_
   std::optional<VersionCopy> copy_;
   std::size_t slot_ = 0;  // pinned for copy_
   std::optional<Installed> installed_;
+  std::optional<Refusals> refusals_;
 };
 
 // Whether there is a segment to read. One that has been given up is left for its successor, but not
@@ -195,19 +232,24 @@ class ShmSubscriber : public WeightSubscriber {
 Result<bool> ShmSubscriber::attach() {
   if (segment_ && !segment_->given_up()) return true;
   if (copy_) return false;
+  memory_.reset();
   segment_.reset();
   auto opened = ShmSegment::open(config_, ShmSegment::Access::kReadSlots);
   if (!opened) return opened.error();
   if (!*opened) return false;
-  return register_reader(**opened);
+  return register_reader(std::move(**opened));
 }
 
-Result<bool> ShmSubscriber::register_reader(ShmSegment& segment) {
+Result<bool> ShmSubscriber::register_reader(ShmSegment segment) {
   for (std::uint32_t i = 0; i < kReadersMax; ++i) {
     if (!segment.lock_byte(i)) continue;
     segment.header().reader[i].pinned = 0;  // a dead owner's
     segment.header().reader[i].pid = ::getpid();
-    segment_.emplace(std::move(segment));
+    auto kept = std::make_unique<ShmSegment>(std::move(segment));
+    auto memory = make_slot_reader(config_, *kept);
+    if (!memory) return memory.error();
+    segment_ = std::move(kept);
+    memory_ = *std::move(memory);
     reader_ = i;
     return true;
   }
@@ -217,11 +259,17 @@ Result<bool> ShmSubscriber::register_reader(ShmSegment& segment) {
                .help = {}};
 }
 
+// Whether what the segment offers is still somewhere: GPU memory goes with its publisher.
+bool ShmSubscriber::publisher_is_there() const {
+  return config_.type != WeightsType::kCudaIpc ||
+         segment_->byte_is_locked_by_another(kPublisherLockByte);
+}
+
 Result<std::optional<PolicyVersion>> ShmSubscriber::newest() {
   const Result<bool> attached = attach();
   if (!attached) return attached.error();
   std::optional<PolicyVersion> newest;
-  if (!*attached) return newest;
+  if (!*attached || !publisher_is_there()) return newest;
   for (int i = 0; i < config_.slots; ++i) {
     newest = std::max(newest, offered_version(segment_->header().slot[i]));
   }
@@ -230,7 +278,7 @@ Result<std::optional<PolicyVersion>> ShmSubscriber::newest() {
 
 bool ShmSubscriber::available(PolicyVersion version) {
   const Result<bool> attached = attach();
-  if (!attached || !*attached) return false;
+  if (!attached || !*attached || !publisher_is_there()) return false;
   for (int i = 0; i < config_.slots; ++i) {
     if (offered_version(segment_->header().slot[i]) == version) return true;
   }
@@ -242,7 +290,8 @@ Result<void> ShmSubscriber::begin(PolicyVersion version, std::span<std::byte> bu
   cancel();
   const Result<bool> attached = attach();
   if (!attached) return attached.error();
-  const std::optional<std::size_t> slot = *attached ? pin(version) : std::nullopt;
+  const std::optional<std::size_t> slot =
+      *attached && publisher_is_there() ? pin(version) : std::nullopt;
   if (!slot) {
     return Error{.code = ErrorCode::kNotFound,
                  .message = "policy version " + std::to_string(version.value) + " of " +
@@ -251,8 +300,33 @@ Result<void> ShmSubscriber::begin(PolicyVersion version, std::span<std::byte> bu
                  .help = {}};
   }
   slot_ = *slot;
+  if (const Result<void> opened = memory_->open(slot_); !opened) {
+    unpin();
+    return not_opened(version, opened.error());
+  }
+  refusals_.reset();
   copy_.emplace(version, segment_->header().slot[slot_].checksum.load(), buffer);
   return {};
+}
+
+// A block cannot be opened when its publisher dies meanwhile. The lock tells that, but for two
+// moments: the publisher's memory is gone and its lock not yet, or a successor has taken the lock
+// over and not yet withdrawn what it found. What lasts longer, within one publisher's life, is
+// something else: another GPU, and trying again would not help.
+Error ShmSubscriber::not_opened(PolicyVersion version, const Error& why) {
+  const std::uint64_t life = segment_->header().publisher_life;
+  const Time now = steady_now();
+  if (!refusals_ || refusals_->life != life) refusals_ = {.life = life, .since = now};
+  if (!publisher_is_there() || now - refusals_->since < config_.dying_max) {
+    Error gone = withdrawn(version);
+    gone.code = ErrorCode::kNotFound;  // to be asked for again
+    return gone;
+  }
+  return {
+      .code = ErrorCode::kInvalid,
+      .message = "cannot take weights from the publisher of " + config_.name + ": " + why.message,
+      .where = "weight_broadcast.type",
+      .help = "cuda_ipc needs learner and rollouts on one GPU; set it to auto"};
 }
 
 // See shm_segment.h for why this and ShmPublisher::try_claim cannot both succeed.
@@ -272,19 +346,13 @@ std::optional<std::size_t> ShmSubscriber::pin(PolicyVersion version) {
 
 Result<UpdateProgress> ShmSubscriber::progress(std::uint64_t bytes_max) {
   CHECK(copy_.has_value());
+  // Asked before the read, for what has gone, and after it, for what went meanwhile: the memory
+  // may end with its publisher (shared_block.h).
+  if (!still_offered()) return give_up();
   const std::span<std::byte> part = copy_->next(bytes_max);
-  std::memcpy(part.data(), segment_->slot_bytes(slot_).data() + copy_->offset(), part.size());
-  copy_->take(part.size());
+  copy_->take(memory_->read(copy_->offset(), part));
   const UpdateProgress progress = copy_->progress();
-  // Not offered_version(): the sequence may be odd for a moment, while a claim is taken back.
-  if (segment_->header().slot[slot_].offered == 0) {
-    const std::string version = std::to_string(copy_->version().value);
-    cancel();
-    return Error{
-        .message = "the publisher of " + config_.name + " has withdrawn policy version " + version,
-        .where = {},
-        .help = {}};
-  }
+  if (!still_offered()) return give_up();
   if (!progress.complete) return progress;
   const Result<void> verified = copy_->verify(config_.name);
   if (verified) {
@@ -295,12 +363,40 @@ Result<UpdateProgress> ShmSubscriber::progress(std::uint64_t bytes_max) {
   return progress;
 }
 
+// Not offered_version(): the sequence may be odd for a moment, while a claim is taken back.
+bool ShmSubscriber::still_offered() const {
+  return segment_->header().slot[slot_].offered != 0 && publisher_is_there();
+}
+
+Error ShmSubscriber::give_up() {
+  const PolicyVersion version = copy_->version();
+  cancel();
+  return withdrawn(version);
+}
+
 void ShmSubscriber::cancel() {
   if (!copy_) return;
   copy_.reset();
+  unpin();
+}
+
+void ShmSubscriber::unpin() {
+  memory_->close();
   segment_->header().reader[reader_].pinned = 0;
   segment_->header().releases.fetch_add(1);
   futex_wake_all(segment_->header().releases);
+}
+
+Error ShmSubscriber::withdrawn(PolicyVersion version) const {
+  const std::string number = std::to_string(version.value);
+  const bool there = publisher_is_there();
+  return {.code = there ? ErrorCode::kFailed : ErrorCode::kNotFound,
+          .message = "the publisher of " + config_.name +
+                     (there ? " has withdrawn policy version "
+                            : " has gone, and with its GPU memory policy version ") +
+                     number,
+          .where = {},
+          .help = {}};
 }
 
 std::uint64_t ShmSubscriber::publisher_life() {
@@ -312,10 +408,13 @@ std::uint64_t ShmSubscriber::publisher_life() {
 }  // namespace
 
 Result<std::unique_ptr<WeightPublisher>> make_shm_publisher(const WeightsConfig& config) {
-  Result<ShmSegment> segment = ShmSegment::open_or_create(config);
-  if (!segment) return segment.error();
+  Result<ShmSegment> opened = ShmSegment::open_or_create(config);
+  if (!opened) return opened.error();
+  auto segment = std::make_unique<ShmSegment>(std::move(*opened));
+  auto memory = make_slot_writer(config, *segment);
+  if (!memory) return memory.error();
   return std::unique_ptr<WeightPublisher>(
-      std::make_unique<ShmPublisher>(config, std::move(*segment)));
+      std::make_unique<ShmPublisher>(config, std::move(segment), *std::move(memory)));
 }
 
 std::unique_ptr<WeightSubscriber> make_shm_subscriber(const WeightsConfig& config) {

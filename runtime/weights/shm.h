@@ -1,5 +1,6 @@
-// The weight family in shared memory: publisher and subscribers on one host. A ring of reused
-// slots (cold shared memory is no faster than TCP, warm memory is ten times as fast).
+// The weight families of one host, kShm and kCudaIpc: a ring of reused slots, which shared memory
+// guards (shm_segment.h) and slot_memory.h fills. Reused, because cold shared memory is no faster
+// than TCP, and warm memory ten times as fast.
 #pragma once
 
 #include <memory>

@@ -9,10 +9,12 @@
 #include <new>
 #include <system_error>
 
+#include "runtime/device/shared_block.h"
+
 namespace tandem::runtime {
 namespace {
 
-constexpr std::uint64_t kMagic = 0x54414e44454d5731;  // "TANDEMW1"; changes with the layout
+constexpr std::uint64_t kMagic = 0x54414e44454d5732;  // "TANDEMW2"; changes with the layout
 constexpr std::size_t kPageBytes = 4096;
 constexpr const char* kDirectory = "/dev/shm";
 constexpr std::string_view kFilePrefix = "tandem-weights.";
@@ -26,8 +28,11 @@ constexpr std::size_t round_up(std::size_t bytes) {
 
 constexpr std::size_t kHeaderBytes = round_up(sizeof(SegmentHeader));
 
+bool on_gpu(const WeightsConfig& config) { return config.type == WeightsType::kCudaIpc; }
+
 std::size_t slots_bytes(const WeightsConfig& config) {
-  return static_cast<std::size_t>(config.slots) * round_up(config.layout.arena_bytes);
+  const std::size_t bytes = on_gpu(config) ? sizeof(BlockName) : config.layout.arena_bytes;
+  return static_cast<std::size_t>(config.slots) * round_up(bytes);
 }
 
 struct flock lock_range(std::uint32_t byte, std::uint32_t count) {
@@ -66,7 +71,7 @@ bool matches(int fd, const WeightsConfig& config, std::uint64_t* life) {
   if (life != nullptr) *life = header.publisher_life.load();
   return header.slots == static_cast<std::uint64_t>(config.slots) &&
          header.arena_bytes == config.layout.arena_bytes &&
-         header.layout_hash == config.layout.hash &&
+         header.layout_hash == config.layout.hash && (header.on_gpu == 1) == on_gpu(config) &&
          static_cast<std::size_t>(facts.st_size) == kHeaderBytes + slots_bytes(config);
 }
 
@@ -176,6 +181,7 @@ Result<std::optional<ShmSegment>> ShmSegment::create(const WeightsConfig& config
   header->slots = static_cast<std::uint64_t>(config.slots);
   header->arena_bytes = config.layout.arena_bytes;
   header->layout_hash = config.layout.hash;
+  header->on_gpu = on_gpu(config) ? 1 : 0;
   header->publisher_life = life;
   header->publisher_pid = ::getpid();
   header->magic = kMagic;
@@ -204,7 +210,7 @@ SegmentHeader& ShmSegment::header() const {
 }
 
 std::span<std::byte> ShmSegment::slot_bytes(std::size_t slot) const {
-  const std::uint64_t bytes = header().arena_bytes;
+  const std::uint64_t bytes = header().on_gpu == 1 ? sizeof(BlockName) : header().arena_bytes;
   return {slots_.data() + slot * round_up(bytes), bytes};
 }
 

@@ -1,5 +1,6 @@
 // The shared memory of one weight family: one file in /dev/shm with a header and the slots, each a
-// whole version. Internal to runtime/weights.
+// whole version or, of kCudaIpc, the name of a block of GPU memory that holds it. Internal to
+// runtime/weights.
 //
 // Who is alive is said by open-file-description locks on single bytes of the file: the kernel drops
 // them however a process ends, and, unlike pids, they are never reused nor depend on a namespace.
@@ -46,6 +47,7 @@ struct SegmentHeader {
   std::uint64_t slots;
   std::uint64_t arena_bytes;
   std::uint64_t layout_hash;
+  std::uint64_t on_gpu;  // 1: kCudaIpc
   std::atomic<std::uint64_t> publisher_life;
   std::atomic<std::int32_t> publisher_pid;  // for messages only
   std::atomic<std::uint32_t> releases;      // a futex: counts pins given up

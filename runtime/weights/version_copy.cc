@@ -21,12 +21,12 @@ std::span<std::byte> VersionCopy::next(std::uint64_t bytes_max) const {
   return buffer_.subspan(done_, std::min(rest, std::max<std::uint64_t>(bytes_max, 1)));
 }
 
-void VersionCopy::take(std::uint64_t bytes) {
-  CHECK(bytes <= buffer_.size() - done_);
+void VersionCopy::take(std::span<const std::byte> arrived) {
+  CHECK(arrived.size() <= buffer_.size() - done_);
   // Hashed just after it was written, while it is in the cache.
-  CHECK(XXH3_64bits_update(static_cast<XXH3_state_t*>(hash_.get()), buffer_.data() + done_,
-                           bytes) == XXH_OK);
-  done_ += bytes;
+  CHECK(XXH3_64bits_update(static_cast<XXH3_state_t*>(hash_.get()), arrived.data(),
+                           arrived.size()) == XXH_OK);
+  done_ += arrived.size();
 }
 
 UpdateProgress VersionCopy::progress() const {

@@ -23,9 +23,9 @@ class VersionCopy {
   std::uint64_t offset() const { return done_; }
 
   // The next part of the buffer to fill, at most bytes_max and at least one byte; take() then
-  // accounts for `bytes` of it that have been filled.
+  // accounts for the beginning of it that has been filled, and now holds `arrived`.
   std::span<std::byte> next(std::uint64_t bytes_max) const;
-  void take(std::uint64_t bytes);
+  void take(std::span<const std::byte> arrived);
 
   UpdateProgress progress() const;
   // With all bytes taken: whether they are the published ones.

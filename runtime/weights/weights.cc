@@ -55,21 +55,22 @@ WeightsType resolve(const WeightsConfig& config) {
 
 Result<std::unique_ptr<WeightPublisher>> make_publisher(const WeightsConfig& config) {
   check_config(config);
-  return resolve(config) == WeightsType::kShm ? make_shm_publisher(config)
-                                              : make_disk_publisher(config);
+  return resolve(config) == WeightsType::kDisk ? make_disk_publisher(config)
+                                               : make_shm_publisher(config);
 }
 
 std::unique_ptr<WeightSubscriber> make_subscriber(const WeightsConfig& config) {
   check_config(config);
-  return resolve(config) == WeightsType::kShm ? make_shm_subscriber(config)
-                                              : make_disk_subscriber(config);
+  return resolve(config) == WeightsType::kDisk ? make_disk_subscriber(config)
+                                               : make_shm_subscriber(config);
 }
 
 Result<void> remove_weights(const WeightsConfig& config) {
   if (config.type != WeightsType::kDisk) {
     if (auto removed = remove_segment(config.name); !removed) return removed;
   }
-  if (config.type == WeightsType::kShm || config.directory.empty()) return {};
+  const bool no_files = config.type == WeightsType::kShm || config.type == WeightsType::kCudaIpc;
+  if (no_files || config.directory.empty()) return {};
   return remove_disk_weights(config);
 }
 

@@ -9,7 +9,8 @@
 //         torn, whichever side is killed at whatever moment.
 //   WT-2  A version that the publisher retains, or that a subscriber is copying, is not replaced.
 //   WT-3  A subscriber that dies holds nothing; a publisher that dies leaves what it had published,
-//         and its successor of the same name carries on from it.
+//         and its successor of the same name carries on from it. Of kCudaIpc nothing is left: the
+//         versions go with the publisher's GPU memory, and are no longer offered.
 //   WT-4  One publisher per name at a time.
 #pragma once
 
@@ -33,6 +34,9 @@ enum class WeightsType {
   kAuto,  // shm where it fits into half of the shared memory's file system, else disk
   kShm,   // POSIX shared memory: publisher and subscribers on one host
   kDisk,  // a directory that all of them see
+  // GPU memory of the publisher: all of them in processes of their own, on one GPU. A subscriber's
+  // buffer may be in either memory.
+  kCudaIpc,
 };
 
 // What the bytes of an arena are; publisher and subscribers must agree on it.
@@ -49,6 +53,9 @@ struct WeightsConfig {
   std::filesystem::path directory;  // for disk; is made if missing
   int slots = 2;                    // versions kept: max_staleness + 2; at least 2
   WeightsLayout layout;
+  // kCudaIpc: so long a publisher may lose its GPU memory before its lock, when it dies; what
+  // cannot be opened for longer is no publisher's death.
+  Duration dying_max = std::chrono::seconds(5);
 };
 
 // A name that two runs on one host do not share, fit for a file: job "arith-1" in its run
@@ -123,7 +130,8 @@ class WeightSubscriber {
 // kAuto becomes the type that it stands for, the same in every process of a host.
 WeightsType resolve(const WeightsConfig& config);
 
-// Fails if a live publisher has the name (its pid is in the message) or there is no room.
+// Fails if a live publisher has the name (its pid is in the message) or there is no room. Of
+// kCudaIpc it takes slots times the arena of the GPU's memory, and needs the CUDA module.
 // A publisher that is destroyed leaves its family to the next one, as a publisher that dies does;
 // remove_weights() ends it.
 Result<std::unique_ptr<WeightPublisher>> make_publisher(const WeightsConfig& config);

@@ -134,8 +134,8 @@ struct Describe {
         abbreviation ? std::string("SIG") + abbreviation : "an unknown signal";
     return {"ExitSignal", "killed by " + which + " (" + std::to_string(r.signal) + ")"};
   }
-  Words operator()(const OutOfMemory&) const {
-    return {"OutOfMemory", "killed because memory ran out"};
+  Words operator()(const OutOfMemory& r) const {
+    return {"OutOfMemory", "too little memory to start: " + r.what};
   }
   Words operator()(const ExitCode& r) const {
     return {"ExitCode", "exited with code " + std::to_string(r.code)};

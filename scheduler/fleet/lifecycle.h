@@ -97,7 +97,9 @@ struct SpawnFailed {
 struct ExitSignal {
   std::int32_t signal;
 };
-struct OutOfMemory {};
+struct OutOfMemory {
+  std::string what;  // what was asked and what was free
+};
 struct ExitCode {
   std::int32_t code;
 };

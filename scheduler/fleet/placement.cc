@@ -122,16 +122,23 @@ bool fits_some(const Resources& rank, std::span<const NodeCapacity> nodes) {
       emptied(nodes), [&](const NodeCapacity& n) { return ranks_that_fit(rank, n, 1) == 1; });
 }
 
-// Where a job asks for GPUs and there is none: what a node's agent found instead.
-std::string gpus_found(const Resources& rank, std::span<const NodeCapacity> nodes) {
-  if (rank.gpu_milli == 0) return "";
-  for (const NodeCapacity& node : nodes)
-    if (node.total.gpu_milli > 0) return "";
-  const NodeCapacity& first = nodes.front();
-  const std::string found = first.gpus_absent.empty() ? "no GPU" : first.gpus_absent;
-  const std::string others =
-      nodes.size() > 1 ? " and " + std::to_string(nodes.size() - 1) + " more" : "";
-  return "; " + first.name + others + (nodes.size() > 1 ? " have: " : " has: ") + found;
+// Where a job asks for GPUs: those that cannot be used, of every node; and where no node has one
+// that can, what the agents of nodes without any found instead.
+std::string gpus_found(std::span<const NodeCapacity> nodes) {
+  const bool some = std::ranges::any_of(nodes, [](const auto& n) { return n.total.gpu_milli > 0; });
+  std::string unusable;
+  const NodeCapacity* first = nullptr;  // of those without any
+  std::size_t without = 0;
+  for (const NodeCapacity& node : nodes) {
+    for (const std::string& gpu : node.gpus_unusable)
+      unusable += "; " + node.name + " cannot use " + gpu;
+    if (node.total.gpu_milli > 0 || !node.gpus_unusable.empty()) continue;
+    if (without++ == 0) first = &node;
+  }
+  if (some || without == 0) return unusable;
+  const std::string found = first->gpus_absent.empty() ? "no GPU" : first->gpus_absent;
+  const std::string others = without > 1 ? " and " + std::to_string(without - 1) + " more" : "";
+  return unusable + "; " + first->name + others + (without > 1 ? " have: " : " has: ") + found;
 }
 
 Reason why_not(std::span<const NodeCapacity> nodes, std::span<const Gang> gangs) {
@@ -141,7 +148,7 @@ Reason why_not(std::span<const NodeCapacity> nodes, std::span<const Gang> gangs)
       const Resources most = largest(nodes, &NodeCapacity::total);
       return InfeasibleShape{gang.actor + " needs " + text_of_lacking(gang.per_rank, most) +
                              " per rank; the largest node has " + text(most) +
-                             gpus_found(gang.per_rank, nodes)};
+                             (gang.per_rank.gpu_milli > 0 ? gpus_found(nodes) : "")};
     }
     need = need + gang.per_rank * gang.ranks;
   }
@@ -278,7 +285,8 @@ Result<void> fits_ever(std::span<const NodeCapacity> nodes, std::span<const Role
     message = "the job can never be placed: " + shape->arithmetic;
   } else {
     message = "the job can never be placed: it needs " + text_of_lacking(need, all) + " (" + parts +
-              "); all nodes together have " + text(all) + ", the largest " + text(most);
+              "); all nodes together have " + text(all) + ", the largest " + text(most) +
+              (need.gpu_milli > 0 ? gpus_found(empty) : "");
   }
   std::optional<std::string> nearest = nearest_counts(empty, roles);
   if (!nearest) nearest = nearest_shape(empty, roles);

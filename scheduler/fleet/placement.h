@@ -28,7 +28,8 @@ struct NodeCapacity {
   Resources total;
   Resources free;
   std::vector<std::int64_t> gpus_free_milli{};  // of each of its GPUs; free.gpu_milli together
-  std::string gpus_absent{};                    // why it has none, as its agent found
+  std::vector<std::string> gpus_unusable{};     // which else it has, and why they are not offered
+  std::string gpus_absent{};                    // why it has none to offer, as its agent found
 };
 
 enum class Strategy : std::uint8_t { kPack, kSpread };

@@ -5,13 +5,18 @@
 
 namespace tandem::scheduler {
 
+bool worth_another_start(ErrorCode failure, bool was_ready) {
+  return was_ready && failure == ErrorCode::kOutOfMemory;
+}
+
 RestartBudget::RestartBudget(const RestartPolicy& policy) : policy_(policy) {}
 
 std::variant<Restart, Exhausted> RestartBudget::died(const Life& life, Rng& rng) {
   if (life.died - life.started >= policy_.healthy_after) consecutive_ = 0;
   while (!granted_.empty() && life.died - granted_.front() >= policy_.period) granted_.pop_front();
-  if (std::ssize(granted_) >= policy_.intensity)
-    return Exhausted{static_cast<std::int32_t>(granted_.size())};
+  never_ready_ = life.started < life.died ? 0 : never_ready_ + 1;
+  if (std::ssize(granted_) >= policy_.intensity || never_ready_ > policy_.intensity)
+    return Exhausted{std::max(static_cast<std::int32_t>(granted_.size()), never_ready_ - 1)};
   granted_.push_back(life.died);
   ++restarts_total_;
 

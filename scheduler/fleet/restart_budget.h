@@ -1,13 +1,17 @@
 // Restarts: how often and how soon an actor that died is started again, and when that is given up.
 //
 // Intensity and period as in OTP's supervisors: more than `intensity` restarts within `period`
-// exhaust the budget. Between them exponential backoff, backoff_first · 2^n up to backoff_max,
-// ± jitter so that a fleet that died together does not return together. Plain state; time and
-// randomness are passed in.
+// exhaust the budget, and so do as many starts in a row that came to nothing. Between them
+// exponential backoff, backoff_first · 2^n up to backoff_max, ± jitter so that a fleet that died
+// together does not return together. Plain state; time and randomness are passed in.
 //
 // RB-1  Within any `period` at most `intensity` restarts are granted.
 // RB-2  A life of at least `healthy_after` starts the backoff anew.
 // RB-3  Escalation goes actor -> role -> job and keeps the root cause.
+// RB-4  What keeps an actor from starting for the first time ends its job; of an actor that has
+//       worked before, a want of memory is a death like any other.
+// RB-5  More than `intensity` starts in a row that never got to Ready exhaust the budget, however
+//       long each of them took: starts that are slow to fail do not go on for ever.
 #pragma once
 
 #include <chrono>
@@ -18,9 +22,16 @@
 #include <variant>
 
 #include "runtime/base/clock.h"
+#include "runtime/base/result.h"
 #include "runtime/base/rng.h"
 
 namespace tandem::scheduler {
+
+// Whether a rank that could not start is to be started again (RB-4). Memory that is short comes
+// back with the end of what holds it: the life before, a neighbour's peak. An actor that never had
+// enough asks for more than there is, and a person must hear of it; any other failure repeats
+// itself.
+bool worth_another_start(ErrorCode failure, bool was_ready);
 
 struct RestartPolicy {
   std::int32_t intensity = 5;
@@ -37,14 +48,14 @@ struct Restart {
   std::int32_t max;  // the intensity
 };
 struct Exhausted {
-  std::int32_t restarts;  // that were granted within the period
+  std::int32_t restarts;  // that were granted within the period, or after starts in vain in a row
 };
 
 class RestartBudget {
  public:
   explicit RestartBudget(const RestartPolicy& policy);
 
-  // It ran from `started` (its Ready; `now` if it never got there) and died at `now`.
+  // It ran from `started`, its Ready, until `died`; they are one where it never got there.
   struct Life {
     Time started;
     Time died;
@@ -57,6 +68,7 @@ class RestartBudget {
   RestartPolicy policy_;
   std::deque<Time> granted_;      // within the period
   std::int32_t consecutive_ = 0;  // deaths without a healthy life between; the n of 2^n
+  std::int32_t never_ready_ = 0;  // deaths without a Ready between
   std::int32_t restarts_total_ = 0;
 };
 

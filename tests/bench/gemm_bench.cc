@@ -12,6 +12,7 @@
 #include "kernels/backend.h"
 #include "runtime/device/memory.h"
 #include "tests/bench/gemm_peer.h"
+#include "tests/bench/product_kind.h"
 
 namespace tandem::kernels {
 namespace {
@@ -20,19 +21,7 @@ struct Shape {
   std::int64_t m, k, n;
 };
 
-enum class Kind { kForward, kBackwardInput, kBackwardWeight };
-
-const char* name(Kind kind) {
-  switch (kind) {
-    case Kind::kForward:
-      return "forward";
-    case Kind::kBackwardInput:
-      return "backward_input";
-    case Kind::kBackwardWeight:
-      return "backward_weight";
-  }
-  return "";
-}
+using Kind = bench::ProductKind;
 
 struct Operands {
   explicit Operands(const Shape& s)

@@ -21,7 +21,8 @@ class OnAGpu : public testing::Test {
     ::setenv("FAKE_GPUS", "1", 1);
   }
   ~OnAGpu() override {
-    for (const char* name : {"TANDEM_CUDA_MODULE", "LD_LIBRARY_PATH", "FAKE_GPUS"})
+    for (const char* name :
+         {"TANDEM_CUDA_MODULE", "LD_LIBRARY_PATH", "FAKE_GPUS", "FAKE_GPUS_LOST"})
       ::unsetenv(name);
   }
 
@@ -45,9 +46,55 @@ TEST_F(OnAGpu, RolloutAndLearnerAgreeToTheBitAndTheRunRepeats) {
   EXPECT_EQ(first["ledger"]["trained"], kSteps * 2);
   EXPECT_EQ(first["logprob_diff"]["max_at_staleness_0"], 0.0);
   EXPECT_GT(first["logprob_diff"]["tokens_at_staleness_0"], 0);
-  EXPECT_EQ(home.train("arithmetic-grpo-2", job(settings))["weights_sha256"],
-            first["weights_sha256"]);
+  // Again, and the weights take the other way.
+  const json again =
+      home.train("arithmetic-grpo-2", job(settings + Words{"weight_broadcast.type=cuda_ipc"}));
+  EXPECT_EQ(again["weights_sha256"], first["weights_sha256"]);
+  EXPECT_EQ(again["logprob_diff"]["max_at_staleness_0"], 0.0);
   home.expect_nothing_left();
+}
+
+// The same promises in bf16, with a layer's activations computed twice.
+TEST_F(OnAGpu, Bf16AgreesToTheBitAndItsCheckpointGoesOn) {
+  const Words settings{"async.schedule=fixed_lag",   "async.max_staleness=0",
+                       "model.dtype=bfloat16",       "learner.enable_gradient_checkpointing=true",
+                       "algorithm.use_kl_loss=true", "algorithm.kl_loss_coef=0.01",
+                       "learner.save_freq=1"};
+  const json result = home.train(kSmallId, job(settings));
+  EXPECT_EQ(result["logprob_diff"]["max_at_staleness_0"], 0.0);
+  EXPECT_GT(result["logprob_diff"]["tokens_at_staleness_0"], 0);
+  const double float32_bytes = home.train(
+      "arithmetic-grpo-2", job({"weight_broadcast.type=disk"}))["weight_publish"]["bytes_mean"];
+  EXPECT_NEAR(result["weight_publish"]["bytes_mean"], float32_bytes / 2, 0.01 * float32_bytes);
+  const Finished more = home.run(Words{"run"} + job(settings) +
+                                 Words{"--set", "learner.total_training_steps=5", "--resume",
+                                       home.run_dir(kSmallId).string()});
+  EXPECT_EQ(more.code, 0) << more.text();
+  EXPECT_EQ(home.result_of(kSmallId)["ledger"]["trained"], 5 * 2);
+  const Finished on_cpu = home.run(Words{"run"} + job({"model.dtype=bfloat16"}) +
+                                   Words{"--set", "pools.learner.gpus_per_actor=0"});
+  EXPECT_EQ(on_cpu.code, 64) << on_cpu.text();
+  EXPECT_NE(on_cpu.err.find("model.dtype"), std::string::npos) << on_cpu.text();
+}
+
+// Its versions go with it; its next life publishes what it goes on from, and the rollout takes it.
+TEST_F(OnAGpu, ALearnerWhoseMemoryHeldTheWeightsMayDie) {
+  constexpr int kLongRun = 6;
+  home.up();
+  const Finished submitted =
+      home.run(Words{"submit"} + job({"weight_broadcast.type=cuda_ipc", "learner.save_freq=1",
+                                      "learner.total_training_steps=" + std::to_string(kLongRun)}));
+  ASSERT_EQ(submitted.code, 0) << submitted.text();
+  const auto step = [&] { return home.json({"get", "jobs", kSmallId})["step"].get<int>(); };
+  ASSERT_TRUE(eventually([&] { return step() >= 2; }));
+  const json before = actor(home, "learner/0");
+  kill_rank(before);
+  ASSERT_LT(step(), kLongRun) << "the kill came too late to mean anything";
+  const Finished waited = home.run({"wait", kSmallId, "--for", "Succeeded", "--timeout", "90s"});
+  EXPECT_EQ(waited.code, 0) << waited.text();
+  home.down();
+  home.expect_nothing_left();
+  EXPECT_EQ(home.result_of(kSmallId)["ledger"]["trained"], kLongRun * 2);
 }
 
 TEST_F(OnAGpu, ACheckpointOfAGpuGoesOnOnACpu) {
@@ -81,6 +128,14 @@ TEST_F(OnAGpu, MoreThanIsThereIsRefusedWithTheArithmetic) {
   const Finished gpus = home.run(Words{"run"} + job({"pools.learner.gpus_per_actor=1"}));
   EXPECT_EQ(gpus.code, 2) << gpus.text();
   EXPECT_NE(gpus.err.find("GPUs"), std::string::npos) << gpus.text();
+  ::setenv("FAKE_GPUS", "2", 1);  // a second one would do, if it answered
+  ::setenv("FAKE_GPUS_LOST", "1", 1);
+  const Finished lost = home.run(Words{"run"} + job({"pools.learner.gpus_per_actor=1"}));
+  EXPECT_EQ(lost.code, 2) << lost.text();
+  EXPECT_NE(lost.err.find("cannot use GPU 1: GPU is lost"), std::string::npos) << lost.text();
+  const Finished doctor = home.run({"doctor"});
+  EXPECT_NE(doctor.out.find("GPU 1: GPU is lost"), std::string::npos) << doctor.text();
+  EXPECT_NE(doctor.out.find("Fake GPU 0"), std::string::npos) << doctor.text();
   const Finished tokens = home.run(Words{"run"} + job({"learner.max_token_len=4000000"}));
   EXPECT_EQ(tokens.code, 1) << tokens.text();
   EXPECT_NE(tokens.err.find("activations"), std::string::npos) << tokens.text();

@@ -79,6 +79,31 @@ TEST(Sample, FrequenciesFollowTheDistribution) {
   }
 }
 
+TEST(Sample, SeveralDrawsOfOneRowAreThoseOfItsCopies) {
+  Rng rng(15);
+  const std::int64_t v = 33;
+  const Floats logits = normals(rng, 2 * v);
+  Floats copies;
+  std::vector<RowSampling> rows;
+  for (const std::int32_t from : {1, 0, 1, 1, 0}) {
+    copies.insert(copies.end(), logits.begin() + from * v, logits.begin() + (from + 1) * v);
+    rows.push_back({.seed = rng.next(), .logits_row = from});
+  }
+  std::vector<RowSampling> own = rows;
+  for (RowSampling& row : own) row.logits_row = kOwnRow;
+  same_everywhere([&](const Backend& backend, const Stream& stream) {
+    Draws draws{Tokens(rows.size(), -1), poison(std::ssize(rows))};
+    backend.sample(stream, {.logits = tensor(logits.data(), {2, v}),
+                            .rows = rows,
+                            .tokens = tensor(draws.tokens.data(), {std::ssize(rows)}),
+                            .log_prob = tensor(draws.log_probs.data(), {std::ssize(rows)})});
+    const Draws expected = run(backend, stream, copies, own);
+    EXPECT_EQ(draws.tokens, expected.tokens);
+    EXPECT_TRUE(same_bits(draws.log_probs, expected.log_probs));
+    return draws.log_probs;
+  });
+}
+
 TEST(Sample, DrawsDependOnSeedAndPositionNotOnTheBatch) {
   Rng rng(12);
   const std::int64_t v = 33, r = 70;

@@ -73,7 +73,9 @@ CITED = re.compile(r"\b([A-Z]{2}-\d+)\b")
 TEST_NAME = re.compile(r"^TEST\w*\(\s*\w+,\s*(\w+)\s*\)", re.MULTILINE)
 # Refuses_AC1, CO1TheSumIsSerial, SE_3_older_lives
 IN_TEST_NAME = re.compile(r"(?:^|_)([A-Z]{2})_?(\d+)(?!\d)")
-SHARED_ARITHMETIC = {"attention_chunk", "backend", "table", "tile"}  # no operators, but their parts
+# no operators, but their parts
+SHARED_ARITHMETIC = {
+    "attention_bf16", "attention_bf16_backward", "attention_chunk", "backend", "table", "tile"}
 
 
 def inside(path, folders):

@@ -139,10 +139,15 @@ Finding examine_libraries() {
 
 // A machine without a GPU is a healthy one. One with a GPU that could not be used is not.
 std::vector<Finding> examine_gpus() {
-  const Result<std::vector<runtime::Gpu>> gpus = runtime::read_gpus();
-  if (!gpus) return {{"gpus", Health::kOk, gpus.error().message + ": CPU only", ""}};
+  constexpr const char* kSeeDriver = "see nvidia-smi and the kernel's log (dmesg | grep NVRM)";
+  const Result<runtime::GpuListing> gpus = runtime::read_gpus();
+  if (!gpus && gpus.error().code == ErrorCode::kNotFound)
+    return {{"gpus", Health::kOk, gpus.error().message + ": CPU only", ""}};
+  if (!gpus) return {{"gpus", Health::kWarning, gpus.error().message, kSeeDriver}};
   std::vector<Finding> findings;
-  for (const runtime::Gpu& gpu : *gpus)
+  for (const std::string& trouble : gpus->unusable)
+    findings.push_back({"gpu", Health::kWarning, trouble, kSeeDriver});
+  for (const runtime::Gpu& gpu : gpus->usable)
     findings.push_back({"gpu", Health::kOk,
                         gpu.name + ", " + short_bytes(static_cast<double>(gpu.memory_free_bytes)) +
                             " of " + short_bytes(static_cast<double>(gpu.memory_bytes)) +

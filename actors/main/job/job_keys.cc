@@ -49,7 +49,7 @@ requires std::is_enum_v<T> FieldRef slot(std::optional<T>& field) {
                        }};
 }
 
-constexpr std::array<std::string_view, 3> kLaterDtypes{"bfloat16", "float16", "fp8"};
+constexpr std::array<std::string_view, 2> kLaterDtypes{"float16", "fp8"};
 constexpr std::array<std::string_view, 3> kLaterEngines{"vllm", "sglang", "tensorrt-llm"};
 constexpr std::array<std::string_view, 1> kLaterRewards{"code"};
 constexpr std::array<std::string_view, 1> kLaterEstimators{"gae"};
@@ -82,7 +82,9 @@ const Key kKeys[] = {
                     "tokenizer.json and draws the weights from the seed and initializer_range."},
     {.path = "model.dtype",
      .field = [](J& j) { return slot(j.model.dtype); },
-     .description = "The type of weights and arithmetic.",
+     .description =
+         "What the model computes in; `bfloat16` needs rollout and learner on GPUs. Sums, "
+         "logits, gradients, AdamW and checkpoints are float32 all the same.",
      .later_values = kLaterDtypes},
 
     {.path = "data.train_files",
@@ -229,8 +231,8 @@ const Key kKeys[] = {
      .description = "Keep the pages of finished prompts for later ones of the same version."},
     {.path = "rollout.cudagraph_capture_sizes",
      .field = [](J& j) { return slot(j.rollout.cudagraph_capture_sizes); },
-     .description = "Batch sizes captured as CUDA graphs; without a GPU there is nothing to "
-                    "capture.",
+     .description = "Batch sizes captured as CUDA graphs; one above `rollout.max_num_seqs` stands "
+                    "for that. Without a GPU there is nothing to capture.",
      .range = between(1, 65536),
      .unit = "sequences"},
 
@@ -288,6 +290,10 @@ const Key kKeys[] = {
      .description = "Tokens packed into one forward and backward pass of a rank.",
      .range = between(1, kTokensMax),
      .unit = "tokens"},
+    {.path = "learner.enable_gradient_checkpointing",
+     .field = [](J& j) { return slot(j.learner.enable_gradient_checkpointing); },
+     .description = "Keeps the activations of one layer and computes the others again on the way "
+                    "back: less memory, a forward pass more, the same numbers."},
     {.path = "learner.resume_mode",
      .field = [](J& j) { return slot(j.learner.resume_mode); },
      .description =
@@ -444,8 +450,10 @@ const Key kKeys[] = {
 
     {.path = "weight_broadcast.type",
      .field = [](J& j) { return slot(j.weight_broadcast.type); },
-     .description = "How weights reach the engines: shared memory or files; `auto` takes shared "
-                    "memory on one machine.",
+     .description =
+         "How weights reach the engines: shared memory or files; `auto` takes shared "
+         "memory on one machine. `cuda_ipc`: from the learner's GPU memory, where it and "
+         "all rollouts share one GPU.",
      .later_values = kLaterBroadcasts},
 
     {.path = "pools.rollout.cpus_per_actor",

@@ -132,6 +132,13 @@ Broken learner_rules(const JobSpec& job) {
                      "`learner.ranks` is " + text(job.learner.ranks) +
                          ", and a learner on a GPU has one rank in this version",
                      "set `learner.ranks: 1`, or `pools.learner.gpus_per_actor: 0`"};
+  if (job.model.dtype == ModelDtype::kBfloat16 &&
+      (job.pools.learner.gpus_per_actor <= 0 || job.pools.rollout.gpus_per_actor <= 0))
+    return Violation{
+        "model.dtype",
+        "`model.dtype: bfloat16` is computed on GPUs only, and rollout or learner has none",
+        "set `pools.rollout.gpus_per_actor` and `pools.learner.gpus_per_actor`, or "
+        "`model.dtype: float32`"};
   if (job.algorithm.bypass_mode && job.algorithm.rollout_is)
     return Violation{"algorithm.rollout_is",
                      "`algorithm.rollout_is: " + std::string(spelling(*job.algorithm.rollout_is)) +
@@ -145,6 +152,29 @@ Broken learner_rules(const JobSpec& job) {
                          text(job.data.max_response_length) + "`",
                      "a part of the completion's length is usual"};
   return {};
+}
+
+Broken broadcast_rules(const JobSpec& job) {
+  if (job.weight_broadcast.type != BroadcastType::kCudaIpc) return {};
+  for (const auto& [key, strategy] :
+       {std::pair("pools.rollout.strategy", job.pools.rollout.strategy),
+        std::pair("pools.learner.strategy", job.pools.learner.strategy)})
+    if (strategy == PoolStrategy::kSpread)
+      return Violation{key,
+                       "`" + std::string(key) +
+                           ": spread` takes the GPU with the most left, and "
+                           "`weight_broadcast.type: cuda_ipc` needs the learner and all rollouts "
+                           "on one GPU",
+                       "set it to pack, or `weight_broadcast.type: auto`"};
+  const double rollout = job.pools.rollout.gpus_per_actor;
+  const double all =
+      job.pools.learner.gpus_per_actor + rollout * static_cast<double>(job.rollout.replicas);
+  if (rollout > 0 && job.pools.learner.gpus_per_actor > 0 && all <= 1) return {};
+  return Violation{"weight_broadcast.type",
+                   "`weight_broadcast.type: cuda_ipc` needs the learner and all rollouts on one "
+                   "GPU, of which each has a share",
+                   "set `pools.learner.gpus_per_actor` and `pools.rollout.gpus_per_actor` above 0, "
+                   "together at most 1; or `weight_broadcast.type: auto`"};
 }
 
 Broken staleness_rules(const JobSpec& job) {
@@ -174,7 +204,7 @@ Broken staleness_rules(const JobSpec& job) {
 
 std::optional<Violation> broken_rule(const JobSpec& job) {
   for (const auto rule : {name_rule, data_rules, sampling_rules, engine_rules, reward_rules,
-                          learner_rules, staleness_rules})
+                          learner_rules, staleness_rules, broadcast_rules})
     if (Broken broken = rule(job)) return broken;
   return {};
 }

@@ -12,7 +12,7 @@ consteval auto list(Texts... texts) {
 }
 
 constexpr auto kModelInit = list("pretrained", "random");
-constexpr auto kModelDtype = list("float32");
+constexpr auto kModelDtype = list("float32", "bfloat16");
 constexpr auto kWarmStartMetric = list("sample_accuracy");
 constexpr auto kEngineName = list("native");
 constexpr auto kRewardType = list("exact", "math", "regex", "command");
@@ -25,7 +25,7 @@ constexpr auto kLossAggMode =
 constexpr auto kRolloutIs = list("token", "sequence");
 constexpr auto kSchedule = list("budget", "fixed_lag");
 constexpr auto kKvOnUpdate = list("keep", "recompute");
-constexpr auto kBroadcastType = list("auto", "shm", "disk");
+constexpr auto kBroadcastType = list("auto", "shm", "disk", "cuda_ipc");
 constexpr auto kPoolStrategy = list("pack", "spread");
 
 }  // namespace

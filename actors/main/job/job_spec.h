@@ -17,7 +17,7 @@
 namespace tandem::cli {
 
 enum class ModelInit { kPretrained, kRandom };
-enum class ModelDtype { kFloat32 };
+enum class ModelDtype { kFloat32, kBfloat16 };
 enum class WarmStartMetric { kSampleAccuracy };
 enum class EngineName { kNative };
 enum class RewardType { kExact, kMath, kRegex, kCommand };
@@ -29,7 +29,7 @@ enum class LossAggMode { kTokenMean, kSeqMeanTokenSum, kSeqMeanTokenMean, kSeqMe
 enum class RolloutIs { kToken, kSequence };
 enum class Schedule { kBudget, kFixedLag };
 enum class KvOnUpdate { kKeep, kRecompute };
-enum class BroadcastType { kAuto, kShm, kDisk };
+enum class BroadcastType { kAuto, kShm, kDisk, kCudaIpc };
 enum class PoolStrategy { kPack, kSpread };
 
 // The YAML spellings, in enumerator order: value_names(ModelInit{}) is {"pretrained", "random"}.
@@ -134,6 +134,7 @@ struct LearnerSpec {
   std::int64_t save_freq = 100;       // steps; 0: only at the end
   std::int64_t test_freq = 50;        // steps; 0: only before and after
   std::int64_t max_token_len = 8192;  // tokens packed into one forward
+  bool enable_gradient_checkpointing = false;
   ResumeMode resume_mode = ResumeMode::kAuto;
   std::int64_t max_ckpt_to_keep = 2;
   OptimizerSpec optimizer;

@@ -17,6 +17,8 @@ constexpr std::string_view kNoFraction =
 
 constexpr ForeignKey kForeign[] = {
     {"verl", "actor_rollout_ref.model.path", "model.path"},
+    {"verl", "actor_rollout_ref.model.enable_gradient_checkpointing",
+     "learner.enable_gradient_checkpointing"},
     {"verl", "actor_rollout_ref.rollout.name", "rollout.name"},
     {"verl", "actor_rollout_ref.rollout.n", "rollout.n"},
     {"verl", "actor_rollout_ref.rollout.temperature", "rollout.temperature"},
@@ -74,6 +76,7 @@ constexpr ForeignKey kForeign[] = {
     {"AReaL", "experiment_name", "name"},
     {"AReaL", "actor.path", "model.path"},
     {"AReaL", "actor.dtype", "model.dtype"},
+    {"AReaL", "actor.gradient_checkpointing", "learner.enable_gradient_checkpointing"},
     {"AReaL", "actor.optimizer.lr", "learner.optimizer.lr"},
     {"AReaL", "actor.optimizer.weight_decay", "learner.optimizer.weight_decay"},
     {"AReaL", "actor.optimizer.gradient_clipping", "learner.optimizer.grad_clip"},

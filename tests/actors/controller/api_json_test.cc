@@ -48,5 +48,22 @@ TEST(ApiJson, AnEndedExchangesFiguresComeFromItsResult) {
   EXPECT_EQ(shown_job(record_in(JobState::kFailed, run), nullptr, now)["step"], 0);
 }
 
+TEST(ApiJson, ANodeSaysWhatItsGpusAreAndWhichItCannotUse) {
+  NodeRecord node{.name = "a", .up = true};
+  node.gpus.push_back({.device = {.name = "NVIDIA H200",
+                                  .uuid = "GPU-1",
+                                  .cpu_affinity = "0-15",
+                                  .numa_affinity = "0",
+                                  .links = {runtime::GpuLink::kSelf, runtime::GpuLink::kNvlink}},
+                       .free_milli = 500});
+  node.gpus_unusable = {"GPU 2: GPU is lost"};
+  const auto shown = node_json(node);
+  EXPECT_EQ(shown["gpus"].dump(),
+            R"([{"cpu_affinity":"0-15","index":0,"leased":0.5,"links":["X","NV"],"memory_bytes":0,)"
+            R"("name":"NVIDIA H200","numa_affinity":"0","uuid":"GPU-1"}])");
+  EXPECT_EQ(shown["gpus_unusable"].dump(), R"(["GPU 2: GPU is lost"])");
+  EXPECT_TRUE(shown["gpus_absent"].is_null());
+}
+
 }  // namespace
 }  // namespace tandem::actors

@@ -15,6 +15,7 @@
 #include "actors/learner/loss_pass.h"
 #include "actors/learner/trainer_checkpoint.h"
 #include "actors/learner/trainer_memory.h"
+#include "actors/model/parameters.h"
 #include "runtime/base/digest.h"
 #include "runtime/base/file.h"
 #include "runtime/device/memory.h"
@@ -27,8 +28,13 @@
 namespace tandem::actors {
 namespace {
 
-using LearnerOnAGpu = runtime::CudaCase;
 using runtime::DeviceKind;
+using runtime::DType;
+using LearnerOnAGpu = runtime::CudaCase;
+
+class LearnerOnAGpuIn : public runtime::CudaCase, public ::testing::WithParamInterface<DType> {};
+INSTANTIATE_TEST_SUITE_P(Of, LearnerOnAGpuIn, ::testing::Values(DType::kF32, DType::kBF16),
+                         [](const auto& test) { return runtime::name(test.param); });
 using testing::make_trainer;
 using testing::random_batch;
 using testing::scratch_folder;
@@ -66,19 +72,30 @@ TrainerConfig config_of(const std::filesystem::path& folder) {
   return config;
 }
 
+runtime::Arena round_to_bf16(runtime::Arena weights) {
+  for (float& w : weights.f32()) w = runtime::bf16_to_f32(runtime::f32_to_bf16(w));
+  return weights;
+}
+
 struct Pass {
   std::vector<float> logprobs, gradients;
   double loss = 0;
 };
 
-// One micro-batch after another, of weights and a reference that are far apart.
-Pass pass_on(DeviceKind device, const TrainBatch& batch) {
-  const TrainerConfig config = config_of("unused");
-  const ModelConfig model = testing::learner_model();
-  const runtime::Arena weights = testing::random_weights(model, 3);
-  const runtime::Arena other = testing::random_weights(model, 4);
+// One micro-batch after another, of weights and a reference that are far apart. Whatever it
+// computes in, the weights are numbers that bf16 has.
+Pass pass_on(DeviceKind device, const TrainBatch& batch, DType dtype = DType::kF32,
+             bool checkpointing = false) {
+  TrainerConfig config = config_of("unused");
+  config.enable_gradient_checkpointing = checkpointing;
+  ModelConfig model = testing::learner_model();
+  EXPECT_TRUE(compute_in(dtype, model));
+  const runtime::Arena weights =
+      testing::published(model, round_to_bf16(testing::random_weights(model, 3)));
+  const runtime::Arena other =
+      testing::published(model, round_to_bf16(testing::random_weights(model, 4)));
   const runtime::Arena gradients = must(
-      runtime::Arena::allocate(weights.manifest(), "gradients", runtime::operand_place(device)));
+      runtime::Arena::allocate(make_manifest(model), "gradients", runtime::operand_place(device)));
   Weights policy = must(Weights::allocate(model, WeightsUse::kTraining, device));
   Weights reference = must(Weights::allocate(model, WeightsUse::kInference, device));
   LossPass loss_pass = must(LossPass::make(model, config, device, {}));
@@ -115,8 +132,47 @@ TEST_F(LearnerOnAGpu, LogProbabilitiesAndGradientsAreTheCpus) {
   EXPECT_LE(furthest(gpu.gradients, cpu.gradients), kGradientTolerance * greatest);
 }
 
-std::unique_ptr<NativeTrainer> trainer_on(DeviceKind device, const std::filesystem::path& folder) {
-  return make_trainer(folder, config_of(folder), nullptr, {}, device);
+// How far apart, of the whole: sqrt(sum (a - b)^2 / sum b^2).
+double relative_error(std::span<const float> a, std::span<const float> b) {
+  EXPECT_EQ(a.size(), b.size());
+  double apart = 0, whole = 0;
+  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+    const double difference = double{a[i]} - double{b[i]};
+    apart += difference * difference;
+    whole += double{b[i]} * double{b[i]};
+  }
+  return std::sqrt(apart / whole);
+}
+
+// bf16 has 8 bits: a rounding is 2e-3 at most, and some twenty of them lie on the longest way to
+// logits of size 3. What a log-probability is off by, the ratio to the old one is off by as well,
+// and so is the whole gradient, to which its own way back adds. (Each operator is held to 3e-3 by
+// itself, in tests/kernels/cuda.)
+constexpr double kBf16LogprobTolerance = 0.06, kBf16GradientTolerance = 0.1;
+
+TEST_F(LearnerOnAGpu, Bf16IsF32ToWithinItsRoundings) {
+  const TrainBatch batch = random_batch(11, StepId{4}, kShape);
+  const Pass f32 = pass_on(DeviceKind::kCpu, batch);
+  const Pass bf16 = pass_on(DeviceKind::kCuda, batch, DType::kBF16);
+  ASSERT_FALSE(f32.logprobs.empty());
+  EXPECT_LE(furthest(bf16.logprobs, f32.logprobs), kBf16LogprobTolerance);
+  EXPECT_GT(furthest(bf16.logprobs, f32.logprobs), 1e-4) << "was it computed in bf16?";
+  EXPECT_LE(relative_error(bf16.gradients, f32.gradients), kBf16GradientTolerance);
+}
+
+TEST_F(LearnerOnAGpu, CheckpointingChangesNoBit) {
+  const TrainBatch batch = random_batch(12, StepId{4}, kShape);
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    const Pass kept = pass_on(DeviceKind::kCuda, batch, dtype);
+    const Pass computed = pass_on(DeviceKind::kCuda, batch, dtype, true);
+    EXPECT_EQ(computed.logprobs, kept.logprobs);
+    EXPECT_EQ(computed.gradients, kept.gradients);
+  }
+}
+
+std::unique_ptr<NativeTrainer> trainer_on(DeviceKind device, const std::filesystem::path& folder,
+                                          DType dtype = DType::kF32) {
+  return make_trainer(folder, config_of(folder), nullptr, {}, device, dtype);
 }
 
 std::vector<TrainedStep> train_to(NativeTrainer& trainer, std::int64_t end) {
@@ -164,10 +220,25 @@ TEST_F(LearnerOnAGpu, TrainsAsOnACpu) {
   EXPECT_LE(furthest(weights_of(*gpu), weights_of(*cpu)), kWeightTolerance);
 }
 
-TEST_F(LearnerOnAGpu, RepeatsToTheBit_TR1) {
+TEST_P(LearnerOnAGpuIn, RepeatsToTheBit_TR1) {
   const auto folder = scratch_folder("repeat");
-  EXPECT_EQ(fingerprint(train_to(*trainer_on(DeviceKind::kCuda, folder), 3)),
-            fingerprint(train_to(*trainer_on(DeviceKind::kCuda, folder), 3)));
+  const auto once = [&] {
+    return fingerprint(train_to(*trainer_on(DeviceKind::kCuda, folder, GetParam()), 3));
+  };
+  EXPECT_EQ(once(), once());
+}
+
+// The host's copy of what a GPU updates: what is published is the checkpoint's weights, rounded.
+TEST_P(LearnerOnAGpuIn, PublishesItsMasterWeights) {
+  const auto folder = scratch_folder("published");
+  const auto trainer = trainer_on(DeviceKind::kCuda, folder, GetParam());
+  for (const std::int64_t end : {0, 2}) {
+    train_to(*trainer, end);
+    const SavedCheckpoint saved = must(trainer->save());
+    Model model = must(load_model(saved.directory, {.dtype = GetParam()}));
+    const auto expected = testing::published(model.config, model.weights);
+    EXPECT_TRUE(std::ranges::equal(trainer->weights(), expected.bytes())) << "step " << end;
+  }
 }
 
 // Everything that a checkpoint keeps besides the model's directory.
@@ -178,9 +249,9 @@ std::vector<std::string> arrays_of(const std::filesystem::path& checkpoint) {
   return arrays;
 }
 
-TEST_F(LearnerOnAGpu, ACheckpointGoesOnAnywhere_TR2) {
+TEST_P(LearnerOnAGpuIn, ACheckpointGoesOnAnywhere_TR2) {
   const auto folder = scratch_folder("checkpoint");
-  const auto trained = trainer_on(DeviceKind::kCuda, folder);
+  const auto trained = trainer_on(DeviceKind::kCuda, folder, GetParam());
   train_to(*trained, 2);
   const SavedCheckpoint saved = must(trained->save());
   const std::vector<std::string> arrays = arrays_of(saved.directory);
@@ -189,7 +260,8 @@ TEST_F(LearnerOnAGpu, ACheckpointGoesOnAnywhere_TR2) {
   const std::string rest = fingerprint(train_to(*trained, 4));
   for (const DeviceKind device : {DeviceKind::kCpu, DeviceKind::kCuda}) {
     SCOPED_TRACE(static_cast<int>(device));
-    const auto resumed = trainer_on(device, folder);
+    if (device == DeviceKind::kCpu && GetParam() != DType::kF32) continue;
+    const auto resumed = trainer_on(device, folder, GetParam());
     EXPECT_EQ(must(resumed->restore()), StepId{2});
     EXPECT_EQ(checksum64(resumed->weights()), weights);
     // What it would save at once is what it read.
@@ -250,19 +322,45 @@ TEST_F(LearnerOnAGpu, IsRefusedWithTheArithmeticWhereItCannotFit) {
   EXPECT_EQ(runtime::memory_info(DeviceKind::kCuda).free_bytes, before) << "nothing was taken";
 }
 
+std::size_t told(const ModelConfig& model, const TrainerConfig& config) {
+  std::size_t bytes = 0;
+  for (const MemoryPart& part : trainer_memory(model, config, DeviceKind::kCuda))
+    bytes += part.bytes;
+  return bytes;
+}
+
 // What is told before is what is then allocated, but for tables.
-TEST_F(LearnerOnAGpu, TakesTheMemoryThatWasTold) {
-  const auto folder = scratch_folder("told");
-  const TrainerConfig config = config_of(folder);
-  std::size_t told = 0;
-  for (const MemoryPart& part : trainer_memory(testing::learner_model(), config, DeviceKind::kCuda))
-    told += part.bytes;
-  const std::size_t before = runtime::memory_info(DeviceKind::kCuda).free_bytes;
-  const auto trainer = trainer_on(DeviceKind::kCuda, folder);
-  const std::size_t taken = before - runtime::memory_info(DeviceKind::kCuda).free_bytes;
+TEST_P(LearnerOnAGpuIn, TakesTheMemoryThatWasTold) {
   if (!runtime::emulated()) GTEST_SKIP() << "a driver hands memory out in pages of 2 MiB";
-  EXPECT_GE(taken, told);
-  EXPECT_LE(static_cast<double>(taken), 1.1 * static_cast<double>(told));
+  const auto folder = scratch_folder("told");
+  ModelConfig model = testing::learner_model();
+  ASSERT_TRUE(compute_in(GetParam(), model));
+  TrainerConfig config = config_of(folder);
+  for (const bool checkpointing : {false, true}) {
+    config.enable_gradient_checkpointing = checkpointing;
+    const std::size_t before = runtime::memory_info(DeviceKind::kCuda).free_bytes;
+    const auto trainer = make_trainer(folder, config, nullptr, {}, DeviceKind::kCuda, GetParam());
+    const std::size_t taken = before - runtime::memory_info(DeviceKind::kCuda).free_bytes;
+    EXPECT_GE(taken, told(model, config));
+    EXPECT_LE(static_cast<double>(taken), 1.1 * static_cast<double>(told(model, config)));
+  }
+  TrainerConfig publishing = config;  // by CUDA IPC, which takes so many arenas more
+  publishing.versions_on_device = 3;
+  EXPECT_EQ(told(model, publishing) - told(model, config),
+            3 * published_manifest(model).bytes_total);
+}
+
+// The reference is kept as it was published, so a job that has one goes on in its own dtype.
+TEST_F(LearnerOnAGpu, AReferenceOfAnotherDtypeIsRefused) {
+  const auto folder = scratch_folder("dtype");
+  const auto trained = trainer_on(DeviceKind::kCuda, folder, DType::kBF16);
+  train_to(*trained, 1);
+  must(trained->save());
+  const auto restored = trainer_on(DeviceKind::kCuda, folder)->restore();
+  ASSERT_FALSE(restored);
+  EXPECT_EQ(restored.error().code, ErrorCode::kInvalid);
+  EXPECT_NE(restored.error().message.find("model.dtype"), std::string::npos)
+      << restored.error().message;
 }
 
 }  // namespace

@@ -68,10 +68,10 @@ std::unique_ptr<NativeTrainer> make_trainer(const std::filesystem::path& folder,
                                             const TrainerConfig& config,
                                             std::unique_ptr<runtime::Collective> gang,
                                             std::vector<WarmStartRecord> records,
-                                            runtime::DeviceKind device) {
+                                            runtime::DeviceKind device, runtime::DType dtype) {
   const std::filesystem::path model_folder = folder / "model";
   if (!std::filesystem::exists(model_folder)) write_model_folder(model_folder, learner_model());
-  Result<Model> model = load_model(model_folder, {InitMode::kRandom, 3});
+  Result<Model> model = load_model(model_folder, {InitMode::kRandom, 3, dtype});
   EXPECT_TRUE(model) << model.error().message;
   auto trainer = NativeTrainer::make({.config = config,
                                       .model = *std::move(model),

@@ -31,6 +31,7 @@ std::unique_ptr<NativeTrainer> make_trainer(const std::filesystem::path& folder,
                                             const TrainerConfig& config,
                                             std::unique_ptr<runtime::Collective> gang = nullptr,
                                             std::vector<WarmStartRecord> records = {},
-                                            runtime::DeviceKind device = runtime::DeviceKind::kCpu);
+                                            runtime::DeviceKind device = runtime::DeviceKind::kCpu,
+                                            runtime::DType dtype = runtime::DType::kF32);
 
 }  // namespace tandem::actors::testing

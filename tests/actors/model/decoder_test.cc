@@ -13,6 +13,7 @@
 #include <numeric>
 
 #include "actors/model/parameters.h"
+#include "actors/model/shared_prefix.h"
 #include "kernels/ops/log_prob.h"
 #include "runtime/base/rng.h"
 #include "runtime/device/parallel.h"
@@ -132,10 +133,15 @@ Weights installed(const ModelConfig& config, const Arena& arena,
   return *std::move(weights);
 }
 
-TrainDecoder train_decoder(const ModelConfig& config) {
-  return *TrainDecoder::make(
-      config, {.rows_max = kRowsMax, .items_max = kRowsMax, .positions_max = kPositionsMax},
-      runtime::DeviceKind::kCpu);
+TrainLimits train_limits(bool checkpointing = false) {
+  return {.rows_max = kRowsMax,
+          .items_max = kRowsMax,
+          .positions_max = kPositionsMax,
+          .checkpointing = checkpointing};
+}
+
+TrainDecoder train_decoder(const ModelConfig& config, bool checkpointing = false) {
+  return *TrainDecoder::make(config, train_limits(checkpointing), runtime::DeviceKind::kCpu);
 }
 
 struct Scores {
@@ -368,12 +374,17 @@ struct Upstream {
   std::vector<float> dlogprob, dentropy;
 };
 
-void add_gradients(const ModelConfig& config, const Weights& weights, const Packed& packed,
+void add_gradients(TrainDecoder& decoder, const Weights& weights, const Packed& packed,
                    const Upstream& upstream, const Arena& into, const Stream& stream = {}) {
-  TrainDecoder decoder = train_decoder(config);
   std::vector<float> logprob(packed.items.size()), entropy(packed.items.size());
   decoder.forward(stream, weights, packed.batch(), logprob, entropy);
   decoder.backward(stream, weights, packed.batch(), upstream.dlogprob, upstream.dentropy, into);
+}
+
+void add_gradients(const ModelConfig& config, const Weights& weights, const Packed& packed,
+                   const Upstream& upstream, const Arena& into, const Stream& stream = {}) {
+  TrainDecoder decoder = train_decoder(config);
+  add_gradients(decoder, weights, packed, upstream, into, stream);
 }
 
 // Sums in another order: a few roundings of f32 apart.
@@ -412,6 +423,32 @@ TEST(Decoder, BackwardAccumulatesAndRepeatsOnAnyNumberOfThreads) {
                         score(config, weights, packed).logprob));
 }
 
+// What is computed again has the bits it had.
+TEST(Decoder, CheckpointingChangesNoBit) {
+  ModelConfig config = testing::tiny_config();
+  config.layers = 4;
+  const Weights weights = installed(config, testing::random_weights(config, 12));
+  for (std::uint64_t seed = 0; seed < 4; ++seed) {
+    SCOPED_TRACE(seed);
+    Draw draw(seed);
+    const Packed packed = pack(draw.groups(config.vocab_size), Prefix::kShared);
+    const Upstream upstream{draw.normals(packed.items.size()), draw.normals(packed.items.size())};
+    const Arena kept = gradients_of(config), computed = gradients_of(config);
+    TrainDecoder keeping = train_decoder(config), computing = train_decoder(config, true);
+    for (int pass = 0; pass < 2; ++pass) {
+      add_gradients(keeping, weights, packed, upstream, kept);
+      add_gradients(computing, weights, packed, upstream, computed);
+    }
+    EXPECT_GT(largest(kept), 0);
+    EXPECT_EQ(std::memcmp(computed.bytes().data(), kept.bytes().data(), kept.bytes().size()), 0);
+  }
+  const auto bytes = [&](bool checkpointing) {
+    return TrainDecoder::workspace_bytes(config, train_limits(checkpointing),
+                                         runtime::DeviceKind::kCpu);
+  };
+  EXPECT_LT(2 * bytes(true), bytes(false)) << "of four layers";
+}
+
 // A vocabulary so large that logits are made in several chunks, and again in backward.
 TEST(Decoder, LogitsInChunksAreTheSame) {
   ModelConfig config = testing::tiny_config();
@@ -439,6 +476,36 @@ TEST(Decoder, LogitsInChunksAreTheSame) {
     add_gradients(config, weights, part, {cut(upstream.dlogprob), cut(upstream.dentropy)}, parts);
   }
   EXPECT_LE(largest_difference(all, parts, 1.0), kReorderedTolerance * largest(all));
+}
+
+TEST(Decoder, FindsWhoSharesAPrefix) {
+  constexpr std::int32_t kPage = 128;  // two to a split
+  const Tokens token{5};
+  const Tokens a{1, 2, 3, 4, 10}, b{1, 2, 3, 4, 11}, c{1, 2, 9, 9, 9}, d{7, 8, 6}, e{7, 8, 5};
+  const auto slice = [&](const Tokens& pages, std::int32_t position) {
+    return PagedSlice{.tokens = token, .position = position, .pages = pages, .logits_last = 1};
+  };
+  using Found = std::vector<std::pair<std::int32_t, std::int32_t>>;
+  const auto found = [&](const std::vector<PagedSlice>& slices) {
+    std::vector<kernels::SharedPrefix> shared(slices.size(), {77, 77});
+    Found out;
+    const bool any = find_shared(slices, kPage, shared);
+    for (const auto& [leader, positions] : shared) out.emplace_back(leader, positions);
+    EXPECT_EQ(any, std::ranges::any_of(out, [](const auto& of) { return of.second > 0; }));
+    return out;
+  };
+  EXPECT_EQ(found({}), Found{});
+  EXPECT_EQ(found({slice(a, 520)}), (Found{{0, 0}}));
+  EXPECT_EQ(found({slice(a, 520), slice(b, 530), slice(a, 512)}),
+            (Found{{0, 512}, {0, 512}, {0, 512}}));
+  EXPECT_EQ(found({slice(a, 520), slice(c, 530), slice(b, 520)}),
+            (Found{{0, 256}, {0, 256}, {0, 256}}))
+      << "the first follower says how much";
+  EXPECT_EQ(found({slice(a, 520), slice(b, 520), slice(c, 530), slice(d, 300), slice(e, 260)}),
+            (Found{{0, 512}, {0, 512}, {2, 0}, {3, 256}, {3, 256}}));
+  EXPECT_EQ(found({slice(a, 511), slice(b, 520)}), (Found{{0, 256}, {0, 256}}))
+      << "of a page that is being written nothing is shared";
+  EXPECT_EQ(found({slice(d, 255), slice(e, 300)}), (Found{{0, 0}, {1, 0}}));
 }
 
 TEST(Decoder, StepsAllocateNothing) {  // DE-3

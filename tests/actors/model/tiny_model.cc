@@ -95,4 +95,16 @@ void write_model_folder(const std::filesystem::path& folder, const ModelConfig& 
   write_text(folder / "tokenizer.json", character_tokenizer("0123456789+= abc"));
 }
 
+runtime::Arena published(const ModelConfig& config, const runtime::Arena& weights) {
+  Result<runtime::Arena> arena =
+      runtime::Arena::allocate(published_manifest(config), "test weights");
+  CHECK(arena.has_value());
+  for (const runtime::ParameterSpec& spec : arena->manifest().parameters) {
+    const runtime::TensorView from = weights.view(spec.name);
+    runtime::from_f32({from.f32(), static_cast<std::size_t>(from.elements())}, spec.dtype,
+                      arena->bytes().subspan(spec.offset_bytes, spec.bytes));
+  }
+  return *std::move(arena);
+}
+
 }  // namespace tandem::actors::testing

@@ -25,7 +25,8 @@ void submit_three_groups(NativeEngine& engine) {
   engine.submit(group_work(3, "90+1=", 3));
 }
 
-class EngineOnAGpu : public runtime::CudaCase {
+class EngineOnAGpu : public runtime::CudaCase,
+                     public ::testing::WithParamInterface<runtime::DType> {
  protected:
   std::unique_ptr<NativeEngine> engine(const EngineConfig& config) {
     return model_.engine(config, gpu());
@@ -38,14 +39,19 @@ class EngineOnAGpu : public runtime::CudaCase {
     return payloads;
   }
 
-  TinyModel model_{kVersions};
+  TinyModel model_{kVersions, GetParam()};
 };
+
+INSTANTIATE_TEST_SUITE_P(Of, EngineOnAGpu,
+                         ::testing::Values(runtime::DType::kF32, runtime::DType::kBF16),
+                         [](const auto& test) { return runtime::name(test.param); });
 
 // On the emulator products and attention have the CPU's bits (kernels/cuda/matmul.cu,
 // kernels/ops/attention.h AT-1) and the rest is a rounding away, too little to draw another token
 // from these seeds; a GPU's library is further away.
-TEST_F(EngineOnAGpu, GeneratesTheCpusTokens) {
+TEST_P(EngineOnAGpu, GeneratesTheCpusTokens) {
   if (!runtime::emulated()) GTEST_SKIP() << "another library's products";
+  if (GetParam() != runtime::DType::kF32) GTEST_SKIP() << "a CPU computes in f32";
   const auto on_cpu = model_.engine(small_config());
   submit_three_groups(*on_cpu);
   const Payloads expected = run_to_end(*on_cpu), actual = generate(small_config());
@@ -64,7 +70,7 @@ TEST_F(EngineOnAGpu, GeneratesTheCpusTokens) {
   }
 }
 
-TEST_F(EngineOnAGpu, Ne1IsIndependentOfTheBatch) {  // NE-1, NE-4
+TEST_P(EngineOnAGpu, Ne1IsIndependentOfTheBatch) {  // NE-1, NE-4
   EngineConfig narrow = small_config();
   narrow.max_num_seqs = 3;
   narrow.max_num_batched_tokens = 5;  // prompts in chunks
@@ -72,19 +78,71 @@ TEST_F(EngineOnAGpu, Ne1IsIndependentOfTheBatch) {  // NE-1, NE-4
   for (const auto& [group, payload] : wide) expect_same(chunked.at(group), payload, "NE-1");
 }
 
-TEST_F(EngineOnAGpu, Ne2LogprobsEqualTheLearnersBitForBit) {  // NE-2, DE-2
+TEST_P(EngineOnAGpu, Ne2LogprobsEqualTheLearnersBitForBit) {  // NE-2, DE-2
   for (const auto& [group, payload] : generate(small_config()))
     for (const Trajectory& trajectory : payload.trajectories)
       EXPECT_EQ(trajectory.logprobs,
                 learner_logprobs(gpu(), model_, PolicyVersion{0}, payload, trajectory, 1.0f));
 }
 
-TEST_F(EngineOnAGpu, AnUpdatedOneIsAFreshOne) {
-  const auto swapped = engine(small_config());
-  for (int version = 1; version < kVersions; ++version)
-    model_.update(*swapped, PolicyVersion{version});
+// A prompt longer than a split, whose keys the decode steps of a group read once for all of it (in
+// bf16), and a second group beside it; with graphs and without.
+TEST_P(EngineOnAGpu, SharedPrefixesChangeNoBit) {
+  if (GetParam() == runtime::DType::kF32) GTEST_SKIP() << "attention in f32 is not told of them";
+  const TinyModel model(1, GetParam(), 512);
+  EngineConfig config = small_config();
+  config.max_prompt_length = 300;
+  config.max_num_batched_tokens = 320;
+  config.max_response_length = 3;
+  std::string prompt = "12";
+  while (prompt.size() < 270) prompt += "+" + std::to_string(prompt.size() % 10);
+  for (const std::vector<std::int32_t>& sizes : {std::vector<std::int32_t>{}, {8}}) {
+    config.cudagraph_capture_sizes = sizes;
+    const auto engine = model.engine(config, gpu());
+    engine->submit(group_work(1, prompt, 3));
+    engine->submit(group_work(2, "7+8=", 2));
+    for (const auto& [group, payload] : run_to_end(*engine))
+      for (const Trajectory& trajectory : payload.trajectories)
+        EXPECT_EQ(trajectory.logprobs,
+                  learner_logprobs(gpu(), model, PolicyVersion{0}, payload, trajectory, 1.0f));
+  }
+}
+
+// Padded, recorded, replayed: with sizes between which batches shrink as sequences end.
+TEST_P(EngineOnAGpu, GraphsChangeNoBit) {
+  EngineConfig recording = small_config();
+  recording.cudagraph_capture_sizes = {1, 2, 5, 8};
+  const Payloads expected = generate(small_config());
+  const auto replaying = engine(recording);
+  submit_three_groups(*replaying);
+  const Payloads actual = run_to_end(*replaying);
+  EXPECT_GT(replaying->graphs_recorded(), 1);
+  ASSERT_EQ(actual.size(), 3u);
+  for (const auto& [group, payload] : expected) expect_same(actual.at(group), payload, "graphs");
+}
+
+// Graphs that were recorded with one version compute with the next: 50 swaps, some with work after
+// them, and then what an engine says that has seen the last version alone.
+TEST_P(EngineOnAGpu, AnUpdatedOneIsAFreshOne) {
+  EngineConfig config = small_config();
+  config.cudagraph_capture_sizes = {2, 8};
+  constexpr int kSwaps = 50;
+  const auto install = [&](NativeEngine& engine, int swap) {
+    engine.begin_update(PolicyVersion{swap});
+    model_.fill_sink(engine, PolicyVersion{swap % kVersions});
+    ASSERT_TRUE(engine.may_finish_update());
+    engine.finish_update();
+  };
+  const auto swapped = engine(config);
+  for (int swap = 1; swap <= kSwaps; ++swap) {
+    install(*swapped, swap);
+    if (swap % 10 != 1) continue;
+    swapped->submit(group_work(static_cast<std::uint64_t>(100 + swap), "5+6=", 2));
+    EXPECT_EQ(run_to_end(*swapped).size(), 1u);
+  }
+  EXPECT_GT(swapped->graphs_recorded(), 0);
   const auto fresh = model_.try_engine(small_config(), gpu()).value();
-  model_.update(*fresh, PolicyVersion{kVersions - 1});
+  install(*fresh, kSwaps);
   for (NativeEngine* each : {swapped.get(), fresh.get()}) submit_three_groups(*each);
   const Payloads expected = run_to_end(*fresh), actual = run_to_end(*swapped);
   ASSERT_EQ(actual.size(), 3u);

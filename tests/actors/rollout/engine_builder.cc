@@ -19,10 +19,15 @@ bool same(const VersionSpan& a, const VersionSpan& b) {
 
 }  // namespace
 
-TinyModel::TinyModel(int versions) {
-  for (int v = 0; v < versions; ++v)
-    models_.push_back(testing::arithmetic_model(static_cast<std::uint64_t>(v) + 1));
-  tokenizer_ = std::make_shared<const Tokenizer>(std::move(testing::arithmetic_model(1).tokenizer));
+TinyModel::TinyModel(int versions, runtime::DType dtype, std::int64_t positions) {
+  for (int v = 0; v < versions; ++v) {
+    Model model = testing::arithmetic_model(static_cast<std::uint64_t>(v) + 1);
+    CHECK(compute_in(dtype, model.config).has_value());
+    model.config.max_position_embeddings = positions;
+    config_ = model.config;
+    weights_.push_back(testing::published(config_, model.weights));
+    tokenizer_ = std::make_shared<const Tokenizer>(std::move(model.tokenizer));
+  }
 }
 
 Result<std::unique_ptr<NativeEngine>> TinyModel::try_engine(const EngineConfig& config,

@@ -15,12 +15,14 @@ namespace tandem::actors {
 // The weights of several versions over one configuration.
 class TinyModel {
  public:
-  explicit TinyModel(int versions = 1);
+  explicit TinyModel(int versions = 1, runtime::DType dtype = runtime::DType::kF32,
+                     std::int64_t positions = 128);
 
-  const ModelConfig& config() const { return models_.front().config; }
+  const ModelConfig& config() const { return config_; }
   const Tokenizer& tokenizer() const { return *tokenizer_; }
+  // As published.
   const runtime::Arena& weights(PolicyVersion version) const {
-    return models_[static_cast<std::size_t>(version.value)].weights;
+    return weights_[static_cast<std::size_t>(version.value)];
   }
 
   Result<std::unique_ptr<NativeEngine>> try_engine(const EngineConfig& config,
@@ -32,7 +34,8 @@ class TinyModel {
   void update(NativeEngine& engine, PolicyVersion version) const;
 
  private:
-  std::vector<Model> models_;
+  ModelConfig config_;
+  std::vector<runtime::Arena> weights_;
   std::shared_ptr<const Tokenizer> tokenizer_;
 };
 

@@ -1,7 +1,11 @@
 #include "kernels/ops/attention.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <utility>
 
+#include "kernels/ops/kv_cache.h"
 #include "tests/kernels/attention_batch.h"
 #include "tests/kernels/cuda/cuda_operands.h"
 
@@ -11,12 +15,29 @@ namespace {
 using runtime::DeviceKind;
 using runtime::tensor;
 
-// One group and many, a head per group and several, channels on either side of a warp's columns.
+// One group and many, a head per group and several, channels on either side of what a kernel has
+// columns for.
 std::vector<HeadShape> head_shapes(DType dtype) {
-  if (emulated() && dtype == DType::kBF16) return {{6, 2, 16}};
   std::vector<HeadShape> all = {{2, 1, 32}, {6, 2, 16}, {1, 1, 144}};
+  if (dtype == DType::kBF16) all = {{6, 2, 16}, {1, 1, 64}, {8, 1, 128}, {2, 1, 144}, {1, 1, 256}};
   if (!emulated()) all.insert(all.end(), {{3, 3, 48}, {32, 1, 16}, {16, 8, 128}, {8, 2, 256}});
   return all;
+}
+
+// In bf16 the result is rounded to 8 bits, and so were the weights, or the scores' gradients, that
+// it is a sum of. A rounding moves a number by up to 2^-9 of it, as a whole by 1.7e-3 (root mean
+// square); those of a sum's terms together move it by about as much where few terms count. Where
+// terms cancel a single element may be off by more; the whole is not.
+void expect_near(std::span<const float> actual, std::span<const float> expected, DType dtype) {
+  if (dtype == DType::kF32) return expect_close(actual, expected, dtype);
+  ASSERT_EQ(actual.size(), expected.size());
+  double error = 0, size = 0;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const double off = static_cast<double>(actual[i]) - expected[i];
+    error += off * off;
+    size += static_cast<double>(expected[i]) * expected[i];
+  }
+  EXPECT_LT(std::sqrt(error / size), 3e-3);
 }
 
 Operand segments_of(const Stream& gpu, const Batch& batch) {
@@ -36,6 +57,20 @@ Batch make_long_batch(const HeadShape& heads) {
   batch.add_family(emulated() ? 270 : 520, {1});
   Rng rng(9);
   batch.qkv = normals(rng, batch.rows * batch.width());
+  return batch;
+}
+
+// A batch for the shape, rounded: on the emulator, where wide heads take long, few rows for them.
+Batch batch_for(const HeadShape& heads, DType dtype, std::uint64_t seed) {
+  Batch batch = make_batch(heads, seed);
+  if (emulated() && heads.d > 64) {
+    batch = {.heads = heads};
+    batch.add_family(6, {5, 1});
+    batch.add_family(30, {17});
+    Rng rng(seed);
+    batch.qkv = normals(rng, batch.rows * batch.width());
+  }
+  batch.qkv = rounded(batch.qkv, dtype);
   return batch;
 }
 
@@ -82,14 +117,14 @@ TEST_P(CudaAttention, PackedMatchesTheCpu) {
   for (const HeadShape& heads : head_shapes(dtype)) {
     for (const std::uint64_t seed : emulated() ? std::vector{1ul} : std::vector{1ul, 2ul}) {
       SCOPED_TRACE(testing::Message() << heads.h << "/" << heads.g << " x " << heads.d);
-      Batch batch = make_batch(heads, seed);
-      batch.qkv = rounded(batch.qkv, dtype);
+      const Batch batch = batch_for(heads, dtype, seed);
       const Expected cpu = forward_on_cpu(batch);
       const Forward forward(gpu(), dtype, batch);
-      expect_close(forward.out.values(), cpu.out, dtype);
+      expect_near(forward.out.values(), cpu.out, dtype);
       expect_close(forward.lse.values(), cpu.lse, DType::kF32);
+      if (dtype != DType::kF32) continue;
       // No sequence is longer than a split.
-      EXPECT_TRUE(same_bits(forward.out.values(), rounded(cpu.out, dtype)));
+      EXPECT_TRUE(same_bits(forward.out.values(), cpu.out));
       EXPECT_TRUE(same_bits(forward.lse.values(), cpu.lse));
     }
   }
@@ -101,7 +136,7 @@ TEST_P(CudaAttention, SplitsJoinToTheCpusResult) {
   batch.qkv = rounded(batch.qkv, dtype);
   const Expected cpu = forward_on_cpu(batch);
   const Forward forward(gpu(), dtype, batch);
-  expect_close(forward.out.values(), cpu.out, dtype);
+  expect_near(forward.out.values(), cpu.out, dtype);
   expect_close(forward.lse.values(), cpu.lse, DType::kF32);
 }
 
@@ -112,63 +147,219 @@ TEST_P(CudaAttention, NoSequencesAreNoWork) {
   EXPECT_TRUE(q.values().empty());
 }
 
-// Runs the queries [from, from + count) of the batch's segments, cut by `most`, through the pages
-// that hold everything, and expects the packed form's bits.
-void expect_paged(const Stream& gpu, DType dtype, const Batch& batch, std::int32_t from_end,
-                  const Floats& packed) {
+// The pools of make_pages, as the GPU's own operator writes them; slots beyond a sequence hold NaN.
+struct PagesOnGpu {
+  std::int64_t blocks, pages;
+  Operand tables, k, v;
+
+  PagesOnGpu(const Stream& gpu, DType dtype, const Batch& batch)
+      : PagesOnGpu(gpu, dtype, batch, make_pages(cpu_backend(), Stream{}, batch)) {}
+
+  PagesOnGpu(const Stream& gpu, DType dtype, const Batch& batch, const Paged& paged)
+      : blocks(paged.blocks),
+        pages(paged.pages),
+        tables(gpu, {std::ssize(batch.segments), blocks}, paged.tables),
+        k(Operand::poisoned(gpu, dtype, {pages, batch.heads.g, kPage, batch.heads.d})),
+        v(Operand::poisoned(gpu, dtype, {pages, batch.heads.g, kPage, batch.heads.d})) {
+    Floats rows;
+    std::vector<std::int32_t> slots;
+    std::vector<bool> filled(static_cast<std::size_t>(pages * kPage));
+    for (std::size_t s = 0; s < batch.segments.size(); ++s) {
+      const Segment& segment = batch.segments[s];
+      for (std::int64_t p = 0; p < segment.prefix_len + segment.len; ++p) {
+        const auto table =
+            static_cast<std::size_t>(static_cast<std::int64_t>(s) * blocks + p / kPage);
+        const auto slot = static_cast<std::int32_t>(paged.tables[table] * kPage + p % kPage);
+        if (filled[static_cast<std::size_t>(slot)]) continue;  // a shared page
+        filled[static_cast<std::size_t>(slot)] = true;
+        slots.push_back(slot);
+        const auto from = batch.qkv.begin() + row_at(segment, p) * batch.width();
+        rows.insert(rows.end(), from, from + batch.width());
+      }
+    }
+    const Operand all(gpu, dtype, {std::ssize(slots), batch.width()}, rows);
+    const Operand places(gpu, {std::ssize(slots)}, slots);
+    kv_write(gpu, {.k = batch.k(all.view()),
+                   .v = batch.v(all.view()),
+                   .slots = places,
+                   .k_pages = k,
+                   .v_pages = v});
+    runtime::synchronize(gpu);
+  }
+};
+
+// Own queries of each segment, as far as it has them.
+struct Queries {
+  std::int32_t from = 0, to = 0;
+};
+Queries last(const Segment& segment, std::int32_t count) {
+  return {.from = std::max(0, segment.len - count), .to = segment.len};
+}
+
+// Runs queries of each of the batch's segments through the pages that hold everything, and expects
+// the packed form's bits.
+template <class Pick>
+void expect_paged(const Stream& gpu, DType dtype, const Batch& batch, const PagesOnGpu& pages,
+                  const Pick& pick, const Floats& packed,
+                  std::span<const SharedPrefix> prefixes = {}, const TensorView& workspace = {}) {
   const auto [h, g, d] = batch.heads;
-  const Paged paged = make_pages(cpu_backend(), Stream{}, batch);
   std::vector<std::int32_t> begin = {0}, first;
   Floats q, expected;
   for (const Segment& segment : batch.segments) {
-    // The last `from_end` own queries, or all.
-    const std::int32_t from = from_end < segment.len ? segment.len - from_end : 0;
-    for (std::int32_t i = from; i < segment.len; ++i) {
+    const Queries own = pick(segment);
+    for (std::int32_t i = own.from; i < own.to; ++i) {
       const std::int64_t row = segment.begin + i;
-      const auto own = batch.qkv.begin() + row * batch.width();
-      q.insert(q.end(), own, own + h * d);
+      const auto from = batch.qkv.begin() + row * batch.width();
+      q.insert(q.end(), from, from + h * d);
       const auto out = packed.begin() + row * h * d;
       expected.insert(expected.end(), out, out + h * d);
     }
-    begin.push_back(begin.back() + segment.len - from);
-    first.push_back(segment.prefix_len + from);
+    begin.push_back(begin.back() + own.to - own.from);
+    first.push_back(segment.prefix_len + own.from);
   }
   const std::int64_t tokens = begin.back(), sequences = std::ssize(first);
-  const std::initializer_list<std::int64_t> pool = {paged.pages, g, kPage, d};
   const Operand qs(gpu, dtype, {tokens, h, d}, q);
-  const Operand k(gpu, dtype, pool, paged.k), v(gpu, dtype, pool, paged.v);
-  const Operand tables(gpu, {sequences, paged.blocks}, paged.tables);
   const Operand begins(gpu, {sequences + 1}, begin), firsts(gpu, {sequences}, first);
   const Operand out = Operand::poisoned(gpu, dtype, {tokens, h, d});
   attention(gpu, AttentionPaged{.q = qs,
-                                .k_pages = k,
-                                .v_pages = v,
-                                .block_tables = tables,
+                                .k_pages = pages.k,
+                                .v_pages = pages.v,
+                                .block_tables = pages.tables,
                                 .query_begin = begins,
                                 .first_position = firsts,
                                 .scale = batch.scale(),
-                                .out = out});
+                                .out = out,
+                                .shared_prefixes = prefixes,
+                                .workspace = workspace});
   EXPECT_TRUE(same_bits(out.values(), expected));
 }
 
 TEST_P(CudaAttention, At1PagedHasTheBitsOfPacked) {
   const DType dtype = GetParam();
+  const auto expect_last = [&](const Batch& batch, std::initializer_list<std::int32_t> counts) {
+    const Floats packed = Forward(gpu(), dtype, batch).out.values();
+    const PagesOnGpu pages(gpu(), dtype, batch);
+    for (const std::int32_t count : counts) {
+      SCOPED_TRACE(count);
+      const auto pick = [&](const Segment& segment) { return last(segment, count); };
+      expect_paged(gpu(), dtype, batch, pages, pick, packed);
+    }
+  };
   for (const HeadShape& heads : head_shapes(dtype)) {
     SCOPED_TRACE(testing::Message() << heads.h << "/" << heads.g << " x " << heads.d);
-    Batch batch = make_batch(heads, 3);
-    batch.qkv = rounded(batch.qkv, dtype);
-    const Floats packed = Forward(gpu(), dtype, batch).out.values();
-    for (const std::int32_t queries : {1, 7, 100}) {  // decode, a mixture, whole prefill
-      if (emulated() && queries == 100 && heads.d > 32) continue;
-      SCOPED_TRACE(queries);
-      expect_paged(gpu(), dtype, batch, queries, packed);
-    }
+    const Batch batch = batch_for(heads, dtype, 3);
+    expect_last(batch, {1, 7, 100});  // decode, a mixture, whole prefill
   }
   Batch batch = make_long_batch({2, 1, 16});
   batch.qkv = rounded(batch.qkv, dtype);
+  expect_last(batch, {1, emulated() ? 40 : 600});
+}
+
+// A prefill may be cut anywhere: within a chunk, at its end, across splits.
+TEST_P(CudaAttention, At1ChunkedPrefillHasTheBitsOfPacked) {
+  const DType dtype = GetParam();
+  Batch batch{.heads = {2, 1, 16}};
+  batch.add_family(290, {20});
+  Rng rng(11);
+  batch.qkv = rounded(normals(rng, batch.rows * batch.width()), dtype);
   const Floats packed = Forward(gpu(), dtype, batch).out.values();
-  for (const std::int32_t queries : {1, emulated() ? 40 : 600})
-    expect_paged(gpu(), dtype, batch, queries, packed);
+  const PagesOnGpu pages(gpu(), dtype, batch);
+  const std::int32_t cuts[] = {0, 3, 64, 65, 200, 256, 289, 290};
+  for (std::size_t i = 1; i < std::size(cuts); ++i) {
+    SCOPED_TRACE(cuts[i]);
+    const auto pick = [&](const Segment& segment) {
+      return Queries{.from = std::min(cuts[i - 1], segment.len),
+                     .to = std::min(cuts[i], segment.len)};
+    };
+    expect_paged(gpu(), dtype, batch, pages, pick, packed);
+  }
+}
+
+// More splits than a decode step, in bf16, takes side by side. What the first two splits sum up,
+// the next two take away again: the result is the roundings, so none can differ.
+TEST_F(CudaTest, At1DecodeOfManySplitsHasTheBitsOfPacked) {
+  constexpr DType dtype = DType::kBF16;
+  constexpr std::int64_t kHalf = 2 * kSplitPositions, kPeriods = 3;
+  Batch batch{.heads = {1, 1, 16}};
+  batch.add_family(kPeriods * kHalf - kSplitPositions, {});
+  Rng rng(12);
+  batch.qkv = rounded(normals(rng, batch.rows * batch.width()), dtype);
+  for (std::int64_t row = kHalf; row < batch.rows; ++row) {
+    for (std::int64_t i = 16; i < 48; ++i) {
+      const float before = batch.qkv[(row - kHalf) * 48 + i];
+      batch.qkv[row * 48 + i] = i < 32 ? before : -before;
+    }
+  }
+  for (std::int64_t row = 2 * kHalf; row < batch.rows; ++row) {
+    std::fill_n(batch.qkv.begin() + row * 48 + 32, 16, 0.0f);
+  }
+  const Floats packed = Forward(gpu(), dtype, batch).out.values();
+  const PagesOnGpu pages(gpu(), dtype, batch);
+  const auto pick = [](const Segment& segment) { return last(segment, 1); };
+  expect_paged(gpu(), dtype, batch, pages, pick, packed);
+}
+
+// Nine sequences share a prefix of two splits and a part, and one before them shares with none; the
+// workspace holds so many splits of them.
+void expect_shared(const Stream& gpu, DType dtype, std::int64_t channels, std::int64_t splits) {
+  constexpr std::int32_t kShared = 544;
+  static_assert(kShared % kPage == 0 && kShared > 2 * kSplitPositions);
+  Batch batch{.heads = {2, 1, channels}};
+  batch.add_family(kShared, {1, 30, 2, 1, 7, 1, 1, 1, 5});
+  Rng rng(14);
+  batch.qkv = rounded(normals(rng, batch.rows * batch.width()), dtype);
+  const Floats packed = Forward(gpu, dtype, batch).out.values();
+  Paged paged = make_pages(cpu_backend(), Stream{}, batch);
+  std::vector<SharedPrefix> prefixes = {{.leader = 0, .positions = 0}};
+  for (std::size_t s = 1; s < batch.segments.size(); ++s) {
+    prefixes.push_back({.leader = 1, .positions = kShared});
+    std::copy_n(paged.tables.begin() + paged.blocks, kShared / kPage,
+                paged.tables.begin() + static_cast<std::int64_t>(s) * paged.blocks);
+  }
+  const PagesOnGpu pages(gpu, dtype, batch, paged);
+  const OnGpu<SharedPrefix> on_gpu(gpu, prefixes);
+  const std::int64_t sequences = std::ssize(prefixes);
+  const std::int64_t one = attention_paged_workspace(sequences, 2, channels, 1);
+  const Operand space = Operand::poisoned(gpu, DType::kF32, {splits * one});
+  const auto pick = [](const Segment& segment) { return last(segment, 1); };
+  expect_paged(gpu, dtype, batch, pages, pick, packed, on_gpu.span(), space);
+  // The two splits of the nine alone.
+  const Floats sums = space.values();
+  const auto written = std::count_if(sums.begin(), sums.end(), [](float x) { return x == x; });
+  const std::int64_t expected = dtype == DType::kBF16 ? std::min<std::int64_t>(splits, 2) : 0;
+  EXPECT_EQ(written, expected * one / sequences * 9);
+}
+
+// Room for one split, or for more than they have; a head in one block, and in two.
+TEST_P(CudaAttention, At1SharedPrefixesLeaveTheBits) {
+  expect_shared(gpu(), GetParam(), 16, 1);
+  if (GetParam() == DType::kF32) return;  // is not told of them
+  expect_shared(gpu(), DType::kBF16, 16, 3);
+  expect_shared(gpu(), DType::kBF16, 128, 3);
+  expect_shared(gpu(), DType::kBF16, 144, 3);
+}
+
+// What follows a row, and what shares its batch, does not touch it.
+TEST_P(CudaAttention, At1ARowDependsOnItsPositionsAlone) {
+  const DType dtype = GetParam();
+  constexpr std::int32_t kKept = 70, kAll = 100;
+  Batch batch{.heads = {2, 1, 16}};
+  batch.add_family(kAll, {});
+  Rng rng(13);
+  batch.qkv = rounded(normals(rng, batch.rows * batch.width()), dtype);
+  const Forward whole(gpu(), dtype, batch);
+  Batch other{.heads = batch.heads};
+  other.add_family(9, {40});
+  other.add_family(kAll, {});
+  other.qkv = rounded(normals(rng, other.rows * other.width(), 30.0f), dtype);
+  const std::int64_t begin = other.segments.back().begin;
+  std::copy_n(batch.qkv.begin(), kKept * batch.width(), other.qkv.begin() + begin * other.width());
+  const Forward within(gpu(), dtype, other);
+  const auto part = [](const Floats& all, std::int64_t from, std::int64_t width) {
+    return Floats(all.begin() + from * width, all.begin() + (from + kKept) * width);
+  };
+  EXPECT_TRUE(same_bits(part(whole.out.values(), 0, 32), part(within.out.values(), begin, 32)));
+  EXPECT_TRUE(same_bits(part(whole.lse.values(), 0, 2), part(within.lse.values(), begin, 2)));
 }
 
 void expect_backward(const Stream& gpu, DType dtype, const Batch& batch) {
@@ -210,7 +401,18 @@ void expect_backward(const Stream& gpu, DType dtype, const Batch& batch) {
                                         .dq = batch.q(cpu),
                                         .dk = batch.k(cpu),
                                         .dv = batch.v(cpu)});
-  expect_close(gradient, cpu, dtype);
+  // Parts of their own, whose sizes differ.
+  for (const auto& [begin, count] : {std::pair{std::int64_t{0}, h}, {h, g}, {h + g, g}}) {
+    const auto part = [&](const Floats& all) {
+      Floats some;
+      for (std::int64_t row = 0; row < rows; ++row) {
+        const auto from = all.begin() + row * batch.width() + begin * d;
+        some.insert(some.end(), from, from + count * d);
+      }
+      return some;
+    };
+    expect_near(part(gradient), part(cpu), dtype);
+  }
   attention(gpu, op);
   EXPECT_TRUE(same_bits(to.values(), gradient)) << "a second run";
 }
@@ -218,9 +420,10 @@ void expect_backward(const Stream& gpu, DType dtype, const Batch& batch) {
 TEST_P(CudaAttention, At2BackwardMatchesTheCpu) {
   const DType dtype = GetParam();
   for (const HeadShape& heads : head_shapes(dtype)) {
+    // On the emulator the slowest of all; 16 is padded as 64 is, and 144 as 256.
+    if (emulated() && dtype == DType::kBF16 && (heads.d == 64 || heads.d == 144)) continue;
     SCOPED_TRACE(testing::Message() << heads.h << "/" << heads.g << " x " << heads.d);
-    Batch batch = make_batch(heads, 4);
-    batch.qkv = rounded(batch.qkv, dtype);
+    const Batch batch = batch_for(heads, dtype, 4);
     expect_backward(gpu(), dtype, batch);
   }
   Batch batch = make_long_batch({2, 1, 16});

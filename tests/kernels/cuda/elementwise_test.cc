@@ -1,5 +1,7 @@
 #include "kernels/ops/elementwise.h"
 
+#include <cmath>
+
 #include "tests/kernels/cuda/cuda_operands.h"
 
 namespace tandem::kernels {
@@ -31,6 +33,37 @@ TEST_P(CudaElementwise, AddAndScaleGiveTheCpusBits) {
             {.y = rows(tensor(expected.data(), {n + offset}), offset, n), .factor = 0.3f});
       EXPECT_TRUE(same_bits(ys.values(), rounded(expected, dtype))) << n << " from " << offset;
     }
+  }
+}
+
+// From the parameter's dtype to each: the CPU's values, on packs and off their alignment.
+TEST_P(CudaElementwise, ConvertGivesTheCpusValues) {
+  const DType from = GetParam();
+  for (const DType to : kFloatTypes) {
+    for (const std::int64_t n : {0, 1, 3, 4, 7, 1025, 5000}) {
+      for (const std::int64_t offset : {0, 1}) {
+        SCOPED_TRACE(testing::Message() << n << " from " << offset << " to " << name(to));
+        Rng rng(static_cast<std::uint64_t>(n));
+        Floats x = rounded(normals(rng, n + offset), from);
+        if (n > 4) x[2] = INFINITY, x[3] = -0.0f;
+        const Operand xs(gpu(), from, {n + offset}, x);
+        const Operand ys(gpu(), to, {n + offset}, Floats(x.size(), 7.0f));
+        convert(gpu(), {.x = rows(xs, offset, n), .y = rows(ys, offset, n)});
+        Floats expected = rounded(x, to);
+        if (offset == 1) expected[0] = 7;  // nothing before the range is touched
+        EXPECT_TRUE(same_bits(ys.values(), expected));
+      }
+    }
+  }
+}
+
+TEST_P(CudaElementwise, ConvertKeepsNaN) {
+  for (const DType to : kFloatTypes) {
+    const Operand xs(gpu(), GetParam(), {6}, Floats{1, NAN, 2, -NAN, 3, NAN});
+    const Operand ys(gpu(), to, {6}, Floats(6, 7.0f));
+    convert(gpu(), {.x = xs, .y = ys});
+    const Floats values = ys.values();
+    for (std::size_t i = 0; i < values.size(); ++i) EXPECT_EQ(std::isnan(values[i]), i % 2 == 1);
   }
 }
 

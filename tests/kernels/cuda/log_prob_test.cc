@@ -11,6 +11,7 @@ using runtime::columns;
 using runtime::tensor;
 
 using CudaLogProb = CudaDTypeTest;
+using CudaLogProbF32 = CudaTest;
 
 constexpr float kTemperature = 0.7f;
 
@@ -151,6 +152,59 @@ TEST_P(CudaLogProb, BackwardGivesTheCpusBitsAndMayWriteOverItsInput) {
       EXPECT_TRUE(same_bits(dlogits.values(), xs.values()));
     }
   }
+}
+
+// Logits in f32 and a gradient in bf16: the f32 gradient, rounded, on packs and off their
+// alignment.
+TEST_F(CudaLogProbF32, BackwardMayRoundItsGradient) {
+  for (const auto [r, v] : shapes()) {
+    for (const std::int64_t offset : {0, 1}) {
+      SCOPED_TRACE(testing::Message() << r << " x " << v << " from " << offset);
+      Rng rng(static_cast<std::uint64_t>(r * v));
+      const std::vector<std::int32_t> targets = ids_below(rng, r, v);
+      const Operand xs(gpu(), DType::kF32, {r, v}, normals(rng, r * v, 4));
+      const Operand at(gpu(), {r}, targets);
+      const Operand lse(gpu(), DType::kF32, {r}, normals(rng, r));
+      const Operand entropy(gpu(), DType::kF32, {r}, normals(rng, r));
+      const Operand dlog_prob(gpu(), DType::kF32, {r}, normals(rng, r));
+      const Operand dentropy(gpu(), DType::kF32, {r}, normals(rng, r));
+      const Operand wide = Operand::poisoned(gpu(), DType::kF32, {r, v});
+      const Operand narrow(gpu(), DType::kBF16, {r, v + offset}, Floats(r * (v + offset), 7.0f));
+      LogProbBackward op{.logits = xs,
+                         .targets = at,
+                         .temperature = kTemperature,
+                         .lse = lse,
+                         .entropy = entropy,
+                         .dlog_prob = dlog_prob,
+                         .dentropy = dentropy,
+                         .dlogits = wide};
+      log_prob(gpu(), op);
+      op.dlogits = columns(narrow, offset, v);
+      log_prob(gpu(), op);
+      const Floats nearest = rounded(wide.values(), DType::kBF16), got = narrow.values();
+      for (std::int64_t i = 0; i < r; ++i) {
+        const auto row = std::span(got).subspan(i * (v + offset), v + offset);
+        EXPECT_TRUE(same_bits(row.subspan(offset), std::span(nearest).subspan(i * v, v)));
+        EXPECT_TRUE(offset == 0 || row[0] == 7.0f);
+      }
+    }
+  }
+}
+
+TEST_F(CudaLogProbF32, AGradientOfAnotherDtypeIsBf16AndNotInPlace) {
+  const Operand x = Operand::poisoned(gpu(), DType::kF32, {1, 4});
+  const Operand narrow = Operand::poisoned(gpu(), DType::kBF16, {1, 4});
+  const Operand row = Operand::poisoned(gpu(), DType::kF32, {1});
+  const Operand at(gpu(), {1}, std::vector<std::int32_t>{0});
+  LogProbBackward op{.logits = x,
+                     .targets = at,
+                     .lse = row,
+                     .dlog_prob = row,
+                     .dlogits = runtime::tensor(x.view().data, DType::kBF16, {1, 4})};
+  EXPECT_DEATH(log_prob(gpu(), op), "dlogits.data != op.logits.data");
+  op.logits = narrow;
+  op.dlogits = x;
+  EXPECT_DEATH(log_prob(gpu(), op), "logits.dtype == runtime::DType::kF32");
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, CudaLogProb, testing::ValuesIn(kFloatTypes), dtype_name);

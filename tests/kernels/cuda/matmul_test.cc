@@ -1,5 +1,6 @@
 #include "kernels/ops/matmul.h"
 
+#include "runtime/device/graph.h"
 #include "tests/kernels/cuda/cuda_operands.h"
 
 namespace tandem::kernels {
@@ -26,6 +27,7 @@ Operand packed_panels(const Stream& stream, DType dtype, std::int64_t n, std::in
 }
 
 using CudaMatmul = CudaDTypeTest;
+using CudaMatmulF32 = CudaTest;
 
 // The emulator has the plain kernel alone, which promises the CPU's bits in f32.
 void expect_product(std::span<const float> actual, std::span<const float> expected, DType dtype) {
@@ -94,6 +96,54 @@ TEST_P(CudaMatmul, BackwardMatchesTheCpu) {
   }
 }
 
+// Logits: bf16 operands, f32 sums that nothing rounds. Into dense rows, rows apart, and rows that
+// begin off the alignment of the library.
+TEST_F(CudaMatmulF32, OutputOfBf16OperandsIsNotRounded) {
+  for (const auto [m, k, n] : shapes()) {
+    SCOPED_TRACE(testing::Message() << m << " x " << k << " x " << n);
+    Rng rng(6);
+    const Floats x = rounded(normals(rng, m * k), DType::kBF16);
+    const Floats w = rounded(normals(rng, n * k), DType::kBF16), before = normals(rng, m * n);
+    const Operand xs(gpu(), DType::kBF16, {m, k}, x), ws(gpu(), DType::kBF16, {n, k}, w);
+    const Operand panels = packed_panels(gpu(), DType::kBF16, n, k);
+    const PackedWeight packed = packed_weight(panels.view().data, DType::kBF16, n, k);
+    const Operand y = Operand::poisoned(gpu(), DType::kF32, {m, n});
+    const Operand by_packed = Operand::poisoned(gpu(), DType::kF32, {m, n});
+    const Operand odd = Operand::poisoned(gpu(), DType::kF32, {m, n + 3});
+    const Operand added(gpu(), DType::kF32, {m, n}, before);
+    matmul(gpu(), MatmulPlain{.x = xs, .weight = ws, .y = y});
+    matmul(gpu(), MatmulPlain{.x = xs, .weight = ws, .y = runtime::columns(odd, 1, n)});
+    pack_weight(gpu(), {.weight = ws, .packed = packed});
+    matmul(gpu(), Matmul{.x = xs, .weight = packed, .y = by_packed});
+    matmul(gpu(), Matmul{.x = xs, .weight = packed, .y = added, .output = Output::kAdd});
+
+    Floats y_cpu = poison(m * n), added_cpu = before;
+    MatmulPlain cpu{.x = tensor(x.data(), {m, k}),
+                    .weight = tensor(w.data(), {n, k}),
+                    .y = tensor(y_cpu.data(), {m, n})};
+    matmul(Stream{}, cpu);
+    cpu.y = tensor(added_cpu.data(), {m, n});
+    cpu.output = Output::kAdd;
+    matmul(Stream{}, cpu);
+    expect_product(y.values(), y_cpu, DType::kF32);
+    expect_product(added.values(), added_cpu, DType::kF32);
+    EXPECT_TRUE(same_bits(by_packed.values(), y.values()));
+    Floats inside;
+    const Floats apart = odd.values();
+    for (std::int64_t r = 0; r < m; ++r) {
+      const auto row = apart.begin() + r * (n + 3) + 1;
+      inside.insert(inside.end(), row, row + n);
+    }
+    expect_product(inside, y_cpu, DType::kF32);
+  }
+}
+
+TEST_F(CudaMatmulF32, OperandsOfItCannotHaveABf16Output) {
+  const Operand x = Operand::poisoned(gpu(), DType::kF32, {2, 2});
+  const Operand y = Operand::poisoned(gpu(), DType::kBF16, {2, 2});
+  EXPECT_DEATH(matmul(gpu(), MatmulPlain{.x = x, .weight = x, .y = y}), "is_product");
+}
+
 TEST_P(CudaMatmul, Mm2RowsDoNotDependOnTheirBatch) {  // MM-2
   const DType dtype = GetParam();
   std::vector<Shape> all = {{70, 24, 40}, {9, 15, 33}};
@@ -150,6 +200,27 @@ TEST_P(CudaMatmul, StridedOperandsGiveTheSameProduct) {
     if (emulated()) {
       EXPECT_TRUE(same_bits(inside, y.values()));
     }
+  }
+}
+
+// On a GPU: what the library made for a shape serves its recording, which may make nothing.
+TEST_P(CudaMatmul, AProductThatRanBeforeCanBeRecorded) {
+  const DType dtype = GetParam();
+  for (const auto [m, k, n] : {Shape{9, 32, 24}, Shape{5, 7, 3}}) {
+    Rng rng(7);
+    const Operand x(gpu(), dtype, {m, k}, normals(rng, m * k));
+    const Operand other(gpu(), dtype, {m, k}, normals(rng, m * k));
+    const Operand w(gpu(), dtype, {n, k}, normals(rng, n * k));
+    const Operand y = Operand::poisoned(gpu(), dtype, {m, n});
+    const Operand expected = Operand::poisoned(gpu(), dtype, {m, n});
+    const MatmulPlain op{.x = x, .weight = w, .y = y};
+    matmul(gpu(), op);
+    matmul(gpu(), MatmulPlain{.x = other, .weight = w, .y = expected});
+    const auto graph = runtime::Graph::capture(gpu(), [&] { matmul(gpu(), op); });
+    const auto bytes = static_cast<std::size_t>(m * k) * runtime::size_bytes(dtype);
+    runtime::copy(gpu(), x.view().data, other.view().data, bytes);
+    graph.launch(gpu());
+    EXPECT_TRUE(same_bits(y.values(), expected.values()));
   }
 }
 

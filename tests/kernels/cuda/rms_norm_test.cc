@@ -16,10 +16,11 @@ struct Shape {
 };
 
 // Around a pack, a warp's and a block's reach, one side and the other of kNormNarrowChannels, with
-// channels that no pack divides.
+// channels that no pack divides; and backward with more shared memory than a block has unasked,
+// twice, the second time with less.
 std::vector<Shape> shapes() {
-  std::vector<Shape> all = {{0, 8},    {1, 1},   {3, 5},   {4, 16},    {70, 33},
-                            {33, 128}, {5, 256}, {5, 257}, {19, 1024}, {2, 1100}};
+  std::vector<Shape> all = {{0, 8},   {1, 1},   {3, 5},     {4, 16},   {70, 33},   {33, 128},
+                            {5, 256}, {5, 257}, {19, 1024}, {2, 1100}, {1, 13000}, {1, 12600}};
   if (!emulated()) all.insert(all.end(), {{4096, 1024}, {30000, 128}, {700, 8192}});
   return all;
 }

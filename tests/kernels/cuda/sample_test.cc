@@ -27,9 +27,11 @@ Draws on_cpu(const Floats& logits, const std::vector<RowSampling>& rows) {
   return draws;
 }
 
-// All rows that ban tokens must ban the same ones.
-Draws on_gpu(const Stream& gpu, DType dtype, const Floats& logits, std::vector<RowSampling> rows) {
-  const std::int64_t r = std::ssize(rows), v = std::ssize(logits) / r;
+// All rows that ban tokens must ban the same ones. As many rows of logits as draws, or fewer.
+Draws on_gpu(const Stream& gpu, DType dtype, const Floats& logits, std::vector<RowSampling> rows,
+             std::int64_t logit_rows = 0) {
+  const std::int64_t r = std::ssize(rows), l = logit_rows > 0 ? logit_rows : r;
+  const std::int64_t v = std::ssize(logits) / l;
   std::span<const std::int32_t> all;
   for (const RowSampling& row : rows) all = row.banned.empty() ? all : row.banned;
   const OnGpu<std::int32_t> banned(gpu, {all.begin(), all.end()});
@@ -37,7 +39,7 @@ Draws on_gpu(const Stream& gpu, DType dtype, const Floats& logits, std::vector<R
     if (!row.banned.empty()) row.banned = banned.span();
   }
   const OnGpu<RowSampling> rules(gpu, rows);
-  const Operand xs(gpu, dtype, {r, v}, logits);
+  const Operand xs(gpu, dtype, {l, v}, logits);
   const Operand tokens = Operand::poisoned(gpu, DType::kI32, {r});
   const Operand log_probs = Operand::poisoned(gpu, DType::kF32, {r});
   sample(gpu, {.logits = xs, .rows = rules.span(), .tokens = tokens, .log_prob = log_probs});
@@ -103,7 +105,12 @@ TEST_P(CudaSample, Sa1ManyDrawsOfOneRow) {
     logits.insert(logits.end(), row.begin(), row.end());
     rows.push_back({.seed = 5, .position = static_cast<std::uint64_t>(i), .temperature = 1});
   }
-  EXPECT_EQ(on_gpu(gpu(), dtype, logits, rows).tokens, on_cpu(logits, rows).tokens);
+  const std::vector<std::int32_t> expected = on_cpu(logits, rows).tokens;
+  EXPECT_EQ(on_gpu(gpu(), dtype, logits, rows).tokens, expected);
+  Floats two = normals(rng, v);
+  two.insert(two.end(), row.begin(), row.end());
+  for (RowSampling& rules : rows) rules.logits_row = 1;
+  EXPECT_EQ(on_gpu(gpu(), dtype, two, rows, 2).tokens, expected) << "all from the second row";
 }
 
 TEST_P(CudaSample, NanIsNeverDrawn) {

@@ -2,7 +2,9 @@
 //
 // A device block is mapped between two pages that nobody may touch and ends at the second one, so
 // that a step over its end is caught at once; its own pages are opened only while queued work runs.
+#include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -11,14 +13,32 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <iterator>
 #include <map>
 #include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
 #include <unordered_map>
 
 #include "cuda_runtime.h"
 
+using Work = std::deque<std::function<void()>>;
+
+struct tandem_emulated_graph {
+  Work work;
+};
+
+struct tandem_emulated_graph_exec {
+  Work work;
+  int launches = 0;  // whose work has not run
+};
+
 struct tandem_emulated_stream {
-  std::deque<std::function<void()>> work;
+  Work work;
+  std::optional<Work> recorded;  // while it records a graph
+  std::thread::id recorder;
 };
 
 struct tandem_emulated_event {
@@ -39,11 +59,24 @@ struct Block {
   char* pages = nullptr;
   std::size_t pages_bytes = 0;
   std::size_t bytes = 0;  // as asked for; the slack behind it holds poison
+  int file = -1;          // what its pages are of, once another process may open it
+  bool foreign = false;   // another's: opened by its handle
 };
+
+// What a cudaIpcMemHandle_t holds: the file of the block's pages, as its owner has it open.
+struct ForeignBlock {
+  pid_t owner;
+  int file;
+  ino_t inode;  // tells the file from a later one of that number
+  std::size_t pages_bytes, bytes, offset;
+};
+static_assert(sizeof(ForeignBlock) <= sizeof(cudaIpcMemHandle_t));
 
 struct Device {
   std::recursive_mutex mutex;
-  std::map<void*, Block> blocks;  // by the address that the caller knows
+  std::map<void*, Block> blocks;        // by the address that the caller knows
+  std::map<void*, std::size_t> pinned;  // sizes in bytes
+  std::set<cudaStream_t> recording;
   std::unordered_map<const void*, std::size_t> shared_allowed;
   std::size_t used = 0;
   bool open = false;  // device memory may be touched
@@ -60,6 +93,22 @@ std::size_t page() {
 }
 
 std::size_t rounded(std::size_t bytes, std::size_t to) { return (bytes + to - 1) / to * to; }
+
+// A block of no memory yet, between its two pages.
+bool reserve(Block& block, std::size_t pages_bytes) {
+  block.pages_bytes = pages_bytes;
+  block.mapping_bytes = pages_bytes + 2 * page();
+  block.mapping = ::mmap(nullptr, block.mapping_bytes, PROT_NONE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (block.mapping == MAP_FAILED) return false;
+  block.pages = static_cast<char*>(block.mapping) + page();
+  return true;
+}
+
+bool map_file(const Block& block, int file) {
+  return ::mmap(block.pages, block.pages_bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, file, 0) !=
+         MAP_FAILED;
+}
 
 void protect(const Block& block, bool open) {
   ::mprotect(block.pages, block.pages_bytes, open ? PROT_READ | PROT_WRITE : PROT_NONE);
@@ -121,7 +170,30 @@ void run_all(cudaStream_t stream) {
 
 void queue(cudaStream_t stream, std::function<void()> item) {
   if (stream == nullptr) broken("work on the default stream, which waits for all others");
-  stream->work.push_back([item = std::move(item)] { run_item(item); });
+  Work& work = stream->recorded ? *stream->recorded : stream->work;
+  work.push_back([item = std::move(item)] { run_item(item); });
+}
+
+// Whether this thread records a graph. (Not a thread-local: those are kernels' shared memory.)
+bool records() {
+  for (cudaStream_t stream : device().recording) {
+    if (stream->recorder == std::this_thread::get_id()) return true;
+  }
+  return false;
+}
+
+// Whether a graph may copy from or to there: device memory, or pinned memory of the host.
+bool stays(const void* address) {
+  void* at = const_cast<void*>(address);
+  const auto block = device().blocks.upper_bound(at);
+  if (block != device().blocks.begin()) {
+    const auto& [begin, found] = *std::prev(block);
+    if (at < static_cast<char*>(begin) + found.bytes) return true;
+  }
+  const auto pinned = device().pinned.upper_bound(at);
+  if (pinned == device().pinned.begin()) return false;
+  const auto& [begin, bytes] = *std::prev(pinned);
+  return at < static_cast<char*>(begin) + bytes;
 }
 
 bool valid(const cudaLaunchConfig_t& config, const void* kernel) {
@@ -140,7 +212,12 @@ bool valid(const cudaLaunchConfig_t& config, const void* kernel) {
 cudaError_t allow_shared(const void* kernel, int bytes) {
   const std::lock_guard lock(device().mutex);
   if (bytes < 0 || static_cast<std::size_t>(bytes) > kSharedBytesMax) return cudaErrorInvalidValue;
-  device().shared_allowed[kernel] = static_cast<std::size_t>(bytes);
+  std::size_t& allowed = device().shared_allowed[kernel];
+  if (static_cast<std::size_t>(bytes) < allowed) {
+    broken("a kernel's shared memory was cut from %zu to %d bytes, which is so for every thread",
+           allowed, bytes);
+  }
+  allowed = static_cast<std::size_t>(bytes);
   return cudaSuccess;
 }
 
@@ -177,6 +254,14 @@ const char* cudaGetErrorName(cudaError_t error) {
       return "cudaErrorInvalidConfiguration";
     case cudaErrorNoDevice:
       return "cudaErrorNoDevice";
+    case cudaErrorIllegalState:
+      return "cudaErrorIllegalState";
+    case cudaErrorStreamCaptureUnsupported:
+      return "cudaErrorStreamCaptureUnsupported";
+    case cudaErrorStreamCaptureWrongThread:
+      return "cudaErrorStreamCaptureWrongThread";
+    case cudaErrorInvalidResourceHandle:
+      return "cudaErrorInvalidResourceHandle";
   }
   return "unrecognized error code";
 }
@@ -203,6 +288,12 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
   return cudaSuccess;
 }
 
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
+  if (attribute != cudaDevAttrMaxSharedMemoryPerBlockOptin) return cudaErrorInvalidValue;
+  *value = static_cast<int>(kSharedBytesMax);
+  return cudaSuccess;
+}
+
 cudaError_t cudaMemGetInfo(std::size_t* free_bytes, std::size_t* total_bytes) {
   const std::lock_guard lock(device().mutex);
   *free_bytes = kMemoryBytes - device().used;
@@ -212,6 +303,7 @@ cudaError_t cudaMemGetInfo(std::size_t* free_bytes, std::size_t* total_bytes) {
 
 cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
   const std::lock_guard lock(device().mutex);
+  if (records()) return cudaErrorStreamCaptureUnsupported;
   if (bytes > kMemoryBytes - device().used) return cudaErrorMemoryAllocation;
   catch_faults();
   // The address is a multiple of 16, or of more where the size is: 256 like CUDA's for sizes that
@@ -219,12 +311,8 @@ cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
   std::size_t alignment = 256;
   while (alignment > 16 && bytes % alignment != 0) alignment /= 2;
   alignment = std::max<std::size_t>(alignment, 64);
-  Block block{.pages_bytes = rounded(rounded(bytes, alignment), page()), .bytes = bytes};
-  block.mapping_bytes = block.pages_bytes + 2 * page();
-  block.mapping = ::mmap(nullptr, block.mapping_bytes, PROT_NONE,
-                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (block.mapping == MAP_FAILED) return cudaErrorMemoryAllocation;
-  block.pages = static_cast<char*>(block.mapping) + page();
+  Block block{.bytes = bytes};
+  if (!reserve(block, rounded(rounded(bytes, alignment), page()))) return cudaErrorMemoryAllocation;
   char* address = block.pages + block.pages_bytes - rounded(bytes, alignment);
   protect(block, true);
   std::memset(block.pages, kPoison, block.pages_bytes);
@@ -237,21 +325,91 @@ cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
 
 cudaError_t cudaFree(void* memory) {
   const std::lock_guard lock(device().mutex);
+  if (records()) return cudaErrorStreamCaptureUnsupported;
   if (memory == nullptr) return cudaSuccess;
   const auto found = device().blocks.find(memory);
-  if (found == device().blocks.end()) return cudaErrorInvalidValue;
+  if (found == device().blocks.end() || found->second.foreign) return cudaErrorInvalidValue;
   device().used -= found->second.bytes;
+  if (found->second.file >= 0) ::close(found->second.file);
+  ::munmap(found->second.mapping, found->second.mapping_bytes);
+  device().blocks.erase(found);
+  return cudaSuccess;
+}
+
+// The block's pages become those of a file, which another process opens by way of /proc. Unlike
+// CUDA the owner may open its own, so that one test can be both sides.
+cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t* handle, void* memory) {
+  const std::lock_guard lock(device().mutex);
+  const auto found = device().blocks.find(memory);
+  if (found == device().blocks.end() || found->second.foreign) return cudaErrorInvalidValue;
+  Block& block = found->second;
+  if (block.file < 0) {
+    const int file = ::memfd_create("emulated GPU", MFD_CLOEXEC);
+    if (file < 0) return cudaErrorMemoryAllocation;
+    protect(block, true);
+    std::size_t done = 0;
+    for (ssize_t n = 1; n > 0 && done < block.pages_bytes; done += static_cast<std::size_t>(n))
+      n = std::max<ssize_t>(0, ::write(file, block.pages + done, block.pages_bytes - done));
+    protect(block, false);
+    if (done < block.pages_bytes || !map_file(block, file)) {
+      ::close(file);
+      return cudaErrorMemoryAllocation;
+    }
+    block.file = file;
+  }
+  struct stat facts {};
+  ::fstat(block.file, &facts);
+  const auto offset = static_cast<std::size_t>(static_cast<char*>(memory) - block.pages);
+  const ForeignBlock name{::getpid(),        block.file,  facts.st_ino,
+                          block.pages_bytes, block.bytes, offset};
+  std::memcpy(handle, &name, sizeof name);
+  return cudaSuccess;
+}
+
+cudaError_t cudaIpcOpenMemHandle(void** memory, cudaIpcMemHandle_t handle, unsigned) {
+  const std::lock_guard lock(device().mutex);
+  ForeignBlock name{};
+  std::memcpy(&name, &handle, sizeof name);
+  const std::string path =
+      "/proc/" + std::to_string(name.owner) + "/fd/" + std::to_string(name.file);
+  const int file = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+  if (file < 0) return cudaErrorInvalidResourceHandle;
+  struct stat facts {};
+  ::fstat(file, &facts);
+  catch_faults();
+  Block block{.bytes = name.bytes, .foreign = true};
+  const bool same =
+      facts.st_ino == name.inode && static_cast<std::size_t>(facts.st_size) == name.pages_bytes;
+  const bool mapped = same && reserve(block, name.pages_bytes) && map_file(block, file);
+  ::close(file);
+  if (!mapped) return cudaErrorInvalidResourceHandle;
+  *memory = block.pages + name.offset;
+  device().blocks.emplace(*memory, block);
+  return cudaSuccess;
+}
+
+cudaError_t cudaIpcCloseMemHandle(void* memory) {
+  const std::lock_guard lock(device().mutex);
+  const auto found = device().blocks.find(memory);
+  if (found == device().blocks.end() || !found->second.foreign) return cudaErrorInvalidValue;
   ::munmap(found->second.mapping, found->second.mapping_bytes);
   device().blocks.erase(found);
   return cudaSuccess;
 }
 
 cudaError_t cudaHostAlloc(void** memory, std::size_t bytes, unsigned) {
+  const std::lock_guard lock(device().mutex);
+  if (records()) return cudaErrorStreamCaptureUnsupported;
   *memory = std::aligned_alloc(64, rounded(bytes, 64));
-  return *memory == nullptr ? cudaErrorMemoryAllocation : cudaSuccess;
+  if (*memory == nullptr) return cudaErrorMemoryAllocation;
+  device().pinned[*memory] = bytes;
+  return cudaSuccess;
 }
 
 cudaError_t cudaFreeHost(void* memory) {
+  const std::lock_guard lock(device().mutex);
+  if (records()) return cudaErrorStreamCaptureUnsupported;
+  device().pinned.erase(memory);
   std::free(memory);
   return cudaSuccess;
 }
@@ -259,6 +417,9 @@ cudaError_t cudaFreeHost(void* memory) {
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind,
                             cudaStream_t stream) {
   const std::lock_guard lock(device().mutex);
+  if (stream != nullptr && stream->recorded && !(stays(to) && stays(from))) {
+    return cudaErrorStreamCaptureUnsupported;
+  }
   queue(stream, [=] { std::memmove(to, from, bytes); });
   return cudaSuccess;
 }
@@ -276,6 +437,7 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   const std::lock_guard lock(device().mutex);
+  if (stream->recorded) broken("a stream was destroyed that records a graph");
   run_all(stream);
   delete stream;
   return cudaSuccess;
@@ -283,6 +445,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   const std::lock_guard lock(device().mutex);
+  if (stream->recorded || records()) return cudaErrorStreamCaptureUnsupported;
   run_all(stream);
   return cudaSuccess;
 }
@@ -301,12 +464,14 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 // stream, which is later than CUDA promises but in no other order.
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   const std::lock_guard lock(device().mutex);
+  if (stream->recorded) return cudaErrorStreamCaptureUnsupported;
   event->stream = stream;
   return cudaSuccess;
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
   const std::lock_guard lock(device().mutex);
+  if (stream->recorded) return cudaErrorStreamCaptureUnsupported;
   if (cudaStream_t other = event->stream; other != nullptr && other != stream) {
     stream->work.push_back([other] { run_all(other); });
   }
@@ -315,6 +480,54 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   const std::lock_guard lock(device().mutex);
+  if (records()) return cudaErrorStreamCaptureUnsupported;
   if (event->stream != nullptr) run_all(event->stream);
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
+  const std::lock_guard lock(device().mutex);
+  if (stream == nullptr) return cudaErrorStreamCaptureUnsupported;
+  if (stream->recorded) return cudaErrorIllegalState;
+  stream->recorded.emplace();
+  stream->recorder = std::this_thread::get_id();
+  device().recording.insert(stream);
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
+  const std::lock_guard lock(device().mutex);
+  if (!stream->recorded) return cudaErrorIllegalState;
+  if (stream->recorder != std::this_thread::get_id()) return cudaErrorStreamCaptureWrongThread;
+  *graph = new tandem_emulated_graph{.work = *std::move(stream->recorded)};
+  stream->recorded.reset();
+  device().recording.erase(stream);
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
+                                 unsigned long long) {
+  *executable = new tandem_emulated_graph_exec{.work = graph->work};
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+  delete graph;
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
+  const std::lock_guard lock(device().mutex);
+  if (stream->recorded) return cudaErrorStreamCaptureUnsupported;
+  ++executable->launches;
+  for (const auto& item : executable->work) stream->work.push_back(item);
+  stream->work.push_back([executable] { --executable->launches; });
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
+  const std::lock_guard lock(device().mutex);
+  if (executable->launches != 0) broken("a graph was destroyed before its work had run");
+  delete executable;
   return cudaSuccess;
 }

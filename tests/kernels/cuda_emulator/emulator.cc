@@ -28,7 +28,13 @@ constexpr std::size_t kStackBytes = 256 << 10;
 constexpr std::size_t kThreadsMax = 1024;
 constexpr int kPoison = 0xff;  // NaN, as f32 and as bf16
 
-enum class Wait { kNothing, kBarrier, kExchange, kBallot, kEnded };
+enum class Wait { kNothing, kBarrier, kExchange, kBallot, kTogether, kEnded };
+
+struct Copy {
+  void* to = nullptr;
+  const void* from = nullptr;
+  std::size_t bytes = 0;
+};
 
 struct Thread {
   Fiber fiber;
@@ -40,6 +46,8 @@ struct Thread {
   std::uint64_t value = 0;  // what it brings
   int from = 0;             // whose value it takes
   std::uint64_t taken = 0;
+  void* brought = nullptr;                     // kTogether
+  std::vector<std::vector<Copy>> copies = {};  // groups, the last of them not committed
 };
 
 // One block at a time, and one launch: the state of the machine. Streams run their work one by one
@@ -83,6 +91,8 @@ const char* name(Wait wait) {
       return "waits at a shuffle";
     case Wait::kBallot:
       return "waits at a vote";
+    case Wait::kTogether:
+      return "waits for its warp";
     case Wait::kEnded:
       return "has ended";
   }
@@ -137,7 +147,8 @@ std::span<char> static_shared() {
 }
 
 bool same_place(const std::source_location& a, const std::source_location& b) {
-  return a.line() == b.line() && std::strcmp(a.file_name(), b.file_name()) == 0;
+  return a.line() == b.line() &&
+         (a.file_name() == b.file_name() || std::strcmp(a.file_name(), b.file_name()) == 0);
 }
 
 // Resumes whoever can run, in a shuffled order, until nobody can.
@@ -172,8 +183,11 @@ void run_until_all_wait() {
 bool meet() {
   std::vector<Thread>& threads = machine().threads;
   const auto at_barrier = [](const Thread& t) { return t.wait == Wait::kBarrier; };
+  const auto in_warp = [](const Thread& t) {
+    return t.wait == Wait::kExchange || t.wait == Wait::kBallot || t.wait == Wait::kTogether;
+  };
   for (const Thread& thread : threads) {
-    if (thread.wait != Wait::kExchange && thread.wait != Wait::kBallot) continue;
+    if (!in_warp(thread)) continue;
     const std::size_t warp = static_cast<std::size_t>(thread.number / kLanes) * kLanes;
     for (std::size_t i = warp; i < std::min(warp + kLanes, threads.size()); ++i) {
       const Thread& other = threads[i];
@@ -216,16 +230,19 @@ void run_block() {
 std::vector<Thread*> complete(const Thread& last) {
   std::vector<Thread>& threads = machine().threads;
   const std::size_t warp = static_cast<std::size_t>(last.number / kLanes) * kLanes;
-  std::vector<Thread*> party;
   for (std::size_t i = 0; i < kLanes; ++i) {
     if ((last.lanes >> i & 1u) == 0) continue;
     if (warp + i >= threads.size()) return {};
-    Thread& other = threads[warp + i];
+    const Thread& other = threads[warp + i];
     if (other.wait != last.wait || other.lanes != last.lanes ||
         !same_place(other.where, last.where)) {
       return {};
     }
-    party.push_back(&other);
+  }
+  std::vector<Thread*> party;
+  party.reserve(kLanes);
+  for (std::size_t i = 0; i < kLanes; ++i) {
+    if ((last.lanes >> i & 1u) != 0) party.push_back(&threads[warp + i]);
   }
   return party;
 }
@@ -286,6 +303,51 @@ unsigned ballot(unsigned lanes, bool predicate, const std::source_location& wher
   for (Thread* member : party) member->taken = votes;
   leave(self, party);
   return static_cast<unsigned>(self.taken);
+}
+
+void together(void* own, void (*act)(void* const* lanes), const std::source_location& where) {
+  Thread& self = arrive(0xffffffffu, Wait::kTogether, where);
+  self.brought = own;
+  const std::vector<Thread*> party = complete(self);
+  if (!party.empty()) {
+    void* lanes[kLanes];
+    for (std::size_t i = 0; i < kLanes; ++i) lanes[i] = party[i]->brought;
+    act(lanes);
+  }
+  leave(self, party);
+}
+
+void copy_async(void* to, const void* from, std::size_t bytes) {
+  for (const void* at : {static_cast<const void*>(to), from}) {
+    if (reinterpret_cast<std::uintptr_t>(at) % bytes != 0) {
+      broken("thread %d copies %zu bytes that are not aligned so", machine().running->number,
+             bytes);
+    }
+  }
+  auto& groups = machine().running->copies;
+  if (groups.empty()) groups.emplace_back();
+  groups.back().push_back({.to = to, .from = from, .bytes = bytes});
+  std::memset(to, kPoison, bytes);
+}
+
+void commit_copies() {
+  auto& groups = machine().running->copies;
+  if (groups.empty()) groups.emplace_back();
+  groups.emplace_back();
+}
+
+void wait_copies(std::size_t groups_left) {
+  auto& groups = machine().running->copies;
+  while (groups.size() > groups_left + 1) {
+    for (const Copy& copy : groups.front()) {
+      if (copy.from == nullptr) {
+        std::memset(copy.to, 0, copy.bytes);
+      } else {
+        std::memcpy(copy.to, copy.from, copy.bytes);
+      }
+    }
+    groups.erase(groups.begin());
+  }
 }
 
 void run_grid(std::size_t shared_bytes, const std::function<void()>& thread) {

@@ -9,12 +9,18 @@
 // or
 //       waits elsewhere, and a launch outside the limits of the hardware end the process or give
 //       CUDA's error.
+//       So does taking back what shared memory a kernel may have: other threads launch it too.
 // EM-3  Shared memory and fresh device memory hold NaN.
 // EM-4  Device memory can be touched by queued work alone: a read or write of it by the host, or of
 //       anything beyond a block by a kernel, ends the process. (A block's end is exact to 16
 //       bytes.)
 // EM-5  Work runs when somebody waits for its stream, in the stream's order: a result that was not
 //       waited for is not there.
+// EM-6  A stream that records a graph runs nothing. What CUDA refuses to the recording thread, and
+// a
+//       little more, gives cudaErrorStreamCaptureUnsupported: to allocate, to free, to wait, to
+//       copy host memory that is not pinned, to use events, to launch another graph. A graph that
+//       is destroyed before its work has run ends the process.
 //
 // It does not show: races between threads that no order makes visible, weak memory ordering, time.
 #pragma once
@@ -35,6 +41,15 @@ void barrier(const std::source_location& where);
 std::uint64_t exchange(unsigned lanes, std::uint64_t value, int from,
                        const std::source_location& where);
 unsigned ballot(unsigned lanes, bool predicate, const std::source_location& where);
+
+// Waits for the whole warp; the last lane to come acts on what all brought, in the lanes' order.
+void together(void* own, void (*act)(void* const* lanes), const std::source_location& where);
+
+// The running thread's copies into shared memory (from null: of zeros), in groups. A copy is done
+// no sooner than it is waited for; until then its target holds NaN.
+void copy_async(void* to, const void* from, std::size_t bytes);
+void commit_copies();
+void wait_copies(std::size_t groups_left);
 
 // Runs `thread` once per thread of the block that threadIdx and blockIdx then name.
 void run_grid(std::size_t shared_bytes, const std::function<void()>& thread);

@@ -1,14 +1,18 @@
 // The emulator's own tests, with kernels of theirs: that it computes what CUDA says, and that each
-// broken rule (EM-2 … EM-5) is seen.
+// broken rule (EM-2 … EM-6) is seen.
 #include "tests/kernels/cuda_emulator/emulator.h"
 
 #include <cuda_bf16.h>
 #include <cuda_runtime.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <array>
+#include <functional>
 #include <limits>
 #include <numeric>
+#include <thread>
 #include <vector>
 
 #include "kernels/cuda/primitives.cuh"
@@ -236,6 +240,18 @@ TEST_F(Emulator, Em2LaunchesOutsideTheLimitsAreErrors) {
   EXPECT_EQ(tried(1, 1, 96 << 10), cudaSuccess);
 }
 
+__global__ void greedy_kernel() {}
+
+TEST_F(EmulatorDeathTest, Em2AnAllowanceIsNotTakenBack) {
+  const auto allow = [](int bytes) {
+    return cudaFuncSetAttribute(greedy_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+  };
+  EXPECT_EQ(allow(96 << 10), cudaSuccess);
+  EXPECT_EQ(allow(96 << 10), cudaSuccess);
+  EXPECT_DEATH(allow(95 << 10), "cut from 98304 to 97280 bytes");
+  EXPECT_EQ(allow(100 << 10), cudaSuccess);
+}
+
 template <class T>
 __global__ void unwritten_kernel(float* out) {
   __shared__ T fixed[8];
@@ -315,6 +331,191 @@ TEST_F(Emulator, Em5EventsOrderStreams) {
   cudaStreamDestroy(other);
 }
 
+class EmulatedGraph : public Emulator {
+ protected:
+  cudaGraphExec_t record(const std::function<void()>& work) {
+    EXPECT_EQ(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), cudaSuccess);
+    work();
+    cudaGraph_t graph = nullptr;
+    EXPECT_EQ(cudaStreamEndCapture(stream_, &graph), cudaSuccess);
+    cudaGraphExec_t executable = nullptr;
+    EXPECT_EQ(cudaGraphInstantiate(&executable, graph, 0), cudaSuccess);
+    EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+    return executable;
+  }
+};
+
+__global__ void add_kernel(int* value, int more) { *value += more; }
+
+TEST_F(EmulatedGraph, Em6RecordsWithItsArgumentsAndRunsWhenLaunched) {
+  const OnDevice<int> value(1, stream_);
+  cudaMemsetAsync(value.data, 0, sizeof(int), stream_);
+  launch(1, 1, 0, add_kernel, value.data, 1);  // before the graph in its stream
+  int more = 10;
+  cudaGraphExec_t graph = record([&] { launch(1, 1, 0, add_kernel, value.data, more); });
+  more = 1000;
+  EXPECT_EQ(value.read()[0], 1);
+  cudaGraphLaunch(graph, stream_);
+  launch(1, 1, 0, add_kernel, value.data, 100);
+  cudaGraphLaunch(graph, stream_);
+  EXPECT_EQ(value.read()[0], 121);
+  EXPECT_EQ(cudaGraphExecDestroy(graph), cudaSuccess);
+}
+
+TEST_F(EmulatedGraph, Em6TheRecordingThreadIsRefusedWhatCudaRefuses) {
+  const OnDevice<int> value(1, stream_);
+  cudaStream_t other = nullptr;
+  cudaEvent_t event = nullptr;
+  void *pinned = nullptr, *memory = nullptr;
+  int pageable = 0;
+  cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking);
+  cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
+  cudaHostAlloc(&pinned, sizeof(int), cudaHostAllocDefault);
+  const auto copied = [&](void* to, const void* from) {
+    return cudaMemcpyAsync(to, from, sizeof(int), cudaMemcpyDefault, stream_);
+  };
+  const cudaError_t refused = cudaErrorStreamCaptureUnsupported;
+  cudaGraphExec_t empty = record([] {});
+  cudaGraphExec_t graph = record([&] {
+    EXPECT_EQ(cudaMalloc(&memory, 4), refused);
+    EXPECT_EQ(cudaFree(value.data), refused);
+    EXPECT_EQ(cudaHostAlloc(&memory, 4, cudaHostAllocDefault), refused);
+    EXPECT_EQ(cudaFreeHost(pinned), refused);
+    EXPECT_EQ(cudaStreamSynchronize(stream_), refused);
+    EXPECT_EQ(cudaStreamSynchronize(other), refused);
+    EXPECT_EQ(cudaEventRecord(event, stream_), refused);
+    EXPECT_EQ(cudaStreamWaitEvent(stream_, event), refused);
+    EXPECT_EQ(cudaEventSynchronize(event), refused);
+    EXPECT_EQ(cudaGraphLaunch(empty, stream_), refused);
+    EXPECT_EQ(copied(value.data, &pageable), refused);
+    EXPECT_EQ(copied(&pageable, value.data), refused);
+    EXPECT_EQ(copied(value.data, pinned), cudaSuccess);
+    EXPECT_EQ(copied(pinned, value.data), cudaSuccess);
+    EXPECT_EQ(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal),
+              cudaErrorIllegalState);
+    std::thread([&] {  // which goes its own way, but not on this stream
+      EXPECT_EQ(cudaMalloc(&memory, 4), cudaSuccess);
+      EXPECT_EQ(cudaFree(memory), cudaSuccess);
+      EXPECT_EQ(cudaStreamSynchronize(other), cudaSuccess);
+      EXPECT_EQ(cudaStreamSynchronize(stream_), refused);
+      cudaGraph_t stolen = nullptr;
+      EXPECT_EQ(cudaStreamEndCapture(stream_, &stolen), cudaErrorStreamCaptureWrongThread);
+    })
+        .join();
+  });
+  cudaGraph_t none = nullptr;
+  EXPECT_EQ(cudaStreamEndCapture(stream_, &none), cudaErrorIllegalState);
+  for (cudaGraphExec_t each : {graph, empty}) cudaGraphExecDestroy(each);
+  cudaFreeHost(pinned);
+  cudaEventDestroy(event);
+  cudaStreamDestroy(other);
+}
+
+TEST_F(EmulatedGraph, Em6AGraphUnderWayIsNotDestroyed) {
+  const OnDevice<int> value(1, stream_);
+  cudaGraphExec_t graph = record([&] { cudaMemsetAsync(value.data, 0, sizeof(int), stream_); });
+  cudaGraphLaunch(graph, stream_);
+  EXPECT_DEATH(cudaGraphExecDestroy(graph), "destroyed before its work had run");
+  run();
+  EXPECT_EQ(cudaGraphExecDestroy(graph), cudaSuccess);
+}
+
+// Registers filled and read by the PTX ISA's tables for mma.m16n8k16, row by row; b is [8][16], of
+// the transpose. out = a * b + c.
+__global__ void product_kernel(const __nv_bfloat16* a, const __nv_bfloat16* b, const float* c,
+                               float* out) {
+  const int lane = static_cast<int>(threadIdx.x), group = lane / 4, member = lane % 4;
+  const auto pair = [](const __nv_bfloat16* at) { return at[0].bits | unsigned{at[1].bits} << 16; };
+  const unsigned left[4] = {
+      pair(a + group * 16 + member * 2), pair(a + (group + 8) * 16 + member * 2),
+      pair(a + group * 16 + member * 2 + 8), pair(a + (group + 8) * 16 + member * 2 + 8)};
+  const float* own = c + group * 8 + member * 2;
+  float sums[4] = {own[0], own[1], own[64], own[65]};
+  kernels::cuda::multiply_matrices(left, pair(b + group * 16 + member * 2),
+                                   pair(b + group * 16 + member * 2 + 8), sums);
+  for (int i = 0; i < 4; ++i) out[(group + i / 2 * 8) * 8 + member * 2 + i % 2] = sums[i];
+}
+
+template <class T>
+std::vector<T> numbers(std::size_t count, int step) {
+  std::vector<T> all(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto x = static_cast<float>(static_cast<int>(i) * step % 31 - 15);
+    if constexpr (std::is_same_v<T, float>) {
+      all[i] = x;
+    } else {
+      all[i] = __float2bfloat16_rn(x);
+    }
+  }
+  return all;
+}
+
+TEST_F(Emulator, MatricesAreMultiplied) {
+  const auto a = numbers<__nv_bfloat16>(256, 7), b = numbers<__nv_bfloat16>(128, 11);
+  const auto c = numbers<float>(128, 13);
+  const OnDevice<__nv_bfloat16> left(256, stream_), right(128, stream_);
+  const OnDevice<float> start(128, stream_), out(128, stream_);
+  cudaMemcpyAsync(left.data, a.data(), 512, cudaMemcpyDefault, stream_);
+  cudaMemcpyAsync(right.data, b.data(), 256, cudaMemcpyDefault, stream_);
+  cudaMemcpyAsync(start.data, c.data(), 512, cudaMemcpyDefault, stream_);
+  launch(1, 32, 0, product_kernel, left.data, right.data, start.data, out.data);
+  std::vector<float> expected = c;  // small integers: exact in any order
+  for (std::size_t i = 0; i < 128; ++i) {
+    for (std::size_t k = 0; k < 16; ++k) {
+      expected[i] += __bfloat162float(a[i / 8 * 16 + k]) * __bfloat162float(b[i % 8 * 16 + k]);
+    }
+  }
+  EXPECT_EQ(out.read(), expected);
+}
+
+// Element c of row r of matrix m is m * 64 + r * 8 + c; matrices lie one behind another.
+template <bool kTransposed>
+__global__ void load_kernel(unsigned* out) {
+  auto* matrices = dynamic_shared<std::uint16_t>();
+  for (unsigned i = threadIdx.x; i < 256; i += 32) matrices[i] = static_cast<std::uint16_t>(i);
+  __syncwarp();
+  unsigned to[4];
+  kernels::cuda::load_matrices<kTransposed>(matrices + threadIdx.x * 8, to);
+  for (unsigned i = 0; i < 4; ++i) out[i * 32 + threadIdx.x] = to[i];
+}
+
+TEST_F(Emulator, MatricesAreLoadedAndTransposed) {
+  const OnDevice<unsigned> plain(128, stream_), transposed(128, stream_);
+  launch(1, 32, 512, load_kernel<false>, plain.data);
+  launch(1, 32, 512, load_kernel<true>, transposed.data);
+  std::vector<unsigned> rows, columns;
+  for (unsigned i = 0; i < 128; ++i) {
+    const unsigned matrix = i / 32 * 64, row = i % 32 / 4, column = i % 4 * 2;
+    const auto pair = [](unsigned low, unsigned high) { return low | high << 16; };
+    rows.push_back(pair(matrix + row * 8 + column, matrix + row * 8 + column + 1));
+    columns.push_back(pair(matrix + column * 8 + row, matrix + (column + 1) * 8 + row));
+  }
+  EXPECT_EQ(plain.read(), rows);
+  EXPECT_EQ(transposed.read(), columns);
+}
+
+// Two groups of copies, of which the first alone is waited for.
+__global__ void copies_kernel(const float* from, float* out) {
+  auto* held = dynamic_shared<float>();
+  kernels::cuda::copy_async<16>(held, from, false);
+  kernels::cuda::copy_async<4>(held + 4, from + 4, true);
+  kernels::cuda::copy_async_commit();
+  kernels::cuda::copy_async<4>(held + 5, from + 5, false);
+  kernels::cuda::copy_async_commit();
+  kernels::cuda::copy_async_wait<1>();
+  for (int i = 0; i < 6; ++i) out[i] = held[i];
+}
+
+TEST_F(Emulator, Em5CopiesAreThereWhenWaitedFor) {
+  const std::vector<float> values = {1, 2, 3, 4, 5, 6};
+  const OnDevice<float> from(6, stream_), out(6, stream_);
+  cudaMemcpyAsync(from.data, values.data(), 24, cudaMemcpyDefault, stream_);
+  launch(1, 1, 32, copies_kernel, from.data, out.data);
+  const std::vector<float> seen = out.read();
+  EXPECT_EQ(std::vector(seen.begin(), seen.begin() + 5), (std::vector<float>{1, 2, 3, 4, 0}));
+  EXPECT_TRUE(std::isnan(seen[5]));
+}
+
 TEST_F(EmulatorDeathTest, TheDefaultStreamIsRefused) {
   EXPECT_DEATH(cudaMemsetAsync(nullptr, 0, 0, nullptr), "default stream");
 }
@@ -339,6 +540,60 @@ TEST(EmulatedNumbers, Bf16RoundsAsTheHostDoes) {
     EXPECT_EQ(__float2bfloat16_rn(x).bits, runtime::f32_to_bf16(x)) << x;
   }
   EXPECT_EQ(__float2bfloat16_rn(std::numeric_limits<float>::quiet_NaN()).bits, 0x7fff);
+}
+
+// Another process shares a block, tells its handle, and ends when it is told to.
+TEST_F(Emulator, ABlockOfAnotherProcessIsOpenedByItsHandle) {
+  constexpr std::size_t kCount = 1000;
+  std::array<int, 2> to_test{}, to_owner{};
+  ASSERT_TRUE(::pipe(to_test.data()) == 0 && ::pipe(to_owner.data()) == 0);
+  const pid_t owner = ::fork();
+  ::close(owner == 0 ? to_owner[1] : to_test[1]);  // whoever is left alone reads the end
+  cudaIpcMemHandle_t handle{};
+  char go = 0;
+  if (owner == 0) {
+    const std::vector<unsigned> values(kCount, 17);
+    OnDevice<unsigned> block(kCount, stream_);
+    cudaMemcpyAsync(block.data, values.data(), kCount * 4, cudaMemcpyDefault, stream_);
+    cudaStreamSynchronize(stream_);
+    const bool shared = cudaIpcGetMemHandle(&handle, block.data) == cudaSuccess;
+    const bool told = ::write(to_test[1], &handle, sizeof handle) == sizeof handle;
+    const bool seen = ::read(to_owner[0], &go, 1) == 1 && block.read()[kCount - 1] == 18;
+    ::_exit(shared && told && seen ? 0 : 1);
+  }
+  ASSERT_EQ(::read(to_test[0], &handle, sizeof handle), ssize_t{sizeof handle});
+  void* opened = nullptr;
+  ASSERT_EQ(cudaIpcOpenMemHandle(&opened, handle, 0), cudaSuccess);
+  std::vector<unsigned> values(kCount);
+  cudaMemcpyAsync(values.data(), opened, kCount * 4, cudaMemcpyDefault, stream_);
+  cudaStreamSynchronize(stream_);
+  EXPECT_EQ(std::exchange(values[kCount - 1], 18), 17u);
+  cudaMemcpyAsync(opened, values.data(), kCount * 4, cudaMemcpyDefault, stream_);
+  cudaStreamSynchronize(stream_);
+  ASSERT_EQ(::write(to_owner[1], &go, 1), 1);
+  int status = 0;
+  ASSERT_EQ(::waitpid(owner, &status, 0), owner);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  EXPECT_EQ(cudaFree(opened), cudaErrorInvalidValue) << "it is not ours to free";
+  EXPECT_EQ(cudaIpcCloseMemHandle(opened), cudaSuccess);
+  EXPECT_EQ(cudaIpcOpenMemHandle(&opened, handle, 0), cudaErrorInvalidResourceHandle);
+  for (const int end : {to_test[0], to_owner[0], to_owner[1]}) ::close(end);
+}
+
+TEST_F(Emulator, AFreedBlockIsOpenedNoMore) {
+  cudaIpcMemHandle_t first{}, second{};
+  void* opened = nullptr;
+  {
+    OnDevice<float> block(7, stream_);
+    EXPECT_EQ(cudaIpcGetMemHandle(&first, block.data), cudaSuccess);
+    ASSERT_EQ(cudaIpcOpenMemHandle(&opened, first, 0), cudaSuccess);
+    EXPECT_EQ(cudaIpcGetMemHandle(&second, opened), cudaErrorInvalidValue) << "it is another's";
+    EXPECT_EQ(cudaIpcCloseMemHandle(block.data), cudaErrorInvalidValue);
+    EXPECT_EQ(cudaIpcCloseMemHandle(opened), cudaSuccess);
+  }
+  OnDevice<float> next(7, stream_);  // its file has the same number
+  EXPECT_EQ(cudaIpcGetMemHandle(&second, next.data), cudaSuccess);
+  EXPECT_EQ(cudaIpcOpenMemHandle(&opened, first, 0), cudaErrorInvalidResourceHandle);
 }
 
 }  // namespace

@@ -274,6 +274,7 @@ struct Randomise {
 // Keys that rules tie to others stay as they are; everything else is random.
 bool is_tied(const Key& key) {
   static const std::set<std::string_view> kTied{"name",
+                                                "model.dtype",
                                                 "rollout.n",
                                                 "rollout.min_tokens",
                                                 "rollout.block_size",
@@ -293,7 +294,8 @@ bool is_tied(const Key& key) {
                                                 "async.trigger_parameter_sync_step",
                                                 "async.schedule",
                                                 "async.max_concurrent_rollouts",
-                                                "data.train_batch_size"};
+                                                "data.train_batch_size",
+                                                "weight_broadcast.type"};
   return kTied.contains(key.path) || key.later_above.has_value();
 }
 

@@ -178,6 +178,14 @@ TEST(LoadJob, RefusesWhatKeysTogetherForbid) {  // JS-1
   check({"reward.type=command"}, "needs `reward.command`");
   check({"reward.command=[cat]"}, "does not use");
   check({"learner.ranks=65"}, "more than the groups");
+  check({"weight_broadcast.type=cuda_ipc"}, "on one GPU");
+  check({"weight_broadcast.type=cuda_ipc", "pools.learner.gpus_per_actor=0.5",
+         "pools.rollout.gpus_per_actor=0.3", "rollout.replicas=2"},
+        "on one GPU");
+  for (const std::string pool : {"rollout", "learner"})  // a node with two GPUs would part them
+    check({"weight_broadcast.type=cuda_ipc", "pools.learner.gpus_per_actor=0.5",
+           "pools.rollout.gpus_per_actor=0.5", "pools." + pool + ".strategy=spread"},
+          "`pools." + pool + ".strategy: spread` takes the GPU with the most left");
   check({"algorithm.overlong_buffer.len=65"}, "longer than a completion");
   check({"rollout.n=1", "algorithm.adv_estimator=reinforce_plus_plus",
          "algorithm.filter_groups.enable=true"},

@@ -45,6 +45,19 @@ TEST(CudaModule, NoModuleIsToldWithThePathAndTheReason) {
   EXPECT_NE(refusal("libm.so.6").find(kCudaModuleEntry), std::string::npos);
 }
 
+TEST(CudaModule, AMissingCublasIsToldWithWhereItWasLookedFor) {
+  const Environment path("LD_LIBRARY_PATH", "/nowhere/lib");
+  const Result<const CudaModule*> module = open_cuda_module(TANDEM_NEEDS_CUBLAS);
+  ASSERT_FALSE(module);
+  const std::string folder = std::filesystem::path(TANDEM_NEEDS_CUBLAS).parent_path();
+  const std::string& why = module.error().message;
+  EXPECT_NE(why.find("libcublasLt.so.0: cannot open"), std::string::npos) << why;
+  EXPECT_TRUE(why.ends_with("; looked in LD_LIBRARY_PATH=/nowhere/lib, " + folder +
+                            ", /usr/local/cuda/lib64 and the system's folders"))
+      << why;
+  EXPECT_NE(module.error().help.find("LD_LIBRARY_PATH"), std::string::npos);
+}
+
 TEST(CudaModule, AModuleOfAnotherBuildIsRefused) {
   void* library = ::dlopen(TANDEM_CUDA_EMULATED, RTLD_NOW | RTLD_LOCAL);
   ASSERT_NE(library, nullptr) << ::dlerror();

@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/stat.h>
 
 #include <condition_variable>
 #include <filesystem>
+#include <fstream>
 #include <mutex>
 
 #include "runtime/actor/system.h"
@@ -121,6 +123,38 @@ TEST_F(AgentTest, EverySpawnIsAnsweredAndThenItsEndOnce) {  // AG-1
   ASSERT_EQ(ended.size(), 2u);
   EXPECT_EQ(std::get<RankExited>(ended[1]).signal, SIGTERM);
   EXPECT_EQ(std::get<RankExited>(ended[1]).description, "killed by signal 15 (Terminated)");
+}
+
+// A process that takes its time to end still holds its GPU: the controller hears of its end, and
+// leases what it held again, not before it is gone.
+TEST_F(AgentTest, AnEndIsToldWhenTheProcessIsGone) {
+  const RankId slow{"job/learner/0", {1}, 0};
+  const auto fifo = [this](const char* name) {
+    const std::string path = (directory_ / name).string();
+    EXPECT_EQ(::mkfifo(path.c_str(), 0600), 0);
+    return path;
+  };
+  const std::string told = fifo("told"), go = fifo("go");
+  spawn(slow, "trap 'echo > " + told + "; read line < " + go + "; exit 7' TERM; echo > " + told +
+                  "; while :; do sleep 1000 & wait; done");
+  // Open for writing too, and all the time: between two writers there is no end of the file.
+  std::fstream ear(told, std::ios::in | std::ios::out);
+  const auto hear = [&ear] {
+    std::string line;
+    return static_cast<bool>(std::getline(ear, line));
+  };
+  ASSERT_TRUE(hear());  // its trap is set
+  stop(slow);
+  ASSERT_TRUE(hear());  // it is ending
+  const std::vector<AgentEvents> before = of(heard_.wait(2), slow);
+  ASSERT_EQ(before.size(), 1u) << "told to end is not gone";
+  const auto pid = static_cast<pid_t>(std::get<RankSpawned>(before[0]).pid);
+  EXPECT_EQ(::kill(pid, 0), 0);
+  std::ofstream(go) << "\n";
+  const std::vector<AgentEvents> after = of(heard_.wait(3), slow);
+  ASSERT_EQ(after.size(), 2u);
+  EXPECT_EQ(std::get<RankExited>(after[1]).code, 7);
+  EXPECT_EQ(::kill(pid, 0), -1) << "reaped, so that its devices are closed";
 }
 
 }  // namespace

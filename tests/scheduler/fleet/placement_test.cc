@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <numeric>
 
@@ -149,6 +150,44 @@ TEST(FitsEver, SaysWhatWasFoundInsteadOfAGpu) {
             "the job can never be placed: job/rollout/0 needs 1.0 GPUs per rank; the largest node "
             "has 4.0 CPUs; a has: no GPU: no NVIDIA driver");
   EXPECT_EQ(verdict.error().help, "with pools.rollout.gpus_per_actor=0.0 it would fit");
+}
+
+TEST(FitsEver, NamesTheGpusThatCannotBeUsed) {
+  NodeCapacity half = gpu_node("a", {1});
+  half.gpus_unusable = {"GPU 1: GPU is lost"};
+  RoleDemand rollout = role("rollout", 0.5, 1);
+  rollout.per_rank = resources({.cpus = 0.5, .gpus = 2});
+  const auto wide = fits_ever(std::vector{half}, std::vector{rollout});
+  ASSERT_FALSE(wide);
+  EXPECT_TRUE(wide.error().message.ends_with("; a cannot use GPU 1: GPU is lost"))
+      << wide.error().message;
+  rollout = role("rollout", 0.5, 2);
+  rollout.per_rank = resources({.cpus = 0.5, .gpus = 1});
+  const auto many = fits_ever(std::vector{half}, std::vector{rollout});
+  ASSERT_FALSE(many);
+  EXPECT_TRUE(many.error().message.ends_with("; a cannot use GPU 1: GPU is lost"))
+      << many.error().message;
+  EXPECT_TRUE(fits_ever(std::vector{half}, std::vector{role("rollout", 99, 1)})
+                  .error()
+                  .message.find("lost") == std::string::npos);
+}
+
+TEST(FitsEver, NamesANodeWhoseGpusAreAllUnusableWhateverTheOthersHave) {
+  NodeCapacity lost = node("a", 4);
+  lost.gpus_unusable = {"GPU 0: GPU is lost"};
+  lost.gpus_absent = "no usable GPU: GPU 0: GPU is lost";
+  NodeCapacity bare = node("b", 4);
+  bare.gpus_absent = "no GPU: no NVIDIA driver";
+  RoleDemand rollout = role("rollout", 0.5, 1);
+  rollout.per_rank = resources({.cpus = 0.5, .gpus = 2});
+  const auto found = [&](const std::vector<NodeCapacity>& nodes) {
+    const std::string message = fits_ever(nodes, std::vector{rollout}).error().message;
+    return message.substr(std::min(message.find(';', message.find(';') + 1), message.size()));
+  };
+  EXPECT_EQ(found({lost}), "; a cannot use GPU 0: GPU is lost");
+  EXPECT_EQ(found({gpu_node("c", {1}), lost}), "; a cannot use GPU 0: GPU is lost");
+  EXPECT_EQ(found({bare, lost}),
+            "; a cannot use GPU 0: GPU is lost; b has: no GPU: no NVIDIA driver");
 }
 
 TEST(FitsEver, TwoHalvesOfDifferentGpusAreNoWhole) {

@@ -48,6 +48,31 @@ TEST(RestartBudget, AHealthyLifeStartsTheBackoffAnew) {  // RB-2
   EXPECT_EQ(std::get<Restart>(next).n, 3);
 }
 
+// Each of them so slow to fail that no period holds more than one.
+TEST(RestartBudget, StartsThatNeverGetReadyEndHoweverSlowTheyAre) {  // RB-5
+  Rng rng(1);
+  RestartBudget budget(kPolicy);
+  std::int64_t now = 0;
+  const auto never_ready = [&] {
+    now += 1000;
+    return budget.died({at(now), at(now)}, rng);
+  };
+  const auto ready_for_a_second = [&] {
+    now += 1000;
+    return budget.died({at(now), at(now + 1)}, rng);
+  };
+  for (int i = 0; i < kPolicy.intensity; ++i)
+    EXPECT_TRUE(std::holds_alternative<Restart>(never_ready())) << i;
+  EXPECT_TRUE(std::holds_alternative<Restart>(ready_for_a_second())) << "what was in vain is past";
+  for (int i = 0; i < kPolicy.intensity; ++i)
+    EXPECT_TRUE(std::holds_alternative<Restart>(never_ready())) << i;
+  const auto last = never_ready();
+  ASSERT_TRUE(std::holds_alternative<Exhausted>(last));
+  EXPECT_EQ(std::get<Exhausted>(last).restarts, kPolicy.intensity);
+  for (int i = 0; i < 20; ++i)
+    EXPECT_TRUE(std::holds_alternative<Restart>(ready_for_a_second())) << "rare deaths never end";
+}
+
 TEST(RestartBudget, JitterStaysWithinItsShareAndDiffers) {
   Rng rng(7);
   RestartPolicy policy = kPolicy;
@@ -73,7 +98,7 @@ TEST(RestartBudgetProperty, NoPeriodHoldsMoreThanTheIntensity) {  // RB-1
     Time now{};
     for (int i = 0; i < 100; ++i) {
       now = now + Duration(seconds(rng.below(60)));
-      const bool restarts = budget.died({now, now}, rng).index() == 0;
+      const bool restarts = budget.died({now, now + Duration(1)}, rng).index() == 0;
       std::erase_if(granted, [&](Time t) { return now - t >= kPolicy.period; });
       EXPECT_EQ(restarts, std::ssize(granted) < kPolicy.intensity) << "seed=" << seed;
       if (restarts) granted.push_back(now);
@@ -101,6 +126,28 @@ TEST(RestartLadder, EscalatesFromActorToRoleToJobWithTheRootCause) {  // RB-3
   const auto job = dies("j/rollout/0");
   ASSERT_TRUE(std::holds_alternative<L::FailJob>(job));
   EXPECT_EQ(std::get<L::FailJob>(job).root_cause, "killed by SIGSEGV (11)");
+}
+
+TEST(RestartLadder, AnActorThatNeverGetsReadyEndsItsJobHoweverSlowlyItFails) {  // RB-5
+  Rng rng(1);
+  RestartLadder ladder({.actor = kPolicy, .role = kPolicy});
+  const int starts_max = (kPolicy.intensity + 1) * (kPolicy.intensity + 1);
+  int starts = 1;
+  for (std::int64_t now = 0;; now += 1000, ++starts) {
+    ASSERT_LE(starts, starts_max);
+    const auto decision =
+        ladder.died({"j/learner/0", "learner", "out of memory", {at(now), at(now)}}, rng);
+    if (std::holds_alternative<RestartLadder::FailJob>(decision)) break;
+  }
+  EXPECT_EQ(starts, starts_max);
+}
+
+TEST(RestartBudget, OnlyAWantOfMemoryOfWhoHasWorkedIsWorthAnotherStart) {  // RB-4
+  EXPECT_TRUE(worth_another_start(ErrorCode::kOutOfMemory, true));
+  EXPECT_FALSE(worth_another_start(ErrorCode::kOutOfMemory, false));
+  for (const ErrorCode other : {ErrorCode::kInvalid, ErrorCode::kFailed, ErrorCode::kInfeasible,
+                                ErrorCode::kNotFound, ErrorCode::kTimedOut})
+    EXPECT_FALSE(worth_another_start(other, true)) << name(other);
 }
 
 }  // namespace

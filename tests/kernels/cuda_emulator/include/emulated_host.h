@@ -45,20 +45,32 @@ enum cudaError_t {
   cudaErrorMemoryAllocation = 2,
   cudaErrorInvalidConfiguration = 9,
   cudaErrorNoDevice = 100,
+  cudaErrorInvalidResourceHandle = 400,
+  cudaErrorIllegalState = 401,
+  cudaErrorStreamCaptureUnsupported = 900,
+  cudaErrorStreamCaptureWrongThread = 908,
 };
 enum cudaMemcpyKind { cudaMemcpyDefault = 4 };
+enum cudaStreamCaptureMode { cudaStreamCaptureModeThreadLocal = 1 };
+enum cudaDeviceAttr { cudaDevAttrMaxSharedMemoryPerBlockOptin = 97 };
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
 inline constexpr unsigned cudaHostAllocDefault = 0, cudaStreamNonBlocking = 1;
 inline constexpr unsigned cudaEventDisableTiming = 2;
+inline constexpr unsigned cudaIpcMemLazyEnablePeerAccess = 1;
 
 using cudaStream_t = struct tandem_emulated_stream*;
 using cudaEvent_t = struct tandem_emulated_event*;
+using cudaGraph_t = struct tandem_emulated_graph*;
+using cudaGraphExec_t = struct tandem_emulated_graph_exec*;
 
 struct cudaLaunchConfig_t {
   dim3 gridDim;
   dim3 blockDim;
   std::size_t dynamicSmemBytes = 0;
   cudaStream_t stream = nullptr;
+};
+struct cudaIpcMemHandle_t {
+  char reserved[64];
 };
 struct cudaDeviceProp {
   char name[256];
@@ -71,9 +83,13 @@ cudaError_t cudaGetLastError();
 cudaError_t cudaDriverGetVersion(int* version);
 cudaError_t cudaGetDeviceCount(int* count);
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device);
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device);
 cudaError_t cudaMemGetInfo(std::size_t* free_bytes, std::size_t* total_bytes);
 cudaError_t cudaMalloc(void** memory, std::size_t bytes);
 cudaError_t cudaFree(void* memory);
+cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t* handle, void* memory);
+cudaError_t cudaIpcOpenMemHandle(void** memory, cudaIpcMemHandle_t handle, unsigned flags);
+cudaError_t cudaIpcCloseMemHandle(void* memory);
 cudaError_t cudaHostAlloc(void** memory, std::size_t bytes, unsigned flags);
 cudaError_t cudaFreeHost(void* memory);
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
@@ -87,6 +103,13 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags);
 cudaError_t cudaEventDestroy(cudaEvent_t event);
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
 cudaError_t cudaEventSynchronize(cudaEvent_t event);
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode);
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph);
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
+                                 unsigned long long flags);
+cudaError_t cudaGraphDestroy(cudaGraph_t graph);
+cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream);
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable);
 
 namespace tandem::emulator {
 cudaError_t allow_shared(const void* kernel, int bytes);

@@ -1,0 +1,526 @@
+// Attention on tensor cores. A warp holds 16 rows of one key/value head: any mix of queries and
+// heads, since a product's row depends on its own row of the left operand alone. It takes the keys
+// in chunks of kMatrixChunkPositions, whose weights it rounds to bf16 for the second product; the
+// sums of a split are joined to those of the splits before it (AT-1).
+//
+// Keys and values come through a ring of pieces in shared memory, copied some pieces ahead. Where a
+// sequence has many rows, a block of four warps shares a ring, each piece being read once for 64
+// rows. Where it has few, the decode step, each warp has a ring and takes a split of its own, since
+// there is nothing to share, and splits are what can be done side by side.
+//
+// Where sequences share a prefix, a kernel of its own sums up the splits that lie in it, for the
+// queries of all sharers at once; the decode step joins these sums as if they were its own.
+//
+// Heads are padded with zeros to 64, 128 or 256 channels. At 256, registers do not hold the output:
+// two blocks compute the same weights, and each half of the channels.
+#include <algorithm>
+
+#include "kernels/cuda/attention_bf16.h"
+#include "kernels/cuda/attention_block.cuh"
+#include "kernels/cuda/launch.cuh"
+#include "kernels/cuda/matrix_tile.cuh"
+#include "kernels/cuda/softmax_tile.cuh"
+
+namespace tandem::kernels::cuda {
+
+namespace bf16 {
+
+namespace {
+
+constexpr int kSplitChunks = static_cast<int>(kSplitPositions) / kMatrixChunk;
+static_assert(kSplitChunks * kMatrixChunk == kSplitPositions);
+
+// How a kernel for kPadded channels is cut: teams of threads with a ring each.
+template <int kPadded, int kTeamThreads, int kTeams, int kPieceRows, int kStages>
+struct Form {
+  static constexpr int kChannels = kPadded;
+  static constexpr int kColumns = kPadded < 128 ? kPadded : 128;  // of the output, in one block
+  static constexpr int kTeam = kTeamThreads;
+  static constexpr int kInBlock = kTeams;
+  static constexpr int kThreads = kTeamThreads * kInBlock;
+  static constexpr int kRows = kTeamThreads / kWarp * kMatrixRows;
+  static constexpr int kRing = kStages;
+  static constexpr int kPiece = kPieceRows;
+  static constexpr int kPieces = kMatrixChunk / kPieceRows;  // of keys in a chunk, and of values
+  static constexpr int kSlot = kPieceRows * kTileStride<kPadded>;  // elements
+  static constexpr std::size_t kSharedBytes =
+      (kRows + kPieceRows * kStages * kInBlock) * kTileRowBytes<kPadded>;
+  static_assert(kMatrixChunk % kPieceRows == 0 && kPieceRows % 16 == 0);
+  static_assert(kSharedBytes <= kSharedBytesMax);
+};
+
+template <int kPadded>
+using Many = Form<kPadded, 4 * kWarp, 1, kPadded <= 128 ? 64 : 32, 3>;
+template <int kPadded>
+using Few = Form<kPadded, kWarp, kPadded <= 128 ? 4 : 2, 16, 4>;
+static_assert(kGroupHeadsMax <= Many<256>::kRows);
+
+struct PackedKeys {
+  Heads<Bf16> k, v;
+  Segment segment;
+  std::int64_t group;
+
+  // The rows of the 16 positions from `first` on, as copy_rows wants them; `first` is a multiple
+  // of 16.
+  __device__ __forceinline__ auto rows(bool keys, int first, int column) const {
+    return [this, from = keys ? k : v, first, column](int j) {
+      return from.at(row_of(segment, first + j), group) + column;
+    };
+  }
+  __device__ __forceinline__ const Bf16* valid() const { return k.data; }
+};
+
+struct PagedKeys {
+  const Bf16* k;
+  const Bf16* v;
+  const std::int32_t* pages;  // of the sequence
+  unsigned page_positions;
+  std::int64_t groups, channels, group;
+
+  // They lie on one page.
+  __device__ __forceinline__ auto rows(bool keys, int first, int column) const {
+    const unsigned block = static_cast<unsigned>(first) / page_positions;
+    const unsigned within = static_cast<unsigned>(first) - block * page_positions;
+    const std::int64_t row = (pages[block] * groups + group) * page_positions + within;
+    return [from = (keys ? k : v) + row * channels + column, step = channels](int j) {
+      return from + j * step;
+    };
+  }
+  __device__ __forceinline__ const Bf16* valid() const { return k; }
+};
+
+__device__ __forceinline__ PagedKeys keys_of(const Paged<Bf16>& op, std::int64_t sequence) {
+  return {.k = op.k_pages,
+          .v = op.v_pages,
+          .pages = op.tables + sequence * op.table_stride,
+          .page_positions = static_cast<unsigned>(op.page_positions),
+          .groups = op.groups,
+          .channels = op.q.channels,
+          .group = blockIdx.y};
+}
+
+// What a warp's rows are, and what it is to know of them.
+struct WarpRows {
+  const Bf16* q;    // the first row's, in shared memory
+  int seen[2];      // positions that the lane's rows see
+  int seen_by_any;  // by any row of the warp
+  float scale;
+};
+
+template <class Shape>
+__device__ __forceinline__ WarpRows warp_rows(const Block& block, int first, const Bf16* q) {
+  WarpRows rows{.q = q + first * kTileStride<Shape::kChannels>, .scale = block.scale};
+  for (int i = 0; i < 2; ++i) {
+    rows.seen[i] = static_cast<int>(block.seen(first + matrix_row() + 8 * i));
+  }
+  const int last = first + kMatrixRows < block.rows() ? first + kMatrixRows : block.rows();
+  rows.seen_by_any = first < last ? static_cast<int>(block.seen(last - 1)) : 0;
+  return rows;
+}
+
+// A team's ring of slots. Pieces are counted from position 0 on: of each chunk first the pieces of
+// its keys, then those of its values.
+template <class Shape, class Keys>
+struct Ring {
+  const Keys& keys;
+  Bf16* slots;
+  int positions;  // those from here on are not read
+  int channels;   // D
+  int column;     // the block's first of the output
+  int next = 0, end = 0, slot = 0;
+
+  // Begins with the pieces of the chunks from `begin` to `last`; nobody reads the ring.
+  __device__ __forceinline__ void start(int begin, int last) {
+    next = begin * 2 * Shape::kPieces;
+    end = last * 2 * Shape::kPieces;
+    slot = 0;
+    for (int i = 0; i < Shape::kRing - 1; ++i) issue(i);
+  }
+
+  __device__ __forceinline__ void issue(int to) {
+    if (next < end) {
+      const int part = next % (2 * Shape::kPieces);
+      const int first =
+          next / (2 * Shape::kPieces) * kMatrixChunk + part % Shape::kPieces * Shape::kPiece;
+      if (part < Shape::kPieces) {
+        copy<true, Shape::kChannels>(first, slots + to * Shape::kSlot);
+      } else {
+        copy<false, Shape::kColumns>(first, slots + to * Shape::kSlot);
+      }
+    }
+    ++next;
+    copy_async_commit();
+  }
+
+  template <bool kKeys, int kColumns>
+  __device__ __forceinline__ void copy(int first, Bf16* tile) {
+    constexpr int kStride = kTileStride<Shape::kChannels>;
+    const int begin = kKeys ? 0 : column;
+    TANDEM_UNROLL
+    for (int j = 0; j < Shape::kPiece; j += 16) {
+      const int count = positions - first - j;
+      const auto row = keys.rows(kKeys, count > 0 ? first + j : 0, begin);
+      copy_rows<Shape::kTeam, 16, kColumns, kStride>(count, channels - begin, keys.valid(), row,
+                                                     tile + j * kStride);
+    }
+  }
+
+  // The next piece, once it is there; the one before it is done with.
+  __device__ __forceinline__ const Bf16* take() {
+    copy_async_wait<Shape::kRing - 2>();
+    Team<Shape::kTeam>::sync();
+    const Bf16* piece = slots + slot * Shape::kSlot;
+    issue(slot == 0 ? Shape::kRing - 1 : slot - 1);
+    __syncwarp();  // lanes may have parted, and matrices are multiplied by whole warps
+    slot = slot + 1 == Shape::kRing ? 0 : slot + 1;
+    return piece;
+  }
+};
+
+template <class Shape>
+__device__ __forceinline__ int team_index() {
+  return static_cast<int>(threadIdx.x) / Shape::kTeam;
+}
+template <class Shape>
+__device__ __forceinline__ Bf16* slots_of(int team) {
+  return dynamic_shared<Bf16>() + Shape::kRows * kTileStride<Shape::kChannels> +
+         team * Shape::kRing * Shape::kSlot;
+}
+template <class Shape>
+__device__ __forceinline__ int first_column() {
+  return static_cast<int>(blockIdx.z) * Shape::kColumns;
+}
+
+// The thread's team's, for the positions that the block's rows see.
+template <class Shape, class Keys>
+__device__ __forceinline__ Ring<Shape, Keys> ring_of(const Block& block, const Keys& keys) {
+  return {.keys = keys,
+          .slots = slots_of<Shape>(team_index<Shape>()),
+          .positions = static_cast<int>(block.positions()),
+          .channels = block.channels,
+          .column = first_column<Shape>()};
+}
+
+// Sums up the chunks from `begin` to `end`, which lie in one split. A chunk that none of the warp's
+// rows sees would add nothing and is passed over.
+template <class Shape, class Keys>
+__device__ __forceinline__ void absorb(const WarpRows& rows, Ring<Shape, Keys>& ring, int begin,
+                                       int end, SoftmaxTile<Shape::kColumns>& state) {
+  for (int chunk = begin; chunk < end; ++chunk) {
+    const int first = chunk * kMatrixChunk;
+    const bool used = first < rows.seen_by_any;
+    float scores[kMatrixChunk / 8][4] = {};
+    TANDEM_UNROLL
+    for (int p = 0; p < Shape::kPieces; ++p) {
+      const Bf16* keys = ring.take();
+      if (used) {
+        multiply_by_rows<Shape::kChannels, Shape::kPiece>(rows.q, keys,
+                                                          scores + p * Shape::kPiece / 8);
+      }
+    }
+    unsigned weights[kMatrixChunk / 16][4] = {};
+    if (used) {
+      const int visible[2] = {rows.seen[0] - first, rows.seen[1] - first};
+      state.weigh(visible, rows.scale, scores);
+      round_to_operand<kMatrixChunk>(scores, weights);
+    }
+    TANDEM_UNROLL
+    for (int p = 0; p < Shape::kPieces; ++p) {
+      const Bf16* values = ring.take();
+      if (used) {
+        multiply_by_columns<Shape::kPiece, Shape::kColumns, kTileStride<Shape::kChannels>>(
+            weights + p * Shape::kPiece / 16, values, state.out);
+      }
+    }
+  }
+  state.total();
+}
+
+// Begins to copy the block's rows of q to the tile at the beginning of shared memory.
+template <class Shape>
+__device__ __forceinline__ Bf16* load_queries(const Heads<Bf16>& q, const Block& block) {
+  auto* tile = dynamic_shared<Bf16>();
+  const auto row = [&](int r) {
+    return q.at(block.row + r / block.heads, block.head + r % block.heads);
+  };
+  copy_rows<Shape::kThreads, Shape::kRows, Shape::kChannels, kTileStride<Shape::kChannels>>(
+      block.rows(), block.channels, q.data, row, tile);
+  return tile;
+}
+
+// The rows from `first` on, a warp's, to out and, from the first columns' block, to lse.
+template <int kColumns>
+__device__ __forceinline__ void finish(const Block& block, int first,
+                                       const SoftmaxTile<kColumns>& state, const Heads<Bf16>& out,
+                                       int column, float* lse, std::int64_t heads) {
+  TANDEM_UNROLL
+  for (int i = 0; i < 2; ++i) {
+    const int r = first + matrix_row() + 8 * i;
+    if (r < block.rows()) {
+      const std::int64_t row = block.row + r / block.heads, head = block.head + r % block.heads;
+      store_half_row<kColumns>(state.out, i, 1.0f / state.sums[i], block.channels - column,
+                               out.at(row, head) + column);
+      if (lse != nullptr && column == 0 && matrix_column() == 0) {
+        lse[row * heads + head] = state.maximum[i] + logarithm(state.sums[i]);
+      }
+    }
+  }
+}
+
+__device__ __forceinline__ int chunks_of(const Block& block) {
+  return static_cast<int>((block.positions() + kMatrixChunk - 1) / kMatrixChunk);
+}
+
+// Many rows: warps share a ring and walk over all splits, each with rows of its own.
+template <class Shape, class Keys>
+__device__ __forceinline__ void attend(const Block& block, const Heads<Bf16>& q, const Keys& keys,
+                                       const Heads<Bf16>& out, float* lse, std::int64_t heads) {
+  const Bf16* queries = load_queries<Shape>(q, block);
+  const int chunks = chunks_of(block);
+  const int first = static_cast<int>(threadIdx.x) / kWarp * kMatrixRows;
+  const WarpRows rows = warp_rows<Shape>(block, first, queries);
+  auto ring = ring_of<Shape>(block, keys);
+  ring.start(0, chunks);
+  SoftmaxTile<Shape::kColumns> state;
+  state.clear();
+  for (int begin = 0; begin < chunks; begin += kSplitChunks) {
+    SoftmaxTile<Shape::kColumns> split;
+    split.clear();
+    absorb(rows, ring, begin, min(begin + kSplitChunks, chunks), split);
+    state.merge(split);
+  }
+  finish(block, first, state, out, first_column<Shape>(), lse, heads);
+}
+
+// Sums of the splits of shared prefixes, [T, H, splits, D + 2]: maximum, sum, out.
+struct SharedSplits {
+  const SharedPrefix* prefixes;  // of each sequence
+  float* sums;
+  int splits;
+
+  // How many of the sequence's splits lie here.
+  __device__ __forceinline__ int of(std::int64_t sequence) const {
+    if (splits == 0) return 0;
+    return min(prefixes[sequence].positions / static_cast<int>(kSplitPositions), splits);
+  }
+
+  // visit(here, there) for all that the lane has of the block's rows.
+  template <int kColumns, class Visit>
+  __device__ __forceinline__ void each(const Block& block, std::int64_t heads, int split,
+                                       int column, SoftmaxTile<kColumns>& state,
+                                       const Visit& visit) const {
+    TANDEM_UNROLL
+    for (int i = 0; i < 2; ++i) {
+      const int r = matrix_row() + 8 * i;
+      if (r < block.rows()) {
+        const std::int64_t row =
+            (block.row + r / block.heads) * heads + block.head + r % block.heads;
+        float* at = sums + (row * splits + split) * (block.channels + 2);
+        visit(at[0], state.maximum[i]);
+        visit(at[1], state.sums[i]);
+        TANDEM_UNROLL
+        for (int n = 0; n < kColumns / 8; ++n) {
+          const int d = column + n * 8 + matrix_column();
+          if (d < block.channels) {
+            visit(at[2 + d], state.out[n][2 * i]);
+            visit(at[3 + d], state.out[n][2 * i + 1]);
+          }
+        }
+      }
+    }
+  }
+};
+
+// Copies the rows of q that all warps are to have, once nobody uses the block's memory.
+template <class Shape>
+__device__ __forceinline__ WarpRows load_shared_rows(const Block& block, const Heads<Bf16>& q) {
+  __syncthreads();
+  const Bf16* queries = load_queries<Shape>(q, block);
+  copy_async_commit();
+  copy_async_wait<0>();
+  __syncthreads();
+  return warp_rows<Shape>(block, 0, queries);
+}
+
+// One split's sums, by a team of one warp.
+template <class Shape, class Keys>
+__device__ __forceinline__ void sum_split(const WarpRows& rows, Ring<Shape, Keys>& ring, int split,
+                                          int chunks, SoftmaxTile<Shape::kColumns>& sums) {
+  const int begin = min(split * kSplitChunks, chunks), end = min(begin + kSplitChunks, chunks);
+  ring.start(begin, end);
+  absorb(rows, ring, begin, end, sums);
+  __syncwarp();  // all lanes are done with the ring
+}
+
+// Few rows: all warps have the same, and each sums up every so manyth split, or finds it among
+// those of shared prefixes. The first warp joins them, ascending.
+template <class Shape>
+__device__ __forceinline__ void attend_by_splits(const Block& block, const Paged<Bf16>& op,
+                                                 const PagedKeys& keys, const SharedSplits& shared,
+                                                 int shared_count) {
+  static_assert(SoftmaxTile<Shape::kColumns>::kFloats * sizeof(float) <=
+                Shape::kRing * Shape::kSlot * sizeof(Bf16));
+  const auto sums_of = [](int t) { return reinterpret_cast<float*>(slots_of<Shape>(t)); };
+  const int chunks = chunks_of(block), column = first_column<Shape>(), team = team_index<Shape>();
+  const WarpRows rows = load_shared_rows<Shape>(block, op.q);
+  auto ring = ring_of<Shape>(block, keys);
+  SoftmaxTile<Shape::kColumns> state;
+  state.clear();
+  for (int first = 0; first * kSplitChunks < chunks; first += Shape::kInBlock) {
+    SoftmaxTile<Shape::kColumns> split;
+    split.clear();
+    if (first + team < shared_count) {
+      shared.each(block, op.heads, first + team, column, split,
+                  [](float there, float& here) { here = there; });
+    } else {
+      sum_split(rows, ring, first + team, chunks, split);
+    }
+    split.store(sums_of(team));
+    __syncthreads();
+    for (int t = 0; team == 0 && t < Shape::kInBlock; ++t) {
+      split.load(sums_of(t));
+      state.merge(split);
+    }
+    __syncthreads();
+  }
+  if (team == 0) finish(block, 0, state, op.out, column, nullptr, 0);
+}
+
+template <class Shape>
+__device__ __forceinline__ Block shape_of(int heads, const Heads<Bf16>& q, float scale) {
+  return {.heads = heads,
+          .channels = static_cast<int>(q.channels),
+          .head = std::int64_t{blockIdx.y} * heads,
+          .scale = scale};
+}
+
+template <class Shape>
+__global__ void __launch_bounds__(Shape::kThreads) packed_kernel(Packed<Bf16> op) {
+  const int heads = op.heads / op.groups, queries = Shape::kRows / heads;
+  const Piece piece = find_piece(op.segments, op.count, queries, blockIdx.x);
+  if (piece.segment == op.count) return;
+  const Segment segment = op.segments[piece.segment];
+  const Block block =
+      block_of(segment, piece.index * queries, queries, shape_of<Shape>(heads, op.q, op.scale));
+  const PackedKeys keys{.k = op.k, .v = op.v, .segment = segment, .group = blockIdx.y};
+  attend<Shape>(block, op.q, keys, op.out, op.lse, op.heads);
+}
+
+template <class Shape>
+__global__ void __launch_bounds__(Shape::kThreads)
+    paged_kernel(Paged<Bf16> op, SharedSplits shared) {
+  const int heads = op.heads / op.groups, queries = Shape::kRows / heads;
+  const PagedPiece piece = find_paged_piece(op, queries, blockIdx.x);
+  if (piece.query >= piece.own.len) return;
+  const Block block =
+      block_of(piece.own, piece.query, queries, shape_of<Shape>(heads, op.q, op.scale));
+  const PagedKeys keys = keys_of(op, piece.sequence);
+  if constexpr (Shape::kTeam == kWarp) {
+    attend_by_splits<Shape>(block, op, keys, shared, shared.of(piece.sequence));
+  } else {
+    attend<Shape>(block, op.q, keys, op.out, nullptr, 0);
+  }
+}
+
+// The first sequence from `from` on that does not share with the leader. All lanes of a warp call.
+__device__ __forceinline__ std::int64_t end_of_sharers(const SharedPrefix* prefixes,
+                                                       std::int64_t sequences, int leader,
+                                                       std::int64_t from) {
+  for (;; from += kWarp) {
+    const std::int64_t own = from + matrix_lane();
+    const bool other = own >= sequences || prefixes[own].leader != leader;
+    const unsigned others = __ballot_sync(kAllLanes, other);
+    if (others != 0) return from + __ffs(static_cast<int>(others)) - 1;
+  }
+}
+
+// The splits that lie in a shared prefix, for the queries of all who share it, as if they were one
+// sequence's: its tiles are dealt to the sharers' blocks.
+template <class Shape>
+__global__ void __launch_bounds__(Shape::kThreads)
+    shared_kernel(Paged<Bf16> op, SharedSplits shared) {
+  const int splits = shared.of(blockIdx.x);
+  if (splits == 0) return;
+  const int leader = shared.prefixes[blockIdx.x].leader;
+  const std::int64_t end = end_of_sharers(shared.prefixes, op.sequences, leader, blockIdx.x);
+  const int heads = op.heads / op.groups, queries = Shape::kRows / heads;
+  const Segment all{.prefix_len = shared.prefixes[blockIdx.x].positions,
+                    .begin = op.query_begin[leader],
+                    .len = op.query_begin[end] - op.query_begin[leader]};
+  const PagedKeys keys = keys_of(op, leader);
+  for (std::int64_t query = (blockIdx.x - leader) * std::int64_t{queries}; query < all.len;
+       query += (end - leader) * queries) {
+    const Block block = block_of(all, query, queries, shape_of<Shape>(heads, op.q, op.scale));
+    const WarpRows rows = load_shared_rows<Shape>(block, op.q);
+    auto ring = ring_of<Shape>(block, keys);
+    for (int split = team_index<Shape>(); split < splits; split += Shape::kInBlock) {
+      SoftmaxTile<Shape::kColumns> sums;
+      sums.clear();
+      sum_split(rows, ring, split, splits * kSplitChunks, sums);
+      shared.each(block, op.heads, split, first_column<Shape>(), sums,
+                  [](float& there, float here) { there = here; });
+    }
+  }
+}
+
+template <class Shape>
+Launch launch_of(std::int64_t rows, std::int64_t sequences, std::int64_t heads, std::int64_t groups,
+                 std::int64_t channels) {
+  return {.grid = dim3(pieces_max(rows, sequences, Shape::kRows / (heads / groups)),
+                       static_cast<unsigned>(groups), blocks_for(channels, Shape::kColumns)),
+          .block = Shape::kThreads,
+          .shared_bytes = Shape::kSharedBytes};
+}
+
+// As many as the workspace holds.
+SharedSplits shared_splits(const AttentionPaged& op) {
+  if (op.shared_prefixes.empty() || op.q.dim(0) == 0) return {};
+  const std::int64_t positions = op.block_tables.dim(1) * op.k_pages.dim(2);
+  const std::int64_t one = attention_paged_workspace(op.q.dim(0), op.q.dim(1), op.q.dim(2), 1);
+  return {.prefixes = op.shared_prefixes.data(),
+          .sums = data<float>(op.workspace),
+          .splits = static_cast<int>(
+              std::min(op.workspace.elements() / one, positions / kSplitPositions))};
+}
+
+}  // namespace
+
+}  // namespace bf16
+
+void attention_packed_bf16(const Stream& stream, const AttentionPacked& op) {
+  CHECK(packs_align({op.q, op.k, op.v, op.out}));
+  with_padded(op.q.dim(2), [&](auto padded) {
+    using Shape = bf16::Many<padded>;
+    launch(stream,
+           bf16::launch_of<Shape>(op.q.dim(0), std::ssize(op.segments), op.q.dim(1), op.k.dim(1),
+                                  op.q.dim(2)),
+           bf16::packed_kernel<Shape>, packed_of<Bf16>(op));
+  });
+}
+
+void attention_paged_bf16(const Stream& stream, const AttentionPaged& op) {
+  CHECK(packs_align({op.q, op.k_pages, op.v_pages, op.out}));
+  const std::int64_t rows = op.q.dim(0), heads = op.q.dim(1), groups = op.k_pages.dim(1);
+  const std::int64_t sequences = op.first_position.dim(0), channels = op.q.dim(2);
+  const auto all = paged_of<Bf16>(op);
+  const auto shape = [&]<class Shape>(Shape) {
+    return bf16::launch_of<Shape>(rows, sequences, heads, groups, channels);
+  };
+  // How rows are dealt to blocks does not touch their bits, nor who sums up a split.
+  const bool few = rows == sequences && heads / groups <= kMatrixRows;
+  with_padded(channels, [&](auto padded) {
+    using Many = bf16::Many<padded>;
+    using Few = bf16::Few<padded>;
+    if (!few)
+      return launch(stream, shape(Many{}), bf16::paged_kernel<Many>, all, bf16::SharedSplits{});
+    const bf16::SharedSplits shared = bf16::shared_splits(op);
+    if (shared.splits > 0) {
+      Launch by_sequence = shape(Few{});
+      by_sequence.grid.x = static_cast<unsigned>(sequences);
+      launch(stream, by_sequence, bf16::shared_kernel<Few>, all, shared);
+    }
+    launch(stream, shape(Few{}), bf16::paged_kernel<Few>, all, shared);
+  });
+}
+
+}  // namespace tandem::kernels::cuda

@@ -1,0 +1,218 @@
+// How attention's rows are dealt to blocks, for every dtype and form. Row r of a block is query
+// r / heads, head r % heads of the heads that share one key/value head.
+#pragma once
+
+#include <cstdint>
+#include <iterator>
+
+#include "kernels/cuda/numbers.cuh"
+#include "kernels/cuda/reduce.cuh"
+#include "kernels/ops/attention.h"
+
+namespace tandem::kernels::cuda {
+
+__device__ __forceinline__ int lane_index() { return static_cast<int>(threadIdx.x) % kWarp; }
+
+// The queries of one block, all of one sequence.
+struct Block {
+  std::int64_t row = 0;             // of query 0 in [T, …]
+  std::int64_t first_position = 0;  // of query 0
+  int queries = 0;
+  int heads = 0;          // that share the key/value head
+  int channels = 0;       // D
+  std::int64_t head = 0;  // the first of the heads
+  float scale = 0;
+
+  __device__ __forceinline__ int rows() const { return queries * heads; }
+  __device__ __forceinline__ std::int64_t positions() const { return first_position + queries; }
+  // Row r sees the positions before this one; rows past the last see none.
+  __device__ __forceinline__ std::int64_t seen(int r) const {
+    return r < rows() ? first_position + r / heads + 1 : 0;
+  }
+  // How many of the `most` positions from `begin` on row r sees.
+  __device__ __forceinline__ int visible(int r, std::int64_t begin, int most) const {
+    const std::int64_t count = seen(r) - begin;
+    return count < 0 ? 0 : count > most ? most : static_cast<int>(count);
+  }
+};
+
+// The segment's own queries from `query` on, at most `most`; the rest of it is as in `shape`.
+__device__ __forceinline__ Block block_of(const Segment& segment, std::int64_t query, int most,
+                                          Block shape) {
+  const std::int64_t left = segment.len - query;
+  shape.row = segment.begin + query;
+  shape.first_position = segment.prefix_len + query;
+  shape.queries = left < most ? static_cast<int>(left) : most;
+  return shape;
+}
+
+// A [T, heads, D] operand.
+template <class T>
+struct Heads {
+  T* data = nullptr;
+  std::int64_t stride = 0;    // elements from token to token
+  std::int64_t channels = 0;  // D
+
+  __device__ __forceinline__ T* at(std::int64_t row, std::int64_t head) const {
+    return data + row * stride + head * channels;
+  }
+};
+
+template <class T>
+Heads<T> heads_of(const TensorView& view) {
+  return {.data = data<T>(view), .stride = view.row_stride, .channels = view.dim(2)};
+}
+
+__device__ __forceinline__ std::int64_t row_of(const Segment& segment, std::int64_t position) {
+  return position < segment.prefix_len ? segment.prefix_begin + position
+                                       : segment.begin + position - segment.prefix_len;
+}
+
+inline constexpr std::int64_t kNoRow = -1;
+
+// The piece of work that a block is, where segments are cut into pieces of so many own rows.
+struct Piece {
+  std::int64_t segment = 0;  // or their count: there is no such piece
+  std::int64_t index = 0;    // of the piece within it
+};
+
+// All lanes of a warp call; 32 segments at a time.
+__device__ __forceinline__ Piece find_piece(const Segment* segments, std::int64_t count,
+                                            std::int64_t rows_per_piece, std::int64_t piece) {
+  for (std::int64_t first = 0; first < count; first += kWarp) {
+    const std::int64_t own = first + lane_index();
+    const int pieces =
+        own < count ? static_cast<int>((segments[own].len + rows_per_piece - 1) / rows_per_piece)
+                    : 0;
+    int until = pieces;  // pieces up to and with this lane's segment
+    for (int step = 1; step < kWarp; step *= 2) {
+      const int before = __shfl_up_sync(kAllLanes, until, static_cast<unsigned>(step));
+      if (lane_index() >= step) until += before;
+    }
+    const unsigned beyond = __ballot_sync(kAllLanes, piece < until);
+    if (beyond != 0) {
+      const int lane = __ffs(static_cast<int>(beyond)) - 1;
+      return {.segment = first + lane,
+              .index = piece - __shfl_sync(kAllLanes, until - pieces, lane)};
+    }
+    piece -= __shfl_sync(kAllLanes, until, kWarp - 1);
+  }
+  return {.segment = count};
+}
+
+// What the kernels of a form are given.
+template <class T>
+struct Packed {
+  Heads<T> q, k, v, out;
+  const Segment* segments;
+  std::int64_t count;
+  float* lse;  // [T, H], or null
+  int heads, groups;
+  float scale;
+};
+
+template <class T>
+Packed<T> packed_of(const AttentionPacked& op) {
+  return {.q = heads_of<T>(op.q),
+          .k = heads_of<T>(op.k),
+          .v = heads_of<T>(op.v),
+          .out = heads_of<T>(op.out),
+          .segments = op.segments.data(),
+          .count = std::ssize(op.segments),
+          .lse = data<float>(op.lse),
+          .heads = static_cast<int>(op.q.dim(1)),
+          .groups = static_cast<int>(op.k.dim(1)),
+          .scale = op.scale};
+}
+
+template <class T>
+struct Paged {
+  Heads<T> q, out;
+  const T* k_pages;
+  const T* v_pages;
+  const std::int32_t* tables;
+  std::int64_t table_stride;
+  const std::int32_t* query_begin;
+  const std::int32_t* first_position;
+  std::int64_t sequences, page_positions;
+  int heads, groups;
+  float scale;
+};
+
+template <class T>
+Paged<T> paged_of(const AttentionPaged& op) {
+  return {.q = heads_of<T>(op.q),
+          .out = heads_of<T>(op.out),
+          .k_pages = data<T>(op.k_pages),
+          .v_pages = data<T>(op.v_pages),
+          .tables = data<std::int32_t>(op.block_tables),
+          .table_stride = op.block_tables.row_stride,
+          .query_begin = data<std::int32_t>(op.query_begin),
+          .first_position = data<std::int32_t>(op.first_position),
+          .sequences = op.first_position.dim(0),
+          .page_positions = op.k_pages.dim(2),
+          .heads = static_cast<int>(op.q.dim(1)),
+          .groups = static_cast<int>(op.k_pages.dim(1)),
+          .scale = op.scale};
+}
+
+template <class T>
+struct Gradients {
+  Heads<T> dout, q, k, v, dq, dk, dv;
+  const Segment* segments;
+  std::int64_t count;
+  const float* lse;    // [T, H]
+  const float* means;  // [T, H], of dout . out
+  int heads, groups;
+  float scale;
+};
+
+template <class T>
+Gradients<T> gradients_of(const AttentionBackward& op) {
+  return {.dout = heads_of<T>(op.dout),
+          .q = heads_of<T>(op.q),
+          .k = heads_of<T>(op.k),
+          .v = heads_of<T>(op.v),
+          .dq = heads_of<T>(op.dq),
+          .dk = heads_of<T>(op.dk),
+          .dv = heads_of<T>(op.dv),
+          .segments = op.segments.data(),
+          .count = std::ssize(op.segments),
+          .lse = data<float>(op.lse),
+          .means = data<float>(op.workspace),
+          .heads = static_cast<int>(op.q.dim(1)),
+          .groups = static_cast<int>(op.k.dim(1)),
+          .scale = op.scale};
+}
+
+// Where one sequence's queries lie in the grid of the paged form.
+struct PagedPiece {
+  std::int64_t sequence = 0;
+  Segment own;             // its queries: prefix_len positions come before them
+  std::int64_t query = 0;  // the first; not below own.len: there is no such piece
+};
+
+// Sequence s has the blocks begin[s] / queries + s …: room for its pieces whatever its length, and
+// never another's. The last of it may be no piece.
+template <class T>
+__device__ __forceinline__ PagedPiece find_paged_piece(const Paged<T>& op, int queries,
+                                                       std::int64_t block) {
+  const std::int32_t* begin = op.query_begin;
+  std::int64_t low = 0, high = op.sequences;
+  while (high - low > 1) {
+    const std::int64_t middle = (low + high) / 2;
+    (begin[middle] / queries + middle <= block ? low : high) = middle;
+  }
+  return {.sequence = low,
+          .own = {.prefix_len = op.first_position[low],
+                  .begin = begin[low],
+                  .len = begin[low + 1] - begin[low]},
+          .query = (block - (begin[low] / queries + low)) * queries};
+}
+
+// At least as many as there are pieces of `per_piece` rows in sequences of T rows in all.
+inline unsigned pieces_max(std::int64_t rows, std::int64_t sequences, std::int64_t per_piece) {
+  return static_cast<unsigned>(sequences == 0 ? 0 : rows / per_piece + sequences);
+}
+
+}  // namespace tandem::kernels::cuda

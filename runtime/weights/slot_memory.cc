@@ -1,0 +1,133 @@
+// On a GPU a version reaches the subscriber's buffer without passing through the host, and an
+// engine installs it without an upload. What has arrived is read back into pinned memory and hashed
+// there: one checksum of the host, over what the learner published and what the engine has, and no
+// second one to be computed by kernels.
+#include "runtime/weights/slot_memory.h"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/device/memory.h"
+#include "runtime/device/queue.h"
+#include "runtime/device/shared_block.h"
+
+namespace tandem::runtime {
+namespace {
+
+constexpr std::size_t kReadBackBytes = std::size_t{8} << 20;
+
+class ShmSlotWriter final : public SlotWriter {
+ public:
+  explicit ShmSlotWriter(const ShmSegment& segment) : segment_(segment) {}
+  void write(std::size_t slot, std::span<const std::byte> arena) override {
+    std::memcpy(segment_.slot_bytes(slot).data(), arena.data(), arena.size());
+  }
+
+ private:
+  const ShmSegment& segment_;
+};
+
+class ShmSlotReader final : public SlotReader {
+ public:
+  explicit ShmSlotReader(const ShmSegment& segment) : segment_(segment) {}
+  Result<void> open(std::size_t slot) override {
+    from_ = segment_.slot_bytes(slot);
+    return {};
+  }
+  void close() override { from_ = {}; }
+  std::span<const std::byte> read(std::size_t offset, std::span<std::byte> part) override {
+    std::memcpy(part.data(), from_.data() + offset, part.size());
+    return part;
+  }
+
+ private:
+  const ShmSegment& segment_;
+  std::span<const std::byte> from_;
+};
+
+class GpuSlotWriter final : public SlotWriter {
+ public:
+  static Result<std::unique_ptr<SlotWriter>> make(const WeightsConfig& config,
+                                                  const ShmSegment& segment) {
+    std::vector<Buffer> blocks;
+    for (std::size_t slot = 0; slot < static_cast<std::size_t>(config.slots); ++slot) {
+      Result<Buffer> block = Buffer::allocate(config.layout.arena_bytes,
+                                              "a published version of the weights", Place::kDevice);
+      if (!block) return block.error();
+      const Result<BlockName> name = share(*block);
+      if (!name) return name.error();
+      std::memcpy(segment.slot_bytes(slot).data(), &*name, sizeof(BlockName));
+      blocks.push_back(*std::move(block));
+    }
+    return std::unique_ptr<SlotWriter>(std::make_unique<GpuSlotWriter>(std::move(blocks)));
+  }
+  explicit GpuSlotWriter(std::vector<Buffer> blocks) : blocks_(std::move(blocks)) {}
+
+  void write(std::size_t slot, std::span<const std::byte> arena) override {
+    copy(queue_.stream(), blocks_[slot].data(), arena.data(), arena.size());
+    synchronize(queue_.stream());
+  }
+
+ private:
+  std::vector<Buffer> blocks_;
+  const Queue queue_{DeviceKind::kCuda};
+};
+
+class GpuSlotReader final : public SlotReader {
+ public:
+  GpuSlotReader(const ShmSegment& segment, Buffer pinned)
+      : segment_(segment), pinned_(std::move(pinned)) {}
+
+  Result<void> open(std::size_t slot) override {
+    BlockName name;
+    std::memcpy(&name, segment_.slot_bytes(slot).data(), sizeof name);
+    Result<SharedBlock> block = SharedBlock::open(name);
+    if (!block) return block.error();
+    from_.emplace(*std::move(block));
+    return {};
+  }
+  void close() override { from_.reset(); }
+
+  std::span<const std::byte> read(std::size_t offset, std::span<std::byte> part) override {
+    part = part.first(std::min(part.size(), pinned_.size()));
+    copy(queue_.stream(), part.data(), from_->data() + offset, part.size());
+    copy(queue_.stream(), pinned_.data(), part.data(), part.size());
+    synchronize(queue_.stream());
+    return pinned_.bytes().first(part.size());
+  }
+
+ private:
+  const ShmSegment& segment_;
+  const Buffer pinned_;
+  const Queue queue_{DeviceKind::kCuda};
+  std::optional<SharedBlock> from_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<SlotWriter>> make_slot_writer(const WeightsConfig& config,
+                                                     const ShmSegment& segment) {
+  if (config.type != WeightsType::kCudaIpc)
+    return std::unique_ptr<SlotWriter>(std::make_unique<ShmSlotWriter>(segment));
+  for (SegmentSlot& slot : segment.header().slot) slot.offered = 0;
+  if (const auto& module = cuda_module(); !module) return module.error();
+  return GpuSlotWriter::make(config, segment);
+}
+
+Result<std::unique_ptr<SlotReader>> make_slot_reader(const WeightsConfig& config,
+                                                     const ShmSegment& segment) {
+  if (config.type != WeightsType::kCudaIpc)
+    return std::unique_ptr<SlotReader>(std::make_unique<ShmSlotReader>(segment));
+  if (const auto& module = cuda_module(); !module) return module.error();
+  Result<Buffer> pinned =
+      Buffer::allocate(std::min<std::size_t>(config.layout.arena_bytes, kReadBackBytes),
+                       "weights that are read back", Place::kPinned);
+  if (!pinned) return pinned.error();
+  return std::unique_ptr<SlotReader>(std::make_unique<GpuSlotReader>(segment, *std::move(pinned)));
+}
+
+}  // namespace tandem::runtime

@@ -1,0 +1,123 @@
+// The controller and GPUs: who gets which, when one is given again, and what a want of their memory
+// does.
+#include "tests/actors/controller/controller_world.h"
+
+namespace tandem::actors {
+namespace {
+
+TEST(ControllerCore, AGpuIsLeasedAgainWhenItsProcessIsGone) {
+  World world;
+  world.node("a", 16, 2);
+  JobShape shape = shape_of(0.5);
+  shape.per_rank[Role::kRollout] = scheduler::resources({.cpus = 0.5, .gpus = 1});
+  shape.per_rank[Role::kLearner] = scheduler::resources({.cpus = 0.5, .gpus = 0.5});
+  const std::string first = world.submit(shape);
+  const Incarnation life = world.record(first + "/learner/0").incarnation;
+  EXPECT_EQ(world.gpus[first + "/rollout/0"], std::vector<std::string>{"a-0"});
+  EXPECT_EQ(world.gpus[first + "/learner/0"], std::vector<std::string>{"a-1"});
+  EXPECT_TRUE(world.gpus[first + "/reward/0"].empty());
+  shape.per_rank[Role::kRollout] = scheduler::resources({.cpus = 0.5, .gpus = 0.5});
+  const std::string second = world.submit(shape);  // its two halves do not fit beside the learner
+  EXPECT_EQ(world.state(second), JobState::kQueued);
+  EXPECT_STREQ(world.reason(second + "/rollout/0"), "WaitingForCapacity");
+
+  world.must(JobEnded{first, JobOutcome::kSucceeded, ""});
+  EXPECT_EQ(world.state(second), JobState::kQueued) << "told to end is not gone";
+  world.die({first + "/learner/0", life, 0});
+  EXPECT_EQ(world.state(second), JobState::kStarting);
+  EXPECT_EQ(world.gpus[second + "/rollout/0"], std::vector<std::string>{"a-1"});
+  EXPECT_EQ(world.gpus[second + "/learner/0"], std::vector<std::string>{"a-1"}) << "packed";
+}
+
+TEST(ControllerCore, AJobOfOneGpuIsNotScaledOverItsEdge) {
+  World world;
+  world.node("a", 16, 2);
+  JobShape shape = shape_of(0.5);
+  shape.one_gpu = true;
+  shape.per_rank[Role::kRollout] = scheduler::resources({.cpus = 0.5, .gpus = 0.25});
+  shape.per_rank[Role::kLearner] = scheduler::resources({.cpus = 0.5, .gpus = 0.5});
+  const std::string job = world.submit(shape);
+  EXPECT_EQ(world.gpus[job + "/rollout/0"], world.gpus[job + "/learner/0"]);
+  world.must(ScaleRole{job, Role::kRollout, 2});
+  EXPECT_EQ(world.gpus[job + "/rollout/1"], world.gpus[job + "/learner/0"]);
+  const auto third = world.take(ScaleRole{job, Role::kRollout, 3});
+  ASSERT_FALSE(third);
+  EXPECT_EQ(third.error().code, ErrorCode::kInfeasible);
+  EXPECT_NE(third.error().message.find("1.250 GPUs"), std::string::npos) << third.error().message;
+}
+
+TEST(ControllerCore, AJobForGpusOnAMachineWithoutIsRefused) {
+  World world;
+  runtime::NodeUp up{"a", Incarnation{1}, 8, std::int64_t{1} << 40, 1};
+  up.gpus_absent = "no GPU: no NVIDIA driver";
+  world.must(up);
+  JobShape shape = shape_of(0.5);
+  shape.per_rank[Role::kLearner] = scheduler::resources({.cpus = 0.5, .gpus = 1});
+  const auto verdict = world.core.can_ever_run(shape);
+  ASSERT_FALSE(verdict);
+  EXPECT_EQ(verdict.error().code, ErrorCode::kInfeasible);
+  EXPECT_NE(verdict.error().message.find("a has: no GPU: no NVIDIA driver"), std::string::npos);
+  EXPECT_EQ(verdict.error().help, "with pools.learner.gpus_per_actor=0.0 it would fit");
+}
+
+// A start of `actor` that finds no memory, and the end of its process if it is told to end.
+void find_no_memory(World& world, const std::string& actor) {
+  const Incarnation life = world.record(actor).incarnation;
+  world.must(RankConnected{{actor, life, 0}});
+  world.must(RankFailed{actor, life, 0, "80 GiB asked, 1 GiB free", ErrorCode::kOutOfMemory});
+  if (world.told_to_end.contains({actor, life, 0})) world.die({actor, life, 0});
+}
+
+TEST(ControllerCore, AWantOfMemoryIsTriedAgainByWhoHasWorkedBefore) {  // RB-4
+  World world;
+  world.node("a", 4);
+  const std::string job = world.submit(shape_of(1));
+  const std::string learner = job + "/learner/0";
+  world.ready(learner);
+  world.die(learner);
+  for (int i = 0; i < 2; ++i) {  // what its last life held is not back yet
+    world.now = *world.record(learner).restart_at;
+    world.must(Tick{});
+    ASSERT_EQ(world.state_of(learner), ActorState::kStarting);
+    find_no_memory(world, learner);
+    ASSERT_EQ(world.state_of(learner), ActorState::kBackoff);
+    EXPECT_GT(*world.record(learner).restart_at, world.now);
+    EXPECT_EQ(count_told<EndJob>(world, job), 0u);
+  }
+  world.now = *world.record(learner).restart_at;
+  world.must(Tick{});
+  world.ready(learner);
+  EXPECT_EQ(world.state_of(learner), ActorState::kReady);
+  EXPECT_TRUE(world.started.back().resume);
+}
+
+TEST(ControllerCore, AWantOfMemoryThatLastsEndsTheJobWithWhatWasAsked) {  // RB-4
+  World world;
+  world.node("a", 4);
+  const std::string job = world.submit(shape_of(1));
+  const std::string rollout = job + "/rollout/0";
+  world.ready(rollout);
+  world.die(rollout);
+  for (int deaths = 1; world.state_of(rollout) == ActorState::kBackoff; ++deaths) {
+    ASSERT_LT(deaths, 100);
+    world.now = *world.record(rollout).restart_at;
+    world.must(Tick{});
+    find_no_memory(world, rollout);
+  }
+  ASSERT_EQ(count_told<EndJob>(world, job), 1u);
+  const auto& end = std::get<EndJob>(world.told[job].back().message);
+  EXPECT_NE(end.reason.find("80 GiB asked, 1 GiB free"), std::string::npos) << end.reason;
+}
+
+TEST(ControllerCore, AWantOfMemoryAtTheFirstStartEndsTheJobAtOnce) {  // RB-4
+  World world;
+  world.node("a", 4);
+  const std::string job = world.submit(shape_of(1));
+  find_no_memory(world, job + "/rollout/0");
+  ASSERT_EQ(count_told<EndJob>(world, job), 1u);
+  const auto& end = std::get<EndJob>(world.told[job].back().message);
+  EXPECT_NE(end.reason.find("80 GiB asked, 1 GiB free"), std::string::npos) << end.reason;
+}
+
+}  // namespace
+}  // namespace tandem::actors

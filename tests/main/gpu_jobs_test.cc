@@ -1,0 +1,80 @@
+// The jobs of configs/gpu: that they load, are of the shapes that they are named for, and fit on
+// one GPU with rollout and learner together, by the arithmetic that a learner is refused with.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "actors/learner/trainer_memory.h"
+#include "actors/main/job/load_job.h"
+#include "actors/main/role_config.h"
+#include "actors/model/checkpoint.h"
+#include "actors/model/kv_cache.h"
+#include "actors/rollout/native_engine.h"
+
+namespace tandem::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using runtime::DeviceKind;
+
+const fs::path kConfigs = fs::path(TANDEM_SOURCE_DIR) / "configs";
+
+Result<LoadedJob> load(const std::string& name) {
+  std::ostringstream text;
+  text << std::ifstream(kConfigs / "gpu" / name).rdbuf();
+  return parse_job(
+      {.yaml = text.str(), .origin = name, .base = kConfigs / "gpu", .set_base = kConfigs});
+}
+
+struct Shipped {
+  const char* job;
+  std::size_t parameters;
+  std::int64_t hidden, intermediate;
+  std::size_t gpu_gibibytes;  // of the smallest GPU that it is said to run on
+};
+
+class GpuJobs : public testing::TestWithParam<Shipped> {};
+
+TEST_P(GpuJobs, AreOfTheShapeAndFitOneGpu) {
+  const std::size_t gpu = GetParam().gpu_gibibytes << 30;
+  const auto job = load(GetParam().job);
+  ASSERT_TRUE(job) << render(job.error());
+  const auto model = actors::load_model_info(job->spec.model.path, dtype_of(job->spec.model));
+  ASSERT_TRUE(model) << render(model.error());
+  EXPECT_EQ(model->manifest.elements(), GetParam().parameters);
+  EXPECT_EQ(model->config.hidden_size, GetParam().hidden);
+  EXPECT_EQ(model->config.intermediate_size, GetParam().intermediate);
+  EXPECT_EQ(model->config.dtype, runtime::DType::kBF16);
+  EXPECT_EQ(model->config.layers, 28);
+  EXPECT_EQ(model->config.vocab_size, 151936);
+
+  const actors::JobShape shape = job_shape(job->spec);
+  for (const auto role : {actors::Role::kRollout, actors::Role::kLearner})
+    EXPECT_EQ(shape.per_rank.at(role), scheduler::resources({.cpus = 0.5, .gpus = 0.5}));
+  const auto rollout =
+      static_cast<std::size_t>(job->spec.rollout.gpu_memory_utilization * static_cast<double>(gpu));
+  const actors::TrainerConfig trainer = trainer_config(job->spec, {"job", "run"}, false);
+  const auto parts = actors::trainer_memory(model->config, trainer, DeviceKind::kCuda);
+  const auto fits = actors::check_trainer_memory(parts, gpu - rollout, gpu, trainer);
+  EXPECT_TRUE(fits) << render(fits.error());
+  // Pages for every sequence of the greatest length, beside weights and workspace.
+  const actors::EngineConfig engine = engine_config(job->spec, 0);
+  const std::size_t beside =
+      actors::NativeEngine::bytes_beside_pages(model->config, engine, DeviceKind::kCuda);
+  const std::int64_t positions = engine.max_prompt_length + engine.max_response_length;
+  const std::int64_t pages = engine.max_num_seqs * ((positions - 1) / engine.block_size + 2);
+  const std::size_t page = actors::KvCache::page_bytes(model->config, engine.block_size);
+  EXPECT_LE(beside + static_cast<std::size_t>(pages) * page, rollout);
+}
+
+// The parameters of transformers' models of these names, the tied head counted once.
+INSTANTIATE_TEST_SUITE_P(
+    Qwen3, GpuJobs,
+    testing::Values(Shipped{"qwen3_0.6b.yaml", 596'049'920, 1024, 3072, 79},
+                    Shipped{"qwen3_1.7b.yaml", 1'720'574'976, 2048, 6144, 139}),
+    [](const auto& param) { return "hidden" + std::to_string(param.param.hidden); });
+
+}  // namespace
+}  // namespace tandem::cli
