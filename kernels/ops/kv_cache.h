@@ -4,8 +4,7 @@
 // of 16 positions. All views of an operator share one dtype, f32, or bf16 on a GPU. Inside one
 // (page, head) block:
 //   v   position-major: v[position][d]
-//   k   f32: chunk-transposed, k[position / 16][d][position % 16], so that 16 scores are one
-//   vector;
+//   k   f32: chunk-transposed, k[position / 16][d][position % 16]: 16 scores are one vector;
 //       bf16: position-major, as tensor cores want it
 // A slot is page * page positions + position within the page. Slots that were never written may
 // hold anything: attention does not read past a sequence's positions.
