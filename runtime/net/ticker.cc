@@ -30,7 +30,10 @@ Ticker::Ticker(IoThread& io, Duration every, std::function<void(Time)> tick)
   state_->arm();
 }
 
-Ticker::~Ticker() { stop(); }
+// A tick that was stopped from within may not have returned: what it reads is not written again.
+Ticker::~Ticker() {
+  if (!state_->stopped) stop();
+}
 
 void Ticker::stop() {
   state_->stopped = true;

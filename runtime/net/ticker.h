@@ -1,5 +1,6 @@
-// Calls a function at regular times on an IoThread, until stopped or destroyed (there). The ZeroMQ
-// loops hang their deadlines on it, and it hides an edge of a descriptor that was missed.
+// Calls a function at regular times on an IoThread, until stopped or destroyed there; one that has
+// been stopped may be destroyed anywhere. The ZeroMQ loops hang their deadlines on it, and it hides
+// an edge of a descriptor that was missed.
 #pragma once
 
 #include <functional>
