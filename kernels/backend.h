@@ -9,6 +9,7 @@
 
 #include "kernels/ops/adamw.h"
 #include "kernels/ops/attention.h"
+#include "kernels/ops/attention_input.h"
 #include "kernels/ops/elementwise.h"
 #include "kernels/ops/embedding.h"
 #include "kernels/ops/global_norm.h"
@@ -26,6 +27,7 @@ namespace tandem::kernels {
 
 struct Backend {
   void (*adamw)(const Stream&, const AdamW&);
+  void (*attention_input)(const Stream&, const AttentionInput&);
   void (*attention_packed)(const Stream&, const AttentionPacked&);
   void (*attention_backward)(const Stream&, const AttentionBackward&);
   void (*attention_paged)(const Stream&, const AttentionPaged&);

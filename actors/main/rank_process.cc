@@ -125,6 +125,7 @@ int run_rank(std::span<const char* const> words) {
   runtime::Progress progress;
   runtime::Directory directory;
   runtime::IoThread io("link"), bulk_io("bulk");
+  EngineDevice device;
   runtime::ThreadedExecutor executor(1, arguments->id.incarnation.value);
   std::atomic<int> exit_status = 0;
   runtime::LinkClient* link_pointer = nullptr;
@@ -139,7 +140,7 @@ int run_rank(std::span<const char* const> words) {
     exit_status = 1;
     signals.raise();
   });
-  RoleHome home(system, directory, bulk_io, to_controller, progress);
+  RoleHome home(system, directory, bulk_io, device, to_controller, progress);
   const auto host = system.spawn<RankHost>("rank", [&] {
     auto controller = directory.remote<actors::RankEvents>({kRankEventsPort, {}}, to_controller);
     return std::make_unique<RankHost>(home, std::move(controller));

@@ -18,8 +18,6 @@
 #include "runtime/collective/socket.h"
 #include "runtime/device/cuda_module.h"
 #include "runtime/device/memory.h"
-#include "runtime/device/parallel.h"
-#include "runtime/device/queue.h"
 #include "runtime/device/stream.h"
 #include "runtime/net/bulk.h"
 #include "runtime/node/resources.h"
@@ -102,12 +100,11 @@ struct RoleHome::Parts {
   runtime::System& system;
   runtime::Directory& directory;
   runtime::IoThread& bulk_io;
+  EngineDevice& device;
   runtime::ParcelSender to_controller;
   runtime::Progress& progress;
 
   std::unique_ptr<runtime::BulkClient> bulk;
-  std::unique_ptr<runtime::ThreadPool> threads;
-  std::unique_ptr<runtime::Queue> queue;  // of the engine
   std::function<void()> begin;
   bool follower = false;
 
@@ -122,11 +119,12 @@ struct RoleHome::Parts {
 };
 
 RoleHome::RoleHome(runtime::System& system, runtime::Directory& directory,
-                   runtime::IoThread& bulk_io, runtime::ParcelSender to_controller,
-                   runtime::Progress& progress)
+                   runtime::IoThread& bulk_io, EngineDevice& device,
+                   runtime::ParcelSender to_controller, runtime::Progress& progress)
     : parts_(new Parts{.system = system,
                        .directory = directory,
                        .bulk_io = bulk_io,
+                       .device = device,
                        .to_controller = std::move(to_controller),
                        .progress = progress}) {}
 
@@ -156,11 +154,11 @@ Result<void> RoleHome::build_rollout(const StartRank& start, const JobSpec& job)
   const auto config_of_engine = engine_config_on(*device, job, info->config);
   if (!config_of_engine) return config_of_engine.error();
   const auto weights = weights_config(job, {start.job, start.run_dir}, info->manifest);
-  parts_->threads = make_threads(job.pools.rollout.threads_per_actor);
+  parts_->device.threads = make_threads(job.pools.rollout.threads_per_actor);
   auto tokenizer = std::make_shared<const actors::Tokenizer>(std::move(info->tokenizer));
-  parts_->queue = std::make_unique<runtime::Queue>(*device, parts_->threads.get());
+  parts_->device.queue = std::make_unique<runtime::Queue>(*device, parts_->device.threads.get());
   auto engine = actors::NativeEngine::make({info->config, std::move(tokenizer)}, *config_of_engine,
-                                           parts_->queue->stream());
+                                           parts_->device.queue->stream());
   if (!engine) return engine.error();
   actors::RolloutConfig config{.self = {start.actor, start.incarnation},
                                .group_size = static_cast<std::int32_t>(job.rollout.n),

@@ -8,17 +8,25 @@
 #include "actors/main/job/job_spec.h"
 #include "actors/messages/rank.h"
 #include "runtime/actor/system.h"
+#include "runtime/device/parallel.h"
+#include "runtime/device/queue.h"
 #include "runtime/net/progress.h"
 #include "runtime/net/remote.h"
 
 namespace tandem::cli {
 
+// What an engine computes on. Made by build().
+struct EngineDevice {
+  std::unique_ptr<runtime::ThreadPool> threads;
+  std::unique_ptr<runtime::Queue> queue;
+};
+
 class RoleHome {
  public:
-  // Everything passed outlives the home; `bulk_io` also the system, whose actors end their
-  // children's pipes on it.
+  // Everything passed outlives the home. `bulk_io` and `device` also outlive the system, with which
+  // its actors go: they end their children's pipes on the one, and wait for the other.
   RoleHome(runtime::System& system, runtime::Directory& directory, runtime::IoThread& bulk_io,
-           runtime::ParcelSender to_controller, runtime::Progress& progress);
+           EngineDevice& device, runtime::ParcelSender to_controller, runtime::Progress& progress);
   ~RoleHome();
 
   // In the rank's actor thread; may take as long as loading the model does. A gang's rank 0 tells

@@ -81,6 +81,7 @@ actors::EngineConfig engine_config(const JobSpec& job, std::uint64_t machine_mem
                                                                   : actors::KvOnUpdate::kRecompute,
       .cudagraph_capture_sizes = {r.cudagraph_capture_sizes.begin(),
                                   r.cudagraph_capture_sizes.end()},
+      .async_scheduling = r.async_scheduling && job.pools.rollout.gpus_per_actor > 0,
       .weights_arrive_on_device = job.weight_broadcast.type == BroadcastType::kCudaIpc};
   // The share of the machine's memory that all of the job's rollouts may take, split evenly.
   const double share = r.gpu_memory_utilization * static_cast<double>(machine_memory_bytes) /

@@ -54,7 +54,7 @@ struct PagedLimits {
 // p / page_positions holding position p; those before `position` are in the cache already.
 // Sequences may share pages that no slice of the call writes.
 struct PagedSlice {
-  std::span<const std::int32_t> tokens;  // >= 1
+  std::span<const std::int32_t> tokens;  // >= 1; one below 0 is `drawn[~token]` of the call
   std::int32_t position;                 // of tokens[0]
   std::span<const std::int32_t> pages;
   std::int32_t logits_last;  // logits of that many last rows are wanted: 1 to sample, 0 mid-prompt
@@ -73,16 +73,20 @@ class PagedDecoder {
 
   // Computes every slice, writes its keys and values to `cache`, and returns the wanted logits [R,
   // V] (f32, on the device, temperature not applied) in the order of slices and rows. The view is
-  // valid until the next call. Begins by waiting for the stream: the tables of an earlier call may
-  // still be on their way to the device.
+  // valid until the next call. Waits only for the tables of the call before the last one, which may
+  // still be on their way to the device, and for the stream when what was recorded is forgotten.
+  //
+  // `drawn` [D] i32 on the device: tokens that work on the stream draws and the host does not know
+  // yet. It may be missing where no slice names one.
   //
   // A call of one token for each slice, whose logits are wanted, is a decode step: padded to the
   // next of capture_sizes, recorded when that size is first seen, and replayed from then on. It
-  // computes the same bits (DE-1). What was recorded names `stream`, `weights` and `cache` by where
-  // they are; others are recorded anew, and whoever changes the stream has waited for the one
-  // before. Where the GPU has no memory for a recording, the step is computed without.
+  // computes the same bits (DE-1). What was recorded names `stream`, `weights`, `cache` and `drawn`
+  // by where they are; others are recorded anew, and whoever changes the stream has waited for the
+  // one before. Where the GPU has no memory for a recording, the step is computed without.
   runtime::TensorView forward(const runtime::Stream& stream, const Weights& weights, KvCache& cache,
-                              std::span<const PagedSlice> slices);
+                              std::span<const PagedSlice> slices,
+                              const runtime::TensorView& drawn = {});
 
   // For tests: sizes of decode steps that are recorded now.
   std::int64_t graphs_recorded() const;

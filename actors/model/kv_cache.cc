@@ -4,12 +4,12 @@
 
 #include "kernels/ops/attention.h"
 #include "runtime/base/check.h"
-#include "runtime/device/queue.h"
 
 namespace tandem::actors {
 namespace {
 
 constexpr std::size_t kCopiesAtOnce = 1024;
+constexpr std::size_t kListSides = 2;  // one is filled while the other is on its way
 
 }  // namespace
 
@@ -28,7 +28,7 @@ Result<KvCache> KvCache::allocate(const ModelConfig& config, std::int32_t pages,
       runtime::operand_place(device));
   if (!memory) return memory.error();
   Result<runtime::Staged> copies = runtime::Staged::allocate(
-      kCopiesAtOnce * sizeof(kernels::PageCopy), "lists of page copies", device);
+      kCopiesAtOnce * sizeof(kernels::PageCopy), "lists of page copies", device, kListSides);
   if (!copies) return copies.error();
   return KvCache(config, pages, page_positions, *std::move(memory), *std::move(copies));
 }
@@ -55,10 +55,10 @@ runtime::TensorView KvCache::keys(std::int64_t layer) const { return pool(2 * la
 runtime::TensorView KvCache::values(std::int64_t layer) const { return pool(2 * layer + 1); }
 
 void KvCache::copy_pages(const runtime::Stream& stream, std::span<const kernels::PageCopy> copies) {
-  auto* const list = reinterpret_cast<kernels::PageCopy*>(copies_.host());
   for (std::size_t begin = 0; begin < copies.size(); begin += kCopiesAtOnce) {
     const auto some = copies.subspan(begin, std::min(kCopiesAtOnce, copies.size() - begin));
-    runtime::synchronize(stream);  // the list before may still be on its way
+    copies_.turn();
+    auto* const list = reinterpret_cast<kernels::PageCopy*>(copies_.host());
     std::ranges::copy(some, list);
     copies_.upload(stream, some.size_bytes());
     const std::span<const kernels::PageCopy> there{copies_.on_device(list), some.size()};

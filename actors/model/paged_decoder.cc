@@ -5,11 +5,10 @@
 #include "actors/model/decoder_parts.h"
 #include "actors/model/shared_prefix.h"
 #include "kernels/ops/attention.h"
+#include "kernels/ops/attention_input.h"
 #include "kernels/ops/embedding.h"
-#include "kernels/ops/kv_cache.h"
 #include "kernels/ops/matmul.h"
 #include "kernels/ops/rms_norm.h"
-#include "kernels/ops/rope.h"
 #include "kernels/ops/swiglu.h"
 #include "runtime/base/check.h"
 #include "runtime/device/graph.h"
@@ -33,7 +32,7 @@ struct Buffers {
   TensorView act;        // [T, F]
   TensorView picked;     // [R, H] rows whose logits are wanted
   TensorView logits;     // [R, V]
-  TensorView splits;     // workspace of attention over shared prefixes
+  TensorView splits;     // attention's workspace
 };
 
 struct Tables {                                      // filled on the host
@@ -45,6 +44,8 @@ struct Tables {                                      // filled on the host
   std::span<kernels::SharedPrefix> shared;           // [S]
 };
 
+constexpr std::size_t kTableSides = 2;  // one is filled while the other is on its way
+
 // What PagedDecoder tells attention of shared prefixes: on a GPU, in bf16.
 bool tells_shared(const ModelConfig& config) { return config.dtype == runtime::DType::kBF16; }
 
@@ -52,13 +53,27 @@ std::int64_t blocks_for(std::int64_t positions, std::int64_t block) {
   return (positions + block - 1) / block;
 }
 
+// Decode steps of so many sequences, and of fewer, find room for all of their splits: more need not
+// be spread.
+constexpr std::int64_t kSpreadSequences = 8;
+
+// Floats of attention's workspace: as many splits of every sequence as may be shared, or all of few
+// sequences. Attention in f32 uses none.
+std::int64_t split_sums(const ModelConfig& config, const PagedLimits& limits) {
+  if (config.dtype != runtime::DType::kBF16) return 0;
+  const auto floats = [&](std::int64_t sequences, std::int64_t splits) {
+    return kernels::attention_paged_workspace(sequences, config.heads, config.head_dim, splits);
+  };
+  const std::int64_t shared =
+      std::min(limits.positions_max / kernels::kSplitPositions, kSharedSplitsMax);
+  return std::max(floats(limits.slices_max, shared),
+                  floats(std::min(limits.slices_max, kSpreadSequences),
+                         blocks_for(limits.positions_max, kernels::kSplitPositions)));
+}
+
 Buffers cut_buffers(BufferCutter& cut, const ModelConfig& config, const PagedLimits& limits) {
   const std::int64_t T = limits.rows_max, R = limits.logit_rows_max;
   const std::int64_t H = config.hidden_size, F = config.intermediate_size;
-  const std::int64_t splits =
-      tells_shared(config)
-          ? std::min(limits.positions_max / kernels::kSplitPositions, kSharedSplitsMax)
-          : 0;
   const auto tensor = [&](std::initializer_list<std::int64_t> shape) {
     return cut.tensor(config.dtype, shape);
   };
@@ -70,8 +85,7 @@ Buffers cut_buffers(BufferCutter& cut, const ModelConfig& config, const PagedLim
           .act = tensor({T, F}),
           .picked = tensor({R, H}),
           .logits = cut.f32({R, config.vocab_size}),
-          .splits = cut.f32({kernels::attention_paged_workspace(limits.slices_max, config.heads,
-                                                                config.head_dim, splits)})};
+          .splits = cut.f32({split_sums(config, limits)})};
 }
 
 Tables cut_tables(BufferCutter& cut, const PagedLimits& limits) {
@@ -95,6 +109,7 @@ struct Batch {
   std::int64_t slices = 0;
   std::int64_t blocks = 0;  // columns of the block tables
   bool shares = false;      // attention is told of shared prefixes
+  TensorView drawn;         // tokens that rows may name
 };
 
 }  // namespace
@@ -104,8 +119,14 @@ struct Recorded {
   const void* stream = nullptr;
   const void* weights = nullptr;
   const void* cache = nullptr;
+  const void* drawn = nullptr;
   std::int32_t pages = 0, page_positions = 0;     // of the cache
   std::map<std::int64_t, runtime::Graph> graphs;  // of nothing, where there was no memory
+
+  bool same_place(const Recorded& other) const {
+    return stream == other.stream && weights == other.weights && cache == other.cache &&
+           drawn == other.drawn && pages == other.pages && page_positions == other.page_positions;
+  }
 };
 
 struct PagedDecoder::Workspace {
@@ -126,7 +147,8 @@ struct PagedDecoder::Workspace {
     if (!batch.shares) return {};
     return {staged.on_device(tables.shared.data()), static_cast<std::size_t>(batch.slices)};
   }
-  Batch lay_out(std::span<const PagedSlice> slices, const KvCache& cache, std::int64_t padded);
+  Batch lay_out(std::span<const PagedSlice> slices, const KvCache& cache, const TensorView& drawn,
+                std::int64_t padded);
   std::int64_t padded_size(const Stream& stream, std::span<const PagedSlice> slices) const;
   void pad(Batch& batch, std::int64_t slices);
   void compute(const Stream& stream, const Weights& weights, const KvCache& cache,
@@ -160,10 +182,10 @@ Result<PagedDecoder> PagedDecoder::make(const ModelConfig& config, const PagedLi
   Result<runtime::Buffer> memory = runtime::Buffer::allocate(
       measure.bytes(), "the decoder's workspace", runtime::operand_place(device));
   if (!memory) return memory.error();
-  Result<runtime::Staged> staged =
-      runtime::Staged::allocate(measure_tables.bytes(), "the decoder's tables", device);
+  Result<runtime::Staged> staged = runtime::Staged::allocate(
+      measure_tables.bytes(), "the decoder's tables", device, kTableSides);
   if (!staged) return staged.error();
-  BufferCutter cut(memory->data()), cut_tables_from(staged->host());
+  BufferCutter cut(memory->data());
   CHECK(std::ranges::is_sorted(limits.capture_sizes));
   for (const std::int64_t size : limits.capture_sizes)
     CHECK(size >= 1 &&
@@ -174,7 +196,6 @@ Result<PagedDecoder> PagedDecoder::make(const ModelConfig& config, const PagedLi
   workspace->all = cut_buffers(cut, config, limits);
   workspace->rotary = *std::move(rotary);
   workspace->memory = *std::move(memory);
-  workspace->tables = cut_tables(cut_tables_from, limits);
   workspace->staged = *std::move(staged);
   return PagedDecoder(std::move(workspace));
 }
@@ -192,7 +213,8 @@ void PagedDecoder::Workspace::add_slice(Batch& batch, const PagedSlice& slice,
   for (std::int64_t i = 0; i < count; ++i) {
     const std::int64_t row = batch.rows + i;
     const auto position = static_cast<std::int32_t>(slice.position + i);
-    CHECK(slice.tokens[i] >= 0 && slice.tokens[i] < config.vocab_size);
+    CHECK(slice.tokens[i] < config.vocab_size);
+    CHECK(slice.tokens[i] >= 0 || ~slice.tokens[i] < batch.drawn.elements());
     tables.tokens[row] = slice.tokens[i];
     tables.positions[row] = position;
     tables.slots[row] =
@@ -241,9 +263,12 @@ void PagedDecoder::Workspace::pad(Batch& batch, std::int64_t slices) {
 // `padded`: as padded_size() says. Block tables are then as wide as any sequence's, since a graph
 // keeps the width it was recorded with.
 Batch PagedDecoder::Workspace::lay_out(std::span<const PagedSlice> slices, const KvCache& cache,
-                                       std::int64_t padded) {
+                                       const TensorView& drawn, std::int64_t padded) {
   CHECK(std::ssize(slices) <= limits.slices_max);
-  Batch batch;
+  staged.turn();
+  BufferCutter cut(staged.host());
+  tables = cut_tables(cut, limits);
+  Batch batch{.drawn = drawn};
   for (const PagedSlice& slice : slices)
     batch.blocks = std::max(batch.blocks, blocks_for(slice.position + std::ssize(slice.tokens),
                                                      cache.page_positions()));
@@ -271,21 +296,22 @@ void PagedDecoder::Workspace::attend(const Stream& stream, const LayerWeights& l
       split_heads(columns(qkv, config.q_width(), config.kv_width()), config.kv_heads);
   const TensorView v = split_heads(
       columns(qkv, config.q_width() + config.kv_width(), config.kv_width()), config.kv_heads);
-  const TensorView positions = on_device(tables.positions, T);
 
   kernels::rms_norm(
       stream, {.x = x, .weight = layer.input_norm, .y = h, .inv_rms = {}, .eps = eps, .add = {}});
   kernels::matmul(stream, kernels::Matmul{.x = h, .weight = layer.qkv.packed, .y = qkv});
-  kernels::rms_norm(stream,
-                    {.x = q, .weight = layer.q_norm, .y = q, .inv_rms = {}, .eps = eps, .add = {}});
-  kernels::rms_norm(stream,
-                    {.x = k, .weight = layer.k_norm, .y = k, .inv_rms = {}, .eps = eps, .add = {}});
-  for (const TensorView& turned : {q, k})
-    kernels::rope(stream,
-                  {.x = turned, .positions = positions, .cos = rotary.cos, .sin = rotary.sin});
-  kernels::kv_write(
-      stream,
-      {.k = k, .v = v, .slots = on_device(tables.slots, T), .k_pages = keys, .v_pages = values});
+  kernels::attention_input(stream, {.q = q,
+                                    .k = k,
+                                    .v = v,
+                                    .q_norm = layer.q_norm,
+                                    .k_norm = layer.k_norm,
+                                    .eps = eps,
+                                    .positions = on_device(tables.positions, T),
+                                    .cos = rotary.cos,
+                                    .sin = rotary.sin,
+                                    .slots = on_device(tables.slots, T),
+                                    .k_pages = keys,
+                                    .v_pages = values});
   kernels::attention(
       stream, kernels::AttentionPaged{
                   .q = q,
@@ -311,9 +337,10 @@ void PagedDecoder::Workspace::compute(const Stream& stream, const Weights& weigh
   const float eps = static_cast<float>(config.rms_norm_eps);
   const TensorView x = rows(all.x, 0, T), h = rows(all.h, 0, T);
   const TensorView gate_up = rows(all.gate_up, 0, T), act = rows(all.act, 0, T);
-  kernels::embedding(
-      stream,
-      kernels::Embedding{.ids = on_device(tables.tokens, T), .table = weights.embedding(), .y = x});
+  kernels::embedding(stream, kernels::Embedding{.ids = on_device(tables.tokens, T),
+                                                .table = weights.embedding(),
+                                                .y = x,
+                                                .drawn = batch.drawn});
   for (std::int64_t i = 0; i < config.layers; ++i) {
     const LayerWeights& layer = weights.layer(i);
     attend(stream, layer, batch, cache.keys(i), cache.values(i));
@@ -331,9 +358,11 @@ void PagedDecoder::Workspace::compute(const Stream& stream, const Weights& weigh
   }
   if (R == 0) return;
   const TensorView picked = rows(all.picked, 0, R);
-  kernels::embedding(
-      stream, kernels::Embedding{.ids = on_device(tables.picks, R), .table = x, .y = picked});
-  kernels::rms_norm(stream, {.x = picked,
+  const bool every = R == T;  // as in a decode step; and in order, since picks ascend
+  if (!every)
+    kernels::embedding(
+        stream, kernels::Embedding{.ids = on_device(tables.picks, R), .table = x, .y = picked});
+  kernels::rms_norm(stream, {.x = every ? x : picked,
                              .weight = weights.final_norm(),
                              .y = picked,
                              .inv_rms = {},
@@ -348,17 +377,17 @@ void PagedDecoder::Workspace::compute(const Stream& stream, const Weights& weigh
 // shape must not be made while a stream records (runtime/device/graph.h).
 void PagedDecoder::Workspace::replay(const Stream& stream, const Weights& weights,
                                      const KvCache& cache, const Batch& batch) {
-  const void* const at_weights = weights.embedding().data;
-  const void* const at_cache = cache.keys(0).data;
-  if (recorded.stream != stream.native || recorded.weights != at_weights ||
-      recorded.cache != at_cache || recorded.pages != cache.pages() ||
-      recorded.page_positions != cache.page_positions())
-    recorded = {.stream = stream.native,
-                .weights = at_weights,
-                .cache = at_cache,
-                .pages = cache.pages(),
-                .page_positions = cache.page_positions(),
-                .graphs = {}};
+  Recorded now{.stream = stream.native,
+               .weights = weights.embedding().data,
+               .cache = cache.keys(0).data,
+               .drawn = batch.drawn.data,
+               .pages = cache.pages(),
+               .page_positions = cache.page_positions(),
+               .graphs = {}};
+  if (!recorded.same_place(now)) {
+    runtime::synchronize(stream);  // GR-4: of what is forgotten nothing is under way
+    recorded = std::move(now);
+  }
   const auto found = recorded.graphs.find(batch.slices);
   const bool known = found != recorded.graphs.end();
   if (known && found->second) return found->second.launch(stream);
@@ -368,11 +397,10 @@ void PagedDecoder::Workspace::replay(const Stream& stream, const Weights& weight
 }
 
 TensorView PagedDecoder::forward(const Stream& stream, const Weights& weights, KvCache& cache,
-                                 std::span<const PagedSlice> slices) {
+                                 std::span<const PagedSlice> slices, const TensorView& drawn) {
   Workspace& w = *work_;
-  runtime::synchronize(stream);
   const std::int64_t padded = w.padded_size(stream, slices);
-  const Batch batch = w.lay_out(slices, cache, padded);
+  const Batch batch = w.lay_out(slices, cache, drawn, padded);
   if (batch.rows > 0) {
     w.staged.upload(stream, w.staged.size());
     if (padded > 0) {

@@ -36,9 +36,13 @@ Result<StopRules> make_stop_rules(const EngineConfig& config, const ModelConfig&
   return rules;
 }
 
-std::span<const std::int32_t> Completion::banned() const {
-  if (std::ssize(trajectory_.tokens) >= rules_->tokens_min) return {};
+std::span<const std::int32_t> Completion::banned(std::int32_t ahead) const {
+  if (std::ssize(trajectory_.tokens) + ahead >= rules_->tokens_min) return {};
   return rules_->stop_tokens;
+}
+
+bool Completion::ends_by_length(std::int32_t ahead) const {
+  return std::ssize(trajectory_.tokens) + ahead >= rules_->tokens_max;
 }
 
 std::optional<FinishReason> Completion::push(const Sampled& sampled) {

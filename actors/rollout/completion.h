@@ -40,8 +40,11 @@ class Completion {
   Completion(const StopRules& rules, const Tokenizer& tokenizer)
       : rules_(&rules), tokenizer_(&tokenizer) {}
 
-  // Tokens that must not be sampled next.
-  std::span<const std::int32_t> banned() const;
+  // `ahead`: tokens that are being drawn and will be pushed before the one in question.
+  // Tokens that must not be sampled then.
+  std::span<const std::int32_t> banned(std::int32_t ahead) const;
+  // True if it will have ended by its length then, if not before.
+  bool ends_by_length(std::int32_t ahead) const;
 
   // `version` sampled the token after reading keys and values of `kv_oldest` and later versions.
   struct Sampled {

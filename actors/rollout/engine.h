@@ -57,6 +57,10 @@ struct EngineConfig {
   // Decode steps of so many sequences are recorded once and replayed; smaller batches are padded to
   // the next size. Empty, or on a CPU: nothing is recorded.
   std::vector<std::int32_t> cudagraph_capture_sizes;
+  // A step is planned and queued while the one before computes, for a device that computes beside
+  // its host: tokens are known one step() later, and what is computed for a sequence beyond its end
+  // is discarded.
+  bool async_scheduling = false;
   bool weights_arrive_on_device = false;  // the sink is in the GPU's memory, not the host's
 };
 
@@ -110,10 +114,10 @@ class Engine {
   virtual void pause(PauseMode mode) = 0;
   virtual void resume() = 0;
 
-  // True if step() would compute something.
+  // True if step() would compute something, or has something to take from the device that matters.
   virtual bool can_step() const = 0;
-  // One forward pass. Returns how long the caller has to wait before the next call: zero from an
-  // engine that has taken the time itself, the simulated duration from a simulated one.
+  // One forward pass at most. Returns how long the caller has to wait before the next call: zero
+  // from an engine that has taken the time itself, the simulated duration from a simulated one.
   virtual Duration step() = 0;
   virtual std::vector<EngineEvent> poll() = 0;  // since the last poll
   virtual EngineStats stats() const = 0;

@@ -1,11 +1,18 @@
 // A step is: start requests while there is room, plan, compute, sample, end what has ended.
 //
+// With async_scheduling the tokens of a step stay on the device for one step more: the next one is
+// planned and queued without knowing them, as if no sequence ended by what it draws, and reads them
+// where they are drawn. Then the host takes them and ends what has ended; what the step under way
+// computes for those is nobody's. So only the pages and lengths of a plan are the host's to know,
+// and tokens, log-probabilities and versions come out the same.
+//
 // The prompt of a group yields one row of logits from which n first tokens are drawn, each with its
 // own seed; computing the prompt's last token once more for each sequence instead would be simpler
 // and costs a fifth of all rows where answers have four tokens.
 #include "actors/rollout/native_engine.h"
 
 #include <algorithm>
+#include <deque>
 #include <set>
 #include <utility>
 
@@ -124,21 +131,31 @@ struct NativeEngine::State {
 
   // Scratch of a step.
   std::vector<std::int32_t> pages;
+  std::vector<std::int32_t> named;  // tokens that are being drawn, by their place among them
   std::vector<PagedSlice> slices;
   struct Draw {
-    RunningSequence* sequence;  // whose next token is drawn
+    std::shared_ptr<RunningSequence> sequence;  // whose next token is drawn
     std::int32_t logits_row;
+    PolicyVersion kv_oldest;  // of what the logits come from
   };
-  std::vector<Draw> drawing;
   std::vector<kernels::RowSampling> samplings;
+
+  // What the sampler draws and has not been taken, the oldest first.
+  struct Drawing {
+    std::vector<Draw> draws;
+    PolicyVersion version;
+  };
+  std::deque<Drawing> under_way;
 
   void submit(Request request);
   void refuse(const Request& request, UnservableReason reason, std::string message);
   void start_requests();
   runtime::TensorView compute(const Sequences::Work& work);
-  void draw(const Sequences::Work& work, const runtime::TensorView& logits);
-  void sample(const runtime::TensorView& logits, std::span<const Draw> draws);
-  void take_token(RunningSequence& sequence, std::int32_t token, float logprob);
+  std::vector<Draw> next_draws(const Sequences::Work& work);
+  void draw(const runtime::TensorView& logits, std::span<const Draw> draws);
+  void take_drawn();
+  void take_all_drawn();
+  void take_token(const Draw& draw, PolicyVersion version, std::int32_t token, float logprob);
   void finish(OpenRequest& open);
 };
 
@@ -171,75 +188,100 @@ void NativeEngine::State::start_requests() {
 runtime::TensorView NativeEngine::State::compute(const Sequences::Work& work) {
   if (!work.copies.empty()) cache.copy_pages(stream, work.copies);
   pages.clear();
-  for (const auto& [sequence, tokens_new] : work.parts)
-    for (const scheduler::PageId page : sequence->table) pages.push_back(page.value);
-  slices.clear();
-  std::size_t first_page = 0;
+  named.clear();
   for (const auto& [sequence, tokens_new] : work.parts) {
-    const auto cached = static_cast<std::size_t>(sequence->cached);
-    slices.push_back(
-        {.tokens =
-             std::span(sequence->tokens).subspan(cached, static_cast<std::size_t>(tokens_new)),
-         .position = sequence->cached,
-         .pages = std::span(pages).subspan(first_page, sequence->table.size()),
-         .logits_last = tokens_new == sequence->pending() ? 1 : 0});
+    for (const scheduler::PageId page : sequence->table) pages.push_back(page.value);
+    if (sequence->ahead > 0) named.push_back(~sequence->draw);
+  }
+  slices.clear();
+  std::size_t first_page = 0, next_named = 0;
+  for (const auto& [sequence, tokens_new] : work.parts) {
+    CHECK(sequence->ahead == 0 || (sequence->ahead == 1 && sequence->pending() == 1));
+    slices.push_back({.tokens = sequence->ahead > 0
+                                    ? std::span(named).subspan(next_named++, 1)
+                                    : std::span(sequence->tokens)
+                                          .subspan(static_cast<std::size_t>(sequence->cached),
+                                                   static_cast<std::size_t>(tokens_new)),
+                      .position = sequence->cached,
+                      .pages = std::span(pages).subspan(first_page, sequence->table.size()),
+                      .logits_last = tokens_new == sequence->pending() ? 1 : 0});
     first_page += sequence->table.size();
     prompt_tokens += static_cast<std::uint64_t>(
         std::clamp(sequence->prompt_length() - sequence->cached, 0, tokens_new));
   }
-  return decoder.forward(stream, weights, cache, slices);
+  return decoder.forward(stream, weights, cache, slices, sampler.drawing());
 }
 
-void NativeEngine::State::draw(const Sequences::Work& work, const runtime::TensorView& logits) {
-  drawing.clear();
-  std::vector<std::unique_ptr<RunningSequence>> forks;
+// Of the plan's sequences that are computed up to their last token, and of those that fork there.
+std::vector<NativeEngine::State::Draw> NativeEngine::State::next_draws(
+    const Sequences::Work& work) {
+  std::vector<Draw> draws;
   std::int32_t row = 0;
   for (const Sequences::Part& part : work.parts) {
     sequences.computed(part, *queue.version());
     if (part.sequence->pending() > 0) continue;
-    drawing.push_back({part.sequence, row});
+    const PolicyVersion kv_oldest = part.sequence->kv_oldest;
+    draws.push_back({part.sequence, row, kv_oldest});
     if (part.sequence->leads)
-      for (auto& fork : sequences.fork(*part.sequence, Completion(rules, *model.tokenizer))) {
-        drawing.push_back({fork.get(), row});
-        forks.push_back(std::move(fork));
-      }
+      for (auto& fork : sequences.fork(*part.sequence, Completion(rules, *model.tokenizer)))
+        draws.push_back({std::move(fork), row, kv_oldest});
     ++row;
   }
-  const std::span<const Draw> all = drawing;
+  return draws;
+}
+
+// In as many calls as the sampler needs; only what the last one draws is left to be taken later,
+// since the device keeps no other for the next step.
+void NativeEngine::State::draw(const runtime::TensorView& logits, std::span<const Draw> draws) {
   const auto at_once = static_cast<std::size_t>(sampler.rows_max());
-  for (std::size_t begin = 0; begin < all.size(); begin += at_once)
-    sample(logits, all.subspan(begin, std::min(at_once, all.size() - begin)));
-  sequences.adopt(std::move(forks));
-}
-
-void NativeEngine::State::sample(const runtime::TensorView& logits, std::span<const Draw> draws) {
-  samplings.clear();
-  for (const auto& [sequence, logits_row] : draws) {
-    kernels::RowSampling sampling{.seed = sequence->seed,
-                                  .position = sequence->tokens.size(),
-                                  .temperature = config.temperature,
-                                  .top_p = config.top_p,
-                                  .min_p = config.min_p,
-                                  .top_k = config.top_k,
-                                  .logits_row = logits_row,
-                                  .banned = sequence->completion.banned()};
-    if (sequence->open->request.greedy())
-      sampling = {
-          .temperature = 0, .logits_row = logits_row, .banned = sequence->completion.banned()};
-    samplings.push_back(sampling);
+  for (std::size_t begin = 0; begin < draws.size(); begin += at_once) {
+    if (begin > 0) take_all_drawn();
+    const auto some = draws.subspan(begin, std::min(at_once, draws.size() - begin));
+    samplings.clear();
+    for (const auto& [sequence, logits_row, kv_oldest] : some) {
+      const auto banned = sequence->completion.banned(sequence->ahead);
+      kernels::RowSampling sampling{.seed = sequence->seed,
+                                    .position = static_cast<std::uint64_t>(sequence->length()),
+                                    .temperature = config.temperature,
+                                    .top_p = config.top_p,
+                                    .min_p = config.min_p,
+                                    .top_k = config.top_k,
+                                    .logits_row = logits_row,
+                                    .banned = banned};
+      if (sequence->open->request.greedy())
+        sampling = {.temperature = 0, .logits_row = logits_row, .banned = banned};
+      sequence->draw = static_cast<std::int32_t>(samplings.size());
+      ++sequence->ahead;
+      samplings.push_back(sampling);
+    }
+    sampler.draw(stream, logits, samplings);
+    under_way.push_back({{some.begin(), some.end()}, *queue.version()});
   }
-  const TokenSampler::Drawn drawn = sampler.draw(stream, logits, samplings);
-  for (std::size_t i = 0; i < draws.size(); ++i)
-    take_token(*draws[i].sequence, drawn.tokens[i], drawn.log_probs[i]);
 }
 
-void NativeEngine::State::take_token(RunningSequence& sequence, std::int32_t token, float logprob) {
+// Waits for the oldest of what is under way.
+void NativeEngine::State::take_drawn() {
+  const Drawing drawing = std::move(under_way.front());
+  under_way.pop_front();
+  const TokenSampler::Drawn drawn = sampler.take();
+  for (std::size_t i = 0; i < drawing.draws.size(); ++i)
+    take_token(drawing.draws[i], drawing.version, drawn.tokens[i], drawn.log_probs[i]);
+  sequences.drop_ended();
+}
+
+void NativeEngine::State::take_all_drawn() {
+  while (!under_way.empty()) take_drawn();
+}
+
+void NativeEngine::State::take_token(const Draw& draw, PolicyVersion version, std::int32_t token,
+                                     float logprob) {
+  RunningSequence& sequence = *draw.sequence;
+  if (sequence.ended) return;  // by the token before, or cancelled
   sequence.tokens.push_back(token);
+  --sequence.ahead;
   ++generation_tokens;
-  const auto finished = sequence.completion.push({.token = token,
-                                                  .logprob = logprob,
-                                                  .version = *queue.version(),
-                                                  .kv_oldest = sequence.kv_oldest});
+  const auto finished = sequence.completion.push(
+      {.token = token, .logprob = logprob, .version = version, .kv_oldest = draw.kv_oldest});
   if (!finished) return;
   sequence.open->trajectories[sequence.index] = sequence.completion.take();
   sequences.end(sequence);
@@ -261,7 +303,7 @@ void NativeEngine::State::finish(OpenRequest& open) {
 }
 
 NativeEngine::NativeEngine(std::unique_ptr<State> state) : state_(std::move(state)) {}
-NativeEngine::~NativeEngine() = default;
+NativeEngine::~NativeEngine() { runtime::synchronize(state_->stream); }
 
 std::size_t NativeEngine::bytes_beside_pages(const ModelConfig& model, const EngineConfig& config,
                                              runtime::DeviceKind device) {
@@ -350,9 +392,15 @@ Duration NativeEngine::step() {
   CHECK(can_step());
   state_->start_requests();
   const Sequences::Work& work = state_->sequences.plan();
-  if (work.parts.empty()) return {};  // the plan only evicted
-  state_->draw(work, state_->compute(work));
-  state_->sequences.drop_ended();
+  bool queued = false;
+  if (!work.parts.empty()) {  // else it only evicted, or all wait for their last token
+    const runtime::TensorView logits = state_->compute(work);
+    const std::vector<State::Draw> draws = state_->next_draws(work);
+    state_->draw(logits, draws);
+    queued = !draws.empty();
+  }
+  const std::size_t stay = state_->config.async_scheduling && queued ? 1 : 0;
+  while (state_->under_way.size() > stay) state_->take_drawn();
   return {};
 }
 
@@ -392,6 +440,7 @@ void NativeEngine::begin_update(PolicyVersion version) { state_->queue.begin_upd
 bool NativeEngine::may_finish_update() const { return state_->queue.may_finish_update(); }
 
 Duration NativeEngine::finish_update() {
+  state_->take_all_drawn();  // they are of the version before
   const std::optional<PolicyVersion> before = state_->queue.version();
   const PolicyVersion now = state_->queue.finish_update();
   state_->weights.install(state_->stream, weight_sink());

@@ -7,7 +7,8 @@
 //
 // Invariants (besides EN-1 … EN-4)
 //   NE-1  A trajectory's tokens, log-probabilities and text do not depend on what it is batched
-//         with, on how its prompt is cut into chunks, or on whether it was preempted.
+//         with, on how its prompt is cut into chunks, on whether it was preempted, or on whether
+//         steps are queued before the ones before them are known (async_scheduling).
 //   NE-2  Log-probabilities equal those of the learner's training forward bit for bit, where one
 //         version made a trajectory whole (DE-2).
 //   NE-3  When nothing runs or waits, every page is free or holds a cached prefix.

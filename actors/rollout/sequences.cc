@@ -18,7 +18,7 @@ void Sequences::open(Request request, PolicyVersion version, Completion completi
   open_ += open->request.n;
 
   auto leader =
-      std::make_unique<RunningSequence>(RunningSequence{.open = open,
+      std::make_shared<RunningSequence>(RunningSequence{.open = open,
                                                         .seed = open->request.trajectory_seed(0),
                                                         .completion = std::move(completion),
                                                         .tokens = open->request.prompt_tokens,
@@ -31,13 +31,13 @@ void Sequences::open(Request request, PolicyVersion version, Completion completi
   live_.push_back(std::move(leader));
 }
 
-std::vector<std::unique_ptr<RunningSequence>> Sequences::fork(RunningSequence& leader,
+std::vector<std::shared_ptr<RunningSequence>> Sequences::fork(RunningSequence& leader,
                                                               const Completion& fresh) {
   CHECK(leader.leads && leader.pending() == 0);
   leader.leads = false;
-  std::vector<std::unique_ptr<RunningSequence>> forked;
+  std::vector<std::shared_ptr<RunningSequence>> forked;
   for (std::size_t i = 1; i < leader.open->trajectories.size(); ++i) {
-    forked.push_back(std::make_unique<RunningSequence>(
+    forked.push_back(std::make_shared<RunningSequence>(
         RunningSequence{.open = leader.open,
                         .index = i,
                         .seed = leader.open->request.trajectory_seed(i),
@@ -47,19 +47,18 @@ std::vector<std::unique_ptr<RunningSequence>> Sequences::fork(RunningSequence& l
                         .table = scheduler::fork(pool_, leader.table),
                         .kv_oldest = leader.kv_oldest}));
   }
+  live_.insert(live_.end(), forked.begin(), forked.end());
   return forked;
-}
-
-void Sequences::adopt(std::vector<std::unique_ptr<RunningSequence>> forked) {
-  for (auto& sequence : forked)
-    if (!sequence->ended) live_.push_back(std::move(sequence));
 }
 
 const Sequences::Work& Sequences::plan() {
   running_.clear();
   waiting_.clear();
+  for (const auto& live : live_)  // nothing reads their pages any more
+    if (live->completion.ends_by_length(live->ahead)) scheduler::release_table(pool_, live->table);
   for (std::size_t i = 0; i < live_.size(); ++i) {
     const RunningSequence& live = *live_[i];
+    if (live.completion.ends_by_length(live.ahead)) continue;
     const scheduler::Fill fill{live.cached, config_.page_tokens};
     (live.started ? running_ : waiting_)
         .push_back({.id = scheduler::SequenceId{i},
@@ -82,10 +81,10 @@ const Sequences::Work& Sequences::plan() {
   work_.parts.clear();
   work_.copies.clear();
   for (const scheduler::Slice& slice : plan.run) {
-    RunningSequence& sequence = *live_[slice.id.value];
-    sequence.started = true;
-    make_room(sequence, slice.tokens);
-    work_.parts.push_back({&sequence, slice.tokens});
+    const auto& sequence = live_[slice.id.value];
+    sequence->started = true;
+    make_room(*sequence, slice.tokens);
+    work_.parts.push_back({sequence, slice.tokens});
   }
   return work_;
 }

@@ -35,15 +35,18 @@ struct RunningSequence {
   std::size_t index = 0;   // of the trajectory
   std::uint64_t seed = 0;  // of its draws
   Completion completion;
-  std::vector<std::int32_t> tokens;  // prompt and completion
-  std::int32_t cached = 0;           // tokens whose keys and values are in `table`
+  std::vector<std::int32_t> tokens;  // prompt and completion, as far as the host knows them
+  std::int32_t ahead = 0;            // tokens beyond these that are being drawn
+  std::int32_t draw = 0;             // of the last of these: its place among what is drawn with it
+  std::int32_t cached = 0;           // tokens whose keys and values are, or will be, in `table`
   scheduler::PageTable table;
   PolicyVersion kv_oldest;  // of what is cached
   bool started = false;     // a plan has run it since its keys and values began
   bool leads = false;       // the others of its request fork from it when its prompt is computed
   bool ended = false;
 
-  std::int32_t pending() const { return static_cast<std::int32_t>(tokens.size()) - cached; }
+  std::int32_t length() const { return static_cast<std::int32_t>(tokens.size()) + ahead; }
+  std::int32_t pending() const { return length() - cached; }
   std::int32_t prompt_length() const {
     return static_cast<std::int32_t>(open->request.prompt_tokens.size());
   }
@@ -63,13 +66,13 @@ class Sequences {
   // The first sequence of a request; the others follow by fork().
   void open(Request request, PolicyVersion version, Completion completion);
   // The others of the request that `leader` leads, with the leader's pages and no completion yet.
-  std::vector<std::unique_ptr<RunningSequence>> fork(RunningSequence& leader,
+  std::vector<std::shared_ptr<RunningSequence>> fork(RunningSequence& leader,
                                                      const Completion& fresh);
-  void adopt(std::vector<std::unique_ptr<RunningSequence>> forked);  // those that did not end
 
-  // What the next step computes, with every page it writes allocated and its victims evicted.
+  // What the next step computes, with every page it writes allocated and its victims evicted. A
+  // sequence whose last token is being drawn gives its pages back and is left out.
   struct Part {
-    RunningSequence* sequence = nullptr;
+    std::shared_ptr<RunningSequence> sequence;
     std::int32_t tokens = 0;  // of the pending ones
   };
   struct Work {
@@ -103,7 +106,7 @@ class Sequences {
   const Config config_;
   scheduler::PagePool pool_;
   scheduler::PrefixCache cache_;
-  std::vector<std::unique_ptr<RunningSequence>> live_;
+  std::vector<std::shared_ptr<RunningSequence>> live_;
   std::uint64_t arrivals_ = 0;
   std::int64_t open_ = 0;
   std::uint64_t preemptions_ = 0;

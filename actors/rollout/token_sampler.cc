@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "runtime/base/check.h"
-#include "runtime/device/queue.h"
 
 namespace tandem::actors {
 namespace {
@@ -24,13 +23,14 @@ Result<TokenSampler> TokenSampler::make(std::int64_t rows_max,
   sampler.bannable_ = bannable.size();
   struct Part {
     runtime::Staged* block;
-    std::size_t bytes;
+    std::size_t bytes, sides;
   };
-  for (const Part& part : {Part{&sampler.ids_, bannable.size_bytes()},
-                           Part{&sampler.rows_, rows * sizeof(kernels::RowSampling)},
-                           Part{&sampler.tokens_, rows * sizeof(std::int32_t)},
-                           Part{&sampler.log_probs_, rows * sizeof(float)}}) {
-    auto block = runtime::Staged::allocate(part.bytes, "what is sampled", stream.device);
+  for (const Part& part :
+       {Part{&sampler.ids_, bannable.size_bytes(), 1},
+        Part{&sampler.rows_, rows * sizeof(kernels::RowSampling), kUntakenMax},
+        Part{&sampler.drawn_, rows * (sizeof(std::int32_t) + sizeof(float)), kUntakenMax}}) {
+    auto block =
+        runtime::Staged::allocate(part.bytes, "what is sampled", stream.device, part.sides);
     if (!block) return block.error();
     *part.block = *std::move(block);
   }
@@ -39,14 +39,13 @@ Result<TokenSampler> TokenSampler::make(std::int64_t rows_max,
   return sampler;
 }
 
-TokenSampler::Drawn TokenSampler::draw(const runtime::Stream& stream,
-                                       const runtime::TensorView& logits,
-                                       std::span<const kernels::RowSampling> rows) {
+void TokenSampler::draw(const runtime::Stream& stream, const runtime::TensorView& logits,
+                        std::span<const kernels::RowSampling> rows) {
   const std::int64_t R = std::ssize(rows);
-  CHECK(R <= rows_max_);
+  CHECK(R <= rows_max_ && untaken_.size() < kUntakenMax);
+  rows_.turn();
+  drawn_.turn();
   auto* const list = host<kernels::RowSampling>(rows_);
-  auto* const tokens = host<std::int32_t>(tokens_);
-  auto* const log_probs = host<float>(log_probs_);
   const std::span<const std::int32_t> banned{ids_.on_device(host<std::int32_t>(ids_)), bannable_};
   std::ranges::copy(rows, list);
   for (kernels::RowSampling& row : std::span(list, rows.size())) {
@@ -54,14 +53,27 @@ TokenSampler::Drawn TokenSampler::draw(const runtime::Stream& stream,
     if (!row.banned.empty()) row.banned = banned;
   }
   rows_.upload(stream, rows.size_bytes());
+  auto* const log_probs = reinterpret_cast<float*>(host<std::int32_t>(drawn_) + rows_max_);
   kernels::sample(stream, {.logits = logits,
                            .rows = {rows_.on_device(list), rows.size()},
-                           .tokens = tokens_.on_device(runtime::tensor(tokens, {R})),
-                           .log_prob = log_probs_.on_device(runtime::tensor(log_probs, {R}))});
-  tokens_.download(stream, rows.size() * sizeof(std::int32_t));
-  log_probs_.download(stream, rows.size() * sizeof(float));
-  runtime::synchronize(stream);
-  return {{tokens, rows.size()}, {log_probs, rows.size()}};
+                           .tokens = runtime::rows(drawing(), 0, R),
+                           .log_prob = drawn_.on_device(runtime::tensor(log_probs, {R}))});
+  drawn_.download(stream, drawn_.size());
+  untaken_.push_back({drawn_.side(), rows.size()});
+}
+
+runtime::TensorView TokenSampler::drawing() const {
+  return drawn_.on_device(runtime::tensor(host<std::int32_t>(drawn_), {rows_max_}));
+}
+
+TokenSampler::Drawn TokenSampler::take() {
+  CHECK(!untaken_.empty());
+  const auto [side, count] = untaken_.front();
+  untaken_.pop_front();
+  drawn_.wait(side);
+  const auto* const tokens = reinterpret_cast<const std::int32_t*>(drawn_.host(side));
+  const auto* const log_probs = reinterpret_cast<const float*>(tokens + rows_max_);
+  return {{tokens, count}, {log_probs, count}};
 }
 
 }  // namespace tandem::actors

@@ -12,10 +12,12 @@ constexpr std::int64_t kChannelsPerRange = 64;
 void embedding(const Stream& stream, const Embedding& op) {
   const std::int64_t channels = op.table.dim(1);
   const std::int32_t* ids = op.ids.i32();
+  const auto* drawn = static_cast<const std::int32_t*>(op.drawn.data);
   runtime::parallel_for(stream.pool, op.ids.dim(0), kTokensPerRange,
                         [&](std::int64_t begin, std::int64_t end) {
                           for (std::int64_t t = begin; t < end; ++t) {
-                            const float* from = op.table.f32() + ids[t] * op.table.row_stride;
+                            const std::int32_t id = ids[t] < 0 ? drawn[~ids[t]] : ids[t];
+                            const float* from = op.table.f32() + id * op.table.row_stride;
                             float* to = op.y.f32() + t * op.y.row_stride;
                             for (std::int64_t c = 0; c < channels; c += kLanes) {
                               const int n = lanes(channels - c);

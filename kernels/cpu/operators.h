@@ -7,6 +7,7 @@
 namespace tandem::kernels::TANDEM_CPU_ISA {
 
 void adamw(const Stream& stream, const AdamW& op);
+void attention_input(const Stream& stream, const AttentionInput& op);
 void attention_packed(const Stream& stream, const AttentionPacked& op);
 void attention_backward(const Stream& stream, const AttentionBackward& op);
 void attention_paged(const Stream& stream, const AttentionPaged& op);

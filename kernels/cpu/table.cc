@@ -5,6 +5,7 @@ namespace tandem::kernels::TANDEM_CPU_ISA {
 const Backend& table() {
   static constexpr Backend kTable{
       .adamw = adamw,
+      .attention_input = attention_input,
       .attention_packed = attention_packed,
       .attention_backward = attention_backward,
       .attention_paged = attention_paged,

@@ -209,15 +209,9 @@ __device__ __forceinline__ void finish(const Block& block, const SoftmaxRows<kCo
 
 template <int kColumns>
 __global__ void packed_kernel(Packed<float> op) {
-  const int heads = op.heads / op.groups, queries = kRows / heads;
-  const Piece piece = find_piece(op.segments, op.count, queries, blockIdx.x);
-  if (piece.segment == op.count) return;
-  const Segment segment = op.segments[piece.segment];
-  const Block block = block_of(segment, piece.index * queries, queries,
-                               {.heads = heads,
-                                .channels = static_cast<int>(op.q.channels),
-                                .head = std::int64_t{blockIdx.y} * heads,
-                                .scale = op.scale});
+  Segment segment;
+  Block block;
+  if (!find_queries(op, kRows, segment, block)) return;
   const PackedKeys keys{.k = op.k, .v = op.v, .segment = segment, .group = blockIdx.y};
   SoftmaxRows<kColumns> state;
   attend(block, op.q, keys, state);
@@ -226,18 +220,12 @@ __global__ void packed_kernel(Packed<float> op) {
 
 template <int kColumns>
 __global__ void paged_kernel(Paged<float> op) {
-  const int heads = op.heads / op.groups;
-  const int queries = static_cast<int>(blockDim.x) / kWarp * kWarpRows / heads;
-  const PagedPiece piece = find_paged_piece(op, queries, blockIdx.x);
-  if (piece.query >= piece.own.len) return;
-  const Block block = block_of(piece.own, piece.query, queries,
-                               {.heads = heads,
-                                .channels = static_cast<int>(op.q.channels),
-                                .head = std::int64_t{blockIdx.y} * heads,
-                                .scale = op.scale});
+  std::int64_t sequence = 0;
+  Block block;
+  if (!find_queries(op, static_cast<int>(blockDim.x) / kWarp * kWarpRows, sequence, block)) return;
   const PagedKeys keys{.k = op.k_pages,
                        .v = op.v_pages,
-                       .pages = op.tables + piece.sequence * op.table_stride,
+                       .pages = op.tables + sequence * op.table_stride,
                        .page_positions = op.page_positions,
                        .groups = op.groups,
                        .channels = op.q.channels,

@@ -68,16 +68,10 @@ __device__ __forceinline__ void weigh_gradients(const Gradients<float>& op, cons
 
 template <int kColumns>
 __global__ void query_gradient_kernel(Gradients<float> op) {
-  const int heads = op.heads / op.groups, queries = kGradientRows / heads;
-  const Piece piece = find_piece(op.segments, op.count, queries, blockIdx.x);
-  if (piece.segment == op.count) return;
-  const Segment segment = op.segments[piece.segment];
+  Segment segment;
+  Block block;
+  if (!find_queries(op, kGradientRows, segment, block)) return;
   const std::int64_t group = blockIdx.y;
-  const Block block = block_of(segment, piece.index * queries, queries,
-                               {.heads = heads,
-                                .channels = static_cast<int>(op.q.channels),
-                                .head = group * heads,
-                                .scale = op.scale});
   const GradientShared shared = cut_gradient_shared(block.channels);
   load_rows(op.q, block, kGradientRows, shared.q);
   load_rows(op.dout, block, kGradientRows, shared.dout);
@@ -103,7 +97,7 @@ __global__ void query_gradient_kernel(Gradients<float> op) {
   }
   for (int r = 0; r < kWarpRows && warp_row() + r < block.rows(); ++r) {
     const int row = warp_row() + r;
-    float* to = op.dq.at(block.row + row / heads, block.head + row % heads);
+    float* to = op.dq.at(block.row + row / block.heads, block.head + row % block.heads);
     for (int c = 0; c < kColumns; ++c) {
       const int d = lane_index() + c * kWarp;
       if (d < block.channels) to[d] = sums[r][c];
@@ -157,9 +151,9 @@ __global__ void key_gradient_kernel(Gradients<float> op) {
   if (piece.segment == op.count) return;
   const Segment own = op.segments[piece.segment];
   const std::int64_t group = blockIdx.y, first = piece.index * kChunk;
-  const int heads = op.heads / op.groups, queries = kGradientRows / heads;
+  const Block shape = shape_of(op);
+  const int queries = kGradientRows / shape.heads, channels = shape.channels;
   const int count = own.len - first < kChunk ? static_cast<int>(own.len - first) : kChunk;
-  const int channels = static_cast<int>(op.q.channels);
   const GradientShared shared = cut_gradient_shared(channels);
   const auto row = [&](int j) { return j < count ? own.begin + first + j : kNoRow; };
   load_chunk<true>(op.k, group, row, shared.keys);
@@ -173,9 +167,7 @@ __global__ void key_gradient_kernel(Gradients<float> op) {
     const std::int64_t keys = s == piece.segment ? std::int64_t{count} : segment.prefix_len - first;
     if (keys <= 0) continue;
     for (std::int64_t query = 0; query < segment.len; query += queries) {
-      const Block block = block_of(
-          segment, query, queries,
-          {.heads = heads, .channels = channels, .head = group * heads, .scale = op.scale});
+      const Block block = block_of(segment, query, queries, shape);
       if (block.positions() <= position) continue;
       add_queries(op, block, position, keys < count ? static_cast<int>(keys) : count, shared, dk,
                   dv);

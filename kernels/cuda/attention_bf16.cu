@@ -8,8 +8,10 @@
 // rows. Where it has few, the decode step, each warp has a ring and takes a split of its own, since
 // there is nothing to share, and splits are what can be done side by side.
 //
-// Where sequences share a prefix, a kernel of its own sums up the splits that lie in it, for the
-// queries of all sharers at once; the decode step joins these sums as if they were its own.
+// Before a decode step a kernel of its own may sum up splits that the step then joins as if they
+// were its own: those of a prefix that sequences share, for the queries of all sharers at once, and
+// where there are fewer sequences than the GPU has room for, those of each sequence, spread over
+// blocks.
 //
 // Heads are padded with zeros to 64, 128 or 256 channels. At 256, registers do not hold the output:
 // two blocks compute the same weights, and each half of the channels.
@@ -97,6 +99,10 @@ __device__ __forceinline__ PagedKeys keys_of(const Paged<Bf16>& op, std::int64_t
           .groups = op.groups,
           .channels = op.q.channels,
           .group = blockIdx.y};
+}
+
+__device__ __forceinline__ int chunks_of(const Block& block) {
+  return static_cast<int>((block.positions() + kMatrixChunk - 1) / kMatrixChunk);
 }
 
 // What a warp's rows are, and what it is to know of them.
@@ -267,10 +273,6 @@ __device__ __forceinline__ void finish(const Block& block, int first,
   }
 }
 
-__device__ __forceinline__ int chunks_of(const Block& block) {
-  return static_cast<int>((block.positions() + kMatrixChunk - 1) / kMatrixChunk);
-}
-
 // Many rows: warps share a ring and walk over all splits, each with rows of its own.
 template <class Shape, class Keys>
 __device__ __forceinline__ void attend(const Block& block, const Heads<Bf16>& q, const Keys& keys,
@@ -292,16 +294,26 @@ __device__ __forceinline__ void attend(const Block& block, const Heads<Bf16>& q,
   finish(block, first, state, out, first_column<Shape>(), lse, heads);
 }
 
-// Sums of the splits of shared prefixes, [T, H, splits, D + 2]: maximum, sum, out.
-struct SharedSplits {
-  const SharedPrefix* prefixes;  // of each sequence
-  float* sums;
-  int splits;
+// Sums of splits that the kernel which joins them finds, [T, H, splits, D + 2]: maximum, sum, out.
+// Of none, if nothing is said.
+struct SplitSums {
+  const SharedPrefix* prefixes = nullptr;  // of each sequence, or null
+  float* sums = nullptr;
+  int splits = 0;  // that there is room for
+  int parts = 0;   // blocks that share a sequence's splits; of several, sequences are spread
 
-  // How many of the sequence's splits lie here.
-  __device__ __forceinline__ int of(std::int64_t sequence) const {
-    if (splits == 0) return 0;
+  // How many of the sequence's splits are summed up for all who share them.
+  __device__ __forceinline__ int shared(std::int64_t sequence) const {
+    if (prefixes == nullptr) return 0;
     return min(prefixes[sequence].positions / static_cast<int>(kSplitPositions), splits);
+  }
+
+  // How many of the block's splits lie here, those that are shared among them. As many as its own
+  // warps take side by side are not spread.
+  template <class Shape>
+  __device__ __forceinline__ int of(const Block& block, int shared) const {
+    const int all = (chunks_of(block) + kSplitChunks - 1) / kSplitChunks;
+    return parts > 1 && all > Shape::kInBlock ? min(all, splits) : shared;
   }
 
   // visit(here, there) for all that the lane has of the block's rows.
@@ -352,12 +364,12 @@ __device__ __forceinline__ void sum_split(const WarpRows& rows, Ring<Shape, Keys
   __syncwarp();  // all lanes are done with the ring
 }
 
-// Few rows: all warps have the same, and each sums up every so manyth split, or finds it among
-// those of shared prefixes. The first warp joins them, ascending.
+// Few rows: all warps have the same, and each sums up every so manyth split, or finds it among the
+// `found` that are there. The first warp joins them, ascending.
 template <class Shape>
 __device__ __forceinline__ void attend_by_splits(const Block& block, const Paged<Bf16>& op,
-                                                 const PagedKeys& keys, const SharedSplits& shared,
-                                                 int shared_count) {
+                                                 const PagedKeys& keys, const SplitSums& sums,
+                                                 int found) {
   static_assert(SoftmaxTile<Shape::kColumns>::kFloats * sizeof(float) <=
                 Shape::kRing * Shape::kSlot * sizeof(Bf16));
   const auto sums_of = [](int t) { return reinterpret_cast<float*>(slots_of<Shape>(t)); };
@@ -369,9 +381,9 @@ __device__ __forceinline__ void attend_by_splits(const Block& block, const Paged
   for (int first = 0; first * kSplitChunks < chunks; first += Shape::kInBlock) {
     SoftmaxTile<Shape::kColumns> split;
     split.clear();
-    if (first + team < shared_count) {
-      shared.each(block, op.heads, first + team, column, split,
-                  [](float there, float& here) { here = there; });
+    if (first + team < found) {
+      sums.each(block, op.heads, first + team, column, split,
+                [](float there, float& here) { here = there; });
     } else {
       sum_split(rows, ring, first + team, chunks, split);
     }
@@ -387,36 +399,23 @@ __device__ __forceinline__ void attend_by_splits(const Block& block, const Paged
 }
 
 template <class Shape>
-__device__ __forceinline__ Block shape_of(int heads, const Heads<Bf16>& q, float scale) {
-  return {.heads = heads,
-          .channels = static_cast<int>(q.channels),
-          .head = std::int64_t{blockIdx.y} * heads,
-          .scale = scale};
-}
-
-template <class Shape>
 __global__ void __launch_bounds__(Shape::kThreads) packed_kernel(Packed<Bf16> op) {
-  const int heads = op.heads / op.groups, queries = Shape::kRows / heads;
-  const Piece piece = find_piece(op.segments, op.count, queries, blockIdx.x);
-  if (piece.segment == op.count) return;
-  const Segment segment = op.segments[piece.segment];
-  const Block block =
-      block_of(segment, piece.index * queries, queries, shape_of<Shape>(heads, op.q, op.scale));
+  Segment segment;
+  Block block;
+  if (!find_queries(op, Shape::kRows, segment, block)) return;
   const PackedKeys keys{.k = op.k, .v = op.v, .segment = segment, .group = blockIdx.y};
   attend<Shape>(block, op.q, keys, op.out, op.lse, op.heads);
 }
 
 template <class Shape>
-__global__ void __launch_bounds__(Shape::kThreads)
-    paged_kernel(Paged<Bf16> op, SharedSplits shared) {
-  const int heads = op.heads / op.groups, queries = Shape::kRows / heads;
-  const PagedPiece piece = find_paged_piece(op, queries, blockIdx.x);
-  if (piece.query >= piece.own.len) return;
-  const Block block =
-      block_of(piece.own, piece.query, queries, shape_of<Shape>(heads, op.q, op.scale));
-  const PagedKeys keys = keys_of(op, piece.sequence);
+__global__ void __launch_bounds__(Shape::kThreads) paged_kernel(Paged<Bf16> op, SplitSums sums) {
+  std::int64_t sequence = 0;
+  Block block;
+  if (!find_queries(op, Shape::kRows, sequence, block)) return;
+  const PagedKeys keys = keys_of(op, sequence);
   if constexpr (Shape::kTeam == kWarp) {
-    attend_by_splits<Shape>(block, op, keys, shared, shared.of(piece.sequence));
+    const int found = sums.of<Shape>(block, sums.shared(sequence));
+    attend_by_splits<Shape>(block, op, keys, sums, found);
   } else {
     attend<Shape>(block, op.q, keys, op.out, nullptr, 0);
   }
@@ -434,31 +433,44 @@ __device__ __forceinline__ std::int64_t end_of_sharers(const SharedPrefix* prefi
   }
 }
 
-// The splits that lie in a shared prefix, for the queries of all who share it, as if they were one
-// sequence's: its tiles are dealt to the sharers' blocks.
+// The splits of shared prefixes, then each sequence's own, if they are spread: for each there are
+// as many parts as a sequence has, and every so manyth split is a part's. The queries of all who
+// share a prefix are as if they were one sequence's: their tiles are dealt to the sharers' blocks.
 template <class Shape>
-__global__ void __launch_bounds__(Shape::kThreads)
-    shared_kernel(Paged<Bf16> op, SharedSplits shared) {
-  const int splits = shared.of(blockIdx.x);
-  if (splits == 0) return;
-  const int leader = shared.prefixes[blockIdx.x].leader;
-  const std::int64_t end = end_of_sharers(shared.prefixes, op.sequences, leader, blockIdx.x);
-  const int heads = op.heads / op.groups, queries = Shape::kRows / heads;
-  const Segment all{.prefix_len = shared.prefixes[blockIdx.x].positions,
-                    .begin = op.query_begin[leader],
-                    .len = op.query_begin[end] - op.query_begin[leader]};
+__global__ void __launch_bounds__(Shape::kThreads) split_kernel(Paged<Bf16> op, SplitSums sums) {
+  const int part = static_cast<int>(blockIdx.x) % sums.parts;
+  const std::int64_t index = static_cast<int>(blockIdx.x) / sums.parts;
+  const bool own = sums.prefixes == nullptr || index >= op.sequences;
+  const std::int64_t sequence = index % op.sequences;
+  const int shared = sums.shared(sequence);
+  if (!own && shared == 0) return;
+  std::int64_t leader = sequence, end = sequence + 1;
+  Segment all = queries_of(op, sequence);
+  if (!own) {
+    leader = sums.prefixes[sequence].leader;
+    end = end_of_sharers(sums.prefixes, op.sequences, sums.prefixes[sequence].leader, sequence);
+    all = {.prefix_len = sums.prefixes[sequence].positions,
+           .begin = op.query_begin[leader],
+           .len = op.query_begin[end] - op.query_begin[leader]};
+  }
+  const Block shape = shape_of(op);
+  const int queries = Shape::kRows / shape.heads;
   const PagedKeys keys = keys_of(op, leader);
-  for (std::int64_t query = (blockIdx.x - leader) * std::int64_t{queries}; query < all.len;
+  for (std::int64_t query = (sequence - leader) * queries; query < all.len;
        query += (end - leader) * queries) {
-    const Block block = block_of(all, query, queries, shape_of<Shape>(heads, op.q, op.scale));
+    const Block block = block_of(all, query, queries, shape);
+    const int first = (own ? shared : 0) + part;
+    const int last = own ? sums.of<Shape>(block, shared) : shared;
+    if (first >= last) continue;  // the whole block
     const WarpRows rows = load_shared_rows<Shape>(block, op.q);
     auto ring = ring_of<Shape>(block, keys);
-    for (int split = team_index<Shape>(); split < splits; split += Shape::kInBlock) {
-      SoftmaxTile<Shape::kColumns> sums;
-      sums.clear();
-      sum_split(rows, ring, split, splits * kSplitChunks, sums);
-      shared.each(block, op.heads, split, first_column<Shape>(), sums,
-                  [](float& there, float here) { there = here; });
+    for (int split = first + team_index<Shape>() * sums.parts; split < last;
+         split += Shape::kInBlock * sums.parts) {
+      SoftmaxTile<Shape::kColumns> state;
+      state.clear();
+      sum_split(rows, ring, split, chunks_of(block), state);
+      sums.each(block, op.heads, split, first_column<Shape>(), state,
+                [](float& there, float here) { there = here; });
     }
   }
 }
@@ -472,15 +484,26 @@ Launch launch_of(std::int64_t rows, std::int64_t sequences, std::int64_t heads, 
           .shared_bytes = Shape::kSharedBytes};
 }
 
-// As many as the workspace holds.
-SharedSplits shared_splits(const AttentionPaged& op) {
-  if (op.shared_prefixes.empty() || op.q.dim(0) == 0) return {};
+// As many splits as the workspace holds. Sequences are spread as far as they have fewer blocks than
+// the GPU has multiprocessors.
+SplitSums split_sums(const AttentionPaged& op, std::int64_t blocks) {
+  if (op.workspace.empty() || blocks == 0) return {};
   const std::int64_t positions = op.block_tables.dim(1) * op.k_pages.dim(2);
   const std::int64_t one = attention_paged_workspace(op.q.dim(0), op.q.dim(1), op.q.dim(2), 1);
+  const std::int64_t splits =
+      std::min<std::int64_t>(op.workspace.elements() / one, blocks_for(positions, kSplitPositions));
+  if (splits == 0) return {};
+  const std::int64_t parts = std::clamp<std::int64_t>(multiprocessors() / blocks, 1, splits);
   return {.prefixes = op.shared_prefixes.data(),
           .sums = data<float>(op.workspace),
-          .splits = static_cast<int>(
-              std::min(op.workspace.elements() / one, positions / kSplitPositions))};
+          .splits = static_cast<int>(splits),
+          .parts = static_cast<int>(parts)};
+}
+
+// As split_kernel deals them.
+unsigned split_blocks(const SplitSums& sums, std::int64_t sequences) {
+  const int kinds = (sums.prefixes != nullptr ? 1 : 0) + (sums.parts > 1 ? 1 : 0);
+  return static_cast<unsigned>(sequences * sums.parts * kinds);
 }
 
 }  // namespace
@@ -512,14 +535,12 @@ void attention_paged_bf16(const Stream& stream, const AttentionPaged& op) {
     using Many = bf16::Many<padded>;
     using Few = bf16::Few<padded>;
     if (!few)
-      return launch(stream, shape(Many{}), bf16::paged_kernel<Many>, all, bf16::SharedSplits{});
-    const bf16::SharedSplits shared = bf16::shared_splits(op);
-    if (shared.splits > 0) {
-      Launch by_sequence = shape(Few{});
-      by_sequence.grid.x = static_cast<unsigned>(sequences);
-      launch(stream, by_sequence, bf16::shared_kernel<Few>, all, shared);
-    }
-    launch(stream, shape(Few{}), bf16::paged_kernel<Few>, all, shared);
+      return launch(stream, shape(Many{}), bf16::paged_kernel<Many>, all, bf16::SplitSums{});
+    Launch by_part = shape(Few{});
+    const bf16::SplitSums sums = bf16::split_sums(op, sequences * by_part.grid.y * by_part.grid.z);
+    by_part.grid.x = bf16::split_blocks(sums, sequences);
+    launch(stream, by_part, bf16::split_kernel<Few>, all, sums);
+    launch(stream, shape(Few{}), bf16::paged_kernel<Few>, all, sums);
   });
 }
 

@@ -113,16 +113,10 @@ __device__ __forceinline__ void weigh_gradient(bool seen, float lse, float mean,
 
 template <class Shape>
 __global__ void __launch_bounds__(Shape::kThreads) query_gradient_kernel(Gradients<Bf16> op) {
-  const int heads = op.heads / op.groups, queries = Shape::kRows / heads;
-  const Piece piece = find_piece(op.segments, op.count, queries, blockIdx.x);
-  if (piece.segment == op.count) return;
-  const Segment segment = op.segments[piece.segment];
+  Segment segment;
+  Block block;
+  if (!find_queries(op, Shape::kRows, segment, block)) return;
   const std::int64_t group = blockIdx.y;
-  const Block block = block_of(segment, piece.index * queries, queries,
-                               {.heads = heads,
-                                .channels = static_cast<int>(op.q.channels),
-                                .head = group * heads,
-                                .scale = op.scale});
   copy_queries<Shape, Shape::kRows>(op.q, block, dynamic_shared<Bf16>());
   copy_queries<Shape, Shape::kRows>(op.dout, block, dynamic_shared<Bf16>() + Shape::kOwn);
   const int own = static_cast<int>(threadIdx.x) / kWarp * kMatrixRows;
@@ -132,7 +126,7 @@ __global__ void __launch_bounds__(Shape::kThreads) query_gradient_kernel(Gradien
   float lse[2] = {}, mean[2] = {};
   for (int i = 0; i < 2; ++i) {
     const int r = own + matrix_row() + 8 * i;
-    row[i] = block.row + r / heads, head[i] = block.head + r % heads;
+    row[i] = block.row + r / block.heads, head[i] = block.head + r % block.heads;
     seen[i] = static_cast<int>(block.seen(r));
     if (seen[i] == 0) continue;
     lse[i] = op.lse[row[i] * op.heads + head[i]];
@@ -234,7 +228,6 @@ __global__ void __launch_bounds__(Shape::kThreads) key_gradient_kernel(Gradients
   if (piece.segment == op.count) return;
   const Segment segment = op.segments[piece.segment];
   const std::int64_t group = blockIdx.y, first = piece.index * Shape::kRows;
-  const int heads = op.heads / op.groups, channels = static_cast<int>(op.q.channels);
   const int count =
       segment.len - first < Shape::kRows ? static_cast<int>(segment.len - first) : Shape::kRows;
   const auto row = [&](int j) { return segment.begin + first + j; };
@@ -243,14 +236,13 @@ __global__ void __launch_bounds__(Shape::kThreads) key_gradient_kernel(Gradients
   copy_tile<Shape, Shape::kRows>(
       count, op.v, [&](int j) { return op.v.at(row(j), group); },
       dynamic_shared<Bf16>() + Shape::kOwn);
-  SeeingQueries tiles{
-      .op = op,
-      .own = segment,
-      .own_index = piece.segment,
-      .first = first,
-      .count = count,
-      .shape = {.heads = heads, .channels = channels, .head = group * heads, .scale = op.scale},
-      .segment = piece.segment};
+  SeeingQueries tiles{.op = op,
+                      .own = segment,
+                      .own_index = piece.segment,
+                      .first = first,
+                      .count = count,
+                      .shape = shape_of(op),
+                      .segment = piece.segment};
   const auto issue = [&](int stage) {
     Block block;
     int keys = 0;
@@ -281,6 +273,7 @@ __global__ void __launch_bounds__(Shape::kThreads) key_gradient_kernel(Gradients
     multiply_by_columns<kOthers, Shape::kColumns, Shape::kStride>(weights, others.first + column,
                                                                   dk);
   });
+  const int channels = tiles.shape.channels;
   for (int i = 0; i < 2; ++i) {
     const int key = own + matrix_row() + 8 * i;
     if (key >= count) continue;

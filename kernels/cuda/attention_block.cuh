@@ -36,6 +36,16 @@ struct Block {
   }
 };
 
+// The heads that the block has, which share the key/value head blockIdx.y, and no queries yet.
+template <class Form>
+__device__ __forceinline__ Block shape_of(const Form& op) {
+  const int heads = op.heads / op.groups;
+  return {.heads = heads,
+          .channels = static_cast<int>(op.q.channels),
+          .head = std::int64_t{blockIdx.y} * heads,
+          .scale = op.scale};
+}
+
 // The segment's own queries from `query` on, at most `most`; the rest of it is as in `shape`.
 __device__ __forceinline__ Block block_of(const Segment& segment, std::int64_t query, int most,
                                           Block shape) {
@@ -185,29 +195,47 @@ Gradients<T> gradients_of(const AttentionBackward& op) {
           .scale = op.scale};
 }
 
-// Where one sequence's queries lie in the grid of the paged form.
-struct PagedPiece {
-  std::int64_t sequence = 0;
-  Segment own;             // its queries: prefix_len positions come before them
-  std::int64_t query = 0;  // the first; not below own.len: there is no such piece
-};
+// The block's queries, and whose they are, where the grid has pieces_max(T, count, queries that
+// `rows` rows hold) pieces. False: the block is no piece.
+template <class Form>  // Packed, Gradients
+__device__ __forceinline__ bool find_queries(const Form& op, int rows, Segment& segment,
+                                             Block& block) {
+  const Block shape = shape_of(op);
+  const int queries = rows / shape.heads;
+  const Piece piece = find_piece(op.segments, op.count, queries, blockIdx.x);
+  if (piece.segment == op.count) return false;
+  segment = op.segments[piece.segment];
+  block = block_of(segment, piece.index * queries, queries, shape);
+  return true;
+}
+
+// The sequence's queries; prefix_len positions come before them.
+template <class T>
+__device__ __forceinline__ Segment queries_of(const Paged<T>& op, std::int64_t sequence) {
+  return {.prefix_len = op.first_position[sequence],
+          .begin = op.query_begin[sequence],
+          .len = op.query_begin[sequence + 1] - op.query_begin[sequence]};
+}
 
 // Sequence s has the blocks begin[s] / queries + s …: room for its pieces whatever its length, and
 // never another's. The last of it may be no piece.
 template <class T>
-__device__ __forceinline__ PagedPiece find_paged_piece(const Paged<T>& op, int queries,
-                                                       std::int64_t block) {
-  const std::int32_t* begin = op.query_begin;
+__device__ __forceinline__ bool find_queries(const Paged<T>& op, int rows, std::int64_t& sequence,
+                                             Block& block) {
+  const Block shape = shape_of(op);
+  const int queries = rows / shape.heads;
+  const auto first_block = [&](std::int64_t s) { return op.query_begin[s] / queries + s; };
   std::int64_t low = 0, high = op.sequences;
   while (high - low > 1) {
     const std::int64_t middle = (low + high) / 2;
-    (begin[middle] / queries + middle <= block ? low : high) = middle;
+    (first_block(middle) <= blockIdx.x ? low : high) = middle;
   }
-  return {.sequence = low,
-          .own = {.prefix_len = op.first_position[low],
-                  .begin = begin[low],
-                  .len = begin[low + 1] - begin[low]},
-          .query = (block - (begin[low] / queries + low)) * queries};
+  sequence = low;
+  const Segment own = queries_of(op, sequence);
+  const std::int64_t query = (blockIdx.x - first_block(low)) * queries;
+  if (query >= own.len) return false;
+  block = block_of(own, query, queries, shape);
+  return true;
 }
 
 // At least as many as there are pieces of `per_piece` rows in sequences of T rows in all.

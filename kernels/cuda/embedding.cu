@@ -14,10 +14,12 @@ constexpr int kThreads = 128;
 constexpr int kWarps = kThreads / kWarp;
 
 template <class T, bool kVector>
-__global__ void embedding_kernel(const std::int32_t* ids, const T* table, std::int64_t table_stride,
-                                 T* y, std::int64_t y_stride, std::int64_t channels) {
+__global__ void embedding_kernel(const std::int32_t* ids, const std::int32_t* drawn, const T* table,
+                                 std::int64_t table_stride, T* y, std::int64_t y_stride,
+                                 std::int64_t channels) {
   const std::int64_t t = blockIdx.x;
-  const T* from = table + ids[t] * table_stride;
+  const std::int32_t id = ids[t] < 0 ? drawn[~ids[t]] : ids[t];
+  const T* from = table + id * table_stride;
   T* to = y + t * y_stride;
   for (std::int64_t c = std::int64_t{threadIdx.x} * kPack<T>; c < channels;
        c += kThreads * kPack<T>) {
@@ -77,8 +79,9 @@ void embedding(const Stream& stream, const Embedding& op) {
   with_type(op.y.dtype, [&]<class T>(T) {
     with_flag(packs_align({op.table, op.y}), [&](auto vector) {
       launch(stream, {.grid = blocks_for(op.ids.dim(0), 1), .block = kThreads},
-             embedding_kernel<T, vector>, data<std::int32_t>(op.ids), data<T>(op.table),
-             op.table.row_stride, data<T>(op.y), op.y.row_stride, op.table.dim(1));
+             embedding_kernel<T, vector>, data<std::int32_t>(op.ids), data<std::int32_t>(op.drawn),
+             data<T>(op.table), op.table.row_stride, data<T>(op.y), op.y.row_stride,
+             op.table.dim(1));
     });
   });
 }

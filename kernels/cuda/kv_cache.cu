@@ -1,4 +1,5 @@
-// The layout of a page is kv_cache.h's. Values are only moved, never computed with.
+// Values are only moved, never computed with.
+#include "kernels/cuda/kv_cache.cuh"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/numbers.cuh"
 #include "kernels/cuda/operators.h"
@@ -13,29 +14,22 @@ template <class T>
 struct Write {
   const T *k, *v;
   const std::int32_t* slots;
-  T *k_pages, *v_pages;
-  std::int64_t k_stride, v_stride;
-  std::int64_t tokens, groups, positions, channels;
+  KvPages<T> pages;
+  std::int64_t k_stride, v_stride, tokens;
 };
 
 // A thread writes one channel of one token's head, key and value.
 template <class T>
 __global__ void kv_write_kernel(Write<T> op) {
   const std::int64_t index = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
-  if (index >= op.tokens * op.groups * op.channels) return;
-  const std::int64_t d = index % op.channels, g = index / op.channels % op.groups;
-  const std::int64_t t = index / op.channels / op.groups;
+  const std::int64_t groups = op.pages.groups, channels = op.pages.channels;
+  if (index >= op.tokens * groups * channels) return;
+  const std::int64_t d = index % channels, g = index / channels % groups;
+  const std::int64_t t = index / channels / groups;
   if (op.slots[t] < 0) return;
-  const std::int64_t page = op.slots[t] / op.positions, position = op.slots[t] % op.positions;
-  const std::int64_t base = (page * op.groups + g) * op.positions * op.channels;
-  const std::int64_t at = base + position * op.channels + d;  // position-major
-  std::int64_t key = at;
-  if constexpr (std::is_same_v<T, float>) {
-    const std::int64_t chunk = position / kChunkPositions * kChunkPositions;
-    key = base + chunk * op.channels + d * kChunkPositions + (position - chunk);
-  }
-  op.k_pages[key] = op.k[t * op.k_stride + g * op.channels + d];
-  op.v_pages[at] = op.v[t * op.v_stride + g * op.channels + d];
+  const auto [key, value] = op.pages.place(op.slots[t], g);
+  key[d * KvPages<T>::kKeyStep] = op.k[t * op.k_stride + g * channels + d];
+  value[d] = op.v[t * op.v_stride + g * channels + d];
 }
 
 // A thread moves the same 16 bytes of every page in the list, in its order, so that a copy reads
@@ -57,17 +51,11 @@ void kv_write(const Stream& stream, const KvWrite& op) {
     const Write<T> write{.k = data<T>(op.k),
                          .v = data<T>(op.v),
                          .slots = data<std::int32_t>(op.slots),
-                         .k_pages = data<T>(op.k_pages),
-                         .v_pages = data<T>(op.v_pages),
+                         .pages = kv_pages<T>(op.k_pages, op.v_pages),
                          .k_stride = op.k.row_stride,
                          .v_stride = op.v.row_stride,
-                         .tokens = op.slots.dim(0),
-                         .groups = op.k_pages.dim(1),
-                         .positions = op.k_pages.dim(2),
-                         .channels = op.k_pages.dim(3)};
-    launch(stream,
-           {.grid = blocks_for(write.tokens * write.groups * write.channels, kThreads),
-            .block = kThreads},
+                         .tokens = op.slots.dim(0)};
+    launch(stream, {.grid = blocks_for(op.k.elements(), kThreads), .block = kThreads},
            kv_write_kernel<T>, write);
   });
 }

@@ -34,6 +34,15 @@ inline int shared_bytes_max() {
   return bytes;
 }
 
+inline int multiprocessors() {
+  static const int count = [] {
+    int of_device = 0;
+    CUDA_CHECK(cudaDeviceGetAttribute(&of_device, cudaDevAttrMultiProcessorCount, 0));
+    return of_device;
+  }();
+  return count;
+}
+
 template <class... Parameters, class... Arguments>
 void launch(const runtime::Stream& stream, const Launch& shape, void (*kernel)(Parameters...),
             Arguments... arguments) {

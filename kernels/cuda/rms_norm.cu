@@ -7,6 +7,7 @@
 #include "kernels/cuda/operators.h"
 #include "kernels/cuda/primitives.cuh"
 #include "kernels/cuda/reduce.cuh"
+#include "kernels/cuda/rms_norm.cuh"
 
 namespace tandem::kernels::cuda {
 
@@ -65,15 +66,13 @@ __global__ void rms_norm_kernel(Forward<T> op) {
       for (int i = 0; i < kPack<T>; ++i) pack.at[i] = rounded<T>(pack.at[i] + more.at[i]);
       store_pack<kVector>(x + c, pack, channels - c);
     }
-    for (int i = 0; i < kPack<T>; ++i) squares = fmaf(pack.at[i], pack.at[i], squares);
+    squares = add_squares(squares, pack);
   }
-  const float mean = team_sum<kTeam>(squares, scratch) / static_cast<float>(channels);
-  const float inverse = 1.0f / sqrtf(mean + op.eps);
+  const float inverse = inverse_rms(team_sum<kTeam>(squares, scratch), channels, op.eps);
   T* y = op.y.row(row);
   for (std::int64_t c = first; c < channels; c += kTeam * kPack<T>) {
     Pack<T> pack = load_pack<kVector>(x + c, channels - c);
-    const Pack<T> weight = load_pack<kVector>(op.weight + c, channels - c);
-    for (int i = 0; i < kPack<T>; ++i) pack.at[i] = pack.at[i] * inverse * weight.at[i];
+    normalise(pack, inverse, load_pack<kVector>(op.weight + c, channels - c));
     store_pack<kVector>(y + c, pack, channels - c);
   }
   if (op.inv_rms != nullptr && first == 0) op.inv_rms[row] = inverse;

@@ -2,6 +2,7 @@
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/numbers.cuh"
 #include "kernels/cuda/operators.h"
+#include "kernels/cuda/rope.cuh"
 
 namespace tandem::kernels::cuda {
 
@@ -29,12 +30,7 @@ __global__ void rope_kernel(Turn<T> op) {
   T* high = low + op.half;
   const std::int64_t table = op.positions[t] * op.half + i;
   Pack<T> a = load_pack<kVector>(low, left), b = load_pack<kVector>(high, left);
-  for (int j = 0; j < kPack<T> && j < left; ++j) {
-    const float cos = op.cos[table + j], sin = op.sin[table + j] * op.sign;
-    const float x = a.at[j], y = b.at[j];
-    a.at[j] = fmaf(-y, sin, x * cos);
-    b.at[j] = fmaf(x, sin, y * cos);
-  }
+  turn(a, b, op.cos + table, op.sin + table, op.sign, left);
   store_pack<kVector>(low, a, left);
   store_pack<kVector>(high, b, left);
 }

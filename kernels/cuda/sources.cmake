@@ -5,6 +5,7 @@ set(TANDEM_CUDA_KERNELS
   kernels/cuda/attention.cu
   kernels/cuda/attention_bf16.cu
   kernels/cuda/attention_bf16_backward.cu
+  kernels/cuda/attention_input.cu
   kernels/cuda/elementwise.cu
   kernels/cuda/embedding.cu
   kernels/cuda/global_norm.cu

@@ -85,8 +85,8 @@ void attention(const Stream& stream, const AttentionPaged& op) {
   CHECK(is_i32(op.first_position, {sequences}) && is_i32(op.query_begin, {sequences + 1}));
   CHECK(is_i32(op.block_tables, {sequences, op.block_tables.dim(1)}));
   CHECK(op.scale > 0);
-  CHECK(op.shared_prefixes.empty() || (std::ssize(op.shared_prefixes) == sequences &&
-                                       is_f32(op.workspace, {op.workspace.dim(0)})));
+  CHECK(op.shared_prefixes.empty() || std::ssize(op.shared_prefixes) == sequences);
+  CHECK(op.workspace.empty() || is_f32(op.workspace, {op.workspace.dim(0)}));
   backend(stream.device).attention_paged(stream, op);
 }
 

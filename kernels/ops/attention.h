@@ -95,8 +95,9 @@ struct AttentionPaged {
   TensorView first_position;  // [S] i32: position of the first of them; the rest follow
   float scale = 0;
   TensorView out;  // [T, H, D] written
-  // May be empty. What they say saves time, in bf16 where all sequences have one query, and does
-  // not touch the result: splits that lie in a shared prefix are summed up for all sharers at once.
+  // Both may be empty. They save time, in bf16 where all sequences have one query, and do not touch
+  // the result: splits that lie in a shared prefix are summed up for all sharers at once, and where
+  // sequences are few, those of each are spread over the GPU, as many as there is room for.
   std::span<const SharedPrefix> shared_prefixes;  // [S] in the device's memory
   TensorView workspace;  // [attention_paged_workspace(T, H, D, splits)] f32: so many splits
 };

@@ -10,6 +10,7 @@ void embedding(const Stream& stream, const Embedding& op) {
   CHECK(computes(stream, op.y.dtype));
   CHECK(is(op.y.dtype, op.table, {op.table.dim(0), channels}));
   CHECK(is(op.y.dtype, op.y, {tokens, channels}));
+  CHECK(op.drawn.empty() || is_i32(op.drawn, {op.drawn.dim(0)}));
   backend(stream.device).embedding(stream, op);
 }
 

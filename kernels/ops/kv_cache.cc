@@ -6,14 +6,6 @@ namespace tandem::kernels {
 
 namespace {
 
-bool are_pools(const TensorView& k_pages, const TensorView& v_pages) {
-  const std::int64_t pages = k_pages.dim(0), groups = k_pages.dim(1);
-  const std::int64_t positions = k_pages.dim(2), channels = k_pages.dim(3);
-  return is(k_pages.dtype, k_pages, {pages, groups, positions, channels}) && k_pages.dense() &&
-         is(k_pages.dtype, v_pages, {pages, groups, positions, channels}) && v_pages.dense() &&
-         positions % kChunkPositions == 0;
-}
-
 // What the host can look at: of a GPU's operands nothing.
 std::span<const PageCopy> readable(const Stream& stream, std::span<const PageCopy> pages) {
   return stream.device == runtime::DeviceKind::kCpu ? pages : std::span<const PageCopy>{};
@@ -21,8 +13,16 @@ std::span<const PageCopy> readable(const Stream& stream, std::span<const PageCop
 
 }  // namespace
 
+bool are_page_pools(const TensorView& k_pages, const TensorView& v_pages) {
+  const std::int64_t pages = k_pages.dim(0), groups = k_pages.dim(1);
+  const std::int64_t positions = k_pages.dim(2), channels = k_pages.dim(3);
+  return is(k_pages.dtype, k_pages, {pages, groups, positions, channels}) && k_pages.dense() &&
+         is(k_pages.dtype, v_pages, {pages, groups, positions, channels}) && v_pages.dense() &&
+         positions % kChunkPositions == 0;
+}
+
 void kv_write(const Stream& stream, const KvWrite& op) {
-  CHECK(computes(stream, op.k_pages.dtype) && are_pools(op.k_pages, op.v_pages));
+  CHECK(computes(stream, op.k_pages.dtype) && are_page_pools(op.k_pages, op.v_pages));
   const std::int64_t tokens = op.slots.dim(0), groups = op.k_pages.dim(1);
   CHECK(is_i32(op.slots, {tokens}));
   CHECK(is(op.k_pages.dtype, op.k, {tokens, groups, op.k_pages.dim(3)}));
@@ -31,7 +31,7 @@ void kv_write(const Stream& stream, const KvWrite& op) {
 }
 
 void kv_copy(const Stream& stream, const KvCopy& op) {
-  CHECK(computes(stream, op.k_pages.dtype) && are_pools(op.k_pages, op.v_pages));
+  CHECK(computes(stream, op.k_pages.dtype) && are_page_pools(op.k_pages, op.v_pages));
   for (const PageCopy& copy : readable(stream, op.pages)) {
     CHECK(copy.from >= 0 && copy.from < op.k_pages.dim(0));
     CHECK(copy.to >= 0 && copy.to < op.k_pages.dim(0));

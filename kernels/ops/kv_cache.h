@@ -38,6 +38,9 @@ struct KvCopy {
   TensorView v_pages;               // [pages, G, page positions, D]
 };
 
+// Whether two views are the pools described above, of one shape.
+bool are_page_pools(const TensorView& k_pages, const TensorView& v_pages);
+
 void kv_write(const Stream& stream, const KvWrite& op);
 void kv_copy(const Stream& stream, const KvCopy& op);
 

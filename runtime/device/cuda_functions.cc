@@ -101,6 +101,22 @@ void destroy_stream(void* stream) { CUDA_CHECK(cudaStreamDestroy(native(stream))
 
 void synchronize(void* stream) { CUDA_CHECK(cudaStreamSynchronize(native(stream))); }
 
+void* create_event() {
+  cudaEvent_t event = nullptr;
+  CUDA_CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+  return event;
+}
+
+void destroy_event(void* event) { CUDA_CHECK(cudaEventDestroy(static_cast<cudaEvent_t>(event))); }
+
+void record_event(void* event, void* stream) {
+  CUDA_CHECK(cudaEventRecord(static_cast<cudaEvent_t>(event), native(stream)));
+}
+
+void wait_for_event(void* event) {
+  CUDA_CHECK(cudaEventSynchronize(static_cast<cudaEvent_t>(event)));
+}
+
 void copy(void* stream, void* to, const void* from, std::size_t bytes) {
   CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, native(stream)));
 }
@@ -148,6 +164,10 @@ CudaModule cuda_functions() {
           .create_stream = create_stream,
           .destroy_stream = destroy_stream,
           .synchronize = synchronize,
+          .create_event = create_event,
+          .destroy_event = destroy_event,
+          .record_event = record_event,
+          .wait_for_event = wait_for_event,
           .copy = copy,
           .zero = zero,
           .begin_capture = begin_capture,

@@ -20,7 +20,7 @@ namespace tandem::runtime {
 
 // Raised whenever CudaModule or an operator's struct changes: binary and module must be of one
 // build.
-inline constexpr std::uint32_t kCudaModuleAbi = 2;
+inline constexpr std::uint32_t kCudaModuleAbi = 3;
 
 struct CudaDevices {
   int count = 0;
@@ -37,7 +37,7 @@ struct MemoryInfo {
 // Names a block of device memory to another process on the same GPU.
 inline constexpr std::size_t kIpcHandleBytes = 64;
 
-// What the module offers. Streams are cudaStream_t.
+// What the module offers. Streams are cudaStream_t, events cudaEvent_t.
 struct CudaModule {
   std::uint32_t abi = 0;
   const void* backend = nullptr;  // a kernels::Backend
@@ -57,6 +57,10 @@ struct CudaModule {
   void* (*create_stream)() = nullptr;
   void (*destroy_stream)(void* stream) = nullptr;
   void (*synchronize)(void* stream) = nullptr;
+  void* (*create_event)() = nullptr;
+  void (*destroy_event)(void* event) = nullptr;
+  void (*record_event)(void* event, void* stream) = nullptr;
+  void (*wait_for_event)(void* event) = nullptr;  // the calling thread does
   // In the stream's order, either side in either memory. Pageable host memory may be read before
   // the call returns; pinned memory must stay as it is until the stream has come past.
   void (*copy)(void* stream, void* to, const void* from, std::size_t bytes) = nullptr;

@@ -1,6 +1,7 @@
 #include "runtime/device/queue.h"
 
 #include <cstring>
+#include <utility>
 
 #include "runtime/device/cuda_module.h"
 
@@ -36,6 +37,28 @@ void zero(const Stream& stream, void* to, std::size_t bytes) {
 
 void synchronize(const Stream& stream) {
   if (stream.device == DeviceKind::kCuda) cuda_module().value()->synchronize(stream.native);
+}
+
+Event::~Event() {
+  if (native_ != nullptr) cuda_module().value()->destroy_event(native_);
+}
+
+Event::Event(Event&& other) noexcept : native_(std::exchange(other.native_, nullptr)) {}
+
+Event& Event::operator=(Event&& other) noexcept {
+  std::swap(native_, other.native_);
+  return *this;
+}
+
+void Event::record(const Stream& stream) {
+  if (stream.device == DeviceKind::kCpu) return;
+  const CudaModule& module = *cuda_module().value();
+  if (native_ == nullptr) native_ = module.create_event();
+  module.record_event(native_, stream.native);
+}
+
+void Event::wait() const {
+  if (native_ != nullptr) cuda_module().value()->wait_for_event(native_);
 }
 
 }  // namespace tandem::runtime

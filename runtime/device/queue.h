@@ -30,4 +30,21 @@ void zero(const Stream& stream, void* to, std::size_t bytes);
 // Waits until everything that was queued is done.
 void synchronize(const Stream& stream);
 
+// A place in a queue's work that can be waited for while more is queued behind it. One thread.
+class Event {
+ public:
+  Event() = default;
+  ~Event();
+  Event(Event&& other) noexcept;
+  Event& operator=(Event&& other) noexcept;
+
+  // From now on this is the place behind everything that the stream holds.
+  void record(const Stream& stream);
+  // Until what was queued before it is done; at once where nothing was recorded.
+  void wait() const;
+
+ private:
+  void* native_ = nullptr;  // cudaEvent_t, made when first recorded on a GPU's stream
+};
+
 }  // namespace tandem::runtime

@@ -2,14 +2,21 @@
 
 #include <utility>
 
-#include "runtime/device/queue.h"
-
 namespace tandem::runtime {
+namespace {
 
-Result<Staged> Staged::allocate(std::size_t bytes, const char* purpose, DeviceKind device) {
-  Result<Buffer> host = Buffer::allocate(bytes, purpose, staging_place(device));
-  if (!host) return host.error();
+constexpr std::size_t kSideAlignment = 256;
+
+}  // namespace
+
+Result<Staged> Staged::allocate(std::size_t bytes, const char* purpose, DeviceKind device,
+                                std::size_t sides) {
   Staged staged;
+  staged.size_ = bytes;
+  staged.stride_ = (bytes + kSideAlignment - 1) / kSideAlignment * kSideAlignment;
+  staged.moved_.resize(sides);
+  Result<Buffer> host = Buffer::allocate(staged.stride_ * sides, purpose, staging_place(device));
+  if (!host) return host.error();
   staged.host_ = *std::move(host);
   if (device == DeviceKind::kCpu) return staged;
   Result<Buffer> there = Buffer::allocate(bytes, purpose, operand_place(device));
@@ -18,14 +25,29 @@ Result<Staged> Staged::allocate(std::size_t bytes, const char* purpose, DeviceKi
   return staged;
 }
 
-void Staged::upload(const Stream& stream, std::size_t bytes) const {
-  CHECK(bytes <= size());
-  if (device_.data() != nullptr) copy(stream, device_.data(), host_.data(), bytes);
+void Staged::wait(std::size_t side) const {
+  CHECK(moved_.size() > 1);  // else nothing is recorded
+  moved_[side].wait();
 }
 
-void Staged::download(const Stream& stream, std::size_t bytes) const {
-  CHECK(bytes <= size());
-  if (device_.data() != nullptr) copy(stream, host_.data(), device_.data(), bytes);
+void Staged::turn() {
+  side_ = (side_ + 1) % moved_.size();
+  wait(side_);
+}
+
+void Staged::move(const Stream& stream, void* to, const void* from, std::size_t bytes) {
+  CHECK(bytes <= size_);
+  if (device_.data() == nullptr) return;
+  copy(stream, to, from, bytes);
+  if (moved_.size() > 1) moved_[side_].record(stream);
+}
+
+void Staged::upload(const Stream& stream, std::size_t bytes) {
+  move(stream, device_.data(), host(), bytes);
+}
+
+void Staged::download(const Stream& stream, std::size_t bytes) {
+  move(stream, host(), device_.data(), bytes);
 }
 
 }  // namespace tandem::runtime

@@ -46,8 +46,8 @@ struct Sizes {
       flat;  // of memory-bound operators: tokens, selected ones, elements
   std::int64_t sampled_rows;
   std::vector<std::int64_t> product_rows, decode_rows;
-  std::int64_t attention_rows;                        // of a packed batch
-  std::int64_t decode_sequences, decode_positions;    // of paged attention
+  std::int64_t attention_rows;                                          // of a packed batch
+  std::vector<std::pair<std::int64_t, std::int64_t>> decode_attention;  // sequences, positions
   std::int64_t engine_sequences, engine_length_unit;  // lengths are divided by the unit
   std::int64_t engine_prompt, engine_tokens;          // of one sequence, and of a group of 8
   std::int64_t learner_prompt, learner_completion;    // a group of 8 is one packed forward

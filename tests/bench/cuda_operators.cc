@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "kernels/ops/adamw.h"
+#include "kernels/ops/attention_input.h"
 #include "kernels/ops/elementwise.h"
 #include "kernels/ops/embedding.h"
 #include "kernels/ops/global_norm.h"
@@ -209,25 +210,55 @@ void add_sampling(const std::string& name, const kernels::RowSampling& row, doub
 }
 
 // New tokens of sequences whose pages lie anywhere in the pool.
-void add_kv_write() {
-  constexpr std::int64_t kPage = 16;
-  const std::int64_t T = sizes().rows, G = shape().kv_heads, D = shape().head_dim;
-  const std::int64_t pages = (T + kPage - 1) / kPage;
+constexpr std::int64_t kPage = 16;
+
+TensorView new_slots(Operands& o) {
+  const std::int64_t T = sizes().rows;
+  std::vector<std::int64_t> order(static_cast<std::size_t>((T + kPage - 1) / kPage));
+  std::iota(order.begin(), order.end(), 0);
+  Rng rng(3);
+  shuffle(std::span(order), rng);
+  std::vector<std::int32_t> slots(static_cast<std::size_t>(T));
+  for (std::int64_t t = 0; t < T; ++t)
+    slots[static_cast<std::size_t>(t)] =
+        static_cast<std::int32_t>(order[static_cast<std::size_t>(t / kPage)] * kPage + t % kPage);
+  return o.ints(slots);
+}
+
+TensorView page_pool(Operands& o) {
+  return o.random(kBF16,
+                  {(sizes().rows + kPage - 1) / kPage, shape().kv_heads, kPage, shape().head_dim});
+}
+
+void add_kv_cache() {
+  const std::int64_t T = sizes().rows, A = shape().heads, G = shape().kv_heads;
+  const std::int64_t D = shape().head_dim, positions = std::min<std::int64_t>(T, 4096);
   add_memory("kv_write", 4 * kHalf * product({T, G, D}), [=](Operands& o) {
-    std::vector<std::int64_t> order(static_cast<std::size_t>(pages));
-    std::iota(order.begin(), order.end(), 0);
-    Rng rng(3);
-    shuffle(std::span(order), rng);
-    std::vector<std::int32_t> slots(static_cast<std::size_t>(T));
-    for (std::int64_t t = 0; t < T; ++t)
-      slots[static_cast<std::size_t>(t)] =
-          static_cast<std::int32_t>(order[static_cast<std::size_t>(t / kPage)] * kPage + t % kPage);
     const kernels::KvWrite op{.k = o.random(kBF16, {T, G, D}),
                               .v = o.random(kBF16, {T, G, D}),
-                              .slots = o.ints(slots),
-                              .k_pages = o.random(kBF16, {pages, G, kPage, D}),
-                              .v_pages = o.random(kBF16, {pages, G, kPage, D})};
+                              .slots = new_slots(o),
+                              .k_pages = page_pool(o),
+                              .v_pages = page_pool(o)};
     return [=] { kv_write(gpu(), op); };
+  });
+  add_memory("attention_input", 2 * kHalf * product({T, A + 2 * G, D}), [=](Operands& o) {
+    const TensorView qkv = o.random(kBF16, {T, shape().qkv_width()});
+    const auto part = [&](std::int64_t first, std::int64_t heads) {
+      return runtime::split_heads(runtime::columns(qkv, first * D, heads * D), heads);
+    };
+    const kernels::AttentionInput op{.q = part(0, A),
+                                     .k = part(A, G),
+                                     .v = part(A + G, G),
+                                     .q_norm = o.random(kBF16, {D}),
+                                     .k_norm = o.random(kBF16, {D}),
+                                     .eps = kEps,
+                                     .positions = o.ids(T, positions),
+                                     .cos = o.random(kF32, {positions, D / 2}),
+                                     .sin = o.random(kF32, {positions, D / 2}),
+                                     .slots = new_slots(o),
+                                     .k_pages = page_pool(o),
+                                     .v_pages = page_pool(o)};
+    return [=] { attention_input(gpu(), op); };
   });
 }
 
@@ -243,7 +274,7 @@ void add_memory_bound() {
   add_sampling("sample", {}, 0.75);
   // Truncations look at the row again, so they have no aim of their own.
   add_sampling("sample_top_k_top_p", {.top_p = 0.95f, .top_k = 50}, 0);
-  add_kv_write();
+  add_kv_cache();
 }
 
 }  // namespace tandem::bench

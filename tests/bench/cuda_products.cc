@@ -195,12 +195,15 @@ void attention_backward(benchmark::State& state, const DecoderShape& s, const Pa
   });
 }
 
-// One new token of each sequence, all of one length, on pages in an order of their own.
-void attention_decode(benchmark::State& state, const DecoderShape& s, std::int64_t positions) {
+// One new token of each sequence, all of one length, on pages in an order of their own; with room
+// for all splits. One sequence has no aim: engine/one's is that of its whole step.
+void attention_decode(benchmark::State& state, const DecoderShape& s, std::int64_t S,
+                      std::int64_t positions) {
   constexpr std::int64_t kPage = 16;
-  const std::int64_t S = sizes().decode_sequences, blocks = (positions + kPage - 1) / kPage;
+  const std::int64_t blocks = (positions + kPage - 1) / kPage;
+  const std::int64_t splits = (positions + kernels::kSplitPositions - 1) / kernels::kSplitPositions;
   const double bytes = 2 * kHalf * elements(S * positions, s.kv_heads * s.head_dim);
-  measure_sets(state, Memory{bytes}, bytes, [&](Operands& o) {
+  measure_sets(state, Memory{.bytes = bytes, .aim = S == 1 ? 0 : 0.75}, bytes, [&](Operands& o) {
     std::vector<std::int32_t> tables, begins;
     for (std::int64_t i = 0; i <= S; ++i) begins.push_back(static_cast<std::int32_t>(i));
     for (std::int64_t i = 0; i < S * blocks; ++i)  // sequences grow in turns, as they do in a pool
@@ -215,7 +218,10 @@ void attention_decode(benchmark::State& state, const DecoderShape& s, std::int64
         .query_begin = o.ints(begins),
         .first_position = o.ints(firsts),
         .scale = 1 / std::sqrt(static_cast<float>(s.head_dim)),
-        .out = o.random(kBF16, {S, s.heads, s.head_dim})};
+        .out = o.random(kBF16, {S, s.heads, s.head_dim}),
+        .shared_prefixes = {},
+        .workspace =
+            o.random(kF32, {kernels::attention_paged_workspace(S, s.heads, s.head_dim, splits)})};
     return [=] { attention(gpu(), op); };
   });
 }
@@ -247,10 +253,9 @@ void add_attention() {
     add("attention/backward/" + what,
         [=](benchmark::State& state) { attention_backward(state, shape, packed); });
   }
-  const std::int64_t positions = sizes().decode_positions;
-  add("attention/decode/" + std::to_string(sizes().decode_sequences) + "x" +
-          std::to_string(positions),
-      [=](benchmark::State& state) { attention_decode(state, shape, positions); });
+  for (const auto& [sequences, positions] : sizes().decode_attention)
+    add("attention/decode/" + std::to_string(sequences) + "x" + std::to_string(positions),
+        [=](benchmark::State& state) { attention_decode(state, shape, sequences, positions); });
 }
 
 }  // namespace tandem::bench

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "runtime/base/file.h"
 #include "tests/e2e/cluster_driver.h"
 
 namespace tandem::e2e {
@@ -24,6 +25,15 @@ class OnAGpu : public testing::Test {
     for (const char* name :
          {"TANDEM_CUDA_MODULE", "LD_LIBRARY_PATH", "FAKE_GPUS", "FAKE_GPUS_LOST"})
       ::unsetenv(name);
+  }
+
+  // What the emulator or its guards find in a rank, to its very end, stands in the rank's log.
+  void TearDown() override {
+    for (const auto& entry : fs::recursive_directory_iterator(home.path())) {
+      if (entry.path().extension() != ".log") continue;
+      const std::string log = read_file(entry.path()).value();
+      EXPECT_EQ(log.find("emulated GPU:"), std::string::npos) << entry.path() << ":\n" << log;
+    }
   }
 
   // Rollout and learner share the GPU; small, for each of its threads is a fiber here.

@@ -14,13 +14,16 @@ TEST(Embedding, TakesRowsAndAddsGradientsInTheOrderOfTokens) {
   for (const std::int64_t channels : {1, 20, 64, 130}) {
     Rng rng(1);
     const auto ids = ids_below(rng, tokens, vocabulary);
+    std::vector<std::int32_t> drawn;
+    const auto named = name_some(ids, drawn);
     const Floats table = normals(rng, vocabulary * channels), dy = normals(rng, tokens * channels);
     const Floats base = normals(rng, vocabulary * channels);
     const Floats both = same_everywhere([&](const Backend& backend, const Stream& stream) {
       Floats y = poison(tokens * channels), dtable = base;
-      backend.embedding(stream, {.ids = tensor(ids.data(), {tokens}),
+      backend.embedding(stream, {.ids = tensor(named.data(), {tokens}),
                                  .table = tensor(table.data(), {vocabulary, channels}),
-                                 .y = tensor(y.data(), {tokens, channels})});
+                                 .y = tensor(y.data(), {tokens, channels}),
+                                 .drawn = tensor(drawn.data(), {std::ssize(drawn)})});
       backend.embedding_backward(stream, {.ids = tensor(ids.data(), {tokens}),
                                           .dy = tensor(dy.data(), {tokens, channels}),
                                           .dtable = tensor(dtable.data(), {vocabulary, channels})});

@@ -30,6 +30,15 @@ std::vector<std::int32_t> ids_below(Rng& rng, std::int64_t count, std::int64_t b
   return ids;
 }
 
+std::vector<std::int32_t> name_some(std::vector<std::int32_t> ids,
+                                    std::vector<std::int32_t>& drawn) {
+  for (std::size_t i = 0; i < ids.size(); i += 3) {
+    drawn.push_back(ids[i]);
+    ids[i] = ~static_cast<std::int32_t>(drawn.size() - 1);
+  }
+  return ids;
+}
+
 std::vector<Isa> isas() {
   const Isa best = detect_isa().value();
   if (best == Isa::kAvx2) {

@@ -20,6 +20,9 @@ using Floats = std::vector<float>;
 Floats normals(Rng& rng, std::int64_t count, float deviation = 1.0f);
 Floats poison(std::int64_t count);  // NaN everywhere: proves that an output is written
 std::vector<std::int32_t> ids_below(Rng& rng, std::int64_t count, std::int64_t bound);
+// With every third id in `drawn`, and named by its place there (kernels/ops/embedding.h).
+std::vector<std::int32_t> name_some(std::vector<std::int32_t> ids,
+                                    std::vector<std::int32_t>& drawn);
 
 // The instruction sets of this machine, AVX2 first; says once if AVX-512 is missing.
 std::vector<Isa> isas();

@@ -235,6 +235,11 @@ const Key kKeys[] = {
                     "for that. Without a GPU there is nothing to capture.",
      .range = between(1, 65536),
      .unit = "sequences"},
+    {.path = "rollout.async_scheduling",
+     .field = [](J& j) { return slot(j.rollout.async_scheduling); },
+     .description =
+         "On a GPU, plan and queue a step while the one before computes. Tokens come out "
+         "the same."},
 
     {.path = "reward.replicas",
      .field = [](J& j) { return slot(j.reward.replicas); },

@@ -106,6 +106,7 @@ struct RolloutSpec {
   std::int64_t block_size = 16;  // positions per KV page
   bool enable_prefix_caching = true;
   std::vector<std::int64_t> cudagraph_capture_sizes{1, 2, 4, 8, 16, 32};
+  bool async_scheduling = true;
 };
 
 struct RewardSpec {

@@ -89,11 +89,11 @@ TEST(Completion, NothingEndsItBeforeMinTokens) {
   const Tokenizer words = tokenizer();
   Completion completion(*rules, words);
   for (int i = 0; i < 3; ++i) {
-    EXPECT_EQ(std::vector<std::int32_t>(completion.banned().begin(), completion.banned().end()),
+    EXPECT_EQ(std::vector<std::int32_t>(completion.banned(0).begin(), completion.banned(0).end()),
               (std::vector<std::int32_t>{1, 4}));
     EXPECT_FALSE(completion.push({.token = 3}));
   }
-  EXPECT_TRUE(completion.banned().empty());
+  EXPECT_TRUE(completion.banned(0).empty());
 }
 
 TEST(Completion, ItsLengthTruncatesIt) {

@@ -16,7 +16,8 @@ EngineConfig small_config() {
           .max_response_length = 6,
           .max_num_seqs = 8,
           .max_num_batched_tokens = 32,
-          .kv_memory_bytes = std::size_t{4} << 20};
+          .kv_memory_bytes = std::size_t{4} << 20,
+          .async_scheduling = true};
 }
 
 void submit_three_groups(NativeEngine& engine) {
@@ -108,17 +109,51 @@ TEST_P(EngineOnAGpu, SharedPrefixesChangeNoBit) {
   }
 }
 
-// Padded, recorded, replayed: with sizes between which batches shrink as sequences end.
-TEST_P(EngineOnAGpu, GraphsChangeNoBit) {
-  EngineConfig recording = small_config();
+// Padded, recorded, replayed: with sizes between which batches shrink as sequences end. Against
+// steps of which each waits for the one before.
+TEST_P(EngineOnAGpu, GraphsAndStepsUnderWayChangeNoBit) {
+  EngineConfig recording = small_config(), one_by_one = small_config();
   recording.cudagraph_capture_sizes = {1, 2, 5, 8};
-  const Payloads expected = generate(small_config());
+  one_by_one.async_scheduling = false;
+  const Payloads expected = generate(one_by_one);
   const auto replaying = engine(recording);
   submit_three_groups(*replaying);
   const Payloads actual = run_to_end(*replaying);
   EXPECT_GT(replaying->graphs_recorded(), 1);
   ASSERT_EQ(actual.size(), 3u);
   for (const auto& [group, payload] : expected) expect_same(actual.at(group), payload, "graphs");
+}
+
+// What meets a step under way: new weights, whose keys are computed anew, too few pages, a
+// cancelled group, a prompt of many steps, and the end. As on a CPU, where nothing is under way.
+TEST_P(EngineOnAGpu, StepsUnderWayAreInNobodysWay) {
+  if (!runtime::emulated()) GTEST_SKIP() << "another library's products";
+  if (GetParam() != runtime::DType::kF32) GTEST_SKIP() << "a CPU computes in f32";
+  EngineConfig config = small_config();
+  config.max_num_batched_tokens = 3;
+  config.kv_on_update = KvOnUpdate::kRecompute;
+  config.cudagraph_capture_sizes = {1, 2, 3};
+  const auto run = [&](NativeEngine& engine) {
+    submit_three_groups(engine);
+    const auto step = [&](int times) {
+      while (times-- > 0) engine.step();
+    };
+    step(6);
+    model_.update(engine, PolicyVersion{1});
+    step(4);
+    engine.cancel(std::vector{GroupId{2}});
+    Payloads payloads = run_to_end(engine);
+    EXPECT_EQ(engine.pages_free(), engine.pages_total()) << "NE-3";
+    submit_three_groups(engine);
+    step(5);
+    return payloads;
+  };
+  const auto on_cpu = model_.engine(config);
+  const Payloads expected = run(*on_cpu), actual = run(*engine(config));
+  ASSERT_EQ(actual.size(), expected.size());
+  for (const auto& [group, payload] : expected)
+    for (std::size_t i = 0; i < payload.trajectories.size(); ++i)
+      EXPECT_EQ(actual.at(group).trajectories[i].tokens, payload.trajectories[i].tokens);
 }
 
 // Graphs that were recorded with one version compute with the next: 50 swaps, some with work after

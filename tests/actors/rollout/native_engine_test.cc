@@ -43,11 +43,25 @@ std::size_t pages_bytes(const TinyModel& model, int pages) {
   return static_cast<std::size_t>(pages) * KvCache::page_bytes(model.config(), 16);
 }
 
-TEST(NativeEngine, TokensDoNotDependOnTheCompany) {  // NE-1, NE-4, EN-4
+// As a CPU runs it, and as a GPU does: with a step under way while the next is planned.
+class NativeEngineTest : public ::testing::TestWithParam<bool> {
+ protected:
+  static EngineConfig base() {
+    EngineConfig config = tiny_engine_config();
+    config.async_scheduling = GetParam();
+    return config;
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Scheduling, NativeEngineTest, ::testing::Bool(),
+                         [](const auto& test) { return test.param ? "Async" : "Sync"; });
+
+TEST_P(NativeEngineTest, TokensDoNotDependOnTheCompany) {  // NE-1, NE-4, EN-4
   const TinyModel model;
-  const EngineConfig config = tiny_engine_config();
+  const EngineConfig config = base();
   Payloads alone;
-  for (const GroupWork& group : all_groups()) alone.merge(generate(model, config, {group}));
+  for (const GroupWork& group : all_groups())
+    alone.merge(generate(model, tiny_engine_config(), {group}));
   std::size_t tokens = 0;
   for (const auto& [id, payload] : alone)
     for (const Trajectory& t : payload.trajectories) tokens += t.tokens.size();
@@ -75,9 +89,47 @@ TEST(NativeEngine, TokensDoNotDependOnTheCompany) {  // NE-1, NE-4, EN-4
   expect_same(alone, generate(model, config, all_groups(), {.pool = &threads}), "three threads");
 }
 
-TEST(NativeEngine, PreemptedSequencesContinueBitForBit) {  // NE-1
+// A prompt that is one token draws its first in its first step; a sampler of fewer rows than a
+// step's forks draws in several calls.
+TEST_P(NativeEngineTest, MoreForksThanTheSamplerHasRows) {  // NE-1, EN-4
+  const TinyModel model;
+  EngineConfig config = base();
+  const std::vector<GroupWork> groups{group_work(1, "9", 11), group_work(2, kPrompts[1], 7)};
+  const Payloads roomy = generate(model, tiny_engine_config(), groups);
+  for (const int sequences : {1, 2, 3}) {
+    config.max_num_seqs = sequences;
+    expect_same(roomy, generate(model, config, groups), std::to_string(sequences));
+  }
+}
+
+TEST(NativeEngineAsync, AStepIsQueuedBeforeTheOneBeforeIsTaken) {
   const TinyModel model;
   EngineConfig config = tiny_engine_config();
+  config.min_tokens = config.max_response_length = 6;
+  const auto sync = model.engine(config);
+  config.async_scheduling = true;
+  const auto async = model.engine(config);
+  for (NativeEngine* engine : {sync.get(), async.get()}) engine->submit(group_work(1, "1+2=", 3));
+  std::uint64_t before = 0;
+  for (int step = 0; step < 6; ++step) {
+    sync->step();
+    async->step();
+    EXPECT_EQ(async->stats().generation_tokens, before) << "known one step later, step " << step;
+    before = sync->stats().generation_tokens;
+    EXPECT_EQ(before, 3u * static_cast<unsigned>(step + 1));
+  }
+  EXPECT_FALSE(sync->can_step());
+  ASSERT_TRUE(async->can_step()) << "what was drawn last is still to be taken";
+  async->step();
+  EXPECT_FALSE(async->can_step());
+  EXPECT_EQ(async->poll().size(), 1u);
+  EXPECT_EQ(async->stats().generation_tokens, before);
+  EXPECT_EQ(async->pages_free(), async->pages_total()) << "NE-3";
+}
+
+TEST_P(NativeEngineTest, PreemptedSequencesContinueBitForBit) {  // NE-1
+  const TinyModel model;
+  EngineConfig config = base();
   config.min_tokens = 30;
   const Payloads roomy = generate(model, config, all_groups());
   for (const int pages : {7, 9, 14}) {
@@ -92,10 +144,10 @@ TEST(NativeEngine, PreemptedSequencesContinueBitForBit) {  // NE-1
   }
 }
 
-TEST(NativeEngine, LogprobsEqualTheLearnersBitForBit) {  // NE-2
+TEST_P(NativeEngineTest, LogprobsEqualTheLearnersBitForBit) {  // NE-2
   const TinyModel model;
   for (const float temperature : {1.0f, 0.7f}) {
-    EngineConfig config = tiny_engine_config();
+    EngineConfig config = base();
     config.temperature = temperature;
     config.top_k = temperature < 1 ? 5 : 0;  // truncation does not change what is reported
     for (const auto& [id, payload] : generate(model, config, all_groups()))
@@ -105,9 +157,9 @@ TEST(NativeEngine, LogprobsEqualTheLearnersBitForBit) {  // NE-2
   }
 }
 
-TEST(NativeEngine, APromptIsComputedOnceForItsGroup) {
+TEST_P(NativeEngineTest, APromptIsComputedOnceForItsGroup) {
   const TinyModel model;
-  const auto engine = model.engine(tiny_engine_config());
+  const auto engine = model.engine(base());
   engine->submit(group_work(1, kPrompts[4], 16));
   const Payloads payloads = run_to_end(*engine);
   EXPECT_EQ(payloads.at(GroupId{1}).trajectories.size(), 16u);
@@ -132,10 +184,10 @@ Payloads generate_across_update(const TinyModel& model, NativeEngine& engine, in
   return payloads;
 }
 
-TEST(NativeEngine, SpansTellWhichVersionSampledWhat) {  // EN-3
+TEST_P(NativeEngineTest, SpansTellWhichVersionSampledWhat) {  // EN-3
   const TinyModel model(2);
   for (const KvOnUpdate kv : {KvOnUpdate::kKeep, KvOnUpdate::kRecompute}) {
-    EngineConfig config = tiny_engine_config();
+    EngineConfig config = base();
     config.kv_on_update = kv;
     config.min_tokens = 20;
     const auto engine = model.engine(config);
@@ -164,9 +216,9 @@ TEST(NativeEngine, SpansTellWhichVersionSampledWhat) {  // EN-3
   }
 }
 
-TEST(NativeEngine, OldestCountsTheKeysAndValuesThatWereRead) {  // EN-3
+TEST_P(NativeEngineTest, OldestCountsTheKeysAndValuesThatWereRead) {  // EN-3
   const TinyModel model(2);
-  EngineConfig config = tiny_engine_config();
+  EngineConfig config = base();
   config.max_num_batched_tokens = 16;  // the prompt takes several steps
   const auto engine = model.engine(config);
   engine->submit(group_work(1, kPrompts[4]));
@@ -186,9 +238,9 @@ TEST(NativeEngine, OldestCountsTheKeysAndValuesThatWereRead) {  // EN-3
   }
 }
 
-TEST(NativeEngine, WithoutPartialRolloutAnUpdateWaitsForWhatRuns) {  // EN-1, WQ-3
+TEST_P(NativeEngineTest, WithoutPartialRolloutAnUpdateWaitsForWhatRuns) {  // EN-1, WQ-3
   const TinyModel model(2);
-  EngineConfig config = tiny_engine_config();
+  EngineConfig config = base();
   config.partial_rollout = false;
   const auto engine = model.engine(config);
   engine->submit(group_work(1, kPrompts[0]));
@@ -212,9 +264,9 @@ TEST(NativeEngine, WithoutPartialRolloutAnUpdateWaitsForWhatRuns) {  // EN-1, WQ
   for (const Trajectory& t : payloads.at(GroupId{2}).trajectories) EXPECT_EQ(t.oldest, kV1);
 }
 
-TEST(NativeEngine, StopStringsEndTheTextAndNotTheTokensBeforeThem) {
+TEST_P(NativeEngineTest, StopStringsEndTheTextAndNotTheTokensBeforeThem) {
   const TinyModel model;
-  EngineConfig config = tiny_engine_config();
+  EngineConfig config = base();
   config.temperature = 4;  // varied texts
   config.min_tokens = 3;
   const Payloads free = generate(model, config, all_groups());
@@ -235,9 +287,9 @@ TEST(NativeEngine, StopStringsEndTheTextAndNotTheTokensBeforeThem) {
   EXPECT_GT(stopped, 0);
 }
 
-TEST(NativeEngine, LengthsKeepTheirBounds) {
+TEST_P(NativeEngineTest, LengthsKeepTheirBounds) {
   const TinyModel model;
-  EngineConfig config = tiny_engine_config();
+  EngineConfig config = base();
   config.min_tokens = 5;
   config.max_response_length = 9;
   config.stop_token_ids = {5};
@@ -278,9 +330,9 @@ Payloads drive(const TinyModel& model, NativeEngine& engine, const VersionOffer&
   return payloads;
 }
 
-TEST(NativeEngine, PinnedGroupsAreGeneratedWholeByTheirVersion) {  // WQ-1
+TEST_P(NativeEngineTest, PinnedGroupsAreGeneratedWholeByTheirVersion) {  // WQ-1
   const TinyModel model(3);
-  const auto engine = model.engine(tiny_engine_config());
+  const auto engine = model.engine(base());
   for (std::uint64_t i = 0; i < 12; ++i) {
     GroupWork work = group_work(i, kPrompts[i % kPrompts.size()]);
     work.version = PolicyVersion{static_cast<std::int64_t>(i / 4)};
@@ -309,9 +361,9 @@ TEST(NativeEngine, PinnedGroupsAreGeneratedWholeByTheirVersion) {  // WQ-1
   EXPECT_EQ(std::get<GroupUnservable>(events[0]).reason, UnservableReason::kVersionGone);
 }
 
-TEST(NativeEngine, EvaluationIsGreedyAndHoldsItsVersion) {  // WQ-1
+TEST_P(NativeEngineTest, EvaluationIsGreedyAndHoldsItsVersion) {  // WQ-1
   const TinyModel model(2);
-  EngineConfig config = tiny_engine_config();
+  EngineConfig config = base();
   config.max_num_seqs = 8;
   const auto engine = model.engine(config);
   engine->submit(group_work(1, kPrompts[0]));
@@ -336,7 +388,7 @@ TEST(NativeEngine, EvaluationIsGreedyAndHoldsItsVersion) {  // WQ-1
   EXPECT_TRUE(engine->may_finish_update());
 
   // The same completions alone: greedy, so no seed matters.
-  const auto other = model.engine(tiny_engine_config());
+  const auto other = model.engine(base());
   for (const EvaluationText& text : done->completions) {
     other->submit({.evaluation = EvaluationId{1},
                    .version = kV0,
@@ -347,9 +399,9 @@ TEST(NativeEngine, EvaluationIsGreedyAndHoldsItsVersion) {  // WQ-1
   }
 }
 
-TEST(NativeEngine, WhatCannotBeServedIsSaid) {
+TEST_P(NativeEngineTest, WhatCannotBeServedIsSaid) {
   const TinyModel model;
-  const auto engine = model.engine(tiny_engine_config());
+  const auto engine = model.engine(base());
   engine->submit(group_work(1, std::string(49, '1')));
   engine->submit(group_work(2, "Hello"));
   engine->submit(group_work(3, ""));
@@ -360,25 +412,25 @@ TEST(NativeEngine, WhatCannotBeServedIsSaid) {
   EXPECT_EQ(std::get<GroupUnservable>(events[2]).reason, UnservableReason::kCannotEncode);
   EXPECT_FALSE(engine->can_step());
 
-  EngineConfig config = tiny_engine_config();
+  EngineConfig config = base();
   config.max_response_length = 1000;
   EXPECT_EQ(model.try_engine(config).error().code, ErrorCode::kInvalid);
-  config = tiny_engine_config();
+  config = base();
   config.stop_token_ids = {99};
   EXPECT_EQ(model.try_engine(config).error().code, ErrorCode::kInvalid);
-  config = tiny_engine_config();
+  config = base();
   config.kv_memory_bytes = pages_bytes(model, 3);
   EXPECT_EQ(model.try_engine(config).error().code, ErrorCode::kInfeasible);
 }
 
 // Groups come, some are cancelled, versions change, at random moments; whatever is left must be as
 // if it had been generated alone by its version.
-TEST(NativeEngine, RandomSchedulesChangeNothing) {  // NE-1, NE-3, WQ-1
+TEST_P(NativeEngineTest, RandomSchedulesChangeNothing) {  // NE-1, NE-3, WQ-1
   const TinyModel model(3);
   for (std::uint64_t seed = 1; seed <= 12; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Rng rng(seed);
-    EngineConfig config = tiny_engine_config();
+    EngineConfig config = base();
     config.max_num_seqs = 1 + static_cast<std::int32_t>(rng.below(12));
     config.max_num_batched_tokens = 1 + static_cast<std::int32_t>(rng.below(40));
     config.enable_prefix_caching = rng.below(2) == 0;
@@ -425,9 +477,9 @@ TEST(NativeEngine, RandomSchedulesChangeNothing) {  // NE-1, NE-3, WQ-1
   }
 }
 
-TEST(NativeEngine, CancellingAllFreesAllAndLeavesItUsable) {  // NE-3, SQ-1
+TEST_P(NativeEngineTest, CancellingAllFreesAllAndLeavesItUsable) {  // NE-3, SQ-1
   const TinyModel model;
-  const auto engine = model.engine(tiny_engine_config());
+  const auto engine = model.engine(base());
   for (int round = 0; round < 3; ++round) {
     for (const GroupWork& group : all_groups()) engine->submit(group);
     for (int step = 0; step < 5; ++step) engine->step();

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "kernels/ops/kv_cache.h"
+#include "runtime/device/graph.h"
 #include "tests/kernels/attention_batch.h"
 #include "tests/kernels/cuda/cuda_operands.h"
 
@@ -196,43 +197,94 @@ Queries last(const Segment& segment, std::int32_t count) {
   return {.from = std::max(0, segment.len - count), .to = segment.len};
 }
 
-// Runs queries of each of the batch's segments through the pages that hold everything, and expects
-// the packed form's bits.
+// What `all`, `stride` floats to a row, has from the beginning of the rows of the queries.
+template <class Pick>
+Floats picked(const Batch& batch, const Pick& pick, const Floats& all, std::int64_t stride) {
+  const std::int64_t width = batch.heads.h * batch.heads.d;
+  Floats some;
+  for (const Segment& segment : batch.segments) {
+    const Queries own = pick(segment);
+    for (std::int32_t i = own.from; i < own.to; ++i) {
+      const auto from = all.begin() + (segment.begin + i) * stride;
+      some.insert(some.end(), from, from + width);
+    }
+  }
+  return some;
+}
+
+// Queries of each of the batch's segments, over the pages that hold everything.
+struct PagedQueries {
+  const Stream& gpu;
+  const Batch& batch;
+  const PagesOnGpu& pages;
+  std::int64_t rows;
+  Operand q, begin, first, out;
+
+  template <class Pick>
+  PagedQueries(const Stream& stream, DType dtype, const Batch& of, const PagesOnGpu& on,
+               const Pick& pick)
+      : PagedQueries(stream, dtype, of, on, picked(of, pick, of.qkv, of.width()), begins(of, pick),
+                     firsts(of, pick)) {}
+
+  PagedQueries(const Stream& stream, DType dtype, const Batch& of, const PagesOnGpu& on,
+               const Floats& queries, const std::vector<std::int32_t>& begins,
+               const std::vector<std::int32_t>& firsts)
+      : gpu(stream),
+        batch(of),
+        pages(on),
+        rows(std::ssize(queries) / (of.heads.h * of.heads.d)),
+        q(stream, dtype, {rows, of.heads.h, of.heads.d}, queries),
+        begin(stream, {std::ssize(begins)}, begins),
+        first(stream, {std::ssize(firsts)}, firsts),
+        out(Operand::poisoned(stream, dtype, {rows, of.heads.h, of.heads.d})) {}
+
+  template <class Pick>
+  static std::vector<std::int32_t> begins(const Batch& batch, const Pick& pick) {
+    std::vector<std::int32_t> begins = {0};
+    for (const Segment& segment : batch.segments) {
+      const Queries own = pick(segment);
+      begins.push_back(begins.back() + own.to - own.from);
+    }
+    return begins;
+  }
+  template <class Pick>
+  static std::vector<std::int32_t> firsts(const Batch& batch, const Pick& pick) {
+    std::vector<std::int32_t> firsts;
+    for (const Segment& segment : batch.segments)
+      firsts.push_back(segment.prefix_len + pick(segment).from);
+    return firsts;
+  }
+
+  void attend(std::span<const SharedPrefix> prefixes = {}, const TensorView& workspace = {}) const {
+    attention(gpu, AttentionPaged{.q = q,
+                                  .k_pages = pages.k,
+                                  .v_pages = pages.v,
+                                  .block_tables = pages.tables,
+                                  .query_begin = begin,
+                                  .first_position = first,
+                                  .scale = batch.scale(),
+                                  .out = out,
+                                  .shared_prefixes = prefixes,
+                                  .workspace = workspace});
+  }
+  Floats attended(std::span<const SharedPrefix> prefixes = {},
+                  const TensorView& workspace = {}) const {
+    attend(prefixes, workspace);
+    return out.values();
+  }
+};
+
+// The packed form's bits.
 template <class Pick>
 void expect_paged(const Stream& gpu, DType dtype, const Batch& batch, const PagesOnGpu& pages,
                   const Pick& pick, const Floats& packed,
                   std::span<const SharedPrefix> prefixes = {}, const TensorView& workspace = {}) {
-  const auto [h, g, d] = batch.heads;
-  std::vector<std::int32_t> begin = {0}, first;
-  Floats q, expected;
-  for (const Segment& segment : batch.segments) {
-    const Queries own = pick(segment);
-    for (std::int32_t i = own.from; i < own.to; ++i) {
-      const std::int64_t row = segment.begin + i;
-      const auto from = batch.qkv.begin() + row * batch.width();
-      q.insert(q.end(), from, from + h * d);
-      const auto out = packed.begin() + row * h * d;
-      expected.insert(expected.end(), out, out + h * d);
-    }
-    begin.push_back(begin.back() + own.to - own.from);
-    first.push_back(segment.prefix_len + own.from);
-  }
-  const std::int64_t tokens = begin.back(), sequences = std::ssize(first);
-  const Operand qs(gpu, dtype, {tokens, h, d}, q);
-  const Operand begins(gpu, {sequences + 1}, begin), firsts(gpu, {sequences}, first);
-  const Operand out = Operand::poisoned(gpu, dtype, {tokens, h, d});
-  attention(gpu, AttentionPaged{.q = qs,
-                                .k_pages = pages.k,
-                                .v_pages = pages.v,
-                                .block_tables = pages.tables,
-                                .query_begin = begins,
-                                .first_position = firsts,
-                                .scale = batch.scale(),
-                                .out = out,
-                                .shared_prefixes = prefixes,
-                                .workspace = workspace});
-  EXPECT_TRUE(same_bits(out.values(), expected));
+  const PagedQueries queries(gpu, dtype, batch, pages, pick);
+  const Floats expected = picked(batch, pick, packed, batch.heads.h * batch.heads.d);
+  EXPECT_TRUE(same_bits(queries.attended(prefixes, workspace), expected));
 }
+
+Queries last_one(const Segment& segment) { return last(segment, 1); }
 
 TEST_P(CudaAttention, At1PagedHasTheBitsOfPacked) {
   const DType dtype = GetParam();
@@ -295,39 +347,51 @@ TEST_F(CudaTest, At1DecodeOfManySplitsHasTheBitsOfPacked) {
   }
   const Floats packed = Forward(gpu(), dtype, batch).out.values();
   const PagesOnGpu pages(gpu(), dtype, batch);
-  const auto pick = [](const Segment& segment) { return last(segment, 1); };
-  expect_paged(gpu(), dtype, batch, pages, pick, packed);
+  expect_paged(gpu(), dtype, batch, pages, last_one, packed);
+}
+
+// Pages of a batch's first family, whose prefix all but its first sequence share.
+struct SharedPages {
+  Paged paged;
+  std::vector<SharedPrefix> prefixes = {{.leader = 0, .positions = 0}};
+
+  explicit SharedPages(const Batch& batch) : paged(make_pages(cpu_backend(), Stream{}, batch)) {
+    const std::int32_t shared = batch.segments.front().len;
+    CHECK(shared % kPage == 0);
+    for (std::size_t s = 1; s < batch.segments.size(); ++s) {
+      prefixes.push_back({.leader = 1, .positions = shared});
+      std::copy_n(paged.tables.begin() + paged.blocks, shared / kPage,
+                  paged.tables.begin() + static_cast<std::int64_t>(s) * paged.blocks);
+    }
+  }
+};
+
+std::int64_t numbers_in(const Operand& space) {
+  const Floats all = space.values();
+  return std::count_if(all.begin(), all.end(), [](float x) { return x == x; });
 }
 
 // Nine sequences share a prefix of two splits and a part, and one before them shares with none; the
 // workspace holds so many splits of them.
 void expect_shared(const Stream& gpu, DType dtype, std::int64_t channels, std::int64_t splits) {
   constexpr std::int32_t kShared = 544;
-  static_assert(kShared % kPage == 0 && kShared > 2 * kSplitPositions);
+  static_assert(kShared > 2 * kSplitPositions);
   Batch batch{.heads = {2, 1, channels}};
   batch.add_family(kShared, {1, 30, 2, 1, 7, 1, 1, 1, 5});
   Rng rng(14);
   batch.qkv = rounded(normals(rng, batch.rows * batch.width()), dtype);
   const Floats packed = Forward(gpu, dtype, batch).out.values();
-  Paged paged = make_pages(cpu_backend(), Stream{}, batch);
-  std::vector<SharedPrefix> prefixes = {{.leader = 0, .positions = 0}};
-  for (std::size_t s = 1; s < batch.segments.size(); ++s) {
-    prefixes.push_back({.leader = 1, .positions = kShared});
-    std::copy_n(paged.tables.begin() + paged.blocks, kShared / kPage,
-                paged.tables.begin() + static_cast<std::int64_t>(s) * paged.blocks);
-  }
-  const PagesOnGpu pages(gpu, dtype, batch, paged);
-  const OnGpu<SharedPrefix> on_gpu(gpu, prefixes);
-  const std::int64_t sequences = std::ssize(prefixes);
+  const SharedPages shared(batch);
+  const PagesOnGpu pages(gpu, dtype, batch, shared.paged);
+  const OnGpu<SharedPrefix> on_gpu(gpu, shared.prefixes);
+  const std::int64_t sequences = std::ssize(shared.prefixes);
   const std::int64_t one = attention_paged_workspace(sequences, 2, channels, 1);
   const Operand space = Operand::poisoned(gpu, DType::kF32, {splits * one});
-  const auto pick = [](const Segment& segment) { return last(segment, 1); };
-  expect_paged(gpu, dtype, batch, pages, pick, packed, on_gpu.span(), space);
+  expect_paged(gpu, dtype, batch, pages, last_one, packed, on_gpu.span(), space);
+  if (channels > 128) return;  // three splits are more than a block takes at once: may be spread
   // The two splits of the nine alone.
-  const Floats sums = space.values();
-  const auto written = std::count_if(sums.begin(), sums.end(), [](float x) { return x == x; });
   const std::int64_t expected = dtype == DType::kBF16 ? std::min<std::int64_t>(splits, 2) : 0;
-  EXPECT_EQ(written, expected * one / sequences * 9);
+  EXPECT_EQ(numbers_in(space), expected * one / sequences * 9);
 }
 
 // Room for one split, or for more than they have; a head in one block, and in two.
@@ -337,6 +401,101 @@ TEST_P(CudaAttention, At1SharedPrefixesLeaveTheBits) {
   expect_shared(gpu(), DType::kBF16, 16, 3);
   expect_shared(gpu(), DType::kBF16, 128, 3);
   expect_shared(gpu(), DType::kBF16, 144, 3);
+}
+
+// Splits that a block of bf16 takes side by side.
+std::int64_t side_by_side(std::int64_t channels) { return channels <= 128 ? 4 : 2; }
+
+std::int64_t splits_of(std::int64_t positions) {
+  return (positions + kSplitPositions - 1) / kSplitPositions;
+}
+
+// Sequences of so many positions, with room for so many splits. A few are spread over a GPU where a
+// block does not take their splits at once, and hundreds are not.
+void expect_spread(const Stream& gpu, const HeadShape& heads,
+                   const std::vector<std::int32_t>& positions, std::int64_t room) {
+  SCOPED_TRACE(testing::Message() << heads.h << "/" << heads.g << " x " << heads.d << ", room for "
+                                  << room);
+  Batch batch{.heads = heads};
+  std::int64_t spread = 0;
+  for (const std::int32_t count : positions) {
+    batch.add_family(count, {});
+    const std::int64_t all = splits_of(count);
+    if (positions.size() < 300 && all > side_by_side(heads.d)) spread += std::min(all, room);
+  }
+  Rng rng(static_cast<std::uint64_t>(20 + room));
+  batch.qkv = rounded(normals(rng, batch.rows * batch.width()), DType::kBF16);
+  const PagesOnGpu pages(gpu, DType::kBF16, batch);
+  const PagedQueries queries(gpu, DType::kBF16, batch, pages, last_one);
+  const std::int64_t one = attention_paged_workspace(queries.rows, heads.h, heads.d, 1);
+  const Operand space = Operand::poisoned(gpu, DType::kF32, {room * one});
+  const Floats walked = queries.attended();
+  EXPECT_TRUE(same_bits(PagedQueries(gpu, DType::kBF16, batch, pages, last_one).attended({}, space),
+                        walked));
+  EXPECT_EQ(numbers_in(space), spread * one / queries.rows);
+}
+
+// One sequence and several, at the ends of splits and around them; room for all, and for less than
+// there is to sum up.
+TEST_F(CudaTest, At1SpreadSplitsLeaveTheBits) {
+  expect_spread(gpu(), {8, 1, 16}, {1281}, 7);
+  expect_spread(gpu(), {5, 1, 48}, {1279, 1, 1024, 1025}, 5);
+  expect_spread(gpu(), {4, 2, 16}, {1280, 300}, 3);
+  expect_spread(gpu(), {1, 1, 144}, {511, 513}, 3);
+  std::vector<std::int32_t> many(300, 1);
+  many.back() = 1100;
+  expect_spread(gpu(), {1, 1, 16}, many, 5);
+}
+
+// Of sequences that share a prefix, the splits after it.
+TEST_F(CudaTest, At1SpreadAndSharedSplitsLeaveTheBits) {
+  Batch batch{.heads = {3, 1, 16}};
+  batch.add_family(544, {500, 1, 737});
+  Rng rng(15);
+  batch.qkv = rounded(normals(rng, batch.rows * batch.width()), DType::kBF16);
+  const SharedPages shared(batch);
+  const PagesOnGpu pages(gpu(), DType::kBF16, batch, shared.paged);
+  const OnGpu<SharedPrefix> prefixes(gpu(), shared.prefixes);
+  const std::int64_t one = attention_paged_workspace(4, 3, 16, 1);
+  const Operand space = Operand::poisoned(gpu(), DType::kF32, {8 * one});
+  const PagedQueries walk(gpu(), DType::kBF16, batch, pages, last_one);
+  const PagedQueries spread(gpu(), DType::kBF16, batch, pages, last_one);
+  EXPECT_TRUE(same_bits(spread.attended(prefixes.span(), space), walk.attended()));
+  EXPECT_EQ(numbers_in(space), (5 + 2 + 6) * one / 4);
+}
+
+// A step that was recorded for sequences that have hardly begun runs for long ones, and for fewer:
+// the last has no query.
+TEST_F(CudaTest, At1RecordedStepsSpreadWhatTheyMeet) {
+  Batch batch{.heads = {2, 1, 16}};
+  for (const std::int32_t positions : {1290, 1100, 20}) batch.add_family(positions, {});
+  Rng rng(16);
+  batch.qkv = rounded(normals(rng, batch.rows * batch.width()), DType::kBF16);
+  const PagesOnGpu pages(gpu(), DType::kBF16, batch);
+  const PagedQueries walk(gpu(), DType::kBF16, batch, pages, last_one);
+  const PagedQueries spread(gpu(), DType::kBF16, batch, pages, last_one);
+  const std::int64_t one = attention_paged_workspace(3, 2, 16, 1);
+  const Operand space = Operand::poisoned(gpu(), DType::kF32, {6 * one});
+  const auto write = [&](const Operand& to, const std::vector<std::int32_t>& values) {
+    runtime::copy(gpu(), to.view().data, values.data(), values.size() * sizeof(std::int32_t));
+    runtime::synchronize(gpu());
+  };
+  write(spread.first, {7, 250, 3});
+  const auto step = [&] { spread.attend({}, space); };
+  step();
+  const auto graph = runtime::Graph::capture(gpu(), step);
+  EXPECT_EQ(numbers_in(space), 0);
+  for (const std::vector<std::int32_t>& first :
+       {std::vector{1289, 1099, 19}, {1024, 1023, 0}, {300, 1030, 19}}) {
+    SCOPED_TRACE(first[0]);
+    for (const PagedQueries* queries : {&walk, &spread}) {
+      write(queries->first, first);
+      write(queries->begin, {0, 1, 2, first[2] == 0 ? 2 : 3});
+    }
+    graph.launch(gpu());
+    EXPECT_TRUE(same_bits(spread.out.values(), walk.attended()));
+  }
+  EXPECT_EQ(numbers_in(space), (6 + 5) * one / 3);
 }
 
 // What follows a row, and what shares its batch, does not touch it.

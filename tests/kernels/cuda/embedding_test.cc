@@ -28,11 +28,15 @@ TEST_P(CudaEmbedding, ForwardCopiesRows) {
     Rng rng(static_cast<std::uint64_t>(t + v));
     const Floats table = rounded(normals(rng, v * c), dtype);
     const std::vector<std::int32_t> ids = ids_below(rng, t, v);
+    std::vector<std::int32_t> drawn;
+    const std::vector<std::int32_t> named = name_some(ids, drawn);
     const Operand tables(gpu(), dtype, {v, c}, table), places(gpu(), {t}, ids);
+    const Operand names(gpu(), {t}, named), drawing(gpu(), {std::ssize(drawn)}, drawn);
     const Operand wide = Operand::poisoned(gpu(), dtype, {t, c + 1});
     const Operand y = Operand::poisoned(gpu(), dtype, {t, c});
     embedding(gpu(), Embedding{.ids = places, .table = tables, .y = y});
-    embedding(gpu(), Embedding{.ids = places, .table = tables, .y = columns(wide, 1, c)});
+    embedding(gpu(),
+              Embedding{.ids = names, .table = tables, .y = columns(wide, 1, c), .drawn = drawing});
     Floats expected = poison(t * c);
     embedding(Stream{}, Embedding{.ids = tensor(ids.data(), {t}),
                                   .table = tensor(table.data(), {v, c}),

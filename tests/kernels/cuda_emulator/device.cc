@@ -37,12 +37,14 @@ struct tandem_emulated_graph_exec {
 
 struct tandem_emulated_stream {
   Work work;
+  std::uint64_t run = 0;         // items that have
   std::optional<Work> recorded;  // while it records a graph
   std::thread::id recorder;
 };
 
 struct tandem_emulated_event {
-  cudaStream_t stream = nullptr;  // where it was last recorded; null: nowhere, or it has passed
+  cudaStream_t stream = nullptr;  // where it was last recorded; null: nowhere
+  std::uint64_t place = 0;        // how many of its items have run by then
 };
 
 namespace tandem::emulator {
@@ -50,6 +52,7 @@ namespace {
 
 constexpr std::size_t kMemoryBytes = std::size_t{4} << 30;
 constexpr std::size_t kSharedBytesDefault = 48 << 10, kSharedBytesMax = 227 << 10;
+constexpr int kMultiprocessors = 32;
 constexpr unsigned kThreadsMax = 1024, kGridMax = 65535;
 constexpr unsigned char kPoison = 0xff;
 
@@ -76,7 +79,7 @@ struct Device {
   std::recursive_mutex mutex;
   std::map<void*, Block> blocks;        // by the address that the caller knows
   std::map<void*, std::size_t> pinned;  // sizes in bytes
-  std::set<cudaStream_t> recording;
+  std::set<cudaStream_t> streams, recording;
   std::unordered_map<const void*, std::size_t> shared_allowed;
   std::size_t used = 0;
   bool open = false;  // device memory may be touched
@@ -160,12 +163,20 @@ void run_item(const std::function<void()>& item) {
   for (const auto& [address, block] : d.blocks) protect(block, false);
 }
 
+void run_one(cudaStream_t stream) {
+  const std::function<void()> item = std::move(stream->work.front());
+  stream->work.pop_front();
+  item();
+  ++stream->run;
+}
+
 void run_all(cudaStream_t stream) {
-  while (!stream->work.empty()) {
-    const std::function<void()> item = std::move(stream->work.front());
-    stream->work.pop_front();
-    item();
-  }
+  while (!stream->work.empty()) run_one(stream);
+}
+
+void run_up_to(const tandem_emulated_event& event) {
+  if (event.stream == nullptr) return;
+  while (event.stream->run < event.place) run_one(event.stream);
 }
 
 void queue(cudaStream_t stream, std::function<void()> item) {
@@ -284,14 +295,20 @@ cudaError_t cudaGetDeviceCount(int* count) {
 
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
   std::snprintf(properties->name, sizeof properties->name, "emulated");
-  properties->multiProcessorCount = 4;
+  properties->multiProcessorCount = kMultiprocessors;
   return cudaSuccess;
 }
 
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
-  if (attribute != cudaDevAttrMaxSharedMemoryPerBlockOptin) return cudaErrorInvalidValue;
-  *value = static_cast<int>(kSharedBytesMax);
-  return cudaSuccess;
+  switch (attribute) {
+    case cudaDevAttrMaxSharedMemoryPerBlockOptin:
+      *value = static_cast<int>(kSharedBytesMax);
+      return cudaSuccess;
+    case cudaDevAttrMultiProcessorCount:
+      *value = kMultiprocessors;
+      return cudaSuccess;
+  }
+  return cudaErrorInvalidValue;
 }
 
 cudaError_t cudaMemGetInfo(std::size_t* free_bytes, std::size_t* total_bytes) {
@@ -432,6 +449,8 @@ cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
   *stream = new tandem_emulated_stream;
+  const std::lock_guard lock(device().mutex);
+  device().streams.insert(*stream);
   return cudaSuccess;
 }
 
@@ -439,12 +458,14 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   const std::lock_guard lock(device().mutex);
   if (stream->recorded) broken("a stream was destroyed that records a graph");
   run_all(stream);
+  device().streams.erase(stream);
   delete stream;
   return cudaSuccess;
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   const std::lock_guard lock(device().mutex);
+  if (!device().streams.contains(stream)) broken("a stream is waited for that was destroyed");
   if (stream->recorded || records()) return cudaErrorStreamCaptureUnsupported;
   run_all(stream);
   return cudaSuccess;
@@ -460,28 +481,26 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
   return cudaSuccess;
 }
 
-// The event has passed once the stream's work up to here has run; whoever waits runs all of the
-// stream, which is later than CUDA promises but in no other order.
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   const std::lock_guard lock(device().mutex);
   if (stream->recorded) return cudaErrorStreamCaptureUnsupported;
   event->stream = stream;
+  event->place = stream->run + stream->work.size();
   return cudaSuccess;
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
   const std::lock_guard lock(device().mutex);
   if (stream->recorded) return cudaErrorStreamCaptureUnsupported;
-  if (cudaStream_t other = event->stream; other != nullptr && other != stream) {
-    stream->work.push_back([other] { run_all(other); });
-  }
+  stream->work.push_back([at = *event] { run_up_to(at); });
   return cudaSuccess;
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   const std::lock_guard lock(device().mutex);
   if (records()) return cudaErrorStreamCaptureUnsupported;
-  if (event->stream != nullptr) run_all(event->stream);
+  run_up_to(*event);
+  if (event->stream != nullptr && toss()) run_all(event->stream);
   return cudaSuccess;
 }
 

@@ -271,6 +271,8 @@ int lane() { return machine().running->number % kLanes; }
 
 void* dynamic_shared() { return machine().dynamic_shared.data(); }
 
+bool toss() { return next_random() % 2 == 0; }
+
 void barrier(const std::source_location& where) {
   pause(*machine().running, Wait::kBarrier, where);
 }

@@ -14,8 +14,9 @@
 // EM-4  Device memory can be touched by queued work alone: a read or write of it by the host, or of
 //       anything beyond a block by a kernel, ends the process. (A block's end is exact to 16
 //       bytes.)
-// EM-5  Work runs when somebody waits for its stream, in the stream's order: a result that was not
-//       waited for is not there.
+// EM-5  Work runs when somebody waits for it, in the stream's order: a result that was not waited
+//       for is not there. What is queued behind an event runs while the host waits for the event,
+//       or does not, by chance: so memory that is read or written too early or too late shows.
 // EM-6  A stream that records a graph runs nothing. What CUDA refuses to the recording thread, and
 // a
 //       little more, gives cudaErrorStreamCaptureUnsupported: to allocate, to free, to wait, to
@@ -31,6 +32,8 @@
 #include <source_location>
 
 namespace tandem::emulator {
+
+bool toss();  // of a coin, the same each time a process runs
 
 int lane();  // of the running thread in its warp
 void* dynamic_shared();

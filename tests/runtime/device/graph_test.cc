@@ -28,7 +28,7 @@ class GraphTest : public CudaCase {
 
 // GR-1: nothing runs at recording; each launch copies what is there by then.
 TEST_F(GraphTest, Gr1EachLaunchReadsWhatMemoryHolds) {
-  const Staged in = staged(), out = staged();
+  Staged in = staged(), out = staged();
   fill(in, 1);
   fill(out, 9);
   const Graph graph = Graph::capture(gpu(), [&] {
@@ -47,7 +47,7 @@ TEST_F(GraphTest, Gr1EachLaunchReadsWhatMemoryHolds) {
 }
 
 TEST_F(GraphTest, Gr1LaunchesKeepTheOrderOfTheQueue) {
-  const Staged in = staged(), out = staged();
+  Staged in = staged(), out = staged();
   const Buffer middle = on_gpu();
   fill(in, 5);
   const Graph first = Graph::capture(gpu(), [&] {
@@ -72,13 +72,13 @@ TEST_F(GraphTest, Gr1LaunchesKeepTheOrderOfTheQueue) {
 
 // GR-2: what the recorded calls were given, not what the caller's variables hold later.
 TEST_F(GraphTest, Gr2PointersAndNumbersStayAsRecorded) {
-  const Staged out = staged(), other = staged();
+  Staged out = staged(), other = staged();
   std::size_t bytes = 10;
   std::byte* to = out.on_device(out.host());
   const Graph graph = Graph::capture(gpu(), [&] { zero(gpu(), to, bytes); });
   bytes = kBytes;
   to = other.on_device(other.host());
-  for (const Staged* block : {&out, &other}) {
+  for (Staged* block : {&out, &other}) {
     fill(*block, 3);
     block->upload(gpu(), kBytes);
   }
@@ -93,8 +93,8 @@ TEST_F(GraphTest, Gr2PointersAndNumbersStayAsRecorded) {
 }
 
 TEST_F(GraphTest, MovesAndIsGoneWithItsOwner) {
-  const Staged out = staged();
-  const auto writes = [&](const Staged& block) {
+  Staged out = staged();
+  const auto writes = [&](Staged& block) {
     return Graph::capture(gpu(), [&] { block.download(gpu(), kBytes); });
   };
   Graph graph = writes(out);

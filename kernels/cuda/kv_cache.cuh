@@ -1,0 +1,39 @@
+// Where a slot's keys and values lie, in the layout that kv_cache.h describes.
+#pragma once
+
+#include "kernels/cuda/numbers.cuh"
+#include "kernels/ops/kv_cache.h"
+
+namespace tandem::kernels::cuda {
+
+template <class T>
+struct KvPages {
+  T *keys, *values;
+  std::int64_t groups, channels;
+  std::int32_t positions;
+
+  // From a key's channel to its next one.
+  static constexpr std::int64_t kKeyStep = std::is_same_v<T, float> ? kChunkPositions : 1;
+
+  struct Place {
+    T *key, *value;  // channel 0
+  };
+  __device__ __forceinline__ Place place(std::int32_t slot, std::int64_t group) const {
+    const std::int64_t page = slot / positions, position = slot % positions;
+    const std::int64_t base = (page * groups + group) * positions * channels;
+    const std::int64_t within = position % kKeyStep;  // of the chunk: bf16 has none
+    return {keys + base + (position - within) * channels + within,
+            values + base + position * channels};
+  }
+};
+
+template <class T>
+KvPages<T> kv_pages(const TensorView& k_pages, const TensorView& v_pages) {
+  return {.keys = data<T>(k_pages),
+          .values = data<T>(v_pages),
+          .groups = k_pages.dim(1),
+          .channels = k_pages.dim(3),
+          .positions = static_cast<std::int32_t>(k_pages.dim(2))};
+}
+
+}  // namespace tandem::kernels::cuda

@@ -1,0 +1,23 @@
+#include "kernels/ops/attention_input.h"
+
+#include "kernels/backend.h"
+
+namespace tandem::kernels {
+
+void attention_input(const Stream& stream, const AttentionInput& op) {
+  const runtime::DType dtype = op.q.dtype;
+  const std::int64_t tokens = op.q.dim(0), channels = op.q.dim(2);
+  const std::int64_t groups = op.k_pages.dim(1);
+  CHECK(computes(stream, dtype) && is(dtype, op.q, {tokens, op.q.dim(1), channels}));
+  CHECK(channels % kChunkPositions == 0 && channels <= kHeadChannelsMax);
+  for (const TensorView& view : {op.k, op.v}) CHECK(is(dtype, view, {tokens, groups, channels}));
+  CHECK(is(dtype, op.q_norm, {channels}) && is(dtype, op.k_norm, {channels}) && op.eps >= 0);
+  CHECK(is_i32(op.positions, {tokens}) && is_i32(op.slots, {tokens}));
+  CHECK(is_f32(op.cos, {op.cos.dim(0), channels / 2}) && op.cos.dense());
+  CHECK(is_f32(op.sin, {op.cos.dim(0), channels / 2}) && op.sin.dense());
+  CHECK(op.k_pages.dtype == dtype && op.k_pages.dim(3) == channels);
+  CHECK(are_page_pools(op.k_pages, op.v_pages));
+  backend(stream.device).attention_input(stream, op);
+}
+
+}  // namespace tandem::kernels
