@@ -123,9 +123,9 @@ int run_rank(std::span<const char* const> words) {
   init_logging(name + "#" + std::to_string(arguments->id.incarnation.value), LogLevel::kInfo);
 
   runtime::Progress progress;
+  EngineDevice device;
   runtime::Directory directory;
   runtime::IoThread io("link"), bulk_io("bulk");
-  EngineDevice device;
   runtime::ThreadedExecutor executor(1, arguments->id.incarnation.value);
   std::atomic<int> exit_status = 0;
   runtime::LinkClient* link_pointer = nullptr;

@@ -23,8 +23,9 @@ struct EngineDevice {
 
 class RoleHome {
  public:
-  // Everything passed outlives the home. `bulk_io` and `device` also outlive the system, with which
-  // its actors go: they end their children's pipes on the one, and wait for the other.
+  // Everything passed outlives the home. `bulk_io` also outlives the system, whose actors end their
+  // children's pipes on it, and `device` the directory too: with it goes an engine whose actor was
+  // made and never ran, and an engine waits for its device at its end.
   RoleHome(runtime::System& system, runtime::Directory& directory, runtime::IoThread& bulk_io,
            EngineDevice& device, runtime::ParcelSender to_controller, runtime::Progress& progress);
   ~RoleHome();
