@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "kernels/ops/matmul.h"
 #include "kernels/ops/policy_loss.h"
 #include "runtime/base/clock.h"
 
@@ -98,6 +99,8 @@ struct TrainerConfig {
   // Keep one layer's activations and compute the others again in backward: the same gradients to
   // the bit, for a forward pass more.
   bool enable_gradient_checkpointing = false;
+  // What a GPU's products promise of a row among others (kernels/ops/matmul.h).
+  kernels::Rows products = kernels::Rows::kInvariant;
   std::optional<WarmStartConfig> warm_start;
   CheckpointConfig checkpoints;
   // So many versions before the newest one stay in memory and go into each checkpoint: K under a

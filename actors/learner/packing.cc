@@ -118,7 +118,8 @@ TrainLimits pack_limits(const TrainerConfig& config) {
   return {.rows_max = config.rows_max,
           .items_max = config.rows_max,
           .positions_max = config.positions_max,
-          .checkpointing = config.enable_gradient_checkpointing};
+          .checkpointing = config.enable_gradient_checkpointing,
+          .products = config.products};
 }
 
 }  // namespace tandem::actors

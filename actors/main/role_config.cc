@@ -33,6 +33,10 @@ runtime::DType dtype_of(const ModelSpec& model) {
   return model.dtype == ModelDtype::kBfloat16 ? runtime::DType::kBF16 : runtime::DType::kF32;
 }
 
+kernels::Rows products_of(const ModelSpec& model) {
+  return model.batch_invariant ? kernels::Rows::kInvariant : kernels::Rows::kFastest;
+}
+
 scheduler::Budget budget_of(const JobSpec& job) {
   return {.max_staleness = job.async.max_staleness,
           .lookahead = lookahead(job.async),
@@ -82,6 +86,7 @@ actors::EngineConfig engine_config(const JobSpec& job, std::uint64_t machine_mem
       .cudagraph_capture_sizes = {r.cudagraph_capture_sizes.begin(),
                                   r.cudagraph_capture_sizes.end()},
       .async_scheduling = r.async_scheduling && job.pools.rollout.gpus_per_actor > 0,
+      .products = products_of(job.model),
       .weights_arrive_on_device = job.weight_broadcast.type == BroadcastType::kCudaIpc};
   // The share of the machine's memory that all of the job's rollouts may take, split evenly.
   const double share = r.gpu_memory_utilization * static_cast<double>(machine_memory_bytes) /
@@ -129,6 +134,7 @@ actors::TrainerConfig trainer_config(const JobSpec& job, const RunPlace& run, bo
   config.rows_max = job.learner.max_token_len;
   config.positions_max = job.data.max_prompt_length + job.data.max_response_length;
   config.enable_gradient_checkpointing = job.learner.enable_gradient_checkpointing;
+  config.products = products_of(job.model);
   if (const auto& warm = job.warm_start) {
     config.warm_start.emplace();
     config.warm_start->lr = warm->lr;

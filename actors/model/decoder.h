@@ -15,6 +15,7 @@
 //         not on the other rows, the chunking of its prompt, the pages, or prefix sharing.
 //   DE-2  TrainDecoder's log-probabilities equal, bit for bit, those that kernels/ops/log_prob.h
 //         makes of PagedDecoder's logits for the same tokens, weights and temperature.
+//         (Both but for roundings on a GPU where the limits ask for Rows::kFastest.)
 //   DE-3  forward and backward allocate nothing: all memory is sized in make(). (But for the graph
 //         of a decode step, when it is recorded.)
 //
@@ -32,6 +33,7 @@
 #include "actors/model/model_config.h"
 #include "actors/model/weights.h"
 #include "kernels/ops/attention.h"
+#include "kernels/ops/matmul.h"
 #include "runtime/base/result.h"
 #include "runtime/device/arena.h"
 #include "runtime/device/stream.h"
@@ -47,6 +49,7 @@ struct PagedLimits {
   std::int64_t positions_max;   // of one sequence: prompt and response
   // On a GPU: decode steps of up to so many sequences are recorded as CUDA graphs, ascending.
   std::vector<std::int32_t> capture_sizes = {};
+  kernels::Rows products = kernels::Rows::kInvariant;  // what a GPU's promise (MM-2)
 };
 
 // The tokens of one sequence that a call computes: a chunk of a prompt, or the one token that was
@@ -117,6 +120,7 @@ struct TrainLimits {
   std::int64_t items_max;      // M; several per row are possible
   std::int64_t positions_max;  // of one sequence
   bool checkpointing = false;  // keep each layer's input only, and compute the layer again
+  kernels::Rows products = kernels::Rows::kInvariant;  // as of PagedLimits
 };
 
 // Cross-entropy over N targets is the same path: sum of logprob * -1/N, so dlogprob = -1/N.

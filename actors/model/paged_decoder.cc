@@ -299,7 +299,9 @@ void PagedDecoder::Workspace::attend(const Stream& stream, const LayerWeights& l
 
   kernels::rms_norm(
       stream, {.x = x, .weight = layer.input_norm, .y = h, .inv_rms = {}, .eps = eps, .add = {}});
-  kernels::matmul(stream, kernels::Matmul{.x = h, .weight = layer.qkv.packed, .y = qkv});
+  kernels::matmul(
+      stream,
+      kernels::Matmul{.x = h, .weight = layer.qkv.packed, .y = qkv, .rows = limits.products});
   kernels::attention_input(stream, {.q = q,
                                     .k = k,
                                     .v = v,
@@ -325,9 +327,11 @@ void PagedDecoder::Workspace::attend(const Stream& stream, const LayerWeights& l
                   .out = split_heads(attention, config.heads),
                   .shared_prefixes = shared_prefixes(batch),
                   .workspace = all.splits});
-  kernels::matmul(
-      stream,
-      kernels::Matmul{.x = attention, .weight = layer.o.packed, .y = x, .output = Output::kAdd});
+  kernels::matmul(stream, kernels::Matmul{.x = attention,
+                                          .weight = layer.o.packed,
+                                          .y = x,
+                                          .output = Output::kAdd,
+                                          .rows = limits.products});
 }
 
 // From the tables on the device to the logits of the picked rows.
@@ -350,11 +354,15 @@ void PagedDecoder::Workspace::compute(const Stream& stream, const Weights& weigh
                                .inv_rms = {},
                                .eps = eps,
                                .add = {}});
-    kernels::matmul(stream, kernels::Matmul{.x = h, .weight = layer.gate_up.packed, .y = gate_up});
-    kernels::swiglu(stream, kernels::Swiglu{.x = gate_up, .y = act});
     kernels::matmul(
-        stream,
-        kernels::Matmul{.x = act, .weight = layer.down.packed, .y = x, .output = Output::kAdd});
+        stream, kernels::Matmul{
+                    .x = h, .weight = layer.gate_up.packed, .y = gate_up, .rows = limits.products});
+    kernels::swiglu(stream, kernels::Swiglu{.x = gate_up, .y = act});
+    kernels::matmul(stream, kernels::Matmul{.x = act,
+                                            .weight = layer.down.packed,
+                                            .y = x,
+                                            .output = Output::kAdd,
+                                            .rows = limits.products});
   }
   if (R == 0) return;
   const TensorView picked = rows(all.picked, 0, R);
@@ -368,9 +376,10 @@ void PagedDecoder::Workspace::compute(const Stream& stream, const Weights& weigh
                              .inv_rms = {},
                              .eps = eps,
                              .add = {}});
-  kernels::matmul(
-      stream,
-      kernels::Matmul{.x = picked, .weight = weights.head().packed, .y = rows(all.logits, 0, R)});
+  kernels::matmul(stream, kernels::Matmul{.x = picked,
+                                          .weight = weights.head().packed,
+                                          .y = rows(all.logits, 0, R),
+                                          .rows = limits.products});
 }
 
 // A size that is new is computed first and then recorded: what libraries make when they first see a

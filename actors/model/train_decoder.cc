@@ -43,10 +43,12 @@ struct MatrixBackward {
   TensorView dy, x;
   const MatrixOperand& weight;
   TensorView dx, dweight;
+  kernels::Rows rows;
 };
 void matrix_backward(const Stream& stream, const MatrixBackward& of) {
-  kernels::matmul(
-      stream, kernels::MatmulBackwardInput{.dy = of.dy, .weight = of.weight.plain, .dx = of.dx});
+  kernels::matmul(stream,
+                  kernels::MatmulBackwardInput{
+                      .dy = of.dy, .weight = of.weight.plain, .dx = of.dx, .rows = of.rows});
   kernels::matmul(stream,
                   kernels::MatmulBackwardWeight{.dy = of.dy, .x = of.x, .dweight = of.dweight});
 }
@@ -258,8 +260,10 @@ void TrainDecoder::Workspace::lay_out(const PackedBatch& batch) {
 void TrainDecoder::Workspace::attend(const Stream& stream, const LayerWeights& weights,
                                      const LayerActivations& layer) const {
   norm(stream, layer.x, weights.input_norm, layer.h, layer.inv);
-  kernels::matmul(stream,
-                  kernels::Matmul{.x = layer.h, .weight = weights.qkv.packed, .y = layer.qkv});
+  kernels::matmul(
+      stream,
+      kernels::Matmul{
+          .x = layer.h, .weight = weights.qkv.packed, .y = layer.qkv, .rows = limits.products});
   const Heads raw = split_qkv(config, layer.qkv);
   const TensorView q = split_heads(layer.q, config.heads);
   const TensorView k = split_heads(layer.k, config.kv_heads);
@@ -277,18 +281,21 @@ void TrainDecoder::Workspace::attend(const Stream& stream, const LayerWeights& w
                                               .out = split_heads(layer.attention, config.heads),
                                               .lse = layer.lse});
   copy(stream, layer.x, layer.x2);
-  kernels::matmul(
-      stream,
-      kernels::Matmul{
-          .x = layer.attention, .weight = weights.o.packed, .y = layer.x2, .output = Output::kAdd});
+  kernels::matmul(stream, kernels::Matmul{.x = layer.attention,
+                                          .weight = weights.o.packed,
+                                          .y = layer.x2,
+                                          .output = Output::kAdd,
+                                          .rows = limits.products});
 }
 
 // layer.act = what the down projection multiplies
 void TrainDecoder::Workspace::activate(const Stream& stream, const LayerWeights& weights,
                                        const LayerActivations& layer) const {
   norm(stream, layer.x2, weights.post_attention_norm, layer.h2, layer.inv2);
-  kernels::matmul(
-      stream, kernels::Matmul{.x = layer.h2, .weight = weights.gate_up.packed, .y = layer.gate_up});
+  kernels::matmul(stream, kernels::Matmul{.x = layer.h2,
+                                          .weight = weights.gate_up.packed,
+                                          .y = layer.gate_up,
+                                          .rows = limits.products});
   kernels::swiglu(stream, kernels::Swiglu{.x = layer.gate_up, .y = layer.act});
 }
 
@@ -298,9 +305,11 @@ void TrainDecoder::Workspace::feed_forward(const Stream& stream, const LayerWeig
                                            const TensorView& out) const {
   activate(stream, weights, layer);
   copy(stream, layer.x2, out);
-  kernels::matmul(
-      stream, kernels::Matmul{
-                  .x = layer.act, .weight = weights.down.packed, .y = out, .output = Output::kAdd});
+  kernels::matmul(stream, kernels::Matmul{.x = layer.act,
+                                          .weight = weights.down.packed,
+                                          .y = out,
+                                          .output = Output::kAdd,
+                                          .rows = limits.products});
 }
 
 TrainDecoder::Workspace::Chunk TrainDecoder::Workspace::chunk(std::int64_t begin) const {
@@ -321,8 +330,10 @@ void TrainDecoder::Workspace::chunk_logits(const Stream& stream, const Weights& 
   kernels::embedding(stream,
                      kernels::Embedding{.ids = part.rows, .table = now.x, .y = part.picked});
   norm(stream, part.picked, weights.final_norm(), part.h, part.inv);
-  kernels::matmul(stream,
-                  kernels::Matmul{.x = part.h, .weight = weights.head().packed, .y = part.logits});
+  kernels::matmul(
+      stream,
+      kernels::Matmul{
+          .x = part.h, .weight = weights.head().packed, .y = part.logits, .rows = limits.products});
 }
 
 // Fills the device's side of `scores`.
@@ -385,14 +396,16 @@ void TrainDecoder::Workspace::feed_forward_backward(const Stream& stream,
                            .x = layer.act,
                            .weight = weights.down,
                            .dx = now.dact,
-                           .dweight = gradients.down});
+                           .dweight = gradients.down,
+                           .rows = limits.products});
   kernels::swiglu(stream,
                   kernels::SwigluBackward{.dy = now.dact, .x = layer.gate_up, .dx = layer.gate_up});
   matrix_backward(stream, {.dy = layer.gate_up,
                            .x = layer.h2,
                            .weight = weights.gate_up,
                            .dx = now.dh,
-                           .dweight = gradients.gate_up});
+                           .dweight = gradients.gate_up,
+                           .rows = limits.products});
   kernels::rms_norm(stream, kernels::RmsNormBackward{.dy = now.dh,
                                                      .x = layer.x2,
                                                      .weight = weights.post_attention_norm,
@@ -411,7 +424,8 @@ void TrainDecoder::Workspace::attend_backward(const Stream& stream, const LayerW
                            .x = layer.attention,
                            .weight = weights.o,
                            .dx = now.dattention,
-                           .dweight = gradients.o});
+                           .dweight = gradients.o,
+                           .rows = limits.products});
   kernels::attention(stream,
                      kernels::AttentionBackward{.dout = split_heads(now.dattention, config.heads),
                                                 .q = split_heads(layer.q, config.heads),
@@ -448,7 +462,8 @@ void TrainDecoder::Workspace::attend_backward(const Stream& stream, const LayerW
                            .x = layer.h,
                            .weight = weights.qkv,
                            .dx = now.dh,
-                           .dweight = gradients.qkv});
+                           .dweight = gradients.qkv,
+                           .rows = limits.products});
   kernels::rms_norm(stream, kernels::RmsNormBackward{.dy = now.dh,
                                                      .x = layer.x,
                                                      .weight = weights.input_norm,
@@ -486,7 +501,8 @@ void TrainDecoder::Workspace::head_backward(const Stream& stream, const Weights&
                              .x = part.h,
                              .weight = weights.head(),
                              .dx = dpicked,
-                             .dweight = sums.head});
+                             .dweight = sums.head,
+                             .rows = limits.products});
     kernels::rms_norm(stream, kernels::RmsNormBackward{.dy = dpicked,
                                                        .x = part.picked,
                                                        .weight = weights.final_norm(),

@@ -27,6 +27,7 @@
 
 #include "actors/messages/payload.h"
 #include "actors/messages/rollout.h"
+#include "kernels/ops/matmul.h"
 #include "runtime/base/clock.h"
 
 namespace tandem::actors {
@@ -61,6 +62,8 @@ struct EngineConfig {
   // its host: tokens are known one step() later, and what is computed for a sequence beyond its end
   // is discarded.
   bool async_scheduling = false;
+  // What a GPU's products promise of a row among others (kernels/ops/matmul.h).
+  kernels::Rows products = kernels::Rows::kInvariant;
   bool weights_arrive_on_device = false;  // the sink is in the GPU's memory, not the host's
 };
 

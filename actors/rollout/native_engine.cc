@@ -57,7 +57,8 @@ PagedLimits decoder_limits(const EngineConfig& config) {
           .slices_max = sequences_max(config),
           .logit_rows_max = sequences_max(config),
           .positions_max = positions_max(config),
-          .capture_sizes = capture_sizes(config)};
+          .capture_sizes = capture_sizes(config),
+          .products = config.products};
 }
 
 // What the memory holds, but no more than could ever be in use.

@@ -11,6 +11,7 @@
 //         steps are queued before the ones before them are known (async_scheduling).
 //   NE-2  Log-probabilities equal those of the learner's training forward bit for bit, where one
 //         version made a trajectory whole (DE-2).
+//         (NE-1 and NE-2 but for roundings, on a GPU whose products are to be Rows::kFastest.)
 //   NE-3  When nothing runs or waits, every page is free or holds a cached prefix.
 //   NE-4  A page shared by sequences is never written: its writer copies it first.
 #pragma once

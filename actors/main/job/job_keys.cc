@@ -86,6 +86,11 @@ const Key kKeys[] = {
          "What the model computes in; `bfloat16` needs rollout and learner on GPUs. Sums, "
          "logits, gradients, AdamW and checkpoints are float32 all the same.",
      .later_values = kLaterDtypes},
+    {.path = "model.batch_invariant",
+     .field = [](J& j) { return slot(j.model.batch_invariant); },
+     .description = "On a GPU, a row's numbers do not depend on its batch, so rollout and learner "
+                    "agree to the bit and runs repeat; false: products as fast as the library has "
+                    "them, and both agree but for roundings."},
 
     {.path = "data.train_files",
      .field = [](J& j) { return slot(j.data.train_files); },

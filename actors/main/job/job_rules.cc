@@ -139,6 +139,11 @@ Broken learner_rules(const JobSpec& job) {
         "`model.dtype: bfloat16` is computed on GPUs only, and rollout or learner has none",
         "set `pools.rollout.gpus_per_actor` and `pools.learner.gpus_per_actor`, or "
         "`model.dtype: float32`"};
+  if (!job.model.batch_invariant && job.async.schedule == Schedule::kFixedLag)
+    return Violation{"model.batch_invariant",
+                     "`async.schedule: fixed_lag` repeats a run to the bit, and with "
+                     "`model.batch_invariant: false` numbers depend on what is computed together",
+                     "set `model.batch_invariant: true`, or another `async.schedule`"};
   if (job.algorithm.bypass_mode && job.algorithm.rollout_is)
     return Violation{"algorithm.rollout_is",
                      "`algorithm.rollout_is: " + std::string(spelling(*job.algorithm.rollout_is)) +

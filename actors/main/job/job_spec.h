@@ -60,6 +60,7 @@ struct ModelSpec {
   std::filesystem::path path;  // an HF directory
   ModelInit init = ModelInit::kPretrained;
   ModelDtype dtype = ModelDtype::kFloat32;
+  bool batch_invariant = true;
 };
 
 struct DataSpec {

@@ -85,9 +85,10 @@ struct Pass {
 // One micro-batch after another, of weights and a reference that are far apart. Whatever it
 // computes in, the weights are numbers that bf16 has.
 Pass pass_on(DeviceKind device, const TrainBatch& batch, DType dtype = DType::kF32,
-             bool checkpointing = false) {
+             bool checkpointing = false, kernels::Rows products = kernels::Rows::kInvariant) {
   TrainerConfig config = config_of("unused");
   config.enable_gradient_checkpointing = checkpointing;
+  config.products = products;
   ModelConfig model = testing::learner_model();
   EXPECT_TRUE(compute_in(dtype, model));
   const runtime::Arena weights =
@@ -168,6 +169,19 @@ TEST_F(LearnerOnAGpu, CheckpointingChangesNoBit) {
     EXPECT_EQ(computed.logprobs, kept.logprobs);
     EXPECT_EQ(computed.gradients, kept.gradients);
   }
+}
+
+// Products that may depend on their rows, with every layer computed twice.
+TEST_F(LearnerOnAGpu, FastestProductsDifferByRoundings) {
+  const TrainBatch batch = random_batch(12, StepId{4}, kShape);
+  const Pass invariant = pass_on(DeviceKind::kCuda, batch);
+  const Pass fastest =
+      pass_on(DeviceKind::kCuda, batch, DType::kF32, true, kernels::Rows::kFastest);
+  EXPECT_LE(furthest(fastest.logprobs, invariant.logprobs), kLogprobTolerance);
+  EXPECT_LE(relative_error(fastest.gradients, invariant.gradients), kGradientTolerance);
+  if (!runtime::emulated()) return;  // whose library may find the same ones fastest
+  EXPECT_NE(fastest.logprobs, invariant.logprobs);
+  EXPECT_NE(fastest.gradients, invariant.gradients);
 }
 
 std::unique_ptr<NativeTrainer> trainer_on(DeviceKind device, const std::filesystem::path& folder,

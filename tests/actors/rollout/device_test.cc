@@ -1,6 +1,8 @@
 // The engine on a GPU: the class is the same, its memory and its operators are the device's.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "tests/actors/rollout/engine_builder.h"
@@ -84,6 +86,26 @@ TEST_P(EngineOnAGpu, Ne2LogprobsEqualTheLearnersBitForBit) {  // NE-2, DE-2
     for (const Trajectory& trajectory : payload.trajectories)
       EXPECT_EQ(trajectory.logprobs,
                 learner_logprobs(gpu(), model_, PolicyVersion{0}, payload, trajectory, 1.0f));
+}
+
+// Products that may depend on their rows: near the others, and not the same.
+TEST_P(EngineOnAGpu, FastestProductsDifferByRoundings) {
+  EngineConfig config = small_config();
+  config.products = kernels::Rows::kFastest;
+  config.cudagraph_capture_sizes = {8};
+  const float allowed = GetParam() == runtime::DType::kF32 ? 1e-4f : 0.2f;
+  float furthest = 0;
+  for (const auto& [group, payload] : generate(config))
+    for (const Trajectory& trajectory : payload.trajectories) {
+      const auto learners =
+          learner_logprobs(gpu(), model_, PolicyVersion{0}, payload, trajectory, 1.0f);
+      ASSERT_EQ(trajectory.logprobs.size(), learners.size());
+      for (std::size_t i = 0; i < learners.size(); ++i)
+        furthest = std::max(furthest, std::abs(trajectory.logprobs[i] - learners[i]));
+    }
+  EXPECT_LT(furthest, allowed);
+  if (!runtime::emulated()) return;  // whose library may find the same ones fastest
+  EXPECT_GT(furthest, 0.0f) << "the configuration does not reach the products";
 }
 
 // A prompt longer than a split, whose keys the decode steps of a group read once for all of it (in

@@ -166,6 +166,7 @@ TEST(LoadJob, RefusesWhatKeysTogetherForbid) {  // JS-1
   check({"async.lookahead=3"}, "more than `async.max_staleness`");
   check({"async.trigger_parameter_sync_step=4"}, "more than lookahead + 1");
   check({"async.schedule=fixed_lag", "async.trigger_parameter_sync_step=2"}, "fixed_lag");
+  check({"async.schedule=fixed_lag", "model.batch_invariant=false"}, "model.batch_invariant");
   check({"rollout.min_tokens=65"}, "max_response_length");
   check({"rollout.block_size=24"}, "multiple of 16");
   check({"rollout.max_num_seqs=4"}, "less than one group");
