@@ -88,6 +88,54 @@ def operators():
     measure("memory/adamw", "bytes_per_second", 7 * 4 * n, adamw)
 
 
+def cross_entropy():
+    """Log-probabilities of logits that are there, as memory/log_prob."""
+    rows, vocab = 1024, 151936
+
+    def make():
+        logits = random(rows, vocab, dtype=torch.float32)
+        ids = torch.randint(vocab, (rows,), device="cuda")
+        return lambda: F.cross_entropy(logits, ids, reduction="none")
+
+    measure("memory/log_prob", "bytes_per_second", 4 * rows * vocab, make)
+
+
+def products(name, hidden, intermediate):
+    """Forward; few rows one call at a time, which is what they cost without a graph."""
+    heads, kv_heads, D, vocab = 16, 8, 128, 151936
+    weights = {"qkv": ((heads + 2 * kv_heads) * D, hidden), "o": (hidden, heads * D),
+               "gate_up": (2 * intermediate, hidden), "down": (hidden, intermediate),
+               "head": (vocab, hidden)}
+    for title, (n, k) in weights.items():
+        def make(rows):
+            x, w = random(rows, k), random(n, k)
+            return lambda: F.linear(x, w)
+
+        measure(f"product/forward/{name}/{title}/4096", "items_per_second", 2 * 4096 * n * k,
+                lambda: make(4096))
+        for rows in (1, 64) if name == "0.6b" else ():
+            measure(f"decode/{name}/{title}/{rows}", "bytes_per_second",
+                    2 * (n * k + rows * k + rows * n), lambda: make(rows))
+
+
+def one_sequence(hidden, intermediate):
+    """transformers' own loop over a cache of fixed size: greedy, prompt of 128 tokens."""
+    model, vocab = qwen3(hidden, intermediate)
+    model.eval()
+    ids = torch.randint(vocab, (1, 128), device="cuda")
+
+    def seconds(tokens):
+        torch.cuda.synchronize()
+        began = time.perf_counter()
+        model.generate(ids, max_new_tokens=tokens, min_new_tokens=tokens, do_sample=False,
+                       cache_implementation="static", disable_compile=True, pad_token_id=0)
+        torch.cuda.synchronize()
+        return time.perf_counter() - began
+
+    seconds(4)
+    show("engine/one", "tokens_per_second", 64 / (seconds(72) - seconds(8)))
+
+
 def attention():
     T, heads, kv_heads, D = 4096, 16, 8, 128
     q, k, v = (random(1, h, T, D).requires_grad_() for h in (heads, kv_heads, kv_heads))
@@ -104,17 +152,21 @@ def attention():
          limits["items_per_second"])
 
 
-def learner(name, hidden, intermediate):
-    """A step on 8 sequences of 512 tokens; operations as in tests/bench/cuda_learner.cc."""
+def qwen3(hidden, intermediate, layers=28, vocab=151936):
     from transformers import Qwen3Config, Qwen3ForCausalLM
 
-    sequences, length, layers, vocab = 8, 512, 28, 151936
     config = Qwen3Config(
         vocab_size=vocab, hidden_size=hidden, intermediate_size=intermediate, head_dim=128,
         num_hidden_layers=layers, num_attention_heads=16, num_key_value_heads=8,
         tie_word_embeddings=True, rope_theta=1e6, attn_implementation="sdpa")
     with torch.device("cuda"):
-        model = Qwen3ForCausalLM(config).to(torch.bfloat16)
+        return Qwen3ForCausalLM(config).to(torch.bfloat16), vocab
+
+
+def learner(name, hidden, intermediate):
+    """A step on 8 sequences of 512 tokens; operations as in tests/bench/cuda_learner.cc."""
+    sequences, length, layers = 8, 512, 28
+    model, vocab = qwen3(hidden, intermediate, layers)
     model.train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-6, fused=True)
     ids = torch.randint(vocab, (sequences, length), device="cuda")
@@ -146,7 +198,8 @@ def main():
         sys.exit("torch_peer.py: torch finds no GPU")
     small, large = ("0.6b", 1024, 3072), ("1.7b", 2048, 6144)
     for part in (the_limits, operators, attention, lambda: learner(*small),
-                 lambda: learner(*large)):
+                 lambda: learner(*large), cross_entropy, lambda: products(*small),
+                 lambda: products(*large), lambda: one_sequence(*small[1:])):
         try:
             part()
         except Exception as error:  # no memory, or an older version without one of the functions

@@ -132,9 +132,7 @@ void LearnerActor::handle(runtime::Context& cx, SaveCheckpoint command) {
   if (step_ || command.step != trainer_->step())
     return fail(cx, Error{.message = "asked to save step " + std::to_string(command.step.value) +
                                      " while at step " + std::to_string(trainer_->step().value)});
-  note("save", cx.now());
   if (const auto saved = save(cx)) outbox_.send(cx, *saved);
-  note("idle", cx.now());
 }
 
 // Nothing on failure, which has then been dealt with.
@@ -153,7 +151,9 @@ std::optional<Publication> LearnerActor::publish(runtime::Context& cx, PolicyVer
 
 // What a disk refuses now it would refuse after a restart as well: every error is permanent.
 std::optional<CheckpointSaved> LearnerActor::save(runtime::Context& cx) {
+  note("save", cx.now());
   const Result<SavedCheckpoint> saved = trainer_->save();
+  note("idle", cx.now());
   if (!saved) {
     Error error = saved.error();
     error.code = ErrorCode::kInvalid;

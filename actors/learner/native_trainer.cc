@@ -117,7 +117,7 @@ class NativeTrainer::Impl {
   Result<SavedCheckpoint> save();
   Result<void> follow();
 
-  // The whole arena that is published: of the step taken last.
+  // The whole arena that is published: of the last step of RL, or its start.
   std::span<const std::byte> published() const {
     return memory_.rounded ? memory_.rounded->bytes() : model.weights.bytes();
   }
@@ -161,6 +161,7 @@ class NativeTrainer::Impl {
   std::optional<WarmStartData> warm_start_data_;
   std::int64_t warm_start_steps_ = 0;
   bool untrained_ = true;                     // the weights are as they came
+  bool host_follows_ = true;                  // model.weights are the master weights
   std::deque<std::vector<std::byte>> older_;  // versions step - size … step - 1; of rank 0 alone
 };
 
@@ -191,7 +192,8 @@ Result<NativeTrainer::Impl::Memory> NativeTrainer::Impl::allocate(const NativeTr
   }
   const runtime::Manifest published = published_manifest(setup.model.config);
   if (published != manifest) {
-    auto rounded = runtime::Arena::allocate(published, "the published weights");
+    auto rounded = runtime::Arena::allocate(published, "the published weights",
+                                            runtime::staging_place(device));
     if (!rounded) return rounded.error();
     memory.rounded = *std::move(rounded);
   }
@@ -224,6 +226,7 @@ void NativeTrainer::Impl::start_rl() {
   step = {};
   older_.clear();
   memory_.optimizer.reset(stream_);
+  fetch_master();
   install_weights();
   if (!memory_.reference) return;
   copy_bytes(memory_.reference->bytes(), published());
@@ -235,21 +238,24 @@ void NativeTrainer::Impl::install_weights() {
   if (memory_.master)
     runtime::copy(stream_, block_of(*memory_.master).data(), model.weights.bytes().data(),
                   model.weights.bytes().size());
+  host_follows_ = true;
+  memory_.policy.install_master(stream_, master());
   publish_master();
 }
 
-// After the master weights have changed: what computes and what is published follow.
+// What is published follows the master weights, as what computes has.
 void NativeTrainer::Impl::publish_master() {
-  memory_.policy.install_master(stream_, master());
-  if (memory_.rounded) memory_.policy.fetch(stream_, memory_.rounded->bytes());
-  runtime::synchronize(stream_);  // the host's weights may change again
+  if (!memory_.rounded) return fetch_master();
+  memory_.policy.fetch(stream_, memory_.rounded->bytes());
+  runtime::synchronize(stream_);
 }
 
-// The host's weights become those of the GPU. Where they are published, they are already.
+// The host's weights become those of the GPU, after which they may change again.
 void NativeTrainer::Impl::fetch_master() {
-  if (!memory_.rounded) return;
-  runtime::copy(stream_, model.weights.bytes().data(), block_of(master()).data(),
-                model.weights.bytes().size());
+  if (!host_follows_)
+    runtime::copy(stream_, model.weights.bytes().data(), block_of(master()).data(),
+                  model.weights.bytes().size());
+  host_follows_ = true;
   runtime::synchronize(stream_);
 }
 
@@ -367,10 +373,8 @@ Result<double> NativeTrainer::Impl::apply_gradients(const OptimizerConfig& optim
   if (!std::isfinite(norm))
     return invalid("the gradient is not finite (norm " + std::to_string(norm) +
                    "): the learning rate may be too high, or the weights are damaged");
-  if (memory_.master && !memory_.rounded)
-    runtime::copy(stream_, model.weights.bytes().data(), block_of(*memory_.master).data(),
-                  model.weights.bytes().size());
-  publish_master();
+  memory_.policy.install_master(stream_, master());
+  host_follows_ = !memory_.master;
   untrained_ = false;
   return norm;
 }
@@ -419,7 +423,6 @@ Result<NativeTrainer::Impl::Measured> NativeTrainer::Impl::measure_held_out() {
 
 Result<WarmStartSlice> NativeTrainer::Impl::warm_start() {
   if (!config_.warm_start) {
-    fetch_master();
     start_rl();
     return WarmStartSlice{.done = true};
   }
@@ -443,10 +446,7 @@ Result<WarmStartSlice> NativeTrainer::Impl::warm_start() {
         by_loss ? *slice.metric <= warm.until->value : *slice.metric >= warm.until->value;
     slice.done = last || slice.reached;
   }
-  if (slice.done) {
-    fetch_master();
-    start_rl();
-  }
+  if (slice.done) start_rl();
   return slice;
 }
 
@@ -465,6 +465,7 @@ Result<StepReport> NativeTrainer::Impl::train_share(const TrainBatch& batch,
   report.lr = learning_rate(config_.optimizer, step.value, config_.steps_total);
   const Result<double> norm = apply_gradients(config_.optimizer, report.lr);
   if (!norm) return norm.error();
+  publish_master();
   report.grad_norm = *norm;
   ObjectiveSums sums = memory_.pass.objective().sums();
   std::vector<double> flat;

@@ -58,8 +58,9 @@ class Trainer {
   // the untrained weights.
   virtual Result<std::optional<StepId>> restore() = 0;
 
-  virtual StepId step() const = 0;                         // the step that train() does next
-  virtual std::span<const std::byte> weights() const = 0;  // the whole arena
+  virtual StepId step() const = 0;  // the step that train() does next
+  // The whole arena that is published; while a warm start goes on, not its weights.
+  virtual std::span<const std::byte> weights() const = 0;
 
   // One optimizer step of the supervised warm start, and the measurement that falls due after it.
   // Without a warm start in the job: done at once, with 0 steps. Not after done.

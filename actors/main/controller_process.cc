@@ -32,6 +32,8 @@ using actors::Controller;
 namespace {
 
 constexpr Duration kHangTimeout = std::chrono::seconds(60);
+// A checkpoint may be tens of gigabytes, and its disk slow.
+constexpr Duration kSaveTimeout = std::chrono::minutes(15);
 constexpr Duration kWatchEvery = std::chrono::milliseconds(500);
 constexpr const char* kControllerSchema =
     "CREATE TABLE IF NOT EXISTS epochs(epoch INTEGER PRIMARY KEY AUTOINCREMENT, time_ms INTEGER);"
@@ -44,8 +46,8 @@ runtime::RankId rank_of(const runtime::PeerId& peer, const runtime::Hello& hello
 
 bool is_node(const std::string& peer) { return peer.starts_with("node/"); }
 
-// Looks at the heartbeats of all ranks: one that is at work and has made no progress for
-// kHangTimeout is hung, whatever its sockets say.
+// Looks at the heartbeats of all ranks: one that is at work and has made no progress for as long as
+// its phase may take is hung, whatever its sockets say.
 struct WatchNow {};
 class Watchdog {
  public:
@@ -57,9 +59,10 @@ class Watchdog {
   void handle(runtime::Context& cx, WatchNow) {
     for (const runtime::PeerStatus& peer : peers_()) {
       const Duration silent = cx.now() - peer.progress_changed;
-      if (is_node(peer.peer.name) || peer.progress.phase == "idle" || silent < kHangTimeout)
-        continue;
-      log::warn("event=rank_hung peer={} phase={}", to_string(peer.peer), peer.progress.phase);
+      const std::string& phase = peer.progress.phase;
+      const Duration allowed = phase == "save" ? kSaveTimeout : kHangTimeout;
+      if (is_node(peer.peer.name) || phase == "idle" || silent < allowed) continue;
+      log::warn("event=rank_hung peer={} phase={}", to_string(peer.peer), phase);
       (void)controller_.tell(actors::RankHung{rank_of(peer.peer, peer.hello), seconds(silent)});
     }
     cx.after(kWatchEvery, [this](runtime::Context& then) { handle(then, WatchNow{}); });

@@ -14,6 +14,7 @@
 #include "actors/reward/reward_actor.h"
 #include "actors/rollout/native_engine.h"
 #include "actors/rollout/rollout_actor.h"
+#include "runtime/base/log.h"
 #include "runtime/base/rng.h"
 #include "runtime/collective/socket.h"
 #include "runtime/device/cuda_module.h"
@@ -151,18 +152,29 @@ Result<void> RoleHome::build_rollout(const StartRank& start, const JobSpec& job)
   if (!device) return device.error();
   auto info = actors::load_model_info(job.model.path, dtype_of(job.model));
   if (!info) return info.error();
-  const auto config_of_engine = engine_config_on(*device, job, info->config);
-  if (!config_of_engine) return config_of_engine.error();
   const auto weights = weights_config(job, {start.job, start.run_dir}, info->manifest);
   parts_->device.threads = make_threads(job.pools.rollout.threads_per_actor);
   auto tokenizer = std::make_shared<const actors::Tokenizer>(std::move(info->tokenizer));
   parts_->device.queue = std::make_unique<runtime::Queue>(*device, parts_->device.threads.get());
-  auto engine = actors::NativeEngine::make({info->config, std::move(tokenizer)}, *config_of_engine,
-                                           parts_->device.queue->stream());
+  const auto make_engine = [&]() -> Result<std::unique_ptr<actors::NativeEngine>> {
+    const auto config = engine_config_on(*device, job, info->config);
+    if (!config) return config.error();
+    return actors::NativeEngine::make({info->config, tokenizer}, *config,
+                                      parts_->device.queue->stream());
+  };
+  // Who starts beside it on the same GPU may take what it was told is free.
+  auto engine = make_engine();
+  for (int again = 0; again < 2 && !engine && engine.error().code == ErrorCode::kOutOfMemory;
+       ++again) {
+    log::warn("event=engine_again: {}", engine.error().message);
+    engine = make_engine();
+  }
   if (!engine) return engine.error();
   actors::RolloutConfig config{.self = {start.actor, start.incarnation},
                                .group_size = static_cast<std::int32_t>(job.rollout.n),
                                .max_num_seqs = static_cast<std::int32_t>(job.rollout.max_num_seqs)};
+  // Its models are larger, and pieces as small as a CPU's would be hundreds of steps.
+  if (*device == runtime::DeviceKind::kCuda) config.copy_bytes_per_step = std::uint64_t{64} << 20;
   if (job.async.max_concurrent_rollouts)
     config.capacity = static_cast<std::int32_t>(*job.async.max_concurrent_rollouts);
   actors::RolloutActor::Joints joints;
@@ -190,10 +202,12 @@ Result<void> RoleHome::build_learner(const StartRank& start, const JobSpec& job,
   if (!device) return device.error();
   const RunPlace run{start.job, start.run_dir};
   const bool random = job.model.init == ModelInit::kRandom;
+  auto threads = make_threads(job.pools.learner.threads_per_actor);
   auto model = actors::load_model(
       job.model.path, {.init = random ? actors::InitMode::kRandom : actors::InitMode::kPretrained,
                        .seed = derive_seed(static_cast<std::uint64_t>(job.seed), "init"),
-                       .dtype = dtype_of(job.model)});
+                       .dtype = dtype_of(job.model),
+                       .threads = threads.get()});
   if (!model) return model.error();
   auto records = warm_start_records(job, model->config, model->tokenizer);
   if (!records) return records.error();
@@ -203,7 +217,7 @@ Result<void> RoleHome::build_learner(const StartRank& start, const JobSpec& job,
                                    .model = std::move(*model),
                                    .records = std::move(*records),
                                    .device = *device,
-                                   .threads = make_threads(job.pools.learner.threads_per_actor),
+                                   .threads = std::move(threads),
                                    .beat = [progress = &parts_->progress] { progress->beat(); }};
   const runtime::GangSpec gang{
       .size = start.ranks,

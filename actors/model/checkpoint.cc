@@ -57,7 +57,7 @@ Result<Model> load_model(const std::filesystem::path& directory, const LoadOptio
       runtime::Arena::allocate(make_manifest(info->config), "the model's weights");
   if (!weights) return weights.error();
   if (options.init == InitMode::kRandom) {
-    initialize({options.seed, info->config.initializer_range}, *weights);
+    initialize({options.seed, info->config.initializer_range, options.threads}, *weights);
   } else {
     const TiedTensor tied{kHeadName, kEmbeddingName};
     const std::vector<NamedTensor> tensors = tensors_of(*weights);

@@ -13,6 +13,7 @@
 #include "runtime/base/result.h"
 #include "runtime/device/arena.h"
 #include "runtime/device/manifest.h"
+#include "runtime/device/parallel.h"
 
 namespace tandem::actors {
 
@@ -25,6 +26,7 @@ struct LoadOptions {
   InitMode init = InitMode::kPretrained;
   std::uint64_t seed = 0;                       // of random weights
   runtime::DType dtype = runtime::DType::kF32;  // that the model is to compute in
+  runtime::ThreadPool* threads = nullptr;       // that draw random weights
 };
 
 struct Model {

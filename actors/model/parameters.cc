@@ -72,12 +72,17 @@ runtime::Manifest published_manifest(const ModelConfig& config) {
 }
 
 void initialize(const RandomInit& init, const runtime::Arena& arena) {
+  constexpr std::int64_t kGrain = std::int64_t{1} << 16;
   for (const runtime::ParameterSpec& spec : arena.manifest().parameters) {
     const runtime::TensorView view = arena.view(spec.name);
-    const std::span<float> values(view.f32(), static_cast<std::size_t>(view.elements()));
+    float* values = view.f32();
     const std::uint64_t key = derive_seed(init.seed, spec.name);
-    for (std::size_t i = 0; i < values.size(); ++i)
-      values[i] = is_norm(spec) ? 1.0f : normal_at(key, i, init.initializer_range);
+    parallel_for(init.threads, view.elements(), kGrain, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i)
+        values[i] = is_norm(spec)
+                        ? 1.0f
+                        : normal_at(key, static_cast<std::uint64_t>(i), init.initializer_range);
+    });
   }
 }
 

@@ -12,6 +12,7 @@
 #include "actors/model/model_config.h"
 #include "runtime/device/arena.h"
 #include "runtime/device/manifest.h"
+#include "runtime/device/parallel.h"
 
 namespace tandem::actors {
 
@@ -36,6 +37,7 @@ runtime::Manifest published_manifest(const ModelConfig& config);
 struct RandomInit {
   std::uint64_t seed;
   double initializer_range;
+  runtime::ThreadPool* threads = nullptr;  // that draw them; any number draws the same
 };
 void initialize(const RandomInit& init, const runtime::Arena& arena);
 

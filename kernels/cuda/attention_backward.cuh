@@ -5,6 +5,7 @@
 //   ds = p * (dout . v - mean) * scale    mean = dout . out
 #pragma once
 
+#include "kernels/cuda/attention_gradients.cuh"
 #include "kernels/cuda/attention_tile.cuh"
 #include "kernels/cuda/primitives.cuh"
 

@@ -6,10 +6,11 @@
 // Keys and values come through a ring of pieces in shared memory, copied some pieces ahead. Where a
 // sequence has many rows, a block of four warps shares a ring, each piece being read once for 64
 // rows. Where it has few, the decode step, each warp has a ring and takes a split of its own, since
-// there is nothing to share, and splits are what can be done side by side.
+// there is nothing to share, and splits are what can be done side by side. A step of both kinds is
+// two kernels, each for the sequences of its kind.
 //
-// Before a decode step a kernel of its own may sum up splits that the step then joins as if they
-// were its own: those of a prefix that sequences share, for the queries of all sharers at once, and
+// Before the kernel of few rows one of its own may sum up splits that it then joins as if they were
+// its own: those of a prefix that sequences share, for the queries of all sharers at once, and
 // where there are fewer sequences than the GPU has room for, those of each sequence, spread over
 // blocks.
 //
@@ -294,8 +295,8 @@ __device__ __forceinline__ void attend(const Block& block, const Heads<Bf16>& q,
   finish(block, first, state, out, first_column<Shape>(), lse, heads);
 }
 
-// Sums of splits that the kernel which joins them finds, [T, H, splits, D + 2]: maximum, sum, out.
-// Of none, if nothing is said.
+// Sums of splits that the kernel which joins them finds, [T, H, splits, D + 2]: maximum, sum, out;
+// in a step of both kinds [S, …], by sequence. Of none, if nothing is said.
 struct SplitSums {
   const SharedPrefix* prefixes = nullptr;  // of each sequence, or null
   float* sums = nullptr;
@@ -318,15 +319,15 @@ struct SplitSums {
 
   // visit(here, there) for all that the lane has of the block's rows.
   template <int kColumns, class Visit>
-  __device__ __forceinline__ void each(const Block& block, std::int64_t heads, int split,
-                                       int column, SoftmaxTile<kColumns>& state,
-                                       const Visit& visit) const {
+  __device__ __forceinline__ void each(const Block& block, std::int64_t first_row,
+                                       std::int64_t heads, int split, int column,
+                                       SoftmaxTile<kColumns>& state, const Visit& visit) const {
     TANDEM_UNROLL
     for (int i = 0; i < 2; ++i) {
       const int r = matrix_row() + 8 * i;
       if (r < block.rows()) {
         const std::int64_t row =
-            (block.row + r / block.heads) * heads + block.head + r % block.heads;
+            (first_row + r / block.heads) * heads + block.head + r % block.heads;
         float* at = sums + (row * splits + split) * (block.channels + 2);
         visit(at[0], state.maximum[i]);
         visit(at[1], state.sums[i]);
@@ -369,7 +370,7 @@ __device__ __forceinline__ void sum_split(const WarpRows& rows, Ring<Shape, Keys
 template <class Shape>
 __device__ __forceinline__ void attend_by_splits(const Block& block, const Paged<Bf16>& op,
                                                  const PagedKeys& keys, const SplitSums& sums,
-                                                 int found) {
+                                                 std::int64_t sums_row, int found) {
   static_assert(SoftmaxTile<Shape::kColumns>::kFloats * sizeof(float) <=
                 Shape::kRing * Shape::kSlot * sizeof(Bf16));
   const auto sums_of = [](int t) { return reinterpret_cast<float*>(slots_of<Shape>(t)); };
@@ -382,7 +383,7 @@ __device__ __forceinline__ void attend_by_splits(const Block& block, const Paged
     SoftmaxTile<Shape::kColumns> split;
     split.clear();
     if (first + team < found) {
-      sums.each(block, op.heads, first + team, column, split,
+      sums.each(block, sums_row, op.heads, first + team, column, split,
                 [](float there, float& here) { here = there; });
     } else {
       sum_split(rows, ring, first + team, chunks, split);
@@ -396,6 +397,12 @@ __device__ __forceinline__ void attend_by_splits(const Block& block, const Paged
     __syncthreads();
   }
   if (team == 0) finish(block, 0, state, op.out, column, nullptr, 0);
+}
+
+// The row of SplitSums that is the block's first query's.
+__device__ __forceinline__ std::int64_t sums_row(const Paged<Bf16>& op, std::int64_t sequence,
+                                                 const Block& block) {
+  return op.which == Which::kOne ? sequence : block.row;
 }
 
 template <class Shape>
@@ -415,7 +422,7 @@ __global__ void __launch_bounds__(Shape::kThreads) paged_kernel(Paged<Bf16> op, 
   const PagedKeys keys = keys_of(op, sequence);
   if constexpr (Shape::kTeam == kWarp) {
     const int found = sums.of<Shape>(block, sums.shared(sequence));
-    attend_by_splits<Shape>(block, op, keys, sums, found);
+    attend_by_splits<Shape>(block, op, keys, sums, sums_row(op, sequence, block), found);
   } else {
     attend<Shape>(block, op.q, keys, op.out, nullptr, 0);
   }
@@ -446,6 +453,7 @@ __global__ void __launch_bounds__(Shape::kThreads) split_kernel(Paged<Bf16> op, 
   if (!own && shared == 0) return;
   std::int64_t leader = sequence, end = sequence + 1;
   Segment all = queries_of(op, sequence);
+  if (own && op.which == Which::kOne && all.len != 1) return;
   if (!own) {
     leader = sums.prefixes[sequence].leader;
     end = end_of_sharers(sums.prefixes, op.sequences, sums.prefixes[sequence].leader, sequence);
@@ -469,7 +477,7 @@ __global__ void __launch_bounds__(Shape::kThreads) split_kernel(Paged<Bf16> op, 
       SoftmaxTile<Shape::kColumns> state;
       state.clear();
       sum_split(rows, ring, split, chunks_of(block), state);
-      sums.each(block, op.heads, split, first_column<Shape>(), state,
+      sums.each(block, sums_row(op, sequence, block), op.heads, split, first_column<Shape>(), state,
                 [](float& there, float here) { there = here; });
     }
   }
@@ -485,16 +493,17 @@ Launch launch_of(std::int64_t rows, std::int64_t sequences, std::int64_t heads, 
 }
 
 // As many splits as the workspace holds. Sequences are spread as far as they have fewer blocks than
-// the GPU has multiprocessors.
-SplitSums split_sums(const AttentionPaged& op, std::int64_t blocks) {
+// the GPU has multiprocessors. In a step of both kinds they share no sums.
+SplitSums split_sums(const AttentionPaged& op, bool row_each, std::int64_t blocks) {
   if (op.workspace.empty() || blocks == 0) return {};
   const std::int64_t positions = op.block_tables.dim(1) * op.k_pages.dim(2);
-  const std::int64_t one = attention_paged_workspace(op.q.dim(0), op.q.dim(1), op.q.dim(2), 1);
+  const std::int64_t rows = op.first_position.dim(0);  // of sums
+  const std::int64_t one = attention_paged_workspace(rows, op.q.dim(1), op.q.dim(2), 1);
   const std::int64_t splits =
       std::min<std::int64_t>(op.workspace.elements() / one, blocks_for(positions, kSplitPositions));
   if (splits == 0) return {};
   const std::int64_t parts = std::clamp<std::int64_t>(multiprocessors() / blocks, 1, splits);
-  return {.prefixes = op.shared_prefixes.data(),
+  return {.prefixes = row_each ? op.shared_prefixes.data() : nullptr,
           .sums = data<float>(op.workspace),
           .splits = static_cast<int>(splits),
           .parts = static_cast<int>(parts)};
@@ -530,17 +539,28 @@ void attention_paged_bf16(const Stream& stream, const AttentionPaged& op) {
     return bf16::launch_of<Shape>(rows, sequences, heads, groups, channels);
   };
   // How rows are dealt to blocks does not touch their bits, nor who sums up a split.
-  const bool few = rows == sequences && heads / groups <= kMatrixRows;
   with_padded(channels, [&](auto padded) {
     using Many = bf16::Many<padded>;
     using Few = bf16::Few<padded>;
-    if (!few)
-      return launch(stream, shape(Many{}), bf16::paged_kernel<Many>, all, bf16::SplitSums{});
-    Launch by_part = shape(Few{});
-    const bf16::SplitSums sums = bf16::split_sums(op, sequences * by_part.grid.y * by_part.grid.z);
-    by_part.grid.x = bf16::split_blocks(sums, sequences);
-    launch(stream, by_part, bf16::split_kernel<Few>, all, sums);
-    launch(stream, shape(Few{}), bf16::paged_kernel<Few>, all, sums);
+    auto one = all, several = all;
+    if (heads / groups <= kMatrixRows) {
+      // A row for each: one query each, but for some that may have none and others more.
+      const bool row_each = rows == sequences;
+      Launch step = shape(Few{});
+      if (!row_each) {
+        one.which = Which::kOne;
+        several.which = Which::kSeveral;
+        step.grid.x = static_cast<unsigned>(sequences);
+      }
+      const bf16::SplitSums sums =
+          bf16::split_sums(op, row_each, sequences * step.grid.y * step.grid.z);
+      Launch by_part = step;
+      by_part.grid.x = bf16::split_blocks(sums, sequences);
+      launch(stream, by_part, bf16::split_kernel<Few>, one, sums);
+      launch(stream, step, bf16::paged_kernel<Few>, one, sums);
+      if (row_each) return;
+    }
+    launch(stream, shape(Many{}), bf16::paged_kernel<Many>, several, bf16::SplitSums{});
   });
 }
 

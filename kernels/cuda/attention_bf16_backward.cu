@@ -7,7 +7,7 @@
 //
 // so each needs the products own0 . other0 (scores) and own1 . other1 (dout . v).
 #include "kernels/cuda/attention_bf16.h"
-#include "kernels/cuda/attention_block.cuh"
+#include "kernels/cuda/attention_gradients.cuh"
 #include "kernels/cuda/exponential.cuh"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/matrix_tile.cuh"
@@ -160,6 +160,7 @@ __global__ void __launch_bounds__(Shape::kThreads) query_gradient_kernel(Gradien
                        gradients[n][i]);
       }
     }
+    __syncwarp();  // lanes may have parted where a weight is none
     unsigned weights[kOthers / 16][4];
     round_to_operand<kOthers>(gradients, weights);
     multiply_by_columns<kOthers, Shape::kColumns, Shape::kStride>(weights, others.first + column,
@@ -265,6 +266,7 @@ __global__ void __launch_bounds__(Shape::kThreads) key_gradient_kernel(Gradients
                        gradients[n][i]);
       }
     }
+    __syncwarp();  // lanes may have parted where a weight is none
     unsigned weights[kOthers / 16][4];
     round_to_operand<kOthers>(scores, weights);
     multiply_by_columns<kOthers, Shape::kColumns, Shape::kStride>(weights, others.second + column,

@@ -135,6 +135,13 @@ Packed<T> packed_of(const AttentionPacked& op) {
           .scale = op.scale};
 }
 
+// Sequences that a kernel is for.
+enum class Which : unsigned char {
+  kAll,
+  kOne,      // of one query; sequence s has the grid's blocks x = s
+  kSeveral,  // of more
+};
+
 template <class T>
 struct Paged {
   Heads<T> q, out;
@@ -147,6 +154,7 @@ struct Paged {
   std::int64_t sequences, page_positions;
   int heads, groups;
   float scale;
+  Which which = Which::kAll;
 };
 
 template <class T>
@@ -163,35 +171,6 @@ Paged<T> paged_of(const AttentionPaged& op) {
           .page_positions = op.k_pages.dim(2),
           .heads = static_cast<int>(op.q.dim(1)),
           .groups = static_cast<int>(op.k_pages.dim(1)),
-          .scale = op.scale};
-}
-
-template <class T>
-struct Gradients {
-  Heads<T> dout, q, k, v, dq, dk, dv;
-  const Segment* segments;
-  std::int64_t count;
-  const float* lse;    // [T, H]
-  const float* means;  // [T, H], of dout . out
-  int heads, groups;
-  float scale;
-};
-
-template <class T>
-Gradients<T> gradients_of(const AttentionBackward& op) {
-  return {.dout = heads_of<T>(op.dout),
-          .q = heads_of<T>(op.q),
-          .k = heads_of<T>(op.k),
-          .v = heads_of<T>(op.v),
-          .dq = heads_of<T>(op.dq),
-          .dk = heads_of<T>(op.dk),
-          .dv = heads_of<T>(op.dv),
-          .segments = op.segments.data(),
-          .count = std::ssize(op.segments),
-          .lse = data<float>(op.lse),
-          .means = data<float>(op.workspace),
-          .heads = static_cast<int>(op.q.dim(1)),
-          .groups = static_cast<int>(op.k.dim(1)),
           .scale = op.scale};
 }
 
@@ -223,6 +202,12 @@ template <class T>
 __device__ __forceinline__ bool find_queries(const Paged<T>& op, int rows, std::int64_t& sequence,
                                              Block& block) {
   const Block shape = shape_of(op);
+  if (op.which == Which::kOne) {
+    sequence = blockIdx.x;
+    const Segment own = queries_of(op, sequence);
+    block = block_of(own, 0, 1, shape);
+    return own.len == 1;
+  }
   const int queries = rows / shape.heads;
   const auto first_block = [&](std::int64_t s) { return op.query_begin[s] / queries + s; };
   std::int64_t low = 0, high = op.sequences;
@@ -233,7 +218,7 @@ __device__ __forceinline__ bool find_queries(const Paged<T>& op, int rows, std::
   sequence = low;
   const Segment own = queries_of(op, sequence);
   const std::int64_t query = (blockIdx.x - first_block(low)) * queries;
-  if (query >= own.len) return false;
+  if (query >= own.len || (op.which == Which::kSeveral && own.len == 1)) return false;
   block = block_of(own, query, queries, shape);
   return true;
 }

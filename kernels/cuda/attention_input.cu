@@ -123,7 +123,7 @@ __device__ __forceinline__ void normalise_heads(const Tokens<T>& op, const Heads
     TANDEM_UNROLL
     for (int p = 0; p < kPacks<T>; ++p) {
       const int c = channel_of<T>(p);
-      if (c < op.channels) *reinterpret_cast<PackBits<T, T>*>(value + c) = rows[i][p];
+      if (c < op.channels) store_whole(value + c, rows[i][p]);
     }
   }
 }

@@ -19,9 +19,9 @@ struct Gemm {
   std::int64_t steps() const { return a.dim(a_transposed ? 0 : 1); }
 };
 
-// By cuBLASLt. False, with nothing done, for a product that is not for it: one that is empty, or
-// has an operand whose rows do not all begin at multiples of 16 bytes. (The emulator has no
-// library, and always says no.) The answer does not depend on the number of rows.
+// By cuBLASLt. False, with nothing done, for a product that is not for it: one that is empty, that
+// has an operand whose rows do not all begin at multiples of 16 bytes, or that no algorithm is
+// known to compute as Gemm::rows wants it. The answer does not depend on the number of rows.
 bool library_gemm(const Stream& stream, const Gemm& gemm);
 
 }  // namespace tandem::kernels::cuda

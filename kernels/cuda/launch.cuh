@@ -24,12 +24,13 @@ struct Launch {
   std::size_t shared_bytes = 0;  // dynamic shared memory
 };
 
-// The most dynamic shared memory of a block: what the GPU has for one, less 1 KiB of static memory.
+// The most dynamic shared memory of a block: what the GPU has for one, less 1 KiB of static memory,
+// to which ptxas adds 1 KiB of the system's for some GPUs.
 inline int shared_bytes_max() {
   static const int bytes = [] {
     int of_block = 0;
     CUDA_CHECK(cudaDeviceGetAttribute(&of_block, cudaDevAttrMaxSharedMemoryPerBlockOptin, 0));
-    return of_block - (1 << 10);
+    return of_block - (2 << 10);
   }();
   return bytes;
 }

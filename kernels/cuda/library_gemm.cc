@@ -2,26 +2,35 @@
 // C x R with leading dimension S. So c = a * b by rows is asked for as c' = b' * a'.
 //
 // Its heuristics take tens of microseconds, so their answer is kept per shape. With
-// Rows::kInvariant the number of rows and the strides are not part of the shape: one algorithm is
-// chosen at kRowsOfChoice dense rows, must be able to do any number, and may not split its sums.
-// NVIDIA promises the same bits for the same call only, not for a row among others; the parity test
-// compares rows alone with rows of a batch on the GPU at hand.
+// Rows::kInvariant the number of rows and the strides are not part of the shape: all of a weight's
+// algorithms are chosen at once, by row_bands.h, when it is first multiplied, and none may split
+// its sums. NVIDIA promises the same bits for the same call only, so they are tried first, on some
+// of the weight's columns.
 //
-// A thread has its own handle, answers and workspaces; a workspace belongs to one stream, whose
-// products follow each other. All are made when first needed, so a thread that records a stream's
-// graph must have run the same products on it before: then nothing here allocates or waits. The
-// graph uses the workspace, which goes with the thread.
+// The process has one Library, which lives as long as it does. Whoever multiplies while a weight is
+// tried waits for that. A workspace belongs to one stream, whose products follow each other. All is
+// made when first needed, so a thread that records a stream's graph must have run the same products
+// on it before: then nothing here allocates or waits.
 #include <cublasLt.h>
 
 #include <algorithm>
+#include <cmath>
 #include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <map>
+#include <numeric>
 #include <optional>
+#include <span>
+#include <vector>
 
 #include "kernels/cuda/gemm.h"
+#include "kernels/cuda/row_bands.h"
+#include "runtime/base/guarded.h"
+#include "runtime/base/rng.h"
 #include "runtime/device/cuda_check.h"
 
 namespace tandem::kernels::cuda {
@@ -31,11 +40,14 @@ namespace {
 using runtime::DType;
 
 constexpr std::size_t kWorkspaceBytes = std::size_t{32} << 20;  // NVIDIA's advice for Hopper
-constexpr std::size_t kAlgorithmsMax = 4096;  // answers kept; beyond, all are asked for again
-constexpr std::int64_t kRowsOfChoice = 256;
-constexpr std::int64_t kRowsTried[] = {1, 2, 7, 16, 33, 64, 128, 1000, 4096, 65536};
-constexpr int kCandidates = 16;
-constexpr std::uint32_t kAlignment = 16;  // bytes, of every row
+constexpr std::size_t kAnswersMax = 4096;  // kept; beyond, those of kFastest are asked for again
+constexpr std::int64_t kRowsAsked[] = {1, 2, 7, 16, 33, 64, 128, 1000, 4096, 65536};
+constexpr std::int64_t kStepsTried = 8192, kColumnsTried = 1024;  // at most, and together
+constexpr std::int64_t kElementsTried = std::int64_t{1} << 20;
+constexpr std::int64_t kColumnsTogether = 128;  // columns tried are a multiple of them, or all
+constexpr int kCandidates = 8;
+constexpr std::uint32_t kAlignment = 16;     // bytes, of every row
+constexpr std::int64_t kStrideElements = 8;  // of as many bytes or more
 
 void check(cublasStatus_t status, const char* expression) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
@@ -55,12 +67,15 @@ struct Shape {
   auto operator<=>(const Shape&) const = default;
 };
 
-// The same shape with this many rows, each operand dense.
+// The same shape with this many rows, each operand as dense as aligned rows allow.
 Shape dense(Shape shape, std::int64_t rows) {
+  const auto stride = [](std::int64_t elements) {
+    return (elements + kStrideElements - 1) / kStrideElements * kStrideElements;
+  };
   shape.rows = rows;
-  shape.a_stride = shape.a_transposed ? rows : shape.steps;
-  shape.b_stride = shape.b_transposed ? shape.steps : shape.columns;
-  shape.c_stride = shape.columns;
+  shape.a_stride = stride(shape.a_transposed ? rows : shape.steps);
+  shape.b_stride = stride(shape.b_transposed ? shape.steps : shape.columns);
+  shape.c_stride = stride(shape.columns);
   return shape;
 }
 
@@ -125,69 +140,240 @@ bool aligned(const TensorView& view) {
          view.row_stride * size % kAlignment == 0;
 }
 
+// The library's word for it, compared.
+struct Algorithm {
+  cublasLtMatmulAlgo_t word;
+
+  bool operator==(const Algorithm& other) const {
+    return std::memcmp(&word, &other.word, sizeof word) == 0;
+  }
+};
+
+// Device memory of a trial.
+class Scratch {
+ public:
+  explicit Scratch(std::int64_t bytes) {
+    CUDA_CHECK(cudaMalloc(&memory_, static_cast<std::size_t>(bytes)));
+  }
+  ~Scratch() { CUDA_CHECK(cudaFree(memory_)); }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  void* get() const { return memory_; }
+
+ private:
+  void* memory_ = nullptr;
+};
+
+// Sign, mantissa and one of 16 exponents; of bf16, which has 7 bits of mantissa, the product of two
+// is exact in f32.
+float trial_value(Rng& rng, DType dtype) {
+  const std::uint64_t bits = rng.next(), most = dtype == DType::kBF16 ? 1 << 7 : 1 << 23;
+  const float mantissa = 1.0f + static_cast<float>(bits % most) / static_cast<float>(most);
+  const float size = std::ldexp(mantissa, static_cast<int>(bits / most % 16) - 8);
+  return bits >> 63 != 0 ? -size : size;
+}
+
+// The operands of row_bands.h's trial of a weight's shape, on the device, and where the product
+// goes: tens of MB, of a weight's first columns and steps.
+class Trial {
+ public:
+  Trial(const Stream& stream, Shape shape)
+      : stream_(static_cast<cudaStream_t>(stream.native)), shape_(cut(shape)) {
+    CHECK(!shape.a_transposed);
+    Rng rng(1);
+    const std::vector<std::int64_t> order = shuffled_steps(rng);
+    std::vector<float> a(static_cast<std::size_t>(kPeriod * shape_.a_stride));
+    for (std::int64_t row = 0; row < kPeriod; ++row) {
+      float* at = a.data() + row * shape_.a_stride;
+      for (std::size_t i = 0; i + 1 < order.size(); i += 2) {
+        at[order[i]] = at[order[i + 1]] = trial_value(rng, shape_.in);
+      }
+    }
+    write(a_, a);
+    const std::int64_t period_bytes = bytes(shape_.in, kPeriod * shape_.a_stride);
+    for (std::int64_t row = kPeriod; row < kTriedMax; row += kPeriod) {
+      CUDA_CHECK(cudaMemcpyAsync(static_cast<std::byte*>(a_.get()) + row / kPeriod * period_bytes,
+                                 a_.get(), static_cast<std::size_t>(period_bytes),
+                                 cudaMemcpyDefault, stream_));
+    }
+    const bool turned = shape_.b_transposed;
+    std::vector<float> b(static_cast<std::size_t>(b_rows() * shape_.b_stride));
+    for (std::int64_t column = 0; column < shape_.columns; ++column) {
+      float* at = b.data() + column * (turned ? shape_.b_stride : 1);
+      for (std::size_t i = 0; i + 1 < order.size(); i += 2) {
+        const float value = trial_value(rng, shape_.in);
+        at[order[i] * (turned ? 1 : shape_.b_stride)] = value;
+        at[order[i + 1] * (turned ? 1 : shape_.b_stride)] = -value;
+      }
+    }
+    write(b_, b);
+  }
+
+  // Written, and then added to itself, as layers add to the residual stream; twice, for only then
+  // does it matter to a bf16 whether the sum was rounded before. It begins with NaN.
+  std::vector<std::byte> product(cublasLtHandle_t handle, const Algorithm& algorithm,
+                                 std::int64_t rows, void* workspace) {
+    Problem p = problem(dense(shape_, rows));
+    CUDA_CHECK(cudaMemsetAsync(c_.get(), 0xff, c_bytes(rows), stream_));
+    for (const float before : {0.0f, 1.0f, 1.0f}) {
+      const float one = 1.0f;
+      if (cublasLtMatmul(handle, &p.operation, &one, b_.get(), &p.b, a_.get(), &p.a, &before,
+                         c_.get(), &p.c, c_.get(), &p.c, &algorithm.word, workspace,
+                         kWorkspaceBytes, stream_) != CUBLAS_STATUS_SUCCESS) {
+        return {};
+      }
+    }
+    std::vector<std::byte> product(c_bytes(rows));
+    CUDA_CHECK(
+        cudaMemcpyAsync(product.data(), c_.get(), product.size(), cudaMemcpyDefault, stream_));
+    CUDA_CHECK(cudaStreamSynchronize(stream_));
+    return product;
+  }
+
+ private:
+  static std::int64_t bytes(DType dtype, std::int64_t elements) {
+    return elements * static_cast<std::int64_t>(runtime::size_bytes(dtype));
+  }
+  std::size_t c_bytes(std::int64_t rows) const {
+    return static_cast<std::size_t>(bytes(shape_.out, rows * shape_.c_stride));
+  }
+
+  std::int64_t b_rows() const { return shape_.b_transposed ? shape_.columns : shape_.steps; }
+
+  std::vector<std::int64_t> shuffled_steps(Rng& rng) const {
+    std::vector<std::int64_t> order(static_cast<std::size_t>(shape_.steps));
+    std::iota(order.begin(), order.end(), 0);
+    shuffle(std::span(order), rng);
+    return order;
+  }
+
+  // A sum goes on as it began, but for what is left over at one of its ends; and a column is summed
+  // as its neighbour is.
+  static Shape cut(Shape shape) {
+    constexpr std::int64_t kLeftOver = 256;
+    if (shape.steps > kStepsTried) {
+      shape.steps = kStepsTried - kLeftOver + shape.steps % kLeftOver;
+    }
+    const std::int64_t columns = kElementsTried / shape.steps / kColumnsTogether * kColumnsTogether;
+    shape.columns = std::min({shape.columns, columns, kColumnsTried});
+    return dense(shape, kTriedMax);
+  }
+
+  // Done when it returns.
+  void write(const Scratch& to, const std::vector<float>& values) {
+    std::vector<std::byte> stored(values.size() * runtime::size_bytes(shape_.in));
+    runtime::from_f32(values, shape_.in, stored);
+    CUDA_CHECK(cudaMemcpyAsync(to.get(), stored.data(), stored.size(), cudaMemcpyDefault, stream_));
+    CUDA_CHECK(cudaStreamSynchronize(stream_));
+  }
+
+  cudaStream_t stream_;
+  Shape shape_;
+  Scratch a_{bytes(shape_.in, (kTriedMax + kPeriod) * shape_.a_stride)};
+  Scratch b_{bytes(shape_.in, b_rows() * shape_.b_stride)};
+  Scratch c_{bytes(shape_.out, kTriedMax* shape_.c_stride)};
+};
+
 class Library {
  public:
   Library() { CUBLAS_CHECK(cublasLtCreate(&handle_)); }
-  // Errors are those of a process that is ending, whose context is gone already.
-  ~Library() {
-    for (const auto& [stream, memory] : workspaces_) static_cast<void>(cudaFree(memory));
-    static_cast<void>(cublasLtDestroy(handle_));
-  }
-  Library(const Library&) = delete;
-  Library& operator=(const Library&) = delete;
 
   bool multiply(const Stream& stream, const Gemm& gemm, const Shape& shape) {
-    const auto& algorithm =
-        algorithm_of(shape.promise == Rows::kInvariant ? dense(shape, kRowsOfChoice) : shape);
-    if (!algorithm) return false;
+    const Algorithm* algorithm = algorithm_of(stream, shape);
+    if (algorithm == nullptr) return false;
     Problem p = problem(shape);
     const float one = 1.0f, before = gemm.accumulate ? 1.0f : 0.0f;
     CUBLAS_CHECK(cublasLtMatmul(handle_, &p.operation, &one, gemm.b.data, &p.b, gemm.a.data, &p.a,
-                                &before, gemm.c.data, &p.c, gemm.c.data, &p.c, &*algorithm,
+                                &before, gemm.c.data, &p.c, gemm.c.data, &p.c, &algorithm->word,
                                 workspace(stream), kWorkspaceBytes,
                                 static_cast<cudaStream_t>(stream.native)));
     return true;
   }
 
  private:
-  using Algorithm = std::optional<cublasLtMatmulAlgo_t>;  // none: the library has no way
+  // By bands of rows, or one for the shape's own; none: the library has no way.
+  using Choice = std::optional<AlgorithmOfBand<Algorithm>>;
 
-  const Algorithm& algorithm_of(const Shape& shape) {
-    const auto found = algorithms_.find(shape);
-    if (found != algorithms_.end()) return found->second;
-    if (algorithms_.size() >= kAlgorithmsMax) algorithms_.clear();
-    return algorithms_[shape] = choose(shape);
-  }
-
-  Algorithm choose(const Shape& shape) {
-    Problem p = problem(shape);
-    cublasLtMatmulPreferenceOpaque_t wish = preference();
-    cublasLtMatmulHeuristicResult_t candidates[kCandidates];
-    int count = 0;
-    const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
-        handle_, &p.operation, &p.b, &p.a, &p.c, &p.c, &wish, kCandidates, candidates, &count);
-    if (status == CUBLAS_STATUS_NOT_SUPPORTED) return {};
-    CUBLAS_CHECK(status);
-    for (int i = 0; i < count; ++i) {
-      if (candidates[i].state != CUBLAS_STATUS_SUCCESS) continue;
-      if (shape.promise == Rows::kFastest || does_any_rows(candidates[i].algo, shape)) {
-        return candidates[i].algo;
+  const Algorithm* algorithm_of(const Stream& stream, const Shape& shape) {
+    const bool any_rows = shape.promise == Rows::kInvariant;
+    const Shape key = any_rows ? dense(shape, 1) : shape;
+    auto found = choices_.find(key);
+    if (found == choices_.end()) {
+      if (choices_.size() >= kAnswersMax) {
+        std::erase_if(choices_, [](const auto& c) { return c.first.promise == Rows::kFastest; });
+      }
+      found = choices_.emplace(key, any_rows ? by_rows(stream, key) : fastest(key)).first;
+      if (!found->second) {
+        std::fprintf(stderr,
+                     "cuBLASLt has no way to multiply %lld x %lld x %lld: the slow kernel does\n",
+                     static_cast<long long>(shape.rows), static_cast<long long>(shape.columns),
+                     static_cast<long long>(shape.steps));
       }
     }
-    std::fprintf(stderr,
-                 "cuBLASLt has no way to multiply %lld x %lld x %lld: the slow kernel does\n",
-                 static_cast<long long>(shape.rows), static_cast<long long>(shape.columns),
-                 static_cast<long long>(shape.steps));
-    return {};
+    const Choice& choice = found->second;
+    return choice ? &(*choice)[any_rows ? row_band(shape.rows) : 0] : nullptr;
   }
 
-  bool does_any_rows(const cublasLtMatmulAlgo_t& algorithm, const Shape& shape) {
-    for (const std::int64_t rows : kRowsTried) {
+  Choice fastest(const Shape& shape) {
+    const std::vector<Algorithm> offers = offers_of(shape);
+    if (offers.empty()) return {};
+    return AlgorithmOfBand<Algorithm>{offers.front()};
+  }
+
+  Choice by_rows(const Stream& stream, const Shape& shape) {
+    Trial trial(stream, shape);
+    RowTrials<Algorithm> trials;
+    for (std::size_t band = 0; band < kRowBands.size(); ++band) {
+      std::vector<Algorithm>& offers = trials.offers[band];
+      offers = offers_of(dense(shape, kRowBands[band].rows_of_choice));
+      std::erase_if(offers, [&](const Algorithm& a) { return !able(a, shape, band, band); });
+    }
+    trials.general = [&](const Algorithm& algorithm) {
+      return able(algorithm, shape, 0, kRowBands.size() - 1);
+    };
+    int done = 0;
+    trials.product = [&](const Algorithm& algorithm, std::int64_t rows) {
+      auto product = trial.product(handle_, algorithm, rows, workspace(stream));
+      done += product.empty() ? 0 : 1;
+      return product;
+    };
+    trials.element_bytes = runtime::size_bytes(shape.out);
+    const Choice choice = algorithms_by_rows(trials);
+    if (!choice) {
+      std::fprintf(stderr,
+                   "cuBLASLt: of %zu algorithms for %lld rows none keeps to an order of sums, "
+                   "by %d products\n",
+                   trials.offers[kReferenceBands[0]].size(),
+                   static_cast<long long>(kRowBands[kReferenceBands[0]].rows_of_choice), done);
+    }
+    return choice;
+  }
+
+  std::vector<Algorithm> offers_of(const Shape& shape) {
+    Problem p = problem(shape);
+    cublasLtMatmulPreferenceOpaque_t wish = preference();
+    cublasLtMatmulHeuristicResult_t results[kCandidates];
+    int count = 0;
+    const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
+        handle_, &p.operation, &p.b, &p.a, &p.c, &p.c, &wish, kCandidates, results, &count);
+    if (status == CUBLAS_STATUS_NOT_SUPPORTED) return {};
+    CUBLAS_CHECK(status);
+    std::vector<Algorithm> offers;
+    for (int i = 0; i < count; ++i) {
+      if (results[i].state == CUBLAS_STATUS_SUCCESS) offers.push_back({results[i].algo});
+    }
+    return offers;
+  }
+
+  // Whether the library would run it with every count of kRowsAsked in these bands.
+  bool able(const Algorithm& algorithm, const Shape& shape, std::size_t from, std::size_t to) {
+    for (const std::int64_t rows : kRowsAsked) {
+      if (row_band(rows) < from || row_band(rows) > to) continue;
       if (rows * std::max(shape.columns, shape.steps) > INT32_MAX) break;  // nobody computes that
       Problem p = problem(dense(shape, rows));
       cublasLtMatmulHeuristicResult_t result{};
       const cublasStatus_t status = cublasLtMatmulAlgoCheck(handle_, &p.operation, &p.b, &p.a, &p.c,
-                                                            &p.c, &algorithm, &result);
+                                                            &p.c, &algorithm.word, &result);
       if (status != CUBLAS_STATUS_SUCCESS || result.workspaceSize > kWorkspaceBytes) return false;
     }
     return true;
@@ -200,7 +386,7 @@ class Library {
   }
 
   cublasLtHandle_t handle_ = nullptr;
-  std::map<Shape, Algorithm> algorithms_;
+  std::map<Shape, Choice> choices_;
   std::map<void*, void*> workspaces_;  // by stream
 };
 
@@ -220,8 +406,9 @@ bool library_gemm(const Stream& stream, const Gemm& gemm) {
                     .c_stride = gemm.c.row_stride};
   if (shape.rows == 0 || shape.columns == 0 || shape.steps == 0) return false;
   if (!aligned(gemm.a) || !aligned(gemm.b) || !aligned(gemm.c)) return false;
-  thread_local Library library;
-  return library.multiply(stream, gemm, shape);
+  static auto& library = *new Guarded<Library>;  // not destroyed: at the process's end the driver
+                                                 // may be gone before it
+  return library.with([&](Library& l) { return l.multiply(stream, gemm, shape); });
 }
 
 }  // namespace tandem::kernels::cuda

@@ -12,6 +12,7 @@
 #include <initializer_list>
 #include <type_traits>
 
+#include "kernels/cuda/primitives.cuh"
 #include "runtime/base/check.h"
 #include "runtime/device/tensor_view.h"
 
@@ -76,7 +77,7 @@ __device__ __forceinline__ void store_pack(T* to, const Pack<P>& pack, std::int6
   if (kVector && count >= kPack<P>) {
     PackBits<T, P> bits;
     for (int i = 0; i < kPack<P>; ++i) bits.at[i] = from_float<T>(pack.at[i]);
-    *reinterpret_cast<PackBits<T, P>*>(to) = bits;
+    store_whole(to, bits);
     return;
   }
   for (int i = 0; i < kPack<P> && i < count; ++i) to[i] = from_float<T>(pack.at[i]);

@@ -46,6 +46,22 @@ __device__ __forceinline__ void copy_async(void* to, const void* from, bool zero
   }
 }
 
+// Writes 8 or 16 bytes, and so aligned, of global or shared memory at once: an assignment the
+// compiler takes apart, into one write per element.
+template <class Bits>
+__device__ __forceinline__ void store_whole(void* to, const Bits& bits) {
+  static_assert(sizeof(Bits) == 8 || sizeof(Bits) == 16);
+  if constexpr (sizeof(Bits) == 16) {
+    const uint4 words = *reinterpret_cast<const uint4*>(&bits);
+    asm volatile("st.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(words.x), "r"(words.y),
+                 "r"(words.z), "r"(words.w)
+                 : "memory");
+  } else {
+    const uint2 words = *reinterpret_cast<const uint2*>(&bits);
+    asm volatile("st.v2.b32 [%0], {%1, %2};" ::"l"(to), "r"(words.x), "r"(words.y) : "memory");
+  }
+}
+
 // Ends a group of the thread's copies, which may be empty.
 __device__ __forceinline__ void copy_async_commit() {
   asm volatile("cp.async.commit_group;" ::: "memory");

@@ -20,6 +20,7 @@ constexpr int kThreads = kSoftMaxThreads;
 constexpr int kWarps = kSoftMaxWarps;
 constexpr int kDigitBits = 4;
 constexpr int kDigits = 1 << kDigitBits;
+constexpr int kTilesMax = 64;
 
 // Orders like the float; 0 for NaN, which is thereby never drawn. -0 counts as 0.
 __device__ __forceinline__ std::uint32_t order_of(float value) {
@@ -61,7 +62,8 @@ struct Row {
   float maximum;  // of logits * factor among tokens that are not banned
   const std::int32_t* banned;
   std::int64_t banned_count;
-  std::uint64_t* scratch;  // kWarps of the block's, shared
+  std::uint64_t* scratch;          // kWarps of the block's, shared
+  std::uint64_t (*tiles)[kWarps];  // kTilesMax of the block's, shared
 
   __device__ __forceinline__ float logit(std::int64_t token) const {
     return to_float(logits[token]);
@@ -83,6 +85,10 @@ struct Row {
   __device__ __forceinline__ std::uint64_t mass(float logit) const {
     const float e = weight(logit);
     return e > 0.0f ? static_cast<std::uint64_t>(e * kUnitMass) : 0;
+  }
+  __device__ __forceinline__ std::uint64_t mass(const Kept& kept, std::int64_t token) const {
+    const float own = logit(token);
+    return has(kept, token, order_of(own)) ? mass(own) : 0;
   }
 };
 
@@ -121,44 +127,64 @@ __device__ __forceinline__ std::uint64_t largest_of(const Row<T>& row, const Mea
   return most;
 }
 
-// The first token at which the running sum of the measure, ids ascending, exceeds `target`; row's
-// count if none. Tiles of one element per thread, so that a tile's crossing is found by scanning
-// warps' sums, then a warp's lanes.
+// A measure's sums over equal stretches of a row, by warp, and over all of it: where a sum is
+// crossed is then sought in one stretch alone.
+struct Tiles {
+  std::uint64_t (*sums)[kWarps];  // the row's
+  std::int64_t size = 0;          // tokens of a stretch
+  int count = 0;                  // kTilesMax at most
+  std::uint64_t all = 0;
+};
+
 template <class T, class Measure>
-__device__ __forceinline__ std::int64_t find_first(const Row<T>& row, std::uint64_t target,
-                                                   const Measure& measure) {
+__device__ __forceinline__ Tiles tiles_of(const Row<T>& row, const Measure& measure) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   const int warp = static_cast<int>(threadIdx.x) / kWarp;
-  std::uint64_t before = 0;
-  for (std::int64_t begin = 0; begin < row.count; begin += kThreads) {
-    const std::int64_t own = begin + threadIdx.x;
-    std::uint64_t sum = own < row.count ? measure(own) : 0;
-    for (int step = 1; step < kWarp; step *= 2) {
-      const std::uint64_t left = __shfl_up_sync(kAllLanes, sum, static_cast<unsigned>(step));
-      if (lane >= step) sum += left;
+  constexpr std::int64_t kShortest = std::int64_t{kTilesMax} * kThreads;
+  const std::int64_t rounds = (row.count + kShortest - 1) / kShortest;
+  Tiles tiles{.sums = row.tiles, .size = rounds * kThreads};
+  tiles.count = static_cast<int>((row.count + tiles.size - 1) / tiles.size);
+  std::uint64_t all = 0;
+  for (int tile = 0; tile < tiles.count; ++tile) {
+    std::uint64_t sum = 0;
+    for (std::int64_t round = 0; round < rounds; ++round) {
+      const std::int64_t i = tile * tiles.size + round * kThreads + threadIdx.x;
+      if (i < row.count) sum += measure(i);
     }
-    if (lane == kWarp - 1) row.scratch[warp] = sum;
-    __syncthreads();
-    std::uint64_t tile = before;
-    for (int w = 0; w < kWarps; ++w) {
-      if (w == warp) sum += tile;
-      tile += row.scratch[w];
-    }
-    __syncthreads();
-    if (tile > target) {  // for the whole block
-      const unsigned crossed = __ballot_sync(kAllLanes, sum > target);
-      if (lane == 0) row.scratch[warp] = crossed;
-      __syncthreads();
-      std::int64_t first = row.count;
-      for (int w = kWarps - 1; w >= 0; --w) {
-        const auto lanes = static_cast<int>(static_cast<unsigned>(row.scratch[w]));
-        if (lanes != 0) first = begin + w * kWarp + __ffs(lanes) - 1;
-      }
-      __syncthreads();
-      return first;
-    }
-    before = tile;
+    all += sum;
+    sum = warp_sum(sum);
+    if (lane == 0) tiles.sums[tile][warp] = sum;
   }
+  tiles.all = team_sum<kThreads>(all, row.scratch);  // which all threads' sums are there for
+  return tiles;
+}
+
+// The first token at which the running sum of the tiles' measure, ids ascending, exceeds `target`;
+// row's count if none. The tiles may be made anew at once.
+template <class T, class Measure>
+__device__ __forceinline__ std::int64_t find_first(const Row<T>& row, const Tiles& tiles,
+                                                   std::uint64_t target, const Measure& measure) {
+  std::uint64_t before = 0;
+  int tile = 0;
+  for (; tile < tiles.count; ++tile) {
+    std::uint64_t until = before;
+    for (int warp = 0; warp < kWarps; ++warp) until += tiles.sums[tile][warp];
+    if (until > target) break;
+    before = until;
+  }
+  const std::int64_t end = min((tile + 1) * tiles.size, row.count);
+  for (std::int64_t begin = tile * tiles.size; begin < end; begin += kThreads) {
+    const std::int64_t own = begin + threadIdx.x;
+    const std::uint64_t sum = own < end ? measure(own) : 0;
+    const Prefix<std::uint64_t> prefix = team_prefix<kThreads>(sum, row.scratch);
+    if (before + prefix.all > target) {  // for the whole block
+      const std::uint64_t left = before + prefix.before;
+      const bool crossed = left <= target && left + sum > target;
+      return team_sum<kThreads>(crossed ? own : 0, reinterpret_cast<std::int64_t*>(row.scratch));
+    }
+    before += prefix.all;
+  }
+  __syncthreads();
   return row.count;
 }
 
@@ -200,17 +226,14 @@ __device__ __forceinline__ Kept shrink(const Row<T>& row, const Kept& kept, std:
     prefix |= digit << shift;
   }
   // All that share the whole prefix are equal: as many of them as the target takes.
-  const std::uint64_t tokens = sum_of(row, [&](std::int64_t i) -> std::uint64_t {
+  const auto is_equal = [&](std::int64_t i) -> std::uint64_t {
     const std::uint32_t order = order_of(row.logit(i));
     return order == prefix && row.has(kept, i, order) ? 1 : 0;
-  });
-  const std::uint64_t of_one = equal / tokens;
+  };
+  const Tiles tokens = tiles_of(row, is_equal);
+  const std::uint64_t of_one = equal / tokens.all;
   const std::uint64_t ties = (target - above + of_one - 1) / of_one;
-  const std::int64_t last = find_first(row, ties - 1, [&](std::int64_t i) -> std::uint64_t {
-    const std::uint32_t order = order_of(row.logit(i));
-    return order == prefix && row.has(kept, i, order) ? 1 : 0;
-  });
-  return {prefix, last};
+  return {prefix, find_first(row, tokens, ties - 1, is_equal)};
 }
 
 // The most probable token that is not banned, lowest id among equals.
@@ -225,21 +248,11 @@ __device__ __forceinline__ std::int64_t best_token(const Row<T>& row) {
 }
 
 template <class T>
-__device__ __forceinline__ std::uint64_t mass_of(const Row<T>& row, const Kept& kept) {
-  return sum_of(row, [&](std::int64_t i) -> std::uint64_t {
-    const float logit = row.logit(i);
-    return row.has(kept, i, order_of(logit)) ? row.mass(logit) : 0;
-  });
-}
-
-template <class T>
 __device__ __forceinline__ std::int64_t draw(const Row<T>& row, const Kept& kept,
                                              std::uint32_t random) {
-  const std::uint64_t target = drawn_mass(mass_of(row, kept), random);
-  const std::int64_t token = find_first(row, target, [&](std::int64_t i) -> std::uint64_t {
-    const float logit = row.logit(i);
-    return row.has(kept, i, order_of(logit)) ? row.mass(logit) : 0;
-  });
+  const auto mass = [&](std::int64_t i) { return row.mass(kept, i); };
+  const Tiles tiles = tiles_of(row, mass);
+  const std::int64_t token = find_first(row, tiles, drawn_mass(tiles.all, random), mass);
   return token < row.count ? token : 0;
 }
 
@@ -262,7 +275,8 @@ __device__ __forceinline__ std::int64_t sample_row(const Row<T>& row, const RowS
                   [](float) { return std::uint64_t{1}; });
   }
   if (rules.top_p < 1) {
-    const std::uint64_t target = mass_to_keep(mass_of(row, kept), rules.top_p);
+    const std::uint64_t mass = sum_of(row, [&](std::int64_t i) { return row.mass(kept, i); });
+    const std::uint64_t target = mass_to_keep(mass, rules.top_p);
     kept = shrink(row, kept, target, [&](float logit) { return row.mass(logit); });
   }
   return draw(row, kept, random_24(rules.seed, rules.position));
@@ -281,6 +295,7 @@ template <class T, bool kVector>
 __global__ void sample_kernel(Rows<T> op) {
   __shared__ SoftMaxSums sums_scratch[kSoftMaxWarps];
   __shared__ std::uint64_t scratch[kWarps];
+  __shared__ std::uint64_t tiles[kTilesMax][kWarps];
   const std::int64_t r = blockIdx.x;
   const RowSampling& rules = op.rules[r];
   const bool greedy = rules.temperature == 0;
@@ -293,7 +308,8 @@ __global__ void sample_kernel(Rows<T> op) {
              .maximum = sums.maximum,
              .banned = rules.banned.data(),
              .banned_count = static_cast<std::int64_t>(rules.banned.size()),
-             .scratch = scratch};
+             .scratch = scratch,
+             .tiles = tiles};
   if (row.banned_count > 0) row.maximum = row.logit(best_token(row)) * factor;
   const std::int64_t token = greedy ? best_token(row) : sample_row(row, rules);
   if (threadIdx.x != 0) return;

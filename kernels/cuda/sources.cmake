@@ -18,8 +18,6 @@ set(TANDEM_CUDA_KERNELS
   kernels/cuda/sample.cu
   kernels/cuda/swiglu.cu)
 set(TANDEM_CUDA_HOST
-  kernels/cuda/module.cc kernels/cuda/table.cc runtime/base/check.cc
-  runtime/device/cuda_functions.cc runtime/device/dtype.cc runtime/device/tensor_view.cc)
-# Sources that use a library of NVIDIA's; the emulator has stand-ins.
-set(TANDEM_CUDA_LIBRARIES
-  kernels/cuda/library_gemm.cc)
+  kernels/cuda/library_gemm.cc kernels/cuda/module.cc kernels/cuda/table.cc runtime/base/check.cc
+  runtime/base/rng.cc runtime/device/cuda_functions.cc runtime/device/dtype.cc
+  runtime/device/tensor_view.cc)

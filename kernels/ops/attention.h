@@ -95,16 +95,17 @@ struct AttentionPaged {
   TensorView first_position;  // [S] i32: position of the first of them; the rest follow
   float scale = 0;
   TensorView out;  // [T, H, D] written
-  // Both may be empty. They save time, in bf16 where all sequences have one query, and do not touch
-  // the result: splits that lie in a shared prefix are summed up for all sharers at once, and where
-  // sequences are few, those of each are spread over the GPU, as many as there is room for.
+  // Both may be empty. They save time, in bf16 for sequences of one query, and do not touch the
+  // result: where all are of one, splits that lie in a shared prefix are summed up for all sharers
+  // at once; and where sequences are few, those of each are spread over the GPU, as many as there
+  // is room for.
   std::span<const SharedPrefix> shared_prefixes;  // [S] in the device's memory
-  TensorView workspace;  // [attention_paged_workspace(T, H, D, splits)] f32: so many splits
+  TensorView workspace;  // [attention_paged_workspace(S, H, D, splits)] f32: so many splits
 };
 
-constexpr std::int64_t attention_paged_workspace(std::int64_t rows, std::int64_t heads,
+constexpr std::int64_t attention_paged_workspace(std::int64_t sequences, std::int64_t heads,
                                                  std::int64_t channels, std::int64_t splits) {
-  return rows * heads * splits * (channels + 2);
+  return sequences * heads * splits * (channels + 2);
 }
 
 void attention(const Stream& stream, const AttentionPacked& op);

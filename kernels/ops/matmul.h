@@ -32,7 +32,7 @@ inline constexpr std::int64_t kPanelColumns = 32;
 
 // What a GPU promises of the rows of y and dx (MM-2).
 enum class Rows : std::uint8_t {
-  kInvariant,  // one algorithm per weight shape, and its sums are not split
+  kInvariant,  // per weight shape one order of sums, which are not split
   kFastest,    // the algorithm may depend on M
 };
 

@@ -87,7 +87,11 @@ const char* ipc_open(const void* handle, void** memory) {
   return told(cudaIpcOpenMemHandle(memory, named, cudaIpcMemLazyEnablePeerAccess));
 }
 
-void ipc_close(void* memory) { CUDA_CHECK(cudaIpcCloseMemHandle(memory)); }
+// Its owner may have died, and the mapping with it: then there is nothing to close.
+void ipc_close(void* memory) {
+  if (const char* error = told(cudaIpcCloseMemHandle(memory)))
+    std::fprintf(stderr, "CUDA: another process's memory at %p not closed: %s\n", memory, error);
+}
 
 cudaStream_t native(void* stream) { return static_cast<cudaStream_t>(stream); }
 
@@ -134,9 +138,14 @@ void* end_capture(void* stream) {
   cudaGraph_t recorded = nullptr;
   CUDA_CHECK(cudaStreamEndCapture(native(stream), &recorded));
   cudaGraphExec_t graph = nullptr;
-  const cudaError_t error = cudaGraphInstantiate(&graph, recorded, 0);
+  cudaError_t error = cudaGraphInstantiate(&graph, recorded, 0);
   CUDA_CHECK(cudaGraphDestroy(recorded));
-  if (out_of_memory(error)) return nullptr;
+  // Takes what memory it needs now, not when it is launched for the first time.
+  if (error == cudaSuccess) error = cudaGraphUpload(graph, native(stream));
+  if (out_of_memory(error)) {
+    if (graph != nullptr) CUDA_CHECK(cudaGraphExecDestroy(graph));
+    return nullptr;
+  }
   CUDA_CHECK(error);
   return graph;
 }

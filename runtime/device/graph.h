@@ -11,10 +11,10 @@
 //       memory but pinned: CUDA refuses, which ends the process.
 // GR-4  No launch of it is under way when it is destroyed: the stream has been waited for.
 //
-// What an operator makes when it is first used (a kernel's code; the product library's handle,
-// answers and workspace, which are one thread's) must be there by GR-3. So the thread that records
-// has run the same work before, in the same shapes and on the same stream, and outlives the graph;
-// and since products share the stream's workspace, their graph is launched on that stream alone.
+// What an operator makes when it is first used (a kernel's code; the product library's answers, and
+// the stream's workspace) must be there by GR-3. So the same work has run before, in the same
+// shapes and on the same stream; and since products share the stream's workspace, their graph is
+// launched on that stream alone.
 #pragma once
 
 #include <functional>

@@ -140,10 +140,12 @@ void step(benchmark::State& state, const DecoderShape& shape) {
     return now() - began;
   };
   seconds_of(1);  // a warm-up
-  // As many groups as a step of about the given time has, so that a slow learner is measured too.
-  const double about = seconds_of(1);
-  const auto groups = std::clamp<std::int64_t>(
-      static_cast<std::int64_t>(sizes().slow_seconds / about), 1, sizes().learner_groups_max);
+  // As many groups as a step of about the given time has, so that a slow learner is measured too. A
+  // step of one is mostly what every step has once: the optimizer, and the copy of the weights.
+  const double one = seconds_of(1), each = std::max(seconds_of(2) - one, one / 10);
+  const auto groups =
+      std::clamp<std::int64_t>(1 + static_cast<std::int64_t>((sizes().slow_seconds - one) / each),
+                               1, sizes().learner_groups_max);
   double seconds = 0;
   for (auto _ : state) {
     seconds = seconds_of(groups);

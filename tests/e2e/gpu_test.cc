@@ -22,8 +22,8 @@ class OnAGpu : public testing::Test {
     ::setenv("FAKE_GPUS", "1", 1);
   }
   ~OnAGpu() override {
-    for (const char* name :
-         {"TANDEM_CUDA_MODULE", "LD_LIBRARY_PATH", "FAKE_GPUS", "FAKE_GPUS_LOST"})
+    for (const char* name : {"TANDEM_CUDA_MODULE", "LD_LIBRARY_PATH", "FAKE_GPUS", "FAKE_GPUS_LOST",
+                             "TANDEM_EMULATED_NEIGHBOUR"})
       ::unsetenv(name);
   }
 
@@ -128,6 +128,15 @@ TEST_F(OnAGpu, WhoIsPlacedOnAGpuUsesIt) {
     EXPECT_NE(done.err.find("no NVIDIA driver"), std::string::npos) << done.text();
   }
   ::unsetenv("TANDEM_EMULATED_WITHOUT_DRIVER");
+}
+
+// Of 4 GiB its share is 2, and so much its pages could use; before it takes them 1.5 are left.
+TEST_F(OnAGpu, ARolloutMakesDoWithWhatItsNeighboursLeave) {
+  ::setenv("TANDEM_EMULATED_NEIGHBOUR", "2684354560", 1);
+  const json result = home.train(
+      kSmallId, job({"rollout.gpu_memory_utilization=0.5", "rollout.max_num_seqs=65536",
+                     "rollout.max_num_batched_tokens=65536", "async.max_concurrent_rollouts=64"}));
+  EXPECT_EQ(result["ledger"]["trained"], kSteps * 2);
 }
 
 // One GPU, of which the rollout has half: what does not fit is told before anything starts.

@@ -242,9 +242,8 @@ const Key kKeys[] = {
      .unit = "sequences"},
     {.path = "rollout.async_scheduling",
      .field = [](J& j) { return slot(j.rollout.async_scheduling); },
-     .description =
-         "On a GPU, plan and queue a step while the one before computes. Tokens come out "
-         "the same."},
+     .description = "On a GPU, plan and queue a step while the one before computes. With "
+                    "`model.batch_invariant` tokens come out the same."},
 
     {.path = "reward.replicas",
      .field = [](J& j) { return slot(j.reward.replicas); },

@@ -289,19 +289,31 @@ TEST_F(LearnerOnAGpu, WarmStartsAsOnACpu) {
   const auto folder = scratch_folder("warm");
   TrainerConfig config = config_of(folder);
   config.warm_start = WarmStartConfig{.batch_size = 4,
-                                      .steps_max = 1,
+                                      .steps_max = 2,
                                       .until = WarmStartConfig::Until{WarmStartMetric::kLoss, 0.0}};
   std::vector<WarmStartRecord> records;  // of which one is held out
   for (std::int32_t a = 2; a < 12; ++a) records.push_back({{a, a + 1}, {a, 1}});
-  const auto slice_on = [&](DeviceKind device) {
-    return must(make_trainer(folder, config, nullptr, records, device)->warm_start());
+  struct Warm {
+    WarmStartSlice last;
+    std::vector<float> before, after;
   };
-  const WarmStartSlice cpu = slice_on(DeviceKind::kCpu), gpu = slice_on(DeviceKind::kCuda);
-  EXPECT_TRUE(gpu.done);
-  EXPECT_NEAR(gpu.loss, cpu.loss, kLogprobTolerance);
-  ASSERT_TRUE(cpu.metric && gpu.metric);
+  const auto warm_on = [&](DeviceKind device) {
+    const auto trainer = make_trainer(folder, config, nullptr, records, device);
+    Warm warm{.last = {}, .before = weights_of(*trainer), .after = {}};
+    while (!warm.last.done) warm.last = must(trainer->warm_start());
+    warm.after = weights_of(*trainer);
+    return warm;
+  };
+  const Warm cpu = warm_on(DeviceKind::kCpu), gpu = warm_on(DeviceKind::kCuda);
+  EXPECT_EQ(gpu.last.step, 2);
+  EXPECT_NEAR(gpu.last.loss, cpu.last.loss, 1e-4);
+  ASSERT_TRUE(cpu.last.metric && gpu.last.metric);
   // AdamW's usual eps (see config_of): where a gradient is noise, weights are 2e-4 apart at most.
-  EXPECT_NEAR(*gpu.metric, *cpu.metric, 1e-4);
+  EXPECT_NEAR(*gpu.last.metric, *cpu.last.metric, 1e-4);
+  // RL starts from them, on the host as on the device.
+  const double moved = furthest(gpu.after, gpu.before);
+  EXPECT_GT(moved, 2e-4);
+  EXPECT_LE(furthest(gpu.after, cpu.after), moved / 100);
 }
 
 TEST_F(LearnerOnAGpu, HasOneRank) {

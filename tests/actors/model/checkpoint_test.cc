@@ -89,6 +89,18 @@ TEST(Checkpoint, RandomWeightsDependOnSeedAndNameAlone) {
   EXPECT_NEAR(std::sqrt(squares / count), small.initializer_range, 0.03 * small.initializer_range);
 }
 
+TEST(Checkpoint, AnyNumberOfThreadsDrawsTheSame) {
+  ModelConfig config = testing::tiny_config();
+  config.vocab_size = (3 << 16) / config.hidden_size + 5;  // several pieces of a thread's
+  const auto init = [&](runtime::ThreadPool* threads) {
+    Result<runtime::Arena> arena = runtime::Arena::allocate(make_manifest(config), "test");
+    initialize({.seed = 7, .initializer_range = 0.02, .threads = threads}, *arena);
+    return *std::move(arena);
+  };
+  runtime::ThreadPool threads(3);
+  EXPECT_TRUE(same_bytes(init(&threads), init(nullptr)));
+}
+
 TEST(Checkpoint, NamesTheFileThatIsMissingOrWrong) {
   const auto folder = testing::scratch_folder("missing");
   const auto expect_error = [&](const LoadOptions& options, const std::string& file) {

@@ -63,6 +63,29 @@ std::vector<RowSampling> all_rules(std::span<const std::int32_t> banned) {
           {.temperature = 0.7f, .top_p = 0.9f, .min_p = 0.02f, .top_k = 50, .banned = banned}};
 }
 
+// More tokens than a stretch of one round has, of which there are at most 64: of few values, so
+// that what top_k and top_p leave out ends among ties, and the draw falls into any stretch.
+TEST_P(CudaSample, Sa1StretchesOfSeveralRounds) {  // SA-1
+  constexpr std::int64_t kVocabulary = 64 * 256 + 300;
+  Rng rng(21);
+  Floats logits;
+  std::vector<RowSampling> rows;
+  for (const RowSampling& rules : {RowSampling{}, RowSampling{.top_k = 9000},
+                                   RowSampling{.top_p = 0.7f}, RowSampling{.top_k = 16383}}) {
+    for (const bool last_alone : {false, true}) {
+      for (std::int64_t i = 0; i < kVocabulary; ++i) {
+        const auto value = static_cast<float>(rng.below(2));
+        logits.push_back(last_alone && i + 1 < kVocabulary ? value - 90 : value);
+      }
+      rows.push_back(rules);
+      rows.back().seed = rng.next();
+    }
+  }
+  const Draws actual = on_gpu(gpu(), GetParam(), logits, rows), expected = on_cpu(logits, rows);
+  EXPECT_EQ(actual.tokens, expected.tokens);
+  EXPECT_EQ(expected.tokens[1], kVocabulary - 1);
+}
+
 TEST_P(CudaSample, Sa1DrawsTheCpusTokens) {  // SA-1
   const DType dtype = GetParam();
   std::vector<std::int64_t> sizes = {5, 33, 300};

@@ -108,13 +108,37 @@ bool reserve(Block& block, std::size_t pages_bytes) {
   return true;
 }
 
+void protect(const Block& block, bool open) {
+  ::mprotect(block.pages, block.pages_bytes, open ? PROT_READ | PROT_WRITE : PROT_NONE);
+}
+
+// Fills the block with poison. A large one's pages are a file's until they are written to: those
+// that nobody touches are not there, and cost little to open and to close.
+bool poison(const Block& block) {
+  constexpr std::size_t kLarge = std::size_t{1} << 20;
+  static const int file = [] {
+    const int made = ::memfd_create("poison of the emulated GPU", MFD_CLOEXEC);
+    const std::string poison(kLarge, static_cast<char>(kPoison));
+    return made >= 0 && ::write(made, poison.data(), kLarge) == ssize_t{kLarge} ? made : -1;
+  }();
+  if (block.pages_bytes < kLarge) {
+    protect(block, true);
+    std::memset(block.pages, kPoison, block.pages_bytes);
+    protect(block, false);
+    return true;
+  }
+  for (std::size_t at = 0; at < block.pages_bytes; at += kLarge) {
+    if (::mmap(block.pages + at, std::min(kLarge, block.pages_bytes - at), PROT_NONE,
+               MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, file, 0) == MAP_FAILED) {
+      return false;
+    }
+  }
+  return true;
+}
+
 bool map_file(const Block& block, int file) {
   return ::mmap(block.pages, block.pages_bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, file, 0) !=
          MAP_FAILED;
-}
-
-void protect(const Block& block, bool open) {
-  ::mprotect(block.pages, block.pages_bytes, open ? PROT_READ | PROT_WRITE : PROT_NONE);
 }
 
 void on_fault(int signal, siginfo_t* info, void*) {
@@ -153,36 +177,39 @@ void check_slack() {
   }
 }
 
-void run_item(const std::function<void()>& item) {
-  Device& d = device();
-  for (const auto& [address, block] : d.blocks) protect(block, true);
-  d.open = true;
-  item();
-  check_slack();
-  d.open = false;
-  for (const auto& [address, block] : d.blocks) protect(block, false);
-}
-
 void run_one(cudaStream_t stream) {
   const std::function<void()> item = std::move(stream->work.front());
   stream->work.pop_front();
   item();
+  check_slack();
   ++stream->run;
 }
 
-void run_all(cudaStream_t stream) {
-  while (!stream->work.empty()) run_one(stream);
+void set_open(bool open) {
+  for (const auto& [address, block] : device().blocks) protect(block, open);
+  device().open = open;
 }
 
+// Runs `count` of the stream's items. Device memory is open for all of them, and for those of other
+// streams that they wait for: to open and to close it takes longer than most items do.
+void run(cudaStream_t stream, std::uint64_t count) {
+  const bool opens = count > 0 && !device().open;
+  if (opens) set_open(true);
+  for (; count > 0; --count) run_one(stream);
+  if (opens) set_open(false);
+}
+
+void run_all(cudaStream_t stream) { run(stream, stream->work.size()); }
+
 void run_up_to(const tandem_emulated_event& event) {
-  if (event.stream == nullptr) return;
-  while (event.stream->run < event.place) run_one(event.stream);
+  if (event.stream == nullptr || event.stream->run >= event.place) return;
+  run(event.stream, event.place - event.stream->run);
 }
 
 void queue(cudaStream_t stream, std::function<void()> item) {
   if (stream == nullptr) broken("work on the default stream, which waits for all others");
   Work& work = stream->recorded ? *stream->recorded : stream->work;
-  work.push_back([item = std::move(item)] { run_item(item); });
+  work.push_back(std::move(item));
 }
 
 // Whether this thread records a graph. (Not a thread-local: those are kernels' shared memory.)
@@ -315,6 +342,12 @@ cudaError_t cudaMemGetInfo(std::size_t* free_bytes, std::size_t* total_bytes) {
   const std::lock_guard lock(device().mutex);
   *free_bytes = kMemoryBytes - device().used;
   *total_bytes = kMemoryBytes;
+  // A neighbour that asked at the same time takes these bytes of what both were told is free.
+  static std::size_t neighbours = [] {
+    const char* bytes = std::getenv("TANDEM_EMULATED_NEIGHBOUR");
+    return bytes == nullptr ? 0 : std::strtoull(bytes, nullptr, 10);
+  }();
+  device().used += std::min(std::exchange(neighbours, 0), kMemoryBytes - device().used);
   return cudaSuccess;
 }
 
@@ -330,10 +363,11 @@ cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
   alignment = std::max<std::size_t>(alignment, 64);
   Block block{.bytes = bytes};
   if (!reserve(block, rounded(rounded(bytes, alignment), page()))) return cudaErrorMemoryAllocation;
+  if (!poison(block)) {
+    ::munmap(block.mapping, block.mapping_bytes);
+    return cudaErrorMemoryAllocation;
+  }
   char* address = block.pages + block.pages_bytes - rounded(bytes, alignment);
-  protect(block, true);
-  std::memset(block.pages, kPoison, block.pages_bytes);
-  protect(block, false);
   device().used += bytes;
   device().blocks.emplace(address, block);
   *memory = address;
@@ -529,6 +563,8 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
   *executable = new tandem_emulated_graph_exec{.work = graph->work};
   return cudaSuccess;
 }
+
+cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t) { return cudaSuccess; }
 
 cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
   delete graph;

@@ -18,6 +18,13 @@ void copy_async(void* to, const void* from, bool zeros) {
   static_assert(kBytes == 4 || kBytes == 16);
   emulator::copy_async(to, zeros ? nullptr : from, kBytes);
 }
+template <class Bits>
+void store_whole(void* to, const Bits& bits) {
+  if (reinterpret_cast<std::uintptr_t>(to) % sizeof(Bits) != 0) {
+    emulator::broken("a write of %zu bytes is not aligned", sizeof(Bits));
+  }
+  std::memcpy(to, &bits, sizeof bits);
+}
 inline void copy_async_commit() { emulator::commit_copies(); }
 template <int kGroups>
 void copy_async_wait() {

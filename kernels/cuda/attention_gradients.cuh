@@ -1,0 +1,37 @@
+// What the kernels of attention's backward pass are given, for every dtype.
+#pragma once
+
+#include "kernels/cuda/attention_block.cuh"
+
+namespace tandem::kernels::cuda {
+
+template <class T>
+struct Gradients {
+  Heads<T> dout, q, k, v, dq, dk, dv;
+  const Segment* segments;
+  std::int64_t count;
+  const float* lse;    // [T, H]
+  const float* means;  // [T, H], of dout . out
+  int heads, groups;
+  float scale;
+};
+
+template <class T>
+Gradients<T> gradients_of(const AttentionBackward& op) {
+  return {.dout = heads_of<T>(op.dout),
+          .q = heads_of<T>(op.q),
+          .k = heads_of<T>(op.k),
+          .v = heads_of<T>(op.v),
+          .dq = heads_of<T>(op.dq),
+          .dk = heads_of<T>(op.dk),
+          .dv = heads_of<T>(op.dv),
+          .segments = op.segments.data(),
+          .count = std::ssize(op.segments),
+          .lse = data<float>(op.lse),
+          .means = data<float>(op.workspace),
+          .heads = static_cast<int>(op.q.dim(1)),
+          .groups = static_cast<int>(op.k.dim(1)),
+          .scale = op.scale};
+}
+
+}  // namespace tandem::kernels::cuda
