@@ -21,7 +21,8 @@ struct Gemm {
 
 // By cuBLASLt. False, with nothing done, for a product that is not for it: one that is empty, that
 // has an operand whose rows do not all begin at multiples of 16 bytes, or that no algorithm is
-// known to compute as Gemm::rows wants it. The answer does not depend on the number of rows.
+// known to compute as Gemm::rows wants it. With Rows::kInvariant the answer does not depend on the
+// number of rows.
 bool library_gemm(const Stream& stream, const Gemm& gemm);
 
 }  // namespace tandem::kernels::cuda

@@ -56,6 +56,15 @@ void check(cublasStatus_t status, const char* expression) {
 }
 #define CUBLAS_CHECK(expression) check((expression), #expression)
 
+// Whether it did what it was asked for, or says that it cannot. Whatever else goes wrong ends the
+// process: taken for a refusal, it would leave this process with other algorithms than its peers'.
+bool accepted(cublasStatus_t status, const char* expression) {
+  if (status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE) return false;
+  check(status, expression);
+  return true;
+}
+#define CUBLAS_ACCEPTED(expression) accepted((expression), #expression)
+
 // A product in our words, without the addresses.
 struct Shape {
   DType in = DType::kF32, out = DType::kF32;
@@ -217,9 +226,9 @@ class Trial {
     CUDA_CHECK(cudaMemsetAsync(c_.get(), 0xff, c_bytes(rows), stream_));
     for (const float before : {0.0f, 1.0f, 1.0f}) {
       const float one = 1.0f;
-      if (cublasLtMatmul(handle, &p.operation, &one, b_.get(), &p.b, a_.get(), &p.a, &before,
-                         c_.get(), &p.c, c_.get(), &p.c, &algorithm.word, workspace,
-                         kWorkspaceBytes, stream_) != CUBLAS_STATUS_SUCCESS) {
+      if (!CUBLAS_ACCEPTED(cublasLtMatmul(handle, &p.operation, &one, b_.get(), &p.b, a_.get(),
+                                          &p.a, &before, c_.get(), &p.c, c_.get(), &p.c,
+                                          &algorithm.word, workspace, kWorkspaceBytes, stream_))) {
         return {};
       }
     }
@@ -227,6 +236,13 @@ class Trial {
     CUDA_CHECK(
         cudaMemcpyAsync(product.data(), c_.get(), product.size(), cudaMemcpyDefault, stream_));
     CUDA_CHECK(cudaStreamSynchronize(stream_));
+    // Without what lies between the rows.
+    const auto row = static_cast<std::ptrdiff_t>(bytes(shape_.out, shape_.columns));
+    auto to = product.begin() + row;
+    for (std::int64_t r = 1; r < rows; ++r) {
+      to = std::copy_n(product.begin() + bytes(shape_.out, r * shape_.c_stride), row, to);
+    }
+    product.erase(to, product.end());
     return product;
   }
 
@@ -372,9 +388,11 @@ class Library {
       if (rows * std::max(shape.columns, shape.steps) > INT32_MAX) break;  // nobody computes that
       Problem p = problem(dense(shape, rows));
       cublasLtMatmulHeuristicResult_t result{};
-      const cublasStatus_t status = cublasLtMatmulAlgoCheck(handle_, &p.operation, &p.b, &p.a, &p.c,
-                                                            &p.c, &algorithm.word, &result);
-      if (status != CUBLAS_STATUS_SUCCESS || result.workspaceSize > kWorkspaceBytes) return false;
+      if (!CUBLAS_ACCEPTED(cublasLtMatmulAlgoCheck(handle_, &p.operation, &p.b, &p.a, &p.c, &p.c,
+                                                   &algorithm.word, &result)) ||
+          result.workspaceSize > kWorkspaceBytes) {
+        return false;
+      }
     }
     return true;
   }

@@ -18,7 +18,7 @@ namespace tandem::kernels::cuda {
 
 inline constexpr int kMatrixRows = 16;
 // What one block may have on every GPU that we build for.
-inline constexpr std::size_t kSharedBytesMax = 98 << 10;
+inline constexpr std::size_t kSharedBytesMax = 97 << 10;
 
 template <int kChannels>
 inline constexpr int kTileStride = kChannels + 8;

@@ -40,7 +40,8 @@ inline constexpr std::array<RowBand, 5> kRowBands{
      {256, 256},
      {1024, 1024},
      {std::numeric_limits<std::int64_t>::max(), 4096}}};
-// A reference is looked for among these bands' offers, in this order, and so many are looked at.
+// A reference is looked for among these bands' offers, in this order, until so many have been found
+// that would do.
 inline constexpr std::array<std::size_t, 5> kReferenceBands{2, 3, 4, 1, 0};
 inline constexpr std::size_t kReferencesMax = 4;
 
