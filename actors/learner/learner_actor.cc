@@ -104,8 +104,9 @@ void LearnerActor::pulled(runtime::Context& cx, Result<std::vector<std::string>>
   Result<TrainedStep> result = trainer_->train(*batch);
   note("idle", cx.now());
   if (!result) return fail(cx, result.error());
-  if (result->then_wait == Duration{}) return trained(cx, *std::move(result));
-  later(cx, result->then_wait,
+  const Duration wait = result->then_wait;
+  if (wait == Duration{}) return trained(cx, *std::move(result));
+  later(cx, wait,
         [this, result = *std::move(result)](runtime::Context& then) { trained(then, result); });
 }
 
