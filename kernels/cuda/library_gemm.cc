@@ -287,7 +287,7 @@ class Trial {
   Shape shape_;
   Scratch a_{bytes(shape_.in, (kTriedMax + kPeriod) * shape_.a_stride)};
   Scratch b_{bytes(shape_.in, b_rows() * shape_.b_stride)};
-  Scratch c_{bytes(shape_.out, kTriedMax* shape_.c_stride)};
+  Scratch c_{static_cast<std::int64_t>(c_bytes(kTriedMax))};
 };
 
 class Library {

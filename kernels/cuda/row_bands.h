@@ -1,12 +1,12 @@
 // Which of a library's algorithms multiplies how many rows when no row's bits may depend on that
-// (MM-2, Rows::kInvariant). Pure: the algorithms are the caller's.
+// (MM-2, Rows::kInvariant). Pure: the algorithms are the caller's, and processes to which the same
+// ones are offered, and which get the same products, choose alike.
 //
 // Algorithms differ in their tiles, and the best one for 8 rows is a poor one for 8192. What makes
 // a sum's bits is the order of its terms, which tiles do not touch. So row counts lie in bands. One
 // algorithm, the reference, says what the bits are; a band has the first algorithm offered for it
-// that gives the same ones, or else the reference. Nothing says beforehand what a closed
-// library adds in which order, therefore every algorithm is tried on the GPU at hand, on operands
-// made to show it:
+// that gives the same ones, or else the reference. Nothing says beforehand in which order a closed
+// library adds, therefore every algorithm is tried on the GPU at hand, on operands made to show it:
 //
 // - steps cancel in pairs, which lie anywhere, and terms spread over many powers of two: the exact
 //   sum is zero, and what comes out is rounding, in which hardly two orders agree, whatever the
@@ -14,8 +14,7 @@
 //   adds at once, nothing is seen of the order, and the algorithm is not taken;
 // - rows repeat every kPeriod rows: the same row meets many places in tiles, alone and in company.
 //
-// RB-1  Every algorithm chosen gave the reference's bits at every row count of kTried in its bands.
-// RB-2  The answer is the same in every process in which offers and products are.
+// BR-1  Every algorithm chosen gave the reference's bits at every row count of kTried in its bands.
 #pragma once
 
 #include <algorithm>
@@ -72,8 +71,7 @@ struct RowTrials {
 
 namespace row_bands {
 
-// Whether row i of the product is row i % kPeriod of `expected`, at every count tried in [from,
-// to].
+// Whether row i of the product is row i % kPeriod of `expected`, at every count tried in the bands.
 template <class Algorithm>
 bool agrees(const RowTrials<Algorithm>& trials, const Algorithm& algorithm, std::size_t from,
             std::size_t to, std::span<const std::byte> expected) {

@@ -9,7 +9,8 @@ LA-5  every arithmetic source kernels/cpu/<op>.cc or kernels/cuda/<op>.cu has it
       kernels/ops/<op>.h;
 LA-6  a header has at most 250 lines, a source at most 600;
 LA-7  no #ifdef: what a machine can do is found out when the program runs;
-LA-8  an invariant that a header declares is cited by a test, so that somebody proves it.
+LA-8  an invariant that a header declares is cited by a test, so that somebody proves it, and has
+      a name of its own, so that it is not another's proof.
 """
 import pathlib
 import re
@@ -144,13 +145,17 @@ def citations(text):
 def check_invariants(root, files):
     tests = [path for path in files if path.is_relative_to(root / "tests")]
     cited = {name for path in tests for name in citations(path.read_text())}
+    declared = {}
     for path in files:
         if path in tests or path.suffix not in {".h", ".cuh"}:
             continue
         for number, line in enumerate(path.read_text().splitlines(), 1):
             for name in DECLARED.findall(line):
+                at = f"{path.relative_to(root)}:{number}"
                 if name not in cited:
-                    yield f"{path.relative_to(root)}:{number}: LA-8: no test cites {name}"
+                    yield f"{at}: LA-8: no test cites {name}"
+                if declared.setdefault(name, at) != at:
+                    yield f"{at}: LA-8: {name} is declared at {declared[name]} as well"
 
 
 def check(root):

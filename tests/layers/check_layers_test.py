@@ -115,6 +115,10 @@ class Rules(unittest.TestCase):
                         "AB-1  no comment\n", "// UTF-8  is no invariant\n"]:
             self.assertEqual(errors_of({header: mention}), [], mention)
         self.assertEqual(errors_of({"runtime/net/a.cc": declared}), [], "headers declare")
+        twice = {header: declared, "runtime/net/b.h": "// AB-1  Something else.\n",
+                 "tests/a_test.cc": "// AB-1 AB-12\n"}
+        self.assertEqual(errors_of(twice), [
+            f"runtime/net/b.h:1: LA-8: AB-1 is declared at {header}:2 as well"])
 
 
 if __name__ == "__main__":

@@ -59,14 +59,14 @@ TEST(RowBands, CoverEveryCount) {
   }
 }
 
-TEST(RowBands, EachTakesItsFirstOfferWithTheReferencesBits) {  // RB-1
+TEST(RowBands, EachTakesItsFirstOfferWithTheReferencesBits) {  // BR-1
   const Named few{.id = 10, .order = 1}, other{.id = 20, .order = 2}, large{.id = 30, .order = 1};
   const Named reference{.id = 1, .order = 1};
   EXPECT_EQ(chosen({{{other, few}, {other}, {reference}, {few, reference}, {other, large}}}),
             (Ids{{10, 1, 1, 10, 30}}));
 }
 
-TEST(RowBands, ARowThatKnowsItsCompanyIsNeverChosen) {  // RB-1
+TEST(RowBands, ARowThatKnowsItsCompanyIsNeverChosen) {  // BR-1
   const Named by_count{.id = 7, .order = 1, .depends_on = Depends::kByCount};
   const Named by_place{.id = 8, .order = 1, .depends_on = Depends::kByPlace};
   const Named good{.id = 1, .order = 1};

@@ -24,8 +24,8 @@ enum Order : std::uint64_t { kByCompany = 1, kHalves, kHalvesBack, kBackwards, k
 
 constexpr std::size_t kWorkspaceBytes = 4096;  // that every algorithm asks for
 constexpr std::uint64_t kFewColumns = 64;
-constexpr std::int64_t kFewSteps =
-    64;  // beyond, what is refused is not offered twice: it takes time
+// Beyond, what is refused is not offered twice: to try it takes time.
+constexpr std::int64_t kFewSteps = 64;
 
 std::size_t size_of(cudaDataType_t type) { return type == CUDA_R_32F ? 4 : 2; }
 

@@ -1,15 +1,13 @@
 // A GPU on the CPU, for tests: runs the module's own kernel sources, compiled by g++ against
 // include/, and keeps CUDA's rules more strictly than a GPU does.
 //
-// EM-1  A block's threads are fibers that run until they meet: at a barrier, at an exchange within
-// a
-//       warp, or at their end. Between meetings they run in a shuffled order, as do the blocks of a
-//       grid, so what depends on an order that CUDA does not promise comes out wrong.
-// EM-2  Threads of a block that wait at different barriers, lanes that wait for one that has ended
-// or
-//       waits elsewhere, and a launch outside the limits of the hardware end the process or give
-//       CUDA's error.
-//       So does taking back what shared memory a kernel may have: other threads launch it too.
+// EM-1  A block's threads are fibers that run until they meet: at a barrier, at an exchange
+//       within a warp, or at their end. Between meetings they run in a shuffled order, as do the
+//       blocks of a grid, so what depends on an order that CUDA does not promise comes out wrong.
+// EM-2  Threads of a block that wait at different barriers, lanes that wait for one that has
+//       ended or waits elsewhere, and a launch outside the limits of the hardware end the process
+//       or give CUDA's error. So does taking back what shared memory a kernel may have: other
+//       threads launch it too.
 // EM-3  Shared memory and fresh device memory hold NaN.
 // EM-4  Device memory can be touched by queued work alone: a read or write of it by the host, or of
 //       anything beyond a block by a kernel, ends the process. (A block's end is exact to 16
@@ -17,11 +15,10 @@
 // EM-5  Work runs when somebody waits for it, in the stream's order: a result that was not waited
 //       for is not there. What is queued behind an event runs while the host waits for the event,
 //       or does not, by chance: so memory that is read or written too early or too late shows.
-// EM-6  A stream that records a graph runs nothing. What CUDA refuses to the recording thread, and
-// a
-//       little more, gives cudaErrorStreamCaptureUnsupported: to allocate, to free, to wait, to
-//       copy host memory that is not pinned, to use events, to launch another graph. A graph that
-//       is destroyed before its work has run ends the process.
+// EM-6  A stream that records a graph runs nothing. What CUDA refuses to the recording thread,
+//       and a little more, gives cudaErrorStreamCaptureUnsupported: to allocate, to free, to wait,
+//       to copy host memory that is not pinned, to use events, to launch another graph. A graph
+//       that is destroyed before its work has run ends the process.
 //
 // It does not show: races between threads that no order makes visible, weak memory ordering, time.
 #pragma once
