@@ -2,7 +2,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,10 +13,9 @@
 #include <cerrno>
 #include <cstring>
 #include <deque>
+#include <utility>
 
 #include "runtime/base/file.h"
-
-extern char** environ;
 
 namespace tandem::actors {
 namespace {
@@ -27,6 +26,13 @@ struct Pipe {
   OwnedFd read, write;
 };
 
+int await(pid_t pid) {  // its status
+  int status = 0;
+  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  return status;
+}
+
 Result<Pipe> make_pipe() {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0)
@@ -34,32 +40,49 @@ Result<Pipe> make_pipe() {
   return Pipe{OwnedFd(ends[0]), OwnedFd(ends[1])};
 }
 
-// stdin and stdout are the pipes; stderr is ours; every other descriptor closes itself on exec.
-Result<pid_t> spawn_process(const std::vector<std::string>& argv, int input, int output) {
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  sigset_t none, all;
+void make_standard(int fd, int number) {
+  if (fd == number)
+    fcntl(fd, F_SETFD, 0);
+  else
+    dup2(fd, number);
+}
+
+// The child after fork: all it calls is safe in a copy of a process with threads. stdin and stdout
+// are the pipes; stderr is ours; every other descriptor closes itself on exec. It dies with
+// `parent`, whatever it is doing then. Why it could not become the program goes into `failure`.
+[[noreturn]] void become(char* const* argv, int input, int output, int failure, pid_t parent) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(127);
+  for (int number = 1; number < NSIG; ++number) signal(number, SIG_DFL);
+  sigset_t none;
   sigemptyset(&none);
-  sigfillset(&all);
-  posix_spawnattr_setsigmask(&attributes, &none);
-  posix_spawnattr_setsigdefault(&attributes, &all);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  make_standard(input, STDIN_FILENO);
+  make_standard(output, STDOUT_FILENO);
+  execvp(argv[0], argv);
+  const int error = errno;
+  [[maybe_unused]] const auto told = write(failure, &error, sizeof error);
+  _exit(127);
+}
+
+// To be called on a thread that outlives the child: the kernel takes its end for ours.
+Result<pid_t> spawn_process(const std::vector<std::string>& argv, int input, int output) {
+  Result<Pipe> failure = make_pipe();
+  if (!failure) return failure.error();
   std::vector<char*> arguments;
+  arguments.reserve(argv.size() + 1);
   for (const std::string& argument : argv) arguments.push_back(const_cast<char*>(argument.c_str()));
   arguments.push_back(nullptr);
-  pid_t pid = 0;
-  const int error =
-      posix_spawnp(&pid, arguments[0], &actions, &attributes, arguments.data(), environ);
-  posix_spawnattr_destroy(&attributes);
-  posix_spawn_file_actions_destroy(&actions);
-  if (error != 0)
-    return Error{ErrorCode::kFailed, "cannot start " + argv[0] + ": " + errno_text(error),
-                 "reward.command"};
-  return pid;
+  const pid_t parent = getpid(), pid = fork();
+  if (pid == 0) become(arguments.data(), input, output, failure->write.get(), parent);
+  int error = pid < 0 ? errno : 0;
+  failure->write = OwnedFd();
+  while (pid > 0 && read(failure->read.get(), &error, sizeof error) < 0 && errno == EINTR) {
+  }
+  if (error == 0) return pid;
+  if (pid > 0) await(pid);
+  return Error{ErrorCode::kFailed, "cannot start " + argv[0] + ": " + errno_text(error),
+               "reward.command"};
 }
 
 std::string describe_status(int status) {
@@ -150,11 +173,7 @@ class Pipes : public std::enable_shared_from_this<Pipes> {
     if (pid_ == 0) return {};
     // One that closed its output by exiting keeps its own status: the signal comes too late.
     kill(pid_, SIGKILL);
-    int status = 0;
-    while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
-    }
-    pid_ = 0;
-    return describe_status(status);
+    return describe_status(await(std::exchange(pid_, 0)));
   }
 
   asio::posix::stream_descriptor input_;   // we write
@@ -193,7 +212,8 @@ LineChildSpawner process_spawner(runtime::IoThread& io) {
     if (!input) return input.error();
     Result<Pipe> output = make_pipe();
     if (!output) return output.error();
-    const Result<pid_t> pid = spawn_process(argv, input->read.get(), output->write.get());
+    Result<pid_t> pid = 0;
+    io.run([&] { pid = spawn_process(argv, input->read.get(), output->write.get()); });
     if (!pid) return pid.error();
     auto pipes = std::make_shared<Pipes>(io.loop(), *pid, std::move(input->write),
                                          std::move(output->read), std::move(events));

@@ -31,8 +31,7 @@ using LineChildSpawner = std::function<Result<std::unique_ptr<LineChild>>(
     const std::vector<std::string>& argv, LineChildEvents events)>;
 
 // Spawns real processes, whose pipes are served on `io`, which outlives them. A child stays in our
-// process group and inherits our stderr; it sees the end of its input, and is killed with our
-// group, when we die.
+// process group and inherits our stderr; it is killed when we die, however that comes about.
 LineChildSpawner process_spawner(runtime::IoThread& io);
 
 }  // namespace tandem::actors

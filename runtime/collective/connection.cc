@@ -12,6 +12,9 @@
 #include <climits>
 #include <cstring>
 
+#include "runtime/base/check.h"
+#include "runtime/base/digest.h"
+
 namespace tandem::runtime {
 namespace {
 
@@ -96,6 +99,16 @@ void prepare_stream(int fd) {
 int poll_timeout_ms(Time deadline) {
   const auto rest = std::chrono::ceil<std::chrono::milliseconds>(deadline - steady_now()).count();
   return static_cast<int>(std::clamp<std::int64_t>(rest, 0, INT_MAX));
+}
+
+Hello hello_of(int rank, int size, std::string_view token) {
+  Hello hello;
+  hello.rank = static_cast<std::uint32_t>(rank);
+  hello.size = static_cast<std::uint32_t>(size);
+  const std::string digest = sha256_hex(std::as_bytes(std::span(token)));
+  CHECK(digest.size() == sizeof hello.token_digest);
+  std::memcpy(hello.token_digest, digest.data(), digest.size());
+  return hello;
 }
 
 Transfer send_some(int fd, std::span<const std::byte>& bytes) {

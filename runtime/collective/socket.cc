@@ -7,7 +7,6 @@
 #include <cstring>
 #include <vector>
 
-#include "runtime/base/digest.h"
 #include "runtime/collective/connection.h"
 #include "runtime/collective/socket_hub.h"
 #include "runtime/collective/socket_spoke.h"
@@ -17,22 +16,12 @@ namespace {
 
 constexpr std::size_t kCandidatesMax = 2 * kRanksMax;  // connected, but not yet seated
 
-Hello hello_of(const GangSpec& spec, int rank) {
-  Hello hello;
-  hello.rank = static_cast<std::uint32_t>(rank);
-  hello.size = static_cast<std::uint32_t>(spec.size);
-  const std::string digest = sha256_hex(std::as_bytes(std::span(spec.token)));
-  CHECK(digest.size() == sizeof hello.token_digest);
-  std::memcpy(hello.token_digest, digest.data(), digest.size());
-  return hello;
-}
-
 // The ranks that have come so far, and those who have connected but not yet said who they are.
 class Rendezvous {
  public:
   Rendezvous(int listener, const GangSpec& spec)
       : listener_(listener),
-        expected_(hello_of(spec, 0)),
+        expected_(hello_of(0, spec.size, spec.token)),
         seats_(static_cast<std::size_t>(spec.size) - 1) {}
 
   // All seats, by rank - 1.
@@ -66,8 +55,8 @@ std::string Rendezvous::missing() const {
 }
 
 Result<std::vector<OwnedFd>> Rendezvous::gather(Time deadline) {
-  while (!missing().empty()) {
-    if (steady_now() >= deadline) {
+  for (bool late = false; !missing().empty();) {
+    if (late) {
       const Error error{.code = ErrorCode::kTimedOut,
                         .message = "timed out waiting for " + missing() + " to join the gang",
                         .where = {},
@@ -77,6 +66,7 @@ Result<std::vector<OwnedFd>> Rendezvous::gather(Time deadline) {
       }
       return error;
     }
+    late = steady_now() >= deadline;  // then it looks once more: this process may have slept
     poll_once(deadline);
   }
   FrameHeader welcome;
@@ -102,8 +92,8 @@ void Rendezvous::poll_once(Time deadline) {
   for (std::size_t i = 0; i < seats_.size(); ++i) {
     if (seats_[i] && set[1 + i].revents != 0) seats_[i] = OwnedFd();  // died; may come again
   }
-  std::erase_if(candidates_, [this](Candidate& candidate) { return !listen_to(candidate); });
   if (set[0].revents != 0) accept_candidates();
+  std::erase_if(candidates_, [this](Candidate& candidate) { return !listen_to(candidate); });
 }
 
 void Rendezvous::accept_candidates() {
@@ -170,7 +160,7 @@ Result<std::unique_ptr<Collective>> dial_gang(const std::string& address, int ra
   const Time deadline = steady_now() + timeout;
   Result<OwnedFd> fd = dial_tcp(address, deadline);
   if (!fd) return fd.error();
-  const Hello hello = hello_of(spec, rank);
+  const Hello hello = hello_of(rank, spec.size, spec.token);
   std::span<const std::byte> said = std::as_bytes(std::span(&hello, 1));
   send_some(fd->get(), said);  // an empty socket takes it
   FrameHeader answer;

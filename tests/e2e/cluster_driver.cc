@@ -106,13 +106,15 @@ void Process::signal(int number) const { ASSERT_EQ(kill(pid_, number), 0); }
 std::string Process::out() const { return content(out_); }
 std::string Process::err() const { return content(err_); }
 
-bool Process::said(const std::string& text) const {
+bool Process::ended() const {
   siginfo_t ended{};
-  const bool came = eventually([&] {
-    if ((out() + err()).find(text) != std::string::npos) return true;
-    return waitid(P_PID, static_cast<id_t>(pid_), &ended, WEXITED | WNOHANG | WNOWAIT) == 0 &&
-           ended.si_pid != 0;
-  });
+  return waitid(P_PID, static_cast<id_t>(pid_), &ended, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+         ended.si_pid != 0;
+}
+
+bool Process::said(const std::string& text) const {
+  const bool came =
+      eventually([&] { return (out() + err()).find(text) != std::string::npos || ended(); });
   const std::string all = out() + err();
   if (came && all.find(text) != std::string::npos) return true;
   ADD_FAILURE() << "it never said \"" << text << "\" but:\n" << all;
@@ -251,15 +253,27 @@ Words small_job(int steps, const Words& settings) {
          sets(settings);
 }
 
-void run_and_kill(const Home& home, const Words& words, const std::string& checkpoint) {
-  Process run = home.start(Words{"run"} + words);
+fs::path let_go_file(const Home& home) { return home.path() / "let-go"; }
+
+Words held(const Home& home, int steps) {
+  const fs::path script = fs::path(TANDEM_SOURCE_DIR) / "tests/e2e/held_reward.py";
+  const nlohmann::json command{"python3", script, home.run_dir(kSmallId) / "metrics.jsonl",
+                               std::to_string(steps), let_go_file(home)};
+  return sets({"reward.type=command", "reward.pattern=null", "reward.command=" + command.dump(),
+               "reward.timeout_s=600"});
+}
+
+void let_go(const Home& home) { ASSERT_TRUE(std::ofstream(let_go_file(home))); }
+
+void run_and_kill(const Home& home, const Words& words, int step) {
+  Process run = home.start(Words{"run"} + words + held(home, step + 1));
   const fs::path dir = home.run_dir(kSmallId);
-  ASSERT_TRUE(eventually([&] { return fs::exists(dir / "checkpoints" / checkpoint); }))
-      << run.err();
+  const fs::path checkpoint = dir / "checkpoints" / ("step-" + std::to_string(step));
+  ASSERT_TRUE(eventually([&] { return fs::exists(checkpoint); })) << run.err();
   run.signal(SIGKILL);
   ASSERT_EQ(run.wait().code, 128 + SIGKILL);
   EXPECT_TRUE(eventually([&] { return home.processes().empty(); })) << "ranks are left";
-  ASSERT_FALSE(fs::exists(dir / "result.json")) << "it was over before the kill";
+  ASSERT_FALSE(fs::exists(dir / "result.json"));
 }
 
 std::int64_t journal_value(const fs::path& run_dir, const std::string& query) {

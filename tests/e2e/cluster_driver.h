@@ -44,6 +44,7 @@ class Process {
   std::string out() const;  // so far
   std::string err() const;
   bool said(const std::string& text) const;  // on stdout or stderr, before patience ends
+  bool ended() const;                        // without waiting
   Finished wait();
 
  private:
@@ -100,9 +101,14 @@ Words small_job(int steps, const Words& settings = {});
 inline constexpr int kGroupsPerStep = 16;  // of a small job
 inline constexpr const char* kSmallId = "arithmetic-grpo-1";
 
+// Settings by which the run kSmallId of a small job, midway, waits for the test: its reward scores
+// nothing from `steps` trained steps on, a few more than which it may train, until let_go().
+Words held(const Home& home, int steps);
+void let_go(const Home& home);
+
 // Starts `tandem run WORDS…` of a small job and kills it, the command itself, once it has written
-// the checkpoint; its ranks end with it, and no result.json is there.
-void run_and_kill(const Home& home, const Words& words, const std::string& checkpoint = "step-10");
+// the checkpoint of `step`; its ranks end with it, and no result.json is there.
+void run_and_kill(const Home& home, const Words& words, int step = 10);
 
 // The only value that `query` finds in the run's journal.
 std::int64_t journal_value(const std::filesystem::path& run_dir, const std::string& query);

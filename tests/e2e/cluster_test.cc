@@ -96,7 +96,7 @@ TEST_F(Cluster, IsLookedIntoAndScaledWhileItTrains) {
   EXPECT_NE(shown({"top"}).find(id), std::string::npos) << "one frame";
   EXPECT_NE(shown({"events"}).find("Running"), std::string::npos);
   EXPECT_FALSE(home.json({"samples", id}).empty());
-  EXPECT_FALSE(home.json({"samples", id, "--eval"}).empty());
+  EXPECT_TRUE(eventually([&] { return !home.json({"samples", id, "--eval"}).empty(); }));
   expect_every_state_has_a_reason();
 
   Process following = home.start({"logs", "-f", "learner/0"});
@@ -140,12 +140,16 @@ TEST_F(Cluster, IsLookedIntoAndScaledWhileItTrains) {
 }
 
 TEST_F(Cluster, KillsOfEveryRoleCostNothing) {
-  constexpr int kSteps = 800;
+  constexpr int kSteps = 300;
   home.up();
-  const std::string id = submit(small_job(kSteps, {"learner.save_freq=100"}));
+  // Of 300 it trains 250 and a few, so that none of the kills comes too late to mean anything.
+  const std::string id =
+      submit(small_job(kSteps, {"learner.save_freq=100"}) + held(home, kSteps - 50));
   ASSERT_TRUE(reaches_step(id, 20));
-  for (const char* name : {"rollout/0", "reward/0", "learner/0"}) kill_and_await_restart(name);
-  ASSERT_LT(job(id)["step"], kSteps) << "the kills came too late to mean anything";
+  for (const char* name : {"rollout/0", "reward/0"}) kill_and_await_restart(name);
+  ASSERT_TRUE(reaches_step(id, kSteps - 50));
+  kill_and_await_restart("learner/0");  // between two checkpoints: some steps are trained again
+  let_go(home);
   const Finished waited = home.run({"wait", id, "--for", "Succeeded", "--timeout", "90s"});
   EXPECT_EQ(waited.code, 0) << waited.text();
   home.down();

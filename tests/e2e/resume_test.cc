@@ -70,7 +70,7 @@ TEST(Resume, TakesUpARunThatWasKilled) {
 TEST(Resume, TakesUpARunThatWasCancelled) {
   const Home home;
   const Words job = small_job(kSteps, {"learner.save_freq=10"});
-  Process run = home.start(Words{"run"} + job);
+  Process run = home.start(Words{"run"} + job + held(home, 11));
   ASSERT_TRUE(
       eventually([&] { return fs::exists(home.run_dir(kSmallId) / "checkpoints/step-10"); }));
   run.signal(SIGINT);
@@ -106,10 +106,11 @@ void expect_in_use(const Finished& refused, std::int64_t owner) {
 TEST(Resume, ARunThatIsAliveIsRefusedAndUnharmed) {
   const Home home;
   const Words job = small_job(kSteps, {"learner.save_freq=10"});
-  Process run = home.start(Words{"run"} + job);
+  Process run = home.start(Words{"run"} + job + held(home, 1));
   const fs::path dir = home.run_dir(kSmallId);
   ASSERT_TRUE(eventually([&] { return fs::exists(dir / "checkpoints/step-0"); })) << run.err();
   expect_in_use(home.run(resume(home, job)), run.pid());
+  let_go(home);
   EXPECT_EQ(run.wait().code, 0) << run.err();
   home.expect_nothing_left();
   const json result = home.result_of(kSmallId);
@@ -125,12 +126,15 @@ TEST(Resume, OfTwoAtOnceOneIsRefused) {
   const Home home;
   const Words job = small_job(kSteps, {"learner.save_freq=10"});
   run_and_kill(home, job);
-  Process one = home.start(resume(home, job)), other = home.start(resume(home, job));
-  const pid_t pids[] = {one.pid(), other.pid()};
-  const Finished done[] = {one.wait(), other.wait()};
-  const int winner = done[0].code == 0 ? 0 : 1;
-  EXPECT_EQ(done[winner].code, 0) << done[winner].text();
-  expect_in_use(done[1 - winner], pids[winner]);
+  const Words again = resume(home, job + held(home, 20));
+  Process two[] = {home.start(again), home.start(again)};
+  ASSERT_TRUE(eventually([&] { return two[0].ended() || two[1].ended(); }));
+  const int winner = two[0].ended() ? 1 : 0;
+  const pid_t owner = two[winner].pid();
+  expect_in_use(two[1 - winner].wait(), owner);
+  let_go(home);
+  const Finished done = two[winner].wait();
+  EXPECT_EQ(done.code, 0) << done.text();
   home.expect_nothing_left();
   const json result = home.result_of(kSmallId);
   EXPECT_EQ(result["ledger"]["trained"], kSteps * kGroupsPerStep);
@@ -147,7 +151,9 @@ TEST(Resume, ARunOfAClusterIsRefusedUntilItIsOver) {
   ASSERT_TRUE(eventually([&] { return fs::exists(checkpoints / "step-0"); }));
   const auto controller = parse_json(*read_file(home.path() / "controller.json"));
   expect_in_use(home.run(resume(home, job)), controller["pid"]);
-  EXPECT_EQ(home.json({"get", "jobs", kSmallId})["state"], "Running");
+  EXPECT_TRUE(eventually([&] {
+    return home.json({"get", "jobs", kSmallId})["state"] == "Running";
+  }));
   EXPECT_EQ(home.run({"cancel", kSmallId}).code, 0);
   Process again = home.start(resume(home, job));  // beside the cluster, which is up all the while
   EXPECT_TRUE(again.said("TANDEM_ADDRESS="));

@@ -1,6 +1,7 @@
 #include "actors/controller/group_history.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 
@@ -117,7 +118,8 @@ TEST(GroupHistory, SlotsOfAFixedLagAreKept) {
 }
 
 TEST(GroupHistory, JournalFileTellsTheSame) {
-  const auto folder = std::filesystem::temp_directory_path() / "tandem_group_history_test";
+  const auto folder = std::filesystem::temp_directory_path() /
+                      ("tandem_group_history_test." + std::to_string(::getpid()));
   std::filesystem::remove_all(folder);
   std::filesystem::create_directories(folder);
   {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -215,13 +217,11 @@ TEST(CommandVerifier, AProgramThatNeverAnswersIsGivenUp) {
 class RealChild {
  public:
   explicit RealChild(const std::string& script, Duration timeout = 20s, int retries = 1) {
-    path_ = testing::TempDir() + "command_verifier_" + std::to_string(getpid()) + ".py";
-    std::ofstream(path_) << script;
-    ref_ = system_.spawn<Judge>("judge", [this, timeout, retries] {
+    ref_ = system_.spawn<Judge>("judge", [this, script, timeout, retries] {
       return std::make_unique<Judge>(
           Judge{std::make_unique<CommandVerifier>(
                     CommandVerifier::Config{
-                        .argv = {"python3", path_}, .timeout = timeout, .retries = retries},
+                        .argv = {"python3", "-c", script}, .timeout = timeout, .retries = retries},
                     process_spawner(io_)),
                 [this](std::string completion, TrajectoryScore score) {
                   const std::lock_guard lock(mutex_);
@@ -233,7 +233,6 @@ class RealChild {
   ~RealChild() {
     system_.stop("judge");
     executor_.stop();
-    unlink(path_.c_str());
   }
   // Everything scored so far, once it includes these.
   std::map<std::string, TrajectoryScore> score(const std::vector<std::string>& completions) {
@@ -249,7 +248,6 @@ class RealChild {
 
  private:
   runtime::IoThread io_;
-  std::string path_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::map<std::string, TrajectoryScore> scores_;  // guarded by mutex_
@@ -308,24 +306,57 @@ for line in iter(sys.stdin.readline, ""):
   unlink(lives.c_str());
 }
 
-TEST(CommandVerifier, AProgramThatIgnoresItsInputsEndIsGoneWithTheVerifier) {
-  const std::string marker = testing::TempDir() + "child_pid_" + std::to_string(getpid());
-  {
-    RealChild child(R"(
+// Scores one item and does nothing else for ever; its pid is in a file.
+class Deaf {
+ public:
+  Deaf() : pid_file_(testing::TempDir() + "child_pid_" + std::to_string(getpid())) {}
+  ~Deaf() { unlink(pid_file_.c_str()); }
+  std::string script() const {
+    return R"(
 import json, sys, os, time, signal
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
-open(")" + marker + R"(", "w").write(str(os.getpid()))
+open(")" + pid_file_ +
+           R"(", "w").write(str(os.getpid()))
 item = json.loads(sys.stdin.readline())
 print(json.dumps({"id": item["id"], "score": 1}), flush=True)
 while True: time.sleep(1)
-)");
+)";
+  }
+  pid_t pid() const {
+    pid_t pid = 0;
+    std::ifstream(pid_file_) >> pid;
+    EXPECT_GT(pid, 0);
+    return pid;
+  }
+
+ private:
+  const std::string pid_file_;
+};
+
+TEST(CommandVerifier, AProgramThatIgnoresItsInputsEndIsGoneWithTheVerifier) {
+  const Deaf program;
+  {
+    RealChild child(program.script());
     child.score({"x"});
   }
-  int pid = 0;
-  std::ifstream(marker) >> pid;
-  ASSERT_GT(pid, 0);
-  EXPECT_EQ(kill(pid, 0), -1) << "no orphan";
-  unlink(marker.c_str());
+  EXPECT_EQ(kill(program.pid(), 0), -1) << "no orphan";
+}
+
+TEST(CommandVerifier, AProgramDiesWithAProcessThatIsKilled) {
+  const Deaf program;
+  ASSERT_EQ(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);  // whom it leaves behind becomes ours
+  const pid_t owner = fork();
+  if (owner == 0) {
+    RealChild child(program.script());
+    child.score({"x"});
+    kill(getpid(), SIGKILL);
+  }
+  ASSERT_EQ(waitpid(owner, nullptr, 0), owner);
+  const pid_t orphan = program.pid();
+  const Time end = steady_now() + 20s;
+  while (waitpid(orphan, nullptr, WNOHANG) == 0 && steady_now() < end) sched_yield();
+  EXPECT_EQ(kill(orphan, 0), -1) << "no orphan";
+  kill(orphan, SIGKILL);
 }
 
 }  // namespace

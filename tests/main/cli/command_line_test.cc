@@ -1,6 +1,7 @@
 #include "actors/main/cli/command_line.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -174,13 +175,15 @@ TEST(CommandLine, CompletionKnowsEveryCommandAndOption) {
 }
 
 std::string complete_in_bash(const std::string& words, int index) {
-  std::string path = ::testing::TempDir() + "tandem-completion.sh";
+  std::string path =
+      ::testing::TempDir() + "tandem-completion." + std::to_string(::getpid()) + ".sh";
   std::ofstream(path) << completion_script(Shell::kBash) << "COMP_WORDS=(" << words
                       << ")\nCOMP_CWORD=" << index << "\n_tandem\necho \"${COMPREPLY[@]}\"\n";
   FILE* shell = ::popen(("bash " + path).c_str(), "r");
   std::string output;
   for (int c = std::fgetc(shell); c != EOF; c = std::fgetc(shell)) output += static_cast<char>(c);
   EXPECT_EQ(::pclose(shell), 0);
+  std::remove(path.c_str());
   return output;
 }
 

@@ -21,7 +21,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr auto kPatience = seconds(20);  // ends a hang; never measured
+constexpr auto kPatience = seconds(100);  // ends a hang; never measured
 constexpr std::size_t kMiB = 1 << 20;
 
 std::string random_bytes(std::size_t bytes, Rng& rng) {

@@ -17,7 +17,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr auto kPatience = seconds(20);  // ends a hang; never measured
+constexpr auto kPatience = seconds(100);  // ends a hang; never measured
 
 // A raw client, for what a proper one would never send.
 class Raw {

@@ -185,8 +185,8 @@ TEST_F(ProcessHostTest, SignalsReachTheWholeGroupAndNobodyElse) {  // PH-4
   PosixProcessHost host;
   const auto other = host.spawn(shell("exec sleep 1000"), exits_.handler());
   const auto group = host.spawn(
-      shell("sh -c 'trap \"echo child; exit\" USR1; echo r > $0; while :; do :; done' $1 & "
-            "trap 'wait; exit 5' USR1; wait"),
+      shell("trap 'wait; exit 5' USR1; "
+            "sh -c 'trap \"echo child; exit\" USR1; echo r > $0; while :; do :; done' $1 & wait"),
       exits_.handler());
   const OwnedFd fifo = open_fifo();
   EXPECT_EQ(next_byte(fifo), 'r');
