@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include "tests/actors/controller/controller_world.h"
+#include "tests/seeds.h"
 
 namespace tandem::actors {
 namespace {
@@ -351,16 +352,14 @@ class Storm {
 };
 
 TEST(ControllerCore, StormsKeepTheInvariantsAndLeaveNothing) {
-  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
-    SCOPED_TRACE("seed " + std::to_string(seed));
+  for_seeds(300, [](std::uint64_t seed) {
     Storm storm(seed);
     for (int i = 0; i < 300; ++i) storm.blow();
     storm.calm();
     EXPECT_TRUE(storm.world.alive.empty()) << "CC-4";
     EXPECT_TRUE(storm.world.exchanges.empty());
     EXPECT_TRUE(storm.world.core.idle());
-    if (HasFailure()) return;
-  }
+  });
 }
 
 }  // namespace

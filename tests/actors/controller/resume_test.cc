@@ -7,6 +7,7 @@
 #include "runtime/base/json.h"
 #include "runtime/base/log.h"
 #include "tests/actors/controller/scenario.h"
+#include "tests/seeds.h"
 
 namespace tandem::actors {
 namespace {

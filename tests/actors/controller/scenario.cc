@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 
 #include "runtime/base/json.h"
 
@@ -15,11 +14,6 @@ using nlohmann::json;
 
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr std::uint64_t kSlowness = 10;
-#else
-constexpr std::uint64_t kSlowness = 1;
-#endif
 constexpr int kKillsOfActorMax = 4;       // the restart budget grants five
 constexpr std::size_t kEventsShown = 40;  // of a run that does not end
 constexpr double kNodeCpus = 6;
@@ -27,20 +21,6 @@ constexpr double kNodeCpus = 6;
 bool one_in(Rng& rng, std::uint64_t n) { return rng.below(n) == 0; }
 
 }  // namespace
-
-std::uint64_t seeds_of(std::uint64_t usual) {
-  const char* const factor = std::getenv("TANDEM_SEED_FACTOR");
-  if (factor) usual *= std::strtoull(factor, nullptr, 10);
-  return std::max<std::uint64_t>(1, usual / kSlowness);
-}
-
-void for_seeds(std::uint64_t usual, const std::function<void(std::uint64_t seed)>& scenario) {
-  for (std::uint64_t seed = 1; seed <= seeds_of(usual); ++seed) {
-    const testing::ScopedTrace trace(__FILE__, __LINE__, "seed " + std::to_string(seed));
-    scenario(seed);
-    if (testing::Test::HasFailure()) return;
-  }
-}
 
 SimulatedJob plain_job(std::uint64_t seed) {
   SimulatedJob job;

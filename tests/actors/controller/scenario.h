@@ -12,12 +12,6 @@
 
 namespace tandem::actors {
 
-// How many seeds a test runs where `usual` take it a second or so: a tenth under a sanitizer, which
-// makes everything about ten times slower, and TANDEM_SEED_FACTOR times as many where that is set.
-std::uint64_t seeds_of(std::uint64_t usual);
-// Runs `scenario` for the seeds 1 … seeds_of(usual), up to the first failure, which names its seed.
-void for_seeds(std::uint64_t usual, const std::function<void(std::uint64_t seed)>& scenario);
-
 inline constexpr Duration kVirtualLimit = std::chrono::minutes(20);  // of a run, kills included
 
 // 3 rollouts, 2 rewards, a learner; 20 steps of 4 groups of 2 trajectories; K = 2.

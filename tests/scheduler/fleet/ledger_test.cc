@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "runtime/base/rng.h"
+#include "tests/seeds.h"
 
 namespace tandem::scheduler {
 namespace {
@@ -454,11 +455,7 @@ class RandomRun {
 };
 
 TEST(LedgerProperty, BalancesAtEveryEventOfRandomRuns) {  // LG-1 … LG-6, SB-1
-  for (std::uint64_t seed = 1; seed <= 1000; ++seed) {
-    SCOPED_TRACE("seed=" + std::to_string(seed));
-    RandomRun(seed).run();
-    if (HasFailure()) return;
-  }
+  for_seeds(1000, [](std::uint64_t seed) { RandomRun(seed).run(); });
 }
 
 // Memory is that of what is live or not yet durable, and 100,000 live groups are ordinary.

@@ -1,0 +1,37 @@
+// How many seeds a property is tried with, and a failure that names its own.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <functional>
+#include <string>
+
+namespace tandem {
+
+// A tenth of `usual` under a sanitizer, which makes everything about ten times slower, and
+// TANDEM_SEED_FACTOR times as many where that is set.
+inline std::uint64_t seeds_of(std::uint64_t usual) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  constexpr std::uint64_t kSlowness = 10;
+#else
+  constexpr std::uint64_t kSlowness = 1;
+#endif
+  const char* const factor = std::getenv("TANDEM_SEED_FACTOR");
+  if (factor) usual *= std::strtoull(factor, nullptr, 10);
+  return std::max<std::uint64_t>(1, usual / kSlowness);
+}
+
+// Runs `scenario` for the seeds 1 … seeds_of(usual), up to the first failure, which names its seed.
+inline void for_seeds(std::uint64_t usual,
+                      const std::function<void(std::uint64_t seed)>& scenario) {
+  for (std::uint64_t seed = 1; seed <= seeds_of(usual); ++seed) {
+    const testing::ScopedTrace trace(__FILE__, __LINE__, "seed " + std::to_string(seed));
+    scenario(seed);
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
+}  // namespace tandem
