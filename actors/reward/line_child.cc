@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "runtime/base/file.h"
+#include "runtime/node/argument_vector.h"
 
 namespace tandem::actors {
 namespace {
@@ -47,9 +48,10 @@ void make_standard(int fd, int number) {
     dup2(fd, number);
 }
 
-// The child after fork: all it calls is safe in a copy of a process with threads. stdin and stdout
-// are the pipes; stderr is ours; every other descriptor closes itself on exec. It dies with
-// `parent`, whatever it is doing then. Why it could not become the program goes into `failure`.
+// The child after fork: all it calls is safe, with glibc, in a copy of a process with threads.
+// stdin and stdout are the pipes; stderr is ours; every other descriptor closes itself on exec. It
+// dies with `parent`, whatever it is doing then. Why it could not become the program goes into
+// `failure`.
 [[noreturn]] void become(char* const* argv, int input, int output, int failure, pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(127);
@@ -65,14 +67,13 @@ void make_standard(int fd, int number) {
   _exit(127);
 }
 
-// To be called on a thread that outlives the child: the kernel takes its end for ours.
-Result<pid_t> spawn_process(const std::vector<std::string>& argv, int input, int output) {
+// To be called on a thread that outlives the child: the kernel takes its end for ours. fork and not
+// posix_spawn, for only a child that runs our code first can ask to die with us; who scores is
+// small.
+Result<pid_t> spawn_process(std::vector<std::string> argv, int input, int output) {
   Result<Pipe> failure = make_pipe();
   if (!failure) return failure.error();
-  std::vector<char*> arguments;
-  arguments.reserve(argv.size() + 1);
-  for (const std::string& argument : argv) arguments.push_back(const_cast<char*>(argument.c_str()));
-  arguments.push_back(nullptr);
+  const std::vector<char*> arguments = runtime::argument_vector(argv);
   const pid_t parent = getpid(), pid = fork();
   if (pid == 0) become(arguments.data(), input, output, failure->write.get(), parent);
   int error = pid < 0 ? errno : 0;

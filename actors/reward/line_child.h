@@ -30,8 +30,9 @@ struct LineChildEvents {
 using LineChildSpawner = std::function<Result<std::unique_ptr<LineChild>>(
     const std::vector<std::string>& argv, LineChildEvents events)>;
 
-// Spawns real processes, whose pipes are served on `io`, which outlives them. A child stays in our
-// process group and inherits our stderr; it is killed when we die, however that comes about.
+// Spawns real processes, on `io`, which waits until they run, serves their pipes and outlives them.
+// A child stays in our process group and inherits our stderr. However we die, it sees the end of
+// its input and is killed, unless it runs with another user's rights (sudo), which Linux excepts.
 LineChildSpawner process_spawner(runtime::IoThread& io);
 
 }  // namespace tandem::actors

@@ -54,7 +54,7 @@ struct Hello {
   char token_digest[64] = {};  // SHA-256 in hex: the token itself does not travel
 };
 
-Hello hello_of(int rank, int size, std::string_view token);
+Hello hello_of(int rank, int size, std::string_view token);  // of rank `rank` of `size`
 
 Result<OwnedFd> listen_tcp(const std::string& host, std::string* address);
 Result<OwnedFd> dial_tcp(const std::string& address, Time deadline);

@@ -92,8 +92,8 @@ void Rendezvous::poll_once(Time deadline) {
   for (std::size_t i = 0; i < seats_.size(); ++i) {
     if (seats_[i] && set[1 + i].revents != 0) seats_[i] = OwnedFd();  // died; may come again
   }
-  if (set[0].revents != 0) accept_candidates();
   std::erase_if(candidates_, [this](Candidate& candidate) { return !listen_to(candidate); });
+  if (set[0].revents != 0) accept_candidates();
 }
 
 void Rendezvous::accept_candidates() {
@@ -101,8 +101,10 @@ void Rendezvous::accept_candidates() {
     OwnedFd fd(::accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!fd) return;
     prepare_stream(fd.get());
+    Candidate candidate{.fd = std::move(fd), .hello = {}};
+    if (!listen_to(candidate)) continue;
     if (candidates_.size() >= kCandidatesMax) candidates_.erase(candidates_.begin());
-    candidates_.push_back({.fd = std::move(fd), .hello = {}});
+    candidates_.push_back(std::move(candidate));
   }
 }
 

@@ -77,6 +77,8 @@ bool is_zombie(const fs::path& process) {
   return name_end != std::string::npos && stat.substr(name_end, 3) == ") Z";
 }
 
+fs::path let_go_file(const Home& home) { return home.path() / "let-go"; }
+
 }  // namespace
 
 bool eventually(const std::function<bool()>& condition) {
@@ -253,8 +255,6 @@ Words small_job(int steps, const Words& settings) {
          sets(settings);
 }
 
-fs::path let_go_file(const Home& home) { return home.path() / "let-go"; }
-
 Words held(const Home& home, int steps) {
   const fs::path script = fs::path(TANDEM_SOURCE_DIR) / "tests/e2e/held_reward.py";
   const nlohmann::json command{"python3", script, home.run_dir(kSmallId) / "metrics.jsonl",
@@ -266,7 +266,7 @@ Words held(const Home& home, int steps) {
 void let_go(const Home& home) { ASSERT_TRUE(std::ofstream(let_go_file(home))); }
 
 void run_and_kill(const Home& home, const Words& words, int step) {
-  Process run = home.start(Words{"run"} + words + held(home, step + 1));
+  Process run = home.start(Words{"run"} + words + held(home, step + 15));
   const fs::path dir = home.run_dir(kSmallId);
   const fs::path checkpoint = dir / "checkpoints" / ("step-" + std::to_string(step));
   ASSERT_TRUE(eventually([&] { return fs::exists(checkpoint); })) << run.err();

@@ -101,8 +101,8 @@ Words small_job(int steps, const Words& settings = {});
 inline constexpr int kGroupsPerStep = 16;  // of a small job
 inline constexpr const char* kSmallId = "arithmetic-grpo-1";
 
-// Settings by which the run kSmallId of a small job, midway, waits for the test: its reward scores
-// nothing from `steps` trained steps on, a few more than which it may train, until let_go().
+// Settings by which the run kSmallId of a small job waits for the test: from `steps` trained steps
+// on its reward scores nothing until let_go(). What was scored before may still be trained.
 Words held(const Home& home, int steps);
 void let_go(const Home& home);
 

@@ -41,14 +41,20 @@ Words address_of(const Process& run) {
 
 const Words kTwoRollouts{"rollout.replicas=2"};
 
+// Both rollouts, with one of which a run may begin, are there, and so many steps are trained.
+bool both_are_at(const Home& home, const Words& address, int step) {
+  return eventually([&] {
+    const json now = home.json(address + Words{"get", "jobs", kSmallId});
+    return now["step"] >= step && now["actors"]["rollout"]["ready"] == 2;
+  });
+}
+
 // Runs with two rollouts and kills `name` once while it trains; its weights.
 std::string sha_with_a_kill(const std::string& name) {
   const Home home;
-  Process run = home.start(Words{"run"} + job(kTwoRollouts) + held(home, 5));
+  Process run = home.start(Words{"run"} + job(kTwoRollouts) + held(home, kSteps - 20));
   const Words address = address_of(run);
-  EXPECT_TRUE(eventually([&] {
-    return home.json(address + Words{"get", "jobs", kSmallId})["step"] >= 5;
-  }));
+  EXPECT_TRUE(both_are_at(home, address, 5));
   kill_rank(actor(home, std::string(kSmallId) + "/" + name, address));
   let_go(home);
   EXPECT_EQ(run.wait().code, 0) << run.err();
@@ -74,12 +80,10 @@ TEST_F(FixedLag, TwoRolloutsShareTheWorkAndGiveTheSameWeights) {
   const Home home;
   Process run = home.start(Words{"run"} + job(kTwoRollouts) + held(home, 1));
   const Words address = address_of(run);
-  EXPECT_TRUE(eventually([&] {  // a run may begin with one of them
-    const json now = home.json(address + Words{"get", "jobs", kSmallId});
-    return now["step"] >= 1 && now["actors"]["rollout"]["ready"] == 2;
-  }));
+  EXPECT_TRUE(both_are_at(home, address, 1));
   let_go(home);
   EXPECT_EQ(run.wait().code, 0) << run.err();
+  home.expect_nothing_left();
   EXPECT_EQ(sha_of(home.result_of(kSmallId)), reference());
   const auto generated = [&](const std::string& where) {
     return journal_value(home.run_dir(kSmallId),

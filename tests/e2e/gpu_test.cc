@@ -89,7 +89,7 @@ TEST_F(OnAGpu, Bf16AgreesToTheBitAndItsCheckpointGoesOn) {
 
 // Its versions go with it; its next life publishes what it goes on from, and the rollout takes it.
 TEST_F(OnAGpu, ALearnerWhoseMemoryHeldTheWeightsMayDie) {
-  constexpr int kLongRun = 6;
+  constexpr int kLongRun = 8;  // the rollout has not generated all when the kill comes
   home.up();
   const Finished submitted =
       home.run(Words{"submit"} +

@@ -3,8 +3,8 @@
 
 usage: held_reward.py METRICS STEPS GO
 
-METRICS is the run's metrics.jsonl, GO a file whose existence lets go. So a test can do to a run that
-is midway whatever it wants to, for as long as that takes: the run ends no sooner.
+METRICS is the run's metrics.jsonl, GO a file whose existence lets go. So a test can do to a run
+that is midway whatever it wants to, for as long as that takes: the run ends no sooner.
 """
 import json
 import os

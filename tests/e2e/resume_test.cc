@@ -70,7 +70,7 @@ TEST(Resume, TakesUpARunThatWasKilled) {
 TEST(Resume, TakesUpARunThatWasCancelled) {
   const Home home;
   const Words job = small_job(kSteps, {"learner.save_freq=10"});
-  Process run = home.start(Words{"run"} + job + held(home, 11));
+  Process run = home.start(Words{"run"} + job + held(home, 25));
   ASSERT_TRUE(
       eventually([&] { return fs::exists(home.run_dir(kSmallId) / "checkpoints/step-10"); }));
   run.signal(SIGINT);
@@ -106,7 +106,7 @@ void expect_in_use(const Finished& refused, std::int64_t owner) {
 TEST(Resume, ARunThatIsAliveIsRefusedAndUnharmed) {
   const Home home;
   const Words job = small_job(kSteps, {"learner.save_freq=10"});
-  Process run = home.start(Words{"run"} + job + held(home, 1));
+  Process run = home.start(Words{"run"} + job + held(home, 20));
   const fs::path dir = home.run_dir(kSmallId);
   ASSERT_TRUE(eventually([&] { return fs::exists(dir / "checkpoints/step-0"); })) << run.err();
   expect_in_use(home.run(resume(home, job)), run.pid());

@@ -2,6 +2,8 @@
 // them is the machine's affair, and a machine may leave a thread alone for seconds.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <functional>
 #include <string>
 
@@ -18,6 +20,7 @@ inline std::string with_growing_patience(const std::function<std::string(Duratio
        patience *= 4) {
     complaint = trial(patience);
     if (complaint.empty()) break;
+    GTEST_LOG_(INFO) << "with " << seconds(patience) << " s: " << complaint;
   }
   return complaint;
 }

@@ -10,7 +10,9 @@
 #include <condition_variable>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <mutex>
+#include <thread>
 
 #include "runtime/actor/simulated_executor.h"
 #include "runtime/actor/system.h"
@@ -213,7 +215,7 @@ TEST(CommandVerifier, AProgramThatNeverAnswersIsGivenUp) {
   }
 }
 
-// The real thing: a shell script, pipes and signals.
+// The real thing: a script, pipes and signals.
 class RealChild {
  public:
   explicit RealChild(const std::string& script, Duration timeout = 20s, int retries = 1) {
@@ -322,10 +324,9 @@ print(json.dumps({"id": item["id"], "score": 1}), flush=True)
 while True: time.sleep(1)
 )";
   }
-  pid_t pid() const {
+  pid_t pid() const {  // 0: it never ran
     pid_t pid = 0;
     std::ifstream(pid_file_) >> pid;
-    EXPECT_GT(pid, 0);
     return pid;
   }
 
@@ -339,6 +340,7 @@ TEST(CommandVerifier, AProgramThatIgnoresItsInputsEndIsGoneWithTheVerifier) {
     RealChild child(program.script());
     child.score({"x"});
   }
+  ASSERT_GT(program.pid(), 0);
   EXPECT_EQ(kill(program.pid(), 0), -1) << "no orphan";
 }
 
@@ -353,10 +355,28 @@ TEST(CommandVerifier, AProgramDiesWithAProcessThatIsKilled) {
   }
   ASSERT_EQ(waitpid(owner, nullptr, 0), owner);
   const pid_t orphan = program.pid();
+  ASSERT_GT(orphan, 0);
+  pid_t ended = 0;
   const Time end = steady_now() + 20s;
-  while (waitpid(orphan, nullptr, WNOHANG) == 0 && steady_now() < end) sched_yield();
-  EXPECT_EQ(kill(orphan, 0), -1) << "no orphan";
-  kill(orphan, SIGKILL);
+  while ((ended = waitpid(orphan, nullptr, WNOHANG)) == 0 && steady_now() < end) sched_yield();
+  EXPECT_EQ(ended, orphan) << "no orphan";
+  if (ended == 0) kill(orphan, SIGKILL);
+}
+
+// The kernel takes the end of the thread that started a program for that of its process.
+TEST(LineChild, OutlivesTheThreadThatAsksForIt) {
+  runtime::IoThread io;
+  std::promise<std::string> said;
+  std::unique_ptr<LineChild> child;
+  std::thread([&] {
+    child = process_spawner(io)({"cat"}, {.line = [&](std::string l) { said.set_value(l); },
+                                          .ended = [&](std::string w) { said.set_value(w); }})
+                .value();
+  }).join();
+  child->write_line("still here");
+  auto answer = said.get_future();
+  ASSERT_EQ(answer.wait_for(20s), std::future_status::ready);
+  EXPECT_EQ(answer.get(), "still here");
 }
 
 }  // namespace

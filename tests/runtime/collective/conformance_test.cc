@@ -326,9 +326,11 @@ TEST(SocketGang, RanksThatCameWhileRankZeroSleptAreNotNamed) {
     std::span<const std::byte> said = std::as_bytes(std::span(&hello, 1));
     EXPECT_EQ(send_some(fd.get(), said), Transfer::kDone);
     const Time end = steady_now() + kLong;
-    for (int underway = 1; underway > 0 && steady_now() < end;) {
+    int underway = 1;
+    while (underway > 0 && steady_now() < end) {
       EXPECT_EQ(ioctl(fd.get(), SIOCOUTQ, &underway), 0);
     }
+    EXPECT_EQ(underway, 0);
     return fd;
   };
   const OwnedFd rank_1 = came(1);

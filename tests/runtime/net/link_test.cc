@@ -339,11 +339,13 @@ TEST(Link, a_stalled_thread_does_not_take_its_own_silence_for_its_peers) {
     EXPECT_TRUE(client.log.wait_up(1));
     const auto stall = [&] {  // as a stopped process or a paused machine would
       std::promise<void> never;
-      never.get_future().wait_for(2 * peer_timeout);
+      never.get_future().wait_for(std::max(2 * peer_timeout, 3 * kStall));
     };
     server.io.post(stall);
     client.io.run(stall);
-    for (int i = 0; i < 50; ++i) client.link.send("x");
+    for (int i = 0; i < 50; ++i) {
+      if (client.link.send("x") != Sent::kAccepted) return "the client takes nothing";
+    }
     server.log.wait([](Log& log) { return log.parcels_.size() == 50 || !log.downs_.empty(); });
     if (!client.log.downs().empty()) return "the client's: " + render(client.log.downs()[0].error);
     if (!server.log.downs().empty()) return "the server's: " + render(server.log.downs()[0].error);

@@ -339,12 +339,13 @@ struct Verdicts {
   int infeasible = 0;
 };
 
-// Until `caught` is true of what was seen, where it is given.
+// Worlds of one seed after another, up to `seeds`, or until `caught` says that that will do.
 Verdicts simulate(Rules rules, std::uint64_t seeds,
                   const std::function<bool(const Verdicts&)>& caught = {}) {
   Verdicts verdicts;
-  for (std::uint64_t seed = 1; seed <= seeds && !(caught && caught(verdicts)); ++seed) {
-    Rng rng(seed);
+  std::uint64_t seed = 0;
+  while (seed < seeds && !(caught && caught(verdicts))) {
+    Rng rng(++seed);
     const World world = draw_world(rng);
     const Outcome outcome = Simulation(world, rules, rng).run();
     const bool stuck = outcome.committed < world.budget.steps_total;
@@ -362,10 +363,10 @@ Verdicts simulate(Rules rules, std::uint64_t seeds,
                     << ", feasible " << outcome.feasible;
   }
   std::printf(
-      "up to %llu seeds: stuck %d, over the bound %d, at it %d, SB-1 broken %d; waits %lld %lld "
+      "seeds 1..%llu: stuck %d, over the bound %d, at it %d, SB-1 broken %d; waits %lld %lld "
       "%lld\n",
-      static_cast<unsigned long long>(seeds), verdicts.stuck, verdicts.over_bound,
-      verdicts.at_bound, verdicts.infeasible, static_cast<long long>(verdicts.waits[0]),
+      static_cast<unsigned long long>(seed), verdicts.stuck, verdicts.over_bound, verdicts.at_bound,
+      verdicts.infeasible, static_cast<long long>(verdicts.waits[0]),
       static_cast<long long>(verdicts.waits[1]), static_cast<long long>(verdicts.waits[2]));
   return verdicts;
 }
