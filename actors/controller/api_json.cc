@@ -10,6 +10,8 @@ namespace {
 
 using nlohmann::json;
 
+constexpr const char* kCrashLoop = "CrashLoop";  // a reason, and a thing that is waited for
+
 std::int64_t wall_ms(Time then, Time now) {
   return unix_ms() - std::chrono::duration_cast<std::chrono::milliseconds>(now - then).count();
 }
@@ -23,6 +25,70 @@ json waits_json(const std::vector<Wait>& waits) {
                      {"deadline_s", wait.deadline_s ? json(*wait.deadline_s) : json()},
                      {"detail", wait.detail}});
   return array;
+}
+
+// The wait of an actor that is not ready, or the loop of deaths that it is in.
+json wait_of(const ActorRecord& actor, Time now) {
+  const scheduler::ActorStatus& status = actor.status;
+  json wait{{"who", actor.name},
+            {"waits_for", scheduler::reason_name(status.reason)},
+            {"since_s", seconds(now - status.since)},
+            {"deadline_s", json()},
+            {"detail", scheduler::message(status.reason, now)}};
+  if (const auto* backoff = std::get_if<scheduler::Backoff>(&status.reason))
+    wait["deadline_s"] = std::max(0.0, seconds(backoff->until - now));
+  if (const auto loop = scheduler::text(actor.crash_loop, status, now)) {
+    wait["waits_for"] = kCrashLoop;
+    wait["since_s"] = seconds(now - actor.crash_loop.since);
+    wait["detail"] = *loop;
+  }
+  return wait;
+}
+
+bool waits(const ActorRecord& actor, Time now) {
+  return actor.status.state != scheduler::ActorState::kReady ||
+         scheduler::text(actor.crash_loop, actor.status, now);
+}
+
+// The job's own reason is that it works, or starts; an actor that dies again and again explains
+// more.
+const ActorRecord* worst_loop(const JobRecord& job, Time now) {
+  const ActorRecord* worst = nullptr;
+  if (job.status.state == scheduler::JobState::kStopping || scheduler::is_final(job.status.state))
+    return nullptr;
+  for (const auto& [id, actor] : job.actors)
+    if (scheduler::loops(actor.crash_loop, actor.status, now) &&
+        (!worst || actor.crash_loop.deaths > worst->crash_loop.deaths))
+      worst = &actor;
+  return worst;
+}
+
+json trouble_json(const TroubleView& view) {
+  const RewardTrouble& trouble = view.trouble;
+  return {{"who", trouble.from.actor},     {"what", trouble.what},
+          {"attempt", trouble.attempt},    {"attempts", trouble.attempts},
+          {"stderr", trouble.stderr_tail}, {"log", trouble.log},
+          {"count", trouble.count},        {"since_s", view.since_s}};
+}
+
+// `created`, `age_s`, and `ended` where the state is final.
+void add_ages(json& object, Time created, bool final, Time since, Time now) {
+  object["created"] = wall_ms(created, now);
+  object["age_s"] = seconds(now - created);
+  object["ended"] = final ? json(wall_ms(since, now)) : json();
+}
+
+// `cpu_percent` and `memory_bytes` of the ranks that live: null until the use of one was reported.
+void add_usage(json& object, const std::vector<RankRecord>& ranks) {
+  std::optional<runtime::RankUsage> sum;
+  for (const RankRecord& rank : ranks) {
+    if (!rank.alive || !rank.usage) continue;
+    if (!sum) sum.emplace();
+    sum->cpu_percent += rank.usage->cpu_percent;
+    sum->memory_bytes += rank.usage->memory_bytes;
+  }
+  object["cpu_percent"] = sum ? json(sum->cpu_percent) : json();
+  object["memory_bytes"] = sum ? json(sum->memory_bytes) : json();
 }
 
 double cpus(const scheduler::Resources& resources) {
@@ -87,12 +153,19 @@ json job_json(const JobRecord& job, const ExchangeReport* report, Time now) {
   }
   const JobStatus status = report ? report->status : JobStatus{};
   std::string message = scheduler::message(job.status.reason, now);
-  if (!scheduler::is_final(job.status.state) && !job.message.empty()) message = job.message;
+  const char* reason = scheduler::reason_name(job.status.reason);
+  const bool lost = std::holds_alternative<scheduler::NodeLost>(job.status.reason);
+  if (!scheduler::is_final(job.status.state) && !job.message.empty() && !lost)
+    message = job.message;
+  if (const ActorRecord* worst = lost ? nullptr : worst_loop(job, now)) {
+    reason = kCrashLoop;
+    message = worst->name + " " + *scheduler::text(worst->crash_loop, worst->status, now);
+  }
   json object{
       {"id", job.id},
       {"name", job.shape.name},
       {"state", scheduler::name(job.status.state)},
-      {"reason", scheduler::reason_name(job.status.reason)},
+      {"reason", reason},
       {"message", message},
       {"since", wall_ms(job.status.since, now)},
       {"step", status.step},
@@ -112,6 +185,9 @@ json job_json(const JobRecord& job, const ExchangeReport* report, Time now) {
       {"eta_seconds", status.eta_s ? json(*status.eta_s) : json()},
       {"run_dir", job.run_dir},
       {"why", waits_json(status.waits)}};
+  object["troubles"] = json::array();
+  for (const TroubleView& view : status.troubles) object["troubles"].push_back(trouble_json(view));
+  add_ages(object, job.created, scheduler::is_final(job.status.state), job.status.since, now);
   if (job.status.state == scheduler::JobState::kWarmStart)
     object["warm_start"] = {
         {"step", status.warm_start_step},
@@ -121,15 +197,15 @@ json job_json(const JobRecord& job, const ExchangeReport* report, Time now) {
     object["ledger"] = {{"issued", report->ledger.issued},
                         {"trained", report->ledger.trained},
                         {"live", report->ledger.live}};
-  // Actors that are not ready explain a job that does not move.
-  for (const auto& [id, actor] : job.actors)
-    if (actor.status.state != scheduler::ActorState::kReady &&
-        !scheduler::is_final(job.status.state))
-      object["why"].push_back({{"who", id},
-                               {"waits_for", scheduler::reason_name(actor.status.reason)},
-                               {"since_s", seconds(now - actor.status.since)},
-                               {"deadline_s", json()},
-                               {"detail", scheduler::message(actor.status.reason, now)}});
+  // Actors that are not ready explain a job that does not move; those that died explain it best.
+  if (scheduler::is_final(job.status.state)) return object;
+  json died = json::array();
+  for (const auto& [id, actor] : job.actors) {
+    if (!waits(actor, now)) continue;
+    json wait = wait_of(actor, now);
+    (wait["waits_for"] == kCrashLoop ? died : object["why"]).push_back(std::move(wait));
+  }
+  object["why"].insert(object["why"].begin(), died.begin(), died.end());
   return object;
 }
 
@@ -160,35 +236,42 @@ json actor_json(const ActorRecord& actor, const ExchangeReport* report, std::int
                      {"pid", actor.ranks[r].alive ? json(actor.ranks[r].pid) : json()},
                      {"gpus", actor.ranks[r].alive ? json(actor.ranks[r].gpus) : json::array()}});
   const bool placed = !actor.ranks.empty();
+  std::string message = scheduler::message(actor.status.reason, now);
+  const auto loop = scheduler::text(actor.crash_loop, actor.status, now);
+  if (loop && !std::holds_alternative<scheduler::Backoff>(actor.status.reason))
+    message += "; " + *loop;  // a backoff names the death itself
   json why = json::array();
-  if (actor.status.state != scheduler::ActorState::kReady)
-    why.push_back({{"who", actor.name},
-                   {"waits_for", scheduler::reason_name(actor.status.reason)},
-                   {"since_s", seconds(now - actor.status.since)},
-                   {"deadline_s", json()},
-                   {"detail", scheduler::message(actor.status.reason, now)}});
+  if (waits(actor, now)) why.push_back(wait_of(actor, now));
   if (report)
     for (const Wait& wait : report->status.waits)
       if (wait.who == actor.name) why.push_back(waits_json({wait}).front());
-  return {{"name", actor.name},
-          {"job", actor.job},
-          {"role", name(actor.role)},
-          {"state", scheduler::name(actor.status.state)},
-          {"reason", scheduler::reason_name(actor.status.reason)},
-          {"message", scheduler::message(actor.status.reason, now)},
-          {"since", wall_ms(actor.status.since, now)},
-          {"node", placed ? json(actor.ranks[0].node) : json()},
-          {"pid", placed && actor.ranks[0].alive ? json(actor.ranks[0].pid) : json()},
-          {"gpus", placed && actor.ranks[0].alive ? json(actor.ranks[0].gpus) : json::array()},
-          {"incarnation", actor.incarnation.value},
-          {"restarts", restarts},
-          {"policy_version", load ? json(load->policy_version) : json()},
-          {"load", load ? json(load->load) : json()},
-          {"ranks", ranks},
-          {"why", why}};
+  json troubles = json::array();
+  if (report)
+    for (const TroubleView& view : report->status.troubles)
+      if (view.trouble.from.actor == actor.name) troubles.push_back(trouble_json(view));
+  json object{{"name", actor.name},
+              {"job", actor.job},
+              {"role", name(actor.role)},
+              {"state", scheduler::name(actor.status.state)},
+              {"reason", scheduler::reason_name(actor.status.reason)},
+              {"message", message},
+              {"since", wall_ms(actor.status.since, now)},
+              {"node", placed ? json(actor.ranks[0].node) : json()},
+              {"pid", placed && actor.ranks[0].alive ? json(actor.ranks[0].pid) : json()},
+              {"gpus", placed && actor.ranks[0].alive ? json(actor.ranks[0].gpus) : json::array()},
+              {"incarnation", actor.incarnation.value},
+              {"restarts", restarts},
+              {"policy_version", load ? json(load->policy_version) : json()},
+              {"load", load ? json(load->load) : json()},
+              {"ranks", ranks},
+              {"why", why}};
+  object["troubles"] = std::move(troubles);
+  add_usage(object, actor.ranks);
+  add_ages(object, actor.created, scheduler::is_final(actor.status.state), actor.status.since, now);
+  return object;
 }
 
-json node_json(const NodeRecord& node) {
+json node_json(const NodeRecord& node, Time now) {
   json devices = json::array();
   for (std::size_t i = 0; i < node.gpus.size(); ++i) {
     const runtime::Gpu& gpu = node.gpus[i].device;
@@ -205,6 +288,10 @@ json node_json(const NodeRecord& node) {
   }
   return {{"name", node.name},
           {"state", node.up ? "Ready" : "Lost"},
+          {"reason", node.up ? "Working" : "NodeLost"},
+          {"message",
+           node.up ? "all is well" : scheduler::message(scheduler::NodeLost{node.name}, now)},
+          {"since", wall_ms(node.since, now)},
           {"cpus", cpus(node.total)},
           {"memory_bytes", node.total.memory_bytes},
           {"gpus", devices},

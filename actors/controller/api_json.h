@@ -21,7 +21,7 @@ nlohmann::json job_json(const JobRecord& job, const ExchangeReport* report, Time
 nlohmann::json shown_job(const JobRecord& job, const ExchangeReport* report, Time now);
 nlohmann::json actor_json(const ActorRecord& actor, const ExchangeReport* report,
                           std::int32_t restarts, Time now);
-nlohmann::json node_json(const NodeRecord& node);
+nlohmann::json node_json(const NodeRecord& node, Time now);
 nlohmann::json event_json(const ClusterEvent& event);
 nlohmann::json group_json(const GroupView& group, const std::string& job);
 std::string prometheus_text(const ClusterView& cluster, const ExchangeReports& reports);

@@ -4,11 +4,12 @@
 #include <utility>
 
 #include "runtime/base/log.h"
+#include "runtime/base/text.h"
 
 namespace tandem::actors {
 
 Controller::Controller(std::uint64_t seed, ControllerHands hands)
-    : hands_(std::move(hands)), core_(seed) {}
+    : hands_(std::move(hands)), core_(seed), event_last_(hands_.events_before) {}
 
 Result<void> Controller::take(runtime::Context& cx, const ControllerEvent& event) {
   auto effects = core_.step(event, cx.now());
@@ -46,20 +47,32 @@ void Controller::answer_awaits() {
   });
 }
 
+runtime::Ref<runtime::AgentInbox> Controller::agent_of(const std::string& node) const {
+  return hands_.agent(node, core_.nodes().at(node).incarnation);
+}
+
 void Controller::carry_out(runtime::Context& cx, ControllerEffect effect) {
   using runtime::Delivery;
   if (auto* spawn = std::get_if<SpawnRankOn>(&effect)) {
+    hands_.expect(spawn->node, spawn->id);
     const runtime::SpawnRank message{spawn->id, hands_.rank_arguments(spawn->id), spawn->log_path,
                                      std::move(spawn->gpus)};
-    if (hands_.agent(spawn->node).tell(message) != Delivery::kAccepted)
+    if (agent_of(spawn->node).tell(message) != Delivery::kAccepted)
       brought_about_.push_back(
           runtime::RankSpawnFailed{spawn->id, spawn->node + " cannot be reached"});
   } else if (auto* kill = std::get_if<KillRankOn>(&effect)) {
     // An unreachable node is lost, and with it the rank: NodeDown says so.
-    (void)hands_.agent(kill->node).tell(runtime::StopRankProcess{kill->id, kill->grace_ms});
+    (void)agent_of(kill->node).tell(runtime::StopRankProcess{kill->id, kill->grace_ms});
+  } else if (auto* refuse = std::get_if<RefuseNode>(&effect)) {
+    (void)hands_.agent(refuse->node, refuse->incarnation)
+        .tell(runtime::NodeRefused{refuse->pid_up});
   } else if (auto* start = std::get_if<SendStart>(&effect)) {
-    start->start.bulk_endpoint = hands_.bulk_endpoint(start->start.job);
-    (void)hands_.rank(start->id).tell(std::move(start->start));  // a dead rank's exit is on its way
+    start->start.bulk_endpoints = hands_.bulk_endpoints(start->start.job);
+    const auto rank = hands_.rank(start->id);
+    if (rank.tell(start->start) == Delivery::kTooLarge)  // a dead rank's exit is on its way
+      brought_about_.push_back(RankFailed{start->id.actor, start->id.incarnation, start->id.rank,
+                                          rank.too_large(start->start).message,
+                                          ErrorCode::kInvalid});
   } else if (auto* open = std::get_if<OpenExchange>(&effect)) {
     auto exchange = hands_.open_exchange(core_.jobs().at(open->job));
     if (exchange)
@@ -82,7 +95,9 @@ void Controller::carry_out(runtime::Context& cx, ControllerEffect effect) {
 }
 
 void Controller::announce(const Announce& announce) {
-  events_.push_back({++event_last_, unix_ms(), announce.kind, announce.subject, announce.message});
+  // What ranks, agents and reward programs say becomes the message: it need not be UTF-8.
+  events_.push_back({++event_last_, unix_ms(), announce.kind, valid_utf8(announce.subject),
+                     valid_utf8(announce.message)});
   if (events_.size() > kEventsKept) events_.pop_front();
   log::info("event={} subject={} message=\"{}\"", announce.kind, announce.subject,
             announce.message);
@@ -95,6 +110,7 @@ void Controller::handle(runtime::Context& cx, NodeDown down) { (void)take(cx, do
 void Controller::handle(runtime::Context& cx, runtime::RankSpawned m) { (void)take(cx, m); }
 void Controller::handle(runtime::Context& cx, runtime::RankSpawnFailed m) { (void)take(cx, m); }
 void Controller::handle(runtime::Context& cx, runtime::RankExited m) { (void)take(cx, m); }
+void Controller::handle(runtime::Context&, runtime::UsageReport m) { core_.note_usage(m); }
 void Controller::handle(runtime::Context& cx, RankConnected m) { (void)take(cx, m); }
 void Controller::handle(runtime::Context& cx, RankListening m) { (void)take(cx, m); }
 void Controller::handle(runtime::Context& cx, RankReady m) { (void)take(cx, m); }
@@ -103,6 +119,10 @@ void Controller::handle(runtime::Context& cx, RankHung m) { (void)take(cx, m); }
 void Controller::handle(runtime::Context& cx, JobProgress m) { (void)take(cx, m); }
 void Controller::handle(runtime::Context& cx, ActorDrained m) { (void)take(cx, m); }
 void Controller::handle(runtime::Context& cx, JobEnded m) { (void)take(cx, m); }
+
+void Controller::handle(runtime::Context&, ExchangeEvent m) {  // it decides nothing
+  announce({m.subject == m.job ? "job" : "actor", std::move(m.subject), std::move(m.message)});
+}
 
 void Controller::handle(runtime::Context& cx, runtime::Ask<Submit> ask) {
   if (const auto fits = core_.can_ever_run(ask.question.shape); !fits)

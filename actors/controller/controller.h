@@ -69,25 +69,28 @@ struct RunDirectory {
 };
 
 struct ControllerHands {
-  std::function<runtime::Ref<runtime::AgentInbox>(const std::string& node)> agent;
+  std::function<runtime::Ref<runtime::AgentInbox>(const std::string& node, Incarnation)> agent;
   std::function<runtime::Ref<RankInbox>(const runtime::RankId&)> rank;
+  // Called before the node is told: this rank may dial from now on, others of its name no more.
+  std::function<void(const std::string& node, const runtime::RankId&)> expect;
   std::function<std::vector<std::string>(const runtime::RankId&)> rank_arguments;
-  std::function<std::string(const std::string& job)> bulk_endpoint;
+  std::function<std::vector<std::string>(const std::string& job)> bulk_endpoints;
   // A free id and its directory with job.yaml in it; for shape.resume_dir that run's own.
   std::function<Result<RunDirectory>(const JobShape&)> make_run_directory;
   std::function<Result<runtime::Ref<ExchangeControl>>(const JobRecord&)> open_exchange;
   std::function<void(const std::string& job)> close_exchange;
   std::function<Result<void>(const ClusterEvent&)> journal;
+  std::int64_t events_before = 0;  // the highest number that an earlier controller gave an event
 };
 
 class Controller {
  public:
   using Inbox =
       std::variant<runtime::NodeUp, NodeDown, runtime::RankSpawned, runtime::RankSpawnFailed,
-                   runtime::RankExited, RankConnected, RankListening, RankReady, RankFailed,
-                   RankHung, JobProgress, ActorDrained, JobEnded, runtime::Ask<Submit>,
-                   runtime::Ask<Scale>, runtime::Ask<Cancel>, runtime::Ask<GetCluster>,
-                   runtime::Ask<GetEvents>, runtime::Ask<Await>>;
+                   runtime::RankExited, runtime::UsageReport, RankConnected, RankListening,
+                   RankReady, RankFailed, RankHung, JobProgress, ActorDrained, ExchangeEvent,
+                   JobEnded, runtime::Ask<Submit>, runtime::Ask<Scale>, runtime::Ask<Cancel>,
+                   runtime::Ask<GetCluster>, runtime::Ask<GetEvents>, runtime::Ask<Await>>;
 
   Controller(std::uint64_t seed, ControllerHands hands);
 
@@ -96,6 +99,7 @@ class Controller {
   void handle(runtime::Context& cx, runtime::RankSpawned spawned);
   void handle(runtime::Context& cx, runtime::RankSpawnFailed failed);
   void handle(runtime::Context& cx, runtime::RankExited exited);
+  void handle(runtime::Context& cx, runtime::UsageReport report);
   void handle(runtime::Context& cx, RankConnected connected);
   void handle(runtime::Context& cx, RankListening listening);
   void handle(runtime::Context& cx, RankReady ready);
@@ -103,6 +107,7 @@ class Controller {
   void handle(runtime::Context& cx, RankHung hung);
   void handle(runtime::Context& cx, JobProgress progress);
   void handle(runtime::Context& cx, ActorDrained drained);
+  void handle(runtime::Context& cx, ExchangeEvent event);
   void handle(runtime::Context& cx, JobEnded ended);
   void handle(runtime::Context& cx, runtime::Ask<Submit> ask);
   void handle(runtime::Context& cx, runtime::Ask<Scale> ask);
@@ -115,6 +120,7 @@ class Controller {
   // Takes an event; what carrying out its effects brings about is taken after them.
   Result<void> take(runtime::Context& cx, const ControllerEvent& event);
   void carry_out(runtime::Context& cx, ControllerEffect effect);
+  runtime::Ref<runtime::AgentInbox> agent_of(const std::string& node) const;
   void announce(const Announce& announce);
   bool holds(ClusterCondition condition) const;
   void answer_awaits();

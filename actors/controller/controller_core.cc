@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "actors/controller/rank_end.h"
+#include "scheduler/fleet/failure.h"
+
 namespace tandem::actors {
 
 using scheduler::ActorState;
@@ -13,6 +16,9 @@ namespace {
 
 constexpr std::int64_t kStopGraceMs = 3000;
 constexpr std::int64_t kDrainMs = 30'000;
+// From the first linked rank of a gang to the last: a process that ended is heard of at once, so
+// this ends only the wait for one that hangs before it says anything.
+constexpr Duration kGangLinkWait = std::chrono::minutes(2);
 
 scheduler::RestartLadder::Policies policies() {
   return {.actor = {}, .role = {.intensity = 3, .period = std::chrono::minutes(30)}};
@@ -23,9 +29,10 @@ bool alive(const ActorRecord& actor) {
                      [](const RankRecord& rank) { return rank.alive; });
 }
 
-Reason reason_of(const runtime::RankExited& exited) {
-  if (exited.signal) return scheduler::ExitSignal{*exited.signal};
-  return scheduler::ExitCode{exited.code.value_or(0)};
+std::optional<std::int32_t> unlinked_rank(const ActorRecord& actor) {
+  for (std::size_t r = 0; r < actor.ranks.size(); ++r)
+    if (!actor.ranks[r].connected) return static_cast<std::int32_t>(r);
+  return std::nullopt;
 }
 
 bool wanted(const JobRecord& job, const ActorRecord& actor) {
@@ -59,6 +66,7 @@ Result<void> ControllerCore::on(const SubmitJob& submit) {
                 .shape = submit.shape,
                 .run_dir = submit.run_dir,
                 .status = {.state = JobState::kQueued, .since = now_},
+                .created = now_,
                 .desired = submit.shape.replicas,
                 .ladder = scheduler::RestartLadder(policies()),
                 .submitted = ++submitted_last_};
@@ -80,9 +88,9 @@ Result<void> ControllerCore::on(const ScaleRole& scale) {
   if (scale.role == Role::kLearner)
     return Error{ErrorCode::kInvalid, "the learner of a running job cannot be scaled", "",
                  "submit it with another learner.ranks"};
-  if (scale.replicas < 1)
-    return Error{ErrorCode::kInvalid, std::string(name(scale.role)) + " needs at least one actor",
-                 "", "to stop the job: tandem cancel " + scale.job};
+  if (const auto asked = scheduler::replicas_of(name(scale.role), std::to_string(scale.replicas));
+      !asked)
+    return asked.error();
   JobShape shape = job.shape;
   shape.replicas = job.desired;
   shape.replicas[scale.role] = scale.replicas;
@@ -119,6 +127,7 @@ Result<void> ControllerCore::on(const ScaleRole& scale) {
   for (const std::string& actor : never_started) {
     job.waiting.erase(actor);
     job.actors.erase(actor);
+    ++changes_;
   }
   return {};
 }
@@ -133,6 +142,8 @@ Result<void> ControllerCore::on(const CancelJob& cancel) {
     for (auto& [actor_id, actor] : job.actors)
       set(actor, ActorState::kStopped, scheduler::CancelledByUser{});
     set(job, JobState::kCancelled, scheduler::CancelledByUser{});
+    // Frees the run that it was to take up, which is locked since the job was submitted.
+    if (job.shape.resume_dir) effects_.push_back(CloseExchange{job.id});
     return {};
   }
   effects_.push_back(TellExchange{job.id, EndJob{JobOutcome::kCancelled, "cancelled by the user"}});
@@ -143,9 +154,23 @@ Result<void> ControllerCore::on(const CancelJob& cancel) {
 
 Result<void> ControllerCore::on(const runtime::NodeUp& up) {
   const auto known = nodes_.find(up.node);
-  if (known != nodes_.end() && known->second.up && known->second.incarnation != up.incarnation)
-    lose_node(up.node);  // its agent is a new one: what the old one ran died with it
+  // A node keeps its GPUs while it is up: ranks hold them by their index.
+  if (known != nodes_.end() && known->second.up && known->second.incarnation == up.incarnation &&
+      up.gpus.size() < known->second.gpus.size())
+    return {};
   NodeRecord& node = nodes_[up.node];
+  // Who is up keeps its place: what runs there is its own. A new agent of a node whose old one died
+  // asks again until the loss is known.
+  if (node.up && node.incarnation != up.incarnation) {
+    effects_.push_back(RefuseNode{up.node, up.incarnation, node.pid});
+    if (std::exchange(node.refused, up.incarnation) != up.incarnation)
+      effects_.push_back(Announce{"node", up.node,
+                                  "a second agent, pid " + std::to_string(up.pid) +
+                                      ", is refused: pid " + std::to_string(node.pid) +
+                                      " has this name"});
+    return {};
+  }
+  if (!node.up) node.since = now_;
   node.name = up.node;
   node.incarnation = up.incarnation;
   node.total = scheduler::resources({.cpus = up.cpus,
@@ -157,6 +182,7 @@ Result<void> ControllerCore::on(const runtime::NodeUp& up) {
   node.gpus_absent = up.gpus_absent;
   node.pid = up.pid;
   node.up = true;
+  ++changes_;
   effects_.push_back(Announce{"node", up.node, "up"});
   return {};
 }
@@ -170,6 +196,8 @@ Result<void> ControllerCore::on(const NodeDown& down) {
 
 void ControllerCore::lose_node(const std::string& node) {
   nodes_.at(node).up = false;
+  ++changes_;
+  nodes_.at(node).since = now_;
   effects_.push_back(Announce{"node", node, "lost"});
   for (auto& [id, job] : jobs_) {
     std::vector<std::pair<std::string, std::int32_t>> gone;
@@ -183,9 +211,28 @@ void ControllerCore::lose_node(const std::string& node) {
   }
 }
 
+// A job that trains says so while one of its actors waits for a node in place of a lost one.
+void ControllerCore::say_node_lost(JobRecord& job) {
+  if (job.status.state != JobState::kRunning && job.status.state != JobState::kWarmStart) return;
+  const Reason* lost = nullptr;
+  for (const std::string& waiting : job.waiting)
+    if (const Reason& why = job.actors.at(waiting).status.reason;
+        std::holds_alternative<scheduler::NodeLost>(why))
+      lost = &why;
+  if (lost)
+    set(job, job.status.state, *lost);
+  else if (std::holds_alternative<scheduler::NodeLost>(job.status.reason))
+    set(job, job.status.state, scheduler::Working{});
+}
+
 Result<void> ControllerCore::on(const runtime::RankSpawned& spawned) {
   if (RankRecord* rank = rank_of(spawned.id)) rank->pid = spawned.pid;
   return {};
+}
+
+void ControllerCore::note_usage(const runtime::UsageReport& report) {
+  for (const runtime::RankUsage& usage : report.ranks)
+    if (RankRecord* rank = rank_of(usage.id)) rank->usage = usage;
 }
 
 Result<void> ControllerCore::on(const runtime::RankSpawnFailed& failed) {
@@ -196,9 +243,9 @@ Result<void> ControllerCore::on(const runtime::RankSpawnFailed& failed) {
 }
 
 Result<void> ControllerCore::on(const runtime::RankExited& exited) {
-  if (rank_of(exited.id))
+  if (const RankRecord* rank = rank_of(exited.id))
     rank_gone(*job_of(exited.id.actor), *life_of(exited.id.actor, exited.id.incarnation),
-              exited.id.rank, reason_of(exited));
+              exited.id.rank, reason_of(exited, nodes_.at(rank->node).total.memory_bytes));
   return {};
 }
 
@@ -209,6 +256,10 @@ Result<void> ControllerCore::on(const RankConnected& connected) {
   rank->connected = true;
   if (actor->status.state == ActorState::kStarting)
     set(*actor, ActorState::kInitializing, scheduler::LoadingModel{});
+  if (actor->ranks.size() > 1 && !actor->link_deadline) {
+    actor->link_deadline = now_ + kGangLinkWait;
+    effects_.push_back(WakeAt{*actor->link_deadline});
+  }
   start_ranks(*job_of(connected.id.actor), *actor);
   return {};
 }
@@ -217,14 +268,18 @@ Result<void> ControllerCore::on(const RankListening& listening) {
   ActorRecord* actor = life_of(listening.actor, listening.incarnation);
   if (!actor || actor->ending) return {};
   actor->gang_endpoint = listening.gang_endpoint;
+  actor->gang_secret = listening.gang_secret;
   start_ranks(*job_of(listening.actor), *actor);
   return {};
 }
 
+// A gang starts when all of its ranks are up, so that no rank waits in its rendezvous for one that
+// is still being spawned.
 void ControllerCore::start_ranks(JobRecord& job, ActorRecord& actor) {
+  if (unlinked_rank(actor)) return;
   for (std::size_t r = 0; r < actor.ranks.size(); ++r) {
     RankRecord& rank = actor.ranks[r];
-    if (!rank.connected || rank.started || (r > 0 && actor.gang_endpoint.empty())) continue;
+    if (rank.started || (r > 0 && actor.gang_endpoint.empty())) continue;
     rank.started = true;
     const auto index = static_cast<std::int32_t>(r);
     effects_.push_back(
@@ -238,6 +293,7 @@ void ControllerCore::start_ranks(JobRecord& job, ActorRecord& actor) {
                             .run_dir = job.run_dir,
                             .job_yaml = job.shape.yaml,
                             .gang_endpoint = actor.gang_endpoint,
+                            .gang_secret = actor.gang_secret,
                             .resume = actor.ever_ready || job.shape.resume_dir.has_value()}});
   }
 }
@@ -270,7 +326,9 @@ Result<void> ControllerCore::on(const RankFailed& failed) {
   if (!actor || actor->ending) return {};
   if (scheduler::worth_another_start(failed.code, actor->ever_ready)) {
     // Its end starts it again, as any other does; one that has ended already waits for that.
-    if (alive(*actor)) kill(*actor, scheduler::OutOfMemory{failed.message}, kStopGraceMs);
+    Reason why = scheduler::RankError{failed.message};
+    if (failed.code == ErrorCode::kOutOfMemory) why = scheduler::OutOfMemory{failed.message};
+    if (alive(*actor)) kill(*actor, std::move(why), kStopGraceMs);
     return {};
   }
   if (alive(*actor)) actor->ending = scheduler::JobFailed{failed.message};
@@ -303,6 +361,7 @@ void ControllerCore::rank_gone(JobRecord& job, ActorRecord& actor, std::int32_t 
   give_back(record, job.shape.per_rank.at(actor.role));
   const bool first = std::count_if(actor.ranks.begin(), actor.ranks.end(),
                                    [](const RankRecord& r) { return !r.alive; }) == 1;
+  if (actor.ending && explains(why, *actor.ending)) actor.ending = why;
   if (first) {
     if (!actor.ending) actor.ending = why;
     effects_.push_back(TellExchange{
@@ -319,6 +378,7 @@ void ControllerCore::actor_gone(JobRecord& job, ActorRecord& actor) {
   const std::string cause = scheduler::message(why, now_);
   effects_.push_back(Announce{"actor", actor.name, "ended: " + cause});
   actor.gang_endpoint.clear();
+  actor.gang_secret.clear();
   if (job.outcome || scheduler::is_final(job.status.state)) {
     set(actor, ActorState::kStopped, scheduler::JobEnded{});
     return finish_job_if_gone(job);
@@ -337,14 +397,21 @@ void ControllerCore::actor_gone(JobRecord& job, ActorRecord& actor) {
   }
   if (std::holds_alternative<scheduler::JobFailed>(why))  // a restart would meet it again
     return set(actor, ActorState::kFailed, why);
-  restart(job, actor, cause);
+  restart(job, actor, why);
 }
 
-void ControllerCore::restart(JobRecord& job, ActorRecord& actor, const std::string& cause) {
+void ControllerCore::restart(JobRecord& job, ActorRecord& actor, const Reason& why) {
+  const std::string cause = scheduler::message(why, now_);
   const scheduler::RestartBudget::Life life{actor.ready_since.value_or(now_), now_};
   actor.ready_since.reset();
-  const auto decision = job.ladder.died(
-      {.actor = actor.name, .role = name(actor.role), .cause = cause, .life = life}, rng_);
+  const auto decision =
+      job.ladder.died({.actor = actor.name,
+                       .role = name(actor.role),
+                       .cause = cause,
+                       .life = life,
+                       .memory_kill = std::holds_alternative<scheduler::OOMKilled>(why)},
+                      rng_);
+  actor.crash_loop = job.ladder.loop_of(actor.name);
   const auto back_off = [&](ActorRecord& whom, const scheduler::Restart& restart) {
     whom.restart_at = restart.until;
     set(whom, ActorState::kBackoff,
@@ -358,6 +425,10 @@ void ControllerCore::restart(JobRecord& job, ActorRecord& actor, const std::stri
     for (auto& [other_name, other] : job.actors)
       if (other.role == actor.role && alive(other))
         kill(other, scheduler::RestartsExhausted{all->restart.n, all->root_cause}, kStopGraceMs);
+  } else if (std::holds_alternative<scheduler::RestartLadder::FailJobForMemory>(decision)) {
+    set(actor, ActorState::kFailed, why);
+    fail_job(job, actor.name + " was " + cause + ", for the second time in a row; " +
+                      memory_advice(actor.role));
   } else {
     const auto& end = std::get<scheduler::RestartLadder::FailJob>(decision);
     set(actor, ActorState::kFailed, scheduler::RestartsExhausted{end.restarts, end.root_cause});
@@ -378,6 +449,8 @@ Result<void> ControllerCore::on(const JobProgress& progress) {
     set(job, JobState::kWarmStart, scheduler::Working{});
   if (progress.phase == JobPhase::kRunning && scheduler::allowed(from, JobState::kRunning))
     set(job, JobState::kRunning, scheduler::Working{});
+  if (progress.phase == JobPhase::kStopping && scheduler::allowed(from, JobState::kStopping))
+    set(job, JobState::kStopping, scheduler::CancelledByUser{});
   return {};
 }
 
@@ -392,12 +465,25 @@ Result<void> ControllerCore::on(const JobEnded& ended) {
   const auto it = jobs_.find(ended.job);
   if (it == jobs_.end() || it->second.outcome) return {};
   it->second.outcome = ended;
+  ++changes_;
   effects_.push_back(Announce{"job", ended.job, ended.reason});
   stop_job(it->second);
   return {};
 }
 
-Result<void> ControllerCore::on(const Tick&) { return {}; }
+Result<void> ControllerCore::on(const Tick&) {
+  for (auto& [id, job] : jobs_)
+    for (auto& [actor_id, actor] : job.actors) {
+      if (!actor.link_deadline || now_ < *actor.link_deadline || actor.ending) continue;
+      const auto missing = unlinked_rank(actor);
+      if (missing && actor.status.state == ActorState::kInitializing)
+        kill(actor,
+             scheduler::RankError{"rank " + std::to_string(*missing) +
+                                  " did not link to the controller in time"},
+             0);
+    }
+  return {};
+}
 
 void ControllerCore::fail_job(JobRecord& job, const std::string& why) {
   if (job.outcome) return;
@@ -445,10 +531,9 @@ void ControllerCore::set(ActorRecord& actor, ActorState to, Reason reason) {
   if (from == to) return;
   JobRecord& job = jobs_.at(actor.job);
   job.ready += (to == ActorState::kReady ? 1 : 0) - (from == ActorState::kReady ? 1 : 0);
-  if (to == ActorState::kQueued || to == ActorState::kBackoff)
-    job.waiting.insert(actor.name);
-  else
-    job.waiting.erase(actor.name);
+  const bool waits = to == ActorState::kQueued || to == ActorState::kBackoff;
+  if (waits) job.waiting.insert(actor.name);
+  if (waits || job.waiting.erase(actor.name) > 0) ++changes_;
   effects_.push_back(
       Announce{"actor", actor.name,
                std::string(name(to)) + ": " + scheduler::message(actor.status.reason, now_)});
@@ -457,6 +542,7 @@ void ControllerCore::set(ActorRecord& actor, ActorState to, Reason reason) {
 void ControllerCore::set(JobRecord& job, JobState to, Reason reason) {
   const bool changed = job.status.state != to;
   scheduler::enter(job.status, to, std::move(reason), now_);
+  changes_ += changed ? 1 : 0;
   if (changed)
     effects_.push_back(Announce{
         "job", job.id, std::string(name(to)) + ": " + scheduler::message(job.status.reason, now_)});
@@ -465,12 +551,14 @@ void ControllerCore::set(JobRecord& job, JobState to, Reason reason) {
 ActorRecord& ControllerCore::add_actor(JobRecord& job, Role role, std::int32_t index) {
   const std::string id = actor_name(job.id, role, index);
   job.waiting.insert(id);
+  ++changes_;
   return job.actors
       .emplace(id, ActorRecord{.name = id,
                                .job = job.id,
                                .role = role,
                                .index = index,
-                               .status = {.state = ActorState::kQueued, .since = now_}})
+                               .status = {.state = ActorState::kQueued, .since = now_},
+                               .created = now_})
       .first->second;
 }
 

@@ -12,34 +12,19 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <variant>
 #include <vector>
 
+#include "actors/controller/controller_state.h"
 #include "actors/messages/exchange.h"
 #include "actors/messages/rank.h"
 #include "runtime/base/rng.h"
 #include "runtime/node/agent_messages.h"
 #include "scheduler/fleet/lifecycle.h"
 #include "scheduler/fleet/placement.h"
-#include "scheduler/fleet/restart_budget.h"
 
 namespace tandem::actors {
-
-// What the controller needs of a job file.
-struct JobShape {
-  std::string name;
-  std::string yaml;  // effective
-  std::map<Role, std::int32_t> replicas;
-  std::map<Role, scheduler::Resources> per_rank;
-  std::map<Role, scheduler::Strategy> strategy;  // a role that is not in it: PACK
-  std::int32_t learner_ranks = 1;
-  bool one_gpu = false;  // all actors that take a share of a GPU must take it of the same one
-  std::int64_t total_steps = 0;
-  std::int64_t staleness_bound = 0;
-  std::optional<std::string> resume_dir;  // take up this run directory
-};
 
 // What happens to the controller, besides the messages of other actors.
 struct SubmitJob {
@@ -85,6 +70,11 @@ struct KillRankOn {
   runtime::RankId id;
   std::int64_t grace_ms = 0;
 };
+struct RefuseNode {  // another agent that lives has its name
+  std::string node;
+  Incarnation incarnation;
+  std::int64_t pid_up = 0;
+};
 struct SendStart {
   runtime::RankId id;
   StartRank start;  // without the endpoints that only the process knows
@@ -108,66 +98,8 @@ struct Announce {    // an event for people and the journal
   std::string message;
 };
 
-using ControllerEffect = std::variant<SpawnRankOn, KillRankOn, SendStart, OpenExchange,
+using ControllerEffect = std::variant<SpawnRankOn, KillRankOn, RefuseNode, SendStart, OpenExchange,
                                       TellExchange, CloseExchange, WakeAt, Announce>;
-
-struct RankRecord {
-  std::string node;
-  std::int64_t pid = 0;
-  bool alive = false;  // spawned, not yet exited
-  bool connected = false;
-  bool started = false;  // StartRank was sent
-  bool ready = false;
-  std::vector<std::int32_t> gpus;  // of its node's
-};
-
-struct ActorRecord {
-  std::string name;
-  std::string job;
-  Role role = Role::kRollout;
-  std::int32_t index = 0;
-  scheduler::ActorStatus status;
-  Incarnation incarnation;
-  std::vector<RankRecord> ranks;
-  std::string gang_endpoint;
-  std::optional<Time> ready_since;
-  std::optional<Time> restart_at;
-  bool ever_ready = false;
-  std::optional<scheduler::Reason> ending;  // why its processes are being ended
-};
-
-struct JobRecord {
-  std::string id;
-  JobShape shape;
-  std::string run_dir;
-  scheduler::JobStatus status;
-  std::string message;  // of its last JobProgress
-  std::map<std::string, ActorRecord> actors;
-  // Of `actors`, kept by ControllerCore::set so that an event need not look at all of them.
-  std::set<std::string> waiting;  // for room or for their backoff's end
-  std::int32_t ready = 0;
-  std::map<Role, std::int32_t> desired;
-  std::optional<JobEnded> outcome;
-  scheduler::RestartLadder ladder;
-  std::int64_t submitted = 0;  // order in the queue
-};
-
-struct GpuRecord {
-  runtime::Gpu device;
-  std::int64_t free_milli = scheduler::kWholeGpu;  // of it: not held by ranks that live
-};
-
-struct NodeRecord {
-  std::string name;
-  Incarnation incarnation;
-  scheduler::Resources total;
-  scheduler::Resources leased;  // by ranks that live
-  std::vector<GpuRecord> gpus;
-  std::vector<std::string> gpus_unusable;  // which else, and why not
-  std::string gpus_absent;                 // why it has none
-  std::int64_t pid = 0;
-  bool up = false;
-};
 
 class ControllerCore {
  public:
@@ -176,6 +108,9 @@ class ControllerCore {
   // The effects, to be carried out in order. kInfeasible and kNotFound answer submit, scale and
   // cancel; other events never fail.
   Result<std::vector<ControllerEffect>> step(const ControllerEvent& event, Time now);
+
+  // For people: no decision, hence no event.
+  void note_usage(const runtime::UsageReport& report);
 
   Result<void> can_ever_run(const JobShape& shape) const;  // kInfeasible, with the nearest fit
 
@@ -205,10 +140,12 @@ class ControllerCore {
   Result<void> on(const Tick&);
 
   void schedule();  // starts queued jobs and actors that now fit, and those whose backoff is over
+  void start_waiting(JobRecord& job);
   void start_job(JobRecord& job);
   void wait_in_queue(JobRecord& job, const scheduler::Reason& why);
   std::vector<scheduler::Gang> gangs_to_restart() const;
   void lose_node(const std::string& node);
+  void say_node_lost(JobRecord& job);
   void start_actor(JobRecord& job, ActorRecord& actor,
                    const std::vector<scheduler::RankPlace>& places);
   void lease(const RankRecord& rank, const scheduler::Resources& need);
@@ -216,7 +153,7 @@ class ControllerCore {
   void start_ranks(JobRecord& job, ActorRecord& actor);
   void kill(ActorRecord& actor, scheduler::Reason why, std::int64_t grace_ms);
   void actor_gone(JobRecord& job, ActorRecord& actor);
-  void restart(JobRecord& job, ActorRecord& actor, const std::string& cause);
+  void restart(JobRecord& job, ActorRecord& actor, const scheduler::Reason& why);
   void rank_gone(JobRecord& job, ActorRecord& actor, std::int32_t rank, scheduler::Reason why);
   void fail_job(JobRecord& job, const std::string& why);
   void stop_job(JobRecord& job);
@@ -235,6 +172,9 @@ class ControllerCore {
   std::map<std::string, NodeRecord> nodes_;
   std::uint64_t incarnation_last_ = 0;
   std::int64_t submitted_last_ = 0;
+  std::uint64_t changes_ = 0;         // of what schedule() looks at: nodes, leases, who waits
+  std::uint64_t scheduled_ = 0;       // changes_ as the last schedule() began
+  std::optional<Time> restart_next_;  // the earliest end of a backoff, as it found
   Rng rng_;
   Time now_{};       // of the event in hand
   Effects effects_;  // of the event in hand

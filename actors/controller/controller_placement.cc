@@ -19,6 +19,15 @@ scheduler::Strategy strategy_of(const JobShape& shape, Role role) {
   return chosen == shape.strategy.end() ? scheduler::Strategy::kPack : chosen->second;
 }
 
+// Where an actor ran on a node that is lost, that is why it waits: the node's return mends it.
+Reason why_not_placed(const ActorRecord& actor, const std::map<std::string, NodeRecord>& nodes,
+                      Reason no_room) {
+  for (const RankRecord& rank : actor.ranks)
+    if (const auto node = nodes.find(rank.node); node != nodes.end() && !node->second.up)
+      return scheduler::NodeLost{rank.node};
+  return no_room;
+}
+
 }  // namespace
 
 std::vector<scheduler::RoleDemand> demands_of(const JobShape& shape) {
@@ -54,6 +63,9 @@ Result<void> ControllerCore::can_ever_run(const JobShape& shape) const {
 }
 
 void ControllerCore::schedule() {
+  if (scheduled_ == changes_ && !(restart_next_ && *restart_next_ <= now_)) return;
+  scheduled_ = changes_;
+  restart_next_.reset();
   std::vector<JobRecord*> order;
   for (auto& [id, job] : jobs_) order.push_back(&job);
   std::sort(order.begin(), order.end(),
@@ -69,18 +81,37 @@ void ControllerCore::schedule() {
       continue;
     }
     if (job->outcome || scheduler::is_final(job->status.state)) continue;
-    const std::vector<std::string> waiting(job->waiting.begin(), job->waiting.end());
-    for (const std::string& actor_id : waiting) {
-      ActorRecord& actor = job->actors.at(actor_id);
-      const bool due = actor.status.state == ActorState::kQueued ||
-                       (actor.restart_at && *actor.restart_at <= now_);
-      if (!due) continue;
-      const scheduler::Gang gang = gang_of(*job, actor);
-      auto placed = scheduler::place(capacity(), std::span(&gang, 1));
-      if (auto* assignments = std::get_if<0>(&placed))
-        start_actor(*job, actor, assignments->front().ranks);
-      else
-        set(actor, ActorState::kQueued, std::get<1>(std::move(placed)));
+    start_waiting(*job);
+    say_node_lost(*job);
+  }
+}
+
+// In the order of their names, each into what those before it have left. Actors of a role need the
+// same: once there is no room for one, there is none for the next.
+void ControllerCore::start_waiting(JobRecord& job) {
+  if (job.waiting.empty()) return;
+  std::vector<scheduler::NodeCapacity> room = capacity();
+  std::map<Role, Reason> no_room;
+  const std::vector<std::string> waiting(job.waiting.begin(), job.waiting.end());
+  for (const std::string& actor_id : waiting) {
+    ActorRecord& actor = job.actors.at(actor_id);
+    if (actor.status.state == ActorState::kBackoff && *actor.restart_at > now_) {
+      restart_next_ = std::min(restart_next_.value_or(*actor.restart_at), *actor.restart_at);
+      continue;
+    }
+    if (const auto none = no_room.find(actor.role); none != no_room.end()) {
+      set(actor, ActorState::kQueued, why_not_placed(actor, nodes_, none->second));
+      continue;
+    }
+    auto placed = scheduler::place_next(room, gang_of(job, actor));
+    if (const auto* assignment = std::get_if<scheduler::Assignment>(&placed)) {
+      start_actor(job, actor, assignment->ranks);
+      no_room.clear();  // how much is free is part of the reason
+    } else {
+      const Reason& why = std::get<Reason>(placed);
+      if (std::holds_alternative<scheduler::WaitingForCapacity>(why))
+        no_room.emplace(actor.role, why);  // an InfeasibleShape names its actor
+      set(actor, ActorState::kQueued, why_not_placed(actor, nodes_, why));
     }
   }
 }
@@ -120,6 +151,7 @@ void ControllerCore::start_actor(JobRecord& job, ActorRecord& actor,
   actor.incarnation = Incarnation{++incarnation_last_};
   actor.ranks.assign(places.size(), RankRecord{});
   actor.restart_at.reset();
+  actor.link_deadline.reset();
   set(actor, ActorState::kStarting, scheduler::WaitingForSpawn{places.front().node});
   for (std::size_t r = 0; r < places.size(); ++r) {
     RankRecord& record = actor.ranks[r];
@@ -151,6 +183,7 @@ std::int64_t gpu_share(const scheduler::Resources& need) {
 }  // namespace
 
 void ControllerCore::lease(const RankRecord& rank, const scheduler::Resources& need) {
+  ++changes_;
   NodeRecord& node = nodes_.at(rank.node);
   node.leased = node.leased + need;
   for (const std::int32_t gpu : rank.gpus)
@@ -158,6 +191,7 @@ void ControllerCore::lease(const RankRecord& rank, const scheduler::Resources& n
 }
 
 void ControllerCore::give_back(const RankRecord& rank, const scheduler::Resources& need) {
+  ++changes_;
   NodeRecord& node = nodes_.at(rank.node);
   node.leased = node.leased - need;
   for (const std::int32_t gpu : rank.gpus)

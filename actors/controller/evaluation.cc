@@ -40,7 +40,10 @@ void Evaluation::generated(const std::string& rollout, std::vector<EvaluationTex
   for (EvaluationText& text : texts)
     if (std::erase(it->second, text.index) > 0) texts_.push_back(std::move(text));
   for (const std::int32_t index : unservable)
-    failed_ += static_cast<std::int64_t>(std::erase(it->second, index));
+    if (std::erase(it->second, index) > 0)
+      count_failure(
+          "the prompt cannot be served: too long, "
+          "or not to be encoded");
   if (it->second.empty()) generating_.erase(it);
 }
 
@@ -66,7 +69,7 @@ std::vector<Evaluation::Judged> Evaluation::scored(const std::string& reward,
       values_[score.index] = value->value;
       ++scored_;
     } else {
-      ++failed_;
+      count_failure(std::get<ScoreFailed>(score.score).reason);
     }
     judged.push_back({std::move(held.mapped()), score.score});
   }
@@ -82,8 +85,11 @@ void Evaluation::actor_down(const std::string& actor) {
 }
 
 void Evaluation::fail_waiting() {
-  failed_ += static_cast<std::int64_t>(prompts_.size());
-  prompts_.clear();
+  for (; !prompts_.empty(); prompts_.pop_front()) count_failure("its version is gone");
+}
+
+void Evaluation::count_failure(const std::string& reason) {
+  if (failed_++ == 0) failure_ = reason;
 }
 
 bool Evaluation::held_by(const std::string& actor) const {

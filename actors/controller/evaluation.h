@@ -50,8 +50,11 @@ class Evaluation {
   // Mean over the prompts with a score; none if there is none.
   std::optional<double> mean() const;
   std::int64_t failed() const { return failed_; }
+  const std::string& failure() const { return failure_; }  // of the first prompt that failed
 
  private:
+  void count_failure(const std::string& reason);
+
   const EvaluationId id_;
   const EvaluationKind kind_;
   const PolicyVersion version_;
@@ -62,6 +65,7 @@ class Evaluation {
   std::map<std::string, std::map<std::int32_t, EvaluationText>> scoring_;
   std::int64_t scored_ = 0;
   std::int64_t failed_ = 0;
+  std::string failure_;
   std::map<std::int32_t, double> values_;  // summed in index order: the mean repeats bit for bit
 };
 

@@ -1,6 +1,8 @@
 #include "actors/controller/exchange.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <utility>
 
 namespace tandem::actors {
@@ -32,7 +34,10 @@ Exchange::Exchange(ExchangeConfig config, ExchangeLinks links, RunRecord& record
 }
 
 void Exchange::fail(runtime::Context& cx, std::string reason) {
-  if (!ending_) ending_ = EndJob{JobOutcome::kFailed, std::move(reason)};
+  if (!ending_)
+    ending_ = EndJob{JobOutcome::kFailed, std::move(reason)};
+  else if (save_deadline_)
+    save_deadline_ = cx.now();  // what goes wrong now may be the save itself
   wake(cx);
 }
 
@@ -55,6 +60,7 @@ void Exchange::bury(const std::string& actor, Incarnation incarnation) {
 
 void Exchange::handle(runtime::Context& cx, RolloutUp up) {
   if (buried(up.from)) return;
+  if (sender(rollouts_, up.from)) return refuse(cx, up.from, "RolloutUp: it is up already");
   if (const auto old = rollouts_.find(up.from.actor); old != rollouts_.end())
     forget_worker(old->second, cx.now());
   Worker& worker = rollouts_[up.from.actor];
@@ -65,6 +71,7 @@ void Exchange::handle(runtime::Context& cx, RolloutUp up) {
 
 void Exchange::handle(runtime::Context& cx, RewardUp up) {
   if (buried(up.from)) return;
+  if (sender(rewards_, up.from)) return refuse(cx, up.from, "RewardUp: it is up already");
   if (const auto old = rewards_.find(up.from.actor); old != rewards_.end())
     forget_worker(old->second, cx.now());
   rewards_[up.from.actor] =
@@ -136,6 +143,10 @@ void Exchange::handle(runtime::Context& cx, EndJob end) {
 void Exchange::handle(runtime::Context& cx, Installed installed) {
   Worker* worker = sender(rollouts_, installed.from);
   if (!worker) return;
+  if (installed.version > published_)
+    return refuse(cx, installed.from,
+                  "Installed: version " + std::to_string(installed.version.value) +
+                      ", which is not published");
   worker->installed = installed.version;
   statistics_.pause_seconds += installed.seconds;
   wake(cx);
@@ -159,6 +170,10 @@ void Exchange::extend_leases(const Worker& worker, Time deadline) {
 void Exchange::handle(runtime::Context& cx, Generated generated) {
   Worker* worker = sender(rollouts_, generated.from);
   for (GroupHeader& header : generated.groups) {
+    if (!shelf_.free(header.payload))
+      return refuse(cx, generated.from, "Generated: a payload that is not its own");
+    if (const auto why = worker ? misfit(*worker, header) : std::nullopt)
+      return refuse(cx, generated.from, "Generated: " + *why);
     PolicyVersion oldest =
         header.trajectories.empty() ? PolicyVersion{} : header.trajectories[0].oldest;
     std::uint64_t tokens = 0;
@@ -167,9 +182,8 @@ void Exchange::handle(runtime::Context& cx, Generated generated) {
       tokens += static_cast<std::uint64_t>(trajectory.completion_tokens);
     }
     const auto refusal =
-        worker && std::ssize(header.trajectories) == config_.n
-            ? ledger_.generated(key_of(header.group, header.attempt, config_.epoch), oldest)
-            : std::optional(scheduler::Refusal::kOldLease);
+        worker ? ledger_.generated(key_of(header.group, header.attempt, config_.epoch), oldest)
+               : std::optional(scheduler::Refusal::kOldLease);
     note({.kind = refusal ? "refused" : "generated",
           .group = static_cast<std::int64_t>(header.group.value),
           .lease = header.attempt,
@@ -185,6 +199,7 @@ void Exchange::handle(runtime::Context& cx, Generated generated) {
     worker->holding.erase(header.group);
     statistics_.work.tokens_generated += tokens;
     ++generated_for_step_;
+    shelf_.hold(header.payload);
     entries_.at(header.group).header = std::move(header);
   }
   wake(cx);
@@ -192,8 +207,11 @@ void Exchange::handle(runtime::Context& cx, Generated generated) {
 
 void Exchange::handle(runtime::Context& cx, Unservable unservable) {
   Worker* worker = sender(rollouts_, unservable.from);
-  if (!worker || ledger_.hand_back(key_of(unservable.group, unservable.attempt, config_.epoch),
-                                   scheduler::Kept::kNothing))
+  if (!worker) return;
+  if (const auto why = misfit(*worker, unservable.group, unservable.attempt))
+    return refuse(cx, unservable.from, "Unservable: " + *why);
+  if (ledger_.hand_back(key_of(unservable.group, unservable.attempt, config_.epoch),
+                        scheduler::Kept::kNothing))
     return;
   worker->holding.erase(unservable.group);
   note({.kind = "handed_back",
@@ -238,7 +256,11 @@ void Exchange::discard(GroupId group, DiscardReason reason) {
 void Exchange::handle(runtime::Context& cx, GroupsScored scored) {
   Worker* worker = sender(rewards_, scored.from);
   if (!worker) return;
-  for (const GroupScore& group : scored.groups) take_scores(cx, *worker, group);
+  for (const GroupScore& group : scored.groups) {
+    if (const auto why = misfit(*worker, group.group, group.attempt))
+      return refuse(cx, scored.from, "GroupsScored: " + *why);
+    take_scores(cx, *worker, group);
+  }
   extend_leases(*worker, cx.now() + config_.reward_lease);
   wake(cx);
 }
@@ -263,16 +285,20 @@ void Exchange::take_scores(runtime::Context& cx, Worker& from, const GroupScore&
   from.holding.erase(group.group);
   Entry& entry = entries_.at(group.group);
   entry.rewards.clear();
+  const ScoreFailed beyond{"the reward is beyond what a 32-bit float holds"};
   for (const TrajectoryScore& score : group.scores) {
     const auto* value = std::get_if<Scored>(&score);
-    if (!value) {
-      write_failure_sample(entry, entry.rewards.size(), std::get<ScoreFailed>(score));
+    const auto* failure = std::get_if<ScoreFailed>(&score);
+    if (value && !(std::abs(value->value) <= std::numeric_limits<float>::max())) failure = &beyond;
+    if (failure) {
+      write_failure_sample(entry, entry.rewards.size(), *failure);
       discard(group.group, DiscardReason::kRewardFailed);
       if (++reward_failures_ >= kRewardFailedBatchesMax * config_.budget.groups_per_step)
         fail(cx, "the rewards of " + std::to_string(reward_failures_) +
-                     " groups failed in a row; the last: " + std::get<ScoreFailed>(score).reason);
+                     " groups failed in a row; the last: " + troubles_.explained(failure->reason));
       return;
     }
+    troubles_.scored(from.address.name);
     entry.rewards.push_back(static_cast<float>(value->value));
   }
   if (std::ssize(entry.rewards) != config_.n)
@@ -288,9 +314,21 @@ void Exchange::take_scores(runtime::Context& cx, Worker& from, const GroupScore&
   if (fixed_) fixed_->scored(group.group);
 }
 
+// Late ones too are of use: they say why the actor ended.
+void Exchange::handle(runtime::Context& cx, RewardTrouble trouble) {
+  if (!sender(rewards_, trouble.from) && !buried(trouble.from)) return;
+  const std::string actor = trouble.from.actor;
+  const RewardTrouble* const said = troubles_.take(std::move(trouble), cx.now());
+  if (!said) return;
+  notices_.push_back(ExchangeEvent{config_.job, actor, text(*said)});
+  wake(cx);
+}
+
 void Exchange::handle(runtime::Context& cx, TextsScored scored) {
   Worker* worker = sender(rewards_, scored.from);
   if (!worker) return;
+  for (const TextScore& text : scored.scores)
+    if (std::holds_alternative<Scored>(text.score)) troubles_.scored(scored.from.actor);
   for (Evaluation& evaluation : evaluations_) {
     if (evaluation.id() != scored.evaluation) continue;
     for (const Evaluation::Judged& judged : evaluation.scored(scored.from.actor, scored.scores))

@@ -3,8 +3,7 @@
 // It decides by scheduler/fleet (ledger, staleness budget, fixed lag) and acts by messages: leases
 // groups to rollouts, has them scored, forms batches, drives the learner through publish, warm
 // start, steps and checkpoints, runs evaluations, and writes what happened. It sees headers, never
-// tokens. Not responsible for processes: the controller starts, drains and buries actors and says
-// so here.
+// tokens. Not responsible for processes: the controller starts and ends actors, and says so here.
 //
 // Every handler changes state, notes journal events and queues messages; flush() then journals and
 // sends, in that order, once for all messages that were waiting.
@@ -14,6 +13,7 @@
 //         generated: training waits for it only where the publisher's K + 2 places are taken.
 //   EX-L  A life that ended is never given work again, however late its messages are.
 //   EX-C  A requested checkpoint is asked for again until it is saved, whoever dies meanwhile.
+//   EX-S  A cancelled job ends once what it has trained is saved, or at that save's deadline.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,11 @@
 #include <vector>
 
 #include "actors/controller/evaluation.h"
+#include "actors/controller/exchange_state.h"
 #include "actors/controller/group_history.h"
+#include "actors/controller/held_payloads.h"
+#include "actors/controller/outgoing.h"
+#include "actors/controller/reward_troubles.h"
 #include "actors/controller/run_record.h"
 #include "actors/controller/run_statistics.h"
 #include "actors/messages/exchange.h"
@@ -45,8 +49,7 @@
 namespace tandem::actors {
 
 struct ExchangeRecord {
-  std::string prompt;
-  std::string data;  // the dataset's line
+  std::string prompt, data;  // data: the dataset's line
 };
 
 struct ExchangeConfig {
@@ -55,8 +58,7 @@ struct ExchangeConfig {
   scheduler::Budget budget;
   bool fixed_lag = false;
   std::int32_t n = 1;  // trajectories per group
-  std::vector<ExchangeRecord> train;
-  std::vector<ExchangeRecord> validation;
+  std::vector<ExchangeRecord> train, validation;
   // Position in the endless shuffled sequence of prompts -> index into `train`.
   std::function<std::uint32_t(std::int64_t position)> prompt_at;
   bool warm_start = false;
@@ -67,7 +69,9 @@ struct ExchangeConfig {
   Duration rollout_lease = std::chrono::minutes(10);  // without a token or a result from its holder
   Duration reward_lease = std::chrono::minutes(10);   // without a result from its holder
   Epoch epoch{1};
-  bool resume = false;  // take up what record.replay() tells
+  bool resume = false;        // take up what record.replay() tells
+  std::string job_yaml;       // effective; what record.keep_job() is given then
+  Duration save_on_cancel{};  // a cancelled job saves a checkpoint within it; 0: it saves none
 };
 
 struct ExchangeLinks {
@@ -75,15 +79,17 @@ struct ExchangeLinks {
   std::function<runtime::Ref<RewardInbox>(const runtime::Address&)> reward;
   std::function<runtime::Ref<LearnerInbox>(const runtime::Address&)> learner;
   runtime::Ref<ExchangeNotices> controller;
+  // This incarnation said something that no honest one says: its link ends, and with it its rank.
+  std::function<void(const runtime::Address&, const std::string& why)> refuse;
 };
 
 class Exchange {
  public:
-  using Inbox =
-      std::variant<RolloutUp, Installed, Generated, Unservable, Evaluated, RolloutStats, RewardUp,
-                   GroupsScored, TextsScored, LearnerUp, Published, WarmStartProgress, WarmStarted,
-                   StepCommitted, CheckpointSaved, LearnerFailed, ActorDown, DrainActor, EndJob,
-                   runtime::Ask<GetExchangeReport>, runtime::Ask<GetGroups>>;
+  using Inbox = std::variant<RolloutUp, Installed, Generated, Unservable, Evaluated, RolloutStats,
+                             RewardUp, GroupsScored, TextsScored, RewardTrouble, LearnerUp,
+                             Published, WarmStartProgress, WarmStarted, StepCommitted,
+                             CheckpointSaved, LearnerFailed, ActorDown, DrainActor, EndJob,
+                             runtime::Ask<GetExchangeReport>, runtime::Ask<GetGroups>>;
 
   // `record` and `shelf` outlive the exchange.
   Exchange(ExchangeConfig config, ExchangeLinks links, RunRecord& record, PayloadShelf& shelf);
@@ -97,6 +103,7 @@ class Exchange {
   void handle(runtime::Context& cx, RewardUp up);
   void handle(runtime::Context& cx, GroupsScored scored);
   void handle(runtime::Context& cx, TextsScored scored);
+  void handle(runtime::Context& cx, RewardTrouble trouble);
   void handle(runtime::Context& cx, LearnerUp up);
   void handle(runtime::Context& cx, Published published);
   void handle(runtime::Context& cx, WarmStartProgress progress);
@@ -115,26 +122,8 @@ class Exchange {
  private:
   enum class Stage { kStarting, kWarmStart, kRunning, kFinishing, kEnded };
 
-  struct Worker {
-    runtime::Address address;
-    Time up;
-    std::int64_t capacity = 0;  // trajectories (rollout) or groups (reward)
-    std::set<GroupId> holding;
-    std::optional<PolicyVersion> installed;
-    PolicyVersion announced{-2};
-    bool draining = false;
-    RolloutStats stats;
-  };
-  struct Entry {  // what the exchange knows of a group besides its ledger record
-    std::int64_t position = 0;
-    std::uint64_t seed = 0;
-    std::optional<scheduler::Slot> slot;
-    std::optional<GroupHeader> header;
-    std::vector<float> rewards;
-    Time admitted;
-  };
-
-  using Outgoing = std::function<runtime::Delivery()>;
+  using Worker = ExchangeWorker;
+  using Entry = ExchangeEntry;
 
   // exchange.cc: lives of rollouts and rewards, their answers.
   Worker* sender(std::map<std::string, Worker>& role, const Sender& from);
@@ -146,6 +135,15 @@ class Exchange {
   void discard(GroupId group, scheduler::DiscardReason reason);
   void take_scores(runtime::Context& cx, Worker& from, const GroupScore& group);
   bool may_filter(const Entry& entry) const;
+  // exchange_checks.cc: whether a message fits what the exchange knows; why not.
+  using Misfit = std::optional<std::string>;
+  void refuse(runtime::Context& cx, const Sender& from, const std::string& why);
+  Misfit misfit(const Worker& from, GroupId group, std::uint32_t attempt) const;
+  Misfit misfit(const Worker& from, const GroupHeader& header) const;
+  Misfit misfit(const Published& published) const;
+  Misfit misfit(const WarmStarted& started) const;
+  Misfit misfit(const StepCommitted& committed) const;
+  Misfit misfit(const CheckpointSaved& saved) const;
   // exchange_learner.cc: the learner's lives and steps, resuming.
   void meet_before_training(runtime::Context& cx, const LearnerUp& up);
   void meet_again(runtime::Context& cx, const LearnerUp& up);
@@ -153,8 +151,7 @@ class Exchange {
   void ask_checkpoint();
   void finish_training();
   void restore(runtime::Context& cx, StepId checkpoint);
-  std::optional<std::string> misfit(const std::vector<RestoredGroup>& groups,
-                                    StepId checkpoint) const;
+  Misfit misfit(const std::vector<RestoredGroup>& groups, StepId at) const;
   // exchange_pump.cc: decisions.
   void wake(runtime::Context& cx);  // a flush is due once the waiting messages are handled
   void flush(runtime::Context& cx);
@@ -179,6 +176,7 @@ class Exchange {
   void end(runtime::Context& cx, JobOutcome outcome, std::string reason);
   bool publishes(StepId step) const;
   bool evaluation_in_the_way(StepId step) const;
+  bool saves_first(runtime::Context& cx);
   PolicyVersion oldest_needed() const;
   // exchange_report.cc: what people see.
   JobStatus status(Time now) const;
@@ -189,24 +187,21 @@ class Exchange {
   void note_totals(Time now, const std::optional<Publication>& publication);
   Result<void> write_metrics(Time now, const StepCommitted& committed);
   Result<void> write_samples(const StepCommitted& committed);
-  Result<void> write_evaluation_sample(const Evaluation& evaluation,
-                                       const Evaluation::Judged& judged);
+  Result<void> write_evaluation_sample(const Evaluation& of, const Evaluation::Judged& judged);
   void write_failure_sample(const Entry& entry, std::size_t trajectory, const ScoreFailed& failure);
   std::optional<GroupPayload> payload_of(const Entry& entry);
   std::string result_json(Time now, JobOutcome outcome) const;
 
-  template <class Inbox, class M>
+  template <class Inbox, class... What>
   void send(const std::function<runtime::Ref<Inbox>(const runtime::Address&)>& dial,
-            const runtime::Address& to, M message) {
-    outgoing_.push_back([ref = dial(to), message = std::move(message)]() mutable {
-      return ref.tell(Inbox(std::move(message)));
-    });
+            const runtime::Address& to, What... what) {
+    outgoing_.add(to, dial(to), std::move(what)...);
   }
 
   const ExchangeConfig config_;
   const ExchangeLinks links_;
   RunRecord& record_;
-  PayloadShelf& shelf_;
+  HeldPayloads shelf_;
 
   Stage stage_ = Stage::kStarting;
   scheduler::Ledger ledger_;
@@ -215,19 +210,18 @@ class Exchange {
   std::int64_t position_next_ = 0;
   std::int64_t generated_for_step_ = 0;  // groups since the last batch was formed (filter_groups)
   std::int64_t reward_failures_ = 0;     // in a row
-
+  RewardTroubles troubles_;
   std::map<std::string, Worker> rollouts_, rewards_;
   std::map<std::string, Incarnation> buried_;  // EX-L: the newest life of each that is over
   std::optional<Worker> learner_;
-  bool learner_busy_ = false;
+  bool learner_busy_ = false, flush_due_ = false;
   std::optional<StepId> step_in_flight_;
   std::vector<GroupId> batch_in_flight_;
   std::deque<scheduler::Ledger::Resend> replay_;  // batches to send again after a restart
   std::map<StepId, std::uint64_t> checksums_;     // of versions committed since the last checkpoint
-  PolicyVersion published_{-2};                   // newest that the publisher has
-  PolicyVersion oldest_retained_{-2};
-  StepId durable_;         // a checkpoint covers the steps below it
-  bool restored_ = false;  // from the journal of an earlier life
+  PolicyVersion published_{-2}, oldest_retained_{-2};  // newest and oldest that the publisher has
+  StepId durable_, last_save_;  // a checkpoint covers the steps below; the last one is to cover
+  bool restored_ = false;       // from the journal of an earlier life
   std::list<Evaluation> evaluations_;
   std::uint64_t evaluation_last_ = 0;
   std::set<EvaluationKind> evaluated_once_;  // those of which a run has one
@@ -235,11 +229,12 @@ class Exchange {
   Durability durability_ = Durability::kKill;  // of the next batch of events
 
   std::optional<EndJob> ending_;
+  std::optional<Time> save_deadline_;  // EX-S: of the checkpoint of last_save_
   std::map<std::string, Time> drain_deadlines_;
   std::vector<JournalEvent> events_;
-  std::vector<Outgoing> outgoing_;
+  OutgoingMessages outgoing_;
   std::vector<ExchangeNotices> notices_;
-  bool flush_due_ = false;
+  bool retry_due_ = false;           // a timer is set: a peer's link was full
   std::optional<Time> expiry_wake_;  // a timer is set for then
   WarmStartProgress warm_start_;
   RunStatistics statistics_;

@@ -35,6 +35,9 @@ void Exchange::handle(runtime::Context& cx, LearnerUp up) {
 void Exchange::meet_before_training(runtime::Context& cx, const LearnerUp& up) {
   const StepId checkpoint = up.checkpoint.value_or(StepId{0});
   stage_ = Stage::kStarting;
+  if (checkpoint.value > config_.budget.steps_total)
+    return fail(cx, "the newest checkpoint is of step " + text(checkpoint) +
+                        " and the job ends at step " + std::to_string(config_.budget.steps_total));
   if (config_.resume && !restored_) restore(cx, checkpoint);
   if (ending_) return;
   if (checkpoint != ledger_.next_commit())
@@ -75,6 +78,7 @@ void Exchange::ask_checkpoint() {
 
 void Exchange::handle(runtime::Context& cx, Published published) {
   if (!learner_ || learner_->address.incarnation != published.from.incarnation) return;
+  if (const auto why = misfit(published)) return refuse(cx, published.from, *why);
   learner_busy_ = false;
   published_ = std::max(published_, published.publication.version);
   oldest_retained_ = published.publication.oldest_retained;
@@ -112,6 +116,7 @@ void Exchange::handle(runtime::Context&, WarmStartProgress progress) {
 
 void Exchange::handle(runtime::Context& cx, WarmStarted started) {
   if (!learner_ || learner_->address.incarnation != started.from.incarnation) return;
+  if (const auto why = misfit(started)) return refuse(cx, started.from, *why);
   learner_busy_ = false;
   published_ = started.publication.version;
   oldest_retained_ = started.publication.oldest_retained;
@@ -134,6 +139,7 @@ void Exchange::handle(runtime::Context& cx, WarmStarted started) {
 
 void Exchange::handle(runtime::Context& cx, StepCommitted committed) {
   if (!learner_ || learner_->address.incarnation != committed.from.incarnation) return;
+  if (const auto why = misfit(committed)) return refuse(cx, committed.from, *why);
   const bool repeated = ledger_.replaying();
   if (const auto refusal = ledger_.commit(committed.step, committed.from.incarnation)) {
     note({.kind = "refused", .step = committed.step.value, .detail = scheduler::name(*refusal)});
@@ -200,6 +206,7 @@ void Exchange::finish_training() {
 
 void Exchange::handle(runtime::Context& cx, CheckpointSaved saved) {
   if (!learner_ || learner_->address.incarnation != saved.from.incarnation) return;
+  if (const auto why = misfit(saved)) return refuse(cx, saved.from, *why);
   statistics_.weights_sha256 = saved.weights_sha256;
   note({.kind = "checkpoint", .step = saved.step.value, .detail = saved.directory});
   if (checkpoint_awaited_ == saved.step.value) checkpoint_awaited_.reset();
@@ -228,19 +235,18 @@ void Exchange::handle(runtime::Context& cx, LearnerFailed failed) {
 // ---- resume
 
 // Why these groups are not those of a run of this job; nothing where they may be.
-std::optional<std::string> Exchange::misfit(const std::vector<RestoredGroup>& groups,
-                                            StepId checkpoint) const {
+Exchange::Misfit Exchange::misfit(const std::vector<RestoredGroup>& groups, StepId at) const {
   std::int64_t trained = 0;
   for (const RestoredGroup& group : groups) {
     trained += group.trained_at.has_value();
-    const bool slot_ahead = group.slot && group.slot->step >= checkpoint;
+    const bool slot_ahead = group.slot && group.slot->step >= at;
     if (fixed_ && !slot_ahead && !group.trained_at && !group.discarded)
       return "the journal was not written under async.schedule: fixed_lag";
   }
-  const std::int64_t due = checkpoint.value * config_.budget.groups_per_step;
+  const std::int64_t due = at.value * config_.budget.groups_per_step;
   if (trained == due) return std::nullopt;
   return "the journal holds " + std::to_string(trained) + " groups trained before checkpoint " +
-         text(checkpoint) + ", not " + std::to_string(due);
+         text(at) + ", not " + std::to_string(due);
 }
 
 // A run that is refused here stays as it was.
@@ -250,11 +256,13 @@ void Exchange::restore(runtime::Context& cx, StepId checkpoint) {
   if (!read) return fail(cx, read.error().message);
   const std::vector<RestoredGroup> groups = history.at(checkpoint);
   if (const auto why = misfit(groups, checkpoint)) return fail(cx, *why);
+  if (const auto kept = record_.keep_job(config_.job_yaml); !kept)
+    return fail(cx, kept.error().message);
   if (const auto done = record_.rewind_metrics(checkpoint); !done)
     return fail(cx, done.error().message);
   restored_ = true;
   const auto started = statistics_.started;
-  statistics_ = history.statistics(checkpoint);
+  statistics_ = history.statistics(checkpoint, config_.budget.steps_total);
   statistics_.started = started;
   scheduler::LedgerSnapshot snapshot{.next_group = GroupId{1}, .next_lease = LeaseId{1}};
   snapshot.counters.retrained = history.retrained(checkpoint, config_.budget.groups_per_step);

@@ -18,7 +18,8 @@ using scheduler::LeaseVerdict;
 
 namespace {
 
-constexpr std::size_t kEvaluationChunk = 256;  // prompts or texts per message
+constexpr Duration kRetryAfter = std::chrono::milliseconds(20);  // what a full link did not take
+constexpr std::size_t kEvaluationChunk = 256;                    // prompts or texts per message
 
 std::string exact_text(double value) {  // what strtod reads back bit for bit
   char text[32];
@@ -41,7 +42,10 @@ void Exchange::flush(runtime::Context& cx) {
   flush_due_ = false;
   if (stage_ == Stage::kEnded) return;
   if (!statistics_.started) statistics_.started = cx.now();
-  if (ending_) {
+  if (ending_ && saves_first(cx)) {
+    expire_leases(cx);
+    form(cx);  // a learner that repeats steps comes back to the last one first
+  } else if (ending_) {
     end(cx, ending_->outcome, ending_->reason);
   } else {
     expire_leases(cx);
@@ -58,11 +62,14 @@ void Exchange::flush(runtime::Context& cx) {
   }
   finish_drains(cx);
   journal(cx);
-  for (auto& deliver_message : std::exchange(outgoing_, {})) {
-    // kGone: the peer died, and its ActorDown is on its way. kFull: it is far behind its credit,
-    // which only a bug or a dying link can bring about; the lease's deadline recovers the work.
-    (void)deliver_message();
-  }
+  // Of a peer that died ActorDown is on its way.
+  const Result<bool> some_wait = outgoing_.flush();
+  if (!some_wait) fail(cx, some_wait.error().message);
+  if (some_wait && *some_wait && !std::exchange(retry_due_, true))
+    cx.after(kRetryAfter, [this](runtime::Context& then) {
+      retry_due_ = false;
+      wake(then);
+    });
   for (ExchangeNotices& notice : std::exchange(notices_, {}))
     CHECK(links_.controller.tell(std::move(notice)) != runtime::Delivery::kFull);
   wake_at_next_deadline(cx);
@@ -168,7 +175,7 @@ void Exchange::lease_rollouts(runtime::Context& cx) {
     assignments[best->address.name].groups.push_back(std::move(work));
   }
   for (auto& [name, assign] : assignments)
-    send(links_.rollout, rollouts_.at(name).address, std::move(assign));
+    send(links_.rollout, rollouts_.at(name).address, std::move(assign), &Assign::groups);
 }
 
 void Exchange::lease_rewards(runtime::Context& cx) {
@@ -192,7 +199,8 @@ void Exchange::lease_rewards(runtime::Context& cx) {
                               .data = config_.train[config_.prompt_at(entry.position)].data,
                               .payload = entry.header->payload});
     }
-    if (!batch.groups.empty()) send(links_.reward, worker.address, std::move(batch));
+    if (!batch.groups.empty())
+      send(links_.reward, worker.address, std::move(batch), &ScoreGroups::groups);
   }
 }
 
@@ -206,7 +214,7 @@ void Exchange::form(runtime::Context& cx) {
     statistics_.step_sent = cx.now();
     return;
   }
-  if (ledger_.replaying() || stage_ != Stage::kRunning) return;
+  if (ledger_.replaying() || stage_ != Stage::kRunning || ending_) return;
   const StepId step = ledger_.budget_state().next_step;
   if (evaluation_in_the_way(step)) return;
   std::vector<GroupId> batch;
@@ -254,7 +262,12 @@ void Exchange::send_step(StepId step, const std::vector<GroupId>& batch) {
   learner_busy_ = true;
   step_in_flight_ = step;
   batch_in_flight_ = batch;
-  send(links_.learner, learner_->address, std::move(train));
+  const auto learner = links_.learner(learner_->address);
+  auto parts = runtime::split(std::move(train), &TrainStep::groups, learner.bytes_max());
+  for (TrainStep& part : parts) {
+    part.more = &part != &parts.back();
+    outgoing_.add(learner_->address, learner, part);
+  }
 }
 
 bool Exchange::publishes(StepId step) const {
@@ -335,7 +348,7 @@ void Exchange::evaluate_on(Evaluation& evaluation, Worker& rollout, std::size_t 
     Evaluate work{.evaluation = evaluation.id(), .version = evaluation.version()};
     for (const std::int32_t index : indices)
       work.prompts.push_back({index, config_.validation[static_cast<std::size_t>(index)].prompt});
-    send(links_.rollout, rollout.address, std::move(work));
+    send(links_.rollout, rollout.address, std::move(work), &Evaluate::prompts);
   }
 }
 
@@ -349,7 +362,7 @@ void Exchange::score_texts(Evaluation& evaluation) {
                               .data = config_.validation[static_cast<std::size_t>(text.index)].data,
                               .text = std::move(text.text),
                               .truncated = text.truncated});
-      send(links_.reward, worker.address, std::move(work));
+      send(links_.reward, worker.address, std::move(work), &ScoreTexts::texts);
     }
   }
 }
@@ -360,6 +373,13 @@ void Exchange::evaluation_done(const Evaluation& evaluation) {
   if (mean) {
     statistics_.evaluations[name(evaluation.kind())] = *mean;
     statistics_.evaluations["last"] = *mean;
+  } else {
+    statistics_.evaluations.erase("last");  // an older mean is not this evaluation's
+    statistics_.evaluation_failure = "evaluation " + std::string(name(evaluation.kind())) +
+                                     ": all " + std::to_string(evaluation.failed()) +
+                                     " prompts failed; " +
+                                     troubles_.explained(evaluation.failure());
+    notices_.push_back(ExchangeEvent{config_.job, config_.job, statistics_.evaluation_failure});
   }
   note({.kind = "evaluated",
         .version = evaluation.version().value,
@@ -395,6 +415,7 @@ void Exchange::finish_drains(runtime::Context& cx) {
       notices_.push_back(
           ActorDrained{config_.job, worker.address.name, worker.address.incarnation});
       forget_worker(worker, cx.now());
+      troubles_.forget(worker.address.name);
       it = role->erase(it);
     }
 }
@@ -406,6 +427,30 @@ void Exchange::enter(Stage stage, std::string message) {
   if (stage == Stage::kRunning || stage == Stage::kFinishing) phase = JobPhase::kRunning;
   note({.kind = "phase", .detail = message});
   notices_.push_back(JobProgress{config_.job, phase, std::move(message)});
+}
+
+// A cancelled job loses no step: the one under way is finished and saved (EX-S). A learner that is
+// down, or dies meanwhile, is not waited for.
+bool Exchange::saves_first(runtime::Context& cx) {
+  const bool trains = stage_ == Stage::kRunning || stage_ == Stage::kFinishing;
+  if (ending_->outcome != JobOutcome::kCancelled || config_.save_on_cancel <= Duration{} ||
+      !learner_ || !trains)
+    return false;
+  if (!save_deadline_) {
+    const bool trains_new = step_in_flight_ == ledger_.next_commit();
+    last_save_ = {ledger_.next_commit().value + (trains_new ? 1 : 0)};
+    if (last_save_ <= durable_) return false;
+    save_deadline_ = cx.now() + config_.save_on_cancel;
+    cx.after(config_.save_on_cancel, [this](runtime::Context& then) { wake(then); });
+    std::string message =
+        "cancelled; saving a checkpoint of step " + std::to_string(last_save_.value);
+    note({.kind = "phase", .detail = message});
+    notices_.push_back(JobProgress{config_.job, JobPhase::kStopping, std::move(message)});
+    const bool asked = checkpoint_awaited_ == last_save_.value;
+    checkpoint_awaited_ = last_save_.value;  // EX-C
+    if (!asked && !learner_busy_ && !ledger_.replaying()) ask_checkpoint();
+  }
+  return durable_ < last_save_ && cx.now() < *save_deadline_;
 }
 
 void Exchange::end(runtime::Context& cx, JobOutcome outcome, std::string reason) {

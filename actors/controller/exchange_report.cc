@@ -29,12 +29,29 @@ const char* name(FinishReason reason) { return reason == FinishReason::kStop ? "
 constexpr std::int32_t kEvaluationSamples = 32;  // per evaluation
 
 std::string one_line(const nlohmann::json& line) {  // sampled text need not be UTF-8
-  return line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return dump_json(line);
 }
 
 nlohmann::json evaluation_value(const RunStatistics& statistics, const char* kind) {
   const auto it = statistics.evaluations.find(kind);
   return it == statistics.evaluations.end() ? nlohmann::json() : nlohmann::json(it->second);
+}
+
+// In policy versions: how far the oldest sample that waits for training is behind the newest
+// commit.
+std::int64_t oldest_sample_age(const scheduler::Ledger& ledger, const auto& entries) {
+  const std::int64_t next = ledger.next_commit().value;
+  std::int64_t age = 0;
+  for (const auto& [group, entry] : entries) {
+    const auto* record = ledger.find(group);
+    const bool waits =
+        record && (record->state == GroupState::kGenerated ||
+                   record->state == GroupState::kScoring || record->state == GroupState::kScored);
+    if (!waits || !entry.header) continue;
+    for (const TrajectoryHeader& trajectory : entry.header->trajectories)
+      age = std::max(age, next - static_cast<std::int64_t>(trajectory.oldest.value));
+  }
+  return age;
 }
 
 }  // namespace
@@ -137,7 +154,8 @@ JobStatus Exchange::status(Time now) const {
                    .warm_start_step = warm_start_.step,
                    .warm_start_steps_max = warm_start_.steps_max,
                    .warm_start_metric = warm_start_.metric,
-                   .waits = waits(now)};
+                   .waits = waits(now),
+                   .troubles = troubles_.shown(now)};
   if (const auto it = statistics_.evaluations.find("last"); it != statistics_.evaluations.end())
     status.eval_last = it->second;
   if (const WorkTotals total = work(now); total.running_seconds > 0) {
@@ -172,6 +190,8 @@ std::vector<Wait> Exchange::waits(Time now) const {
   if (!learner_) add(config_.job, "the learner to start", since, "the controller starts it");
   if (rollouts_.empty()) add(config_.job, "a rollout actor", since, "none is up");
   if (rewards_.empty()) add(config_.job, "a reward actor", since, "none is up");
+  for (const TroubleView& view : troubles_.shown(now))
+    add(view.trouble.from.actor, "a reward program that works", view.since_s, text(view.trouble));
   if (stage_ == Stage::kWarmStart)
     add(config_.job, "the warm start", since,
         "step " + std::to_string(warm_start_.step) + " of at most " +
@@ -238,6 +258,8 @@ Result<void> Exchange::write_metrics(Time now, const StepCommitted& committed) {
       {"tandem/ledger/discarded", counters.discarded_total()},
       {"tandem/ledger/live", counters.live},
       {"tandem/queue_depth", job.queue_depth},
+      {"tandem/oldest_sample_age_steps", oldest_sample_age(ledger_, entries_)},
+      {"tandem/wall_seconds", work(now).wall_seconds},
       {"tandem/trainer_idle_fraction", job.trainer_idle_fraction},
       {"tandem/rollout_idle_fraction", rollout_idle_fraction(now)},
       {"tandem/tokens_generated_per_s", job.tokens_generated_per_s},
@@ -249,13 +271,13 @@ Result<void> Exchange::write_metrics(Time now, const StepCommitted& committed) {
         static_cast<double>(statistics_.work.tokens_generated) /
         static_cast<double>(statistics_.trained.tokens);
   if (job.eval_last) line["val/reward/mean"] = *job.eval_last;
-  return record_.metrics(line.dump());
+  return record_.metrics(dump_json(line));
 }
 
 Result<void> Exchange::write_samples(const StepCommitted& committed) {
   const Entry& entry = entries_.at(batch_in_flight_.front());
   const auto payload = payload_of(entry);
-  if (!payload) return {};
+  if (!payload || payload->trajectories.size() != entry.rewards.size()) return {};
   const auto& advantages = committed.report.advantages;
   for (std::size_t i = 0; i < payload->trajectories.size(); ++i) {
     const Trajectory& trajectory = payload->trajectories[i];
@@ -285,16 +307,16 @@ std::optional<GroupPayload> Exchange::payload_of(const Entry& entry) {
 }
 
 // The first kEvaluationSamples prompts of each evaluation, and every failure.
-Result<void> Exchange::write_evaluation_sample(const Evaluation& evaluation,
+Result<void> Exchange::write_evaluation_sample(const Evaluation& of,
                                                const Evaluation::Judged& judged) {
   const auto* failure = std::get_if<ScoreFailed>(&judged.score);
   if (!failure && judged.text.index >= kEvaluationSamples) return {};
   const auto index = static_cast<std::size_t>(judged.text.index);
-  nlohmann::json line{{"eval", name(evaluation.kind())},
-                      {"step", evaluation.version().value},
+  nlohmann::json line{{"eval", name(of.kind())},
+                      {"step", of.version().value},
                       {"prompt", config_.validation[index].prompt},
                       {"completion", judged.text.text},
-                      {"versions", {evaluation.version().value}},
+                      {"versions", {of.version().value}},
                       {"finish_reason", judged.text.truncated ? "length" : "stop"}};
   if (failure)
     line["error"] = failure->reason;
@@ -327,6 +349,8 @@ std::string Exchange::result_json(Time now, JobOutcome outcome) const {
                   {"after_warm_start", evaluation_value(statistics_, "after_warm_start")},
                   {"final", evaluation_value(statistics_, "final")},
                   {"failed", statistics_.evaluations_failed}};
+  if (!statistics_.evaluation_failure.empty())
+    evaluation["failure"] = statistics_.evaluation_failure;
   const TrainedTotals& trained = statistics_.trained;
   const WorkTotals total = work(now);
   const double published = static_cast<double>(std::max<std::uint64_t>(total.publish_count, 1));
@@ -358,7 +382,7 @@ std::string Exchange::result_json(Time now, JobOutcome outcome) const {
       {"rollout_idle_fraction", rollout_idle_fraction(now)},
       {"wall_seconds", total.wall_seconds},
       {"weights_sha256", statistics_.weights_sha256}};
-  return result.dump(2);
+  return dump_json(result, 2);
 }
 
 }  // namespace tandem::actors

@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <utility>
 
+#include "actors/controller/evaluation.h"
+
 namespace tandem::actors {
 namespace {
 
@@ -82,14 +84,18 @@ std::int64_t GroupHistory::retrained(StepId checkpoint, std::int64_t groups_per_
   return trainings_ - below + steps_repeated_ * groups_per_step;
 }
 
-RunStatistics GroupHistory::statistics(StepId checkpoint) const {
+RunStatistics GroupHistory::statistics(StepId checkpoint, std::int64_t steps_total) const {
   RunStatistics statistics = statistics_;
   if (const auto at = trained_.find(checkpoint); at != trained_.end())
     statistics.trained = at->second;
   for (const Evaluated& one : evaluated_) {
     if (one.version > checkpoint.value) continue;
     statistics.evaluations_failed += one.failed;
-    if (one.mean) statistics.evaluations[one.kind] = statistics.evaluations["last"] = *one.mean;
+    if (!one.mean) continue;
+    const bool of_earlier_end =
+        one.kind == name(EvaluationKind::kFinal) && one.version < steps_total;
+    statistics.evaluations[of_earlier_end ? name(EvaluationKind::kPeriodic) : one.kind] = *one.mean;
+    statistics.evaluations["last"] = *one.mean;
   }
   return statistics;
 }

@@ -39,8 +39,9 @@ class GroupHistory {
   // had restarted, or lost with the end of a life.
   std::int64_t retrained(StepId checkpoint, std::int64_t groups_per_step) const;
   // The totals and evaluations of the run so far. Of what was trained, and evaluated, as of the
-  // checkpoint.
-  RunStatistics statistics(StepId checkpoint) const;
+  // checkpoint. The final evaluation is that of version `steps_total` alone: one of an earlier end
+  // counts as a periodic one.
+  RunStatistics statistics(StepId checkpoint, std::int64_t steps_total) const;
 
  private:
   struct Evaluated {

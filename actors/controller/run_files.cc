@@ -29,16 +29,6 @@ Sqlite::Value unless_empty(const std::string& text) {
   return text.empty() ? Sqlite::Value{} : Sqlite::Value{text};
 }
 
-std::int64_t number(const Sqlite::Value& value, std::int64_t none) {
-  const auto* held = std::get_if<std::int64_t>(&value);
-  return held ? *held : none;
-}
-
-std::string text(const Sqlite::Value& value) {
-  const auto* held = std::get_if<std::string>(&value);
-  return held ? *held : "";
-}
-
 }  // namespace
 
 Result<std::unique_ptr<RunFiles>> RunFiles::open(const std::string& run_dir) {
@@ -89,6 +79,23 @@ Result<void> RunFiles::metrics(const std::string& json_line) {
   return append(metrics_, "metrics.jsonl", json_line);
 }
 
+// The former file gets its number as a second name before the new one takes its place, so that a
+// crash between the two loses neither.
+Result<void> RunFiles::keep_job(const std::string& yaml) {
+  const std::string path = run_dir_ + "/job.yaml";
+  const auto former = read_file(path);
+  if (former && *former == yaml) return {};
+  std::error_code failure;
+  for (int n = 1; former; ++n) {
+    std::filesystem::create_hard_link(path, path + "." + std::to_string(n), failure);
+    if (failure != std::errc::file_exists) break;
+  }
+  if (failure)
+    return Error{ErrorCode::kFailed, "cannot keep the former job file: " + failure.message(), path,
+                 "is the disk full, or the folder not writable?"};
+  return write_file_atomic(path, yaml);
+}
+
 Result<void> RunFiles::rewind_metrics(StepId checkpoint) {
   metrics_.close();
   const std::string path = run_dir_ + "/metrics.jsonl";
@@ -111,8 +118,8 @@ Result<void> RunFiles::sample(const std::string& json_line) {
   return append(samples_, "samples.jsonl", json_line);
 }
 
-Result<void> RunFiles::result(const std::string& json) {
-  return write_file_atomic(run_dir_ + "/result.json", json + "\n");
+Result<void> RunFiles::result(const std::string& text) {
+  return write_file_atomic(run_dir_ + "/result.json", text + "\n");
 }
 
 Result<void> RunFiles::replay(const std::function<void(const JournalEvent&)>& take) {
@@ -123,12 +130,12 @@ Result<void> RunFiles::replay(const std::function<void(const JournalEvent&)>& ta
       "SELECT kind, group_id, step, version, position, detail FROM journal WHERE kind IN (" +
           kinds + ") ORDER BY seq",
       [&take](const Sqlite::Row& row) {
-        take({.kind = text(row[0]),
-              .group = number(row[1], 0),
-              .step = number(row[2], -1),
-              .version = number(row[3], -2),
-              .position = number(row[4], -1),
-              .detail = text(row[5])});
+        take({.kind = text_of(row[0]),
+              .group = number_of(row[1], 0),
+              .step = number_of(row[2], -1),
+              .version = number_of(row[3], -2),
+              .position = number_of(row[4], -1),
+              .detail = text_of(row[5])});
       });
 }
 

@@ -1,5 +1,6 @@
 // The run directory of contract §3 as a RunRecord: journal.sqlite (table `journal`, one row per
-// JournalEvent), metrics.jsonl, samples.jsonl (bounded), result.json (atomic).
+// JournalEvent), metrics.jsonl, samples.jsonl (bounded), result.json (atomic), and job.yaml, whose
+// earlier contents stay as job.yaml.1, job.yaml.2, ….
 #pragma once
 
 #include <cstddef>
@@ -20,6 +21,7 @@ class RunFiles final : public RunRecord {
 
   Result<void> journal(std::span<const JournalEvent> events, Durability durability) override;
   Result<void> metrics(const std::string& json_line) override;
+  Result<void> keep_job(const std::string& yaml) override;
   Result<void> rewind_metrics(StepId checkpoint) override;
   Result<void> sample(const std::string& json_line) override;
   Result<void> result(const std::string& json) override;

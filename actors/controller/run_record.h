@@ -42,6 +42,8 @@ class RunRecord {
   // waits for the disk, for all that was journalled before as well.
   virtual Result<void> journal(std::span<const JournalEvent> events, Durability durability) = 0;
   virtual Result<void> metrics(const std::string& json_line) = 0;
+  // The run goes on as this job file says: it replaces the one that the run has kept so far.
+  virtual Result<void> keep_job(const std::string& yaml) = 0;
   // The lines of steps beyond the checkpoint go: they are trained, and told, anew.
   virtual Result<void> rewind_metrics(StepId checkpoint) = 0;
   virtual Result<void> sample(const std::string& json_line) = 0;  // bounded: drops the rest
@@ -54,6 +56,8 @@ class RunRecord {
 class PayloadShelf {
  public:
   virtual ~PayloadShelf() = default;
+  // It was stored, exactly as the reference says, and was not released.
+  virtual bool holds(const runtime::PayloadRef& payload) const = 0;
   virtual void release(const runtime::PayloadRef& payload) = 0;
   // For the samples: the bytes, if they are on this node.
   virtual Result<std::string> read(const runtime::PayloadRef& payload) = 0;

@@ -24,7 +24,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(WorkTotals, tokens_generated, pu
 std::string to_text(const RunTotals& totals) {
   nlohmann::json line{{"trained", totals.trained}, {"work", totals.work}};
   if (totals.publish_seconds) line["publish_seconds"] = *totals.publish_seconds;
-  return line.dump();
+  return dump_json(line);
 }
 
 std::optional<RunTotals> totals_from(const std::string& text) {

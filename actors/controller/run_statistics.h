@@ -63,6 +63,7 @@ struct RunStatistics {
   Time step_sent;
   std::map<std::string, double> evaluations;  // by kind; the newest periodic one as "last"
   std::int64_t evaluations_failed = 0;        // prompts
+  std::string evaluation_failure;             // of the last one in which everything failed
   std::string weights_sha256;
   double pause_seconds = 0;  // decoding paused for installs, all actors
   // A short window of (time, tokens generated, tokens trained) for the rates.

@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "runtime/net/http.h"
+
 namespace tandem::actors {
 namespace {
 
@@ -50,6 +52,26 @@ Result<std::unique_ptr<Sqlite>> Sqlite::open(const std::string& path, const std:
        {std::string("PRAGMA journal_mode=WAL"), std::string("PRAGMA synchronous=NORMAL"), schema})
     if (const auto done = opened->run(sql.c_str()); !done) return done.error();
   return opened;
+}
+
+// A database whose log is gone and whose directory cannot be written is opened as one that does not
+// change: SQLite could not make the files that it shares with writers.
+Result<std::unique_ptr<Sqlite>> Sqlite::open_to_read(const std::string& path) {
+  const std::string uri = "file:" + runtime::percent_encoded(path);
+  Error why;
+  for (const char* const mode : {"?mode=ro", "?immutable=1"}) {
+    sqlite3* database = nullptr;
+    const int code =
+        sqlite3_open_v2((uri + mode).c_str(), &database,
+                        SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, nullptr);
+    auto opened = std::unique_ptr<Sqlite>(new Sqlite(database, path));
+    if (code != SQLITE_OK) return opened->error("open the journal");
+    sqlite3_busy_timeout(database, 1000);
+    const auto readable = opened->query("SELECT count(*) FROM sqlite_master", [](const Row&) {});
+    if (readable) return opened;
+    why = readable.error();
+  }
+  return why;
 }
 
 Sqlite::~Sqlite() {
@@ -102,15 +124,28 @@ Result<void> Sqlite::transact(const std::vector<Row>& rows) {
   return {};
 }
 
-Result<void> Sqlite::query(const std::string& sql, const std::function<void(const Row&)>& on_row) {
+Result<void> Sqlite::query(const std::string& sql, const std::function<void(const Row&)>& on_row,
+                           const Row& parameters) {
   sqlite3_stmt* statement = nullptr;
   if (sqlite3_prepare_v2(database_, sql.c_str(), -1, &statement, nullptr) != SQLITE_OK)
     return error("read the journal");
+  for (std::size_t i = 0; i < parameters.size(); ++i)
+    bind(statement, static_cast<int>(i) + 1, parameters[i]);
   int code = SQLITE_ROW;
   while ((code = sqlite3_step(statement)) == SQLITE_ROW) on_row(row_of(statement));
   sqlite3_finalize(statement);
   if (code != SQLITE_DONE) return error("read the journal");
   return {};
+}
+
+std::int64_t number_of(const Sqlite::Value& value, std::int64_t otherwise) {
+  const auto* held = std::get_if<std::int64_t>(&value);
+  return held ? *held : otherwise;
+}
+
+std::string text_of(const Sqlite::Value& value, const std::string& otherwise) {
+  const auto* held = std::get_if<std::string>(&value);
+  return held ? *held : otherwise;
 }
 
 }  // namespace tandem::actors

@@ -24,6 +24,8 @@ class Sqlite {
  public:
   // Opens or creates `path` and runs `schema` (CREATE … IF NOT EXISTS). Errors name the path.
   static Result<std::unique_ptr<Sqlite>> open(const std::string& path, const std::string& schema);
+  // An existing database, to be read: nothing is written, its directory may be read-only.
+  static Result<std::unique_ptr<Sqlite>> open_to_read(const std::string& path);
   ~Sqlite();
   Sqlite(const Sqlite&) = delete;
   Sqlite& operator=(const Sqlite&) = delete;
@@ -35,7 +37,9 @@ class Sqlite {
   // values.
   Result<void> insert(const std::string& sql, const std::vector<Row>& rows,
                       Durability durability = Durability::kKill);
-  Result<void> query(const std::string& sql, const std::function<void(const Row&)>& on_row);
+  // Calls `on_row` for each row of the answer; `parameters` are those of `sql`.
+  Result<void> query(const std::string& sql, const std::function<void(const Row&)>& on_row,
+                     const Row& parameters = {});
 
  private:
   Sqlite(sqlite3* database, std::string path) : database_(database), path_(std::move(path)) {}
@@ -48,5 +52,9 @@ class Sqlite {
   std::string prepared_sql_;
   sqlite3_stmt* prepared_ = nullptr;  // of prepared_sql_
 };
+
+// The value, or `otherwise` where it is of another kind.
+std::int64_t number_of(const Sqlite::Value& value, std::int64_t otherwise = 0);
+std::string text_of(const Sqlite::Value& value, const std::string& otherwise = "");
 
 }  // namespace tandem::actors

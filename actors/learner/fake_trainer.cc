@@ -70,6 +70,10 @@ Result<SavedCheckpoint> FakeTrainer::save() {
   if (store_->full)
     return Error{.message = "cannot save checkpoint step-" + std::to_string(step_.value) +
                             ": No space left on device"};
+  if (store_->refusals > 0) {
+    --store_->refusals;
+    return Error{.message = "cannot save checkpoint: Input/output error"};
+  }
   store_->checkpoints[step_] = {weights_, older_};
   return SavedCheckpoint{step_, "fake/step-" + std::to_string(step_.value), sha256_hex(weights())};
 }

@@ -21,6 +21,7 @@ struct FakeCheckpoint {
 struct FakeStore {
   std::map<StepId, FakeCheckpoint> checkpoints;
   bool full = false;  // saves fail, as on a full disk
+  int refusals = 0;   // so many saves fail, as on a disk with a moment's fault
 };
 
 struct FakeTrainerConfig {

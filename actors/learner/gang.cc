@@ -71,7 +71,8 @@ Result<void> Gang::reduce(std::span<double> sums, double& maximum) {
   if (!all) return all.error();
   std::fill(sums.begin(), sums.end(), 0.0);
   for (const std::string& blob : *all) {
-    CHECK(blob.size() == mine.size() * sizeof(double));
+    if (blob.size() != mine.size() * sizeof(double))
+      return broken({.message = "a rank reduces another number of sums"});
     std::memcpy(mine.data(), blob.data(), blob.size());
     for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += mine[i];
     if (!(mine.back() <= maximum)) maximum = mine.back();

@@ -1,6 +1,7 @@
 #include "actors/learner/learner_actor.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "runtime/base/log.h"
@@ -17,13 +18,19 @@ LearnerActor::LearnerActor(LearnerActorConfig config, std::unique_ptr<Trainer> t
       read_payloads_(std::move(read_payloads)),
       outbox_(std::move(exchange), kOutboxRetryDelay) {}
 
+LearnerActor::~LearnerActor() {
+  log::info("event=learner_ended actor={} step={} trained={}", config_.self.actor,
+            trainer_->step().value, trained_);
+}
+
 void LearnerActor::handle(runtime::Context& cx, MeetExchange) {
   ++meeting_;
   step_.reset();
   const Result<std::optional<StepId>> restored = trainer_->restore();
   if (!restored) return fail(cx, restored.error());
   restored_ = restored->has_value();
-  log::info("learner up, checkpoint={}", *restored ? std::to_string((*restored)->value) : "none");
+  log::info("event=learner_up actor={} checkpoint={}", config_.self.actor,
+            *restored ? std::to_string((*restored)->value) : "none");
   outbox_.send(cx, LearnerUp{config_.self, *restored});
 }
 
@@ -59,7 +66,8 @@ void LearnerActor::warm_start_slice(runtime::Context& cx) {
 }
 
 void LearnerActor::finish_warm_start(runtime::Context& cx, const WarmStartSlice& last) {
-  log::info("warm start done, steps={} loss={:.4f} reached={}", last.step, last.loss, last.reached);
+  log::info("event=warm_start_done actor={} steps={} loss={:.4f} reached={}", config_.self.actor,
+            last.step, last.loss, last.reached);
   const auto saved = save(cx);  // LE-2
   if (!saved) return;
   restored_ = true;
@@ -70,11 +78,19 @@ void LearnerActor::finish_warm_start(runtime::Context& cx, const WarmStartSlice&
 }
 
 void LearnerActor::handle(runtime::Context& cx, TrainStep command) {
+  if (step_ && step_->command.more && command.step == step_->command.step) {
+    auto& groups = step_->command.groups;
+    groups.insert(groups.end(), std::move_iterator(command.groups.begin()),
+                  std::move_iterator(command.groups.end()));
+    step_->command.more = command.more;
+    if (!command.more) pull(cx);
+    return;
+  }
   if (step_ || command.step != trainer_->step())
     return fail(cx, Error{.message = "asked to train step " + std::to_string(command.step.value) +
                                      " while at step " + std::to_string(trainer_->step().value)});
   step_ = Step{.command = std::move(command), .began = cx.now(), .pulled = {}};
-  pull(cx);
+  if (!step_->command.more) pull(cx);
 }
 
 void LearnerActor::pull(runtime::Context& cx) {
@@ -126,6 +142,10 @@ void LearnerActor::trained(runtime::Context& cx, TrainedStep result) {
     if (!committed.publication) return;
     committed.report.seconds_publish = committed.publication->seconds;
   }
+  if (log::worth_a_line(++trained_))
+    log::info("event=trained actor={} step={} groups={} published={} update_seconds={:.3f}",
+              config_.self.actor, step.command.step.value, step.command.groups.size(),
+              step.command.publish, committed.report.seconds_update);
   outbox_.send(cx, std::move(committed));
 }
 
@@ -150,10 +170,16 @@ std::optional<Publication> LearnerActor::publish(runtime::Context& cx, PolicyVer
   return Publication{version, retain, stats->checksum, stats->bytes, stats->seconds};
 }
 
-// What a disk refuses now it would refuse after a restart as well: every error is permanent.
+// A disk may fail for a moment. What it refuses again it would refuse after a restart as well, and
+// then every step since the last checkpoint would have been trained for nothing.
 std::optional<CheckpointSaved> LearnerActor::save(runtime::Context& cx) {
   note("save", cx.now());
-  const Result<SavedCheckpoint> saved = trainer_->save();
+  Result<SavedCheckpoint> saved = trainer_->save();
+  for (int attempt = 1; !saved && attempt < kSaveAttempts; ++attempt) {
+    log::warn("event=save_again actor={} step={} error=\"{}\"", config_.self.actor,
+              trainer_->step().value, saved.error().message);
+    saved = trainer_->save();
+  }
   note("idle", cx.now());
   if (!saved) {
     Error error = saved.error();
@@ -161,13 +187,16 @@ std::optional<CheckpointSaved> LearnerActor::save(runtime::Context& cx) {
     fail(cx, error);
     return {};
   }
+  log::info("event=checkpoint_saved actor={} step={} directory=\"{}\"", config_.self.actor,
+            saved->step.value, saved->directory);
   return CheckpointSaved{config_.self, saved->step, saved->directory, saved->weights_sha256};
 }
 
 void LearnerActor::fail(runtime::Context& cx, const Error& error) {
   const std::string message =
       error.where.empty() ? error.message : error.message + " (" + error.where + ")";
-  log::error("learner failed, step={}: {}", trainer_->step().value, message);
+  log::error("event=learner_failed actor={} step={} error=\"{}\"", config_.self.actor,
+             trainer_->step().value, message);
   if (error.code == ErrorCode::kInvalid || error.code == ErrorCode::kInfeasible)
     outbox_.send(cx, LearnerFailed{config_.self, message});
   else

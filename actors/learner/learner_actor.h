@@ -40,6 +40,7 @@ struct LearnerActorConfig {
 };
 
 inline constexpr int kPayloadAttemptsMax = 5;
+inline constexpr int kSaveAttempts = 3;
 inline constexpr Duration kPayloadRetryDelay = std::chrono::milliseconds(200);
 inline constexpr Duration kOutboxRetryDelay = std::chrono::milliseconds(20);
 inline constexpr Duration kWarmStartReportEvery = std::chrono::milliseconds(250);
@@ -51,6 +52,7 @@ class LearnerActor {
   LearnerActor(LearnerActorConfig config, std::unique_ptr<Trainer> trainer,
                std::unique_ptr<runtime::WeightPublisher> publisher,
                runtime::PayloadReader read_payloads, runtime::Ref<LearnerEvents> exchange);
+  ~LearnerActor();  // logs what it did
 
   void handle(runtime::Context& cx, MeetExchange meet);
   void handle(runtime::Context& cx, PublishInitial publish);
@@ -89,6 +91,7 @@ class LearnerActor {
   std::uint64_t meeting_ = 0;  // which MeetExchange the work under way belongs to
   std::optional<Step> step_;
   Time warm_start_reported_{};
+  std::uint64_t trained_ = 0;  // steps, for the log
   runtime::Outbox<LearnerEvents> outbox_;
 };
 

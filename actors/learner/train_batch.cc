@@ -14,19 +14,13 @@ Error refuse(const TrainGroup& group, const std::string& why) {
 }
 
 Result<BatchGroup> make_group(const TrainGroup& header, GroupPayload payload) {
-  if (payload.group != header.group)
-    return refuse(header, "it is of group " + std::to_string(payload.group.value));
-  if (payload.prompt_tokens.empty()) return refuse(header, "its prompt has no tokens");
+  if (const auto why = misfit(payload, header.group)) return refuse(header, *why);
   if (payload.trajectories.size() != header.rewards.size())
     return refuse(header, std::to_string(payload.trajectories.size()) + " trajectories, but " +
                               std::to_string(header.rewards.size()) + " rewards");
   BatchGroup group{header.group, std::move(payload.prompt_tokens), {}};
   for (std::size_t i = 0; i < header.rewards.size(); ++i) {
     Trajectory& t = payload.trajectories[i];
-    if (t.tokens.empty() || t.tokens.size() != t.logprobs.size())
-      return refuse(header, "trajectory " + std::to_string(i) + " has " +
-                                std::to_string(t.tokens.size()) + " tokens and " +
-                                std::to_string(t.logprobs.size()) + " log-probabilities");
     group.trajectories.push_back(
         {std::move(t.tokens), std::move(t.logprobs), t.oldest, header.rewards[i]});
   }

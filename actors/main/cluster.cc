@@ -17,6 +17,7 @@
 #include "runtime/actor/system.h"
 #include "runtime/actor/threaded_executor.h"
 #include "runtime/base/file.h"
+#include "runtime/base/guarded.h"
 #include "runtime/base/json.h"
 #include "runtime/base/log.h"
 #include "runtime/net/link.h"
@@ -32,8 +33,12 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr Duration kUpTimeout = std::chrono::seconds(10);
-constexpr Duration kDownTimeout = std::chrono::seconds(20);
 constexpr Duration kCancelTimeout = std::chrono::seconds(10);
+// Jobs that are cancelled save a checkpoint first.
+constexpr Duration kJobsEndTimeout = actors::kSaveOnCancelMax + std::chrono::seconds(10);
+constexpr Duration kDownTimeout = kJobsEndTimeout + std::chrono::seconds(10);
+constexpr Duration kLookAgain = std::chrono::milliseconds(500);
+constexpr Duration kDownAtOnce = std::chrono::seconds(2);
 
 LogLevel level(bool verbose) { return verbose ? LogLevel::kDebug : LogLevel::kInfo; }
 
@@ -56,12 +61,23 @@ std::optional<nlohmann::json> running_controller() {
   return std::move(*address);
 }
 
-// Where a node dials: --controller, else what the controller's file says.
-Result<runtime::Endpoint> control_endpoint(const NodeCommand& command) {
-  if (command.controller) return runtime::parse_endpoint(*command.controller);
-  const auto address = read_address_file();
-  if (!address) return address.error();
-  return runtime::parse_endpoint(address->value("control", ""));
+// Where a node dials: --controller, with the keys of this home, else what the controller's file
+// says.
+Result<runtime::Dial> dial_controller(const NodeCommand& command) {
+  std::string text;
+  if (command.controller) {
+    text = *command.controller;
+  } else {
+    const auto address = read_address_file();
+    if (!address) return address.error();
+    text = address->value("control_socket", "");
+  }
+  auto endpoint = runtime::parse_endpoint(text);
+  if (!endpoint) return endpoint.error();
+  if (endpoint->is_local()) return runtime::Dial{std::move(*endpoint), std::nullopt};
+  auto keys = runtime::node_keys(tandem_home());
+  if (!keys) return keys.error();
+  return runtime::Dial{std::move(*endpoint), std::move(*keys)};
 }
 
 // This binary in another role, in the background.
@@ -82,6 +98,19 @@ std::string last_line(const fs::path& log) {
   return begin == std::string::npos ? "" : text->substr(begin);
 }
 
+// Greater than any earlier one of this machine, and no other process's: milliseconds, then the pid,
+// which has 22 bits at most.
+Incarnation node_incarnation() {
+  constexpr int kPidBits = 22;
+  return {static_cast<std::uint64_t>(unix_ms()) << kPidBits | static_cast<std::uint64_t>(getpid())};
+}
+
+Error node_refused(const std::string& node, const runtime::NodeRefused& refused) {
+  return {ErrorCode::kFailed,
+          "node " + node + " is up already: its agent is pid " + std::to_string(refused.pid), "",
+          "`tandem get nodes` shows it; a second one on this machine needs --name"};
+}
+
 // Cancels what runs and waits until it is gone, so that `down` leaves nothing.
 void cancel_all(const ControllerProcess& cluster) {
   const auto view =
@@ -91,10 +120,45 @@ void cancel_all(const ControllerProcess& cluster) {
     if (!scheduler::is_final(job.status.state))
       (void)runtime::ask_and_wait(cluster.controller(), actors::Cancel{job.id}, kCancelTimeout);
   const auto ended = runtime::ask_and_wait(
-      cluster.controller(), actors::Await{actors::ClusterCondition::kNoJobRuns}, kCancelTimeout);
+      cluster.controller(), actors::Await{actors::ClusterCondition::kNoJobRuns}, kJobsEndTimeout);
   if (!ended)
     log::warn("event=wait_failed waited_for=\"the end of all jobs\" message=\"{}\"",
               ended.error().message);
+}
+
+// Looks at the nodes whenever one changes until one is Ready; false if none is in time.
+bool node_comes_up(const ApiClient& api, Duration timeout) {
+  const Time deadline = steady_now() + timeout;
+  bool ready = false;
+  const auto look = [&](std::optional<std::string_view>) {
+    const auto nodes = api.get("/nodes");
+    ready = nodes && std::ranges::any_of(*nodes, [](const auto& node) {
+              return node.value("state", "") == "Ready";
+            });
+    return !ready && steady_now() < deadline;
+  };
+  if (look({})) (void)api.stream("/nodes?watch=1", kLookAgain, look);  // `ready` says how it ended
+  return ready;
+}
+
+// A controller lives; what of its cluster is missing is started.
+int complete_cluster(const nlohmann::json& running, const Console& console) {
+  const auto address = resolve_address(std::nullopt);
+  if (!address) return console.complain(address.error());
+  const ApiClient api(*address);
+  const std::string http = running.value("http", "");
+  if (node_comes_up(api, Duration{0})) {
+    console.err << "a cluster is up already: " << http << "\n";
+    return 0;
+  }
+  console.err << "the controller is up and has no node: starting one" << std::endl;
+  const fs::path log = tandem_home() / "node.log";
+  if (const auto node = start_role({"node"}, log); !node) return console.complain(node.error());
+  if (!node_comes_up(api, kUpTimeout))
+    return console.complain({ErrorCode::kTimedOut, "the node did not join its controller",
+                             log.string(), "its log says more"});
+  console.out << "up: http://" << http << "\n";
+  return 0;
 }
 
 // Of the controller's two words the first says that it listens, the second that a node is there.
@@ -117,9 +181,14 @@ int run_controller(const ControllerCommand& command, const Console& console, boo
   Signals signals({SIGINT, SIGTERM});
   init_logging("controller", level(verbose));
   auto process =
-      ControllerProcess::start({.port = command.port, .home = tandem_home(), .of_home = true});
+      ControllerProcess::start({.port = command.port,
+                                .home = tandem_home(),
+                                .of_home = true,
+                                .allow_hosts = command.door.allow_hosts,
+                                .metrics_without_token = command.door.metrics_without_token});
   if (!process) return console.complain(process.error());
-  log::info("event=listening control={} http={}", to_string((*process)->control()),
+  log::info("event=listening control_socket={} control={} http={}",
+            to_string((*process)->control().front()), to_string((*process)->control().back()),
             to_string((*process)->http()));
   say_words(words, **process);
   signals.wait();
@@ -131,7 +200,7 @@ int run_controller(const ControllerCommand& command, const Console& console, boo
 int run_node(const NodeCommand& command, const Console& console, bool verbose) {
   const auto words = runtime::DaemonWords::inherited();  // it has none to say; its end is heard
   Signals signals({SIGINT, SIGTERM});
-  const Incarnation life{static_cast<std::uint64_t>(unix_ms())};
+  const Incarnation life = node_incarnation();
   auto machine = runtime::describe_node(life);
   if (!machine) return console.complain(machine.error());
   const std::string name = command.name.value_or(machine->node);
@@ -139,7 +208,7 @@ int run_node(const NodeCommand& command, const Console& console, bool verbose) {
   machine->cpus = command.cpus.value_or(machine->cpus);
   machine->memory_bytes = command.memory_bytes.value_or(machine->memory_bytes);
   init_logging("node/" + name, level(verbose));
-  const auto controller = control_endpoint(command);
+  const auto controller = dial_controller(command);
   if (!controller) return console.complain(controller.error());
 
   runtime::PosixProcessHost processes;
@@ -151,7 +220,17 @@ int run_node(const NodeCommand& command, const Console& console, bool verbose) {
   const runtime::ParcelSender to_controller = [&](std::string frame) {
     return link_pointer->send(std::move(frame));
   };
-  const runtime::AgentConfig config{.node = *machine, .program = own_program().string()};
+  Guarded<std::optional<Error>> refusal;
+  const runtime::AgentConfig config{
+      .node = *machine,
+      .program = own_program().string(),
+      .controller = to_string(controller->to),
+      .secret = controller->keys ? to_text(*controller->keys) : "",
+      .usage_interval = runtime::kUsageInterval,
+      .on_refused = [&](const runtime::NodeRefused& refused) {
+        refusal.with([&](auto& error) { error = node_refused(name, refused); });
+        signals.raise();
+      }};
   runtime::LinkCallbacks callbacks;
   callbacks.on_parcel = [&](const runtime::PeerId&, std::string& frame) {
     return directory.deliver(frame, to_controller);
@@ -167,29 +246,32 @@ int run_node(const NodeCommand& command, const Console& console, bool verbose) {
     log::warn("event=controller_lost reason={}", runtime::name(down.reason));
     signals.raise();  // its ranks end with it
   };
-  runtime::LinkClient link(io, *controller,
-                           {.name = "node/" + name, .incarnation = life, .build = build_id()}, {},
-                           callbacks);
+  runtime::LinkClient link(
+      io, *controller,
+      {.name = actors::node_peer(name, getpid()), .incarnation = life, .build = build_id()}, {},
+      callbacks);
   link_pointer = &link;
   link.start();
   signals.wait();
   link.close(std::chrono::milliseconds(200));
   executor.stop();
-  return 0;
+  const auto refused = refusal.with([](const auto& error) { return error; });
+  return refused ? console.complain(*refused) : 0;
 }
 
 int cluster_up(const UpCommand& command, const Console& console) {
   const fs::path home = tandem_home();
   std::error_code error;
   fs::create_directories(home, error);
-  if (const auto running = running_controller()) {
-    console.err << "a cluster is up already: " << running->value("http", "") << "\n";
-    return 0;
-  }
+  if (const auto running = running_controller()) return complete_cluster(*running, console);
   fs::remove(home / "controller.json", error);
   fs::remove(home / "controller.log", error);
   const fs::path log = home / "controller.log";
-  const auto controller = start_role({"controller", "--port", std::to_string(command.port)}, log);
+  std::vector<std::string> role{"controller", "--port", std::to_string(command.port)};
+  for (const std::string& host : command.door.allow_hosts)
+    role.insert(role.end(), {"--allow-host", host});
+  if (command.door.metrics_without_token) role.push_back("--metrics-without-token");
+  const auto controller = start_role(std::move(role), log);
   if (!controller) return console.complain(controller.error());
   if (wait_for_word(*controller, *controller, kUpTimeout) != runtime::Heard::kWord) {
     const std::string why = last_line(log);
@@ -227,8 +309,16 @@ int cluster_down(const Console& console) {
   std::vector<runtime::ProcessEnd> ends;
   for (const std::int64_t pid : pids) ends.emplace_back(static_cast<pid_t>(pid));
   kill(static_cast<pid_t>(pids.front()), SIGTERM);
-  const Time deadline = steady_now() + kDownTimeout;
-  if (!std::ranges::all_of(ends, [&](const auto& end) { return end.wait_until(deadline); }))
+  const auto all_end_within = [&ends](Duration time) {
+    const Time deadline = steady_now() + time;
+    return std::ranges::all_of(ends, [&](const auto& end) { return end.wait_until(deadline); });
+  };
+  bool down = all_end_within(kDownAtOnce);
+  if (!down) {
+    console.err << "waiting for its jobs, which save a checkpoint before they end" << std::endl;
+    down = all_end_within(kDownTimeout);
+  }
+  if (!down)
     return console.complain({ErrorCode::kTimedOut, "the cluster did not end in time",
                              "pid " + std::to_string(pids.front()),
                              "kill it, then look at controller.log"});

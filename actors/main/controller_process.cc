@@ -6,7 +6,10 @@
 #include <system_error>
 #include <utility>
 
+#include "actors/controller/doors.h"
 #include "actors/controller/http_api.h"
+#include "actors/controller/http_door.h"
+#include "actors/main/job/kept_run.h"
 #include "actors/main/job/load_job.h"
 #include "actors/main/job/print_job.h"
 #include "actors/main/job_home.h"
@@ -18,8 +21,10 @@
 #include "runtime/base/guarded.h"
 #include "runtime/base/json.h"
 #include "runtime/base/log.h"
+#include "runtime/base/secret.h"
 #include "runtime/net/http_server.h"
 #include "runtime/net/link.h"
+#include "runtime/net/socket_folder.h"
 #include "runtime/node/agent.h"
 #include "runtime/node/resources.h"
 #include "runtime/weights/weights.h"
@@ -38,13 +43,12 @@ constexpr Duration kWatchEvery = std::chrono::milliseconds(500);
 constexpr const char* kControllerSchema =
     "CREATE TABLE IF NOT EXISTS epochs(epoch INTEGER PRIMARY KEY AUTOINCREMENT, time_ms INTEGER);"
     "CREATE TABLE IF NOT EXISTS events(seq INTEGER, epoch INTEGER, time_ms INTEGER, kind TEXT, "
-    "subject TEXT, message TEXT)";
+    "subject TEXT, message TEXT);"
+    "CREATE INDEX IF NOT EXISTS events_by_subject ON events(subject)";
 
 runtime::RankId rank_of(const runtime::PeerId& peer, const runtime::Hello& hello) {
   return {hello.opaque, peer.incarnation, hello.rank};
 }
-
-bool is_node(const std::string& peer) { return peer.starts_with("node/"); }
 
 // Looks at the heartbeats of all ranks: one that is at work and has made no progress for as long as
 // its phase may take is hung, whatever its sockets say.
@@ -61,7 +65,7 @@ class Watchdog {
       const Duration silent = cx.now() - peer.progress_changed;
       const std::string& phase = peer.progress.phase;
       const Duration allowed = phase == "save" ? kSaveTimeout : kHangTimeout;
-      if (is_node(peer.peer.name) || phase == "idle" || silent < allowed) continue;
+      if (actors::is_node_peer(peer.peer.name) || phase == "idle" || silent < allowed) continue;
       log::warn("event=rank_hung peer={} phase={}", to_string(peer.peer), phase);
       (void)controller_.tell(actors::RankHung{rank_of(peer.peer, peer.hello), seconds(silent)});
     }
@@ -74,7 +78,7 @@ class Watchdog {
 };
 static_assert(runtime::Actor<Watchdog>);
 
-// "arith-3": the first number that no run has. The directory is made with it.
+// "arith-3": the first number that no run has or had. The directory is made with it.
 Result<actors::RunDirectory> make_run_directory(const fs::path& home,
                                                 const actors::JobShape& shape) {
   const fs::path runs = home / "runs";
@@ -83,6 +87,7 @@ Result<actors::RunDirectory> make_run_directory(const fs::path& home,
   for (int n = 1; !error; ++n) {
     const std::string id = shape.name + "-" + std::to_string(n);
     const fs::path path = runs / id;
+    if (actors::was_deleted(runs, id)) continue;
     if (!fs::create_directory(path, error)) continue;
     fs::create_directories(path / "logs", error);
     const auto written = write_file_atomic(path / "job.yaml", shape.yaml);
@@ -91,6 +96,41 @@ Result<actors::RunDirectory> make_run_directory(const fs::path& home,
   }
   return Error{ErrorCode::kFailed, "cannot make a run directory: " + error.message(), runs.string(),
                "set TANDEM_HOME to a folder that you can write"};
+}
+
+// Of a job that came by HTTP. It may take up runs of this controller's own alone.
+Result<actors::JobShape> submitted_shape(const std::string& yaml, const std::string& resume,
+                                         const fs::path& runs) {
+  auto job = parse_job({.yaml = yaml,
+                        .origin = "the submitted job",
+                        .base = fs::current_path(),
+                        .set_base = fs::current_path(),
+                        .sets = {},
+                        .files = Files::kMustExist});
+  if (!job) return job.error();
+  auto checked = check_inputs(*job);
+  if (!checked) return checked.error();
+  actors::JobShape shape = job_shape(job->spec);
+  shape.warnings = std::move(*checked);
+  shape.yaml = print_job(job->spec);
+  if (resume.empty()) return shape;
+  const auto run = find_run(runs / resume, runs);
+  if (!run) return run.error();
+  std::error_code failure;
+  if (run->parent_path() != fs::canonical(runs, failure))
+    return Error{
+        ErrorCode::kInvalid, "this run is not one of this controller's", run->string(),
+        "its runs are in " + runs.string() + "; elsewhere: " + resume_command("run", *run)};
+  if (auto possible = check_resumable(job->spec, *run); !possible) return possible.error();
+  shape.resume_dir = run->string();
+  return shape;
+}
+
+std::optional<actors::JobFacts> read_job_facts(const std::string& yaml, const fs::path& run_dir) {
+  const auto spec = parse_kept_job(yaml, run_dir.string());
+  if (!spec) return std::nullopt;
+  const actors::JobShape shape = job_shape(*spec);
+  return actors::JobFacts{shape.name, shape.total_steps};
 }
 
 }  // namespace
@@ -102,6 +142,10 @@ struct ControllerProcess::Parts {
   std::optional<FileLock> lock;
   std::unique_ptr<actors::Sqlite> journal;
   Epoch epoch{1};
+  std::int64_t events_before = 0;  // announced by earlier epochs
+  const std::int64_t started_ms = unix_ms();
+  // Known when the server listens; its threads may ask before that.
+  Guarded<std::string> http_address;
   runtime::Directory directory;
   runtime::IoThread io{"link"};
   runtime::ThreadedExecutor executor{2, static_cast<std::uint64_t>(getpid())};
@@ -111,13 +155,20 @@ struct ControllerProcess::Parts {
                            std::abort();  // the controller's own actors never fail but by a bug
                          }};
   runtime::Ref<Controller::Inbox> controller;
+  std::optional<runtime::SocketFolder> sockets;
+  std::optional<runtime::CurveServer> keys;  // of a cluster that other hosts may join
   std::unique_ptr<runtime::LinkServer> link;
+  std::string token;
+  std::unique_ptr<actors::HttpDoor> door;
   std::unique_ptr<runtime::HttpServer> http;
   std::unique_ptr<runtime::PosixProcessHost> processes;
-  // Shared by the link's callbacks and the controller's hands.
-  Guarded<std::map<std::string, runtime::Ref<runtime::AgentInbox>>> agents;
+  // Shared by the link's callbacks and the controller's hands. Of one node's name there may be
+  // several, of which the controller takes the first.
+  using AgentId = std::pair<std::string, Incarnation>;
+  Guarded<std::map<AgentId, runtime::Ref<runtime::AgentInbox>>> agents;
+  Guarded<actors::Roster> roster;
   // Touched by the controller's hands alone, which is one actor's thread at a time.
-  std::map<std::string, runtime::Endpoint> bulk;  // by job
+  std::map<std::string, std::vector<runtime::Endpoint>> bulk;  // by job
   std::map<std::string, std::pair<std::string, JobSpec>> specs;
   std::map<std::string, FileLock> run_locks;
   bool announced = false;  // controller.json is ours
@@ -126,13 +177,28 @@ struct ControllerProcess::Parts {
   runtime::ParcelSender route_to(const runtime::PeerId& peer) {
     return runtime::to_peer(*link, peer);
   }
+  void refuse(const runtime::PeerId& peer, const std::string& why) {
+    log::warn("event=peer_refused peer={} reason=\"{}\"", to_string(peer), why);
+    link->fence(peer);
+  }
   JobHomeJoints joints() {
     return {.system = system,
             .directory = directory,
             .route_to = [this](const runtime::PeerId& peer) { return route_to(peer); },
             .controller = runtime::narrow<actors::ExchangeNotices>(controller),
+            .refuse = [this](const runtime::PeerId& peer,
+                             const std::string& why) { refuse(peer, why); },
             .epoch = epoch,
-            .bulk_port = options.port == 0 ? 0 : options.port + 1};
+            .bulk = places(1)};
+  }
+  std::uint16_t port(int offset) const {
+    return static_cast<std::uint16_t>(options.port == 0 ? 0 : options.port + offset);
+  }
+  // This host's processes come by a Unix socket. A `run` has no others.
+  std::vector<runtime::Binding> places(int port_offset) {
+    std::vector<runtime::Binding> places{{sockets->next(), std::nullopt}};
+    if (keys) places.push_back({{.port = port(port_offset)}, keys});
+    return places;
   }
   Result<void> claim_home();
   Result<void> listen();
@@ -141,15 +207,20 @@ struct ControllerProcess::Parts {
   Result<actors::RunDirectory> take_up(const actors::JobShape& shape);
   Result<runtime::Ref<actors::ExchangeControl>> open_exchange(const actors::JobRecord& job);
   actors::ControllerHands hands();
+  actors::ClusterIdentity identity();
   runtime::LinkCallbacks link_callbacks();
 };
 
 Result<void> ControllerProcess::Parts::claim_home() {
-  std::error_code error;
-  fs::create_directories(options.home, error);
-  if (error)
-    return Error{ErrorCode::kFailed, "cannot make the state folder: " + error.message(),
-                 options.home.string(), "set TANDEM_HOME to a folder that you can write"};
+  if (auto made = make_private_directory(options.home); !made) {
+    Error error = made.error();
+    error.message = "the state folder: " + error.message;
+    if (error.help.empty()) error.help = "set TANDEM_HOME to a folder that you can write";
+    return error;
+  }
+  auto shared = shared_secret(token_path(options.home));
+  if (!shared) return shared.error();
+  token = std::move(*shared);
   if (!options.of_home) return {};
   auto taken =
       FileLock::take(options.home / "controller.lock", "the state in " + options.home.string(),
@@ -160,26 +231,35 @@ Result<void> ControllerProcess::Parts::claim_home() {
       actors::Sqlite::open((options.home / "controller.sqlite").string(), kControllerSchema);
   if (!opened) return opened.error();
   journal = std::move(*opened);
+  auto own_keys = runtime::controller_keys(options.home);
+  if (!own_keys) return own_keys.error();
+  keys = std::move(*own_keys);
   if (auto done = journal->insert("INSERT INTO epochs(time_ms) VALUES(?)", {{unix_ms()}}); !done)
     return done;
-  return journal->query("SELECT max(epoch) FROM epochs", [this](const actors::Sqlite::Row& row) {
-    epoch = Epoch{static_cast<std::uint64_t>(std::get<std::int64_t>(row[0]))};
-  });
+  return journal->query("SELECT max(epoch), (SELECT coalesce(max(seq), 0) FROM events) FROM epochs",
+                        [this](const actors::Sqlite::Row& row) {
+                          epoch = Epoch{static_cast<std::uint64_t>(std::get<std::int64_t>(row[0]))};
+                          events_before = std::get<std::int64_t>(row[1]);
+                        });
 }
 
 runtime::LinkCallbacks ControllerProcess::Parts::link_callbacks() {
   runtime::LinkCallbacks callbacks;
   callbacks.on_up = [this](const runtime::PeerId& peer, const runtime::Hello& hello) {
-    if (is_node(peer.name)) {
+    if (actors::is_node_peer(peer.name)) {
       auto agent = directory.remote<runtime::AgentInbox>({kAgentPort, {}}, route_to(peer));
-      agents.with([&](auto& table) { table[peer.name.substr(5)] = std::move(agent); });
+      agents.with([&](auto& table) {
+        table[{actors::node_of_peer(peer.name), peer.incarnation}] = std::move(agent);
+      });
       return;
     }
     (void)controller.tell(actors::RankConnected{rank_of(peer, hello)});
   };
   callbacks.on_down = [this](const runtime::PeerId& peer, const runtime::Down& down) {
-    if (is_node(peer.name)) {
-      (void)controller.tell(actors::NodeDown{peer.name.substr(5), peer.incarnation});
+    if (actors::is_node_peer(peer.name)) {
+      const std::string node = actors::node_of_peer(peer.name);
+      agents.with([&](auto& table) { table.erase({node, peer.incarnation}); });
+      (void)controller.tell(actors::NodeDown{node, peer.incarnation});
       return;
     }
     // A rank that has lost its link is no use: its process is ended if it has not ended already.
@@ -190,16 +270,27 @@ runtime::LinkCallbacks ControllerProcess::Parts::link_callbacks() {
     (void)controller.tell(actors::RankHung{{peer.name.substr(0, at), peer.incarnation, rank}, 0});
   };
   callbacks.on_parcel = [this](const runtime::PeerId& peer, std::string& frame) {
-    return directory.deliver(frame, route_to(peer));
+    return directory.deliver(frame, route_to(peer), peer);
+  };
+  callbacks.admit = [this](const runtime::Hello& hello) {
+    return roster.with([&](const auto& expected) { return expected.admit(hello); });
   };
   return callbacks;
 }
 
+actors::ClusterIdentity ControllerProcess::Parts::identity() {
+  return {.version = TANDEM_VERSION,
+          .epoch = epoch.value,
+          .pid = getpid(),
+          .http = http_address.with([](const std::string& address) { return address; }),
+          .started_ms = started_ms};
+}
+
 actors::ControllerHands ControllerProcess::Parts::hands() {
   actors::ControllerHands hands;
-  hands.agent = [this](const std::string& node) {
+  hands.agent = [this](const std::string& node, Incarnation incarnation) {
     return agents.with([&](const auto& table) {
-      const auto it = table.find(node);
+      const auto it = table.find({node, incarnation});
       return it == table.end() ? runtime::Ref<runtime::AgentInbox>() : it->second;
     });
   };
@@ -207,16 +298,22 @@ actors::ControllerHands ControllerProcess::Parts::hands() {
     const runtime::PeerId peer{actors::rank_name(id.actor, id.rank), id.incarnation};
     return directory.remote<actors::RankInbox>({kRankPort, {}}, route_to(peer));
   };
-  hands.rank_arguments = [this](const runtime::RankId& id) {
-    return rank_arguments(id, link->endpoint());
+  hands.expect = [this](const std::string& node, const runtime::RankId& id) {
+    roster.with([&](auto& expected) { expected.started(node, id); });
   };
-  hands.bulk_endpoint = [this](const std::string& job) { return to_string(bulk[job]); };
+  hands.rank_arguments = rank_arguments;
+  hands.bulk_endpoints = [this](const std::string& job) {
+    std::vector<std::string> endpoints;
+    for (const runtime::Endpoint& at : bulk[job]) endpoints.push_back(to_string(at));
+    return endpoints;
+  };
   hands.make_run_directory = [this](const actors::JobShape& shape) {
     return shape.resume_dir ? take_up(shape) : make_run_directory(options.home, shape);
   };
   hands.open_exchange = [this](const actors::JobRecord& job) { return open_exchange(job); };
   hands.close_exchange = [this](const std::string& job) {
     bulk.erase(job);
+    roster.with([&](auto& expected) { expected.forget(job); });
     const auto owned = run_locks.extract(job);  // until its last file is removed
     const auto held = specs.extract(job);
     if (held.empty()) return;
@@ -229,6 +326,7 @@ actors::ControllerHands ControllerProcess::Parts::hands() {
                            {{event.seq, static_cast<std::int64_t>(epoch.value), event.time_ms,
                              event.kind, event.subject, event.message}});
   };
+  hands.events_before = events_before;
   return hands;
 }
 
@@ -266,39 +364,42 @@ Result<runtime::Ref<actors::ExchangeControl>> ControllerProcess::Parts::open_exc
 }
 
 Result<void> ControllerProcess::Parts::listen() {
-  const auto port = [this](int offset) {
-    return static_cast<std::uint16_t>(options.port == 0 ? 0 : options.port + offset);
-  };
+  auto folder = runtime::SocketFolder::make(options.of_home ? options.home : fs::path());
+  if (!folder) return folder.error();
+  sockets.emplace(std::move(*folder));
   controller = system.spawn<Controller>(
       "controller", [this] { return std::make_unique<Controller>(epoch.value, hands()); });
-  directory.expose(kRankEventsPort, runtime::narrow<actors::RankEvents>(controller));
-  directory.expose(kAgentEventsPort, runtime::narrow<runtime::AgentEvents>(controller));
+  directory.expose(kRankEventsPort, runtime::narrow<actors::RankEvents>(controller),
+                   actors::rank_door());
+  directory.expose(kAgentEventsPort, runtime::narrow<runtime::AgentEvents>(controller),
+                   actors::agent_door([this](const runtime::RankId& id) {
+                     return roster.with([&](const auto& known) { return known.node_of(id); });
+                   }));
   auto server = runtime::LinkServer::listen(
-      io, {.port = port(0)},
+      io, places(0),
       {.name = "controller", .incarnation = Incarnation{epoch.value}, .build = build_id()}, {},
       link_callbacks());
   if (!server) return server.error();
   link = std::move(*server);
   link->start();
-  actors::HttpApi api{.controller = controller,
-                      .shape_of = [](const std::string& yaml) -> Result<actors::JobShape> {
-                        auto job = parse_job({.yaml = yaml,
-                                              .origin = "the submitted job",
-                                              .base = fs::current_path(),
-                                              .set_base = fs::current_path(),
-                                              .sets = {},
-                                              .files = Files::kMustExist});
-                        if (!job) return job.error();
-                        if (auto checked = check_inputs(job->spec); !checked)
-                          return checked.error();
-                        actors::JobShape shape = job_shape(job->spec);
-                        shape.yaml = print_job(job->spec);
-                        return shape;
-                      },
-                      .system = system};
-  auto web = runtime::HttpServer::listen({.port = port(2)}, {}, actors::make_http_handler(api));
+  actors::HttpApi api{
+      .controller = controller,
+      .shape_of = [runs = options.home / "runs"](
+                      const std::string& yaml,
+                      const std::string& resume) { return submitted_shape(yaml, resume, runs); },
+      .home = options.home,
+      .read_job = read_job_facts,
+      .identity = [this] { return identity(); },
+      .system = system};
+  door = std::make_unique<actors::HttpDoor>(
+      actors::HttpDoorRules{.token = token,
+                            .hosts = options.allow_hosts,
+                            .metrics_without_token = options.metrics_without_token});
+  auto web = runtime::HttpServer::listen({.port = port(2)}, {},
+                                         actors::guarded_by(*door, actors::make_http_handler(api)));
   if (!web) return web.error();
   http = std::move(*web);
+  http_address.with([this](std::string& address) { address = to_string(http->endpoint()); });
   const auto watchdog = system.spawn<Watchdog>("watchdog", [this] {
     return std::make_unique<Watchdog>([this] { return link->peers(); }, controller);
   });
@@ -310,9 +411,10 @@ Result<void> ControllerProcess::Parts::announce_address() {
   if (!options.of_home) return {};
   const nlohmann::json content{{"pid", getpid()},
                                {"epoch", epoch.value},
-                               {"control", to_string(link->endpoint())},
+                               {"control_socket", to_string(link->endpoints().front())},
+                               {"control", to_string(link->endpoints().back())},
                                {"http", to_string(http->endpoint())}};
-  auto written = write_file_atomic(options.home / "controller.json", content.dump(2) + "\n");
+  auto written = write_file_atomic(options.home / "controller.json", dump_json(content, 2) + "\n");
   announced = written.has_value();
   return written;
 }
@@ -333,8 +435,13 @@ Result<std::unique_ptr<ControllerProcess>> ControllerProcess::start(
   return process;
 }
 
-runtime::Endpoint ControllerProcess::control() const { return parts_->link->endpoint(); }
+const std::vector<runtime::Endpoint>& ControllerProcess::control() const {
+  return parts_->link->endpoints();
+}
 runtime::Endpoint ControllerProcess::http() const { return parts_->http->endpoint(); }
+std::string ControllerProcess::page_address() const {
+  return "http://" + to_string(http()) + "/?key=" + parts_->door->make_page_key(steady_now());
+}
 const runtime::Ref<Controller::Inbox>& ControllerProcess::controller() const {
   return parts_->controller;
 }
@@ -342,14 +449,21 @@ const runtime::Ref<Controller::Inbox>& ControllerProcess::controller() const {
 Result<void> ControllerProcess::start_agent() {
   const auto node = runtime::describe_node(Incarnation{1});
   if (!node) return node.error();
+  parts_->roster.with([&](auto& expected) { expected.has_agent(node->node); });
   parts_->processes = std::make_unique<runtime::PosixProcessHost>();
-  const runtime::AgentConfig config{.node = *node, .program = own_program().string()};
+  const runtime::AgentConfig config{.node = *node,
+                                    .program = own_program().string(),
+                                    .controller = to_string(control().front()),
+                                    .secret = {},
+                                    .usage_interval = runtime::kUsageInterval};
   // Made here and now: it introduces its node before anybody can submit a job, and a job that can
   // never run on it is refused.
   auto made = std::make_shared<std::unique_ptr<runtime::Agent>>(std::make_unique<runtime::Agent>(
       config, *parts_->processes, runtime::narrow<runtime::AgentEvents>(parts_->controller)));
   auto agent = parts_->system.spawn<runtime::Agent>("agent", [made] { return std::move(*made); });
-  parts_->agents.with([&](auto& table) { table[node->node] = std::move(agent); });
+  parts_->agents.with([&](auto& table) {
+    table[{node->node, node->incarnation}] = std::move(agent);
+  });
   return {};
 }
 

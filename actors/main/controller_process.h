@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "actors/controller/controller.h"
 #include "actors/main/job/job_spec.h"
@@ -20,16 +21,23 @@ struct ControllerOptions {
   // The cluster of this home: holds its lock, journals to controller.sqlite, writes
   // controller.json. A `tandem run` has none of these and leaves only its run directory.
   bool of_home = false;
+  std::vector<std::string> allow_hosts;  // names beside this machine's that a Host header may have
+  bool metrics_without_token = false;
 };
 
 class ControllerProcess {
  public:
-  // Errors: a port is busy, the home cannot be written, another controller has it (kFailed).
+  // Errors: a port is busy, the home cannot be written, another controller has it (kFailed); the
+  // home or its token is not this user's alone (kUnauthorised).
   static Result<std::unique_ptr<ControllerProcess>> start(const ControllerOptions& options);
   ~ControllerProcess();  // stop()
 
-  runtime::Endpoint control() const;
+  // Where agents and ranks dial: a Unix socket, and for other hosts' TCP with keys where it is
+  // open.
+  const std::vector<runtime::Endpoint>& control() const;
   runtime::Endpoint http() const;
+  // An address that opens the page once.
+  std::string page_address() const;
   const runtime::Ref<actors::Controller::Inbox>& controller() const;
 
   // This process's own node. Errors: the machine's resources cannot be read.

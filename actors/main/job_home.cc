@@ -4,6 +4,7 @@
 #include <system_error>
 #include <utility>
 
+#include "actors/controller/doors.h"
 #include "actors/main/job/load_job.h"
 #include "actors/main/rank_process.h"
 #include "actors/main/role_config.h"
@@ -18,8 +19,13 @@ constexpr runtime::SegmentLimits kSegmentLimits{.segment_bytes_max = 16ull << 20
 
 }  // namespace
 
+bool SegmentShelf::holds(const runtime::PayloadRef& payload) const {
+  return payload.node == node_ && store_.holds(payload);
+}
+
 void SegmentShelf::release(const runtime::PayloadRef& payload) {
-  store_.release(payload.segment);
+  if (!store_.release(payload))
+    log::error("event=payload_released_twice payload={}/{}", payload.segment, payload.offset);
   if (const auto done = store_.reclaim(store_.open_segment()); !done)
     log::warn("event=reclaim_failed message=\"{}\"", done.error().message);
 }
@@ -58,10 +64,13 @@ Result<JobHome::Opened> JobHome::open(const actors::JobRecord& job, const JobHom
   auto segments = runtime::open_file_segments(job.run_dir + "/payload", kSegmentLimits);
   if (!segments) return segments.error();
   home->segments_ = std::move(*segments);
-  home->shelf_ = std::make_unique<SegmentShelf>(*home->segments_);
-  const runtime::Endpoint preferred{.port = static_cast<std::uint16_t>(joints.bulk_port)};
-  auto bulk = runtime::BulkServer::listen(preferred, job.id, *home->segments_);
-  if (!bulk) bulk = runtime::BulkServer::listen({}, job.id, *home->segments_);
+  home->shelf_ = std::make_unique<SegmentShelf>(*home->segments_, job.id);
+  auto bulk = runtime::BulkServer::listen(joints.bulk, job.id, *home->segments_);
+  if (!bulk) {  // the preferred port is another job's
+    std::vector<runtime::Binding> any_port = joints.bulk;
+    for (runtime::Binding& binding : any_port) binding.at.port = 0;
+    bulk = runtime::BulkServer::listen(any_port, job.id, *home->segments_);
+  }
   if (!bulk) return bulk.error();
   home->bulk_ = std::move(*bulk);
 
@@ -72,19 +81,26 @@ Result<JobHome::Opened> JobHome::open(const actors::JobRecord& job, const JobHom
                                       route_to({address.name, address.incarnation}));
     };
   };
-  const actors::ExchangeLinks links{.rollout = dial.operator()<actors::RolloutInbox>(),
-                                    .reward = dial.operator()<actors::RewardInbox>(),
-                                    .learner = dial.operator()<actors::LearnerInbox>(),
-                                    .controller = joints.controller};
-  const runtime::Endpoint endpoint = home->bulk_->endpoint();
+  const actors::ExchangeLinks links{
+      .rollout = dial.operator()<actors::RolloutInbox>(),
+      .reward = dial.operator()<actors::RewardInbox>(),
+      .learner = dial.operator()<actors::LearnerInbox>(),
+      .controller = joints.controller,
+      .refuse = [refuse = joints.refuse](const runtime::Address& who, const std::string& why) {
+        refuse({who.name, who.incarnation}, why);
+      }};
+  const std::vector<runtime::Endpoint> endpoints = home->bulk_->endpoints();
   const auto exchange = joints.system.spawn<actors::Exchange>(
       actors::exchange_name(job.id), [home, links, config = std::move(*config)] {
         return std::make_unique<actors::Exchange>(config, links, *home->files_, *home->shelf_);
       });
-  joints.directory.expose(rollout_port(job.id), runtime::narrow<actors::RolloutEvents>(exchange));
-  joints.directory.expose(reward_port(job.id), runtime::narrow<actors::RewardEvents>(exchange));
-  joints.directory.expose(learner_port(job.id), runtime::narrow<actors::LearnerEvents>(exchange));
-  return Opened{runtime::narrow<actors::ExchangeControl>(exchange), endpoint};
+  joints.directory.expose(rollout_port(job.id), runtime::narrow<actors::RolloutEvents>(exchange),
+                          actors::rollout_door(job.id));
+  joints.directory.expose(reward_port(job.id), runtime::narrow<actors::RewardEvents>(exchange),
+                          actors::reward_door(job.id));
+  joints.directory.expose(learner_port(job.id), runtime::narrow<actors::LearnerEvents>(exchange),
+                          actors::learner_door(job.id));
+  return Opened{runtime::narrow<actors::ExchangeControl>(exchange), endpoints};
 }
 
 void JobHome::close(const std::string& job, const std::string& run_dir, const JobSpec& spec,

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "actors/controller/controller.h"
 #include "actors/controller/exchange.h"
@@ -24,19 +25,25 @@ struct JobHomeJoints {
   runtime::Directory& directory;
   RouteTo route_to;
   runtime::Ref<actors::ExchangeNotices> controller;
+  // This peer said something that it may not: its link ends.
+  std::function<void(const runtime::PeerId& peer, const std::string& why)> refuse;
   Epoch epoch;
-  int bulk_port = 0;  // preferred; another one is taken where it is busy
+  std::vector<runtime::Binding> bulk;  // where payloads are served
 };
 
 // The segments of a run as the exchange sees them.
 class SegmentShelf final : public actors::PayloadShelf {
  public:
-  explicit SegmentShelf(runtime::SegmentStore& store) : store_(store) {}
+  // `node` is what the payload socket of the run names in its references.
+  SegmentShelf(runtime::SegmentStore& store, std::string node)
+      : store_(store), node_(std::move(node)) {}
+  bool holds(const runtime::PayloadRef& payload) const override;
   void release(const runtime::PayloadRef& payload) override;
   Result<std::string> read(const runtime::PayloadRef& payload) override;
 
  private:
   runtime::SegmentStore& store_;
+  const std::string node_;
 };
 
 class JobHome {
@@ -44,7 +51,7 @@ class JobHome {
   // Opens everything and spawns the exchange. The home lives as long as the exchange does.
   struct Opened {
     runtime::Ref<actors::ExchangeControl> exchange;
-    runtime::Endpoint bulk;
+    std::vector<runtime::Endpoint> bulk;
   };
   static Result<Opened> open(const actors::JobRecord& job, const JobHomeJoints& joints);
   // The job is over: its ports go, the exchange ends, payloads and published weights are removed.

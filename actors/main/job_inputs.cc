@@ -67,21 +67,48 @@ Result<void> check_weights(const ModelSpec& model) {
   return error;
 }
 
+// A sequence is a prompt and its completion.
+Result<void> check_positions(const LoadedJob& job, const actors::ModelConfig& model) {
+  const DataSpec& data = job.spec.data;
+  const std::int64_t longest = data.max_prompt_length + data.max_response_length;
+  if (longest <= model.max_position_embeddings) return {};
+  const char* const response = "data.max_response_length";
+  const char* const key = job.places.contains(response) ? response : "data.max_prompt_length";
+  return Error{ErrorCode::kInvalid,
+               "`data.max_prompt_length` + `data.max_response_length` is " +
+                   std::to_string(longest) + ", and the model has only " +
+                   std::to_string(model.max_position_embeddings) +
+                   " positions (max_position_embeddings in its config.json)",
+               place_of(job, key), "lower one of them"};
+}
+
+std::vector<std::string> warnings_of(const JobSpec& job, const actors::ModelConfig& model) {
+  const bool never_stops =
+      model.eos_token_ids.empty() && job.rollout.stop.empty() && job.rollout.stop_token_ids.empty();
+  if (!never_stops) return {};
+  return {
+      "the model's config.json names no eos_token_id, and neither rollout.stop nor "
+      "rollout.stop_token_ids is set: every completion runs to data.max_response_length"};
+}
+
 }  // namespace
 
-Result<void> check_inputs(const JobSpec& job) {
+Result<std::vector<std::string>> check_inputs(const LoadedJob& loaded) {
+  const JobSpec& job = loaded.spec;
   const auto model = actors::load_model_info(job.model.path, dtype_of(job.model));
   if (!model) return model.error();
-  if (auto checked = check_weights(job.model); !checked) return checked;
+  if (auto checked = check_positions(loaded, model->config); !checked) return checked.error();
+  if (auto checked = check_weights(job.model); !checked) return checked.error();
   if (auto checked = check_prompts(job.data.train_files, "data.train_files", job, model->tokenizer);
       !checked)
-    return checked;
+    return checked.error();
   if (!job.data.val_files.empty())
     if (auto checked = check_prompts(job.data.val_files, "data.val_files", job, model->tokenizer);
         !checked)
-      return checked;
+      return checked.error();
   const auto records = warm_start_records(job, model->config, model->tokenizer);
-  return records ? Result<void>() : records.error();
+  if (!records) return records.error();
+  return warnings_of(job, model->config);
 }
 
 }  // namespace tandem::cli

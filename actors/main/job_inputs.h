@@ -3,14 +3,18 @@
 // Not here: whether the files exist (load_job), and whether the job fits the cluster.
 #pragma once
 
-#include "actors/main/job/job_spec.h"
+#include <string>
+#include <vector>
+
+#include "actors/main/job/load_job.h"
 #include "runtime/base/result.h"
 
 namespace tandem::cli {
 
 // Reads the data whole, and of the weights the header only. kFailed for what cannot be read,
 // kInvalid for what cannot be used: a line that is not a record, text that the model's tokenizer
-// cannot encode (both with "file:line"), prompts of which none fits data.max_prompt_length.
-Result<void> check_inputs(const JobSpec& job);
+// cannot encode (both with "file:line"), prompts of which none fits data.max_prompt_length, lengths
+// beyond the model's positions (with the key's place). The value: warnings, a sentence each.
+Result<std::vector<std::string>> check_inputs(const LoadedJob& job);
 
 }  // namespace tandem::cli

@@ -10,7 +10,7 @@
 #include "actors/main/cli/api_client.h"
 #include "actors/main/cli/progress.h"
 #include "actors/main/controller_process.h"
-#include "actors/main/job/load_job.h"
+#include "actors/main/job/kept_run.h"
 #include "actors/main/job/print_job.h"
 #include "actors/main/job_inputs.h"
 #include "actors/main/role_config.h"
@@ -114,6 +114,12 @@ class Display {
   std::string state_;
 };
 
+// By Ctrl-C. The exit code.
+int stopped(const nlohmann::json& job, const Console& console) {
+  console.err << resume_hint("run", job.value("run_dir", "")) << std::flush;
+  return kInterrupted;
+}
+
 // The job is over: its summary, and the exit code.
 int conclude(const Look& look, bool interrupted, Display& display, const Console& console) {
   const std::string run_dir = look.job.value("run_dir", "");
@@ -124,7 +130,7 @@ int conclude(const Look& look, bool interrupted, Display& display, const Console
   if (result.is_object())
     console.out << final_summary(look.job, result, console.columns()) << std::flush;
   if (look.state == scheduler::JobState::kSucceeded) return 0;
-  if (interrupted) return kInterrupted;
+  if (interrupted) return stopped(look.job, console);
   return console.complain({ErrorCode::kFailed, look.job.value("message", "the job failed"), run_dir,
                            "its actors' logs are in " + run_dir + "/logs"});
 }
@@ -140,9 +146,9 @@ int follow(ControllerProcess& cluster, const std::string& id, Signals& signals,
     display.show(look->job, false);
     const int signal = signals.wait_for(kRedrawEvery);
     if (signal == 0) continue;
-    if (interrupted) return kInterrupted;  // the second one: no clean end
+    if (interrupted) return stopped(look->job, console);  // the second one: no clean end
     interrupted = true;
-    console.err << "cancelling; once more to stop at once\n";
+    console.err << "cancelling; a checkpoint is saved first; once more to stop at once\n";
     const auto cancelled =
         runtime::ask_and_wait(cluster.controller(), actors::Cancel{id}, kAskTimeout);
     if (!cancelled) return console.complain(cancelled.error());
@@ -152,18 +158,22 @@ int follow(ControllerProcess& cluster, const std::string& id, Signals& signals,
 }  // namespace
 
 int run_job(const RunCommand& command, const Console& console, bool verbose) {
-  auto loaded = load_job(command.job, command.sets);
+  std::optional<fs::path> run;
+  if (command.resume) {
+    auto found = find_run(*command.resume, tandem_home() / "runs");
+    if (!found) return console.complain(found.error());
+    run = std::move(*found);
+  }
+  auto loaded = load_job_of(command.job, run, command.sets);
   if (!loaded) return console.complain(loaded.error());
   for (const std::string& warning : loaded->warnings) console.err << "warning: " << warning << "\n";
-  if (const auto checked = check_inputs(loaded->spec); !checked)
-    return console.complain(checked.error());
+  const auto checked = check_inputs(*loaded);
+  if (!checked) return console.complain(checked.error());
+  for (const std::string& warning : *checked) console.err << "warning: " << warning << "\n";
+  if (run)
+    if (const auto possible = check_resumable(loaded->spec, *run); !possible)
+      return console.complain(possible.error());
   if (command.dry_run) return dry_run(loaded->spec, console);
-  if (command.resume && loaded->spec.learner.resume_mode == ResumeMode::kDisable)
-    return console.complain({ErrorCode::kInvalid,
-                             "learner.resume_mode: disable leaves nothing to resume from",
-                             command.resume->string(),
-                             "without --resume the job begins anew, in a run directory of its own; "
-                             "--set learner.resume_mode=auto resumes"});
 
   Signals signals({SIGINT, SIGTERM});
   init_logging("tandem", verbose ? LogLevel::kDebug : LogLevel::kWarnings);
@@ -172,15 +182,7 @@ int run_job(const RunCommand& command, const Console& console, bool verbose) {
   if (const auto agent = (*cluster)->start_agent(); !agent) return console.complain(agent.error());
   actors::JobShape shape = job_shape(loaded->spec);
   shape.yaml = print_job(loaded->spec);
-  if (command.resume) {
-    std::error_code error;
-    const fs::path run = fs::canonical(*command.resume, error);
-    if (error || !fs::exists(run / "journal.sqlite"))
-      return console.complain({ErrorCode::kFailed,
-                               "this is not a run directory that can be resumed",
-                               command.resume->string(), "give TANDEM_HOME/runs/<job id>"});
-    shape.resume_dir = run.string();
-  }
+  if (run) shape.resume_dir = run->string();
   const auto id = runtime::ask_and_wait((*cluster)->controller(), actors::Submit{std::move(shape)},
                                         kAskTimeout);
   if (!id) return console.complain(id.error());

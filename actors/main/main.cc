@@ -1,5 +1,6 @@
 // The composition root: parse, then run one of the roles or commands.
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <iostream>
@@ -47,5 +48,6 @@ int run(std::span<const char* const> arguments) {
 }  // namespace tandem::cli
 
 int main(int argc, char** argv) {
+  umask(S_IRWXG | S_IRWXO);  // prompts, weights, logs and journals are their owner's alone
   return tandem::cli::run(std::span(argv + 1, static_cast<std::size_t>(argc > 0 ? argc - 1 : 0)));
 }

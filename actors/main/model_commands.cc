@@ -7,6 +7,7 @@
 #include <ostream>
 #include <utility>
 
+#include "actors/main/cli/views.h"
 #include "actors/main/job/dataset.h"
 #include "actors/main/job/load_job.h"
 #include "actors/main/role_config.h"
@@ -15,7 +16,10 @@
 #include "actors/rollout/native_engine.h"
 #include "runtime/actor/system.h"
 #include "runtime/actor/threaded_executor.h"
+#include "runtime/base/guarded.h"
 #include "runtime/base/json.h"
+#include "runtime/base/log.h"
+#include "runtime/base/text.h"
 #include "runtime/net/io_thread.h"
 
 namespace tandem::cli {
@@ -52,11 +56,16 @@ std::vector<actors::EngineEvent> run_dry(actors::NativeEngine& engine) {
   return all;
 }
 
+struct Judged {
+  double sum = 0;  // of the scores
+  std::int64_t failed = 0;
+  std::string failure;  // why the first failed one has no score
+};
+
 // Judges texts by the job's verifier, which works in an actor's turn.
 struct Judge {
-  using Reply = double;  // the sum of the scores; failed ones are counted in `failed`
+  using Reply = Judged;
   std::vector<actors::ScoreItem> items;
-  std::shared_ptr<std::int64_t> failed;
 };
 class Judging {
  public:
@@ -66,30 +75,71 @@ class Judging {
   void handle(runtime::Context& cx, runtime::Ask<Judge> ask) {
     struct Open {
       std::size_t left = 0;
-      std::vector<double> values;
+      std::vector<double> values;  // summed in their order: the mean repeats bit for bit
+      Judged judged;
     };
     auto open = std::make_shared<Open>();
     open->left = ask.question.items.size();
     open->values.resize(open->left);
     for (std::size_t i = 0; i < ask.question.items.size(); ++i)
-      verifier_->score(cx, std::move(ask.question.items[i]),
-                       [open, i, reply = ask.reply, failed = ask.question.failed](
-                           runtime::Context&, actors::TrajectoryScore score) {
-                         if (const auto* value = std::get_if<actors::Scored>(&score))
-                           open->values[i] = value->value;
-                         else
-                           ++*failed;
-                         if (--open->left > 0) return;
-                         double sum = 0;
-                         for (const double v : open->values) sum += v;
-                         reply(sum);
-                       });
+      verifier_->score(
+          cx, std::move(ask.question.items[i]),
+          [open, i, reply = ask.reply](runtime::Context&, actors::TrajectoryScore score) {
+            if (const auto* value = std::get_if<actors::Scored>(&score))
+              open->values[i] = value->value;
+            else if (open->judged.failed++ == 0)
+              open->judged.failure = std::get<actors::ScoreFailed>(score).reason;
+            if (--open->left > 0) return;
+            for (const double v : open->values) open->judged.sum += v;
+            reply(open->judged);
+          });
   }
 
  private:
   std::unique_ptr<actors::Verifier> verifier_;
 };
 static_assert(runtime::Actor<Judging>);
+
+// All of the items; the error is the verifier's where it gave up.
+Result<Judged> judge_all(std::unique_ptr<actors::Verifier> verifier, Judge judge) {
+  if (judge.items.empty()) return Judged{};
+  Guarded<std::optional<Error>> gave_up;
+  runtime::ThreadedExecutor executor(1, 0);
+  runtime::System system(executor, [&](const runtime::Address&, const Error& why) {
+    gave_up.with([&](std::optional<Error>& error) { error = why; });
+  });
+  auto kept = std::make_shared<std::unique_ptr<actors::Verifier>>(std::move(verifier));
+  const auto judging = system.spawn<Judging>(
+      "judge", [kept] { return std::make_unique<Judging>(std::move(*kept)); });
+  auto judged = ask_and_wait(judging, std::move(judge), kEvaluationTimeout);
+  executor.stop();
+  const std::optional<Error> why = gave_up.with([](auto& error) { return error; });
+  if (why) return *why;
+  return judged;
+}
+
+// Where nothing could be scored there is no mean, and the command fails with the reason.
+int report(const Judged& judged, std::int64_t prompts, OutputForm form, const Console& console) {
+  const std::int64_t scored = prompts - judged.failed;
+  const double mean = scored > 0 ? judged.sum / static_cast<double>(scored) : 0;
+  if (form == OutputForm::kJson)
+    console.out << nlohmann::json{{"mean", scored > 0 ? nlohmann::json(mean) : nlohmann::json()},
+                                  {"prompts", prompts},
+                                  {"failed", judged.failed},
+                                  {"failure", judged.failure.empty()
+                                                  ? nlohmann::json()
+                                                  : nlohmann::json(judged.failure)}}
+                       .dump(2)
+                << "\n";
+  else if (scored > 0)
+    console.out << "mean reward " << mean << " over " << scored << " prompts, " << judged.failed
+                << " failed" << (judged.failed > 0 ? ", the first: " + judged.failure : "") << "\n";
+  if (scored > 0) return 0;
+  return console.complain(
+      {ErrorCode::kFailed,
+       "all " + std::to_string(prompts) + " prompts failed; the first: " + judged.failure, "",
+       "there is no mean reward"});
+}
 
 }  // namespace
 
@@ -133,15 +183,18 @@ int generate(const GenerateCommand& command, const Console& console) {
     nlohmann::json array = nlohmann::json::array();
     for (std::size_t i = 0; i < texts.size(); ++i)
       array.push_back({{"prompt", command.prompts[i]}, {"completion", texts[i]}});
-    console.out << array.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
+    console.out << shown_json(array, 2) << "\n";
     return 0;
   }
   for (std::size_t i = 0; i < texts.size(); ++i)
-    console.out << command.prompts[i] << texts[i] << "\n";
+    console.out << (console.terminal ? visible(command.prompts[i] + texts[i], Lines::kMany)
+                                     : command.prompts[i] + texts[i])
+                << "\n";
   return 0;
 }
 
 int evaluate(const EvalCommand& command, const Console& console) {
+  init_logging("tandem", LogLevel::kWarnings);  // on stderr: stdout is the answer
   auto job = load_job(command.job, command.sets);
   if (!job) return console.complain(job.error());
   const JobSpec& spec = job->spec;
@@ -151,7 +204,7 @@ int evaluate(const EvalCommand& command, const Console& console) {
   auto records = load_dataset(spec.data.val_files, dataset_keys(spec.data), RecordNeeds::kAnswer);
   if (!records) return console.complain(records.error());
   runtime::IoThread io("reward");
-  auto verifier = actors::make_verifier(verifier_config(spec), actors::process_spawner(io));
+  auto verifier = actors::make_verifier(verifier_config(spec, ""), actors::process_spawner(io));
   if (!verifier) return console.complain(verifier.error());
   actors::EngineConfig config = engine_config(spec, std::uint64_t{8} << 30);
   auto engine = load_engine(command.model, config);
@@ -161,12 +214,13 @@ int evaluate(const EvalCommand& command, const Console& console) {
   for (std::size_t i = 0; i < records->size(); ++i)
     work.prompts.push_back({static_cast<std::int32_t>(i), (*records)[i].prompt});
   (*engine)->submit(std::move(work));
-  auto failed = std::make_shared<std::int64_t>(0);
-  Judge judge{.failed = failed};
+  Judge judge;
+  Judged judged;
   for (const actors::EngineEvent& event : run_dry(**engine)) {
     const auto* done = std::get_if<actors::EvaluationDone>(&event);
     if (!done) continue;
-    *failed += std::ssize(done->unservable);
+    judged.failed += std::ssize(done->unservable);
+    if (judged.failed > 0) judged.failure = "a prompt is too long, or cannot be encoded";
     for (const actors::EvaluationText& text : done->completions) {
       const Record& record = (*records)[static_cast<std::size_t>(text.index)];
       nlohmann::json data = parse_json(record.json);
@@ -178,27 +232,12 @@ int evaluate(const EvalCommand& command, const Console& console) {
            .truncated = text.truncated});
     }
   }
-  const auto judged = static_cast<std::int64_t>(judge.items.size());
-  runtime::ThreadedExecutor executor(1, 0);
-  runtime::System system(executor, nullptr);
-  auto kept = std::make_shared<std::unique_ptr<actors::Verifier>>(std::move(*verifier));
-  const auto judging = system.spawn<Judging>(
-      "judge", [kept] { return std::make_unique<Judging>(std::move(*kept)); });
-  const Result<double> sum = judged == 0
-                                 ? Result<double>(0.0)
-                                 : ask_and_wait(judging, std::move(judge), kEvaluationTimeout);
-  executor.stop();
-  if (!sum) return console.complain(sum.error());
-  const std::int64_t scored = static_cast<std::int64_t>(records->size()) - *failed;
-  const double mean = scored > 0 ? *sum / static_cast<double>(scored) : 0;
-  if (command.output == OutputForm::kJson)
-    console.out
-        << nlohmann::json{{"mean", mean}, {"prompts", records->size()}, {"failed", *failed}}.dump(2)
-        << "\n";
-  else
-    console.out << "mean reward " << mean << " over " << scored << " prompts, " << *failed
-                << " failed\n";
-  return 0;
+  const auto scored = judge_all(std::move(*verifier), std::move(judge));
+  if (!scored) return console.complain(scored.error());
+  judged.sum = scored->sum;
+  judged.failed += scored->failed;
+  if (!scored->failure.empty()) judged.failure = scored->failure;
+  return report(judged, std::ssize(*records), command.output, console);
 }
 
 }  // namespace tandem::cli

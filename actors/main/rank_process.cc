@@ -1,6 +1,7 @@
 #include "actors/main/rank_process.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <charconv>
@@ -8,6 +9,7 @@
 #include <utility>
 
 #include "actors/main/job/load_job.h"
+#include "actors/main/rank_failure.h"
 #include "actors/main/rank_roles.h"
 #include "actors/main/signals.h"
 #include "actors/messages/rank.h"
@@ -17,11 +19,12 @@
 #include "runtime/base/log.h"
 #include "runtime/net/link.h"
 #include "runtime/net/remote.h"
+#include "runtime/node/memory_kills.h"
 #include "runtime/node/process_host.h"
+#include "runtime/node/resources.h"
 
 namespace tandem::cli {
 
-using actors::RankFailed;
 using actors::RankReady;
 using actors::StartRank;
 using runtime::Delivery;
@@ -30,7 +33,7 @@ namespace {
 
 struct Arguments {
   runtime::RankId id;
-  runtime::Endpoint controller;
+  runtime::Dial controller;
   std::int64_t parent = 0;
 };
 
@@ -48,13 +51,36 @@ std::optional<Arguments> parse_arguments(std::span<const char* const> words) {
   if (!parse(words[1], arguments.id.incarnation.value) || !parse(words[2], arguments.id.rank) ||
       !endpoint || !parse(words[4], arguments.parent))
     return std::nullopt;
-  arguments.controller = *endpoint;
+  arguments.controller.to = *endpoint;
+  if (endpoint->is_local()) return arguments;
+  auto keys = runtime::parse_curve_client(runtime::inherited_secret());
+  if (!keys) return std::nullopt;
+  arguments.controller.keys = std::move(*keys);
   return arguments;
 }
 
-RankFailed failure_of(const runtime::RankId& id, const Error& why) {
-  const std::string where = why.where.empty() ? "" : " (" + why.where + ")";
-  return {id.actor, id.incarnation, id.rank, why.message + where, why.code};
+std::int64_t threads_of(const JobSpec& job, actors::Role role) {
+  switch (role) {
+    case actors::Role::kRollout:
+      return job.pools.rollout.threads_per_actor;
+    case actors::Role::kLearner:
+      return job.pools.learner.threads_per_actor;
+    case actors::Role::kReward:
+      return 1;
+  }
+  CHECK(false);
+}
+
+std::uint64_t resident_mib() { return runtime::resident_bytes(getpid()).value_or(0) >> 20; }
+
+void log_start(const StartRank& start, const JobSpec& job) {
+  const auto machine = runtime::read_machine_resources();
+  log::info(
+      "event=rank_started job={} actor={} incarnation={} rank={} ranks={} resume={} model=\"{}\" "
+      "threads={} memory_mib={}",
+      start.job, start.actor, start.incarnation.value, start.rank, start.ranks, start.resume,
+      job.model.path.string(), threads_of(job, start.role),
+      machine ? machine->memory_bytes >> 20 : 0);
 }
 
 // Builds the role when told to, and reports. Whatever keeps it from being built is a RankFailed.
@@ -66,12 +92,16 @@ class RankHost {
       : home_(home), controller_(std::move(controller)) {}
 
   void handle(runtime::Context&, StartRank start) {
+    const Time began = steady_now();
     const Result<void> started = start_role(start);
     actors::RankEvents event = RankReady{start.actor, start.incarnation, start.rank};
     if (!started) {
       log::error("event=rank_failed message=\"{}\" where=\"{}\"", started.error().message,
                  started.error().where);
-      event = failure_of({start.actor, start.incarnation, start.rank}, started.error());
+      event = rank_failed({start.actor, start.incarnation, start.rank}, started.error());
+    } else {
+      log::info("event=rank_ready actor={} rank={} seconds={:.2f} resident_mib={}", start.actor,
+                start.rank, seconds(steady_now() - began), resident_mib());
     }
     if (controller_.tell(std::move(event)) != Delivery::kAccepted)
       log::warn("event=rank_report_lost actor={}", start.actor);
@@ -86,7 +116,8 @@ class RankHost {
                           .set_base = start.run_dir,
                           .sets = {},
                           .files = Files::kUnchecked});
-    if (!job) return job.error();
+    if (!job) return of_input(job.error());
+    log_start(start, job->spec);
     return home_.build(start, job->spec, controller_);
   }
 
@@ -108,10 +139,8 @@ std::string rollout_port(const std::string& job) { return actors::exchange_name(
 std::string learner_port(const std::string& job) { return actors::exchange_name(job) + "/learner"; }
 std::string reward_port(const std::string& job) { return actors::exchange_name(job) + "/reward"; }
 
-std::vector<std::string> rank_arguments(const runtime::RankId& id,
-                                        const runtime::Endpoint& controller) {
-  return {kRankCommand, id.actor, std::to_string(id.incarnation.value), std::to_string(id.rank),
-          to_string(controller)};
+std::vector<std::string> rank_arguments(const runtime::RankId& id) {
+  return {kRankCommand, id.actor, std::to_string(id.incarnation.value), std::to_string(id.rank)};
 }
 
 int run_rank(std::span<const char* const> words) {
@@ -134,13 +163,13 @@ int run_rank(std::span<const char* const> words) {
   };
   runtime::System system(executor, [&](const runtime::Address& who, const Error& why) {
     log::error("event=actor_failed actor={} message=\"{}\"", who.name, why.message);
-    if (why.code == ErrorCode::kInvalid)  // of the job, which a next life would meet again
-      (void)directory.remote<actors::RankEvents>({kRankEventsPort, {}}, to_controller)
-          .tell(failure_of(arguments->id, why));
+    // As well as it can be: without this word the controller knows no more than the exit code.
+    (void)directory.remote<actors::RankEvents>({kRankEventsPort, {}}, to_controller)
+        .tell(rank_failed_at_work(arguments->id, why));
     exit_status = 1;
     signals.raise();
   });
-  RoleHome home(system, directory, bulk_io, device, to_controller, progress);
+  RoleHome home(system, directory, bulk_io, arguments->controller, device, to_controller, progress);
   const auto host = system.spawn<RankHost>("rank", [&] {
     auto controller = directory.remote<actors::RankEvents>({kRankEventsPort, {}}, to_controller);
     return std::make_unique<RankHost>(home, std::move(controller));
@@ -173,6 +202,8 @@ int run_rank(std::span<const char* const> words) {
     link_pointer = &link;
     link.start();
     signals.wait();
+    log::info("event=rank_ending why=\"{}\" exit_status={} resident_mib={}",
+              exit_status == 0 ? "told to end" : "it failed", exit_status.load(), resident_mib());
     home.close();
     executor.stop();
     home.destroy();

@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
+#include <functional>
 #include <optional>
 #include <utility>
 
 #include "actors/learner/learner_actor.h"
 #include "actors/learner/native_trainer.h"
+#include "actors/main/rank_failure.h"
 #include "actors/main/rank_process.h"
 #include "actors/main/role_config.h"
 #include "actors/model/checkpoint.h"
@@ -16,11 +19,14 @@
 #include "actors/rollout/rollout_actor.h"
 #include "runtime/base/log.h"
 #include "runtime/base/rng.h"
+#include "runtime/base/secret.h"
 #include "runtime/collective/socket.h"
 #include "runtime/device/cuda_module.h"
 #include "runtime/device/memory.h"
 #include "runtime/device/stream.h"
 #include "runtime/net/bulk.h"
+#include "runtime/net/socket_folder.h"
+#include "runtime/node/log_files.h"
 #include "runtime/node/resources.h"
 
 namespace tandem::cli {
@@ -30,7 +36,9 @@ using actors::StartRank;
 namespace {
 
 constexpr Duration kPayloadTimeout = std::chrono::seconds(30);
-constexpr Duration kGangTimeout = std::chrono::seconds(60);
+// By how much one rank of a gang may take longer to load than another. A rank that ended is heard
+// of at once, by the controller.
+constexpr Duration kGangTimeout = std::chrono::minutes(5);
 
 // A learner rank other than 0: its handler follows rank 0 until the gang ends.
 struct Follow {};
@@ -64,8 +72,44 @@ std::unique_ptr<runtime::ThreadPool> make_threads(std::int64_t threads) {
 // missing.
 Result<runtime::DeviceKind> device_of(double gpus_per_actor) {
   if (gpus_per_actor <= 0) return runtime::DeviceKind::kCpu;
-  if (const auto& module = runtime::cuda_module(); !module) return module.error();
+  if (const auto& module = runtime::cuda_module(); !module) return of_input(module.error());
   return runtime::DeviceKind::kCuda;
+}
+
+// How a rank meets its gang: rank 0 listens, the others dial.
+struct GangMeeting {
+  runtime::GangSpec spec;
+  std::optional<runtime::GangListener> listener;
+};
+
+// Rank 0 of a gang listens, at `place`, and says where, before it loads: the others load meanwhile.
+Result<GangMeeting> prepare_meeting(const StartRank& start,
+                                    const runtime::Ref<actors::RankEvents>& controller,
+                                    const std::function<Result<runtime::Endpoint>()>& place) {
+  const bool leads = start.ranks > 1 && start.rank == 0;
+  GangMeeting meeting{
+      .spec = {.size = start.ranks, .secret = leads ? random_secret() : start.gang_secret},
+      .listener = std::nullopt};
+  if (!leads) return meeting;
+  const auto at = place();
+  if (!at) return at.error();
+  auto listener = runtime::GangListener::listen(*at);
+  if (!listener) return listener.error();
+  if (controller.tell(actors::RankListening{
+          start.actor, start.incarnation, to_string(listener->endpoint()), meeting.spec.secret}) !=
+      runtime::Delivery::kAccepted)
+    return Error{ErrorCode::kUnreachable, "cannot tell the controller where the gang meets"};
+  meeting.listener = std::move(*listener);
+  return meeting;
+}
+
+// Null for a gang of one.
+Result<std::unique_ptr<runtime::Collective>> meet(GangMeeting meeting, const StartRank& start) {
+  if (start.ranks == 1) return std::unique_ptr<runtime::Collective>();
+  if (meeting.listener) return std::move(*meeting.listener).accept(meeting.spec, kGangTimeout);
+  const auto at = runtime::parse_endpoint(start.gang_endpoint);
+  if (!at) return at.error();
+  return runtime::dial_gang(*at, start.rank, meeting.spec, kGangTimeout);
 }
 
 // What the engine's pages may take: on a GPU what gpu_memory_utilization of it leaves beside
@@ -95,15 +139,31 @@ Result<actors::EngineConfig> engine_config_on(runtime::DeviceKind device, const 
   return config;
 }
 
+// The payload socket of the controller that `dial` reaches, by the same kind of socket.
+Result<runtime::Dial> payload_dial(const std::vector<std::string>& offered,
+                                   const runtime::Dial& dial) {
+  for (const std::string& text : offered) {
+    auto endpoint = runtime::parse_endpoint(text);
+    if (!endpoint) return endpoint.error();
+    if (endpoint->is_local() != dial.to.is_local()) continue;
+    if (!endpoint->is_local()) endpoint->host = dial.to.host;  // which is known to lead there
+    return runtime::Dial{std::move(*endpoint), dial.keys};
+  }
+  return Error{ErrorCode::kUnreachable, "the controller has no payload socket for this host",
+               to_string(dial.to)};
+}
+
 }  // namespace
 
 struct RoleHome::Parts {
   runtime::System& system;
   runtime::Directory& directory;
   runtime::IoThread& bulk_io;
+  const runtime::Dial dial;
   EngineDevice& device;
   runtime::ParcelSender to_controller;
   runtime::Progress& progress;
+  std::optional<runtime::SocketFolder> sockets;  // of a gang's rank 0
 
   std::unique_ptr<runtime::BulkClient> bulk;
   std::function<void()> begin;
@@ -114,17 +174,27 @@ struct RoleHome::Parts {
       client->get_many(std::move(refs), kPayloadTimeout, std::move(done));
     };
   }
+  // Where a gang's rank 0 listens.
+  Result<runtime::Endpoint> gang_place() {
+    if (!dial.to.is_local()) return runtime::Endpoint{};
+    // Beside the controller's own folder, which lasts as long as this rank may.
+    const auto controllers = std::filesystem::path(dial.to.path).parent_path();
+    auto folder = runtime::SocketFolder::make(controllers.parent_path());
+    if (!folder) return folder.error();
+    return sockets.emplace(std::move(*folder)).next();
+  }
   std::function<void(const char*, Time)> phase_reporter() {
     return [p = &progress](const char* phase, Time now) { p->enter(phase, now); };
   }
 };
 
 RoleHome::RoleHome(runtime::System& system, runtime::Directory& directory,
-                   runtime::IoThread& bulk_io, EngineDevice& device,
+                   runtime::IoThread& bulk_io, runtime::Dial dial, EngineDevice& device,
                    runtime::ParcelSender to_controller, runtime::Progress& progress)
     : parts_(new Parts{.system = system,
                        .directory = directory,
                        .bulk_io = bulk_io,
+                       .dial = std::move(dial),
                        .device = device,
                        .to_controller = std::move(to_controller),
                        .progress = progress}) {}
@@ -133,9 +203,9 @@ RoleHome::~RoleHome() = default;
 
 Result<void> RoleHome::build(const StartRank& start, const JobSpec& job,
                              const runtime::Ref<actors::RankEvents>& controller) {
-  auto endpoint = runtime::parse_endpoint(start.bulk_endpoint);
-  if (!endpoint) return endpoint.error();
-  parts_->bulk = std::make_unique<runtime::BulkClient>(parts_->bulk_io, *endpoint);
+  auto payloads = payload_dial(start.bulk_endpoints, parts_->dial);
+  if (!payloads) return payloads.error();
+  parts_->bulk = std::make_unique<runtime::BulkClient>(parts_->bulk_io, std::move(*payloads));
   switch (start.role) {
     case actors::Role::kRollout:
       return build_rollout(start, job);
@@ -151,7 +221,7 @@ Result<void> RoleHome::build_rollout(const StartRank& start, const JobSpec& job)
   const auto device = device_of(job.pools.rollout.gpus_per_actor);
   if (!device) return device.error();
   auto info = actors::load_model_info(job.model.path, dtype_of(job.model));
-  if (!info) return info.error();
+  if (!info) return of_input(info.error());
   const auto weights = weights_config(job, {start.job, start.run_dir}, info->manifest);
   parts_->device.threads = make_threads(job.pools.rollout.threads_per_actor);
   auto tokenizer = std::make_shared<const actors::Tokenizer>(std::move(info->tokenizer));
@@ -200,6 +270,8 @@ Result<void> RoleHome::build_learner(const StartRank& start, const JobSpec& job,
                                      const runtime::Ref<actors::RankEvents>& controller) {
   const auto device = device_of(job.pools.learner.gpus_per_actor);
   if (!device) return device.error();
+  auto meeting = prepare_meeting(start, controller, [this] { return parts_->gang_place(); });
+  if (!meeting) return meeting.error();
   const RunPlace run{start.job, start.run_dir};
   const bool random = job.model.init == ModelInit::kRandom;
   auto threads = make_threads(job.pools.learner.threads_per_actor);
@@ -208,9 +280,9 @@ Result<void> RoleHome::build_learner(const StartRank& start, const JobSpec& job,
                        .seed = derive_seed(static_cast<std::uint64_t>(job.seed), "init"),
                        .dtype = dtype_of(job.model),
                        .threads = threads.get()});
-  if (!model) return model.error();
+  if (!model) return of_input(model.error());
   auto records = warm_start_records(job, model->config, model->tokenizer);
-  if (!records) return records.error();
+  if (!records) return of_input(records.error());
   const auto weights = weights_config(job, run, actors::published_manifest(model->config));
 
   actors::NativeTrainerSetup setup{.config = trainer_config(job, run, start.resume),
@@ -219,23 +291,9 @@ Result<void> RoleHome::build_learner(const StartRank& start, const JobSpec& job,
                                    .device = *device,
                                    .threads = std::move(threads),
                                    .beat = [progress = &parts_->progress] { progress->beat(); }};
-  const runtime::GangSpec gang{
-      .size = start.ranks,
-      .token = start.actor + "#" + std::to_string(start.incarnation.value) + start.run_dir};
-  if (start.ranks > 1 && start.rank == 0) {
-    auto listener = runtime::GangListener::listen();
-    if (!listener) return listener.error();
-    if (controller.tell(actors::RankListening{start.actor, start.incarnation,
-                                              listener->address()}) != runtime::Delivery::kAccepted)
-      return Error{ErrorCode::kUnreachable, "cannot tell the controller where the gang meets"};
-    auto met = std::move(*listener).accept(gang, kGangTimeout);
-    if (!met) return met.error();
-    setup.gang = std::move(*met);
-  } else if (start.ranks > 1) {
-    auto met = runtime::dial_gang(start.gang_endpoint, start.rank, gang, kGangTimeout);
-    if (!met) return met.error();
-    setup.gang = std::move(*met);
-  }
+  auto met = meet(std::move(*meeting), start);
+  if (!met) return met.error();
+  setup.gang = std::move(*met);
   auto trainer = actors::NativeTrainer::make(std::move(setup));
   if (!trainer) return trainer.error();
   if (start.rank > 0) {
@@ -262,9 +320,12 @@ Result<void> RoleHome::build_learner(const StartRank& start, const JobSpec& job,
 }
 
 Result<void> RoleHome::build_reward(const StartRank& start, const JobSpec& job) {
-  auto verifier =
-      actors::make_verifier(verifier_config(job), actors::process_spawner(parts_->bulk_io));
-  if (!verifier) return verifier.error();
+  const auto log = runtime::log_path(start.run_dir + "/logs",
+                                     start.actor.substr(start.job.size() + 1), start.incarnation);
+  const actors::VerifierConfig judging = verifier_config(job, log.string());
+  log::info("event=started actor={} {}", start.actor, describe(judging));
+  auto verifier = actors::make_verifier(judging, actors::process_spawner(parts_->bulk_io));
+  if (!verifier) return of_input(verifier.error());
   actors::RewardActor::Joints joints;
   joints.exchange = parts_->directory.remote<actors::RewardEvents>({reward_port(start.job), {}},
                                                                    parts_->to_controller);

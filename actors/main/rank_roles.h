@@ -25,9 +25,11 @@ class RoleHome {
  public:
   // Everything passed outlives the home. `bulk_io` also outlives the system, whose actors end their
   // children's pipes on it, and `device` the directory too: with it goes an engine whose actor was
-  // made and never ran, and an engine waits for its device at its end.
+  // made and never ran, and an engine waits for its device at its end. `dial` is how this rank
+  // reaches its controller; payloads and the gang take the same kind of socket.
   RoleHome(runtime::System& system, runtime::Directory& directory, runtime::IoThread& bulk_io,
-           EngineDevice& device, runtime::ParcelSender to_controller, runtime::Progress& progress);
+           runtime::Dial dial, EngineDevice& device, runtime::ParcelSender to_controller,
+           runtime::Progress& progress);
   ~RoleHome();
 
   // In the rank's actor thread; may take as long as loading the model does. A gang's rank 0 tells

@@ -5,6 +5,7 @@
 #include <memory>
 #include <utility>
 
+#include "actors/main/job/print_job.h"
 #include "runtime/base/rng.h"
 
 namespace tandem::cli {
@@ -182,13 +183,25 @@ runtime::WeightsConfig weights_config(const JobSpec& job, const RunPlace& run,
   return config;
 }
 
-actors::VerifierConfig verifier_config(const JobSpec& job) {
-  return {.type = verifier_type(job.reward.type),
-          .pattern = job.reward.pattern.value_or(""),
-          .command = job.reward.command.value_or(std::vector<std::string>{}),
-          .timeout = std::chrono::duration_cast<Duration>(
-              std::chrono::duration<double>(job.reward.timeout_s)),
-          .retries = static_cast<int>(job.reward.retries)};
+actors::VerifierConfig verifier_config(const JobSpec& job, const std::string& log) {
+  const RewardLimitsSpec& limits = job.reward.limits;
+  const auto bytes = [](const std::optional<std::int64_t>& megabytes) {
+    return megabytes ? std::optional(static_cast<std::uint64_t>(*megabytes) << 20) : std::nullopt;
+  };
+  actors::VerifierConfig config{.type = verifier_type(job.reward.type),
+                                .pattern = job.reward.pattern.value_or(""),
+                                .timeout = std::chrono::duration_cast<Duration>(
+                                    std::chrono::duration<double>(job.reward.timeout_s)),
+                                .retries = static_cast<int>(job.reward.retries),
+                                .log = log};
+  config.program = {.argv = job.reward.command.value_or(std::vector<std::string>{}),
+                    .env = job.reward.env,
+                    .limits = {.file_bytes = bytes(limits.file_size_megabytes),
+                               .cpu_seconds_per_line = limits.cpu_seconds_per_line,
+                               .memory_bytes = bytes(limits.memory_megabytes)}};
+  if (limits.open_files)
+    config.program.limits.open_files = static_cast<std::uint64_t>(*limits.open_files);
+  return config;
 }
 
 Result<actors::ExchangeConfig> exchange_config(const JobSpec& job, const RunPlace& run,
@@ -213,7 +226,9 @@ Result<actors::ExchangeConfig> exchange_config(const JobSpec& job, const RunPlac
                                 .test_freq = job.learner.test_freq,
                                 .filter_groups = job.algorithm.filter_groups.enable,
                                 .gen_batches_max = job.algorithm.filter_groups.max_num_gen_batches,
-                                .resume = resume};
+                                .resume = resume,
+                                .job_yaml = print_job(job)};
+  if (job.save_on_cancel) config.save_on_cancel = actors::kSaveOnCancelMax;
   for (Record& record : *train)
     config.train.push_back({std::move(record.prompt), std::move(record.json)});
   for (Record& record : validation)

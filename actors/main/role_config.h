@@ -29,7 +29,8 @@ actors::JobShape job_shape(const JobSpec& job);
 scheduler::Budget budget_of(const JobSpec& job);
 actors::EngineConfig engine_config(const JobSpec& job, std::uint64_t machine_memory_bytes);
 actors::TrainerConfig trainer_config(const JobSpec& job, const RunPlace& run, bool resume);
-actors::VerifierConfig verifier_config(const JobSpec& job);
+// `log` is the file that holds what a program says on stderr; empty: none is known.
+actors::VerifierConfig verifier_config(const JobSpec& job, const std::string& log);
 runtime::WeightsConfig weights_config(const JobSpec& job, const RunPlace& run,
                                       const runtime::Manifest& manifest);
 // Without the manifest, for removing what is left.

@@ -1,7 +1,7 @@
 // The conversation of the controller and a job's exchange; both live in the controller's process.
 //
 //   controller -> exchange   ActorDown, DrainActor, EndJob, Ask<…>
-//   exchange -> controller   JobProgress, ActorDrained, JobEnded
+//   exchange -> controller   JobProgress, ActorDrained, ExchangeEvent, JobEnded
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,9 @@
 #include <variant>
 #include <vector>
 
+#include "actors/messages/reward.h"
 #include "actors/messages/roles.h"
+#include "runtime/base/clock.h"
 #include "runtime/base/ids.h"
 
 namespace tandem::actors {
@@ -29,6 +31,9 @@ struct DrainActor {  // no more work; what it holds is finished or, at the deadl
 
 enum class JobOutcome : std::uint8_t { kSucceeded, kFailed, kCancelled };
 
+// How long a cancelled job may take to finish its step and save a checkpoint.
+inline constexpr Duration kSaveOnCancelMax = std::chrono::minutes(2);
+
 struct EndJob {  // cancelled, or a role cannot be kept alive: write result.json and say JobEnded
   JobOutcome outcome = JobOutcome::kCancelled;
   std::string reason;
@@ -41,6 +46,12 @@ struct Wait {
   double since_s = 0;
   std::optional<double> deadline_s;
   std::string detail;
+};
+
+// The newest trouble of a reward actor's program, as `tandem why` and `describe` show it.
+struct TroubleView {
+  RewardTrouble trouble;
+  double since_s = 0;
 };
 
 struct JobStatus {
@@ -58,6 +69,7 @@ struct JobStatus {
   std::optional<double> warm_start_metric;
   std::optional<double> eta_s;
   std::vector<Wait> waits;
+  std::vector<TroubleView> troubles;
 };
 
 struct ActorLoad {  // by actor name
@@ -110,12 +122,18 @@ struct ActorDrained {
   Incarnation incarnation;
 };
 
+struct ExchangeEvent {  // for `tandem events`: of the job, or of one of its actors
+  std::string job;
+  std::string subject;
+  std::string message;
+};
+
 struct JobEnded {
   std::string job;
   JobOutcome outcome = JobOutcome::kSucceeded;
   std::string reason;
 };
 
-using ExchangeNotices = std::variant<JobProgress, ActorDrained, JobEnded>;
+using ExchangeNotices = std::variant<JobProgress, ActorDrained, ExchangeEvent, JobEnded>;
 
 }  // namespace tandem::actors

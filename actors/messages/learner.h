@@ -42,13 +42,15 @@ TANDEM_WIRE(TrainGroup, group, attempt, payload, rewards)
 
 struct TrainStep {  // trains at version `step`, commits step + 1
   StepId step;
-  std::vector<TrainGroup> groups;  // [B], in an order that every repetition keeps
+  std::vector<TrainGroup> groups;  // [B] over all parts, in an order that every repetition keeps
   bool publish = true;             // false between syncs when trigger_parameter_sync_step > 1
   // Versions from this one on are still wanted (an evaluation, a fixed lag, an actor that has not
   // installed yet): given to WeightPublisher::retain before anything new is published.
   PolicyVersion retain = kInitialWeights;
+  // The list goes on in another TrainStep of this step: one message holds only so many bytes.
+  bool more = false;
 };
-TANDEM_WIRE(TrainStep, step, groups, publish, retain)
+TANDEM_WIRE(TrainStep, step, groups, publish, retain, more)
 
 struct SaveCheckpoint {  // covers every step below `step`
   StepId step;

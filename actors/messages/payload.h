@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,5 +37,8 @@ struct GroupPayload {
   std::vector<Trajectory> trajectories;  // [n]
 };
 TANDEM_WIRE(GroupPayload, group, attempt, prompt, prompt_tokens, trajectories)
+
+// Why this cannot be what a rollout made of `group`; whoever opens a payload asks first.
+std::optional<std::string> misfit(const GroupPayload& payload, GroupId group);
 
 }  // namespace tandem::actors

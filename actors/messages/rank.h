@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "actors/messages/roles.h"
 #include "runtime/base/ids.h"
@@ -26,13 +27,15 @@ struct StartRank {
   std::int32_t rank = 0;
   std::int32_t ranks = 1;
   std::string run_dir;
-  std::string job_yaml;       // the effective job file
-  std::string bulk_endpoint;  // tcp://host:port of the payload socket
+  std::string job_yaml;  // the effective job file
+  std::vector<std::string>
+      bulk_endpoints;         // of the payload socket: Unix, then TCP where it is open
   std::string gang_endpoint;  // where rank 0 listens; empty for rank 0
+  std::string gang_secret;    // random, of this incarnation; rank 0 made it
   bool resume = false;        // the learner loads the newest complete checkpoint, if there is one
 };
-TANDEM_WIRE(StartRank, job, actor, role, incarnation, rank, ranks, run_dir, job_yaml, bulk_endpoint,
-            gang_endpoint, resume)
+TANDEM_WIRE(StartRank, job, actor, role, incarnation, rank, ranks, run_dir, job_yaml,
+            bulk_endpoints, gang_endpoint, gang_secret, resume)
 
 using RankInbox = std::variant<StartRank>;
 
@@ -40,8 +43,9 @@ struct RankListening {
   std::string actor;
   Incarnation incarnation;
   std::string gang_endpoint;
+  std::string gang_secret;
 };
-TANDEM_WIRE(RankListening, actor, incarnation, gang_endpoint)
+TANDEM_WIRE(RankListening, actor, incarnation, gang_endpoint, gang_secret)
 
 struct RankReady {
   std::string actor;

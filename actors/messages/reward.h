@@ -1,7 +1,7 @@
 // The conversation of an exchange and a reward actor.
 //
 //   exchange -> reward   ScoreGroups, ScoreTexts
-//   reward -> exchange   RewardUp, GroupsScored, TextsScored
+//   reward -> exchange   RewardUp, GroupsScored, TextsScored, RewardTrouble
 //
 // A score and a failure are two types (TrajectoryScore): a failure can never train as reward 0.
 #pragma once
@@ -88,6 +88,35 @@ struct TextsScored {
 };
 TANDEM_WIRE(TextsScored, from, evaluation, scores)
 
-using RewardEvents = std::variant<RewardUp, GroupsScored, TextsScored>;
+enum class TroubleKind : std::uint8_t {
+  kCannotStart,        // the program's own fault: no such file, no permission
+  kNotStarted,         // the machine's: no process, no memory, no descriptor to be had
+  kEnded,              // it stopped, or was ended for a limit
+  kEndsAfterEachLine,  // it works, and is started again for every completion
+  kHung,
+  kGarbage,   // a line that answers nothing
+  kReported,  // it said "error", or something that is no score
+};
+TANDEM_WIRE_ENUM(TroubleKind, kCannotStart, kNotStarted, kEnded, kEndsAfterEachLine, kHung,
+                 kGarbage, kReported)
+
+// The reward program does not do its work. Sent when that begins and at most every few seconds
+// after; all text is valid UTF-8 without control characters, and short.
+struct RewardTrouble {
+  Sender from;
+  TroubleKind kind = TroubleKind::kEnded;
+  std::string what;                      // "the program exited with code 1"
+  std::int32_t attempt = 0;              // that failed, of one completion; 0: no attempt is charged
+  std::int32_t attempts = 0;             // that a completion has
+  std::vector<std::string> stderr_tail;  // the program's last lines there, oldest first
+  std::string log;                       // the file that holds all of them; may be empty
+  std::int64_t count = 0;                // troubles since the actor came up, this one included
+};
+TANDEM_WIRE(RewardTrouble, from, kind, what, attempt, attempts, stderr_tail, log, count)
+
+// "the program exited with code 1 (attempt 2 of 3); its stderr ends: A | B; log: PATH".
+std::string text(const RewardTrouble& trouble);
+
+using RewardEvents = std::variant<RewardUp, GroupsScored, TextsScored, RewardTrouble>;
 
 }  // namespace tandem::actors

@@ -1,6 +1,13 @@
 #include "actors/messages/roles.h"
 
+#include <string_view>
+
 namespace tandem::actors {
+namespace {
+
+constexpr const char* kNodePeerPrefix = "node/";
+
+}  // namespace
 
 const char* name(Role role) {
   switch (role) {
@@ -20,6 +27,17 @@ std::string actor_name(const std::string& job, Role role, int index) {
 
 std::string rank_name(const std::string& actor, int rank) {
   return rank == 0 ? actor : actor + "@" + std::to_string(rank);
+}
+
+std::string node_peer(const std::string& node, std::int64_t pid) {
+  return kNodePeerPrefix + node + "@" + std::to_string(pid);
+}
+
+bool is_node_peer(const std::string& peer) { return peer.starts_with(kNodePeerPrefix); }
+
+std::string node_of_peer(const std::string& peer) {
+  const std::size_t begin = std::string_view(kNodePeerPrefix).size();
+  return peer.substr(begin, peer.rfind('@') - begin);
 }
 
 std::string exchange_name(const std::string& job) { return "exchange/" + job; }

@@ -73,6 +73,8 @@ Result<std::string> read_text(const std::filesystem::path& file, std::uint64_t b
 }
 
 Result<nlohmann::json> parse_json(std::string_view text, const std::string& file) {
+  if (const auto over = json_over_limit(text))
+    return Error{.message = "the JSON is " + *over, .where = file};
   JsonJudge judge;
   if (!nlohmann::json::sax_parse(text, &judge))
     return Error{.message = "not valid JSON: " + judge.problem,

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "runtime/base/text.h"
+
 namespace tandem::actors {
 namespace {
 
@@ -41,9 +43,9 @@ std::size_t well_formed_prefix(std::string_view text, std::size_t at) {
 
 std::optional<std::size_t> first_malformed_utf8(std::string_view text) {
   for (std::size_t at = 0; at < text.size();) {
-    const std::size_t length = length_of(byte_at(text, at));
-    if (length == 0 || well_formed_prefix(text, at) != length) return at;
-    at += length;
+    const CodePoint point = first_code_point(text.substr(at));
+    if (!point.valid) return at;
+    at += point.bytes;
   }
   return std::nullopt;
 }
@@ -57,12 +59,9 @@ std::size_t unfinished_utf8(std::string_view text) {
 }
 
 std::uint32_t next_code_point(std::string_view text, std::size_t& at) {
-  const unsigned char lead = byte_at(text, at);
-  const std::size_t length = length_of(lead);
-  std::uint32_t value = length == 1 ? lead : lead & (0xFFu >> (length + 1));
-  for (std::size_t i = 1; i < length; ++i) value = value << 6 | (byte_at(text, at + i) & 0x3Fu);
-  at += length;
-  return value;
+  const CodePoint point = first_code_point(text.substr(at));
+  at += point.bytes;
+  return point.value;
 }
 
 void append_utf8(std::string& out, std::uint32_t c) {

@@ -1,33 +1,50 @@
+// Items wait, are in the child's hands, or are settled. Whatever goes wrong is first told, then
+// charged to the attempt that caused it, or to none.
 #include "actors/reward/command_verifier.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstdio>
+#include <iterator>
 
+#include "actors/reward/last_lines.h"
 #include "runtime/base/log.h"
+#include "runtime/base/text.h"
 
 namespace tandem::actors {
 namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t kQuotedBytesMax = 200;  // of a line in a log or a reason
+constexpr std::size_t kQuotedBytesMax = 200;   // of an answer in a reason
+constexpr std::size_t kGarbageBytesMax = 80;   // of a line that is no answer
+constexpr std::size_t kTroubleBytesMax = 600;  // of one trouble's own words
+constexpr std::uint64_t kStartsLogged = 10;    // each; after them one in so many
+constexpr std::uint64_t kStartsPerLogLine = 100;
 
-std::string excerpt(std::string_view line) {
-  return std::string(line.substr(0, kQuotedBytesMax)) + (line.size() > kQuotedBytesMax ? "…" : "");
+std::string excerpt(std::string_view line) { return one_line(line, kQuotedBytesMax); }
+
+std::string seconds_text(Duration duration) {
+  std::array<char, 32> text;
+  std::snprintf(text.data(), text.size(), "%g s", seconds(duration));
+  return text.data();
 }
 
-// A completion may end inside a character: what is not UTF-8 is replaced.
-std::string dump(const json& value) {
-  return value.dump(-1, ' ', false, json::error_handler_t::replace);
+// Of an item: the program's own words, and the last that it wrote to stderr.
+std::string reason_of(const RewardTrouble& trouble) {
+  if (trouble.stderr_tail.empty()) return trouble.what;
+  return trouble.what + "; its stderr ends: " + trouble.stderr_tail.back();
 }
 
+// A completion may end inside a character: dump_json replaces such bytes.
 std::string request_line(const ScoreItem& item) {
   const json object{{"prompt", item.prompt},
                     {"completion", item.completion},
                     {"answer", item.answer},
                     {"data", item.data},
                     {"truncated", item.truncated}};
-  return dump(object).substr(1);
+  return dump_json(object).substr(1);
 }
 
 }  // namespace
@@ -61,65 +78,100 @@ void CommandVerifier::send(runtime::Context& cx) {
   waiting_.pop_front();
   const ItemId id = ++last_id_;
   child_->write_line("{\"id\":" + std::to_string(id) + "," + attempt.line);
-  const auto ahead = static_cast<std::int64_t>(in_flight_.size());
-  attempt.timer = cx.after(config_.timeout * (ahead + 1),
-                           [this, id](runtime::Context& later) { timed_out(later, id); });
+  attempt.allowed = config_.timeout * (std::ssize(in_flight_) + 1);
+  attempt.timer =
+      cx.after(attempt.allowed, [this, id](runtime::Context& later) { timed_out(later, id); });
   in_flight_.emplace(id, std::move(attempt));
+}
+
+RewardTrouble CommandVerifier::tell(runtime::Context& cx, TroubleKind kind, std::string what,
+                                    int attempt) {
+  RewardTrouble trouble{.kind = kind,
+                        .what = one_line(what, kTroubleBytesMax),
+                        .attempt = attempt,
+                        .attempts = attempt > 0 ? config_.retries + 1 : 0,
+                        .log = config_.log};
+  // An answer speaks for itself, and there may be thousands a second.
+  const bool of_one_line = kind == TroubleKind::kGarbage || kind == TroubleKind::kReported;
+  if (child_ && !of_one_line) trouble.stderr_tail = child_->stderr_tail();
+  if (told_) told_(cx, trouble);
+  return trouble;
 }
 
 void CommandVerifier::start_child(runtime::Context& cx) {
   const std::uint64_t life = ++life_;
   const auto post = cx.turn_poster();
-  Result<std::unique_ptr<LineChild>> child =
-      spawn_(config_.argv, {.line =
-                                [this, post, life](std::string line) {
-                                  post([this, life, line = std::move(line)](runtime::Context& c) {
-                                    if (life == life_) heard(c, line);
-                                  });
-                                },
-                            .ended =
-                                [this, post, life](std::string why) {
-                                  post([this, life, why = std::move(why)](runtime::Context& c) {
-                                    if (life == life_) child_stopped(c, "the command " + why);
-                                  });
-                                }});
-  if (child) {
-    child_ = *std::move(child);
-    return;
-  }
-  // Nobody can be scored: the first in line is charged, so that a missing program ends the waiting.
-  Attempt first = std::move(waiting_.front());
-  waiting_.pop_front();
-  child_stopped(cx, child.error().message);
-  attempt_failed(cx, std::move(first), child.error().message);
+  Result<std::unique_ptr<LineChild>> child = spawn_(
+      config_.program, {.line =
+                            [this, post, life](std::string line) {
+                              post([this, life, line = std::move(line)](runtime::Context& c) {
+                                if (life == life_) heard(c, line);
+                              });
+                            },
+                        .ended =
+                            [this, post, life](ChildEnd end) {
+                              post([this, life, end = std::move(end)](runtime::Context& c) {
+                                if (life == life_) ended(c, end);
+                              });
+                            }});
+  if (!child) return not_started(cx, child.error());
+  child_ = *std::move(child);
+  starts_failed_ = starts_refused_ = 0;
+  answers_of_life_ = 0;
+  garbage_of_life_.clear();
+  if (++starts_ <= kStartsLogged || starts_ % kStartsPerLogLine == 0)
+    log::info("event=reward_program_started pid={} start={}", child_->pid(), starts_);
 }
 
-void CommandVerifier::heard(runtime::Context& cx, const std::string& line) {
+// Nobody can be scored. Where that is the program's fault, the first in line is charged.
+void CommandVerifier::not_started(runtime::Context& cx, const Error& why) {
+  if (why.code == ErrorCode::kOutOfMemory) {
+    const RewardTrouble trouble =
+        tell(cx, TroubleKind::kNotStarted,
+             "this machine has no room for the program, which is not at fault: " + why.message, 0);
+    if (++starts_refused_ == kCommandStartsRefused)
+      return cx.fail({ErrorCode::kFailed,
+                      std::to_string(kCommandStartsRefused) + " times in a row, " + text(trouble)});
+    return pause(cx);
+  }
+  const RewardTrouble trouble =
+      tell(cx, TroubleKind::kCannotStart, why.message, waiting_.front().failures + 1);
+  if (++starts_failed_ == kCommandLivesUnanswered)
+    return cx.fail({ErrorCode::kInvalid, "the reward program cannot be run: " + why.message,
+                    "reward.command", "name a program that exists and may be executed"});
+  Attempt first = std::move(waiting_.front());
+  waiting_.pop_front();
+  pause(cx);
+  attempt_failed(cx, std::move(first), reason_of(trouble));
+}
+
+void CommandVerifier::heard(runtime::Context& cx, const std::string& bytes) {
+  const std::string line = valid_utf8(bytes);
   if (line.find_first_not_of(" \t\r") == std::string::npos) return;
   const json answer = parse_json(line);
   const bool named =
       answer.is_object() && answer.contains("id") && answer["id"].is_number_unsigned();
   const auto item = named ? in_flight_.find(answer["id"].get<ItemId>()) : in_flight_.end();
   if (item == in_flight_.end()) {
-    log::warn("event=reward_line_ignored line=\"{}\"", excerpt(line));
+    garbage_of_life_ = "garbage on stdout: " + one_line(line, kGarbageBytesMax);
+    tell(cx, TroubleKind::kGarbage, garbage_of_life_, 0);
     return;
   }
   ever_answered_ = true;
+  ++answers_of_life_;
+  cx.cancel(item->second.timer);
+  Attempt attempt = std::move(item->second);
+  in_flight_.erase(item);
   if (answer.contains("score") && answer["score"].is_number() &&
       std::isfinite(answer["score"].get<double>())) {
     restart_pause_ = config_.restart_pause_min;
-    cx.cancel(item->second.timer);
-    const Done done = std::move(item->second.done);
-    in_flight_.erase(item);
-    done(cx, Scored{answer["score"].get<double>()});
+    attempt.done(cx, Scored{answer["score"].get<double>()});
   } else {
-    cx.cancel(item->second.timer);
-    Attempt attempt = std::move(item->second);
-    in_flight_.erase(item);
-    attempt_failed(cx, std::move(attempt),
-                   answer.contains("error")
-                       ? "the command reported " + excerpt(dump(answer["error"]))
-                       : "the command wrote no score: " + excerpt(line));
+    const std::string what = answer.contains("error")
+                                 ? "the program reported " + excerpt(dump_json(answer["error"]))
+                                 : "the program wrote no score: " + excerpt(line);
+    const RewardTrouble trouble = tell(cx, TroubleKind::kReported, what, attempt.failures + 1);
+    attempt_failed(cx, std::move(attempt), reason_of(trouble));
   }
   pump(cx);
 }
@@ -134,38 +186,71 @@ void CommandVerifier::attempt_failed(runtime::Context& cx, Attempt attempt,
   waiting_.push_back(std::move(attempt));
 }
 
+// The item whose time has passed is charged, and no other one in the child's hands.
 void CommandVerifier::timed_out(runtime::Context& cx, ItemId id) {
   const auto item = in_flight_.find(id);
   if (item == in_flight_.end()) return;
   Attempt attempt = std::move(item->second);
   in_flight_.erase(item);
-  const std::string why = "the command gave no answer in time";
-  child_stopped(cx, why);
-  attempt_failed(cx, std::move(attempt), why);
+  std::string what = "the program hung for " + seconds_text(attempt.allowed) + " without an answer";
+  if (!garbage_of_life_.empty()) what += "; it wrote " + garbage_of_life_;
+  const RewardTrouble trouble = tell(cx, TroubleKind::kHung, what, attempt.failures + 1);
+  if (given_up(cx, trouble)) return;
+  drop_child(cx);
+  attempt_failed(cx, std::move(attempt), reason_of(trouble));
   pump(cx);
 }
 
-void CommandVerifier::child_stopped(runtime::Context& cx, const std::string& why) {
-  log::warn("event=reward_command_stopped items={} why=\"{}\"", in_flight_.size(), why);
-  if (child_ && !ever_answered_ && ++lives_unanswered_ == kCommandLivesUnanswered)
-    return cx.fail({ErrorCode::kInvalid,
-                    "the reward command was started " + std::to_string(lives_unanswered_) +
-                        " times and never answered; the last time, " + why,
-                    "reward.command", "try it by hand; what it wrote to stderr is in this log"});
+void CommandVerifier::ended(runtime::Context& cx, const ChildEnd& end) {
+  std::string what = "the program " + end.why;
+  const bool after_answers = end.clean && answers_of_life_ > 0;
+  lives_of_one_line_ = end.clean && answers_of_life_ == 1 ? lives_of_one_line_ + 1 : 0;
+  const bool charged = in_flight_.size() == 1 && !after_answers;
+  if (lives_of_one_line_ >= kCommandLivesOfOneLine) {
+    tell(cx, TroubleKind::kEndsAfterEachLine,
+         "the program works, but ends after each line and is started again for the next one; let "
+         "it read lines until its input ends",
+         0);
+    return drop_child(cx);
+  }
+  if (after_answers && in_flight_.empty()) return drop_child(cx);  // it may have had enough
+  if (!garbage_of_life_.empty()) what += "; it wrote " + garbage_of_life_;
+  const RewardTrouble trouble =
+      tell(cx, TroubleKind::kEnded, what, charged ? in_flight_.begin()->second.failures + 1 : 0);
+  if (given_up(cx, trouble)) return;
+  if (!charged) return drop_child(cx);
+  const auto item = in_flight_.begin();
+  cx.cancel(item->second.timer);
+  Attempt attempt = std::move(item->second);
+  in_flight_.erase(item);
+  drop_child(cx);
+  attempt.suspect = true;
+  attempt_failed(cx, std::move(attempt), reason_of(trouble));
+}
+
+bool CommandVerifier::given_up(runtime::Context& cx, const RewardTrouble& last) {
+  if (ever_answered_ || ++lives_unanswered_ < kCommandLivesUnanswered) return false;
+  cx.fail({ErrorCode::kInvalid,
+           "the reward program was started " + std::to_string(lives_unanswered_) +
+               " times and never answered; the last time, " + text(last),
+           "reward.command", "try it by hand"});
+  return true;
+}
+
+void CommandVerifier::drop_child(runtime::Context& cx) {
   child_.reset();
   ++life_;
   std::map<ItemId, Attempt> hit;
   hit.swap(in_flight_);
-  const bool alone = hit.size() == 1;
   for (auto item = hit.rbegin(); item != hit.rend(); ++item) {
     cx.cancel(item->second.timer);
-    if (alone) {
-      attempt_failed(cx, std::move(item->second), why);
-    } else {
-      item->second.suspect = true;
-      waiting_.push_front(std::move(item->second));
-    }
+    item->second.suspect = true;
+    waiting_.push_front(std::move(item->second));
   }
+  pause(cx);
+}
+
+void CommandVerifier::pause(runtime::Context& cx) {
   pausing_ = true;
   cx.after(restart_pause_, [this](runtime::Context& later) {
     pausing_ = false;

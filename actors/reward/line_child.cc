@@ -1,20 +1,28 @@
+// A fork whose child becomes the program, and three pipes that one I/O thread serves. stderr is a
+// pipe too, copied to ours line for line as it comes, so that its last lines can be told. A timer
+// samples CPU time and memory where they have limits; files are limited by the kernel.
 #include "actors/reward/line_child.h"
 
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/write.hpp>
 #include <cerrno>
 #include <cstring>
 #include <deque>
+#include <optional>
 #include <utility>
 
+#include "actors/reward/last_lines.h"
 #include "runtime/base/file.h"
 #include "runtime/node/argument_vector.h"
 
@@ -23,8 +31,15 @@ namespace {
 
 namespace asio = boost::asio;
 
+constexpr Duration kSampleEvery = std::chrono::milliseconds(250);  // of usage with limits
+constexpr int kReadsAtTheEnd = 64;  // of 4 KiB, of stderr: what a pipe can hold, four times
+
 struct Pipe {
   OwnedFd read, write;
+};
+
+struct Pipes3 {  // of one child
+  Pipe input, output, errors;
 };
 
 int await(pid_t pid) {  // its status
@@ -37,8 +52,18 @@ int await(pid_t pid) {  // its status
 Result<Pipe> make_pipe() {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0)
-    return Error{ErrorCode::kFailed, "cannot make a pipe: " + errno_text(errno)};
+    return Error{ErrorCode::kOutOfMemory, "cannot make a pipe: " + errno_text(errno)};
   return Pipe{OwnedFd(ends[0]), OwnedFd(ends[1])};
+}
+
+Result<Pipes3> make_pipes() {
+  Pipes3 pipes;
+  for (Pipe* pipe : {&pipes.input, &pipes.output, &pipes.errors}) {
+    Result<Pipe> made = make_pipe();
+    if (!made) return made.error();
+    *pipe = std::move(*made);
+  }
+  return pipes;
 }
 
 void make_standard(int fd, int number) {
@@ -48,60 +73,108 @@ void make_standard(int fd, int number) {
     dup2(fd, number);
 }
 
+// All that a child needs to become the program, made before the fork: nothing is allocated after.
+struct Becoming {
+  char* const* argv;
+  char** environment;
+  int input, output, errors;  // its ends of the pipes
+  int failure;                // why it could not become the program goes there
+  std::optional<rlimit> open_files, file_bytes;
+  pid_t parent;
+};
+
+[[noreturn]] void give_up(const Becoming& what) {
+  const int error = errno;
+  [[maybe_unused]] const auto told = write(what.failure, &error, sizeof error);
+  _exit(127);
+}
+
 // The child after fork: all it calls is safe, with glibc, in a copy of a process with threads.
-// stdin and stdout are the pipes; stderr is ours; every other descriptor closes itself on exec. It
-// dies with `parent`, whatever it is doing then. Why it could not become the program goes into
-// `failure`.
-[[noreturn]] void become(char* const* argv, int input, int output, int failure, pid_t parent) {
+// Every descriptor but the three standard ones closes itself on exec. It dies with `parent`,
+// whatever it is doing then.
+[[noreturn]] void become(const Becoming& what) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(127);
+  if (getppid() != what.parent) _exit(127);
   for (int number = 1; number < NSIG; ++number) signal(number, SIG_DFL);
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
-  make_standard(input, STDIN_FILENO);
-  make_standard(output, STDOUT_FILENO);
-  execvp(argv[0], argv);
-  const int error = errno;
-  [[maybe_unused]] const auto told = write(failure, &error, sizeof error);
-  _exit(127);
+  make_standard(what.input, STDIN_FILENO);
+  make_standard(what.output, STDOUT_FILENO);
+  make_standard(what.errors, STDERR_FILENO);
+  if (what.open_files && setrlimit(RLIMIT_NOFILE, &*what.open_files) != 0) give_up(what);
+  if (what.file_bytes && setrlimit(RLIMIT_FSIZE, &*what.file_bytes) != 0) give_up(what);
+  environ = what.environment;  // whose PATH execvp searches
+  execvp(what.argv[0], what.argv);
+  give_up(what);
+}
+
+// Not above our own hard limit, which only root may raise.
+std::optional<rlimit> limit_of(decltype(RLIMIT_NOFILE) resource,
+                               const std::optional<std::uint64_t>& wanted) {
+  rlimit now{};
+  if (!wanted || getrlimit(resource, &now) != 0) return std::nullopt;
+  const rlim_t value = std::min<rlim_t>(*wanted, now.rlim_max);
+  return rlimit{.rlim_cur = value, .rlim_max = value};
+}
+
+bool is_want_of_room(int error) {
+  return error == EAGAIN || error == ENOMEM || error == EMFILE || error == ENFILE;
 }
 
 // To be called on a thread that outlives the child: the kernel takes its end for ours. fork and not
 // posix_spawn, for only a child that runs our code first can ask to die with us; who scores is
 // small.
-Result<pid_t> spawn_process(std::vector<std::string> argv, int input, int output) {
+Result<pid_t> spawn_process(const ChildProgram& program, const Pipes3& pipes) {
   Result<Pipe> failure = make_pipe();
   if (!failure) return failure.error();
+  std::vector<std::string> argv = program.argv;
+  std::vector<std::string> environment = child_environment(environ, program.env);
   const std::vector<char*> arguments = runtime::argument_vector(argv);
-  const pid_t parent = getpid(), pid = fork();
-  if (pid == 0) become(arguments.data(), input, output, failure->write.get(), parent);
+  std::vector<char*> variables = runtime::argument_vector(environment);
+  const Becoming what{.argv = arguments.data(),
+                      .environment = variables.data(),
+                      .input = pipes.input.read.get(),
+                      .output = pipes.output.write.get(),
+                      .errors = pipes.errors.write.get(),
+                      .failure = failure->write.get(),
+                      .open_files = limit_of(RLIMIT_NOFILE, program.limits.open_files),
+                      .file_bytes = limit_of(RLIMIT_FSIZE, program.limits.file_bytes),
+                      .parent = getpid()};
+  const pid_t pid = fork();
+  if (pid == 0) become(what);
   int error = pid < 0 ? errno : 0;
   failure->write = OwnedFd();
   while (pid > 0 && read(failure->read.get(), &error, sizeof error) < 0 && errno == EINTR) {
   }
   if (error == 0) return pid;
   if (pid > 0) await(pid);
-  return Error{ErrorCode::kFailed, "cannot start " + argv[0] + ": " + errno_text(error),
-               "reward.command"};
+  return Error{is_want_of_room(error) ? ErrorCode::kOutOfMemory : ErrorCode::kFailed,
+               "cannot start " + argv[0] + ": " + errno_text(error), "reward.command"};
 }
 
 std::string describe_status(int status) {
   if (WIFSIGNALED(status))
     return "was killed by signal " + std::to_string(WTERMSIG(status)) + " (" +
-           strsignal(WTERMSIG(status)) + ")";
+           strsignal(WTERMSIG(status)) + ")" +
+           (WTERMSIG(status) == SIGXFSZ ? ", by reward.limits.file_size_megabytes" : "");
   return "exited with code " + std::to_string(WEXITSTATUS(status));
 }
 
 // Lives on the loop's thread, kept alive by its pending operations.
 class Pipes : public std::enable_shared_from_this<Pipes> {
  public:
-  Pipes(asio::io_context& loop, pid_t pid, OwnedFd input, OwnedFd output, LineChildEvents events)
-      : input_(loop, input.release()),
-        output_(loop, output.release()),
+  Pipes(asio::io_context& loop, pid_t pid, Pipes3 pipes, const ChildLimits& limits,
+        LineChildEvents events)
+      : input_(loop, pipes.input.write.release()),
+        output_(loop, pipes.output.read.release()),
+        errors_(loop, pipes.errors.read.release()),
+        sample_(loop),
         pid_(pid),
+        watch_(limits),
         events_(std::move(events)) {
     input_.non_blocking(true);
+    errors_.non_blocking(true);
   }
   ~Pipes() { reap(); }
 
@@ -112,12 +185,20 @@ class Pipes : public std::enable_shared_from_this<Pipes> {
     sigaddset(&pipe_signal, SIGPIPE);
     pthread_sigmask(SIG_BLOCK, &pipe_signal, nullptr);
     read();
+    read_errors();
+    if (watch_.wanted()) sample_later();
   }
 
   void write(std::string line) {
     if (ended_) return;
+    watch_.line_passed();
     lines_.push_back(std::move(line));
     if (lines_.size() == 1) write_first();
+  }
+
+  std::vector<std::string> stderr_tail() {
+    drain_errors();
+    return last_lines_.lines();
   }
 
   void kill_and_close() {
@@ -127,6 +208,9 @@ class Pipes : public std::enable_shared_from_this<Pipes> {
     input_.close(ignored);
     output_.close(ignored);
     reap();
+    drain_errors();
+    errors_.close(ignored);
+    sample_.cancel();
   }
 
  private:
@@ -137,6 +221,47 @@ class Pipes : public std::enable_shared_from_this<Pipes> {
                               if (error) return self->end({});
                               self->take(std::string_view(self->chunk_.data(), bytes));
                             });
+  }
+
+  void read_errors() {
+    errors_.async_read_some(asio::buffer(errors_chunk_),
+                            [self = shared_from_this()](auto error, std::size_t bytes) {
+                              if (error) return;
+                              self->take_errors({self->errors_chunk_.data(), bytes});
+                              self->read_errors();
+                            });
+  }
+
+  // Also what the loop has not come to yet; what the child's own children write may be endless.
+  void drain_errors() {
+    for (int n = 0; n < kReadsAtTheEnd && errors_.is_open(); ++n) {
+      std::array<char, 4096> bytes;
+      const ssize_t got = ::read(errors_.native_handle(), bytes.data(), bytes.size());
+      if (got < 0 && errno == EINTR) continue;
+      if (got <= 0) return;
+      take_errors({bytes.data(), static_cast<std::size_t>(got)});
+    }
+  }
+
+  void take_errors(std::string_view bytes) {
+    last_lines_.add(bytes);
+    while (!bytes.empty()) {  // into the log; where that is full, the lines are lost
+      const ssize_t wrote = ::write(STDERR_FILENO, bytes.data(), bytes.size());
+      if (wrote < 0 && errno == EINTR) continue;
+      if (wrote <= 0) return;
+      bytes.remove_prefix(static_cast<std::size_t>(wrote));
+    }
+  }
+
+  void sample_later() {
+    sample_.expires_after(kSampleEvery);
+    sample_.async_wait([self = shared_from_this()](auto error) {
+      if (error || self->ended_) return;
+      const auto usage = usage_of(self->pid_);
+      if (const auto why = usage ? self->watch_.judge(*usage) : std::nullopt)
+        return self->end("was ended: it " + *why);
+      self->sample_later();
+    });
   }
 
   // A child that closed its input ends by itself, or is found out by timeouts; its last lines may
@@ -151,10 +276,13 @@ class Pipes : public std::enable_shared_from_this<Pipes> {
   }
 
   void take(std::string_view bytes) {
+    if (ended_) return;  // a read that was under way when the child was given up
     text_ += bytes;
     std::size_t begin = 0;
-    for (std::size_t end; (end = text_.find('\n', begin)) != std::string::npos; begin = end + 1)
+    for (std::size_t end; (end = text_.find('\n', begin)) != std::string::npos; begin = end + 1) {
+      watch_.line_passed();
       events_.line(text_.substr(begin, end - begin));
+    }
     text_.erase(0, begin);
     if (text_.size() > kChildLineBytesMax)
       return end("wrote a line of more than " + std::to_string(kChildLineBytesMax) + " bytes");
@@ -163,34 +291,40 @@ class Pipes : public std::enable_shared_from_this<Pipes> {
 
   void end(std::string why) {
     if (ended_) return;
-    const std::string status = reap();
+    const int status = reap();
     const auto told = std::move(events_.ended);
     kill_and_close();
-    told(why.empty() ? status : why);
+    const bool by_itself = why.empty();
+    told({.why = by_itself ? describe_status(status) : std::move(why),
+          .clean = by_itself && WIFEXITED(status) && WEXITSTATUS(status) == 0});
   }
 
   // The end of its output is the end of a child's use: whatever is left of it is killed.
-  std::string reap() {
-    if (pid_ == 0) return {};
+  int reap() {
+    if (pid_ == 0) return 0;
     // One that closed its output by exiting keeps its own status: the signal comes too late.
     kill(pid_, SIGKILL);
-    return describe_status(await(std::exchange(pid_, 0)));
+    return await(std::exchange(pid_, 0));
   }
 
-  asio::posix::stream_descriptor input_;   // we write
-  asio::posix::stream_descriptor output_;  // we read
+  asio::posix::stream_descriptor input_;            // we write
+  asio::posix::stream_descriptor output_, errors_;  // we read
+  asio::steady_timer sample_;
   pid_t pid_;
+  UsageWatch watch_;
   LineChildEvents events_;
   bool ended_ = false;
   std::array<char, 65536> chunk_;
+  std::array<char, 4096> errors_chunk_;
   std::string text_;  // an unfinished line
+  LastLines last_lines_;
   std::deque<std::string> lines_;
 };
 
 class ProcessChild final : public LineChild {
  public:
-  ProcessChild(runtime::IoThread& io, std::shared_ptr<Pipes> pipes)
-      : io_(io), pipes_(std::move(pipes)) {}
+  ProcessChild(runtime::IoThread& io, pid_t pid, std::shared_ptr<Pipes> pipes)
+      : io_(io), pid_(pid), pipes_(std::move(pipes)) {}
   ~ProcessChild() override {
     io_.run([this] { pipes_->kill_and_close(); });
   }
@@ -198,28 +332,35 @@ class ProcessChild final : public LineChild {
     line += '\n';
     io_.post([pipes = pipes_, line = std::move(line)]() mutable { pipes->write(std::move(line)); });
   }
+  std::int64_t pid() const override { return pid_; }
+  std::vector<std::string> stderr_tail() override {
+    std::vector<std::string> lines;
+    io_.run([&] { lines = pipes_->stderr_tail(); });
+    return lines;
+  }
 
  private:
   runtime::IoThread& io_;
+  const pid_t pid_;
   const std::shared_ptr<Pipes> pipes_;
 };
 
 }  // namespace
 
 LineChildSpawner process_spawner(runtime::IoThread& io) {
-  return [&io](const std::vector<std::string>& argv,
+  return [&io](const ChildProgram& program,
                LineChildEvents events) -> Result<std::unique_ptr<LineChild>> {
-    Result<Pipe> input = make_pipe();
-    if (!input) return input.error();
-    Result<Pipe> output = make_pipe();
-    if (!output) return output.error();
+    Result<Pipes3> pipes = make_pipes();
+    if (!pipes) return pipes.error();
     Result<pid_t> pid = 0;
-    io.run([&] { pid = spawn_process(argv, input->read.get(), output->write.get()); });
+    io.run([&] { pid = spawn_process(program, *pipes); });
     if (!pid) return pid.error();
-    auto pipes = std::make_shared<Pipes>(io.loop(), *pid, std::move(input->write),
-                                         std::move(output->read), std::move(events));
-    io.post([pipes] { pipes->start(); });
-    return std::unique_ptr<LineChild>(std::make_unique<ProcessChild>(io, std::move(pipes)));
+    for (OwnedFd* its_end : {&pipes->input.read, &pipes->output.write, &pipes->errors.write})
+      *its_end = OwnedFd();
+    auto served = std::make_shared<Pipes>(io.loop(), *pid, std::move(*pipes), program.limits,
+                                          std::move(events));
+    io.post([served] { served->start(); });
+    return std::unique_ptr<LineChild>(std::make_unique<ProcessChild>(io, *pid, std::move(served)));
   };
 }
 

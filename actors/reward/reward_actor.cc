@@ -4,6 +4,7 @@
 
 #include "runtime/base/log.h"
 #include "runtime/wire/codec.h"
+#include "runtime/wire/split.h"
 
 namespace tandem::actors {
 namespace {
@@ -42,9 +43,19 @@ RewardActor::RewardActor(const RewardConfig& config, std::unique_ptr<Verifier> v
     : config_(config),
       verifier_(std::move(verifier)),
       joints_(std::move(joints)),
-      outbox_(joints_.exchange, config.retry_interval) {}
+      outbox_(joints_.exchange, config.retry_interval) {
+  verifier_->report_to(
+      [this](runtime::Context& cx, RewardTrouble what) { trouble(cx, std::move(what)); });
+}
+
+RewardActor::~RewardActor() {
+  log::info("event=ended actor={} groups={} scored={} failed={} troubles={} seconds={:.1f}",
+            config_.self.actor, groups_, scored_, failed_, trouble_.count,
+            seconds(last_score_ - up_));
+}
 
 void RewardActor::handle(runtime::Context& cx, StartReward) {
+  up_ = last_score_ = cx.now();
   outbox_.send(cx, RewardUp{.from = config_.self, .capacity = config_.capacity});
 }
 
@@ -89,6 +100,8 @@ void RewardActor::judge_group(runtime::Context& cx, const GroupToScore& group,
   const Result<GroupPayload> payload = runtime::decode<GroupPayload>(bytes);
   if (!payload)
     return fail_group(cx, group, 1, "the payload is damaged: " + payload.error().message);
+  if (const auto why = misfit(*payload, group.group))
+    return fail_group(cx, group, 1, "the payload makes no sense: " + *why);
   const std::size_t n = payload->trajectories.size();
   const json record = parse_json(group.data);
   if (!record.is_object()) return fail_group(cx, group, n, "the record is no JSON object");
@@ -107,6 +120,7 @@ void RewardActor::judge_group(runtime::Context& cx, const GroupToScore& group,
                       .data = record,
                       .truncated = trajectory.truncated},
                      [this, open, i](runtime::Context& later, TrajectoryScore score) {
+                       count(later.now(), score);
                        open->score.scores[i] = std::move(score);
                        if (--open->left == 0) completed(later, std::move(open->score));
                      });
@@ -122,12 +136,15 @@ void RewardActor::fail_group(runtime::Context& cx, const GroupToScore& group,
 
 void RewardActor::completed(runtime::Context& cx, GroupScore score) {
   completed_.push_back(std::move(score));
+  ++groups_;
   if (!gathering_) send_completed(cx);
 }
 
 void RewardActor::send_completed(runtime::Context& cx) {
   if (completed_.empty()) return;
-  outbox_.send(cx, GroupsScored{.from = config_.self, .groups = std::exchange(completed_, {})});
+  GroupsScored scored{.from = config_.self, .groups = std::exchange(completed_, {})};
+  outbox_.send_all(cx,
+                   runtime::split(std::move(scored), &GroupsScored::groups, outbox_.bytes_max()));
 }
 
 void RewardActor::handle(runtime::Context& cx, ScoreTexts work) {
@@ -141,8 +158,11 @@ void RewardActor::handle(runtime::Context& cx, ScoreTexts work) {
     TextToScore& text = work.texts[i];
     const auto judged = [this, open, i, index = text.index](runtime::Context& later,
                                                             TrajectoryScore score) {
+      count(later.now(), score);
       open->answer.scores[i] = {index, std::move(score)};
-      if (--open->left == 0) outbox_.send(later, std::move(open->answer));
+      if (--open->left > 0) return;
+      outbox_.send_all(later, runtime::split(std::move(open->answer), &TextsScored::scores,
+                                             outbox_.bytes_max()));
     };
     const json record = parse_json(text.data);
     if (!record.is_object()) {
@@ -158,6 +178,36 @@ void RewardActor::handle(runtime::Context& cx, ScoreTexts work) {
                      judged);
   }
   note("idle", cx.now());
+}
+
+void RewardActor::count(Time now, const TrajectoryScore& score) {
+  last_score_ = now;
+  ++(std::holds_alternative<Scored>(score) ? scored_ : failed_);
+  const std::int64_t all = scored_ + failed_;
+  if (all == 1 || all % kScoresPerLogLine == 0)
+    log::info("event=scored actor={} scored={} failed={} seconds={:.1f}", config_.self.actor,
+              scored_, failed_, seconds(now - up_));
+}
+
+void RewardActor::trouble(runtime::Context& cx, RewardTrouble trouble) {
+  const std::int64_t count = trouble_.count + 1;
+  trouble_ = std::move(trouble);
+  trouble_.from = config_.self;
+  trouble_.count = count;
+  trouble_told_ = false;
+  if (!trouble_pause_) tell_trouble(cx);
+}
+
+void RewardActor::tell_trouble(runtime::Context& cx) {
+  trouble_told_ = true;
+  log::warn("event=reward_trouble actor={} count={} what={}", config_.self.actor, trouble_.count,
+            json(trouble_.what).dump());
+  outbox_.send(cx, trouble_);
+  trouble_pause_ = true;
+  cx.after(config_.trouble_interval, [this](runtime::Context& later) {
+    trouble_pause_ = false;
+    if (!trouble_told_) tell_trouble(later);
+  });
 }
 
 void RewardActor::note(const char* phase, Time now) const {

@@ -4,6 +4,8 @@
 // Invariants
 //   RW-1  Every trajectory of every group is answered exactly once, by Scored or ScoreFailed.
 //   RW-2  A completion that was not judged is never answered by a score.
+//   RW-3  The first trouble of the verifier's program is told at once, then at most one in
+//         trouble_interval: the newest.
 //
 // A payload that cannot be pulled after kReadAttempts fails the actor: another one will be asked.
 // One that is pulled and makes no sense is a failure of its group.
@@ -26,6 +28,7 @@
 namespace tandem::actors {
 
 inline constexpr int kReadAttempts = 6;
+inline constexpr std::int64_t kScoresPerLogLine = 10'000;
 
 struct RewardConfig {
   Sender self;                  // how it signs its messages
@@ -33,6 +36,7 @@ struct RewardConfig {
   std::string prompt_key = "prompt";
   std::string answer_key = "answer";
   Duration retry_interval = std::chrono::milliseconds(50);  // of messages and reads that failed
+  Duration trouble_interval = std::chrono::seconds(3);
 };
 
 struct StartReward {};  // sent once, first, by whoever spawned the actor: it says RewardUp
@@ -48,6 +52,7 @@ class RewardActor {
     std::function<void(const char* phase, Time now)> progress;
   };
   RewardActor(const RewardConfig& config, std::unique_ptr<Verifier> verifier, Joints joints);
+  ~RewardActor();  // says in the log what it did in all
 
   void handle(runtime::Context& cx, StartReward start);
   void handle(runtime::Context& cx, ScoreGroups work);
@@ -65,6 +70,9 @@ class RewardActor {
   void completed(runtime::Context& cx, GroupScore score);
   void send_completed(runtime::Context& cx);
   void note(const char* phase, Time now) const;
+  void count(Time now, const TrajectoryScore& score);
+  void trouble(runtime::Context& cx, RewardTrouble trouble);
+  void tell_trouble(runtime::Context& cx);
 
   const RewardConfig config_;
   const std::unique_ptr<Verifier> verifier_;
@@ -72,6 +80,11 @@ class RewardActor {
   runtime::Outbox<RewardEvents> outbox_;
   std::vector<GroupScore> completed_;  // not yet sent: those of one turn go together
   bool gathering_ = false;
+  RewardTrouble trouble_;  // the newest
+  bool trouble_told_ = true;
+  bool trouble_pause_ = false;  // a timer ends it
+  Time up_, last_score_;
+  std::int64_t groups_ = 0, scored_ = 0, failed_ = 0;  // groups answered, completions
 };
 
 static_assert(runtime::Actor<RewardActor>);

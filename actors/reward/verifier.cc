@@ -4,11 +4,14 @@
 #include <pcre2.h>
 
 #include "actors/reward/command_verifier.h"
+#include "actors/reward/last_lines.h"
 #include "actors/reward/math_answer.h"
+#include "runtime/base/text.h"
 
 namespace tandem::actors {
 namespace {
 
+constexpr std::size_t kShownWordBytesMax = 200;    // of each word of a command in the log
 constexpr std::uint32_t kMatchSteps = 10'000'000;  // of one search; a runaway pattern ends there
 
 std::string trimmed(std::string_view text) {
@@ -93,6 +96,32 @@ class Pattern {
 
 }  // namespace
 
+std::string describe(const VerifierConfig& config) {
+  switch (config.type) {
+    case VerifierType::kExact:
+      return "type=exact";
+    case VerifierType::kMath:
+      return "type=math";
+    case VerifierType::kRegex:
+      return "type=regex pattern=" + nlohmann::json(valid_utf8(config.pattern)).dump();
+    case VerifierType::kCommand:
+      break;
+  }
+  std::string command;
+  for (const std::string& word : config.program.argv)
+    command += (command.empty() ? "" : " ") + one_line(word, kShownWordBytesMax);
+  const auto shown = [](const auto& limit) {
+    return limit ? nlohmann::json(*limit).dump() : std::string("none");
+  };
+  const ChildLimits& limits = config.program.limits;
+  return "type=command command=" + nlohmann::json(command).dump() +
+         " timeout_s=" + nlohmann::json(seconds(config.timeout)).dump() +
+         " retries=" + std::to_string(config.retries) + " open_files=" + shown(limits.open_files) +
+         " file_bytes=" + shown(limits.file_bytes) +
+         " cpu_seconds_per_line=" + shown(limits.cpu_seconds_per_line) +
+         " memory_bytes=" + shown(limits.memory_bytes);
+}
+
 Result<std::string> answer_text(const nlohmann::json& answer) {
   if (answer.is_string()) return trimmed(answer.get_ref<const std::string&>());
   if (answer.is_number()) return answer.dump();
@@ -126,12 +155,14 @@ Result<std::unique_ptr<Verifier>> make_verifier(const VerifierConfig& config,
       return direct([shared](const ScoreItem& item) { return shared->judge(item); });
     }
     case VerifierType::kCommand:
-      if (config.command.empty())
+      if (config.program.argv.empty())
         return Error{ErrorCode::kInvalid, "the command is empty", "reward.command"};
-      return std::unique_ptr<Verifier>(std::make_unique<CommandVerifier>(
-          CommandVerifier::Config{
-              .argv = config.command, .timeout = config.timeout, .retries = config.retries},
-          std::move(spawn)));
+      return std::unique_ptr<Verifier>(
+          std::make_unique<CommandVerifier>(CommandVerifier::Config{.program = config.program,
+                                                                    .timeout = config.timeout,
+                                                                    .retries = config.retries,
+                                                                    .log = config.log},
+                                            std::move(spawn)));
   }
   CHECK(false && "a verifier of no type");
   return Error{};

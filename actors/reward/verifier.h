@@ -37,17 +37,25 @@ class Verifier {
   using Done = std::function<void(runtime::Context&, TrajectoryScore)>;
   // Calls `done` in the actor's turn, now or later, exactly once as long as the verifier lives.
   virtual void score(runtime::Context& cx, ScoreItem item, Done done) = 0;
+  // `told` hears, in the actor's turn, when the program behind a verifier does not do its work, as
+  // often as that happens; its `from` and `count` are the actor's to fill in. Called once, first.
+  using Told = std::function<void(runtime::Context&, RewardTrouble)>;
+  virtual void report_to(Told /*told*/) {}
 };
 
 enum class VerifierType : std::uint8_t { kExact, kRegex, kMath, kCommand };
 
 struct VerifierConfig {  // the reward.* keys of a job
   VerifierType type = VerifierType::kExact;
-  std::string pattern;               // of kRegex
-  std::vector<std::string> command;  // argv, of kCommand
+  std::string pattern;   // of kRegex
+  ChildProgram program;  // of kCommand
   Duration timeout = std::chrono::seconds(10);
   int retries = 2;
+  std::string log;  // the file that holds the program's stderr, for messages; may be empty
 };
+
+// "type=command command=\"python3 r.py\" timeout_s=10 …", for the log.
+std::string describe(const VerifierConfig& config);
 
 // kInvalid: a pattern that does not compile, an empty command. `spawn` is used by kCommand alone.
 Result<std::unique_ptr<Verifier>> make_verifier(const VerifierConfig& config,

@@ -5,6 +5,7 @@
 
 #include "runtime/base/log.h"
 #include "runtime/wire/codec.h"
+#include "runtime/wire/split.h"
 
 namespace tandem::actors {
 namespace {
@@ -29,6 +30,8 @@ RolloutActor::RolloutActor(const RolloutConfig& config, std::unique_ptr<Engine> 
       joints_(std::move(joints)),
       outbox_(joints_.exchange, config.retry_interval) {}
 
+RolloutActor::~RolloutActor() { log_leases("rollout_ended"); }
+
 void RolloutActor::handle(runtime::Context& cx, StartRollout start) {
   self_ = std::move(start.self);
   const std::int32_t capacity = config_.capacity > 0
@@ -40,7 +43,10 @@ void RolloutActor::handle(runtime::Context& cx, StartRollout start) {
 }
 
 void RolloutActor::handle(runtime::Context& cx, Assign assign) {
-  for (GroupWork& work : assign.groups) engine_->submit(std::move(work));
+  for (GroupWork& work : assign.groups) {
+    engine_->submit(std::move(work));
+    if (log::worth_a_line(++totals_.leased)) log_leases("leases");
+  }
   collect(cx);
   advance_later(cx, Duration{0});
 }
@@ -68,6 +74,7 @@ void RolloutActor::handle(runtime::Context& cx, HandBack hand_back) {
   std::erase_if(finished_, named);
   log::info("event=hand_back actor={} groups={}", config_.self.actor,
             groups.empty() ? std::string("all") : std::to_string(groups.size()));
+  if (groups.empty()) log_leases("drained");
   advance_later(cx, Duration{0});
 }
 
@@ -166,8 +173,9 @@ Duration RolloutActor::install(runtime::Context& cx) {
   const Time before = cx.now();
   const Duration simulated = engine_->finish_update();
   const double paused = seconds(simulated + (cx.now() - before));
-  log::debug("event=installed actor={} version={} seconds={}", config_.self.actor, updating_->value,
-             paused);
+  if (log::worth_a_line(++totals_.installs))
+    log::info("event=installed actor={} version={} seconds={:.3f} installs={}", config_.self.actor,
+              updating_->value, paused, totals_.installs);
   outbox_.send(cx, Installed{.from = config_.self, .version = *updating_, .seconds = paused});
   updating_.reset();
   update_failure_.clear();
@@ -179,6 +187,7 @@ void RolloutActor::collect(runtime::Context& cx) {
     if (auto* payload = std::get_if<GroupPayload>(&event)) {
       finished_.push_back(std::move(*payload));
     } else if (auto* refused = std::get_if<GroupUnservable>(&event)) {
+      ++totals_.unservable;
       outbox_.send(cx, Unservable{.from = config_.self,
                                   .group = refused->group,
                                   .attempt = refused->attempt,
@@ -186,10 +195,12 @@ void RolloutActor::collect(runtime::Context& cx) {
                                   .message = std::move(refused->message)});
     } else {
       auto& done = std::get<EvaluationDone>(event);
-      outbox_.send(cx, Evaluated{.from = config_.self,
-                                 .evaluation = done.evaluation,
-                                 .completions = std::move(done.completions),
-                                 .unservable = std::move(done.unservable)});
+      Evaluated evaluated{.from = config_.self,
+                          .evaluation = done.evaluation,
+                          .completions = std::move(done.completions),
+                          .unservable = std::move(done.unservable)};
+      outbox_.send_all(
+          cx, runtime::split(std::move(evaluated), &Evaluated::completions, outbox_.bytes_max()));
     }
   }
   store_finished(cx);
@@ -233,7 +244,9 @@ void RolloutActor::stored(runtime::Context& cx, std::shared_ptr<Write> write,
   Generated generated{.from = config_.self};
   for (std::size_t i = 0; i < refs->size(); ++i)
     generated.groups.push_back(header_of(write->groups[i], (*refs)[i]));
-  outbox_.send(cx, std::move(generated));
+  totals_.generated += refs->size();
+  outbox_.send_all(cx,
+                   runtime::split(std::move(generated), &Generated::groups, outbox_.bytes_max()));
   writes_.erase(write);
   store_finished(cx);
 }
@@ -256,6 +269,15 @@ void RolloutActor::send_stats(runtime::Context& cx) {
 
 void RolloutActor::note(const char* phase, Time now) const {
   if (joints_.progress) joints_.progress(phase, now);
+}
+
+void RolloutActor::log_leases(const char* event) const {
+  const EngineStats stats = engine_->stats();
+  log::info(
+      "event={} actor={} leased={} generated={} unservable={} running={} waiting={} installs={} "
+      "busy_seconds={:.1f}",
+      event, config_.self.actor, totals_.leased, totals_.generated, totals_.unservable,
+      stats.sequences_running, stats.sequences_waiting, totals_.installs, busy_seconds_);
 }
 
 }  // namespace tandem::actors

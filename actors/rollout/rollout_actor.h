@@ -70,6 +70,7 @@ class RolloutActor {
   };
   RolloutActor(const RolloutConfig& config, std::unique_ptr<Engine> engine,
                std::unique_ptr<runtime::WeightSubscriber> weights, Joints joints);
+  ~RolloutActor();  // logs what it did
 
   void handle(runtime::Context& cx, StartRollout start);
   void handle(runtime::Context& cx, Assign assign);
@@ -102,6 +103,7 @@ class RolloutActor {
               const Result<std::vector<runtime::PayloadRef>>& refs);
   void send_stats(runtime::Context& cx);
   void note(const char* phase, Time now) const;
+  void log_leases(const char* event) const;
 
   const RolloutConfig config_;
   const std::unique_ptr<Engine> engine_;
@@ -119,6 +121,9 @@ class RolloutActor {
   std::set<std::shared_ptr<Write>> writes_;
   runtime::Outbox<RolloutEvents> outbox_;
   double busy_seconds_ = 0;
+  struct Totals {  // for the log
+    std::uint64_t leased = 0, generated = 0, unservable = 0, installs = 0;
+  } totals_;
 };
 
 static_assert(runtime::Actor<RolloutActor>);

@@ -20,9 +20,7 @@ Result<typename Q::Reply> ask_and_wait(const Ref<Inbox>& whom, Q question, Durat
                                            slot->reply = std::move(reply);
                                            slot->changed.notify_one();
                                          })});
-  if (sent != Delivery::kAccepted)
-    return Error{ErrorCode::kUnreachable,
-                 whom.address().name + (sent == Delivery::kFull ? " is at its limit" : " is gone")};
+  if (sent != Delivery::kAccepted) return undelivered(whom.address().name, sent);
   std::unique_lock lock(slot->mutex);
   if (!slot->changed.wait_for(lock, deadline, [&] { return slot->reply.has_value(); }))
     return Error{ErrorCode::kTimedOut,

@@ -58,10 +58,7 @@ class Context {
     });
     // `reply` is kept until the outcome is known: a message that was not taken dies unanswered.
     const Delivery sent = whom.tell(Ask<Q>{std::move(question), reply});
-    if (sent != Delivery::kAccepted)
-      (*once)(
-          Error{ErrorCode::kUnreachable,
-                whom.address().name + (sent == Delivery::kFull ? " is at its limit" : " is gone")});
+    if (sent != Delivery::kAccepted) (*once)(undelivered(whom.address().name, sent));
   }
 
   // Posts turns to this actor from any thread, for machinery that answers later. At the mailbox's

@@ -7,7 +7,9 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -27,15 +29,29 @@ struct Address {
 
 enum class Delivery {
   kAccepted,
-  kFull,  // the mailbox or the link's window is at its limit: nothing was taken
-  kGone,  // nobody of that name
+  kFull,      // the mailbox or the link's window is at its limit: nothing was taken
+  kGone,      // nobody of that name
+  kTooLarge,  // over the link's limit, now and always: Ref::too_large() says by how much
 };
+
+// Why an ask was not taken, for whoever asked.
+inline Error undelivered(const std::string& to, Delivery sent) {
+  const char* const why = sent == Delivery::kFull       ? " is at its limit"
+                          : sent == Delivery::kTooLarge ? " was asked more than its link can carry"
+                                                        : " is gone";
+  return {sent == Delivery::kTooLarge ? ErrorCode::kInvalid : ErrorCode::kUnreachable, to + why};
+}
+
+inline constexpr std::uint64_t kBytesUnlimited = std::numeric_limits<std::uint64_t>::max();
 
 template <class Inbox>
 class Target {
  public:
   virtual ~Target() = default;
   virtual Delivery post(Inbox message) = 0;  // from any thread; never blocks
+  // Only what goes over a link has a limit.
+  virtual std::uint64_t bytes_max() const { return kBytesUnlimited; }
+  virtual Error too_large(const Inbox&) const { return {ErrorCode::kInvalid, "too large"}; }
 };
 
 template <class Inbox>
@@ -49,6 +65,12 @@ class Ref {
     return target_ ? target_->post(std::move(message)) : Delivery::kGone;
   }
   const Address& address() const { return address_; }
+  // The largest encoding of one message; a longer one is kTooLarge.
+  std::uint64_t bytes_max() const { return target_ ? target_->bytes_max() : kBytesUnlimited; }
+  // kInvalid, with the type of the message, its bytes and the limit.
+  Error too_large(const Inbox& message) const {
+    return target_ ? target_->too_large(message) : undelivered(address_.name, Delivery::kGone);
+  }
   explicit operator bool() const { return target_ != nullptr; }
 
  private:
@@ -65,6 +87,10 @@ Ref<Sub> narrow(const Ref<Inbox>& ref) {
     Delivery post(Sub message) override {
       return std::visit([this](auto&& m) { return whole.tell(Inbox(std::move(m))); },
                         std::move(message));
+    }
+    std::uint64_t bytes_max() const override { return whole.bytes_max(); }
+    Error too_large(const Sub& message) const override {
+      return std::visit([this](const auto& m) { return whole.too_large(Inbox(m)); }, message);
     }
     Ref<Inbox> whole;
   };

@@ -69,7 +69,8 @@ Error file_error(std::string_view action, const std::filesystem::path& path) {
   const int reason = errno;
   return {.message = "cannot " + std::string(action) + ": " + errno_text(reason),
           .where = path.string(),
-          .help = {}};
+          .help = {},
+          .os_error = reason};
 }
 
 Result<std::string> read_file(const std::filesystem::path& path) {

@@ -6,6 +6,8 @@
 #include <memory>
 #include <string>
 
+#include "runtime/base/text.h"
+
 namespace tandem {
 namespace {
 
@@ -52,7 +54,8 @@ namespace log {
 
 void write(Severity severity, fmt::string_view format, fmt::format_args values) {
   const auto level = level_of(severity);
-  if (spdlog::should_log(level)) spdlog::log(level, fmt::vformat(format, values));
+  if (spdlog::should_log(level))
+    spdlog::log(level, visible(fmt::vformat(format, values), Lines::kOne));
 }
 
 void mute() { spdlog::set_level(spdlog::level::off); }

@@ -2,6 +2,8 @@
 
 #include <system_error>
 
+#include "runtime/base/text.h"
+
 namespace tandem {
 
 int exit_code(ErrorCode code) {
@@ -51,7 +53,7 @@ std::string render(const Error& error) {
   std::string text = "error[" + std::string(name(error.code)) + "]: " + error.message;
   if (!error.where.empty()) text += "\n  --> " + error.where;
   if (!error.help.empty()) text += "\n  help: " + error.help;
-  return text;
+  return visible(text, Lines::kMany);
 }
 
 std::string errno_text(int error_number) { return std::generic_category().message(error_number); }

@@ -31,9 +31,11 @@ struct Error {
   std::string message;     // what was attempted and why it failed, without a final full stop
   std::string where = {};  // "job.yaml:14:5", a path, "--set a.b=c"; may be empty
   std::string help = {};   // how to mend it; may be empty
+  int os_error = 0;        // errno where the operating system refused; 0: it did not
 };
 
-// "error[invalid]: message\n  --> where\n  help: help", the form that a terminal shows.
+// "error[invalid]: message\n  --> where\n  help: help", the form that a terminal shows: foreign
+// text in it is made visible (text.h).
 std::string render(const Error& error);
 
 // The text of errno for messages: "No space left on device".

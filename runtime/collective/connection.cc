@@ -6,6 +6,7 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -13,71 +14,99 @@
 #include <cstring>
 
 #include "runtime/base/check.h"
-#include "runtime/base/digest.h"
+#include "runtime/base/secret.h"
+#include "runtime/base/text.h"
 
 namespace tandem::runtime {
 namespace {
 
-Error socket_error(std::string_view action, const std::string& address) {
-  Error error = file_error(action, address);
+Error socket_error(std::string_view action, const Endpoint& at) {
+  Error error = file_error(action, to_string(at));
   error.code = ErrorCode::kUnreachable;
   return error;
 }
 
-Result<sockaddr_in> look_up(const std::string& host, const std::string& port) {
+// An address of either family, as the calls of the operating system take it.
+struct SocketName {
+  sockaddr_storage storage{};
+  socklen_t length = 0;
+  int family() const { return storage.ss_family; }
+  sockaddr* get() { return reinterpret_cast<sockaddr*>(&storage); }
+};
+
+Result<SocketName> look_up(const Endpoint& at) {
+  SocketName name;
+  if (at.is_local()) {
+    sockaddr_un local{};
+    local.sun_family = AF_UNIX;
+    CHECK(at.path.size() <= kSocketPathMax);
+    std::memcpy(local.sun_path, at.path.c_str(), at.path.size() + 1);
+    std::memcpy(&name.storage, &local, sizeof local);
+    name.length = sizeof local;
+    return name;
+  }
   addrinfo hints{};
   hints.ai_family = AF_INET;
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
-  const int failure = ::getaddrinfo(host.c_str(), port.c_str(), &hints, &found);
+  const int failure =
+      ::getaddrinfo(at.host.c_str(), std::to_string(at.port).c_str(), &hints, &found);
   if (failure != 0) {
     return Error{.code = ErrorCode::kUnreachable,
                  .message = "cannot look up the address: " + std::string(::gai_strerror(failure)),
-                 .where = host + ":" + port,
+                 .where = to_string(at),
                  .help = {}};
   }
-  sockaddr_in address;
-  std::memcpy(&address, found->ai_addr, sizeof address);
+  std::memcpy(&name.storage, found->ai_addr, found->ai_addrlen);
+  name.length = found->ai_addrlen;
   ::freeaddrinfo(found);
-  return address;
+  return name;
 }
 
-OwnedFd make_socket() {
-  return OwnedFd(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+OwnedFd make_socket(int family) {
+  return OwnedFd(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+}
+
+// What a proof covers: who speaks, as whom, and both nonces.
+std::string proof_of(std::string_view secret, const char* speaker, const Hello& hello,
+                     const Challenge& challenge) {
+  std::string text = std::string(speaker) + " " + std::to_string(hello.rank) + " of " +
+                     std::to_string(hello.size) + " ";
+  text.append(challenge.nonce, kNonceBytes).append(hello.nonce, kNonceBytes);
+  std::string proof = hmac_hex(secret, text);
+  CHECK(proof.size() == kProofBytes);
+  return proof;
+}
+
+void fill_nonce(char (&nonce)[kNonceBytes]) {
+  const std::string fresh = random_secret();
+  CHECK(fresh.size() == kNonceBytes);
+  std::memcpy(nonce, fresh.data(), kNonceBytes);
 }
 
 }  // namespace
 
-Result<OwnedFd> listen_tcp(const std::string& host, std::string* address) {
-  const Result<sockaddr_in> found = look_up(host, "0");
-  if (!found) return found.error();
-  sockaddr_in name = *found;
-  OwnedFd fd = make_socket();
-  if (!fd) return socket_error("make a socket", host);
-  socklen_t length = sizeof name;
-  if (::bind(fd.get(), reinterpret_cast<sockaddr*>(&name), length) != 0 ||
-      ::listen(fd.get(), SOMAXCONN) != 0 ||
-      ::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&name), &length) != 0) {
-    return socket_error("listen", host);
+Result<OwnedFd> listen_stream(const Endpoint& at, Endpoint* bound) {
+  Result<SocketName> name = look_up(at);
+  if (!name) return name.error();
+  OwnedFd fd = make_socket(name->family());
+  if (!fd) return socket_error("make a socket", at);
+  if (::bind(fd.get(), name->get(), name->length) != 0 || ::listen(fd.get(), SOMAXCONN) != 0 ||
+      ::getsockname(fd.get(), name->get(), &name->length) != 0) {
+    return socket_error("listen", at);
   }
-  *address = host + ":" + std::to_string(ntohs(name.sin_port));
+  *bound = at;
+  if (!at.is_local()) bound->port = ntohs(reinterpret_cast<sockaddr_in*>(name->get())->sin_port);
   return fd;
 }
 
-Result<OwnedFd> dial_tcp(const std::string& address, Time deadline) {
-  const std::size_t colon = address.rfind(':');
-  if (colon == std::string::npos) {
-    return Error{.code = ErrorCode::kInvalid,
-                 .message = "not an address of the form host:port",
-                 .where = address,
-                 .help = {}};
-  }
-  const Result<sockaddr_in> name = look_up(address.substr(0, colon), address.substr(colon + 1));
+Result<OwnedFd> dial_stream(const Endpoint& to, Time deadline) {
+  Result<SocketName> name = look_up(to);
   if (!name) return name.error();
-  OwnedFd fd = make_socket();
-  if (!fd) return socket_error("make a socket", address);
-  if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&*name), sizeof *name) != 0) {
-    if (errno != EINPROGRESS) return socket_error("connect", address);
+  OwnedFd fd = make_socket(name->family());
+  if (!fd) return socket_error("make a socket", to);
+  if (::connect(fd.get(), name->get(), name->length) != 0) {
+    if (errno != EINPROGRESS) return socket_error("connect", to);
     pollfd ready{.fd = fd.get(), .events = POLLOUT, .revents = 0};
     while (::poll(&ready, 1, poll_timeout_ms(deadline)) < 0 && errno == EINTR) {
     }
@@ -85,7 +114,7 @@ Result<OwnedFd> dial_tcp(const std::string& address, Time deadline) {
     socklen_t length = sizeof failure;
     if (failure == 0) ::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &failure, &length);
     errno = failure;
-    if (failure != 0) return socket_error("connect", address);
+    if (failure != 0) return socket_error("connect", to);
   }
   prepare_stream(fd.get());
   return fd;
@@ -101,14 +130,28 @@ int poll_timeout_ms(Time deadline) {
   return static_cast<int>(std::clamp<std::int64_t>(rest, 0, INT_MAX));
 }
 
-Hello hello_of(int rank, int size, std::string_view token) {
+Challenge make_challenge() {
+  Challenge challenge;
+  fill_nonce(challenge.nonce);
+  return challenge;
+}
+
+Hello hello_of(int rank, int size, std::string_view secret, const Challenge& challenge) {
   Hello hello;
   hello.rank = static_cast<std::uint32_t>(rank);
   hello.size = static_cast<std::uint32_t>(size);
-  const std::string digest = sha256_hex(std::as_bytes(std::span(token)));
-  CHECK(digest.size() == sizeof hello.token_digest);
-  std::memcpy(hello.token_digest, digest.data(), digest.size());
+  fill_nonce(hello.nonce);
+  std::memcpy(hello.proof, proof_of(secret, "rank", hello, challenge).data(), kProofBytes);
   return hello;
+}
+
+bool proves(const Hello& hello, std::string_view secret, const Challenge& challenge) {
+  return same_secret(std::string_view(hello.proof, kProofBytes),
+                     proof_of(secret, "rank", hello, challenge));
+}
+
+std::string welcome_proof(std::string_view secret, const Hello& hello, const Challenge& challenge) {
+  return proof_of(secret, "rank 0 to", hello, challenge);
 }
 
 Transfer send_some(int fd, std::span<const std::byte>& bytes) {
@@ -156,14 +199,15 @@ std::span<const std::byte> bytes_of(const FrameHeader& header) {
 }
 
 void send_abort(int fd, const Error& error) {
-  const std::size_t length = std::min(error.message.size(), kAbortTextBytesMax);
+  const std::string text =
+      cut_utf8(error.message, kAbortTextBytesMax - std::string_view("…").size());
   FrameHeader header;
   header.magic = kFrameMagic;
   header.kind = FrameKind::kAbort;
-  header.bytes = static_cast<std::uint32_t>(length);
+  header.bytes = static_cast<std::uint32_t>(text.size());
   header.error_code = static_cast<std::uint32_t>(error.code);
   std::string frame(reinterpret_cast<const char*>(&header), sizeof header);
-  frame.append(error.message, 0, length);
+  frame += text;
   std::span<const std::byte> bytes = std::as_bytes(std::span(frame));
   send_some(fd, bytes);
   ::shutdown(fd, SHUT_WR);
@@ -173,6 +217,12 @@ bool plausible(const FrameHeader& header) {
   if (header.magic != kFrameMagic) return false;
   const bool abort = header.kind == FrameKind::kAbort;
   return header.bytes <= (abort ? kAbortTextBytesMax : kFrameBytesMax);
+}
+
+Error no_frame_of_ours(int rank) {
+  return {.message = "rank " + std::to_string(rank) + " sends what is no frame of ours",
+          .where = {},
+          .help = {}};
 }
 
 Error receive_abort(int fd, const FrameHeader& header, Time deadline) {

@@ -1,6 +1,6 @@
-// TCP as the socket collective uses it: frames over non-blocking sockets, each wait with a
-// deadline. Internal to runtime/collective. Both ends are one binary on one kind of machine, so a
-// frame's header travels as it lies in memory.
+// Stream sockets (Unix or TCP) as the socket collective uses them: frames over non-blocking
+// sockets, each wait with a deadline. Internal to runtime/collective. Both ends are one binary on
+// one kind of machine, so a frame's header travels as it lies in memory.
 #pragma once
 
 #include <algorithm>
@@ -15,6 +15,7 @@
 #include "runtime/base/file.h"
 #include "runtime/collective/call.h"
 #include "runtime/collective/collective.h"
+#include "runtime/net/endpoint.h"
 
 namespace tandem::runtime {
 
@@ -31,7 +32,7 @@ struct FrameHeader {
 
 static_assert(sizeof(FrameHeader) == 40);  // no padding
 
-inline constexpr std::uint32_t kFrameMagic = 0x54474e31;  // changes with the frames
+inline constexpr std::uint32_t kFrameMagic = 0x54474e32;  // changes with the frames
 inline constexpr std::size_t kFrameBytesMax = std::size_t{256} << 10;
 inline constexpr std::size_t kAbortTextBytesMax = 4096;
 static_assert(kFrameBytesMax % sizeof(float) == 0 && kFrameBytesMax >= kBlobBytesMax);
@@ -46,19 +47,36 @@ std::span<Byte> frame_part(std::span<Byte> block, std::size_t frame) {
   return block.subspan(offset, std::min(kFrameBytesMax, block.size() - offset));
 }
 
-// What a dialling rank says first.
+// How two ranks prove to each other that they know the gang's secret, which itself does not travel.
+// Rank 0 sends a Challenge, the other a Hello whose proof covers both nonces, and rank 0's welcome
+// frame carries a proof of its own. A nonce is used once, so nothing that was overheard helps.
+inline constexpr std::size_t kNonceBytes = 64;  // a random_secret()
+inline constexpr std::size_t kProofBytes = 64;  // an hmac_hex()
+
+struct Challenge {
+  std::uint32_t magic = kFrameMagic;
+  char nonce[kNonceBytes] = {};
+};
+
 struct Hello {
   std::uint32_t magic = kFrameMagic;
   std::uint32_t rank = 0;
   std::uint32_t size = 0;
-  char token_digest[64] = {};  // SHA-256 in hex: the token itself does not travel
+  char nonce[kNonceBytes] = {};
+  char proof[kProofBytes] = {};
 };
 
-Hello hello_of(int rank, int size, std::string_view token);  // of rank `rank` of `size`
+Challenge make_challenge();
+// The answer of rank `rank` of `size` to a challenge.
+Hello hello_of(int rank, int size, std::string_view secret, const Challenge& challenge);
+bool proves(const Hello& hello, std::string_view secret, const Challenge& challenge);
+// What rank 0 answers to a hello that it accepts.
+std::string welcome_proof(std::string_view secret, const Hello& hello, const Challenge& challenge);
 
-Result<OwnedFd> listen_tcp(const std::string& host, std::string* address);
-Result<OwnedFd> dial_tcp(const std::string& address, Time deadline);
-void prepare_stream(int fd);  // of an accepted socket: no delay
+// `bound` is where it listens then: port 0 is replaced by the one that was free.
+Result<OwnedFd> listen_stream(const Endpoint& at, Endpoint* bound);
+Result<OwnedFd> dial_stream(const Endpoint& to, Time deadline);
+void prepare_stream(int fd);  // of an accepted socket: no delay, where it is TCP
 
 // Milliseconds for poll(), rounded up, at least 0.
 int poll_timeout_ms(Time deadline);
@@ -80,6 +98,7 @@ void send_abort(int fd, const Error& error);
 
 // Whether a header can be taken seriously: a frame of ours, within the limits.
 bool plausible(const FrameHeader& header);
+Error no_frame_of_ours(int rank);  // what this rank sent
 
 // The error that an abort frame carries, its text yet to be received.
 Error receive_abort(int fd, const FrameHeader& header, Time deadline);

@@ -4,9 +4,9 @@
 #include <sys/socket.h>
 
 #include <cerrno>
-#include <cstring>
 #include <vector>
 
+#include "runtime/base/secret.h"
 #include "runtime/collective/connection.h"
 #include "runtime/collective/socket_hub.h"
 #include "runtime/collective/socket_spoke.h"
@@ -14,6 +14,8 @@
 namespace tandem::runtime {
 namespace {
 
+// How long after the deadline a rank that is connected may take to say who it is.
+constexpr Duration kHelloGrace = kAbortGrace / 2;
 constexpr std::size_t kCandidatesMax = 2 * kRanksMax;  // connected, but not yet seated
 
 // The ranks that have come so far, and those who have connected but not yet said who they are.
@@ -21,8 +23,10 @@ class Rendezvous {
  public:
   Rendezvous(int listener, const GangSpec& spec)
       : listener_(listener),
-        expected_(hello_of(0, spec.size, spec.token)),
-        seats_(static_cast<std::size_t>(spec.size) - 1) {}
+        size_(spec.size),
+        secret_(spec.secret),
+        seats_(static_cast<std::size_t>(spec.size) - 1),
+        proofs_(seats_.size()) {}
 
   // All seats, by rank - 1.
   Result<std::vector<OwnedFd>> gather(Time deadline);
@@ -30,6 +34,7 @@ class Rendezvous {
  private:
   struct Candidate {
     OwnedFd fd;
+    Challenge challenge;
     Hello hello;
     std::size_t received = 0;
   };
@@ -41,9 +46,11 @@ class Rendezvous {
   void seat(Candidate& candidate);
 
   const int listener_;
-  const Hello expected_;
+  const int size_;
+  const std::string secret_;
   std::vector<Candidate> candidates_;
   std::vector<OwnedFd> seats_;
+  std::vector<std::string> proofs_;  // for each seat's welcome
 };
 
 std::string Rendezvous::missing() const {
@@ -54,28 +61,34 @@ std::string Rendezvous::missing() const {
   return ranks;
 }
 
+// CO-2: this process may itself have slept until the deadline, so it looks once more, and gives
+// those who are connected the time that the way there and back takes.
 Result<std::vector<OwnedFd>> Rendezvous::gather(Time deadline) {
-  for (bool late = false; !missing().empty();) {
-    if (late) {
-      const Error error{.code = ErrorCode::kTimedOut,
-                        .message = "timed out waiting for " + missing() + " to join the gang",
-                        .where = {},
-                        .help = {}};
-      for (const OwnedFd& seat : seats_) {
-        if (seat) send_abort(seat.get(), error);
-      }
-      return error;
+  while (!missing().empty()) {
+    const bool late = steady_now() >= deadline;
+    const Time end = candidates_.empty() ? deadline : deadline + kHelloGrace;
+    poll_once(end);
+    const bool nobody_speaks = candidates_.empty() || steady_now() >= deadline + kHelloGrace;
+    if (!late || !nobody_speaks || missing().empty()) continue;
+    const Error error{.code = ErrorCode::kTimedOut,
+                      .message = "timed out waiting for " + missing() + " to join the gang",
+                      .where = {},
+                      .help = {}};
+    for (const OwnedFd& seat : seats_) {
+      if (seat) send_abort(seat.get(), error);
     }
-    late = steady_now() >= deadline;  // then it looks once more: this process may have slept
-    poll_once(deadline);
+    return error;
   }
   FrameHeader welcome;
   welcome.magic = kFrameMagic;
   welcome.kind = FrameKind::kWelcome;
-  for (const OwnedFd& seat : seats_) {
-    std::span<const std::byte> bytes = bytes_of(std::as_const(welcome));
-    send_some(seat.get(),
-              bytes);  // an empty socket takes it; one that is gone shows in the first call
+  welcome.bytes = kProofBytes;
+  for (std::size_t i = 0; i < seats_.size(); ++i) {
+    // An empty socket takes both; one that is gone shows in the first call.
+    std::span<const std::byte> header = bytes_of(std::as_const(welcome));
+    std::span<const std::byte> proof = std::as_bytes(std::span(proofs_[i]));
+    send_some(seats_[i].get(), header);
+    send_some(seats_[i].get(), proof);
   }
   return std::move(seats_);
 }
@@ -97,11 +110,13 @@ void Rendezvous::poll_once(Time deadline) {
 }
 
 void Rendezvous::accept_candidates() {
-  for (;;) {
+  for (std::size_t accepted = 0; accepted < kCandidatesMax; ++accepted) {  // then the others' turn
     OwnedFd fd(::accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!fd) return;
     prepare_stream(fd.get());
-    Candidate candidate{.fd = std::move(fd), .hello = {}};
+    Candidate candidate{.fd = std::move(fd), .challenge = make_challenge(), .hello = {}};
+    std::span<const std::byte> asked = std::as_bytes(std::span(&candidate.challenge, 1));
+    send_some(candidate.fd.get(), asked);  // an empty socket takes it
     if (!listen_to(candidate)) continue;
     if (candidates_.size() >= kCandidatesMax) candidates_.erase(candidates_.begin());
     candidates_.push_back(std::move(candidate));
@@ -124,27 +139,28 @@ void Rendezvous::seat(Candidate& candidate) {
         candidate.fd.get(),
         {.code = code, .message = "rank 0 refuses: " + std::move(why), .where = {}, .help = {}});
   };
-  if (hello.magic != expected_.magic ||
-      std::memcmp(hello.token_digest, expected_.token_digest, sizeof hello.token_digest) != 0) {
-    return refuse(ErrorCode::kUnauthorised, "the token is not this gang's");
+  if (hello.magic != kFrameMagic || !proves(hello, secret_, candidate.challenge)) {
+    return refuse(ErrorCode::kUnauthorised, "the secret is not this gang's");
   }
-  if (hello.size != expected_.size || hello.rank == 0 || hello.rank >= hello.size) {
+  if (hello.size != static_cast<std::uint32_t>(size_) || hello.rank == 0 ||
+      hello.rank >= hello.size) {
     return refuse(ErrorCode::kInvalid, "rank " + std::to_string(hello.rank) + " of " +
                                            std::to_string(hello.size) + " does not fit a gang of " +
-                                           std::to_string(expected_.size));
+                                           std::to_string(size_));
   }
   OwnedFd& place = seats_[hello.rank - 1];
   if (place) return refuse(ErrorCode::kInvalid, "rank " + std::to_string(hello.rank) + " is here");
+  proofs_[hello.rank - 1] = welcome_proof(secret_, hello, candidate.challenge);
   place = std::move(candidate.fd);
 }
 
 }  // namespace
 
-Result<GangListener> GangListener::listen(const std::string& host) {
-  std::string address;
-  Result<OwnedFd> fd = listen_tcp(host, &address);
+Result<GangListener> GangListener::listen(const Endpoint& at) {
+  Endpoint bound;
+  Result<OwnedFd> fd = listen_stream(at, &bound);
   if (!fd) return fd.error();
-  return GangListener(std::move(*fd), std::move(address));
+  return GangListener(std::move(*fd), std::move(bound));
 }
 
 Result<std::unique_ptr<Collective>> GangListener::accept(const GangSpec& spec,
@@ -156,32 +172,44 @@ Result<std::unique_ptr<Collective>> GangListener::accept(const GangSpec& spec,
   return std::unique_ptr<Collective>(std::make_unique<SocketHub>(std::move(*seats), spec.add));
 }
 
-Result<std::unique_ptr<Collective>> dial_gang(const std::string& address, int rank,
-                                              const GangSpec& spec, Duration timeout) {
+Result<std::unique_ptr<Collective>> dial_gang(const Endpoint& to, int rank, const GangSpec& spec,
+                                              Duration timeout) {
   CHECK(rank >= 1 && rank < spec.size && spec.size <= kRanksMax);
   const Time deadline = steady_now() + timeout;
-  Result<OwnedFd> fd = dial_tcp(address, deadline);
+  Result<OwnedFd> fd = dial_stream(to, deadline);
   if (!fd) return fd.error();
-  const Hello hello = hello_of(rank, spec.size, spec.token);
-  std::span<const std::byte> said = std::as_bytes(std::span(&hello, 1));
-  send_some(fd->get(), said);  // an empty socket takes it
+  const auto hear = [&](std::span<std::byte> bytes) {
+    return receive_all(fd->get(), bytes, deadline + kAbortGrace);
+  };
+  const auto failed = [&](ErrorCode code, const char* why) {
+    return Error{.code = code, .message = why, .where = to_string(to), .help = {}};
+  };
+  Challenge challenge;
+  Transfer heard = hear(std::as_writable_bytes(std::span(&challenge, 1)));
+  const Hello hello = hello_of(rank, spec.size, spec.secret, challenge);
   FrameHeader answer;
-  const Transfer heard = receive_all(fd->get(), bytes_of(answer), deadline + kAbortGrace);
-  if (heard == Transfer::kDone && plausible(answer)) {
-    if (answer.kind == FrameKind::kAbort) {
-      return receive_abort(fd->get(), answer, deadline + kAbortGrace);
-    }
-    if (answer.kind == FrameKind::kWelcome) {
-      return std::unique_ptr<Collective>(
-          std::make_unique<SocketSpoke>(std::move(*fd), rank, spec.size));
-    }
+  if (heard == Transfer::kDone && challenge.magic == kFrameMagic) {
+    std::span<const std::byte> said = std::as_bytes(std::span(&hello, 1));
+    send_some(fd->get(), said);  // an empty socket takes it
+    heard = hear(bytes_of(answer));
   }
-  const bool late = heard == Transfer::kWouldBlock;
-  return Error{.code = late ? ErrorCode::kTimedOut : ErrorCode::kUnreachable,
-               .message = late ? "timed out waiting for rank 0 to gather the gang"
-                               : "rank 0 hung up before the gang was complete",
-               .where = address,
-               .help = {}};
+  if (heard == Transfer::kDone && plausible(answer) && answer.kind == FrameKind::kAbort) {
+    return receive_abort(fd->get(), answer, deadline + kAbortGrace);
+  }
+  if (heard == Transfer::kWouldBlock) {
+    return failed(ErrorCode::kTimedOut, "timed out waiting for rank 0 to gather the gang");
+  }
+  std::string proof(kProofBytes, ' ');
+  if (heard == Transfer::kDone) heard = hear(std::as_writable_bytes(std::span(proof)));
+  if (heard != Transfer::kDone) {
+    return failed(ErrorCode::kUnreachable, "rank 0 hung up before the gang was complete");
+  }
+  if (answer.kind != FrameKind::kWelcome ||
+      !same_secret(proof, welcome_proof(spec.secret, hello, challenge))) {
+    return failed(ErrorCode::kUnauthorised, "who answers there does not know this gang's secret");
+  }
+  return std::unique_ptr<Collective>(
+      std::make_unique<SocketSpoke>(std::move(*fd), rank, spec.size));
 }
 
 }  // namespace tandem::runtime

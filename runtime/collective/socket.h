@@ -1,4 +1,5 @@
-// The collective over TCP: rank 0 listens, the others dial it. A star: rank 0 adds the ranks'
+// The collective over Unix sockets or TCP: rank 0 listens, the others dial it. Not here:
+// encryption; over TCP gradients travel as they are (SECURITY.md). A star: rank 0 adds the ranks'
 // chunks in rank order and sends the sums back while later chunks are still on their way.
 #pragma once
 
@@ -7,37 +8,39 @@
 
 #include "runtime/base/file.h"
 #include "runtime/collective/collective.h"
+#include "runtime/net/endpoint.h"
 
 namespace tandem::runtime {
 
 struct GangSpec {
   int size = 1;
-  // What only this gang's ranks know: job, actor, incarnation and a secret of the run. A dialler
-  // with another token or size is refused and does not disturb the others.
-  std::string token;
+  // What only this gang's ranks know: random, and new for each incarnation. Both sides prove that
+  // they know it before anything else is said; a dialler who does not, or who thinks of another
+  // size, is refused and does not disturb the others.
+  std::string secret;
   AddFloats add = add_floats;
 };
 
-// Rank 0's side. Listen, publish address() to the other ranks, then accept.
+// Rank 0's side. Listen, tell endpoint() to the other ranks, then accept.
 class GangListener {
  public:
-  static Result<GangListener> listen(const std::string& host = "127.0.0.1");
+  static Result<GangListener> listen(const Endpoint& at = {});
 
-  const std::string& address() const { return address_; }  // "127.0.0.1:41234", a free port
+  const Endpoint& endpoint() const { return endpoint_; }
 
   // Waits until all ranks are there; kTimedOut names those that are missing.
   Result<std::unique_ptr<Collective>> accept(const GangSpec& spec, Duration timeout) &&;
 
  private:
-  GangListener(OwnedFd fd, std::string address)
-      : fd_(std::move(fd)), address_(std::move(address)) {}
+  GangListener(OwnedFd fd, Endpoint endpoint)
+      : fd_(std::move(fd)), endpoint_(std::move(endpoint)) {}
 
   OwnedFd fd_;
-  std::string address_;
+  Endpoint endpoint_;
 };
 
-// The side of ranks 1 … size-1. kUnauthorised if rank 0 refuses the token.
-Result<std::unique_ptr<Collective>> dial_gang(const std::string& address, int rank,
-                                              const GangSpec& spec, Duration timeout);
+// The side of ranks 1 … size-1. kUnauthorised if either side does not know the other's secret.
+Result<std::unique_ptr<Collective>> dial_gang(const Endpoint& to, int rank, const GangSpec& spec,
+                                              Duration timeout);
 
 }  // namespace tandem::runtime

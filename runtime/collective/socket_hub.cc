@@ -127,19 +127,17 @@ Result<FrameHeader> SocketHub::receive_header(int rank) {
   FrameHeader header;
   if (auto got = receive_payload(rank, bytes_of(header)); !got) return got.error();
   if (!plausible(header) || header.kind != FrameKind::kData) {
-    return Error{.message = "rank " + std::to_string(rank) + " sends what is no frame of ours",
-                 .where = {},
-                 .help = {}};
+    return no_frame_of_ours(rank);
   }
   if (header.call != call_) return ranks_disagree(rank, header.call, 0, call_);
-  CHECK(header.sequence == sequence_);
+  if (header.sequence != sequence_) return no_frame_of_ours(rank);
   return header;
 }
 
 Result<void> SocketHub::receive_frame(int rank, std::span<std::byte> bytes) {
   const Result<FrameHeader> header = receive_header(rank);
   if (!header) return header.error();
-  CHECK(header->bytes == bytes.size());  // the call and the rank determine it
+  if (header->bytes != bytes.size()) return no_frame_of_ours(rank);
   return receive_payload(rank, bytes);
 }
 

@@ -112,15 +112,13 @@ Result<bool> SocketSpoke::receive_more(const Answer& answer) {
     if (step == Transfer::kClosed) return rank_gone(call_, 0);
     if (step == Transfer::kWouldBlock) return false;
     if (!in_payload_) {
-      if (!plausible(header_in_)) {
-        return Error{.message = "rank 0 sends what is no frame of ours", .where = {}, .help = {}};
-      }
+      if (!plausible(header_in_)) return no_frame_of_ours(0);
       if (header_in_.kind == FrameKind::kAbort) {
         return receive_abort(hub_.get(), header_in_, deadline_);
       }
-      CHECK(header_in_.call == call_ && header_in_.sequence == sequence_);  // rank 0 checked ours
+      if (header_in_.call != call_ || header_in_.sequence != sequence_) return no_frame_of_ours(0);
       in_rest_ = answer.place(frame_in_, header_in_.bytes);
-      CHECK(in_rest_.size() == header_in_.bytes);
+      if (in_rest_.size() != header_in_.bytes) return no_frame_of_ours(0);
       in_payload_ = true;
       continue;
     }

@@ -18,7 +18,7 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/base/result.h"
-#include "runtime/net/endpoint.h"
+#include "runtime/net/curve.h"
 #include "runtime/net/io_thread.h"
 #include "runtime/net/payload_io.h"
 #include "runtime/net/segment_store.h"
@@ -38,12 +38,12 @@ struct BulkCounters {
 
 class BulkServer {
  public:
-  // Listens on `at` (port 0: any) with an IoThread of its own. `node` is what refs will name. The
-  // store must outlive the server. Errors: the port is busy.
-  static Result<std::unique_ptr<BulkServer>> listen(Endpoint at, std::string node,
-                                                    SegmentStore& store);
+  // Listens on all of `at` (port 0: any) with an IoThread of its own. `node` is what refs will
+  // name. The store must outlive the server. Errors: a place is taken; TCP without keys.
+  static Result<std::unique_ptr<BulkServer>> listen(const std::vector<Binding>& at,
+                                                    std::string node, SegmentStore& store);
   ~BulkServer();
-  Endpoint endpoint() const;
+  const std::vector<Endpoint>& endpoints() const;  // in the order of `at`
   BulkCounters counters() const;
 
  private:
@@ -54,7 +54,7 @@ class BulkServer {
 
 class BulkClient {
  public:
-  BulkClient(IoThread& io, Endpoint server);
+  BulkClient(IoThread& io, Dial server);
   ~BulkClient();  // requests under way end with an Error
 
   // The refs (bytes) come in the order of the payloads (refs). Errors: kTimedOut, kUnreachable,

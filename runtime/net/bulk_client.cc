@@ -45,7 +45,7 @@ struct Request {
 }  // namespace
 
 struct BulkClient::State {
-  State(IoThread& thread, Endpoint address) : io(thread), to(std::move(address)) {}
+  State(IoThread& thread, Dial address) : io(thread), dial(std::move(address)) {}
 
   void start();
   void submit(Request request);
@@ -66,7 +66,7 @@ struct BulkClient::State {
   }
 
   IoThread& io;
-  const Endpoint to;
+  const Dial dial;
   // Only on the IoThread.
   std::unique_ptr<ZmqSocket> socket;
   std::optional<Ticker> ticker;
@@ -79,7 +79,7 @@ void BulkClient::State::start() {
   socket = std::make_unique<ZmqSocket>(
       io, zmq::socket_type::dealer,
       ZmqOptions{.message_bytes_max = kBulkMessageBytesMax, .queue_messages = 64});
-  socket->connect(to, "");
+  socket->connect(dial, "");
   socket->start([this](std::string_view, std::span<zmq::message_t> parts) { on_message(parts); },
                 [this] { return flush(); });
   ticker.emplace(io, kBulkTick, [this](Time now) { tick(now); });
@@ -91,8 +91,8 @@ void BulkClient::State::submit(Request request) {
     return request.fail(fits.error());
   }
   if (waiting.size() >= kWaitingMax) {
-    return request.fail({ErrorCode::kFailed, "too many bulk requests wait already", to_string(to),
-                         "try again later"});
+    return request.fail({ErrorCode::kFailed, "too many bulk requests wait already",
+                         to_string(dial.to), "try again later"});
   }
   waiting.push_back(std::move(request));
   open_waiting();
@@ -182,7 +182,7 @@ void BulkClient::State::take_chunk(const Chunk& chunk, std::string_view body) {
   Request& get = found->second;
   if (chunk.offset != get.stream.position() || body.size() > get.stream.left()) {
     return fail(chunk.request,
-                {ErrorCode::kFailed, "chunks of a get came in another order", to_string(to)});
+                {ErrorCode::kFailed, "chunks of a get came in another order", to_string(dial.to)});
   }
   for (const auto& piece : get.stream.take(body.size())) {
     body.copy(get.payloads[piece.payload].data() + piece.offset, piece.bytes);
@@ -199,7 +199,7 @@ void BulkClient::State::finish_get(BulkRequest id) {
     return fail(id, {ErrorCode::kFailed,
                      "the checksum of payload " + to_string(get.refs[i]) +
                          " is wrong: its bytes were damaged",
-                     to_string(to)});
+                     to_string(dial.to)});
   }
   Request done = std::move(open.extract(id).mapped());
   done.get_done(std::move(done.payloads));
@@ -227,16 +227,17 @@ void BulkClient::State::tick(Time now) {
   for (const BulkRequest id : late) {
     if (open.at(id).opened) {
       send(Abort{id});
-      fail(id, {ErrorCode::kTimedOut, "a bulk request was not answered in time", to_string(to)});
+      fail(id,
+           {ErrorCode::kTimedOut, "a bulk request was not answered in time", to_string(dial.to)});
     } else {
-      fail(id, {ErrorCode::kUnreachable, "no bulk server was reached in time", to_string(to)});
+      fail(id, {ErrorCode::kUnreachable, "no bulk server was reached in time", to_string(dial.to)});
     }
   }
   while (!waiting.empty() && now >= waiting.front().deadline) {
     Request request = std::move(waiting.front());
     waiting.pop_front();
     request.fail({ErrorCode::kTimedOut, "a bulk request waited for its turn until its deadline",
-                  to_string(to)});
+                  to_string(dial.to)});
   }
   open_waiting();
   if (socket) socket->pump();
@@ -245,7 +246,7 @@ void BulkClient::State::tick(Time now) {
 void BulkClient::State::close() {
   ticker.reset();
   socket.reset();
-  const Error closed{ErrorCode::kUnreachable, "the bulk client was closed", to_string(to)};
+  const Error closed{ErrorCode::kUnreachable, "the bulk client was closed", to_string(dial.to)};
   while (!open.empty()) fail(open.begin()->first, closed);
   while (!waiting.empty()) {
     Request request = std::move(waiting.front());
@@ -254,7 +255,7 @@ void BulkClient::State::close() {
   }
 }
 
-BulkClient::BulkClient(IoThread& io, Endpoint server)
+BulkClient::BulkClient(IoThread& io, Dial server)
     : state_(std::make_shared<State>(io, std::move(server))) {
   io.run([this] { state_->start(); });
 }

@@ -40,7 +40,7 @@ struct BulkServer::State {
   State(std::string name, SegmentStore& segments)
       : io("bulk"), node(std::move(name)), store(segments) {}
 
-  Result<Endpoint> start(const Endpoint& at);
+  Result<void> start(const std::vector<Binding>& at);
   void on_message(std::string_view from, std::span<zmq::message_t> parts);
   void open_put(const std::string& from, PutOpen open, std::string_view body);
   void open_get(const std::string& from, const GetOpen& open);
@@ -67,7 +67,7 @@ struct BulkServer::State {
   IoThread io;
   const std::string node;
   SegmentStore& store;
-  Endpoint bound;
+  std::vector<Endpoint> bound;
   // Only on the IoThread.
   std::unique_ptr<ZmqSocket> socket;
   std::optional<Ticker> ticker;
@@ -77,20 +77,24 @@ struct BulkServer::State {
   BulkCounters counters;  // guarded by mutex
 };
 
-Result<Endpoint> BulkServer::State::start(const Endpoint& at) {
+Result<void> BulkServer::State::start(const std::vector<Binding>& at) {
+  CHECK(!at.empty());
   socket = std::make_unique<ZmqSocket>(
       io, zmq::socket_type::router,
       ZmqOptions{.message_bytes_max = kBulkMessageBytesMax, .queue_messages = 64});
-  auto endpoint = socket->bind(at);
-  if (!endpoint) {
-    socket.reset();
-    return endpoint;
+  for (const Binding& binding : at) {
+    auto endpoint = socket->bind(binding);
+    if (!endpoint) {
+      socket.reset();
+      return endpoint.error();
+    }
+    bound.push_back(std::move(*endpoint));
   }
   socket->start(
       [this](std::string_view from, std::span<zmq::message_t> parts) { on_message(from, parts); },
       [] { return false; });
   ticker.emplace(io, kBulkTick, [this](Time now) { tick(now); });
-  return endpoint;
+  return {};
 }
 
 void BulkServer::State::on_message(std::string_view from, std::span<zmq::message_t> parts) {
@@ -117,7 +121,7 @@ bool BulkServer::State::admit(const TransferKey& key) {
   if (transfers.size() < kBulkTransfersMax && !transfers.contains(key)) return true;
   fail(key, {ErrorCode::kFailed,
              "the bulk server has " + std::to_string(transfers.size()) + " transfers open",
-             to_string(bound), "try again later"});
+             to_string(bound.front()), "try again later"});
   return false;
 }
 
@@ -144,7 +148,7 @@ void BulkServer::State::take_chunk(const TransferKey& key, std::uint64_t offset,
   const auto found = transfers.find(key);
   if (found == transfers.end() || !found->second.is_put) {
     return fail(key, {ErrorCode::kFailed, "a chunk of a put that is not under way (any more)",
-                      to_string(bound)});
+                      to_string(bound.front())});
   }
   Transfer& put = found->second;
   if (offset != put.stream.position() || body.size() > put.stream.left()) {
@@ -186,7 +190,7 @@ void BulkServer::State::finish_put(const TransferKey& key, Transfer& put) {
   Stored done{.request = key.second};
   for (std::size_t i = 0; i < put.extents.size(); ++i) {
     const Extent& extent = put.extents[i];
-    store.commit(extent);
+    store.commit(extent, put.checksums[i]);
     done.refs.push_back({node, extent.segment, extent.offset, extent.bytes, put.checksums[i]});
   }
   count(&BulkCounters::payloads_put, put.extents.size());
@@ -292,19 +296,12 @@ void BulkServer::State::tick(Time now) {
 
 BulkServer::BulkServer(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
-Result<std::unique_ptr<BulkServer>> BulkServer::listen(Endpoint at, std::string node,
-                                                       SegmentStore& store) {
+Result<std::unique_ptr<BulkServer>> BulkServer::listen(const std::vector<Binding>& at,
+                                                       std::string node, SegmentStore& store) {
   auto state = std::make_unique<State>(std::move(node), store);
-  std::optional<Error> error;
-  state->io.run([&] {
-    auto endpoint = state->start(at);
-    if (endpoint) {
-      state->bound = *endpoint;
-    } else {
-      error = endpoint.error();
-    }
-  });
-  if (error) return *error;
+  Result<void> started;
+  state->io.run([&] { started = state->start(at); });
+  if (!started) return started.error();
   return std::unique_ptr<BulkServer>(new BulkServer(std::move(state)));
 }
 
@@ -316,7 +313,7 @@ BulkServer::~BulkServer() {
   });
 }
 
-Endpoint BulkServer::endpoint() const { return state_->bound; }
+const std::vector<Endpoint>& BulkServer::endpoints() const { return state_->bound; }
 
 BulkCounters BulkServer::counters() const {
   const std::lock_guard lock(state_->mutex);

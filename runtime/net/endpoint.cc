@@ -4,11 +4,25 @@
 
 namespace tandem::runtime {
 
+namespace {
+
+constexpr std::string_view kIpc = "ipc://";
+
+}  // namespace
+
 std::string to_string(const Endpoint& endpoint) {
+  if (endpoint.is_local()) return std::string(kIpc) + endpoint.path;
   return endpoint.host + ":" + std::to_string(endpoint.port);
 }
 
 Result<Endpoint> parse_endpoint(std::string_view text) {
+  if (text.starts_with(kIpc)) {
+    Endpoint local{.path = std::string(text.substr(kIpc.size()))};
+    if (local.path.starts_with('/') && local.path.size() <= kSocketPathMax) return local;
+    return Error{ErrorCode::kInvalid, "'" + std::string(text) + "' is not a Unix socket", "",
+                 "write ipc:// and an absolute path of at most " + std::to_string(kSocketPathMax) +
+                     " bytes"};
+  }
   std::string_view rest = text;
   if (rest.starts_with("http://")) rest.remove_prefix(7);
   if (rest.ends_with('/')) rest.remove_suffix(1);

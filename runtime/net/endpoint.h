@@ -1,4 +1,5 @@
-// Where something listens: host and port, printed and parsed as "127.0.0.1:7420".
+// Where something listens: host and port, printed and parsed as "127.0.0.1:7420", or a Unix socket,
+// as "ipc:///run/user/1000/tandem-sock-x1/link".
 #pragma once
 
 #include <cstdint>
@@ -10,15 +11,19 @@
 namespace tandem::runtime {
 
 inline constexpr const char* kLoopback = "127.0.0.1";
+inline constexpr std::size_t kSocketPathMax = 107;  // sockaddr_un, without the zero at its end
 
 struct Endpoint {
   std::string host = kLoopback;
   std::uint16_t port = 0;  // 0 in a request to listen: any free port
+  std::string path = {};   // not empty: a Unix socket there, and host and port mean nothing
+  bool is_local() const { return !path.empty(); }
   bool operator==(const Endpoint&) const = default;
 };
 
 std::string to_string(const Endpoint& endpoint);
-// "host:port"; an "http://" in front and a "/" behind are accepted. Errors: kInvalid.
+// "host:port", where an "http://" in front and a "/" behind are accepted, or "ipc://" and a path.
+// Errors: kInvalid.
 Result<Endpoint> parse_endpoint(std::string_view text);
 
 // "cannot listen: Address already in use", with the address and what to do.

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "runtime/base/json.h"
+#include "runtime/base/text.h"
 
 namespace tandem::runtime {
 namespace {
@@ -34,6 +35,7 @@ int status_of(ErrorCode code) {
   return 500;
 }
 
+// Valid UTF-8, whatever bytes the escapes stand for: names become messages, events and log lines.
 std::optional<std::string> percent_decoded(std::string_view text) {
   std::string plain;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -48,7 +50,7 @@ std::optional<std::string> percent_decoded(std::string_view text) {
     plain += static_cast<char>(byte);
     i += 2;
   }
-  return plain;
+  return valid_utf8(plain);
 }
 
 // Calls `part` for each piece between separators, the empty ones too; false as soon as it is.
@@ -64,8 +66,13 @@ bool each_part(std::string_view text, char separator, Part part) {
 
 }  // namespace
 
+std::string HttpRequest::header(const std::string& name) const {
+  const auto it = headers.find(name);
+  return it == headers.end() ? "" : it->second;
+}
+
 Result<void> split_target(std::string_view target, HttpRequest& request) {
-  request.target = target;
+  request.target = valid_utf8(target);
   const std::size_t mark = target.find('?');
   const std::string_view path = target.substr(0, mark);
   const bool path_good = path.starts_with('/') && each_part(path, '/', [&](std::string_view part) {
@@ -86,7 +93,7 @@ Result<void> split_target(std::string_view target, HttpRequest& request) {
     return true;
   });
   if (path_good && query_good) return {};
-  return Error{ErrorCode::kInvalid, "'" + std::string(target) + "' is not a path and query"};
+  return Error{ErrorCode::kInvalid, "'" + request.target + "' is not a path and query"};
 }
 
 std::string percent_encoded(std::string_view text) {
@@ -115,9 +122,7 @@ HttpResponse error_response(int status, const Error& error) {
   nlohmann::json body = {
       {"code", name(error.code)}, {"message", error.message}, {"help", error.help}};
   if (!error.where.empty()) body["where"] = error.where;
-  constexpr auto kReplace = nlohmann::json::error_handler_t::replace;  // bytes that are no UTF-8
-  return {.status = status,
-          .body = nlohmann::json{{"error", std::move(body)}}.dump(-1, ' ', false, kReplace) + "\n"};
+  return {.status = status, .body = dump_json(nlohmann::json{{"error", std::move(body)}}) + "\n"};
 }
 
 Error error_of(const HttpResponse& response) {

@@ -10,18 +10,26 @@
 
 namespace tandem::runtime {
 
+// Names in lower case. A request that repeats a name has the values joined by ", ".
+using HttpHeaders = std::map<std::string, std::string>;
+
 struct HttpRequest {
   std::string method;                        // "GET", "POST" …
-  std::string target;                        // as sent: "/api/v1/jobs/arith-1?watch=1"
+  std::string target;                        // as sent, valid UTF-8: "/api/v1/jobs/a-1?watch=1"
   std::vector<std::string> segments;         // decoded: {"api", "v1", "jobs", "arith-1"}
   std::map<std::string, std::string> query;  // decoded: {{"watch", "1"}}
+  HttpHeaders headers;
   std::string body;
+
+  // Empty where there is none of that name.
+  std::string header(const std::string& name) const;
 };
 
 struct HttpResponse {
   int status = 200;
   std::string content_type = "application/json";
   std::string body;
+  HttpHeaders headers;  // besides the content's type and length
 };
 
 // Fills target, segments and query. Errors: kInvalid, not an absolute path or a broken %-escape.

@@ -10,6 +10,8 @@
 #include <limits>
 #include <utility>
 
+#include "runtime/net/http_fields.h"
+
 namespace tandem::runtime {
 namespace {
 
@@ -35,9 +37,10 @@ Error error_from(const Endpoint& server, const error_code& error) {
 }
 
 Message message_of(const Endpoint& server, http::verb verb, const std::string& target,
-                   std::string body) {
+                   std::string body, const HttpHeaders& headers) {
   Message message(verb, target, 11);
   message.set(http::field::host, to_string(server));
+  for (const auto& [name, value] : headers) message.set(name, value);
   message.keep_alive(false);
   message.body() = std::move(body);
   message.prepare_payload();
@@ -100,9 +103,10 @@ class Exchange {
 };
 
 Result<HttpResponse> exchange(const Endpoint& server, http::verb verb, const std::string& target,
-                              std::string body, Duration timeout) {
+                              std::string body, Duration timeout, const HttpHeaders& headers) {
   Exchange call(server);
-  if (auto sent = call.send(message_of(server, verb, target, std::move(body)), timeout); !sent) {
+  if (auto sent = call.send(message_of(server, verb, target, std::move(body), headers), timeout);
+      !sent) {
     return sent.error();
   }
   http::response_parser<http::string_body> parser;
@@ -111,18 +115,25 @@ Result<HttpResponse> exchange(const Endpoint& server, http::verb verb, const std
   auto message = parser.release();
   return HttpResponse{.status = static_cast<int>(message.result_int()),
                       .content_type = std::string(message[http::field::content_type]),
-                      .body = std::move(message.body())};
+                      .body = std::move(message.body()),
+                      .headers = headers_of(message)};
 }
 
 }  // namespace
 
-Result<HttpResponse> http_get(const Endpoint& server, const std::string& target, Duration timeout) {
-  return exchange(server, http::verb::get, target, "", timeout);
+Result<HttpResponse> http_get(const Endpoint& server, const std::string& target, Duration timeout,
+                              const HttpHeaders& headers) {
+  return exchange(server, http::verb::get, target, "", timeout, headers);
 }
 
 Result<HttpResponse> http_post(const Endpoint& server, const std::string& target, std::string body,
-                               Duration timeout) {
-  return exchange(server, http::verb::post, target, std::move(body), timeout);
+                               Duration timeout, const HttpHeaders& headers) {
+  return exchange(server, http::verb::post, target, std::move(body), timeout, headers);
+}
+
+Result<HttpResponse> http_delete(const Endpoint& server, const std::string& target,
+                                 Duration timeout, const HttpHeaders& headers) {
+  return exchange(server, http::verb::delete_, target, "", timeout, headers);
 }
 
 struct HttpLines::State {
@@ -177,10 +188,11 @@ HttpLines::HttpLines(HttpLines&&) noexcept = default;
 HttpLines::~HttpLines() = default;
 
 Result<HttpLines> HttpLines::open(const Endpoint& server, const std::string& target,
-                                  Duration timeout) {
+                                  Duration timeout, const HttpHeaders& headers) {
   auto state = std::make_unique<State>(server);
   Exchange& call = state->call;
-  if (auto sent = call.send(message_of(server, http::verb::get, target, ""), timeout); !sent) {
+  if (auto sent = call.send(message_of(server, http::verb::get, target, "", headers), timeout);
+      !sent) {
     return sent.error();
   }
   if (auto got = call.read_header(state->parser); !got) return got.error();

@@ -1,4 +1,4 @@
-// Blocking HTTP for the CLI: GET and POST with a deadline, and a reader of streamed lines.
+// Blocking HTTP for the CLI: GET, POST and DELETE with a deadline, and a reader of streamed lines.
 // Errors: kUnreachable (nobody listens there), kTimedOut, kFailed (the answer is not HTTP). A
 // response with an error status is a response; error_of() (http.h) makes an Error of it.
 #pragma once
@@ -17,15 +17,18 @@ namespace tandem::runtime {
 inline constexpr std::size_t kHttpResponseBytesMax = 256 << 20;
 inline constexpr std::size_t kHttpLineBytesMax = 16 << 20;
 
-Result<HttpResponse> http_get(const Endpoint& server, const std::string& target, Duration timeout);
+Result<HttpResponse> http_get(const Endpoint& server, const std::string& target, Duration timeout,
+                              const HttpHeaders& headers = {});
 Result<HttpResponse> http_post(const Endpoint& server, const std::string& target, std::string body,
-                               Duration timeout);
+                               Duration timeout, const HttpHeaders& headers = {});
+Result<HttpResponse> http_delete(const Endpoint& server, const std::string& target,
+                                 Duration timeout, const HttpHeaders& headers = {});
 
 class HttpLines {  // one thread
  public:
   // Returns when the response's header has come; an error status becomes its Error.
-  static Result<HttpLines> open(const Endpoint& server, const std::string& target,
-                                Duration timeout);
+  static Result<HttpLines> open(const Endpoint& server, const std::string& target, Duration timeout,
+                                const HttpHeaders& headers = {});
   HttpLines(HttpLines&&) noexcept;
   ~HttpLines();
 

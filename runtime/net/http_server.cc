@@ -16,6 +16,7 @@
 
 #include "runtime/base/check.h"
 #include "runtime/base/log.h"
+#include "runtime/net/http_fields.h"
 
 namespace tandem::runtime {
 namespace {
@@ -197,13 +198,15 @@ void Connection::on_read(error_code error) {
 }
 
 HttpAnswer Connection::answer(const http::request<http::string_body>& message) {
-  HttpRequest request{.method = std::string(message.method_string()), .body = message.body()};
+  HttpRequest request{.method = std::string(message.method_string()),
+                      .headers = headers_of(message),
+                      .body = message.body()};
   const auto target = message.target();
-  if (auto split = split_target({target.data(), target.size()}, request); !split) {
-    return error_response(split.error());
-  }
-  if (message.method() == http::verb::head) request.method = "GET";
   try {
+    if (auto split = split_target({target.data(), target.size()}, request); !split) {
+      return error_response(split.error());
+    }
+    if (message.method() == http::verb::head) request.method = "GET";
     return shared_->handler(request);
   } catch (const std::exception& e) {  // a library's; ours do not throw
     log::error("http handler failed target={} what=\"{}\"", request.target, e.what());
@@ -214,6 +217,7 @@ HttpAnswer Connection::answer(const http::request<http::string_body>& message) {
 void Connection::respond(HttpResponse response, bool keep_alive, bool head_only) {
   response_.emplace(static_cast<http::status>(response.status), 11);
   response_->set(http::field::content_type, response.content_type);
+  for (const auto& [name, value] : response.headers) response_->set(name, value);
   response_->keep_alive(keep_alive);
   response_->body() = std::move(response.body);
   response_->prepare_payload();
@@ -230,6 +234,7 @@ void Connection::begin_stream(HttpStreaming streaming) {
   lines_ = std::make_shared<Stream>(this, shared_->limits.stream_buffer_bytes_max);
   header_.emplace(http::status::ok, 11);
   header_->set(http::field::content_type, streaming.content_type);
+  for (const auto& [name, value] : streaming.headers) header_->set(name, value);
   header_->keep_alive(false);
   header_->chunked(true);
   serializer_.emplace(*header_);
@@ -242,7 +247,12 @@ void Connection::begin_stream(HttpStreaming streaming) {
                              self->writing_ = false;
                              self->write_lines();
                            });
-  streaming.start(lines_);
+  try {
+    streaming.start(lines_);
+  } catch (const std::exception& e) {  // a library's; the header is on its way, so the stream ends
+    log::error("http stream failed what=\"{}\"", e.what());
+    lines_->close();
+  }
 }
 
 // A client that hangs up is seen although nothing is written to it.

@@ -2,7 +2,7 @@
 // response, or with a stream of lines that somebody writes to until it is closed.
 //
 // Handlers run on the server's threads, several at once, and may block up to request_timeout (a
-// blocked one occupies one of `threads`). Not here: TLS, authorisation, static files.
+// blocked one occupies one of `threads`). Not here: TLS, and who may ask (the handler's business).
 #pragma once
 
 #include <cstddef>
@@ -41,6 +41,7 @@ class HttpStream {
 
 struct HttpStreaming {
   std::string content_type = "application/x-ndjson";
+  HttpHeaders headers;
   std::function<void(std::shared_ptr<HttpStream>)> start;  // called once; keep the stream to write
 };
 

@@ -11,6 +11,7 @@
 #include <zmq.hpp>
 
 #include "runtime/base/check.h"
+#include "runtime/net/key_gate.h"
 
 namespace tandem::runtime {
 
@@ -19,6 +20,7 @@ struct IoThread::State {
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work{
       loop.get_executor()};
   zmq::context_t context{1};
+  std::unique_ptr<KeyGate> key_gate;
   std::thread thread;
 };
 
@@ -31,6 +33,7 @@ IoThread::~IoThread() {
   CHECK(!on_this_thread());
   state_->loop.stop();
   state_->thread.join();
+  state_->key_gate.reset();
 }
 
 void IoThread::post(std::function<void()> work) {
@@ -53,5 +56,12 @@ bool IoThread::on_this_thread() const {
 
 boost::asio::io_context& IoThread::loop() { return state_->loop; }
 zmq::context_t& IoThread::context() { return state_->context; }
+
+KeyGate& IoThread::key_gate() {
+  CHECK(on_this_thread());
+  if (!state_->key_gate)
+    state_->key_gate = std::make_unique<KeyGate>(state_->loop, state_->context);
+  return *state_->key_gate;
+}
 
 }  // namespace tandem::runtime

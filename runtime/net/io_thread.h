@@ -19,6 +19,8 @@ class context_t;
 
 namespace tandem::runtime {
 
+class KeyGate;
+
 class IoThread {
  public:
   explicit IoThread(const char* name = "net");  // at most 15 characters, shown by ps and gdb
@@ -32,6 +34,7 @@ class IoThread {
 
   boost::asio::io_context& loop();
   zmq::context_t& context();
+  KeyGate& key_gate();  // who may connect over TCP; on the loop's thread, made at its first use
 
  private:
   struct State;

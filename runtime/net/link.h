@@ -4,9 +4,11 @@
 //
 // Not responsible for: what a frame means (the actor layer's parcels), large payloads (bulk.h).
 //
-// ROUTER and DEALER over TCP; the routing id is "name#incarnation". Frames queued at the same time
-// travel in one ZeroMQ message. Both sides speak up every heartbeat_interval, so a silent peer is a
-// lost one; what it says about its own progress tells a hung actor from a busy one.
+// ROUTER and DEALER over Unix sockets, or over TCP with CURVE (curve.h); the routing id is
+// "name#incarnation~nonce": the nonce is random, so that no other socket can take it over. Frames
+// queued at the same time travel in one ZeroMQ message. Both sides speak up every
+// heartbeat_interval, so a silent peer is a lost one; what it says about its own progress tells a
+// hung actor from a busy one.
 //
 // Threading: send(), fence(), peers() and close() from any thread; callbacks come on the
 // IoThread, in order, never before start() nor after close() returned, and must not block or call
@@ -15,7 +17,9 @@
 // Invariants:
 //   LK-1  on_up and on_down alternate per peer, and every parcel comes between the two.
 //   LK-2  at most one incarnation of a name is up; an older one is refused, counted and fenced.
+//         Another socket that says to be the one that is up is refused, and disturbs nothing.
 //   LK-3  a frame that send() accepted is delivered, or its peer's on_down counts it as unsent.
+//   LK-4  of a peer whose frame was refused nothing more is offered; its on_down says kFenced.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +32,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/ids.h"
 #include "runtime/base/result.h"
-#include "runtime/net/endpoint.h"
+#include "runtime/net/curve.h"
 #include "runtime/net/io_thread.h"
 #include "runtime/net/progress.h"
 #include "runtime/net/session.h"
@@ -73,8 +77,9 @@ const char* name(Down::Reason reason);
 
 enum class Offer {
   kTaken,
-  kLater,  // no room: the frame is left as it was and is offered again, before any other of this
-           // peer, whose credit meanwhile runs out
+  kLater,    // no room: the frame is left as it was and is offered again, before any other of this
+             // peer, whose credit meanwhile runs out
+  kRefused,  // this peer may not say that: a server fences it (LK-4); no answer for a client
 };
 
 struct LinkCallbacks {
@@ -82,6 +87,9 @@ struct LinkCallbacks {
   std::function<void(const PeerId&, const Hello&)> on_up;
   std::function<void(const PeerId&, const Down&)>
       on_down;  // client: kRefused may come before any up
+  // Server: whether this peer may be one at all; the Error refuses it for good. Asked before an
+  // earlier incarnation gives way to it. Empty: every peer may.
+  std::function<Result<void>(const Hello&)> admit = {};
 };
 
 struct LinkOptions {
@@ -105,20 +113,23 @@ struct PeerStatus {
 };
 
 struct LinkCounters {
-  std::uint64_t hellos_refused = 0;  // other build, older incarnation, too many peers, malformed
+  std::uint64_t hellos_refused = 0;  // other build, older incarnation, not admitted, too many peers
   std::uint64_t packets_stale = 0;   // of an older life: refused and answered with a fence
   std::uint64_t packets_malformed = 0;
 };
 
 class LinkServer {
  public:
-  // Takes the port `at` (port 0: any). `self.incarnation` is the epoch. Errors: the port is busy.
-  static Result<std::unique_ptr<LinkServer>> listen(IoThread& io, Endpoint at, Hello self,
-                                                    LinkOptions options, LinkCallbacks callbacks);
+  // Takes all the places `at` (port 0: any). `self.incarnation` is the epoch. Errors: a place is
+  // taken; TCP without keys.
+  static Result<std::unique_ptr<LinkServer>> listen(IoThread& io, const std::vector<Binding>& at,
+                                                    Hello self, LinkOptions options,
+                                                    LinkCallbacks callbacks);
   ~LinkServer();  // close() with no time to flush
   void start();   // lets peers in; once
 
-  Endpoint endpoint() const;
+  const std::vector<Endpoint>& endpoints() const;  // in the order of `at`
+  const Endpoint& endpoint() const { return endpoints().front(); }
   Sent send(const PeerId& peer, std::string frame);
   // This life of the peer is over: it is told never to come back, and refused if it does.
   void fence(const PeerId& peer);
@@ -139,8 +150,7 @@ class LinkServer {
 class LinkClient {
  public:
   // `self.incarnation` must be greater than that of every earlier life of this name.
-  LinkClient(IoThread& io, Endpoint server, Hello self, LinkOptions options,
-             LinkCallbacks callbacks);
+  LinkClient(IoThread& io, Dial server, Hello self, LinkOptions options, LinkCallbacks callbacks);
   ~LinkClient();  // close() with no time to flush
   void start();   // dials until closed, refused or fenced; once
 

@@ -4,6 +4,7 @@
 
 #include "runtime/base/check.h"
 #include "runtime/base/log.h"
+#include "runtime/base/secret.h"
 #include "runtime/net/link.h"
 #include "runtime/net/link_traffic.h"
 #include "runtime/wire/codec.h"
@@ -13,20 +14,23 @@ namespace {
 
 // An introduction that was not answered is repeated; its answer may have been lost.
 constexpr Duration kIntroduceAgainAfter = std::chrono::milliseconds(250);
+constexpr std::size_t kNonceBytes = 16;  // of a routing id, which ends at 255 bytes
 
 }  // namespace
 
 // Dialling is libzmq's (backoff with jitter); introducing ourselves on each new connection is ours.
 struct LinkClient::State : std::enable_shared_from_this<LinkClient::State> {
-  State(IoThread& io, Endpoint address, Hello hello, LinkOptions options, LinkCallbacks callbacks)
-      : to(std::move(address)),
+  State(IoThread& io, Dial address, Hello hello, LinkOptions options, LinkCallbacks callbacks)
+      : dial(std::move(address)),
         self(std::move(hello)),
+        route(to_string(PeerId{self.name, self.incarnation}) + "~" +
+              random_secret().substr(0, kNonceBytes)),
         traffic(io, std::move(options), std::move(callbacks)) {
     if (self.pid == 0) self.pid = getpid();
   }
 
   void start();
-  void dial();
+  void connect();
   bool flush(Time now);
   void on_message(std::string_view packet);
   void take_welcome(std::string_view body, Time now);
@@ -42,8 +46,9 @@ struct LinkClient::State : std::enable_shared_from_this<LinkClient::State> {
   void finish_close(bool flushed);
   bool flushed();
 
-  const Endpoint to;
+  const Dial dial;
   Hello self;
+  const std::string route;  // the same for each connection of this client
   LinkTraffic traffic;
   std::shared_ptr<LinkPeer> server;  // while up; changed on the IoThread under traffic.mutex
   // Only on the IoThread.
@@ -56,14 +61,14 @@ struct LinkClient::State : std::enable_shared_from_this<LinkClient::State> {
 };
 
 void LinkClient::State::start() {
-  dial();
+  connect();
   ticker.emplace(traffic.io, kLinkTick, [this](Time now) { tick(now); });
 }
 
-void LinkClient::State::dial() {
+void LinkClient::State::connect() {
   traffic.socket =
       std::make_unique<ZmqSocket>(traffic.io, zmq::socket_type::dealer, traffic.socket_options());
-  traffic.socket->connect(to, to_string(PeerId{self.name, self.incarnation}));
+  traffic.socket->connect(dial, route);
   traffic.socket->start(
       [this](std::string_view, std::span<zmq::message_t> parts) {
         if (parts.size() == 1 && !parts[0].empty()) on_message(parts[0].to_string_view());
@@ -124,8 +129,9 @@ void LinkClient::State::take_welcome(std::string_view body, Time now) {
   newest = epoch;
   {
     const std::lock_guard lock(traffic.mutex);
-    server = std::make_shared<LinkPeer>(
-        welcome->hello, SessionKey{epoch, self.incarnation, attempt}, traffic.options.session, now);
+    server = std::make_shared<LinkPeer>(std::string(), welcome->hello,
+                                        SessionKey{epoch, self.incarnation, attempt},
+                                        traffic.options.session, now);
   }
   traffic.callbacks.on_up(server->id, server->hello);
 }
@@ -192,7 +198,7 @@ void LinkClient::State::tick(Time now) {
     if (reason) down(*reason);
     if (reason == Down::Reason::kSilent) {  // the connection may be half open: begin with a new one
       traffic.socket->close(Duration::zero());
-      dial();
+      connect();
     }
   } else if (introduced_at && now - *introduced_at > kIntroduceAgainAfter) {
     introduced_at.reset();
@@ -221,7 +227,7 @@ void LinkClient::State::finish_close(bool all) {
   traffic.closed.set_value(all);
 }
 
-LinkClient::LinkClient(IoThread& io, Endpoint server, Hello self, LinkOptions options,
+LinkClient::LinkClient(IoThread& io, Dial server, Hello self, LinkOptions options,
                        LinkCallbacks callbacks)
     : state_(std::make_shared<State>(io, std::move(server), std::move(self), std::move(options),
                                      std::move(callbacks))) {

@@ -15,7 +15,9 @@ namespace {
 
 constexpr std::size_t kNamesMax = 65'536;  // whose highest incarnation is remembered
 
+// "name#incarnation~nonce" or "name#incarnation".
 std::optional<PeerId> parse_route(std::string_view route) {
+  route = route.substr(0, route.rfind('~'));
   const auto mark = route.rfind('#');
   if (mark == std::string_view::npos) return std::nullopt;
   PeerId peer{.name = std::string(route.substr(0, mark))};
@@ -34,16 +36,17 @@ struct LinkServer::State : std::enable_shared_from_this<LinkServer::State> {
     if (self.pid == 0) self.pid = getpid();
   }
 
-  Result<Endpoint> bind(const Endpoint& at);
+  Result<void> bind(const std::vector<Binding>& at);
   void start();
   void on_message(std::string_view from, std::string_view packet);
   void introduce(std::string_view from, std::string_view body, Time now);
   bool acceptable(std::string_view from, const Introduction& who);
+  bool refuse(std::string_view from, const Hello& hello, Error why);
   void welcome(const LinkPeer& peer);
   void stranger(std::string_view from);
   void reply(std::string_view to, PacketKind kind, std::string_view body);
   void count(std::uint64_t LinkCounters::*counter);
-  void up(const Introduction& who, Time now);
+  void up(std::string_view from, const Introduction& who, Time now);
   void down(std::shared_ptr<LinkPeer> peer, Down::Reason reason);
   void fence_life(const PeerId& peer);
   void tick(Time now);
@@ -66,7 +69,7 @@ struct LinkServer::State : std::enable_shared_from_this<LinkServer::State> {
 
   Hello self;
   LinkTraffic traffic;
-  Endpoint bound;
+  std::vector<Endpoint> bound;
   // Changed on the IoThread under traffic.mutex; read there freely, elsewhere under it.
   std::map<std::string, Name> names;
   std::map<std::string, std::shared_ptr<LinkPeer>, std::less<>> routes;  // who is up
@@ -75,12 +78,19 @@ struct LinkServer::State : std::enable_shared_from_this<LinkServer::State> {
   std::optional<Time> close_at;
 };
 
-Result<Endpoint> LinkServer::State::bind(const Endpoint& at) {
+Result<void> LinkServer::State::bind(const std::vector<Binding>& at) {
+  CHECK(!at.empty());
   traffic.socket =
       std::make_unique<ZmqSocket>(traffic.io, zmq::socket_type::router, traffic.socket_options());
-  auto endpoint = traffic.socket->bind(at);
-  if (!endpoint) traffic.socket.reset();
-  return endpoint;
+  for (const Binding& binding : at) {
+    auto endpoint = traffic.socket->bind(binding);
+    if (!endpoint) {
+      traffic.socket.reset();
+      return endpoint.error();
+    }
+    bound.push_back(std::move(*endpoint));
+  }
+  return {};
 }
 
 void LinkServer::State::start() {
@@ -119,6 +129,7 @@ void LinkServer::State::on_message(std::string_view from, std::string_view packe
       if (traffic.receive(peer, packet, now) == Received::kFenced) {
         down(peer, Down::Reason::kSuperseded);
       }
+      if (peer->refused) fence_life(peer->id);
       return;
     case PacketKind::kHeartbeat:
       return traffic.take_heartbeat(*peer, body, now);
@@ -148,26 +159,40 @@ void LinkServer::State::stranger(std::string_view from) {
 
 bool LinkServer::State::acceptable(std::string_view from, const Introduction& who) {
   const Hello& hello = who.hello;
-  if (to_string(PeerId{hello.name, hello.incarnation}) != from ||
+  if (parse_route(from) != PeerId{hello.name, hello.incarnation} ||
       hello.opaque.size() > kHelloOpaqueBytesMax) {
     return false;
   }
   if (hello.build != self.build) {
-    const Error error{ErrorCode::kInvalid,
-                      self.name + " refused " + hello.name + ": its build is '" + hello.build +
-                          "', ours is '" + self.build + "'",
-                      to_string(bound), "start every process of a cluster from the same binary"};
-    log::warn("link refused peer={} reason=build theirs={} ours={}", hello.name, hello.build,
-              self.build);
-    reply(from, PacketKind::kRefusal, encode(Refusal{error}));
-    return false;
+    return refuse(
+        from, hello,
+        {ErrorCode::kInvalid, "its build is '" + hello.build + "', ours is '" + self.build + "'",
+         "", "start every process of a cluster from the same binary"});
   }
   const auto name = names.find(hello.name);
   if (name != names.end() && hello.incarnation < name->second.floor) {
     traffic.socket->write(from, Session::fence({epoch(), name->second.floor, 0}));
     return false;
   }
+  const bool is_up = name != names.end() && name->second.up;
+  if (is_up && name->second.up->id.incarnation == hello.incarnation &&
+      name->second.up->route != from) {
+    return refuse(from, hello, {ErrorCode::kInvalid, "that incarnation is here already"});
+  }
+  if (traffic.callbacks.admit)
+    if (const auto may = traffic.callbacks.admit(hello); !may)
+      return refuse(from, hello, may.error());
   return routes.size() < traffic.options.peers_max || routes.contains(from);
+}
+
+// Returns false.
+bool LinkServer::State::refuse(std::string_view from, const Hello& hello, Error why) {
+  const std::string peer = to_string(PeerId{hello.name, hello.incarnation});
+  log::warn("link refused peer={} reason=\"{}\"", peer, why.message);
+  why.message = self.name + " refused " + peer + ": " + why.message;
+  why.where = to_string(bound.front());
+  reply(from, PacketKind::kRefusal, encode(Refusal{std::move(why)}));
+  return false;
 }
 
 void LinkServer::State::introduce(std::string_view from, std::string_view body, Time now) {
@@ -185,13 +210,13 @@ void LinkServer::State::introduce(std::string_view from, std::string_view body, 
       traffic.socket->write(before->route, Session::fence({epoch(), who->hello.incarnation, 0}));
     }
   }
-  up(*who, now);
+  up(from, *who, now);
 }
 
-void LinkServer::State::up(const Introduction& who, Time now) {
-  auto peer =
-      std::make_shared<LinkPeer>(who.hello, SessionKey{epoch(), who.hello.incarnation, who.attempt},
-                                 traffic.options.session, now);
+void LinkServer::State::up(std::string_view from, const Introduction& who, Time now) {
+  auto peer = std::make_shared<LinkPeer>(std::string(from), who.hello,
+                                         SessionKey{epoch(), who.hello.incarnation, who.attempt},
+                                         traffic.options.session, now);
   {
     const std::lock_guard lock(traffic.mutex);
     if (names.size() >= kNamesMax && !names.contains(peer->id.name)) {
@@ -227,7 +252,8 @@ void LinkServer::State::fence_life(const PeerId& id) {
     Name& name = names[id.name];
     name.floor = std::max(name.floor, next);
   }
-  traffic.socket->write(to_string(id), Session::fence({epoch(), next, 0}));
+  // Another one of that name, or this one when it comes back, is told at its first word.
+  if (peer) traffic.socket->write(peer->route, Session::fence({epoch(), next, 0}));
   if (peer) down(peer, Down::Reason::kFenced);
 }
 
@@ -237,6 +263,7 @@ void LinkServer::State::tick(Time now) {
   for (const auto& [route, peer] : routes) peers.push_back(peer);
   for (const auto& peer : peers) {
     if (const auto reason = traffic.tick(*peer, now)) down(peer, *reason);
+    if (peer->refused) fence_life(peer->id);
   }
   traffic.socket->pump();
   if (!close_at) return;
@@ -267,21 +294,14 @@ void LinkServer::State::finish_close(bool flushed) {
 
 LinkServer::LinkServer(std::shared_ptr<State> state) : state_(std::move(state)) {}
 
-Result<std::unique_ptr<LinkServer>> LinkServer::listen(IoThread& io, Endpoint at, Hello self,
-                                                       LinkOptions options,
+Result<std::unique_ptr<LinkServer>> LinkServer::listen(IoThread& io, const std::vector<Binding>& at,
+                                                       Hello self, LinkOptions options,
                                                        LinkCallbacks callbacks) {
   auto state =
       std::make_shared<State>(io, std::move(self), std::move(options), std::move(callbacks));
-  std::optional<Error> error;
-  io.run([&] {
-    auto endpoint = state->bind(at);
-    if (endpoint) {
-      state->bound = *endpoint;
-    } else {
-      error = endpoint.error();
-    }
-  });
-  if (error) return *error;
+  Result<void> bound;
+  io.run([&] { bound = state->bind(at); });
+  if (!bound) return bound.error();
   return std::unique_ptr<LinkServer>(new LinkServer(std::move(state)));
 }
 
@@ -291,7 +311,7 @@ void LinkServer::start() {
   state_->traffic.io.run([this] { state_->start(); });
 }
 
-Endpoint LinkServer::endpoint() const { return state_->bound; }
+const std::vector<Endpoint>& LinkServer::endpoints() const { return state_->bound; }
 
 Sent LinkServer::send(const PeerId& id, std::string frame) {
   std::unique_lock lock(state_->traffic.mutex);

@@ -148,8 +148,10 @@ Received LinkTraffic::receive(const std::shared_ptr<LinkPeer>& peer, std::string
 
 void LinkTraffic::offer(LinkPeer& peer, Time now) {
   std::uint32_t taken = 0;
-  while (!peer.gone && !peer.inbox.empty() &&
-         callbacks.on_parcel(peer.id, peer.inbox.front()) == Offer::kTaken) {
+  while (!peer.gone && !peer.refused && !peer.inbox.empty()) {
+    const Offer offer = callbacks.on_parcel(peer.id, peer.inbox.front());
+    if (offer == Offer::kLater) break;
+    peer.refused = offer == Offer::kRefused;  // LK-4
     peer.inbox.pop_front();
     ++taken;
   }
@@ -166,8 +168,9 @@ void LinkTraffic::take_heartbeat(LinkPeer& peer, std::string_view body, Time now
     ++counters.packets_malformed;
     return;
   }
+  const Duration in_phase = std::clamp(beat->in_phase, Duration{0}, Duration{now.ns});
   if (beat->counter != peer.progress.counter) peer.progress_changed = now;
-  peer.progress = {beat->counter, std::move(beat->phase), Time{now.ns - beat->in_phase.count()}};
+  peer.progress = {beat->counter, std::move(beat->phase), Time{now.ns - in_phase.count()}};
 }
 
 void LinkTraffic::beat(LinkPeer& peer, Time now) {

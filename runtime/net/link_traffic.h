@@ -50,16 +50,17 @@ inline constexpr std::uint64_t kControlBytesMax = 128 << 10;  // a packet that i
 inline constexpr std::size_t kPeerNameBytesMax = 200;         // libzmq's routing ids end at 255
 
 struct LinkPeer {
-  LinkPeer(Hello introduced, SessionKey key, const SessionLimits& limits, Time now)
+  LinkPeer(std::string from, Hello introduced, SessionKey key, const SessionLimits& limits,
+           Time now)
       : id{introduced.name, introduced.incarnation},
-        route(to_string(id)),
+        route(std::move(from)),
         hello(std::move(introduced)),
         session(key, limits),
         last_heard(now),
         progress_changed(now) {}
 
   const PeerId id;
-  const std::string route;
+  const std::string route;  // its socket's routing id; empty for a client's server
   const Hello hello;
 
   // Guarded by the link's mutex.
@@ -74,7 +75,8 @@ struct LinkPeer {
   std::optional<std::string> packet;  // built, and not yet taken by the socket
   std::optional<Time> unreachable_since;
   Time beat_at{};
-  bool gone = false;  // on_down was said: nothing more is written or offered
+  bool gone = false;     // on_down was said: nothing more is written or offered
+  bool refused = false;  // LK-4: its server fences it
 };
 
 class LinkTraffic {

@@ -17,7 +17,6 @@ ParcelSender to_peer(LinkServer& link, PeerId peer) {
 namespace remote_detail {
 
 Delivery send_to(const Address& to, const ParcelSender& sender, std::string frame) {
-  const std::size_t bytes = frame.size();
   switch (sender(std::move(frame))) {
     case Sent::kAccepted:
       return Delivery::kAccepted;
@@ -26,16 +25,24 @@ Delivery send_to(const Address& to, const ParcelSender& sender, std::string fram
     case Sent::kGone:
       return Delivery::kGone;
     case Sent::kTooLarge:
-      log::error("parcel too large to={} bytes={}", to.name, bytes);
-      return Delivery::kGone;
+      log::error("parcel too large to={}", to.name);
+      return Delivery::kTooLarge;
   }
   return Delivery::kGone;
 }
 
+Error too_large(const char* type, const Address& to, std::uint64_t bytes, std::uint64_t bytes_max) {
+  return {ErrorCode::kInvalid,
+          "a message " + std::string(type) + " takes " + std::to_string(bytes) +
+              " bytes, and a link carries at most " + std::to_string(bytes_max) + " at once",
+          to.name};
+}
+
 }  // namespace remote_detail
 
-Directory::Directory()
-    : asks_(std::make_shared<remote_detail::Asks>()),
+Directory::Directory(std::uint64_t frame_bytes_max)
+    : frame_bytes_max_(frame_bytes_max),
+      asks_(std::make_shared<remote_detail::Asks>()),
       answers_lost_(std::make_shared<std::atomic<std::uint64_t>>(0)) {}
 
 void Directory::add(const std::string& name, Port port) {
@@ -52,13 +59,13 @@ void Directory::withdraw(const std::string& name) {
   ports_.erase(found);
 }
 
-Offer Directory::deliver(std::string_view frame, const ParcelSender& back) {
+Offer Directory::deliver(std::string_view frame, const ParcelSender& back, const PeerId& from) {
   WireReader in(frame, {});
   ParcelHead head;
   if (!decode_from(in, head)) {
     refuse({}, back, in.error());
   } else if (head.answers == 0) {
-    return deliver_to_port(head, in, back);
+    return deliver_to_port(from, head, in, back);
   } else if (!asks_->answer(head.answers, in)) {
     const std::lock_guard lock(mutex_);
     ++counters_.answers_unasked;
@@ -66,7 +73,7 @@ Offer Directory::deliver(std::string_view frame, const ParcelSender& back) {
   return Offer::kTaken;
 }
 
-Offer Directory::deliver_to_port(const ParcelHead& head, WireReader& body,
+Offer Directory::deliver_to_port(const PeerId& from, const ParcelHead& head, WireReader& body,
                                  const ParcelSender& back) {
   std::optional<Port> port;
   {
@@ -83,10 +90,15 @@ Offer Directory::deliver_to_port(const ParcelHead& head, WireReader& body,
     return Offer::kTaken;
   }
   const auto gate = std::make_shared<remote_detail::AnswerGate>(head.ask, back, answers_lost_);
-  const std::optional<Delivery> delivery = port->post(body, gate);
+  const Result<Delivery> delivery = port->post(from, body, gate);
   if (!delivery) {
-    refuse(head, back, body.error());
-  } else if (*delivery == Delivery::kFull) {
+    refuse(head, back, delivery.error());
+    if (!port->guarded) return Offer::kTaken;
+    const std::lock_guard lock(mutex_);
+    ++counters_.refused;
+    return Offer::kRefused;
+  }
+  if (*delivery == Delivery::kFull) {
     return Offer::kLater;
   } else if (*delivery == Delivery::kGone) {
     refuse(head, back, gone);

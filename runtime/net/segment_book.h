@@ -2,9 +2,11 @@
 // segment_store.h share. A plain state machine; its owner guards it.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -19,10 +21,11 @@ class SegmentBook {
   void found(std::uint32_t segment, std::uint64_t bytes);  // of an earlier life: sealed
   // Nothing: together they are over bytes_max.
   std::optional<std::vector<Extent>> reserve(std::span<const std::uint64_t> sizes);
-  void commit(const Extent& extent);
+  void commit(const Extent& extent, std::uint64_t checksum);
   void abandon(const Extent& extent);
-  void retain(std::uint32_t segment);
-  void release(std::uint32_t segment);
+  bool holds(const PayloadRef& payload) const;
+  void retain(const PayloadRef& payload);
+  bool release(const PayloadRef& payload);
   std::vector<std::uint32_t> reclaimable(std::uint32_t below) const;
   bool erase(std::uint32_t segment);  // false: no such segment
   bool contains(const Extent& extent) const;
@@ -30,9 +33,15 @@ class SegmentBook {
   std::uint64_t bytes() const { return bytes_; }
 
  private:
+  struct Live {  // a payload that was committed and not released
+    std::uint64_t offset = 0;
+    std::uint64_t bytes = 0;
+    std::uint64_t checksum = 0;
+    auto operator<=>(const Live&) const = default;
+  };
   struct Segment {
     std::uint64_t bytes = 0;
-    std::uint64_t live = 0;     // committed and not released
+    std::multiset<Live> live;   // empty payloads share their place
     std::uint64_t writing = 0;  // reserved, neither committed nor abandoned
   };
   const SegmentLimits limits_;

@@ -43,9 +43,9 @@ std::optional<std::vector<Extent>> SegmentBook::reserve(std::span<const std::uin
   return extents;
 }
 
-void SegmentBook::commit(const Extent& extent) {
+void SegmentBook::commit(const Extent& extent, std::uint64_t checksum) {
   abandon(extent);
-  ++segments_.at(extent.segment).live;
+  segments_.at(extent.segment).live.insert({extent.offset, extent.bytes, checksum});
 }
 
 void SegmentBook::abandon(const Extent& extent) {
@@ -54,23 +54,30 @@ void SegmentBook::abandon(const Extent& extent) {
   --segment.writing;
 }
 
-void SegmentBook::retain(std::uint32_t segment) {
-  const auto found = segments_.find(segment);
-  if (found != segments_.end()) ++found->second.live;
+bool SegmentBook::holds(const PayloadRef& payload) const {
+  const auto found = segments_.find(payload.segment);
+  return found != segments_.end() &&
+         found->second.live.contains({payload.offset, payload.bytes, payload.checksum});
 }
 
-void SegmentBook::release(std::uint32_t segment) {
-  const auto found = segments_.find(segment);
+void SegmentBook::retain(const PayloadRef& payload) {
+  const auto found = segments_.find(payload.segment);
   if (found == segments_.end()) return;
-  CHECK(found->second.live > 0);
-  --found->second.live;
+  found->second.live.insert({payload.offset, payload.bytes, payload.checksum});
+}
+
+bool SegmentBook::release(const PayloadRef& payload) {
+  if (!holds(payload)) return false;
+  auto& live = segments_.at(payload.segment).live;
+  live.erase(live.find({payload.offset, payload.bytes, payload.checksum}));
+  return true;
 }
 
 std::vector<std::uint32_t> SegmentBook::reclaimable(std::uint32_t below) const {
   std::vector<std::uint32_t> dead;
   for (const auto& [number, segment] : segments_) {
     const bool sealed = number < open_ && number < below;
-    if (sealed && segment.live == 0 && segment.writing == 0) dead.push_back(number);
+    if (sealed && segment.live.empty() && segment.writing == 0) dead.push_back(number);
   }
   return dead;
 }
@@ -108,21 +115,25 @@ class BookedStore : public SegmentStore {
                  place_,
                  "payloads go once their groups are durable; raise the limit, or save more often"};
   }
-  void commit(const Extent& extent) override {
+  void commit(const Extent& extent, std::uint64_t checksum) override {
     const std::lock_guard lock(mutex_);
-    book_.commit(extent);
+    book_.commit(extent, checksum);
   }
   void abandon(const Extent& extent) override {
     const std::lock_guard lock(mutex_);
     book_.abandon(extent);
   }
-  void release(std::uint32_t segment) override {
+  bool holds(const PayloadRef& payload) const override {
     const std::lock_guard lock(mutex_);
-    book_.release(segment);
+    return book_.holds(payload);
   }
-  void retain(std::uint32_t segment) override {
+  bool release(const PayloadRef& payload) override {
     const std::lock_guard lock(mutex_);
-    book_.retain(segment);
+    return book_.release(payload);
+  }
+  void retain(const PayloadRef& payload) override {
+    const std::lock_guard lock(mutex_);
+    book_.retain(payload);
   }
   Result<void> reclaim(std::uint32_t below_segment) override {
     std::vector<std::uint32_t> dead;

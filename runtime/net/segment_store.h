@@ -41,15 +41,18 @@ class SegmentStore {
   virtual Result<std::vector<Extent>> reserve(std::span<const std::uint64_t> sizes) = 0;
   virtual Result<void> write(const Extent& within, std::uint64_t offset,
                              std::span<const std::byte> bytes) = 0;
-  virtual void commit(const Extent& extent) = 0;
+  virtual void commit(const Extent& extent, std::uint64_t checksum) = 0;
   virtual void abandon(const Extent& extent) = 0;
   // Errors: kNotFound, no such segment or beyond its end; kFailed, the read failed.
   virtual Result<void> read(const Extent& from, std::uint64_t offset,
                             std::span<std::byte> to) const = 0;
 
-  // One payload fewer (more: a restart re-declares what its journal holds) is live in a segment.
-  virtual void release(std::uint32_t segment) = 0;
-  virtual void retain(std::uint32_t segment) = 0;
+  // Of one payload, all of whose fields but `node` must be those that it was committed with: a
+  // made-up or stale reference frees nothing.
+  virtual bool holds(const PayloadRef& payload) const = 0;  // it is live
+  virtual bool release(const PayloadRef& payload) = 0;      // it no longer is; false: it was not
+  virtual void retain(
+      const PayloadRef& payload) = 0;  // a restart declares it live, in what it found
   virtual Result<void> reclaim(std::uint32_t below_segment) = 0;   // see SS-2
   virtual Result<void> delete_segment(std::uint32_t segment) = 0;  // whatever is live in it
   virtual std::uint64_t bytes() const = 0;                         // in all segments

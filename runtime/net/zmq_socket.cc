@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "runtime/base/check.h"
+#include "runtime/net/key_gate.h"
 
 namespace tandem::runtime {
 namespace {
@@ -80,18 +81,42 @@ ZmqSocket::ZmqSocket(IoThread& io, zmq::socket_type type, const ZmqOptions& opti
 
 ZmqSocket::~ZmqSocket() { close(Duration::zero()); }
 
-Result<Endpoint> ZmqSocket::bind(const Endpoint& at) {
+// Options count for the binds that follow, so a socket may listen to a Unix socket without keys and
+// to TCP with them.
+Result<Endpoint> ZmqSocket::bind(const Binding& binding) {
+  const Endpoint& at = binding.at;
+  zmq::socket_t& socket = state_->socket;
+  if (at.is_local()) {
+    socket.set(zmq::sockopt::curve_server, false);
+    if (zmq_bind(socket.handle(), to_string(at).c_str()) != 0) {
+      return listen_error(at, zmq_errno());
+    }
+    return at;
+  }
+  if (!binding.keys) {
+    return Error{ErrorCode::kUnauthorised, "a TCP socket without keys is open to anyone",
+                 to_string(at), "give it the keys of the cluster, or use a Unix socket"};
+  }
+  socket.set(zmq::sockopt::zap_domain, state_->io.key_gate().make_domain(binding.keys->clients));
+  socket.set(zmq::sockopt::curve_server, true);
+  socket.set(zmq::sockopt::curve_secretkey, binding.keys->secret_key);
   const std::string port = at.port == 0 ? "*" : std::to_string(at.port);
-  if (zmq_bind(state_->socket.handle(), ("tcp://" + at.host + ":" + port).c_str()) != 0) {
+  if (zmq_bind(socket.handle(), ("tcp://" + at.host + ":" + port).c_str()) != 0) {
     return listen_error(at, zmq_errno());
   }
-  const std::string bound = state_->socket.get(zmq::sockopt::last_endpoint);
+  const std::string bound = socket.get(zmq::sockopt::last_endpoint);
   return parse_endpoint(std::string_view(bound).substr(std::string_view("tcp://").size()));
 }
 
-void ZmqSocket::connect(const Endpoint& to, const std::string& routing_id) {
-  if (!routing_id.empty()) state_->socket.set(zmq::sockopt::routing_id, routing_id);
-  state_->socket.connect("tcp://" + to_string(to));
+void ZmqSocket::connect(const Dial& dial, const std::string& routing_id) {
+  zmq::socket_t& socket = state_->socket;
+  if (!routing_id.empty()) socket.set(zmq::sockopt::routing_id, routing_id);
+  if (dial.keys) {
+    socket.set(zmq::sockopt::curve_serverkey, dial.keys->server_key);
+    socket.set(zmq::sockopt::curve_publickey, dial.keys->own.public_key);
+    socket.set(zmq::sockopt::curve_secretkey, dial.keys->own.secret_key);
+  }
+  socket.connect(dial.to.is_local() ? to_string(dial.to) : "tcp://" + to_string(dial.to));
 }
 
 void ZmqSocket::start(OnMessage on_message, Flush flush) {

@@ -15,7 +15,7 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/base/result.h"
-#include "runtime/net/endpoint.h"
+#include "runtime/net/curve.h"
 #include "runtime/net/io_thread.h"
 
 namespace tandem::runtime {
@@ -43,9 +43,10 @@ class ZmqSocket {
 
   ZmqSocket(IoThread& io, zmq::socket_type type, const ZmqOptions& options);
   ~ZmqSocket();
-  Result<Endpoint> bind(const Endpoint& at);
+  // Several times, for several places. Errors: the place is taken; TCP without keys.
+  Result<Endpoint> bind(const Binding& binding);
   // An empty routing id: the other end makes one up for each connection.
-  void connect(const Endpoint& to, const std::string& routing_id);
+  void connect(const Dial& dial, const std::string& routing_id);
 
   void start(OnMessage on_message, Flush flush);
   void pump();  // call after anything that flush() may want to write

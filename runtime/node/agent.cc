@@ -5,12 +5,18 @@
 #include <chrono>
 #include <utility>
 
+#include "runtime/base/check.h"
 #include "runtime/base/log.h"
 
 namespace tandem::runtime {
 
 Agent::Agent(AgentConfig config, ProcessHost& host, Ref<AgentEvents> controller)
     : config_(std::move(config)), host_(host), controller_(std::move(controller)) {
+  introduce();
+}
+
+void Agent::introduce() {
+  ++introductions_;
   if (controller_.tell(config_.node) != Delivery::kAccepted)
     log::warn("event=node_up_not_sent node={}", config_.node.node);
 }
@@ -19,7 +25,9 @@ void Agent::handle(Context& cx, SpawnRank spawn) {
   SpawnSpec spec{.name = spawn.id.actor, .log_path = spawn.log_path};
   spec.argv.push_back(config_.program);
   for (std::string& argument : spawn.arguments) spec.argv.push_back(std::move(argument));
+  spec.argv.push_back(config_.controller);
   spec.argv.push_back(std::to_string(getpid()));
+  spec.secret = config_.secret;
   std::string visible;
   for (const std::string& uuid : spawn.gpus) visible += (visible.empty() ? "" : ",") + uuid;
   if (!visible.empty()) spec.environment.emplace_back("CUDA_VISIBLE_DEVICES", visible);
@@ -29,7 +37,8 @@ void Agent::handle(Context& cx, SpawnRank spawn) {
   });
   AgentEvents event = RankSpawnFailed{spawn.id, started ? "" : started.error().message};
   if (started) {
-    processes_[spawn.id] = started->id;
+    ranks_.insert_or_assign(spawn.id, Running{started->id, UsageMeter(started->pid)});
+    if (config_.usage_interval > Duration::zero() && !usage_reported_) report_usage(cx);
     event = RankSpawned{spawn.id, started->pid};
   }
   if (controller_.tell(std::move(event)) != Delivery::kAccepted)
@@ -37,19 +46,46 @@ void Agent::handle(Context& cx, SpawnRank spawn) {
 }
 
 void Agent::handle(Context&, StopRankProcess stop) {
-  const auto it = processes_.find(stop.id);
-  if (it != processes_.end()) host_.stop(it->second, std::chrono::milliseconds(stop.grace_ms));
+  const auto it = ranks_.find(stop.id);
+  if (it != ranks_.end()) host_.stop(it->second.process, std::chrono::milliseconds(stop.grace_ms));
+}
+
+void Agent::handle(Context& cx, NodeRefused refused) {
+  if (introductions_ >= kNameAttemptsMax) {
+    CHECK(config_.on_refused && "an agent that may be refused must say what follows");
+    return config_.on_refused(refused);
+  }
+  log::info("event=node_name_in_use node={} by_pid={}", config_.node.node, refused.pid);
+  cx.after(kNameRetryDelay, [this](Context&) { introduce(); });
 }
 
 void Agent::exited(const RankId& id, const ExitStatus& status) {
-  processes_.erase(id);
-  RankExited event{.id = id, .description = describe(status)};
+  ranks_.erase(id);
+  RankExited event{.id = id,
+                   .description = describe(status),
+                   .out_of_memory = status.memory_kill,
+                   .memory_peak_bytes = static_cast<std::int64_t>(status.memory_peak_bytes)};
+  if (status.memory_last_bytes)
+    event.memory_last_bytes = static_cast<std::int64_t>(*status.memory_last_bytes);
   if (status.code) event.code = *status.code;
   if (status.signal) event.signal = *status.signal;
-  log::info("event=rank_exited actor={} incarnation={} rank={} how=\"{}\"", id.actor,
-            id.incarnation.value, id.rank, event.description);
+  log::info("event=rank_exited actor={} incarnation={} rank={} how=\"{}\" memory_peak_mib={}",
+            id.actor, id.incarnation.value, id.rank, event.description,
+            event.memory_peak_bytes >> 20);
   if (controller_.tell(std::move(event)) != Delivery::kAccepted)
     log::warn("event=exit_report_lost actor={}", id.actor);
+}
+
+// A report that does not arrive is no loss: the next one says it anew.
+void Agent::report_usage(Context& cx) {
+  UsageReport report;
+  for (auto& [id, rank] : ranks_)
+    if (const auto usage = rank.usage.sample(cx.now()))
+      report.ranks.push_back({id, usage->cpu_percent, usage->memory_bytes});
+  if (!report.ranks.empty()) (void)controller_.tell(std::move(report));
+  usage_reported_ = !ranks_.empty();
+  if (!usage_reported_) return;
+  cx.after(config_.usage_interval, [this](Context& then) { report_usage(then); });
 }
 
 }  // namespace tandem::runtime

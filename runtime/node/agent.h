@@ -2,43 +2,69 @@
 // and reports what happens; a process that ends is reported within the time a pidfd takes.
 //
 //   AG-1  Every SpawnRank is answered by RankSpawned and then one RankExited, or RankSpawnFailed.
+//   AG-2  An agent whose name another one has asks again until that one would be known as lost;
+//         then on_refused is called.
 //
 // Its processes end with the host that it was given (PH-2), which ends with the agent's process.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <variant>
 
 #include "runtime/actor/actor.h"
 #include "runtime/actor/context.h"
+#include "runtime/base/clock.h"
 #include "runtime/node/agent_messages.h"
 #include "runtime/node/process_host.h"
+#include "runtime/node/process_usage.h"
 
 namespace tandem::runtime {
+
+inline constexpr Duration kUsageInterval = std::chrono::seconds(1);
 
 struct AgentConfig {
   NodeUp node;          // what it says of itself when it starts
   std::string program;  // this binary
+  std::string
+      controller;      // where its ranks dial; each is told by an argument before the agent's pid
+  std::string secret;  // what its ranks inherit (SpawnSpec::secret)
+  Duration usage_interval{};  // between two UsageReports; zero: none, as in a simulation
+  std::function<void(const NodeRefused&)> on_refused = {};  // AG-2; needed where others may come
 };
+
+// A lost agent is known as lost when its link has been silent for 5 s (LinkOptions::peer_timeout).
+inline constexpr int kNameAttemptsMax = 8;
+inline constexpr Duration kNameRetryDelay = std::chrono::seconds(1);
 
 class Agent {
  public:
-  using Inbox = std::variant<SpawnRank, StopRankProcess>;
+  using Inbox = AgentInbox;
 
   // `host` outlives the agent.
   Agent(AgentConfig config, ProcessHost& host, Ref<AgentEvents> controller);
 
   void handle(Context& cx, SpawnRank spawn);
   void handle(Context& cx, StopRankProcess stop);
+  void handle(Context& cx, NodeRefused refused);
 
  private:
+  struct Running {
+    ProcessId process;
+    UsageMeter usage;
+  };
+
+  void introduce();
   void exited(const RankId& id, const ExitStatus& status);
+  void report_usage(Context& cx);  // and again after the interval, while a rank lives
 
   const AgentConfig config_;
   ProcessHost& host_;
   const Ref<AgentEvents> controller_;
-  std::map<RankId, ProcessId> processes_;
+  std::map<RankId, Running> ranks_;
+  bool usage_reported_ = false;  // a timer runs for the next report
+  int introductions_ = 0;
 };
 
 static_assert(Actor<Agent>);

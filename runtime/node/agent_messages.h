@@ -1,8 +1,8 @@
 // The conversation of a controller and a node's agent. An agent starts, stops and watches the rank
 // processes that it is told to, and decides nothing.
 //
-//   controller -> agent   SpawnRank, StopRankProcess
-//   agent -> controller   NodeUp, RankSpawned, RankSpawnFailed, RankExited
+//   controller -> agent   SpawnRank, StopRankProcess, NodeRefused
+//   agent -> controller   NodeUp, RankSpawned, RankSpawnFailed, RankExited, UsageReport
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,12 @@
 
 #include "runtime/base/ids.h"
 #include "runtime/node/gpus.h"
+#include "runtime/node/memory_kills.h"
 #include "runtime/wire/fields.h"
 
 namespace tandem::runtime {
+
+TANDEM_WIRE_ENUM(MemoryKill, kNone, kProven, kHinted)
 
 struct RankId {  // one process of one life of an actor
   std::string actor;
@@ -27,7 +30,8 @@ TANDEM_WIRE(RankId, actor, incarnation, rank)
 
 struct SpawnRank {
   RankId id;
-  std::vector<std::string> arguments;  // of this node's own binary; the agent adds its pid
+  std::vector<std::string> arguments;  // of this node's own binary; the agent adds where the
+                                       // controller is, and its own pid
   std::string log_path;
   std::vector<std::string> gpus;  // uuids: it sees these alone; empty: what the agent itself sees
 };
@@ -39,7 +43,13 @@ struct StopRankProcess {  // SIGTERM, and SIGKILL after the grace
 };
 TANDEM_WIRE(StopRankProcess, id, grace_ms)
 
-using AgentInbox = std::variant<SpawnRank, StopRankProcess>;
+// The answer to a NodeUp while another agent that lives has this node's name.
+struct NodeRefused {
+  std::int64_t pid = 0;  // the other one's
+};
+TANDEM_WIRE(NodeRefused, pid)
+
+using AgentInbox = std::variant<SpawnRank, StopRankProcess, NodeRefused>;
 
 struct NodeUp {
   std::string node;
@@ -70,9 +80,26 @@ struct RankExited {
   std::optional<std::int32_t> code;    // set if it exited by itself
   std::optional<std::int32_t> signal;  // set if a signal ended it
   std::string description;             // "killed by signal 9 (Killed)"
+  // Whether the kernel killed it for want of memory, and how large it was; bytes resident.
+  MemoryKill out_of_memory = MemoryKill::kNone;
+  std::int64_t memory_peak_bytes = 0;
+  std::optional<std::int64_t> memory_last_bytes;  // at the last look, a second before the end
 };
-TANDEM_WIRE(RankExited, id, code, signal, description)
+TANDEM_WIRE(RankExited, id, code, signal, description, out_of_memory, memory_peak_bytes,
+            memory_last_bytes)
 
-using AgentEvents = std::variant<NodeUp, RankSpawned, RankSpawnFailed, RankExited>;
+struct RankUsage {  // ProcessUsage's
+  RankId id;
+  double cpu_percent = 0;
+  std::int64_t memory_bytes = 0;
+};
+TANDEM_WIRE(RankUsage, id, cpu_percent, memory_bytes)
+
+struct UsageReport {  // of the ranks that live, once in a while; nothing depends on it
+  std::vector<RankUsage> ranks;
+};
+TANDEM_WIRE(UsageReport, ranks)
+
+using AgentEvents = std::variant<NodeUp, RankSpawned, RankSpawnFailed, RankExited, UsageReport>;
 
 }  // namespace tandem::runtime

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <chrono>
+#include <map>
 #include <system_error>
 
 #include "runtime/base/file.h"
@@ -20,13 +22,53 @@ std::string dotted(std::string_view actor) {
   return name;
 }
 
+constexpr std::string_view kSuffix = ".log";
+
+struct LogName {
+  std::string actor;
+  Incarnation incarnation;
+};
+
+// "rollout.0.3.log" is the log of rollout/0's incarnation 3.
+std::optional<LogName> log_name(std::string_view file) {
+  if (!file.ends_with(kSuffix)) return std::nullopt;
+  file.remove_suffix(kSuffix.size());
+  const std::size_t dot = file.rfind('.');
+  if (dot == std::string_view::npos || dot == 0) return std::nullopt;
+  LogName name{std::string(file.substr(0, dot)), {}};
+  std::replace(name.actor.begin(), name.actor.end(), '.', '/');
+  const auto [stop, failure] =
+      std::from_chars(file.data() + dot + 1, file.data() + file.size(), name.incarnation.value);
+  if (failure != std::errc{} || stop != file.data() + file.size()) return std::nullopt;
+  return name;
+}
+
+// Milliseconds since 1970 of "2026-11-22T17:45:25.123Z …"; none where a line begins otherwise.
+std::optional<std::int64_t> time_of(std::string_view line) {
+  constexpr std::string_view kForm = "0000-00-00T00:00:00.000Z";
+  if (line.size() < kForm.size()) return std::nullopt;
+  for (std::size_t i = 0; i < kForm.size(); ++i) {
+    const bool digit = line[i] >= '0' && line[i] <= '9';
+    if (kForm[i] == '0' ? !digit : line[i] != kForm[i]) return std::nullopt;
+  }
+  const auto number = [line](std::size_t at, std::size_t digits) {
+    int value = 0;
+    std::from_chars(line.data() + at, line.data() + at + digits, value);
+    return value;
+  };
+  const std::chrono::sys_days day = std::chrono::year(number(0, 4)) / number(5, 2) / number(8, 2);
+  const auto time = day + std::chrono::hours(number(11, 2)) + std::chrono::minutes(number(14, 2)) +
+                    std::chrono::seconds(number(17, 2)) + std::chrono::milliseconds(number(20, 3));
+  return std::chrono::duration_cast<std::chrono::milliseconds>(time.time_since_epoch()).count();
+}
+
 struct OpenLog {
   OwnedFd fd;
   std::uint64_t size = 0;
 };
 
 Result<OpenLog> open_log(const std::filesystem::path& path) {
-  OwnedFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  OwnedFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (!fd) return file_error("open log", path);
   struct stat facts;
   if (::fstat(fd.get(), &facts) != 0) return file_error("read log", path);
@@ -70,26 +112,31 @@ std::filesystem::path log_path(const std::filesystem::path& directory, std::stri
   return directory / (dotted(actor) + "." + std::to_string(incarnation.value) + ".log");
 }
 
-std::vector<Incarnation> log_incarnations(const std::filesystem::path& directory,
-                                          std::string_view actor) {
-  const std::string prefix = dotted(actor) + ".";
-  constexpr std::string_view kSuffix = ".log";
-  std::vector<Incarnation> found;
+std::vector<ActorLogs> logs_in(const std::filesystem::path& directory) {
+  std::map<std::string, std::vector<Incarnation>> found;
   std::error_code error;
   for (std::filesystem::directory_iterator entry(directory, error), end; !error && entry != end;
        entry.increment(error)) {
-    const std::string file = entry->path().filename().string();
-    if (!file.starts_with(prefix) || !file.ends_with(kSuffix)) continue;
-    if (file.size() <= prefix.size() + kSuffix.size()) continue;
-    // "a.1.2.log" is incarnation 2 of a/1, and no incarnation of a: only digits count.
-    const char* first = file.data() + prefix.size();
-    const char* last = file.data() + file.size() - kSuffix.size();
-    Incarnation incarnation;
-    const auto [stop, failure] = std::from_chars(first, last, incarnation.value);
-    if (failure == std::errc{} && stop == last) found.push_back(incarnation);
+    const auto name = log_name(entry->path().filename().string());
+    std::error_code ignored;
+    if (!name || !std::filesystem::is_regular_file(entry->symlink_status(ignored))) continue;
+    found[name->actor].push_back(name->incarnation);
   }
-  std::sort(found.begin(), found.end());
-  return found;
+  std::vector<ActorLogs> logs;
+  for (auto& [actor, incarnations] : found) {
+    std::sort(incarnations.begin(), incarnations.end());
+    logs.push_back({actor, std::move(incarnations)});
+  }
+  return logs;
+}
+
+std::vector<Incarnation> log_incarnations(const std::filesystem::path& directory,
+                                          std::string_view actor) {
+  std::string name(actor);
+  std::replace(name.begin(), name.end(), '.', '/');  // as logs_in reads it
+  for (ActorLogs& logs : logs_in(directory))
+    if (logs.actor == name) return std::move(logs.incarnations);
+  return {};
 }
 
 std::optional<Incarnation> previous_log(const std::filesystem::path& directory,
@@ -100,10 +147,11 @@ std::optional<Incarnation> previous_log(const std::filesystem::path& directory,
   return *std::prev(at);
 }
 
-Result<LogChunk> tail_log(const std::filesystem::path& path, std::size_t lines_max) {
+Result<LogChunk> tail_log(const std::filesystem::path& path, std::size_t lines_max,
+                          std::size_t bytes_max) {
   const Result<OpenLog> log = open_log(path);
   if (!log) return log.error();
-  const std::uint64_t bytes = std::min<std::uint64_t>(log->size, kLogReadBytesMax);
+  const std::uint64_t bytes = std::min<std::uint64_t>(log->size, bytes_max);
   const std::uint64_t offset = log->size - bytes;
   Result<std::string> text = read_at(*log, offset, static_cast<std::size_t>(bytes), path);
   if (!text) return text.error();
@@ -112,7 +160,20 @@ Result<LogChunk> tail_log(const std::filesystem::path& path, std::size_t lines_m
     const std::size_t newline = text->find('\n');
     if (newline != std::string::npos) start = newline + 1;
   }
-  return LogChunk{.text = text->substr(start), .next_offset = offset + text->size()};
+  return LogChunk{
+      .text = text->substr(start), .offset = offset + start, .next_offset = offset + text->size()};
+}
+
+std::size_t lines_since(std::string_view text, std::int64_t unix_ms) {
+  bool timed = false;
+  for (std::size_t at = 0; at < text.size();) {
+    const auto time = time_of(text.substr(at));
+    if (time && *time >= unix_ms) return at;
+    timed = timed || time.has_value();
+    const std::size_t newline = text.find('\n', at);
+    at = newline == std::string_view::npos ? text.size() : newline + 1;
+  }
+  return timed ? text.size() : 0;
 }
 
 Result<LogChunk> read_log(const std::filesystem::path& path, std::uint64_t offset) {
@@ -122,7 +183,7 @@ Result<LogChunk> read_log(const std::filesystem::path& path, std::uint64_t offse
   const std::uint64_t bytes = std::min<std::uint64_t>(log->size - offset, kLogReadBytesMax);
   Result<std::string> text = read_at(*log, offset, static_cast<std::size_t>(bytes), path);
   if (!text) return text.error();
-  return LogChunk{.text = *text, .next_offset = offset + text->size()};
+  return LogChunk{.text = *text, .offset = offset, .next_offset = offset + text->size()};
 }
 
 }  // namespace tandem::runtime

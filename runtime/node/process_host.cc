@@ -1,7 +1,9 @@
 // One thread does everything: it spawns (so that parent-death signals last as long as the host), it
 // waits on the pidfds of all children, and it keeps the kill deadlines. Callers hand it commands
-// through a queue, so no state but the queue is shared. posix_spawn and not fork: fork copies the
-// page tables of a large parent, 36-60 ms at 2 GiB resident against 0.1 ms.
+// through a queue, so no state but the queue is shared. Once a second it looks at the children's
+// memory, so that an end for want of memory can be told with the size before it. posix_spawn and
+// not fork: fork copies the page tables of a large parent, 36-60 ms at 2 GiB resident against 0.1
+// ms.
 #include "runtime/node/process_host.h"
 
 #include <fcntl.h>
@@ -36,6 +38,7 @@ namespace tandem::runtime {
 namespace {
 
 constexpr std::size_t kProcessesMax = 4096;
+constexpr Duration kMemoryLook = std::chrono::seconds(1);
 constexpr Duration kReapWait = std::chrono::seconds(5);  // for killed children, in the destructor
 
 struct SpawnActions {
@@ -91,6 +94,18 @@ Result<OwnedFd> open_log_for_append(const std::filesystem::path& path) {
   return fd;
 }
 
+// The reading end of a pipe that holds the secret; the writing end is closed.
+Result<OwnedFd> pipe_with(const std::string& secret) {
+  CHECK(secret.size() <= kSecretBytesMax);
+  int ends[2] = {-1, -1};
+  if (::pipe2(ends, O_CLOEXEC) != 0) return file_error("make a pipe", "");
+  OwnedFd reading(ends[0]);
+  const OwnedFd writing(ends[1]);
+  if (::write(ends[1], secret.data(), secret.size()) != static_cast<ssize_t>(secret.size()))
+    return file_error("fill a pipe", "");
+  return reading;
+}
+
 Result<pid_t> start(SpawnSpec& spec) {
   Result<OwnedFd> log = open_log_for_append(spec.log_path);
   if (!log) return log.error();
@@ -99,7 +114,17 @@ Result<pid_t> start(SpawnSpec& spec) {
   int failure = ::posix_spawn_file_actions_addopen(&actions.value, 0, "/dev/null", O_RDONLY, 0);
   if (failure == 0) failure = ::posix_spawn_file_actions_adddup2(&actions.value, log_fd, 1);
   if (failure == 0) failure = ::posix_spawn_file_actions_adddup2(&actions.value, 1, 2);
-  if (failure == 0) failure = ::posix_spawn_file_actions_addclosefrom_np(&actions.value, 3);
+  OwnedFd secret;
+  if (!spec.secret.empty()) {
+    auto pipe = pipe_with(spec.secret);
+    if (!pipe) return pipe.error();
+    secret = std::move(*pipe);
+    if (failure == 0)
+      failure = ::posix_spawn_file_actions_adddup2(&actions.value, secret.get(), kSecretFd);
+  }
+  const int first_closed = secret ? kSecretFd + 1 : kSecretFd;
+  if (failure == 0)
+    failure = ::posix_spawn_file_actions_addclosefrom_np(&actions.value, first_closed);
   if (failure == 0 && !spec.working_directory.empty()) {
     failure =
         ::posix_spawn_file_actions_addchdir_np(&actions.value, spec.working_directory.c_str());
@@ -142,7 +167,7 @@ ExitStatus exit_status(int status, const rusage& usage) {
 
 class PosixProcessHost::Loop {
  public:
-  Loop();
+  explicit Loop(const MemoryKillSources& memory_kills);
   ~Loop();
 
   Result<SpawnedProcess> spawn(SpawnSpec spec, ExitHandler on_exit);
@@ -170,8 +195,11 @@ class PosixProcessHost::Loop {
     OwnedFd pidfd;
     ExitHandler on_exit;
     std::optional<Time> kill_at;
+    bool killed = false;  // by a SIGKILL of this host
+    std::optional<std::uint64_t> memory_bytes = {};
   };
 
+  static void send(Child& child, int signal_number);  // to the whole group
   void run();
   void handle(Spawn& command);
   void handle(Signal& command);
@@ -180,6 +208,7 @@ class PosixProcessHost::Loop {
   Result<SpawnedProcess> spawn_child(Spawn& command);
   void run_commands();
   void kill_the_overdue();
+  void look_at_memory();
   int wait_ms() const;  // until the next deadline; -1: none
   void reap(ProcessId process);
 
@@ -193,12 +222,18 @@ class PosixProcessHost::Loop {
   std::map<ProcessId, Child> children_;
   std::uint64_t last_id_ = 0;
   std::optional<Time> closing_until_;
+  const MemoryKillSources memory_kill_sources_;
+  MemoryKillWatch memory_kills_;
+  Time look_at_ = steady_now();  // at the children's memory, if there are any
 
   std::thread thread_;  // last: it uses all of the above
 };
 
-PosixProcessHost::Loop::Loop()
-    : epoll_(::epoll_create1(EPOLL_CLOEXEC)), wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+PosixProcessHost::Loop::Loop(const MemoryKillSources& memory_kills)
+    : epoll_(::epoll_create1(EPOLL_CLOEXEC)),
+      wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      memory_kill_sources_(memory_kills),
+      memory_kills_(read_memory_kills(memory_kills)) {
   CHECK(epoll_ && wake_);
   epoll_event event{.events = EPOLLIN, .data = {.u64 = 0}};
   CHECK(::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wake_.get(), &event) == 0);
@@ -240,6 +275,7 @@ void PosixProcessHost::Loop::run() {
     }
     run_commands();
     kill_the_overdue();
+    look_at_memory();
   }
   for (const auto& [id, child] : children_) {
     log::error("event=process_not_reaped pid={} reason=\"still there after SIGKILL\"", child.pid);
@@ -292,33 +328,48 @@ Result<SpawnedProcess> PosixProcessHost::Loop::spawn_child(Spawn& command) {
 
 void PosixProcessHost::Loop::handle(Signal& command) {
   const auto child = children_.find(command.process);
-  if (child != children_.end()) ::kill(-child->second.pid, command.number);
+  if (child != children_.end()) send(child->second, command.number);
 }
 
 void PosixProcessHost::Loop::handle(Stop& command) {
   const auto found = children_.find(command.process);
   if (found == children_.end()) return;
   Child& child = found->second;
-  ::kill(-child.pid, SIGTERM);
+  send(child, SIGTERM);
   child.kill_at = child.kill_at ? std::min(*child.kill_at, command.kill_at) : command.kill_at;
 }
 
 void PosixProcessHost::Loop::handle(Close&) {
   closing_until_ = steady_now() + kReapWait;
-  for (const auto& [id, child] : children_) ::kill(-child.pid, SIGKILL);
+  for (auto& [id, child] : children_) send(child, SIGKILL);
 }
 
 void PosixProcessHost::Loop::kill_the_overdue() {
   const Time now = steady_now();
   for (auto& [id, child] : children_) {
     if (!child.kill_at || *child.kill_at > now) continue;
-    ::kill(-child.pid, SIGKILL);
+    send(child, SIGKILL);
     child.kill_at.reset();
   }
 }
 
+void PosixProcessHost::Loop::send(Child& child, int signal_number) {
+  child.killed = child.killed || signal_number == SIGKILL;
+  ::kill(-child.pid, signal_number);
+}
+
+void PosixProcessHost::Loop::look_at_memory() {
+  const Time now = steady_now();
+  if (children_.empty() || now < look_at_) return;
+  look_at_ = now + kMemoryLook;
+  memory_kills_.note(read_memory_kills(memory_kill_sources_), now);
+  for (auto& [id, child] : children_)
+    if (const auto bytes = resident_bytes(child.pid)) child.memory_bytes = bytes;
+}
+
 int PosixProcessHost::Loop::wait_ms() const {
   std::optional<Time> next = closing_until_;
+  if (!children_.empty() && (!next || look_at_ < *next)) next = look_at_;
   for (const auto& [id, child] : children_) {
     if (child.kill_at && (!next || *child.kill_at < *next)) next = child.kill_at;
   }
@@ -341,10 +392,19 @@ void PosixProcessHost::Loop::reap(ProcessId process) {
     reaped = ::wait4(child.pid, &status, 0, &usage);
   } while (reaped < 0 && errno == EINTR);
   CHECK(reaped == child.pid);
-  if (!closing_until_) child.on_exit(process, exit_status(status, usage));
+  if (closing_until_) return;
+  ExitStatus ended = exit_status(status, usage);
+  ended.memory_last_bytes = child.memory_bytes;
+  if (ended.signal == SIGKILL && !child.killed) {
+    const Time now = steady_now();
+    memory_kills_.note(read_memory_kills(memory_kill_sources_), now);
+    ended.memory_kill = memory_kills_.claim(now);
+  }
+  child.on_exit(process, ended);
 }
 
-PosixProcessHost::PosixProcessHost() : loop_(std::make_unique<Loop>()) {}
+PosixProcessHost::PosixProcessHost(const MemoryKillSources& memory_kills)
+    : loop_(std::make_unique<Loop>(memory_kills)) {}
 PosixProcessHost::~PosixProcessHost() = default;
 
 Result<SpawnedProcess> PosixProcessHost::spawn(SpawnSpec spec, ExitHandler on_exit) {
@@ -368,11 +428,24 @@ Result<void> arm_parent_death_signal(pid_t expected_parent) {
                .help = {}};
 }
 
+std::string inherited_secret() {
+  const OwnedFd fd(kSecretFd);
+  std::string secret(kSecretBytesMax, '\0');
+  std::size_t filled = 0;
+  for (ssize_t got = 1; got > 0 && filled < secret.size();) {
+    got = ::read(fd.get(), secret.data() + filled, secret.size() - filled);
+    if (got > 0) filled += static_cast<std::size_t>(got);
+  }
+  secret.resize(filled);
+  return secret;
+}
+
 std::string describe(const ExitStatus& status) {
   if (status.code) return "exited with code " + std::to_string(*status.code);
   CHECK(status.signal.has_value());
   return "killed by signal " + std::to_string(*status.signal) + " (" + ::strsignal(*status.signal) +
-         ")" + (status.core_dumped ? " (core dumped)" : "");
+         ")" + (status.core_dumped ? " (core dumped)" : "") +
+         (status.memory_kill == MemoryKill::kProven ? " for want of memory" : "");
 }
 
 }  // namespace tandem::runtime

@@ -26,6 +26,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/ids.h"
 #include "runtime/base/result.h"
+#include "runtime/node/memory_kills.h"
 
 namespace tandem::runtime {
 
@@ -37,7 +38,12 @@ struct SpawnSpec {
   std::vector<std::pair<std::string, std::string>> environment;  // added to ours, or replacing
   std::filesystem::path log_path;           // stdout and stderr are appended; folders are made
   std::filesystem::path working_directory;  // empty: ours
+  // Not empty: the process reads it from kSecretFd, where no list of processes shows it. At most
+  // kSecretBytesMax.
+  std::string secret;
 };
+inline constexpr int kSecretFd = 3;
+inline constexpr std::size_t kSecretBytesMax = 4096;  // what a pipe takes without a reader
 
 struct ExitStatus {
   std::optional<int> code;    // set if it exited by itself
@@ -46,9 +52,12 @@ struct ExitStatus {
   Duration user_time{};
   Duration system_time{};
   std::uint64_t memory_peak_bytes = 0;  // largest resident set
+  // Resident when it was last looked at, which happens once a second; none: it ended before.
+  std::optional<std::uint64_t> memory_last_bytes;
+  MemoryKill memory_kill = MemoryKill::kNone;  // of a SIGKILL that this host did not send
 };
 
-// "exited with code 3", "killed by signal 9 (Killed)", "… (core dumped)".
+// "exited with code 3", "killed by signal 9 (Killed)", "… (core dumped)", "… for want of memory".
 std::string describe(const ExitStatus& status);
 
 struct SpawnedProcess {
@@ -64,8 +73,8 @@ class ProcessHost {
   virtual ~ProcessHost() = default;
 
   // Each process leads a process group of its own, reads /dev/null, has no other descriptor of
-  // ours, no signal blocked or ignored. Returns once the program has been loaded; an unknown
-  // program, an unwritable log, or too many processes is an error and starts nothing.
+  // ours but a secret's, no signal blocked or ignored. Returns once the program has been loaded; an
+  // unknown program, an unwritable log, or too many processes is an error and starts nothing.
   virtual Result<SpawnedProcess> spawn(SpawnSpec spec, ExitHandler on_exit) = 0;
 
   // To the whole group. A process that is gone, or unknown, is not an error.
@@ -80,7 +89,7 @@ class ProcessHost {
 // the host, because a parent-death signal fires when the *thread* that spawned ends.
 class PosixProcessHost : public ProcessHost {
  public:
-  PosixProcessHost();
+  explicit PosixProcessHost(const MemoryKillSources& memory_kills = {});
   ~PosixProcessHost() override;
 
   Result<SpawnedProcess> spawn(SpawnSpec spec, ExitHandler on_exit) override;
@@ -95,5 +104,8 @@ class PosixProcessHost : public ProcessHost {
 // A spawned process calls this before anything else: the kernel will kill it (SIGKILL) when its
 // parent goes. Fails if the parent is already gone, that is, getppid() is not `expected_parent`.
 Result<void> arm_parent_death_signal(pid_t expected_parent);
+
+// What a process was given as SpawnSpec::secret; once. Empty where it was given none.
+std::string inherited_secret();
 
 }  // namespace tandem::runtime

@@ -9,29 +9,15 @@
 #include <charconv>
 #include <cstdlib>
 #include <limits>
-#include <optional>
 #include <sstream>
 #include <string_view>
 #include <vector>
 
 #include "runtime/base/file.h"
+#include "runtime/node/cgroups.h"
 
 namespace tandem::runtime {
 namespace {
-
-// One controller's folder: from the process's own group up to the mount, nearest first. In a
-// container the path may name folders that only the host sees; those are just not there.
-std::vector<std::filesystem::path> levels(const std::filesystem::path& mount,
-                                          std::string_view group) {
-  std::vector<std::filesystem::path> folders;
-  std::filesystem::path below = std::filesystem::path(group).relative_path();
-  while (!below.empty()) {
-    folders.push_back(mount / below);
-    below = below.parent_path();
-  }
-  folders.push_back(mount);
-  return folders;
-}
 
 // The numbers of a one-line file such as "150000 100000"; words ("max") and a missing file give
 // none.
@@ -64,43 +50,25 @@ void apply_memory(Limits& limits, const std::vector<std::int64_t>& bytes) {
   limits.memory_bytes = std::min(limits.memory_bytes, static_cast<std::uint64_t>(bytes[0]));
 }
 
-void apply_version_2(Limits& limits, const std::filesystem::path& mount, std::string_view group) {
-  for (const auto& folder : levels(mount, group)) {
-    const auto cpu = numbers(folder / "cpu.max");
-    if (cpu.size() == 2) apply_cpu(limits, cpu[0], cpu[1]);
-    apply_memory(limits, numbers(folder / "memory.max"));
-  }
+void apply_version_2(Limits& limits, const std::filesystem::path& folder) {
+  const auto cpu = numbers(folder / "cpu.max");
+  if (cpu.size() == 2) apply_cpu(limits, cpu[0], cpu[1]);
+  apply_memory(limits, numbers(folder / "memory.max"));
 }
 
-void apply_version_1(Limits& limits, const std::filesystem::path& mount, std::string_view group) {
-  for (const auto& folder : levels(mount, group)) {
-    const auto quota = numbers(folder / "cpu.cfs_quota_us");
-    const auto period = numbers(folder / "cpu.cfs_period_us");
-    if (quota.size() == 1 && period.size() == 1) apply_cpu(limits, quota[0], period[0]);
-    apply_memory(limits, numbers(folder / "memory.limit_in_bytes"));
-  }
+void apply_version_1(Limits& limits, const std::filesystem::path& folder) {
+  const auto quota = numbers(folder / "cpu.cfs_quota_us");
+  const auto period = numbers(folder / "cpu.cfs_period_us");
+  if (quota.size() == 1 && period.size() == 1) apply_cpu(limits, quota[0], period[0]);
+  apply_memory(limits, numbers(folder / "memory.limit_in_bytes"));
 }
 
-// A line of /proc/self/cgroup is "number:controllers:group"; version 2 names no controllers, and
-// beside version 1 it is mounted in the folder "unified".
 Limits cgroup_limits(const ResourceSources& sources) {
   Limits limits;
-  const Result<std::string> text = read_file(sources.own_cgroups);
-  if (!text) return limits;
-  std::istringstream lines(*text);
-  for (std::string line; std::getline(lines, line);) {
-    const std::size_t first = line.find(':');
-    const std::size_t second = line.find(':', first + 1);
-    if (first == std::string::npos || second == std::string::npos) continue;
-    const std::string controllers = line.substr(first + 1, second - first - 1);
-    const std::string group = line.substr(second + 1);
-    if (controllers.empty()) {
-      apply_version_2(limits, sources.cgroup_mount, group);
-      apply_version_2(limits, sources.cgroup_mount / "unified", group);
-    } else {
-      apply_version_1(limits, sources.cgroup_mount / controllers, group);
-    }
-  }
+  for (const Cgroup& cgroup : read_cgroups(sources.own_cgroups, sources.cgroup_mount))
+    for (const auto& folder : cgroup.levels)
+      cgroup.controllers.empty() ? apply_version_2(limits, folder)
+                                 : apply_version_1(limits, folder);
   return limits;
 }
 

@@ -36,7 +36,7 @@
 namespace tandem {
 TANDEM_WIRE_ENUM(ErrorCode, kInvalid, kFailed, kOutOfMemory, kInfeasible, kNotFound, kUnauthorised,
                  kTimedOut, kUnreachable)
-TANDEM_WIRE(Error, code, message, where, help)
+TANDEM_WIRE(Error, code, message, where, help, os_error)
 }  // namespace tandem
 
 namespace tandem::runtime {

@@ -173,6 +173,7 @@ class Ledger {
   };
   std::vector<Resend> learner_started(StepId checkpoint, Incarnation learner);
   bool replaying() const { return replay_next_ < next_commit_; }
+  StepId replay_next() const { return replay_next_; }  // the step that the learner commits next
 
   // One batch at a time, steps in order; LG-4 is CHECKed here.
   std::vector<GroupId> earliest_due_batch() const;  // B scored groups; form_verdict == kForm

@@ -79,6 +79,15 @@ std::string one_decimal(double value) {
   return buffer;
 }
 
+std::string size_text(std::int64_t bytes) {
+  constexpr double kMebibyte = 1 << 20;
+  constexpr double kMebibytesPerGibibyte = 1024;
+  const double mebibytes = static_cast<double>(bytes) / kMebibyte;
+  return mebibytes < kMebibytesPerGibibyte
+             ? one_decimal(mebibytes) + " MiB"
+             : one_decimal(mebibytes / kMebibytesPerGibibyte) + " GiB";
+}
+
 std::string of(std::int32_t part, std::int32_t whole) {
   return std::to_string(part) + " of " + std::to_string(whole);
 }
@@ -132,8 +141,19 @@ struct Describe {
     const char* const abbreviation = sigabbrev_np(r.signal);
     const std::string which =
         abbreviation ? std::string("SIG") + abbreviation : "an unknown signal";
-    return {"ExitSignal", "killed by " + which + " (" + std::to_string(r.signal) + ")"};
+    return {"ExitSignal",
+            "killed by " + which + " (" + std::to_string(r.signal) + ")" +
+                (r.memory_hint ? ", perhaps for want of memory: the kernel killed some process of "
+                                 "this machine for that"
+                               : "")};
   }
+  Words operator()(const OOMKilled& r) const {
+    std::string sizes = size_text(r.last_bytes.value_or(r.peak_bytes));
+    if (r.last_bytes) sizes += ", peak " + size_text(r.peak_bytes);
+    if (r.room_bytes > 0) sizes += ", of " + size_text(r.room_bytes) + " on its node";
+    return {"OOMKilled", "killed for want of memory at " + sizes};
+  }
+  Words operator()(const RankError& r) const { return {"RankError", "failed: " + r.what}; }
   Words operator()(const OutOfMemory& r) const {
     return {"OutOfMemory", "too little memory to start: " + r.what};
   }

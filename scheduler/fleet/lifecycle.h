@@ -10,6 +10,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <variant>
@@ -96,6 +97,15 @@ struct SpawnFailed {
 };
 struct ExitSignal {
   std::int32_t signal;
+  bool memory_hint = false;  // some process of the machine was killed for want of memory just then
+};
+struct OOMKilled {  // the kernel killed it for want of memory; bytes
+  std::int64_t peak_bytes;
+  std::optional<std::int64_t> last_bytes;  // a second before the end
+  std::int64_t room_bytes = 0;             // of its node, cgroup limits included; 0: not known
+};
+struct RankError {  // it said itself why it could not go on
+  std::string what;
 };
 struct OutOfMemory {
   std::string what;  // what was asked and what was free
@@ -127,8 +137,9 @@ struct JobFailed {
 using Reason =
     std::variant<Submitted, WaitingForCapacity, WaitingForJobs, InfeasibleShape, WaitingForGang,
                  WaitingForSpawn, LoadingModel, WaitingForActors, Backoff, Working, Draining,
-                 SpawnFailed, ExitSignal, OutOfMemory, ExitCode, Hung, NodeLost, GangMemberDied,
-                 RestartsExhausted, ScaleDown, Completed, CancelledByUser, JobEnded, JobFailed>;
+                 SpawnFailed, ExitSignal, OOMKilled, RankError, OutOfMemory, ExitCode, Hung,
+                 NodeLost, GangMemberDied, RestartsExhausted, ScaleDown, Completed, CancelledByUser,
+                 JobEnded, JobFailed>;
 
 const char* reason_name(const Reason& reason);  // CamelCase: "WaitingForCapacity"
 // One sentence without a final full stop; relative to `now` where the reason holds a time.

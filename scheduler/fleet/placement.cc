@@ -1,6 +1,7 @@
 #include "scheduler/fleet/placement.h"
 
 #include <algorithm>
+#include <charconv>
 #include <numeric>
 #include <optional>
 #include <tuple>
@@ -117,9 +118,9 @@ Resources largest(std::span<const NodeCapacity> nodes, Resources NodeCapacity::*
   return most;
 }
 
-bool fits_some(const Resources& rank, std::span<const NodeCapacity> nodes) {
+bool fits_some(const Resources& rank, std::span<const NodeCapacity> empty) {
   return std::ranges::any_of(
-      emptied(nodes), [&](const NodeCapacity& n) { return ranks_that_fit(rank, n, 1) == 1; });
+      empty, [&](const NodeCapacity& n) { return ranks_that_fit(rank, n, 1) == 1; });
 }
 
 // Where a job asks for GPUs: those that cannot be used, of every node; and where no node has one
@@ -142,9 +143,13 @@ std::string gpus_found(std::span<const NodeCapacity> nodes) {
 }
 
 Reason why_not(std::span<const NodeCapacity> nodes, std::span<const Gang> gangs) {
+  const std::vector<NodeCapacity> empty = emptied(nodes);
   Resources need;
+  const Gang* before = nullptr;  // the actors of a role follow each other and need the same
   for (const Gang& gang : gangs) {
-    if (!nodes.empty() && !fits_some(gang.per_rank, nodes)) {
+    const bool known = before && before->per_rank == gang.per_rank;
+    before = &gang;
+    if (!nodes.empty() && !known && !fits_some(gang.per_rank, empty)) {
       const Resources most = largest(nodes, &NodeCapacity::total);
       return InfeasibleShape{gang.actor + " needs " + text_of_lacking(gang.per_rank, most) +
                              " per rank; the largest node has " + text(most) +
@@ -178,6 +183,32 @@ std::string setting(const std::string& key, std::int32_t value) {
   return key + "=" + std::to_string(value);
 }
 
+// No more than so many actors of a role, with the others as they are, can fit empty nodes: by what
+// all nodes have, and by what each node holds of this role alone.
+std::int64_t replicas_at_most(std::span<const NodeCapacity> empty,
+                              std::span<const RoleDemand> roles, const RoleDemand& role) {
+  Resources left = sum(empty, &NodeCapacity::total);
+  for (const RoleDemand& other : roles)
+    if (&other != &role)
+      left = left - other.per_rank * (std::int64_t{other.replicas} * other.ranks);
+  std::int64_t most = role.replicas;
+  const Resources need = role.per_rank * role.ranks;
+  const auto limit = [&most](std::int64_t each, std::int64_t have) {
+    if (each > 0) most = std::min(most, std::max<std::int64_t>(0, have / each));
+  };
+  limit(need.cpu_milli, left.cpu_milli);
+  limit(need.gpu_milli, left.gpu_milli);
+  limit(need.memory_bytes, left.memory_bytes);
+  std::int64_t ranks = 0;
+  for (const NodeCapacity& node : empty)
+    ranks += ranks_that_fit(role.per_rank, node, std::int64_t{role.replicas} * role.ranks);
+  return std::min(most, ranks / role.ranks);
+}
+
+// Counts below the most that can be are tried one by one, then halved: a placement of thousands
+// takes milliseconds, and this is only a hint.
+constexpr int kCountsTried = 16;
+
 // One count lowered as little as possible; else all of them lowered to 1.
 std::optional<std::string> nearest_counts(std::span<const NodeCapacity> nodes,
                                           std::span<const RoleDemand> roles) {
@@ -186,7 +217,12 @@ std::optional<std::string> nearest_counts(std::span<const NodeCapacity> nodes,
     for (const Knob& knob : kKnobs) {
       const std::int32_t asked = role.*knob.count;
       if ((role.*knob.key).empty()) continue;
-      for (std::int32_t fewer = asked - 1; fewer >= 1; --fewer) {
+      std::int64_t most = asked - 1;
+      if (knob.count == &RoleDemand::replicas)
+        most = std::min(most, replicas_at_most(nodes, changed, role));
+      int tried = 0;
+      for (auto fewer = static_cast<std::int32_t>(most); fewer >= 1;
+           fewer = ++tried < kCountsTried ? fewer - 1 : fewer / 2) {
         role.*knob.count = fewer;
         if (fit_together(nodes, changed)) return setting(role.*knob.key, fewer);
       }
@@ -252,6 +288,27 @@ std::variant<std::vector<Assignment>, Reason> place(std::span<const NodeCapacity
     if (!place_gang(left, gangs[i], assigned[i])) return why_not(nodes, gangs);
   }
   return assigned;
+}
+
+std::variant<Assignment, Reason> place_next(std::vector<NodeCapacity>& room, const Gang& gang) {
+  CHECK(gang.ranks >= 1);
+  std::vector<NodeCapacity> before;  // one rank is placed or leaves all as it was
+  if (gang.ranks > 1) before = room;
+  Assignment assignment;
+  if (place_gang(room, gang, assignment)) return assignment;
+  if (gang.ranks > 1) room = std::move(before);
+  return why_not(room, std::span(&gang, 1));
+}
+
+Result<std::int32_t> replicas_of(std::string_view role, std::string_view count) {
+  std::int32_t number = 0;
+  const char* const end = count.data() + count.size();
+  const bool read = std::from_chars(count.data(), end, number) == std::from_chars_result{end, {}};
+  if (read && number >= 1 && number <= kReplicasMax) return number;
+  return Error{ErrorCode::kInvalid,
+               "cannot scale " + std::string(role) + " to " + std::string(count) +
+                   ": a role has 1 to " + std::to_string(kReplicasMax) + " actors",
+               "", "to stop a job: tandem cancel JOB"};
 }
 
 std::vector<Gang> gangs_of(std::span<const RoleDemand> roles, const std::string& job) {

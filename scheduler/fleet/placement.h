@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -56,6 +57,17 @@ struct Assignment {
 // rank fits no node even when it is empty.
 std::variant<std::vector<Assignment>, Reason> place(std::span<const NodeCapacity> nodes,
                                                     std::span<const Gang> gangs);
+
+// The same for one gang alone, which takes its place from `room`; an exact stand-in for place() of
+// one gang after another, without a copy of all nodes for each.
+std::variant<Assignment, Reason> place_next(std::vector<NodeCapacity>& room, const Gang& gang);
+
+// How many actors a role may have: in the job file and by `tandem scale`.
+inline constexpr std::int32_t kReplicasMax = 4096;
+
+// `count` as a user wrote it: kInvalid, with the role, the number and the range, unless it is a
+// whole number from 1 to kReplicasMax.
+Result<std::int32_t> replicas_of(std::string_view role, std::string_view count);
 
 // One role of a job, as the job file asks for it. A key is empty where the count can't be lowered.
 struct RoleDemand {

@@ -4,10 +4,11 @@
 #include <cmath>
 
 namespace tandem::scheduler {
+namespace {
 
-bool worth_another_start(ErrorCode failure, bool was_ready) {
-  return was_ready && failure == ErrorCode::kOutOfMemory;
-}
+constexpr std::int32_t kMemoryKillsMax = 2;  // in a row (RB-6)
+
+}  // namespace
 
 RestartBudget::RestartBudget(const RestartPolicy& policy) : policy_(policy) {}
 
@@ -33,6 +34,12 @@ RestartLadder::RestartLadder(const Policies& policies) : policies_(policies) {}
 RestartLadder::Decision RestartLadder::died(const Death& death, Rng& rng) {
   Actor& actor = actors_.try_emplace(death.actor, Actor{RestartBudget(policies_.actor), death.role})
                      .first->second;
+  if (death.life.died - death.life.started >= policies_.actor.healthy_after) actor.loop = {};
+  if (actor.loop.deaths++ == 0) actor.loop.since = death.life.died;
+  actor.loop.cause = death.cause;
+  actor.memory_kills = death.memory_kill ? actor.memory_kills + 1 : 0;
+  if (actor.memory_kills >= kMemoryKillsMax) return FailJobForMemory{death.cause};
+
   const auto own = actor.budget.died(death.life, rng);
   if (const auto* restart = std::get_if<Restart>(&own)) return RestartActor{*restart};
 
@@ -52,6 +59,11 @@ std::int32_t RestartLadder::restarts_of(const std::string& actor) const {
   const auto found = actors_.find(actor);
   if (found == actors_.end()) return 0;
   return found->second.restarts_before + found->second.budget.restarts_total();
+}
+
+CrashLoop RestartLadder::loop_of(const std::string& actor) const {
+  const auto found = actors_.find(actor);
+  return found == actors_.end() ? CrashLoop{} : found->second.loop;
 }
 
 void RestartLadder::forget(const std::string& actor) { actors_.erase(actor); }

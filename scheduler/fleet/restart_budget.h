@@ -8,10 +8,12 @@
 // RB-1  Within any `period` at most `intensity` restarts are granted.
 // RB-2  A life of at least `healthy_after` starts the backoff anew.
 // RB-3  Escalation goes actor -> role -> job and keeps the root cause.
-// RB-4  What keeps an actor from starting for the first time ends its job; of an actor that has
-//       worked before, a want of memory is a death like any other.
+// RB-4  A failure of the job's input ends the job at once, and so does a want of memory before the
+//       actor has ever worked; any other failure is a death like any other (failure.h).
 // RB-5  More than `intensity` starts in a row that never got to Ready exhaust the budget, however
 //       long each of them took: starts that are slow to fail do not go on for ever.
+// RB-6  The second end in a row of one actor that is proven to be the kernel's, for want of memory,
+//       ends its job: a third incarnation needs no less.
 #pragma once
 
 #include <chrono>
@@ -22,16 +24,10 @@
 #include <variant>
 
 #include "runtime/base/clock.h"
-#include "runtime/base/result.h"
 #include "runtime/base/rng.h"
+#include "scheduler/fleet/crash_loop.h"
 
 namespace tandem::scheduler {
-
-// Whether a rank that could not start is to be started again (RB-4). Memory that is short comes
-// back with the end of what holds it: the life before, a neighbour's peak. An actor that never had
-// enough asks for more than there is, and a person must hear of it; any other failure repeats
-// itself.
-bool worth_another_start(ErrorCode failure, bool was_ready);
 
 struct RestartPolicy {
   std::int32_t intensity = 5;
@@ -91,19 +87,24 @@ class RestartLadder {
     std::int32_t restarts;  // of the role, within its period
     std::string root_cause;
   };
-  using Decision = std::variant<RestartActor, RestartRole, FailJob>;
+  struct FailJobForMemory {  // RB-6
+    std::string root_cause;
+  };
+  using Decision = std::variant<RestartActor, RestartRole, FailJob, FailJobForMemory>;
 
   struct Death {
     std::string actor;  // "JOB/rollout/0"
     std::string role;
     std::string cause;
     RestartBudget::Life life;
+    bool memory_kill = false;  // proven: the kernel killed it for want of memory
   };
 
   explicit RestartLadder(const Policies& policies);
   Decision died(const Death& death, Rng& rng);
 
   std::int32_t restarts_of(const std::string& actor) const;
+  CrashLoop loop_of(const std::string& actor) const;
   void forget(const std::string& actor);  // it was scaled away
 
  private:
@@ -111,6 +112,8 @@ class RestartLadder {
     RestartBudget budget;
     std::string role;
     std::int32_t restarts_before = 0;  // of budgets that a restart of the role replaced
+    std::int32_t memory_kills = 0;     // in a row
+    CrashLoop loop = {};
   };
 
   Policies policies_;

@@ -57,10 +57,11 @@ void measure(benchmark::State& state, const Shape& shape, Rates& rates, Iteratio
   if (!shape.raw && rates.contains(shape.name)) state.counters["ratio"] = rate / rates[shape.name];
 }
 
-void one_caller(benchmark::State& state, const Shape& shape, Rates& rates, int actors) {
+void one_caller(benchmark::State& state, const Shape& shape, Rates& rates, int actors,
+                Transport transport) {
   Children children;
-  Caller caller(static_cast<std::size_t>(actors));
-  children.spawn("echo", actors, {caller.endpoint()});
+  Caller caller(static_cast<std::size_t>(actors), transport);
+  children.spawn("echo", actors, {caller.place()});
   const auto refs = caller.actors();
   measure(state, shape, rates, [&] {
     if (shape.calls == 1)
@@ -83,10 +84,10 @@ void one_raw_caller(benchmark::State& state, const Shape& shape, Rates& rates, i
   });
 }
 
-template <class Callers>
-void many_callers(benchmark::State& state, const Shape& shape, Rates& rates) {
+template <class Callers, class... Options>
+void many_callers(benchmark::State& state, const Shape& shape, Rates& rates, Options... options) {
   Children children;
-  Callers callers(children, kMany, kMany);
+  Callers callers(children, kMany, kMany, options...);
   measure(state, shape, rates, [&] { callers.run(kCallsOfEach); });
 }
 
@@ -104,7 +105,10 @@ void add_all(Rates& rates) {
       one_raw_caller(state, {name, calls, true}, rates, actors);
     });
     add(name, [=, &rates](benchmark::State& state) {
-      one_caller(state, {name, calls}, rates, actors);
+      one_caller(state, {name, calls}, rates, actors, Transport::kUnix);
+    });
+    add(name + "/tcp_curve", [=, &rates](benchmark::State& state) {
+      one_caller(state, {name, calls}, rates, actors, Transport::kTcpCurve);
     });
   };
   one("ask/sync_1_1", 1, 1);
@@ -115,7 +119,10 @@ void add_all(Rates& rates) {
     many_callers<RawRemoteCallers>(state, {many, kMany * kCallsOfEach, true}, rates);
   });
   add(many, [=, &rates](benchmark::State& state) {
-    many_callers<RemoteCallers>(state, {many, kMany * kCallsOfEach}, rates);
+    many_callers<RemoteCallers>(state, {many, kMany * kCallsOfEach}, rates, Transport::kUnix);
+  });
+  add(many + "/tcp_curve", [=, &rates](benchmark::State& state) {
+    many_callers<RemoteCallers>(state, {many, kMany * kCallsOfEach}, rates, Transport::kTcpCurve);
   });
 }
 

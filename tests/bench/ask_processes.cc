@@ -99,7 +99,8 @@ FrameSizes frame_sizes() {
   return sizes;
 }
 
-Caller::Caller(std::size_t actors_expected) : actors_expected_(actors_expected) {
+Caller::Caller(std::size_t actors_expected, Transport transport)
+    : actors_expected_(actors_expected), place_(transport) {
   driver_ = system_.spawn<Driver>(
       "driver", [this] { return std::make_unique<Driver>([this] { return actors(); }); });
   auto callbacks = callbacks_of(
@@ -110,8 +111,9 @@ Caller::Caller(std::size_t actors_expected) : actors_expected_(actors_expected) 
         directory_.remote<EchoInbox>({kEchoPort, {}}, runtime::to_peer(*link_, peer)));
     changed_.notify_all();
   };
-  link_ = must(runtime::LinkServer::listen(
-      io_, {}, {.name = "caller", .incarnation = {1}, .build = kBuild}, {}, callbacks));
+  link_ = must(runtime::LinkServer::listen(io_, {place_.binding()},
+                                           {.name = "caller", .incarnation = {1}, .build = kBuild},
+                                           {}, callbacks));
   link_->start();
 }
 
@@ -120,7 +122,7 @@ Caller::~Caller() {
   executor_.stop();
 }
 
-std::string Caller::endpoint() const { return to_string(link_->endpoint()); }
+std::string Caller::place() const { return place_.text(link_->endpoint()); }
 
 std::vector<Ref<EchoInbox>> Caller::actors() {
   std::unique_lock lock(mutex_);
@@ -140,7 +142,7 @@ void Children::spawn(const std::string& role, int count, std::vector<std::string
   }
 }
 
-// PARENT NAME ENDPOINT…
+// PARENT NAME PLACE…
 int run_echo(std::span<const char* const> words) {
   sigset_t signals = block_signals();
   die_with_parent(words[0]);
@@ -150,30 +152,29 @@ int run_echo(std::span<const char* const> words) {
   runtime::System system(executor, {});
   directory.expose(kEchoPort, system.spawn<Echo>("echo", [] { return std::make_unique<Echo>(); }));
   std::vector<std::unique_ptr<Dialled>> links;
-  for (const char* endpoint : words.subspan(2))
-    links.push_back(std::make_unique<Dialled>(io, directory,
-                                              must(runtime::parse_endpoint(endpoint)), words[1]));
+  for (const char* place : words.subspan(2))
+    links.push_back(std::make_unique<Dialled>(io, directory, dial_of(place), words[1]));
   serve(signals);
   links.clear();
   executor.stop();
   return 0;
 }
 
-// PARENT NAME CONTROL ACTORS
+// PARENT NAME CONTROL ACTORS unix|tcp
 int run_caller(std::span<const char* const> words) {
   sigset_t signals = block_signals();
   die_with_parent(words[0]);
-  Caller caller(std::stoul(words[3]));
+  Caller caller(std::stoul(words[3]),
+                words[4] == std::string_view("tcp") ? Transport::kTcpCurve : Transport::kUnix);
   runtime::Directory directory;
   runtime::IoThread io("control");
   directory.expose(kCallerPort, caller.driver());
-  Dialled control(io, directory, must(runtime::parse_endpoint(words[2])), words[1],
-                  caller.endpoint());
+  Dialled control(io, directory, dial_of(words[2]), words[1], caller.place());
   serve(signals);
   return 0;
 }
 
-RemoteCallers::RemoteCallers(Children& children, int callers, int actors) {
+RemoteCallers::RemoteCallers(Children& children, int callers, int actors, Transport transport) {
   auto callbacks = callbacks_of(
       directory_, [this](const PeerId& peer) { return runtime::to_peer(*link_, peer); });
   callbacks.on_up = [this](const PeerId& peer, const Hello& hello) {
@@ -183,10 +184,13 @@ RemoteCallers::RemoteCallers(Children& children, int callers, int actors) {
         directory_.remote<CallerInbox>({kCallerPort, {}}, runtime::to_peer(*link_, peer)));
     changed_.notify_all();
   };
-  link_ = must(runtime::LinkServer::listen(
-      io_, {}, {.name = "control", .incarnation = {1}, .build = kBuild}, {}, callbacks));
+  link_ = must(runtime::LinkServer::listen(io_, {place_.binding()},
+                                           {.name = "control", .incarnation = {1}, .build = kBuild},
+                                           {}, callbacks));
   link_->start();
-  children.spawn("caller", callers, {to_string(link_->endpoint()), std::to_string(actors)});
+  children.spawn("caller", callers,
+                 {place_.text(link_->endpoint()), std::to_string(actors),
+                  transport == Transport::kTcpCurve ? "tcp" : "unix"});
   std::vector<std::string> endpoints;
   {
     std::unique_lock lock(mutex_);

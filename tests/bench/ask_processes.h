@@ -20,6 +20,7 @@
 #include "runtime/net/link.h"
 #include "runtime/net/remote.h"
 #include "runtime/node/process_host.h"
+#include "tests/bench/link_peers.h"
 
 namespace tandem::bench {
 
@@ -50,14 +51,15 @@ FrameSizes frame_sizes();
 // A caller: a server that actors dial, and an actor of its own that asks them.
 class Caller {
  public:
-  explicit Caller(std::size_t actors_expected);
+  Caller(std::size_t actors_expected, Transport transport);
   ~Caller();
-  std::string endpoint() const;
+  std::string place() const;                      // for dial_of()
   std::vector<runtime::Ref<EchoInbox>> actors();  // waits until all have come
   const runtime::Ref<CallerInbox>& driver() const { return driver_; }
 
  private:
   const std::size_t actors_expected_;
+  Place place_;
   runtime::Directory directory_;
   runtime::IoThread io_{"link"};
   runtime::ThreadedExecutor executor_{1, 1};
@@ -85,11 +87,12 @@ int run_caller(std::span<const char* const> words);
 // Callers in processes of their own, told what to do by this one.
 class RemoteCallers {
  public:
-  RemoteCallers(Children& children, int callers, int actors);
+  RemoteCallers(Children& children, int callers, int actors, Transport transport);
   ~RemoteCallers();
   void run(std::int64_t calls_each);
 
  private:
+  Place place_{Transport::kUnix};
   runtime::Directory directory_;
   runtime::IoThread io_{"control"};
   std::mutex mutex_;

@@ -5,6 +5,10 @@
 //                         durable step; an event is one call that changes the ledger
 //   controller/core/A     one job with A rollout actors: placed, then each spawned, connected and
 //                         ready
+//   controller/scale/N    a job on N nodes is scaled to kReplicasMax actors, back to one before
+//   they
+//                         start, and refused as many where a tenth would fit; an event is one of
+//                         these
 //
 // event_seconds is the mean cost of an event, bytes_per_group (bytes_per_actor) what one occupies.
 #include <benchmark/benchmark.h>
@@ -155,6 +159,40 @@ BENCHMARK(core)
     ->Arg(1'000)
     ->Arg(10'000)
     ->Unit(benchmark::kMillisecond);
+
+// A core with one job that needs a CPU for each of its actors, on so many nodes.
+actors::ControllerCore fleet(std::int64_t nodes, double cpus_of_node) {
+  actors::ControllerCore core(1);
+  for (std::int64_t i = 0; i < nodes; ++i)
+    must(core.step(runtime::NodeUp{.node = "n" + std::to_string(i),
+                                   .incarnation = {1},
+                                   .cpus = cpus_of_node,
+                                   .memory_bytes = 1LL << 40},
+                   Time{}));
+  actors::JobShape shape{.name = "big", .total_steps = 1};
+  shape.replicas = {{actors::Role::kRollout, 1}, {actors::Role::kReward, 1}};
+  for (const actors::Role role : actors::kRoles)
+    shape.per_rank[role] = scheduler::resources({.cpus = 1});
+  must(core.step(actors::SubmitJob{.shape = shape, .id = "big-1", .run_dir = "."}, Time{}));
+  return core;
+}
+
+void scale(benchmark::State& state) {
+  const std::int64_t nodes = state.range(0);
+  const double cpus_of_node = (scheduler::kReplicasMax + 2) / static_cast<double>(nodes) + 1;
+  const actors::ScaleRole all{"big-1", actors::Role::kRollout, scheduler::kReplicasMax};
+  std::int64_t events = 0;
+  for (auto _ : state) {
+    actors::ControllerCore roomy = fleet(nodes, cpus_of_node);
+    must(roomy.step(all, Time{1}));
+    must(roomy.step(actors::ScaleRole{"big-1", actors::Role::kRollout, 1}, Time{2}));
+    actors::ControllerCore full = fleet(nodes, cpus_of_node / 10 + 2);
+    CHECK(!full.step(all, Time{1}));
+    events += 3;
+  }
+  count_events(state, events);
+}
+BENCHMARK(scale)->Name("controller/scale")->Arg(1)->Arg(40)->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace tandem::bench

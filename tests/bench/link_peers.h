@@ -7,6 +7,7 @@
 
 #include "runtime/net/link.h"
 #include "runtime/net/remote.h"
+#include "runtime/net/socket_folder.h"
 
 namespace tandem::bench {
 
@@ -17,10 +18,27 @@ runtime::LinkCallbacks callbacks_of(
     runtime::Directory& directory,
     std::function<runtime::ParcelSender(const runtime::PeerId&)> back);
 
+enum class Transport { kUnix, kTcpCurve };
+
+// Where a benchmark's server listens, and how a child is told of it.
+class Place {
+ public:
+  explicit Place(Transport transport);
+  runtime::Binding binding();
+  // "ipc://PATH", or "HOST:PORT SERVER_KEY SECRET_KEY": keys of this benchmark alone.
+  std::string text(const runtime::Endpoint& bound) const;
+
+ private:
+  std::optional<runtime::SocketFolder> folder_;  // none: TCP with the keys
+  runtime::CurveKeys server_;
+  runtime::CurveClient client_;
+};
+runtime::Dial dial_of(const std::string& text);
+
 // A client's link, made together with the sender that its callbacks need.
 class Dialled {
  public:
-  Dialled(runtime::IoThread& io, runtime::Directory& directory, const runtime::Endpoint& server,
+  Dialled(runtime::IoThread& io, runtime::Directory& directory, runtime::Dial server,
           const std::string& name, const std::string& opaque = "");
   runtime::ParcelSender sender();
 

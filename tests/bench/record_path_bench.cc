@@ -51,7 +51,7 @@ GroupPayload make_payload(std::uint64_t group) {
 struct Peer {
   Peer(const std::string& name, const runtime::Endpoint& link_server,
        const runtime::Endpoint& bulk_server)
-      : link(link_io, directory, link_server, name), bulk(bulk_io, bulk_server) {}
+      : link(link_io, directory, {link_server, {}}, name), bulk(bulk_io, {bulk_server, {}}) {}
   runtime::Directory directory;
   runtime::IoThread link_io{"link"}, bulk_io{"bulk"};
   runtime::ThreadedExecutor executor{1, 1};
@@ -68,7 +68,7 @@ using LearnerSays = std::variant<actors::StepCommitted>;
 class Relay {
  public:
   using Inbox = std::variant<actors::Generated, actors::RewardUp, actors::GroupsScored,
-                             actors::TextsScored, actors::StepCommitted>;
+                             actors::TextsScored, actors::RewardTrouble, actors::StepCommitted>;
   Relay(Ref<actors::RewardInbox> reward, Ref<actors::LearnerInbox> learner, std::latch*& committed)
       : reward_(std::move(reward)), learner_(std::move(learner)), committed_(committed) {}
 
@@ -89,6 +89,7 @@ class Relay {
   void handle(runtime::Context&, actors::StepCommitted) { committed_->count_down(); }
   void handle(runtime::Context&, actors::RewardUp) {}
   void handle(runtime::Context&, actors::TextsScored) {}
+  void handle(runtime::Context&, actors::RewardTrouble) {}
 
  private:
   const Ref<actors::RewardInbox> reward_;
@@ -125,11 +126,11 @@ class Fleet {
  public:
   explicit Fleet(const fs::path& directory)
       : store_(must(runtime::open_file_segments(directory, {}))),
-        bulk_(must(runtime::BulkServer::listen({}, "bench", *store_))),
+        bulk_(must(runtime::BulkServer::listen({places_.binding()}, "bench", *store_))),
         link_(listen()),
-        rollout_("rollout", link_->endpoint(), bulk_->endpoint()),
-        reward_("reward", link_->endpoint(), bulk_->endpoint()),
-        learner_("learner", link_->endpoint(), bulk_->endpoint()) {
+        rollout_("rollout", link_->endpoint(), bulk_->endpoints().front()),
+        reward_("reward", link_->endpoint(), bulk_->endpoints().front()),
+        learner_("learner", link_->endpoint(), bulk_->endpoints().front()) {
     link_->start();
     all_up_.wait();
     expose_reward();
@@ -156,7 +157,7 @@ class Fleet {
   void run(const std::vector<GroupPayload>& payloads) {
     std::latch committed(1);
     committed_ = &committed;
-    std::vector<std::uint32_t> segments;
+    std::vector<runtime::PayloadRef> stored;
     const auto exchange =
         rollout_.directory.remote<RolloutSays>({"rollout_events", {}}, rollout_.link.sender());
     for (std::size_t at = 0; at < payloads.size(); at += kGroupsPerMessage) {
@@ -165,7 +166,7 @@ class Fleet {
         encoded.push_back(runtime::encode(payloads[i]));
       auto refs = must(rollout_.bulk.put_many(std::move(encoded), kPatience));
       actors::Generated generated;
-      for (const auto& ref : refs) segments.push_back(ref.segment);
+      stored.insert(stored.end(), refs.begin(), refs.end());
       for (std::size_t i = 0; i < refs.size(); ++i)
         generated.groups.push_back(
             {.group = payloads[at + i].group,
@@ -175,7 +176,7 @@ class Fleet {
       CHECK(exchange.tell(std::move(generated)) == runtime::Delivery::kAccepted);
     }
     committed.wait();
-    for (const std::uint32_t segment : segments) store_->release(segment);
+    for (const auto& payload : stored) CHECK(store_->release(payload));
     must(store_->reclaim(store_->open_segment()));
   }
   runtime::BulkCounters counters() const { return bulk_->counters(); }
@@ -188,7 +189,8 @@ class Fleet {
       all_up_.count_down();
     };
     return must(runtime::LinkServer::listen(
-        io_, {}, {.name = "controller", .incarnation = {1}, .build = kBuild}, {}, callbacks));
+        io_, {places_.binding()}, {.name = "controller", .incarnation = {1}, .build = kBuild}, {},
+        callbacks));
   }
   runtime::ParcelSender to(const std::string& peer) {
     return runtime::to_peer(*link_, {peer, {1}});
@@ -215,6 +217,7 @@ class Fleet {
   runtime::System system_{executor_, {}};
   std::latch all_up_{3};
   std::latch* committed_ = nullptr;
+  Place places_{Transport::kUnix};
   std::unique_ptr<runtime::SegmentStore> store_;
   std::unique_ptr<runtime::BulkServer> bulk_;
   std::unique_ptr<runtime::LinkServer> link_;

@@ -11,6 +11,7 @@
 #include "runtime/base/log.h"
 #include "runtime/net/link.h"
 #include "runtime/node/process_host.h"
+#include "tests/bench/link_peers.h"
 #include "tests/bench/must.h"
 
 namespace tandem::bench {
@@ -25,17 +26,19 @@ void spawn(benchmark::State& state) {
       .on_parcel = [](const runtime::PeerId&, std::string&) { return runtime::Offer::kTaken; },
       .on_up = [&](const runtime::PeerId&, const runtime::Hello&) { up->count_down(); },
       .on_down = [](const runtime::PeerId&, const runtime::Down&) {}};
+  Place place(Transport::kUnix);
   const auto server = must(runtime::LinkServer::listen(
-      io, {}, {.name = "controller", .incarnation = {1}, .build = cli::build_id()}, {}, callbacks));
+      io, {place.binding()}, {.name = "controller", .incarnation = {1}, .build = cli::build_id()},
+      {}, callbacks));
   server->start();
   runtime::PosixProcessHost host;
   std::uint64_t life = 0;
   for (auto _ : state) {
     std::latch introduced(1), ended(1);
     io.run([&] { up = &introduced; });
-    std::vector<std::string> argv =
-        cli::rank_arguments({"bench/rollout/0", {++life}, 0}, server->endpoint());
+    std::vector<std::string> argv = cli::rank_arguments({"bench/rollout/0", {++life}, 0});
     argv.insert(argv.begin(), "/proc/self/exe");
+    argv.push_back(to_string(server->endpoint()));
     argv.push_back(std::to_string(getpid()));
     const Time begin = steady_now();
     const auto rank = must(

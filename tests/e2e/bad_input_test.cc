@@ -17,6 +17,7 @@ namespace tandem::e2e {
 namespace {
 
 namespace fs = std::filesystem;
+using nlohmann::json;
 
 constexpr const char* kModel = TANDEM_SOURCE_DIR "/configs/models/arithmetic";
 
@@ -89,6 +90,25 @@ TEST_F(BadInput, ABrokenModelIsNamed) {
                  "model.safetensors");
 }
 
+TEST_F(BadInput, AHubIdIsNoFolder) {
+  expect_refused({"model.path=Qwen/Qwen3-0.6B"}, 1, "hf download Qwen/Qwen3-0.6B");
+}
+
+TEST_F(BadInput, ADataFileOfAnotherFormatIsNamed) {
+  const fs::path parquet = home.path() / "train.parquet";
+  write(parquet, std::string("PAR1\x15\0\x15", 7));
+  expect_refused({"data.train_files=[" + parquet.string() + "]"}, 64, "a parquet file");
+}
+
+TEST_F(BadInput, AWrongIndentationIsShownWithItsLine) {
+  const fs::path job = home.path() / "job.yaml";
+  write(job, "name: a\nmodel:\n  path: x\n    init: random\ndata: {}\n");
+  const Finished done = home.run({"run", job.string()});
+  EXPECT_EQ(done.code, 64) << done.text();
+  EXPECT_NE(done.err.find("job.yaml:4:5"), std::string::npos) << done.text();
+  EXPECT_NE(done.err.find("  4 |     init: random\n    |     ^"), std::string::npos) << done.text();
+}
+
 TEST_F(BadInput, ATruncatedCheckpointIsNamed) {
   home.train(kSmallId, small_job(1, {"data.val_files=[]"}));
   const fs::path weights = home.run_dir(kSmallId) / "checkpoints/step-1/model.safetensors";
@@ -116,6 +136,34 @@ TEST_F(BadInput, ABrokenDataFileIsNamedWithItsLine) {
   expect_refused({"data.train_files=[" + empty.string() + "]"}, 64, "empty.jsonl");
   expect_refused({"data.max_prompt_length=2"}, 64, "max_prompt_length");
   home.down();
+}
+
+TEST_F(BadInput, LengthsBeyondTheModelsPositionsAreNamedWithBothNumbers) {
+  up();
+  expect_refused({"data.max_response_length=5000", "data.max_prompt_length=3000",
+                  "learner.max_token_len=8192"},
+                 64, "is 8000, and the model has only");
+  const Finished dry =
+      home.run(Words{"run", "--dry-run"} +
+               small_job(3, {"data.max_response_length=5000", "learner.max_token_len=8192"}));
+  EXPECT_EQ(dry.code, 64) << dry.text();
+  EXPECT_NE(dry.err.find("--set data.max_response_length=5000"), std::string::npos) << dry.text();
+  home.down();
+}
+
+TEST_F(BadInput, AModelWithoutAnEndIsWarnedOf) {
+  const std::string config = read_file(fs::path(kModel) / "config.json").value();
+  json changed = parse_json(config);
+  changed["eos_token_id"] = nullptr;
+  const Words job =
+      Words{"run", "--dry-run"} +
+      small_job(3, {"model.path=" + model_with("config.json", changed.dump()), "warm_start=null"});
+  const Finished dry = home.run(job);
+  EXPECT_EQ(dry.code, 0) << dry.text();
+  EXPECT_NE(dry.err.find("warning: the model's config.json names no eos_token_id"),
+            std::string::npos)
+      << dry.text();
+  EXPECT_EQ(home.run(job + sets({"rollout.stop=[x]"})).err.find("eos_token_id"), std::string::npos);
 }
 
 TEST_F(BadInput, APatternThatDoesNotCompileIsNamed) {

@@ -92,7 +92,7 @@ TEST_F(Cluster, IsLookedIntoAndScaledWhileItTrains) {
   EXPECT_NE(shown({"why", id}).find("Running"), std::string::npos);
   shown({"why", "learner/0"});
   EXPECT_TRUE(home.json({"why", id}).is_array());
-  EXPECT_NE(shown({"logs", "learner/0"}).find("learner up"), std::string::npos);
+  EXPECT_NE(shown({"logs", "learner/0"}).find("event=learner_up"), std::string::npos);
   EXPECT_NE(shown({"top"}).find(id), std::string::npos) << "one frame";
   EXPECT_NE(shown({"events"}).find("Running"), std::string::npos);
   EXPECT_FALSE(home.json({"samples", id}).empty());
@@ -101,7 +101,7 @@ TEST_F(Cluster, IsLookedIntoAndScaledWhileItTrains) {
 
   Process following = home.start({"logs", "-f", "learner/0"});
   Process watching = home.start({"get", "jobs", "-w", "-o", "json"});
-  EXPECT_TRUE(following.said("learner up"));
+  EXPECT_TRUE(following.said("event=learner_up"));
   EXPECT_TRUE(watching.said("\"Running\""));
   const auto lines = [&] {
     const std::string out = watching.out();
@@ -177,7 +177,9 @@ TEST_F(Cluster, JobsQueueForRoomAndWhatNeverFitsIsRefused) {
 
   const std::string first = submit(small_job(kForever)), second = submit(small_job(kForever));
   const Finished third = home.run(Words{"submit"} + small_job(5, {"name=third"}));
-  EXPECT_EQ(third.code, 2) << "accepted but not placed: " << third.text();
+  EXPECT_EQ(third.code, 2) << third.text();
+  EXPECT_NE(third.err.find("note: accepted but not placed"), std::string::npos) << third.text();
+  EXPECT_EQ(third.err.find("error"), std::string::npos) << third.text();
   EXPECT_EQ(job("third-1")["state"], "Queued");
   EXPECT_NE(shown({"why", "third-1"}).find("CPU"), std::string::npos);
   expect_exit(5, {"wait", "third-1", "--for", "Running", "--timeout", "1"});
@@ -216,6 +218,47 @@ TEST_F(Cluster, AKilledControllerLeavesNoOrphanAndTheNextOneStarts) {
   EXPECT_EQ(home.run({"wait", "arithmetic-grpo-2", "--for", "Succeeded"}).code, 0);
   home.down();
   home.expect_nothing_left();
+}
+
+TEST_F(Cluster, ASecondNodeIsRefusedAndALostOneIsSeenAndReplaced) {
+  home.up();
+  const std::string id = submit(small_job(kForever));
+  ASSERT_TRUE(reaches_step(id, 3));
+  const json first = home.json({"get", "nodes"})[0];
+  const Finished second = home.run({"node"});
+  EXPECT_EQ(second.code, 1) << second.text();
+  EXPECT_NE(second.err.find("pid " + first["pid"].dump()), std::string::npos) << second.text();
+  EXPECT_EQ(home.json({"get", "nodes"})[0]["pid"], first["pid"]);
+  EXPECT_TRUE(reaches_step(id, job(id)["step"].get<std::int64_t>() + 2)) << "it trains on";
+
+  ASSERT_EQ(kill(first["pid"].get<pid_t>(), SIGKILL), 0);
+  EXPECT_TRUE(eventually([&] { return home.json({"get", "nodes"})[0]["state"] == "Lost"; }));
+  EXPECT_TRUE(eventually([&] { return job(id)["reason"] == "NodeLost"; })) << job(id);
+  EXPECT_TRUE(eventually([&] { return actor(home, id + "/learner/0")["reason"] == "NodeLost"; }))
+      << actor(home, id + "/learner/0");
+  EXPECT_NE(shown({"get", "nodes"}).find("Lost"), std::string::npos);
+
+  const Finished up = home.run({"up"});
+  EXPECT_EQ(up.code, 0) << up.text();
+  EXPECT_NE(up.err.find("has no node: starting one"), std::string::npos) << up.text();
+  const json replaced = home.json({"get", "nodes"});
+  ASSERT_EQ(replaced.size(), 1u);
+  EXPECT_EQ(replaced[0]["state"], "Ready");
+  EXPECT_NE(replaced[0]["pid"], first["pid"]);
+  EXPECT_TRUE(eventually([&] { return job(id)["reason"] == "Working"; })) << job(id);
+  EXPECT_EQ(home.run({"cancel", id}).code, 0);
+  home.down();
+  home.expect_nothing_left();
+}
+
+// A job that has ended reaches no other state: a wait for one fails.
+TEST_F(Cluster, WaitFailsWhereTheJobEndsOtherwise) {
+  home.up();
+  const std::string id = submit(small_job(2, {"data.val_files=[]"}));
+  EXPECT_EQ(home.run({"wait", id, "--for", "Succeeded", "--timeout", "90s"}).code, 0);
+  for (const char* state : {"Failed", "Cancelled", "Running"})
+    expect_exit(1, {"wait", id, "--for", state});
+  home.down();
 }
 
 TEST_F(Cluster, SubmitCanWaitAndDownEndsWhatRuns) {

@@ -2,9 +2,11 @@
 // checkpoint.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <csignal>
 #include <fstream>
+#include <iterator>
 
 #include "runtime/base/file.h"
 #include "tests/e2e/cluster_driver.h"
@@ -76,6 +78,76 @@ TEST(Resume, TakesUpARunThatWasCancelled) {
   run.signal(SIGINT);
   ASSERT_EQ(run.wait().code, 130);
   resumed(home, job);
+}
+
+// Cancelled between two checkpoints it loses no step, and the hint says the way on.
+TEST(Resume, CtrlCSavesWhatIsTrainedAndSaysHowToGoOn) {
+  const Home home;
+  const Words job = small_job(kSteps, {"learner.save_freq=0"});
+  Process run = home.start(Words{"run"} + job + held(home, 25));
+  const fs::path dir = home.run_dir(kSmallId);
+  ASSERT_TRUE(eventually([&] {
+    std::ifstream lines(dir / "metrics.jsonl");
+    return std::count(std::istreambuf_iterator<char>(lines), {}, '\n') >= 25;
+  }));
+  run.signal(SIGINT);
+  const Finished cancelled = run.wait();
+  ASSERT_EQ(cancelled.code, 130) << cancelled.text();
+  const std::string hint = "resume with: tandem run --resume " + fs::canonical(dir).string();
+  EXPECT_NE(cancelled.err.find(hint), std::string::npos) << cancelled.text();
+  const json stopped = home.result_of(kSmallId);
+  EXPECT_TRUE(fs::exists(dir / "checkpoints" / ("step-" + stopped["steps"].dump()))) << stopped;
+  let_go(home);
+  const json result = resumed(home, {});
+  EXPECT_EQ(result["ledger"]["retrained"], 0) << "nothing was lost";
+}
+
+// Extended by the number of steps alone: its own job file says the rest, and then says that too.
+TEST(Resume, AFinishedRunIsExtendedAndNotShortened) {
+  const Home home;
+  home.train(kSmallId, small_job(10));
+  const fs::path dir = home.run_dir(kSmallId);
+  const std::string former = *read_file(dir / "job.yaml");
+  const Finished shorter =
+      home.run({"run", "--resume", dir.string(), "--set", "learner.total_training_steps=4"});
+  EXPECT_EQ(shorter.code, 64) << shorter.text();
+  EXPECT_NE(shorter.err.find("step 10"), std::string::npos) << shorter.text();
+  EXPECT_NE(shorter.err.find("step 4"), std::string::npos) << shorter.text();
+  EXPECT_EQ(*read_file(dir / "job.yaml"), former);
+
+  const Finished longer =
+      home.run({"run", "--resume", kSmallId, "--set", "learner.total_training_steps=20"});
+  EXPECT_EQ(longer.code, 0) << longer.text();
+  const json result = home.result_of(kSmallId);
+  EXPECT_EQ(result["steps"], 20);
+  expect_ledger_balances(dir, result);
+  const std::string finals =
+      "SELECT count(*) FROM journal WHERE kind = 'evaluated' AND detail "
+      "LIKE 'final=%' AND version = ";
+  EXPECT_EQ(journal_value(dir, finals + "10"), 1);
+  EXPECT_EQ(journal_value(dir, finals + "20"), 1) << "evaluated anew at the new end";
+  EXPECT_NE(read_file(dir / "job.yaml")->find("total_training_steps: 20"), std::string::npos);
+  EXPECT_EQ(*read_file(dir / "job.yaml.1"), former);
+  home.expect_nothing_left();
+}
+
+TEST(Resume, AClusterTakesUpARunOfItsOwn) {
+  const Home home, other;
+  home.train(kSmallId, small_job(6));
+  home.up();
+  other.train(kSmallId, small_job(3));
+  const Finished foreign = home.run({"submit", "--resume", other.run_dir(kSmallId).string()});
+  EXPECT_EQ(foreign.code, 64) << foreign.text();
+  EXPECT_NE(foreign.err.find("not one of this controller's"), std::string::npos) << foreign.text();
+  const Words shorter = sets({"learner.total_training_steps=2"});
+  EXPECT_EQ(home.run(Words{"submit", "--resume", kSmallId} + shorter).code, 64);
+  const Words longer = sets({"learner.total_training_steps=12"});
+  const Finished done = home.run(Words{"submit", "--resume", kSmallId, "--wait"} + longer);
+  EXPECT_EQ(done.code, 0) << done.text();
+  EXPECT_EQ(done.out, std::string(kSmallId) + "\n");
+  EXPECT_EQ(home.result_of(kSmallId)["steps"], 12);
+  home.down();
+  home.expect_nothing_left();
 }
 
 TEST(Resume, IsRefusedWhereTheJobSaysSoOrAnotherJobIsMeant) {

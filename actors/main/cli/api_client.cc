@@ -4,7 +4,8 @@
 #include <fstream>
 #include <iterator>
 
-#include "runtime/net/http_client.h"
+#include "runtime/base/file.h"
+#include "runtime/base/secret.h"
 
 namespace tandem::cli {
 namespace {
@@ -20,9 +21,15 @@ std::optional<std::string> environment(const char* name) {
   return value && *value ? std::optional<std::string>(value) : std::nullopt;
 }
 
+std::string known_token() {
+  if (const auto token = environment("TANDEM_TOKEN")) return *token;
+  const auto token = read_secret(token_path(tandem_home()));
+  return token ? *token : "";  // the server's 401 says what to do
+}
+
 Result<ApiAddress> parse_from(const std::string& text, std::string from) {
   auto endpoint = runtime::parse_endpoint(text);
-  if (endpoint) return ApiAddress{*endpoint, std::move(from)};
+  if (endpoint) return ApiAddress{*endpoint, known_token(), std::move(from)};
   Error error = endpoint.error();
   error.where = std::move(from);
   return error;
@@ -50,13 +57,18 @@ std::filesystem::path tandem_home() {
   return std::filesystem::path(environment("HOME").value_or("/")) / ".tandem";
 }
 
+std::filesystem::path token_path(const std::filesystem::path& home) { return home / "token"; }
+
 Result<ApiAddress> resolve_address(const std::optional<std::string>& flag) {
   if (flag) return parse_from(*flag, "--address " + *flag);
   if (const auto address = environment("TANDEM_ADDRESS"))
     return parse_from(*address, "TANDEM_ADDRESS=" + *address);
   const std::filesystem::path path = tandem_home() / "controller.json";
   std::ifstream file(path);
-  if (!file) return Error{ErrorCode::kUnreachable, "no controller runs here", path, kHowToStart};
+  // A killed controller leaves its file, and its port may be somebody else's by now, who is not to
+  // be shown the token. The lock ends with its owner.
+  if (!file || !FileLock::held(tandem_home() / "controller.lock"))
+    return Error{ErrorCode::kUnreachable, "no controller runs here", path, kHowToStart};
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   const json description = parse_json(text);
   if (!description.is_object() || !description.value("http", json()).is_string())
@@ -88,25 +100,41 @@ Error ApiClient::explain(const Error& error) const {
   return explained;
 }
 
+runtime::HttpHeaders ApiClient::headers() const {
+  if (address_.token.empty()) return {};
+  return {{"authorization", "Bearer " + address_.token}};
+}
+
 Result<json> ApiClient::get(const std::string& path) const { return to_json(get_text(path)); }
 
 Result<std::string> ApiClient::get_text(const std::string& path) const {
-  auto body = body_of(runtime::http_get(address_.endpoint, kRoot + path, kRequestTimeout));
+  auto body = body_of(runtime::http_get(address_.endpoint, kRoot + path, timeout_, headers()));
   return body ? std::move(body) : explain(body.error());
 }
 
 Result<json> ApiClient::post(const std::string& path, const std::string& body) const {
-  auto answer = body_of(runtime::http_post(address_.endpoint, kRoot + path, body, kRequestTimeout));
+  auto answer =
+      body_of(runtime::http_post(address_.endpoint, kRoot + path, body, timeout_, headers()));
   return answer ? to_json(answer) : explain(answer.error());
+}
+
+Result<void> ApiClient::remove(const std::string& path) const {
+  auto answer = body_of(runtime::http_delete(address_.endpoint, kRoot + path, timeout_, headers()));
+  return answer ? Result<void>() : explain(answer.error());
+}
+
+Result<runtime::HttpLines> ApiClient::lines(const std::string& path) const {
+  auto opened = runtime::HttpLines::open(address_.endpoint, kRoot + path, timeout_, headers());
+  return opened ? std::move(opened) : explain(opened.error());
 }
 
 Result<void> ApiClient::stream(
     const std::string& path, Duration tick,
     const std::function<bool(std::optional<std::string_view>)>& on_line) const {
-  auto lines = runtime::HttpLines::open(address_.endpoint, kRoot + path, kRequestTimeout);
-  if (!lines) return explain(lines.error());
+  auto opened = lines(path);
+  if (!opened) return opened.error();
   for (;;) {
-    const auto line = lines->next(tick > Duration::zero() ? tick : kRequestTimeout);
+    const auto line = opened->next(tick > Duration::zero() ? tick : kRequestTimeout);
     if (!line) {
       if (line.error().code != ErrorCode::kTimedOut || tick == Duration::zero())
         return explain(line.error());

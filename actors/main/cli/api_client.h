@@ -12,6 +12,8 @@
 #include "runtime/base/json.h"
 #include "runtime/base/result.h"
 #include "runtime/net/endpoint.h"
+#include "runtime/net/http.h"
+#include "runtime/net/http_client.h"
 
 namespace tandem::cli {
 
@@ -19,14 +21,17 @@ inline constexpr Duration kRequestTimeout = std::chrono::seconds(30);
 
 struct ApiAddress {
   runtime::Endpoint endpoint;
-  std::string from;  // "--address", "TANDEM_ADDRESS" or the path of controller.json, for messages
+  std::string token;  // what every call shows; empty: none was found
+  std::string from;   // "--address", "TANDEM_ADDRESS" or the path of controller.json, for messages
 };
 
 // TANDEM_HOME, or ~/.tandem.
 std::filesystem::path tandem_home();
+// The file with the token that every HTTP call carries.
+std::filesystem::path token_path(const std::filesystem::path& home);
 
 // --address, then TANDEM_ADDRESS, then TANDEM_HOME/controller.json. kUnreachable when there is
-// none.
+// none. The token is TANDEM_TOKEN, else what TANDEM_HOME/token holds, if it can be read.
 Result<ApiAddress> resolve_address(const std::optional<std::string>& flag);
 
 // "a/b c" -> "a%2Fb%20c": one part of a path, or a query's value.
@@ -34,13 +39,18 @@ std::string url_escape(std::string_view text);
 
 class ApiClient {
  public:
-  explicit ApiClient(ApiAddress address) : address_(std::move(address)) {}
+  explicit ApiClient(ApiAddress address, Duration timeout = kRequestTimeout)
+      : address_(std::move(address)), timeout_(timeout) {}
 
   // `path` starts after /api/v1 and may carry a query: "/jobs/arith-1/samples?step=3". An error
   // status is the Error that its body describes; no answer is kUnreachable with help.
   Result<nlohmann::json> get(const std::string& path) const;
   Result<std::string> get_text(const std::string& path) const;  // whatever its type
   Result<nlohmann::json> post(const std::string& path, const std::string& body) const;
+  Result<void> remove(const std::string& path) const;  // DELETE
+
+  // Newline-delimited output that the caller reads at its own pace.
+  Result<runtime::HttpLines> lines(const std::string& path) const;
 
   // Newline-delimited output until the server ends it or `on_line` returns false. With `tick` > 0
   // on_line also sees nullopt whenever so long has passed without a line; without, silence of
@@ -52,8 +62,10 @@ class ApiClient {
 
  private:
   Error explain(const Error& error) const;
+  runtime::HttpHeaders headers() const;
 
   ApiAddress address_;
+  Duration timeout_;
 };
 
 }  // namespace tandem::cli

@@ -6,15 +6,14 @@
 #include "actors/main/cli/command_line.h"
 #include "actors/main/job/key_hints.h"
 #include "actors/messages/roles.h"
+#include "scheduler/fleet/placement.h"
 
 namespace tandem::cli {
 namespace {
 
-constexpr std::pair<std::string_view, Kind> kKinds[] = {{"jobs", Kind::kJobs},
-                                                        {"actors", Kind::kActors},
-                                                        {"nodes", Kind::kNodes},
-                                                        {"groups", Kind::kGroups},
-                                                        {"events", Kind::kEvents}};
+constexpr std::pair<std::string_view, Kind> kKinds[] = {
+    {"jobs", Kind::kJobs},   {"runs", Kind::kRuns},     {"actors", Kind::kActors},
+    {"nodes", Kind::kNodes}, {"groups", Kind::kGroups}, {"events", Kind::kEvents}};
 
 }  // namespace
 
@@ -59,6 +58,14 @@ std::optional<double> parse_duration(std::string_view text) {
   return {};
 }
 
+Result<std::optional<double>> parse_time(const std::string& option, const std::string& text) {
+  if (text.empty()) return std::optional<double>();
+  const auto seconds = parse_duration(text);
+  if (!seconds)
+    return usage_error("`" + option + " " + text + "` is not a time", "as in 90, 90s or 5m");
+  return seconds;
+}
+
 // "8", "512MiB", "1.5GiB" -> bytes.
 std::optional<std::int64_t> parse_bytes(std::string_view text) {
   static constexpr std::pair<std::string_view, double> kUnits[] = {
@@ -97,17 +104,15 @@ Result<std::vector<std::pair<std::string, std::int64_t>>> parse_scales(
   for (const std::string& word : words) {
     const std::size_t equals = word.find('=');
     const std::string role = word.substr(0, equals);
-    std::int64_t count = 0;
-    const char* end = word.data() + word.size();
-    const bool number =
-        equals != std::string::npos &&
-        std::from_chars(word.data() + equals + 1, end, count) == std::from_chars_result{end, {}};
-    if (!number || count < 0)
+    const std::string count = equals == std::string::npos ? "" : word.substr(equals + 1);
+    if (count.empty() || !std::ranges::all_of(count, [](char c) { return c >= '0' && c <= '9'; }))
       return usage_error("`" + word + "` is not ROLE=N", "as in `tandem scale JOB rollout=2`");
     if (std::ranges::find(roles_known, role) == roles_known.end())
       return usage_error("unknown role `" + role + "`",
                          did_you_mean(role, roles_known, "one of " + joined(roles_known, ", ")));
-    roles.emplace_back(role, count);
+    const auto replicas = scheduler::replicas_of(role, count);
+    if (!replicas) return replicas.error();
+    roles.emplace_back(role, *replicas);
   }
   return roles;
 }

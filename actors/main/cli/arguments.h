@@ -26,7 +26,9 @@ Result<ObjectName> parse_object(const std::vector<std::string>& words);
 Result<std::vector<std::pair<std::string, std::int64_t>>> parse_scales(
     const std::vector<std::string>& words);
 
-std::optional<double> parse_duration(std::string_view text);     // "90", "90s", "5m", "2h": seconds
+std::optional<double> parse_duration(std::string_view text);  // "90", "90s", "5m", "2h": seconds
+// Of an option's value; nullopt where it was not given.
+Result<std::optional<double>> parse_time(const std::string& option, const std::string& text);
 std::optional<std::int64_t> parse_bytes(std::string_view text);  // "8GiB", "512MiB", "1000"
 
 std::vector<std::string> kind_names();  // "jobs", …

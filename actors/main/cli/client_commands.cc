@@ -9,11 +9,14 @@
 
 #include "actors/main/cli/arguments.h"
 #include "actors/main/cli/command_line.h"
+#include "actors/main/cli/object_names.h"
 #include "actors/main/cli/progress.h"
+#include "actors/main/cli/sorting.h"
 #include "actors/main/cli/table.h"
 #include "actors/main/cli/views.h"
-#include "actors/main/job/load_job.h"
+#include "actors/main/job/kept_run.h"
 #include "actors/main/job/print_job.h"
+#include "runtime/base/text.h"
 
 namespace tandem::cli {
 namespace {
@@ -24,86 +27,12 @@ constexpr Duration kLookAgain = std::chrono::seconds(1);
 constexpr const char* kClearScreen = "\x1b[H\x1b[2J";
 constexpr std::size_t kEventsShown = 10;  // of `describe`
 
-std::string field(const json& item, const char* name) {
-  const json value = item.is_object() ? item.value(name, json()) : json();
-  return value.is_string() ? value.get<std::string>() : value.is_null() ? "" : value.dump();
-}
-
 Screen screen_of(const Client& client) { return {client.width(), unix_ms()}; }
-
-Error not_found(const std::string& what, const std::string& name,
-                const std::vector<std::string>& names) {
-  return {ErrorCode::kNotFound, "no " + what + " `" + name + "`", "",
-          did_you_mean(name, names,
-                       names.empty() ? "there are none" : "`tandem get " + what + "s` lists them")};
-}
-
-Result<json> get_list(const Client& client, const std::string& path) {
-  auto items = client.api.get(path);
-  if (items && !items->is_array())
-    return Error{ErrorCode::kFailed, "the controller answered " + path + " with no list", "", ""};
-  return items;
-}
-
-// An id, or the name of exactly one job; of several, the one that has not ended.
-Result<std::string> find_job(const Client& client, const std::string& wanted) {
-  auto jobs = get_list(client, "/jobs");
-  if (!jobs) return jobs.error();
-  std::vector<std::string> names, ids, live;
-  for (const json& job : *jobs) {
-    const std::string id = field(job, "id"), name = field(job, "name");
-    if (id == wanted) return id;
-    names.push_back(id);
-    names.push_back(name);
-    if (name != wanted) continue;
-    ids.push_back(id);
-    if (!has_ended(job)) live.push_back(id);
-  }
-  const std::vector<std::string>& candidates = live.empty() ? ids : live;
-  if (candidates.size() == 1) return candidates.front();
-  if (candidates.empty()) return not_found("job", wanted, names);
-  return usage_error("the name `" + wanted + "` is not unique",
-                     "use an id: " + joined(candidates, ", "));
-}
-
-// A full name, or the end of exactly one ("rollout/0"), within `job` where one is given.
-Result<std::string> find_actor(const Client& client, const std::string& wanted,
-                               const std::optional<std::string>& job) {
-  std::string prefix;
-  if (job) {
-    auto id = find_job(client, *job);
-    if (!id) return id.error();
-    prefix = *id + "/";
-  }
-  auto actors = get_list(client, "/actors");
-  if (!actors) return actors.error();
-  std::vector<std::string> names, matches;
-  for (const json& actor : *actors) {
-    const std::string name = field(actor, "name");
-    if (!name.starts_with(prefix)) continue;
-    if (name == wanted) return name;
-    names.push_back(name);
-    if (name.ends_with("/" + wanted)) matches.push_back(name);
-  }
-  if (matches.size() == 1) return matches.front();
-  if (matches.empty()) return not_found("actor", wanted, names);
-  return usage_error("the name `" + wanted + "` is ambiguous",
-                     "add -j JOB, or use the full name: " + joined(matches, ", "));
-}
-
-// The API's path of one object, its name resolved where names have short forms.
-Result<std::string> object_path(const Client& client, Kind kind, const std::string& name,
-                                const std::optional<std::string>& job) {
-  Result<std::string> full = kind == Kind::kJobs     ? find_job(client, name)
-                             : kind == Kind::kActors ? find_actor(client, name, job)
-                                                     : Result<std::string>(name);
-  if (!full) return full.error();
-  return "/" + std::string(spelling(kind)) + "/" + url_escape(*full);
-}
 
 bool is_of_job(Kind kind, const json& item, const std::string& job_id) {
   switch (kind) {
     case Kind::kJobs:
+    case Kind::kRuns:
       return field(item, "id") == job_id;
     case Kind::kActors:
     case Kind::kGroups: {
@@ -126,6 +55,8 @@ struct Listing {
   std::string path;
   std::string job_id;  // empty: of all jobs; of events also an actor or a node
   bool one = false;    // an object, not a list
+  std::string sort_by;
+  bool all = true;  // tables show actors that have ended as well
 
   std::string query(bool watch) const {
     std::string text = path;
@@ -136,18 +67,22 @@ struct Listing {
   bool wants(const json& item) const { return job_id.empty() || is_of_job(kind, item, job_id); }
 };
 
-Result<Listing> listing_of(const Client& client, Kind kind, const std::optional<std::string>& name,
-                           const std::optional<std::string>& job) {
-  Listing listing{kind, "/" + std::string(spelling(kind)), "", false};
-  if (name && kind == Kind::kEvents) {
-    listing.job_id = *name;
-  } else if (name) {
-    auto path = object_path(client, kind, *name, job);
+Result<Listing> listing_of(const Client& client, const GetCommand& command) {
+  Listing listing{.kind = command.kind,
+                  .path = "/" + std::string(spelling(command.kind)),
+                  .job_id = "",
+                  .sort_by = command.sort_by,
+                  .all = command.all};
+  if (command.name && command.kind == Kind::kEvents) {
+    listing.job_id = *command.name;
+  } else if (command.name) {
+    auto path = object_path(client, command.kind, *command.name, command.job);
     if (!path) return path.error();
-    listing.path = *path;
+    listing.path = path->path;
     listing.one = true;
-  } else if (job) {
-    auto id = find_job(client, *job);
+  } else if (command.job) {
+    const bool kept = command.kind == Kind::kEvents || command.kind == Kind::kRuns;
+    auto id = find_job(client, *command.job, kept ? PastRuns::kIncluded : PastRuns::kExcluded);
     if (!id) return id.error();
     listing.job_id = *id;
   }
@@ -161,13 +96,22 @@ Result<json> fetch(const Client& client, const Listing& listing) {
   json wanted = json::array();
   for (json& item : *items)
     if (listing.wants(item)) wanted.push_back(std::move(item));
-  return wanted;
+  return sorted_by(listing.sort_by, std::move(wanted));
 }
 
 std::string render_fetched(const Listing& listing, const json& items, OutputForm form,
                            const Screen& screen) {
-  return listing.one ? render_item(listing.kind, items, form, screen)
-                     : render_items(listing.kind, items, form, screen);
+  if (listing.one) return render_item(listing.kind, items, form, screen);
+  const bool table = form == OutputForm::kTable || form == OutputForm::kWide;
+  if (!table || listing.all || listing.kind != Kind::kActors)
+    return render_items(listing.kind, items, form, screen);
+  json living = json::array();
+  for (const json& actor : items)
+    if (!actor_has_ended(actor)) living.push_back(actor);
+  const std::size_t hidden = items.size() - living.size();
+  if (living.empty() && hidden > 0)
+    return "no actor runs; ended: " + std::to_string(hidden) + ", which --all shows\n";
+  return render_items(listing.kind, living, form, screen);
 }
 
 // On a terminal the whole list is drawn anew at each change.
@@ -198,7 +142,7 @@ Result<void> watch_as_lines(Client& client, const Listing& listing, OutputForm f
     const bool first = last.empty();
     last[name] = item;
     if (form == OutputForm::kJson) {
-      client.out << item.dump(-1, ' ', false, json::error_handler_t::replace) << "\n";
+      client.out << shown_json(item) << "\n";
     } else {
       std::string text = render_item(listing.kind, item, form, screen_of(client));
       const bool header = form == OutputForm::kTable || form == OutputForm::kWide;
@@ -231,8 +175,11 @@ Result<void> watch(Client& client, const Listing& listing, OutputForm form) {
 }
 
 // Events of an object: of its own name, and of what is inside it.
-Result<json> last_events(const Client& client, const std::string& subject) {
-  auto events = get_list(client, "/events");
+Result<json> last_events(const Client& client, Kind kind, const std::string& subject) {
+  // Of a node's events none is a job's.
+  const std::string job = subject.substr(0, subject.find('/'));
+  auto events =
+      get_list(client, kind == Kind::kNodes ? "/events" : "/events?job=" + url_escape(job));
   if (!events) return events;
   json mine = json::array();
   for (const json& event : *events)
@@ -251,9 +198,12 @@ std::optional<std::size_t> rank_of(const std::string& state) {
   return static_cast<std::size_t>(at - std::begin(kPath));
 }
 
+// A job that lives has also reached the states that it has passed: the short ones could be missed
+// otherwise. Of one that has ended only its last state counts.
 bool has_reached(const json& job, const std::string& wanted) {
   const std::string state = field(job, "state");
-  return state == wanted || (rank_of(wanted) && rank_of(state) && rank_of(state) > rank_of(wanted));
+  if (state == wanted) return true;
+  return !has_ended(job) && rank_of(wanted) && rank_of(state) && rank_of(state) > rank_of(wanted);
 }
 
 struct Deadline {
@@ -266,8 +216,7 @@ struct Deadline {
 
 bool actors_stopped(const json& actors, const std::string& job_id) {
   return std::ranges::none_of(actors, [&](const json& actor) {
-    const std::string state = field(actor, "state");
-    return field(actor, "job") == job_id && state != "Stopped" && state != "Failed";
+    return field(actor, "job") == job_id && !actor_has_ended(actor);
   });
 }
 
@@ -288,6 +237,14 @@ bool wants_sample(const SamplesCommand& command, const json& sample) {
          of_eval == command.eval && (!command.failed || failed);
 }
 
+// The reason and, where it says more, the message.
+std::string why_it_ended(const json& job) {
+  std::string reason = field(job, "reason");
+  if (const std::string message = field(job, "message"); !message.empty() && message != reason)
+    reason += (reason.empty() ? "" : ": ") + message;
+  return reason;
+}
+
 }  // namespace
 
 bool has_ended(const json& job) {
@@ -295,9 +252,14 @@ bool has_ended(const json& job) {
   return state == "Succeeded" || state == "Failed" || state == "Cancelled";
 }
 
+bool actor_has_ended(const json& actor) {
+  const std::string state = field(actor, "state");
+  return state == "Stopped" || state == "Failed";
+}
+
 Result<void> outcome_of(const json& job) {
   if (field(job, "state") == "Succeeded") return {};
-  const std::string reason = field(job, "reason");
+  const std::string reason = why_it_ended(job);
   return Error{
       ErrorCode::kFailed,
       "job " + field(job, "id") + " " + field(job, "state") + (reason.empty() ? "" : ": " + reason),
@@ -324,13 +286,30 @@ Result<json> watch_job(Client& client, const std::string& job_id,
                "`tandem get jobs` shows whether it runs"};
 }
 
+// Nothing is wrong: a note, and an exit code by which a script knows.
+Error queued(Client& client, const std::string& id, const std::string& message) {
+  client.err << "note: accepted but not placed: " << message
+             << "\n  help: it starts when there is room; `tandem why " << id
+             << "` says what it needs\n";
+  return {ErrorCode::kInfeasible, "", "", ""};
+}
+
 Result<void> execute(const SubmitCommand& command, Client& client) {
-  auto loaded = load_job(command.job, command.sets);
+  std::optional<std::filesystem::path> run;
+  if (command.resume) {
+    auto found = find_run(*command.resume, tandem_home() / "runs");
+    if (!found) return found.error();
+    run = std::move(*found);
+  }
+  auto loaded = load_job_of(command.job, run, command.sets);
   if (!loaded) return loaded.error();
   for (const std::string& warning : loaded->warnings) client.err << "warning: " << warning << "\n";
-  auto job = client.api.post("/jobs", print_job(loaded->spec));
+  auto job = client.api.post(run ? "/jobs?resume=" + url_escape(run->string()) : "/jobs",
+                             print_job(loaded->spec));
   if (!job) return job.error();
   const std::string id = field(*job, "id");
+  for (const json& warning : job->value("warnings", json::array()))
+    client.err << "warning: " << (warning.is_string() ? warning.get<std::string>() : "") << "\n";
   if (command.output == OutputForm::kTable)
     client.out << id << std::endl;
   else
@@ -338,8 +317,7 @@ Result<void> execute(const SubmitCommand& command, Client& client) {
   if (!command.wait) {
     client.err << "submitted; `tandem get jobs " << id << " -w` follows it\n";
     if (field(*job, "reason").starts_with("WaitingForCapacity"))
-      return Error{ErrorCode::kInfeasible, "accepted but not placed: " + field(*job, "message"), "",
-                   "it starts when there is room; `tandem why " + id + "` says what it needs"};
+      return queued(client, id, field(*job, "message"));
     return {};
   }
   std::string last;
@@ -352,7 +330,9 @@ Result<void> execute(const SubmitCommand& command, Client& client) {
 }
 
 Result<void> execute(const GetCommand& command, Client& client) {
-  auto listing = listing_of(client, command.kind, command.name, command.job);
+  if (command.watch && command.kind == Kind::kRuns)
+    return usage_error("runs cannot be watched", "`tandem get jobs -w` shows those that live");
+  auto listing = listing_of(client, command);
   if (!listing) return listing.error();
   if (command.watch) return watch(client, *listing, command.output);
   auto items = fetch(client, *listing);
@@ -361,19 +341,36 @@ Result<void> execute(const GetCommand& command, Client& client) {
   return {};
 }
 
+// Of a run that is known only by its directory, its record tells of its actors.
+Result<json> described(const Client& client, const DescribeCommand& command, const ObjectPath& at) {
+  auto item = client.api.get(at.path);
+  if (item || command.kind != Kind::kActors || item.error().code != ErrorCode::kNotFound)
+    return item;
+  auto actor = find_actor(client, command.name, command.job, PastRuns::kIncluded);
+  if (!actor) return actor.error();
+  auto run = client.api.get("/runs/" + url_escape(actor->job));
+  if (!run) return run;
+  for (const json& recorded : run->value("actors", json::array())) {
+    const std::string name = field(recorded, "name");
+    if (name == actor->full_name || name == actor->short_name()) return recorded;
+  }
+  return item;
+}
+
 Result<void> execute(const DescribeCommand& command, Client& client) {
-  auto path = object_path(client, command.kind, command.name, command.job);
+  auto path = object_path(client, command.kind, command.name, command.job, PastRuns::kIncluded);
   if (!path) return path.error();
-  auto item = client.api.get(*path);
+  auto item = described(client, command, *path);
   if (!item) return item.error();
-  auto events = last_events(client, field(*item, command.kind == Kind::kJobs ? "id" : "name"));
+  const bool by_id = path->kind == Kind::kJobs || path->kind == Kind::kRuns;
+  auto events = last_events(client, path->kind, field(*item, by_id ? "id" : "name"));
   if (!events) return events.error();
-  client.out << render_description(command.kind, *item, *events, screen_of(client)) << std::flush;
+  client.out << render_description(path->kind, *item, *events, screen_of(client)) << std::flush;
   return {};
 }
 
 Result<void> execute(const WhyCommand& command, Client& client) {
-  Result<std::string> path = object_path(client, Kind::kJobs, command.target, command.job);
+  Result<ObjectPath> path = object_path(client, Kind::kJobs, command.target, command.job);
   if (!path && path.error().code == ErrorCode::kNotFound)
     if (auto actor = object_path(client, Kind::kActors, command.target, command.job);
         actor || actor.error().code != ErrorCode::kNotFound)
@@ -382,14 +379,14 @@ Result<void> execute(const WhyCommand& command, Client& client) {
     return Error{ErrorCode::kNotFound, "no job or actor `" + command.target + "`", "",
                  "`tandem get jobs` and `tandem get actors` list them"};
   if (!path) return path.error();
-  auto item = client.api.get(*path);
+  auto item = client.api.get(path->path);
   if (!item) return item.error();
   if (command.output == OutputForm::kTable) {
     client.out << render_why(*item, screen_of(client)) << std::flush;
     return {};
   }
   const json why = item->value("why", json::array());
-  client.out << (command.output == OutputForm::kYaml ? to_yaml(why) : why.dump(2) + "\n")
+  client.out << (command.output == OutputForm::kYaml ? to_yaml(why) : shown_json(why, 2) + "\n")
              << std::flush;
   return {};
 }
@@ -399,7 +396,7 @@ Result<void> execute(const ScaleCommand& command, Client& client) {
   if (!id) return id.error();
   json replicas = json::object();
   for (const auto& [role, count] : command.roles) replicas[role] = count;
-  auto accepted = client.api.post("/jobs/" + url_escape(*id) + "/scale", replicas.dump());
+  auto accepted = client.api.post("/jobs/" + url_escape(*id) + "/scale", dump_json(replicas));
   if (!accepted) return accepted.error();
   client.err << "accepted" << (command.wait ? "; waiting until they are Ready" : "") << std::endl;
   if (!command.wait) return {};
@@ -412,24 +409,6 @@ Result<void> execute(const ScaleCommand& command, Client& client) {
   if (has_ended(*job)) return outcome_of(*job);
   return Error{ErrorCode::kTimedOut, "not all are Ready after " + age(command.timeout_s), "",
                "`tandem why " + *id + "` says who waits for what"};
-}
-
-Result<void> execute(const LogsCommand& command, Client& client) {
-  auto name = find_actor(client, command.actor, command.job);
-  if (!name) return name.error();
-  const std::string path = "/actors/" + url_escape(*name) + "/logs";
-  const std::string previous = command.previous ? "previous=1" : "";
-  if (!command.follow) {
-    auto text = client.api.get_text(path + (command.previous ? "?" + previous : ""));
-    if (!text) return text.error();
-    client.out << *text << std::flush;
-    return {};
-  }
-  return client.api.stream(path + "?follow=1" + (command.previous ? "&" + previous : ""),
-                           kLookAgain, [&](std::optional<std::string_view> line) {
-                             if (line) client.out << *line << "\n" << std::flush;
-                             return bool(client.out);
-                           });
 }
 
 Result<void> execute(const EventsCommand& command, Client& client) {
@@ -456,6 +435,8 @@ Result<void> execute(const CancelCommand& command, Client& client) {
   if (failure) return *failure;
   if (!job) return job.error();
   client.err << "job " << *id << " " << field(*job, "state") << std::endl;
+  if (field(*job, "state") == "Cancelled")
+    client.err << resume_hint("submit", field(*job, "run_dir")) << std::flush;
   return {};
 }
 
@@ -482,7 +463,7 @@ Result<std::optional<json>> read_samples(const SamplesCommand& command) {
 }
 
 Result<void> execute(const SamplesCommand& command, Client& client) {
-  auto id = find_job(client, command.job);
+  auto id = find_job(client, command.job, PastRuns::kIncluded);
   if (!id) return id.error();
   std::string path = "/jobs/" + url_escape(*id) + "/samples?eval=" + (command.eval ? "1" : "0");
   if (command.step) path += "&step=" + std::to_string(*command.step);
@@ -493,32 +474,14 @@ Result<void> execute(const SamplesCommand& command, Client& client) {
   return {};
 }
 
-Result<void> execute(const TopCommand& command, Client& client) {
-  std::string job_id;
-  if (command.job) {
-    auto id = find_job(client, *command.job);
-    if (!id) return id.error();
-    job_id = *id;
-  }
-  std::optional<Error> failure;
-  const auto draw = [&](std::optional<std::string_view>) {
-    json lists[3];
-    constexpr Kind kKinds[] = {Kind::kJobs, Kind::kActors, Kind::kNodes};
-    for (std::size_t i = 0; i < std::size(kKinds); ++i) {
-      auto items =
-          fetch(client, {kKinds[i], "/" + std::string(spelling(kKinds[i])), job_id, false});
-      if (!items) failure = items.error();
-      if (failure) return false;
-      lists[i] = std::move(*items);
-    }
-    client.out << (client.terminal ? kClearScreen : "")
-               << render_top(lists[0], lists[1], lists[2], screen_of(client)) << std::flush;
-    return true;
-  };
-  if (!draw(std::nullopt)) return *failure;
-  if (!client.terminal) return {};
-  auto ended = client.api.stream("/jobs?watch=1", kLookAgain, draw);
-  return failure ? Result<void>(*failure) : std::move(ended);
+Result<void> execute(const DashboardCommand&, Client& client) {
+  const auto page = client.api.post("/dashboard", "");
+  if (!page) return page.error();
+  client.out << "http://" << to_string(client.api.address().endpoint) << page->value("path", "/")
+             << "\n"
+             << std::flush;
+  client.err << "it opens once, within " << page->value("expires_s", 0) << " s\n";
+  return {};
 }
 
 Result<void> execute(const WaitCommand& command, Client& client) {
@@ -531,7 +494,13 @@ Result<void> execute(const WaitCommand& command, Client& client) {
   });
   if (!job) return job.error();
   if (has_reached(*job, command.state)) return {};
-  if (has_ended(*job)) return outcome_of(*job);
+  if (has_ended(*job)) {
+    const std::string reason = why_it_ended(*job);
+    return Error{ErrorCode::kFailed,
+                 "job " + *id + " has ended: it is " + field(*job, "state") + ", not " +
+                     command.state + (reason.empty() ? "" : " (" + reason + ")"),
+                 field(*job, "run_dir"), "`tandem describe jobs/" + *id + "` says more"};
+  }
   return Error{ErrorCode::kTimedOut,
                "job " + *id + " is " + field(*job, "state") + ", not " + command.state +
                    ", after " + age(*command.timeout_s),

@@ -30,6 +30,9 @@ Result<void> execute(const EventsCommand& command, Client& client);
 Result<void> execute(const CancelCommand& command, Client& client);
 Result<void> execute(const SamplesCommand& command, Client& client);
 Result<void> execute(const TopCommand& command, Client& client);
+Result<void> execute(const DeleteCommand& command, Client& client);
+Result<void> execute(const StatusCommand& command, Client& client);
+Result<void> execute(const DashboardCommand& command, Client& client);
 Result<void> execute(const WaitCommand& command, Client& client);
 
 // The samples of a run that needs no controller: `job` is a run directory, or the id of one under
@@ -38,6 +41,7 @@ Result<std::optional<nlohmann::json>> read_samples(const SamplesCommand& command
 
 // Succeeded, Failed or Cancelled.
 bool has_ended(const nlohmann::json& job);
+bool actor_has_ended(const nlohmann::json& actor);  // Stopped or Failed
 // What an ended job means for the command that waited for it: kFailed unless it succeeded.
 Result<void> outcome_of(const nlohmann::json& job);
 

@@ -5,6 +5,7 @@
 #include "actors/main/cli/api_client.h"
 #include "actors/main/cli/client_commands.h"
 #include "actors/main/cli/command_line.h"
+#include "actors/main/cli/complete_command.h"
 #include "actors/main/cli/doctor.h"
 #include "actors/main/cli/table.h"
 #include "actors/main/cli/views.h"
@@ -36,6 +37,14 @@ struct Program {
 
   Outcome operator()(const CompletionCommand& command) const {
     return print(completion_script(command.shell));
+  }
+
+  // Where nothing can be offered, nothing is said: the shell would show it amid the user's line.
+  Outcome operator()(const CompleteCommand& command) const {
+    std::string words;
+    for (const std::string& word : completion_words(command.names, invocation.address))
+      words += word + "\n";
+    return print(words);
   }
 
   Outcome operator()(const ExplainCommand& command) const {
@@ -93,7 +102,7 @@ struct Program {
 int Console::columns() const { return terminal ? width() : kUnlimitedWidth; }
 
 int Console::complain(const Error& error) const {
-  err << render(error) << "\n";
+  if (!error.message.empty()) err << render(error) << "\n";  // else a note has said it
   return exit_code(error.code);
 }
 

@@ -15,23 +15,31 @@ namespace tandem::cli {
 inline constexpr int kPortDefault = 7420;  // data and HTTP listen on the next two
 
 enum class OutputForm { kTable, kWide, kJson, kYaml, kName };
-enum class Kind { kJobs, kActors, kNodes, kGroups, kEvents };
+enum class Kind { kJobs, kRuns, kActors, kNodes, kGroups, kEvents };
 enum class Shell { kBash, kZsh, kFish };
 
 struct RunCommand {
-  std::filesystem::path job;
+  std::optional<std::filesystem::path> job;  // none: with `resume` the run's own
   std::vector<std::string> sets;
   bool dry_run = false;
-  std::optional<std::filesystem::path> resume;  // a run directory
+  std::optional<std::filesystem::path> resume;  // a run directory, or a run's id
+};
+
+// Who may use the controller's HTTP API besides those who ask this machine with the token.
+struct DoorFlags {
+  std::vector<std::string> allow_hosts;
+  bool metrics_without_token = false;
 };
 
 struct UpCommand {
   int port = kPortDefault;  // 0: any
+  DoorFlags door;
 };
 struct DownCommand {};
 
 struct ControllerCommand {
   int port = kPortDefault;
+  DoorFlags door;
 };
 struct NodeCommand {
   std::optional<std::string> controller;  // "host:port"; default: what its file says
@@ -41,8 +49,9 @@ struct NodeCommand {
 };
 
 struct SubmitCommand {
-  std::filesystem::path job;
+  std::optional<std::filesystem::path> job;  // as RunCommand's
   std::vector<std::string> sets;
+  std::optional<std::filesystem::path> resume;
   bool wait = false;
   OutputForm output = OutputForm::kTable;
 };
@@ -53,6 +62,8 @@ struct GetCommand {
   OutputForm output = OutputForm::kTable;
   bool watch = false;
   std::optional<std::string> job;  // -j
+  bool all = false;                // tables show actors that have ended as well
+  std::string sort_by;             // a field of the JSON, with '-' before it descending; or empty
 };
 
 struct DescribeCommand {
@@ -75,9 +86,11 @@ struct ScaleCommand {
 };
 
 struct LogsCommand {
-  std::string actor;
+  std::string target;  // an actor, or a job: then of all its actors
   bool follow = false;
   bool previous = false;
+  std::optional<std::int64_t> tail;  // only so many of the last lines
+  std::optional<double> since_s;     // only those of the last seconds
   std::optional<std::string> job;
 };
 
@@ -91,6 +104,14 @@ struct CancelCommand {
   std::string job;
 };
 
+struct DeleteCommand {
+  std::string run;  // its id
+};
+
+struct StatusCommand {
+  OutputForm output = OutputForm::kTable;
+};
+
 struct SamplesCommand {
   std::string job;  // or a run directory
   std::optional<std::int64_t> step;
@@ -102,6 +123,8 @@ struct SamplesCommand {
 struct TopCommand {
   std::optional<std::string> job;
 };
+
+struct DashboardCommand {};
 
 struct WaitCommand {
   std::string job;
@@ -140,6 +163,12 @@ struct CompletionCommand {
   Shell shell = Shell::kBash;
 };
 
+// `tandem __complete NAMES`: what the completion scripts offer, one word per line; see
+// complete_command.h.
+struct CompleteCommand {
+  std::string names;
+};
+
 // `tandem`, `tandem --help`, `tandem get --help`: print the text and end with 0.
 struct HelpCommand {
   std::string text;
@@ -148,9 +177,9 @@ struct HelpCommand {
 using Command =
     std::variant<HelpCommand, RunCommand, UpCommand, DownCommand, ControllerCommand, NodeCommand,
                  SubmitCommand, GetCommand, DescribeCommand, WhyCommand, ScaleCommand, LogsCommand,
-                 EventsCommand, CancelCommand, SamplesCommand, TopCommand, WaitCommand,
-                 ExplainCommand, GenerateCommand, EvalCommand, DoctorCommand, VersionCommand,
-                 CompletionCommand>;
+                 EventsCommand, CancelCommand, DeleteCommand, StatusCommand, SamplesCommand,
+                 TopCommand, DashboardCommand, WaitCommand, ExplainCommand, GenerateCommand,
+                 EvalCommand, DoctorCommand, VersionCommand, CompletionCommand, CompleteCommand>;
 
 struct Invocation {
   Command command;

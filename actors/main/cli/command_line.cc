@@ -7,7 +7,9 @@
 #include <map>
 
 #include "actors/main/cli/arguments.h"
+#include "actors/main/cli/complete_command.h"
 #include "actors/main/cli/grammar.h"
+#include "actors/main/cli/grammar_docs.h"
 
 namespace tandem::cli {
 namespace {
@@ -18,6 +20,9 @@ constexpr const char* kChange = "Change it";
 constexpr const char* kCluster = "The cluster";
 constexpr const char* kModels = "Models";
 constexpr const char* kHelp = "Help";
+constexpr const char* kPortHelp =
+    "First of three ports: nodes dial PORT, payloads travel by PORT+1, and HTTP, which commands "
+    "and --address use, is PORT+2. 0: any free ones; without it 7420, and HTTP 7422";
 
 // CLI11 splits "[a,b]" into a and b where an argument repeats. This character behind such a word
 // keeps it whole; only a prompt may look like that, and there it is taken off again.
@@ -60,9 +65,13 @@ class Grammar {
   void add_model_commands();
   void add_help_commands();
 
+  void add_job_file(CLI::App* app);
+  Result<void> name_job(std::optional<std::filesystem::path>& job,
+                        std::optional<std::filesystem::path>& resume) const;
   void add_sets(CLI::App* app, std::vector<std::string>& sets);
   void add_output(CLI::App* app, OutputForm& form, std::vector<std::string> forms);
   void add_job(CLI::App* app, std::optional<std::string>& job);
+  void add_door(CLI::App* app, DoorFlags& door);
   CLI::Option* add_required(CLI::App* app, const std::string& name, std::string& value,
                             const std::string& description);
 
@@ -73,7 +82,7 @@ class Grammar {
   CLI::App app_{"Post-training of language models by asynchronous reinforcement learning."};
   std::map<const CLI::App*, std::function<Result<Command>()>> finish_;
   std::map<const CLI::App*, std::vector<std::string>> examples_;
-  std::map<const CLI::Option*, std::vector<std::string>> choices_;
+  Choices choices_;
   bool version_ = false;
   Invocation globals_;
 
@@ -89,8 +98,11 @@ class Grammar {
   LogsCommand logs_;
   EventsCommand events_;
   CancelCommand cancel_;
+  DeleteCommand delete_;
+  StatusCommand status_;
   SamplesCommand samples_;
   TopCommand top_;
+  DashboardCommand dashboard_;
   WaitCommand wait_;
   ExplainCommand explain_;
   GenerateCommand generate_;
@@ -99,7 +111,7 @@ class Grammar {
   VersionCommand version_command_;
   CompletionCommand completion_;
   std::vector<std::string> names_, scales_;  // KIND [NAME] and ROLE=N as written
-  std::string job_path_, model_path_, resume_, timeout_, state_, memory_, shell_;
+  std::string job_path_, model_path_, resume_, timeout_, state_, memory_, shell_, since_;
 };
 
 Grammar::Grammar() {
@@ -109,8 +121,8 @@ Grammar::Grammar() {
   app_.set_help_flag("-h,--help", "Print help");
   app_.add_flag("--version", version_, "Print the version");
   app_.add_option("--address", globals_.address,
-                  "The controller's HTTP address; else TANDEM_ADDRESS, else the file that `up` "
-                  "wrote")
+                  "The controller's HTTP address, as `up` prints it; else TANDEM_ADDRESS, else the "
+                  "file that `up` wrote")
       ->option_text("HOST:PORT");
   app_.add_flag("-v,--verbose", globals_.verbose, "Say more on stderr");
   app_.footer(
@@ -136,6 +148,22 @@ CLI::App* Grammar::add(const std::string& name, const char* group, const std::st
   return app;
 }
 
+void Grammar::add_job_file(CLI::App* app) {
+  app->add_option("JOB.yaml", job_path_, "The job file; with --resume, else the run's own job.yaml")
+      ->option_text(" ");
+  app->add_option("--resume", resume_,
+                  "Continue a run, given by its directory or id, from its last checkpoint")
+      ->option_text("RUN_DIR");
+}
+
+Result<void> Grammar::name_job(std::optional<std::filesystem::path>& job,
+                               std::optional<std::filesystem::path>& resume) const {
+  if (!job_path_.empty()) job = job_path_;
+  if (!resume_.empty()) resume = resume_;
+  if (job || resume) return {};
+  return usage_error("JOB.yaml is required", "a job file, or --resume RUN_DIR for that run's own");
+}
+
 void Grammar::add_sets(CLI::App* app, std::vector<std::string>& sets) {
   app->add_option("--set", sets,
                   "Replace one key of the job file; VALUE is YAML; repeatable, the last one wins")
@@ -155,6 +183,16 @@ void Grammar::add_job(CLI::App* app, std::optional<std::string>& job) {
       ->option_text("JOB");
 }
 
+void Grammar::add_door(CLI::App* app, DoorFlags& door) {
+  app->add_option("--allow-host", door.allow_hosts,
+                  "A name, besides localhost, by which HTTP clients may call this controller; "
+                  "repeatable")
+      ->option_text("NAME")
+      ->allow_extra_args(false);
+  app->add_flag("--metrics-without-token", door.metrics_without_token,
+                "Serve /metrics to whoever can connect");
+}
+
 CLI::Option* Grammar::add_required(CLI::App* app, const std::string& name, std::string& value,
                                    const std::string& description) {
   return app->add_option(name, value, description)->required()->option_text(" ");
@@ -162,31 +200,29 @@ CLI::Option* Grammar::add_required(CLI::App* app, const std::string& name, std::
 
 void Grammar::add_run_commands() {
   const auto finish_run = [this]() -> Result<Command> {
-    run_.job = job_path_;
-    if (!resume_.empty()) run_.resume = resume_;
+    if (const auto named = name_job(run_.job, run_.resume); !named) return named.error();
     return Command(run_);
   };
   CLI::App* run =
       add("run", kRun, "Run a job on a cluster of its own: start, train, follow, stop", finish_run,
           {"tandem run configs/arithmetic.yaml",
            "tandem run job.yaml --set rollout.n=16 --set async.max_staleness=4",
-           "tandem run job.yaml --dry-run",
-           "tandem run job.yaml --resume ~/.tandem/runs/arithmetic-grpo-1"});
-  add_required(run, "JOB.yaml", job_path_, "The job file");
+           "tandem run job.yaml --dry-run", "tandem run --resume ~/.tandem/runs/arithmetic-grpo-1",
+           "tandem run --resume arithmetic-grpo-1 --set learner.total_training_steps=3000"});
+  add_job_file(run);
   add_sets(run, run_.sets);
   run->add_flag("--dry-run", run_.dry_run,
                 "Print the effective job, its placement and memory, and start nothing");
-  run->add_option("--resume", resume_, "Continue a run from its last checkpoint")
-      ->option_text("RUN_DIR");
 
   const auto finish_submit = [this]() -> Result<Command> {
-    submit_.job = job_path_;
+    if (const auto named = name_job(submit_.job, submit_.resume); !named) return named.error();
     return Command(submit_);
   };
   CLI::App* submit =
       add("submit", kRun, "Submit a job to the running cluster", finish_submit,
-          {"tandem submit configs/arithmetic.yaml", "tandem submit job.yaml --set seed=3 --wait"});
-  add_required(submit, "JOB.yaml", job_path_, "The job file");
+          {"tandem submit configs/arithmetic.yaml", "tandem submit job.yaml --set seed=3 --wait",
+           "tandem submit --resume arithmetic-grpo-1"});
+  add_job_file(submit);
   add_sets(submit, submit_.sets);
   submit->add_flag("--wait", submit_.wait, "Return when the job has ended, with its exit code");
   add_output(submit, submit_.output, {"table", "json", "yaml", "name"});
@@ -200,18 +236,19 @@ void Grammar::add_run_commands() {
       return usage_error("unknown state `" + state_ + "`",
                          did_you_mean(state_, kJobStates, "one of " + joined(kJobStates, ", ")));
     wait_.state = *at;
-    if (!timeout_.empty()) {
-      wait_.timeout_s = parse_duration(timeout_);
-      if (!wait_.timeout_s)
-        return usage_error("`--timeout " + timeout_ + "` is not a time", "as in 90, 90s or 5m");
-    }
+    const auto timeout = parse_time("--timeout", timeout_);
+    if (!timeout) return timeout.error();
+    wait_.timeout_s = *timeout;
     return Command(wait_);
   };
   CLI::App* wait = add("wait", kRun, "Wait until a job is in a state", finish_wait,
                        {"tandem wait arithmetic-grpo-1 --for Running --timeout 60s",
                         "tandem wait arithmetic-grpo --for Succeeded"});
   add_required(wait, "JOB", wait_.job, "The job's id, or its name where one job has it");
-  CLI::Option* state = wait->add_option("--for", state_, "The state to wait for");
+  CLI::Option* state = wait->add_option(
+      "--for", state_,
+      "The state to wait for. While the job lives, a later one will do; a job that has ended in "
+      "another state ends the wait with exit code 1");
   state->required()->option_text("STATE");
   choices_[state] = kJobStates;
   wait->add_option("--timeout", timeout_, "Give up after it, with exit code 5; 90, 90s, 5m")
@@ -226,18 +263,23 @@ void Grammar::add_object_commands() {
     get_.name = object->name;
     return Command(get_);
   };
-  CLI::App* get = add("get", kLook, "List jobs, actors, nodes, groups or events", finish_get,
-                      {"tandem get jobs", "tandem get actors -o wide",
+  CLI::App* get = add("get", kLook, "List jobs, runs, actors, nodes, groups or events", finish_get,
+                      {"tandem get jobs", "tandem get actors -o wide", "tandem get runs",
+                       "tandem get runs --sort-by -reward_mean",
                        "tandem get actors/arithmetic-grpo-1/rollout/0 -o json",
                        "tandem get groups -j arithmetic-grpo", "tandem get jobs -w"});
   CLI::Option* kind =
-      get->add_option("KIND", names_, "jobs, actors, nodes, groups or events, and a NAME")
+      get->add_option("KIND", names_, "jobs, runs, actors, nodes, groups or events, and a NAME")
           ->required()
           ->expected(1, 2)
           ->option_text("[NAME]");
   choices_[kind] = kind_names();
   add_output(get, get_.output, {"table", "wide", "json", "yaml", "name"});
   get->add_flag("-w,--watch", get_.watch, "Show changes until interrupted");
+  get->add_flag("--all", get_.all, "Tables show actors that have ended as well");
+  get->add_option("--sort-by", get_.sort_by,
+                  "In the order of a field of the JSON; -FIELD: the greatest first")
+      ->option_text("FIELD");
   add_job(get, get_.job);
 
   const auto finish_describe = [this]() -> Result<Command> {
@@ -250,7 +292,8 @@ void Grammar::add_object_commands() {
   };
   CLI::App* describe = add(
       "describe", kLook, "Everything known about one object, with its last events", finish_describe,
-      {"tandem describe jobs/arithmetic-grpo-1", "tandem describe actors/learner/0"});
+      {"tandem describe job/arithmetic-grpo-1", "tandem describe run/arithmetic-grpo-1",
+       "tandem describe actor/learner/0"});
   CLI::Option* object = describe->add_option("KIND/NAME", names_, "What to describe")
                             ->required()
                             ->expected(1, 2)
@@ -267,13 +310,23 @@ void Grammar::add_object_commands() {
 }
 
 void Grammar::add_record_commands() {
+  const auto finish_logs = [this]() -> Result<Command> {
+    const auto since = parse_time("--since", since_);
+    if (!since) return since.error();
+    logs_.since_s = *since;
+    return Command(logs_);
+  };
   CLI::App* logs =
-      add("logs", kLook, "What an actor wrote to its log",
-          [this]() -> Result<Command> { return Command(logs_); },
-          {"tandem logs arithmetic-grpo-1/learner/0 -f", "tandem logs rollout/0 --previous"});
-  add_required(logs, "ACTOR", logs_.actor, "The actor");
-  logs->add_flag("-f,--follow", logs_.follow, "Go on as it grows");
-  logs->add_flag("-p,--previous", logs_.previous, "Of its previous life");
+      add("logs", kLook, "What an actor, or every actor of a job, wrote to its log", finish_logs,
+          {"tandem logs arithmetic-grpo-1/learner/0 -f", "tandem logs rollout/0 --previous",
+           "tandem logs arithmetic-grpo-1 --since 5m", "tandem logs learner/0 --tail 20"});
+  add_required(logs, "ACTOR|JOB", logs_.target, "An actor; or a job, for all of its actors");
+  logs->add_flag("-f,--follow", logs_.follow, "Go on as it grows, until it ends");
+  logs->add_flag("-p,--previous", logs_.previous, "Of its previous incarnation");
+  logs->add_option("--tail", logs_.tail, "Only the last N lines, of each actor")
+      ->option_text("N")
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40));
+  logs->add_option("--since", since_, "Only what is newer; 90, 90s, 5m, 2h")->option_text("TIME");
   add_job(logs, logs_.job);
 
   CLI::App* events = add("events", kLook, "What happened, oldest first",
@@ -297,6 +350,8 @@ void Grammar::add_record_commands() {
                       [this]() -> Result<Command> { return Command(top_); },
                       {"tandem top", "tandem top | head -20"});
   add_job(top, top_.job);
+  add("dashboard", kLook, "Print an address that opens the controller's web page once",
+      [this]() -> Result<Command> { return Command(dashboard_); }, {"tandem dashboard"});
 }
 
 void Grammar::add_change_commands() {
@@ -304,12 +359,9 @@ void Grammar::add_change_commands() {
     auto roles = parse_scales(scales_);
     if (!roles) return roles.error();
     scale_.roles = *roles;
-    if (!timeout_.empty()) {
-      const auto seconds = parse_duration(timeout_);
-      if (!seconds)
-        return usage_error("`--timeout " + timeout_ + "` is not a time", "as in 90, 90s or 5m");
-      scale_.timeout_s = *seconds;
-    }
+    const auto timeout = parse_time("--timeout", timeout_);
+    if (!timeout) return timeout.error();
+    scale_.timeout_s = timeout->value_or(scale_.timeout_s);
     return Command(scale_);
   };
   CLI::App* scale = add(
@@ -326,23 +378,41 @@ void Grammar::add_change_commands() {
                          [this]() -> Result<Command> { return Command(cancel_); },
                          {"tandem cancel arithmetic-grpo-1"});
   add_required(cancel, "JOB", cancel_.job, "The job");
+
+  const auto finish_delete = [this]() -> Result<Command> {
+    auto object = parse_object(names_);
+    if (!object) return object.error();
+    if (object->kind != Kind::kRuns || !object->name)
+      return usage_error("`delete` removes runs alone",
+                         "as in `tandem delete run/ID`; `tandem cancel JOB` stops a job");
+    delete_.run = *object->name;
+    return Command(delete_);
+  };
+  CLI::App* remove =
+      add("delete", kChange, "Remove a run that has ended: its directory with all that is in it",
+          finish_delete, {"tandem delete run/arithmetic-grpo-1"});
+  remove->add_option("run/ID", names_, "The run")->required()->expected(1, 2)->option_text(" ");
 }
 
 void Grammar::add_cluster_commands() {
   CLI::App* up = add("up", kCluster, "Start a cluster on this machine, in the background",
                      [this]() -> Result<Command> { return Command(up_); },
                      {"tandem up", "tandem up --port 0"});
-  up->add_option("--port", up_.port, "First of three ports; 0: any; 7420")
-      ->option_text("PORT")
-      ->check(CLI::Range(0, 65533));
+  up->add_option("--port", up_.port, kPortHelp)->option_text("PORT")->check(CLI::Range(0, 65533));
+  add_door(up, up_.door);
   add("down", kCluster, "Stop that cluster; returns when nothing of it runs",
       [this]() -> Result<Command> { return Command(DownCommand{}); }, {"tandem down"});
+  CLI::App* status =
+      add("status", kCluster, "What runs: the controller, its nodes, jobs and runs",
+          [this]() -> Result<Command> { return Command(status_); }, {"tandem status"});
+  add_output(status, status_.output, {"table", "json", "yaml"});
   CLI::App* controller = add("controller", kCluster, "The controller, in the foreground",
                              [this]() -> Result<Command> { return Command(controller_); },
                              {"tandem controller --port 7420"});
-  controller->add_option("--port", controller_.port, "First of three ports; 0: any; 7420")
+  controller->add_option("--port", controller_.port, kPortHelp)
       ->option_text("PORT")
       ->check(CLI::Range(0, 65533));
+  add_door(controller, controller_.door);
 
   const auto finish_node = [this]() -> Result<Command> {
     if (!memory_.empty()) {
@@ -356,7 +426,8 @@ void Grammar::add_cluster_commands() {
                        finish_node, {"tandem node", "tandem node --cpus 2 --memory 8GiB"});
   node->add_option("--name", node_.name, "Its name; else the host's")->option_text("NAME");
   node->add_option("--controller", node_.controller,
-                   "Where the controller listens; else from the file that it wrote")
+                   "Where the controller listens for nodes, its --port; else from the file that it "
+                   "wrote")
       ->option_text("HOST:PORT");
   node->add_option("--cpus", node_.cpus, "CPUs it offers; else those this process may use")
       ->option_text("N")
@@ -506,54 +577,20 @@ Result<Invocation> Grammar::parse(std::vector<std::string> arguments) {
   return globals_;
 }
 
-OptionDoc option_doc(const CLI::Option& option, std::vector<std::string> choices) {
-  OptionDoc doc{.names = {},
-                .value = option.get_option_text(),
-                .description = option.get_description(),
-                .choices = std::move(choices)};
-  if (option.get_positional()) doc.names = {option.get_name(true)};
-  for (const std::string& name : option.get_snames()) doc.names.push_back("-" + name);
-  for (const std::string& name : option.get_lnames()) doc.names.push_back("--" + name);
-  if (doc.value == " ") doc.value.clear();
-  return doc;
-}
-
 GrammarDoc Grammar::doc() const {
-  const auto choices = [this](const CLI::Option* option) {
-    const auto at = choices_.find(option);
-    return at == choices_.end() ? std::vector<std::string>() : at->second;
-  };
   GrammarDoc grammar;
   for (const CLI::Option* option : app_.get_options({}))
-    grammar.options.push_back(option_doc(*option, choices(option)));
-  for (const CLI::App* app : app_.get_subcommands({})) {
-    CommandDoc command{.name = app->get_name(),
-                       .group = app->get_group(),
-                       .description = app->get_description(),
-                       .usage = "tandem " + app->get_name(),
-                       .arguments = {},
-                       .options = {},
-                       .examples = examples_.at(app)};
-    for (const CLI::Option* option : app->get_options({})) {
-      if (option->get_group().empty() || option == app->get_help_ptr()) continue;
-      OptionDoc doc = option_doc(*option, choices(option));
-      (option->get_positional() ? command.arguments : command.options).push_back(std::move(doc));
-    }
-    if (!command.options.empty()) command.usage += " [OPTIONS]";
-    for (const CLI::Option* option : app->get_options({})) {
-      if (!option->get_positional()) continue;
-      const std::string name = option->get_name(true), text = option->get_option_text();
-      const std::string word = name + (text.empty() || text == " " ? "" : " " + text);
-      command.usage += option->get_required() ? " " + word : " [" + word + "]";
-    }
-    grammar.commands.push_back(std::move(command));
-  }
+    grammar.options.push_back(option_doc(*option, choices_));
+  for (const CLI::App* app : app_.get_subcommands({}))
+    grammar.commands.push_back(command_doc(*app, choices_, examples_.at(app)));
   return grammar;
 }
 
 }  // namespace
 
 Result<Invocation> parse_command_line(std::span<const char* const> arguments) {
+  if (arguments.size() == 2 && std::string_view(arguments[0]) == kCompleteCommand)
+    return Invocation{.command = CompleteCommand{arguments[1]}, .address = {}};
   return Grammar().parse({arguments.begin(), arguments.end()});
 }
 

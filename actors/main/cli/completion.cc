@@ -1,9 +1,10 @@
-// Completion scripts from the grammar. Names of jobs and actors are asked of the controller at the
-// moment of completion; without one there are none.
+// Completion scripts from the grammar. Names of jobs, runs, actors and nodes, and the keys of the
+// job file, are asked of `tandem __complete` at the moment of completion.
 #include <algorithm>
 
 #include "actors/main/cli/arguments.h"
 #include "actors/main/cli/command_line.h"
+#include "actors/main/cli/complete_command.h"
 #include "actors/main/cli/grammar.h"
 
 namespace tandem::cli {
@@ -16,18 +17,39 @@ std::vector<std::string> option_names(const std::vector<OptionDoc>& options) {
   return names;
 }
 
-// The choices of an argument, or the command that lists them.
-std::string argument_words(const OptionDoc& argument) {
-  if (!argument.choices.empty()) return joined(argument.choices, " ");
-  const std::string& name = argument.names.front();
-  if (name == "JOB") return "$(tandem get jobs -o name 2>/dev/null | sed 's,^jobs/,,')";
-  if (name == "ACTOR") return "$(tandem get actors -o name 2>/dev/null | sed 's,^actors/,,')";
-  if (name == "ACTOR|JOB")
-    return "$( { tandem get jobs -o name; tandem get actors -o name; } 2>/dev/null | sed "
-           "'s,^[a-z]*/,,')";
-  if (name == "KEY")
-    return "$(tandem explain 2>/dev/null | sed -n 's,^  \\([a-z][^ ]*\\).*,\\1,p')";
+// How complete_command.h names the words for an argument or an option; empty: it has none for it.
+std::string asked_names(const OptionDoc& option) {
+  static const std::pair<std::string_view, const char*> kAsked[] = {
+      {"JOB", "jobs"},     {"ACTOR", "actors"}, {"ACTOR|JOB", "targets"}, {"KIND/NAME", "objects"},
+      {"run/ID", "runs/"}, {"KEY", "keys"},     {"KEY=VALUE", "sets"}};
+  for (const auto& [name, names] : kAsked)
+    if (option.value == name || option.names.front() == name) return names;
   return "";
+}
+
+std::string asking(const std::string& names) {
+  return "$(tandem " + std::string(kCompleteCommand) + " " + names + " 2>/dev/null)";
+}
+
+// The choices of an argument or a value, or the command that lists those that change.
+std::string argument_words(const OptionDoc& argument) {
+  std::string words = joined(argument.choices, " ");
+  if (const std::string names = asked_names(argument); !names.empty()) words = asking(names);
+  return words;
+}
+
+// "get:jobs" -> the jobs' names: the words behind a kind, where a kind is an argument of its own.
+std::vector<std::pair<std::string, std::string>> names_behind_kinds(const CommandDoc& command) {
+  std::vector<std::pair<std::string, std::string>> words;
+  const bool has_kind = std::ranges::any_of(command.arguments, [](const OptionDoc& argument) {
+    return argument.names.front().starts_with("KIND");
+  });
+  if (!has_kind) return words;
+  for (const std::string kind : {"jobs", "runs", "actors", "nodes"})
+    words.emplace_back(
+        command.name + ":" + kind + "|" + command.name + ":" + kind.substr(0, kind.size() - 1),
+        asking(kind));
+  return words;
 }
 
 bool takes_file(const CommandDoc& command) {
@@ -42,25 +64,22 @@ std::string all_commands(const GrammarDoc& grammar) {
   return joined(names, " ");
 }
 
-// What follows an option that takes one of few values: `-o` -> "table wide json".
-std::string bash_value_cases(const CommandDoc& command) {
-  std::string text;
-  for (const OptionDoc& option : command.options) {
-    std::string words = joined(option.choices, " ");
-    if (option.value == "JOB")
-      words = argument_words({.names = {"JOB"}, .value = "", .description = "", .choices = {}});
-    if (!words.empty())
-      text += "      " + command.name + ":" + joined(option.names, "|" + command.name + ":") +
-              ") words=\"" + words + "\" ;;\n";
-  }
-  return text;
+// What may follow a word: "get:-o|get:--output" -> "table wide json".
+std::vector<std::pair<std::string, std::string>> words_behind(const CommandDoc& command) {
+  std::vector<std::pair<std::string, std::string>> cases = names_behind_kinds(command);
+  for (const OptionDoc& option : command.options)
+    if (std::string words = argument_words(option); !words.empty())
+      cases.emplace_back(command.name + ":" + joined(option.names, "|" + command.name + ":"),
+                         std::move(words));
+  return cases;
 }
 
 std::string bash_script(const GrammarDoc& grammar) {
   const std::string globals = joined(option_names(grammar.options), " ");
   std::string values, commands;
   for (const CommandDoc& command : grammar.commands) {
-    values += bash_value_cases(command);
+    for (const auto& [pattern, behind] : words_behind(command))
+      values += "      " + pattern + ") words=\"" + behind + "\" ;;\n";
     std::string words;
     for (const OptionDoc& argument : command.arguments) {
       const std::string some = argument_words(argument);
@@ -86,7 +105,7 @@ _tandem() {
          all_commands(grammar) + " " + globals + R"(" -- "$word"))
     return
   fi
-  case "$command:$before" in
+  [[ "$word" == -* ]] || case "$command:$before" in
 )" + values +
          R"(  esac
   if [[ -z "$words" ]]; then
@@ -111,8 +130,10 @@ std::string single_quoted(const std::string& text) {
 }
 
 std::string zsh_script(const GrammarDoc& grammar) {
-  std::string commands, cases;
+  std::string commands, values, cases;
   for (const CommandDoc& command : grammar.commands) {
+    for (const auto& [pattern, behind] : words_behind(command))
+      values += "    " + pattern + ") compadd -- " + behind + "; return ;;\n";
     commands += "    " + single_quoted(command.name + ":" + command.description) + "\n";
     std::string words;
     for (const OptionDoc& argument : command.arguments)
@@ -125,8 +146,15 @@ std::string zsh_script(const GrammarDoc& grammar) {
          "_tandem() {\n  local -a commands\n  commands=(\n" +
          commands +
          "  )\n  if (( CURRENT == 2 )); then\n    _describe command commands\n    return\n  fi\n"
-         "  case \"${words[2]}\" in\n" +
-         cases + "  esac\n}\ncompdef _tandem tandem\n";
+         "  case \"${words[2]}:${words[CURRENT-1]}\" in\n" +
+         values + "  esac\n  case \"${words[2]}\" in\n" + cases +
+         "  esac\n}\ncompdef _tandem tandem\n";
+}
+
+// Fish writes the output of a command as (COMMAND).
+std::string fish_words(const OptionDoc& option) {
+  const std::string words = argument_words(option);
+  return words.starts_with("$(") ? words.substr(1) : words;
 }
 
 std::string fish_option(const std::string& condition, const OptionDoc& option) {
@@ -134,7 +162,8 @@ std::string fish_option(const std::string& condition, const OptionDoc& option) {
   for (const std::string& name : option.names)
     text += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
   if (!option.value.empty()) text += " -x";
-  if (!option.choices.empty()) text += " -a " + single_quoted(joined(option.choices, " "));
+  if (const std::string words = fish_words(option); !words.empty())
+    text += " -a " + single_quoted(words);
   return text + " -d " + single_quoted(option.description) + "\n";
 }
 
@@ -149,11 +178,9 @@ std::string fish_script(const GrammarDoc& grammar) {
     const std::string condition = "__fish_seen_subcommand_from " + command.name;
     for (const OptionDoc& option : command.options) text += fish_option(condition, option);
     for (const OptionDoc& argument : command.arguments)
-      if (std::string words = argument_words(argument); !words.empty()) {
-        if (words.starts_with("$(")) words = words.substr(1);
+      if (const std::string words = fish_words(argument); !words.empty())
         text += "complete -c tandem -n " + single_quoted(condition) + " -a " +
                 single_quoted(words) + "\n";
-      }
     if (takes_file(command)) text += "complete -c tandem -n " + single_quoted(condition) + " -F\n";
   }
   return text;

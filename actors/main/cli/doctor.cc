@@ -201,7 +201,7 @@ std::string render_findings(const std::vector<Finding>& findings, OutputForm for
     rows.push_back({finding.subject, name(finding.health), finding.detail});
     if (!finding.help.empty()) help += finding.subject + ": " + finding.help + "\n";
   }
-  if (form == OutputForm::kJson) return list.dump(2) + "\n";
+  if (form == OutputForm::kJson) return dump_json(list, 2) + "\n";
   if (form == OutputForm::kYaml) return to_yaml(list);
   return render_table({{"WHAT", Align::kLeft, 12}, {"HEALTH", Align::kLeft, 7}, {"DETAIL"}}, rows,
                       width) +

@@ -6,6 +6,7 @@
 
 #include "actors/main/cli/table.h"
 #include "runtime/base/json.h"
+#include "runtime/base/text.h"
 
 namespace tandem::cli {
 namespace {
@@ -13,6 +14,7 @@ namespace {
 using nlohmann::json;
 
 constexpr int kBarCells = 24;
+constexpr int kBarCellsMin = 6;  // a shorter bar says nothing: the percentage stands alone
 constexpr std::size_t kWaitsShown = 2;
 
 double number(const json& item, const char* pointer, double otherwise = 0) {
@@ -39,29 +41,49 @@ std::string format(const char* pattern, Values... values) {
 
 std::string whole(double value) { return format("%.0f", value); }
 
-// "[#####-------]  31%", of at most kBarCells cells.
-std::string bar(double done, double total) {
+// "[#####-------]  31%" with so many cells, or the percentage alone.
+std::string bar(double done, double total, int cells) {
   const double share = total > 0 ? std::clamp(done / total, 0.0, 1.0) : 0;
-  const auto full = static_cast<std::size_t>(share * kBarCells);
-  return "[" + std::string(full, '#') + std::string(kBarCells - full, '-') + "] " +
-         format("%3.0f%%", 100 * share);
+  const std::string percent = format("%3.0f%%", 100 * share);
+  if (cells < kBarCellsMin) return percent;
+  const auto full = static_cast<int>(share * cells);
+  return "[" + std::string(static_cast<std::size_t>(full), '#') +
+         std::string(static_cast<std::size_t>(cells - full), '-') + "] " + percent;
 }
 
 std::string optional_number(const json& item, const char* pointer, const char* label) {
   return has_number(item, pointer) ? label + format("%.3f", number(item, pointer)) : "";
 }
 
-std::string steps_text(const json& job) {
+std::string steps_text(const json& job, int cells) {
   const json warm = job.value("warm_start", json());
   if (word(job, "/state") == "WarmStart" && warm.is_object())
     return "warm start " + whole(number(warm, "/step")) + "/" + whole(number(warm, "/max_steps")) +
-           "  " + bar(number(warm, "/step"), number(warm, "/max_steps")) +
+           "  " + bar(number(warm, "/step"), number(warm, "/max_steps"), cells) +
            optional_number(warm, "/metric", "  metric ");
-  std::string text = "step " + whole(number(job, "/step")) + "/" +
-                     whole(number(job, "/total_steps")) + "  " +
-                     bar(number(job, "/step"), number(job, "/total_steps"));
-  if (has_number(job, "/eta_seconds")) text += "  eta " + age(number(job, "/eta_seconds"));
-  return text;
+  // While there is no step yet to estimate from, the place is kept.
+  const std::string eta = has_number(job, "/eta_seconds") ? age(number(job, "/eta_seconds")) : "-";
+  return "step " + whole(number(job, "/step")) + "/" + whole(number(job, "/total_steps")) + "  " +
+         bar(number(job, "/step"), number(job, "/total_steps"), cells) + "  eta " + eta;
+}
+
+// The job, its state, how far it is and when it will be done, and why it waits. On a narrow
+// terminal the bar gets shorter, then the reason goes, then the steps get a line of their own.
+std::vector<std::string> head_lines(const json& job, int width) {
+  const std::string head = word(job, "/id") + "  " + word(job, "/state");
+  std::string reason = word(job, "/reason");
+  reason = reason.empty() || reason == "Working" ? "" : "  (" + reason + ")";
+  std::string steps;
+  const auto fits = [&](int cells) {
+    steps = "  " + steps_text(job, cells);
+    return display_width(head + steps + reason) <= width;
+  };
+  for (int cells = kBarCells; cells >= kBarCells / 2; --cells)
+    if (fits(cells)) return {head + steps + reason};
+  reason.clear();
+  for (int cells = kBarCells; cells >= kBarCellsMin - 1; --cells)
+    if (fits(cells)) return {head + steps};
+  return {head, steps};
 }
 
 std::string actors_text(const json& job) {
@@ -74,6 +96,8 @@ std::string actors_text(const json& job) {
 }
 
 std::string wait_text(const json& wait) {
+  if (word(wait, "/waits_for") == "CrashLoop")
+    return word(wait, "/who") + " " + word(wait, "/detail");
   std::string text = word(wait, "/who") + " waits for " + word(wait, "/waits_for");
   if (has_number(wait, "/since_s")) text += " (" + age(number(wait, "/since_s")) + ")";
   return text;
@@ -112,11 +136,7 @@ std::string discarded_text(const json& ledger) {
 }  // namespace
 
 std::string live_bar(const json& job, int width) {
-  std::vector<std::string> lines;
-  std::string head = word(job, "/id") + "  " + word(job, "/state");
-  if (const std::string reason = word(job, "/reason"); !reason.empty() && reason != "Working")
-    head += " (" + reason + ")";
-  lines.push_back(head + "  " + steps_text(job));
+  std::vector<std::string> lines = head_lines(job, width);
   lines.push_back("  reward " +
                   (has_number(job, "/reward_mean") ? format("%.3f", number(job, "/reward_mean"))
                                                    : std::string("-")) +
@@ -132,7 +152,7 @@ std::string live_bar(const json& job, int width) {
   if (const std::string waits = list_waits(job, kWaitsShown); !waits.empty())
     lines.push_back("  " + waits);
   std::string text;
-  for (const std::string& line : lines) text += fit(line, width) + "\n";
+  for (const std::string& line : lines) text += fit(visible(line, Lines::kOne), width) + "\n";
   return text;
 }
 
@@ -150,8 +170,8 @@ std::string live_line(const json& job) {
           " staleness=" + whole(number(job, "/staleness/max")) + "/" +
           whole(number(job, "/staleness/bound")) + " queue=" + whole(number(job, "/queue_depth"));
   if (const std::string waits = list_waits(job, 1); !waits.empty())
-    line += " waits=" + json(waits).dump(-1, ' ', false, json::error_handler_t::replace);
-  return line;
+    line += " waits=" + dump_json(waits);
+  return visible(line, Lines::kOne);
 }
 
 std::string final_summary(const json& job, const json& result, int width) {
@@ -170,7 +190,10 @@ std::string final_summary(const json& job, const json& result, int width) {
                                          std::pair("/eval/final", "final ")})
       if (const std::string one = optional_number(result, pointer, label); !one.empty())
         eval += (eval.empty() ? "" : ", ") + one;
-    row("eval", eval.empty() ? "none" : eval);
+    if (eval.empty()) eval = "none";
+    if (const std::string failure = word(result, "/eval/failure"); !failure.empty())
+      eval += "; " + failure;
+    row("eval", eval);
   }
   row("staleness", "at most " + whole(number(result, "/staleness/max")) + " of " +
                        whole(number(result, "/staleness/bound")) + ", mean " +

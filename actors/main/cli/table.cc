@@ -6,31 +6,13 @@
 #include <cstdio>
 #include <span>
 
+#include "runtime/base/text.h"
+
 namespace tandem::cli {
 namespace {
 
 constexpr int kGap = 2;
 constexpr std::string_view kEllipsis = "…";
-
-struct CodePoint {
-  char32_t value;
-  std::size_t bytes;
-};
-
-// A byte that starts no valid sequence is one replacement character wide.
-CodePoint decode(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned lead = byte(0);
-  if (lead < 0x80) return {lead, 1};
-  const std::size_t size = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : lead >= 0xC2 ? 2 : 0;
-  if (size == 0 || text.size() < size) return {0xFFFD, 1};
-  char32_t value = lead & (0x7Fu >> size);
-  for (std::size_t i = 1; i < size; ++i) {
-    if ((byte(i) & 0xC0) != 0x80) return {0xFFFD, 1};
-    value = (value << 6) | (byte(i) & 0x3F);
-  }
-  return {value, size};
-}
 
 struct Span {
   char32_t first, last;
@@ -53,31 +35,34 @@ int columns_of(char32_t value) {
   return contains(kWide, value) ? 2 : 1;
 }
 
-// Control characters (escape sequences too) would move the cursor; they become spaces.
-std::string printable(std::string_view text) {
-  std::string clean;
-  while (!text.empty()) {
-    const CodePoint point = decode(text);
-    const bool control = point.value < 0x20 || (point.value >= 0x7F && point.value < 0xA0);
-    if (control)
-      clean += ' ';
-    else if (point.value == 0xFFFD && point.bytes == 1)
-      clean += "\uFFFD";
-    else
-      clean += text.substr(0, point.bytes);
-    text.remove_prefix(point.bytes);
+// A column that must be narrower than its header and all its cells still shows so much of them.
+int width_least(const Column& column, int natural) { return std::min(natural, column.width_min); }
+
+std::vector<int> natural_widths(std::size_t columns, const std::vector<Row>& rows) {
+  std::vector<int> widths(columns, 0);
+  for (const Row& row : rows)
+    for (std::size_t c = 0; c < columns; ++c)
+      widths[c] = std::max(widths[c], display_width(row[c]));
+  return widths;
+}
+
+// Erases droppable columns, the greatest `drop` first, until the rest can be shrunk to `width`.
+void drop_columns(std::vector<Column>& columns, std::vector<Row>& rows, int width) {
+  for (;;) {
+    const std::vector<int> natural = natural_widths(columns.size(), rows);
+    int least = kGap * (static_cast<int>(columns.size()) - 1);
+    for (std::size_t c = 0; c < columns.size(); ++c) least += width_least(columns[c], natural[c]);
+    const auto first = std::ranges::max_element(columns, {}, &Column::drop);
+    if (least <= width || first == columns.end() || first->drop == 0) return;
+    const auto at = first - columns.begin();
+    columns.erase(first);
+    for (Row& row : rows) row.erase(row.begin() + at);
   }
-  return clean;
 }
 
 std::vector<int> column_widths(const std::vector<Column>& columns, const std::vector<Row>& rows,
                                int width) {
-  std::vector<int> widths;
-  for (std::size_t c = 0; c < columns.size(); ++c) {
-    int widest = 0;
-    for (const Row& row : rows) widest = std::max(widest, display_width(row[c]));
-    widths.push_back(widest);
-  }
+  std::vector<int> widths = natural_widths(columns.size(), rows);
   const auto total = [&] {
     int sum = kGap * (static_cast<int>(columns.size()) - 1);
     for (const int w : widths) sum += w;
@@ -109,7 +94,7 @@ std::string format(const char* pattern, double value) {
 int display_width(std::string_view text) {
   int width = 0;
   while (!text.empty()) {
-    const CodePoint point = decode(text);
+    const CodePoint point = first_code_point(text);
     width += columns_of(point.value);
     text.remove_prefix(point.bytes);
   }
@@ -122,7 +107,7 @@ std::string fit(std::string_view text, int width) {
   std::string cut;
   int used = 0;
   while (!text.empty()) {
-    const CodePoint point = decode(text);
+    const CodePoint point = first_code_point(text);
     if (used + columns_of(point.value) > width - 1) break;
     used += columns_of(point.value);
     cut += text.substr(0, point.bytes);
@@ -131,21 +116,34 @@ std::string fit(std::string_view text, int width) {
   return cut + std::string(kEllipsis);
 }
 
-std::string render_table(const std::vector<Column>& columns, const std::vector<Row>& rows,
+std::string fit_middle(std::string_view text, int width) {
+  if (display_width(text) <= width || width < 3) return fit(text, width);
+  // The longest tail of at most half the columns, and as much of the head as then has room.
+  std::size_t tail = 0;
+  while (display_width(text.substr(tail)) > width / 2)
+    tail += first_code_point(text.substr(tail)).bytes;
+  const std::string_view end = text.substr(tail);
+  return fit(text.substr(0, tail), width - display_width(end)) + std::string(end);
+}
+
+std::string render_table(const std::vector<Column>& all_columns, const std::vector<Row>& rows,
                          int width) {
+  std::vector<Column> columns = all_columns;
   std::vector<Row> clean{{}};
-  for (const Column& column : columns) clean.front().push_back(printable(column.title));
+  for (const Column& column : columns) clean.front().push_back(visible(column.title, Lines::kOne));
   for (const Row& row : rows) {
     clean.emplace_back();
-    for (const std::string& cell : row) clean.back().push_back(printable(cell));
+    for (const std::string& cell : row) clean.back().push_back(visible(cell, Lines::kOne));
     clean.back().resize(columns.size());
   }
+  drop_columns(columns, clean, width);
   const std::vector<int> widths = column_widths(columns, clean, width);
   std::string text;
   for (const Row& row : clean) {
     std::string line;
     for (std::size_t c = 0; c < columns.size(); ++c) {
-      const std::string cell = fit(row[c], widths[c]);
+      const std::string cell =
+          columns[c].cut == Cut::kMiddle ? fit_middle(row[c], widths[c]) : fit(row[c], widths[c]);
       const std::string padding(static_cast<std::size_t>(widths[c] - display_width(cell)), ' ');
       if (c > 0) line += std::string(kGap, ' ');
       line += columns[c].align == Align::kRight ? padding + cell : cell + padding;
@@ -169,6 +167,22 @@ std::string age(double seconds) {
   if (s < hour) return two(s / minute, 'm', s % minute, 's');
   if (s < day) return two(s / hour, 'h', s % hour / minute, 'm');
   return two(s / day, 'd', s % day / hour, 'h');
+}
+
+std::string short_age(double seconds) {
+  const auto s = static_cast<std::int64_t>(std::max(0.0, seconds));
+  const std::int64_t minute = 60, hour = 60 * minute, day = 24 * hour;
+  const auto two = [](std::int64_t big, const char* big_unit, std::int64_t small,
+                      const char* small_unit) {
+    return std::to_string(big) + big_unit + (small > 0 ? std::to_string(small) + small_unit : "");
+  };
+  if (s < minute) return std::to_string(s) + "s";
+  if (s < 10 * minute) return two(s / minute, "m", s % minute, "s");
+  if (s < hour) return std::to_string(s / minute) + "m";
+  if (s < 10 * hour) return two(s / hour, "h", s % hour / minute, "m");
+  if (s < 2 * day) return std::to_string(s / hour) + "h";
+  if (s < 10 * day) return two(s / day, "d", s % day / hour, "h");
+  return std::to_string(s / day) + "d";
 }
 
 std::string short_count(double value) {

@@ -9,11 +9,14 @@
 namespace tandem::cli {
 
 enum class Align { kLeft, kRight };
+enum class Cut { kEnd, kMiddle };  // where a cell that is too wide loses its text
 
 struct Column {
   std::string title;
   Align align = Align::kLeft;
   int width_min = 4;  // a table that is too wide shrinks its widest columns down to this
+  Cut cut = Cut::kEnd;
+  int drop = 0;  // > 0: left out where the table would still be too wide, the greatest first
 };
 
 using Row = std::vector<std::string>;
@@ -21,9 +24,10 @@ using Row = std::vector<std::string>;
 inline constexpr int kUnlimitedWidth = 1 << 30;  // pipes and files: never truncate
 
 // A header line and one line per row, columns two spaces apart, no trailing spaces. A table wider
-// than `width` shrinks its widest columns, whose cells then end in "…"; control characters in cells
-// are shown as spaces, so a cell never breaks the line or the terminal. Cells beyond the last
-// column are not shown, missing ones are empty.
+// than `width` leaves out the columns that may be dropped, and shrinks the widest of the others,
+// whose cells then show "…"; control characters in cells are shown as escapes (text.h), so a cell
+// never breaks the line or the terminal. Cells beyond the last column are not shown, missing ones
+// are empty.
 std::string render_table(const std::vector<Column>& columns, const std::vector<Row>& rows,
                          int width);
 
@@ -32,9 +36,13 @@ int display_width(std::string_view text);
 
 // At most `width` columns of `text`, with "…" as the last one if something was cut.
 std::string fit(std::string_view text, int width);
+// The same with both ends kept: "arithm…olout/0".
+std::string fit_middle(std::string_view text, int width);
 
-// "5s", "3m12s", "2h05m", "4d3h": the AGE column.
+// "5s", "3m12s", "2h05m", "4d03h": how long something takes.
 std::string age(double seconds);
+// "5s", "3m20s", "45m", "2h5m", "23h", "4d": the AGE column, as short as kubectl's.
+std::string short_age(double seconds);
 
 // "0", "950", "12.3k", "4.6M"; "1.5 GiB".
 std::string short_count(double value);

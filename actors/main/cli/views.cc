@@ -1,76 +1,33 @@
 #include "actors/main/cli/views.h"
 
 #include <algorithm>
-#include <array>
-#include <cmath>
-#include <cstdio>
-#include <ctime>
 #include <span>
 
+#include "actors/main/cli/cells.h"
 #include "actors/main/cli/command_line.h"
 #include "actors/main/cli/table.h"
+#include "actors/main/cli/trouble_view.h"
 #include "actors/main/job/print_job.h"
 #include "runtime/base/json.h"
+#include "runtime/base/text.h"
 
 namespace tandem::cli {
 namespace {
 
 using nlohmann::json;
 
-constexpr const char* kNone = "-";
-constexpr std::string_view kLineBreak = "\\n";
+using cells::age_of_object;
+using cells::at;
+using cells::bytes;
+using cells::count;
+using cells::fixed;
+using cells::kNone;
+using cells::of;
+using cells::percent;
+using cells::reason_of;
+using cells::text;
+
 constexpr int kJsonIndent = 2;
-
-std::string dump(const json& value, int indent = -1) {
-  return value.dump(indent, ' ', false, json::error_handler_t::replace);
-}
-
-// The member at a path of names, or null.
-const json& at(const json& item, std::initializer_list<const char*> path) {
-  static const json kNull;
-  const json* value = &item;
-  for (const char* name : path) {
-    if (!value->is_object()) return kNull;
-    const auto found = value->find(name);
-    if (found == value->end()) return kNull;
-    value = &*found;
-  }
-  return *value;
-}
-
-std::string number_text(double value, const char* format) {
-  std::array<char, 64> buffer;
-  std::snprintf(buffer.data(), buffer.size(), format, value);
-  return buffer.data();
-}
-
-std::string text(const json& value) {
-  if (value.is_null()) return kNone;
-  if (value.is_string()) return value.get<std::string>().empty() ? kNone : value.get<std::string>();
-  if (value.is_number_float()) return number_text(value.get<double>(), "%.4g");
-  if (value.is_array() && value.empty()) return kNone;
-  return dump(value);
-}
-
-std::string count(const json& value) {
-  return value.is_number() ? short_count(value.get<double>()) : kNone;
-}
-
-std::string bytes(const json& value) {
-  return value.is_number() ? short_bytes(value.get<double>()) : kNone;
-}
-
-std::string percent(const json& value) {
-  return value.is_number() ? number_text(100 * value.get<double>(), "%.0f%%") : kNone;
-}
-
-std::string fixed(const json& value) {
-  return value.is_number() ? number_text(value.get<double>(), "%.3f") : kNone;
-}
-
-std::string of(const json& part, const json& whole) {
-  return part.is_null() && whole.is_null() ? kNone : text(part) + "/" + text(whole);
-}
 
 // "0,1" of [0, 1].
 std::string indices(const json& gpus) {
@@ -95,19 +52,6 @@ std::string gpu_names(const json& node) {
          bytes(at(gpus.front(), {"memory_bytes"})) + ")";
 }
 
-std::string age_of(const json& time, const Screen& screen) {
-  const std::int64_t since = to_unix_ms(time, -1);
-  return since < 0 ? kNone : age(static_cast<double>(screen.now_ms - since) / 1000);
-}
-
-// "WaitingForCapacity: needs 2 CPUs, 1 is free": the reason and what it says.
-std::string reason_of(const json& item) {
-  std::string reason = text(at(item, {"reason"}));
-  const std::string message = text(at(item, {"message"}));
-  if (message == kNone || message == reason) return reason;
-  return reason == kNone ? message : reason + ": " + message;
-}
-
 std::string ready_of(const json& job) {
   std::string ready;
   const json& actors = at(job, {"actors"});
@@ -122,7 +66,7 @@ std::string versions_of(const json& versions) {
   if (!versions.is_array() || versions.empty()) return text(versions);
   std::string list;
   for (const json& version : versions) {
-    const std::string one = dump(version);
+    const std::string one = dump_json(version);
     if (!list.ends_with(one)) list += (list.empty() ? "" : ",") + one;
   }
   return list;
@@ -134,8 +78,19 @@ struct Field {
   std::string (*cell)(const json& item, const Screen& screen);
 };
 
+std::string created_of(const json& item, const Screen& screen) {
+  const json& created = at(item, {"created"});
+  return screen.wide ? cells::full_time(created) : cells::clock_time(created, screen.now_ms);
+}
+
+const Field kCreatedField = {
+    {"CREATED"}, true, [](const json& j, const Screen& s) { return created_of(j, s); }};
+const Field kAgeField = {{"AGE", Align::kRight}, false, [](const json& j, const Screen& s) {
+                           return age_of_object(j, s.now_ms);
+                         }};
+
 const Field kJobFields[] = {
-    {{"JOB", Align::kLeft, 12},
+    {{"JOB", Align::kLeft, 12, Cut::kMiddle},
      false,
      [](const json& j, const Screen&) { return text(at(j, {"id"})); }},
     {{"STATE"}, false, [](const json& j, const Screen&) { return text(at(j, {"state"})); }},
@@ -171,13 +126,40 @@ const Field kJobFields[] = {
     {{"RUN DIR", Align::kLeft, 8},
      true,
      [](const json& j, const Screen&) { return text(at(j, {"run_dir"})); }},
-    {{"AGE", Align::kRight},
+    kCreatedField,
+    kAgeField,
+};
+
+const Field kRunFields[] = {
+    {{"RUN", Align::kLeft, 12, Cut::kMiddle},
      false,
-     [](const json& j, const Screen& s) { return age_of(at(j, {"since"}), s); }},
+     [](const json& r, const Screen&) { return text(at(r, {"id"})); }},
+    {{"STATE"}, false, [](const json& r, const Screen&) { return text(at(r, {"state"})); }},
+    {{"STEP", Align::kRight, 7},
+     false,
+     [](const json& r, const Screen&) { return of(at(r, {"step"}), at(r, {"total_steps"})); }},
+    {{"REWARD", Align::kRight, 6},
+     false,
+     [](const json& r, const Screen&) { return fixed(at(r, {"reward_mean"})); }},
+    {{"EVAL", Align::kRight, 5},
+     false,
+     [](const json& r, const Screen&) { return fixed(at(r, {"eval_final"})); }},
+    {{"TOOK", Align::kRight},
+     false,
+     [](const json& r, const Screen&) {
+       const json& took = at(r, {"wall_seconds"});
+       return took.is_number() ? short_age(took.get<double>()) : kNone;
+     }},
+    {{"REASON", Align::kLeft, 8}, false, [](const json& r, const Screen&) { return reason_of(r); }},
+    {{"RUN DIR", Align::kLeft, 8},
+     true,
+     [](const json& r, const Screen&) { return text(at(r, {"run_dir"})); }},
+    {{"CREATED"}, false, [](const json& r, const Screen& s) { return created_of(r, s); }},
+    kAgeField,
 };
 
 const Field kActorFields[] = {
-    {{"ACTOR", Align::kLeft, 16},
+    {{"ACTOR", Align::kLeft, 16, Cut::kMiddle},
      false,
      [](const json& a, const Screen&) { return text(at(a, {"name"})); }},
     {{"STATE"}, false, [](const json& a, const Screen&) { return text(at(a, {"state"})); }},
@@ -195,13 +177,16 @@ const Field kActorFields[] = {
      true,
      [](const json& a, const Screen&) { return text(at(a, {"pid"})); }},
     {{"GPUS"}, true, [](const json& a, const Screen&) { return indices(at(a, {"gpus"})); }},
-    {{"LIFE", Align::kRight},
+    {{"INCARNATION", Align::kRight, 11},
      true,
      [](const json& a, const Screen&) { return text(at(a, {"incarnation"})); }},
     {{"REASON", Align::kLeft, 8}, false, [](const json& a, const Screen&) { return reason_of(a); }},
-    {{"AGE", Align::kRight},
-     false,
-     [](const json& a, const Screen& s) { return age_of(at(a, {"since"}), s); }},
+    {{"CPU", Align::kRight}, true, [](const json& a, const Screen&) { return cells::cpu_of(a); }},
+    {{"MEMORY", Align::kRight},
+     true,
+     [](const json& a, const Screen&) { return bytes(at(a, {"memory_bytes"})); }},
+    kCreatedField,
+    kAgeField,
 };
 
 const Field kNodeFields[] = {
@@ -220,6 +205,9 @@ const Field kNodeFields[] = {
     {{"GPUS", Align::kRight}, false, [](const json& n, const Screen&) { return gpus_of(n); }},
     {{"GPU"}, true, [](const json& n, const Screen&) { return gpu_names(n); }},
     {{"REASON", Align::kLeft, 8}, false, [](const json& n, const Screen&) { return reason_of(n); }},
+    {{"SINCE", Align::kRight},
+     false,
+     [](const json& n, const Screen& s) { return cells::age_of(at(n, {"since"}), s.now_ms); }},
 };
 
 const Field kGroupFields[] = {
@@ -245,9 +233,12 @@ const Field kGroupFields[] = {
 };
 
 const Field kEventFields[] = {
-    {{"AGE", Align::kRight},
+    {{"TIME"},
      false,
-     [](const json& e, const Screen& s) { return age_of(at(e, {"time"}), s); }},
+     [](const json& e, const Screen& s) {
+       return s.wide ? cells::full_time(at(e, {"time"}))
+                     : cells::clock_time(at(e, {"time"}), s.now_ms);
+     }},
     {{"KIND"}, false, [](const json& e, const Screen&) { return text(at(e, {"kind"})); }},
     {{"SUBJECT", Align::kLeft, 8},
      false,
@@ -271,6 +262,8 @@ KindView view_of(Kind kind) {
       return {kJobFields, "id"};
     case Kind::kActors:
       return {kActorFields, "name"};
+    case Kind::kRuns:
+      return {kRunFields, "id"};
     case Kind::kNodes:
       return {kNodeFields, "name"};
     case Kind::kGroups:
@@ -281,7 +274,9 @@ KindView view_of(Kind kind) {
   CHECK(false);
 }
 
-std::string table_of(Kind kind, const json& items, bool wide, const Screen& screen) {
+std::string table_of(Kind kind, const json& items, bool wide, const Screen& where) {
+  Screen screen = where;
+  screen.wide = wide;
   std::vector<Column> columns;
   std::vector<Row> rows(items.size());
   for (const Field& field : view_of(kind).fields) {
@@ -293,9 +288,9 @@ std::string table_of(Kind kind, const json& items, bool wide, const Screen& scre
 }
 
 std::string yaml_scalar(const json& value) {
-  if (!value.is_string()) return dump(value);
+  if (!value.is_string()) return dump_json(value);
   std::string plain = value.get<std::string>();
-  std::string quoted = dump(value);
+  std::string quoted = shown_json(value);
   return quoted.find('\\') == std::string::npos ? print_value(FieldRef(&plain)) : quoted;
 }
 
@@ -325,11 +320,8 @@ void append_yaml(const json& value, std::size_t indent, std::string& out) {
   }
 }
 
-std::string escaped_lines(const json& value) {
-  std::string line;
-  for (const char c : value.is_string() ? value.get<std::string>() : text(value))
-    line += c == '\n' ? std::string(kLineBreak) : std::string(1, c);
-  return line;
+std::string said(const json& value) {
+  return value.is_string() ? value.get<std::string>() : text(value);
 }
 
 std::string sample_block(const json& sample) {
@@ -340,7 +332,9 @@ std::string sample_block(const json& sample) {
   if (const json& error = at(sample, {"error"});
       error.is_string() && !error.get<std::string>().empty())
     head += "  error: " + text(error);
-  return head + "\n" + text(at(sample, {"prompt"})) + "\n=> " + text(at(sample, {"completion"})) +
+  return visible(head, Lines::kOne) + "\n" +
+         visible(text(at(sample, {"prompt"})) + "\n=> " + text(at(sample, {"completion"})),
+                 Lines::kMany) +
          "\n\n";
 }
 
@@ -364,19 +358,8 @@ std::string wait_lines(const json& why, const Screen& screen) {
 
 }  // namespace
 
-std::int64_t to_unix_ms(const json& time, std::int64_t otherwise) {
-  if (time.is_number()) return time.get<std::int64_t>();
-  if (!time.is_string()) return otherwise;
-  std::tm parts{};
-  double seconds = 0;
-  const std::string written = time.get<std::string>();
-  if (std::sscanf(written.c_str(), "%d-%d-%dT%d:%d:%lf", &parts.tm_year, &parts.tm_mon,
-                  &parts.tm_mday, &parts.tm_hour, &parts.tm_min, &seconds) != 6)
-    return otherwise;
-  parts.tm_year -= 1900;
-  parts.tm_mon -= 1;
-  return static_cast<std::int64_t>(::timegm(&parts)) * 1000 +
-         static_cast<std::int64_t>(std::llround(seconds * 1000));
+std::string shown_json(const json& value, int indent) {
+  return visible(dump_json(value, indent), Lines::kMany);
 }
 
 std::string to_yaml(const json& value) {
@@ -388,13 +371,15 @@ std::string to_yaml(const json& value) {
 std::string render_items(Kind kind, const json& items, OutputForm form, const Screen& screen) {
   switch (form) {
     case OutputForm::kJson:
-      return dump(items, kJsonIndent) + "\n";
+      return shown_json(items, kJsonIndent) + "\n";
     case OutputForm::kYaml:
       return to_yaml(items);
     case OutputForm::kName: {
       std::string names;
       for (const json& item : items)
-        names += std::string(spelling(kind)) + "/" + text(at(item, {view_of(kind).id})) + "\n";
+        names += visible(std::string(spelling(kind)) + "/" + text(at(item, {view_of(kind).id})),
+                         Lines::kOne) +
+                 "\n";
       return names;
     }
     case OutputForm::kTable:
@@ -406,7 +391,7 @@ std::string render_items(Kind kind, const json& items, OutputForm form, const Sc
 }
 
 std::string render_item(Kind kind, const json& item, OutputForm form, const Screen& screen) {
-  if (form == OutputForm::kJson) return dump(item, kJsonIndent) + "\n";
+  if (form == OutputForm::kJson) return shown_json(item, kJsonIndent) + "\n";
   if (form == OutputForm::kYaml) return to_yaml(item);
   return render_items(kind, json::array({item}), form, screen);
 }
@@ -415,10 +400,13 @@ std::string render_description(Kind kind, const json& item, const json& events,
                                const Screen& screen) {
   json fields = item;
   if (fields.is_object()) fields.erase("why");
-  std::string out = std::string(spelling(kind)) + "/" + text(at(item, {view_of(kind).id})) +
-                    "\n\n" + to_yaml(fields);
+  if (fields.is_object()) fields.erase("troubles");
+  std::string out =
+      render_items(kind, json::array({item}), OutputForm::kName, screen) + "\n" + to_yaml(fields);
   if (const json& why = at(item, {"why"}); why.is_array() && !why.empty())
     out += "\nWaits:\n" + wait_lines(why, screen);
+  if (const std::string troubles = trouble_lines(item); !troubles.empty())
+    out += "\nTroubles:\n" + troubles;
   return out + "\nEvents:\n" +
          (events.empty() ? "none\n" : table_of(Kind::kEvents, events, false, screen));
 }
@@ -427,21 +415,15 @@ std::string render_why(const json& item, const Screen& screen) {
   const std::string name = text(at(item, {at(item, {"id"}).is_null() ? "name" : "id"}));
   std::string out = name + " is " + text(at(item, {"state"}));
   if (const std::string reason = reason_of(item); reason != kNone) out += ": " + reason;
-  out = fit(out, screen.width) + "\n";
+  out = visible(out, Lines::kOne) + "\n";
+  out += trouble_lines(item);  // whole, as the line above: they are why the question was asked
   const json& why = at(item, {"why"});
   if (!why.is_array() || why.empty()) return out + "it waits for nothing\n";
   return out + wait_lines(why, screen);
 }
 
-std::string render_top(const json& jobs, const json& actors, const json& nodes,
-                       const Screen& screen) {
-  return render_items(Kind::kNodes, nodes, OutputForm::kTable, screen) + "\n" +
-         render_items(Kind::kJobs, jobs, OutputForm::kTable, screen) + "\n" +
-         render_items(Kind::kActors, actors, OutputForm::kTable, screen);
-}
-
 std::string render_samples(const json& samples, OutputForm form, const Screen& screen) {
-  if (form == OutputForm::kJson) return dump(samples, kJsonIndent) + "\n";
+  if (form == OutputForm::kJson) return shown_json(samples, kJsonIndent) + "\n";
   if (form == OutputForm::kYaml) return to_yaml(samples);
   if (samples.empty()) return "no samples\n";
   if (form == OutputForm::kWide) {
@@ -453,8 +435,8 @@ std::string render_samples(const json& samples, OutputForm form, const Screen& s
   for (const json& sample : samples)
     rows.push_back({text(at(sample, {"step"})), fixed(at(sample, {"reward"})),
                     fixed(at(sample, {"advantage"})), versions_of(at(sample, {"versions"})),
-                    text(at(sample, {"finish_reason"})), escaped_lines(at(sample, {"prompt"})),
-                    escaped_lines(at(sample, {"completion"})), text(at(sample, {"error"}))});
+                    text(at(sample, {"finish_reason"})), said(at(sample, {"prompt"})),
+                    said(at(sample, {"completion"})), text(at(sample, {"error"}))});
   const bool failures =
       std::ranges::any_of(rows, [](const Row& row) { return row.back() != kNone; });
   std::vector<Column> columns{{"STEP", Align::kRight},         {"REWARD", Align::kRight, 6},

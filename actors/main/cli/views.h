@@ -1,4 +1,4 @@
-// How the API's objects look on a terminal: one list of columns per kind, `describe`, `why`, `top`,
+// How the API's objects look on a terminal: one list of columns per kind, `describe`, `why`,
 // samples. Pure functions of JSON (shapes: contract §2), so the same data gives the same text.
 #pragma once
 
@@ -13,6 +13,7 @@ namespace tandem::cli {
 struct Screen {
   int width;            // columns; kUnlimitedWidth off a terminal
   std::int64_t now_ms;  // wall time, for AGE
+  bool wide = false;    // the wide form: more columns, and times in full
 };
 
 // `items` is an array. kJson prints it indented and whole (`[]` when empty), kYaml the same as
@@ -30,17 +31,12 @@ std::string render_description(Kind kind, const nlohmann::json& item, const nloh
 // `item` is a job or an actor; its `why` says who waits for what.
 std::string render_why(const nlohmann::json& item, const Screen& screen);
 
-// One frame of `tandem top`.
-std::string render_top(const nlohmann::json& jobs, const nlohmann::json& actors,
-                       const nlohmann::json& nodes, const Screen& screen);
-
 std::string render_samples(const nlohmann::json& samples, OutputForm form, const Screen& screen);
 
-// Any JSON as block YAML, with a final newline.
-std::string to_yaml(const nlohmann::json& value);
+// The same value in every reader of JSON, with nothing in it that steers a terminal (text.h).
+std::string shown_json(const nlohmann::json& value, int indent = -1);
 
-// "time", "since": unix milliseconds (a number) or RFC 3339 (a string) -> unix milliseconds;
-// anything else gives `otherwise`.
-std::int64_t to_unix_ms(const nlohmann::json& time, std::int64_t otherwise);
+// Any JSON as block YAML, with a final newline; nothing in it steers a terminal either.
+std::string to_yaml(const nlohmann::json& value);
 
 }  // namespace tandem::cli

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <numeric>
 
+#include "actors/main/job/foreign_input.h"
 #include "runtime/base/json.h"
 #include "runtime/base/rng.h"
 
@@ -40,11 +41,18 @@ Error missing_field(const std::string& key, const std::string& where, const json
                       "; data.prompt_key, answer_key and completion_key name other ones");
 }
 
+// ": nested more than 64 deep" where that is the reason.
+std::string over_limit(const std::string& line) {
+  const auto over = json_over_limit(line);
+  return over ? ": it is " + *over : "";
+}
+
 Result<Record> parse_record(std::string line, const DatasetKeys& keys, RecordNeeds needs,
                             std::string where) {
   const json object = parse_json(line);
   if (object.is_discarded())
-    return bad_line(where, "not a line of JSON", "a data file has one JSON object per line");
+    return bad_line(where, "not a line of JSON" + over_limit(line),
+                    "a data file has one JSON object per line");
   if (!object.is_object())
     return bad_line(where, std::string("expected a JSON object, found ") + type_help(object),
                     "a data file has one JSON object per line");
@@ -61,9 +69,19 @@ Result<Record> parse_record(std::string line, const DatasetKeys& keys, RecordNee
     return missing_field(keys.answer, where, object);
 
   Record record{.prompt = std::move(**prompt), .json = std::move(line), .where = std::move(where)};
-  if (answer != object.end()) record.answer_json = answer->dump();
+  if (answer != object.end()) record.answer_json = dump_json(*answer);
   if (completion) record.completion = std::move(*completion);
   return record;
+}
+
+// The next line without its end; one that is too long with one byte more than is allowed.
+bool next_line(std::istream& file, std::vector<char>& buffer, std::string& line) {
+  buffer.resize(kRecordBytesMax + 2);  // and the byte that ends what getline() stores
+  file.getline(buffer.data(), static_cast<std::streamsize>(buffer.size()));
+  const auto taken = static_cast<std::size_t>(file.gcount());
+  const bool with_end = file.good();
+  line.assign(buffer.data(), with_end ? taken - 1 : taken);
+  return with_end || taken > 0;
 }
 
 Result<void> append_file(const std::filesystem::path& path, const DatasetKeys& keys,
@@ -73,17 +91,19 @@ Result<void> append_file(const std::filesystem::path& path, const DatasetKeys& k
   if (!file || std::filesystem::is_directory(path, ignored))
     return Error{ErrorCode::kFailed, "cannot read the data file: " + errno_text(errno),
                  path.string(), ""};
+  if (auto binary = binary_data_error(path)) return *binary;
   const std::size_t before = records.size();
   std::size_t number = 0;
-  for (std::string line; std::getline(file, line);) {
+  std::vector<char> buffer;
+  for (std::string line; next_line(file, buffer, line);) {
     ++number;
     const std::string where = path.string() + ":" + std::to_string(number);
     if (!line.empty() && line.back() == '\r') line.pop_back();
+    if (line.size() > kRecordBytesMax)
+      return bad_line(where, "the line has more than " + std::to_string(kRecordBytesMax) + " bytes",
+                      "a data file has one JSON object per line");
     if (line.find_first_not_of(" \t") == std::string::npos) continue;
     bytes += line.size();
-    if (line.size() > kRecordBytesMax)
-      return bad_line(where, "the line has " + std::to_string(line.size()) + " bytes",
-                      "the most is " + std::to_string(kRecordBytesMax));
     if (bytes > kDatasetBytesMax || records.size() >= kDatasetRecordsMax)
       return bad_line(where, "the data set is larger than Tandem keeps in memory",
                       "the most is " + std::to_string(kDatasetBytesMax >> 30) + " GiB and " +

@@ -2,12 +2,13 @@
 #include <array>
 
 #include "actors/main/job/job_table.h"
+#include "scheduler/fleet/placement.h"
 
 namespace tandem::cli {
 namespace {
 
 // Limits on what one job may ask for; far above any machine this version knows.
-constexpr double kActorsMax = 4096;
+constexpr double kActorsMax = scheduler::kReplicasMax;
 constexpr double kTokensMax = 1 << 24;
 constexpr double kStepsMax = 1e9;
 constexpr double kBatchMax = 1 << 20;
@@ -16,6 +17,7 @@ constexpr double kStalenessMax = 64;  // the publisher keeps max_staleness + 2 v
 constexpr double kThreadsMax = 1024;
 constexpr double kGpusMax = 64;  // of one machine
 constexpr double kDayInSeconds = 86400;
+constexpr double kMegabytesMax = 1 << 30;  // a pebibyte
 
 constexpr Range between(double min, double max) { return {.min = min, .max = max}; }
 constexpr Range at_least(double min) { return {.min = min}; }
@@ -71,6 +73,11 @@ const Key kKeys[] = {
      .description = "Everything random in the job follows from it: random weights, the order of "
                     "the data, every sampled token.",
      .range = between(0, 0x1p53)},
+    {.path = "save_on_cancel",
+     .field = [](J& j) { return slot(j.save_on_cancel); },
+     .description = "A job that is cancelled while it trains finishes the step under way and saves "
+                    "a checkpoint, for at most two minutes, before it stops; false: it stops at "
+                    "once, and a resume begins at the checkpoint before."},
 
     {.path = "model.path",
      .field = [](J& j) { return slot(j.model.path); },
@@ -273,6 +280,32 @@ const Key kKeys[] = {
      .description = "Attempts after a failed one; then the group is discarded with its reason, "
                     "never scored 0.",
      .range = between(0, 100)},
+    {.path = "reward.env",
+     .field = [](J& j) { return slot(j.reward.env); },
+     .description = "Variables of the program's environment, as in `{ OMP_NUM_THREADS: \"1\" }`. "
+                    "Beside them it sees PATH, HOME, LANG, LC_*, TZ and TMPDIR alone."},
+    {.path = "reward.limits.open_files",
+     .field = [](J& j) { return slot(j.reward.limits.open_files); },
+     .description = "Files that the program may have open (RLIMIT_NOFILE).",
+     .range = between(16, 1 << 20),
+     .unit = "files"},
+    {.path = "reward.limits.file_size_megabytes",
+     .field = [](J& j) { return slot(j.reward.limits.file_size_megabytes); },
+     .description = "The size of each file that it writes (RLIMIT_FSIZE).",
+     .range = between(0, kMegabytesMax),
+     .unit = "MiB"},
+    {.path = "reward.limits.cpu_seconds_per_line",
+     .field = [](J& j) { return slot(j.reward.limits.cpu_seconds_per_line); },
+     .description = "CPU time of all its threads without a line in or out; past it the program is "
+                    "ended and started again, a failed attempt.",
+     .range = above_to(0, 1e9),
+     .unit = "seconds"},
+    {.path = "reward.limits.memory_megabytes",
+     .field = [](J& j) { return slot(j.reward.limits.memory_megabytes); },
+     .description = "Resident memory of the program, without processes that it starts; looked at "
+                    "four times a second. Past it the program is ended and started again.",
+     .range = between(1, kMegabytesMax),
+     .unit = "MiB"},
 
     {.path = "learner.ranks",
      .field = [](J& j) { return slot(j.learner.ranks); },
@@ -527,6 +560,7 @@ const Section kSections[] = {
      [](const J& j) { return j.warm_start && j.warm_start->until; }},
     {"rollout", "The engines that generate and how they sample."},
     {"reward", "What scores a completion."},
+    {"reward.limits", "What the program of type `command` may take; null: no limit."},
     {"learner", "Training steps, checkpoints and evaluation."},
     {"learner.optimizer", "AdamW and its schedule."},
     {"algorithm", "Advantages and the loss."},

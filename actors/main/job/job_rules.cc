@@ -1,6 +1,7 @@
 #include "actors/main/job/job_rules.h"
 
 #include <algorithm>
+#include <cctype>
 
 #include "actors/reward/verifier.h"
 #include "scheduler/fleet/staleness.h"
@@ -91,6 +92,13 @@ Broken engine_rules(const JobSpec& job) {
   return {};
 }
 
+bool is_variable_name(std::string_view name) {
+  const auto letter = [](unsigned char c) { return c == '_' || (c < 128 && std::isalpha(c)); };
+  return !name.empty() && letter(static_cast<unsigned char>(name[0])) &&
+         std::ranges::all_of(
+             name, [&](unsigned char c) { return letter(c) || (c < 128 && std::isdigit(c)); });
+}
+
 Broken reward_rules(const JobSpec& job) {
   const RewardSpec& r = job.reward;
   const bool regex = r.type == RewardType::kRegex, command = r.type == RewardType::kCommand;
@@ -110,6 +118,13 @@ Broken reward_rules(const JobSpec& job) {
   if (!command && r.command)
     return Violation{"reward.command", type + " does not use `reward.command`",
                      "set `reward.type: command`, or leave the command out"};
+  if (!command && !r.env.empty())
+    return Violation{"reward.env", type + " starts no program that would see `reward.env`",
+                     "set `reward.type: command`, or leave it out"};
+  for (const auto& [name, value] : r.env)
+    if (!is_variable_name(name))
+      return Violation{"reward.env", "`" + name + "` cannot name an environment variable",
+                       "letters, digits and `_`, not starting with a digit"};
   return {};
 }
 

@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -110,6 +111,13 @@ struct RolloutSpec {
   bool async_scheduling = true;
 };
 
+struct RewardLimitsSpec {  // of the program; null: none
+  std::optional<std::int64_t> open_files = 1024;
+  std::optional<std::int64_t> file_size_megabytes = 4096;
+  std::optional<double> cpu_seconds_per_line = 600;
+  std::optional<std::int64_t> memory_megabytes = 16384;
+};
+
 struct RewardSpec {
   std::int64_t replicas = 1;
   RewardType type = RewardType::kExact;
@@ -117,6 +125,8 @@ struct RewardSpec {
   std::optional<std::vector<std::string>> command;  // argv; set exactly when type is command
   double timeout_s = 10;
   std::int64_t retries = 2;
+  std::map<std::string, std::string> env;  // beside the few variables of ours that it sees
+  RewardLimitsSpec limits;
 };
 
 struct OptimizerSpec {  // AdamW
@@ -212,6 +222,7 @@ struct PoolsSpec {
 struct JobSpec {
   std::string name;
   std::int64_t seed = 17;
+  bool save_on_cancel = true;
   ModelSpec model;
   DataSpec data;
   std::optional<WarmStartSpec> warm_start;  // absent: RL starts from the model as it is

@@ -32,6 +32,7 @@ struct TypeText {
   std::string operator()(std::optional<std::vector<std::string>>*) const {
     return "list of strings or null";
   }
+  std::string operator()(std::map<std::string, std::string>*) const { return "map of strings"; }
   std::string operator()(const EnumField& field) const {
     return (field.names.size() == 1 ? "" : "one of ") + join(field.names) +
            (field.nullable ? " or null" : "");

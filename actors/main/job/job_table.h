@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <limits>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -25,12 +26,12 @@ struct EnumField {
 };
 
 // A place in a JobSpec; its alternative is the key's type. Borrows the JobSpec.
-using FieldRef =
-    std::variant<bool*, std::int64_t*, double*, std::string*, std::filesystem::path*,
-                 std::optional<std::int64_t>*, std::optional<double>*, std::optional<std::string>*,
-                 std::vector<std::int64_t>*, std::vector<std::string>*,
-                 std::vector<std::filesystem::path>*, std::array<double, 2>*,
-                 std::optional<std::vector<std::string>>*, EnumField>;
+using FieldRef = std::variant<bool*, std::int64_t*, double*, std::string*, std::filesystem::path*,
+                              std::optional<std::int64_t>*, std::optional<double>*,
+                              std::optional<std::string>*, std::vector<std::int64_t>*,
+                              std::vector<std::string>*, std::vector<std::filesystem::path>*,
+                              std::array<double, 2>*, std::optional<std::vector<std::string>>*,
+                              std::map<std::string, std::string>*, EnumField>;
 
 // Of a number, and of each number of a list.
 struct Range {

@@ -3,6 +3,7 @@
 #include "actors/main/job/load_job.h"
 
 #include <unistd.h>
+#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
 #include <cstdlib>
@@ -10,10 +11,14 @@
 #include <map>
 #include <sstream>
 
+#include "actors/main/job/foreign_input.h"
 #include "actors/main/job/job_rules.h"
 #include "actors/main/job/job_table.h"
 #include "actors/main/job/key_hints.h"
+#include "actors/main/job/yaml_fault.h"
 #include "actors/main/job/yaml_value.h"
+#include "runtime/base/json.h"
+#include "runtime/base/text.h"
 
 namespace tandem::cli {
 namespace {
@@ -42,22 +47,6 @@ Error invalid(std::string message, std::string where, std::string help) {
   return {ErrorCode::kInvalid, std::move(message), std::move(where), std::move(help)};
 }
 
-// The length of a valid UTF-8 sequence at the start of `text`, or 0.
-std::size_t utf8_length(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned lead = byte(0);
-  const std::size_t size = lead < 0x80   ? 1
-                           : lead < 0xC2 ? 0
-                           : lead < 0xE0 ? 2
-                           : lead < 0xF0 ? 3
-                           : lead < 0xF5 ? 4
-                                         : 0;
-  if (size == 0 || text.size() < size) return 0;
-  for (std::size_t i = 1; i < size; ++i)
-    if ((byte(i) & 0xC0) != 0x80) return 0;
-  return size;
-}
-
 // What yaml-cpp would take silently or explain badly.
 Result<void> check_text(std::string_view text, const Source& source) {
   if (text.size() > kJobFileBytesMax)
@@ -67,32 +56,75 @@ Result<void> check_text(std::string_view text, const Source& source) {
   bool indentation = true;
   for (std::size_t i = 0; i < text.size();) {
     const char c = text[i];
-    const std::size_t length = utf8_length(text.substr(i));
+    const CodePoint point = first_code_point(text.substr(i));
     const auto here = [&] { return place(source, {line, column}); };
-    if (length == 0 || c == '\0')
+    if (!point.valid || c == '\0')
       return invalid("the job file is not UTF-8 text", here(), "save it as UTF-8");
     if (c == '\t' && indentation)
       return invalid("a tab in the indentation", here(), "YAML wants spaces");
     indentation = c == '\n' || (indentation && c == ' ');
     line += c == '\n';
     column = c == '\n' ? 0 : column + 1;
-    i += length;
+    i += point.bytes;
   }
   return {};
 }
+
+// Sees a document as it is parsed, and ends that where it nests too deep: yaml-cpp parses, copies
+// and destroys by recursion.
+struct TooDeep : YAML::ParserException {
+  using YAML::ParserException::ParserException;
+};
+
+class NestingLimit final : public YAML::EventHandler {
+ public:
+  void OnDocumentStart(const YAML::Mark&) override {}
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                const std::string&) override {}
+  void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t,
+                       YAML::EmitterStyle::value) override {
+    enter(mark);
+  }
+  void OnSequenceEnd() override { --depth_; }
+  void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t,
+                  YAML::EmitterStyle::value) override {
+    enter(mark);
+  }
+  void OnMapEnd() override { --depth_; }
+
+ private:
+  void enter(const YAML::Mark& mark) {
+    if (++depth_ > kNestingMax)
+      throw TooDeep(mark, "nested more than " + std::to_string(kNestingMax) + " deep");
+  }
+  std::size_t depth_ = 0;
+};
 
 // The one place where yaml-cpp may throw: its parser has no other way to report.
 Result<YAML::Node> parse_yaml(std::string_view text, const Source& source) {
   if (auto checked = check_text(text, source); !checked) return checked.error();
   try {
+    std::istringstream stream{std::string(text)};
+    YAML::Parser parser(stream);
+    for (NestingLimit limit; parser.HandleNextDocument(limit);) {
+    }
     std::vector<YAML::Node> documents = YAML::LoadAll(std::string(text));
     if (documents.size() > 1)
       return invalid("more than one YAML document", place(source, documents[1].Mark()),
                      "a job is one document; remove the `---`");
     return documents.empty() ? YAML::Node() : documents[0];
+  } catch (const TooDeep& error) {  // no mistake of one line, which an excerpt would show
+    return invalid(
+        "not valid YAML: " + error.msg, place(source, error.mark),
+        "keep lists and maps in each other to " + std::to_string(kNestingMax) + " levels");
   } catch (const YAML::Exception& error) {
-    return invalid("not valid YAML: " + error.msg, place(source, error.mark),
-                   "`tandem explain` shows the form of a job file");
+    const YamlFault fault = find_yaml_fault(text, error.mark.line, error.mark.column, error.msg);
+    const std::string where = place(source, {fault.line, fault.column});
+    return invalid("not valid YAML: " + error.msg,
+                   source.is_set ? where : where + yaml_excerpt(text, fault), fault.help);
   }
 }
 
@@ -120,13 +152,14 @@ class JobReader {
 
   Result<LoadedJob> finish(const JobText& text) {
     if (auto complete = check_required(text.origin); !complete) return complete.error();
-    LoadedJob job{std::move(spec_), {}};
+    LoadedJob job{std::move(spec_), {}, {places_.begin(), places_.end()}};
+    job.places.try_emplace("", text.origin);
     job.warnings = settle(job.spec);
     if (const auto broken = broken_rule(job.spec))
       return invalid(broken->message, place_of(broken->key, text.origin), broken->help);
     for (std::string& warning : job_warnings(job.spec)) job.warnings.push_back(std::move(warning));
     if (text.files == Files::kMustExist)
-      if (auto found = check_files(job.spec, text.origin); !found) return found.error();
+      if (auto found = check_files(job.spec, text); !found) return found.error();
     return job;
   }
 
@@ -225,9 +258,8 @@ class JobReader {
     return at == places_.end() ? origin : at->second;
   }
 
-  Result<void> check_files(const JobSpec& job, const std::string& origin) const;
-  Result<void> check_command(const std::vector<std::string>& command,
-                             const std::string& where) const;
+  Result<void> check_files(const JobSpec& job, const JobText& text) const;
+  Result<void> check_command(const RewardSpec& reward, const std::string& where) const;
 
   JobSpec spec_;
   std::map<std::string, std::string> places_;     // key or section -> where it was last given
@@ -245,13 +277,16 @@ Result<void> check_readable(const fs::path& file, const std::string& key,
                where, "relative paths in a job file start at the job file's folder"};
 }
 
-Result<void> JobReader::check_files(const JobSpec& job, const std::string& origin) const {
+Result<void> JobReader::check_files(const JobSpec& job, const JobText& text) const {
+  const std::string& origin = text.origin;
   const auto check_all = [&](const std::vector<fs::path>& files,
                              const std::string& key) -> Result<void> {
     for (const fs::path& file : files)
       if (auto found = check_readable(file, key, place_of(key, origin)); !found) return found;
     return {};
   };
+  for (const fs::path& base : {text.base, text.set_base})
+    if (auto hub = hub_id_error(job.model.path, base, place_of("model.path", origin))) return *hub;
   for (const char* file : {"config.json", "tokenizer.json"})
     if (auto found =
             check_readable(job.model.path / file, "model.path", place_of("model.path", origin));
@@ -262,19 +297,21 @@ Result<void> JobReader::check_files(const JobSpec& job, const std::string& origi
   if (job.warm_start)
     if (auto found = check_all(job.warm_start->train_files, "warm_start.train_files"); !found)
       return found;
-  return job.reward.command ? check_command(*job.reward.command, place_of("reward.command", origin))
+  return job.reward.command ? check_command(job.reward, place_of("reward.command", origin))
                             : Result<void>();
 }
 
-Result<void> JobReader::check_command(const std::vector<std::string>& command,
-                                      const std::string& where) const {
-  const std::string& program = command.front();
+Result<void> JobReader::check_command(const RewardSpec& reward, const std::string& where) const {
+  const std::string& program = reward.command->front();
   std::vector<fs::path> candidates;
   if (program.find('/') != std::string::npos) {
     candidates.emplace_back(program);
   } else {
-    const char* path = std::getenv("PATH");
-    std::istringstream folders(path ? path : "/usr/bin:/bin");
+    const auto given = reward.env.find("PATH");
+    const char* ours = std::getenv("PATH");
+    std::istringstream folders(given != reward.env.end() ? given->second
+                               : ours                    ? ours
+                                                         : "/usr/bin:/bin");
     for (std::string folder; std::getline(folders, folder, ':');)
       candidates.push_back(fs::path(folder) / program);
   }
@@ -289,6 +326,11 @@ Result<void> JobReader::check_command(const std::vector<std::string>& command,
 }
 
 }  // namespace
+
+std::string place_of(const LoadedJob& job, std::string_view key) {
+  const auto at = job.places.find(key);
+  return at == job.places.end() ? job.places.find("")->second : at->second;
+}
 
 Result<LoadedJob> parse_job(const JobText& text) {
   if (text.sets.size() > kSetsMax)

@@ -6,6 +6,8 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,7 +23,12 @@ inline constexpr std::size_t kSetsMax = 256;  // --set options on one command li
 struct LoadedJob {
   JobSpec spec;
   std::vector<std::string> warnings;  // one sentence each, for stderr
+  std::map<std::string, std::string, std::less<>>
+      places;  // of each key that is given: "f.yaml:3:5"
 };
+
+// Where to point for `key`: its place; where that is not given, the name of the job file.
+std::string place_of(const LoadedJob& job, std::string_view key);
 
 // A process that gets an effective job from another one needs no second look at the disk.
 enum class Files { kMustExist, kUnchecked };

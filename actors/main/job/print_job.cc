@@ -37,7 +37,7 @@ std::string print_string(const std::string& text) {
   const bool starts_plain =
       !text.empty() && (std::isalpha(static_cast<unsigned char>(text[0])) || text[0] == '/');
   if (starts_plain && std::ranges::all_of(text, plain) && !is_reserved_word(text)) return text;
-  return nlohmann::json(text).dump();
+  return dump_json(text);
 }
 
 struct Print {
@@ -59,6 +59,12 @@ struct Print {
     return list(*v);
   }
   std::string operator()(const std::array<double, 2>* v) const { return list(*v); }
+  std::string operator()(const std::map<std::string, std::string>* v) const {
+    std::string text;
+    for (const auto& [name, value] : *v)
+      text += (text.empty() ? "" : ", ") + print_string(name) + ": " + print_string(value);
+    return "{" + text + "}";
+  }
 
  private:
   template <class List>

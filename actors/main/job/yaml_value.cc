@@ -4,16 +4,18 @@
 #include <charconv>
 #include <cmath>
 #include <system_error>
+#include <utility>
 
 #include "actors/main/job/key_hints.h"
 #include "actors/main/job/print_job.h"
+#include "runtime/base/text.h"
 
 namespace tandem::cli {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kShownCharsMax = 40;
+constexpr std::size_t kShownBytesMax = 40;
 
 bool is_plain(const YAML::Node& node) { return node.IsScalar() && node.Tag() == "?"; }
 
@@ -54,6 +56,27 @@ bool is_special_number(std::string_view text) {
 
 bool looks_like_number(std::string_view text) {
   return parse_number<double>(text).has_value() || is_special_number(text);
+}
+
+// The list that `line` would be in a shell: "[python3, reward.py]" of "python3 reward.py", where
+// quotes hold words together.
+std::string argv_text(std::string_view line) {
+  std::vector<std::string> words;
+  char quote = 0;
+  bool in_word = false;
+  for (const char c : line) {
+    const bool space = quote == 0 && std::isspace(static_cast<unsigned char>(c));
+    if (!space && !std::exchange(in_word, true)) words.emplace_back();
+    if (space)
+      in_word = false;
+    else if (quote == 0 && (c == '"' || c == '\''))
+      quote = c;
+    else if (c == quote)
+      quote = 0;
+    else
+      words.back() += c;
+  }
+  return print_value(FieldRef(&words));
 }
 
 std::string number_text(double value) {
@@ -170,6 +193,10 @@ struct Assign {
   Failure operator()(std::optional<std::vector<std::string>>* value) const {
     value->reset();
     if (node.IsNull()) return {};
+    if (node.IsScalar())
+      return wrong_type(node, "a " + type_text(key),
+                        std::string(last_part(section_of(key.path))) + "." +
+                            std::string(last_part(key.path)) + ": " + argv_text(node.Scalar()));
     if (Failure failure = read_list(value->emplace())) return failure;
     for (std::size_t i = 0; i < (*value)->size(); ++i) {
       std::string& word = (**value)[i];
@@ -178,6 +205,20 @@ struct Assign {
       const bool is_path =
           i == 0 ? word.find('/') != word.npos : fs::is_regular_file(file, ignored);
       if (is_path) word = file.string();
+    }
+    return {};
+  }
+
+  Failure operator()(std::map<std::string, std::string>* value) const {
+    if (!node.IsMap()) return wrong_type(node, "a " + type_text(key), "as in { NAME: \"text\" }");
+    value->clear();
+    for (const auto& member : node) {
+      std::string variable, text;
+      if (Failure failure = read(variable, member.first)) return failure;
+      if (Failure failure = read(text, member.second)) return failure;
+      if (!value->emplace(std::move(variable), std::move(text)).second)
+        return ValueError{name() + " has `" + member.first.Scalar() + "` twice", "remove one",
+                          member.first.Mark()};
     }
     return {};
   }
@@ -208,8 +249,7 @@ std::string describe(const YAML::Node& node) {
   if (node.IsSequence()) return "a list";
   if (node.IsMap()) return "a section";
   if (!node.IsScalar()) return "null";
-  std::string text = node.Scalar();
-  if (text.size() > kShownCharsMax) text = text.substr(0, kShownCharsMax) + "…";
+  const std::string text = cut_utf8(node.Scalar(), kShownBytesMax);
   if (is_plain(node) && looks_like_number(node.Scalar())) return "the number " + text;
   if (is_plain(node) && parse_bool(node.Scalar())) return text;
   return "the string `" + text + "`";

@@ -48,6 +48,19 @@ TEST(ApiJson, AnEndedExchangesFiguresComeFromItsResult) {
   EXPECT_EQ(shown_job(record_in(JobState::kFailed, run), nullptr, now)["step"], 0);
 }
 
+TEST(ApiJson, AnActorUsesWhatItsLivingRanksUse) {
+  ActorRecord actor{.name = "arith-1/learner/0", .job = "arith-1", .role = Role::kLearner};
+  actor.ranks.resize(3);
+  EXPECT_TRUE(actor_json(actor, nullptr, 0, Time{})["cpu_percent"].is_null());
+  actor.ranks[0].usage = runtime::RankUsage{.cpu_percent = 50, .memory_bytes = 1000};
+  actor.ranks[1].usage = runtime::RankUsage{.cpu_percent = 25.5, .memory_bytes = 24};
+  actor.ranks[2].usage = runtime::RankUsage{.cpu_percent = 100, .memory_bytes = 1};
+  actor.ranks[0].alive = actor.ranks[1].alive = true;  // the third is gone
+  const auto shown = actor_json(actor, nullptr, 0, Time{});
+  EXPECT_EQ(shown["cpu_percent"], 75.5);
+  EXPECT_EQ(shown["memory_bytes"], 1024);
+}
+
 TEST(ApiJson, ANodeSaysWhatItsGpusAreAndWhichItCannotUse) {
   NodeRecord node{.name = "a", .up = true};
   node.gpus.push_back({.device = {.name = "NVIDIA H200",
@@ -57,12 +70,23 @@ TEST(ApiJson, ANodeSaysWhatItsGpusAreAndWhichItCannotUse) {
                                   .links = {runtime::GpuLink::kSelf, runtime::GpuLink::kNvlink}},
                        .free_milli = 500});
   node.gpus_unusable = {"GPU 2: GPU is lost"};
-  const auto shown = node_json(node);
+  const auto shown = node_json(node, Time{});
   EXPECT_EQ(shown["gpus"].dump(),
             R"([{"cpu_affinity":"0-15","index":0,"leased":0.5,"links":["X","NV"],"memory_bytes":0,)"
             R"("name":"NVIDIA H200","numa_affinity":"0","uuid":"GPU-1"}])");
   EXPECT_EQ(shown["gpus_unusable"].dump(), R"(["GPU 2: GPU is lost"])");
   EXPECT_TRUE(shown["gpus_absent"].is_null());
+  EXPECT_EQ(shown["state"], "Ready");
+}
+
+TEST(ApiJson, ALostNodeSaysSinceWhen) {
+  const Time now = Time{} + std::chrono::seconds(60);
+  NodeRecord node{.name = "a", .up = false};
+  node.since = Time{} + std::chrono::seconds(40);
+  const auto shown = node_json(node, now);
+  EXPECT_EQ(shown["state"], "Lost");
+  EXPECT_EQ(shown["reason"], "NodeLost");
+  EXPECT_NEAR(shown["since"].get<double>(), static_cast<double>(unix_ms()) - 20'000, 10'000);
 }
 
 }  // namespace

@@ -100,6 +100,49 @@ TEST(ControllerCore, ShapeThatNeverFitsIsRefusedWithTheNearestFit) {
   EXPECT_FALSE(world.take(SubmitJob{shape_of(1), job, "runs/x"}).has_value()) << "it runs already";
 }
 
+TEST(ControllerCore, ScaleIsBoundedAndThousandsArePlacedAtOnce) {
+  World world;
+  world.node("a", 5000);
+  const std::string job = world.submit(shape_of(1));
+  for (const std::int32_t count : {-1, 0, scheduler::kReplicasMax + 1, 100'000, 2'000'000'000}) {
+    const auto refused = world.take(ScaleRole{job, Role::kRollout, count});
+    ASSERT_FALSE(refused.has_value());
+    EXPECT_EQ(refused.error().message,
+              "cannot scale rollout to " + std::to_string(count) + ": a role has 1 to 4096 actors");
+  }
+  EXPECT_EQ(world.alive.size(), 3u);
+  world.must(ScaleRole{job, Role::kRollout, scheduler::kReplicasMax});
+  EXPECT_EQ(world.alive.size(), 4098u);
+}
+
+TEST(ControllerCore, ThousandsThatNeverFitAreRefusedWithTheNearestFit) {
+  World world;
+  world.node("a", 100);
+  world.node("b", 100.5);
+  const std::string job = world.submit(shape_of(1));
+  const auto refused = world.take(ScaleRole{job, Role::kRollout, scheduler::kReplicasMax});
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code, ErrorCode::kInfeasible);
+  EXPECT_EQ(refused.error().help, "with rollout.replicas=198 it would fit");
+}
+
+// Hundreds wait for what another job holds; each that ends makes room for one of them.
+TEST(ControllerCore, WhoWaitsStartsWhenThereIsRoom) {
+  World world;
+  world.node("a", 200);
+  const std::string first = world.submit(shape_of(1, 100));
+  const std::string second = world.submit(shape_of(1));
+  world.must(ScaleRole{second, Role::kRollout, 198});
+  EXPECT_EQ(world.alive.size(), 200u);
+  EXPECT_EQ(world.core.jobs().at(second).waiting.size(), 102u);
+  for (const std::string& waiting : world.core.jobs().at(second).waiting)
+    ASSERT_STREQ(world.reason(waiting), "WaitingForCapacity");
+  world.must(ScaleRole{first, Role::kRollout, 40});
+  world.obey();
+  EXPECT_EQ(world.alive.size(), 200u);
+  EXPECT_EQ(world.core.jobs().at(second).waiting.size(), 42u);
+}
+
 TEST(ControllerCore, RestartsBackOffAndTheRootCauseEndsTheJob) {
   World world;
   world.node("a", 4);
@@ -138,7 +181,7 @@ TEST(ControllerCore, PermanentFailureIsNotRestarted) {
   const std::string learner = job + "/learner/0";
   const Incarnation life = world.record(learner).incarnation;
   world.must(RankConnected{{learner, life, 0}});
-  world.must(RankFailed{learner, life, 0, "the model file is damaged"});
+  world.must(RankFailed{learner, life, 0, "the model file is damaged", ErrorCode::kInvalid});
   world.die(learner);
   EXPECT_EQ(world.state_of(learner), ActorState::kFailed);
   ASSERT_EQ(count_told<EndJob>(world, job), 1u);
@@ -163,6 +206,9 @@ TEST(ControllerCore, NewsOfADeadLifeDoesNotHoldUpTheNext) {
   world.must(runtime::RankExited{.id = dead, .code = 0});
   world.must(RankReady{rollout, dead.incarnation, 0});
   EXPECT_EQ(world.state_of(rollout), ActorState::kStarting);
+  const runtime::RankId living{rollout, world.record(rollout).incarnation, 0};
+  world.core.note_usage({{{living, 50, 2}, {dead, 100, 1}, {{"nobody", {1}, 0}, 1, 1}}});
+  EXPECT_EQ(world.record(rollout).ranks[0].usage->memory_bytes, 2);
   world.ready(rollout);
   EXPECT_EQ(world.state_of(rollout), ActorState::kReady);
 }
@@ -226,15 +272,46 @@ TEST(ControllerCore, LostNodeIsReplacedByTheOther) {
   EXPECT_EQ(world.alive.begin()->second, node == "a" ? "b" : "a");
 }
 
-TEST(ControllerCore, AgentThatStartsAgainHasLostItsProcesses) {
+TEST(ControllerCore, ASecondAgentOfANodeThatIsUpIsRefused) {
   World world;
   world.node("a", 4);
   const std::string job = world.submit(shape_of(1));
   world.all_ready(job);
+  const Incarnation first = world.nodes.at("a").incarnation;
+  world.node("a", 8);
+  ASSERT_EQ(world.nodes_refused.size(), 1u);
+  EXPECT_NE(world.nodes_refused[0].incarnation, first);
+  EXPECT_EQ(world.nodes_refused[0].pid_up, 1);
+  EXPECT_EQ(world.core.nodes().at("a").incarnation, first);
+  EXPECT_EQ(world.state_of(job + "/learner/0"), ActorState::kReady) << "nothing of it is touched";
+  world.must(NodeDown{"a", world.nodes_refused[0].incarnation});  // the refused one ends
+  EXPECT_TRUE(world.core.nodes().at("a").up);
+  EXPECT_EQ(world.state_of(job + "/learner/0"), ActorState::kReady);
+}
+
+TEST(ControllerCore, AJobWhoseNodeIsLostSaysSoUntilTheNodeIsBack) {
+  World world;
+  world.node("a", 4);
+  const std::string job = world.submit(shape_of(1));
+  world.all_ready(job);
+  world.must(JobProgress{job, JobPhase::kRunning, "training"});
+  const auto reason = [&] {
+    return std::string(scheduler::reason_name(world.core.jobs().at(job).status.reason));
+  };
+  EXPECT_EQ(reason(), "Working");
   world.alive.clear();
-  world.node("a", 4);  // nobody said that the last one went
-  EXPECT_EQ(world.state_of(job + "/learner/0"), ActorState::kBackoff);
+  world.now = world.now + 1s;
+  world.must(NodeDown{"a", world.nodes.at("a").incarnation});
+  EXPECT_EQ(world.core.nodes().at("a").since, world.now);
   EXPECT_EQ(count_told<ActorDown>(world, job), 3u);
+  world.now = world.now + 10s;
+  world.must(Tick{});
+  EXPECT_STREQ(world.reason(job + "/learner/0"), "NodeLost");
+  EXPECT_EQ(world.state(job), JobState::kRunning);
+  EXPECT_EQ(reason(), "NodeLost");
+  world.node("a", 4);
+  world.all_ready(job);
+  EXPECT_EQ(reason(), "Working");
 }
 
 // ---- storms
@@ -264,14 +341,15 @@ class Storm {
         if (rng_.below(4) == 0) (void)world.take(CancelJob{any_job()});
         break;
       case 3:
-        if (const auto rank = any_rank()) rng_.below(4) ? world.die(*rank) : spawn_fails(*rank);
+        if (const auto rank = any_rank()) rng_.below(4) ? dies(*rank) : spawn_fails(*rank);
         break;
       case 4:
         if (const auto rank = any_rank()) world.must(RankHung{*rank, 60});
         break;
       case 5:
         if (const auto rank = any_rank(); rank && rng_.below(20) == 0)
-          world.must(RankFailed{rank->actor, rank->incarnation, rank->rank, "damaged"});
+          world.must(RankFailed{rank->actor, rank->incarnation, rank->rank, "damaged",
+                                rng_.below(2) ? ErrorCode::kInvalid : ErrorCode::kTimedOut});
         break;
       case 6:
         node_goes_or_comes();
@@ -320,6 +398,12 @@ class Storm {
     return std::next(world.alive.begin(),
                      static_cast<std::ptrdiff_t>(rng_.below(world.alive.size())))
         ->first;
+  }
+  void dies(const runtime::RankId& rank) {
+    world.end({.id = rank,
+               .signal = 9,
+               .out_of_memory =
+                   rng_.below(4) ? runtime::MemoryKill::kNone : runtime::MemoryKill::kProven});
   }
   void spawn_fails(const runtime::RankId& rank) {
     world.alive.erase(rank);

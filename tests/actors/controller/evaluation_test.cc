@@ -45,6 +45,18 @@ TEST(Evaluation, EveryPromptIsGeneratedAndScoredOnce) {
   EXPECT_EQ(evaluation.failed(), 0);
 }
 
+TEST(Evaluation, InWhichEverythingFailsHasAReasonAndNoMean) {
+  Evaluation evaluation = evaluation_of(3);
+  const auto prompts = evaluation.take_prompts("r/0", 3);
+  evaluation.generated("r/0", texts_of({0, 1}), {2});
+  const auto texts = evaluation.take_texts("w/0", 9);
+  evaluation.scored("w/0", {{0, ScoreFailed{"it broke"}}, {1, ScoreFailed{"again"}}});
+  EXPECT_TRUE(evaluation.done());
+  EXPECT_EQ(evaluation.mean(), std::nullopt);
+  EXPECT_EQ(evaluation.failed(), 3);
+  EXPECT_NE(evaluation.failure().find("too long"), std::string::npos) << "the first failure";
+}
+
 TEST(Evaluation, WhatTheDeadHeldWaitsAgainAndTheirAnswersAreNotTaken) {
   Evaluation evaluation = evaluation_of(4);
   const auto lost = evaluation.take_prompts("r/0", 2);

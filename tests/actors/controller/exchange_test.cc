@@ -4,175 +4,15 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/actor/simulated_executor.h"
-#include "runtime/actor/system.h"
+#include <algorithm>
+
 #include "runtime/base/json.h"
-#include "tests/actors/controller/scenario.h"
+#include "tests/actors/controller/exchange_stage.h"
 
 namespace tandem::actors {
 namespace {
 
 using namespace std::chrono_literals;
-using runtime::Address;
-
-const Sender kRollout{"job-1/rollout/0", Incarnation{1}};
-const Sender kReward{"job-1/reward/0", Incarnation{2}};
-const Sender kLearner{"job-1/learner/0", Incarnation{3}};
-
-constexpr std::int32_t kCapacity = 24;  // the twelve groups of plain_job that may be admitted
-
-// Takes what the exchange sends to one address and keeps it.
-template <class Inbox>
-class Mailbag final : public runtime::Target<Inbox> {
- public:
-  explicit Mailbag(std::function<void(const Inbox&)> take) : take_(std::move(take)) {}
-  runtime::Delivery post(Inbox message) override {
-    take_(message);
-    return runtime::Delivery::kAccepted;
-  }
-
- private:
-  const std::function<void(const Inbox&)> take_;
-};
-
-class Stage {
- public:
-  explicit Stage(SimulatedJob what = plain_job(1)) : job(std::move(what)) {
-    record.now_ms = [this] { return executor.now().ns / 1'000'000; };
-    const ExchangeLinks links{.rollout = keep(to_rollout),
-                              .reward = keep(to_reward),
-                              .learner = keep(to_learner),
-                              .controller = keep(to_controller)(Address{"controller", {}})};
-    ref = system.spawn<Exchange>("exchange", [this, links] {
-      auto made =
-          std::make_unique<Exchange>(exchange_config(job, "job-1", false), links, record, shelf);
-      exchange = made.get();
-      return made;
-    });
-  }
-
-  void tell(Exchange::Inbox message) {
-    ASSERT_EQ(ref.tell(std::move(message)), runtime::Delivery::kAccepted);
-    run();
-  }
-  void run(Duration time = Duration{0}) {
-    executor.at(executor.now() + time, [] {});  // virtual time moves only to timers
-    executor.run_until([] { return false; }, time);
-    exchange->ledger().check_by_recount();
-  }
-  // All three up, version 0 published and installed.
-  void begin() {
-    tell(LearnerUp{kLearner, {}});
-    tell(Published{kLearner, {.version = kInitialWeights, .oldest_retained = kInitialWeights}});
-    tell(WarmStarted{.from = kLearner, .publication = {PolicyVersion{0}, kInitialWeights, 100}});
-    tell(CheckpointSaved{kLearner, StepId{0}, "step-0", "sha"});
-    tell(RolloutUp{kRollout, kCapacity});
-    tell(RewardUp{kReward, 100});
-    tell(Installed{kRollout, PolicyVersion{0}});
-  }
-  std::vector<GroupWork> assigned() const {
-    std::vector<GroupWork> works;
-    for (const RolloutInbox& message : to_rollout)
-      if (const auto* assign = std::get_if<Assign>(&message))
-        works.insert(works.end(), assign->groups.begin(), assign->groups.end());
-    return works;
-  }
-  void generate(const GroupWork& work, PolicyVersion version) {
-    GroupHeader header{.group = work.group, .attempt = work.attempt, .payload = shelf.put("x")};
-    header.trajectories.assign(static_cast<std::size_t>(work.n),
-                               {.oldest = version, .newest = version, .completion_tokens = 3});
-    tell(Generated{kRollout, {header}});
-  }
-  void score_everything() {
-    for (const RewardInbox& message : std::exchange(to_reward, {}))
-      if (const auto* work = std::get_if<ScoreGroups>(&message))
-        for (const GroupToScore& group : work->groups)
-          tell(GroupsScored{kReward, {{group.group, group.attempt, {Scored{1}, Scored{0}}}}});
-  }
-  // Trains steps until `steps` are committed, all by version 0's rollout.
-  void train(std::int64_t steps) {
-    std::size_t done = 0;
-    while (exchange->ledger().next_commit().value < steps) {
-      const auto works = assigned();
-      ASSERT_LT(done, works.size());
-      for (; done < works.size(); ++done)
-        generate(works[done], PolicyVersion{exchange->ledger().next_commit().value});
-      score_everything();
-      commit();
-    }
-  }
-  const TrainStep* step_sent() const {
-    for (auto it = to_learner.rbegin(); it != to_learner.rend(); ++it)
-      if (const auto* step = std::get_if<TrainStep>(&*it)) return step;
-    return nullptr;
-  }
-  void commit(const Sender& learner = kLearner) {
-    ASSERT_NE(step_sent(), nullptr);
-    const TrainStep step = *step_sent();
-    const PolicyVersion version{step.step.value + 1};
-    StepCommitted committed{.from = learner,
-                            .step = step.step,
-                            .checksum = 100 + static_cast<std::uint64_t>(version.value)};
-    if (step.publish) committed.publication = Publication{version, step.retain};
-    tell(committed);
-    tell(Installed{kRollout, version});
-  }
-  std::optional<JobEnded> ended() const {
-    for (const ExchangeNotices& notice : to_controller)
-      if (const auto* end = std::get_if<JobEnded>(&notice)) return *end;
-    return std::nullopt;
-  }
-  template <class M, class Inbox>
-  static std::vector<M> only(const std::vector<Inbox>& messages) {
-    std::vector<M> found;
-    for (const Inbox& message : messages)
-      if (const auto* one = std::get_if<M>(&message)) found.push_back(*one);
-    return found;
-  }
-
-  const SimulatedJob job;
-  runtime::SimulatedExecutor executor{1};
-  MemoryRecord record;
-  MemoryShelf shelf;
-  std::vector<RolloutInbox> to_rollout;
-  std::vector<RewardInbox> to_reward;
-  std::vector<LearnerInbox> to_learner;
-  std::vector<ExchangeNotices> to_controller;
-  runtime::System system{executor, nullptr};
-  runtime::Ref<Exchange::Inbox> ref;
-  Exchange* exchange = nullptr;
-
- private:
-  template <class Inbox>
-  std::function<runtime::Ref<Inbox>(const Address&)> keep(std::vector<Inbox>& kept) {
-    return [this, &kept](const Address& to) {
-      return runtime::Ref<Inbox>(to,
-                                 std::make_shared<Mailbag<Inbox>>([this, &kept](const Inbox& m) {
-                                   check_journalled(m);
-                                   kept.push_back(m);
-                                 }));
-    };
-  }
-  template <class Inbox>
-  void check_journalled(const Inbox& message) const {  // EX-J
-    if constexpr (std::is_same_v<Inbox, RolloutInbox>) {
-      const auto* assign = std::get_if<Assign>(&message);
-      if (!assign) return;
-      for (const GroupWork& work : assign->groups) {
-        const bool journalled =
-            std::any_of(record.events.begin(), record.events.end(), [&](const JournalEvent& event) {
-              return event.kind == "rolling" && event.lease == work.attempt;
-            });
-        EXPECT_TRUE(journalled) << "EX-J";
-      }
-    }
-    if constexpr (std::is_same_v<Inbox, LearnerInbox>) {
-      if (std::holds_alternative<SaveCheckpoint>(message)) {
-        EXPECT_EQ(record.events_on_disk, record.events.size()) << "EX-J, and a power cut";
-      }
-    }
-  }
-};
 
 TEST(Exchange, LeasesOnlyToRolloutsWithTrainedWeights) {
   Stage stage;
@@ -315,6 +155,113 @@ TEST(Exchange, NothingBeginsAfterTheEnd) {
   EXPECT_TRUE(stage.to_rollout.empty());
   EXPECT_EQ(Stage::only<JobEnded>(stage.to_controller).size(), 1u);
   EXPECT_EQ(parse_json(*stage.record.result_json)["state"], "Cancelled");
+}
+
+TEST(Exchange, ATroubledRewardProgramIsAnEventAWaitAndPartOfTheFinalError) {
+  Stage stage;
+  stage.begin();
+  stage.tell(RewardTrouble{.from = kReward,
+                           .kind = TroubleKind::kEnded,
+                           .what = "the program exited with code 1",
+                           .attempt = 1,
+                           .attempts = 3,
+                           .stderr_tail = {"NameError: x"},
+                           .log = "/run/logs/reward.0.2.log"});
+  const auto events = Stage::only<ExchangeEvent>(stage.to_controller);
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_EQ(events[0].subject, kReward.actor);
+  EXPECT_NE(events[0].message.find("attempt 1 of 3"), std::string::npos) << events[0].message;
+  EXPECT_NE(events[0].message.find("NameError: x"), std::string::npos) << events[0].message;
+
+  std::optional<ExchangeReport> report;
+  const runtime::ReplyTo<ExchangeReport> reply(
+      [&](Result<ExchangeReport> answer) { report = *std::move(answer); });
+  stage.tell(runtime::Ask<GetExchangeReport>{{}, reply});
+  ASSERT_TRUE(report.has_value());
+  ASSERT_EQ(report->status.troubles.size(), 1u);
+  EXPECT_TRUE(std::ranges::any_of(report->status.waits, [](const Wait& wait) {
+    return wait.who == kReward.actor && wait.detail.find("NameError") != std::string::npos;
+  }));
+
+  for (std::size_t done = 0; !stage.ended();) {  // every group fails, until that is enough
+    const auto all = stage.assigned();
+    ASSERT_LT(done, all.size());
+    for (; done < all.size(); ++done) stage.generate(all[done], PolicyVersion{0});
+    for (const RewardInbox& message : std::exchange(stage.to_reward, {}))
+      if (const auto* work = std::get_if<ScoreGroups>(&message))
+        for (const GroupToScore& group : work->groups)
+          if (!stage.ended())
+            stage.tell(
+                GroupsScored{kReward,
+                             {{group.group,
+                               group.attempt,
+                               {ScoreFailed{"the program exited with code 1"}, Scored{0}}}}});
+  }
+  EXPECT_EQ(stage.ended()->outcome, JobOutcome::kFailed);
+  for (const char* part : {"failed in a row", "NameError: x", "/run/logs/reward.0.2.log"})
+    EXPECT_NE(stage.ended()->reason.find(part), std::string::npos) << stage.ended()->reason;
+}
+
+SimulatedJob saving_job() {
+  SimulatedJob job = plain_job(1);
+  job.exchange.save_on_cancel = 2min;
+  return job;
+}
+
+void cancel(Stage& stage) { stage.tell(EndJob{JobOutcome::kCancelled, "cancelled by the user"}); }
+
+TEST(Exchange, ACancelledJobEndsOnceWhatItTrainedIsSaved) {  // EX-S
+  Stage stage(saving_job());
+  stage.begin();
+  stage.train(3);
+  cancel(stage);
+  EXPECT_FALSE(stage.ended());
+  const auto notices = Stage::only<JobProgress>(stage.to_controller);
+  EXPECT_EQ(notices.back().phase, JobPhase::kStopping);
+  const bool training = stage.step_sent()->step == StepId{3};
+  if (training) stage.commit();  // the step under way is finished first
+  const auto saves = Stage::only<SaveCheckpoint>(stage.to_learner);
+  ASSERT_EQ(saves.size(), 1u);
+  EXPECT_EQ(saves[0].step, StepId{training ? 4 : 3});
+  EXPECT_FALSE(stage.ended());
+  stage.tell(CheckpointSaved{kLearner, saves[0].step, "step", "sha"});
+  ASSERT_TRUE(stage.ended());
+  EXPECT_EQ(stage.ended()->outcome, JobOutcome::kCancelled);
+  EXPECT_EQ(parse_json(*stage.record.result_json)["weights_sha256"], "sha");
+}
+
+TEST(Exchange, TheSaveOfACancelledJobHasADeadlineAndAnAbleLearner) {  // EX-S
+  for (const bool learner_dies : {true, false}) {
+    Stage stage(saving_job());
+    stage.begin();
+    stage.train(3);
+    cancel(stage);
+    EXPECT_FALSE(stage.ended());
+    if (learner_dies)
+      stage.tell(ActorDown{kLearner.actor, kLearner.incarnation, "killed"});
+    else
+      stage.run(3min);
+    ASSERT_TRUE(stage.ended());
+    EXPECT_EQ(stage.ended()->outcome, JobOutcome::kCancelled);
+  }
+  Stage failing(saving_job());
+  failing.begin();
+  failing.train(3);
+  cancel(failing);
+  failing.tell(LearnerFailed{kLearner, "the disk is full"});
+  ASSERT_TRUE(failing.ended());
+  EXPECT_EQ(failing.ended()->outcome, JobOutcome::kCancelled);
+}
+
+TEST(Exchange, WithNothingTrainedOrWithoutTheKeyACancelledJobEndsAtOnce) {
+  Stage begun(saving_job()), keyless;
+  begun.begin();
+  cancel(begun);
+  EXPECT_TRUE(begun.ended());
+  keyless.begin();
+  keyless.train(3);
+  cancel(keyless);
+  EXPECT_TRUE(keyless.ended());
 }
 
 // Two rollouts evaluate version 0; one dies when the other has moved on to version 1. The prompts

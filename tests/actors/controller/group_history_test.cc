@@ -53,11 +53,22 @@ TEST(GroupHistory, LastFateOfEachGroupCountsAsOfTheCheckpoint) {
   const GroupHistory history = history_of(kTwoLives);
   expect_two_lives(history);
   using Means = std::map<std::string, double>;
-  EXPECT_EQ(history.statistics(StepId{1}).evaluations, (Means{{"before", 0.25}, {"last", 0.25}}));
-  EXPECT_EQ(history.statistics(StepId{1}).evaluations_failed, 0);
-  EXPECT_EQ(history.statistics(StepId{2}).evaluations,
+  EXPECT_EQ(history.statistics(StepId{1}, 9).evaluations,
+            (Means{{"before", 0.25}, {"last", 0.25}}));
+  EXPECT_EQ(history.statistics(StepId{1}, 9).evaluations_failed, 0);
+  EXPECT_EQ(history.statistics(StepId{2}, 9).evaluations,
             (Means{{"before", 0.25}, {"last", 0.5}, {"periodic", 0.5}}));
-  EXPECT_EQ(history.statistics(StepId{2}).evaluations_failed, 10);
+  EXPECT_EQ(history.statistics(StepId{2}, 9).evaluations_failed, 10);
+}
+
+TEST(GroupHistory, AFinalEvaluationIsThatOfTheLastStepAlone) {
+  const std::vector<JournalEvent> events = {
+      {.kind = "evaluated", .version = 2, .detail = "final=0.5 failed=0"}};
+  using Means = std::map<std::string, double>;
+  EXPECT_EQ(history_of(events).statistics(StepId{2}, 2).evaluations,
+            (Means{{"final", 0.5}, {"last", 0.5}}));
+  EXPECT_EQ(history_of(events).statistics(StepId{2}, 3).evaluations,
+            (Means{{"periodic", 0.5}, {"last", 0.5}}));
 }
 
 JournalEvent totals_at(std::int64_t step, const RunTotals& totals) {
@@ -88,7 +99,7 @@ TEST(GroupHistory, TotalsCountWhatIsTrainedOnceAndWorkAsOftenAsItWasDone) {
                                       {.kind = "trained", .group = 2, .step = 1},
                                       totals_at(2, second),
                                       totals_at(2, end)};
-  const RunStatistics resumed = history_of(events).statistics(StepId{1});
+  const RunStatistics resumed = history_of(events).statistics(StepId{1}, 9);
   EXPECT_EQ(resumed.trained.tokens, 100u);
   EXPECT_EQ(resumed.trained.tokens_at_staleness_0, 100u);
   EXPECT_EQ(resumed.trained.logprob_diff_max_at_staleness_0, 0);
@@ -97,16 +108,16 @@ TEST(GroupHistory, TotalsCountWhatIsTrainedOnceAndWorkAsOftenAsItWasDone) {
   EXPECT_EQ(resumed.work.wall_seconds, 7);
   EXPECT_EQ(resumed.publish_seconds, (std::deque<double>{0.25, 0.75}));
   EXPECT_EQ(history_of(events).retrained(StepId{1}, 1), 1);
-  EXPECT_EQ(history_of(events).statistics(StepId{0}).trained.tokens, 0u);
+  EXPECT_EQ(history_of(events).statistics(StepId{0}, 9).trained.tokens, 0u);
 
   events.push_back({.kind = "admitted", .group = 2});
   events.push_back({.kind = "trained", .group = 3, .step = 1});
   events.push_back(totals_at(2, again));
   events.push_back({.kind = "retrained", .step = 1});
   const GroupHistory history = history_of(events);
-  EXPECT_EQ(history.statistics(StepId{2}).trained.tokens, 240u);
-  EXPECT_EQ(history.statistics(StepId{2}).trained.staleness.max(), 2);
-  EXPECT_EQ(history.statistics(StepId{2}).work.tokens_generated, 450u);
+  EXPECT_EQ(history.statistics(StepId{2}, 9).trained.tokens, 240u);
+  EXPECT_EQ(history.statistics(StepId{2}, 9).trained.staleness.max(), 2);
+  EXPECT_EQ(history.statistics(StepId{2}, 9).work.tokens_generated, 450u);
   EXPECT_EQ(history.retrained(StepId{2}, 1), 2) << "group 2 lost, group 3 repeated";
 }
 
@@ -132,7 +143,7 @@ TEST(GroupHistory, JournalFileTellsTheSame) {
   GroupHistory history;
   ASSERT_TRUE((*again)->replay([&](const JournalEvent& event) { history.take(event); }));
   expect_two_lives(history);
-  EXPECT_EQ(history.statistics(StepId{2}).evaluations.at("periodic"), 0.5);
+  EXPECT_EQ(history.statistics(StepId{2}, 9).evaluations.at("periodic"), 0.5);
   std::filesystem::remove_all(folder);
 }
 

@@ -124,6 +124,71 @@ TEST(Resume, FinishedRunIsLeftAsItIs) {
   EXPECT_EQ(count_groups(run->record.events).issued, 80);
 }
 
+TEST(Resume, ACancelledRunGoesOnFromTheStepThatItHadReached) {
+  auto first = cluster_of(7);
+  SimulatedJob job = plain_job(7);
+  job.exchange.save_freq = 0;
+  job.exchange.save_on_cancel = 2min;
+  const auto id = first->submit(job);
+  first->run_for(1200ms);
+  ASSERT_TRUE(first->cancel(*id).has_value());
+  run_to_end(*first, *id);
+  expect_clean_end(*first, *id, "Cancelled");
+  const auto run = first->run_of(*id);
+  const auto steps = count_groups(run->record.events).trained / 4;
+  EXPECT_GT(steps, 0);
+  ASSERT_FALSE(run->checkpoints->checkpoints.empty());
+  EXPECT_EQ(run->checkpoints->checkpoints.rbegin()->first, StepId{steps});
+  first.reset();
+  auto second = cluster_of(8);
+  const std::string again = resume_to_end(*second, run);
+  EXPECT_EQ(parse_json(*run->record.result_json)["ledger"]["retrained"], 0) << "nothing was lost";
+  expect_both_lives_balance(*second, again);
+}
+
+// The run as a job of so many steps takes it up.
+std::shared_ptr<SimulatedRun> as_job_of(std::int64_t steps, const SimulatedRun& run) {
+  SimulatedJob job = run.job;
+  job.exchange.budget.steps_total = steps;
+  auto copy = std::make_shared<SimulatedRun>(job);
+  copy->record.events = run.record.events;
+  copy->record.metrics_lines = run.record.metrics_lines;
+  copy->record.result_json = run.record.result_json;
+  *copy->checkpoints = *run.checkpoints;
+  return copy;
+}
+
+TEST(Resume, AFinishedRunThatIsExtendedIsEvaluatedAtItsNewEnd) {
+  auto first = cluster_of(7);
+  SimulatedJob job = plain_job(7);
+  job.validation_prompts = 10;
+  const std::string id = run_job(*first, job);
+  const auto longer = as_job_of(30, *first->run_of(id));
+  first.reset();
+  auto second = cluster_of(8);
+  resume_to_end(*second, longer);
+  expect_both_lives_balance(*second, id);
+  std::vector<std::int64_t> final_versions;
+  for (const JournalEvent& event : longer->record.events)
+    if (event.kind == "evaluated" && event.detail.starts_with("final="))
+      final_versions.push_back(event.version);
+  EXPECT_EQ(final_versions, (std::vector<std::int64_t>{20, 30}));
+}
+
+TEST(Resume, ACheckpointBeyondTheJobsEndIsRefusedAndTheRunStays) {
+  auto first = cluster_of(7);
+  const std::string id = run_job(*first, plain_job(7));
+  const auto shorter = as_job_of(10, *first->run_of(id));
+  const auto result = shorter->record.result_json;
+  first.reset();
+  auto second = cluster_of(8);
+  const auto resumed = second->resume(shorter);
+  ASSERT_TRUE(resumed.has_value());
+  run_to_end(*second, *resumed);
+  EXPECT_EQ(second->final_state(*resumed), "Failed");
+  EXPECT_EQ(shorter->record.result_json, result);
+}
+
 // What a result says that hangs on what was trained alone.
 nlohmann::json fixed_figures(SimulatedCluster& cluster, const std::string& job) {
   const auto result = parse_json(*cluster.run_of(job)->record.result_json);

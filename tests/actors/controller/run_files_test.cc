@@ -74,6 +74,17 @@ TEST_F(RunFilesTest, MetricsOfStepsThatAreTrainedAnewGo) {
   EXPECT_EQ(content("metrics.jsonl"), "{\"step\": 1}\n{\"step\": 2}\n{\"step\": 3}\n");
 }
 
+TEST_F(RunFilesTest, AFormerJobFileStaysUnderItsNumber) {
+  const auto files = open();
+  ASSERT_TRUE(files->keep_job("a: 1\n"));
+  ASSERT_TRUE(files->keep_job("a: 1\n"));
+  EXPECT_FALSE(fs::exists(folder_ / "job.yaml.1")) << "it is the same";
+  for (const char* yaml : {"a: 2\n", "a: 3\n"}) ASSERT_TRUE(files->keep_job(yaml));
+  EXPECT_EQ(content("job.yaml"), "a: 3\n");
+  EXPECT_EQ(content("job.yaml.1"), "a: 1\n");
+  EXPECT_EQ(content("job.yaml.2"), "a: 2\n");
+}
+
 TEST_F(RunFilesTest, SamplesOfAllLivesTogetherAreBounded) {
   ASSERT_TRUE(open()->sample("{}"));
   fs::resize_file(folder_ / "samples.jsonl", kSamplesBytesMax - 4);

@@ -75,6 +75,11 @@ Result<void> MemoryRecord::metrics(const std::string& json_line) {
   return {};
 }
 
+Result<void> MemoryRecord::keep_job(const std::string& yaml) {
+  job_yaml = yaml;
+  return {};
+}
+
 Result<void> MemoryRecord::rewind_metrics(StepId checkpoint) {
   std::erase_if(metrics_lines, [&](const std::string& line) {
     return parse_json(line)["step"] > checkpoint.value;
@@ -105,6 +110,11 @@ runtime::PayloadRef MemoryShelf::put(std::string bytes) {
   runtime::PayloadRef ref{.node = "simulated", .offset = ++last_, .bytes = bytes.size()};
   payloads_.emplace(last_, std::move(bytes));
   return ref;
+}
+
+bool MemoryShelf::holds(const runtime::PayloadRef& payload) const {
+  const auto found = payloads_.find(payload.offset);
+  return found != payloads_.end() && payload.segment == 0 && payload.bytes == found->second.size();
 }
 
 void MemoryShelf::release(const runtime::PayloadRef& payload) {

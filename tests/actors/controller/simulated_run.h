@@ -51,6 +51,7 @@ class MemoryRecord final : public RunRecord {
  public:
   Result<void> journal(std::span<const JournalEvent> events, Durability durability) override;
   Result<void> metrics(const std::string& json_line) override;
+  Result<void> keep_job(const std::string& yaml) override;
   Result<void> rewind_metrics(StepId checkpoint) override;
   Result<void> sample(const std::string& json_line) override;
   Result<void> result(const std::string& json) override;
@@ -60,6 +61,7 @@ class MemoryRecord final : public RunRecord {
   std::size_t events_on_disk = 0;    // of them, those that a power cut would leave
   std::vector<std::string> metrics_lines, sample_lines;
   std::optional<std::string> result_json;
+  std::string job_yaml;
   std::function<std::int64_t()> now_ms;
   std::function<void(std::span<const JournalEvent>)> on_events;
   bool disk_full = false;
@@ -68,6 +70,7 @@ class MemoryRecord final : public RunRecord {
 class MemoryShelf final : public PayloadShelf {
  public:
   runtime::PayloadRef put(std::string bytes);
+  bool holds(const runtime::PayloadRef& payload) const override;
   void release(const runtime::PayloadRef& payload) override;
   Result<std::string> read(const runtime::PayloadRef& payload) override;
   std::size_t size() const { return payloads_.size(); }

@@ -3,6 +3,7 @@
 #include <csignal>
 #include <utility>
 
+#include "runtime/base/log.h"
 #include "runtime/node/agent.h"
 
 namespace tandem::actors {
@@ -15,8 +16,7 @@ constexpr Duration kAnswerWithin = std::chrono::seconds(10);
 constexpr std::int64_t kNodeMemoryBytes = std::int64_t{64} << 30;
 constexpr const char* kRunFolder = "runs/";
 
-std::string node_peer(const std::string& node) { return "node/" + node; }
-bool is_node(const std::string& peer) { return peer.starts_with("node/"); }
+std::string simulated_agent(const std::string& node) { return node_peer(node, 0); }
 
 runtime::RankId rank_of(const runtime::PeerId& peer, const runtime::Hello& hello) {
   return {hello.opaque, peer.incarnation, hello.rank};
@@ -41,8 +41,10 @@ SimulatedCluster::SimulatedCluster(std::uint64_t seed, const ClusterConditions& 
   controller_ = system_->spawn<Controller>("controller", [this, seed] {
     return std::make_unique<Controller>(derive_seed(seed, "controller"), hands());
   });
-  directory_.expose(kRankEventsPort, runtime::narrow<RankEvents>(controller_));
-  directory_.expose(kAgentEventsPort, runtime::narrow<runtime::AgentEvents>(controller_));
+  directory_.expose(kRankEventsPort, runtime::narrow<RankEvents>(controller_), rank_door());
+  directory_.expose(
+      kAgentEventsPort, runtime::narrow<runtime::AgentEvents>(controller_),
+      agent_door([this](const runtime::RankId& rank) { return roster_.node_of(rank); }));
   network_.serve(link_callbacks());
 }
 
@@ -61,7 +63,7 @@ SimulatedCluster::~SimulatedCluster() {
 void SimulatedCluster::add_node(const std::string& name, double cpus) {
   const auto node = std::make_shared<Node>();
   nodes_[name] = node;
-  node->peer = {node_peer(name), Incarnation{++node_lives_}};
+  node->peer = {simulated_agent(name), Incarnation{++node_lives_}};
   node->system = std::make_unique<runtime::System>(
       executor_, [](const runtime::Address&, const Error&) { CHECK(false); });
   const RankSurroundings around{executor_, network_,
@@ -130,7 +132,7 @@ void SimulatedCluster::report_hung(const runtime::RankId& rank) {
 runtime::LinkCallbacks SimulatedCluster::link_callbacks() {
   runtime::LinkCallbacks callbacks;
   callbacks.on_up = [this](const runtime::PeerId& peer, const runtime::Hello& hello) {
-    if (is_node(peer.name))
+    if (is_node_peer(peer.name))
       agents_[hello.opaque] = directory_.remote<runtime::AgentInbox>(
           {kAgentPort, {}},
           [this, peer](std::string frame) { return network_.to_client(peer, std::move(frame)); });
@@ -138,16 +140,18 @@ runtime::LinkCallbacks SimulatedCluster::link_callbacks() {
       CHECK(controller_.tell(RankConnected{rank_of(peer, hello)}) == Delivery::kAccepted);
   };
   callbacks.on_down = [this](const runtime::PeerId& peer, const runtime::Down&) {
-    if (is_node(peer.name)) {
-      (void)controller_.tell(NodeDown{peer.name.substr(node_peer("").size()), peer.incarnation});
+    if (is_node_peer(peer.name)) {
+      (void)controller_.tell(NodeDown{node_of_peer(peer.name), peer.incarnation});
       return;
     }
     const auto at = peer.name.find('@');
     const int rank = at == std::string::npos ? 0 : std::stoi(peer.name.substr(at + 1));
     (void)controller_.tell(RankHung{{peer.name.substr(0, at), peer.incarnation, rank}, 0});
   };
-  callbacks.on_parcel = [this](const runtime::PeerId&, std::string& frame) {
-    return directory_.deliver(frame, nullptr);
+  callbacks.on_parcel = [this](const runtime::PeerId& peer, std::string& frame) {
+    const runtime::Offer offer = directory_.deliver(frame, nullptr, peer);
+    CHECK(offer != runtime::Offer::kRefused);  // all of these peers are honest
+    return offer;
   };
   return callbacks;
 }
@@ -156,15 +160,18 @@ runtime::LinkCallbacks SimulatedCluster::link_callbacks() {
 
 ControllerHands SimulatedCluster::hands() {
   ControllerHands hands;
-  hands.agent = [this](const std::string& node) { return agents_[node]; };
+  hands.agent = [this](const std::string& node, Incarnation) { return agents_[node]; };
   hands.rank = [this](const runtime::RankId& id) {
     const runtime::PeerId peer{rank_name(id.actor, id.rank), id.incarnation};
     return directory_.remote<RankInbox>({kRankPort, {}}, [this, peer](std::string frame) {
       return network_.to_client(peer, std::move(frame));
     });
   };
+  hands.expect = [this](const std::string& node, const runtime::RankId& rank) {
+    roster_.started(node, rank);
+  };
   hands.rank_arguments = rank_arguments;
-  hands.bulk_endpoint = [](const std::string&) { return std::string("tcp://simulated:2"); };
+  hands.bulk_endpoints = [](const std::string&) { return std::vector<std::string>{"simulated:2"}; };
   hands.make_run_directory = [this](const JobShape& shape) -> Result<RunDirectory> {
     std::string id = shape.resume_dir ? shape.resume_dir->substr(std::string(kRunFolder).size())
                                       : shape.name + "-" + std::to_string(runs_.size() + 1);
@@ -200,18 +207,24 @@ Result<runtime::Ref<ExchangeControl>> SimulatedCluster::open_exchange(const JobR
       .rollout = [dial](const auto& a) { return dial.template operator()<RolloutInbox>(a); },
       .reward = [dial](const auto& a) { return dial.template operator()<RewardInbox>(a); },
       .learner = [dial](const auto& a) { return dial.template operator()<LearnerInbox>(a); },
-      .controller = runtime::narrow<ExchangeNotices>(controller_)};
+      .controller = runtime::narrow<ExchangeNotices>(controller_),
+      .refuse =
+          [](const runtime::Address&, const std::string& why) {
+            log::error("{}", why);
+            CHECK(false);  // all of these peers are honest
+          }};
   const ExchangeConfig config = exchange_config(run->job, job.id, job.shape.resume_dir.has_value());
   const auto exchange = system_->spawn<Exchange>(exchange_name(job.id), [=] {
     auto made = std::make_unique<Exchange>(config, links, run->record, run->shelf);
     run->exchange = made.get();
     return made;
   });
-  directory_.expose(exchange_port(job.id, Role::kRollout),
-                    runtime::narrow<RolloutEvents>(exchange));
-  directory_.expose(exchange_port(job.id, Role::kReward), runtime::narrow<RewardEvents>(exchange));
-  directory_.expose(exchange_port(job.id, Role::kLearner),
-                    runtime::narrow<LearnerEvents>(exchange));
+  directory_.expose(exchange_port(job.id, Role::kRollout), runtime::narrow<RolloutEvents>(exchange),
+                    rollout_door(job.id));
+  directory_.expose(exchange_port(job.id, Role::kReward), runtime::narrow<RewardEvents>(exchange),
+                    reward_door(job.id));
+  directory_.expose(exchange_port(job.id, Role::kLearner), runtime::narrow<LearnerEvents>(exchange),
+                    learner_door(job.id));
   return runtime::narrow<ExchangeControl>(exchange);
 }
 

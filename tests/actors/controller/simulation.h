@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "actors/controller/controller.h"
+#include "actors/controller/doors.h"
 #include "runtime/actor/simulated_executor.h"
 #include "runtime/actor/system.h"
 #include "runtime/net/remote.h"
@@ -88,6 +89,7 @@ class SimulatedCluster {
   runtime::Ref<Controller::Inbox> controller_;
   std::map<std::string, std::shared_ptr<Node>> nodes_;
   std::map<std::string, runtime::Ref<runtime::AgentInbox>> agents_;
+  Roster roster_;
   std::uint64_t node_lives_ = 0;
   std::shared_ptr<SimulatedRun> submitted_;  // the job that is on its way to the controller
   std::map<std::string, std::shared_ptr<SimulatedRun>> runs_;

@@ -281,6 +281,22 @@ TEST(LearnerActor, ANewMeetingAbandonsTheStepUnderWay) {
   EXPECT_EQ(world.all<StepCommitted>().size(), 1u);
 }
 
+TEST(LearnerActor, AStepInSeveralMessagesTrainsAsOne) {
+  World whole, parts;
+  for (World* world : {&whole, &parts}) world->warm_up();
+  whole.tell(whole.step(0));
+  TrainStep command = parts.step(0);
+  const std::vector<TrainGroup> groups = command.groups;
+  for (const TrainGroup& group : groups) {
+    EXPECT_TRUE(parts.all<StepCommitted>().empty());
+    command.groups = {group};
+    command.more = &group != &groups.back();
+    parts.tell(command);
+  }
+  ASSERT_EQ(parts.all<StepCommitted>().size(), 1u);
+  EXPECT_EQ(parts.all<StepCommitted>()[0].checksum, whole.all<StepCommitted>()[0].checksum);
+}
+
 TEST(LearnerActor, PayloadReadsAreRepeatedThenGivenUp) {
   World world;
   world.warm_up();
@@ -306,6 +322,16 @@ TEST(LearnerActor, AFullDiskFailsTheLearnerWithItsReason) {
             std::string::npos);
   EXPECT_TRUE(world.system.alive("job/learner/0")) << "a restart would meet it again";
   EXPECT_TRUE(world.store->checkpoints.contains(StepId{0}));
+}
+
+TEST(LearnerActor, ADiskThatFailsForAMomentCostsNothing) {
+  World world;
+  world.warm_up();
+  world.store->refusals = kSaveAttempts - 1;
+  world.tell(world.step(0));
+  world.tell(SaveCheckpoint{StepId{1}});
+  EXPECT_TRUE(world.all<LearnerFailed>().empty());
+  EXPECT_TRUE(world.store->checkpoints.contains(StepId{1}));
 }
 
 TEST(LearnerActor, AStepOutOfTurnEndsTheActor) {

@@ -211,6 +211,9 @@ TEST(Tokenizer, RefusesByNameWhatItDoesNotDo) {
     EXPECT_EQ(parsed.error().where, "DIR/tokenizer.json");
   }
   EXPECT_FALSE(Tokenizer::parse("{", "f").has_value());
+  const Result<Tokenizer> deep = Tokenizer::parse(std::string(400'000, '['), "f");
+  ASSERT_FALSE(deep.has_value());
+  EXPECT_EQ(deep.error().message, "the JSON is nested more than 64 deep");
   EXPECT_FALSE(Tokenizer::parse("[]", "f").has_value());
   EXPECT_FALSE(Tokenizer::read("/nonexistent/tokenizer.json").has_value());
 }

@@ -17,6 +17,7 @@
 #include "runtime/actor/simulated_executor.h"
 #include "runtime/actor/system.h"
 #include "runtime/actor/threaded_executor.h"
+#include "runtime/base/text.h"
 
 namespace tandem::actors {
 namespace {
@@ -30,7 +31,11 @@ struct Judge {
   using Inbox = std::variant<ScoreItem>;
   std::unique_ptr<Verifier> verifier;
   std::function<void(std::string completion, TrajectoryScore)> told;
+  std::function<void(RewardTrouble)> troubled = [](auto) {};
+  bool listens = false;
   void handle(runtime::Context& cx, ScoreItem item) {
+    if (!std::exchange(listens, true))
+      verifier->report_to([this](auto&, RewardTrouble trouble) { troubled(std::move(trouble)); });
     std::string completion = item.completion;
     verifier->score(cx, std::move(item),
                     [this, completion](runtime::Context&, TrajectoryScore score) {
@@ -42,6 +47,8 @@ struct Judge {
 // A child in virtual time: what it does with a line is a function of the completion.
 //   "crash"  it stops        "hang"  it says nothing, ever more       "lose"  no answer to this one
 //   "error"  it says so      "garbage", "wrong id"  lines that answer nothing
+//   "long", "not UTF-8"  errors that are cut, or enter, within a character
+//   "exit"   a score and its end, by itself
 //   "late"   a score and its end, when its time has passed
 //   a number                 its score, after a millisecond
 class FakeChild final : public LineChild {
@@ -52,6 +59,7 @@ class FakeChild final : public LineChild {
     int alive = 0;
     std::size_t in_hand = 0, in_hand_max = 0;
     std::map<std::string, int> seen;
+    std::vector<std::string> stderr_tail;
   };
   FakeChild(Shared& shared, LineChildEvents events)
       : shared_(shared), events_(std::make_shared<LineChildEvents>(std::move(events))) {
@@ -60,6 +68,8 @@ class FakeChild final : public LineChild {
     shared_.in_hand = 0;
   }
   ~FakeChild() override { --shared_.alive; }
+  std::int64_t pid() const override { return shared_.lives; }
+  std::vector<std::string> stderr_tail() override { return shared_.stderr_tail; }
 
   void write_line(std::string line) override {
     const json item = parse_json(line);
@@ -74,19 +84,26 @@ class FakeChild final : public LineChild {
     json answer{{"id", item["id"]}};
     if (what == "error")
       answer["error"] = "I can't";
+    else if (what == "long")
+      for (int i = 0; i < 100; ++i)
+        answer["error"] = answer.value("error", std::string("é")) + "日本";
+    else if (what == "not UTF-8")
+      answer["error"] = "half of é: ?";
     else if (what == "no score")
       answer["score"] = "high";
     else if (what == "wrong id")
       answer = {{"id", 999'999}, {"score", 1}};
-    else if (what == "late")
+    else if (what == "late" || what == "exit")
       answer["score"] = 1;
     else if (what != "garbage" && what != "crash")
       answer["score"] = std::stod(what);
     const auto speak = [&shared = shared_, events = events_, what, answer] {
-      if (what == "crash") return events->ended("exited with code 1");
+      if (what == "crash") return events->ended({"exited with code 1"});
       --shared.in_hand;
-      events->line(what == "garbage" ? "not JSON {" : answer.dump());
-      if (what == "late") events->ended("exited with code 0");
+      std::string said = what == "garbage" ? "not JSON {" : answer.dump();
+      if (what == "not UTF-8") said[said.find('?')] = '\xc3';
+      events->line(said);
+      if (what == "late" || what == "exit") events->ended({"exited with code 0", true});
     };
     shared_.executor->at(shared_.executor->now() + (what == "late" ? kTimeout * 3 / 2 : 1ms),
                          speak);
@@ -104,15 +121,21 @@ struct Simulation {
     ref = system.spawn<Judge>("judge", [this] {
       const LineChildSpawner spawn =
           [this](const auto&, LineChildEvents events) -> Result<std::unique_ptr<LineChild>> {
+        if (starts_refused > 0 && starts_refused-- > 0)
+          return Error{ErrorCode::kOutOfMemory, "cannot start prog: no process to be had"};
         if (spawn_fails) return Error{.message = "cannot start prog: No such file or directory"};
         return std::unique_ptr<LineChild>(std::make_unique<FakeChild>(child, std::move(events)));
       };
       return std::make_unique<Judge>(Judge{
-          std::make_unique<CommandVerifier>(
-              CommandVerifier::Config{.argv = {"prog"}, .timeout = kTimeout, .retries = 2}, spawn),
+          std::make_unique<CommandVerifier>(CommandVerifier::Config{.program = {.argv = {"prog"}},
+                                                                    .timeout = kTimeout,
+                                                                    .retries = 2,
+                                                                    .log = "reward.log"},
+                                            spawn),
           [this](std::string completion, TrajectoryScore score) {
             scores.emplace_back(std::move(completion), std::move(score));
-          }});
+          },
+          [this](RewardTrouble trouble) { troubles.push_back(std::move(trouble)); }});
     });
   }
   void score(const std::string& completion) {
@@ -132,6 +155,8 @@ struct Simulation {
   runtime::System system{executor, [this](auto&, const Error& why) { failure = why; }};
   FakeChild::Shared child{};
   bool spawn_fails = false;
+  int starts_refused = 0;  // so many more
+  std::vector<RewardTrouble> troubles;
   std::vector<std::pair<std::string, TrajectoryScore>> scores;
   runtime::Ref<Judge::Inbox> ref;
 };
@@ -170,6 +195,19 @@ TEST(CommandVerifier, ErrorsAndNonsenseAreRetriedAndThenFail) {
   }
 }
 
+TEST(CommandVerifier, ReasonsAreUtf8WhateverTheChildWrites) {
+  Simulation s;
+  s.score("long");
+  s.score("not UTF-8");
+  ASSERT_TRUE(s.finish(2));
+  EXPECT_EQ(s.failed(), 2);
+  for (const auto& [completion, score] : s.scores) {
+    const std::string& reason = std::get<ScoreFailed>(score).reason;
+    EXPECT_EQ(valid_utf8(reason), reason) << completion;
+    EXPECT_TRUE(reason.ends_with(completion == "long" ? "…" : "half of é: \uFFFD\"")) << reason;
+  }
+}
+
 TEST(CommandVerifier, WhatIsNotAnsweredInTimeIsRetriedWithAFreshChild) {
   for (const std::string what : {"hang", "lose", "garbage", "wrong id"}) {
     Simulation s;
@@ -191,17 +229,74 @@ TEST(CommandVerifier, WhatAChildSaysAfterItWasGivenUpIsNotHeard) {  // CV-3
   ASSERT_TRUE(s.finish(1));
   EXPECT_EQ(s.failed(), 1);
   EXPECT_EQ(s.child.seen["late"], 3);
-  EXPECT_EQ(std::get<ScoreFailed>(s.scores[0].second).reason, "the command gave no answer in time");
+  EXPECT_EQ(std::get<ScoreFailed>(s.scores[0].second).reason,
+            "the program hung for 1 s without an answer");
   EXPECT_GE(s.executor.now().ns, Duration(3 * kTimeout).count());
 }
 
-TEST(CommandVerifier, AMissingProgramFailsEveryItemWithItsReason) {
+TEST(CommandVerifier, AMissingProgramIsGivenUpWithItsReason) {
   Simulation s;
   s.spawn_fails = true;
+  s.score("1");
+  ASSERT_TRUE(s.finish(1));
+  EXPECT_EQ(s.failed(), 1);
+  EXPECT_NE(std::get<ScoreFailed>(s.scores[0].second).reason.find("prog"), std::string::npos);
+  EXPECT_EQ(s.troubles.front().kind, TroubleKind::kCannotStart);
+  for (int i = 0; i < 1000; ++i) s.score(std::to_string(i));
+  ASSERT_TRUE(s.executor.run_until([&] { return s.failure.has_value(); }, 600s));
+  EXPECT_EQ(s.failure->code, ErrorCode::kInvalid);
+  EXPECT_NE(s.failure->message.find("No such file"), std::string::npos) << s.failure->message;
+}
+
+TEST(CommandVerifier, AMachineWithoutRoomChargesNobody) {  // CV-2
+  Simulation s;
+  s.starts_refused = 20;
   for (int i = 0; i < 5; ++i) s.score(std::to_string(i));
   ASSERT_TRUE(s.finish(5));
-  EXPECT_EQ(s.failed(), 5);
-  EXPECT_NE(std::get<ScoreFailed>(s.scores[0].second).reason.find("prog"), std::string::npos);
+  EXPECT_EQ(s.failed(), 0);
+  ASSERT_EQ(s.troubles.size(), 20u);
+  EXPECT_EQ(s.troubles[0].kind, TroubleKind::kNotStarted);
+  EXPECT_EQ(s.troubles[0].attempt, 0);
+  EXPECT_NE(s.troubles[0].what.find("not at fault"), std::string::npos) << s.troubles[0].what;
+}
+
+TEST(CommandVerifier, AProgramThatEndsAfterEachLineIsNamedAndNobodyIsCharged) {  // CV-2
+  Simulation s;
+  for (int i = 0; i < 10; ++i) s.score("exit");
+  ASSERT_TRUE(s.finish(10));
+  EXPECT_EQ(s.failed(), 0);
+  EXPECT_EQ(s.child.lives, 10);
+  ASSERT_FALSE(s.troubles.empty());
+  EXPECT_EQ(s.troubles.back().kind, TroubleKind::kEndsAfterEachLine);
+  EXPECT_NE(s.troubles.back().what.find("ends after each line"), std::string::npos);
+}
+
+TEST(CommandVerifier, TroubleIsToldWithStderrBeforeAnItemIsCharged) {  // CV-4
+  Simulation s;
+  s.child.stderr_tail = {"Traceback", "ValueError: the bug"};
+  s.score("crash");
+  ASSERT_TRUE(s.executor.run_until([&] { return !s.troubles.empty(); }, 60s));
+  EXPECT_TRUE(s.scores.empty());
+  ASSERT_TRUE(s.finish(1));
+  ASSERT_EQ(s.troubles.size(), 3u);
+  EXPECT_EQ(text(s.troubles[1]),
+            "the program exited with code 1 (attempt 2 of 3); its stderr ends: Traceback | "
+            "ValueError: the bug; log: reward.log");
+  EXPECT_EQ(std::get<ScoreFailed>(s.scores[0].second).reason,
+            "the program exited with code 1; its stderr ends: ValueError: the bug");
+}
+
+TEST(CommandVerifier, AHangSaysForHowLongAfterWhatGarbageAndWhichAttemptItWas) {
+  Simulation s;
+  s.score("garbage");
+  ASSERT_TRUE(s.finish(1));
+  ASSERT_GE(s.troubles.size(), 4u);
+  EXPECT_EQ(s.troubles[0].kind, TroubleKind::kGarbage);
+  EXPECT_EQ(s.troubles[0].what, "garbage on stdout: not JSON {");
+  EXPECT_EQ(s.troubles[3].kind, TroubleKind::kHung);
+  EXPECT_EQ(s.troubles[3].attempt, 2);
+  EXPECT_EQ(s.troubles[3].what,
+            "the program hung for 1 s without an answer; it wrote garbage on stdout: not JSON {");
 }
 
 TEST(CommandVerifier, AProgramThatNeverAnswersIsGivenUp) {
@@ -218,23 +313,32 @@ TEST(CommandVerifier, AProgramThatNeverAnswersIsGivenUp) {
 // The real thing: a script, pipes and signals.
 class RealChild {
  public:
-  explicit RealChild(const std::string& script, Duration timeout = 20s, int retries = 1) {
-    ref_ = system_.spawn<Judge>("judge", [this, script, timeout, retries] {
-      return std::make_unique<Judge>(
-          Judge{std::make_unique<CommandVerifier>(
-                    CommandVerifier::Config{
-                        .argv = {"python3", "-c", script}, .timeout = timeout, .retries = retries},
-                    process_spawner(io_)),
-                [this](std::string completion, TrajectoryScore score) {
-                  const std::lock_guard lock(mutex_);
-                  scores_[completion] = std::move(score);
-                  changed_.notify_all();
-                }});
+  explicit RealChild(const std::string& script, Duration timeout = 20s, int retries = 1,
+                     ChildProgram program = {}) {
+    program.argv = {"python3", "-c", script};
+    ref_ = system_.spawn<Judge>("judge", [this, program, timeout, retries] {
+      return std::make_unique<Judge>(Judge{
+          std::make_unique<CommandVerifier>(
+              CommandVerifier::Config{.program = program, .timeout = timeout, .retries = retries},
+              process_spawner(io_)),
+          [this](std::string completion, TrajectoryScore score) {
+            const std::lock_guard lock(mutex_);
+            scores_[completion] = std::move(score);
+            changed_.notify_all();
+          },
+          [this](RewardTrouble trouble) {
+            const std::lock_guard lock(mutex_);
+            troubles_.push_back(std::move(trouble));
+          }});
     });
   }
   ~RealChild() {
     system_.stop("judge");
     executor_.stop();
+  }
+  std::vector<RewardTrouble> troubles() {
+    const std::lock_guard lock(mutex_);
+    return troubles_;
   }
   // Everything scored so far, once it includes these.
   std::map<std::string, TrajectoryScore> score(const std::vector<std::string>& completions) {
@@ -253,6 +357,7 @@ class RealChild {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::map<std::string, TrajectoryScore> scores_;  // guarded by mutex_
+  std::vector<RewardTrouble> troubles_;            // guarded by mutex_
   runtime::ThreadedExecutor executor_{1, 1};
   runtime::System system_{executor_, nullptr};
   runtime::Ref<Judge::Inbox> ref_;
@@ -280,6 +385,66 @@ for line in sys.stdin:
   EXPECT_NE(std::get<ScoreFailed>(scores.at("bad")).reason.find("bad"), std::string::npos);
   EXPECT_NE(std::get<ScoreFailed>(scores.at("long line")).reason.find("1048576"),
             std::string::npos);
+}
+
+constexpr Duration kLong = 90s;  // for what is not to time out
+
+TEST(CommandVerifier, WhatAProgramWroteToStderrBeforeItDiedIsTold) {
+  RealChild child(R"(
+import json, sys
+for line in sys.stdin:
+    raise ValueError("the bug is h\xe9re")
+)",
+                  kLong, 0);
+  const auto scores = child.score({"a"});
+  EXPECT_NE(std::get<ScoreFailed>(scores.at("a")).reason.find("ValueError: the bug is h"),
+            std::string::npos);
+  const auto troubles = child.troubles();
+  ASSERT_FALSE(troubles.empty());
+  EXPECT_EQ(troubles[0].kind, TroubleKind::kEnded);
+  EXPECT_GE(troubles[0].stderr_tail.size(), 2u);
+}
+
+TEST(CommandVerifier, AProgramSeesNoVariablesOfOursButAFew) {  // CE-1
+  setenv("TANDEM_TOKEN", "secret", 1);
+  setenv("SOME_KEY", "secret", 1);
+  RealChild child(R"(
+import json, os, sys
+for line in sys.stdin:  # a wrapper of python3 may add names of its own
+    names = [n for n in os.environ if n.startswith("TANDEM_") or n in ("SOME_KEY", "GIVEN")]
+    print(json.dumps({"id": json.loads(line)["id"], "error": " ".join(names)}), flush=True)
+)",
+                  kLong, 0, {.env = {{"GIVEN", "1"}}});
+  EXPECT_EQ(std::get<ScoreFailed>(child.score({"a"}).at("a")).reason,
+            "the program reported \"GIVEN\"");
+}
+
+TEST(CommandVerifier, AProgramOpensNoMoreFilesThanItMay) {
+  RealChild child(R"(
+import json, sys
+for line in sys.stdin:
+    opened = []
+    try:
+        while True: opened.append(open("/dev/null"))
+    except OSError: pass
+    print(json.dumps({"id": json.loads(line)["id"], "score": len(opened)}), flush=True)
+)",
+                  kLong, 0, {.limits = {.open_files = 32}});
+  const double opened = std::get<Scored>(child.score({"a"}).at("a")).value;
+  EXPECT_GT(opened, 0);
+  EXPECT_LT(opened, 32);
+}
+
+TEST(CommandVerifier, AProgramThatTakesMoreMemoryThanItMayIsEndedByName) {
+  RealChild child(R"(
+import sys, time
+for line in sys.stdin:
+    taken = bytearray(300 << 20)
+    while True: time.sleep(1)
+)",
+                  kLong, 0, {.limits = {.memory_bytes = std::uint64_t{150} << 20}});
+  const std::string reason = std::get<ScoreFailed>(child.score({"a"}).at("a")).reason;
+  EXPECT_NE(reason.find("reward.limits.memory_megabytes: 150"), std::string::npos) << reason;
 }
 
 // A line is written to a child that has closed its input, and to one that exits with most of the
@@ -369,8 +534,9 @@ TEST(LineChild, OutlivesTheThreadThatAsksForIt) {
   std::promise<std::string> said;
   std::unique_ptr<LineChild> child;
   std::thread([&] {
-    child = process_spawner(io)({"cat"}, {.line = [&](std::string l) { said.set_value(l); },
-                                          .ended = [&](std::string w) { said.set_value(w); }})
+    child = process_spawner(io)({.argv = {"cat"}},
+                                {.line = [&](std::string l) { said.set_value(l); },
+                                 .ended = [&](ChildEnd end) { said.set_value(end.why); }})
                 .value();
   }).join();
   child->write_line("still here");

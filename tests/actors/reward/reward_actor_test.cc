@@ -14,19 +14,43 @@ using runtime::Delivery;
 
 struct Heard final : runtime::Target<RewardEvents> {
   Delivery post(RewardEvents event) override {
+    if (std::visit([](const auto& m) { return runtime::encode(m).size(); }, event) > room)
+      return Delivery::kTooLarge;
     events.push_back(std::move(event));
     return Delivery::kAccepted;
   }
+  std::uint64_t bytes_max() const override { return room; }
+  Error too_large(const RewardEvents&) const override {
+    return {ErrorCode::kInvalid, "TextsScored is too large"};
+  }
   std::vector<RewardEvents> events;
+  std::uint64_t room = runtime::kBytesUnlimited;
 };
 
+// Every completion is a trouble, and then scored.
+class Troubled final : public Verifier {
+ public:
+  void score(runtime::Context& cx, ScoreItem item, Done done) override {
+    told_(cx, {.kind = TroubleKind::kEnded, .what = item.completion});
+    done(cx, Scored{1});
+  }
+  void report_to(Told told) override { told_ = std::move(told); }
+
+ private:
+  Told told_;
+};
+
+std::unique_ptr<Verifier> exact() {
+  auto verifier = make_verifier({.type = VerifierType::kExact}, nullptr);
+  CHECK(verifier.has_value());
+  return *std::move(verifier);
+}
+
 struct Fixture {
-  Fixture() {
+  explicit Fixture(std::unique_ptr<Verifier> with = exact()) : verifier(std::move(with)) {
     ref = system.spawn<RewardActor>("j/reward/0", [this] {
-      auto verifier = make_verifier({.type = VerifierType::kExact}, nullptr);
-      CHECK(verifier.has_value());
       return std::make_unique<RewardActor>(
-          RewardConfig{.self = {"j/reward/0", Incarnation{2}}}, *std::move(verifier),
+          RewardConfig{.self = {"j/reward/0", Incarnation{2}}}, std::move(verifier),
           RewardActor::Joints{
               .exchange = runtime::Ref<RewardEvents>({"exchange/j", Incarnation{1}}, heard),
               .read = [this](auto refs, auto done) { read(refs, done); }});
@@ -48,8 +72,10 @@ struct Fixture {
     });
   }
   GroupToScore store(std::uint64_t group, const std::vector<std::string>& texts, std::string data) {
-    GroupPayload payload{.group = GroupId{group}, .attempt = 1, .prompt = "p"};
-    for (const std::string& text : texts) payload.trajectories.push_back({.text = text});
+    GroupPayload payload{
+        .group = GroupId{group}, .attempt = 1, .prompt = "p", .prompt_tokens = {1}};
+    for (const std::string& text : texts)
+      payload.trajectories.push_back({.tokens = {1}, .logprobs = {-1}, .text = text});
     payloads.push_back(runtime::encode(payload));
     return {.group = GroupId{group},
             .attempt = 1,
@@ -70,6 +96,14 @@ struct Fixture {
     return all;
   }
 
+  std::vector<RewardTrouble> troubles() const {
+    std::vector<RewardTrouble> all;
+    for (const RewardEvents& event : heard->events)
+      if (const auto* trouble = std::get_if<RewardTrouble>(&event)) all.push_back(*trouble);
+    return all;
+  }
+
+  std::unique_ptr<Verifier> verifier;
   runtime::SimulatedExecutor executor{1};
   std::optional<Error> failure;
   runtime::System system{executor, [this](auto&, const Error& why) { failure = why; }};
@@ -99,10 +133,12 @@ TEST(RewardActor, FailuresAreFailuresAndNotZeroes) {  // RW-2
   Fixture f;
   GroupToScore damaged = f.store(3, {"1"}, "{}");
   f.payloads.back() = "\xc1garbage";
+  GroupToScore foreign = f.store(4, {"1"}, R"({"answer": "1"})");
+  foreign.group = GroupId{5};
   f.tell(ScoreGroups{{f.store(1, {"1", "2"}, R"({"prompt": "no answer"})"),
-                      f.store(2, {"1"}, "not JSON"), damaged}});
-  const auto scored = f.scored(3);
-  ASSERT_EQ(scored.size(), 3u);
+                      f.store(2, {"1"}, "not JSON"), damaged, foreign}});
+  const auto scored = f.scored(4);
+  ASSERT_EQ(scored.size(), 4u);
   for (const GroupScore& group : scored)
     for (const TrajectoryScore& score : group.scores)
       EXPECT_TRUE(std::holds_alternative<ScoreFailed>(score));
@@ -116,6 +152,47 @@ TEST(RewardActor, ReadsAreRetriedAndThenFailTheActor) {
   f.failures_left = 1000;
   f.tell(ScoreGroups{{f.store(2, {"1"}, R"({"answer": "1"})")}});
   EXPECT_TRUE(f.executor.run_until([&] { return f.failure.has_value(); }, 60s));
+}
+
+TEST(RewardActor, TheFirstTroubleIsToldAtOnceThenTheNewestInAWhile) {  // RW-3
+  Fixture f(std::make_unique<Troubled>());
+  for (std::uint64_t group = 1; group <= 3; ++group)
+    f.tell(ScoreGroups{{f.store(group, {"a", "b " + std::to_string(group)}, R"({"answer": 1})")}});
+  ASSERT_EQ(f.scored(3).size(), 3u);
+  ASSERT_EQ(f.troubles().size(), 1u);
+  EXPECT_EQ(f.troubles()[0].what, "a");
+  EXPECT_EQ(f.troubles()[0].from.actor, "j/reward/0");
+  f.executor.run_until([] { return false; }, 20s);
+  ASSERT_EQ(f.troubles().size(), 2u) << "there is nothing new after that";
+  EXPECT_EQ(f.troubles()[1].what, "b 3");
+  EXPECT_EQ(f.troubles()[1].count, 6);
+}
+
+TEST(RewardActor, WhatNoMessageHoldsGoesInSeveral) {
+  Fixture f;
+  f.heard->room = 200;
+  ScoreTexts work{.evaluation = EvaluationId{4}};
+  for (int i = 0; i < 20; ++i) work.texts.push_back({.index = i, .data = "not JSON", .text = "1"});
+  f.tell(work);
+  std::vector<std::int32_t> indices;
+  f.executor.run_until([] { return false; }, 1s);
+  for (const RewardEvents& event : f.heard->events)
+    if (const auto* part = std::get_if<TextsScored>(&event))
+      for (const TextScore& text : part->scores) indices.push_back(text.index);
+  EXPECT_GT(f.heard->events.size(), 3u);
+  ASSERT_EQ(indices.size(), 20u) << "RW-1";
+  for (std::int32_t i = 0; i < 20; ++i) EXPECT_EQ(indices[static_cast<std::size_t>(i)], i);
+  EXPECT_FALSE(f.failure);
+}
+
+TEST(RewardActor, WhatNoMessageHoldsAndCannotBeDividedFailsTheActor) {
+  Fixture f;
+  f.heard->room = 40;
+  f.tell(ScoreTexts{.evaluation = EvaluationId{4}, .texts = {{.data = "not JSON", .text = "1"}}});
+  EXPECT_TRUE(f.executor.run_until([&] { return f.failure.has_value(); }, 1s));
+  ASSERT_TRUE(f.failure);
+  EXPECT_EQ(f.failure->code, ErrorCode::kInvalid) << "a restart would meet it again";
+  EXPECT_EQ(f.failure->message, "TextsScored is too large");
 }
 
 TEST(RewardActor, ScoresTheTextsOfAnEvaluation) {

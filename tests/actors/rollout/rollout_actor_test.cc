@@ -36,8 +36,10 @@ struct Heard final : runtime::Target<RolloutEvents> {
       if (const auto* m = std::get_if<M>(&event)) some.push_back(*m);
     return some;
   }
+  std::uint64_t bytes_max() const override { return room; }
   std::vector<RolloutEvents> events;
   int refusals_left = 0;
+  std::uint64_t room = runtime::kBytesUnlimited;  // of one message
 };
 
 // A payload store in virtual time.
@@ -239,6 +241,22 @@ TEST(RolloutActor, AnUpdateThatWaitedForTheLastRequestIsInstalled) {
   f.tell(Evaluate{.evaluation = EvaluationId{2}, .version = kV1, .prompts = {{0, "a"}}});
   ASSERT_TRUE(f.executor.run_until([&] { return f.heard->all<Evaluated>().size() == 2; }, 10s));
   EXPECT_EQ(f.heard->all<Installed>().back().version, kV1);
+}
+
+TEST(RolloutActor, AnEvaluationThatNoMessageHoldsGoesInSeveral) {
+  Fixture f;
+  f.heard->room = 150;
+  f.publish(kV0, kV0);
+  Evaluate work{.evaluation = EvaluationId{5}, .version = kV0};
+  for (std::int32_t i = 0; i < 20; ++i) work.prompts.push_back({i, "p"});
+  f.tell(work);
+  const auto texts = [&] {
+    std::size_t count = 0;
+    for (const Evaluated& part : f.heard->all<Evaluated>()) count += part.completions.size();
+    return count;
+  };
+  ASSERT_TRUE(f.executor.run_until([&] { return texts() == 20; }, 10s));
+  EXPECT_GT(f.heard->all<Evaluated>().size(), 2u);
 }
 
 // RO-3, RO-5: what is being stored while it is handed back is told of, since nobody else knows of

@@ -10,7 +10,10 @@
 
 #include "actors/main/cli/client_program.h"
 #include "actors/main/cli/command_line.h"
+#include "actors/main/cli/complete_command.h"
 #include "actors/main/cli/doctor.h"
+#include "actors/main/job/print_job.h"
+#include "runtime/base/file.h"
 #include "runtime/net/http_server.h"
 #include "tests/main/job/job_folder.h"
 
@@ -33,7 +36,8 @@ json job(const std::string& id, const std::string& state) {
   return {{"id", id},
           {"name", id.substr(0, id.rfind('-'))},
           {"state", state},
-          {"reason", state == "Failed" ? "the learner ran out of restarts" : ""},
+          {"reason", state == "Failed" ? "JobFailed" : ""},
+          {"message", state == "Failed" ? "the learner ran out of restarts" : ""},
           {"actors", {{"rollout", {{"desired", 1}, {"ready", 1}}}}}};
 }
 
@@ -54,6 +58,16 @@ class FakeController {
     jobs_ = std::move(jobs);
   }
 
+  void set_actors(json actors) {
+    const std::lock_guard lock(mutex_);
+    actors_ = std::move(actors);
+  }
+
+  std::vector<std::string> deleted() {
+    const std::lock_guard lock(mutex_);
+    return deleted_;
+  }
+
   std::vector<std::string> posts() {
     const std::lock_guard lock(mutex_);
     return posts_;
@@ -64,14 +78,18 @@ class FakeController {
     const std::lock_guard lock(mutex_);
     const auto& path = request.segments;  // api, v1, kind, name, verb
     if (request.method == "POST") return post(request);
+    if (request.method == "DELETE") return remove(path[3]);
+    if (path[2] == "status") return found(status_);
     if (request.query.contains("watch")) return watch();
     if (request.query.contains("follow")) return follow(path[3]);
-    if (path.size() == 5 && path[4] == "logs") return text("one\ntwo\n" + request.target + "\n");
+    if (path.size() == 5 && path[4] == "logs") return logs(path[3], request.target);
+    if (path.size() == 6 && path[4] == "logs") return text("recorded " + path[5] + "\n");
     if (path.size() == 5 && path[4] == "samples")
       return found(json::array({{{"prompt", "p"}, {"completion", request.target}}}));
     const json list = path[2] == "jobs"     ? jobs_
                       : path[2] == "actors" ? actors_
                       : path[2] == "events" ? events_
+                      : path[2] == "runs"   ? runs_
                                             : json::array();
     if (path.size() == 3) return found(list);
     for (const json& item : list)
@@ -97,6 +115,29 @@ class FakeController {
     return found(json::object());
   }
 
+  // Of two actors of a-1 there are lines with times, which alternate.
+  static runtime::HttpAnswer logs(const std::string& actor, const std::string& target) {
+    if (actor == "a-1/rollout/0")
+      return text("2026-01-01T10:00:01.000Z I r1\n2026-01-01T10:00:03.000Z I r3\n  more of r3\n");
+    if (actor == "a-1/learner/0") return text("2026-01-01T10:00:02.000Z I \x1b[2Jl2\n");
+    if (actor == "a-2/learner/0") return text("\x1b]0;owned\x07\tred\n" + target);
+    if (actor == "a-1/reward/0")
+      return runtime::error_response({ErrorCode::kNotFound, "no log yet", "", ""});
+    return text("one\ntwo\n" + target + "\n");
+  }
+
+  runtime::HttpAnswer remove(const std::string& run) {
+    deleted_.push_back(run);
+    if (run == "a-2")
+      return runtime::error_response({ErrorCode::kInvalid, "a-2 lives", "", "tandem cancel a-2"});
+    for (auto it = runs_.begin(); it != runs_.end(); ++it)
+      if ((*it)["id"] == run) {
+        runs_.erase(it);
+        return found(json::object());
+      }
+    return runtime::error_response({ErrorCode::kNotFound, "there is no run " + run, "", ""});
+  }
+
   static runtime::HttpAnswer watch() {
     return runtime::HttpStreaming{.start = [](std::shared_ptr<runtime::HttpStream> stream) {
       stream->write(job("a-2", "Stopping").dump());
@@ -108,7 +149,7 @@ class FakeController {
   static runtime::HttpAnswer follow(const std::string& actor) {
     return runtime::HttpStreaming{.content_type = "text/plain",
                                   .start = [actor](std::shared_ptr<runtime::HttpStream> stream) {
-                                    stream->write("log of " + actor);
+                                    stream->write("\x1b[2Jlog of " + actor);
                                     stream->close();
                                   }};
   }
@@ -127,7 +168,30 @@ class FakeController {
                               actor("a-2/learner/0", "Busy")});
   json events_ = json::array({{{"seq", 1}, {"kind", "Started"}, {"subject", "a-2/rollout/0"}},
                               {{"seq", 2}, {"kind", "Started"}, {"subject", "a-20"}}});
-  std::vector<std::string> posts_;
+  // "old-1" is of an earlier controller: only its directory tells of it.
+  json runs_ = json::array(
+      {job("a-2", "Running"),
+       {{"id", "old-1"},
+        {"name", "old"},
+        {"state", "Succeeded"},
+        {"step", 20},
+        {"total_steps", 20},
+        {"reward_mean", 0.5},
+        {"eval_final", 0.75},
+        {"wall_seconds", 80},
+        {"created", 1'700'000'000'000},
+        {"actors", json::array({{{"name", "old-1/rollout/0"}, {"state", "Stopped"}},
+                                {{"name", "old-1/learner/0"}, {"state", "Stopped"}}})}}});
+  json status_ = {{"version", "9.9"},
+                  {"pid", 4711},
+                  {"epoch", 3},
+                  {"home", "/home/u/.tandem"},
+                  {"http", "127.0.0.1:7422"},
+                  {"started", 1'700'000'000'000},
+                  {"nodes", {{"ready", 1}, {"lost", 1}}},
+                  {"jobs", {{"Running", 1}, {"Failed", 2}, {"Queued", 0}}},
+                  {"runs", 12}};
+  std::vector<std::string> posts_, deleted_;
   std::unique_ptr<runtime::HttpServer> server_;  // last: ends before what its handlers use
 };
 
@@ -138,11 +202,12 @@ struct Outcome {
 };
 
 // The whole way of a command line: parse, carry out, collect.
-Outcome run(std::vector<const char*> arguments) {
+Outcome run(std::vector<const char*> arguments, bool terminal = false) {
   std::ostringstream out, err;
   const auto invocation = parse_command_line(arguments);
   EXPECT_TRUE(invocation) << render(invocation.error());
-  const auto result = run_client(*invocation, {.out = out, .err = err, .width = [] { return 80; }});
+  const auto result = run_client(
+      *invocation, {.out = out, .err = err, .terminal = terminal, .width = [] { return 80; }});
   EXPECT_TRUE(result);
   Outcome outcome{.ok = result->has_value(), .out = out.str(), .err = err.str()};
   if (!*result) {
@@ -155,10 +220,10 @@ Outcome run(std::vector<const char*> arguments) {
 
 class ClientCommands : public ::testing::Test {
  protected:
-  Outcome run(std::vector<const char*> arguments) {
+  Outcome run(std::vector<const char*> arguments, bool terminal = false) {
     arguments.push_back("--address");
     arguments.push_back(address_.c_str());
-    return cli::run(std::move(arguments));
+    return cli::run(std::move(arguments), terminal);
   }
 
   FakeController controller_;
@@ -236,12 +301,143 @@ TEST_F(ClientCommands, WaitEndsWithTheStateOrTheReason) {
   EXPECT_TRUE(run({"wait", "a-2", "--for", "Failed"}).ok);
 }
 
+TEST_F(ClientCommands, WaitFailsWhereTheJobHasEndedInAnotherState) {
+  for (const char* wanted : {"Failed", "Cancelled", "Running", "Stopping"}) {
+    const Outcome other = run({"wait", "a-1", "--for", wanted});
+    EXPECT_FALSE(other.ok) << wanted;
+    EXPECT_EQ(exit_code(other.code), 1) << wanted;
+    EXPECT_NE(other.message.find("it is Succeeded, not " + std::string(wanted)), std::string::npos)
+        << other.message;
+  }
+  EXPECT_TRUE(run({"wait", "a-1", "--for", "Succeeded"}).ok);
+}
+
 TEST_F(ClientCommands, LogsAskForWhatWasAsked) {
   EXPECT_EQ(run({"logs", "a-2/rollout/0"}).out,
             "one\ntwo\n/api/v1/actors/a-2%2Frollout%2F0/logs\n");
   EXPECT_NE(run({"logs", "learner/0", "-p"}).out.find("?previous=1"), std::string::npos);
   EXPECT_NE(run({"logs", "learner/0", "-f"}).out.find("a-2/learner/0"), std::string::npos);
   EXPECT_EQ(parse_json(run({"get", "events", "a-20", "-o", "json"}).out)[0]["seq"], 2);
+}
+
+TEST_F(ClientCommands, LogsTakeAnEndATimeAndAnEndedRun) {
+  EXPECT_EQ(run({"logs", "a-2/rollout/0", "--tail", "5", "--since", "2m"}).out,
+            "one\ntwo\n/api/v1/actors/a-2%2Frollout%2F0/logs?tail=5&since=120\n");
+  EXPECT_EQ(run({"logs", "old-1/rollout/0"}).out, "recorded rollout/0\n");
+  EXPECT_EQ(run({"logs", "rollout/0", "-j", "old"}).out, "recorded rollout/0\n");
+  EXPECT_EQ(run({"logs", "old-1/rollout/0", "-f"}).out, "recorded rollout/0\n");
+  EXPECT_EQ(run({"logs", "old-1/rollout/0", "-p"}).code, ErrorCode::kInvalid);
+  const Outcome none = run({"logs", "old-1/rollout/7"});
+  EXPECT_EQ(none.code, ErrorCode::kNotFound);
+  EXPECT_NE(none.help.find("old-1/rollout/0"), std::string::npos) << none.help;
+}
+
+TEST_F(ClientCommands, LogsOfAJobAreThoseOfItsActorsInTheOrderOfTheirTimes) {
+  controller_.set_actors(
+      json::array({actor("a-1/rollout/0", "Stopped"), actor("a-1/learner/0", "Stopped"),
+                   actor("a-1/reward/0", "Queued")}));
+  EXPECT_EQ(run({"logs", "a-1"}).out,
+            "rollout/0 | 2026-01-01T10:00:01.000Z I r1\n"
+            "learner/0 | 2026-01-01T10:00:02.000Z I \x1b[2Jl2\n"
+            "rollout/0 | 2026-01-01T10:00:03.000Z I r3\n"
+            "rollout/0 |   more of r3\n");
+  const std::string old = run({"logs", "old"}).out;
+  EXPECT_EQ(old, "rollout/0 | recorded rollout/0\nlearner/0 | recorded learner/0\n");
+}
+
+TEST_F(ClientCommands, FollowingAJobEndsWithItsActors) {
+  controller_.set_jobs(json::array({job("a-1", "Succeeded"), job("a-2", "Failed")}));
+  std::istringstream lines(run({"logs", "a-2", "-f"}).out);
+  std::vector<std::string> all;
+  for (std::string line; std::getline(lines, line);) all.push_back(line);
+  EXPECT_EQ(all, (std::vector<std::string>{"learner/0 | \x1b[2Jlog of a-2/learner/0",
+                                           "rollout/0 | \x1b[2Jlog of a-2/rollout/0"}));
+}
+
+TEST_F(ClientCommands, RunsOfEarlierControllersAreListedAndDescribed) {
+  EXPECT_EQ(run({"get", "runs", "-o", "name"}).out, "runs/a-2\nruns/old-1\n");
+  const std::string table = run({"get", "runs"}).out;
+  for (const char* part : {"RUN", "EVAL", "0.750", "20/20", "1m20s", "2023-11-1"})
+    EXPECT_NE(table.find(part), std::string::npos) << part << "\n" << table;
+  EXPECT_EQ(parse_json(run({"get", "run/old", "-o", "json"}).out)["id"], "old-1");
+  for (const char* object : {"run/old-1", "job/old-1", "job/old"})
+    EXPECT_NE(run({"describe", object}).out.find("runs/old-1"), std::string::npos) << object;
+  EXPECT_NE(run({"describe", "actor/old-1/rollout/0"}).out.find("old-1/rollout/0"),
+            std::string::npos);
+  EXPECT_NE(run({"describe", "job/a-1"}).out.find("jobs/a-1"), std::string::npos);
+  EXPECT_NE(run({"samples", "old"}).out.find("/jobs/old-1/samples"), std::string::npos);
+  EXPECT_EQ(run({"events", "-j", "old", "-o", "json"}).out, "[]\n");
+  EXPECT_EQ(run({"get", "runs", "-w"}).code, ErrorCode::kInvalid) << "the API has no such stream";
+  EXPECT_EQ(run({"describe", "run/odl-1"}).help, "did you mean `old-1`?");
+  EXPECT_EQ(run({"scale", "old-1", "rollout=2"}).code, ErrorCode::kNotFound) << "it lives no more";
+}
+
+TEST_F(ClientCommands, DeleteRemovesOneEndedRun) {
+  EXPECT_EQ(run({"delete", "run/old-1"}).out, "run/old-1 deleted\n");
+  EXPECT_EQ(controller_.deleted(), std::vector<std::string>{"old-1"});
+  const Outcome alive = run({"delete", "run", "a-2"});
+  EXPECT_EQ(alive.code, ErrorCode::kInvalid);
+  EXPECT_EQ(alive.help, "tandem cancel a-2");
+  const Outcome none = run({"delete", "run/a-3"});
+  EXPECT_EQ(none.code, ErrorCode::kNotFound);
+  EXPECT_EQ(none.help, "did you mean `a-2`?");
+}
+
+TEST_F(ClientCommands, StatusIsAPageOrJson) {
+  const std::string page = run({"status"}).out;
+  for (const char* part : {"http://127.0.0.1:7422", "pid 4711", "version 9.9", "/home/u/.tandem",
+                           "1 lost, 1 ready", "2 Failed, 1 Running", "12"})
+    EXPECT_NE(page.find(part), std::string::npos) << part << "\n" << page;
+  EXPECT_EQ(page.find("Queued"), std::string::npos);
+  EXPECT_EQ(parse_json(run({"status", "-o", "json"}).out)["runs"], 12);
+}
+
+TEST_F(ClientCommands, ListsAreSortedByAnyField) {
+  EXPECT_EQ(run({"get", "actors", "--sort-by", "name", "-o", "name"}).out,
+            "actors/a-1/rollout/0\nactors/a-2/learner/0\nactors/a-2/rollout/0\n");
+  EXPECT_EQ(run({"get", "jobs", "--sort-by", "-id", "-o", "name"}).out, "jobs/a-2\njobs/a-1\n");
+  const Outcome unknown = run({"get", "jobs", "--sort-by", "stat"});
+  EXPECT_EQ(unknown.code, ErrorCode::kInvalid);
+  EXPECT_EQ(unknown.help, "did you mean `state`?");
+}
+
+TEST_F(ClientCommands, TablesHideActorsThatHaveEnded) {
+  EXPECT_EQ(run({"get", "actors"}).out.find("a-1/rollout/0"), std::string::npos);
+  EXPECT_NE(run({"get", "actors"}).out.find("a-2/rollout/0"), std::string::npos);
+  EXPECT_NE(run({"get", "actors", "--all"}).out.find("a-1/rollout/0"), std::string::npos);
+  EXPECT_NE(run({"get", "actors/a-1/rollout/0"}).out.find("a-1/rollout/0"), std::string::npos);
+  EXPECT_EQ(run({"get", "actors", "-j", "a-1"}).out,
+            "no actor runs; ended: 1, which --all shows\n");
+  EXPECT_NE(run({"get", "jobs"}).out.find("a-1"), std::string::npos);
+}
+
+TEST_F(ClientCommands, CompletionOffersWhatThereIs) {
+  const auto words = [&](const char* names) {
+    std::string all;
+    for (const std::string& word : completion_words(names, address_)) all += word + " ";
+    return all;
+  };
+  EXPECT_EQ(words("jobs"), "a-1 a-2 ");
+  EXPECT_EQ(words("runs/"), "runs/a-2 runs/old-1 ");
+  EXPECT_EQ(words("targets"), "a-1 a-1/rollout/0 a-2 a-2/learner/0 a-2/rollout/0 ");
+  EXPECT_NE(words("objects").find("actors/a-2/learner/0 "), std::string::npos);
+  EXPECT_NE(words("sets").find("rollout.n= "), std::string::npos);
+  EXPECT_NE(words("keys").find("async "), std::string::npos);
+  EXPECT_EQ(words("nonsense"), "");
+  controller_.set_jobs(json::array({job("$(reboot)-1", "Running"), job("b-1", "Running")}));
+  EXPECT_EQ(words("jobs"), "b-1 ") << "a shell would carry the other one out";
+}
+
+TEST_F(ClientCommands, LogsSteerNoTerminalAndKeepTheirBytesInAPipe) {
+  EXPECT_TRUE(run({"logs", "learner/0"}).out.starts_with("\x1b]0;owned\x07\tred\n"));
+  EXPECT_TRUE(run({"logs", "learner/0"}, true).out.starts_with("\\u001b]0;owned\\u0007\tred\n"));
+  EXPECT_EQ(run({"logs", "learner/0", "-f"}).out, "\x1b[2Jlog of a-2/learner/0\n");
+  EXPECT_EQ(run({"logs", "learner/0", "-f"}, true).out, "\\u001b[2Jlog of a-2/learner/0\n");
+  controller_.set_jobs(json::array({job("a-1", "Succeeded"), job("a-2", "Failed")}));
+  EXPECT_EQ(run({"logs", "a-2", "-f"}, true).out.find('\x1b'), std::string::npos);
+  controller_.set_actors(json::array({actor("a-1/learner/0", "Stopped")}));
+  EXPECT_EQ(run({"logs", "a-1"}, true).out,
+            "learner/0 | 2026-01-01T10:00:02.000Z I \\u001b[2Jl2\n");
 }
 
 TEST_F(ClientCommands, WatchingAPipePrintsALineForEachChange) {
@@ -254,6 +450,7 @@ TEST_F(ClientCommands, WatchingAPipePrintsALineForEachChange) {
 TEST_F(ClientCommands, TopPrintsOneFrameOffATerminal) {
   const std::string frame = run({"top"}).out;
   EXPECT_NE(frame.find("a-2/learner/0"), std::string::npos);
+  EXPECT_EQ(frame.find("a-1"), std::string::npos) << "it has ended";
   EXPECT_EQ(frame.find('\x1b'), std::string::npos);
 }
 
@@ -275,6 +472,26 @@ TEST_F(ClientCommands, SubmitSendsTheEffectiveJob) {
   EXPECT_EQ(run({"submit", path.c_str(), "--set", "rollout.n=0"}).code, ErrorCode::kInvalid);
 }
 
+TEST_F(ClientCommands, SubmitTakesUpARunWithItsOwnJobFile) {
+  const JobFolder folder;
+  ASSERT_EQ(::setenv("TANDEM_HOME", folder.root().c_str(), 1), 0);
+  folder.write("runs/tiny-1/journal.sqlite", "");
+  JobSpec kept = folder.full();
+  kept.rollout.n = 4;
+  folder.write("runs/tiny-1/job.yaml", print_job(kept));
+  const std::filesystem::path run_dir = folder.root() / "runs/tiny-1";
+  for (const std::string& named : {std::string("tiny-1"), run_dir.string()}) {
+    const Outcome resumed = run({"submit", "--resume", named.c_str(), "--set", "seed=3"});
+    EXPECT_TRUE(resumed.ok) << resumed.message;
+    const std::string post = controller_.posts().back();
+    EXPECT_TRUE(post.starts_with("/api/v1/jobs?resume=" + url_escape(run_dir.string()) + " "))
+        << post;
+    EXPECT_NE(post.find("  n: 4\n"), std::string::npos) << post;
+    EXPECT_NE(post.find("seed: 3\n"), std::string::npos) << post;
+  }
+  EXPECT_EQ(exit_code(run({"submit", "--resume", "tiny-2"}).code), 1);
+}
+
 TEST_F(ClientCommands, SamplesAreAskedOfTheController) {
   EXPECT_NE(run({"samples", "a-2", "--step", "3", "--failed"})
                 .out.find("/jobs/a-2/samples?eval=0&step=3&failed=1"),
@@ -288,6 +505,11 @@ TEST(Client, WithoutAControllerItSaysHowToStartOne) {
   Outcome none = run({"get", "jobs"});
   EXPECT_EQ(exit_code(none.code), 69);
   EXPECT_NE(none.help.find("tandem up"), std::string::npos);
+  folder.write("controller.json", R"({"pid": 1, "http": "127.0.0.1:1"})");
+  EXPECT_EQ(resolve_address(std::nullopt).error().code, ErrorCode::kUnreachable)
+      << "a killed controller's file: its port may be somebody else's by now";
+  const auto lock = FileLock::take(folder.root() / "controller.lock", "the state", "");
+  ASSERT_TRUE(lock);
   folder.write("controller.json", "{");
   EXPECT_EQ(run({"get", "jobs"}).code, ErrorCode::kUnreachable);
   folder.write("controller.json", R"({"pid": 1, "http": "127.0.0.1:1"})");
@@ -301,6 +523,8 @@ TEST(Client, TheFileOfTheControllerGivesItsAddress) {
   FakeController controller;
   const JobFolder folder;
   ASSERT_EQ(::setenv("TANDEM_HOME", folder.root().c_str(), 1), 0);
+  const auto lock = FileLock::take(folder.root() / "controller.lock", "the state", "");
+  ASSERT_TRUE(lock);
   folder.write("controller.json", json{{"http", controller.address()}}.dump());
   EXPECT_TRUE(run({"get", "jobs"}).ok);
   ASSERT_EQ(::setenv("TANDEM_ADDRESS", "127.0.0.1:1", 1), 0);
@@ -325,6 +549,15 @@ TEST(Client, SamplesOfAnEndedRunNeedNoController) {
   const std::string path = folder.root() / "runs/a-1";
   EXPECT_EQ(parse_json(run({"samples", path.c_str(), "-o", "json", "--failed"}).out).size(), 1u);
   EXPECT_EQ(exit_code(run({"samples", "a-2"}).code), 69);
+}
+
+TEST(Client, CompletionIsSilentWithoutAController) {
+  const JobFolder folder;
+  ASSERT_EQ(::setenv("TANDEM_HOME", folder.root().c_str(), 1), 0);
+  const Outcome none = run({"__complete", "jobs"});
+  EXPECT_TRUE(none.ok);
+  EXPECT_EQ(none.out + none.err, "");
+  EXPECT_NE(run({"__complete", "sets"}).out.find("seed=\n"), std::string::npos);
 }
 
 TEST(Client, NeedsNoControllerForWhatItKnowsItself) {

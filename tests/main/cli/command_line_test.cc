@@ -45,6 +45,13 @@ TEST(CommandLine, RunTakesSetsInOrderAndAsWritten) {
   EXPECT_EQ(run.resume, "runs/a-1");
 }
 
+TEST(CommandLine, AResumedRunNeedsNoJobFile) {
+  EXPECT_EQ(parsed<RunCommand>({"run", "--resume", "a-1"}).job, std::nullopt);
+  EXPECT_EQ(parsed<SubmitCommand>({"submit", "--resume", "a-1"}).resume, "a-1");
+  for (const char* command : {"run", "submit"})
+    EXPECT_NE(refused({command}).message.find("JOB.yaml is required"), std::string::npos);
+}
+
 TEST(CommandLine, TakesObjectsInBothForms) {
   for (const auto& words : {std::vector<std::string>{"get", "actors", "a-1/rollout/0"},
                             {"get", "actors/a-1/rollout/0"},
@@ -80,6 +87,18 @@ TEST(CommandLine, TakesTheRest) {
   EXPECT_EQ(samples.step, 0);
   EXPECT_TRUE(samples.eval);
   EXPECT_TRUE(parsed<LogsCommand>({"logs", "rollout/0", "-f"}).follow);
+  const auto logs = parsed<LogsCommand>({"logs", "a-1", "--tail", "20", "--since", "5m"});
+  EXPECT_EQ(logs.target, "a-1");
+  EXPECT_EQ(logs.tail, 20);
+  EXPECT_EQ(logs.since_s, 300);
+  EXPECT_EQ(parsed<DeleteCommand>({"delete", "run/a-1"}).run, "a-1");
+  EXPECT_EQ(parsed<DeleteCommand>({"delete", "runs", "a-1"}).run, "a-1");
+  EXPECT_EQ(parsed<StatusCommand>({"status", "-o", "json"}).output, OutputForm::kJson);
+  const auto runs = parsed<GetCommand>({"get", "runs", "--sort-by", "-created", "--all"});
+  EXPECT_EQ(runs.kind, Kind::kRuns);
+  EXPECT_EQ(runs.sort_by, "-created");
+  EXPECT_TRUE(runs.all);
+  EXPECT_EQ(parsed<CompleteCommand>({"__complete", "jobs"}).names, "jobs");
   EXPECT_EQ(parsed<UpCommand>({"up", "--port", "0"}).port, 0);
   EXPECT_EQ(parsed<NodeCommand>({"node", "--memory", "2GiB"}).memory_bytes, 2ll << 30);
   EXPECT_EQ(parsed<CompletionCommand>({"completion", "zsh"}).shell, Shell::kZsh);
@@ -118,11 +137,17 @@ TEST(CommandLine, SaysWhatAMistakeWasMeantToBe) {
   check({"scale", "a", "rolout=2"}, "unknown role `rolout`", "`rollout`");
   check({"scale", "a", "rollout"}, "not ROLE=N", "rollout=2");
   check({"scale", "a", "rollout=-1"}, "not ROLE=N", "rollout=2");
+  for (const char* count : {"rollout=0", "rollout=4097", "rollout=99999999999999999999"})
+    check({"scale", "a", count}, "1 to 4096 actors", "tandem cancel");
   check({"wait", "a", "--for", "Runing"}, "unknown state", "`Running`");
   check({"wait", "a", "--for", "Running", "--timeout", "soon"}, "not a time", "90s");
   check({"node", "--memory", "many"}, "not a size", "GiB");
+  check({"delete", "job/a-1"}, "removes runs alone", "tandem cancel");
+  check({"delete", "runs"}, "removes runs alone", "run/ID");
+  check({"logs", "a-1", "--since", "soon"}, "`--since soon` is not a time", "5m");
+  check({"logs", "a-1", "--tail", "-1"}, "", "tandem logs --help");
   check({"up", "--port", "99999"}, "99999", "tandem up --help");
-  check({"run"}, "JOB.yaml", "tandem run --help");
+  check({"run"}, "JOB.yaml", "--resume RUN_DIR");
   check({"completion", "tcsh"}, "tcsh", "tandem completion --help");
 }
 
@@ -174,11 +199,15 @@ TEST(CommandLine, CompletionKnowsEveryCommandAndOption) {
   }
 }
 
+// Where the script asks for names, a function plays `tandem`.
 std::string complete_in_bash(const std::string& words, int index) {
   std::string path =
       ::testing::TempDir() + "tandem-completion." + std::to_string(::getpid()) + ".sh";
-  std::ofstream(path) << completion_script(Shell::kBash) << "COMP_WORDS=(" << words
-                      << ")\nCOMP_CWORD=" << index << "\n_tandem\necho \"${COMPREPLY[@]}\"\n";
+  std::ofstream(path) << completion_script(Shell::kBash)
+                      << "tandem() { [[ \"$1\" == __complete ]] && echo \"$2-1 $2-2\"; }\n"
+                         "COMP_WORDS=("
+                      << words << ")\nCOMP_CWORD=" << index
+                      << "\n_tandem\necho \"${COMPREPLY[@]}\"\n";
   FILE* shell = ::popen(("bash " + path).c_str(), "r");
   std::string output;
   for (int c = std::fgetc(shell); c != EOF; c = std::fgetc(shell)) output += static_cast<char>(c);
@@ -194,6 +223,14 @@ TEST(CommandLine, BashCompletesCommandsOptionsAndValues) {
   EXPECT_EQ(complete_in_bash("tandem get actors -o wi", 4), "wide\n");
   EXPECT_EQ(complete_in_bash("tandem wait a --for Run", 4), "Running\n");
   EXPECT_EQ(complete_in_bash("tandem --address h:1 scale a rol", 5), "rollout=\n");
+  EXPECT_EQ(complete_in_bash("tandem cancel jo", 2), "jobs-1 jobs-2\n");
+  EXPECT_EQ(complete_in_bash("tandem get runs runs-2", 3), "runs-2\n");
+  EXPECT_EQ(complete_in_bash("tandem get actor a", 3), "actors-1 actors-2\n");
+  EXPECT_EQ(complete_in_bash("tandem describe ob", 2), "objects-1 objects-2\n");
+  EXPECT_EQ(complete_in_bash("tandem logs targets-1", 2), "targets-1\n");
+  EXPECT_EQ(complete_in_bash("tandem run job.yaml --set se", 4), "sets-1 sets-2\n");
+  EXPECT_EQ(complete_in_bash("tandem explain ke", 2), "keys-1 keys-2\n");
+  EXPECT_EQ(complete_in_bash("tandem events -j jo", 3), "jobs-1 jobs-2\n");
 }
 
 }  // namespace

@@ -2,13 +2,17 @@
 #include <gtest/gtest.h>
 #include <yaml-cpp/yaml.h>
 
+#include <cstdlib>
+#include <ctime>
 #include <sstream>
 
 #include "actors/main/cli/progress.h"
 #include "actors/main/cli/table.h"
 #include "actors/main/cli/views.h"
 #include "runtime/base/json.h"
+#include "runtime/base/result.h"
 #include "runtime/base/rng.h"
+#include "runtime/base/text.h"
 
 namespace tandem::cli {
 namespace {
@@ -81,6 +85,22 @@ TEST(Table, AlignsAndCuts) {
   EXPECT_EQ(render_table(columns, {}, 80), "NAME  N\n");
 }
 
+TEST(Table, KeepsBothEndsOfANameAndLeavesOutWhatMayGo) {
+  EXPECT_EQ(fit_middle("arithmetic-grpo-1/rollout/0", 15), "arithme…llout/0");
+  EXPECT_EQ(fit_middle("arithmetic-grpo-1/rollout/0", 16), "arithme…ollout/0");
+  EXPECT_EQ(fit_middle("日本語日本語", 7), "日本…語");
+  EXPECT_EQ(fit_middle("abcdef", 2), "a…");
+  EXPECT_EQ(fit_middle("abc", 3), "abc");
+  const std::vector<Column> columns{{"NAME", Align::kLeft, 5, Cut::kMiddle},
+                                    {"FIRST", Align::kLeft, 5, Cut::kEnd, 2},
+                                    {"LAST", Align::kLeft, 4, Cut::kEnd, 1}};
+  const std::vector<Row> rows{{"abcdefgh", "1", "2"}};
+  EXPECT_EQ(render_table(columns, rows, 21), "NAME      FIRST  LAST\nabcdefgh  1      2\n");
+  EXPECT_EQ(render_table(columns, rows, 18), "NAME   FIRST  LAST\nab…gh  1      2\n");
+  EXPECT_EQ(render_table(columns, rows, 17), "NAME      LAST\nabcdefgh  2\n");
+  EXPECT_EQ(render_table(columns, rows, 6), "NAME\nab…fgh\n");
+}
+
 TEST(Table, CellsCannotMoveTheCursor) {
   const std::string text = render_table({{"A"}, {"B"}}, {{"x\x1b[2J\n\ty", "z\xff"}}, 80);
   EXPECT_EQ(text.find('\x1b'), std::string::npos);
@@ -131,6 +151,16 @@ TEST(Table, ShortFormsOfNumbersAndTimes) {
   EXPECT_EQ(age(2 * 3600 + 300), "2h05m");
   EXPECT_EQ(age(4 * 86400 + 3 * 3600), "4d03h");
   EXPECT_EQ(age(-1), "0s");
+  EXPECT_EQ(short_age(5.9), "5s");
+  EXPECT_EQ(short_age(200), "3m20s");
+  EXPECT_EQ(short_age(180), "3m");
+  EXPECT_EQ(short_age(45 * 60 + 59), "45m");
+  EXPECT_EQ(short_age(2 * 3600), "2h");
+  EXPECT_EQ(short_age(2 * 3600 + 300), "2h5m");
+  EXPECT_EQ(short_age(47 * 3600), "47h");
+  EXPECT_EQ(short_age(4 * 86400), "4d");
+  EXPECT_EQ(short_age(4 * 86400 + 3 * 3600), "4d3h");
+  EXPECT_EQ(short_age(30 * 86400.0 + 3600), "30d");
   EXPECT_EQ(short_count(0), "0");
   EXPECT_EQ(short_count(950), "950");
   EXPECT_EQ(short_count(999.9), "1.0k");
@@ -161,6 +191,30 @@ TEST(Views, TablesShowStateReasonAndAge) {
       << jobs;
 }
 
+// A state may be young and its job old.
+TEST(Views, AgesAreSinceCreationAndTimesAreClockTimes) {
+  ASSERT_EQ(::setenv("TZ", "UTC-1", 1), 0);  // an hour east of Greenwich
+  ::tzset();
+  json job = a_job();
+  job["created"] = kNow - 2 * 3600 * 1000;
+  const std::string table =
+      render_items(Kind::kJobs, json::array({job}), OutputForm::kTable, kPipe);
+  EXPECT_NE(table.find("  2h\n"), std::string::npos) << table;
+  EXPECT_NE(render_items(Kind::kJobs, json::array({job}), OutputForm::kWide, kPipe)
+                .find("2023-11-14T21:13:20.000+01:00"),
+            std::string::npos);
+  const json events = json::array({{{"seq", 1}, {"time", kNow - 5500}, {"kind", "job"}},
+                                   {{"seq", 2}, {"time", kNow - 86'400'000}, {"kind", "job"}}});
+  const std::string short_times = render_items(Kind::kEvents, events, OutputForm::kTable, kPipe);
+  EXPECT_NE(short_times.find("\n23:13:14 "), std::string::npos) << short_times;
+  EXPECT_NE(short_times.find("\n2023-11-13 23:13:20 "), std::string::npos) << short_times;
+  EXPECT_NE(render_items(Kind::kEvents, events, OutputForm::kWide, kPipe)
+                .find("2023-11-14T23:13:14.500+01:00"),
+            std::string::npos);
+  ASSERT_EQ(::setenv("TZ", "UTC", 1), 0);
+  ::tzset();
+}
+
 TEST(Views, ActorsShowWhyTheyAreNotReady) {
   const json actors = json::array({an_actor()});
   const std::string table = render_items(Kind::kActors, actors, OutputForm::kTable, kPipe);
@@ -180,7 +234,8 @@ TEST(Views, EveryKindStandsAnythingAndFits) {
                                 an_actor(),
                                 a_wait(),
                                 7});
-  for (const Kind kind : {Kind::kJobs, Kind::kActors, Kind::kNodes, Kind::kGroups, Kind::kEvents})
+  for (const Kind kind :
+       {Kind::kJobs, Kind::kRuns, Kind::kActors, Kind::kNodes, Kind::kGroups, Kind::kEvents})
     for (const int width : {1, 20, 40, 80, 132})
       for (const OutputForm form : {OutputForm::kTable, OutputForm::kWide})
         expect_fits(render_items(kind, odd, form, {width, kNow}), width);
@@ -197,6 +252,28 @@ TEST(Views, WhyNamesWhoWaitsForWhat) {
       << why;
   EXPECT_TRUE(render_why(an_actor(), kPipe)
                   .starts_with("arith-1/rollout/0 is Backoff: Backoff: killed by signal 9"));
+}
+
+TEST(Views, ATroubledRewardProgramIsToldWhole) {
+  json actor = an_actor();
+  actor["troubles"] = json::array({{{"who", "j/reward/0"},
+                                    {"what", "the program hung for 10 s without an answer"},
+                                    {"attempt", 2},
+                                    {"attempts", 3},
+                                    {"stderr", {"Traceback", "ValueError: x"}},
+                                    {"log", "/runs/j/logs/reward.0.1.log"},
+                                    {"count", 4},
+                                    {"since_s", 12}}});
+  const std::string block =
+      "j/reward/0, 12s ago: the program hung for 10 s without an answer (attempt 2 of 3); "
+      "troubles so far: 4\n"
+      "  its stderr ends:\n"
+      "    Traceback\n"
+      "    ValueError: x\n"
+      "  log: /runs/j/logs/reward.0.1.log\n";
+  EXPECT_NE(render_why(actor, {40, kNow}).find(block), std::string::npos);
+  EXPECT_NE(render_description(Kind::kActors, actor, json::array(), {40, kNow}).find(block),
+            std::string::npos);
 }
 
 TEST(Views, DescriptionsHoldFieldsWaitsAndEvents) {
@@ -288,6 +365,33 @@ TEST(Views, SamplesShowWhatWasSaid) {
   EXPECT_NE(render_samples(samples, OutputForm::kWide, kPipe).find("=> 2\n3"), std::string::npos);
 }
 
+// ESC, CR, C1 and the overrides of bidirectional text, wherever foreign text is shown.
+TEST(Views, ForeignTextSteersNoTerminal) {
+  const std::string evil = "a\x1b[2J\r\u009b5n\u202eb\n\tc\xff";
+  const json sample{{"step", 1}, {"prompt", evil}, {"completion", evil}, {"error", evil}};
+  json actor = an_actor(), job = a_job(), wait = a_wait();
+  actor["message"] = actor["name"] = job["state"] = job["reason"] = evil;
+  wait["who"] = wait["detail"] = evil;
+  job["why"] = actor["why"] = json::array({wait});
+  const json event{{"seq", 1}, {"kind", "actor"}, {"subject", evil}, {"message", evil}};
+  std::string all = live_bar(job, 200) + live_line(job) + render_why(actor, kPipe) +
+                    render_description(Kind::kActors, actor, json::array({event}), kPipe);
+  for (const OutputForm form : {OutputForm::kTable, OutputForm::kWide, OutputForm::kName,
+                                OutputForm::kYaml, OutputForm::kJson}) {
+    all += render_items(Kind::kActors, json::array({actor}), form, kPipe);
+    all += render_items(Kind::kEvents, json::array({event}), form, kPipe);
+    if (form != OutputForm::kName) all += render_samples(json::array({sample}), form, kPipe);
+  }
+  all += render(Error{.message = evil, .where = evil, .help = evil});
+  for (const char* part : {"\x1b", "\r", "\u009b", "\u202e", "\xff"})
+    EXPECT_EQ(all.find(part), std::string::npos) << visible(part, Lines::kOne);
+  EXPECT_NE(render_samples(json::array({sample}), OutputForm::kWide, kPipe).find("b\n\tc"),
+            std::string::npos)
+      << "text of several lines stays so";
+  EXPECT_EQ(parse_json(render_items(Kind::kActors, json::array({wait}), OutputForm::kJson, kPipe)),
+            parse_json(dump_json(json::array({wait}))));
+}
+
 TEST(Progress, TheBarSaysWhatMattersAndFits) {
   json job = a_job();
   job["eval"] = 0.79;
@@ -301,6 +405,23 @@ TEST(Progress, TheBarSaysWhatMattersAndFits) {
     EXPECT_NE(bar.find(part), std::string::npos) << part << "\n" << bar;
   for (const int width : {1, 40, 80}) expect_fits(live_bar(job, width), width);
   expect_fits(live_bar(json::object(), 80), 80);
+}
+
+// The bar gives way first; when a run will be done is what people look for.
+TEST(Progress, TheBarKeepsItsEtaAtEveryWidth) {
+  json job = a_job();
+  job["id"] = "arithmetic-grpo-12";
+  job["reason"] = "WaitingForActors";
+  job["eta_seconds"] = 3700;
+  for (const int width : {36, 40, 60, 72, 80, 100}) {
+    const std::string text = live_bar(job, width);
+    for (const char* part : {"arithmetic-grpo-12", "eta 1h01m", "step 420/1500", "28%"})
+      EXPECT_NE(text.find(part), std::string::npos) << width << ": " << text;
+    expect_fits(text, width);
+  }
+  EXPECT_NE(live_bar(job, 80).find("[###"), std::string::npos);
+  job.erase("eta_seconds");  // before the first step of a run, or of one that is resumed
+  EXPECT_NE(live_bar(job, 80).find("eta -"), std::string::npos) << live_bar(job, 80);
 }
 
 TEST(Progress, TheWarmStartHasABarOfItsOwn) {
@@ -318,6 +439,20 @@ TEST(Progress, ThePlainLineIsOneLineOfPairs) {
   EXPECT_EQ(line,
             "job=arith-1 state=Running step=420/1500 reward=0.812 generated_per_s=120345 "
             "trained_per_s=60100 staleness=2/2 queue=132");
+}
+
+TEST(Progress, ALoopOfDeathsIsToldInPlaceOfAWait) {  // CL-1
+  json job = a_job();
+  const std::string told =
+      "restarted 3 times in 40 s (killed for want of memory at 21.3 GiB); next try in 8 s";
+  job["why"] = json::array({{{"who", "arith-1/learner/0"},
+                             {"waits_for", "CrashLoop"},
+                             {"since_s", 40.0},
+                             {"deadline_s", 8.0},
+                             {"detail", told}}});
+  EXPECT_NE(live_line(job).find("waits=\"arith-1/learner/0 " + told + "\""), std::string::npos)
+      << live_line(job);
+  EXPECT_NE(live_bar(job, 300).find("arith-1/learner/0 " + told), std::string::npos);
 }
 
 TEST(Progress, TheSummaryEndsWithTheNextSteps) {

@@ -55,6 +55,7 @@ TEST(Dataset, PointsAtTheLineThatIsWrong) {
   };
   check(R"({"prompt": "a")", "not a line of JSON");
   check("{\"prompt\": \"\xff\"}", "not a line of JSON");
+  check(std::string(400'000, '['), "nested more than 64 deep");
   check("[1]", "expected a JSON object, found array");
   check(R"({"promt": "a"})", "no `prompt`");
   check(R"({"prompt": 5})", "must be a string");
@@ -62,7 +63,8 @@ TEST(Dataset, PointsAtTheLineThatIsWrong) {
   check(R"({"prompt": "a"})", "no `answer`", RecordNeeds::kAnswer);
   check(R"({"prompt": "a"})", "no `completion`", RecordNeeds::kCompletion);
   check(R"({"prompt": "a", "completion": 5})", "must be a string", RecordNeeds::kCompletion);
-  check(R"({"prompt": ")" + std::string(kRecordBytesMax, 'x') + R"("})", "bytes");
+  check(R"({"prompt": ")" + std::string(kRecordBytesMax, 'x') + R"("})", "more than 8388608 bytes");
+  check(std::string(kRecordBytesMax + 1, ' '), "more than 8388608 bytes");
 }
 
 TEST(Dataset, RefusesAnEmptyOrUnreadableFile) {

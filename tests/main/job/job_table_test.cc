@@ -12,6 +12,7 @@
 #include "actors/main/job/key_hints.h"
 #include "actors/main/job/print_job.h"
 #include "runtime/base/rng.h"
+#include "scheduler/fleet/placement.h"
 #include "tests/main/generated_page.h"
 #include "tests/main/job/job_folder.h"
 
@@ -75,6 +76,7 @@ struct WrongValues {
   List operator()(std::vector<std::filesystem::path>*) const { return {"a", "[5]", "null"}; }
   List operator()(std::array<double, 2>*) const { return {"0.9", "[0.9]", "[0.9, a]", "null"}; }
   List operator()(std::optional<std::vector<std::string>>*) const { return {"a", "[5]"}; }
+  List operator()(std::map<std::string, std::string>*) const { return {"5", "a", "[a]", "null"}; }
   List operator()(const EnumField& field) const {
     List wrong{"zzzzzz", "5", "[" + std::string(field.names[0]) + "]"};
     if (!field.nullable) wrong.push_back("null");
@@ -217,6 +219,13 @@ TEST(JobTable, KeepsTheKeysOfASectionTogetherJT1) {
   }
 }
 
+TEST(JobTable, ScaleTakesTheSameRangeAsTheKeys) {
+  for (const char* path : {"rollout.replicas", "reward.replicas"}) {
+    EXPECT_EQ(find_key(path)->range.min, 1) << path;
+    EXPECT_EQ(find_key(path)->range.max, scheduler::kReplicasMax) << path;
+  }
+}
+
 TEST(JobTable, DefaultsAreInRange) {
   const JobFolder folder;
   const auto job = folder.parse(print_job(folder.full()));
@@ -265,6 +274,7 @@ struct Randomise {
     for (T& item : *v) (*this)(&item);
   }
   void operator()(std::array<double, 2>* v) const { *v = {number(), number()}; }
+  void operator()(std::map<std::string, std::string>* v) const { *v = {{"A_1", text()}}; }
   void operator()(const EnumField& field) const {
     field.nullable&& rng.below(2) ? field.set(std::nullopt)
                                   : field.set(rng.below(field.names.size()));
@@ -289,6 +299,7 @@ bool is_tied(const Key& key) {
                                                 "algorithm.overlong_buffer.len",
                                                 "data.max_prompt_length",
                                                 "data.max_response_length",
+                                                "reward.env",
                                                 "async.max_staleness",
                                                 "async.lookahead",
                                                 "async.trigger_parameter_sync_step",

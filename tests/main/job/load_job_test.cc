@@ -103,6 +103,33 @@ TEST(LoadJob, PointsIntoTheFile) {
   EXPECT_HAS(refused(folder.parse("- a\n")).message, "found a list");
 }
 
+TEST(LoadJob, NestingIsBounded) {
+  const JobFolder folder;
+  const auto lists = [](std::size_t depth) {
+    return std::string(depth, '[') + std::string(depth, ']');
+  };
+  const auto set = [&](const std::string& value) {
+    return refused(folder.parse(folder.minimal(), {"rollout.stop=" + value}));
+  };
+  EXPECT_HAS(set(lists(64)).message, "`rollout.stop`") << "read, and of the wrong type";
+  const std::string blocks = [] {
+    std::string text;
+    for (int i = 0; i < 65; ++i) text += "- ";
+    return text + "a";
+  }();
+  std::string maps;
+  for (int i = 0; i < 65; ++i) maps += "{a: ";
+  for (const std::string& value :
+       {lists(65), lists(400'000), std::string(400'000, '['), blocks, maps}) {
+    const Refused r = set(value);
+    EXPECT_HAS(r.message, "nested more than 64 deep");
+    EXPECT_EQ(r.code, ErrorCode::kInvalid);
+  }
+  const Refused file = refused(folder.parse("a:\n  " + lists(64) + "\n"));
+  EXPECT_HAS(file.message, "nested more than 64 deep");
+  EXPECT_EQ(file.where, "job.yaml:2:66") << "the bracket that is too much";
+}
+
 TEST(LoadJob, ResolvesAnchorsAndRefusesMergeKeys) {
   const JobFolder folder;
   const auto job =
@@ -232,6 +259,36 @@ TEST(LoadJob, FindsMissingFilesBeforeAnythingStarts) {
   const auto missing = load_job(folder.root() / "nothing.yaml", {});
   EXPECT_EQ(refused(missing).code, ErrorCode::kFailed);
   EXPECT_HAS(refused(load_job(folder.root(), {})).message, "folder");
+}
+
+TEST(LoadJob, ShowsTheListThatARewardCommandAsAStringWouldBe) {
+  const JobFolder folder;
+  const auto help = [&](const std::string& value) {
+    const Refused r = refused(
+        folder.parse(folder.minimal() + "reward: { type: command, command: " + value + " }\n"));
+    EXPECT_HAS(r.message, "`reward.command` expects a list of strings");
+    return r.help;
+  };
+  EXPECT_EQ(help("python3 reward.py"), "reward.command: [python3, reward.py]");
+  EXPECT_EQ(help("\"sh -c 'a b'  x\""), "reward.command: [sh, \"-c\", \"a b\", x]");
+}
+
+TEST(LoadJob, TakesVariablesAndLimitsOfARewardProgram) {
+  const JobFolder folder;
+  const std::string command = folder.minimal() + "reward: { type: command, command: [cat], ";
+  const auto job = folder.parse(command +
+                                "env: { A: \"1\", B_2: x y }, limits: { open_files: null, "
+                                "memory_megabytes: 64 } }\n");
+  ASSERT_TRUE(job) << render(job.error());
+  EXPECT_EQ(job->spec.reward.env, (std::map<std::string, std::string>{{"A", "1"}, {"B_2", "x y"}}));
+  EXPECT_EQ(job->spec.reward.limits.open_files, std::nullopt);
+  EXPECT_EQ(job->spec.reward.limits.memory_megabytes, 64);
+  const auto again = folder.parse(print_job(job->spec));
+  ASSERT_TRUE(again) << render(again.error());
+  EXPECT_EQ(again->spec.reward.env, job->spec.reward.env) << "PJ-1";
+  EXPECT_HAS(refused(folder.parse(command + "env: { 2A: x } }\n")).message, "cannot name");
+  EXPECT_HAS(refused(folder.parse(command + "env: { A: 1 } }\n")).help, "quotes");
+  EXPECT_HAS(refused(folder.parse(folder.minimal(), {"reward.env={A: x}"})).message, "no program");
 }
 
 TEST(LoadJob, MakesTheFilesOfARewardCommandAbsolute) {

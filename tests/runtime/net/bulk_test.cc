@@ -14,6 +14,7 @@
 
 #include "runtime/base/digest.h"
 #include "runtime/base/rng.h"
+#include "tests/runtime/net/places.h"
 
 namespace tandem::runtime {
 namespace {
@@ -46,8 +47,8 @@ class Directory {
 struct Bulk {
   explicit Bulk(std::unique_ptr<SegmentStore> segments)
       : store(std::move(segments)),
-        server(std::move(BulkServer::listen({}, "vm", *store)).value()),
-        client(io, server->endpoint()) {}
+        server(std::move(BulkServer::listen({here()}, "vm", *store)).value()),
+        client(io, {server->endpoints().front(), {}}) {}
   std::unique_ptr<SegmentStore> store;
   std::unique_ptr<BulkServer> server;
   IoThread io;
@@ -101,7 +102,7 @@ TEST(Bulk, many_payloads_travel_in_one_request) {
 
 TEST(Bulk, requests_of_several_clients_interleave) {
   Bulk bulk(make_memory_segments({}));
-  BulkClient other(bulk.io, bulk.server->endpoint());
+  BulkClient other(bulk.io, {bulk.server->endpoints().front(), {}});
   std::mutex mutex;
   std::condition_variable changed;
   int done = 0;
@@ -158,7 +159,7 @@ TEST(Bulk, a_full_store_is_an_error_and_takes_again_after_a_reclaim) {
     break;
   }
   ASSERT_EQ(refs.size(), 3u);
-  bulk.store->release(refs[0].segment);
+  EXPECT_TRUE(bulk.store->release(refs[0]));
   ASSERT_TRUE(bulk.store->reclaim(bulk.store->open_segment()));
   EXPECT_TRUE(bulk.client.put(std::string(10'000, 'x'), kPatience));
   EXPECT_TRUE(bulk.client.get(refs[1], kPatience));
@@ -199,7 +200,7 @@ TEST(Bulk, bad_refs_are_errors) {
 
 TEST(Bulk, nobody_there_ends_at_the_deadline) {
   IoThread io;
-  BulkClient client(io, Endpoint{.port = 1});
+  BulkClient client(io, {{.path = "/nowhere"}, {}});
   const auto ref = client.put("payload", milliseconds(50));
   ASSERT_FALSE(ref);
   EXPECT_EQ(ref.error().code, ErrorCode::kUnreachable);
@@ -209,7 +210,7 @@ TEST(Bulk, closing_a_client_ends_its_requests) {
   IoThread io;
   std::promise<Result<std::vector<PayloadRef>>> answer;
   {
-    BulkClient client(io, Endpoint{.port = 1});
+    BulkClient client(io, {{.path = "/nowhere"}, {}});
     client.put_many({"payload"}, kPatience, [&](auto refs) { answer.set_value(std::move(refs)); });
   }
   EXPECT_EQ(answer.get_future().get().error().code, ErrorCode::kUnreachable);
@@ -224,12 +225,18 @@ class Store : public testing::TestWithParam<bool> {
   Directory directory_;
 };
 
+constexpr std::uint64_t kChecksum = 77;
+
 Extent put(SegmentStore& store, const std::string& text) {
   const std::uint64_t size = text.size();
   const Extent extent = store.reserve({&size, 1}).value().front();
   store.write(extent, 0, std::as_bytes(std::span(text.data(), text.size()))).value();
-  store.commit(extent);
+  store.commit(extent, kChecksum);
   return extent;
+}
+
+PayloadRef ref_of(const Extent& extent) {
+  return {"vm", extent.segment, extent.offset, extent.bytes, kChecksum};
 }
 
 Result<std::string> get(SegmentStore& store, const Extent& extent) {
@@ -264,10 +271,10 @@ TEST_P(Store, SS_2_a_segment_goes_when_sealed_below_the_mark_and_without_live_pa
   const Extent writing = store->reserve({&size, 1}).value().front();
   (void)put(*store, "ddddd");
 
-  store->release(a.segment);
+  EXPECT_TRUE(store->release(ref_of(a)));
   ASSERT_TRUE(store->reclaim(100));
   EXPECT_TRUE(get(*store, b)) << "one is live";
-  store->release(b.segment);
+  EXPECT_TRUE(store->release(ref_of(b)));
   ASSERT_TRUE(store->reclaim(a.segment));
   EXPECT_TRUE(get(*store, b)) << "not below the mark";
   ASSERT_TRUE(store->reclaim(100));
@@ -276,6 +283,35 @@ TEST_P(Store, SS_2_a_segment_goes_when_sealed_below_the_mark_and_without_live_pa
   EXPECT_TRUE(store->write(writing, 0, std::as_bytes(std::span("0123456789", 10))))
       << "being written";
   EXPECT_EQ(store->bytes(), 20u);
+}
+
+TEST_P(Store, only_the_very_payload_is_released_and_only_once) {
+  auto store = make({.segment_bytes_max = 10});
+  const PayloadRef mine = ref_of(put(*store, "aaaaa"));
+  const PayloadRef other = ref_of(put(*store, "bbbbb"));
+  (void)put(*store, "ccccc");
+  PayloadRef place = mine, length = mine, content = mine, segment = mine;
+  place.offset = 1;
+  length.bytes = 4;
+  content.checksum = 78;
+  segment.segment = 99;
+  for (const PayloadRef& forged : {place, length, content, segment}) {
+    EXPECT_FALSE(store->holds(forged));
+    EXPECT_FALSE(store->release(forged));
+  }
+  EXPECT_TRUE(store->release(mine));
+  EXPECT_FALSE(store->release(mine)) << "once";
+  ASSERT_TRUE(store->reclaim(100));
+  EXPECT_TRUE(store->holds(other)) << "SS-2";
+}
+
+TEST_P(Store, empty_payloads_share_a_place_and_are_released_one_by_one) {
+  auto store = make({});
+  const PayloadRef first = ref_of(put(*store, "")), second = ref_of(put(*store, ""));
+  ASSERT_EQ(first, second);
+  EXPECT_TRUE(store->release(first));
+  EXPECT_TRUE(store->release(second));
+  EXPECT_FALSE(store->release(second));
 }
 
 INSTANTIATE_TEST_SUITE_P(FileAndMemory, Store, testing::Bool(),
@@ -292,10 +328,10 @@ TEST(FileSegments, a_restart_keeps_the_old_segments_and_begins_a_new_one) {
   EXPECT_EQ(get(*store, before).value(), "before");
   const Extent after = put(*store, "after");
   EXPECT_GT(after.segment, before.segment);
-  store->retain(before.segment);
+  store->retain(ref_of(before));
   ASSERT_TRUE(store->reclaim(after.segment));
   EXPECT_TRUE(get(*store, before));
-  store->release(before.segment);
+  EXPECT_TRUE(store->release(ref_of(before)));
   ASSERT_TRUE(store->reclaim(after.segment));
   EXPECT_FALSE(get(*store, before));
   EXPECT_FALSE(std::filesystem::exists(directory.path() / "segment-00000000"));

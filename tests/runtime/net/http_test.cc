@@ -82,6 +82,14 @@ TEST(Http, requests_reach_the_handler_in_parts) {
   EXPECT_EQ(posted->body, "POST|name: x\n");
 }
 
+TEST(Http, names_that_reach_the_handler_are_utf8) {
+  HttpRequest request;
+  ASSERT_TRUE(split_target("/a%ff/\xc3?k=%e6%97", request));
+  EXPECT_EQ(request.segments, (std::vector<std::string>{"a\uFFFD", "\uFFFD"}));
+  EXPECT_EQ(request.query.at("k"), "\uFFFD\uFFFD");
+  EXPECT_EQ(request.target, "/a%ff/\uFFFD?k=%e6%97");
+}
+
 TEST(Http, one_connection_carries_several_requests) {
   const auto server = serve(echo);
   Raw client(server->endpoint());
@@ -211,6 +219,21 @@ TEST(HttpStreaming, lines_arrive_while_the_stream_is_open) {
   EXPECT_EQ(lines->next(kPatience).value(), "");
   EXPECT_EQ(lines->next(kPatience).value()->size(), 300'000u);
   EXPECT_EQ(lines->next(kPatience).value(), std::nullopt);
+}
+
+TEST(HttpStreaming, a_start_that_throws_ends_its_connection_alone) {
+  const auto server = serve([](const HttpRequest& request) -> HttpAnswer {
+    if (request.segments.empty()) return echo(request);
+    return HttpStreaming{.start = [](const std::shared_ptr<HttpStream>&) {
+      throw std::runtime_error("a library did");
+    }};
+  });
+  auto lines = HttpLines::open(server->endpoint(), "/events", kPatience);
+  ASSERT_TRUE(lines) << render(lines.error());
+  EXPECT_EQ(lines->next(kPatience).value(), std::nullopt);
+  const auto got = http_get(server->endpoint(), "/", kPatience);
+  ASSERT_TRUE(got);
+  EXPECT_EQ(got->body, "GET|");
 }
 
 TEST(HttpStreaming, a_client_that_leaves_closes_the_stream) {

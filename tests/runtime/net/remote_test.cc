@@ -8,6 +8,8 @@
 #include <future>
 #include <mutex>
 
+#include "tests/runtime/net/places.h"
+
 namespace remote_example {
 
 struct Note {
@@ -231,6 +233,48 @@ TEST(Remote, asks_end_when_their_peer_goes_down_or_the_link_refuses) {
   EXPECT_FALSE(refused.value());
 }
 
+TEST(Remote, RM_2_a_door_hears_who_says_what_and_may_refuse) {
+  std::optional<Result<Count>> answer;  // set at the latest when the pair ends
+  Pair pair;
+  const Door<Inbox> door = [](const PeerId& from, const Inbox& message) -> Result<void> {
+    const auto* count = std::get_if<Count>(&message);
+    if (count && count->number == 7 && from.name == "friend") return {};
+    return Error{ErrorCode::kInvalid, "not from you"};
+  };
+  pair.server.expose("guarded", pair.port, door);
+  const auto say = [&](Inbox message, const PeerId& from) {
+    const auto ref = pair.client.remote<Inbox>({"guarded", {}}, pair.to_there());
+    EXPECT_EQ(ref.tell(std::move(message)), Delivery::kAccepted);
+    const std::string frame = std::move(pair.there.front());
+    pair.there.pop_front();
+    return pair.server.deliver(frame, pair.to_here(), from);
+  };
+  EXPECT_EQ(say(Count{7}, {"friend", {1}}), Offer::kTaken);
+  EXPECT_TRUE(pair.mailbox->take());
+  EXPECT_EQ(say(Count{7}, {"stranger", {1}}), Offer::kRefused);
+  EXPECT_EQ(say(Count{8}, {"friend", {1}}), Offer::kRefused);
+  EXPECT_EQ(say(Ask<Halve>{{8}, into(answer)}, {"friend", {1}}), Offer::kRefused);
+  EXPECT_EQ(pair.server.counters().refused, 3u);
+  const std::string garbage = encode(ParcelHead{.to = {"guarded", {}}}) + "\x92\x09\x90";
+  EXPECT_EQ(pair.server.deliver(garbage, pair.to_here()), Offer::kRefused);
+}
+
+TEST(Remote, what_is_too_large_is_named_and_never_sent) {
+  Pair pair;
+  Directory narrow(200);
+  const auto ref = narrow.remote<Inbox>({"exchange", {}}, pair.to_there());
+  const Inbox large = Note{.text = std::string(300, 'x')};
+  EXPECT_EQ(ref.tell(large), Delivery::kTooLarge);
+  EXPECT_TRUE(pair.there.empty());
+  const Error why = ref.too_large(large);
+  EXPECT_EQ(why.code, ErrorCode::kInvalid);
+  EXPECT_EQ(why.where, "exchange");
+  EXPECT_TRUE(why.message.starts_with("a message Note takes 3")) << why.message;
+  EXPECT_NE(why.message.find("carries at most 200 at once"), std::string::npos) << why.message;
+  EXPECT_EQ(ref.tell(Note{.text = std::string(ref.bytes_max() - 20, 'x')}), Delivery::kAccepted);
+  EXPECT_LE(pair.there.front().size(), 200u);
+}
+
 TEST(Remote, over_a_real_link) {
   IoThread server_io, client_io;
   Directory server_side, client_side;
@@ -247,9 +291,10 @@ TEST(Remote, over_a_real_link) {
                                 .on_down = ignore_down};
   LinkOptions patient;
   patient.peer_timeout = seconds(60);  // what a stalled machine would lose is not sent again
-  server = std::move(LinkServer::listen(server_io, {}, {.name = "controller", .incarnation = {1}},
-                                        patient, at_server))
-               .value();
+  server =
+      std::move(LinkServer::listen(server_io, {here()}, {.name = "controller", .incarnation = {1}},
+                                   patient, at_server))
+          .value();
   server->start();
   std::unique_ptr<LinkClient> client;
   std::promise<void> up;
@@ -259,7 +304,7 @@ TEST(Remote, over_a_real_link) {
                                     },
                                 .on_up = [&](const PeerId&, const Hello&) { up.set_value(); },
                                 .on_down = ignore_down};
-  client = std::make_unique<LinkClient>(client_io, server->endpoint(),
+  client = std::make_unique<LinkClient>(client_io, Dial{server->endpoint(), {}},
                                         Hello{.name = "node/vm", .incarnation = {1}}, patient,
                                         at_client);
   client->start();

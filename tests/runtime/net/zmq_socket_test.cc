@@ -7,6 +7,8 @@
 #include <string>
 #include <utility>
 
+#include "tests/runtime/net/places.h"
+
 namespace tandem::runtime {
 namespace {
 
@@ -20,7 +22,7 @@ class Echo {
   Echo() {
     io_.run([this] {
       socket_ = std::make_unique<ZmqSocket>(io_, zmq::socket_type::router, kOptions);
-      at_ = socket_->bind({}).value();
+      at_ = socket_->bind(here()).value();
       socket_->start(
           [this](std::string_view from, std::span<zmq::message_t> parts) {
             waiting_.emplace_back(from, parts[0].to_string());
@@ -56,7 +58,7 @@ class Counter {
   explicit Counter(const Endpoint& to) {
     io_.run([this, &to] {
       socket_ = std::make_unique<ZmqSocket>(io_, zmq::socket_type::dealer, kOptions);
-      socket_->connect(to, "counter");
+      socket_->connect({to, {}}, "counter");
       socket_->start(
           [this](std::string_view, std::span<zmq::message_t> parts) {
             EXPECT_EQ(parts[0].to_string(), std::to_string(back_));

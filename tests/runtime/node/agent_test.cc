@@ -4,11 +4,13 @@
 #include <signal.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <filesystem>
 #include <fstream>
 #include <mutex>
 
+#include "runtime/actor/simulated_executor.h"
 #include "runtime/actor/system.h"
 #include "runtime/actor/threaded_executor.h"
 
@@ -24,6 +26,7 @@ class Listener {
     std::mutex mutex;
     std::condition_variable changed;
     std::vector<AgentEvents> events;  // guarded by mutex
+    std::vector<RankUsage> usage;     // guarded by mutex; by itself, because its times vary
 
     std::vector<AgentEvents> wait(std::size_t count) {
       std::unique_lock lock(mutex);
@@ -38,6 +41,11 @@ class Listener {
   void handle(Context&, RankSpawned event) { keep(std::move(event)); }
   void handle(Context&, RankSpawnFailed event) { keep(std::move(event)); }
   void handle(Context&, RankExited event) { keep(std::move(event)); }
+  void handle(Context&, UsageReport report) {
+    const std::lock_guard lock(heard_.mutex);
+    heard_.usage.insert(heard_.usage.end(), report.ranks.begin(), report.ranks.end());
+    heard_.changed.notify_all();
+  }
 
  private:
   void keep(AgentEvents event) {
@@ -57,8 +65,9 @@ class AgentTest : public testing::Test {
     const auto controller = system_.spawn<Listener>(
         "controller", [this] { return std::make_unique<Listener>(heard_); });
     agent_ = system_.spawn<Agent>("agent", [this, controller] {
-      return std::make_unique<Agent>(AgentConfig{.node = {.node = "here"}, .program = "/bin/sh"},
-                                     host_, controller);
+      return std::make_unique<Agent>(
+          AgentConfig{.node = {.node = "here"}, .program = "/bin/sh", .usage_interval = 20ms},
+          host_, controller);
     });
   }
   ~AgentTest() override {
@@ -93,6 +102,46 @@ std::vector<AgentEvents> of(const std::vector<AgentEvents>& events, const RankId
     if (std::visit(is_about_it, event)) chosen.push_back(event);
   }
   return chosen;
+}
+
+// A controller at which another agent has the name.
+class Refuser {
+ public:
+  using Inbox = AgentEvents;
+  Refuser(int& introductions, const Ref<AgentInbox>& agent)
+      : introductions_(introductions), agent_(agent) {}
+  void handle(Context&, NodeUp) {
+    ++introductions_;
+    EXPECT_EQ(agent_.tell(NodeRefused{4711}), Delivery::kAccepted);
+  }
+  template <class Event>
+  void handle(Context&, Event) {
+    ADD_FAILURE() << "it was told to do nothing";
+  }
+
+ private:
+  int& introductions_;
+  const Ref<AgentInbox>& agent_;
+};
+
+TEST(Agent, ARefusedOneAsksAgainAndThenGivesUp) {  // AG-2
+  PosixProcessHost host;
+  int introductions = 0;
+  std::int64_t other = 0;
+  Ref<AgentInbox> agent;
+  SimulatedExecutor executor(1);
+  System system(executor, nullptr);
+  const auto controller = system.spawn<Refuser>(
+      "controller", [&] { return std::make_unique<Refuser>(introductions, agent); });
+  const AgentConfig config{.node = {.node = "here"},
+                           .program = "",
+                           .on_refused = [&](const NodeRefused& refused) { other = refused.pid; }};
+  agent = system.spawn<Agent>("agent",
+                              [&] { return std::make_unique<Agent>(config, host, controller); });
+  EXPECT_TRUE(executor.run_until([&] { return other != 0; }, 60s));
+  EXPECT_EQ(introductions, kNameAttemptsMax);
+  EXPECT_EQ(other, 4711);
+  EXPECT_GT(executor.now() - Time{}, 5s) << "a lost agent would be known by now";
 }
 
 TEST_F(AgentTest, EverySpawnIsAnsweredAndThenItsEndOnce) {  // AG-1
@@ -155,6 +204,18 @@ TEST_F(AgentTest, AnEndIsToldWhenTheProcessIsGone) {
   ASSERT_EQ(after.size(), 2u);
   EXPECT_EQ(std::get<RankExited>(after[1]).code, 7);
   EXPECT_EQ(::kill(pid, 0), -1) << "reaped, so that its devices are closed";
+}
+
+TEST_F(AgentTest, TheUseOfEachLivingRankIsReported) {
+  const RankId busy{"job/reward/0", {1}, 0};
+  spawn(busy, "while :; do :; done");
+  std::unique_lock lock(heard_.mutex);
+  const auto at_work = [&] {
+    return std::ranges::any_of(heard_.usage, [&](const RankUsage& usage) {
+      return usage.id == busy && usage.cpu_percent > 0 && usage.memory_bytes > 0;
+    });
+  };
+  EXPECT_TRUE(heard_.changed.wait_for(lock, 30s, at_work)) << heard_.usage.size() << " reports";
 }
 
 }  // namespace

@@ -92,5 +92,40 @@ TEST_F(LogFilesTest, ATruncatedLogIsReadFromItsStart) {
   EXPECT_EQ(absent.error().where, (directory_ / "absent").string());
 }
 
+TEST_F(LogFilesTest, TheListNamesActorsAndTheirIncarnations) {
+  for (const char* const name : {"rollout.0.3.log", "rollout.0.1.log", "learner.0@1.2.log",
+                                 "notes.log", ".4.log", "reward.0.x.log", "rollout.1.2.txt"})
+    write(name, "");
+  std::filesystem::create_symlink("/etc/passwd", directory_ / "rollout.7.1.log");
+  const auto logs = logs_in(directory_);
+  ASSERT_EQ(logs.size(), 2U);
+  EXPECT_EQ(logs[0].actor, "learner/0@1");
+  EXPECT_EQ(logs[1].actor, "rollout/0");
+  EXPECT_EQ(logs[1].incarnations, (std::vector<Incarnation>{{1}, {3}}));
+  EXPECT_FALSE(tail_log(directory_ / "rollout.7.1.log", 5).has_value());
+  EXPECT_FALSE(read_log(directory_ / "rollout.7.1.log", 0).has_value());
+}
+
+TEST_F(LogFilesTest, LinesAreOldByTheTimesThatTheyBear) {
+  const std::string old = "2026-11-22T17:00:00.000Z I rollout began\n  a line without a time\n";
+  const std::string text = old + "2026-11-22T17:00:10.500Z I rollout ready\nmore\n";
+  constexpr std::int64_t kReady = 1'795'366'810'500;
+  EXPECT_EQ(lines_since(text, 0), 0U);
+  EXPECT_EQ(lines_since(text, kReady - 10'500), 0U);
+  EXPECT_EQ(lines_since(text, kReady - 10'499), old.size());
+  EXPECT_EQ(lines_since(text, kReady), old.size());
+  EXPECT_EQ(lines_since(text, kReady + 1), text.size());
+  EXPECT_EQ(lines_since("no\ntimes\n", kReady), 0U);
+  EXPECT_EQ(lines_since("", kReady), 0U);
+}
+
+TEST_F(LogFilesTest, ATailReadsNoMoreThanItIsGiven) {
+  std::string text;
+  for (int i = 0; i < 100; ++i) text += "line " + std::to_string(i) + "\n";
+  const LogChunk chunk = tail_log(write("log", text), 1000, 50).value();
+  EXPECT_LE(chunk.text.size(), 50U);
+  EXPECT_EQ(text.substr(chunk.offset), chunk.text);
+}
+
 }  // namespace
 }  // namespace tandem::runtime

@@ -261,6 +261,59 @@ int armed_child(pid_t expected_parent, const std::string& fifo) {
   for (;;) ::pause();
 }
 
+// A cgroup made of files, whose count of kills for want of memory the test writes.
+class MemoryKillOfAProcess : public ProcessHostTest {
+ protected:
+  MemoryKillOfAProcess() {
+    put("cgroup", "0::/job\n");
+    count(0);
+  }
+  void put(const std::filesystem::path& name, std::string_view text) const {
+    std::filesystem::create_directories((directory_ / name).parent_path());
+    EXPECT_TRUE(write_file(directory_ / name, std::as_bytes(std::span(text))));
+  }
+  void count(int kills) const {
+    put("fs/job/memory.events", "oom 0\noom_kill " + std::to_string(kills) + "\n");
+  }
+  MemoryKillSources sources() const {
+    return {.own_cgroups = directory_ / "cgroup",
+            .cgroup_mount = directory_ / "fs",
+            .machine = directory_ / "vmstat"};
+  }
+  ExitStatus kill_one(PosixProcessHost& host) {
+    const auto process = host.spawn(spec({"sleep", "1000"}), exits_.handler()).value();
+    EXPECT_EQ(::kill(process.pid, SIGKILL), 0);
+    return exits_.wait(process.id);
+  }
+};
+
+TEST_F(MemoryKillOfAProcess, IsASigkillOfAnothersThatTheCgroupCounted) {  // MK-1
+  PosixProcessHost host(sources());
+  EXPECT_EQ(kill_one(host).memory_kill, MemoryKill::kNone) << "a plain kill -9";
+  count(1);
+  const ExitStatus counted = kill_one(host);
+  EXPECT_EQ(counted.memory_kill, MemoryKill::kProven);
+  EXPECT_GT(counted.memory_peak_bytes, 0u);
+  EXPECT_EQ(describe(counted), "killed by signal 9 (Killed) for want of memory");
+  EXPECT_EQ(kill_one(host).memory_kill, MemoryKill::kNone) << "counted once, explains one";
+}
+
+TEST_F(MemoryKillOfAProcess, IsNoKillOfOurOwnAndNoOtherEnd) {
+  PosixProcessHost host(sources());
+  count(3);
+  const auto stopped =
+      host.spawn(shell("trap '' TERM; echo > \"$1\"; sleep 1000 & wait; wait"), exits_.handler());
+  const OwnedFd fifo = open_fifo();
+  ASSERT_EQ(next_byte(fifo), '\n') << "its trap is set";
+  host.stop(stopped->id, Duration{0});
+  const auto signalled = host.spawn(spec({"sleep", "1000"}), exits_.handler());
+  host.signal(signalled->id, SIGKILL);
+  const auto exited = host.spawn(shell("exit 1"), exits_.handler());
+  for (const auto& process : {stopped, signalled, exited})
+    EXPECT_EQ(exits_.wait(process->id).memory_kill, MemoryKill::kNone);
+  EXPECT_EQ(kill_one(host).memory_kill, MemoryKill::kProven) << "the count is still there";
+}
+
 }  // namespace
 }  // namespace tandem::runtime
 

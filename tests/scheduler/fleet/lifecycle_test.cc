@@ -110,6 +110,15 @@ TEST(Reasons, SayWhatIsWaitedForInNumbers) {  // LC-2
   EXPECT_EQ(message(Backoff{Time{12 * kSecond}, 2, 5, "killed by SIGSEGV (11)"}, now),
             "restart 2 of 5 in 2.0 s after: killed by SIGSEGV (11)");
   EXPECT_EQ(message(ExitSignal{SIGKILL}, now), "killed by SIGKILL (9)");
+  EXPECT_EQ(message(ExitSignal{SIGKILL, true}, now),
+            "killed by SIGKILL (9), perhaps for want of memory: the kernel killed some process of "
+            "this machine for that");
+  constexpr std::int64_t kMebibyte = 1 << 20;
+  EXPECT_EQ(message(OOMKilled{21811 * kMebibyte, 21760 * kMebibyte, 24576 * kMebibyte}, now),
+            "killed for want of memory at 21.2 GiB, peak 21.3 GiB, of 24.0 GiB on its node");
+  EXPECT_EQ(message(OOMKilled{200 * kMebibyte, {}}, now), "killed for want of memory at 200.0 MiB");
+  EXPECT_STREQ(reason_name(OOMKilled{}), "OOMKilled");
+  EXPECT_EQ(message(RankError{"the disk is gone"}, now), "failed: the disk is gone");
   EXPECT_EQ(message(RestartsExhausted{5, "exited with code 3"}, now),
             "died again after 5 restarts; root cause: exited with code 3");
 }

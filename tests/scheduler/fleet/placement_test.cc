@@ -229,6 +229,48 @@ TEST(FitsEver, RefusesWithTheNearestShape) {
   EXPECT_EQ(fits_ever(nodes, hopeless).error().help, "add a node, or ask for less in pools.*");
 }
 
+TEST(Replicas, AreReadWholeAndWithinTheRange) {
+  EXPECT_EQ(replicas_of("rollout", "1").value(), 1);
+  EXPECT_EQ(replicas_of("rollout", "4096").value(), kReplicasMax);
+  for (const char* count : {"", "0", "-1", "4097", "4294967297", "99999999999999999999", "2.0",
+                            "1e2", " 1", "1 ", "\"1\"", "many"}) {
+    const auto refused = replicas_of("rollout", count);
+    ASSERT_FALSE(refused.has_value()) << count;
+    EXPECT_EQ(refused.error().code, ErrorCode::kInvalid);
+    EXPECT_EQ(refused.error().message,
+              "cannot scale rollout to " + std::string(count) + ": a role has 1 to 4096 actors");
+  }
+}
+
+// The nearest count is what trying all of them finds, without trying all of them.
+TEST(FitsEverProperty, TheNearestCountIsTheGreatestThatFits) {
+  int refusals = 0;
+  for (std::uint64_t seed = 1; seed <= 500; ++seed) {
+    SCOPED_TRACE("seed=" + std::to_string(seed));
+    Rng rng(seed);
+    std::vector<NodeCapacity> nodes;
+    for (std::uint64_t n = 1 + rng.below(3); n > 0; --n)
+      nodes.push_back(node("n" + std::to_string(n), 1 + static_cast<double>(rng.below(4))));
+    const std::vector roles{role("rollout", 0.5 + 0.5 * static_cast<double>(rng.below(3)),
+                                 static_cast<std::int32_t>(2 + rng.below(60))),
+                            role("learner", 0.5 + 0.5 * static_cast<double>(rng.below(2)), 1)};
+    const auto fits_with = [&](std::int32_t count) {
+      std::vector<RoleDemand> changed = roles;
+      changed[0].replicas = count;
+      return place(nodes, gangs_of(changed, "job")).index() == 0;
+    };
+    std::int32_t most = roles[0].replicas;
+    while (most > 0 && !fits_with(most)) --most;
+    const auto verdict = fits_ever(nodes, roles);
+    EXPECT_EQ(verdict.has_value(), most == roles[0].replicas);
+    if (verdict || most == 0) continue;
+    ++refusals;
+    EXPECT_EQ(verdict.error().help,
+              "with rollout.replicas=" + std::to_string(most) + " it would fit");
+  }
+  EXPECT_GT(refusals, 100);
+}
+
 // One by one, the plain way.
 std::int64_t ranks_by_counting(const NodeCapacity& node, const Resources& shape) {
   std::int64_t by_gpus = shape.gpu_milli == 0 ? 1 << 20 : 0, whole = 0;
@@ -272,6 +314,19 @@ TEST(PlacementProperty, NeverOvercommitsAndPlacesAllOrNone) {
                        static_cast<std::int32_t>(1 + rng.below(3)),
                        rng.below(2) == 0 ? Strategy::kPack : Strategy::kSpread});
     }
+    std::vector<NodeCapacity> room = nodes;  // place_next() is place() of one gang after another
+    for (const Gang& next : gangs) {
+      const auto alone = place(room, std::span(&next, 1));
+      const std::vector<NodeCapacity> before = room;
+      const auto taken = place_next(room, next);
+      ASSERT_EQ(taken.index(), alone.index());
+      if (const auto* all = std::get_if<0>(&alone)) {
+        EXPECT_EQ(std::get<0>(taken).ranks, all->front().ranks);
+      } else {
+        EXPECT_EQ(message(std::get<1>(taken), {}), message(std::get<1>(alone), {}));
+        for (std::size_t n = 0; n < room.size(); ++n) EXPECT_EQ(room[n].free, before[n].free);
+      }
+    }
     const auto placed = place(nodes, gangs);
     if (const auto* assigned = std::get_if<0>(&placed)) {
       std::map<std::string, Resources> used;
@@ -292,10 +347,10 @@ TEST(PlacementProperty, NeverOvercommitsAndPlacesAllOrNone) {
           EXPECT_LE(milli_used, n.gpus_free_milli.at(static_cast<std::size_t>(gpu)));
       }
     } else if (one_shape) {
-      std::int64_t room = 0, wanted = 0;
-      for (const NodeCapacity& n : nodes) room += ranks_by_counting(n, shape);
+      std::int64_t possible = 0, wanted = 0;
+      for (const NodeCapacity& n : nodes) possible += ranks_by_counting(n, shape);
       for (const Gang& g : gangs) wanted += g.ranks;
-      EXPECT_LT(room, wanted);
+      EXPECT_LT(possible, wanted);
     }
   }
 }

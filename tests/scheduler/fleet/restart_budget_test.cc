@@ -142,12 +142,48 @@ TEST(RestartLadder, AnActorThatNeverGetsReadyEndsItsJobHoweverSlowlyItFails) {  
   EXPECT_EQ(starts, starts_max);
 }
 
-TEST(RestartBudget, OnlyAWantOfMemoryOfWhoHasWorkedIsWorthAnotherStart) {  // RB-4
-  EXPECT_TRUE(worth_another_start(ErrorCode::kOutOfMemory, true));
-  EXPECT_FALSE(worth_another_start(ErrorCode::kOutOfMemory, false));
-  for (const ErrorCode other : {ErrorCode::kInvalid, ErrorCode::kFailed, ErrorCode::kInfeasible,
-                                ErrorCode::kNotFound, ErrorCode::kTimedOut})
-    EXPECT_FALSE(worth_another_start(other, true)) << name(other);
+using L = RestartLadder;
+
+L::Decision dies(RestartLadder& ladder, Rng& rng, std::int64_t s, bool memory_kill) {
+  return ladder.died({.actor = "j/learner/0",
+                      .role = "learner",
+                      .cause = memory_kill ? "no memory" : "killed",
+                      .life = {at(s - 1), at(s)},
+                      .memory_kill = memory_kill},
+                     rng);
+}
+
+TEST(RestartLadder, TheSecondProvenWantOfMemoryInARowEndsTheJob) {  // RB-6
+  Rng rng(1);
+  RestartLadder ladder({.actor = kPolicy, .role = kPolicy});
+  EXPECT_TRUE(std::holds_alternative<L::RestartActor>(dies(ladder, rng, 1000, true)));
+  const auto second = dies(ladder, rng, 9000, true);  // however long it lived
+  ASSERT_TRUE(std::holds_alternative<L::FailJobForMemory>(second));
+  EXPECT_EQ(std::get<L::FailJobForMemory>(second).root_cause, "no memory");
+}
+
+TEST(RestartLadder, OtherDeathsBetweenThemStartTheRowAnew) {  // RB-6
+  Rng rng(1);
+  RestartLadder ladder({.actor = kPolicy, .role = kPolicy});
+  bool memory = true;
+  for (std::int64_t s = 1000; s < 20'000; s += 1000, memory = !memory)
+    EXPECT_TRUE(std::holds_alternative<L::RestartActor>(dies(ladder, rng, s, memory))) << s;
+  EXPECT_TRUE(std::holds_alternative<L::RestartActor>(dies(ladder, rng, 20'000, false)));
+  EXPECT_TRUE(std::holds_alternative<L::RestartActor>(dies(ladder, rng, 21'000, false)));
+}
+
+TEST(RestartLadder, KeepsTheDeathsThatFollowEachOther) {  // CL-1
+  Rng rng(1);
+  RestartLadder ladder({.actor = kPolicy, .role = kPolicy});
+  EXPECT_EQ(ladder.loop_of("j/learner/0").deaths, 0);
+  for (const std::int64_t s : {100, 110, 120}) dies(ladder, rng, s, false);
+  const CrashLoop loop = ladder.loop_of("j/learner/0");
+  EXPECT_EQ(loop.deaths, 3);
+  EXPECT_EQ(loop.since, at(100));
+  EXPECT_EQ(loop.cause, "killed");
+  ladder.died({"j/learner/0", "learner", "late", {at(130), at(130) + kPolicy.healthy_after}}, rng);
+  EXPECT_EQ(ladder.loop_of("j/learner/0").deaths, 1);
+  EXPECT_EQ(ladder.loop_of("j/learner/0").cause, "late");
 }
 
 }  // namespace

@@ -1,0 +1,316 @@
+#include "actors/controller/doors.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace tandem::actors {
+
+using runtime::PeerId;
+
+namespace {
+
+constexpr double kCpusMax = 1e6;
+constexpr std::int64_t kMemoryBytesMax = std::int64_t{1} << 60;
+constexpr std::int64_t kRankMemoryBytesMax = std::int64_t{1} << 50;  // a gang's is summed
+constexpr std::size_t kGpusMax = 1024;
+constexpr std::size_t kEndpointBytesMax = 512;
+constexpr std::int32_t kSignalMax = 64;
+constexpr std::int32_t kExitCodeMax = 255;
+constexpr std::size_t kTroubleLinesMax = 64;  // of stderr; an honest reward sends fewer
+
+Error wrong(const std::string& what) { return {ErrorCode::kInvalid, what}; }
+
+bool is_amount(double value) { return std::isfinite(value) && value >= 0; }
+bool is_step(std::int64_t step) { return step >= 0 && step <= kStepsMax; }
+bool is_version(PolicyVersion version) {
+  return version >= kInitialWeights && version.value <= kStepsMax;
+}
+
+Result<void> speaks_for_itself(const PeerId& from, const std::string& actor,
+                               Incarnation incarnation, std::int32_t rank) {
+  if (rank >= 0 && rank_name(actor, rank) == from.name && incarnation == from.incarnation)
+    return {};
+  return wrong("speaks for " + rank_name(actor, rank) + "#" + std::to_string(incarnation.value));
+}
+
+// ---- rollouts
+
+Result<void> check(const RolloutUp& up) {
+  if (up.capacity < 1) return wrong("RolloutUp: a capacity of " + std::to_string(up.capacity));
+  return {};
+}
+
+Result<void> check(const Installed& installed) {
+  if (!is_version(installed.version) || !is_amount(installed.seconds))
+    return wrong("Installed: version " + std::to_string(installed.version.value));
+  return {};
+}
+
+Result<void> check(const Generated& generated) {
+  for (const GroupHeader& group : generated.groups) {
+    const std::string name = "Generated: group " + std::to_string(group.group.value);
+    if (group.prompt_tokens < 0 || group.trajectories.empty())
+      return wrong(name + " has no trajectories, or a prompt of less than no tokens");
+    for (const TrajectoryHeader& trajectory : group.trajectories)
+      if (!is_version(trajectory.oldest) || !is_version(trajectory.newest) ||
+          trajectory.oldest > trajectory.newest || trajectory.completion_tokens < 0)
+        return wrong(name + " has a trajectory of versions " +
+                     std::to_string(trajectory.oldest.value) + " to " +
+                     std::to_string(trajectory.newest.value) + " and " +
+                     std::to_string(trajectory.completion_tokens) + " tokens");
+  }
+  return {};
+}
+
+Result<void> check(const Unservable&) { return {}; }
+
+Result<void> check(const Evaluated& evaluated) {
+  const bool indices =
+      std::ranges::all_of(evaluated.completions, [](const auto& text) { return text.index >= 0; });
+  if (indices && std::ranges::all_of(evaluated.unservable, [](int index) { return index >= 0; }))
+    return {};
+  return wrong("Evaluated: an index below 0");
+}
+
+Result<void> check(const RolloutStats& stats) {
+  if (stats.requests_running < 0 || stats.requests_waiting < 0 ||
+      !is_amount(stats.kv_cache_usage) || !is_amount(stats.busy_seconds))
+    return wrong("RolloutStats: a count below 0, or a figure that is none");
+  return {};
+}
+
+// ---- rewards
+
+Result<void> check(const RewardUp& up) {
+  if (up.capacity < 1) return wrong("RewardUp: a capacity of " + std::to_string(up.capacity));
+  return {};
+}
+
+bool is_score(const TrajectoryScore& score) {
+  const auto* value = std::get_if<Scored>(&score);
+  return !value || std::isfinite(value->value);
+}
+
+Result<void> check(const GroupsScored& scored) {
+  for (const GroupScore& group : scored.groups)
+    if (!std::ranges::all_of(group.scores, is_score))
+      return wrong("GroupsScored: group " + std::to_string(group.group.value) +
+                   " has a score that is no number");
+  return {};
+}
+
+Result<void> check(const RewardTrouble& trouble) {
+  const bool counted = trouble.attempt >= 0 && trouble.attempts >= 0 && trouble.count >= 0;
+  if (!counted || trouble.stderr_tail.size() > kTroubleLinesMax)
+    return wrong("RewardTrouble: attempt " + std::to_string(trouble.attempt) + " of " +
+                 std::to_string(trouble.attempts) + ", " +
+                 std::to_string(trouble.stderr_tail.size()) + " lines");
+  return {};
+}
+
+Result<void> check(const TextsScored& scored) {
+  for (const TextScore& text : scored.scores)
+    if (text.index < 0 || !is_score(text.score))
+      return wrong("TextsScored: text " + std::to_string(text.index) +
+                   " does not exist, or has a score that is no number");
+  return {};
+}
+
+// ---- the learner
+
+Result<void> check(const Publication& publication, PolicyVersion version) {
+  if (publication.version == version && is_version(version) &&
+      publication.oldest_retained >= kInitialWeights && publication.oldest_retained <= version &&
+      is_amount(publication.seconds))
+    return {};
+  return wrong("publishes version " + std::to_string(publication.version.value) + " and retains " +
+               std::to_string(publication.oldest_retained.value));
+}
+
+Result<void> check(const LearnerUp& up) {
+  if (up.checkpoint && !is_step(up.checkpoint->value))
+    return wrong("LearnerUp: checkpoint " + std::to_string(up.checkpoint->value));
+  return {};
+}
+
+Result<void> check(const Published& published) {
+  return check(published.publication, published.publication.version);
+}
+
+Result<void> check(const WarmStartProgress& progress) {
+  if (progress.step < 0 || progress.steps_max < 0)
+    return wrong("WarmStartProgress: step " + std::to_string(progress.step));
+  return {};
+}
+
+Result<void> check(const WarmStarted& started) {
+  if (started.steps < 0) return wrong("WarmStarted: " + std::to_string(started.steps) + " steps");
+  return check(started.publication, PolicyVersion{0});
+}
+
+Result<void> check(const StepCommitted& committed) {
+  if (!is_step(committed.step.value))
+    return wrong("StepCommitted: step " + std::to_string(committed.step.value));
+  if (!committed.publication) return {};
+  return check(*committed.publication, PolicyVersion{committed.step.value + 1});
+}
+
+Result<void> check(const CheckpointSaved& saved) {
+  const bool digest = std::ranges::all_of(saved.weights_sha256, [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+  });
+  if (is_step(saved.step.value) && digest && saved.weights_sha256.size() <= 64) return {};
+  return wrong("CheckpointSaved: step " + std::to_string(saved.step.value) +
+               ", or a digest that is none");
+}
+
+Result<void> check(const LearnerFailed&) { return {}; }
+
+// A door for the events of one role's actors; every alternative names its sender as `from`.
+template <class Events>
+runtime::Door<Events> role_door(const std::string& job, Role role) {
+  return [prefix = job + "/" + name(role) + "/"](const PeerId& from,
+                                                 const Events& events) -> Result<void> {
+    return std::visit(
+        [&](const auto& message) -> Result<void> {
+          if (!from.name.starts_with(prefix)) return wrong("is none of " + prefix + "*");
+          const Sender& sender = message.from;
+          if (auto own = speaks_for_itself(from, sender.actor, sender.incarnation, 0); !own)
+            return own;
+          return check(message);
+        },
+        events);
+  };
+}
+
+// ---- ranks and nodes
+
+Result<void> check(const PeerId& from, const RankListening& listening) {
+  if (listening.gang_endpoint.size() > kEndpointBytesMax ||
+      listening.gang_secret.size() > kEndpointBytesMax)
+    return wrong("RankListening: an endpoint of " + std::to_string(listening.gang_endpoint.size()) +
+                 " bytes, a secret of " + std::to_string(listening.gang_secret.size()));
+  return speaks_for_itself(from, listening.actor, listening.incarnation, 0);
+}
+
+Result<void> check(const PeerId& from, const RankReady& ready) {
+  return speaks_for_itself(from, ready.actor, ready.incarnation, ready.rank);
+}
+
+Result<void> check(const PeerId& from, const RankFailed& failed) {
+  return speaks_for_itself(from, failed.actor, failed.incarnation, failed.rank);
+}
+
+Result<void> check(const PeerId& from, const runtime::NodeUp& up, const NodeOf&) {
+  if (from.name != node_peer(up.node, up.pid) || from.incarnation != up.incarnation)
+    return wrong("introduces itself as node " + up.node);
+  const bool gpus = std::ranges::all_of(up.gpus, [](const runtime::Gpu& gpu) {
+    return gpu.memory_bytes >= 0 && gpu.memory_bytes <= kMemoryBytesMax;
+  });
+  if (std::isfinite(up.cpus) && up.cpus >= 0 && up.cpus <= kCpusMax && up.memory_bytes >= 0 &&
+      up.memory_bytes <= kMemoryBytesMax && up.pid >= 0 && gpus && up.gpus.size() <= kGpusMax)
+    return {};
+  return wrong("NodeUp: has resources that no machine has");
+}
+
+Result<void> check_rank(const PeerId& from, const runtime::RankId& rank, const NodeOf& node_of) {
+  const auto node = node_of(rank);
+  if (is_node_peer(from.name) && rank.rank >= 0 && (!node || node_of_peer(from.name) == *node))
+    return {};
+  return wrong("speaks of " + rank_name(rank.actor, rank.rank) + "#" +
+               std::to_string(rank.incarnation.value) + ", which is not its own");
+}
+
+Result<void> check(const PeerId& from, const runtime::RankSpawned& spawned, const NodeOf& node_of) {
+  if (spawned.pid < 0) return wrong("RankSpawned: pid " + std::to_string(spawned.pid));
+  return check_rank(from, spawned.id, node_of);
+}
+
+Result<void> check(const PeerId& from, const runtime::RankSpawnFailed& failed,
+                   const NodeOf& node_of) {
+  return check_rank(from, failed.id, node_of);
+}
+
+Result<void> check(const PeerId& from, const runtime::RankExited& exited, const NodeOf& node_of) {
+  const auto within = [](const std::optional<std::int32_t>& value, std::int32_t max) {
+    return !value || (*value >= 0 && *value <= max);
+  };
+  if (!within(exited.code, kExitCodeMax) || !within(exited.signal, kSignalMax))
+    return wrong("RankExited: no process ends that way");
+  if (exited.memory_peak_bytes < 0 || exited.memory_last_bytes.value_or(0) < 0)
+    return wrong("RankExited: a process of negative size");
+  return check_rank(from, exited.id, node_of);
+}
+
+Result<void> check(const PeerId& from, const runtime::UsageReport& report, const NodeOf& node_of) {
+  for (const runtime::RankUsage& usage : report.ranks) {
+    if (!is_amount(usage.cpu_percent) || usage.cpu_percent > 100 * kCpusMax ||
+        usage.memory_bytes < 0 || usage.memory_bytes > kRankMemoryBytesMax)
+      return wrong("UsageReport: uses more than a machine has, or less than nothing");
+    if (auto own = check_rank(from, usage.id, node_of); !own) return own;
+  }
+  return {};
+}
+
+}  // namespace
+
+runtime::Door<RolloutEvents> rollout_door(std::string job) {
+  return role_door<RolloutEvents>(job, Role::kRollout);
+}
+
+runtime::Door<RewardEvents> reward_door(std::string job) {
+  return role_door<RewardEvents>(job, Role::kReward);
+}
+
+runtime::Door<LearnerEvents> learner_door(std::string job) {
+  return role_door<LearnerEvents>(job, Role::kLearner);
+}
+
+runtime::Door<RankEvents> rank_door() {
+  return [](const PeerId& from, const RankEvents& events) {
+    return std::visit([&](const auto& message) { return check(from, message); }, events);
+  };
+}
+
+runtime::Door<runtime::AgentEvents> agent_door(NodeOf node_of) {
+  return [node_of = std::move(node_of)](const PeerId& from, const runtime::AgentEvents& events) {
+    return std::visit([&](const auto& message) { return check(from, message, node_of); }, events);
+  };
+}
+
+void Roster::started(const std::string& node, const runtime::RankId& rank) {
+  ranks_[rank_name(rank.actor, rank.rank)] = {rank.incarnation, node};
+}
+
+void Roster::forget(const std::string& job) {
+  std::erase_if(ranks_, [&](const auto& rank) { return rank.first.starts_with(job + "/"); });
+}
+
+void Roster::has_agent(std::string own_node) { own_node_ = std::move(own_node); }
+
+Result<void> Roster::admit(const runtime::Hello& hello) const {
+  if (is_node_peer(hello.name)) {
+    const std::string node = node_of_peer(hello.name);
+    if (!node.empty() && node.find_first_of("@#") == std::string::npos && node != own_node_ &&
+        hello.name == node_peer(node, hello.pid))
+      return {};
+    return wrong("that is no name of another node");
+  }
+  const auto rank = ranks_.find(hello.name);
+  if (rank == ranks_.end()) return wrong("no rank of that name was started");
+  if (hello.incarnation != rank->second.incarnation)
+    return wrong("incarnation " + std::to_string(rank->second.incarnation.value) +
+                 " of that name was started last");
+  if (hello.rank < 0 || rank_name(hello.opaque, hello.rank) != hello.name)
+    return wrong("says to be rank " + std::to_string(hello.rank) + " of " + hello.opaque);
+  return {};
+}
+
+std::optional<std::string> Roster::node_of(const runtime::RankId& rank) const {
+  const auto found = ranks_.find(rank_name(rank.actor, rank.rank));
+  if (found == ranks_.end() || found->second.incarnation != rank.incarnation) return std::nullopt;
+  return found->second.node;
+}
+
+}  // namespace tandem::actors

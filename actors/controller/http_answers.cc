@@ -1,0 +1,100 @@
+#include "actors/controller/http_answers.h"
+
+#include <charconv>
+#include <exception>
+#include <utility>
+
+#include "runtime/base/json.h"
+#include "runtime/base/log.h"
+
+namespace tandem::actors {
+
+using nlohmann::json;
+
+namespace {
+
+// Feeds all open streams, one look each kWatchInterval.
+class StreamFeeder {
+ public:
+  using Inbox = std::variant<AddStream>;
+  void handle(runtime::Context& cx, AddStream add) {
+    streams_.push_back(std::move(add));
+    if (streams_.size() == 1) feed(cx);
+  }
+
+ private:
+  // A library's exception ends this stream and no other.
+  static bool fed(AddStream& s) {
+    try {
+      return s.feed(*s.stream);
+    } catch (const std::exception& e) {
+      log::error("event=stream_failed what=\"{}\"", e.what());
+      return false;
+    }
+  }
+  void feed(runtime::Context& cx) {
+    std::erase_if(streams_, [](AddStream& s) {
+      if (s.stream->open() && fed(s)) return false;
+      s.stream->close();
+      return true;
+    });
+    if (!streams_.empty()) cx.after(kWatchInterval, [this](runtime::Context& then) { feed(then); });
+  }
+  std::vector<AddStream> streams_;
+};
+static_assert(runtime::Actor<StreamFeeder>);
+
+}  // namespace
+
+runtime::HttpResponse ok(const json& body) {
+  return {.status = 200, .content_type = "application/json", .body = dump_json(body) + "\n"};
+}
+
+Error no_such(const std::string& kind, const std::string& name) {
+  return {ErrorCode::kNotFound, "there is no " + kind + " " + name, "",
+          "tandem get " + kind + "s lists them"};
+}
+
+std::string joined(const std::vector<std::string>& parts, std::size_t from, std::size_t to) {
+  std::string text;
+  for (std::size_t i = from; i < to; ++i) text += (i > from ? "/" : "") + parts[i];
+  return text;
+}
+
+std::string query_text(const runtime::HttpRequest& request, const std::string& key) {
+  const auto it = request.query.find(key);
+  return it == request.query.end() ? "" : it->second;
+}
+
+bool query_flag(const runtime::HttpRequest& request, const std::string& key) {
+  const std::string value = query_text(request, key);
+  return request.query.contains(key) && value != "0" && value != "false";
+}
+
+Result<std::optional<std::int64_t>> query_number(const runtime::HttpRequest& request,
+                                                 const std::string& key, Bounds bounds) {
+  const std::string text = query_text(request, key);
+  if (text.empty()) return std::optional<std::int64_t>();
+  std::int64_t value = 0;
+  const auto [stop, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool whole = failure == std::errc{} && stop == text.data() + text.size();
+  if (whole && value >= bounds.least && value <= bounds.most) return std::optional(value);
+  return Error{ErrorCode::kInvalid, key + "=" + text + " is no whole number from " +
+                                        std::to_string(bounds.least) + " to " +
+                                        std::to_string(bounds.most)};
+}
+
+HttpStreams::HttpStreams(runtime::System& system)
+    : feeder_(system.spawn<StreamFeeder>("http_streams",
+                                         [] { return std::make_unique<StreamFeeder>(); })) {}
+
+runtime::HttpStreaming HttpStreams::stream(Feed feed) const {
+  runtime::HttpStreaming streaming;
+  streaming.start = [feeder = feeder_,
+                     feed = std::move(feed)](std::shared_ptr<runtime::HttpStream> stream) {
+    if (feeder.tell(AddStream{stream, feed}) != runtime::Delivery::kAccepted) stream->close();
+  };
+  return streaming;
+}
+
+}  // namespace tandem::actors

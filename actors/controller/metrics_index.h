@@ -1,0 +1,84 @@
+// The figures of one run's metrics.jsonl as columns, so that a plot of 100,000 steps needs no look
+// into the file: refresh() reads what was appended since the last one, series() answers from
+// memory, and keep() leaves `metrics.index` in the run directory for the next reader.
+//
+//   MX-1  No byte of metrics.jsonl is read twice while the file only grows, but for the few that
+//         show that it is still the same file.
+//   MX-2  A bucket's minimum and maximum are those of all rows in it; a value that is absent or
+//         null is a gap and never a number.
+//   MX-3  At most kCellsMax values are held: beyond, neighbouring rows are merged to their minima
+//         and maxima.
+//
+// One thread at a time. The later line of a step wins.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "actors/controller/metrics_line.h"
+#include "runtime/base/line_file.h"
+#include "runtime/base/result.h"
+
+namespace tandem::actors {
+
+inline constexpr std::size_t kCellsMax = std::size_t{8} << 20;  // 64 MiB
+inline constexpr std::size_t kMetricKeysMax = 512;              // further keys are left out
+inline constexpr std::uint64_t kRefreshBytesMax = std::uint64_t{256} << 20;  // of one request
+inline constexpr std::size_t kPointsDefault = 500, kPointsMax = 5000;
+
+struct StepRange {
+  std::int64_t first = 0, last = 0;
+};
+
+// One entry per bucket that has rows; a gap is NaN in all three.
+struct MetricSeries {
+  std::vector<std::int64_t> steps;  // the first of each bucket
+  std::vector<double> min, max, mean;
+};
+
+class MetricsIndex {
+ public:
+  explicit MetricsIndex(std::size_t cells_max = kCellsMax) : cells_max_(cells_max) {}
+
+  // Takes up what the run directory's metrics.jsonl has that this does not, beginning with a kept
+  // index. A run without the file has no rows. At most kRefreshBytesMax are read.
+  Result<void> refresh(const std::filesystem::path& run_dir);
+  // Writes `metrics.index` (0600) where there is much that it lacks, or anything and the run is
+  // over. A directory that cannot be written costs nothing but the next reader's time.
+  void keep(const std::filesystem::path& run_dir, bool over);
+
+  bool complete() const { return complete_; }  // the last refresh() came to the file's end
+  std::optional<StepRange> steps() const;      // none without rows
+  std::vector<std::string> keys() const;       // sorted
+  // At most `points` buckets of equal width over the part of `range` that there is.
+  MetricSeries series(const std::string& key, StepRange range, std::size_t points) const;
+
+  std::size_t cells() const { return steps_.size() * (columns_.size() + 1); }
+  std::uint64_t bytes_read() const { return bytes_read_; }  // of metrics.jsonl, ever
+
+ private:
+  using Column = std::vector<double>;  // may be shorter than steps_: the rest is gaps
+
+  void take(std::string_view text);
+  void thin();
+  void clear();
+  bool load(const std::filesystem::path& path);
+
+  const std::size_t cells_max_;
+  LineMark mark_;
+  LineMark kept_;  // what metrics.index has
+  bool looked_for_kept_ = false;
+  bool complete_ = false;
+  std::uint64_t bytes_read_ = 0;
+  MetricsLine line_;                 // the one in hand; keeps its memory
+  std::vector<std::int64_t> steps_;  // ascending
+  std::map<std::string, Column> columns_;
+};
+
+}  // namespace tandem::actors

@@ -1,0 +1,70 @@
+// The messages of an exchange on their way to its peers: kept in order per peer, offered again
+// while a peer's link is full. A peer that is gone loses what was meant for it, and its end is
+// known from elsewhere. A message that no link can carry is an Error for whoever sends it: another
+// attempt would end the same way.
+#pragma once
+
+#include <functional>
+#include <list>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "runtime/actor/ref.h"
+#include "runtime/wire/split.h"
+
+namespace tandem::actors {
+
+class OutgoingMessages {
+ public:
+  template <class Inbox, class M>
+  void add(const runtime::Address& to, const runtime::Ref<Inbox>& ref, M message) {
+    messages_.push_back(
+        {to, [to, ref, message = Inbox(std::move(message))]() -> Result<runtime::Delivery> {
+           const runtime::Delivery sent = ref.tell(message);
+           if (sent != runtime::Delivery::kTooLarge) return sent;
+           Error why = ref.too_large(message);
+           why.message += ", and it is for " + to.name;
+           return why;
+         }});
+  }
+
+  // In as many parts as the link of `ref` asks for.
+  template <class Inbox, class M, class Item>
+  void add(const runtime::Address& to, const runtime::Ref<Inbox>& ref, M whole,
+           std::vector<Item> M::*list) {
+    for (M& part : runtime::split(std::move(whole), list, ref.bytes_max()))
+      add(to, ref, std::move(part));
+  }
+
+  // Some wait for a peer whose link is full; or one can never be sent, and what came after it to
+  // any peer is kept.
+  Result<bool> flush() {
+    std::set<runtime::Address> full;
+    for (auto message = messages_.begin(); message != messages_.end();) {
+      if (full.contains(message->to)) {
+        ++message;
+        continue;
+      }
+      const Result<runtime::Delivery> sent = message->deliver();
+      if (sent && *sent == runtime::Delivery::kFull) {
+        full.insert((message++)->to);
+        continue;
+      }
+      message = messages_.erase(message);
+      if (!sent) return sent.error();
+    }
+    return !messages_.empty();
+  }
+  void clear() { messages_.clear(); }
+
+ private:
+  struct Message {
+    runtime::Address to;
+    std::function<Result<runtime::Delivery>()> deliver;
+  };
+  std::list<Message> messages_;
+};
+
+}  // namespace tandem::actors

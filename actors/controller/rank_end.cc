@@ -1,0 +1,40 @@
+#include "actors/controller/rank_end.h"
+
+#include "runtime/base/check.h"
+
+namespace tandem::actors {
+
+using scheduler::Reason;
+
+Reason reason_of(const runtime::RankExited& exited, std::int64_t room_bytes) {
+  if (exited.out_of_memory == runtime::MemoryKill::kProven)
+    return scheduler::OOMKilled{exited.memory_peak_bytes, exited.memory_last_bytes, room_bytes};
+  if (exited.signal)
+    return scheduler::ExitSignal{*exited.signal,
+                                 exited.out_of_memory == runtime::MemoryKill::kHinted};
+  return scheduler::ExitCode{exited.code.value_or(0)};
+}
+
+bool explains(const Reason& why, const Reason& ending) {
+  return std::holds_alternative<scheduler::OOMKilled>(why) &&
+         (std::holds_alternative<scheduler::RankError>(ending) ||
+          std::holds_alternative<scheduler::ExitCode>(ending) ||
+          std::holds_alternative<scheduler::ExitSignal>(ending));
+}
+
+std::string memory_advice(Role role) {
+  switch (role) {
+    case Role::kLearner:
+      return "lower learner.max_token_len, set learner.enable_gradient_checkpointing, take a "
+             "smaller model or a machine with more memory";
+    case Role::kRollout:
+      return "lower rollout.gpu_memory_utilization, rollout.max_num_seqs or rollout.replicas, or "
+             "take a machine with more memory";
+    case Role::kReward:
+      return "let the reward program hold less, lower reward.replicas, or take a machine with more "
+             "memory";
+  }
+  CHECK(false);
+}
+
+}  // namespace tandem::actors

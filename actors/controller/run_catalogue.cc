@@ -1,0 +1,251 @@
+// One look at a run costs a few stat calls, its lock, and one small file or the end of one; a list
+// of a thousand runs takes some tens of milliseconds.
+#include "actors/controller/run_catalogue.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <system_error>
+#include <utility>
+
+#include "runtime/base/file.h"
+#include "runtime/base/json.h"
+#include "runtime/base/line_file.h"
+
+namespace tandem::actors {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+namespace {
+
+constexpr const char* kDeleted = ".deleted";  // below runs/; holds an empty folder per number
+constexpr std::size_t kSmallFileBytesMax = std::size_t{4} << 20;
+constexpr std::size_t kLastLineBytes = std::size_t{64} << 10;
+
+struct FileTimes {
+  std::int64_t born_ms = 0;  // where the file system knows it, else the last change
+  std::int64_t changed_ms = 0;
+};
+
+std::optional<FileTimes> times_of(const fs::path& path) {
+  struct statx facts;
+  if (::statx(AT_FDCWD, path.c_str(), AT_SYMLINK_NOFOLLOW, STATX_BTIME | STATX_MTIME, &facts) != 0)
+    return std::nullopt;
+  const auto ms = [](const statx_timestamp& time) {
+    return time.tv_sec * 1000 + time.tv_nsec / 1'000'000;
+  };
+  const std::int64_t changed = ms(facts.stx_mtime);
+  const bool known = (facts.stx_mask & STATX_BTIME) != 0;
+  return FileTimes{known ? ms(facts.stx_btime) : changed, changed};
+}
+
+std::optional<std::string> small_file(const fs::path& path) {
+  auto file = LineFile::open(path);
+  if (!file || file->size() > kSmallFileBytesMax) return std::nullopt;
+  auto text = file->read(0, file->size());
+  if (!text) return std::nullopt;
+  return std::move(*text);
+}
+
+json object_of(const std::optional<std::string>& text) {
+  json value = text ? parse_json(*text) : json();
+  return value.is_object() ? value : json();
+}
+
+json last_line(const fs::path& path) {
+  auto file = LineFile::open(path);
+  if (!file) return json();
+  const std::uint64_t bytes = std::min<std::uint64_t>(file->size(), kLastLineBytes);
+  const auto text = file->read(file->size() - bytes, bytes);
+  if (!text) return json();
+  std::string_view rest = *text;
+  while (!rest.empty()) {  // the very last line may be torn
+    const std::size_t end = rest.rfind('\n');
+    if (end == std::string_view::npos) return json();
+    const std::size_t before = end == 0 ? std::string_view::npos : rest.rfind('\n', end - 1);
+    const std::size_t begin = before == std::string_view::npos ? 0 : before + 1;
+    json line = parse_json(rest.substr(begin, end - begin));
+    if (line.is_object()) return line;
+    rest = rest.substr(0, begin);
+  }
+  return json();
+}
+
+// The value at a path of keys, null where there is none or it is no number.
+json number_at(const json& object, std::initializer_list<const char*> keys) {
+  const json* at = &object;
+  for (const char* const key : keys) {
+    if (!at->is_object()) return json();
+    const auto it = at->find(key);
+    if (it == at->end()) return json();
+    at = &*it;
+  }
+  return at->is_number() ? *at : json();
+}
+
+std::string text_at(const json& object, const char* key) {
+  const auto it = object.is_object() ? object.find(key) : object.end();
+  return object.is_object() && it != object.end() && it->is_string() ? it->get<std::string>() : "";
+}
+
+json first_of(json preferred, json other) {
+  return preferred.is_null() ? std::move(other) : std::move(preferred);
+}
+
+}  // namespace
+
+std::string name_of_run(const std::string& id) { return id.substr(0, id.rfind('-')); }
+
+bool was_deleted(const fs::path& runs, const std::string& id) {
+  std::error_code ignored;
+  return fs::exists(runs / kDeleted / id, ignored);
+}
+
+std::vector<std::string> RunCatalogue::ids() const {
+  std::vector<std::string> ids;
+  std::error_code error;
+  for (fs::directory_iterator entry(runs_, error), end; !error && entry != end;
+       entry.increment(error)) {
+    std::string id = entry->path().filename().string();
+    std::error_code ignored;
+    const bool folder = entry->symlink_status(ignored).type() == fs::file_type::directory;
+    if (folder && !id.starts_with('.')) ids.push_back(std::move(id));
+  }
+  return ids;
+}
+
+std::size_t RunCatalogue::count() const { return ids().size(); }
+
+JobFacts RunCatalogue::facts_of(const std::string& id) {
+  const fs::path path = runs_ / id / "job.yaml";
+  const auto times = times_of(path);
+  const std::int64_t changed = times ? times->changed_ms : 0;
+  const auto known = known_.with([&](auto& table) -> std::optional<JobFacts> {
+    const auto it = table.find(id);
+    if (it == table.end() || it->second.changed_ms != changed) return std::nullopt;
+    return it->second.facts;
+  });
+  if (known) return *known;
+  JobFacts facts{.name = name_of_run(id)};
+  if (const auto yaml = small_file(path))
+    if (auto read = read_job_(*yaml, runs_ / id)) facts = std::move(*read);
+  known_.with([&](auto& table) { table[id] = {changed, facts}; });
+  return facts;
+}
+
+Run RunCatalogue::look(const std::string& id) {
+  Run run{.id = id, .run_dir = runs_ / id, .job = facts_of(id)};
+  run.live = FileLock::held(run.run_dir / "run.lock");
+  if (!run.live) run.result = object_of(small_file(run.run_dir / "result.json"));
+  if (run.result.is_null()) run.newest = last_line(run.run_dir / "metrics.jsonl");
+  const auto folder = times_of(run.run_dir);
+  const auto journal = times_of(run.run_dir / "journal.sqlite");
+  run.created_ms = folder ? folder->born_ms : 0;
+  if (journal) run.started_ms = std::max(journal->born_ms, run.created_ms);
+  if (run.live) return run;
+  const auto result = times_of(run.run_dir / "result.json");
+  if (!run.result.is_null() && result) {
+    run.ended_ms = result->changed_ms;
+    return run;
+  }
+  for (const char* const file : {"journal.sqlite", "journal.sqlite-wal", "metrics.jsonl"})
+    if (const auto times = times_of(run.run_dir / file))
+      run.ended_ms = std::max(run.ended_ms.value_or(0), times->changed_ms);
+  return run;
+}
+
+std::vector<Run> RunCatalogue::list() {
+  std::vector<Run> runs;
+  for (const std::string& id : ids()) runs.push_back(look(id));
+  std::sort(runs.begin(), runs.end(), [](const Run& a, const Run& b) {
+    return std::pair(a.created_ms, a.id) > std::pair(b.created_ms, b.id);
+  });
+  return runs;
+}
+
+Result<Run> RunCatalogue::find(const std::string& wanted) {
+  std::vector<std::string> found;
+  for (const std::string& id : ids()) {
+    if (id == wanted) return look(id);
+    if (facts_of(id).name == wanted) found.push_back(id);
+  }
+  if (found.size() == 1) return look(found.front());
+  if (found.empty())
+    return Error{ErrorCode::kNotFound, "there is no run " + wanted, "",
+                 "tandem get runs lists them"};
+  std::sort(found.begin(), found.end());
+  std::string some;
+  for (std::size_t i = 0; i < std::min<std::size_t>(found.size(), 5); ++i)
+    some += (i > 0 ? ", " : "") + found[i];
+  return Error{ErrorCode::kInvalid, std::to_string(found.size()) + " runs have the name " + wanted,
+               "", "give one's id: " + some};
+}
+
+Result<void> RunCatalogue::remove(const std::string& id) {
+  const std::vector<std::string> known = ids();
+  if (std::find(known.begin(), known.end(), id) == known.end())
+    return Error{ErrorCode::kNotFound, "there is no run " + id, "", "tandem get runs lists them"};
+  const fs::path path = runs_ / id;
+  const auto owned =
+      FileLock::take(path / "run.lock", "the run in " + path.string(),
+                     "cancel it first: tandem cancel " + id + ", or Ctrl-C where it runs");
+  if (!owned) {
+    Error error = owned.error();
+    if (FileLock::held(path / "run.lock")) error.code = ErrorCode::kInvalid;
+    return error;
+  }
+  std::error_code error;
+  fs::create_directories(runs_ / kDeleted, error);
+  const fs::path grave = runs_ / kDeleted / id;
+  if (!error) fs::remove_all(grave, error);  // a run of this id that was put back by hand
+  if (!error) fs::rename(path, grave, error);
+  // The empty folder stays and keeps the number from being given again. The rest that a crash left
+  // there, of other runs too, goes as well.
+  for (fs::directory_iterator run(runs_ / kDeleted, error), end; !error && run != end;
+       run.increment(error))
+    for (fs::directory_iterator part(run->path(), error), last; !error && part != last;
+         part.increment(error))
+      fs::remove_all(part->path(), error);
+  if (error)
+    return Error{ErrorCode::kFailed, "cannot delete the run: " + error.message(), path.string(),
+                 "is the folder writable?"};
+  known_.with([&](auto& table) { table.erase(id); });
+  return {};
+}
+
+json run_json(const Run& run, std::int64_t now_ms) {
+  const auto time = [](const std::optional<std::int64_t>& ms) { return ms ? json(*ms) : json(); };
+  std::string state = text_at(run.result, "state");
+  if (run.live) state = "Running";
+  if (state.empty()) state = "Interrupted";
+  std::string reason = text_at(run.result, "reason"), message = text_at(run.result, "message");
+  if (state == "Interrupted") {
+    reason = "ProcessEnded";
+    message = "its process ended without a result; tandem run --resume " + run.run_dir.string() +
+              " takes it up";
+  }
+  const json step = first_of(
+      first_of(number_at(run.result, {"steps"}), number_at(run.newest, {"step"})), json(0));
+  return {{"id", run.id},
+          {"name", run.job.name},
+          {"state", state},
+          {"reason", reason},
+          {"message", message},
+          {"step", step},
+          {"total_steps", run.job.total_steps},
+          {"policy_version", first_of(number_at(run.result, {"policy_version"}), step)},
+          {"created", run.created_ms},
+          {"started", time(run.started_ms)},
+          {"ended", time(run.ended_ms)},
+          {"age_s", static_cast<double>(std::max<std::int64_t>(now_ms - run.created_ms, 0)) / 1000},
+          {"reward_mean", first_of(number_at(run.result, {"reward_mean"}),
+                                   number_at(run.newest, {"critic/rewards/mean"}))},
+          {"eval_final", number_at(run.result, {"eval", "final"})},
+          {"wall_seconds", number_at(run.result, {"wall_seconds"})},
+          {"run_dir", run.run_dir.string()},
+          {"live", run.live}};
+}
+
+}  // namespace tandem::actors

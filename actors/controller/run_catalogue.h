@@ -1,0 +1,78 @@
+// The runs below TANDEM_HOME/runs as their files show them, whoever ran them: this controller, one
+// before it, or `tandem run`. Nothing is kept in memory but each job file's name and step count.
+//
+//   RC-1  A run whose run.lock somebody holds lives and is never deleted.
+//   RC-2  Deletion moves the directory away before it removes anything: no run is ever half there.
+//         The number of a deleted run is not given to another.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/base/guarded.h"
+#include "runtime/base/result.h"
+
+namespace tandem::actors {
+
+struct JobFacts {  // of a run's job.yaml
+  std::string name;
+  std::int64_t total_steps = 0;
+};
+// None: it is no job file of ours.
+using ReadJobFacts = std::function<std::optional<JobFacts>(const std::string& yaml,
+                                                           const std::filesystem::path& run_dir)>;
+
+struct Run {
+  std::string id;
+  std::filesystem::path run_dir;
+  JobFacts job;
+  bool live = false;      // its lock is held
+  nlohmann::json result;  // result.json; null without one, and while the run lives
+  nlohmann::json newest;  // the last line of metrics.jsonl, where there is no result
+  std::int64_t created_ms = 0;
+  std::optional<std::int64_t> started_ms, ended_ms;
+};
+
+// "arith-3": as the job file names it, else without its number.
+std::string name_of_run(const std::string& id);
+// Whether a run of this id was deleted: its number is not given again.
+bool was_deleted(const std::filesystem::path& runs, const std::string& id);
+
+class RunCatalogue {
+ public:
+  RunCatalogue(std::filesystem::path home, ReadJobFacts read_job)
+      : runs_(std::move(home) / "runs"), read_job_(std::move(read_job)) {}
+
+  // Any thread.
+  std::vector<Run> list();  // newest first
+  std::size_t count() const;
+  // An id, or a name that one run alone has. Errors: kNotFound; kInvalid for a name of several.
+  Result<Run> find(const std::string& wanted);
+  // Errors: kInvalid while it lives, kNotFound, and what the file system says.
+  Result<void> remove(const std::string& id);
+
+ private:
+  std::vector<std::string> ids() const;
+  Run look(const std::string& id);
+  JobFacts facts_of(const std::string& id);
+
+  struct KnownFacts {
+    std::int64_t changed_ms = 0;  // the job file, when it was read
+    JobFacts facts;
+  };
+  const std::filesystem::path runs_;
+  const ReadJobFacts read_job_;
+  Guarded<std::map<std::string, KnownFacts>> known_;
+};
+
+// A run as `GET /api/v1/runs` shows it.
+nlohmann::json run_json(const Run& run, std::int64_t now_ms);
+
+}  // namespace tandem::actors

@@ -1,0 +1,134 @@
+#include "actors/controller/run_events.h"
+
+#include <algorithm>
+#include <charconv>
+#include <system_error>
+#include <tuple>
+#include <utility>
+
+#include "actors/controller/sqlite.h"
+
+namespace tandem::actors {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr const char* kMilestones =
+    "'phase','checkpoint','learner_restarted','resumed','evaluated','evaluation_incomplete',"
+    "'ended'";
+
+// The rows are asked for newest first unless they are those after a number.
+void put_in_order(std::vector<ClusterEvent>& events, const EventQuery& query) {
+  if (!query.since) std::reverse(events.begin(), events.end());
+}
+
+std::string order_and_limit(const char* column, const EventQuery& query) {
+  return std::string(" ORDER BY ") + column + (query.since ? " ASC" : " DESC") + " LIMIT " +
+         std::to_string(std::min(query.limit, kEventsMax));
+}
+
+// None where there is no such file: a run that never began has no journal.
+Result<std::unique_ptr<Sqlite>> open_if_there(const fs::path& path) {
+  std::error_code ignored;
+  if (!fs::is_regular_file(fs::symlink_status(path, ignored))) return std::unique_ptr<Sqlite>();
+  return Sqlite::open_to_read(path.string());
+}
+
+}  // namespace
+
+bool is_of_job(const ClusterEvent& event, const std::string& job) {
+  return event.subject == job || event.subject.starts_with(job + "/");
+}
+
+Result<std::vector<ClusterEvent>> kept_events(const fs::path& home, const std::string& job,
+                                              const EventQuery& query) {
+  std::vector<ClusterEvent> events;
+  const auto journal = open_if_there(home / "controller.sqlite");
+  if (!journal) return journal.error();
+  if (!*journal) return events;
+  // '0' follows '/': the second half is every subject that begins with "JOB/".
+  const auto done = (*journal)->query(
+      "SELECT seq, time_ms, kind, subject, message FROM events WHERE (subject = ? OR "
+      "(subject > ? AND subject < ?)) AND seq > ?" +
+          order_and_limit("rowid", query),
+      [&](const Sqlite::Row& row) {
+        events.push_back({.seq = number_of(row[0]),
+                          .time_ms = number_of(row[1]),
+                          .kind = text_of(row[2]),
+                          .subject = text_of(row[3]),
+                          .message = text_of(row[4])});
+      },
+      {job, job + "/", job + "0", query.since.value_or(-1)});
+  if (!done) return done.error();
+  put_in_order(events, query);
+  return events;
+}
+
+Result<std::vector<ClusterEvent>> journal_events(const fs::path& run_dir, const std::string& id,
+                                                 const EventQuery& query) {
+  std::vector<ClusterEvent> events;
+  const auto journal = open_if_there(run_dir / "journal.sqlite");
+  if (!journal) return journal.error();
+  if (!*journal) return events;
+  const auto done = (*journal)->query(
+      std::string("SELECT seq, time_ms, kind, step, detail FROM journal WHERE kind IN (") +
+          kMilestones + ") AND seq > (SELECT coalesce(max(seq), 0) FROM journal) - ? AND seq > ?" +
+          order_and_limit("seq", query),
+      [&](const Sqlite::Row& row) {
+        std::string message = text_of(row[2]);
+        if (const std::string detail = text_of(row[4]); !detail.empty()) message += " " + detail;
+        if (std::holds_alternative<std::int64_t>(row[3]))
+          message += " at step " + std::to_string(number_of(row[3]));
+        events.push_back({.seq = number_of(row[0]),
+                          .time_ms = number_of(row[1]),
+                          .kind = "run",
+                          .subject = id,
+                          .message = std::move(message)});
+      },
+      {kJournalRowsMax, query.since.value_or(-1)});
+  if (!done) return done.error();
+  put_in_order(events, query);
+  return events;
+}
+
+std::map<std::string, std::set<std::uint64_t>> journal_holders(const fs::path& run_dir) {
+  std::map<std::string, std::set<std::uint64_t>> holders;
+  const auto journal = open_if_there(run_dir / "journal.sqlite");
+  if (!journal || !*journal) return holders;
+  // A damaged journal names nobody: the logs do as well.
+  (void)(*journal)->query(
+      "SELECT DISTINCT holder FROM journal WHERE holder IS NOT NULL AND "
+      "seq > (SELECT coalesce(max(seq), 0) FROM journal) - ?",
+      [&](const Sqlite::Row& row) {  // "arith-1/rollout/0#3"
+        const std::string holder = text_of(row[0]);
+        const std::size_t slash = holder.find('/'), mark = holder.rfind('#');
+        if (slash == std::string::npos || mark == std::string::npos || mark < slash) return;
+        std::uint64_t incarnation = 0;
+        std::from_chars(holder.data() + mark + 1, holder.data() + holder.size(), incarnation);
+        holders[holder.substr(slash + 1, mark - slash - 1)].insert(incarnation);
+      },
+      {kJournalRowsMax});
+  return holders;
+}
+
+std::vector<ClusterEvent> merged(std::vector<ClusterEvent> a, std::vector<ClusterEvent> b,
+                                 const EventQuery& query) {
+  std::set<std::tuple<std::int64_t, std::string, std::string>> seen;
+  for (const ClusterEvent& event : a) seen.emplace(event.time_ms, event.subject, event.message);
+  for (ClusterEvent& event : b)
+    if (!seen.contains({event.time_ms, event.subject, event.message}))
+      a.push_back(std::move(event));
+  std::stable_sort(a.begin(), a.end(), [](const ClusterEvent& x, const ClusterEvent& y) {
+    return x.time_ms < y.time_ms;
+  });
+  if (a.size() > query.limit) {
+    if (query.since)
+      a.resize(query.limit);
+    else
+      a.erase(a.begin(), a.end() - static_cast<std::ptrdiff_t>(query.limit));
+  }
+  return a;
+}
+
+}  // namespace tandem::actors

@@ -1,0 +1,129 @@
+#include "actors/controller/sample_index.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "actors/controller/kept_index.h"
+#include "runtime/base/json.h"
+#include "runtime/base/log.h"
+
+namespace tandem::actors {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::uint8_t kEvaluationFlag = 1, kErrorFlag = 2;
+constexpr std::int64_t kNoStep = std::numeric_limits<std::int64_t>::min();
+constexpr std::uint32_t kFormat = 1;
+constexpr std::uint64_t kRefreshBytes = std::uint64_t{256} << 20;
+
+fs::path kept_path(const fs::path& run_dir) { return run_dir / "samples.index"; }
+
+}  // namespace
+
+struct KeptSamples {
+  std::uint32_t format = kFormat;
+  LineMark mark;
+  std::vector<std::uint64_t> offsets, bytes;
+  std::vector<std::int64_t> steps;
+  std::vector<std::uint8_t> flags;
+};
+TANDEM_WIRE(KeptSamples, format, mark, offsets, bytes, steps, flags)
+
+void SampleIndex::clear() {
+  mark_ = {};
+  offsets_.clear();
+  bytes_.clear();
+  steps_.clear();
+  flags_.clear();
+}
+
+bool SampleIndex::load(const fs::path& path) {
+  auto kept = kept_value<KeptSamples>(path);
+  if (!kept || kept->format != kFormat) return false;
+  const std::size_t size = kept->offsets.size();
+  if (kept->bytes.size() != size || kept->steps.size() != size || kept->flags.size() != size)
+    return false;
+  mark_ = kept_ = kept->mark;
+  offsets_ = std::move(kept->offsets);
+  bytes_ = std::move(kept->bytes);
+  steps_ = std::move(kept->steps);
+  flags_ = std::move(kept->flags);
+  return true;
+}
+
+Result<void> SampleIndex::refresh(const fs::path& run_dir) {
+  auto file = LineFile::open(run_dir / "samples.jsonl");
+  if (!file) {
+    clear();
+    if (file.error().code == ErrorCode::kNotFound) return {};
+    return file.error();
+  }
+  if (!std::exchange(looked_for_kept_, true) && !load(kept_path(run_dir))) clear();
+  if (!file->continues(mark_)) clear();
+  const auto read =
+      file->read_lines(mark_, kRefreshBytes,
+                       [this](std::uint64_t offset, std::string_view line) { take(offset, line); });
+  bytes_read_ += file->bytes_read();
+  if (!read) return read.error();
+  mark_ = *read;
+  return {};
+}
+
+void SampleIndex::take(std::uint64_t offset, std::string_view line) {
+  if (offsets_.size() == kSamplesIndexedMax) return;
+  const auto sample = parse_json(line);
+  if (!sample.is_object()) return;
+  const auto step = sample.find("step");
+  const bool numbered = step != sample.end() && step->is_number_integer();
+  offsets_.push_back(offset);
+  bytes_.push_back(line.size());
+  steps_.push_back(numbered ? step->get<std::int64_t>() : kNoStep);
+  flags_.push_back(static_cast<std::uint8_t>((sample.contains("eval") ? kEvaluationFlag : 0) |
+                                             (sample.contains("error") ? kErrorFlag : 0)));
+}
+
+bool SampleIndex::matches(std::size_t index, const SampleQuery& query) const {
+  if (query.step && steps_[index] != *query.step) return false;
+  if (query.evaluation && *query.evaluation != ((flags_[index] & kEvaluationFlag) != 0))
+    return false;
+  return !query.failed || (flags_[index] & kErrorFlag) != 0;
+}
+
+Result<nlohmann::json> SampleIndex::page(const fs::path& run_dir, const SampleQuery& query) {
+  nlohmann::json page = nlohmann::json::array();
+  if (offsets_.empty()) return page;
+  auto file = LineFile::open(run_dir / "samples.jsonl");
+  if (!file) return file.error();
+  std::size_t end = offsets_.size();
+  if (query.before)
+    end = static_cast<std::size_t>(
+        std::clamp<std::int64_t>(*query.before - 1, 0, static_cast<std::int64_t>(end)));
+  std::uint64_t bytes = 0;
+  for (std::size_t i = end; i-- > 0 && page.size() < query.limit;) {
+    if (!matches(i, query)) continue;
+    bytes += bytes_[i];
+    if (bytes > kSamplePageBytesMax && !page.empty()) break;
+    const auto line = file->read(offsets_[i], bytes_[i]);
+    if (!line) return line.error();
+    auto sample = parse_json(*line);
+    if (!sample.is_object()) continue;  // the file has become another since the last refresh
+    sample["seq"] = i + 1;
+    page.push_back(std::move(sample));
+  }
+  bytes_read_ += file->bytes_read();
+  return page;
+}
+
+void SampleIndex::keep(const fs::path& run_dir, bool over) {
+  if (!is_due(mark_, kept_, over)) return;
+  kept_ = mark_;  // also where it fails: once is enough to find that out
+  const KeptSamples kept{
+      .mark = mark_, .offsets = offsets_, .bytes = bytes_, .steps = steps_, .flags = flags_};
+  const auto done = keep_bytes(kept_path(run_dir), runtime::encode(kept));
+  if (!done) log::info("event=index_not_kept message=\"{}\"", done.error().message);
+}
+
+}  // namespace tandem::actors

@@ -1,0 +1,316 @@
+// The plots of a run, alone or with other runs laid over it: which series belong together, fetching
+// them, the tools above them. Zooming into one plot zooms all and asks for finer buckets there.
+
+import {apiPath, get} from './api.js';
+import {el, emptyState, keyed, setAttribute, setText, visible} from './dom.js';
+import * as format from './format.js';
+import {Plot} from './plot.js';
+import {parse, setQuery} from './route.js';
+import {joined} from './series.js';
+
+// Each line names the keys that it may be under; the first that the run has is taken.
+const kPlots = [
+  {title: 'Reward', hint: 'Mean reward of the groups of a step',
+   lines: [['mean', 'critic/rewards/mean']]},
+  {title: 'Evaluation', hint: 'Mean reward over the validation files, by greedy completions',
+   lines: [['mean', 'val/reward/mean']]},
+  {title: 'Staleness', hint: 'Policy versions between generating a sample and training on it',
+   lines: [['max', 'tandem/staleness/max'], ['p99', 'tandem/staleness/p99'],
+           ['p50', 'tandem/staleness/p50']]},
+  {title: 'KL', hint: 'Between the behaviour policy and the policy that is trained',
+   lines: [['ppo_kl', 'actor/ppo_kl'], ['to the start', 'actor/kl_loss']]},
+  {title: 'Entropy', hint: 'Of the policy, per token', lines: [['entropy', 'actor/entropy']]},
+  {title: 'Tokens per second', hint: 'By rollouts and by the learner',
+   lines: [['generated', 'tandem/tokens_generated_per_s'],
+           ['trained', 'tandem/tokens_trained_per_s', 'perf/throughput']]},
+  {title: 'Idle', unit: 'fraction', hint: 'Share of time that learner and rollouts waited',
+   lines: [['learner', 'tandem/trainer_idle_fraction'],
+           ['rollouts', 'tandem/rollout_idle_fraction']]},
+  {title: 'Queue age', hint: 'Age of the oldest sample that waits to be trained, in steps',
+   lines: [['oldest', 'tandem/oldest_sample_age_steps', 'tandem/oldest_sample_age',
+            'tandem/queue_age', 'tandem/queue_age_s']]},
+  {title: 'Queue', hint: 'Groups generated and not yet in training',
+   lines: [['groups', 'tandem/queue_depth']]},
+];
+const kWall = ['tandem/wall_seconds', 'tandem/wall_s', 'time_s'];
+const kLiveMs = 2000;
+const kTailPoints = 12;
+const kRunsMax = 8;  // as many as there are colours
+
+const kOwnKeys = new Set(kPlots.flatMap((plot) => plot.lines.flatMap((line) => line.slice(1)))
+    .concat(kWall, 'step'));
+
+export class PlotsView {
+  constructor(scope, run, runsOf) {
+    this.scope = scope;
+    this.run = run;
+    this.runsOf = runsOf;   // () => every known run, for the comparison
+    this.data = new Map();  // run -> {series, keys, step_max, live, full}
+    this.plots = new Map();
+    this.read();
+    this.grid = el('div.plots');
+    this.more = el('div.plots');
+    this.moreBox = el('details.more', {ontoggle: () => this.moreBox.open && this.reload()},
+        el('summary', {}, 'All other series'), this.more);
+    this.node = el('div', {}, this.tools(), this.grid, this.moreBox);
+    for (const plot of kPlots) this.addPlot(plot, this.grid);
+    scope.poll((signal) => this.refresh(signal), kLiveMs);
+    this.observe();
+  }
+
+  read() {
+    const {query} = parse();
+    const number = (text) => text === undefined || text === '' || !Number.isFinite(Number(text))
+        ? null : Number(text);
+    this.smoothing = Math.min(Math.max(number(query.smooth) ?? 0, 0), 0.99);
+    this.wall = query.x === 'time';
+    this.logs = new Set((query.log ?? '').split(',').filter(Boolean));
+    this.compared = (query.compare ?? '').split(',').filter(Boolean).slice(0, kRunsMax - 1);
+    const from = number(query.from), to = number(query.to);
+    this.window = from !== null && to !== null && to > from ? [from, to] : null;
+  }
+
+  // The address has been changed by hand.
+  route() {
+    this.read();
+    this.slider.value = String(this.smoothing);
+    setText(this.smoothingShown, this.smoothing.toFixed(2));
+    this.axis.value = this.wall ? 'time' : 'step';
+    this.reload();
+  }
+
+  get runs() {
+    return [this.run, ...this.compared.filter((one) => one !== this.run)];
+  }
+
+  tools() {
+    const slider = this.slider = el('input', {
+      type: 'range', min: '0', max: '0.99', step: '0.01', value: String(this.smoothing),
+      'aria-label': 'Smoothing',
+      oninput: () => {
+        this.smoothing = Number(slider.value);
+        setText(shown, this.smoothing.toFixed(2));
+        setQuery({smooth: this.smoothing || ''});
+        this.show();
+      },
+    });
+    const shown = this.smoothingShown = el('output', {}, this.smoothing.toFixed(2));
+    this.axis = el('select', {
+      'aria-label': 'Horizontal axis',
+      onchange: () => {
+        this.wall = this.axis.value === 'time';
+        this.window = null;
+        setQuery({x: this.wall ? 'time' : '', from: '', to: ''});
+        this.reload();
+      },
+    }, el('option', {value: 'step'}, 'by step'), el('option', {value: 'time'}, 'by time'));
+    this.axis.value = this.wall ? 'time' : 'step';
+    this.reset = el('button', {onclick: () => this.zoom(null, null)}, 'Whole run');
+    this.compareList = el('div.compare-list');
+    this.compareBox = el('details.compare', {ontoggle: () => this.showRuns()},
+        el('summary', {}, 'Compare'), this.compareList);
+    document.addEventListener('click', this.closeCompare = (event) => {
+      if (!this.compareBox.contains(event.target)) this.compareBox.open = false;
+    });
+    this.scope.onEnd(() => document.removeEventListener('click', this.closeCompare));
+    return el('div.tools', {}, this.compareBox,
+        el('label.slider', {}, 'Smoothing', slider, shown), this.axis, this.reset,
+        el('span.hint.mouse', {}, 'Drag over a plot to zoom; double-click for the whole run.'));
+  }
+
+  // The runs that may be laid over this one, as boxes to tick.
+  showRuns() {
+    const runs = this.runsOf().filter((run) => run.id !== this.run);
+    if (!runs.length)
+      return void this.compareList.replaceChildren(
+          el('p.hint', {}, 'There is no other run yet.'));
+    this.compareList.querySelector('p')?.remove();
+    keyed(this.compareList, runs, {
+      key: (run) => run.id,
+      make: (run) => {
+        const box = el('input', {type: 'checkbox', onchange: () => this.compare(run.id, box)});
+        return el('label', {}, box, el('span', {}, visible(run.id)),
+                  el('span.dim', {}, visible(run.state)));
+      },
+      update: (node, run) => {
+        node.firstChild.checked = this.compared.includes(run.id);
+      },
+    });
+  }
+
+  compare(id, box) {
+    const rest = this.compared.filter((one) => one !== id);
+    if (box.checked && this.runs.length >= kRunsMax) {
+      box.checked = false;
+      return;
+    }
+    this.compared = box.checked ? [...rest, id] : rest;
+    if (!box.checked) this.data.delete(id);
+    setQuery({compare: this.compared.join(',')});
+    this.reload();
+  }
+
+  addPlot(spec, parent) {
+    const plot = new Plot(spec, {
+      onzoom: (from, to) => this.zoom(from, to),
+      onhover: (x) => this.hover(plot, x),
+      onlog: (on) => this.setLog(spec, on),
+    });
+    plot.spec = spec;
+    this.plots.set(spec.title, plot);
+    parent.append(plot.node);
+    this.watched?.observe(plot.node);
+  }
+
+  observe() {
+    this.sizes = new ResizeObserver(() => {
+      cancelAnimationFrame(this.frame);
+      this.frame = requestAnimationFrame(() => this.plots.forEach((plot) => plot.resize()));
+    });
+    this.sizes.observe(this.grid);
+    const dark = matchMedia('(prefers-color-scheme: dark)');
+    const repaint = () => this.show();
+    dark.addEventListener('change', repaint);
+    this.scope.onEnd(() => {
+      this.sizes.disconnect();
+      dark.removeEventListener('change', repaint);
+      cancelAnimationFrame(this.frame);
+      this.plots.forEach((plot) => plot.destroy());
+    });
+  }
+
+  hover(source, x) {
+    this.plots.forEach((plot) => plot.hover(x, plot === source));
+  }
+
+  setLog(spec, on) {
+    if (on) this.logs.add(spec.title);
+    else this.logs.delete(spec.title);
+    setQuery({log: [...this.logs].join(',')});
+    this.show();
+  }
+
+  zoom(from, to) {
+    this.window = from === null ? null : [from, to];
+    const round = (x) => this.wall ? Number(x.toPrecision(6)) : Math.round(x);
+    setQuery({from: from === null ? '' : round(from), to: to === null ? '' : round(to)});
+    this.show();
+    this.reload();
+  }
+
+  reload() {
+    for (const data of this.data.values()) data.stale = true;
+    this.abort?.abort();
+    this.refresh().catch(() => {});
+  }
+
+  get points() {
+    const width = this.grid.firstElementChild?.clientWidth || 400;
+    return Math.min(Math.max(Math.round(width / 2), 120), 400);
+  }
+
+  get keys() {
+    const keys = [...kOwnKeys].filter((key) => key !== 'step');
+    if (!this.moreBox.open) return keys;
+    const known = new Set(keys);
+    for (const data of this.data.values()) data.keys.forEach((key) => known.add(key));
+    return [...known];
+  }
+
+  // Whole series where there are none or the view has changed, else what is new of live ones.
+  async refresh(signal) {
+    this.abort = new AbortController();
+    const until = signal ? AbortSignal.any([signal, this.abort.signal]) : this.abort.signal;
+    const answers = await Promise.allSettled(this.runs.map((run) => this.fetchRun(run, until)));
+    if (until.aborted) return;
+    this.show();
+    const failed = answers.find((answer) => answer.status === 'rejected');
+    if (failed) throw failed.reason;
+  }
+
+  async fetchRun(run, signal) {
+    const data = this.data.get(run);
+    if (data && !data.stale && !data.live) return;
+    if (!data || data.stale || this.grown(data)) return this.fetchWhole(run, signal);
+    if (this.window) return;  // a part of the past does not change
+    const answer = await get(apiPath(['runs', run, 'metrics'], {
+      keys: this.keys.join(','), from: data.whole_to + 1, points: kTailPoints}), signal);
+    for (const [key, tail] of Object.entries(answer.series))
+      data.series[key] = joined(data.series[key], tail);
+    Object.assign(data, {step_max: Math.max(answer.step_max ?? 0, data.step_max),
+                         live: answer.live});
+  }
+
+  // A tail that is a tenth of the whole is worth asking for in even buckets.
+  grown(data) {
+    return data.step_max - data.whole_to > Math.max(0.1 * (data.whole_to - data.step_min), 200);
+  }
+
+  async fetchWhole(run, signal) {
+    const window = this.window && !this.wall ? this.window : null;
+    const answer = await get(apiPath(['runs', run, 'metrics'], {
+      keys: this.keys.join(','), points: this.window && this.wall ? 4 * this.points : this.points,
+      from: window && Math.max(Math.floor(window[0]), 0), to: window && Math.ceil(window[1]),
+    }), signal);
+    this.data.set(run, {
+      series: answer.series ?? {}, keys: answer.keys ?? Object.keys(answer.series ?? {}),
+      step_min: answer.step_min ?? 0, step_max: answer.step_max ?? 0,
+      whole_to: answer.step_max ?? 0, live: answer.live,
+      stale: answer.complete === false,  // a large file is still being read: ask again
+    });
+  }
+
+  show() {
+    if (this.moreBox.open) this.addOthers();
+    const timed = this.runs.every((run) => this.clockOf(run) || !this.data.has(run));
+    this.axis.options[1].disabled = !timed;
+    setAttribute(this.axis, 'title', timed ? null : 'A run here has no times in its metrics');
+    this.reset.disabled = !this.window;
+    setText(this.compareBox.firstChild,
+            this.compared.length ? `Compare (${this.compared.length})` : 'Compare');
+    if (!this.data.size) return;
+    for (const plot of this.plots.values()) {
+      this.showPlot(plot, timed);
+      // For the page's test, and for whoever asks how fast this is.
+      document.documentElement.dataset.firstPlotMs ??= String(Math.round(performance.now()));
+    }
+    document.documentElement.dataset.allPlotsMs ??= String(Math.round(performance.now()));
+  }
+
+  clockOf(run) {
+    const series = this.data.get(run)?.series;
+    const key = series && kWall.find((one) => series[one]?.steps.length);
+    return key ? series[key] : null;
+  }
+
+  showPlot(plot, timed) {
+    const several = this.runs.length > 1;
+    const wall = this.wall && timed;
+    const lines = [];
+    this.runs.forEach((run, runIndex) => {
+      const series = this.data.get(run)?.series;
+      if (!series) return;
+      plot.spec.lines.forEach(([name, ...keys], lineIndex) => {
+        const key = keys.find((one) => series[one]?.steps.length);
+        if (key)
+          lines.push({
+            name, title: key, run, series: series[key], clock: wall ? this.clockOf(run) : null,
+            colour: several ? runIndex : lineIndex, dash: several ? lineIndex : 0,
+          });
+      });
+    });
+    const one = new Set(lines.map((line) => line.name)).size === 1;
+    if (several) for (const line of lines) line.name = one ? line.run : `${line.run} ${line.name}`;
+    plot.show(lines, {smoothing: this.smoothing, log: this.logs.has(plot.spec.title), wall,
+                      window: this.window});
+  }
+
+  // A plot for each series that belongs to none of the plots above.
+  addOthers() {
+    const keys = new Set([...this.data.values()].flatMap((data) => data.keys));
+    for (const key of [...keys].filter((one) => !kOwnKeys.has(one)).sort())
+      if (!this.plots.has(key)) this.addPlot({title: key, lines: [[key, key]]}, this.more);
+    if (!this.more.childElementCount && !this.more.firstChild)
+      this.more.replaceChildren(emptyState('There are no other series.'));
+  }
+}

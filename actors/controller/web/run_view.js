@@ -1,0 +1,215 @@
+// One run: its state and figures, scaling and cancelling it, and the tabs with the rest.
+
+import {ActorsView} from './actors_view.js';
+import {apiPath, ApiError, get, post, Scope} from './api.js';
+import {badge, el, emptyState, keyed, setAttribute, setBadge, setText, toast, visible}
+  from './dom.js';
+import {EventsView} from './events_view.js';
+import * as format from './format.js';
+import {PlotsView} from './plots_view.js';
+import {link, parse} from './route.js';
+import {fetchRuns, isFinal, merged} from './runs_view.js';
+import {SamplesView} from './samples_view.js';
+import {WaitsView} from './waits_view.js';
+
+const kLiveMs = 1500;
+const kEndedMs = 10000;
+const kTabs = [['plots', 'Plots'], ['actors', 'Actors'], ['waits', 'Waits'],
+               ['samples', 'Samples'], ['events', 'Events']];
+
+// What stands above the tabs: [title, value(run), explanation].
+const kFigures = [
+  ['Reward', (run) => format.number(run.reward_mean), 'Mean of the last step'],
+  ['Evaluation', (run) => format.number(run.eval_final), 'Mean over the validation files'],
+  ['Staleness', (run) => run.staleness ? `${format.number(run.staleness.max)} of ${
+    format.number(run.staleness.bound)}` : format.kNone, 'Largest so far, of what is allowed'],
+  ['Version', (run) => format.count(run.policy_version), 'Of the policy, the newest'],
+  ['Queue', (run) => format.count(run.queue_depth), 'Groups generated and not yet in training'],
+  ['Learner idle', (run) => format.percent(run.trainer_idle_fraction), 'Share of its time'],
+  ['Generated', (run) => rate(run.tokens_per_second?.generated), 'Tokens per second, all rollouts'],
+  ['Trained', (run) => rate(run.tokens_per_second?.trained), 'Tokens per second'],
+];
+
+const rate = (value) =>
+    value === undefined ? format.kNone : `${format.number(Math.round(value))}/s`;
+
+export class RunView {
+  constructor(scope, id) {
+    this.scope = scope;
+    this.id = id;
+    this.run = null;
+    this.others = [];
+    this.title = el('h1', {}, visible(id));
+    this.state = badge('');
+    this.reason = el('p.why');
+    this.bar = el('progress', {max: '1', value: 0, 'aria-label': 'Progress'});
+    this.steps = el('span');
+    this.times = el('span.dim');
+    this.figures = el('dl.figures');
+    this.controls = el('div.controls');
+    this.tabs = el('nav.tabs', {'aria-label': 'Parts of the run', onclick: () => {
+      // The plots come back as they were left.
+      if (this.shown === 'plots') this.tabs.firstChild.setAttribute('href', location.hash);
+    }});
+    this.panel = el('div.panel');
+    this.problem = el('div');
+    this.node = el('div.page', {},
+        el('div.title', {}, this.title, this.state, el('span.grow'), this.controls),
+        this.reason, el('div.progress', {}, this.bar, this.steps, this.times), this.figures,
+        this.problem, this.tabs, this.panel);
+    this.makeControls();
+    this.makeTabs();
+    this.main = scope.poll((signal) => this.refresh(signal), kLiveMs);
+    scope.poll(async (signal) => {
+      this.takeList(await fetchRuns(signal));
+    }, kEndedMs);
+    scope.onEnd(() => this.tab?.end());
+    this.route();
+  }
+
+  // The run's own page is asked for once and again when it has ended; while it lives, the list of
+  // jobs has its figures, which costs the controller least.
+  async refresh(signal) {
+    try {
+      this.base ??= await get(apiPath(['runs', this.id]), signal);
+      this.problem.replaceChildren();
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.status !== 404) throw error;
+      this.problem.replaceChildren(emptyState(`There is no run ${visible(this.id)}.`,
+          'It may have been deleted. ', el('a', {href: '#/'}, 'All runs')));
+      return;
+    }
+    const lived = this.run && !isFinal(this.run.state);
+    const jobs = isFinal(this.base.state) ? [] : await get(apiPath(['jobs']), signal);
+    this.run = merged([this.base], jobs.filter((job) => job.id === this.id))[0];
+    const over = isFinal(this.run.state);
+    if (lived && over) this.base = null;
+    this.main.intervalMs = over && !lived ? kEndedMs : kLiveMs;
+    this.show();
+  }
+
+  // Of runs that another process carries out, or that are taken up again, the list of runs tells.
+  takeList(runs) {
+    this.others = runs;
+    const mine = runs.find((run) => run.id === this.id);
+    if (mine && this.base) this.base = {...this.base, ...mine, actors: this.base.actors};
+  }
+
+  show() {
+    const run = this.run;
+    document.title = `${visible(run.id)} · ${run.state} · Tandem`;
+    setBadge(this.state, run.state);
+    const why = [run.reason, run.message].filter(Boolean);
+    setText(this.reason, visible(why.length > 1 && why[1].includes(why[0]) ? why[1]
+                                                                            : why.join(': ')));
+    const share = run.total_steps ? (run.step ?? 0) / run.total_steps : 0;
+    if (this.bar.value !== share) this.bar.value = share;
+    setText(this.steps, `step ${format.count(run.step ?? 0)} of ${format.count(run.total_steps)}`);
+    const parts = [`created ${format.shortTime(run.created)}`,
+                   `took ${format.duration(run.wall_seconds ?? run.age_s)}`];
+    if (typeof run.eta_seconds === 'number' && !isFinal(run.state))
+      parts.push(`${format.duration(run.eta_seconds)} left`);
+    setText(this.times, parts.join(' · '));
+    setAttribute(this.times, 'title', visible(run.run_dir ?? ''));
+    keyed(this.figures, kFigures, {
+      key: ([title]) => title,
+      make: ([title, , hint]) => el('div', {title: hint}, el('dt', {}, title), el('dd')),
+      update: (node, [, value]) => setText(node.lastChild, value(run)),
+    });
+    this.showControls();
+  }
+
+  makeControls() {
+    this.less = el('button', {'aria-label': 'One rollout less', onclick: () => this.scale(-1)},
+        '−');
+    this.extra = el('button', {'aria-label': 'One rollout more', onclick: () => this.scale(1)},
+        '+');
+    this.rollouts = el('span.rollouts');
+    this.cancelButton =
+        el('button.danger', {onclick: () => this.confirm.showModal()}, 'Cancel run');
+    this.confirm = el('dialog', {'aria-label': 'Cancel the run'},
+        el('h2', {}, 'Cancel this run?'),
+        el('p', {}, visible(this.id), ' stops. Its directory, with metrics, samples and ' +
+            'checkpoints, stays.'),
+        el('div.buttons', {},
+            el('button', {onclick: () => this.confirm.close(), autofocus: true}, 'Keep it running'),
+            el('button.danger', {onclick: () => this.cancel()}, 'Cancel the run')));
+    this.controls.append(
+        el('div.scale', {role: 'group', 'aria-label': 'Rollouts'}, this.less, this.rollouts,
+           this.extra),
+        this.cancelButton, this.confirm);
+    this.controls.hidden = true;
+  }
+
+  showControls() {
+    const rollout = this.run.actors?.rollout;
+    this.controls.hidden = isFinal(this.run.state) || !rollout;
+    if (!rollout) return;
+    const wanted = this.wanted ?? rollout.desired;
+    if (this.wanted === rollout.desired) this.wanted = undefined;
+    setText(this.rollouts, `${rollout.ready}/${wanted} rollouts`);
+    setAttribute(this.rollouts, 'title', 'Ready, of those wanted');
+    this.less.disabled = wanted <= 1 || this.run.state === 'Stopping';
+    this.extra.disabled = this.run.state === 'Stopping';
+    this.cancelButton.disabled = this.run.state === 'Stopping';
+  }
+
+  async scale(by) {
+    const before = this.run.actors.rollout.desired;
+    const wanted = (this.wanted ?? before) + by;
+    if (wanted < 1) return;
+    this.wanted = wanted;
+    this.showControls();
+    try {
+      await post(apiPath(['jobs', this.id, 'scale']), {rollout: wanted});
+      toast(`${this.id}: ${wanted} rollout${wanted === 1 ? '' : 's'} wanted`);
+    } catch (error) {
+      this.wanted = undefined;
+      toast([error.message, error.help].filter(Boolean).join('. '), 'bad');
+    }
+    this.main.poke();
+  }
+
+  async cancel() {
+    this.confirm.close();
+    try {
+      await post(apiPath(['jobs', this.id, 'cancel']));
+      toast(`${this.id} is being cancelled`);
+    } catch (error) {
+      toast([error.message, error.help].filter(Boolean).join('. '), 'bad');
+    }
+    this.main.poke();
+  }
+
+  makeTabs() {
+    this.tabs.append(...kTabs.map(([key, title]) => el('a', {
+      'data-tab': key, href: link(['runs', this.id, key]),
+    }, title)));
+  }
+
+  // Called whenever the address changes but stays within this run.
+  route() {
+    const {parts} = parse();
+    const wanted = kTabs.some(([key]) => key === parts[2]) ? parts[2] : 'plots';
+    for (const tab of this.tabs.children) {
+      const on = tab.dataset.tab === wanted;
+      setAttribute(tab, 'aria-current', on ? 'page' : null);
+    }
+    if (this.shown === wanted) return void this.tabView.route?.();
+    this.tab?.end();
+    this.tab = new Scope();
+    this.shown = wanted;
+    this.tabView = this.make(wanted, this.tab);
+    this.panel.replaceChildren(this.tabView.node);
+  }
+
+  make(tab, scope) {
+    switch (tab) {
+      case 'actors': return new ActorsView(scope, {job: this.id});
+      case 'waits': return new WaitsView(scope, this.id);
+      case 'samples': return new SamplesView(scope, this.id);
+      case 'events': return new EventsView(scope, this.id);
+      default: return new PlotsView(scope, this.id, () => this.others);
+    }
+  }
+}

@@ -1,0 +1,163 @@
+// The list of all runs, those that live first, and the choice of runs to compare.
+
+import {apiPath, get} from './api.js';
+import {badge, el, emptyState, setAttribute, setBadge, setText, visible} from './dom.js';
+import * as format from './format.js';
+import {link, parse, setQuery} from './route.js';
+import {Table} from './table.js';
+
+const kLiveMs = 2000;
+
+const finals = new Set(['Succeeded', 'Failed', 'Cancelled', 'Interrupted']);
+export const isFinal = (state) => finals.has(state);
+
+// Runs of the disk and jobs of the controller are the same things seen twice: one list, by id, in
+// which a job's fresh figures win.
+export function merged(runs, jobs) {
+  const byId = new Map(runs.map((run) => [run.id, {...run}]));
+  for (const job of jobs) {
+    const run = byId.get(job.id) ?? {};
+    byId.set(job.id, {
+      ...run, ...job, live: run.live ?? !isFinal(job.state),
+      eval_final: job.eval ?? run.eval_final,
+      created: run.created ?? job.created, wall_seconds: run.wall_seconds ?? job.age_s,
+    });
+  }
+  return [...byId.values()].sort((a, b) =>
+    (isFinal(a.state) - isFinal(b.state)) ||
+    (format.timeOf(b.created) ?? 0) - (format.timeOf(a.created) ?? 0));
+}
+
+export async function fetchRuns(signal) {
+  const [runs, jobs] = await Promise.all([
+    get(apiPath(['runs']), signal), get(apiPath(['jobs']), signal)]);
+  return merged(runs, jobs);
+}
+
+function progress(cell, run) {
+  if (!cell.firstChild)
+    cell.append(el('span.steps'), el('progress', {'aria-label': 'Progress', max: '1', value: 0}));
+  const [text, bar] = cell.children;
+  setText(text, `${format.count(run.step ?? 0)} / ${format.count(run.total_steps)}`);
+  const share = run.total_steps ? (run.step ?? 0) / run.total_steps : 0;
+  if (bar.value !== share) bar.value = share;
+}
+
+function rates(run) {
+  const rate = run.tokens_per_second;
+  if (!rate || isFinal(run.state)) return format.kNone;
+  const whole = (value) => format.number(Math.round(value));
+  return `${whole(rate.generated)} / ${whole(rate.trained)}`;
+}
+
+export class RunsView {
+  constructor(scope) {
+    const {query} = parse();
+    this.chosen = new Set();
+    this.filter = query.find ?? '';
+    this.table = new Table({
+      label: 'Runs',
+      key: (run) => run.id,
+      rowClass: (run) => isFinal(run.state) ? 'ended' : 'lives',
+      columns: [
+        {key: 'pick', title: '', fill: (cell, run) => this.pick(cell, run)},
+        {key: 'run', title: 'Run', sort: (run) => run.id,
+         fill: (cell, run) => this.name(cell, run)},
+        {key: 'state', title: 'State', sort: (run) => run.state,
+         fill: (cell, run) => this.state(cell, run)},
+        {key: 'step', title: 'Step', sort: (run) => run.step, number: true, fill: progress},
+        {key: 'reward', title: 'Reward', number: true, sort: (run) => run.reward_mean,
+         text: (run) => format.number(run.reward_mean)},
+        {key: 'eval', title: 'Evaluation', number: true, sort: (run) => run.eval_final,
+         text: (run) => format.number(run.eval_final)},
+        {key: 'rate', title: 'Tokens/s', number: true, hint: 'Generated and trained',
+         sort: (run) => run.tokens_per_second?.generated, text: rates},
+        {key: 'created', title: 'Created', sort: (run) => format.timeOf(run.created),
+         text: (run) => format.shortTime(run.created),
+         hover: (run) => format.dateTime(run.created)},
+        {key: 'took', title: 'Took', number: true, sort: (run) => run.wall_seconds,
+         text: (run) => format.duration(run.wall_seconds)},
+      ],
+    });
+    const find = el('input', {
+      type: 'search', placeholder: 'Find a run', 'aria-label': 'Find a run', value: this.filter,
+      oninput: () => {
+        this.filter = find.value;
+        setQuery({find: this.filter});
+        this.show();
+      },
+    });
+    this.compare = el('a.button', {href: '#/', 'aria-disabled': 'true'}, 'Compare');
+    this.empty = el('div');
+    this.count = el('span.dim');
+    this.node = el('div.page', {},
+        el('div.title', {}, el('h1', {}, 'Runs'), this.count, el('span.grow'), find, this.compare),
+        this.empty, this.table.node);
+    this.runs = null;
+    scope.poll(async (signal) => {
+      this.runs = await fetchRuns(signal);
+      this.show();
+    }, kLiveMs);
+    this.show();
+  }
+
+  show() {
+    const runs = this.runs ?? [];
+    const wanted = this.filter.toLowerCase();
+    const shown = runs.filter((run) =>
+      !wanted || `${run.id} ${run.state}`.toLowerCase().includes(wanted));
+    this.table.node.hidden = !shown.length;
+    setText(this.count, this.runs ? `${runs.length} in all, ` +
+        `${runs.filter((run) => !isFinal(run.state)).length} live` : '');
+    if (!this.runs) {
+      this.empty.replaceChildren(el('p.empty', {}, 'loading'));
+    } else if (!runs.length) {
+      this.empty.replaceChildren(emptyState('No run yet.', 'Start one with ',
+          el('code', {}, 'tandem submit configs/arithmetic.yaml'), '; it appears here by itself.'));
+    } else if (!shown.length) {
+      this.empty.replaceChildren(emptyState('No run has that name or state.'));
+    } else {
+      this.empty.replaceChildren();
+    }
+    this.table.update(shown);
+    this.showCompare();
+  }
+
+  showCompare() {
+    const [first, ...others] = this.chosen;
+    setText(this.compare, this.chosen.size > 1 ? `Compare ${this.chosen.size}` : 'Compare');
+    setAttribute(this.compare, 'aria-disabled', String(this.chosen.size < 2));
+    setAttribute(this.compare, 'title',
+                 this.chosen.size < 2 ? 'Tick two runs or more, to lay their plots over one another'
+                                      : null);
+    setAttribute(this.compare, 'href', this.chosen.size < 2 ? null :
+        link(['runs', first, 'plots'], {compare: others.join(',')}));
+  }
+
+  pick(cell, run) {
+    if (cell.firstChild) return;
+    const box = el('input', {
+      type: 'checkbox', 'aria-label': `Choose ${visible(run.id)} to compare`,
+      onchange: () => {
+        if (box.checked) this.chosen.add(run.id);
+        else this.chosen.delete(run.id);
+        this.showCompare();
+      },
+    });
+    cell.append(box);
+  }
+
+  name(cell, run) {
+    if (cell.firstChild) return;
+    cell.append(el('a', {href: link(['runs', run.id, 'plots']), title: visible(run.run_dir)},
+                   visible(run.id)));
+  }
+
+  state(cell, run) {
+    if (!cell.firstChild) cell.append(badge(run.state), el('span.reason'));
+    setBadge(cell.firstChild, run.state);
+    const why = isFinal(run.state) && run.state === 'Succeeded' ? '' : run.message || run.reason;
+    setText(cell.lastChild, visible(why ?? ''));
+    setAttribute(cell.lastChild, 'title', visible(why ?? ''));
+  }
+}

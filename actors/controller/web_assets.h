@@ -1,0 +1,22 @@
+// The web page's files (actors/controller/web, dygraphs and its licence), compiled into the binary
+// by actors/controller/web/embed.py. Not here: who may see them, and HTTP.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+namespace tandem::actors {
+
+struct WebAsset {
+  std::string_view path;          // "/", "/assets/app.js", "/licences.txt"; "/unauthorized" is for
+                                  // those who may not see "/"
+  std::string_view content_type;  // with its charset
+  std::string_view etag;          // strong, with its quotes: a digest of `bytes`
+  std::string_view bytes;
+  std::string_view gzip;  // the same compressed, or empty where that saves next to nothing
+};
+
+std::span<const WebAsset> web_assets();
+const WebAsset* find_web_asset(std::string_view path);  // null: there is none
+
+}  // namespace tandem::actors

@@ -1,0 +1,42 @@
+// Members of the API's JSON as the text of a table's cell: "-" where a value is missing, short
+// forms of numbers, sizes and times. Pure, but for the time zone.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+namespace tandem::cli::cells {
+
+inline constexpr const char* kNone = "-";
+
+// The member at a path of names, or null.
+const nlohmann::json& at(const nlohmann::json& item, std::initializer_list<const char*> path);
+
+std::string text(const nlohmann::json& value);
+std::string count(const nlohmann::json& value);                           // "12.3k"
+std::string bytes(const nlohmann::json& value);                           // "1.5 GiB"
+std::string percent(const nlohmann::json& value);                         // "12%" of 0.12
+std::string fixed(const nlohmann::json& value);                           // "0.120"
+std::string cpu_of(const nlohmann::json& actor);                          // "150%" of one core
+std::string of(const nlohmann::json& part, const nlohmann::json& whole);  // "3/20"
+
+// "WaitingForCapacity: needs 2 CPUs, 1 is free": the reason and what it says.
+std::string reason_of(const nlohmann::json& item);
+
+// "time", "since", "created": unix milliseconds (a number) or RFC 3339 (a string) -> unix
+// milliseconds; anything else gives `otherwise`.
+std::int64_t to_unix_ms(const nlohmann::json& time, std::int64_t otherwise);
+
+// Since `time`, as short as kubectl's: "3m20s".
+std::string age_of(const nlohmann::json& time, std::int64_t now_ms);
+// The AGE of a job, a run or an actor: since it was created.
+std::string age_of_object(const nlohmann::json& item, std::int64_t now_ms);
+
+// Local time: "17:46:47", with the date before it unless it is today's.
+std::string clock_time(const nlohmann::json& time, std::int64_t now_ms);
+// Local time as RFC 3339: "2026-11-22T17:46:47.123+01:00".
+std::string full_time(const nlohmann::json& time);
+
+}  // namespace tandem::cli::cells

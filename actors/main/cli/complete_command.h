@@ -1,0 +1,26 @@
+// `tandem __complete NAMES`: the words that the completion scripts offer and that only the running
+// controller, or the job file's table, knows. NAMES is
+//
+//   jobs | runs | actors | nodes | targets (jobs and actors)
+//   runs/ (as KIND/NAME, likewise the others) | objects (all of these)
+//   keys (of the job file, sections too) | sets (KEY=, for --set)
+//
+// It answers within kCompletionDeadline or says nothing: a shell waits for it at each press of Tab.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "actors/main/cli/api_client.h"
+
+namespace tandem::cli {
+
+inline constexpr const char* kCompleteCommand = "__complete";
+inline constexpr Duration kCompletionDeadline = std::chrono::milliseconds(300);
+
+// Sorted, and safe to be expanded by a shell, as bash's compgen does: letters, digits and "-_./=:".
+// Empty for a name that is not known here, and where nothing answers in time.
+std::vector<std::string> completion_words(const std::string& names,
+                                          const std::optional<std::string>& address);
+
+}  // namespace tandem::cli

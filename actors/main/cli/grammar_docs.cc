@@ -1,0 +1,42 @@
+#include "actors/main/cli/grammar_docs.h"
+
+namespace tandem::cli {
+
+OptionDoc option_doc(const CLI::Option& option, const Choices& choices) {
+  const auto chosen = choices.find(&option);
+  OptionDoc doc{.names = {},
+                .value = option.get_option_text(),
+                .description = option.get_description(),
+                .choices = chosen == choices.end() ? std::vector<std::string>() : chosen->second};
+  if (option.get_positional()) doc.names = {option.get_name(true)};
+  for (const std::string& name : option.get_snames()) doc.names.push_back("-" + name);
+  for (const std::string& name : option.get_lnames()) doc.names.push_back("--" + name);
+  if (doc.value == " ") doc.value.clear();
+  return doc;
+}
+
+CommandDoc command_doc(const CLI::App& app, const Choices& choices,
+                       std::vector<std::string> examples) {
+  CommandDoc command{.name = app.get_name(),
+                     .group = app.get_group(),
+                     .description = app.get_description(),
+                     .usage = "tandem " + app.get_name(),
+                     .arguments = {},
+                     .options = {},
+                     .examples = std::move(examples)};
+  for (const CLI::Option* option : app.get_options({})) {
+    if (option->get_group().empty() || option == app.get_help_ptr()) continue;
+    OptionDoc doc = option_doc(*option, choices);
+    (option->get_positional() ? command.arguments : command.options).push_back(std::move(doc));
+  }
+  if (!command.options.empty()) command.usage += " [OPTIONS]";
+  for (const CLI::Option* option : app.get_options({})) {
+    if (!option->get_positional()) continue;
+    const std::string name = option->get_name(true), text = option->get_option_text();
+    const std::string word = name + (text.empty() || text == " " ? "" : " " + text);
+    command.usage += option->get_required() ? " " + word : " [" + word + "]";
+  }
+  return command;
+}
+
+}  // namespace tandem::cli

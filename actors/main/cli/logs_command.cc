@@ -1,0 +1,209 @@
+// `tandem logs`: of one actor its log as it is; of a job those of all its actors as one text.
+// Following a job reads one stream per actor in turn, on this one thread, and looks at the list of
+// actors now and then for those that came later. A stream ends with its actor, and the command with
+// the last stream of a job that has ended.
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <ostream>
+#include <set>
+
+#include "actors/main/cli/arguments.h"
+#include "actors/main/cli/merged_lines.h"
+#include "actors/main/cli/object_names.h"
+#include "runtime/base/text.h"
+
+namespace tandem::cli {
+namespace {
+
+using nlohmann::json;
+
+constexpr Duration kLookAgain = std::chrono::seconds(1);
+constexpr Duration kReadPause = std::chrono::milliseconds(50);  // where no stream has a line
+constexpr int kLinesInTurn = 1000;                              // of one stream, before the next
+constexpr std::size_t kFollowedMax = 64;  // streams at once; the API has 256 for all of its clients
+
+bool names_an_actor(const LogsCommand& command) {
+  return command.job || command.target.find('/') != std::string::npos;
+}
+
+std::string log_path(const LogsCommand& command, const ActorName& actor, bool follow) {
+  std::string path =
+      actor.recorded ? "/runs/" + url_escape(actor.job) + "/logs/" + url_escape(actor.short_name())
+                     : "/actors/" + url_escape(actor.full_name) + "/logs";
+  char separator = '?';
+  const auto add = [&](const std::string& parameter) {
+    path += separator + parameter;
+    separator = '&';
+  };
+  if (follow) add("follow=1");
+  if (command.previous) add("previous=1");
+  if (command.tail) add("tail=" + std::to_string(*command.tail));
+  if (command.since_s)  // the API takes whole seconds
+    add("since=" + std::to_string(static_cast<std::int64_t>(std::ceil(*command.since_s))));
+  return path;
+}
+
+// A log goes into a pipe or a file as it is, and onto a terminal so that it cannot steer it.
+std::string shown(const Client& client, std::string_view log) {
+  return client.terminal ? visible(log, Lines::kMany) : std::string(log);
+}
+
+Result<void> print_log(std::string_view text, const Client& client) {
+  client.out << shown(client, text) << std::flush;
+  return {};
+}
+
+Result<void> log_of_actor(const LogsCommand& command, Client& client) {
+  auto actor = find_actor(client, command.target, command.job, PastRuns::kIncluded);
+  if (!actor) return actor.error();
+  if (actor->recorded && command.previous)
+    return usage_error(
+        "--previous is for actors of this controller's jobs",
+        "the logs of all incarnations are in the run's directory: `tandem get runs " + actor->job +
+            " -o wide` shows it");
+  if (!command.follow || actor->recorded) {
+    auto text = client.api.get_text(log_path(command, *actor, false));
+    return text ? print_log(*text, client) : text.error();
+  }
+  return client.api.stream(log_path(command, *actor, true), kLookAgain,
+                           [&](std::optional<std::string_view> line) {
+                             if (line) client.out << shown(client, *line) << "\n" << std::flush;
+                             return bool(client.out);
+                           });
+}
+
+struct ActorLife {  // one incarnation of an actor
+  ActorName actor;
+  std::string incarnation;
+  auto operator<=>(const ActorLife& other) const {
+    return std::pair(actor.full_name, incarnation) <=>
+           std::pair(other.actor.full_name, other.incarnation);
+  }
+  bool operator==(const ActorLife& other) const { return (*this <=> other) == 0; }
+};
+
+// The job's actors; of a run that is known only by its directory, those that it has logs of.
+Result<std::vector<ActorLife>> actors_of(const Client& client, const std::string& job) {
+  auto items = get_list(client, "/actors");
+  if (!items) return items.error();
+  std::vector<ActorLife> actors;
+  for (const json& item : *items)
+    if (field(item, "job") == job)
+      actors.push_back({{job, field(item, "name")}, field(item, "incarnation")});
+  if (!actors.empty()) return actors;
+  auto recorded = recorded_actors(client, job);
+  if (!recorded && recorded.error().code == ErrorCode::kNotFound) return actors;
+  if (!recorded) return recorded.error();
+  for (ActorName& name : *recorded) actors.push_back({std::move(name), ""});
+  return actors;
+}
+
+Result<void> logs_of_job(const LogsCommand& command, const std::string& job, Client& client) {
+  auto actors = actors_of(client, job);
+  if (!actors) return actors.error();
+  if (actors->empty())
+    return Error{ErrorCode::kNotFound, "no actor of " + job + " has a log", "",
+                 "`tandem events -j " + job + "` says how far it came"};
+  std::vector<ActorLog> logs;
+  for (const ActorLife& life : *actors) {
+    auto text = client.api.get_text(log_path(command, life.actor, false));
+    if (text)
+      logs.push_back({life.actor.short_name(), std::move(*text)});
+    else if (text.error().code != ErrorCode::kNotFound)  // one that has not started has none yet
+      return text.error();
+  }
+  return print_log(merged_lines(logs), client);
+}
+
+class JobFollower {
+ public:
+  JobFollower(const LogsCommand& command, std::string job, Client& client)
+      : command_(command), job_(std::move(job)), client_(client) {}
+
+  Result<void> run() {
+    for (Time look_at{};;) {
+      if (steady_now() >= look_at) {
+        if (auto looked = look(); !looked) return looked;
+        look_at = steady_now() + kLookAgain;
+      }
+      if (!client_.out || (ended_ && streams_.empty())) return {};
+      auto done = streams_.empty() ? await_actors(look_at) : print_lines();
+      if (!done) return done;
+    }
+  }
+
+ private:
+  // Opens a stream for each incarnation that has none yet.
+  Result<void> look() {
+    auto job = client_.api.get("/jobs/" + url_escape(job_));
+    if (!job) return job.error();
+    auto actors = actors_of(client_, job_);
+    if (!actors) return actors.error();
+    ended_ = has_ended(*job);
+    names_.clear();
+    for (const ActorLife& life : *actors) names_.push_back(life.actor.short_name());
+    for (const ActorLife& life : *actors) {
+      if (followed_.contains(life) || streams_.size() >= kFollowedMax) continue;
+      auto stream = client_.api.lines(log_path(command_, life.actor, true));
+      if (!stream && stream.error().code != ErrorCode::kNotFound) return stream.error();
+      if (!stream) continue;  // it has not started: it is looked for again
+      followed_.insert(life);
+      streams_.emplace(life, std::move(*stream));
+    }
+    return {};
+  }
+
+  // Reads the lines that each stream has now, stream by stream; silent streams share the wait.
+  Result<void> print_lines() {
+    const Duration wait = kReadPause / std::max<std::size_t>(streams_.size(), 1);
+    for (auto it = streams_.begin(); it != streams_.end();) {
+      auto over = print_lines_of(it->first.actor, it->second, wait);
+      if (!over) return over.error();
+      it = *over ? streams_.erase(it) : std::next(it);
+    }
+    return {};
+  }
+
+  // Whether the stream has ended.
+  Result<bool> print_lines_of(const ActorName& actor, runtime::HttpLines& stream, Duration wait) {
+    for (int printed = 0; printed < kLinesInTurn; ++printed) {
+      auto line = stream.next(wait);
+      if (!line && line.error().code == ErrorCode::kTimedOut) break;
+      if (!line) return line.error();
+      if (!*line) return true;
+      client_.out << line_prefix(actor.short_name(), names_) << shown(client_, **line) << "\n";
+    }
+    client_.out << std::flush;
+    return false;
+  }
+
+  // Until a stream can be opened, or the job's end is seen.
+  Result<void> await_actors(Time until) {
+    return client_.api.stream("/jobs/" + url_escape(job_) + "?watch=1", kLookAgain,
+                              [&](std::optional<std::string_view> line) {
+                                return line.has_value() && steady_now() < until;
+                              });
+  }
+
+  const LogsCommand& command_;
+  const std::string job_;
+  Client& client_;
+  bool ended_ = false;
+  std::vector<std::string> names_;
+  std::set<ActorLife> followed_;
+  std::map<ActorLife, runtime::HttpLines> streams_;
+};
+
+}  // namespace
+
+Result<void> execute(const LogsCommand& command, Client& client) {
+  if (names_an_actor(command)) return log_of_actor(command, client);
+  auto job = find_job(client, command.target, PastRuns::kIncluded);
+  if (!job) return job.error();
+  if (command.follow && client.api.get("/jobs/" + url_escape(*job)))
+    return JobFollower(command, *job, client).run();
+  return logs_of_job(command, *job, client);
+}
+
+}  // namespace tandem::cli

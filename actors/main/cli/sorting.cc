@@ -1,0 +1,63 @@
+#include "actors/main/cli/sorting.h"
+
+#include <algorithm>
+#include <ranges>
+#include <vector>
+
+#include "actors/main/cli/arguments.h"
+#include "actors/main/cli/cells.h"
+
+namespace tandem::cli {
+namespace {
+
+using nlohmann::json;
+
+const json* value_at(const json& item, const std::string& path) {
+  const json* value = &item;
+  for (const auto part : std::views::split(path, '.')) {
+    if (!value->is_object()) return nullptr;
+    const auto found = value->find(std::string(part.begin(), part.end()));
+    if (found == value->end()) return nullptr;
+    value = &*found;
+  }
+  return value;
+}
+
+bool is_less(const json& a, const json& b) {
+  if (a.is_number() && b.is_number()) return a.get<double>() < b.get<double>();
+  if (a.is_number() != b.is_number()) return a.is_number();
+  return cells::text(a) < cells::text(b);
+}
+
+}  // namespace
+
+Result<json> sorted_by(const std::string& field, json items) {
+  const bool descending = field.starts_with('-');
+  std::string path = field.substr(descending ? 1 : 0);
+  if (path.starts_with('.')) path.erase(0, 1);  // as in kubectl's JSONPath
+  if (path.empty() || items.empty()) return items;
+  std::vector<json> with, without;
+  std::vector<std::string> names;
+  bool known = false;
+  for (json& item : items) {
+    const json* value = value_at(item, path);
+    known = known || value;
+    if (item.is_object())
+      for (const auto& [name, member] : item.items()) names.push_back(name);
+    (value && !value->is_null() ? with : without).push_back(std::move(item));
+  }
+  std::ranges::sort(names);
+  names.erase(std::ranges::unique(names).begin(), names.end());
+  if (!known)
+    return usage_error("there is no field `" + path + "` to sort by",
+                       did_you_mean(path, names, "one of " + joined(names, ", ")));
+  std::ranges::stable_sort(with, [&](const json& a, const json& b) {
+    const json &left = *value_at(a, path), &right = *value_at(b, path);
+    return descending ? is_less(right, left) : is_less(left, right);
+  });
+  json sorted(std::move(with));
+  for (json& item : without) sorted.push_back(std::move(item));
+  return sorted;
+}
+
+}  // namespace tandem::cli

@@ -1,0 +1,113 @@
+#include "actors/main/job/foreign_input.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cstdint>
+#include <fstream>
+#include <string_view>
+
+namespace tandem::cli {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::size_t kHeadBytes = 4096;
+constexpr const char* kOwnReader = "write its records as JSON lines, one object per line";
+
+struct Format {
+  std::string_view magic, name, command;  // `command`: makes lines of it; FILE is the file
+};
+
+using std::string_view_literals::operator""sv;
+
+constexpr Format kFormats[] = {
+    {"PAR1"sv, "a parquet file",
+     "python3 -c \"import pandas; pandas.read_parquet('FILE').to_json('FILE.jsonl', "
+     "orient='records', lines=True)\""},
+    {"ARROW1"sv, "an Arrow file",
+     "python3 -c \"import pandas; pandas.read_feather('FILE').to_json('FILE.jsonl', "
+     "orient='records', lines=True)\""},
+    {"\x1f\x8b"sv, "a gzip file", "gunzip --keep FILE"},
+    {"\x28\xb5\x2f\xfd"sv, "a zstd file", "zstd --decompress FILE"},
+    {"BZh"sv, "a bzip2 file", "bunzip2 --keep FILE"},
+    {"\xfd"
+     "7zXZ\0"sv,
+     "an xz file", "unxz --keep FILE"},
+    {"PK\x03\x04"sv, "a zip archive", "unzip FILE"},
+    {"\x7f"
+     "ELF"sv,
+     "a program (ELF)", ""},
+    {"SQLite format 3\0"sv, "an SQLite database", ""},
+    {"\x80\x02"sv, "a pickle, as torch.save writes it", ""},
+};
+
+std::string head_of(const fs::path& file) {
+  std::string head(kHeadBytes, '\0');
+  std::ifstream stream(file, std::ios::binary);
+  stream.read(head.data(), static_cast<std::streamsize>(head.size()));
+  head.resize(static_cast<std::size_t>(std::max<std::streamsize>(stream.gcount(), 0)));
+  return head;
+}
+
+// Eight bytes of length, little-endian, then that much JSON.
+bool is_safetensors(std::string_view head) {
+  if (head.size() < 10 || head[8] != '{' || head[9] != '"') return false;
+  std::uint64_t length = 0;
+  for (int i = 7; i >= 0; --i)
+    length = length << 8 | static_cast<unsigned char>(head[static_cast<std::size_t>(i)]);
+  return length >= 2 && length < (std::uint64_t{1} << 30);
+}
+
+std::string with_file(std::string_view command, const fs::path& file) {
+  std::string text(command);
+  for (std::size_t at = 0; (at = text.find("FILE", at)) != std::string::npos;) {
+    text.replace(at, 4, file.string());
+    at += file.string().size();
+  }
+  return text;
+}
+
+bool is_hub_name(std::string_view name) {
+  return !name.empty() && name.front() != '.' && std::ranges::all_of(name, [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' || c == '.';
+  });
+}
+
+}  // namespace
+
+std::optional<Error> hub_id_error(const fs::path& path, const fs::path& base,
+                                  const std::string& where) {
+  std::error_code ignored;
+  const fs::path relative = path.lexically_normal().lexically_relative(base.lexically_normal());
+  const std::string owner = relative.parent_path(), name = relative.filename();
+  if (!is_hub_name(owner) || !is_hub_name(name) || fs::exists(path.parent_path(), ignored))
+    return std::nullopt;
+  const std::string id = owner + "/" + name;
+  return Error{ErrorCode::kFailed,
+               "there is no folder " + path.string() + ": `" + id +
+                   "` looks like a model's id on the Hugging Face Hub, and `model.path` is a "
+                   "directory; Tandem downloads nothing",
+               where,
+               "get it with `hf download " + id + " --local-dir " + name +
+                   "`, then set model.path to that folder"};
+}
+
+std::optional<Error> binary_data_error(const fs::path& file) {
+  const std::string head = head_of(file);
+  const auto refuse = [&](std::string_view what, std::string_view command) {
+    return Error{
+        ErrorCode::kInvalid,
+        "this is " + std::string(what) + "; a data file is text with one JSON object per line",
+        file.string(),
+        command.empty() ? std::string(kOwnReader)
+                        : "make lines of it: " + with_file(command, file)};
+  };
+  for (const Format& format : kFormats)
+    if (head.starts_with(format.magic)) return refuse(format.name, format.command);
+  if (is_safetensors(head)) return refuse("a safetensors file, which holds tensors", "");
+  if (head.find('\0') != std::string::npos) return refuse("a binary file", "");
+  return std::nullopt;
+}
+
+}  // namespace tandem::cli

@@ -1,0 +1,41 @@
+#include "actors/main/rank_failure.h"
+
+#include <cerrno>
+#include <utility>
+
+namespace tandem::cli {
+namespace {
+
+bool not_there(int os_error) {
+  return os_error == ENOENT || os_error == ENOTDIR || os_error == EISDIR ||
+         os_error == ENAMETOOLONG || os_error == ELOOP;
+}
+
+bool for_a_person(int os_error) {
+  return os_error == ENOSPC || os_error == EDQUOT || os_error == EROFS || os_error == EACCES ||
+         os_error == EPERM;
+}
+
+}  // namespace
+
+Error of_input(Error error) {
+  if (error.code != ErrorCode::kFailed) return error;
+  if (error.os_error == 0) error.code = ErrorCode::kInvalid;
+  if (not_there(error.os_error)) error.code = ErrorCode::kNotFound;
+  return error;
+}
+
+actors::RankFailed rank_failed(const runtime::RankId& id, const Error& why) {
+  const std::string where = why.where.empty() ? "" : " (" + why.where + ")";
+  const bool lasting = why.code == ErrorCode::kFailed && for_a_person(why.os_error);
+  return {id.actor, id.incarnation, id.rank, why.message + where,
+          lasting ? ErrorCode::kInvalid : why.code};
+}
+
+actors::RankFailed rank_failed_at_work(const runtime::RankId& id, Error why) {
+  if (why.code == ErrorCode::kNotFound || why.code == ErrorCode::kInfeasible)
+    why.code = ErrorCode::kFailed;
+  return rank_failed(id, why);
+}
+
+}  // namespace tandem::cli

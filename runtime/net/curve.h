@@ -1,0 +1,58 @@
+// CURVE (rfc.zeromq.org/spec/26), by which ZeroMQ sockets over TCP encrypt and know each other:
+// keys, who dials and who listens with them, and the files in which a cluster keeps them. Keys are
+// Z85 text of 40 characters. A Unix socket needs none: its folder is its owner's alone.
+//
+// Files, below the state folder:
+//   controller.secret     the controller's secret key; stays where the controller runs
+//   keys/controller.public, keys/node.secret     what a node needs: copy keys/ to another host's
+//                                                TANDEM_HOME and start `tandem node` there
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/base/result.h"
+#include "runtime/net/endpoint.h"
+
+namespace tandem::runtime {
+
+struct CurveKeys {
+  std::string public_key, secret_key;
+};
+CurveKeys make_curve_keys();
+// The pair of a secret key; kInvalid where the text is none.
+Result<CurveKeys> curve_keys_of(const std::string& secret_key);
+
+struct CurveServer {
+  std::string secret_key;
+  std::vector<std::string> clients;  // public keys of those that may connect; all others may not
+};
+struct CurveClient {
+  std::string server_key;  // the server's public one: nobody else is talked to
+  CurveKeys own;
+};
+
+// Where a socket listens. TCP without keys is refused.
+struct Binding {
+  Endpoint at;
+  std::optional<CurveServer> keys;
+};
+
+// Whom a socket dials.
+struct Dial {
+  Endpoint to;
+  std::optional<CurveClient> keys;
+};
+
+// The controller's side; makes all files that are missing. Errors: as of runtime/base/secret.h.
+Result<CurveServer> controller_keys(const std::filesystem::path& home);
+// A node's side, from keys/. Errors: kUnauthorised where a file is missing or not private.
+Result<CurveClient> node_keys(const std::filesystem::path& home);
+
+// A node's keys as its ranks inherit them, in one piece of text, and back again.
+std::string to_text(const CurveClient& keys);
+Result<CurveClient> parse_curve_client(const std::string& text);
+
+}  // namespace tandem::runtime

@@ -1,0 +1,171 @@
+// How a typed message becomes a parcel and a parcel a message again. Used by remote.h alone.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+#include "runtime/actor/ref.h"
+#include "runtime/net/asks.h"
+#include "runtime/wire/codec.h"
+
+namespace tandem::runtime {
+
+namespace remote_detail {
+
+template <class M>
+struct Asked {
+  static constexpr bool kIsAsk = false;
+};
+template <class Q>
+struct Asked<Ask<Q>> {
+  static constexpr bool kIsAsk = true;
+  using Question = Q;
+  using Reply = typename Q::Reply;
+};
+
+template <class R>
+void encode_result(WireWriter& out, const Result<R>& result) {
+  out.boolean(result.has_value());
+  if (!result) return encode_to(out, result.error());
+  if constexpr (!std::is_void_v<R>) encode_to(out, *result);
+}
+
+template <class R>
+Result<R> decode_result(WireReader& in) {
+  bool has_value = false;
+  if (!in.boolean(has_value)) return in.error();
+  if (!has_value) {
+    Error error;
+    return decode_from(in, error) && in.finish() ? error : in.error();
+  }
+  if constexpr (std::is_void_v<R>) {
+    return in.finish() ? Result<void>() : in.error();
+  } else {
+    R value{};
+    if (!decode_from(in, value) || !in.finish()) return in.error();
+    return value;
+  }
+}
+
+// A message for a port from the bytes behind a ParcelHead: [index, body].
+template <class Inbox, std::size_t... I>
+std::optional<Inbox> decode_message(WireReader& in, const std::shared_ptr<AnswerGate>& gate,
+                                    std::index_sequence<I...>) {
+  std::uint64_t index = 0;
+  if (!in.enter_struct("message", 2) || !in.unsigned_integer(index)) return std::nullopt;
+  std::optional<Inbox> message;
+  const auto one = [&]<std::size_t i>(std::integral_constant<std::size_t, i>) {
+    using M = std::variant_alternative_t<i, Inbox>;
+    if (i != index) return;
+    if constexpr (Asked<M>::kIsAsk) {
+      typename Asked<M>::Question question{};
+      if (!decode_from(in, question) || !in.finish()) return;
+      using R = typename Asked<M>::Reply;
+      ReplyTo<R> reply([gate](Result<R> result) {
+        gate->answer([&](WireWriter& out) { encode_result(out, result); });
+      });
+      message.emplace(std::in_place_index<i>, M{std::move(question), std::move(reply)});
+    } else {
+      M body{};
+      if (decode_from(in, body) && in.finish())
+        message.emplace(std::in_place_index<i>, std::move(body));
+    }
+  };
+  (one(std::integral_constant<std::size_t, I>{}), ...);
+  if (!message && index >= sizeof...(I)) in.fail("no such message");
+  return message;
+}
+
+Delivery send_to(const Address& to, const ParcelSender& sender, std::string frame);
+Error too_large(const char* type, const Address& to, std::uint64_t bytes, std::uint64_t bytes_max);
+
+template <class M>
+const char* wire_name() {
+  if constexpr (Asked<M>::kIsAsk) {
+    return wire_fields(static_cast<const typename Asked<M>::Question*>(nullptr)).type;
+  } else if constexpr (Wired<M>) {
+    return wire_fields(static_cast<const M*>(nullptr)).type;
+  } else {
+    return "a message";
+  }
+}
+
+template <class Inbox>
+class RemoteTarget final : public Target<Inbox> {
+ public:
+  RemoteTarget(Address to, ParcelSender sender, std::shared_ptr<Asks> asks,
+               std::uint64_t frame_bytes_max)
+      : to_(std::move(to)),
+        sender_(std::move(sender)),
+        asks_(std::move(asks)),
+        frame_bytes_max_(frame_bytes_max) {}
+
+  Delivery post(Inbox message) override {
+    const std::size_t index = message.index();
+    return std::visit([&](auto& m) { return post_one(index, m); }, message);
+  }
+
+  std::uint64_t bytes_max() const override {
+    const std::uint64_t head = encode(ParcelHead{.to = to_}).size() + kBodyHeadBytesMax;
+    return frame_bytes_max_ - std::min(frame_bytes_max_, head);
+  }
+
+  Error too_large(const Inbox& message) const override {
+    const ParcelHead head{.to = to_};
+    return std::visit(
+        [&]<class M>(const M& m) {
+          return remote_detail::too_large(wire_name<M>(), to_, frame_of(head, 0, m).size(),
+                                          frame_bytes_max_);
+        },
+        message);
+  }
+
+ private:
+  static constexpr std::uint64_t kBodyHeadBytesMax = 32;  // numbers of an ask, index and array
+
+  template <class M>
+  static std::string frame_of(const ParcelHead& head, std::size_t index, const M& message) {
+    std::string frame = encode(head);
+    WireWriter out(frame);
+    out.array(2);
+    out.unsigned_integer(index);
+    if constexpr (Asked<M>::kIsAsk) {
+      encode_to(out, message.question);
+    } else {
+      encode_to(out, message);
+    }
+    return frame;
+  }
+
+  template <class M>
+  Delivery post_one(std::size_t index, M& message) {
+    ParcelHead head{.to = to_};
+    if constexpr (Asked<M>::kIsAsk) {
+      using R = typename Asked<M>::Reply;
+      head.ask = asks_->await(to_.name, [reply = message.reply](Result<WireReader*> answer) {
+        reply(answer ? decode_result<R>(**answer) : Result<R>(answer.error()));
+      });
+    }
+    std::string frame = frame_of(head, index, message);
+    const Delivery delivery = frame.size() > frame_bytes_max_
+                                  ? Delivery::kTooLarge
+                                  : send_to(to_, sender_, std::move(frame));
+    if (head.ask != 0 && delivery != Delivery::kAccepted) asks_->forget(head.ask);
+    return delivery;
+  }
+
+  const Address to_;
+  const ParcelSender sender_;
+  const std::shared_ptr<Asks> asks_;
+  const std::uint64_t frame_bytes_max_;
+};
+
+}  // namespace remote_detail
+
+}  // namespace tandem::runtime

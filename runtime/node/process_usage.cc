@@ -1,0 +1,79 @@
+#include "runtime/node/process_usage.h"
+
+#include <unistd.h>
+
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace tandem::runtime {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Reading {
+  std::uint64_t ticks = 0;
+  std::int64_t pages = 0;
+};
+
+// The fields of /proc/PID/stat behind the program's name, which may hold spaces and brackets:
+// state is field 3, utime 14, stime 15, rss 24.
+std::optional<Reading> read_process(const fs::path& process) {
+  std::ifstream file(process / "stat");
+  std::string line;
+  if (!std::getline(file, line)) return std::nullopt;
+  const std::size_t name_end = line.rfind(')');
+  if (name_end == std::string::npos) return std::nullopt;
+  std::istringstream fields(line.substr(name_end + 1));
+  std::string skipped;
+  for (int field = 3; field < 14; ++field) fields >> skipped;
+  std::uint64_t user = 0, system = 0;
+  fields >> user >> system;
+  for (int field = 16; field < 24; ++field) fields >> skipped;
+  Reading reading{.ticks = user + system};
+  if (!(fields >> reading.pages)) return std::nullopt;
+  return reading;
+}
+
+// A child is listed by the thread that started it. A kernel without these files lists none.
+void append_children(const fs::path& process, std::vector<pid_t>& pids) {
+  std::error_code error;
+  for (fs::directory_iterator thread(process / "task", error), end; !error && thread != end;
+       thread.increment(error)) {
+    std::ifstream children(thread->path() / "children");
+    for (pid_t child = 0; pids.size() < kUsageProcessesMax && children >> child;)
+      pids.push_back(child);
+  }
+}
+
+}  // namespace
+
+std::optional<ProcessUsage> UsageMeter::sample(Time now) {
+  std::map<pid_t, std::uint64_t> ticks;
+  std::uint64_t grown = 0;
+  std::int64_t pages = 0;
+  std::vector<pid_t> pids{pid_};
+  for (std::size_t i = 0; i < pids.size(); ++i) {
+    const fs::path process = proc_ / std::to_string(pids[i]);
+    const auto reading = read_process(process);
+    if (!reading) continue;
+    append_children(process, pids);
+    const auto known = ticks_.find(pids[i]);
+    const std::uint64_t before = known == ticks_.end() ? 0 : known->second;
+    if (reading->ticks > before) grown += reading->ticks - before;
+    pages += reading->pages;
+    ticks[pids[i]] = reading->ticks;
+  }
+  const bool gone = ticks.empty();
+  const auto last = std::exchange(sampled_, now);
+  ticks_ = std::move(ticks);
+  if (gone || !last || now <= *last) return std::nullopt;
+  const double cpu_seconds =
+      static_cast<double>(grown) / static_cast<double>(::sysconf(_SC_CLK_TCK));
+  return ProcessUsage{.cpu_percent = 100 * cpu_seconds / seconds(now - *last),
+                      .memory_bytes = pages * ::sysconf(_SC_PAGESIZE)};
+}
+
+}  // namespace tandem::runtime

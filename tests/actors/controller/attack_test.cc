@@ -1,0 +1,329 @@
+// An exchange behind a live link server, one rollout that is honest, and one that is not: the
+// dishonest one loses its link, the honest one notices nothing.
+#include <gtest/gtest.h>
+#include <sched.h>
+
+#include <condition_variable>
+#include <mutex>
+#include <set>
+
+#include "actors/controller/doors.h"
+#include "actors/controller/exchange.h"
+#include "runtime/actor/system.h"
+#include "runtime/actor/threaded_executor.h"
+#include "runtime/base/guarded.h"
+#include "runtime/net/remote.h"
+#include "runtime/net/segment_store.h"
+#include "tests/actors/controller/scenario.h"
+#include "tests/runtime/net/places.h"
+
+namespace tandem::actors {
+namespace {
+
+using runtime::Address;
+using runtime::Down;
+using runtime::Hello;
+using runtime::LinkCallbacks;
+using runtime::PeerId;
+
+constexpr auto kPatience = std::chrono::seconds(100);  // ends a hang; never measured
+constexpr const char* kRole = "role";
+constexpr const char* kRolloutPort = "exchange/job-1/rollout";
+constexpr const char* kLearnerPort = "exchange/job-1/learner";
+const PeerId kHonest{"job-1/rollout/0", {1}}, kAttacker{"job-1/rollout/1", {7}};
+const PeerId kLearner{"job-1/learner/0", {3}};
+
+runtime::LinkOptions patient() {
+  runtime::LinkOptions options;
+  options.peer_timeout = std::chrono::seconds(60);  // a stalled machine loses nobody
+  options.disconnect_grace = std::chrono::seconds(60);
+  return options;
+}
+
+// What several threads wait for to become true.
+class Changes {
+ public:
+  template <class Change>
+  void make(Change change) {
+    const std::lock_guard lock(mutex_);
+    change();
+    changed_.notify_all();
+  }
+  template <class Condition>
+  bool await(Condition condition) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, kPatience, condition);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+};
+
+class StoreShelf final : public PayloadShelf {
+ public:
+  explicit StoreShelf(runtime::SegmentStore& store) : store_(store) {}
+  bool holds(const runtime::PayloadRef& payload) const override { return store_.holds(payload); }
+  void release(const runtime::PayloadRef& payload) override { CHECK(store_.release(payload)); }
+  Result<std::string> read(const runtime::PayloadRef&) override {
+    return Error{ErrorCode::kNotFound, "not read"};
+  }
+
+ private:
+  runtime::SegmentStore& store_;
+};
+
+// The controller's process, without a controller.
+struct Cluster {
+  Cluster() {
+    record.now_ms = [] { return std::int64_t{0}; };
+    for (const PeerId& peer : {kHonest, kAttacker, kLearner})
+      roster.with([&](Roster& r) { r.started("a", {peer.name, peer.incarnation, 0}); });
+    LinkCallbacks callbacks;
+    callbacks.on_up = [this](const PeerId& peer, const Hello&) {
+      changes.make([&] { up.insert(peer); });
+    };
+    callbacks.on_down = [this](const PeerId& peer, const Down&) {
+      changes.make([&] { up.erase(peer); });
+    };
+    callbacks.on_parcel = [this](const PeerId& peer, std::string& frame) {
+      return directory.deliver(frame, to_peer(*server, peer), peer);
+    };
+    callbacks.admit = [this](const Hello& hello) {
+      return roster.with([&](Roster& r) { return r.admit(hello); });
+    };
+    server = std::move(runtime::LinkServer::listen(io, {runtime::here()},
+                                                   {.name = "controller", .incarnation = {1}},
+                                                   patient(), callbacks)
+                           .value());
+    exchange = system.spawn<Exchange>("exchange/job-1", [this] {
+      return std::make_unique<Exchange>(exchange_config(plain_job(1), "job-1", false), links(),
+                                        record, shelf);
+    });
+    directory.expose(kRolloutPort, runtime::narrow<RolloutEvents>(exchange), rollout_door("job-1"));
+    directory.expose(kLearnerPort, runtime::narrow<LearnerEvents>(exchange), learner_door("job-1"));
+    server->start();
+  }
+  ~Cluster() {
+    server->close(Duration{0});
+    executor.stop();
+  }
+  template <class Inbox>
+  std::function<runtime::Ref<Inbox>(const Address&)> dial() {
+    return [this](const Address& to) {
+      return directory.remote<Inbox>({kRole, {}}, to_peer(*server, {to.name, to.incarnation}));
+    };
+  }
+  ExchangeLinks links() {
+    struct Deaf final : runtime::Target<ExchangeNotices> {
+      runtime::Delivery post(ExchangeNotices) override { return runtime::Delivery::kAccepted; }
+    };
+    return {.rollout = dial<RolloutInbox>(),
+            .reward = dial<RewardInbox>(),
+            .learner = dial<LearnerInbox>(),
+            .controller = {{"controller", {}}, std::make_shared<Deaf>()},
+            .refuse = [this](const Address& who, const std::string&) {
+              server->fence({who.name, who.incarnation});
+            }};
+  }
+  bool await_version(std::int64_t version) {
+    const Time end = steady_now() + kPatience;
+    while (steady_now() < end) {
+      const auto report = runtime::ask_and_wait(exchange, GetExchangeReport{}, kPatience);
+      if (report.value().status.policy_version == version) return true;
+    }
+    return false;
+  }
+  bool await_state(GroupId group, const std::string& state) {
+    const Time end = steady_now() + kPatience;
+    while (steady_now() < end) {
+      const auto groups = runtime::ask_and_wait(exchange, GetGroups{}, kPatience);
+      for (const GroupView& view : groups.value())
+        if (view.group == group.value && view.state == state) return true;
+    }
+    return false;
+  }
+  bool is_up(const PeerId& peer) { return server->status(peer).has_value(); }
+  runtime::PayloadRef put() {  // as the payload socket does for a rollout
+    const std::uint64_t bytes = 1;
+    const runtime::Extent extent = store->reserve({&bytes, 1}).value()[0];
+    CHECK(store->write(extent, 0, std::as_bytes(std::span("x", 1))));
+    store->commit(extent, ++checksums);
+    return {"job-1", extent.segment, extent.offset, extent.bytes, checksums};
+  }
+
+  Changes changes;
+  std::set<PeerId> up;
+  Guarded<Roster> roster;
+  MemoryRecord record;
+  std::unique_ptr<runtime::SegmentStore> store = runtime::make_memory_segments({});
+  std::uint64_t checksums = 0;
+  StoreShelf shelf{*store};
+  runtime::Directory directory;
+  runtime::IoThread io{"server"};
+  std::unique_ptr<runtime::LinkServer> server;
+  runtime::ThreadedExecutor executor{1, 1};
+  runtime::Ref<Exchange::Inbox> exchange;
+  runtime::System system{executor, [](const Address&, const Error& why) { FAIL() << why.message; }};
+};
+
+// A rank's process: it keeps what it is sent.
+template <class Inbox, class Events>
+class Rank {
+ public:
+  Rank(Cluster& cluster, const PeerId& self, const char* port)
+      : link_(io_, {cluster.server->endpoint(), {}},
+              Hello{.name = self.name, .incarnation = self.incarnation, .opaque = self.name},
+              patient(), callbacks()),
+        exchange_(directory_.remote<Events>({port, {}}, runtime::to_server(link_))) {
+    struct Box final : runtime::Target<Inbox> {
+      explicit Box(Rank& rank) : owner(rank) {}
+      runtime::Delivery post(Inbox message) override {
+        owner.changes_.make([&] { owner.heard_.push_back(std::move(message)); });
+        return runtime::Delivery::kAccepted;
+      }
+      Rank& owner;
+    };
+    directory_.expose(kRole, runtime::Ref<Inbox>({kRole, {}}, std::make_shared<Box>(*this)));
+    link_.start();
+  }
+  ~Rank() { link_.close(Duration{0}); }
+  void say(Events message) {
+    ASSERT_EQ(exchange_.tell(std::move(message)), runtime::Delivery::kAccepted);
+  }
+  template <class M>
+  M hear() {
+    M found;
+    EXPECT_TRUE(changes_.await([&] {
+      for (const Inbox& message : heard_)
+        if (const auto* one = std::get_if<M>(&message)) {
+          found = *one;
+          return true;
+        }
+      return false;
+    }));
+    return found;
+  }
+  bool await_up() {
+    return changes_.await([&] { return up_ || down_; }) && !down_;
+  }
+  std::optional<Down> await_down() {
+    EXPECT_TRUE(changes_.await([&] { return down_.has_value(); }));
+    return down_;
+  }
+
+ private:
+  LinkCallbacks callbacks() {
+    LinkCallbacks callbacks;
+    callbacks.on_up = [this](const PeerId&, const Hello&) { changes_.make([&] { up_ = true; }); };
+    callbacks.on_down = [this](const PeerId&, const Down& down) {
+      changes_.make([&] { down_ = down; });
+    };
+    callbacks.on_parcel = [this](const PeerId&, std::string& frame) {
+      return directory_.deliver(frame, runtime::to_server(link_));
+    };
+    return callbacks;
+  }
+
+  Changes changes_;
+  bool up_ = false;
+  std::optional<Down> down_;
+  std::vector<Inbox> heard_;
+  runtime::Directory directory_;
+  runtime::IoThread io_{"rank"};
+  runtime::LinkClient link_;
+  const runtime::Ref<Events> exchange_;
+};
+using RolloutRank = Rank<RolloutInbox, RolloutEvents>;
+using LearnerRank = Rank<LearnerInbox, LearnerEvents>;
+
+Sender self(const PeerId& peer) { return {peer.name, peer.incarnation}; }
+
+// A job that trains: version 0 is published, and the honest rollout has the groups.
+struct Attack : testing::Test {
+  void SetUp() override {
+    ASSERT_TRUE(learner.await_up());
+    ASSERT_TRUE(honest.await_up());
+    learner.say(LearnerUp{self(kLearner), {}});
+    (void)learner.hear<PublishInitial>();
+    learner.say(Published{self(kLearner), {kInitialWeights, kInitialWeights}});
+    (void)learner.hear<WarmStart>();
+    learner.say(WarmStarted{.from = self(kLearner), .publication = {{0}, kInitialWeights}});
+    ASSERT_TRUE(cluster.await_version(0));
+    honest.say(RolloutUp{self(kHonest), 24});
+    (void)honest.hear<NewVersion>();
+    honest.say(Installed{self(kHonest), PolicyVersion{0}});
+    works = honest.hear<Assign>().groups;
+    ASSERT_FALSE(works.empty());
+  }
+  GroupHeader header(const GroupWork& work) {
+    GroupHeader header{.group = work.group, .attempt = work.attempt, .payload = cluster.put()};
+    header.trajectories.resize(static_cast<std::size_t>(work.n), {.completion_tokens = 1});
+    return header;
+  }
+  // The attacker says `event` and is fenced; the honest rollout is up as before.
+  void expect_fenced(RolloutEvents event) {
+    RolloutRank attacker(cluster, kAttacker, kRolloutPort);
+    ASSERT_TRUE(attacker.await_up());
+    attacker.say(RolloutUp{self(kAttacker), 24});
+    attacker.say(std::move(event));
+    const auto down = attacker.await_down();
+    ASSERT_TRUE(down);
+    EXPECT_EQ(down->reason, Down::Reason::kFenced) << "LK-4";
+    const Time end = steady_now() + kPatience;  // the attacker hears it before it is down here
+    while (cluster.is_up(kAttacker) && steady_now() < end) sched_yield();
+    EXPECT_FALSE(cluster.is_up(kAttacker));
+    EXPECT_TRUE(cluster.is_up(kHonest));
+  }
+
+  Cluster cluster;
+  LearnerRank learner{cluster, kLearner, kLearnerPort};
+  RolloutRank honest{cluster, kHonest, kRolloutPort};
+  std::vector<GroupWork> works;
+};
+
+TEST_F(Attack, AHelloOfALaterIncarnationEvictsNobody) {
+  for (const PeerId& forged : {PeerId{kHonest.name, {99}}, PeerId{kHonest.name, {~0ull}},
+                               PeerId{"job-1/rollout/5", {1}}}) {
+    RolloutRank attacker(cluster, forged, kRolloutPort);
+    const auto down = attacker.await_down();
+    ASSERT_TRUE(down);
+    EXPECT_EQ(down->reason, Down::Reason::kRefused) << down->error.message;
+    EXPECT_TRUE(cluster.is_up(kHonest));
+  }
+}
+
+TEST_F(Attack, NobodyGeneratesInTheNameOfAnother_DR1) {
+  const GroupHeader stolen = header(works[0]);
+  expect_fenced(Generated{self(kHonest), {stolen}});
+  EXPECT_TRUE(cluster.store->holds(stolen.payload));
+}
+
+TEST_F(Attack, NobodyFreesThePayloadOfAnother) {
+  const GroupHeader mine = header(works[0]);
+  honest.say(Generated{self(kHonest), {mine}});
+  ASSERT_TRUE(cluster.await_state(works[0].group, "generated"));
+  GroupHeader theirs = mine;
+  theirs.group = GroupId{12345};
+  expect_fenced(Generated{self(kAttacker), {theirs}});
+  EXPECT_TRUE(cluster.store->holds(mine.payload));
+}
+
+TEST_F(Attack, NobodyFreesWhatNobodyStored) {
+  GroupHeader made_up = header(works[0]);
+  made_up.payload.offset += 1000;
+  expect_fenced(Generated{self(kAttacker), {made_up}});
+}
+
+TEST_F(Attack, AnotherNumberOfTrajectoriesEndsItsSender) {
+  GroupHeader many = header(works[0]);
+  many.trajectories.resize(1000);
+  expect_fenced(Generated{self(kAttacker), {many}});
+}
+
+TEST_F(Attack, TheLeaseOfAnotherIsNotHandedBack) {
+  expect_fenced(Unservable{self(kAttacker), works[0].group, works[0].attempt});
+}
+
+}  // namespace
+}  // namespace tandem::actors

@@ -1,0 +1,221 @@
+// What the controller makes of ranks that fail: which failures it starts again after, which end the
+// job, and what it says of a loop of deaths.
+#include <chrono>
+
+#include "actors/controller/api_json.h"
+#include "runtime/base/json.h"
+#include "tests/actors/controller/controller_world.h"
+
+namespace tandem::actors {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::int64_t kGib = std::int64_t{1} << 30;
+
+struct Failures : testing::Test {
+  Failures() {
+    world.node("a", 8);
+    job = world.submit(shape_of(1));
+    world.all_ready(job);
+  }
+  std::string named(const std::string& actor) const { return job + "/" + actor; }
+  void killed_for_memory(const std::string& actor) {
+    world.end({.id = {actor, world.record(actor).incarnation, 0},
+               .signal = 9,
+               .out_of_memory = runtime::MemoryKill::kProven,
+               .memory_peak_bytes = 22 * kGib,
+               .memory_last_bytes = 21 * kGib});
+  }
+  void start_again(const std::string& actor) {
+    ASSERT_EQ(world.state_of(actor), ActorState::kBackoff);
+    world.now = *world.record(actor).restart_at;
+    world.must(Tick{});
+    ASSERT_EQ(world.state_of(actor), ActorState::kStarting);
+    world.ready(actor);
+  }
+  std::string end_reason() const {
+    const auto told = world.told.find(job);
+    return told == world.told.end() ? "" : std::get<EndJob>(told->second.back().message).reason;
+  }
+
+  World world;
+  std::string job;
+};
+
+TEST_F(Failures, TheSecondWantOfMemoryInARowEndsTheJobWithTheFigures) {  // RB-6
+  const std::string learner = named("learner/0");
+  killed_for_memory(learner);
+  start_again(learner);
+  EXPECT_EQ(count_told<EndJob>(world, job), 0u);
+  world.now = world.now + 10min;  // it worked well for a while, as the first time
+  killed_for_memory(learner);
+  EXPECT_EQ(world.state_of(learner), ActorState::kFailed);
+  EXPECT_STREQ(world.reason(learner), "OOMKilled");
+  ASSERT_EQ(count_told<EndJob>(world, job), 1u);
+  EXPECT_EQ(end_reason(), learner +
+                              " was killed for want of memory at 21.0 GiB, peak 22.0 GiB, of "
+                              "1024.0 GiB on its node, for the second time in a row; lower "
+                              "learner.max_token_len, set learner.enable_gradient_checkpointing, "
+                              "take a smaller model or a machine with more memory");
+}
+
+TEST_F(Failures, PlainKillsInARowDoNotEndTheJob) {  // RB-6
+  const std::string learner = named("learner/0");
+  for (int i = 0; i < 2; ++i) {
+    world.die(learner);
+    start_again(learner);
+    EXPECT_EQ(world.state_of(learner), ActorState::kReady);
+  }
+  EXPECT_EQ(count_told<EndJob>(world, job), 0u);
+}
+
+TEST_F(Failures, AHintIsToldAndConvictsNobody) {  // RB-6
+  const std::string learner = named("learner/0");
+  for (int i = 0; i < 3; ++i) {
+    world.end({.id = {learner, world.record(learner).incarnation, 0},
+               .signal = 9,
+               .out_of_memory = runtime::MemoryKill::kHinted});
+    const auto* why = std::get_if<scheduler::Backoff>(&world.record(learner).status.reason);
+    ASSERT_NE(why, nullptr);
+    EXPECT_NE(why->cause.find("perhaps for want of memory"), std::string::npos) << why->cause;
+    start_again(learner);
+  }
+  EXPECT_EQ(count_told<EndJob>(world, job), 0u);
+}
+
+TEST_F(Failures, AFailureThatAnotherStartMayMendIsADeathLikeAnyOther) {  // RB-4
+  const std::string rollout = named("rollout/0");
+  for (const ErrorCode code : {ErrorCode::kFailed, ErrorCode::kTimedOut, ErrorCode::kUnreachable}) {
+    const Incarnation life = world.record(rollout).incarnation;
+    world.must(RankFailed{rollout, life, 0, "read file: Input/output error", code});
+    EXPECT_EQ(world.state_of(rollout), ActorState::kStopping);
+    world.obey();
+    const auto* why = std::get_if<scheduler::Backoff>(&world.record(rollout).status.reason);
+    ASSERT_NE(why, nullptr) << name(code);
+    EXPECT_EQ(why->cause, "failed: read file: Input/output error");
+    start_again(rollout);
+  }
+  EXPECT_EQ(count_told<EndJob>(world, job), 0u);
+}
+
+TEST(FirstStart, MayFailAndBeTriedAgainUntilTheBudgetIsUsedUp) {  // RB-4, RB-5
+  World world;
+  world.node("a", 4);
+  const std::string job = world.submit(shape_of(1));
+  const std::string learner = job + "/learner/0";
+  int starts = 0;
+  for (; world.state_of(learner) != ActorState::kFailed; ++starts) {
+    ASSERT_LT(starts, 100);
+    if (starts > 0) {
+      ASSERT_EQ(world.state_of(learner), ActorState::kBackoff);
+      world.now = *world.record(learner).restart_at;
+      world.must(Tick{});
+    }
+    const Incarnation life = world.record(learner).incarnation;
+    world.must(RankConnected{{learner, life, 0}});
+    world.must(RankFailed{learner, life, 0, "rank 1 came too late", ErrorCode::kTimedOut});
+    world.obey();
+  }
+  EXPECT_GT(starts, 5);
+  ASSERT_EQ(count_told<EndJob>(world, job), 1u);
+  const auto& end = std::get<EndJob>(world.told[job].back().message);
+  EXPECT_NE(end.reason.find("rank 1 came too late"), std::string::npos) << end.reason;
+}
+
+TEST_F(Failures, BadInputEndsTheJobAtOnce) {  // RB-4
+  for (const ErrorCode code : {ErrorCode::kInvalid, ErrorCode::kNotFound, ErrorCode::kInfeasible}) {
+    World fresh;
+    fresh.node("a", 4);
+    const std::string id = fresh.submit(shape_of(1));
+    const std::string learner = id + "/learner/0";
+    const Incarnation life = fresh.record(learner).incarnation;
+    fresh.must(RankConnected{{learner, life, 0}});
+    fresh.must(RankFailed{learner, life, 0, "the model file is damaged", code});
+    EXPECT_EQ(count_told<EndJob>(fresh, id), 1u) << name(code);
+  }
+}
+
+struct GangFailures : testing::Test {
+  GangFailures() {
+    world.node("a", 8);
+    job = world.submit(shape_of(1, 1, 2));
+    learner = job + "/learner/0";
+    life = world.record(learner).incarnation;
+  }
+  World world;
+  std::string job, learner;
+  Incarnation life;
+};
+
+TEST_F(GangFailures, ItStartsWhenAllOfItsRanksAreUp) {
+  world.must(RankConnected{{learner, life, 0}});
+  EXPECT_TRUE(world.started.empty()) << "its rendezvous would wait for a rank that is not there";
+  world.must(RankConnected{{learner, life, 1}});
+  ASSERT_EQ(world.started.size(), 1u);
+  EXPECT_EQ(world.started[0].rank, 0);
+}
+
+TEST_F(GangFailures, ARankThatNeverLinksIsNotWaitedForForEver) {
+  world.must(RankConnected{{learner, life, 0}});
+  ASSERT_FALSE(world.wakes.empty());
+  world.now = *world.wakes.rbegin();
+  world.must(Tick{});
+  EXPECT_EQ(world.told_to_end.size(), 2u);
+  world.obey();
+  const auto* why = std::get_if<scheduler::Backoff>(&world.record(learner).status.reason);
+  ASSERT_NE(why, nullptr);
+  EXPECT_EQ(why->cause, "failed: rank 1 did not link to the controller in time");
+}
+
+TEST_F(GangFailures, TheRankThatTheKernelKilledIsTheRootCause) {
+  world.ready(learner);
+  world.must(RankFailed{learner, life, 0, "the gang broke: rank 1 is gone"});
+  world.end({.id = {learner, life, 1},
+             .signal = 9,
+             .out_of_memory = runtime::MemoryKill::kProven,
+             .memory_peak_bytes = kGib});
+  world.obey();
+  const auto* why = std::get_if<scheduler::Backoff>(&world.record(learner).status.reason);
+  ASSERT_NE(why, nullptr);
+  EXPECT_EQ(why->cause, "killed for want of memory at 1.0 GiB, of 1024.0 GiB on its node");
+}
+
+// ---- how it is told
+
+TEST_F(Failures, ALoopOfDeathsIsWhatTheJobSays) {  // CL-1
+  const std::string rollout = named("rollout/0");
+  const auto told = [&] { return job_json(world.core.jobs().at(job), nullptr, world.now); };
+  world.must(JobProgress{job, JobPhase::kRunning, "waits for the learner to start"});
+  EXPECT_EQ(told()["message"], "waits for the learner to start");
+  for (int deaths = 0; deaths < 3; ++deaths) {
+    if (deaths > 0) start_again(rollout);
+    world.now = world.now + 5s;
+    world.die(rollout);
+  }
+  const auto job_then = told();
+  EXPECT_EQ(job_then["reason"], "CrashLoop");
+  const std::string message = job_then["message"];
+  EXPECT_TRUE(message.starts_with(rollout + " restarted 2 times in ")) << message;
+  EXPECT_NE(message.find("(killed by SIGKILL (9)); next try in "), std::string::npos) << message;
+  const auto& wait = job_then["why"][0];
+  EXPECT_EQ(wait["who"], rollout);
+  EXPECT_EQ(wait["waits_for"], "CrashLoop");
+  EXPECT_GT(wait["deadline_s"], 0.0);
+  EXPECT_EQ(rollout + " " + wait["detail"].get<std::string>(), message);
+
+  const auto actor = [&] { return actor_json(world.record(rollout), nullptr, 2, world.now); };
+  EXPECT_EQ(actor()["why"][0]["waits_for"], "CrashLoop");
+  start_again(rollout);
+  EXPECT_NE(actor()["message"].get<std::string>().find("; restarted 3 times in "),
+            std::string::npos);
+  EXPECT_EQ(told()["reason"], "CrashLoop") << "it works again, for how long?";
+  world.now = world.now + 2min;
+  EXPECT_EQ(told()["reason"], "Working");
+  EXPECT_EQ(told()["message"], "waits for the learner to start");
+  EXPECT_EQ(actor()["message"], "all is well");
+  EXPECT_TRUE(actor()["why"].empty());
+}
+
+}  // namespace
+}  // namespace tandem::actors

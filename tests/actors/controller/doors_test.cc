@@ -1,0 +1,232 @@
+#include "actors/controller/doors.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+namespace tandem::actors {
+namespace {
+
+using runtime::AgentEvents;
+using runtime::Hello;
+using runtime::NodeUp;
+using runtime::PeerId;
+using runtime::RankExited;
+using runtime::RankId;
+using runtime::RankSpawned;
+using runtime::RankSpawnFailed;
+using runtime::UsageReport;
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInf = std::numeric_limits<double>::infinity();
+
+const PeerId kRolloutPeer{"j-1/rollout/0", {4}};
+const PeerId kRewardPeer{"j-1/reward/0", {5}};
+const PeerId kLearnerPeer{"j-1/learner/0", {6}};
+
+Sender self(const PeerId& peer) { return {peer.name, peer.incarnation}; }
+
+GroupHeader group(std::vector<TrajectoryHeader> trajectories, std::int32_t prompt_tokens = 1) {
+  return {.group = GroupId{1}, .prompt_tokens = prompt_tokens, .trajectories = trajectories};
+}
+
+template <class Events>
+void expect_all(const runtime::Door<Events>& door, const PeerId& from,
+                const std::vector<Events>& messages, bool pass) {
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    const Result<void> result = door(from, messages[i]);
+    EXPECT_EQ(result.has_value(), pass) << "message " << i << " of kind " << messages[i].index();
+    if (!result) {
+      EXPECT_EQ(result.error().code, ErrorCode::kInvalid);
+      EXPECT_FALSE(result.error().message.empty());
+    }
+  }
+}
+
+TEST(Doors, ARolloutSaysWhatRolloutsSay_DR2) {
+  const Sender me = self(kRolloutPeer);
+  const TrajectoryHeader fine{PolicyVersion{0}, PolicyVersion{3}, 5};
+  const auto door = rollout_door("j-1");
+  expect_all<RolloutEvents>(
+      door, kRolloutPeer,
+      {RolloutUp{me, 1}, Installed{me, kInitialWeights, 0.5}, Generated{me, {group({fine, fine})}},
+       Unservable{me}, Evaluated{me, {}, {{0, "t", false}}, {1}}, RolloutStats{me}},
+      true);
+  const auto of = [&](TrajectoryHeader wrong) {
+    return Generated{me, {group({fine}), group({fine, wrong})}};
+  };
+  const PolicyVersion huge{std::numeric_limits<std::int64_t>::max()};
+  RolloutStats nan{me}, negative{me}, endless{me};
+  nan.kv_cache_usage = kNan;
+  negative.requests_running = -1;
+  endless.busy_seconds = kInf;
+  expect_all<RolloutEvents>(
+      door, kRolloutPeer,
+      {RolloutUp{me, 0}, RolloutUp{me, -5}, Installed{me, PolicyVersion{-2}}, Installed{me, huge},
+       Installed{me, PolicyVersion{1}, -1}, Installed{me, {}, kNan}, Generated{me, {group({})}},
+       Generated{me, {group({fine}, -1)}}, of({PolicyVersion{-2}, PolicyVersion{0}, 1}),
+       of({PolicyVersion{2}, PolicyVersion{1}, 1}), of({PolicyVersion{0}, huge, 1}),
+       of({PolicyVersion{0}, PolicyVersion{0}, -1}), Evaluated{me, {}, {{-1, "t", false}}, {}},
+       Evaluated{me, {}, {}, {-1}}, nan, negative, endless},
+      false);
+}
+
+TEST(Doors, ARewardSaysWhatRewardsSay_DR2) {
+  const Sender me = self(kRewardPeer);
+  const auto door = reward_door("j-1");
+  expect_all<RewardEvents>(door, kRewardPeer,
+                           {RewardUp{me, 1}, GroupsScored{me, {{GroupId{1}, 1, {Scored{-2.5}}}}},
+                            GroupsScored{me, {{GroupId{1}, 1, {ScoreFailed{"why"}}}}},
+                            TextsScored{me, {}, {{0, Scored{1}}}}},
+                           true);
+  expect_all<RewardEvents>(
+      door, kRewardPeer,
+      {RewardUp{me, 0}, GroupsScored{me, {{GroupId{1}, 1, {Scored{kNan}}}}},
+       GroupsScored{me, {{GroupId{1}, 1, {Scored{1}, Scored{-kInf}}}}},
+       TextsScored{me, {}, {{-1, Scored{1}}}}, TextsScored{me, {}, {{1, Scored{kInf}}}}},
+      false);
+}
+
+TEST(Doors, ALearnerSaysWhatLearnersSay_DR2) {
+  const Sender me = self(kLearnerPeer);
+  const auto door = learner_door("j-1");
+  const Publication first{PolicyVersion{0}, kInitialWeights, 1, 2, 0.1};
+  const Publication third{PolicyVersion{3}, PolicyVersion{1}};
+  StepCommitted committed{.from = me, .step = StepId{2}, .publication = third};
+  expect_all<LearnerEvents>(
+      door, kLearnerPeer,
+      {LearnerUp{me, {}}, LearnerUp{me, StepId{4}}, Published{me, third},
+       WarmStartProgress{me, 1, 2, kNan, {}}, WarmStarted{me, 3, first}, committed,
+       StepCommitted{.from = me}, CheckpointSaved{me, StepId{3}, "d", std::string(64, 'a')},
+       LearnerFailed{me, "why"}},
+      true);
+  const StepId huge{std::numeric_limits<std::int64_t>::max()};
+  StepCommitted other = committed, overflow = committed;
+  other.publication->version = PolicyVersion{4};
+  overflow.step = huge;
+  expect_all<LearnerEvents>(
+      door, kLearnerPeer,
+      {LearnerUp{me, StepId{-1}}, LearnerUp{me, huge},
+       Published{me, {PolicyVersion{-2}, PolicyVersion{-2}}},
+       Published{me, {PolicyVersion{1}, PolicyVersion{2}}},
+       Published{me, {PolicyVersion{1}, PolicyVersion{0}, 0, 0, kNan}},
+       WarmStartProgress{me, -1, 2}, WarmStarted{me, -1, first}, WarmStarted{me, 1, third}, other,
+       overflow, CheckpointSaved{me, StepId{-1}}, CheckpointSaved{me, huge},
+       CheckpointSaved{me, StepId{1}, "d", "\xff\xfe"},
+       CheckpointSaved{me, StepId{1}, "d", std::string(65, 'a')}},
+      false);
+}
+
+TEST(Doors, EveryActorSpeaksForItself_DR1) {
+  const auto rollout = rollout_door("j-1");
+  const RolloutUp own{self(kRolloutPeer), 1};
+  EXPECT_TRUE(rollout(kRolloutPeer, own));
+  EXPECT_FALSE(rollout({"j-1/rollout/1", {4}}, own)) << "another actor";
+  EXPECT_FALSE(rollout({"j-1/rollout/0", {5}}, own)) << "another incarnation";
+  EXPECT_FALSE(rollout(kRewardPeer, RolloutUp{self(kRewardPeer), 1})) << "another role";
+  EXPECT_FALSE(rollout_door("j-2")(kRolloutPeer, own)) << "another job";
+  EXPECT_FALSE(rollout({"node/a", {4}}, RolloutUp{{"node/a", {4}}, 1}));
+  EXPECT_FALSE(reward_door("j-1")(kRolloutPeer, RewardUp{self(kRolloutPeer), 1}));
+  EXPECT_FALSE(learner_door("j-1")(kRolloutPeer, LearnerUp{self(kRolloutPeer), {}}));
+  EXPECT_FALSE(learner_door("j-1")({"j-1/learner/0@1", {6}}, LearnerUp{self(kLearnerPeer), {}}));
+
+  const auto rank = rank_door();
+  EXPECT_TRUE(rank(kLearnerPeer, RankListening{"j-1/learner/0", {6}, "127.0.0.1:9"}));
+  EXPECT_TRUE(rank({"j-1/learner/0@2", {6}}, RankReady{"j-1/learner/0", {6}, 2}));
+  EXPECT_TRUE(rank({"j-1/learner/0@2", {6}}, RankFailed{"j-1/learner/0", {6}, 2, "why"}));
+  EXPECT_FALSE(rank({"j-1/learner/0@1", {6}}, RankReady{"j-1/learner/0", {6}, 2}));
+  EXPECT_FALSE(rank({"j-1/learner/0@1", {6}}, RankListening{"j-1/learner/0", {6}, "x"}));
+  EXPECT_FALSE(rank(kRolloutPeer, RankFailed{"j-1/learner/0", {6}, 0, "why"}));
+  EXPECT_FALSE(rank(kLearnerPeer, RankReady{"j-1/learner/0", {7}, 0}));
+  EXPECT_FALSE(rank(kLearnerPeer, RankReady{"j-1/learner/0", {6}, -1}));
+  EXPECT_FALSE(rank(kLearnerPeer, RankListening{"j-1/learner/0", {6}, std::string(1 << 20, 'x')}));
+}
+
+TEST(Doors, NodesSpeakOfTheirOwnRanks_DR1_DR2) {
+  Roster roster;
+  const RankId here{"j-1/rollout/0", {4}, 0}, there{"j-1/rollout/1", {5}, 0};
+  roster.started("a", here);
+  roster.started("b", there);
+  const auto door = agent_door([&](const RankId& rank) { return roster.node_of(rank); });
+  const PeerId a{"node/a@3", {9}};
+  NodeUp up{.node = "a", .incarnation = {9}, .cpus = 2, .memory_bytes = 1, .pid = 3};
+  const RankId over{"j-1/rollout/0", {3}, 0};  // of an earlier incarnation: the controller knows
+  expect_all<AgentEvents>(
+      door, a,
+      {up, RankSpawned{here, 7}, RankSpawnFailed{here, "why"}, RankExited{here, 0, {}, "exit"},
+       RankExited{here, {}, 9, "killed"}, RankExited{over, 0, {}, "exit"}, UsageReport{},
+       UsageReport{{{here, 150.5, 1 << 30}, {over, 0, 0}}}},
+      true);
+  std::vector<AgentEvents> wrong = {RankSpawned{there, 7},
+                                    RankSpawned{here, -1},
+                                    RankSpawnFailed{there, "why"},
+                                    RankExited{there, 0, {}, ""},
+                                    RankExited{here, -1, {}, ""},
+                                    RankExited{here, {}, 65, ""},
+                                    RankExited{{"j-1/rollout/0", {4}, -1}, 0, {}, ""},
+                                    UsageReport{{{here, 1, 1}, {there, 1, 1}}},
+                                    UsageReport{{{here, kNan, 1}}},
+                                    UsageReport{{{here, kInf, 1}}},
+                                    UsageReport{{{here, -1, 1}}},
+                                    UsageReport{{{here, 1, -1}}},
+                                    UsageReport{{{here, 1, std::int64_t{1} << 60}}}};
+  const auto as = [&](auto change) {
+    NodeUp forged = up;
+    change(forged);
+    wrong.push_back(forged);
+  };
+  as([](NodeUp& n) { n.node = "b"; });
+  as([](NodeUp& n) { n.incarnation = {10}; });
+  as([](NodeUp& n) { n.cpus = kNan; });
+  as([](NodeUp& n) { n.cpus = -1; });
+  as([](NodeUp& n) { n.cpus = 1e300; });
+  as([](NodeUp& n) { n.memory_bytes = -1; });
+  as([](NodeUp& n) { n.memory_bytes = std::numeric_limits<std::int64_t>::max(); });
+  as([](NodeUp& n) { n.pid = -1; });
+  as([](NodeUp& n) { n.gpus.resize(5000); });
+  as([](NodeUp& n) { n.gpus.push_back({.memory_bytes = -1}); });
+  expect_all<AgentEvents>(door, a, wrong, false);
+  EXPECT_FALSE(door({"j-1/rollout/0", {4}}, RankExited{here, 0, {}, ""})) << "no node";
+}
+
+Hello hello(std::string name, std::uint64_t incarnation, std::int32_t rank = 0,
+            std::string actor = "j-1/learner/0") {
+  return {.name = std::move(name),
+          .incarnation = {incarnation},
+          .rank = rank,
+          .opaque = std::move(actor)};
+}
+
+TEST(Roster, ExpectsTheRanksThatWereStarted) {
+  Roster roster;
+  EXPECT_TRUE(roster.admit(hello("node/a@0", 1)));  // by its pid
+  for (const char* const name :
+       {"node/", "node/@0", "node/a", "node/a#1@0", "node/a@1", "", "controller", "nodes/a@0"})
+    EXPECT_FALSE(roster.admit(hello(name, 1))) << name;
+  roster.has_agent("home");
+  EXPECT_FALSE(roster.admit(hello("node/home@0", 1))) << "its agent is the controller's own";
+  EXPECT_FALSE(roster.admit(hello("j-1/learner/0", 3))) << "not started";
+  roster.started("a", {"j-1/learner/0", {3}, 0});
+  roster.started("a", {"j-1/learner/0", {3}, 1});
+  EXPECT_TRUE(roster.admit(hello("j-1/learner/0", 3)));
+  EXPECT_TRUE(roster.admit(hello("j-1/learner/0@1", 3, 1)));
+  EXPECT_FALSE(roster.admit(hello("j-1/learner/0", 4))) << "an incarnation to come";
+  EXPECT_FALSE(roster.admit(hello("j-1/learner/0", ~std::uint64_t{0})));
+  EXPECT_FALSE(roster.admit(hello("j-1/learner/0", 2))) << "one that is over";
+  EXPECT_FALSE(roster.admit(hello("j-1/learner/0", 3, 1))) << "a rank that its name is not";
+  EXPECT_FALSE(roster.admit(hello("j-1/learner/0", 3, 0, "j-1/rollout/0")));
+  EXPECT_FALSE(roster.admit(hello("j-1/learner/0@1", 3, -1)));
+  roster.started("b", {"j-1/learner/0", {4}, 0});
+  EXPECT_FALSE(roster.admit(hello("j-1/learner/0", 3)));
+  EXPECT_TRUE(roster.admit(hello("j-1/learner/0", 4)));
+  EXPECT_EQ(roster.node_of({"j-1/learner/0", {4}, 0}), "b");
+  EXPECT_EQ(roster.node_of({"j-1/learner/0", {3}, 0}), std::nullopt);
+  roster.started("a", {"j-11/learner/0", {9}, 0});
+  roster.forget("j-1");
+  EXPECT_FALSE(roster.admit(hello("j-1/learner/0", 4)));
+  EXPECT_TRUE(roster.admit(hello("j-11/learner/0", 9, 0, "j-11/learner/0")));
+}
+
+}  // namespace
+}  // namespace tandem::actors

@@ -1,0 +1,215 @@
+// Every message that a peer can send, with numbers and names drawn at random, and with bits turned
+// over on its way: whatever comes in, the process lives, the ledger's invariants hold (LG-1 … LG-5,
+// SB-1, recounted after each message) and the controller's rules are kept.
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "actors/controller/doors.h"
+#include "runtime/net/remote.h"
+#include "tests/actors/controller/exchange_stage.h"
+#include "tests/seeds.h"
+
+namespace tandem::actors {
+namespace {
+
+using runtime::PeerId;
+
+constexpr int kMessages = 300;  // of a seed
+
+// Draws values of any wired type: often small numbers and names that exist, sometimes the limits.
+class Draw {
+ public:
+  explicit Draw(std::uint64_t seed) : rng(seed) {}
+
+  template <class T>
+  void fill(T& value) {
+    if constexpr (std::is_same_v<T, bool>) {
+      value = rng.below(2) == 0;
+    } else if constexpr (std::is_enum_v<T>) {
+      do value = static_cast<T>(rng.below(8));
+      while (!wire_has(value));
+    } else if constexpr (std::is_integral_v<T>) {
+      value = integer<T>();
+    } else if constexpr (std::is_floating_point_v<T>) {
+      const T values[] = {0,
+                          1,
+                          T(0.5),
+                          T(-1),
+                          std::numeric_limits<T>::max(),
+                          std::numeric_limits<T>::quiet_NaN(),
+                          std::numeric_limits<T>::infinity()};
+      value = values[rng.below(std::size(values))];
+    } else if constexpr (runtime::wire_detail::is_id<T>) {
+      fill(value.value);
+    } else if constexpr (std::is_same_v<T, std::string>) {
+      const char* const texts[] = {"job-1/rollout/0",
+                                   "job-1/rollout/1",
+                                   "job-1/reward/0",
+                                   "job-1/learner/0",
+                                   "simulated",
+                                   "a",
+                                   "",
+                                   "\xff\xfe",
+                                   "x"};
+      value = texts[rng.below(std::size(texts))];
+    } else if constexpr (runtime::wire_detail::is_a<T, std::optional>) {
+      if (rng.below(2) == 0) fill(value.emplace());
+    } else if constexpr (runtime::wire_detail::is_a<T, std::vector>) {
+      value.resize(rng.below(4));
+      for (auto& element : value) fill(element);
+    } else if constexpr (runtime::wire_detail::is_a<T, std::variant>) {
+      fill_variant(value, std::make_index_sequence<std::variant_size_v<T>>());
+    } else {
+      const auto fields = wire_fields(static_cast<const T*>(nullptr));
+      std::apply([&](auto... member) { (fill(value.*member), ...); }, fields.members);
+    }
+  }
+
+  Rng rng;
+
+ private:
+  template <class T>
+  T integer() {
+    switch (rng.below(8)) {
+      case 0:
+        return std::numeric_limits<T>::max();
+      case 1:
+        return std::numeric_limits<T>::min();
+      case 2:
+        return static_cast<T>(-1);
+      case 3:
+        return static_cast<T>(rng.next());
+      default:
+        return static_cast<T>(rng.below(14));
+    }
+  }
+  template <class T, std::size_t... I>
+  void fill_variant(T& value, std::index_sequence<I...>) {
+    const std::size_t index = rng.below(sizeof...(I));
+    ((I == index ? fill(value.template emplace<I>()) : void()), ...);
+  }
+};
+
+template <class Events>
+std::string parcel(const std::string& port, const Events& events) {
+  std::string frame = runtime::encode(runtime::ParcelHead{.to = {port, {}}});
+  runtime::WireWriter out(frame);
+  out.array(2);
+  out.unsigned_integer(events.index());
+  std::visit([&](const auto& message) { runtime::encode_to(out, message); }, events);
+  return frame;
+}
+
+const std::vector<PeerId> kPeers = {{"job-1/rollout/0", {1}},
+                                    {"job-1/rollout/1", {7}},
+                                    {"job-1/reward/0", {2}},
+                                    {"job-1/learner/0", {3}},
+                                    {"node/a@3", {5}}};
+
+// An exchange behind its doors. What it refuses does not end the peer here: it goes on to attack.
+class Fuzzed {
+ public:
+  explicit Fuzzed(std::uint64_t seed) : draw_(seed) {
+    directory_.expose("rollout", runtime::narrow<RolloutEvents>(stage_.ref), rollout_door("job-1"));
+    directory_.expose("reward", runtime::narrow<RewardEvents>(stage_.ref), reward_door("job-1"));
+    directory_.expose("learner", runtime::narrow<LearnerEvents>(stage_.ref), learner_door("job-1"));
+    stage_.begin();
+    stage_.tell(RolloutUp{{"job-1/rollout/1", {7}}, 8});
+  }
+  bool goes_on() const { return !stage_.ended(); }
+  void attack() {
+    if (draw_.rng.below(4) == 0) (void)stage_.shelf.put("x");
+    const PeerId from = kPeers[draw_.rng.below(kPeers.size())];
+    std::string frame = draw_.rng.below(3) == 0   ? frame_of<RewardEvents>("reward", from)
+                        : draw_.rng.below(2) == 0 ? frame_of<LearnerEvents>("learner", from)
+                                                  : frame_of<RolloutEvents>("rollout", from);
+    if (draw_.rng.below(3) == 0) turn_bits(frame);
+    const auto back = [](std::string) { return runtime::Sent::kAccepted; };
+    (void)directory_.deliver(frame, back, from);
+    stage_.run();
+  }
+  std::size_t refused() const { return stage_.refused.size() + directory_.counters().refused; }
+
+ private:
+  template <class Events>
+  std::string frame_of(const std::string& port, const PeerId& from) {
+    Events events;
+    draw_.fill(events);
+    std::visit(
+        [&](auto& message) {
+          if (draw_.rng.below(5) > 0) message.from = {from.name, from.incarnation};
+        },
+        events);
+    return parcel(port, events);
+  }
+  void turn_bits(std::string& frame) {
+    for (std::uint64_t bits = 1 + draw_.rng.below(4); bits > 0; --bits)
+      frame[draw_.rng.below(frame.size())] ^= static_cast<char>(1 << draw_.rng.below(8));
+  }
+
+  Draw draw_;
+  Stage stage_;
+  runtime::Directory directory_;
+};
+
+TEST(PeersFuzz, AnExchangeOutlivesEverything) {
+  std::size_t refused = 0;
+  for_seeds(60, [&](std::uint64_t seed) {
+    Fuzzed fuzzed(seed);
+    for (int i = 0; i < kMessages && fuzzed.goes_on(); ++i) fuzzed.attack();
+    refused += fuzzed.refused();
+  });
+  EXPECT_GT(refused, 100u);
+}
+
+TEST(PeersFuzz, AControllerOutlivesEverything) {
+  std::size_t passed = 0;
+  for_seeds(60, [&](std::uint64_t seed) {
+    Draw draw(seed);
+    Roster roster;
+    ControllerCore core(seed);
+    Time now{1};
+    const auto step = [&](const ControllerEvent& event) {
+      const auto effects = core.step(event, now);
+      ASSERT_TRUE(effects);
+      for (const ControllerEffect& effect : *effects)
+        if (const auto* spawn = std::get_if<SpawnRankOn>(&effect))
+          roster.started(spawn->node, spawn->id);
+    };
+    step(runtime::NodeUp{
+        .node = "a", .incarnation = {5}, .cpus = 16, .memory_bytes = std::int64_t{64} << 30});
+    step(SubmitJob{shape_of(plain_job(1)), "job-1", "runs/job-1"});
+    const auto agents = agent_door([&](const auto& rank) { return roster.node_of(rank); });
+    const auto ranks = rank_door();
+    for (int i = 0; i < kMessages; ++i) {
+      now = now + std::chrono::milliseconds(draw.rng.below(2000));
+      const PeerId from = kPeers[draw.rng.below(kPeers.size())];
+      RankEvents rank;
+      runtime::AgentEvents agent;
+      draw.fill(rank);
+      draw.fill(agent);
+      const bool both = draw.rng.below(2) == 0;
+      if (both && ranks(from, rank)) {
+        ++passed;
+        std::visit([&](const auto& message) { step(message); }, rank);
+      } else if (agents(from, agent)) {
+        ++passed;
+        std::visit(
+            [&](const auto& message) {
+              if constexpr (std::is_convertible_v<decltype(message), ControllerEvent>)
+                step(message);
+              else
+                core.note_usage(message);
+            },
+            agent);
+      } else {
+        step(Tick{});
+      }
+    }
+  });
+  EXPECT_GT(passed, 10u);
+}
+
+}  // namespace
+}  // namespace tandem::actors

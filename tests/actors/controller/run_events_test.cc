@@ -1,0 +1,104 @@
+#include "actors/controller/run_events.h"
+
+#include "actors/controller/run_files.h"
+#include "actors/controller/sqlite.h"
+#include "tests/actors/controller/run_folder.h"
+
+namespace tandem::actors {
+namespace {
+
+namespace fs = std::filesystem;
+
+using Messages = std::vector<std::string>;
+
+Messages messages(const std::vector<ClusterEvent>& events) {
+  Messages texts;
+  for (const ClusterEvent& event : events) texts.push_back(event.message);
+  return texts;
+}
+
+class RunEventsTest : public testing::Test {
+ protected:
+  // As the controllers of a home have left them: two epochs, three jobs.
+  void announce_all() const {
+    auto journal = Sqlite::open((folder_.home / "controller.sqlite").string(),
+                                "CREATE TABLE events(seq INTEGER, epoch INTEGER, time_ms INTEGER, "
+                                "kind TEXT, subject TEXT, message TEXT)");
+    ASSERT_TRUE(journal.has_value());
+    std::vector<Sqlite::Row> rows;
+    const auto add = [&](std::int64_t seq, std::int64_t epoch, const char* subject,
+                         const char* message) {
+      rows.push_back(
+          {seq, epoch, seq * 1000, std::string("job"), std::string(subject), std::string(message)});
+    };
+    add(1, 1, "sums-1", "submitted");
+    add(2, 1, "sums-1/rollout/0", "ready");
+    add(3, 1, "sums-12", "another job");
+    add(4, 2, "sums-1", "resumed");
+    add(5, 2, "sums-1.5", "yet another");
+    add(6, 2, "sums-1", "succeeded");
+    ASSERT_TRUE((*journal)->insert("INSERT INTO events VALUES(?,?,?,?,?,?)", rows));
+  }
+  Messages kept(const EventQuery& query) const {
+    const auto events = kept_events(folder_.home, "sums-1", query);
+    EXPECT_TRUE(events.has_value());
+    return messages(*events);
+  }
+
+  const RunFolder folder_;
+};
+
+TEST_F(RunEventsTest, EventsOfEarlierControllersAreFound) {
+  EXPECT_EQ(kept({}), Messages{});  // a home without a journal
+  announce_all();
+  EXPECT_EQ(kept({}), (Messages{"submitted", "ready", "resumed", "succeeded"}));
+  EXPECT_EQ(kept({.limit = 2}), (Messages{"resumed", "succeeded"}));
+  EXPECT_EQ(kept({.since = 1, .limit = 2}), (Messages{"ready", "resumed"}));
+  EXPECT_EQ(kept({.since = 6}), Messages{});
+}
+
+TEST_F(RunEventsTest, ADirectoryThatCannotBeWrittenIsReadAllTheSame) {
+  announce_all();
+  fs::permissions(folder_.home, fs::perms::owner_read | fs::perms::owner_exec);
+  EXPECT_EQ(kept({}).size(), 4U);
+  fs::permissions(folder_.home, fs::perms::owner_all);
+  folder_.replace(folder_.home / "controller.sqlite", "not a database at all, but text");
+  EXPECT_FALSE(kept_events(folder_.home, "sums-1", {}).has_value());
+}
+
+TEST_F(RunEventsTest, ARunsJournalTellsItsMilestonesAndHolders) {
+  const fs::path run = folder_.run("sums-1");
+  EXPECT_TRUE(journal_events(run, "sums-1", {})->empty());
+  {
+    const auto files = RunFiles::open(run.string());
+    ASSERT_TRUE(files.has_value());
+    const std::vector<JournalEvent> events = {
+        {.time_ms = 1, .kind = "phase", .detail = "warm_start"},
+        {.time_ms = 2, .kind = "rolling", .group = 1, .holder = "sums-1/rollout/0#3"},
+        {.time_ms = 3, .kind = "rolling", .group = 2, .holder = "sums-1/rollout/0#5"},
+        {.time_ms = 4, .kind = "checkpoint", .step = 10},
+        {.time_ms = 5, .kind = "ended", .detail = "Succeeded"}};
+    ASSERT_TRUE((*files)->journal(events, Durability::kKill));
+    // The run's own process still has it open.
+    const auto found = journal_events(run, "sums-1", {});
+    ASSERT_TRUE(found.has_value());
+    EXPECT_EQ(messages(*found),
+              (Messages{"phase warm_start", "checkpoint at step 10", "ended Succeeded"}));
+    EXPECT_EQ(found->front().subject, "sums-1");
+  }
+  EXPECT_EQ(messages(*journal_events(run, "sums-1", {.limit = 1})), Messages{"ended Succeeded"});
+  const auto holders = journal_holders(run);
+  ASSERT_TRUE(holders.contains("rollout/0"));
+  EXPECT_EQ(holders.at("rollout/0"), (std::set<std::uint64_t>{3, 5}));
+}
+
+TEST(MergedEvents, EachEventIsThereOnceInTheOrderOfTime) {
+  const ClusterEvent a{1, 10, "job", "s-1", "a"}, b{2, 20, "job", "s-1", "b"},
+      c{1, 30, "job", "s-1", "c"};
+  EXPECT_EQ(messages(merged({a, b}, {b, c}, {})), (Messages{"a", "b", "c"}));
+  EXPECT_EQ(messages(merged({a, b}, {c}, {.limit = 2})), (Messages{"b", "c"}));
+  EXPECT_EQ(messages(merged({a, b}, {c}, {.since = 0, .limit = 2})), (Messages{"a", "b"}));
+}
+
+}  // namespace
+}  // namespace tandem::actors

@@ -1,0 +1,130 @@
+// Ranks that die again and again, and what is said of them: to whoever watches, and in their logs.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <sstream>
+
+#include "runtime/base/file.h"
+#include "tests/e2e/cluster_driver.h"
+
+namespace tandem::e2e {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr int kForever = 1'000'000;
+
+// A memory cgroup below our own, which ends with the object. None where we may not make one: only
+// as root, and of version 2 only where the groups beside it hold no process.
+class MemoryCgroup {
+ public:
+  static std::optional<MemoryCgroup> make(std::int64_t bytes_max) {
+    std::ifstream lines("/proc/self/cgroup");
+    for (std::string line; std::getline(lines, line);) {
+      const std::size_t name = line.find(':') + 1, group = line.find(':', name) + 1;
+      const std::string controller = line.substr(name, group - 1 - name);
+      if (controller != "memory" && !controller.empty()) continue;
+      const bool version_2 = controller.empty();
+      const fs::path own = fs::path("/sys/fs/cgroup") / controller / line.substr(group + 1);
+      const fs::path path = own / ("tandem-e2e-" + std::to_string(getpid()));
+      std::error_code refused;
+      if (!fs::create_directory(path, refused)) continue;
+      MemoryCgroup made(path);
+      std::ofstream limit(path / (version_2 ? "memory.max" : "memory.limit_in_bytes"));
+      if (limit << bytes_max << std::flush) return made;
+    }
+    return std::nullopt;
+  }
+  MemoryCgroup(MemoryCgroup&& other) noexcept : path_(std::exchange(other.path_, {})) {}
+  MemoryCgroup& operator=(MemoryCgroup&&) = delete;
+  ~MemoryCgroup() {
+    if (path_.empty()) return;
+    std::error_code refused;
+    eventually([&] { return fs::remove(path_, refused); });  // once its processes are reaped
+  }
+  std::string members() const { return (path_ / "cgroup.procs").string(); }
+
+ private:
+  explicit MemoryCgroup(fs::path path) : path_(std::move(path)) {}
+  fs::path path_;
+};
+
+// The arithmetic model with 40 million parameters: 160 MB, of which a learner holds four copies and
+// more, and a rollout two.
+std::string large_model(const Home& home) {
+  const fs::path from = fs::path(TANDEM_SOURCE_DIR) / "configs/models/arithmetic";
+  const fs::path model = home.path() / "model";
+  fs::create_directories(model);
+  fs::copy(from / "tokenizer.json", model / "tokenizer.json");
+  json config = parse_json(read_file(from / "config.json").value());
+  config["hidden_size"] = 768;
+  config["intermediate_size"] = 3072;
+  config["num_hidden_layers"] = 5;
+  std::ofstream(model / "config.json") << config;
+  return model.string();
+}
+
+TEST(Failures, ALearnerTooLargeForItsCgroupEndsTheJobWithTheFigures) {  // RB-6
+  constexpr std::int64_t kRoom = 500'000'000;  // the learner's alone is not enough
+  const Home home;
+  const auto cgroup = MemoryCgroup::make(kRoom);
+  if (!cgroup) GTEST_SKIP() << "no memory cgroup can be made here";
+  std::string command = "echo $$ > " + cgroup->members() + " && exec " TANDEM_BINARY " run";
+  for (const std::string& word :
+       small_job(kForever, {"model.path=" + large_model(home), "rollout.replicas=1"}))
+    command += " '" + word + "'";
+  const Finished done = home.start_program({"sh", "-c", command}).wait();
+  EXPECT_EQ(done.code, 1) << done.text();
+  EXPECT_NE(done.err.find("killed for want of memory at "), std::string::npos) << done.text();
+  EXPECT_NE(done.err.find("on its node, for the second time in a row; lower "), std::string::npos)
+      << done.text();
+  EXPECT_EQ(done.text().find("third time"), std::string::npos);
+  home.expect_nothing_left();
+}
+
+TEST(Failures, TwoKillsInARowDoNotEndTheJobAndTheLogsTellTheLife) {  // RB-6
+  const Home home;
+  home.up();
+  const Finished submitted = home.run(Words{"submit"} + small_job(60) + held(home, 20));
+  ASSERT_EQ(submitted.code, 0) << submitted.text();
+  std::string seen;  // of the job's own message, over the deaths
+  for (const char* name : {"learner/0", "learner/0", "rollout/0"}) {
+    ASSERT_TRUE(eventually([&] { return actor(home, name)["state"] == "Ready"; }));
+    const json before = actor(home, name);
+    kill_rank(before);
+    EXPECT_TRUE(eventually([&] {
+      const json now = actor(home, name);
+      seen += home.json({"get", "jobs", kSmallId})["message"].get<std::string>() + "\n";
+      return now["state"] == "Ready" && now["incarnation"] > before["incarnation"];
+    })) << actor(home, name);
+  }
+  EXPECT_NE(seen.find("learner/0 restarted 2 times in "), std::string::npos) << seen;
+  EXPECT_NE(seen.find("killed by SIGKILL (9)"), std::string::npos) << seen;
+  let_go(home);
+  const Finished waited = home.run({"wait", kSmallId, "--for", "Succeeded", "--timeout", "90s"});
+  EXPECT_EQ(waited.code, 0) << waited.text();
+  home.down();
+  home.expect_nothing_left();
+
+  std::string rollouts, learners;
+  for (const auto& file : fs::directory_iterator(home.run_dir(kSmallId) / "logs")) {
+    const std::string name = file.path().filename();
+    const std::string text = read_file(file.path()).value();
+    if (name.starts_with("rollout.0.")) rollouts += text;
+    if (name.starts_with("learner.0.")) learners += text;
+  }
+  for (const char* event :
+       {"event=rank_started job=arithmetic-grpo-1", "event=rank_ready", "event=installed",
+        "event=leases", "event=rank_ending why=\"told to end\"", "event=rollout_ended"})
+    EXPECT_NE(rollouts.find(event), std::string::npos) << event << "\n" << rollouts;
+  for (const char* event : {"event=rank_started", "model=", "event=learner_up", "event=trained",
+                            "event=checkpoint_saved", "event=learner_ended"})
+    EXPECT_NE(learners.find(event), std::string::npos) << event << "\n" << learners;
+}
+
+}  // namespace
+}  // namespace tandem::e2e

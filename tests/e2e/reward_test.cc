@@ -1,0 +1,79 @@
+// A reward program of the user's with a bug: what it says, and where it is found.
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "tests/e2e/cluster_driver.h"
+
+namespace tandem::e2e {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr int kForever = 1'000'000;
+
+// Scores so many completions, of all its lives together, then meets its bug at each.
+constexpr const char* kBuggy = R"(import json, os, sys
+good, count = int(sys.argv[1]), sys.argv[2]
+for line in sys.stdin:
+    item = json.loads(line)
+    with open(count, "a") as scored:
+        scored.write("x")
+    if os.path.getsize(count) > good:
+        item["anwser"]
+    print(json.dumps({"id": item["id"], "score": 1}), flush=True)
+)";
+
+Words rewarded_by(const Home& home, const std::string& script, int good) {
+  const fs::path file = home.path() / "buggy.py";
+  std::ofstream(file) << script;
+  const json command{"python3", file, std::to_string(good), home.path() / "count"};
+  return sets({"reward.type=command", "reward.pattern=null", "reward.command=" + command.dump(),
+               "reward.timeout_s=600", "data.val_files=[]", "warm_start=null"});
+}
+
+TEST(Reward, ABugIsFoundByWhyAlone) {
+  const Home home;
+  home.up();
+  const Finished submitted =
+      home.run(Words{"submit"} + small_job(kForever) + rewarded_by(home, kBuggy, 5));
+  ASSERT_EQ(submitted.code, 0) << submitted.text();
+  std::string why;
+  ASSERT_TRUE(eventually([&] {
+    why = home.run({"why", std::string(kSmallId) + "/reward/0"}).out;
+    return why.find("KeyError: 'anwser'") != std::string::npos;
+  })) << why;
+  for (const char* part : {"exited with code 1", "item[\"anwser\"]", "/logs/reward.0."})
+    EXPECT_NE(why.find(part), std::string::npos) << part << "\n" << why;
+  why = home.run({"why", kSmallId}).out;
+  EXPECT_NE(why.find("KeyError: 'anwser'"), std::string::npos) << why;
+  EXPECT_NE(home.run({"events"}).out.find("KeyError: 'anwser'"), std::string::npos);
+  EXPECT_EQ(home.run({"cancel", kSmallId}).code, 0);
+  home.down();
+}
+
+TEST(Reward, TheFinalErrorHoldsTheProgramsLastWordsAndItsLog) {
+  const Home home;
+  const Finished done = home.run(Words{"run"} + small_job(kForever) + rewarded_by(home, kBuggy, 0));
+  EXPECT_EQ(done.code, 1) << done.text();
+  for (const char* part : {"never answered", "KeyError: 'anwser'", "/logs/reward.0."})
+    EXPECT_NE(done.err.find(part), std::string::npos) << part << "\n" << done.err;
+}
+
+TEST(Reward, AnEvaluationInWhichEverythingFailsHasNoMean) {
+  const Home home;
+  home.train(kSmallId, small_job(1, {"data.val_files=[]"}));
+  const Finished done = home.run(
+      Words{"eval", (home.run_dir(kSmallId) / "checkpoints/step-1").string(),
+            "configs/arithmetic.yaml", "-o", "json"} +
+      sets({"reward.type=command", "reward.pattern=null", "reward.retries=0",
+            R"y(reward.command=[python3, -c, "import json, sys\nfor l in sys.stdin:)y"
+            R"y( print(json.dumps({'id': json.loads(l)['id'], 'error': 'no'}), flush=True)"])y"}));
+  EXPECT_EQ(done.code, 1) << done.text();
+  EXPECT_NE(done.err.find("the program reported \"no\""), std::string::npos) << done.text();
+  EXPECT_TRUE(parse_json(done.out)["mean"].is_null()) << done.out;
+}
+
+}  // namespace
+}  // namespace tandem::e2e

@@ -1,0 +1,44 @@
+#include "runtime/base/json.h"
+
+#include <gtest/gtest.h>
+
+namespace tandem {
+namespace {
+
+std::string nested(std::size_t depth) { return std::string(depth, '[') + std::string(depth, ']'); }
+
+std::string nested_objects(std::size_t depth) {
+  std::string text;
+  for (std::size_t i = 0; i < depth; ++i) text += R"({"a[{":)";
+  return text + "1" + std::string(depth, '}');
+}
+
+TEST(Json, NestingIsBounded) {
+  EXPECT_TRUE(parse_json(nested(kNestingMax)).is_array());
+  EXPECT_TRUE(parse_json(nested_objects(kNestingMax)).is_object());
+  for (const std::string& text :
+       {nested(kNestingMax + 1), nested_objects(kNestingMax + 1), nested(400'000),
+        std::string(400'000, '['), nested_objects(100'000)}) {
+    EXPECT_TRUE(parse_json(text).is_discarded());
+    EXPECT_EQ(json_over_limit(text), "nested more than 64 deep");
+  }
+}
+
+TEST(Json, BracketsWithinStringsAndSideBySideAreNoNesting) {
+  const std::string brackets = "\"" + std::string(1000, '[') + R"(\"[[\\")";
+  EXPECT_TRUE(parse_json(brackets).is_string());
+  std::string list = "[";
+  for (int i = 0; i < 1000; ++i) list += "[],{},";
+  EXPECT_EQ(parse_json(list + "[]]").size(), 2001u);
+  EXPECT_EQ(json_over_limit("{"), std::nullopt) << "not JSON, but within the limits";
+  EXPECT_TRUE(parse_json("{").is_discarded());
+}
+
+TEST(Json, WhatLeavesIsUtf8WhateverEntered) {
+  const nlohmann::json value{{"error", "half of é: \xc3"}};
+  EXPECT_EQ(dump_json(value), "{\"error\":\"half of é: \uFFFD\"}");
+  EXPECT_EQ(dump_json(value, 2), "{\n  \"error\": \"half of é: \uFFFD\"\n}");
+}
+
+}  // namespace
+}  // namespace tandem
