@@ -9,6 +9,7 @@
 
 #include "runtime/actor/executor.h"
 #include "runtime/actor/ref.h"
+#include "runtime/actor/waiting_ask.h"
 #include "runtime/base/rng.h"
 
 namespace tandem::runtime {
@@ -45,20 +46,12 @@ class Context {
   void ask(const Ref<Inbox>& whom, Q question, Duration deadline,
            std::function<void(Context&, Result<typename Q::Reply>)> then) {
     using R = typename Q::Reply;
-    auto once = std::make_shared<ReplyTo<R>>(
-        [post = turn_poster(), then = std::move(then)](Result<R> reply) {
-          post([then, reply = std::move(reply)](Context& cx) { then(cx, reply); });
-        });
-    const TimerId timer = after(deadline, [once, name = whom.address().name](Context&) {
-      (*once)(Error{ErrorCode::kTimedOut, "asked " + name + " and had no answer in time"});
-    });
-    ReplyTo<R> reply([once, stop_timer = timer_stopper(timer)](Result<R> r) {
-      stop_timer();
-      (*once)(std::move(r));
-    });
-    // `reply` is kept until the outcome is known: a message that was not taken dies unanswered.
-    const Delivery sent = whom.tell(Ask<Q>{std::move(question), reply});
-    if (sent != Delivery::kAccepted) (*once)(undelivered(whom.address().name, sent));
+    // Kept until the outcome is known: a message that was not taken dies unanswered.
+    const auto ask =
+        std::make_shared<detail::AskOf<R>>(asker(), whom.address().name, std::move(then));
+    expect(ask, deadline);
+    const Delivery sent = whom.tell(Ask<Q>{std::move(question), ReplyTo<R>(ask)});
+    if (sent != Delivery::kAccepted) ask->answer(undelivered(whom.address().name, sent));
   }
 
   // Posts turns to this actor from any thread, for machinery that answers later. At the mailbox's
@@ -66,7 +59,9 @@ class Context {
   virtual std::function<void(Turn)> turn_poster() = 0;
 
  private:
-  virtual std::function<void()> timer_stopper(TimerId timer) = 0;
+  virtual detail::Asker asker() const = 0;
+  // Times `ask` out after `deadline`, unless it is answered by then.
+  virtual void expect(const std::shared_ptr<detail::WaitingAsk>& ask, Duration deadline) = 0;
 };
 
 }  // namespace tandem::runtime

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <atomic>
+#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -97,30 +98,49 @@ Ref<Sub> narrow(const Ref<Inbox>& ref) {
   return Ref<Sub>(ref.address(), std::make_shared<Narrowed>(ref));
 }
 
+// Where one answer goes. The first one counts, those after it are dropped. Any thread.
+template <class R>
+class Answerable {
+ public:
+  virtual ~Answerable() = default;
+  virtual void answer(Result<R> reply) = 0;
+
+ protected:
+  static Error unanswered() {
+    return {ErrorCode::kFailed, "the asked actor went away without an answer"};
+  }
+};
+
 // Calls its function exactly once: by operator(), or with an Error when the last copy dies.
 template <class R>
 class ReplyTo {
  public:
   ReplyTo() = default;
-  explicit ReplyTo(std::function<void(Result<R>)> answer)
-      : state_(std::make_shared<State>(std::move(answer))) {}
+  template <class F>
+  requires std::invocable<F&, Result<R>>
+  explicit ReplyTo(F function) : state_(std::make_shared<Once<F>>(std::move(function))) {}
+  explicit ReplyTo(std::shared_ptr<Answerable<R>> state) : state_(std::move(state)) {}
   void operator()(Result<R> reply) const {
     if (state_) state_->answer(std::move(reply));
   }
+  // For machinery that keeps many; null for a ReplyTo() that nobody waits for.
+  const std::shared_ptr<Answerable<R>>& state() const { return state_; }
 
  private:
-  struct State {
-    explicit State(std::function<void(Result<R>)> f) : function(std::move(f)) {}
-    State(const State&) = delete;
-    State& operator=(const State&) = delete;
-    ~State() { answer(Error{ErrorCode::kFailed, "the asked actor went away without an answer"}); }
-    void answer(Result<R> reply) {
-      if (!answered.exchange(true)) function(std::move(reply));
+  template <class F>
+  class Once final : public Answerable<R> {
+   public:
+    explicit Once(F function) : function_(std::move(function)) {}
+    ~Once() override { answer(this->unanswered()); }
+    void answer(Result<R> reply) override {
+      if (!answered_.exchange(true)) function_(std::move(reply));
     }
-    std::function<void(Result<R>)> function;
-    std::atomic<bool> answered = false;
+
+   private:
+    F function_;
+    std::atomic<bool> answered_ = false;
   };
-  std::shared_ptr<State> state_;
+  std::shared_ptr<Answerable<R>> state_;
 };
 
 // The message form of a question of type Q, which names its answer: `using Reply = …`.

@@ -46,8 +46,9 @@ class CellContext final : public Context {
   }
 
  private:
-  std::function<void()> timer_stopper(TimerId timer) override {
-    return [executor = &cell_.executor_, timer] { executor->cancel(timer); };
+  Asker asker() const override { return {cell_.weak_from_this(), cell_.life_}; }
+  void expect(const std::shared_ptr<WaitingAsk>& ask, Duration deadline) override {
+    cell_.expect(ask, deadline);
   }
 
   CellBase& cell_;
@@ -61,22 +62,63 @@ CellBase::CellBase(System& system, Executor& executor, Address address, SpawnOpt
       options_(options),
       rng_(executor.draw_seed()) {}
 
-void CellBase::wake() {
-  {
-    const std::lock_guard lock(mutex_);
-    if (scheduled_ || ended_) return;
-    scheduled_ = true;
-  }
+void Asker::hear(std::shared_ptr<WaitingAsk> answered) const {
+  if (const auto held = cell.lock()) static_cast<CellBase&>(*held).hear(std::move(answered), life);
+}
+
+void CellBase::wake(std::unique_lock<std::mutex> lock) {
+  if (std::exchange(scheduled_, true)) return;
+  lock.unlock();
   executor_.schedule(shared_from_this());
 }
 
 void CellBase::post_turn(Turn turn, std::uint64_t life) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (ended_) return;
-    turns_.push_back(Item{life, std::move(turn)});
-  }
-  wake();
+  std::unique_lock lock(mutex_);
+  if (ended_) return;
+  turns_.push_back({.life = life, .turn = std::move(turn)});
+  wake(std::move(lock));
+}
+
+void CellBase::hear(std::shared_ptr<WaitingAsk> answered, std::uint64_t life) {
+  std::unique_lock lock(mutex_);
+  if (ended_) return;
+  turns_.push_back({.life = life, .answered = std::move(answered)});
+  wake(std::move(lock));
+}
+
+void CellBase::take_turn(Item& item, Context& cx) {
+  if (item.life != 0 && item.life != life_) return;
+  if (!item.answered) return item.turn(cx);
+  deadlines_.handed_over();
+  if (!deadlines_.next()) stop_alarm();
+  item.answered->hand_over(cx);
+}
+
+void CellBase::expect(const std::shared_ptr<WaitingAsk>& ask, Duration deadline) {
+  const Time now = executor_.now();
+  deadlines_.add(ask, now, deadline);
+  if (!alarm_ || now + deadline < alarm_->at) set_alarm(now + deadline);
+}
+
+void CellBase::set_alarm(Time at) {
+  stop_alarm();
+  const TimerId timer = executor_.at(at, [weak = weak_from_this(), life = life_] {
+    const auto held = weak.lock();
+    auto* const cell = static_cast<CellBase*>(held.get());
+    if (cell) cell->post_turn([cell](Context&) { cell->ring(); }, life);
+  });
+  alarm_ = {at, timer};
+}
+
+void CellBase::stop_alarm() {
+  if (alarm_) executor_.cancel(alarm_->timer);
+  alarm_.reset();
+}
+
+void CellBase::ring() {
+  alarm_.reset();
+  deadlines_.expire(executor_.now());
+  if (const auto next = deadlines_.next()) set_alarm(*next);
 }
 
 void CellBase::monitor(std::function<void(const Error&)> down) {
@@ -133,6 +175,8 @@ bool CellBase::run(int messages_max) {
     destroy();
     built_ = false;
     ++life_;
+    deadlines_.clear();
+    stop_alarm();
     const Incarnation next = system_.next_incarnation();
     const std::lock_guard lock(mutex_);
     address_.incarnation = next;
@@ -158,6 +202,7 @@ bool CellBase::may_restart() {
 
 void CellBase::finish(Error reason) {
   const bool failed = !stop_;
+  stop_alarm();
   std::vector<std::function<void(const Error&)>> monitors;
   {
     const std::lock_guard lock(mutex_);

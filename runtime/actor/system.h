@@ -46,22 +46,26 @@ class CellBase : public Cell {
   CellBase(System& system, Executor& executor, Address address, SpawnOptions options);
   bool run(int messages_max) override;
   void post_turn(Turn turn, std::uint64_t life);
+  void hear(std::shared_ptr<WaitingAsk> answered, std::uint64_t life);
   void monitor(std::function<void(const Error&)> down);
   void stop_from_outside();
   void abandon();  // the system goes: the actor is destroyed, nobody is told
   Address address() const;
 
  protected:
-  struct Item {              // a message (as a Turn that the typed cell made) or a turn of one life
+  struct Item {              // a turn of one life, or an ask of it that is answered
     std::uint64_t life = 0;  // 0: any
     Turn turn;
+    std::shared_ptr<WaitingAsk> answered;
   };
   virtual void build() = 0;    // makes the actor; called before its first message and on restart
   virtual void destroy() = 0;  // destroys it
   // Moves up to `messages_max` typed messages or turns out and runs them; see Cell<A>::drain.
   virtual bool drain(Context& cx, int messages_max) = 0;
   virtual bool work_waits() const = 0;  // caller holds mutex_
-  void wake();                          // caller holds no lock
+  // Something was put where drain() finds it, under `lock`, which is released.
+  void wake(std::unique_lock<std::mutex> lock);
+  void take_turn(Item& item, Context& cx);
 
   friend class CellContext;
   System& system_;
@@ -85,8 +89,18 @@ class CellBase : public Cell {
   std::optional<Error> failure_;
   std::vector<Time> restarts_;
   Rng rng_;
+  AskDeadlines deadlines_;  // of this life
+  struct Alarm {
+    Time at;
+    TimerId timer;
+  };
+  std::optional<Alarm> alarm_;  // for the first of deadlines_
 
  private:
+  void expect(const std::shared_ptr<WaitingAsk>& ask, Duration deadline);
+  void set_alarm(Time at);
+  void stop_alarm();
+  void ring();
   bool may_restart();
   void finish(Error reason);
 };
@@ -100,13 +114,11 @@ class TypedCell final : public CellBase, public Target<typename A::Inbox> {
       : CellBase(system, executor, std::move(address), options), factory_(std::move(factory)) {}
 
   Delivery post(Inbox message) override {
-    {
-      const std::lock_guard lock(mutex_);
-      if (ended_) return Delivery::kGone;
-      if (messages_.size() >= options_.mailbox_max) return Delivery::kFull;
-      messages_.push_back(std::move(message));
-    }
-    wake();
+    std::unique_lock lock(mutex_);
+    if (ended_) return Delivery::kGone;
+    if (messages_.size() >= options_.mailbox_max) return Delivery::kFull;
+    messages_.push_back(std::move(message));
+    wake(std::move(lock));
     return Delivery::kAccepted;
   }
 
@@ -124,7 +136,7 @@ class TypedCell final : public CellBase, public Target<typename A::Inbox> {
         Item item = std::move(turns_.front());
         turns_.pop_front();
         lock.unlock();
-        if (item.life == 0 || item.life == life_) item.turn(cx);
+        take_turn(item, cx);
       } else if (!messages_.empty()) {
         Inbox message = std::move(messages_.front());
         messages_.pop_front();

@@ -1,37 +1,53 @@
 #include "runtime/net/asks.h"
 
+#include <iterator>
 #include <utility>
 #include <vector>
 
 namespace tandem::runtime::remote_detail {
+namespace {
 
-std::uint64_t Asks::await(const std::string& to, OnAnswer on_answer) {
+constexpr std::size_t kSpareNodesMax = 8'192;
+
+}  // namespace
+
+std::uint64_t Asks::await(const std::shared_ptr<const Address>& to, Asker asker) {
   std::optional<Waiting> oldest;
   std::uint64_t ask = 0;
   {
     const std::lock_guard lock(mutex_);
-    if (waiting_.size() >= kAsksMax) {
-      oldest = std::move(waiting_.begin()->second);
-      waiting_.erase(waiting_.begin());
-    }
+    if (waiting_.size() >= kAsksMax) oldest = take(waiting_.begin());
     ask = ++last_;
-    waiting_.emplace(ask, Waiting{to, std::move(on_answer)});
+    if (spare_.empty()) {
+      waiting_.emplace_hint(waiting_.end(), ask, Waiting{to, std::move(asker)});
+    } else {
+      spare_.back().key() = ask;
+      spare_.back().mapped() = {to, std::move(asker)};
+      waiting_.insert(waiting_.end(), std::move(spare_.back()));
+      spare_.pop_back();
+    }
   }
   if (oldest) {
-    oldest->on_answer(Error{ErrorCode::kTimedOut,
-                            "asked " + oldest->to + " and had no answer when " +
-                                std::to_string(kAsksMax) + " later asks waited for theirs"});
+    oldest->hear(Error{ErrorCode::kTimedOut,
+                       "asked " + oldest->to->name + " and had no answer when " +
+                           std::to_string(kAsksMax) + " later asks waited for theirs"});
   }
   return ask;
+}
+
+// Under mutex_.
+Asks::Waiting Asks::take(Map::iterator found) {
+  Waiting taken = std::move(found->second);
+  auto node = waiting_.extract(found);
+  if (spare_.size() < kSpareNodesMax) spare_.push_back(std::move(node));
+  return taken;
 }
 
 void Asks::forget(std::uint64_t ask) {
   std::optional<Waiting> forgotten;  // its ReplyTo may speak as it dies: not under the lock
   const std::lock_guard lock(mutex_);
   const auto found = waiting_.find(ask);
-  if (found == waiting_.end()) return;
-  forgotten = std::move(found->second);
-  waiting_.erase(found);
+  if (found != waiting_.end()) forgotten = take(found);
 }
 
 bool Asks::answer(std::uint64_t ask, WireReader& body) {
@@ -40,10 +56,9 @@ bool Asks::answer(std::uint64_t ask, WireReader& body) {
     const std::lock_guard lock(mutex_);
     const auto found = waiting_.find(ask);
     if (found == waiting_.end()) return false;
-    asked = std::move(found->second);
-    waiting_.erase(found);
+    asked = take(found);
   }
-  asked->on_answer(&body);
+  asked->hear(&body);
   return true;
 }
 
@@ -52,15 +67,12 @@ void Asks::fail(const std::optional<std::string>& to, const Error& error) {
   {
     const std::lock_guard lock(mutex_);
     for (auto it = waiting_.begin(); it != waiting_.end();) {
-      if (to && it->second.to != *to) {
-        ++it;
-        continue;
-      }
-      failed.push_back(std::move(it->second));
-      it = waiting_.erase(it);
+      const auto next = std::next(it);
+      if (!to || it->second.to->name == *to) failed.push_back(take(it));
+      it = next;
     }
   }
-  for (const Waiting& asked : failed) asked.on_answer(error);
+  for (const Waiting& asked : failed) asked.hear(error);
 }
 
 void AnswerGate::put(std::string frame) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -10,6 +11,9 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
 
 #include "runtime/actor/ref.h"
 #include "runtime/base/result.h"
@@ -20,7 +24,22 @@ namespace tandem::runtime {
 
 TANDEM_WIRE(Address, name, incarnation)
 
-using ParcelSender = std::function<Sent(std::string frame)>;
+// The way to a peer. Cheap to copy.
+class ParcelSender {
+ public:
+  ParcelSender() = default;
+  ParcelSender(std::nullptr_t) {}  // NOLINT(google-explicit-constructor): nobody is there
+  template <class F>
+  requires std::is_invocable_r_v<Sent, const F&, std::string> ParcelSender(
+      F send)  // NOLINT(google-explicit-constructor): as std::function's
+      : send_(std::make_shared<const std::function<Sent(std::string)>>(std::move(send))) {}
+  Sent operator()(std::string frame) const {
+    return send_ ? (*send_)(std::move(frame)) : Sent::kGone;
+  }
+
+ private:
+  std::shared_ptr<const std::function<Sent(std::string)>> send_;
+};
 
 inline constexpr std::size_t kAsksMax = 65'536;  // unanswered; beyond it the oldest ends
 
@@ -37,20 +56,33 @@ namespace remote_detail {
 // The asks of this process that wait for an answer from elsewhere.
 class Asks {
  public:
-  using OnAnswer = std::function<void(Result<WireReader*>)>;  // an answer to decode, or an Error
-  std::uint64_t await(const std::string& to, OnAnswer on_answer);
+  // Who asked, and how an answer to decode, or an Error, reaches it.
+  struct Asker {
+    std::shared_ptr<void> who;
+    void (*hear)(void* who, Result<WireReader*> answer) = nullptr;
+  };
+  std::uint64_t await(const std::shared_ptr<const Address>& to, Asker asker);
   void forget(std::uint64_t ask);
   bool answer(std::uint64_t ask, WireReader& body);
   void fail(const std::optional<std::string>& to, const Error& error);
 
  private:
   struct Waiting {
-    std::string to;
-    OnAnswer on_answer;
+    std::shared_ptr<const Address> to;
+    Asker asker;
+    void hear(Result<WireReader*> answer) const {
+      if (asker.who) asker.hear(asker.who.get(), std::move(answer));
+    }
   };
+  using Map = std::map<std::uint64_t, Waiting>;
+  Waiting take(Map::iterator found);
+
   std::mutex mutex_;
-  std::map<std::uint64_t, Waiting> waiting_;  // guarded by mutex_, as is:
+  Map waiting_;  // guarded by mutex_, as is:
   std::uint64_t last_ = 0;
+  // Nodes of asks that have ended, for those to come: they are made on one thread and end on
+  // another, which costs an allocator much.
+  std::vector<Map::node_type> spare_;
 };
 
 // Holds the answer to an ask back until the mailbox has taken the question: if it had no room, the
@@ -61,14 +93,17 @@ class AnswerGate {
       : ask_(ask), back_(std::move(back)), lost_(std::move(lost)) {}
   template <class Body>
   void answer(const Body& encode_body) {
-    std::string frame = encode(ParcelHead{.answers = ask_});
+    std::string frame;
+    frame.reserve(kAnswerBytesUsual);
     WireWriter out(frame);
+    encode_to(out, ParcelHead{.answers = ask_});
     encode_body(out);
     put(std::move(frame));
   }
   void open();  // the question was taken
 
  private:
+  static constexpr std::size_t kAnswerBytesUsual = 96;
   void put(std::string frame);
   const std::uint64_t ask_;
   const ParcelSender back_;

@@ -47,11 +47,11 @@ Directory::Directory(std::uint64_t frame_bytes_max)
 
 void Directory::add(const std::string& name, Port port) {
   const std::lock_guard lock(mutex_);
-  ports_.insert_or_assign(name, std::move(port));
+  ports_.insert_or_assign(name, std::make_shared<const Port>(std::move(port)));
 }
 
 void Directory::withdraw(const std::string& name) {
-  std::optional<Port> port;  // may hold the last reference to an actor: not under the lock
+  std::shared_ptr<const Port> port;  // may hold the last reference to an actor: not under the lock
   const std::lock_guard lock(mutex_);
   const auto found = ports_.find(name);
   if (found == ports_.end()) return;
@@ -75,12 +75,12 @@ Offer Directory::deliver(std::string_view frame, const ParcelSender& back, const
 
 Offer Directory::deliver_to_port(const PeerId& from, const ParcelHead& head, WireReader& body,
                                  const ParcelSender& back) {
-  std::optional<Port> port;
+  std::shared_ptr<const Port> port;
   {
     const std::lock_guard lock(mutex_);
     const auto found = ports_.find(head.to.name);
     const bool known = found != ports_.end() && (head.to.incarnation == Incarnation{} ||
-                                                 head.to.incarnation == found->second.incarnation);
+                                                 head.to.incarnation == found->second->incarnation);
     if (known) port = found->second;
     if (!known) ++counters_.unknown_ports;
   }

@@ -112,7 +112,7 @@ class Directory {
   const std::shared_ptr<remote_detail::Asks> asks_;
   const std::shared_ptr<std::atomic<std::uint64_t>> answers_lost_;
   mutable std::mutex mutex_;
-  std::map<std::string, Port> ports_;  // guarded by mutex_, as is:
+  std::map<std::string, std::shared_ptr<const Port>> ports_;  // guarded by mutex_, as is:
   RemoteCounters counters_;
 };
 

@@ -101,7 +101,7 @@ class RemoteTarget final : public Target<Inbox> {
  public:
   RemoteTarget(Address to, ParcelSender sender, std::shared_ptr<Asks> asks,
                std::uint64_t frame_bytes_max)
-      : to_(std::move(to)),
+      : to_(std::make_shared<const Address>(std::move(to))),
         sender_(std::move(sender)),
         asks_(std::move(asks)),
         frame_bytes_max_(frame_bytes_max) {}
@@ -112,27 +112,30 @@ class RemoteTarget final : public Target<Inbox> {
   }
 
   std::uint64_t bytes_max() const override {
-    const std::uint64_t head = encode(ParcelHead{.to = to_}).size() + kBodyHeadBytesMax;
+    const std::uint64_t head = encode(ParcelHead{.to = *to_}).size() + kBodyHeadBytesMax;
     return frame_bytes_max_ - std::min(frame_bytes_max_, head);
   }
 
   Error too_large(const Inbox& message) const override {
-    const ParcelHead head{.to = to_};
+    const ParcelHead head{.to = *to_};
     return std::visit(
         [&]<class M>(const M& m) {
-          return remote_detail::too_large(wire_name<M>(), to_, frame_of(head, 0, m).size(),
+          return remote_detail::too_large(wire_name<M>(), *to_, frame_of(head, 0, m).size(),
                                           frame_bytes_max_);
         },
         message);
   }
 
  private:
+  static constexpr std::size_t kFrameBytesUsual = 96;     // of small messages: one allocation
   static constexpr std::uint64_t kBodyHeadBytesMax = 32;  // numbers of an ask, index and array
 
   template <class M>
   static std::string frame_of(const ParcelHead& head, std::size_t index, const M& message) {
-    std::string frame = encode(head);
+    std::string frame;
+    frame.reserve(kFrameBytesUsual);
     WireWriter out(frame);
+    encode_to(out, head);
     out.array(2);
     out.unsigned_integer(index);
     if constexpr (Asked<M>::kIsAsk) {
@@ -145,22 +148,24 @@ class RemoteTarget final : public Target<Inbox> {
 
   template <class M>
   Delivery post_one(std::size_t index, M& message) {
-    ParcelHead head{.to = to_};
+    ParcelHead head{.to = *to_};
     if constexpr (Asked<M>::kIsAsk) {
       using R = typename Asked<M>::Reply;
-      head.ask = asks_->await(to_.name, [reply = message.reply](Result<WireReader*> answer) {
-        reply(answer ? decode_result<R>(**answer) : Result<R>(answer.error()));
-      });
+      head.ask =
+          asks_->await(to_, {message.reply.state(), [](void* who, auto answer) {
+                               static_cast<Answerable<R>*>(who)->answer(
+                                   answer ? decode_result<R>(**answer) : Result<R>(answer.error()));
+                             }});
     }
     std::string frame = frame_of(head, index, message);
     const Delivery delivery = frame.size() > frame_bytes_max_
                                   ? Delivery::kTooLarge
-                                  : send_to(to_, sender_, std::move(frame));
+                                  : send_to(*to_, sender_, std::move(frame));
     if (head.ask != 0 && delivery != Delivery::kAccepted) asks_->forget(head.ask);
     return delivery;
   }
 
-  const Address to_;
+  const std::shared_ptr<const Address> to_;
   const ParcelSender sender_;
   const std::shared_ptr<Asks> asks_;
   const std::uint64_t frame_bytes_max_;

@@ -61,9 +61,8 @@ Sent Session::send(std::string frame) {
     return Sent::kFull;
   }
   ++counters_.frames_accepted;
-  const std::uint64_t bytes = frame.size();
-  queue_bytes_ += bytes;
-  queue_.push_back({std::move(frame), bytes});
+  queue_bytes_ += frame.size();
+  queue_.push(std::move(frame));
   return Sent::kAccepted;
 }
 
@@ -72,11 +71,11 @@ bool Session::may_send_next() const {
   if (index >= queue_.size() || index >= limits_.window_frames_max || sent_ >= granted_) {
     return false;
   }
-  return index == 0 || in_flight_bytes_ + queue_[index].bytes <= limits_.window_bytes_max;
+  return index == 0 || in_flight_bytes_ + queue_.bytes(index) <= limits_.window_bytes_max;
 }
 
 void Session::go_back() {
-  for (std::uint64_t i = acked_; i < sent_; ++i) in_flight_bytes_ -= queue_[i - taken_].bytes;
+  for (std::uint64_t i = acked_; i < sent_; ++i) in_flight_bytes_ -= queue_.bytes(i - taken_);
   sent_ = acked_;
   probe_ = true;
 }
@@ -84,11 +83,11 @@ void Session::go_back() {
 std::uint32_t Session::gather(std::string& packet) {
   std::uint32_t frames = 0;
   while (may_send_next()) {
-    const Queued& next = queue_[sent_ - taken_];
-    const auto bytes = static_cast<std::uint32_t>(next.bytes);
+    const std::string_view next = queue_[sent_ - taken_];
+    const auto bytes = static_cast<std::uint32_t>(next.size());
     if (frames > 0 && packet.size() + sizeof(bytes) + bytes > limits_.packet_bytes_max) break;
     packet.append(reinterpret_cast<const char*>(&bytes), sizeof(bytes));
-    packet.append(next.frame);
+    packet.append(next);
     if (sent_ < sent_max_) ++counters_.frames_resent;
     in_flight_bytes_ += bytes;
     ++sent_;
@@ -175,17 +174,16 @@ void Session::take_ack(const Head& head) {
   const bool progress = head.expected > acked_ || head.released > taken_;
   granted_ = std::max(granted_, head.grant);
   for (; acked_ < head.expected; ++acked_) {
-    Queued& received = queue_[acked_ - taken_];
     if (acked_ >= sent_) {  // it was on its way although we went back before it
-      in_flight_bytes_ += received.bytes;
+      in_flight_bytes_ += queue_.bytes(acked_ - taken_);
       ++sent_;
     }
-    std::string().swap(received.frame);
+    queue_.drop_bytes(acked_ - taken_);
   }
   for (; taken_ < head.released; ++taken_) {
-    in_flight_bytes_ -= queue_.front().bytes;
-    queue_bytes_ -= queue_.front().bytes;
-    queue_.pop_front();
+    in_flight_bytes_ -= queue_.bytes(0);
+    queue_bytes_ -= queue_.bytes(0);
+    queue_.pop();
   }
   if (!progress) return;
   resend_after_ = limits_.resend_after;

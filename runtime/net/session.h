@@ -22,7 +22,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -30,6 +29,7 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/base/ids.h"
+#include "runtime/net/frame_queue.h"
 
 namespace tandem::runtime {
 
@@ -109,10 +109,6 @@ class Session {
   static std::optional<SessionKey> fence_key(std::string_view packet);
 
  private:
-  struct Queued {
-    std::string frame;  // emptied once the peer has it
-    std::uint64_t bytes = 0;
-  };
   struct Head;
 
   bool credible(const Head& head) const;
@@ -129,7 +125,8 @@ class Session {
   SessionCounters counters_;
 
   // Sending. taken_ ≤ acked_ ≤ sent_ ≤ sent_max_ ≤ taken_ + queue_.size().
-  std::deque<Queued> queue_;  // queue_[i] has sequence number taken_ + i
+  // queue_[i] has sequence number taken_ + i, and its bytes until the peer has it.
+  FrameQueue queue_;
   std::uint64_t queue_bytes_ = 0;
   std::uint64_t taken_ = 0;            // the peer's user has done with frames before this one
   std::uint64_t acked_ = 0;            // the peer has frames before this one

@@ -1,0 +1,66 @@
+#include "runtime/actor/waiting_ask.h"
+
+#include <algorithm>
+
+namespace tandem::runtime::detail {
+namespace {
+
+constexpr std::size_t kEntriesPerOpen = 4;  // more are not worth their memory
+constexpr std::size_t kEntriesFew = 64;
+
+}  // namespace
+
+bool AskDeadlines::Due::waits() const {
+  const auto held = ask.lock();
+  return held && !held->answered();
+}
+
+void AskDeadlines::add(const std::shared_ptr<WaitingAsk>& ask, Time now, Duration deadline) {
+  std::deque<Due>& queue = queues_[deadline];
+  while (!queue.empty() && !queue.front().waits()) {
+    queue.pop_front();
+    --entries_;
+  }
+  queue.push_back({now + deadline, ask});
+  ++entries_;
+  ++open_;
+  if (entries_ > kEntriesFew && entries_ > kEntriesPerOpen * open_) drop_answered();
+}
+
+void AskDeadlines::handed_over() {
+  if (open_ > 0 && --open_ == 0) clear();
+}
+
+void AskDeadlines::drop_answered() {
+  entries_ = 0;
+  for (auto& [deadline, queue] : queues_) {
+    std::erase_if(queue, [](const Due& due) { return !due.waits(); });
+    entries_ += queue.size();
+  }
+  std::erase_if(queues_, [](const auto& entry) { return entry.second.empty(); });
+}
+
+void AskDeadlines::expire(Time now) {
+  for (auto& [deadline, queue] : queues_) {
+    while (!queue.empty() && (queue.front().at <= now || !queue.front().waits())) {
+      if (const auto ask = queue.front().ask.lock()) ask->time_out();
+      queue.pop_front();
+      --entries_;
+    }
+  }
+  std::erase_if(queues_, [](const auto& entry) { return entry.second.empty(); });
+}
+
+std::optional<Time> AskDeadlines::next() const {
+  std::optional<Time> earliest;
+  for (const auto& [deadline, queue] : queues_)
+    if (!earliest || queue.front().at < *earliest) earliest = queue.front().at;
+  return earliest;
+}
+
+void AskDeadlines::clear() {
+  queues_.clear();
+  entries_ = open_ = 0;
+}
+
+}  // namespace tandem::runtime::detail
