@@ -1,8 +1,8 @@
-// Protobuf and records are written by hand: seven fields of two types. An event is laid out as wall
+// Protobuf and records are written by hand: it takes ten fields. An event is laid out as wall
 // time, step, and then its summary or session log, so that all bytes after the first nine say what
-// TensorBoard shows. What an earlier life wrote is compared with metrics.jsonl in these bytes,
-// which needs no decoder: each line has its own time and clock values, so a step that was trained
-// anew differs from the step that it replaces.
+// TensorBoard shows. What an earlier incarnation wrote is compared with metrics.jsonl in these
+// bytes, which needs no decoder: each line has its own time and clock values, so a step that was
+// trained anew differs from the step that it replaces.
 #include "actors/controller/tensorboard.h"
 
 #include <unistd.h>
@@ -210,7 +210,7 @@ std::string name_of(std::int64_t seconds) {
   return std::string(kNameBegin) + digits + "." + host + "." + std::to_string(::getpid()) + ".0";
 }
 
-// The clock of the run in seconds, the time between its lives left out.
+// The clock of the run in seconds, the time between its incarnations left out.
 std::optional<double> run_clock(const MetricsLine& line) {
   for (const auto& [key, value] : line.values)
     if (key == "tandem/wall_seconds") return value;
@@ -231,9 +231,11 @@ Result<void> TensorboardWriter::add(std::string_view metrics_line) {
   if (!file_.is_open())
     if (const auto begun = begin(); !begun) return begun;
   std::string records;
-  append_record(records, wall_time_field(static_cast<double>(clock_()) / 1000) + scalars_of(line_));
+  append_record(records, wall_time_field(now()) + scalars_of(line_));
   return write(records);
 }
+
+double TensorboardWriter::now() const { return static_cast<double>(clock_()) / 1000; }
 
 Result<void> TensorboardWriter::begin() {
   const fs::path folder = run_dir_ / "tensorboard";
@@ -249,8 +251,7 @@ Result<void> TensorboardWriter::begin() {
   if (const auto begun = begin_file(*earlier); !begun) return begun;
   if (!earlier->empty()) {
     std::string start;
-    append_record(
-        start, wall_time_field(static_cast<double>(clock_()) / 1000) + session_start(*above + 1));
+    append_record(start, wall_time_field(now()) + session_start(*above + 1));
     if (const auto written = write(start); !written) return written;
   }
   return write_history(*above);
@@ -264,15 +265,15 @@ Result<void> TensorboardWriter::begin_file(const std::vector<fs::path>& earlier)
     return Error{ErrorCode::kFailed, "no name of a new file sorts after the one that is there",
                  earlier.back().string(), "move that file away"};
   file_.open(path_, std::ios::binary | std::ios::app);
-  std::string version = wall_time_field(static_cast<double>(clock_()) / 1000), records;
+  std::string version = wall_time_field(now()), records;
   append_bytes(version, 3, "brain.Event:2");
   append_record(records, version);
   return write(records);
 }
 
-// The newest step before this life's first up to which TensorBoard shows what metrics.jsonl holds;
-// -1 where there is none. A life replaces all lines behind its checkpoint, and begins its file with
-// what earlier files lack: if the newest step is the one of metrics.jsonl, all before it are too.
+// The step up to which TensorBoard shows of the earlier files what metrics.jsonl holds; -1 where it
+// shows anything else. An incarnation replaces all lines behind its checkpoint, and begins its file
+// with what earlier files lack: if the newest step agrees with metrics.jsonl, all before it do.
 Result<std::int64_t> TensorboardWriter::shown_up_to(const std::vector<fs::path>& earlier) const {
   std::optional<Shown> newest;
   for (const fs::path& file : earlier) look_through(file, line_.step, newest);
@@ -286,12 +287,12 @@ Result<std::int64_t> TensorboardWriter::shown_up_to(const std::vector<fs::path>&
 }
 
 Result<void> TensorboardWriter::write_history(std::int64_t above) {
-  const double now = static_cast<double>(clock_()) / 1000;
+  const double written_at = now();
   std::string records;
   Result<void> written;
   const auto read = each_line([&](const MetricsLine& line) {
     if (line.step <= above || line.step >= line_.step || !written) return;
-    append_record(records, wall_time_field(time_of(line, line_, now)) + scalars_of(line));
+    append_record(records, wall_time_field(time_of(line, line_, written_at)) + scalars_of(line));
     if (records.size() >= kWriteBytes) written = write(records);
   });
   if (!read) return read;

@@ -1,10 +1,11 @@
 // TensorBoard's view of a run: the scalars of metrics.jsonl as event files in RUN_DIR/tensorboard,
-// one file per life of the run. They are an extra that can be made again: metrics.jsonl is what the
-// run keeps. Not here: reading of damaged lines (metrics_line.h), and what a failure here means to
-// the run (nothing: run_files.h).
+// one file per incarnation of the run (from its start, or a resume, to its end). The files are an
+// extra that can be made again: metrics.jsonl is what the run keeps. Not here: the reading of a
+// line (metrics_line.h), and what becomes of a run whose event files cannot be written
+// (run_files.h).
 //
 //   TB-1  After add(line) TensorBoard shows of the folder exactly the lines of metrics.jsonl up to
-//         and with that one, whatever earlier lives left out or tore off at the end of their files.
+//         and with that one, whatever earlier incarnations left out, or lost at the end of a file.
 //   TB-2  No file that is there is changed, and the name of a new one sorts after all of them, also
 //         where the clock went back: TensorBoard reads files in the order of their names.
 //
@@ -34,7 +35,7 @@
 
 namespace tandem::actors {
 
-// One life of one run. A single thread.
+// Of one incarnation of one run. A single thread.
 class TensorboardWriter {
  public:
   // Touches nothing before the first add(). `clock` is the wall time in milliseconds since 1970.
@@ -46,10 +47,11 @@ class TensorboardWriter {
   // metrics.jsonl has the line already, or will have it next. The first call begins the file, with
   // those lines of metrics.jsonl before this one that earlier files do not show. Numbers beyond a
   // float's range are left out. After an error (a full disk, a folder that cannot be written) the
-  // object is done with; what it lacks is written by a later life.
+  // object is done with; what it lacks is written by a later incarnation of the run.
   Result<void> add(std::string_view metrics_line);
 
  private:
+  double now() const;  // seconds since 1970
   Result<void> begin();
   Result<void> begin_file(const std::vector<std::filesystem::path>& earlier);
   Result<std::int64_t> shown_up_to(const std::vector<std::filesystem::path>& earlier) const;
