@@ -8,6 +8,7 @@
 #include "actors/controller/group_history.h"
 #include "runtime/base/file.h"
 #include "runtime/base/json.h"
+#include "runtime/base/log.h"
 
 namespace tandem::actors {
 namespace {
@@ -31,7 +32,8 @@ Sqlite::Value unless_empty(const std::string& text) {
 
 }  // namespace
 
-Result<std::unique_ptr<RunFiles>> RunFiles::open(const std::string& run_dir) {
+Result<std::unique_ptr<RunFiles>> RunFiles::open(const std::string& run_dir,
+                                                 EventFiles event_files) {
   auto journal = Sqlite::open(run_dir + "/journal.sqlite", kSchema);
   if (!journal) return journal.error();
   auto files = std::unique_ptr<RunFiles>(new RunFiles(run_dir, std::move(*journal)));
@@ -39,6 +41,7 @@ Result<std::unique_ptr<RunFiles>> RunFiles::open(const std::string& run_dir) {
   files->samples_.open(run_dir + "/samples.jsonl", std::ios::app | std::ios::ate);
   if (!files->samples_) return files->cannot_open();
   files->sample_bytes_ = static_cast<std::size_t>(files->samples_.tellp());
+  if (event_files == EventFiles::kTensorboard) files->tensorboard_.emplace(run_dir);
   return files;
 }
 
@@ -76,7 +79,17 @@ Result<void> RunFiles::append(std::ofstream& file, const std::string& name,
 }
 
 Result<void> RunFiles::metrics(const std::string& json_line) {
-  return append(metrics_, "metrics.jsonl", json_line);
+  if (const auto kept = append(metrics_, "metrics.jsonl", json_line); !kept) return kept;
+  if (!tensorboard_) return {};
+  if (const auto shown = tensorboard_->add(json_line); !shown) {
+    const Error& error = shown.error();
+    log::warn(
+        "event=tensorboard_stopped file=\"{}\" message=\"{}\" help=\"{}; metrics.jsonl goes on, "
+        "and a resumed run writes what is missing\"",
+        error.where, error.message, error.help);
+    tensorboard_.reset();
+  }
+  return {};
 }
 
 // The former file gets its number as a second name before the new one takes its place, so that a

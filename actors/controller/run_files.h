@@ -1,23 +1,30 @@
 // The run directory of contract §3 as a RunRecord: journal.sqlite (table `journal`, one row per
-// JournalEvent), metrics.jsonl, samples.jsonl (bounded), result.json (atomic), and job.yaml, whose
-// earlier contents stay as job.yaml.1, job.yaml.2, ….
+// JournalEvent), metrics.jsonl, samples.jsonl (bounded), result.json (atomic), job.yaml, whose
+// earlier contents stay as job.yaml.1, job.yaml.2, …, and, where they are asked for, TensorBoard's
+// event files. The last are an extra: if they cannot be written, the log says so once, no more of
+// them are written until the run is resumed, and the run goes on.
 #pragma once
 
 #include <cstddef>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "actors/controller/run_record.h"
 #include "actors/controller/sqlite.h"
+#include "actors/controller/tensorboard.h"
 
 namespace tandem::actors {
 
 inline constexpr std::size_t kSamplesBytesMax = std::size_t{64} << 20;
 
+enum class EventFiles { kNone, kTensorboard };
+
 class RunFiles final : public RunRecord {
  public:
-  static Result<std::unique_ptr<RunFiles>> open(const std::string& run_dir);
+  static Result<std::unique_ptr<RunFiles>> open(const std::string& run_dir,
+                                                EventFiles event_files = EventFiles::kNone);
 
   Result<void> journal(std::span<const JournalEvent> events, Durability durability) override;
   Result<void> metrics(const std::string& json_line) override;
@@ -36,7 +43,8 @@ class RunFiles final : public RunRecord {
   const std::string run_dir_;
   const std::unique_ptr<Sqlite> journal_;
   std::ofstream metrics_, samples_;
-  std::size_t sample_bytes_ = 0;  // of all lives
+  std::optional<TensorboardWriter> tensorboard_;  // as long as its files can be written
+  std::size_t sample_bytes_ = 0;                  // of all lives
 };
 
 }  // namespace tandem::actors

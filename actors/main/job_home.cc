@@ -58,7 +58,9 @@ Result<JobHome::Opened> JobHome::open(const actors::JobRecord& job, const JobHom
   config->epoch = joints.epoch;
 
   auto home = std::make_shared<JobHome>();
-  auto files = actors::RunFiles::open(job.run_dir);
+  auto files =
+      actors::RunFiles::open(job.run_dir, spec->tensorboard ? actors::EventFiles::kTensorboard
+                                                            : actors::EventFiles::kNone);
   if (!files) return files.error();
   home->files_ = std::move(*files);
   auto segments = runtime::open_file_segments(job.run_dir + "/payload", kSegmentLimits);

@@ -4,6 +4,7 @@
 #include <xxhash.h>
 
 #include <array>
+#include <boost/crc.hpp>
 
 namespace tandem {
 
@@ -21,6 +22,12 @@ std::string sha256_hex(std::span<const std::byte> bytes) {
 
 std::uint64_t checksum64(std::span<const std::byte> bytes) {
   return XXH3_64bits(bytes.data(), bytes.size());
+}
+
+std::uint32_t crc32c(std::span<const std::byte> bytes) {
+  boost::crc_optimal<32, 0x1EDC6F41, 0xFFFFFFFF, 0xFFFFFFFF, true, true> crc;
+  crc.process_bytes(bytes.data(), bytes.size());
+  return static_cast<std::uint32_t>(crc.checksum());
 }
 
 }  // namespace tandem

@@ -1,5 +1,6 @@
 // Digests of bytes: SHA-256 where a person compares results (weights_sha256, OpenSSL's), XXH3-64
-// where a program looks for damage (payloads, published weights; libxxhash's).
+// where a program looks for damage (payloads, published weights; libxxhash's), CRC-32C where a
+// format of others asks for it (Boost's).
 #pragma once
 
 #include <cstddef>
@@ -11,5 +12,6 @@ namespace tandem {
 
 std::string sha256_hex(std::span<const std::byte> bytes);
 std::uint64_t checksum64(std::span<const std::byte> bytes);
+std::uint32_t crc32c(std::span<const std::byte> bytes);  // Castagnoli's, as in RFC 3720
 
 }  // namespace tandem

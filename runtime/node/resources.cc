@@ -94,6 +94,8 @@ int affinity_cpus() {
   return static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
 }
 
+}  // namespace
+
 std::string hostname() {
   if (const char* slurm = std::getenv("SLURMD_NODENAME"); slurm != nullptr && *slurm != '\0') {
     return slurm;
@@ -102,8 +104,6 @@ std::string hostname() {
   if (::gethostname(name.data(), name.size() - 1) != 0) return "localhost";
   return name.data();
 }
-
-}  // namespace
 
 Result<MachineResources> read_machine_resources(const ResourceSources& sources) {
   const Result<std::uint64_t> memory = physical_memory(sources.memory_info);

@@ -15,7 +15,7 @@ namespace tandem::runtime {
 struct MachineResources {
   double cpus = 0;  // usable cores; a fraction where a quota says so
   std::uint64_t memory_bytes = 0;
-  std::string hostname;  // SLURMD_NODENAME where it is set: several Slurm nodes share a hostname
+  std::string hostname;
 };
 
 // Where the kernel says so; a test points them at files of its own.
@@ -27,6 +27,9 @@ struct ResourceSources {
 
 // Fails only where /proc cannot be read. Cgroup files that are missing limit nothing.
 Result<MachineResources> read_machine_resources(const ResourceSources& sources = {});
+
+// SLURMD_NODENAME where it is set: several Slurm nodes share a hostname.
+std::string hostname();
 
 // What an agent here says of its node when it starts, GPUs included.
 Result<NodeUp> describe_node(Incarnation incarnation);

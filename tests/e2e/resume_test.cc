@@ -9,6 +9,7 @@
 #include <iterator>
 
 #include "runtime/base/file.h"
+#include "tests/actors/controller/event_file_reader.h"
 #include "tests/e2e/cluster_driver.h"
 
 namespace tandem::e2e {
@@ -37,6 +38,8 @@ void expect_a_line_per_step(const Home& home, const json& result) {
     tokens += line["response_length/mean"].get<double>() * kGroupsPerStep * kGroupSize;
   }
   EXPECT_EQ(steps, kSteps);
+  const fs::path dir = home.run_dir(kSmallId);
+  EXPECT_EQ(actors::shown_of(dir / "tensorboard"), actors::scalars_in(dir / "metrics.jsonl"));
   EXPECT_EQ(result["staleness"]["max"], staleness_max);
   EXPECT_EQ(result["tokens"]["trained"], std::llround(tokens));
   EXPECT_GE(result["tokens"]["generated"], result["tokens"]["trained"]);

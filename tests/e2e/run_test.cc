@@ -10,6 +10,7 @@
 
 #include "runtime/base/digest.h"
 #include "runtime/base/file.h"
+#include "tests/actors/controller/event_file_reader.h"
 #include "tests/e2e/cluster_driver.h"
 
 namespace tandem::e2e {
@@ -66,6 +67,7 @@ TEST(Run, LeavesEverythingThatTheContractNames) {
 
   EXPECT_EQ(lines_of(run / "metrics.jsonl").size(), std::size_t{kSteps});
   EXPECT_EQ(lines_of(run / "metrics.jsonl").back()["step"], kSteps);
+  EXPECT_EQ(actors::shown_of(run / "tensorboard"), actors::scalars_in(run / "metrics.jsonl"));
   bool of_training = false, of_evaluation = false;
   for (const json& sample : lines_of(run / "samples.jsonl")) {
     for (const char* field : {"prompt", "completion", "reward"})

@@ -78,6 +78,10 @@ const Key kKeys[] = {
      .description = "A job that is cancelled while it trains finishes the step under way and saves "
                     "a checkpoint, for at most two minutes, before it stops; false: it stops at "
                     "once, and a resume begins at the checkpoint before."},
+    {.path = "tensorboard",
+     .field = [](J& j) { return slot(j.tensorboard); },
+     .description = "The run directory has a folder `tensorboard` with event files of the scalars "
+                    "of metrics.jsonl, for `tensorboard --logdir`; false: none are written."},
 
     {.path = "model.path",
      .field = [](J& j) { return slot(j.model.path); },

@@ -223,6 +223,7 @@ struct JobSpec {
   std::string name;
   std::int64_t seed = 17;
   bool save_on_cancel = true;
+  bool tensorboard = true;
   ModelSpec model;
   DataSpec data;
   std::optional<WarmStartSpec> warm_start;  // absent: RL starts from the model as it is

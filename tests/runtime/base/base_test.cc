@@ -46,6 +46,14 @@ TEST(Digest, Sha256MatchesTheStandardsExample) {
             "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
 }
 
+// RFC 3720, B.4, and the check value of the CRC catalogues.
+TEST(Digest, Crc32cMatchesThePublishedExamples) {
+  EXPECT_EQ(crc32c(bytes_of("123456789")), 0xE3069283u);
+  EXPECT_EQ(crc32c(bytes_of(std::string(32, '\0'))), 0x8A9136AAu);
+  EXPECT_EQ(crc32c(bytes_of(std::string(32, '\xff'))), 0x62A8AB43u);
+  EXPECT_EQ(crc32c({}), 0u);
+}
+
 TEST(Result, CarriesAValueOrAnErrorWithItsExitCode) {
   const Result<int> good = 3;
   EXPECT_EQ(*good, 3);
