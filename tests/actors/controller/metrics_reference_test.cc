@@ -8,8 +8,9 @@
 #include <string>
 #include <utility>
 
-#include "actors/controller/api_json.h"
+#include "actors/controller/prometheus.h"
 #include "runtime/base/json.h"
+#include "tests/actors/controller/exposition.h"
 #include "tests/actors/controller/scenario.h"
 #include "tests/reference_page.h"
 
@@ -37,29 +38,36 @@ TEST(MetricsReference, HasEachKeyOfMetricsJsonl) {
 std::string prometheus_page() {
   const std::string id = "arith-1", actor = "arith-1/rollout/0";
   JobRecord job{.id = id, .ladder = scheduler::RestartLadder({})};
-  job.actors[actor] = ActorRecord{.name = actor, .job = id, .role = Role::kRollout};
+  RankRecord rank{.alive = true};
+  rank.usage = runtime::RankUsage{.cpu_percent = 1, .memory_bytes = 1};
+  job.actors[actor] =
+      ActorRecord{.name = actor, .job = id, .role = Role::kRollout, .ranks = {rank}};
   ClusterView cluster{};
   cluster.jobs.push_back(std::move(job));
   ExchangeReport report;
-  report.loads.push_back({.actor = actor});
+  report.status.eval_last = 0.5;
+  report.last_step = {.logprob_diff_max_at_staleness_0 = 0.1};
+  report.loads.push_back({.actor = actor, .engine = RolloutStats{}});
   report.ledger.discarded.emplace_back("reward_failed", 1);
   ExchangeReports reports;
   reports[id] = std::move(report);
   return prometheus_text(cluster, reports);
 }
 
-// "`job`, `actor`" of `vllm:prompt_tokens_total{job="…",actor="…"} 3`.
+// "`tandem_job`, `actor`" of `vllm:prompt_tokens_total{tandem_job="…",actor="…"} 3`; the bound of a
+// histogram's bucket is left out, as every histogram has it.
 std::string labels_of(const std::string& sample) {
   const std::regex label("([a-z_]+)=\"");
   std::string labels;
   for (std::sregex_iterator at(sample.begin(), sample.end(), label), end; at != end; ++at) {
+    if ((*at)[1] == "le") continue;
     if (!labels.empty()) labels += ", ";
     labels += "`" + (*at)[1].str() + "`";
   }
   return labels;
 }
 
-// "`tandem_step` | gauge | `job`" of each family, as in the page's first three columns.
+// "`tandem_step` | gauge | `tandem_job`" of each family, as in the page's first three columns.
 std::set<std::string> families_of(const std::string& text) {
   const std::string mark = "# TYPE ";
   std::set<std::string> families;
@@ -84,7 +92,9 @@ TEST(MetricsReference, HasEachFamilyOfPrometheus) {
   std::set<std::string> rows;
   for (const TableRow& row : table_rows(kPage, "Families of `/metrics`"))
     rows.insert(row.at(0) + " | " + row.at(1) + " | " + row.at(2));
-  EXPECT_EQ(rows, families_of(prometheus_page()));
+  const std::string page = prometheus_page();
+  read_exposition(page);
+  EXPECT_EQ(rows, families_of(page));
 }
 
 }  // namespace
