@@ -113,7 +113,7 @@ inline std::vector<MetricFamily> read_exposition(const std::string& text) {
     } else if (std::regex_match(line, match, type)) {
       EXPECT_EQ(match[1], announced) << "HELP comes first";
       families.push_back({.name = match[1], .type = match[2], .samples = {}});
-      if (families.back().type == "counter") EXPECT_TRUE(announced.ends_with("_total")) << line;
+      EXPECT_EQ(families.back().type == "counter", announced.ends_with("_total")) << line;
     } else if (std::regex_match(line, match, sample) && !families.empty()) {
       MetricFamily& family = families.back();
       const std::string name = match[1];
@@ -125,7 +125,7 @@ inline std::vector<MetricFamily> read_exposition(const std::string& text) {
       EXPECT_TRUE(labels && value) << line;
       if (!labels || !value) continue;
       EXPECT_TRUE(series.emplace(name, *labels).second) << line << " comes twice";
-      if (family.type == "counter") EXPECT_GE(*value, 0) << line;
+      EXPECT_TRUE(family.type != "counter" || *value >= 0) << line;
       family.samples.push_back({name, *labels, *value});
     } else {
       ADD_FAILURE() << "no line of the format: " << line;
