@@ -228,7 +228,8 @@ Result<void> Exchange::write_metrics(Time now, const StepCommitted& committed) {
   const auto counters = ledger_.counters();
   const JobStatus job = status(now);
   StepFigures& figures = statistics_.last_step.emplace(
-      StepFigures{.loss = report.loss,
+      StepFigures{.reward_mean = statistics_.reward_mean_of_step,
+                  .loss = report.loss,
                   .ppo_kl = report.ppo_kl,
                   .entropy = report.entropy,
                   .grad_norm = report.grad_norm,
@@ -239,7 +240,7 @@ Result<void> Exchange::write_metrics(Time now, const StepCommitted& committed) {
     figures.logprob_diff_max_at_staleness_0 = report.logprob_diff_max_at_staleness_0;
   nlohmann::json line{
       {"step", committed.step.value + 1},
-      {"critic/rewards/mean", statistics_.reward_mean_of_step},
+      {"critic/rewards/mean", figures.reward_mean},
       {"response_length/mean", statistics_.completion_tokens_mean},
       {"response_length/max", statistics_.completion_tokens_max},
       {"response_length/clip_ratio", statistics_.truncated_fraction},

@@ -132,8 +132,6 @@ void add_progress(PrometheusText& text, const ExchangeReports& reports) {
   figures({"tandem_step", "gauge", "Committed training steps."}, kStatus, &JobStatus::step);
   figures({"tandem_policy_version", "gauge", "Newest published policy version."}, kStatus,
           &JobStatus::policy_version);
-  figures({"tandem_reward_mean", "gauge", "Mean reward of the last batch."}, kStatus,
-          &JobStatus::reward_mean);
   figures({"tandem_evaluation_reward_mean", "gauge", "Mean reward of the newest evaluation."},
           kStatus, &JobStatus::eval_last);
   figures({"tandem_staleness_max", "gauge", "Highest staleness of a trained trajectory."}, kStatus,
@@ -165,6 +163,8 @@ void add_last_steps(PrometheusText& text, const ExchangeReports& reports) {
       if (report.last_step)
         text.sample(label_list({{"tandem_job", job}}), std::invoke(value, *report.last_step));
   };
+  figures({"tandem_reward_mean", "gauge", "Mean reward of the newest step."},
+          &StepFigures::reward_mean);
   figures({"tandem_loss", "gauge", "Loss of the newest step."}, &StepFigures::loss);
   figures({"tandem_kl", "gauge", "actor/ppo_kl of the newest step, nats."}, &StepFigures::ppo_kl);
   figures({"tandem_entropy", "gauge", "Mean entropy of the policy, nats."}, &StepFigures::entropy);

@@ -2,8 +2,8 @@
 // (prometheus.io/docs/instrumenting/exposition_formats). docs/metrics.md lists the families; a test
 // compares it with this code. Pure.
 //
-// A value that is not known has no series: nothing is printed as 0 that is not 0. The label of a
-// job is `tandem_job`, because Prometheus gives every target a label `job` of its own.
+// A value that is not known has no series. The label of a job is `tandem_job`, because Prometheus
+// gives every target a label `job` of its own.
 #pragma once
 
 #include <string>

@@ -87,7 +87,7 @@ struct LedgerView {
 
 // Of the newest step that this exchange saw committed, as in metrics.jsonl.
 struct StepFigures {
-  double loss = 0, ppo_kl = 0, entropy = 0, grad_norm = 0, lr = 0;
+  double reward_mean = 0, loss = 0, ppo_kl = 0, entropy = 0, grad_norm = 0, lr = 0;
   std::optional<double> logprob_diff_max_at_staleness_0;  // where the batch has such tokens
   double rollout_idle_fraction = 0;
   std::int64_t oldest_sample_age_steps = 0;

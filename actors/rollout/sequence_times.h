@@ -31,7 +31,7 @@ void note_token(Latencies& latencies, SequenceTimes& times, Time now);
 void note_end(Latencies& latencies, const SequenceTimes& times);  // after its last token
 
 // `bounds` are the histogram's own.
-void add(Histogram& histogram, std::span<const double> bounds, double value,
-         std::uint64_t count = 1);
+void observe(Histogram& histogram, std::span<const double> bounds, double value,
+             std::uint64_t count = 1);
 
 }  // namespace tandem::actors

@@ -325,6 +325,7 @@ TEST(Exchange, TheNewestStepsFiguresAreReported) {
   ASSERT_TRUE(report && report->last_step);
   const StepFigures& figures = *report->last_step;
   const nlohmann::json line = parse_json(stage.record.metrics_lines.back());
+  EXPECT_EQ(line["critic/rewards/mean"], figures.reward_mean);
   EXPECT_EQ(line["actor/loss"], figures.loss);
   EXPECT_EQ(line["actor/ppo_kl"], figures.ppo_kl);
   EXPECT_EQ(line["actor/entropy"], figures.entropy);

@@ -74,7 +74,8 @@ TEST(Prometheus, UnknownValuesAreAbsent) {
   cluster.jobs.push_back(job_in(scheduler::JobState::kRunning, "j-1"));
   ExchangeReports reports;
   ExchangeReport& report = reports["j-1"];
-  const Lines unknown{"tandem_loss",
+  const Lines unknown{"tandem_reward_mean",
+                      "tandem_loss",
                       "tandem_kl",
                       "tandem_entropy",
                       "tandem_grad_norm",

@@ -16,11 +16,11 @@ TEST(SequenceTimes, ValuesFallIntoTheBucketOfTheNextBound) {
     EXPECT_TRUE(std::ranges::is_sorted(family.bounds, std::ranges::less_equal{})) << family.name;
     Latencies latencies;
     Histogram& histogram = latencies.*family.histogram;
-    add(histogram, family.bounds, 0);
-    add(histogram, family.bounds, family.bounds.front(), 2);
-    add(histogram, family.bounds, family.bounds.front() * 1.01);
-    add(histogram, family.bounds, family.bounds.back());
-    add(histogram, family.bounds, family.bounds.back() * 2, 5);
+    observe(histogram, family.bounds, 0);
+    observe(histogram, family.bounds, family.bounds.front(), 2);
+    observe(histogram, family.bounds, family.bounds.front() * 1.01);
+    observe(histogram, family.bounds, family.bounds.back());
+    observe(histogram, family.bounds, family.bounds.back() * 2, 5);
     EXPECT_EQ(histogram.counts.front(), 3u) << family.name;
     EXPECT_EQ(histogram.counts[1], 1u) << family.name;
     EXPECT_EQ(*(histogram.counts.end() - 2), 1u) << family.name;
