@@ -78,19 +78,6 @@ void add_ages(json& object, Time created, bool final, Time since, Time now) {
   object["ended"] = final ? json(wall_ms(since, now)) : json();
 }
 
-// `cpu_percent` and `memory_bytes` of the ranks that live: null until the use of one was reported.
-void add_usage(json& object, const std::vector<RankRecord>& ranks) {
-  std::optional<runtime::RankUsage> sum;
-  for (const RankRecord& rank : ranks) {
-    if (!rank.alive || !rank.usage) continue;
-    if (!sum) sum.emplace();
-    sum->cpu_percent += rank.usage->cpu_percent;
-    sum->memory_bytes += rank.usage->memory_bytes;
-  }
-  object["cpu_percent"] = sum ? json(sum->cpu_percent) : json();
-  object["memory_bytes"] = sum ? json(sum->memory_bytes) : json();
-}
-
 double cpus(const scheduler::Resources& resources) {
   return static_cast<double>(resources.cpu_milli) / 1000;
 }
@@ -106,41 +93,18 @@ const ActorLoad* load_of(const ExchangeReport* report, const std::string& actor)
   return it == report->loads.end() ? nullptr : &*it;
 }
 
-// Label values: backslash, quote and newline escaped.
-std::string label(const std::string& value) {
-  std::string text;
-  for (const char c : value) {
-    if (c == '\\' || c == '"') text += '\\';
-    text += c == '\n' ? ' ' : c;
-  }
-  return text;
-}
-
-struct Series {
-  const char* name;
-  const char* type;
-  const char* help;
-};
-
-class PrometheusText {
- public:
-  void family(const Series& series) {
-    text_ += std::string("# HELP ") + series.name + " " + series.help + "\n# TYPE " + series.name +
-             " " + series.type + "\n";
-    name_ = series.name;
-  }
-  void sample(const std::string& labels, double value) {
-    text_ += name_ + "{" + labels + "} " + json(value).dump() + "\n";
-  }
-  std::string take() { return std::move(text_); }
-
- private:
-  std::string text_, name_;
-};
-
-std::string job_label(const std::string& job) { return "job=\"" + label(job) + "\""; }
-
 }  // namespace
+
+std::optional<runtime::RankUsage> usage_of(const std::vector<RankRecord>& ranks) {
+  std::optional<runtime::RankUsage> sum;
+  for (const RankRecord& rank : ranks) {
+    if (!rank.alive || !rank.usage) continue;
+    if (!sum) sum.emplace();
+    sum->cpu_percent += rank.usage->cpu_percent;
+    sum->memory_bytes += rank.usage->memory_bytes;
+  }
+  return sum;
+}
 
 json job_json(const JobRecord& job, const ExchangeReport* report, Time now) {
   json roles = json::object();
@@ -266,7 +230,9 @@ json actor_json(const ActorRecord& actor, const ExchangeReport* report, std::int
               {"ranks", ranks},
               {"why", why}};
   object["troubles"] = std::move(troubles);
-  add_usage(object, actor.ranks);
+  const auto usage = usage_of(actor.ranks);
+  object["cpu_percent"] = usage ? json(usage->cpu_percent) : json();
+  object["memory_bytes"] = usage ? json(usage->memory_bytes) : json();
   add_ages(object, actor.created, scheduler::is_final(actor.status.state), actor.status.since, now);
   return object;
 }
@@ -320,70 +286,6 @@ json group_json(const GroupView& group, const std::string& job) {
           {"holder", group.holder.empty() ? json() : json(group.holder)},
           {"due", group.due ? json(*group.due) : json()},
           {"age_s", group.age_s}};
-}
-
-std::string prometheus_text(const ClusterView& cluster, const ExchangeReports& reports) {
-  PrometheusText text;
-  const auto jobs = [&](const Series& series, auto value) {
-    text.family(series);
-    for (const auto& [job, report] : reports) text.sample(job_label(job), value(report));
-  };
-  const auto engines = [&](const Series& series, auto value) {
-    text.family(series);
-    for (const auto& [job, report] : reports)
-      for (const ActorLoad& load : report.loads)
-        if (load.actor.find("/rollout/") != std::string::npos)
-          text.sample(job_label(job) + ",actor=\"" + label(load.actor) + "\"",
-                      static_cast<double>(value(load)));
-  };
-  engines({"vllm:generation_tokens_total", "counter", "Generated tokens."},
-          [](const ActorLoad& l) { return l.generation_tokens; });
-  engines({"vllm:prompt_tokens_total", "counter", "Prefilled tokens."},
-          [](const ActorLoad& l) { return l.prompt_tokens; });
-  engines({"vllm:num_requests_running", "gauge", "Sequences in the running batch."},
-          [](const ActorLoad& l) { return l.requests_running; });
-  engines({"vllm:num_requests_waiting", "gauge", "Sequences that wait."},
-          [](const ActorLoad& l) { return l.requests_waiting; });
-  engines({"vllm:prefix_cache_queries_total", "counter", "Prompt tokens looked up."},
-          [](const ActorLoad& l) { return l.prefix_queries; });
-  engines({"vllm:prefix_cache_hits_total", "counter", "Prompt tokens found."},
-          [](const ActorLoad& l) { return l.prefix_hits; });
-  engines({"vllm:kv_cache_usage_perc", "gauge", "Share of KV pages in use, 0 to 1."},
-          [](const ActorLoad& l) { return l.kv_cache_usage; });
-  jobs({"tandem_step", "gauge", "Committed training steps."},
-       [](const ExchangeReport& r) { return static_cast<double>(r.status.step); });
-  jobs({"tandem_policy_version", "gauge", "Newest published policy version."},
-       [](const ExchangeReport& r) { return static_cast<double>(r.status.policy_version); });
-  jobs({"tandem_reward_mean", "gauge", "Mean reward of the last batch."},
-       [](const ExchangeReport& r) { return r.status.reward_mean; });
-  jobs({"tandem_staleness_max", "gauge", "Highest staleness of a trained trajectory."},
-       [](const ExchangeReport& r) { return static_cast<double>(r.status.staleness_max); });
-  jobs({"tandem_queue_depth", "gauge", "Groups generated and not yet in training."},
-       [](const ExchangeReport& r) { return static_cast<double>(r.status.queue_depth); });
-  jobs({"tandem_trainer_idle_fraction", "gauge", "Share of time the learner waited."},
-       [](const ExchangeReport& r) { return r.status.trainer_idle_fraction; });
-  jobs({"tandem_tokens_generated_per_second", "gauge", "Over the last seconds."},
-       [](const ExchangeReport& r) { return r.status.tokens_generated_per_s; });
-  jobs({"tandem_tokens_trained_per_second", "gauge", "Over the last seconds."},
-       [](const ExchangeReport& r) { return r.status.tokens_trained_per_s; });
-  jobs({"tandem_groups_issued_total", "counter", "Groups admitted to the ledger."},
-       [](const ExchangeReport& r) { return static_cast<double>(r.ledger.issued); });
-  jobs({"tandem_groups_trained_total", "counter", "Groups trained."},
-       [](const ExchangeReport& r) { return static_cast<double>(r.ledger.trained); });
-  jobs({"tandem_groups_live", "gauge", "Groups admitted, neither trained nor discarded."},
-       [](const ExchangeReport& r) { return static_cast<double>(r.ledger.live); });
-  text.family({"tandem_groups_discarded_total", "counter", "Groups discarded, by reason."});
-  for (const auto& [job, report] : reports)
-    for (const auto& [reason, count] : report.ledger.discarded)
-      text.sample(job_label(job) + ",reason=\"" + label(reason) + "\"", static_cast<double>(count));
-  text.family({"tandem_actors", "gauge", "Actors by job, role and state."});
-  std::map<std::string, int> counts;
-  for (const JobRecord& job : cluster.jobs)
-    for (const auto& [id, actor] : job.actors)
-      ++counts[job_label(job.id) + ",role=\"" + name(actor.role) + "\",state=\"" +
-               scheduler::name(actor.status.state) + "\""];
-  for (const auto& [labels, count] : counts) text.sample(labels, count);
-  return text.take();
 }
 
 }  // namespace tandem::actors

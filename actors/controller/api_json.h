@@ -1,5 +1,5 @@
-// The API's objects as JSON (contract §2, minimum JSON) and /metrics as Prometheus text. Pure, but
-// for shown_job(), which may read a file.
+// The API's objects as JSON (contract §2, minimum JSON). Pure, but for shown_job(), which may read
+// a file.
 #pragma once
 
 #include <map>
@@ -15,6 +15,9 @@ namespace tandem::actors {
 // Reports of the exchanges that answered, by job.
 using ExchangeReports = std::map<std::string, ExchangeReport>;
 
+// What the ranks that live use together; nothing until the use of one was reported.
+std::optional<runtime::RankUsage> usage_of(const std::vector<RankRecord>& ranks);
+
 nlohmann::json job_json(const JobRecord& job, const ExchangeReport* report, Time now);
 // job_json() for people: where the exchange is gone with its figures, those of result.json, from
 // the moment that the job is stopping.
@@ -24,6 +27,5 @@ nlohmann::json actor_json(const ActorRecord& actor, const ExchangeReport* report
 nlohmann::json node_json(const NodeRecord& node, Time now);
 nlohmann::json event_json(const ClusterEvent& event);
 nlohmann::json group_json(const GroupView& group, const std::string& job);
-std::string prometheus_text(const ClusterView& cluster, const ExchangeReports& reports);
 
 }  // namespace tandem::actors

@@ -17,6 +17,7 @@ constexpr std::size_t kGpusMax = 1024;
 constexpr std::size_t kEndpointBytesMax = 512;
 constexpr std::int32_t kSignalMax = 64;
 constexpr std::int32_t kExitCodeMax = 255;
+constexpr std::uint64_t kCountMax = std::uint64_t{1} << 53;  // that a double keeps exact
 constexpr std::size_t kTroubleLinesMax = 64;  // of stderr; an honest reward sends fewer
 
 Error wrong(const std::string& what) { return {ErrorCode::kInvalid, what}; }
@@ -73,11 +74,25 @@ Result<void> check(const Evaluated& evaluated) {
   return wrong("Evaluated: an index below 0");
 }
 
+Result<void> check(const Latencies& latencies) {
+  for (const LatencyFamily& family : kLatencyFamilies) {
+    const Histogram& histogram = latencies.*family.histogram;
+    const std::string name = std::string("RolloutStats: ") + family.name;
+    if (histogram.counts.size() != family.bounds.size() + 1)
+      return wrong(name + " has " + std::to_string(histogram.counts.size()) + " buckets, not " +
+                   std::to_string(family.bounds.size() + 1));
+    if (!is_amount(histogram.sum) ||
+        std::ranges::any_of(histogram.counts, [](auto count) { return count > kCountMax; }))
+      return wrong(name + " has a count or a sum that no engine reaches");
+  }
+  return {};
+}
+
 Result<void> check(const RolloutStats& stats) {
   if (stats.requests_running < 0 || stats.requests_waiting < 0 ||
       !is_amount(stats.kv_cache_usage) || !is_amount(stats.busy_seconds))
     return wrong("RolloutStats: a count below 0, or a figure that is none");
-  return {};
+  return check(stats.latencies);
 }
 
 // ---- rewards

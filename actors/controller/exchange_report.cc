@@ -84,7 +84,7 @@ void Exchange::note_totals(Time now, const std::optional<Publication>& publicati
 }
 
 void Exchange::handle(runtime::Context& cx, runtime::Ask<GetExchangeReport> ask) {
-  ExchangeReport report{.status = status(cx.now())};
+  ExchangeReport report{.status = status(cx.now()), .last_step = statistics_.last_step};
   const auto counters = ledger_.counters();
   report.ledger = {.issued = counters.issued, .trained = counters.trained, .live = counters.live};
   for (std::size_t i = 0; i < scheduler::kDiscardReasons; ++i)
@@ -98,13 +98,7 @@ void Exchange::handle(runtime::Context& cx, runtime::Ask<GetExchangeReport> ask)
          .policy_version = worker.installed.value_or(kInitialWeights).value,
          .load = worker.draining ? std::to_string(held) + " left"
                                  : std::to_string(held) + "/" + std::to_string(worker.capacity),
-         .generation_tokens = worker.stats.generation_tokens,
-         .prompt_tokens = worker.stats.prompt_tokens,
-         .prefix_queries = worker.stats.prefix_cache_queries,
-         .prefix_hits = worker.stats.prefix_cache_hits,
-         .requests_running = worker.stats.requests_running,
-         .requests_waiting = worker.stats.requests_waiting,
-         .kv_cache_usage = worker.stats.kv_cache_usage});
+         .engine = worker.stats});
   }
   for (const auto& [actor, worker] : rewards_)
     report.loads.push_back(
@@ -233,9 +227,20 @@ Result<void> Exchange::write_metrics(Time now, const StepCommitted& committed) {
   const StalenessCount& staleness = statistics_.staleness_of_step;
   const auto counters = ledger_.counters();
   const JobStatus job = status(now);
+  StepFigures& figures = statistics_.last_step.emplace(
+      StepFigures{.reward_mean = statistics_.reward_mean_of_step,
+                  .loss = report.loss,
+                  .ppo_kl = report.ppo_kl,
+                  .entropy = report.entropy,
+                  .grad_norm = report.grad_norm,
+                  .lr = report.lr,
+                  .rollout_idle_fraction = rollout_idle_fraction(now),
+                  .oldest_sample_age_steps = oldest_sample_age(ledger_, entries_)});
+  if (report.tokens_at_staleness_0 > 0)
+    figures.logprob_diff_max_at_staleness_0 = report.logprob_diff_max_at_staleness_0;
   nlohmann::json line{
       {"step", committed.step.value + 1},
-      {"critic/rewards/mean", statistics_.reward_mean_of_step},
+      {"critic/rewards/mean", figures.reward_mean},
       {"response_length/mean", statistics_.completion_tokens_mean},
       {"response_length/max", statistics_.completion_tokens_max},
       {"response_length/clip_ratio", statistics_.truncated_fraction},
@@ -258,10 +263,10 @@ Result<void> Exchange::write_metrics(Time now, const StepCommitted& committed) {
       {"tandem/ledger/discarded", counters.discarded_total()},
       {"tandem/ledger/live", counters.live},
       {"tandem/queue_depth", job.queue_depth},
-      {"tandem/oldest_sample_age_steps", oldest_sample_age(ledger_, entries_)},
+      {"tandem/oldest_sample_age_steps", figures.oldest_sample_age_steps},
       {"tandem/wall_seconds", work(now).wall_seconds},
       {"tandem/trainer_idle_fraction", job.trainer_idle_fraction},
-      {"tandem/rollout_idle_fraction", rollout_idle_fraction(now)},
+      {"tandem/rollout_idle_fraction", figures.rollout_idle_fraction},
       {"tandem/tokens_generated_per_s", job.tokens_generated_per_s},
       {"tandem/groups_zero_variance", report.groups_zero_variance},
       {"tandem/logprob_diff/max_at_staleness_0", report.logprob_diff_max_at_staleness_0},

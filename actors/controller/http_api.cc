@@ -8,6 +8,7 @@
 
 #include "actors/controller/cluster_picture.h"
 #include "actors/controller/http_answers.h"
+#include "actors/controller/prometheus.h"
 #include "actors/controller/runs_api.h"
 #include "actors/controller/wait_graph.h"
 #include "actors/controller/web_page.h"
@@ -211,7 +212,7 @@ HttpAnswer Handler::operator()(const HttpRequest& request) const {
   if (asked_for("metrics")) {
     const auto picture = take_picture(api.controller);
     if (!picture) return runtime::error_response(picture.error());
-    return HttpResponse{.content_type = "text/plain; version=0.0.4",
+    return HttpResponse{.content_type = kPrometheusContentType,
                         .body = prometheus_text(picture->cluster, picture->reports)};
   }
   if (auto file = web_file(request)) return std::move(*file);

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "actors/messages/exchange.h"
 #include "actors/messages/learner.h"
 #include "runtime/base/clock.h"
 
@@ -60,6 +61,7 @@ struct RunStatistics {
   std::deque<double> publish_seconds;  // the last kPublishSecondsKept
   double reward_mean_of_step = 0;
   double completion_tokens_mean = 0, completion_tokens_max = 0, truncated_fraction = 0;
+  std::optional<StepFigures> last_step;
   Time step_sent;
   std::map<std::string, double> evaluations;  // by kind; the newest periodic one as "last"
   std::int64_t evaluations_failed = 0;        // prompts

@@ -12,6 +12,7 @@
 
 #include "actors/messages/reward.h"
 #include "actors/messages/roles.h"
+#include "actors/messages/rollout.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/ids.h"
 
@@ -75,11 +76,8 @@ struct JobStatus {
 struct ActorLoad {  // by actor name
   std::string actor;
   std::int64_t policy_version = -1;
-  std::string load;  // "31/32", "step 41", "3 left"
-  // The engine's own counters, for /metrics; zero for other roles.
-  std::uint64_t generation_tokens = 0, prompt_tokens = 0, prefix_queries = 0, prefix_hits = 0;
-  std::int32_t requests_running = 0, requests_waiting = 0;
-  double kv_cache_usage = 0;
+  std::string load;                    // "31/32", "step 41", "3 left"
+  std::optional<RolloutStats> engine;  // of a rollout, for /metrics
 };
 
 struct LedgerView {
@@ -87,8 +85,17 @@ struct LedgerView {
   std::vector<std::pair<std::string, std::int64_t>> discarded;  // by reason
 };
 
+// Of the newest step that this exchange saw committed, as in metrics.jsonl.
+struct StepFigures {
+  double reward_mean = 0, loss = 0, ppo_kl = 0, entropy = 0, grad_norm = 0, lr = 0;
+  std::optional<double> logprob_diff_max_at_staleness_0;  // where the batch has such tokens
+  double rollout_idle_fraction = 0;
+  std::int64_t oldest_sample_age_steps = 0;
+};
+
 struct ExchangeReport {
   JobStatus status;
+  std::optional<StepFigures> last_step;
   std::vector<ActorLoad> loads;
   LedgerView ledger;
 };

@@ -14,6 +14,7 @@
 #include <variant>
 #include <vector>
 
+#include "actors/messages/latencies.h"
 #include "runtime/base/ids.h"
 #include "runtime/wire/fields.h"
 #include "runtime/wire/payload_ref.h"
@@ -155,10 +156,11 @@ struct RolloutStats {  // every stats_interval; counters since the actor's start
   std::int32_t requests_waiting = 0;
   double kv_cache_usage = 0;  // 0…1
   double busy_seconds = 0;    // in engine steps
+  Latencies latencies;
 };
 TANDEM_WIRE(RolloutStats, from, generation_tokens, prompt_tokens, prefix_cache_queries,
             prefix_cache_hits, preemptions, requests_running, requests_waiting, kv_cache_usage,
-            busy_seconds)
+            busy_seconds, latencies)
 
 using RolloutEvents =
     std::variant<RolloutUp, Installed, Generated, Unservable, Evaluated, RolloutStats>;

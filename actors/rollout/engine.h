@@ -88,6 +88,7 @@ struct EngineStats {  // counters since the engine's start; the last three are o
   std::uint64_t prefix_cache_queries = 0;  // tokens looked up
   std::uint64_t prefix_cache_hits = 0;     // tokens found
   std::uint64_t preemptions = 0;
+  Latencies latencies;
   std::int32_t sequences_running = 0;
   std::int32_t sequences_waiting = 0;
   double kv_cache_usage = 0;  // 0…1

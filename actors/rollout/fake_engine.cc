@@ -40,12 +40,15 @@ void FakeEngine::submit(GroupWork work) {
   Request request = request_of(std::move(work));
   if (!config_.unservable_prompt.empty() && request.prompt == config_.unservable_prompt)
     return refuse(request, UnservableReason::kPromptTooLong, "the simulated prompt is too long");
+  request.submitted = now_;
   queue_.push(std::move(request));
 }
 
 void FakeEngine::submit(Evaluate evaluation) {
-  evaluations_.open(std::move(evaluation),
-                    [this](Request request) { queue_.push(std::move(request)); });
+  evaluations_.open(std::move(evaluation), [this](Request request) {
+    request.submitted = now_;
+    queue_.push(std::move(request));
+  });
 }
 
 void FakeEngine::refuse(const Request& request, UnservableReason reason, std::string message) {
@@ -104,6 +107,9 @@ void FakeEngine::start(Request request) {
         std::min(wanted_length(config_, seed), config_.engine.max_response_length));
     group.trajectories.push_back({.text = std::to_string(seed)});
   }
+  SequenceTimes times{.submitted = group.request.submitted};
+  note_first_run(counters_.latencies, times, now_, group.trajectories.size());
+  group.times.assign(group.trajectories.size(), times);
   counters_.prompt_tokens += group.request.prompt.size();
   running_.push_back(std::move(group));
 }
@@ -115,8 +121,11 @@ bool FakeEngine::extend(Running& group) {
     if (std::ssize(trajectory.tokens) == group.lengths[i]) continue;
     push_token(trajectory, group.request.trajectory_seed(i), *queue_.version());
     ++counters_.generation_tokens;
+    note_token(counters_.latencies, group.times[i], now_);
     trajectory.truncated = std::ssize(trajectory.tokens) == config_.engine.max_response_length;
-    complete = complete && std::ssize(trajectory.tokens) == group.lengths[i];
+    const bool ended = std::ssize(trajectory.tokens) == group.lengths[i];
+    if (ended) note_end(counters_.latencies, group.times[i]);
+    complete = complete && ended;
   }
   return complete;
 }
@@ -126,6 +135,7 @@ Duration FakeEngine::step() {
   while (queue_.next() != nullptr && sequences_running() < config_.engine.max_num_seqs)
     start(queue_.take());
   const Duration time = config_.step_time + config_.sequence_time * sequences_running();
+  now_ = now_ + time;
   std::erase_if(running_, [this](Running& group) {
     if (!extend(group)) return false;
     finish(group);
@@ -165,6 +175,7 @@ EngineStats FakeEngine::stats() const {
 
 Duration FakeEngine::finish_update() {
   queue_.finish_update();
+  now_ = now_ + config_.install_time;
   return config_.install_time;
 }
 

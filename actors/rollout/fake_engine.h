@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "actors/rollout/engine.h"
+#include "actors/rollout/sequence_times.h"
 #include "actors/rollout/work_queue.h"
 
 namespace tandem::actors {
@@ -53,6 +54,7 @@ class FakeEngine final : public Engine {
   struct Running {
     Request request;
     std::vector<Trajectory> trajectories;
+    std::vector<SequenceTimes> times;   // of each of them
     std::vector<std::int32_t> lengths;  // wanted
   };
   void start(Request request);
@@ -67,6 +69,7 @@ class FakeEngine final : public Engine {
   std::deque<Running> running_;
   std::vector<EngineEvent> events_;
   EngineStats counters_;
+  Time now_;  // the time that steps and updates took: its own clock
   bool frozen_ = false;
 };
 

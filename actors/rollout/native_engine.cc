@@ -121,6 +121,8 @@ struct NativeEngine::State {
   std::vector<EngineEvent> events;
   std::uint64_t generation_tokens = 0;
   std::uint64_t prompt_tokens = 0;
+  std::function<Time()> clock;
+  Latencies latencies;
 
   // What computes.
   runtime::Stream stream;
@@ -151,12 +153,14 @@ struct NativeEngine::State {
   void submit(Request request);
   void refuse(const Request& request, UnservableReason reason, std::string message);
   void start_requests();
+  void note_first_runs(const Sequences::Work& work);
   runtime::TensorView compute(const Sequences::Work& work);
   std::vector<Draw> next_draws(const Sequences::Work& work);
   void draw(const runtime::TensorView& logits, std::span<const Draw> draws);
   void take_drawn();
   void take_all_drawn();
-  void take_token(const Draw& draw, PolicyVersion version, std::int32_t token, float logprob);
+  void take_token(const Draw& draw, PolicyVersion version, std::int32_t token, float logprob,
+                  Time now);
   void finish(OpenRequest& open);
 };
 
@@ -178,12 +182,21 @@ void NativeEngine::State::submit(Request request) {
                   "the prompt has " + std::to_string(prompt->size()) +
                       " tokens, max_prompt_length is " + std::to_string(config.max_prompt_length));
   request.prompt_tokens = std::move(*prompt);
+  request.submitted = clock();
   queue.push(std::move(request));
 }
 
 void NativeEngine::State::start_requests() {
   while (sequences.open_count() < config.max_num_seqs && queue.next() != nullptr)
     sequences.open(queue.take(), *queue.version(), Completion(rules, *model.tokenizer));
+}
+
+// The others of a request run from the moment on at which the one that leads them does.
+void NativeEngine::State::note_first_runs(const Sequences::Work& work) {
+  const Time now = clock();
+  for (const auto& [sequence, tokens_new] : work.parts)
+    if (!sequence->times.first_run)
+      note_first_run(latencies, sequence->times, now, sequence->open->trajectories.size());
 }
 
 runtime::TensorView NativeEngine::State::compute(const Sequences::Work& work) {
@@ -265,8 +278,9 @@ void NativeEngine::State::take_drawn() {
   const Drawing drawing = std::move(under_way.front());
   under_way.pop_front();
   const TokenSampler::Drawn drawn = sampler.take();
+  const Time now = clock();
   for (std::size_t i = 0; i < drawing.draws.size(); ++i)
-    take_token(drawing.draws[i], drawing.version, drawn.tokens[i], drawn.log_probs[i]);
+    take_token(drawing.draws[i], drawing.version, drawn.tokens[i], drawn.log_probs[i], now);
   sequences.drop_ended();
 }
 
@@ -275,15 +289,17 @@ void NativeEngine::State::take_all_drawn() {
 }
 
 void NativeEngine::State::take_token(const Draw& draw, PolicyVersion version, std::int32_t token,
-                                     float logprob) {
+                                     float logprob, Time now) {
   RunningSequence& sequence = *draw.sequence;
   if (sequence.ended) return;  // by the token before, or cancelled
   sequence.tokens.push_back(token);
   --sequence.ahead;
   ++generation_tokens;
+  note_token(latencies, sequence.times, now);
   const auto finished = sequence.completion.push(
       {.token = token, .logprob = logprob, .version = version, .kv_oldest = draw.kv_oldest});
   if (!finished) return;
+  note_end(latencies, sequence.times);
   sequence.open->trajectories[sequence.index] = sequence.completion.take();
   sequences.end(sequence);
   if (sequence.open->unfinished == 0) finish(*sequence.open);
@@ -316,7 +332,8 @@ std::size_t NativeEngine::bytes_beside_pages(const ModelConfig& model, const Eng
 
 Result<std::unique_ptr<NativeEngine>> NativeEngine::make(NativeModel model,
                                                          const EngineConfig& config,
-                                                         runtime::Stream stream) {
+                                                         runtime::Stream stream,
+                                                         std::function<Time()> clock) {
   if (Result<void> fine = check(model.config, config); !fine) return fine.error();
   Result<StopRules> rules = make_stop_rules(config, model.config);
   if (!rules) return rules.error();
@@ -347,6 +364,7 @@ Result<std::unique_ptr<NativeEngine>> NativeEngine::make(NativeModel model,
                                                         .rules = *std::move(rules),
                                                         .queue = WorkQueue(config.partial_rollout),
                                                         .sequences = Sequences(sequences),
+                                                        .clock = std::move(clock),
                                                         .stream = stream,
                                                         .decoder = *std::move(decoder),
                                                         .weights = *std::move(weights),
@@ -395,6 +413,7 @@ Duration NativeEngine::step() {
   const Sequences::Work& work = state_->sequences.plan();
   bool queued = false;
   if (!work.parts.empty()) {  // else it only evicted, or all wait for their last token
+    state_->note_first_runs(work);
     const runtime::TensorView logits = state_->compute(work);
     const std::vector<State::Draw> draws = state_->next_draws(work);
     state_->draw(logits, draws);
@@ -421,6 +440,7 @@ EngineStats NativeEngine::stats() const {
               static_cast<std::uint64_t>(state_->sequences.cache().tokens_queried()),
           .prefix_cache_hits = static_cast<std::uint64_t>(state_->sequences.cache().tokens_hit()),
           .preemptions = state_->sequences.preemptions(),
+          .latencies = state_->latencies,
           .sequences_running = static_cast<std::int32_t>(started),
           .sequences_waiting = static_cast<std::int32_t>(waiting),
           .kv_cache_usage = static_cast<double>(pool.total() - pool.available()) / pool.total()};

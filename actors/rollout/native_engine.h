@@ -17,11 +17,13 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 
 #include "actors/model/model_config.h"
 #include "actors/model/tokenizer.h"
 #include "actors/rollout/engine.h"
+#include "runtime/base/clock.h"
 #include "runtime/base/result.h"
 #include "runtime/device/stream.h"
 
@@ -37,9 +39,10 @@ class NativeEngine final : public Engine {
   // Fails (kInvalid, kInfeasible, or want of memory) if the model has too few positions for prompt
   // and response, a stop token does not exist, or the memory does not hold one sequence of the
   // greatest length. The engine computes on the stream's device; what the stream names must outlive
-  // it.
+  // it. `clock` is read once or twice in a step, for stats().latencies alone.
   static Result<std::unique_ptr<NativeEngine>> make(NativeModel model, const EngineConfig& config,
-                                                    runtime::Stream stream);
+                                                    runtime::Stream stream,
+                                                    std::function<Time()> clock = steady_now);
   ~NativeEngine() override;
 
   // What make() allocates on the device with this configuration besides the pages: weights and

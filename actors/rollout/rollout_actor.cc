@@ -252,7 +252,7 @@ void RolloutActor::stored(runtime::Context& cx, std::shared_ptr<Write> write,
 }
 
 void RolloutActor::send_stats(runtime::Context& cx) {
-  const EngineStats stats = engine_->stats();
+  EngineStats stats = engine_->stats();
   if (outbox_.empty())  // else the next ones will do
     outbox_.send(cx, RolloutStats{.from = config_.self,
                                   .generation_tokens = stats.generation_tokens,
@@ -263,7 +263,8 @@ void RolloutActor::send_stats(runtime::Context& cx) {
                                   .requests_running = stats.sequences_running,
                                   .requests_waiting = stats.sequences_waiting,
                                   .kv_cache_usage = stats.kv_cache_usage,
-                                  .busy_seconds = busy_seconds_});
+                                  .busy_seconds = busy_seconds_,
+                                  .latencies = std::move(stats.latencies)});
   cx.after(config_.stats_interval, [this](runtime::Context& later) { send_stats(later); });
 }
 

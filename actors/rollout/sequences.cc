@@ -17,13 +17,14 @@ void Sequences::open(Request request, PolicyVersion version, Completion completi
   open->unfinished = open->request.n;
   open_ += open->request.n;
 
-  auto leader =
-      std::make_shared<RunningSequence>(RunningSequence{.open = open,
-                                                        .seed = open->request.trajectory_seed(0),
-                                                        .completion = std::move(completion),
-                                                        .tokens = open->request.prompt_tokens,
-                                                        .kv_oldest = version,
-                                                        .leads = true});
+  auto leader = std::make_shared<RunningSequence>(
+      RunningSequence{.open = open,
+                      .seed = open->request.trajectory_seed(0),
+                      .completion = std::move(completion),
+                      .tokens = open->request.prompt_tokens,
+                      .kv_oldest = version,
+                      .leads = true,
+                      .times = {.submitted = open->request.submitted}});
   if (config_.prefix_caching) {
     leader->table = cache_.match(version, leader->tokens);
     leader->cached = static_cast<std::int32_t>(leader->table.size()) * config_.page_tokens;
@@ -45,7 +46,8 @@ std::vector<std::shared_ptr<RunningSequence>> Sequences::fork(RunningSequence& l
                         .tokens = leader.tokens,
                         .cached = leader.cached,
                         .table = scheduler::fork(pool_, leader.table),
-                        .kv_oldest = leader.kv_oldest}));
+                        .kv_oldest = leader.kv_oldest,
+                        .times = leader.times}));
   }
   live_.insert(live_.end(), forked.begin(), forked.end());
   return forked;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "actors/rollout/completion.h"
+#include "actors/rollout/sequence_times.h"
 #include "actors/rollout/work_queue.h"
 #include "kernels/ops/kv_cache.h"
 #include "scheduler/batch/page_pool.h"
@@ -44,6 +45,7 @@ struct RunningSequence {
   bool started = false;     // a plan has run it since its keys and values began
   bool leads = false;       // the others of its request fork from it when its prompt is computed
   bool ended = false;
+  SequenceTimes times;
 
   std::int32_t length() const { return static_cast<std::int32_t>(tokens.size()) + ahead; }
   std::int32_t pending() const { return length() - cached; }

@@ -50,6 +50,7 @@ struct Request {
   std::uint64_t seed = 0;
   std::string prompt;
   std::vector<std::int32_t> prompt_tokens;  // empty where the engine has no tokenizer
+  Time submitted;                           // to the engine; decides nothing
 
   bool greedy() const { return std::holds_alternative<EvaluationKey>(key); }
   std::uint64_t trajectory_seed(std::size_t index) const { return derive_seed(seed, {index}); }

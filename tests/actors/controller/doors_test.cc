@@ -61,15 +61,36 @@ TEST(Doors, ARolloutSaysWhatRolloutsSay_DR2) {
   nan.kv_cache_usage = kNan;
   negative.requests_running = -1;
   endless.busy_seconds = kInf;
-  expect_all<RolloutEvents>(
-      door, kRolloutPeer,
-      {RolloutUp{me, 0}, RolloutUp{me, -5}, Installed{me, PolicyVersion{-2}}, Installed{me, huge},
-       Installed{me, PolicyVersion{1}, -1}, Installed{me, {}, kNan}, Generated{me, {group({})}},
-       Generated{me, {group({fine}, -1)}}, of({PolicyVersion{-2}, PolicyVersion{0}, 1}),
-       of({PolicyVersion{2}, PolicyVersion{1}, 1}), of({PolicyVersion{0}, huge, 1}),
-       of({PolicyVersion{0}, PolicyVersion{0}, -1}), Evaluated{me, {}, {{-1, "t", false}}, {}},
-       Evaluated{me, {}, {}, {-1}}, nan, negative, endless},
-      false);
+  RolloutStats short_one{me}, long_one{me}, absurd{me}, backwards{me};
+  short_one.latencies.queue.counts.pop_back();
+  long_one.latencies.first_token.counts.push_back(0);
+  absurd.latencies.token.counts[3] = std::numeric_limits<std::uint64_t>::max();
+  backwards.latencies.request.sum = -1;
+  expect_all<RolloutEvents>(door, kRolloutPeer,
+                            {RolloutUp{me, 0},
+                             RolloutUp{me, -5},
+                             Installed{me, PolicyVersion{-2}},
+                             Installed{me, huge},
+                             Installed{me, PolicyVersion{1}, -1},
+                             Installed{me, {}, kNan},
+                             Generated{me, {group({})}},
+                             Generated{me, {group({fine}, -1)}},
+                             of({PolicyVersion{-2}, PolicyVersion{0}, 1}),
+                             of({PolicyVersion{2}, PolicyVersion{1}, 1}),
+                             of({PolicyVersion{0}, huge, 1}),
+                             of({PolicyVersion{0}, PolicyVersion{0}, -1}),
+                             Evaluated{me, {}, {{-1, "t", false}}, {}},
+                             Evaluated{me, {}, {}, {-1}},
+                             nan,
+                             negative,
+                             endless,
+                             short_one,
+                             long_one,
+                             absurd,
+                             backwards},
+                            false);
+  EXPECT_EQ(door(kRolloutPeer, short_one).error().message,
+            "RolloutStats: vllm:request_queue_time_seconds has 21 buckets, not 22");
 }
 
 TEST(Doors, ARewardSaysWhatRewardsSay_DR2) {

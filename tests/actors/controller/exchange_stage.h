@@ -136,13 +136,14 @@ class Stage {
       if (const auto* step = std::get_if<TrainStep>(&*it)) return step;
     return nullptr;
   }
-  void commit(const Sender& learner = kLearner) {
+  void commit(const Sender& learner = kLearner, const StepReport& report = {}) {
     ASSERT_NE(step_sent(), nullptr);
     const TrainStep step = *step_sent();
     const PolicyVersion version{step.step.value + 1};
     StepCommitted committed{.from = learner,
                             .step = step.step,
-                            .checksum = 100 + static_cast<std::uint64_t>(version.value)};
+                            .checksum = 100 + static_cast<std::uint64_t>(version.value),
+                            .report = report};
     if (step.publish) committed.publication = Publication{version, step.retain};
     tell(committed);
     tell(Installed{kRollout, version});

@@ -300,5 +300,44 @@ TEST(Exchange, EvaluationGoesBackToItsVersion) {
   EXPECT_EQ(stage.step_sent()->step, StepId{1});
 }
 
+TEST(Exchange, TheNewestStepsFiguresAreReported) {
+  Stage stage;
+  stage.begin();
+  std::optional<ExchangeReport> report;
+  const auto ask = [&] {
+    const runtime::ReplyTo<ExchangeReport> reply(
+        [&](Result<ExchangeReport> answer) { report = *std::move(answer); });
+    stage.tell(runtime::Ask<GetExchangeReport>{{}, reply});
+  };
+  ask();
+  ASSERT_TRUE(report);
+  EXPECT_FALSE(report->last_step) << "none is committed";
+  for (const GroupWork& work : stage.assigned()) stage.generate(work, PolicyVersion{0});
+  stage.score_everything();
+  stage.commit(kLearner, {.loss = -0.5,
+                          .entropy = 1.5,
+                          .ppo_kl = 0.01,
+                          .grad_norm = 3,
+                          .lr = 1e-3,
+                          .logprob_diff_max_at_staleness_0 = 0.25,
+                          .tokens_at_staleness_0 = 7});
+  ask();
+  ASSERT_TRUE(report && report->last_step);
+  const StepFigures& figures = *report->last_step;
+  const nlohmann::json line = parse_json(stage.record.metrics_lines.back());
+  EXPECT_EQ(line["critic/rewards/mean"], figures.reward_mean);
+  EXPECT_EQ(line["actor/loss"], figures.loss);
+  EXPECT_EQ(line["actor/ppo_kl"], figures.ppo_kl);
+  EXPECT_EQ(line["actor/entropy"], figures.entropy);
+  EXPECT_EQ(line["actor/grad_norm"], figures.grad_norm);
+  EXPECT_EQ(line["actor/lr"], figures.lr);
+  EXPECT_EQ(figures.loss, -0.5);
+  EXPECT_EQ(figures.logprob_diff_max_at_staleness_0, 0.25);
+  stage.score_everything();
+  stage.commit();
+  ask();
+  EXPECT_FALSE(report->last_step->logprob_diff_max_at_staleness_0) << "no token of staleness 0";
+}
+
 }  // namespace
 }  // namespace tandem::actors

@@ -1,15 +1,15 @@
 // docs/metrics.md has one row for each name that the code writes, and no other.
 #include <gtest/gtest.h>
 
-#include <cstddef>
 #include <regex>
 #include <set>
-#include <sstream>
 #include <string>
+#include <tuple>
 #include <utility>
 
-#include "actors/controller/api_json.h"
+#include "actors/controller/prometheus.h"
 #include "runtime/base/json.h"
+#include "tests/actors/controller/exposition.h"
 #include "tests/actors/controller/scenario.h"
 #include "tests/reference_page.h"
 
@@ -37,54 +37,47 @@ TEST(MetricsReference, HasEachKeyOfMetricsJsonl) {
 std::string prometheus_page() {
   const std::string id = "arith-1", actor = "arith-1/rollout/0";
   JobRecord job{.id = id, .ladder = scheduler::RestartLadder({})};
-  job.actors[actor] = ActorRecord{.name = actor, .job = id, .role = Role::kRollout};
+  RankRecord rank{.alive = true};
+  rank.usage = runtime::RankUsage{.cpu_percent = 1, .memory_bytes = 1};
+  job.actors[actor] =
+      ActorRecord{.name = actor, .job = id, .role = Role::kRollout, .ranks = {rank}};
   ClusterView cluster{};
   cluster.jobs.push_back(std::move(job));
   ExchangeReport report;
-  report.loads.push_back({.actor = actor});
+  report.status.eval_last = 0.5;
+  report.last_step = {.logprob_diff_max_at_staleness_0 = 0.1};
+  report.loads.push_back({.actor = actor, .engine = RolloutStats{}});
   report.ledger.discarded.emplace_back("reward_failed", 1);
   ExchangeReports reports;
   reports[id] = std::move(report);
   return prometheus_text(cluster, reports);
 }
 
-// "`job`, `actor`" of `vllm:prompt_tokens_total{job="…",actor="…"} 3`.
-std::string labels_of(const std::string& sample) {
-  const std::regex label("([a-z_]+)=\"");
-  std::string labels;
-  for (std::sregex_iterator at(sample.begin(), sample.end(), label), end; at != end; ++at) {
-    if (!labels.empty()) labels += ", ";
-    labels += "`" + (*at)[1].str() + "`";
-  }
-  return labels;
-}
+using Family = std::tuple<std::string, std::string, std::set<std::string>>;  // name, type, labels
 
-// "`tandem_step` | gauge | `job`" of each family, as in the page's first three columns.
-std::set<std::string> families_of(const std::string& text) {
-  const std::string mark = "# TYPE ";
-  std::set<std::string> families;
-  std::size_t announced = 0;
-  std::istringstream lines(text);
-  std::string line, family;
-  while (std::getline(lines, line)) {
-    if (line.starts_with(mark)) {
-      const std::size_t space = line.find(' ', mark.size());
-      family =
-          "`" + line.substr(mark.size(), space - mark.size()) + "` | " + line.substr(space + 1);
-      ++announced;
-    } else if (!line.starts_with("#")) {
-      families.insert(family + " | " + labels_of(line));
-    }
-  }
-  EXPECT_EQ(families.size(), announced) << "a family has no sample:\n" << text;
-  return families;
+// `a` and `b` of "`a`, `b`".
+std::set<std::string> codes_in(const std::string& cell) {
+  const std::regex code("`([^`]+)`");
+  std::set<std::string> codes;
+  for (std::sregex_iterator at(cell.begin(), cell.end(), code), end; at != end; ++at)
+    codes.insert((*at)[1]);
+  return codes;
 }
 
 TEST(MetricsReference, HasEachFamilyOfPrometheus) {
-  std::set<std::string> rows;
+  std::set<Family> documented, written;
   for (const TableRow& row : table_rows(kPage, "Families of `/metrics`"))
-    rows.insert(row.at(0) + " | " + row.at(1) + " | " + row.at(2));
-  EXPECT_EQ(rows, families_of(prometheus_page()));
+    documented.emplace(*codes_in(row.at(0)).begin(), row.at(1), codes_in(row.at(2)));
+  for (const MetricFamily& family : read_exposition(prometheus_page())) {
+    EXPECT_FALSE(family.samples.empty()) << family.name;
+    for (const MetricSample& sample : family.samples) {
+      std::set<std::string> labels;
+      for (const auto& [label, value] : sample.labels)
+        if (label != "le") labels.insert(label);  // of every histogram, and said once
+      written.emplace(family.name, family.type, labels);
+    }
+  }
+  EXPECT_EQ(documented, written);
 }
 
 }  // namespace

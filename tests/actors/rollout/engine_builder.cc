@@ -31,13 +31,14 @@ TinyModel::TinyModel(int versions, runtime::DType dtype, std::int64_t positions)
 }
 
 Result<std::unique_ptr<NativeEngine>> TinyModel::try_engine(const EngineConfig& config,
-                                                            runtime::Stream stream) const {
-  return NativeEngine::make({this->config(), tokenizer_}, config, stream);
+                                                            runtime::Stream stream,
+                                                            std::function<Time()> clock) const {
+  return NativeEngine::make({this->config(), tokenizer_}, config, stream, std::move(clock));
 }
 
-std::unique_ptr<NativeEngine> TinyModel::engine(const EngineConfig& config,
-                                                runtime::Stream stream) const {
-  Result<std::unique_ptr<NativeEngine>> made = try_engine(config, stream);
+std::unique_ptr<NativeEngine> TinyModel::engine(const EngineConfig& config, runtime::Stream stream,
+                                                std::function<Time()> clock) const {
+  Result<std::unique_ptr<NativeEngine>> made = try_engine(config, stream, std::move(clock));
   CHECK(made.has_value());
   update(**made, PolicyVersion{0});
   return *std::move(made);

@@ -2,6 +2,7 @@
 // for them, and what they make of it.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -26,10 +27,11 @@ class TinyModel {
   }
 
   Result<std::unique_ptr<NativeEngine>> try_engine(const EngineConfig& config,
-                                                   runtime::Stream stream = {}) const;
+                                                   runtime::Stream stream = {},
+                                                   std::function<Time()> clock = steady_now) const;
   // With version 0 installed.
-  std::unique_ptr<NativeEngine> engine(const EngineConfig& config,
-                                       runtime::Stream stream = {}) const;
+  std::unique_ptr<NativeEngine> engine(const EngineConfig& config, runtime::Stream stream = {},
+                                       std::function<Time()> clock = steady_now) const;
   void fill_sink(NativeEngine& engine, PolicyVersion version) const;
   void update(NativeEngine& engine, PolicyVersion version) const;
 

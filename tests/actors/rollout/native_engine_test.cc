@@ -7,10 +7,13 @@
 #include "actors/model/kv_cache.h"
 #include "runtime/base/rng.h"
 #include "runtime/device/parallel.h"
+#include "tests/actors/latency_counts.h"
 #include "tests/actors/rollout/engine_builder.h"
 
 namespace tandem::actors {
 namespace {
+
+using namespace std::chrono_literals;
 
 constexpr PolicyVersion kV0{0}, kV1{1};
 
@@ -31,6 +34,20 @@ Payloads generate(const TinyModel& model, const EngineConfig& config,
   EXPECT_EQ(payloads.size(), groups.size());
   EXPECT_EQ(engine->pages_free(), engine->pages_total()) << "NE-3";
   return payloads;
+}
+
+// ST-1, ST-2 of an engine that was given nothing but what became `payloads`.
+void expect_complete(const EngineStats& stats, const Payloads& payloads) {
+  std::uint64_t sequences = 0, tokens = 0;
+  for (const auto& [id, payload] : payloads)
+    for (const Trajectory& t : payload.trajectories) {
+      ++sequences;
+      tokens += t.tokens.size();
+    }
+  EXPECT_EQ(stats.generation_tokens, tokens);
+  expect_counts_fit(stats.latencies, tokens);
+  EXPECT_EQ(count_of(stats.latencies.queue), sequences) << "ST-2";
+  EXPECT_EQ(count_of(stats.latencies.request), sequences) << "ST-2";
 }
 
 void expect_same(const Payloads& a, const Payloads& b, const std::string& what) {
@@ -139,6 +156,7 @@ TEST_P(NativeEngineTest, PreemptedSequencesContinueBitForBit) {  // NE-1
     for (const GroupWork& group : all_groups()) engine->submit(group);
     const Payloads tight = run_to_end(*engine);
     EXPECT_GT(engine->stats().preemptions, 0u) << pages << " pages";
+    expect_complete(engine->stats(), tight);
     EXPECT_EQ(engine->pages_free(), pages) << "NE-3";
     expect_same(roomy, tight, std::to_string(pages) + " pages");
   }
@@ -155,6 +173,29 @@ TEST_P(NativeEngineTest, LogprobsEqualTheLearnersBitForBit) {  // NE-2
         EXPECT_EQ(t.logprobs, learner_logprobs({}, model, kV0, payload, t, temperature))
             << "temperature " << temperature << ", group " << id.value;
   }
+}
+
+TEST(NativeEngineTimes, SequencesAreTimedFromTheirSubmissionOn) {  // ST-1, ST-2
+  const TinyModel model;
+  EngineConfig config = tiny_engine_config();
+  config.min_tokens = config.max_response_length = 3;
+  Time now{};
+  const auto engine = model.engine(config, {}, [&now] { return now; });
+  engine->submit(group_work(1, "1+2=", 2));
+  Payloads payloads;
+  for (int step = 0; step < 3; ++step) {
+    now = now + 600ms;
+    engine->step();
+  }
+  gather(*engine, payloads);
+  const EngineStats stats = engine->stats();
+  expect_complete(stats, payloads);
+  EXPECT_NEAR(stats.latencies.queue.sum, 2 * 0.6, 1e-9);
+  EXPECT_NEAR(stats.latencies.first_token.sum, 2 * 0.6, 1e-9);
+  EXPECT_NEAR(stats.latencies.prefill.sum, 0, 1e-9) << "within one step of this clock";
+  EXPECT_NEAR(stats.latencies.token.sum, 4 * 0.6, 1e-9);
+  EXPECT_NEAR(stats.latencies.decode.sum, 2 * 1.2, 1e-9);
+  EXPECT_NEAR(stats.latencies.request.sum, 2 * 1.8, 1e-9);
 }
 
 TEST_P(NativeEngineTest, APromptIsComputedOnceForItsGroup) {
@@ -458,6 +499,7 @@ TEST_P(NativeEngineTest, RandomSchedulesChangeNothing) {  // NE-1, NE-3, WQ-1
         }
         if (engine->can_step()) engine->step();
         gather(*engine, payloads);
+        expect_counts_fit(engine->stats().latencies, engine->stats().generation_tokens);
       }
       const GroupId victim{rng.below(20)};
       if (rng.below(4) == 0 && expected.contains(victim) && !payloads.contains(victim)) {

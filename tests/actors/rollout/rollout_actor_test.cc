@@ -10,6 +10,7 @@
 #include "runtime/actor/system.h"
 #include "runtime/base/digest.h"
 #include "runtime/wire/codec.h"
+#include "tests/actors/latency_counts.h"
 
 namespace tandem::actors {
 namespace {
@@ -309,6 +310,8 @@ TEST(RolloutActor, UnservablePromptsAndStatisticsAreReported) {
   const RolloutStats stats = f.heard->all<RolloutStats>().back();
   EXPECT_GT(stats.busy_seconds, 0);
   EXPECT_EQ(stats.requests_running, 0);
+  expect_counts_fit(stats.latencies, stats.generation_tokens);
+  EXPECT_EQ(count_of(stats.latencies.request), 8u) << "two groups of four";
 }
 
 TEST(RolloutActor, OneSeedGivesTheSameRunTwice) {

@@ -1,0 +1,235 @@
+// Families are written one after another, each with all of its samples, as the format demands; so
+// each goes through the jobs and actors again.
+#include "actors/controller/prometheus.h"
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <map>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include "runtime/base/json.h"
+
+namespace tandem::actors {
+namespace {
+
+std::string number(double value) {
+  if (std::isnan(value)) return "NaN";
+  if (std::isinf(value)) return value > 0 ? "+Inf" : "-Inf";
+  return dump_json(value);
+}
+
+struct Label {
+  const char* name;
+  std::string_view value;
+};
+
+std::string label_list(std::initializer_list<Label> all) {
+  std::string text;
+  for (const Label& one : all) {
+    text += (text.empty() ? "" : ",") + std::string(one.name) + "=\"";
+    for (const char c : one.value) {
+      if (c == '\\' || c == '"') text += '\\';
+      if (c == '\n')
+        text += "\\n";
+      else
+        text += c;
+    }
+    text += '"';
+  }
+  return text;
+}
+
+struct Family {
+  const char* name;
+  const char* type;
+  const char* help;
+};
+
+class PrometheusText {
+ public:
+  void family(const Family& which) {
+    name_ = which.name;
+    text_ += "# HELP " + name_ + " " + which.help + "\n# TYPE " + name_ + " " + which.type + "\n";
+  }
+  // Nothing where there is no value.
+  template <class Value>
+  void sample(const std::string& labels, const Value& value) {
+    if constexpr (std::is_arithmetic_v<Value>)
+      line("", labels, static_cast<double>(value));
+    else if (value)
+      line("", labels, *value);
+  }
+  void histogram(const std::string& labels, std::span<const double> bounds, const Histogram& of) {
+    std::uint64_t count = 0;  // a bucket holds those below it as well
+    for (std::size_t i = 0; i < of.counts.size(); ++i) {
+      count += of.counts[i];
+      const std::string bound = i < bounds.size() ? number(bounds[i]) : "+Inf";
+      line("_bucket", labels + ",le=\"" + bound + "\"", static_cast<double>(count));
+    }
+    line("_sum", labels, of.sum);
+    line("_count", labels, static_cast<double>(count));
+  }
+  std::string take() { return std::move(text_); }
+
+ private:
+  void line(const char* suffix, const std::string& labels, double value) {
+    text_ += name_ + suffix + "{" + labels + "} " + number(value) + "\n";
+  }
+  std::string text_, name_;
+};
+
+void add_engines(PrometheusText& text, const ExchangeReports& reports) {
+  const auto each = [&](const Family& family, const auto& add) {
+    text.family(family);
+    for (const auto& [job, report] : reports)
+      for (const ActorLoad& load : report.loads)
+        if (load.engine)
+          add(label_list({{"tandem_job", job}, {"actor", load.actor}}), *load.engine);
+  };
+  const auto figures = [&](const Family& family, auto value) {
+    each(family, [&](const std::string& labels, const RolloutStats& stats) {
+      text.sample(labels, std::invoke(value, stats));
+    });
+  };
+  figures({"vllm:generation_tokens_total", "counter", "Generated tokens."},
+          &RolloutStats::generation_tokens);
+  figures({"vllm:prompt_tokens_total", "counter", "Prefilled tokens."},
+          &RolloutStats::prompt_tokens);
+  figures({"vllm:num_requests_running", "gauge", "Sequences in the running batch."},
+          &RolloutStats::requests_running);
+  figures({"vllm:num_requests_waiting", "gauge", "Sequences that wait."},
+          &RolloutStats::requests_waiting);
+  figures({"vllm:num_preemptions_total", "counter", "Preemptions of sequences."},
+          &RolloutStats::preemptions);
+  figures({"vllm:prefix_cache_queries_total", "counter", "Prompt tokens looked up."},
+          &RolloutStats::prefix_cache_queries);
+  figures({"vllm:prefix_cache_hits_total", "counter", "Prompt tokens found."},
+          &RolloutStats::prefix_cache_hits);
+  figures({"vllm:kv_cache_usage_perc", "gauge", "Share of KV pages in use, 0 to 1."},
+          &RolloutStats::kv_cache_usage);
+  for (const LatencyFamily& latency : kLatencyFamilies)
+    each({latency.name, "histogram", latency.help},
+         [&](const std::string& labels, const RolloutStats& stats) {
+           text.histogram(labels, latency.bounds, stats.latencies.*latency.histogram);
+         });
+}
+
+void add_progress(PrometheusText& text, const ExchangeReports& reports) {
+  const auto figures = [&](const Family& family, auto part, auto value) {
+    text.family(family);
+    for (const auto& [job, report] : reports)
+      text.sample(label_list({{"tandem_job", job}}), std::invoke(value, std::invoke(part, report)));
+  };
+  constexpr auto kStatus = &ExchangeReport::status;
+  constexpr auto kLedger = &ExchangeReport::ledger;
+  figures({"tandem_step", "gauge", "Committed training steps."}, kStatus, &JobStatus::step);
+  figures({"tandem_policy_version", "gauge", "Newest published policy version."}, kStatus,
+          &JobStatus::policy_version);
+  figures({"tandem_evaluation_reward_mean", "gauge", "Mean reward of the newest evaluation."},
+          kStatus, &JobStatus::eval_last);
+  figures({"tandem_staleness_max", "gauge", "Highest staleness of a trained trajectory."}, kStatus,
+          &JobStatus::staleness_max);
+  figures({"tandem_queue_depth", "gauge", "Groups generated and not yet in training."}, kStatus,
+          &JobStatus::queue_depth);
+  figures({"tandem_trainer_idle_fraction", "gauge", "Share of time the learner waited."}, kStatus,
+          &JobStatus::trainer_idle_fraction);
+  figures({"tandem_tokens_generated_per_second", "gauge", "Over the last seconds."}, kStatus,
+          &JobStatus::tokens_generated_per_s);
+  figures({"tandem_tokens_trained_per_second", "gauge", "Over the last seconds."}, kStatus,
+          &JobStatus::tokens_trained_per_s);
+  figures({"tandem_groups_issued_total", "counter", "Groups admitted to the ledger."}, kLedger,
+          &LedgerView::issued);
+  figures({"tandem_groups_trained_total", "counter", "Groups trained."}, kLedger,
+          &LedgerView::trained);
+  figures({"tandem_groups_live", "gauge", "Groups admitted, neither trained nor discarded."},
+          kLedger, &LedgerView::live);
+  text.family({"tandem_groups_discarded_total", "counter", "Groups discarded, by reason."});
+  for (const auto& [job, report] : reports)
+    for (const auto& [reason, count] : report.ledger.discarded)
+      text.sample(label_list({{"tandem_job", job}, {"reason", reason}}), count);
+}
+
+void add_last_steps(PrometheusText& text, const ExchangeReports& reports) {
+  const auto figures = [&](const Family& family, auto value) {
+    text.family(family);
+    for (const auto& [job, report] : reports)
+      if (report.last_step)
+        text.sample(label_list({{"tandem_job", job}}), std::invoke(value, *report.last_step));
+  };
+  figures({"tandem_reward_mean", "gauge", "Mean reward of the newest step."},
+          &StepFigures::reward_mean);
+  figures({"tandem_loss", "gauge", "Loss of the newest step."}, &StepFigures::loss);
+  figures({"tandem_kl", "gauge", "actor/ppo_kl of the newest step, nats."}, &StepFigures::ppo_kl);
+  figures({"tandem_entropy", "gauge", "Mean entropy of the policy, nats."}, &StepFigures::entropy);
+  figures({"tandem_grad_norm", "gauge", "Norm of the gradients before clipping."},
+          &StepFigures::grad_norm);
+  figures({"tandem_learning_rate", "gauge", "Learning rate of the newest step."}, &StepFigures::lr);
+  figures({"tandem_rollout_idle_fraction", "gauge", "Share of time the rollout engines waited."},
+          &StepFigures::rollout_idle_fraction);
+  figures({"tandem_oldest_sample_age_steps", "gauge", "Age of the oldest sample that waits."},
+          &StepFigures::oldest_sample_age_steps);
+  figures({"tandem_logprob_diff_max", "gauge",
+           "Largest log-probability difference of engine and learner at staleness 0, nats."},
+          &StepFigures::logprob_diff_max_at_staleness_0);
+}
+
+void add_cluster(PrometheusText& text, const ClusterView& cluster) {
+  text.family({"tandem_job_state", "gauge", "1 for the state that the job is in."});
+  for (const JobRecord& job : cluster.jobs)
+    text.sample(label_list({{"tandem_job", job.id}, {"state", scheduler::name(job.status.state)}}),
+                1);
+  text.family({"tandem_actors", "gauge", "Actors by job, role and state."});
+  std::map<std::string, int> counts;
+  for (const JobRecord& job : cluster.jobs)
+    for (const auto& [id, actor] : job.actors)
+      ++counts[label_list({{"tandem_job", job.id},
+                           {"role", name(actor.role)},
+                           {"state", scheduler::name(actor.status.state)}})];
+  for (const auto& [labels, count] : counts) text.sample(labels, count);
+
+  const auto actors = [&](const Family& family, const auto& value) {
+    text.family(family);
+    for (const JobRecord& job : cluster.jobs) {
+      if (scheduler::is_final(job.status.state)) continue;
+      for (const auto& [id, actor] : job.actors)
+        text.sample(
+            label_list({{"tandem_job", job.id}, {"actor", actor.name}, {"role", name(actor.role)}}),
+            value(job, actor));
+    }
+  };
+  actors({"tandem_actor_restarts_total", "counter", "Restarts of the actor."},
+         [](const JobRecord& job, const ActorRecord& actor) {
+           return job.ladder.restarts_of(actor.name);
+         });
+  const auto use = [](auto part) {
+    return [part](const JobRecord&, const ActorRecord& actor) -> std::optional<double> {
+      const auto usage = usage_of(actor.ranks);
+      if (!usage) return std::nullopt;
+      return static_cast<double>(std::invoke(part, *usage));
+    };
+  };
+  actors({"tandem_actor_resident_memory_bytes", "gauge", "Resident memory of its processes."},
+         use(&runtime::RankUsage::memory_bytes));
+  actors({"tandem_actor_cpu_percent", "gauge", "CPU use of its processes, 100 for a core."},
+         use(&runtime::RankUsage::cpu_percent));
+}
+
+}  // namespace
+
+std::string prometheus_text(const ClusterView& cluster, const ExchangeReports& reports) {
+  PrometheusText text;
+  add_engines(text, reports);
+  add_progress(text, reports);
+  add_last_steps(text, reports);
+  add_cluster(text, cluster);
+  return text.take();
+}
+
+}  // namespace tandem::actors

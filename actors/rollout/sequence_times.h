@@ -1,0 +1,37 @@
+// When an engine's sequences came, ran, and got their tokens, and what that adds to its histograms.
+// Every engine uses it. Times are observed and decide nothing.
+//
+// At every moment, whatever was cancelled or computed anew:
+//   ST-1  Each token that was generated is in one histogram: the first of its sequence in
+//         `first_token` (and `prefill`), any other in `token`.
+//   ST-2  `queue` has every sequence that ever ran; `decode` and `request` have those that ended.
+//
+// A token that is computed anew after a preemption is no token: the next one counts the whole gap.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "actors/messages/latencies.h"
+#include "runtime/base/clock.h"
+
+namespace tandem::actors {
+
+struct SequenceTimes {
+  Time submitted;
+  std::optional<Time> first_run, first_token;
+  Time last_token;
+};
+
+// `times` are those of one sequence, or of `sequences` that are to share a prompt and run from now
+// on.
+void note_first_run(Latencies& latencies, SequenceTimes& times, Time now, std::uint64_t sequences);
+void note_token(Latencies& latencies, SequenceTimes& times, Time now);
+void note_end(Latencies& latencies, const SequenceTimes& times);  // after its last token
+
+// `bounds` are the histogram's own.
+void observe(Histogram& histogram, std::span<const double> bounds, double value,
+             std::uint64_t count = 1);
+
+}  // namespace tandem::actors
