@@ -82,8 +82,10 @@ void Controller::carry_out(runtime::Context& cx, ControllerEffect effect) {
   } else if (auto* tell = std::get_if<TellExchange>(&effect)) {
     const auto it = exchanges_.find(tell->job);
     if (it == exchanges_.end()) return;
-    std::visit([&](auto&& m) { CHECK(it->second.tell(std::move(m)) != Delivery::kFull); },
+    const auto& exchange = it->second;
+    std::visit([&](auto&& m) { to_exchanges_.add(exchange.address(), exchange, std::move(m)); },
                std::move(tell->message));
+    tell_exchanges(cx);
   } else if (auto* close = std::get_if<CloseExchange>(&effect)) {
     exchanges_.erase(close->job);
     hands_.close_exchange(close->job);
@@ -92,6 +94,18 @@ void Controller::carry_out(runtime::Context& cx, ControllerEffect effect) {
   } else {
     announce(std::get<Announce>(effect));
   }
+}
+
+// What peers of a job say shares its exchange's mailbox, so it may be full. What waits is bounded
+// by the lives of actors and by what users ask; what is meant for an exchange that is closed goes.
+void Controller::tell_exchanges(runtime::Context& cx) {
+  const Result<bool> some_wait = to_exchanges_.flush();
+  CHECK(some_wait.has_value());  // a mailbox of this process takes messages of any size
+  if (!*some_wait || std::exchange(retry_due_, true)) return;
+  cx.after(kRetryAfter, [this](runtime::Context& then) {
+    retry_due_ = false;
+    tell_exchanges(then);
+  });
 }
 
 void Controller::announce(const Announce& announce) {

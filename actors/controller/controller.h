@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "actors/controller/controller_core.h"
+#include "actors/controller/outgoing.h"
 #include "runtime/actor/actor.h"
 #include "runtime/actor/context.h"
 
@@ -121,6 +122,7 @@ class Controller {
   Result<void> take(runtime::Context& cx, const ControllerEvent& event);
   void carry_out(runtime::Context& cx, ControllerEffect effect);
   runtime::Ref<runtime::AgentInbox> agent_of(const std::string& node) const;
+  void tell_exchanges(runtime::Context& cx);
   void announce(const Announce& announce);
   bool holds(ClusterCondition condition) const;
   void answer_awaits();
@@ -128,6 +130,8 @@ class Controller {
   const ControllerHands hands_;
   ControllerCore core_;
   std::map<std::string, runtime::Ref<ExchangeControl>> exchanges_;
+  OutgoingMessages to_exchanges_;
+  bool retry_due_ = false;  // a timer is set: an exchange's mailbox was full
   std::deque<ControllerEvent> brought_about_;
   std::vector<runtime::Ask<Await>> awaits_;
   std::deque<ClusterEvent> events_;

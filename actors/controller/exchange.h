@@ -155,6 +155,8 @@ class Exchange {
   // exchange_pump.cc: decisions.
   void wake(runtime::Context& cx);  // a flush is due once the waiting messages are handled
   void flush(runtime::Context& cx);
+  void retry(runtime::Context& cx);
+  void tell_controller(runtime::Context& cx);
   void admit(runtime::Context& cx);
   void open_entry(GroupId group, Entry entry);
   void lease_rollouts(runtime::Context& cx);
@@ -232,9 +234,9 @@ class Exchange {
   std::optional<Time> save_deadline_;  // EX-S: of the checkpoint of last_save_
   std::map<std::string, Time> drain_deadlines_;
   std::vector<JournalEvent> events_;
-  OutgoingMessages outgoing_;
-  std::vector<ExchangeNotices> notices_;
-  bool retry_due_ = false;           // a timer is set: a peer's link was full
+  OutgoingMessages outgoing_, to_controller_;
+  std::vector<ExchangeNotices> notices_;  // of the messages in hand, see EX-J
+  bool retry_due_ = false;           // a timer is set: a link or the controller's mailbox was full
   std::optional<Time> expiry_wake_;  // a timer is set for then
   WarmStartProgress warm_start_;
   RunStatistics statistics_;

@@ -1,6 +1,6 @@
-// Messages that a peer may not send to an exchange: the message is dropped, the peer is named once, and the
-// groups of others stay as they were. On an exchange that believes its peers each of these frees
-// what is another's, or ends the process.
+// Messages that a peer may not send to an exchange: the message is dropped, the peer is named once,
+// and the groups of others stay as they were. On an exchange that believes its peers each of these
+// frees what is another's, or ends the process.
 #include <gtest/gtest.h>
 
 #include "tests/actors/controller/exchange_stage.h"
@@ -240,6 +240,22 @@ TEST(ExchangeOutgoing, AFullLinkLosesNothing) {
   for (const ScoreGroups& part : Stage::only<ScoreGroups>(stage.to_reward))
     groups += part.groups.size();
   EXPECT_EQ(groups, works.size());
+}
+
+TEST(ExchangeOutgoing, AFullControllerHearsOfTheEndOnceItHasRoom) {
+  Stage stage;
+  stage.begin();
+  stage.to_controller.clear();
+  stage.link.full = true;
+  stage.tell(RewardTrouble{.from = kReward, .what = "its program ended"});
+  stage.tell(EndJob{JobOutcome::kFailed, "a role died"});
+  EXPECT_TRUE(stage.to_controller.empty());
+  stage.link.full = false;
+  stage.run(std::chrono::milliseconds(100));
+  ASSERT_EQ(stage.to_controller.size(), 2u);
+  EXPECT_TRUE(std::holds_alternative<ExchangeEvent>(stage.to_controller[0])) << "in their order";
+  ASSERT_TRUE(stage.ended());
+  EXPECT_EQ(stage.ended()->reason, "a role died");
 }
 
 }  // namespace
