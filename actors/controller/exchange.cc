@@ -170,10 +170,9 @@ void Exchange::extend_leases(const Worker& worker, Time deadline) {
 void Exchange::handle(runtime::Context& cx, Generated generated) {
   Worker* worker = sender(rollouts_, generated.from);
   for (GroupHeader& header : generated.groups) {
-    if (!shelf_.free(header.payload))
-      return refuse(cx, generated.from, "Generated: a payload that is not its own");
+    if (!shelf_.free(header.payload)) return refuse(cx, generated, "a payload that is not its own");
     if (const auto why = worker ? misfit(*worker, header) : std::nullopt)
-      return refuse(cx, generated.from, "Generated: " + *why);
+      return refuse(cx, generated, *why);
     PolicyVersion oldest =
         header.trajectories.empty() ? PolicyVersion{} : header.trajectories[0].oldest;
     std::uint64_t tokens = 0;

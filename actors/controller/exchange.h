@@ -138,6 +138,8 @@ class Exchange {
   // exchange_checks.cc: whether a message fits what the exchange knows; why not.
   using Misfit = std::optional<std::string>;
   void refuse(runtime::Context& cx, const Sender& from, const std::string& why);
+  void refuse(runtime::Context& cx, const Generated& generated, const std::string& why);
+  bool wrote(const Sender& from, const runtime::PayloadRef& payload);
   Misfit misfit(const Worker& from, GroupId group, std::uint32_t attempt) const;
   Misfit misfit(const Worker& from, const GroupHeader& header) const;
   Misfit misfit(const Published& published) const;
@@ -191,7 +193,7 @@ class Exchange {
   Result<void> write_samples(const StepCommitted& committed);
   Result<void> write_evaluation_sample(const Evaluation& of, const Evaluation::Judged& judged);
   void write_failure_sample(const Entry& entry, std::size_t trajectory, const ScoreFailed& failure);
-  std::optional<GroupPayload> payload_of(const Entry& entry);
+  std::optional<GroupPayload> read(const runtime::PayloadRef& payload);
   std::string result_json(Time now, JobOutcome outcome) const;
 
   template <class Inbox, class... What>

@@ -56,6 +56,42 @@ TEST(ExchangeChecks, PayloadsOfOtherGroupsAreNotFreedByALateAnswer) {
   EXPECT_EQ(stage.shelf.size(), 1u);
 }
 
+// As a rollout stores one for `work`.
+runtime::PayloadRef stored(Stage& stage, const GroupWork& work) {
+  return stage.shelf.put(runtime::encode(
+      GroupPayload{.group = work.group, .attempt = work.attempt, .prompt_tokens = {1}}));
+}
+
+TEST(ExchangeChecks, TheOtherPayloadsOfARefusedMessageGoWithIt) {
+  Attacked stage;
+  std::vector<GroupHeader> headers;
+  for (std::size_t i = 0; i < 3; ++i) {
+    headers.push_back(header_of(stage, stage.works[i]));
+    stage.shelf.release(headers[i].payload);
+    headers[i].payload = stored(stage, stage.works[i]);
+  }
+  headers[1].trajectories.resize(7);
+  stage.tell(Generated{kRollout, headers});
+  EXPECT_EQ(stage.refused.size(), 1u);
+  EXPECT_EQ(stage.generated(), 1);
+  EXPECT_TRUE(stage.shelf.holds(headers[0].payload)) << "taken before the message was refused";
+  EXPECT_EQ(stage.shelf.size(), 1u);
+}
+
+TEST(ExchangeChecks, ARefusedMessageFreesNoPayloadOfAnother) {
+  Attacked stage;
+  GroupHeader honest = header_of(stage, stage.works[0]);
+  stage.shelf.release(honest.payload);
+  honest.payload = stored(stage, stage.works[0]);  // its message is on its way
+  GroupHeader forged = honest;
+  forged.trajectories.resize(7);
+  stage.tell(Generated{kOther, {forged, honest}});
+  EXPECT_EQ(stage.refused.size(), 1u);
+  EXPECT_TRUE(stage.shelf.holds(honest.payload));
+  stage.tell(Generated{kRollout, {honest}});
+  EXPECT_EQ(stage.generated(), 1);
+}
+
 TEST(ExchangeChecks, AnotherNumberOfTrajectoriesIsRefused) {
   for (const std::size_t count : {0u, 1u, 3u, 1000u}) {
     Attacked stage;
