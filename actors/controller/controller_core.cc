@@ -493,8 +493,9 @@ void ControllerCore::fail_job(JobRecord& job, const std::string& why) {
 void ControllerCore::stop_job(JobRecord& job) {
   Reason why = scheduler::Completed{};
   if (job.outcome->outcome == JobOutcome::kFailed) why = scheduler::JobFailed{job.outcome->reason};
-  if (job.outcome->outcome == JobOutcome::kCancelled) why = scheduler::CancelledByUser{};
-  if (job.status.state != JobState::kStopping) set(job, JobState::kStopping, why);
+  if (job.outcome->outcome == JobOutcome::kCancelled)
+    why = scheduler::CancelledByUser{job.outcome->reason};
+  set(job, JobState::kStopping, why);  // a job that is being cancelled may end for another cause
   for (auto& [actor_id, actor] : job.actors) {
     if (alive(actor))
       kill(actor, scheduler::JobEnded{}, kStopGraceMs);

@@ -104,7 +104,8 @@ void Exchange::journal(runtime::Context& cx) {
   events_.clear();
   if (kept || stage_ == Stage::kEnded) return;
   outgoing_.clear();
-  end(cx, JobOutcome::kFailed, kept.error().message);
+  const bool cancelled = ending_ && ending_->outcome == JobOutcome::kCancelled;
+  end(cx, JobOutcome::kFailed, (cancelled ? kWhileCancelled : "") + kept.error().message);
   events_.clear();
 }
 
