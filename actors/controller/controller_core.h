@@ -53,6 +53,11 @@ struct RankHung {
 };
 struct Tick {};
 
+// From the start of an actor's processes until each of them has reported: its link is up, which is
+// before it loads a model. A process that ended is heard of at once, so this ends only the wait for
+// one that lives and says nothing.
+inline constexpr Duration kReportWait = std::chrono::minutes(2);
+
 using ControllerEvent =
     std::variant<SubmitJob, ScaleRole, CancelJob, runtime::NodeUp, NodeDown, runtime::RankSpawned,
                  runtime::RankSpawnFailed, runtime::RankExited, RankConnected, RankListening,
