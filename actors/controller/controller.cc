@@ -8,6 +8,15 @@
 
 namespace tandem::actors {
 
+namespace {
+
+Result<Nothing> taken_or_error(const Result<void>& taken) {
+  if (!taken) return taken.error();
+  return Nothing{};
+}
+
+}  // namespace
+
 Controller::Controller(std::uint64_t seed, ControllerHands hands)
     : hands_(std::move(hands)), core_(seed), event_last_(hands_.events_before) {}
 
@@ -150,13 +159,15 @@ void Controller::handle(runtime::Context& cx, runtime::Ask<Submit> ask) {
 }
 
 void Controller::handle(runtime::Context& cx, runtime::Ask<Scale> ask) {
-  const auto taken = take(cx, ask.question.scale);
-  ask.reply(taken ? Result<Nothing>(Nothing{}) : Result<Nothing>(taken.error()));
+  ask.reply(taken_or_error(take(cx, ask.question.scale)));
 }
 
 void Controller::handle(runtime::Context& cx, runtime::Ask<Cancel> ask) {
-  const auto taken = take(cx, CancelJob{ask.question.job});
-  ask.reply(taken ? Result<Nothing>(Nothing{}) : Result<Nothing>(taken.error()));
+  ask.reply(taken_or_error(take(cx, CancelJob{ask.question.job})));
+}
+
+void Controller::handle(runtime::Context& cx, runtime::Ask<Forget> ask) {
+  ask.reply(taken_or_error(take(cx, ForgetJob{ask.question.job})));
 }
 
 void Controller::handle(runtime::Context& cx, runtime::Ask<GetCluster> ask) {

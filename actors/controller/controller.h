@@ -43,6 +43,11 @@ struct Cancel {
   std::string job;
 };
 
+struct Forget {  // refused with kInvalid before the job has ended
+  using Reply = Nothing;
+  std::string job;
+};
+
 struct ClusterView {
   std::vector<JobRecord> jobs;  // oldest first
   std::vector<NodeRecord> nodes;
@@ -91,7 +96,8 @@ class Controller {
                    runtime::RankExited, runtime::UsageReport, RankConnected, RankListening,
                    RankReady, RankFailed, RankHung, JobProgress, ActorDrained, ExchangeEvent,
                    JobEnded, runtime::Ask<Submit>, runtime::Ask<Scale>, runtime::Ask<Cancel>,
-                   runtime::Ask<GetCluster>, runtime::Ask<GetEvents>, runtime::Ask<Await>>;
+                   runtime::Ask<Forget>, runtime::Ask<GetCluster>, runtime::Ask<GetEvents>,
+                   runtime::Ask<Await>>;
 
   Controller(std::uint64_t seed, ControllerHands hands);
 
@@ -113,6 +119,7 @@ class Controller {
   void handle(runtime::Context& cx, runtime::Ask<Submit> ask);
   void handle(runtime::Context& cx, runtime::Ask<Scale> ask);
   void handle(runtime::Context& cx, runtime::Ask<Cancel> ask);
+  void handle(runtime::Context& cx, runtime::Ask<Forget> ask);
   void handle(runtime::Context& cx, runtime::Ask<GetCluster> ask);
   void handle(runtime::Context& cx, runtime::Ask<GetEvents> ask);
   void handle(runtime::Context& cx, runtime::Ask<Await> ask);

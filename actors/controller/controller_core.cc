@@ -147,6 +147,18 @@ Result<void> ControllerCore::on(const CancelJob& cancel) {
   return {};
 }
 
+// A job of an earlier controller has no record here.
+Result<void> ControllerCore::on(const ForgetJob& forget) {
+  const auto it = jobs_.find(forget.job);
+  if (it == jobs_.end()) return {};
+  if (!scheduler::is_final(it->second.status.state))
+    return Error{ErrorCode::kInvalid, forget.job + " is " + name(it->second.status.state), "",
+                 "cancel it first: tandem cancel " + forget.job};
+  jobs_.erase(it);
+  effects_.push_back(Announce{"job", forget.job, "its run was deleted"});
+  return {};
+}
+
 // ---- nodes and processes
 
 Result<void> ControllerCore::on(const runtime::NodeUp& up) {

@@ -335,6 +335,8 @@ HttpAnswer RunsApi::remove(const std::string& wanted) {
                ? runtime::error_response(409, removed.error())
                : refuse(removed.error());
   indexes_.forget(run->run_dir);
+  if (const auto gone = ask_and_wait(controller_, Forget{run->id}, kApiAskTimeout); !gone)
+    return refuse(gone.error());
   return ok(json{{"id", run->id}});
 }
 

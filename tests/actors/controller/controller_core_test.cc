@@ -210,6 +210,22 @@ TEST(ControllerCore, AJobThatFailsWhileItIsCancelledTellsTheFailure) {
   }
 }
 
+TEST(ControllerCore, OnlyAJobThatHasEndedIsForgotten) {
+  World world;
+  world.node("a", 4);
+  const std::string job = world.submit(shape_of(1));
+  const auto refused = world.take(ForgetJob{job});
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code, ErrorCode::kInvalid);
+  const runtime::RankId rank = world.alive.begin()->first;
+  world.must(JobEnded{job, JobOutcome::kSucceeded, "done"});
+  world.obey();
+  world.must(ForgetJob{job});
+  EXPECT_TRUE(world.core.jobs().empty());
+  world.must(runtime::RankExited{.id = rank, .signal = 9});  // said twice, and of no job now
+  world.must(ForgetJob{job});
+}
+
 TEST(ControllerCore, NewsOfADeadLifeDoesNotHoldUpTheNext) {
   World world;
   world.node("a", 4);

@@ -263,6 +263,9 @@ TEST_F(RunsApiTest, ARunThatLivesIsNotDeleted) {  // RC-1
   EXPECT_EQ(response("/api/v1/jobs/" + queued + "/cancel", "POST").status, 200);
   EXPECT_EQ(response("/api/v1/runs/" + queued + "/delete", "POST").status, 200);
   EXPECT_EQ(got("/runs"), json::array());
+  EXPECT_EQ(got("/jobs"), json::array()) << "nor is its job listed";
+  EXPECT_EQ(response("/api/v1/jobs/" + queued).status, 404);
+  EXPECT_EQ(got("/events?job=" + queued).back()["message"], "its run was deleted");
   EXPECT_EQ(response("/api/v1/jobs/x", "DELETE").status, 405);
 }
 
