@@ -153,6 +153,11 @@ TEST_F(RunsApiTest, RunsOfAllControllersAreListed) {
   EXPECT_EQ(one["actors"], json::parse(R"([{"name":"rollout/0","incarnations":[4]}])"));
   EXPECT_EQ(response("/api/v1/runs/none").status, 404);
   EXPECT_EQ(response("/api/v1/runs/old-1/nonsense").status, 404);
+  for (const char* const watched : {"/api/v1/runs?watch=1", "/api/v1/runs/old-1?watch"}) {
+    const auto refused = response(watched);
+    EXPECT_EQ(refused.status, 400);
+    EXPECT_NE(refused.body.find("/api/v1/jobs?watch=1"), std::string::npos) << refused.body;
+  }
 }
 
 TEST_F(RunsApiTest, MetricsAreBucketsOfTheKeysThatAreAskedFor) {
