@@ -8,6 +8,15 @@
 
 namespace tandem::actors {
 
+namespace {
+
+Result<Nothing> taken_or_error(const Result<void>& taken) {
+  if (!taken) return taken.error();
+  return Nothing{};
+}
+
+}  // namespace
+
 Controller::Controller(std::uint64_t seed, ControllerHands hands)
     : hands_(std::move(hands)), core_(seed), event_last_(hands_.events_before) {}
 
@@ -82,8 +91,10 @@ void Controller::carry_out(runtime::Context& cx, ControllerEffect effect) {
   } else if (auto* tell = std::get_if<TellExchange>(&effect)) {
     const auto it = exchanges_.find(tell->job);
     if (it == exchanges_.end()) return;
-    std::visit([&](auto&& m) { CHECK(it->second.tell(std::move(m)) != Delivery::kFull); },
+    const auto& exchange = it->second;
+    std::visit([&](auto&& m) { to_exchanges_.add(exchange.address(), exchange, std::move(m)); },
                std::move(tell->message));
+    tell_exchanges(cx);
   } else if (auto* close = std::get_if<CloseExchange>(&effect)) {
     exchanges_.erase(close->job);
     hands_.close_exchange(close->job);
@@ -92,6 +103,18 @@ void Controller::carry_out(runtime::Context& cx, ControllerEffect effect) {
   } else {
     announce(std::get<Announce>(effect));
   }
+}
+
+// What peers of a job say shares its exchange's mailbox, so it may be full. What waits is bounded
+// by the lives of actors and by what users ask; what is meant for an exchange that is closed goes.
+void Controller::tell_exchanges(runtime::Context& cx) {
+  const Result<bool> some_wait = to_exchanges_.flush();
+  CHECK(some_wait.has_value());  // a mailbox of this process takes messages of any size
+  if (!*some_wait || std::exchange(retry_due_, true)) return;
+  cx.after(kRetryAfter, [this](runtime::Context& then) {
+    retry_due_ = false;
+    tell_exchanges(then);
+  });
 }
 
 void Controller::announce(const Announce& announce) {
@@ -136,13 +159,15 @@ void Controller::handle(runtime::Context& cx, runtime::Ask<Submit> ask) {
 }
 
 void Controller::handle(runtime::Context& cx, runtime::Ask<Scale> ask) {
-  const auto taken = take(cx, ask.question.scale);
-  ask.reply(taken ? Result<Nothing>(Nothing{}) : Result<Nothing>(taken.error()));
+  ask.reply(taken_or_error(take(cx, ask.question.scale)));
 }
 
 void Controller::handle(runtime::Context& cx, runtime::Ask<Cancel> ask) {
-  const auto taken = take(cx, CancelJob{ask.question.job});
-  ask.reply(taken ? Result<Nothing>(Nothing{}) : Result<Nothing>(taken.error()));
+  ask.reply(taken_or_error(take(cx, CancelJob{ask.question.job})));
+}
+
+void Controller::handle(runtime::Context& cx, runtime::Ask<Forget> ask) {
+  ask.reply(taken_or_error(take(cx, ForgetJob{ask.question.job})));
 }
 
 void Controller::handle(runtime::Context& cx, runtime::Ask<GetCluster> ask) {

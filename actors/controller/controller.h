@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "actors/controller/controller_core.h"
+#include "actors/controller/outgoing.h"
 #include "runtime/actor/actor.h"
 #include "runtime/actor/context.h"
 
@@ -38,6 +39,11 @@ struct Scale {
   ScaleRole scale;
 };
 struct Cancel {
+  using Reply = Nothing;
+  std::string job;
+};
+
+struct Forget {  // refused with kInvalid before the job has ended
   using Reply = Nothing;
   std::string job;
 };
@@ -90,7 +96,8 @@ class Controller {
                    runtime::RankExited, runtime::UsageReport, RankConnected, RankListening,
                    RankReady, RankFailed, RankHung, JobProgress, ActorDrained, ExchangeEvent,
                    JobEnded, runtime::Ask<Submit>, runtime::Ask<Scale>, runtime::Ask<Cancel>,
-                   runtime::Ask<GetCluster>, runtime::Ask<GetEvents>, runtime::Ask<Await>>;
+                   runtime::Ask<Forget>, runtime::Ask<GetCluster>, runtime::Ask<GetEvents>,
+                   runtime::Ask<Await>>;
 
   Controller(std::uint64_t seed, ControllerHands hands);
 
@@ -112,6 +119,7 @@ class Controller {
   void handle(runtime::Context& cx, runtime::Ask<Submit> ask);
   void handle(runtime::Context& cx, runtime::Ask<Scale> ask);
   void handle(runtime::Context& cx, runtime::Ask<Cancel> ask);
+  void handle(runtime::Context& cx, runtime::Ask<Forget> ask);
   void handle(runtime::Context& cx, runtime::Ask<GetCluster> ask);
   void handle(runtime::Context& cx, runtime::Ask<GetEvents> ask);
   void handle(runtime::Context& cx, runtime::Ask<Await> ask);
@@ -121,6 +129,7 @@ class Controller {
   Result<void> take(runtime::Context& cx, const ControllerEvent& event);
   void carry_out(runtime::Context& cx, ControllerEffect effect);
   runtime::Ref<runtime::AgentInbox> agent_of(const std::string& node) const;
+  void tell_exchanges(runtime::Context& cx);
   void announce(const Announce& announce);
   bool holds(ClusterCondition condition) const;
   void answer_awaits();
@@ -128,6 +137,8 @@ class Controller {
   const ControllerHands hands_;
   ControllerCore core_;
   std::map<std::string, runtime::Ref<ExchangeControl>> exchanges_;
+  OutgoingMessages to_exchanges_;
+  bool retry_due_ = false;  // a timer is set: an exchange's mailbox was full
   std::deque<ControllerEvent> brought_about_;
   std::vector<runtime::Ask<Await>> awaits_;
   std::deque<ClusterEvent> events_;

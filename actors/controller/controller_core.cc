@@ -16,9 +16,6 @@ namespace {
 
 constexpr std::int64_t kStopGraceMs = 3000;
 constexpr std::int64_t kDrainMs = 30'000;
-// From the first linked rank of a gang to the last: a process that ended is heard of at once, so
-// this ends only the wait for one that hangs before it says anything.
-constexpr Duration kGangLinkWait = std::chrono::minutes(2);
 
 scheduler::RestartLadder::Policies policies() {
   return {.actor = {}, .role = {.intensity = 3, .period = std::chrono::minutes(30)}};
@@ -150,6 +147,18 @@ Result<void> ControllerCore::on(const CancelJob& cancel) {
   return {};
 }
 
+// A job of an earlier controller has no record here.
+Result<void> ControllerCore::on(const ForgetJob& forget) {
+  const auto it = jobs_.find(forget.job);
+  if (it == jobs_.end()) return {};
+  if (!scheduler::is_final(it->second.status.state))
+    return Error{ErrorCode::kInvalid, forget.job + " is " + name(it->second.status.state), "",
+                 "cancel it first: tandem cancel " + forget.job};
+  jobs_.erase(it);
+  effects_.push_back(Announce{"job", forget.job, "its run was deleted"});
+  return {};
+}
+
 // ---- nodes and processes
 
 Result<void> ControllerCore::on(const runtime::NodeUp& up) {
@@ -256,10 +265,6 @@ Result<void> ControllerCore::on(const RankConnected& connected) {
   rank->connected = true;
   if (actor->status.state == ActorState::kStarting)
     set(*actor, ActorState::kInitializing, scheduler::LoadingModel{});
-  if (actor->ranks.size() > 1 && !actor->link_deadline) {
-    actor->link_deadline = now_ + kGangLinkWait;
-    effects_.push_back(WakeAt{*actor->link_deadline});
-  }
   start_ranks(*job_of(connected.id.actor), *actor);
   return {};
 }
@@ -474,12 +479,14 @@ Result<void> ControllerCore::on(const JobEnded& ended) {
 Result<void> ControllerCore::on(const Tick&) {
   for (auto& [id, job] : jobs_)
     for (auto& [actor_id, actor] : job.actors) {
-      if (!actor.link_deadline || now_ < *actor.link_deadline || actor.ending) continue;
-      const auto missing = unlinked_rank(actor);
-      if (missing && actor.status.state == ActorState::kInitializing)
+      const bool starts = actor.status.state == ActorState::kStarting ||
+                          actor.status.state == ActorState::kInitializing;
+      if (!starts || now_ < actor.report_deadline || actor.ending) continue;
+      if (const auto missing = unlinked_rank(actor))
         kill(actor,
-             scheduler::RankError{"rank " + std::to_string(*missing) +
-                                  " did not link to the controller in time"},
+             scheduler::SpawnFailed{"rank " + std::to_string(*missing) + " did not report within " +
+                                    std::to_string(kReportWait / std::chrono::seconds(1)) +
+                                    " s of its start"},
              0);
     }
   return {};
@@ -493,8 +500,9 @@ void ControllerCore::fail_job(JobRecord& job, const std::string& why) {
 void ControllerCore::stop_job(JobRecord& job) {
   Reason why = scheduler::Completed{};
   if (job.outcome->outcome == JobOutcome::kFailed) why = scheduler::JobFailed{job.outcome->reason};
-  if (job.outcome->outcome == JobOutcome::kCancelled) why = scheduler::CancelledByUser{};
-  if (job.status.state != JobState::kStopping) set(job, JobState::kStopping, why);
+  if (job.outcome->outcome == JobOutcome::kCancelled)
+    why = scheduler::CancelledByUser{job.outcome->reason};
+  set(job, JobState::kStopping, why);  // a job that is being cancelled may end for another cause
   for (auto& [actor_id, actor] : job.actors) {
     if (alive(actor))
       kill(actor, scheduler::JobEnded{}, kStopGraceMs);

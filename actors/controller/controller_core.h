@@ -40,6 +40,9 @@ struct ScaleRole {
 struct CancelJob {
   std::string job;
 };
+struct ForgetJob {  // its run was deleted
+  std::string job;
+};
 struct NodeDown {
   std::string node;
   Incarnation incarnation;
@@ -53,10 +56,16 @@ struct RankHung {
 };
 struct Tick {};
 
+// From the start of an actor's processes until each of them has reported: its link is up, which is
+// before it loads a model. A process that ended is heard of at once, so this ends only the wait for
+// one that lives and says nothing.
+inline constexpr Duration kReportWait = std::chrono::minutes(2);
+
 using ControllerEvent =
-    std::variant<SubmitJob, ScaleRole, CancelJob, runtime::NodeUp, NodeDown, runtime::RankSpawned,
-                 runtime::RankSpawnFailed, runtime::RankExited, RankConnected, RankListening,
-                 RankReady, RankFailed, RankHung, JobProgress, ActorDrained, JobEnded, Tick>;
+    std::variant<SubmitJob, ScaleRole, CancelJob, ForgetJob, runtime::NodeUp, NodeDown,
+                 runtime::RankSpawned, runtime::RankSpawnFailed, runtime::RankExited, RankConnected,
+                 RankListening, RankReady, RankFailed, RankHung, JobProgress, ActorDrained,
+                 JobEnded, Tick>;
 
 // What is to be done.
 struct SpawnRankOn {
@@ -105,8 +114,8 @@ class ControllerCore {
  public:
   explicit ControllerCore(std::uint64_t seed) : rng_(seed) {}
 
-  // The effects, to be carried out in order. kInfeasible and kNotFound answer submit, scale and
-  // cancel; other events never fail.
+  // The effects, to be carried out in order. kInfeasible, kInvalid and kNotFound answer submit,
+  // scale, cancel and forget; other events never fail.
   Result<std::vector<ControllerEffect>> step(const ControllerEvent& event, Time now);
 
   // For people: no decision, hence no event.
@@ -124,6 +133,7 @@ class ControllerCore {
   Result<void> on(const SubmitJob& submit);
   Result<void> on(const ScaleRole& scale);
   Result<void> on(const CancelJob& cancel);
+  Result<void> on(const ForgetJob& forget);
   Result<void> on(const runtime::NodeUp& up);
   Result<void> on(const NodeDown& down);
   Result<void> on(const runtime::RankSpawned& spawned);

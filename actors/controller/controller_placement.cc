@@ -151,7 +151,8 @@ void ControllerCore::start_actor(JobRecord& job, ActorRecord& actor,
   actor.incarnation = Incarnation{++incarnation_last_};
   actor.ranks.assign(places.size(), RankRecord{});
   actor.restart_at.reset();
-  actor.link_deadline.reset();
+  actor.report_deadline = now_ + kReportWait;
+  effects_.push_back(WakeAt{actor.report_deadline});
   set(actor, ActorState::kStarting, scheduler::WaitingForSpawn{places.front().node});
   for (std::size_t r = 0; r < places.size(); ++r) {
     RankRecord& record = actor.ranks[r];

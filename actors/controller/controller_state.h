@@ -56,7 +56,7 @@ struct ActorRecord {
   std::string gang_secret;
   std::optional<Time> ready_since;
   std::optional<Time> restart_at;
-  std::optional<Time> link_deadline;  // of a gang: all of its ranks are linked by then
+  Time report_deadline{};  // all ranks of this life have reported by then
   scheduler::CrashLoop crash_loop;
   bool ever_ready = false;
   std::optional<scheduler::Reason> ending;  // why its processes are being ended

@@ -34,11 +34,8 @@ Exchange::Exchange(ExchangeConfig config, ExchangeLinks links, RunRecord& record
 }
 
 void Exchange::fail(runtime::Context& cx, std::string reason) {
-  if (!ending_)
-    ending_ = EndJob{JobOutcome::kFailed, std::move(reason)};
-  else if (save_deadline_)
-    save_deadline_ = cx.now();  // what goes wrong now may be the save itself
-  wake(cx);
+  if (save_deadline_) save_deadline_ = cx.now();  // what goes wrong now may be the save itself
+  handle(cx, EndJob{JobOutcome::kFailed, std::move(reason)});
 }
 
 // ---- lives of actors
@@ -134,7 +131,12 @@ void Exchange::handle(runtime::Context& cx, DrainActor drain) {
 }
 
 void Exchange::handle(runtime::Context& cx, EndJob end) {
-  if (!ending_) ending_ = std::move(end);  // the first cause is the one that counts
+  const bool fails = end.outcome == JobOutcome::kFailed;
+  if (!ending_)
+    ending_ = std::move(end);  // the first cause is the one that counts
+  else if (fails && ending_->outcome == JobOutcome::kCancelled &&
+           !ending_->reason.starts_with(kWhileCancelled))
+    ending_->reason = kWhileCancelled + end.reason;
   wake(cx);
 }
 
@@ -170,10 +172,9 @@ void Exchange::extend_leases(const Worker& worker, Time deadline) {
 void Exchange::handle(runtime::Context& cx, Generated generated) {
   Worker* worker = sender(rollouts_, generated.from);
   for (GroupHeader& header : generated.groups) {
-    if (!shelf_.free(header.payload))
-      return refuse(cx, generated.from, "Generated: a payload that is not its own");
+    if (!shelf_.free(header.payload)) return refuse(cx, generated, "a payload that is not its own");
     if (const auto why = worker ? misfit(*worker, header) : std::nullopt)
-      return refuse(cx, generated.from, "Generated: " + *why);
+      return refuse(cx, generated, *why);
     PolicyVersion oldest =
         header.trajectories.empty() ? PolicyVersion{} : header.trajectories[0].oldest;
     std::uint64_t tokens = 0;

@@ -138,6 +138,8 @@ class Exchange {
   // exchange_checks.cc: whether a message fits what the exchange knows; why not.
   using Misfit = std::optional<std::string>;
   void refuse(runtime::Context& cx, const Sender& from, const std::string& why);
+  void refuse(runtime::Context& cx, const Generated& generated, const std::string& why);
+  bool wrote(const Sender& from, const runtime::PayloadRef& payload);
   Misfit misfit(const Worker& from, GroupId group, std::uint32_t attempt) const;
   Misfit misfit(const Worker& from, const GroupHeader& header) const;
   Misfit misfit(const Published& published) const;
@@ -155,6 +157,8 @@ class Exchange {
   // exchange_pump.cc: decisions.
   void wake(runtime::Context& cx);  // a flush is due once the waiting messages are handled
   void flush(runtime::Context& cx);
+  void retry(runtime::Context& cx);
+  void tell_controller(runtime::Context& cx);
   void admit(runtime::Context& cx);
   void open_entry(GroupId group, Entry entry);
   void lease_rollouts(runtime::Context& cx);
@@ -189,7 +193,7 @@ class Exchange {
   Result<void> write_samples(const StepCommitted& committed);
   Result<void> write_evaluation_sample(const Evaluation& of, const Evaluation::Judged& judged);
   void write_failure_sample(const Entry& entry, std::size_t trajectory, const ScoreFailed& failure);
-  std::optional<GroupPayload> payload_of(const Entry& entry);
+  std::optional<GroupPayload> read(const runtime::PayloadRef& payload);
   std::string result_json(Time now, JobOutcome outcome) const;
 
   template <class Inbox, class... What>
@@ -232,9 +236,9 @@ class Exchange {
   std::optional<Time> save_deadline_;  // EX-S: of the checkpoint of last_save_
   std::map<std::string, Time> drain_deadlines_;
   std::vector<JournalEvent> events_;
-  OutgoingMessages outgoing_;
-  std::vector<ExchangeNotices> notices_;
-  bool retry_due_ = false;           // a timer is set: a peer's link was full
+  OutgoingMessages outgoing_, to_controller_;
+  std::vector<ExchangeNotices> notices_;  // of the messages in hand, see EX-J
+  bool retry_due_ = false;           // a timer is set: a link or the controller's mailbox was full
   std::optional<Time> expiry_wake_;  // a timer is set for then
   WarmStartProgress warm_start_;
   RunStatistics statistics_;

@@ -4,6 +4,7 @@
 // refuses it. A misfit is what no honest peer can send, however late; taken at its word it would
 // touch what is another's, or break an invariant that the ledger CHECKs.
 #include <algorithm>
+#include <set>
 
 #include "actors/controller/exchange.h"
 
@@ -12,6 +13,25 @@ namespace tandem::actors {
 void Exchange::refuse(runtime::Context& cx, const Sender& from, const std::string& why) {
   links_.refuse({from.actor, from.incarnation}, why);
   wake(cx);  // for the part of the message that was taken
+}
+
+// A payload says itself for which lease it was made. Where the sender holds that lease no other
+// honest rank wrote it; where it does not, the payload may be another's whose message is on its
+// way.
+bool Exchange::wrote(const Sender& from, const runtime::PayloadRef& payload) {
+  const auto group = read(payload);
+  const auto* record = group ? ledger_.find(group->group) : nullptr;
+  return record && record->lease && record->lease->id.value == group->attempt &&
+         record->lease->holder == from.incarnation;
+}
+
+// Nobody will speak of the rest of the message again: what its sender wrote for it goes.
+void Exchange::refuse(runtime::Context& cx, const Generated& generated, const std::string& why) {
+  std::set<runtime::PayloadRef> named;  // once, however often the message names it
+  for (const GroupHeader& header : generated.groups) named.insert(header.payload);
+  for (const runtime::PayloadRef& payload : named)
+    if (shelf_.free(payload) && wrote(generated.from, payload)) shelf_.release(payload);
+  refuse(cx, generated.from, "Generated: " + why);
 }
 
 Exchange::Misfit Exchange::misfit(const Worker& from, GroupId group, std::uint32_t attempt) const {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "actors/controller/exchange.h"
+#include "runtime/base/log.h"
 #include "runtime/base/rng.h"
 
 namespace tandem::actors {
@@ -18,8 +19,10 @@ using scheduler::LeaseVerdict;
 
 namespace {
 
-constexpr Duration kRetryAfter = std::chrono::milliseconds(20);  // what a full link did not take
-constexpr std::size_t kEvaluationChunk = 256;                    // prompts or texts per message
+// Events for people that may wait for room at the controller. Every other notice is of a phase of
+// the job, of an actor's drain or of the job's end, hence bounded by what the controller has asked.
+constexpr std::size_t kEventsWaitingMax = 1000;
+constexpr std::size_t kEvaluationChunk = 256;  // prompts or texts per message
 
 std::string exact_text(double value) {  // what strtod reads back bit for bit
   char text[32];
@@ -40,7 +43,7 @@ void Exchange::wake(runtime::Context& cx) {
 
 void Exchange::flush(runtime::Context& cx) {
   flush_due_ = false;
-  if (stage_ == Stage::kEnded) return;
+  if (stage_ == Stage::kEnded) return tell_controller(cx);
   if (!statistics_.started) statistics_.started = cx.now();
   if (ending_ && saves_first(cx)) {
     expire_leases(cx);
@@ -65,14 +68,33 @@ void Exchange::flush(runtime::Context& cx) {
   // Of a peer that died ActorDown is on its way.
   const Result<bool> some_wait = outgoing_.flush();
   if (!some_wait) fail(cx, some_wait.error().message);
-  if (some_wait && *some_wait && !std::exchange(retry_due_, true))
-    cx.after(kRetryAfter, [this](runtime::Context& then) {
-      retry_due_ = false;
-      wake(then);
-    });
-  for (ExchangeNotices& notice : std::exchange(notices_, {}))
-    CHECK(links_.controller.tell(std::move(notice)) != runtime::Delivery::kFull);
+  if (some_wait && *some_wait) retry(cx);
+  tell_controller(cx);
   wake_at_next_deadline(cx);
+}
+
+void Exchange::retry(runtime::Context& cx) {
+  if (std::exchange(retry_due_, true)) return;
+  cx.after(kRetryAfter, [this](runtime::Context& then) {
+    retry_due_ = false;
+    wake(then);
+  });
+}
+
+// What ranks and agents say shares the controller's mailbox, so it may be full: a notice is kept in
+// its order until it is taken, also after the job's end, of which nobody else would tell.
+void Exchange::tell_controller(runtime::Context& cx) {
+  for (ExchangeNotices& notice : std::exchange(notices_, {})) {
+    const auto* event = std::get_if<ExchangeEvent>(&notice);
+    if (event && to_controller_.size() >= kEventsWaitingMax)
+      log::error("event=dropped job={} reason=\"the controller's mailbox is full\" message=\"{}\"",
+                 config_.job, event->message);
+    else
+      to_controller_.add(links_.controller.address(), links_.controller, std::move(notice));
+  }
+  const Result<bool> some_wait = to_controller_.flush();
+  CHECK(some_wait.has_value());  // a mailbox of this process takes messages of any size
+  if (*some_wait) retry(cx);
 }
 
 void Exchange::journal(runtime::Context& cx) {
@@ -82,7 +104,8 @@ void Exchange::journal(runtime::Context& cx) {
   events_.clear();
   if (kept || stage_ == Stage::kEnded) return;
   outgoing_.clear();
-  end(cx, JobOutcome::kFailed, kept.error().message);
+  const bool cancelled = ending_ && ending_->outcome == JobOutcome::kCancelled;
+  end(cx, JobOutcome::kFailed, (cancelled ? kWhileCancelled : "") + kept.error().message);
   events_.clear();
 }
 

@@ -281,7 +281,7 @@ Result<void> Exchange::write_metrics(Time now, const StepCommitted& committed) {
 
 Result<void> Exchange::write_samples(const StepCommitted& committed) {
   const Entry& entry = entries_.at(batch_in_flight_.front());
-  const auto payload = payload_of(entry);
+  const auto payload = read(entry.header->payload);
   if (!payload || payload->trajectories.size() != entry.rewards.size()) return {};
   const auto& advantages = committed.report.advantages;
   for (std::size_t i = 0; i < payload->trajectories.size(); ++i) {
@@ -303,12 +303,12 @@ Result<void> Exchange::write_samples(const StepCommitted& committed) {
 }
 
 // Nothing where the bytes lie on another node, or nowhere, as in a simulation.
-std::optional<GroupPayload> Exchange::payload_of(const Entry& entry) {
-  const auto bytes = shelf_.read(entry.header->payload);
+std::optional<GroupPayload> Exchange::read(const runtime::PayloadRef& payload) {
+  const auto bytes = shelf_.read(payload);
   if (!bytes) return std::nullopt;
-  auto payload = runtime::decode<GroupPayload>(*bytes);
-  if (!payload) return std::nullopt;
-  return std::move(*payload);
+  auto group = runtime::decode<GroupPayload>(*bytes);
+  if (!group) return std::nullopt;
+  return std::move(*group);
 }
 
 // The first kEvaluationSamples prompts of each evaluation, and every failure.
@@ -337,7 +337,8 @@ void Exchange::write_failure_sample(const Entry& entry, std::size_t trajectory,
   nlohmann::json line{{"prompt", config_.train[config_.prompt_at(entry.position)].prompt},
                       {"step", ledger_.next_commit().value},
                       {"error", failure.reason}};
-  if (const auto payload = payload_of(entry); payload && trajectory < payload->trajectories.size())
+  if (const auto payload = read(entry.header->payload);
+      payload && trajectory < payload->trajectories.size())
     line["completion"] = payload->trajectories[trajectory].text;
   (void)record_.sample(one_line(line));
 }

@@ -8,9 +8,6 @@
 #include <limits>
 #include <utility>
 
-#include "actors/controller/kept_index.h"
-#include "runtime/base/log.h"
-
 namespace tandem::actors {
 
 namespace fs = std::filesystem;
@@ -19,9 +16,7 @@ namespace {
 
 constexpr double kGap = std::numeric_limits<double>::quiet_NaN();
 constexpr std::size_t kKeyBytesMax = 200;
-constexpr std::uint32_t kFormat = 1;
-
-fs::path kept_path(const fs::path& run_dir) { return run_dir / "metrics.index"; }
+constexpr std::uint32_t kMetricsFormat = 1;
 
 struct Extremes {
   double min = kGap, max = kGap, sum = 0;
@@ -40,7 +35,7 @@ struct Extremes {
 }  // namespace
 
 struct KeptMetrics {
-  std::uint32_t format = kFormat;
+  std::uint32_t format = kMetricsFormat;
   LineMark mark;
   std::vector<std::int64_t> steps;
   std::map<std::string, std::vector<double>> columns;
@@ -48,38 +43,28 @@ struct KeptMetrics {
 TANDEM_WIRE(KeptMetrics, format, mark, steps, columns)
 
 void MetricsIndex::clear() {
-  mark_ = {};
   steps_.clear();
   columns_.clear();
 }
 
-bool MetricsIndex::load(const fs::path& path) {
+std::optional<LineMark> MetricsIndex::load(const fs::path& path) {
   auto kept = kept_value<KeptMetrics>(path);
-  if (!kept || kept->format != kFormat) return false;
+  if (!kept || kept->format != kMetricsFormat) return std::nullopt;
   for (const auto& [key, column] : kept->columns)
-    if (column.size() > kept->steps.size()) return false;
-  mark_ = kept_ = kept->mark;
+    if (column.size() > kept->steps.size()) return std::nullopt;
   steps_ = std::move(kept->steps);
   columns_ = std::move(kept->columns);
-  return true;
+  return kept->mark;
 }
 
 Result<void> MetricsIndex::refresh(const fs::path& run_dir) {
-  complete_ = true;
-  auto file = LineFile::open(run_dir / "metrics.jsonl");
-  if (!file) {
-    clear();
-    if (file.error().code == ErrorCode::kNotFound) return {};
-    return file.error();
-  }
-  if (!std::exchange(looked_for_kept_, true) && !load(kept_path(run_dir))) clear();
-  if (!file->continues(mark_)) clear();
-  const auto read = file->read_lines(mark_, kRefreshBytesMax,
-                                     [this](std::uint64_t, std::string_view line) { take(line); });
-  bytes_read_ += file->bytes_read();
-  if (!read) return read.error();
-  complete_ = read->offset + kLineBytesMax >= file->size();
-  mark_ = *read;
+  const auto at_end =
+      progress_.read_on(run_dir, kRefreshBytesMax,
+                        {.load = [this](const fs::path& copy) { return load(copy); },
+                         .clear = [this] { clear(); },
+                         .take = [this](std::uint64_t, std::string_view line) { take(line); }});
+  complete_ = !at_end || *at_end;
+  if (!at_end) return at_end.error();
   return {};
 }
 
@@ -171,12 +156,9 @@ MetricSeries MetricsIndex::series(const std::string& key, StepRange range,
 }
 
 void MetricsIndex::keep(const fs::path& run_dir, bool over) {
-  if (!is_due(mark_, kept_, over)) return;
-  kept_ = mark_;  // also where it fails: once is enough to find that out
-  const auto done =
-      keep_bytes(kept_path(run_dir),
-                 runtime::encode(KeptMetrics{.mark = mark_, .steps = steps_, .columns = columns_}));
-  if (!done) log::info("event=index_not_kept message=\"{}\"", done.error().message);
+  progress_.keep(run_dir, over, [this](const LineMark& read_to) {
+    return runtime::encode(KeptMetrics{.mark = read_to, .steps = steps_, .columns = columns_});
+  });
 }
 
 }  // namespace tandem::actors

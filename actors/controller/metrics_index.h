@@ -21,8 +21,8 @@
 #include <string_view>
 #include <vector>
 
+#include "actors/controller/kept_index.h"
 #include "actors/controller/metrics_line.h"
-#include "runtime/base/line_file.h"
 #include "runtime/base/result.h"
 
 namespace tandem::actors {
@@ -49,8 +49,7 @@ class MetricsIndex {
   // Takes up what the run directory's metrics.jsonl has that this does not, beginning with a kept
   // index. A run without the file has no rows. At most kRefreshBytesMax are read.
   Result<void> refresh(const std::filesystem::path& run_dir);
-  // Writes `metrics.index` (0600) where there is much that it lacks, or anything and the run is
-  // over. A directory that cannot be written costs nothing but the next reader's time.
+  // Writes `metrics.index` where it is due, see IndexProgress::keep.
   void keep(const std::filesystem::path& run_dir, bool over);
 
   bool complete() const { return complete_; }  // the last refresh() came to the file's end
@@ -60,7 +59,7 @@ class MetricsIndex {
   MetricSeries series(const std::string& key, StepRange range, std::size_t points) const;
 
   std::size_t cells() const { return steps_.size() * (columns_.size() + 1); }
-  std::uint64_t bytes_read() const { return bytes_read_; }  // of metrics.jsonl, ever
+  std::uint64_t bytes_read() const { return progress_.bytes_read(); }  // of metrics.jsonl, ever
 
  private:
   using Column = std::vector<double>;  // may be shorter than steps_: the rest is gaps
@@ -68,14 +67,11 @@ class MetricsIndex {
   void take(std::string_view text);
   void thin();
   void clear();
-  bool load(const std::filesystem::path& path);
+  std::optional<LineMark> load(const std::filesystem::path& path);
 
   const std::size_t cells_max_;
-  LineMark mark_;
-  LineMark kept_;  // what metrics.index has
-  bool looked_for_kept_ = false;
+  IndexProgress progress_{"metrics.jsonl", "metrics.index"};
   bool complete_ = false;
-  std::uint64_t bytes_read_ = 0;
   MetricsLine line_;                 // the one in hand; keeps its memory
   std::vector<std::int64_t> steps_;  // ascending
   std::map<std::string, Column> columns_;

@@ -4,6 +4,7 @@
 // attempt would end the same way.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <list>
 #include <optional>
@@ -12,9 +13,12 @@
 #include <vector>
 
 #include "runtime/actor/ref.h"
+#include "runtime/base/clock.h"
 #include "runtime/wire/split.h"
 
 namespace tandem::actors {
+
+inline constexpr Duration kRetryAfter = std::chrono::milliseconds(20);  // what was not taken
 
 class OutgoingMessages {
  public:
@@ -58,6 +62,7 @@ class OutgoingMessages {
     return !messages_.empty();
   }
   void clear() { messages_.clear(); }
+  std::size_t size() const { return messages_.size(); }
 
  private:
   struct Message {

@@ -302,6 +302,10 @@ HttpAnswer RunsApi::actor_logs(const HttpRequest& request, const std::string& wa
 
 HttpAnswer RunsApi::get(const HttpRequest& request) {
   const auto& path = request.segments;  // {"api", "v1", "runs", ID, WHAT, …}
+  // Each look would read the files of every run.
+  if (path.size() <= 4 && query_flag(request, "watch"))
+    return refuse({ErrorCode::kInvalid, "runs cannot be watched", "",
+                   "/api/v1/jobs?watch=1 follows those that live"});
   if (path.size() == 3) return list();
   const auto run = catalogue_.find(path[3]);
   if (!run) return refuse(run.error());
@@ -335,6 +339,8 @@ HttpAnswer RunsApi::remove(const std::string& wanted) {
                ? runtime::error_response(409, removed.error())
                : refuse(removed.error());
   indexes_.forget(run->run_dir);
+  if (const auto gone = ask_and_wait(controller_, Forget{run->id}, kApiAskTimeout); !gone)
+    return refuse(gone.error());
   return ok(json{{"id", run->id}});
 }
 

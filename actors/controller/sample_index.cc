@@ -4,9 +4,7 @@
 #include <limits>
 #include <utility>
 
-#include "actors/controller/kept_index.h"
 #include "runtime/base/json.h"
-#include "runtime/base/log.h"
 
 namespace tandem::actors {
 
@@ -16,15 +14,13 @@ namespace {
 
 constexpr std::uint8_t kEvaluationFlag = 1, kErrorFlag = 2;
 constexpr std::int64_t kNoStep = std::numeric_limits<std::int64_t>::min();
-constexpr std::uint32_t kFormat = 1;
+constexpr std::uint32_t kSamplesFormat = 1;
 constexpr std::uint64_t kRefreshBytes = std::uint64_t{256} << 20;
-
-fs::path kept_path(const fs::path& run_dir) { return run_dir / "samples.index"; }
 
 }  // namespace
 
 struct KeptSamples {
-  std::uint32_t format = kFormat;
+  std::uint32_t format = kSamplesFormat;
   LineMark mark;
   std::vector<std::uint64_t> offsets, bytes;
   std::vector<std::int64_t> steps;
@@ -33,42 +29,32 @@ struct KeptSamples {
 TANDEM_WIRE(KeptSamples, format, mark, offsets, bytes, steps, flags)
 
 void SampleIndex::clear() {
-  mark_ = {};
   offsets_.clear();
   bytes_.clear();
   steps_.clear();
   flags_.clear();
 }
 
-bool SampleIndex::load(const fs::path& path) {
+std::optional<LineMark> SampleIndex::load(const fs::path& path) {
   auto kept = kept_value<KeptSamples>(path);
-  if (!kept || kept->format != kFormat) return false;
+  if (!kept || kept->format != kSamplesFormat) return std::nullopt;
   const std::size_t size = kept->offsets.size();
   if (kept->bytes.size() != size || kept->steps.size() != size || kept->flags.size() != size)
-    return false;
-  mark_ = kept_ = kept->mark;
+    return std::nullopt;
   offsets_ = std::move(kept->offsets);
   bytes_ = std::move(kept->bytes);
   steps_ = std::move(kept->steps);
   flags_ = std::move(kept->flags);
-  return true;
+  return kept->mark;
 }
 
 Result<void> SampleIndex::refresh(const fs::path& run_dir) {
-  auto file = LineFile::open(run_dir / "samples.jsonl");
-  if (!file) {
-    clear();
-    if (file.error().code == ErrorCode::kNotFound) return {};
-    return file.error();
-  }
-  if (!std::exchange(looked_for_kept_, true) && !load(kept_path(run_dir))) clear();
-  if (!file->continues(mark_)) clear();
-  const auto read =
-      file->read_lines(mark_, kRefreshBytes,
-                       [this](std::uint64_t offset, std::string_view line) { take(offset, line); });
-  bytes_read_ += file->bytes_read();
-  if (!read) return read.error();
-  mark_ = *read;
+  const auto at_end = progress_.read_on(
+      run_dir, kRefreshBytes,
+      {.load = [this](const fs::path& copy) { return load(copy); },
+       .clear = [this] { clear(); },
+       .take = [this](std::uint64_t offset, std::string_view line) { take(offset, line); }});
+  if (!at_end) return at_end.error();
   return {};
 }
 
@@ -113,17 +99,15 @@ Result<nlohmann::json> SampleIndex::page(const fs::path& run_dir, const SampleQu
     sample["seq"] = i + 1;
     page.push_back(std::move(sample));
   }
-  bytes_read_ += file->bytes_read();
+  page_bytes_read_ += file->bytes_read();
   return page;
 }
 
 void SampleIndex::keep(const fs::path& run_dir, bool over) {
-  if (!is_due(mark_, kept_, over)) return;
-  kept_ = mark_;  // also where it fails: once is enough to find that out
-  const KeptSamples kept{
-      .mark = mark_, .offsets = offsets_, .bytes = bytes_, .steps = steps_, .flags = flags_};
-  const auto done = keep_bytes(kept_path(run_dir), runtime::encode(kept));
-  if (!done) log::info("event=index_not_kept message=\"{}\"", done.error().message);
+  progress_.keep(run_dir, over, [this](const LineMark& read_to) {
+    return runtime::encode(KeptSamples{
+        .mark = read_to, .offsets = offsets_, .bytes = bytes_, .steps = steps_, .flags = flags_});
+  });
 }
 
 }  // namespace tandem::actors

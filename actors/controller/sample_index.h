@@ -16,7 +16,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/base/line_file.h"
+#include "actors/controller/kept_index.h"
 #include "runtime/base/result.h"
 
 namespace tandem::actors {
@@ -42,17 +42,17 @@ class SampleIndex {
   Result<nlohmann::json> page(const std::filesystem::path& run_dir, const SampleQuery& query);
 
   std::size_t size() const { return offsets_.size(); }
-  std::uint64_t bytes_read() const { return bytes_read_; }  // of samples.jsonl, ever
+  // Of samples.jsonl, ever.
+  std::uint64_t bytes_read() const { return progress_.bytes_read() + page_bytes_read_; }
 
  private:
   void take(std::uint64_t offset, std::string_view line);
   void clear();
-  bool load(const std::filesystem::path& path);
+  std::optional<LineMark> load(const std::filesystem::path& path);
   bool matches(std::size_t index, const SampleQuery& query) const;
 
-  LineMark mark_, kept_;
-  bool looked_for_kept_ = false;
-  std::uint64_t bytes_read_ = 0;
+  IndexProgress progress_{"samples.jsonl", "samples.index"};
+  std::uint64_t page_bytes_read_ = 0;
   // One entry per sample.
   std::vector<std::uint64_t> offsets_, bytes_;
   std::vector<std::int64_t> steps_;  // kNoStep: without one

@@ -35,6 +35,9 @@ enum class JobOutcome : std::uint8_t { kSucceeded, kFailed, kCancelled };
 // How long a cancelled job may take to finish its step and save a checkpoint.
 inline constexpr Duration kSaveOnCancelMax = std::chrono::minutes(2);
 
+// Begins the reason of a cancelled job that met a failure before it had ended.
+inline constexpr const char* kWhileCancelled = "was being cancelled when: ";
+
 struct EndJob {  // cancelled, or a role cannot be kept alive: write result.json and say JobEnded
   JobOutcome outcome = JobOutcome::kCancelled;
   std::string reason;

@@ -8,16 +8,20 @@
 
 namespace tandem {
 
+std::string hex(std::span<const std::byte> bytes) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string text;
+  for (const std::byte byte : bytes) {
+    text += kDigits[std::to_integer<unsigned>(byte >> 4)];
+    text += kDigits[std::to_integer<unsigned>(byte & std::byte{15})];
+  }
+  return text;
+}
+
 std::string sha256_hex(std::span<const std::byte> bytes) {
   std::array<unsigned char, SHA256_DIGEST_LENGTH> digest;
   SHA256(reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(), digest.data());
-  constexpr char kHex[] = "0123456789abcdef";
-  std::string text;
-  for (const unsigned char byte : digest) {
-    text += kHex[byte >> 4];
-    text += kHex[byte & 15];
-  }
-  return text;
+  return hex(std::as_bytes(std::span(digest)));
 }
 
 std::uint64_t checksum64(std::span<const std::byte> bytes) {

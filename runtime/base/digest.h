@@ -1,6 +1,6 @@
 // Digests of bytes: SHA-256 where a person compares results (weights_sha256, OpenSSL's), XXH3-64
 // where a program looks for damage (payloads, published weights; libxxhash's), CRC-32C where a
-// format of others asks for it (Boost's).
+// format of others asks for it (Boost's); and bytes as a person reads them.
 #pragma once
 
 #include <cstddef>
@@ -10,6 +10,7 @@
 
 namespace tandem {
 
+std::string hex(std::span<const std::byte> bytes);  // two lower-case digits for each
 std::string sha256_hex(std::span<const std::byte> bytes);
 std::uint64_t checksum64(std::span<const std::byte> bytes);
 std::uint32_t crc32c(std::span<const std::byte> bytes);  // Castagnoli's, as in RFC 3720

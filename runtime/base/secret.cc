@@ -11,22 +11,13 @@
 #include <cerrno>
 #include <span>
 
+#include "runtime/base/digest.h"
 #include "runtime/base/file.h"
 
 namespace tandem {
 namespace {
 
 constexpr mode_t kOthers = S_IRWXG | S_IRWXO;
-
-std::string hex(std::span<const unsigned char> bytes) {
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string text;
-  for (const unsigned char byte : bytes) {
-    text += kDigits[byte >> 4];
-    text += kDigits[byte & 15];
-  }
-  return text;
-}
 
 Error not_private(const std::filesystem::path& path, const std::string& why) {
   return {ErrorCode::kUnauthorised, "this secret is not private: " + why, path.string(),
@@ -39,7 +30,7 @@ std::string random_secret() {
   std::array<unsigned char, kSecretBytes> bytes;
   // The kernel gives so few bytes whole, once its generator has been seeded at boot.
   CHECK(::getrandom(bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()));
-  return hex(bytes);
+  return hex(std::as_bytes(std::span(bytes)));
 }
 
 std::string hmac_hex(std::string_view key, std::string_view text) {
@@ -48,7 +39,7 @@ std::string hmac_hex(std::string_view key, std::string_view text) {
   CHECK(HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()),
              reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest.data(),
              &length) != nullptr);
-  return hex(std::span(digest).first(length));
+  return hex(std::as_bytes(std::span(digest).first(length)));
 }
 
 bool same_secret(std::string_view a, std::string_view b) {

@@ -59,7 +59,7 @@ class BulkClient {
 
   // The refs (bytes) come in the order of the payloads (refs). Errors: kTimedOut, kUnreachable,
   // kNotFound (no such segment), kFailed (checksum, no room at the server), kInvalid (over a
-  // limit).
+  // limit; a put of an empty payload).
   void put_many(std::vector<std::string> payloads, Duration timeout, WriteDone done);
   void get_many(std::vector<PayloadRef> refs, Duration timeout, ReadDone done);
 

@@ -19,7 +19,7 @@ class SegmentBook {
   explicit SegmentBook(SegmentLimits limits) : limits_(limits) {}
 
   void found(std::uint32_t segment, std::uint64_t bytes);  // of an earlier life: sealed
-  // Nothing: together they are over bytes_max.
+  // Of payloads none of which is empty (SS-3). Nothing: together they are over bytes_max.
   std::optional<std::vector<Extent>> reserve(std::span<const std::uint64_t> sizes);
   void commit(const Extent& extent, std::uint64_t checksum);
   void abandon(const Extent& extent);
@@ -41,7 +41,7 @@ class SegmentBook {
   };
   struct Segment {
     std::uint64_t bytes = 0;
-    std::multiset<Live> live;   // empty payloads share their place
+    std::set<Live> live;
     std::uint64_t writing = 0;  // reserved, neither committed nor abandoned
   };
   const SegmentLimits limits_;

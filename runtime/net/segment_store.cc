@@ -68,8 +68,7 @@ void SegmentBook::retain(const PayloadRef& payload) {
 
 bool SegmentBook::release(const PayloadRef& payload) {
   if (!holds(payload)) return false;
-  auto& live = segments_.at(payload.segment).live;
-  live.erase(live.find({payload.offset, payload.bytes, payload.checksum}));
+  segments_.at(payload.segment).live.erase({payload.offset, payload.bytes, payload.checksum});
   return true;
 }
 
@@ -106,6 +105,12 @@ class BookedStore : public SegmentStore {
       : limits_(limits), place_(std::move(place)), book_(limits) {}
 
   Result<std::vector<Extent>> reserve(std::span<const std::uint64_t> sizes) override {
+    if (const auto empty = std::ranges::find(sizes, 0u); empty != sizes.end())
+      return Error{ErrorCode::kInvalid,
+                   "payload " + std::to_string(empty - sizes.begin()) + " of " +
+                       std::to_string(sizes.size()) +
+                       " is empty, and would have its place in common with the next one",
+                   place_, "store a payload of at least one byte"};
     const std::lock_guard lock(mutex_);
     auto extents = book_.reserve(sizes);
     if (extents) return std::move(*extents);

@@ -9,6 +9,7 @@
 //   SS-1  bytes of a committed payload never change until its segment is deleted.
 //   SS-2  reclaim() deletes a segment only if it is sealed, below the watermark, and none of its
 //         payloads is live or being written.
+//   SS-3  no two payloads have the same segment and offset: an empty one is refused.
 #pragma once
 
 #include <cstddef>
@@ -37,7 +38,8 @@ struct SegmentLimits {
 class SegmentStore {
  public:
   virtual ~SegmentStore() = default;
-  // Room for payloads of these sizes, each contiguous; all or none. Errors: kFailed, no room.
+  // Room for payloads of these sizes, each contiguous; all or none. Errors: kFailed, no room;
+  // kInvalid, one is empty.
   virtual Result<std::vector<Extent>> reserve(std::span<const std::uint64_t> sizes) = 0;
   virtual Result<void> write(const Extent& within, std::uint64_t offset,
                              std::span<const std::byte> bytes) = 0;

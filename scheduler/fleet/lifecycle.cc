@@ -175,7 +175,9 @@ struct Describe {
   }
   Words operator()(const ScaleDown&) const { return {"ScaleDown", "the role was scaled down"}; }
   Words operator()(const Completed&) const { return {"Completed", "all steps are trained"}; }
-  Words operator()(const CancelledByUser&) const { return {"CancelledByUser", "cancelled"}; }
+  Words operator()(const CancelledByUser& r) const {
+    return {"CancelledByUser", r.how.empty() ? "cancelled" : r.how};
+  }
   Words operator()(const JobEnded&) const { return {"JobEnded", "its job has ended"}; }
   Words operator()(const JobFailed& r) const { return {"JobFailed", r.cause}; }
 };

@@ -128,7 +128,9 @@ struct RestartsExhausted {
 };
 struct ScaleDown {};
 struct Completed {};
-struct CancelledByUser {};
+struct CancelledByUser {
+  std::string how;  // and what failed before it had ended; may be empty
+};
 struct JobEnded {};
 struct JobFailed {
   std::string cause;

@@ -190,6 +190,42 @@ TEST(ControllerCore, PermanentFailureIsNotRestarted) {
   EXPECT_EQ(world.state(job), JobState::kFailed);
 }
 
+TEST(ControllerCore, AJobThatFailsWhileItIsCancelledTellsTheFailure) {
+  for (const JobOutcome outcome : {JobOutcome::kFailed, JobOutcome::kCancelled}) {
+    World world;
+    world.node("a", 4);
+    const std::string job = world.submit(shape_of(1));
+    world.all_ready(job);
+    world.must(JobProgress{job, JobPhase::kRunning, "training"});
+    world.must(CancelJob{job});
+    world.must(JobProgress{job, JobPhase::kStopping, "saving a checkpoint of step 3"});
+    EXPECT_EQ(world.state(job), JobState::kStopping);
+    world.must(JobEnded{job, outcome, "was being cancelled when: the disk is full"});
+    world.obey();
+    const scheduler::JobStatus& status = world.core.jobs().at(job).status;
+    EXPECT_EQ(status.state,
+              outcome == JobOutcome::kFailed ? JobState::kFailed : JobState::kCancelled);
+    EXPECT_EQ(scheduler::message(status.reason, world.now),
+              "was being cancelled when: the disk is full");
+  }
+}
+
+TEST(ControllerCore, OnlyAJobThatHasEndedIsForgotten) {
+  World world;
+  world.node("a", 4);
+  const std::string job = world.submit(shape_of(1));
+  const auto refused = world.take(ForgetJob{job});
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code, ErrorCode::kInvalid);
+  const runtime::RankId rank = world.alive.begin()->first;
+  world.must(JobEnded{job, JobOutcome::kSucceeded, "done"});
+  world.obey();
+  world.must(ForgetJob{job});
+  EXPECT_TRUE(world.core.jobs().empty());
+  world.must(runtime::RankExited{.id = rank, .signal = 9});  // said twice, and of no job now
+  world.must(ForgetJob{job});
+}
+
 TEST(ControllerCore, NewsOfADeadLifeDoesNotHoldUpTheNext) {
   World world;
   world.node("a", 4);

@@ -156,16 +156,42 @@ TEST_F(GangFailures, ItStartsWhenAllOfItsRanksAreUp) {
   EXPECT_EQ(world.started[0].rank, 0);
 }
 
-TEST_F(GangFailures, ARankThatNeverLinksIsNotWaitedForForEver) {
+TEST_F(GangFailures, ARankThatNeverReportsIsNotWaitedForForEver) {
+  world.ready(job + "/rollout/0");
+  world.ready(job + "/reward/0");
   world.must(RankConnected{{learner, life, 0}});
-  ASSERT_FALSE(world.wakes.empty());
-  world.now = *world.wakes.rbegin();
+  EXPECT_TRUE(world.wakes.contains(Time{} + kReportWait));
+  world.now = Time{} + kReportWait;
   world.must(Tick{});
   EXPECT_EQ(world.told_to_end.size(), 2u);
   world.obey();
   const auto* why = std::get_if<scheduler::Backoff>(&world.record(learner).status.reason);
   ASSERT_NE(why, nullptr);
-  EXPECT_EQ(why->cause, "failed: rank 1 did not link to the controller in time");
+  EXPECT_EQ(why->cause,
+            "its process could not be started: rank 1 did not report within 120 s of its start");
+}
+
+TEST_F(GangFailures, SoIsAProcessOfItsOwnThatNeverReports) {
+  world.ready(learner);
+  const std::string rollout = job + "/rollout/0", reward = job + "/reward/0";
+  world.must(RankConnected{{reward, world.record(reward).incarnation, 0}});  // and loads for long
+  world.now = Time{} + (kReportWait - 1s);
+  world.must(Tick{});
+  EXPECT_TRUE(world.told_to_end.empty());
+  world.now = Time{} + kReportWait;
+  world.must(Tick{});
+  ASSERT_EQ(world.told_to_end.size(), 1u);
+  EXPECT_EQ(world.told_to_end.begin()->actor, rollout);
+  world.obey();
+  ASSERT_EQ(world.state_of(rollout), ActorState::kBackoff);
+  EXPECT_EQ(world.state_of(reward), ActorState::kInitializing);
+  EXPECT_NE(scheduler::message(world.record(rollout).status.reason, world.now)
+                .find("rank 0 did not report within 120 s of its start"),
+            std::string::npos);
+  world.now = *world.record(rollout).restart_at;
+  world.must(Tick{});
+  EXPECT_EQ(world.state_of(rollout), ActorState::kStarting);
+  EXPECT_EQ(world.record(rollout).report_deadline, world.now + kReportWait) << "of its next life";
 }
 
 TEST_F(GangFailures, TheRankThatTheKernelKilledIsTheRootCause) {

@@ -1,6 +1,6 @@
-// Messages that a peer may not send to an exchange: the message is dropped, the peer is named once, and the
-// groups of others stay as they were. On an exchange that believes its peers each of these frees
-// what is another's, or ends the process.
+// Messages that a peer may not send to an exchange: the message is dropped, the peer is named once,
+// and the groups of others stay as they were. On an exchange that believes its peers each of these
+// frees what is another's, or ends the process.
 #include <gtest/gtest.h>
 
 #include "tests/actors/controller/exchange_stage.h"
@@ -54,6 +54,42 @@ TEST(ExchangeChecks, PayloadsOfOtherGroupsAreNotFreedByALateAnswer) {
   stage.tell(Generated{kRollout, {mine}});
   EXPECT_EQ(stage.refused.size(), 2u) << "nor twice by its owner";
   EXPECT_EQ(stage.shelf.size(), 1u);
+}
+
+// As a rollout stores one for `work`.
+runtime::PayloadRef stored(Stage& stage, const GroupWork& work) {
+  return stage.shelf.put(runtime::encode(
+      GroupPayload{.group = work.group, .attempt = work.attempt, .prompt_tokens = {1}}));
+}
+
+TEST(ExchangeChecks, TheOtherPayloadsOfARefusedMessageGoWithIt) {
+  Attacked stage;
+  std::vector<GroupHeader> headers;
+  for (std::size_t i = 0; i < 3; ++i) {
+    headers.push_back(header_of(stage, stage.works[i]));
+    stage.shelf.release(headers[i].payload);
+    headers[i].payload = stored(stage, stage.works[i]);
+  }
+  headers[1].trajectories.resize(7);
+  stage.tell(Generated{kRollout, headers});
+  EXPECT_EQ(stage.refused.size(), 1u);
+  EXPECT_EQ(stage.generated(), 1);
+  EXPECT_TRUE(stage.shelf.holds(headers[0].payload)) << "taken before the message was refused";
+  EXPECT_EQ(stage.shelf.size(), 1u);
+}
+
+TEST(ExchangeChecks, ARefusedMessageFreesNoPayloadOfAnother) {
+  Attacked stage;
+  GroupHeader honest = header_of(stage, stage.works[0]);
+  stage.shelf.release(honest.payload);
+  honest.payload = stored(stage, stage.works[0]);  // its message is on its way
+  GroupHeader forged = honest;
+  forged.trajectories.resize(7);
+  stage.tell(Generated{kOther, {forged, honest}});
+  EXPECT_EQ(stage.refused.size(), 1u);
+  EXPECT_TRUE(stage.shelf.holds(honest.payload));
+  stage.tell(Generated{kRollout, {honest}});
+  EXPECT_EQ(stage.generated(), 1);
 }
 
 TEST(ExchangeChecks, AnotherNumberOfTrajectoriesIsRefused) {
@@ -240,6 +276,22 @@ TEST(ExchangeOutgoing, AFullLinkLosesNothing) {
   for (const ScoreGroups& part : Stage::only<ScoreGroups>(stage.to_reward))
     groups += part.groups.size();
   EXPECT_EQ(groups, works.size());
+}
+
+TEST(ExchangeOutgoing, AFullControllerHearsOfTheEndOnceItHasRoom) {
+  Stage stage;
+  stage.begin();
+  stage.to_controller.clear();
+  stage.link.full = true;
+  stage.tell(RewardTrouble{.from = kReward, .what = "its program ended"});
+  stage.tell(EndJob{JobOutcome::kFailed, "a role died"});
+  EXPECT_TRUE(stage.to_controller.empty());
+  stage.link.full = false;
+  stage.run(std::chrono::milliseconds(100));
+  ASSERT_EQ(stage.to_controller.size(), 2u);
+  EXPECT_TRUE(std::holds_alternative<ExchangeEvent>(stage.to_controller[0])) << "in their order";
+  ASSERT_TRUE(stage.ended());
+  EXPECT_EQ(stage.ended()->reason, "a role died");
 }
 
 }  // namespace

@@ -251,6 +251,19 @@ TEST(Exchange, TheSaveOfACancelledJobHasADeadlineAndAnAbleLearner) {  // EX-S
   failing.tell(LearnerFailed{kLearner, "the disk is full"});
   ASSERT_TRUE(failing.ended());
   EXPECT_EQ(failing.ended()->outcome, JobOutcome::kCancelled);
+  EXPECT_EQ(failing.ended()->reason, "was being cancelled when: job-1/learner/0: the disk is full");
+}
+
+TEST(Exchange, ACancelledJobThatCannotBeRecordedFailsAndSaysThatItWasBeingCancelled) {
+  Stage stage(saving_job());
+  stage.begin();
+  stage.train(3);
+  stage.record.disk_full = true;
+  cancel(stage);
+  ASSERT_TRUE(stage.ended());
+  EXPECT_EQ(stage.ended()->outcome, JobOutcome::kFailed);
+  EXPECT_TRUE(stage.ended()->reason.starts_with("was being cancelled when: "))
+      << stage.ended()->reason;
 }
 
 TEST(Exchange, WithNothingTrainedOrWithoutTheKeyACancelledJobEndsAtOnce) {

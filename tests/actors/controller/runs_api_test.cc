@@ -153,6 +153,11 @@ TEST_F(RunsApiTest, RunsOfAllControllersAreListed) {
   EXPECT_EQ(one["actors"], json::parse(R"([{"name":"rollout/0","incarnations":[4]}])"));
   EXPECT_EQ(response("/api/v1/runs/none").status, 404);
   EXPECT_EQ(response("/api/v1/runs/old-1/nonsense").status, 404);
+  for (const char* const watched : {"/api/v1/runs?watch=1", "/api/v1/runs/old-1?watch"}) {
+    const auto refused = response(watched);
+    EXPECT_EQ(refused.status, 400);
+    EXPECT_NE(refused.body.find("/api/v1/jobs?watch=1"), std::string::npos) << refused.body;
+  }
 }
 
 TEST_F(RunsApiTest, MetricsAreBucketsOfTheKeysThatAreAskedFor) {
@@ -263,6 +268,9 @@ TEST_F(RunsApiTest, ARunThatLivesIsNotDeleted) {  // RC-1
   EXPECT_EQ(response("/api/v1/jobs/" + queued + "/cancel", "POST").status, 200);
   EXPECT_EQ(response("/api/v1/runs/" + queued + "/delete", "POST").status, 200);
   EXPECT_EQ(got("/runs"), json::array());
+  EXPECT_EQ(got("/jobs"), json::array()) << "nor is its job listed";
+  EXPECT_EQ(response("/api/v1/jobs/" + queued).status, 404);
+  EXPECT_EQ(got("/events?job=" + queued).back()["message"], "its run was deleted");
   EXPECT_EQ(response("/api/v1/jobs/x", "DELETE").status, 405);
 }
 

@@ -41,6 +41,10 @@ TEST(Rng, ShuffleIsAPermutationAndRepeats) {
   EXPECT_EQ(a, sorted);
 }
 
+TEST(Digest, HexHasTwoDigitsForEachByte) {
+  EXPECT_EQ(hex(bytes_of(std::string_view("\0\x0f\xa0", 3))), "000fa0");
+}
+
 TEST(Digest, Sha256MatchesTheStandardsExample) {
   EXPECT_EQ(sha256_hex(bytes_of("abc")),
             "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");

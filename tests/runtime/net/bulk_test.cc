@@ -1,4 +1,4 @@
-// Bulk transfers over real TCP loopback, and the segment stores beneath: SS-1, SS-2, checksums,
+// Bulk transfers over real TCP loopback, and the segment stores beneath: SS-1 … SS-3, checksums,
 // limits.
 #include "runtime/net/bulk.h"
 
@@ -64,7 +64,7 @@ TEST(Bulk, payloads_of_every_size_come_back) {
   Bulk bulk(files(directory));
   Rng rng(1);
   for (const std::size_t size :
-       {std::size_t{0}, std::size_t{1}, kMiB - 1, kMiB, kMiB + 1, 5 * kMiB + 7, 20 * kMiB}) {
+       {std::size_t{1}, std::size_t{2}, kMiB - 1, kMiB, kMiB + 1, 5 * kMiB + 7, 20 * kMiB}) {
     SCOPED_TRACE(size);
     const std::string payload = random_bytes(size, rng);
     const auto ref = bulk.client.put(payload, kPatience);
@@ -83,7 +83,7 @@ TEST(Bulk, many_payloads_travel_in_one_request) {
     Rng rng(seed);
     Bulk bulk(make_memory_segments({.segment_bytes_max = 300'000}));
     std::vector<std::string> payloads;
-    for (int i = 0; i < 1500; ++i) payloads.push_back(random_bytes(rng.below(3000), rng));
+    for (int i = 0; i < 1500; ++i) payloads.push_back(random_bytes(1 + rng.below(3000), rng));
     auto refs = bulk.client.put_many(payloads, kPatience);
     ASSERT_TRUE(refs) << render(refs.error());
     ASSERT_EQ(refs->size(), payloads.size());
@@ -109,7 +109,7 @@ TEST(Bulk, requests_of_several_clients_interleave) {
   constexpr int kRequests = 60;
   Rng rng(3);
   for (int i = 0; i < kRequests; ++i) {
-    auto payload = std::make_shared<std::string>(random_bytes(rng.below(3 * kMiB), rng));
+    auto payload = std::make_shared<std::string>(random_bytes(1 + rng.below(3 * kMiB), rng));
     BulkClient& client = i % 2 ? bulk.client : other;
     client.put_many({*payload}, kPatience, [&, payload](Result<std::vector<PayloadRef>> refs) {
       ASSERT_TRUE(refs) << render(refs.error());
@@ -166,6 +166,15 @@ TEST(Bulk, a_full_store_is_an_error_and_takes_again_after_a_reclaim) {
   const auto gone = bulk.client.get(refs[0], kPatience);
   ASSERT_FALSE(gone);
   EXPECT_EQ(gone.error().code, ErrorCode::kNotFound);
+}
+
+TEST(Bulk, an_empty_payload_is_refused) {
+  Bulk bulk(make_memory_segments({}));
+  const auto ref = bulk.client.put("", kPatience);
+  ASSERT_FALSE(ref);
+  EXPECT_EQ(ref.error().code, ErrorCode::kInvalid);
+  EXPECT_NE(ref.error().message.find("is empty"), std::string::npos) << ref.error().message;
+  EXPECT_TRUE(bulk.client.put("x", kPatience));
 }
 
 TEST(Bulk, a_device_without_room_is_an_error_that_names_the_directory) {
@@ -254,7 +263,7 @@ TEST_P(Store, SS_1_payloads_stay_as_they_were_committed) {
     auto store = make({.segment_bytes_max = 1000});
     std::vector<std::pair<Extent, std::string>> payloads;
     for (int i = 0; i < 50; ++i) {
-      const std::string text = random_bytes(rng.below(1500), rng);
+      const std::string text = random_bytes(1 + rng.below(1500), rng);
       payloads.emplace_back(put(*store, text), text);
     }
     for (const auto& [extent, text] : payloads) EXPECT_TRUE(get(*store, extent).value() == text);
@@ -305,13 +314,14 @@ TEST_P(Store, only_the_very_payload_is_released_and_only_once) {
   EXPECT_TRUE(store->holds(other)) << "SS-2";
 }
 
-TEST_P(Store, empty_payloads_share_a_place_and_are_released_one_by_one) {
+TEST_P(Store, SS_3_an_empty_payload_is_refused_and_takes_no_place) {
   auto store = make({});
-  const PayloadRef first = ref_of(put(*store, "")), second = ref_of(put(*store, ""));
-  ASSERT_EQ(first, second);
-  EXPECT_TRUE(store->release(first));
-  EXPECT_TRUE(store->release(second));
-  EXPECT_FALSE(store->release(second));
+  const std::vector<std::uint64_t> sizes = {3, 0};
+  const auto extents = store->reserve(sizes);
+  ASSERT_FALSE(extents);
+  EXPECT_EQ(extents.error().code, ErrorCode::kInvalid);
+  EXPECT_NE(extents.error().message.find("payload 1 of 2 is empty"), std::string::npos);
+  EXPECT_EQ(store->bytes(), 0u);
 }
 
 INSTANTIATE_TEST_SUITE_P(FileAndMemory, Store, testing::Bool(),
