@@ -2,6 +2,9 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <csignal>
+#include <ios>
 #include <sstream>
 #include <string>
 
@@ -51,6 +54,23 @@ std::optional<std::uint64_t> resident_bytes(pid_t pid) {
   return resident * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
+bool kill_may_be_pending(pid_t pid) {
+  constexpr std::uint64_t kSigkillBit = std::uint64_t{1} << (SIGKILL - 1);
+  const Result<std::string> text = read_file("/proc/" + std::to_string(pid) + "/status");
+  if (!text) return true;
+  std::istringstream lines(*text);
+  int masks = 0;  // of its first thread and of the whole process
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string key;
+    std::uint64_t pending = 0;
+    if (!(words >> key) || (key != "SigPnd:" && key != "ShdPnd:")) continue;
+    if (!(words >> std::hex >> pending) || (pending & kSigkillBit) != 0) return true;
+    ++masks;
+  }
+  return masks != 2;
+}
+
 MemoryKillWatch::MemoryKillWatch(const MemoryKillCounts& before)
     : own_{before.own, {}}, machine_{before.machine, {}} {}
 
@@ -59,9 +79,9 @@ void MemoryKillWatch::note(const MemoryKillCounts& counted, Time now) {
   note(machine_, counted.machine, now);
 }
 
-MemoryKill MemoryKillWatch::claim(Time now) {
-  const bool own = take(own_, now);
-  const bool machine = take(machine_, now);  // the machine counts ours as well
+MemoryKill MemoryKillWatch::claim(Time now, Time lived_on) {
+  const bool own = take(own_, now, lived_on);
+  const bool machine = take(machine_, now, lived_on);  // the machine counts ours as well
   if (own) return MemoryKill::kProven;
   return machine && !own_.seen ? MemoryKill::kHinted : MemoryKill::kNone;
 }
@@ -74,11 +94,12 @@ void MemoryKillWatch::note(Counter& counter, std::optional<std::uint64_t> counte
   counter.seen = counted;
 }
 
-bool MemoryKillWatch::take(Counter& counter, Time now) {  // MK-1
+bool MemoryKillWatch::take(Counter& counter, Time now, Time lived_on) {  // MK-1, MK-2
   auto& rises = counter.unexplained;
   while (!rises.empty() && now - rises.front() > kMemoryKillWindow) rises.pop_front();
-  if (rises.empty()) return false;
-  rises.pop_front();
+  const auto rise = std::ranges::upper_bound(rises, lived_on);
+  if (rise == rises.end()) return false;
+  rises.erase(rise);
   return true;
 }
 

@@ -38,7 +38,6 @@ namespace tandem::runtime {
 namespace {
 
 constexpr std::size_t kProcessesMax = 4096;
-constexpr Duration kMemoryLook = std::chrono::seconds(1);
 constexpr Duration kReapWait = std::chrono::seconds(5);  // for killed children, in the destructor
 
 struct SpawnActions {
@@ -197,6 +196,7 @@ class PosixProcessHost::Loop {
     std::optional<Time> kill_at;
     bool killed = false;  // by a SIGKILL of this host
     std::optional<std::uint64_t> memory_bytes = {};
+    Time lived_on = steady_now();  // it had memory, and no SIGKILL was on its way to it
   };
 
   static void send(Child& child, int signal_number);  // to the whole group
@@ -361,10 +361,14 @@ void PosixProcessHost::Loop::send(Child& child, int signal_number) {
 void PosixProcessHost::Loop::look_at_memory() {
   const Time now = steady_now();
   if (children_.empty() || now < look_at_) return;
-  look_at_ = now + kMemoryLook;
+  look_at_ = now + memory_kill_sources_.look_every;
   memory_kills_.note(read_memory_kills(memory_kill_sources_), now);
-  for (auto& [id, child] : children_)
-    if (const auto bytes = resident_bytes(child.pid)) child.memory_bytes = bytes;
+  for (auto& [id, child] : children_) {
+    const bool may_be_killed = kill_may_be_pending(child.pid);
+    const auto bytes = resident_bytes(child.pid);
+    if (bytes) child.memory_bytes = bytes;
+    if (bytes && !may_be_killed) child.lived_on = now;
+  }
 }
 
 int PosixProcessHost::Loop::wait_ms() const {
@@ -398,7 +402,7 @@ void PosixProcessHost::Loop::reap(ProcessId process) {
   if (ended.signal == SIGKILL && !child.killed) {
     const Time now = steady_now();
     memory_kills_.note(read_memory_kills(memory_kill_sources_), now);
-    ended.memory_kill = memory_kills_.claim(now);
+    ended.memory_kill = memory_kills_.claim(now, child.lived_on);
   }
   child.on_exit(process, ended);
 }

@@ -68,28 +68,42 @@ TEST_F(MemoryKillsTest, WithoutAnyCgroupThereIsOnlyTheMachine) {
 
 TEST(MemoryKillWatch, ACountExplainsOneEndAndNoMore) {  // MK-1
   MemoryKillWatch watch({.own = 5, .machine = 5});
-  EXPECT_EQ(watch.claim(at(1)), MemoryKill::kNone) << "those before it are nobody's";
+  EXPECT_EQ(watch.claim(at(1), at(0)), MemoryKill::kNone) << "those before it are nobody's";
   watch.note({.own = 7, .machine = 7}, at(2));
-  EXPECT_EQ(watch.claim(at(2)), MemoryKill::kProven);
+  EXPECT_EQ(watch.claim(at(2), at(0)), MemoryKill::kProven);
   watch.note({.own = 7, .machine = 7}, at(3));
-  EXPECT_EQ(watch.claim(at(3)), MemoryKill::kProven);
-  EXPECT_EQ(watch.claim(at(3)), MemoryKill::kNone);
+  EXPECT_EQ(watch.claim(at(3), at(0)), MemoryKill::kProven);
+  EXPECT_EQ(watch.claim(at(3), at(0)), MemoryKill::kNone);
 }
 
 TEST(MemoryKillWatch, AnOldCountExplainsNothing) {  // MK-1: it was a child of somebody else's
   MemoryKillWatch watch({.own = 0, .machine = 0});
   watch.note({.own = 1, .machine = 1}, at(1));
-  EXPECT_EQ(watch.claim(at(2) + kMemoryKillWindow), MemoryKill::kNone);
+  EXPECT_EQ(watch.claim(at(2) + kMemoryKillWindow, at(0)), MemoryKill::kNone);
+}
+
+TEST(MemoryKillWatch, ACountExplainsNoEndOfAProcessThatLivedOn) {  // MK-2
+  MemoryKillWatch watch({.own = 0, .machine = 0});
+  watch.note({.own = 1, .machine = 1}, at(2));  // of a child of a child
+  EXPECT_EQ(watch.claim(at(5), at(2)), MemoryKill::kNone);
+  watch.note({.own = 2, .machine = 2}, at(6));
+  EXPECT_EQ(watch.claim(at(6), at(5)), MemoryKill::kProven);
+  EXPECT_EQ(watch.claim(at(7), at(1)), MemoryKill::kProven) << "another's that took long to end";
 }
 
 TEST(MemoryKillWatch, TheMachineHintsOnlyWhereTheOwnCountIsNotToBeHad) {
   MemoryKillWatch blind({.own = std::nullopt, .machine = 0});
   blind.note({.own = std::nullopt, .machine = 1}, at(1));
-  EXPECT_EQ(blind.claim(at(1)), MemoryKill::kHinted);
-  EXPECT_EQ(blind.claim(at(1)), MemoryKill::kNone);
+  EXPECT_EQ(blind.claim(at(1), at(0)), MemoryKill::kHinted);
+  EXPECT_EQ(blind.claim(at(1), at(0)), MemoryKill::kNone);
   MemoryKillWatch seeing({.own = 0, .machine = 0});
   seeing.note({.own = 0, .machine = 1}, at(1));
-  EXPECT_EQ(seeing.claim(at(1)), MemoryKill::kNone) << "a stranger in another cgroup";
+  EXPECT_EQ(seeing.claim(at(1), at(0)), MemoryKill::kNone) << "a stranger in another cgroup";
+}
+
+TEST(KillMayBePending, IsNotSoOfAProcessThatLives) {
+  EXPECT_FALSE(kill_may_be_pending(::getpid()));
+  EXPECT_TRUE(kill_may_be_pending(0)) << "of none that is known";
 }
 
 TEST(ResidentBytes, AreThoseOfALivingProcess) {

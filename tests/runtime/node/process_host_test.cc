@@ -275,13 +275,20 @@ class MemoryKillOfAProcess : public ProcessHostTest {
   void count(int kills) const {
     put("fs/job/memory.events", "oom 0\noom_kill " + std::to_string(kills) + "\n");
   }
-  MemoryKillSources sources() const {
+  // A host looks as it spawns its first process, and then as often as this says.
+  MemoryKillSources sources(Duration look_every = std::chrono::hours(1)) const {
     return {.own_cgroups = directory_ / "cgroup",
             .cgroup_mount = directory_ / "fs",
-            .machine = directory_ / "vmstat"};
+            .machine = directory_ / "vmstat",
+            .look_every = look_every};
   }
-  ExitStatus kill_one(PosixProcessHost& host) {
-    const auto process = host.spawn(spec({"sleep", "1000"}), exits_.handler()).value();
+  SpawnedProcess sleeper(PosixProcessHost& host) {
+    return host.spawn(spec({"sleep", "1000"}), exits_.handler()).value();
+  }
+  // While it lives the cgroup counts `kills`.
+  ExitStatus kill_one(PosixProcessHost& host, int kills) {
+    const SpawnedProcess process = sleeper(host);
+    count(kills);
     EXPECT_EQ(::kill(process.pid, SIGKILL), 0);
     return exits_.wait(process.id);
   }
@@ -289,13 +296,22 @@ class MemoryKillOfAProcess : public ProcessHostTest {
 
 TEST_F(MemoryKillOfAProcess, IsASigkillOfAnothersThatTheCgroupCounted) {  // MK-1
   PosixProcessHost host(sources());
-  EXPECT_EQ(kill_one(host).memory_kill, MemoryKill::kNone) << "a plain kill -9";
-  count(1);
-  const ExitStatus counted = kill_one(host);
+  EXPECT_EQ(kill_one(host, 0).memory_kill, MemoryKill::kNone) << "a plain kill -9";
+  const ExitStatus counted = kill_one(host, 1);
   EXPECT_EQ(counted.memory_kill, MemoryKill::kProven);
   EXPECT_GT(counted.memory_peak_bytes, 0u);
   EXPECT_EQ(describe(counted), "killed by signal 9 (Killed) for want of memory");
-  EXPECT_EQ(kill_one(host).memory_kill, MemoryKill::kNone) << "counted once, explains one";
+  EXPECT_EQ(kill_one(host, 1).memory_kill, MemoryKill::kNone) << "counted once, explains one";
+}
+
+TEST_F(MemoryKillOfAProcess, IsNoKillOfOneThatLivedOnWhenItWasCounted) {  // MK-2
+  PosixProcessHost host(sources(Duration{0}));
+  const SpawnedProcess rank = sleeper(host);
+  count(1);  // a reward program of the rank
+  (void)sleeper(host);
+  (void)sleeper(host);  // the host has looked since the one before
+  EXPECT_EQ(::kill(rank.pid, SIGKILL), 0);
+  EXPECT_EQ(exits_.wait(rank.id).memory_kill, MemoryKill::kNone);
 }
 
 TEST_F(MemoryKillOfAProcess, IsNoKillOfOurOwnAndNoOtherEnd) {
@@ -311,7 +327,7 @@ TEST_F(MemoryKillOfAProcess, IsNoKillOfOurOwnAndNoOtherEnd) {
   const auto exited = host.spawn(shell("exit 1"), exits_.handler());
   for (const auto& process : {stopped, signalled, exited})
     EXPECT_EQ(exits_.wait(process->id).memory_kill, MemoryKill::kNone);
-  EXPECT_EQ(kill_one(host).memory_kill, MemoryKill::kProven) << "the count is still there";
+  EXPECT_EQ(kill_one(host, 4).memory_kill, MemoryKill::kProven) << "a later one is";
 }
 
 }  // namespace
