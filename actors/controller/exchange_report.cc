@@ -38,18 +38,17 @@ nlohmann::json evaluation_value(const RunStatistics& statistics, const char* kin
 }
 
 // In policy versions: how far the oldest sample that waits for training is behind the newest
-// commit.
+// commit. Of the groups that wait alone: `entries` also has those since the last checkpoint.
 std::int64_t oldest_sample_age(const scheduler::Ledger& ledger, const auto& entries) {
   const std::int64_t next = ledger.next_commit().value;
   std::int64_t age = 0;
-  for (const auto& [group, entry] : entries) {
-    const auto* record = ledger.find(group);
-    const bool waits =
-        record && (record->state == GroupState::kGenerated ||
-                   record->state == GroupState::kScoring || record->state == GroupState::kScored);
-    if (!waits || !entry.header) continue;
-    for (const TrajectoryHeader& trajectory : entry.header->trajectories)
-      age = std::max(age, next - static_cast<std::int64_t>(trajectory.oldest.value));
+  for (const auto state : {GroupState::kGenerated, GroupState::kScoring, GroupState::kScored}) {
+    for (const auto& [due, group] : ledger.queue(state)) {
+      const auto entry = entries.find(group);
+      if (entry == entries.end() || !entry->second.header) continue;
+      for (const TrajectoryHeader& trajectory : entry->second.header->trajectories)
+        age = std::max(age, next - static_cast<std::int64_t>(trajectory.oldest.value));
+    }
   }
   return age;
 }
