@@ -30,6 +30,29 @@ Sqlite::Value unless_empty(const std::string& text) {
   return text.empty() ? Sqlite::Value{} : Sqlite::Value{text};
 }
 
+// Gives a file of an earlier incarnation of the run a number as a second name, before another one
+// takes its place, so that a crash between the two loses neither.
+Result<void> number_former(const std::string& path) {
+  std::error_code failure;
+  for (int n = 1;; ++n) {
+    std::filesystem::create_hard_link(path, path + "." + std::to_string(n), failure);
+    if (!failure) return {};
+    if (failure != std::errc::file_exists)
+      return Error{ErrorCode::kFailed, "cannot keep the former file: " + failure.message(), path,
+                   "is the disk full, or the folder not writable?"};
+  }
+}
+
+// What an earlier incarnation came to is not what this one does, however it ends.
+Result<void> set_result_aside(const std::string& run_dir) {
+  const std::string path = run_dir + "/result.json";
+  std::error_code failure;
+  if (!std::filesystem::exists(path, failure)) return {};
+  if (const auto numbered = number_former(path); !numbered) return numbered;
+  if (std::filesystem::remove(path, failure)) return {};
+  return Error{ErrorCode::kFailed, "cannot remove the former file: " + failure.message(), path, {}};
+}
+
 }  // namespace
 
 Result<std::unique_ptr<RunFiles>> RunFiles::open(const std::string& run_dir,
@@ -41,6 +64,7 @@ Result<std::unique_ptr<RunFiles>> RunFiles::open(const std::string& run_dir,
   files->samples_.open(run_dir + "/samples.jsonl", std::ios::app | std::ios::ate);
   if (!files->samples_) return files->cannot_open();
   files->sample_bytes_ = static_cast<std::size_t>(files->samples_.tellp());
+  if (const auto aside = set_result_aside(run_dir); !aside) return aside.error();
   if (event_files == EventFiles::kTensorboard) files->tensorboard_.emplace(run_dir);
   return files;
 }
@@ -92,20 +116,12 @@ Result<void> RunFiles::metrics(const std::string& json_line) {
   return {};
 }
 
-// The former file gets its number as a second name before the new one takes its place, so that a
-// crash between the two loses neither.
 Result<void> RunFiles::keep_job(const std::string& yaml) {
   const std::string path = run_dir_ + "/job.yaml";
   const auto former = read_file(path);
   if (former && *former == yaml) return {};
-  std::error_code failure;
-  for (int n = 1; former; ++n) {
-    std::filesystem::create_hard_link(path, path + "." + std::to_string(n), failure);
-    if (failure != std::errc::file_exists) break;
-  }
-  if (failure)
-    return Error{ErrorCode::kFailed, "cannot keep the former job file: " + failure.message(), path,
-                 "is the disk full, or the folder not writable?"};
+  if (former)
+    if (const auto numbered = number_former(path); !numbered) return numbered;
   return write_file_atomic(path, yaml);
 }
 

@@ -47,6 +47,16 @@ class RunFilesTest : public testing::Test {
       fs::temp_directory_path() / ("tandem_run_files_" + std::to_string(getpid()));
 };
 
+// A later incarnation that is killed must not pass for what the one before it came to.
+TEST_F(RunFilesTest, AnEarlierResultIsKeptAside) {
+  for (const char* const result : {"first", "second"}) ASSERT_TRUE(open()->result(result));
+  EXPECT_EQ(content("result.json"), "second\n");
+  EXPECT_EQ(content("result.json.1"), "first\n");
+  open();
+  EXPECT_FALSE(fs::exists(folder_ / "result.json"));
+  EXPECT_EQ(content("result.json.2"), "second\n");
+}
+
 TEST_F(RunFilesTest, JournalWaitsForTheDiskOnlyWhereItIsAskedTo) {
   const auto files = open();
   const std::vector<JournalEvent> events = {{.kind = "trained", .group = 1, .step = 0}};
