@@ -89,8 +89,7 @@ void CellBase::hear(std::shared_ptr<WaitingAsk> answered, std::uint64_t life) {
 void CellBase::take_turn(Item& item, Context& cx) {
   if (item.life != 0 && item.life != life_) return;
   if (!item.answered) return item.turn(cx);
-  deadlines_.handed_over();
-  if (!deadlines_.next()) stop_alarm();
+  if (deadlines_.handed_over()) stop_alarm();
   item.answered->hand_over(cx);
 }
 

@@ -27,8 +27,10 @@ void AskDeadlines::add(const std::shared_ptr<WaitingAsk>& ask, Time now, Duratio
   if (entries_ > kEntriesFew && entries_ > kEntriesPerOpen * open_) drop_answered();
 }
 
-void AskDeadlines::handed_over() {
-  if (open_ > 0 && --open_ == 0) clear();
+bool AskDeadlines::handed_over() {
+  if (--open_ > 0) return false;
+  clear();
+  return true;
 }
 
 void AskDeadlines::drop_answered() {

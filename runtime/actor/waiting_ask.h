@@ -78,7 +78,7 @@ class AskOf final : public WaitingAsk,
 class AskDeadlines {
  public:
   void add(const std::shared_ptr<WaitingAsk>& ask, Time now, Duration deadline);
-  void handed_over();  // one of those added
+  bool handed_over();  // one of those added; whether it was the last one open
   // Times out what is due.
   void expire(Time now);
   std::optional<Time> next() const;                 // when to expire(), at the latest
