@@ -21,7 +21,7 @@ std::vector<std::string> option_names(const std::vector<OptionDoc>& options) {
 std::string asked_names(const OptionDoc& option) {
   static const std::pair<std::string_view, const char*> kAsked[] = {
       {"JOB", "jobs"},     {"ACTOR", "actors"}, {"ACTOR|JOB", "targets"}, {"KIND/NAME", "objects"},
-      {"run/ID", "runs/"}, {"KEY", "keys"},     {"KEY=VALUE", "sets"}};
+      {"run/ID", "runs/"}, {"KEY", "keys"},     {"KEY=VALUE", "sets"},    {"RUN_DIR", "runs"}};
   for (const auto& [name, names] : kAsked)
     if (option.value == name || option.names.front() == name) return names;
   return "";

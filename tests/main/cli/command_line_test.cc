@@ -229,6 +229,7 @@ TEST(CommandLine, BashCompletesCommandsOptionsAndValues) {
   EXPECT_EQ(complete_in_bash("tandem describe ob", 2), "objects-1 objects-2\n");
   EXPECT_EQ(complete_in_bash("tandem logs targets-1", 2), "targets-1\n");
   EXPECT_EQ(complete_in_bash("tandem run job.yaml --set se", 4), "sets-1 sets-2\n");
+  EXPECT_EQ(complete_in_bash("tandem submit --resume ru", 3), "runs-1 runs-2\n");
   EXPECT_EQ(complete_in_bash("tandem explain ke", 2), "keys-1 keys-2\n");
   EXPECT_EQ(complete_in_bash("tandem events -j jo", 3), "jobs-1 jobs-2\n");
 }
