@@ -70,7 +70,7 @@ struct ExchangeConfig {
   Duration reward_lease = std::chrono::minutes(10);   // without a result from its holder
   Epoch epoch{1};
   bool resume = false;        // take up what record.replay() tells
-  std::string job_yaml;       // effective; what record.keep_job() is given then
+  std::string job_yaml;       // effective; what record.take_up() is given then
   Duration save_on_cancel{};  // a cancelled job saves a checkpoint within it; 0: it saves none
 };
 

@@ -256,7 +256,7 @@ void Exchange::restore(runtime::Context& cx, StepId checkpoint) {
   if (!read) return fail(cx, read.error().message);
   const std::vector<RestoredGroup> groups = history.at(checkpoint);
   if (const auto why = misfit(groups, checkpoint)) return fail(cx, *why);
-  if (const auto kept = record_.keep_job(config_.job_yaml); !kept)
+  if (const auto kept = record_.take_up(config_.job_yaml); !kept)
     return fail(cx, kept.error().message);
   if (const auto done = record_.rewind_metrics(checkpoint); !done)
     return fail(cx, done.error().message);

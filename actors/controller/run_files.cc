@@ -64,7 +64,6 @@ Result<std::unique_ptr<RunFiles>> RunFiles::open(const std::string& run_dir,
   files->samples_.open(run_dir + "/samples.jsonl", std::ios::app | std::ios::ate);
   if (!files->samples_) return files->cannot_open();
   files->sample_bytes_ = static_cast<std::size_t>(files->samples_.tellp());
-  if (const auto aside = set_result_aside(run_dir); !aside) return aside.error();
   if (event_files == EventFiles::kTensorboard) files->tensorboard_.emplace(run_dir);
   return files;
 }
@@ -116,7 +115,8 @@ Result<void> RunFiles::metrics(const std::string& json_line) {
   return {};
 }
 
-Result<void> RunFiles::keep_job(const std::string& yaml) {
+Result<void> RunFiles::take_up(const std::string& yaml) {
+  if (const auto aside = set_result_aside(run_dir_); !aside) return aside;
   const std::string path = run_dir_ + "/job.yaml";
   const auto former = read_file(path);
   if (former && *former == yaml) return {};

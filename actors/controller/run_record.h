@@ -42,8 +42,9 @@ class RunRecord {
   // waits for the disk, for all that was journalled before as well.
   virtual Result<void> journal(std::span<const JournalEvent> events, Durability durability) = 0;
   virtual Result<void> metrics(const std::string& json_line) = 0;
-  // The run goes on as this job file says: it replaces the one that the run has kept so far.
-  virtual Result<void> keep_job(const std::string& yaml) = 0;
+  // An interrupted or finished run goes on, as this job file says: the file replaces the one that
+  // the run has kept so far, and what the run came to before is no longer its result.
+  virtual Result<void> take_up(const std::string& yaml) = 0;
   // The lines of steps beyond the checkpoint go: they are trained, and told, anew.
   virtual Result<void> rewind_metrics(StepId checkpoint) = 0;
   virtual Result<void> sample(const std::string& json_line) = 0;  // bounded: drops the rest

@@ -48,13 +48,16 @@ class RunFilesTest : public testing::Test {
 };
 
 // A later incarnation that is killed must not pass for what the one before it came to.
-TEST_F(RunFilesTest, AnEarlierResultIsKeptAside) {
-  for (const char* const result : {"first", "second"}) ASSERT_TRUE(open()->result(result));
-  EXPECT_EQ(content("result.json"), "second\n");
+TEST_F(RunFilesTest, AnEarlierResultIsKeptAsideOnceTheRunIsTakenUp) {
+  for (const char* const result : {"first", "second"}) {
+    const auto files = open();
+    ASSERT_TRUE(files->take_up("name: x\n"));
+    EXPECT_FALSE(fs::exists(folder_ / "result.json"));
+    ASSERT_TRUE(files->result(result));
+  }
   EXPECT_EQ(content("result.json.1"), "first\n");
-  open();
-  EXPECT_FALSE(fs::exists(folder_ / "result.json"));
-  EXPECT_EQ(content("result.json.2"), "second\n");
+  open();  // and what would take it up is refused
+  EXPECT_EQ(content("result.json"), "second\n");
 }
 
 TEST_F(RunFilesTest, JournalWaitsForTheDiskOnlyWhereItIsAskedTo) {
@@ -86,10 +89,10 @@ TEST_F(RunFilesTest, MetricsOfStepsThatAreTrainedAnewGo) {
 
 TEST_F(RunFilesTest, AFormerJobFileStaysUnderItsNumber) {
   const auto files = open();
-  ASSERT_TRUE(files->keep_job("a: 1\n"));
-  ASSERT_TRUE(files->keep_job("a: 1\n"));
+  ASSERT_TRUE(files->take_up("a: 1\n"));
+  ASSERT_TRUE(files->take_up("a: 1\n"));
   EXPECT_FALSE(fs::exists(folder_ / "job.yaml.1")) << "it is the same";
-  for (const char* yaml : {"a: 2\n", "a: 3\n"}) ASSERT_TRUE(files->keep_job(yaml));
+  for (const char* yaml : {"a: 2\n", "a: 3\n"}) ASSERT_TRUE(files->take_up(yaml));
   EXPECT_EQ(content("job.yaml"), "a: 3\n");
   EXPECT_EQ(content("job.yaml.1"), "a: 1\n");
   EXPECT_EQ(content("job.yaml.2"), "a: 2\n");

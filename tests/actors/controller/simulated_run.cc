@@ -75,7 +75,7 @@ Result<void> MemoryRecord::metrics(const std::string& json_line) {
   return {};
 }
 
-Result<void> MemoryRecord::keep_job(const std::string& yaml) {
+Result<void> MemoryRecord::take_up(const std::string& yaml) {
   job_yaml = yaml;
   return {};
 }

@@ -51,7 +51,7 @@ class MemoryRecord final : public RunRecord {
  public:
   Result<void> journal(std::span<const JournalEvent> events, Durability durability) override;
   Result<void> metrics(const std::string& json_line) override;
-  Result<void> keep_job(const std::string& yaml) override;
+  Result<void> take_up(const std::string& yaml) override;
   Result<void> rewind_metrics(StepId checkpoint) override;
   Result<void> sample(const std::string& json_line) override;
   Result<void> result(const std::string& json) override;
