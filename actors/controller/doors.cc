@@ -4,6 +4,8 @@
 #include <cmath>
 #include <utility>
 
+#include "runtime/net/endpoint.h"
+
 namespace tandem::actors {
 
 using runtime::PeerId;
@@ -143,10 +145,20 @@ Result<void> check(const Publication& publication, PolicyVersion version) {
                std::to_string(publication.oldest_retained.value));
 }
 
+Result<void> check(const runtime::WeightSource& source) {
+  for (const std::string* text :
+       {&source.host, &source.endpoint, &source.server_key, &source.client_key})
+    if (text->empty() || text->size() > runtime::kSourceTextMax)
+      return wrong("LearnerUp: a source of weights with a field of " +
+                   std::to_string(text->size()) + " bytes");
+  if (const auto at = runtime::parse_endpoint(source.endpoint); at && !at->is_local()) return {};
+  return wrong("LearnerUp: a source of weights at no TCP address");
+}
+
 Result<void> check(const LearnerUp& up) {
   if (up.checkpoint && !is_step(up.checkpoint->value))
     return wrong("LearnerUp: checkpoint " + std::to_string(up.checkpoint->value));
-  return {};
+  return up.source ? check(*up.source) : Result<void>();
 }
 
 Result<void> check(const Published& published) {

@@ -166,7 +166,7 @@ class Exchange {
   void run_evaluations();
   void form(runtime::Context& cx);
   void send_step(StepId step, const std::vector<GroupId>& batch);
-  void announce(Worker& rollout);
+  void announce(Worker& rollout, PolicyVersion version);
   void finish_drains(runtime::Context& cx);
   void start_evaluation(EvaluationKind kind, PolicyVersion version);
   void evaluation_done(const Evaluation& evaluation);
@@ -224,6 +224,7 @@ class Exchange {
   std::deque<scheduler::Ledger::Resend> replay_;  // batches to send again after a restart
   std::map<StepId, std::uint64_t> checksums_;     // of versions committed since the last checkpoint
   PolicyVersion published_{-2}, oldest_retained_{-2};  // newest and oldest that the publisher has
+  std::optional<runtime::WeightSource> source_;        // of the learner's publisher
   StepId durable_, last_save_;  // a checkpoint covers the steps below; the last one is to cover
   bool restored_ = false;       // from the journal of an earlier life
   std::list<Evaluation> evaluations_;
@@ -231,7 +232,6 @@ class Exchange {
   std::set<EvaluationKind> evaluated_once_;  // those of which a run has one
   std::optional<std::int64_t> checkpoint_awaited_;
   Durability durability_ = Durability::kKill;  // of the next batch of events
-
   std::optional<EndJob> ending_;
   std::optional<Time> save_deadline_;  // EX-S: of the checkpoint of last_save_
   std::map<std::string, Time> drain_deadlines_;

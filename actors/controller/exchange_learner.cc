@@ -25,6 +25,9 @@ void Exchange::handle(runtime::Context& cx, LearnerUp up) {
   learner_busy_ = false;
   step_in_flight_.reset();
   replay_.clear();
+  if (std::exchange(source_, up.source) != up.source)
+    for (auto& [name, rollout] : rollouts_)
+      if (rollout.announced >= kInitialWeights) announce(rollout, rollout.announced);
   if (stage_ == Stage::kStarting || stage_ == Stage::kWarmStart)
     meet_before_training(cx, up);
   else

@@ -315,11 +315,10 @@ PolicyVersion Exchange::oldest_needed() const {
   return oldest;
 }
 
-void Exchange::announce(Worker& rollout) {
-  if (rollout.announced >= published_) return;
-  rollout.announced = published_;
+void Exchange::announce(Worker& rollout, PolicyVersion version) {
+  rollout.announced = version;
   send(links_.rollout, rollout.address,
-       NewVersion{.version = published_, .oldest_retained = oldest_retained_});
+       NewVersion{.version = version, .oldest_retained = oldest_retained_, .source = source_});
 }
 
 void Exchange::start_evaluation(EvaluationKind kind, PolicyVersion version) {
@@ -355,15 +354,12 @@ void Exchange::run_evaluations() {
     if (evaluation.done()) evaluation_done(evaluation);
   }
   std::erase_if(evaluations_, [](const Evaluation& evaluation) { return evaluation.done(); });
-  for (auto& [name, worker] : rollouts_) announce(worker);
+  for (auto& [name, worker] : rollouts_)
+    if (worker.announced < published_) announce(worker, published_);
 }
 
 void Exchange::evaluate_on(Evaluation& evaluation, Worker& rollout, std::size_t prompts) {
-  if (rollout.announced < evaluation.version()) {
-    rollout.announced = evaluation.version();
-    send(links_.rollout, rollout.address,
-         NewVersion{.version = evaluation.version(), .oldest_retained = oldest_retained_});
-  }
+  if (rollout.announced < evaluation.version()) announce(rollout, evaluation.version());
   while (prompts > 0) {
     const auto indices =
         evaluation.take_prompts(rollout.address.name, std::min(prompts, kEvaluationChunk));

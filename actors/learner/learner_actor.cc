@@ -31,7 +31,7 @@ void LearnerActor::handle(runtime::Context& cx, MeetExchange) {
   restored_ = restored->has_value();
   log::info("event=learner_up actor={} checkpoint={}", config_.self.actor,
             *restored ? std::to_string((*restored)->value) : "none");
-  outbox_.send(cx, LearnerUp{config_.self, *restored});
+  outbox_.send(cx, LearnerUp{config_.self, *restored, publisher_->source()});
 }
 
 void LearnerActor::handle(runtime::Context& cx, PublishInitial command) {

@@ -80,6 +80,16 @@ Result<runtime::Dial> dial_controller(const NodeCommand& command) {
   return runtime::Dial{std::move(*endpoint), std::move(*keys)};
 }
 
+// Where the ranks of a node may listen for other hosts; empty where no other host's processes come.
+Result<std::string> listening_address(const NodeCommand& command, const runtime::Dial& controller) {
+  if (command.bind == "0.0.0.0" && !command.advertise)
+    return Error{ErrorCode::kInvalid, "`--bind 0.0.0.0` needs --advertise", "",
+                 "the address by which other hosts reach this one"};
+  if (command.bind) return *command.bind;
+  if (controller.to.is_local()) return std::string();
+  return runtime::local_address_towards(controller.to);
+}
+
 // This binary in another role, in the background.
 Result<runtime::Daemon> start_role(std::vector<std::string> arguments, const fs::path& log) {
   arguments.insert(arguments.begin(), "tandem");
@@ -182,6 +192,7 @@ int run_controller(const ControllerCommand& command, const Console& console, boo
   init_logging("controller", level(verbose));
   auto process =
       ControllerProcess::start({.port = command.port,
+                                .bind = command.door.bind,
                                 .home = tandem_home(),
                                 .of_home = true,
                                 .allow_hosts = command.door.allow_hosts,
@@ -210,6 +221,8 @@ int run_node(const NodeCommand& command, const Console& console, bool verbose) {
   init_logging("node/" + name, level(verbose));
   const auto controller = dial_controller(command);
   if (!controller) return console.complain(controller.error());
+  const auto bind = listening_address(command, *controller);
+  if (!bind) return console.complain(bind.error());
 
   runtime::PosixProcessHost processes;
   runtime::Directory directory;
@@ -225,6 +238,8 @@ int run_node(const NodeCommand& command, const Console& console, bool verbose) {
       .node = *machine,
       .program = own_program().string(),
       .controller = to_string(controller->to),
+      .bind = *bind,
+      .advertise = command.advertise.value_or(""),
       .secret = controller->keys ? to_text(*controller->keys) : "",
       .usage_interval = runtime::kUsageInterval,
       .on_refused = [&](const runtime::NodeRefused& refused) {
@@ -271,6 +286,11 @@ int cluster_up(const UpCommand& command, const Console& console) {
   for (const std::string& host : command.door.allow_hosts)
     role.insert(role.end(), {"--allow-host", host});
   if (command.door.metrics_without_token) role.push_back("--metrics-without-token");
+  std::vector<std::string> node_role{"node"};
+  if (command.door.bind != runtime::kLoopback) {
+    role.insert(role.end(), {"--bind", command.door.bind});
+    node_role.insert(node_role.end(), {"--bind", command.door.bind});
+  }
   const auto controller = start_role(std::move(role), log);
   if (!controller) return console.complain(controller.error());
   if (wait_for_word(*controller, *controller, kUpTimeout) != runtime::Heard::kWord) {
@@ -282,7 +302,7 @@ int cluster_up(const UpCommand& command, const Console& console) {
     return console.complain({ErrorCode::kTimedOut, "the controller did not come up", log.string(),
                              "its log says more"});
   }
-  const auto node = start_role({"node"}, home / "node.log");
+  const auto node = start_role(std::move(node_role), home / "node.log");
   if (!node) return console.complain(node.error());
   const auto address = resolve_address(std::nullopt);
   if (!address) return console.complain(address.error());

@@ -197,7 +197,7 @@ struct ControllerProcess::Parts {
   // This host's processes come by a Unix socket. A `run` has no others.
   std::vector<runtime::Binding> places(int port_offset) {
     std::vector<runtime::Binding> places{{sockets->next(), std::nullopt}};
-    if (keys) places.push_back({{.port = port(port_offset)}, keys});
+    if (keys) places.push_back({{.host = options.bind, .port = port(port_offset)}, keys});
     return places;
   }
   Result<void> claim_home();
@@ -454,6 +454,8 @@ Result<void> ControllerProcess::start_agent() {
   const runtime::AgentConfig config{.node = *node,
                                     .program = own_program().string(),
                                     .controller = to_string(control().front()),
+                                    .bind = {},
+                                    .advertise = {},
                                     .secret = {},
                                     .usage_interval = runtime::kUsageInterval};
   // Made here and now: it introduces its node before anybody can submit a job, and a job that can

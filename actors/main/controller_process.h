@@ -16,8 +16,9 @@
 namespace tandem::cli {
 
 struct ControllerOptions {
-  int port = 0;                // 0: any; payloads and HTTP on the next two
-  std::filesystem::path home;  // runs/ is made below it
+  int port = 0;                           // 0: any; payloads and HTTP on the next two
+  std::string bind = runtime::kLoopback;  // where nodes and payloads of other hosts come in
+  std::filesystem::path home;             // runs/ is made below it
   // The cluster of this home: holds its lock, journals to controller.sqlite, writes
   // controller.json. A `tandem run` has none of these and leaves only its run directory.
   bool of_home = false;

@@ -33,7 +33,7 @@ namespace {
 
 struct Arguments {
   runtime::RankId id;
-  runtime::Dial controller;
+  RankNetwork network;
   std::int64_t parent = 0;
 };
 
@@ -45,17 +45,18 @@ bool parse(const std::string& text, Number& number) {
 
 std::optional<Arguments> parse_arguments(std::span<const char* const> words) {
   Arguments arguments;
-  if (words.size() != 5) return std::nullopt;
+  if (words.size() != 7) return std::nullopt;
   arguments.id.actor = words[0];
   const auto endpoint = runtime::parse_endpoint(words[3]);
   if (!parse(words[1], arguments.id.incarnation.value) || !parse(words[2], arguments.id.rank) ||
-      !endpoint || !parse(words[4], arguments.parent))
+      !endpoint || !parse(words[6], arguments.parent))
     return std::nullopt;
-  arguments.controller.to = *endpoint;
+  arguments.network = {
+      .controller = {*endpoint, std::nullopt}, .bind = words[4], .advertise = words[5]};
   if (endpoint->is_local()) return arguments;
   auto keys = runtime::parse_curve_client(runtime::inherited_secret());
   if (!keys) return std::nullopt;
-  arguments.controller.keys = std::move(*keys);
+  arguments.network.controller.keys = std::move(*keys);
   return arguments;
 }
 
@@ -169,7 +170,7 @@ int run_rank(std::span<const char* const> words) {
     exit_status = 1;
     signals.raise();
   });
-  RoleHome home(system, directory, bulk_io, arguments->controller, device, to_controller, progress);
+  RoleHome home(system, directory, bulk_io, arguments->network, device, to_controller, progress);
   const auto host = system.spawn<RankHost>("rank", [&] {
     auto controller = directory.remote<actors::RankEvents>({kRankEventsPort, {}}, to_controller);
     return std::make_unique<RankHost>(home, std::move(controller));
@@ -191,7 +192,7 @@ int run_rank(std::span<const char* const> words) {
     signals.raise();
   };
   {
-    runtime::LinkClient link(io, arguments->controller,
+    runtime::LinkClient link(io, arguments->network.controller,
                              {.name = name,
                               .incarnation = arguments->id.incarnation,
                               .rank = arguments->id.rank,

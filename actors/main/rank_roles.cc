@@ -85,7 +85,8 @@ struct GangMeeting {
 // Rank 0 of a gang listens, at `place`, and says where, before it loads: the others load meanwhile.
 Result<GangMeeting> prepare_meeting(const StartRank& start,
                                     const runtime::Ref<actors::RankEvents>& controller,
-                                    const std::function<Result<runtime::Endpoint>()>& place) {
+                                    const std::function<Result<runtime::Endpoint>()>& place,
+                                    const std::string& advertise) {
   const bool leads = start.ranks > 1 && start.rank == 0;
   GangMeeting meeting{
       .spec = {.size = start.ranks, .secret = leads ? random_secret() : start.gang_secret},
@@ -95,9 +96,10 @@ Result<GangMeeting> prepare_meeting(const StartRank& start,
   if (!at) return at.error();
   auto listener = runtime::GangListener::listen(*at);
   if (!listener) return listener.error();
-  if (controller.tell(actors::RankListening{
-          start.actor, start.incarnation, to_string(listener->endpoint()), meeting.spec.secret}) !=
-      runtime::Delivery::kAccepted)
+  runtime::Endpoint told = listener->endpoint();
+  if (!told.is_local() && !advertise.empty()) told.host = advertise;
+  if (controller.tell(actors::RankListening{start.actor, start.incarnation, to_string(told),
+                                            meeting.spec.secret}) != runtime::Delivery::kAccepted)
     return Error{ErrorCode::kUnreachable, "cannot tell the controller where the gang meets"};
   meeting.listener = std::move(*listener);
   return meeting;
@@ -159,7 +161,7 @@ struct RoleHome::Parts {
   runtime::System& system;
   runtime::Directory& directory;
   runtime::IoThread& bulk_io;
-  const runtime::Dial dial;
+  const RankNetwork network;
   EngineDevice& device;
   runtime::ParcelSender to_controller;
   runtime::Progress& progress;
@@ -174,9 +176,13 @@ struct RoleHome::Parts {
       client->get_many(std::move(refs), kPayloadTimeout, std::move(done));
     };
   }
+  std::string listening_address() const {
+    return network.bind.empty() ? runtime::kLoopback : network.bind;
+  }
   // Where a gang's rank 0 listens.
   Result<runtime::Endpoint> gang_place() {
-    if (!dial.to.is_local()) return runtime::Endpoint{};
+    const runtime::Dial& dial = network.controller;
+    if (!dial.to.is_local()) return runtime::Endpoint{.host = listening_address()};
     // Beside the controller's own folder, which lasts as long as this rank may.
     const auto controllers = std::filesystem::path(dial.to.path).parent_path();
     auto folder = runtime::SocketFolder::make(controllers.parent_path());
@@ -189,12 +195,12 @@ struct RoleHome::Parts {
 };
 
 RoleHome::RoleHome(runtime::System& system, runtime::Directory& directory,
-                   runtime::IoThread& bulk_io, runtime::Dial dial, EngineDevice& device,
+                   runtime::IoThread& bulk_io, RankNetwork network, EngineDevice& device,
                    runtime::ParcelSender to_controller, runtime::Progress& progress)
     : parts_(new Parts{.system = system,
                        .directory = directory,
                        .bulk_io = bulk_io,
-                       .dial = std::move(dial),
+                       .network = std::move(network),
                        .device = device,
                        .to_controller = std::move(to_controller),
                        .progress = progress}) {}
@@ -203,7 +209,7 @@ RoleHome::~RoleHome() = default;
 
 Result<void> RoleHome::build(const StartRank& start, const JobSpec& job,
                              const runtime::Ref<actors::RankEvents>& controller) {
-  auto payloads = payload_dial(start.bulk_endpoints, parts_->dial);
+  auto payloads = payload_dial(start.bulk_endpoints, parts_->network.controller);
   if (!payloads) return payloads.error();
   parts_->bulk = std::make_unique<runtime::BulkClient>(parts_->bulk_io, std::move(*payloads));
   switch (start.role) {
@@ -270,7 +276,8 @@ Result<void> RoleHome::build_learner(const StartRank& start, const JobSpec& job,
                                      const runtime::Ref<actors::RankEvents>& controller) {
   const auto device = device_of(job.pools.learner.gpus_per_actor);
   if (!device) return device.error();
-  auto meeting = prepare_meeting(start, controller, [this] { return parts_->gang_place(); });
+  auto meeting = prepare_meeting(
+      start, controller, [this] { return parts_->gang_place(); }, parts_->network.advertise);
   if (!meeting) return meeting.error();
   const RunPlace run{start.job, start.run_dir};
   const bool random = job.model.init == ModelInit::kRandom;
@@ -283,7 +290,7 @@ Result<void> RoleHome::build_learner(const StartRank& start, const JobSpec& job,
   if (!model) return of_input(model.error());
   auto records = warm_start_records(job, model->config, model->tokenizer);
   if (!records) return of_input(records.error());
-  const auto weights = weights_config(job, run, actors::published_manifest(model->config));
+  auto weights = weights_config(job, run, actors::published_manifest(model->config));
 
   actors::NativeTrainerSetup setup{.config = trainer_config(job, run, start.resume),
                                    .model = std::move(*model),
@@ -302,6 +309,8 @@ Result<void> RoleHome::build_learner(const StartRank& start, const JobSpec& job,
     parts_->begin = [ref] { CHECK(ref.tell(Follow{}) == runtime::Delivery::kAccepted); };
     return {};
   }
+  if (weights.type == runtime::WeightsType::kTcp || !parts_->network.bind.empty())
+    weights.serving = {parts_->listening_address(), parts_->network.advertise};
   auto publisher = runtime::make_publisher(weights);
   if (!publisher) return publisher.error();
   auto exchange = parts_->directory.remote<actors::LearnerEvents>({learner_port(start.job), {}},
@@ -309,6 +318,7 @@ Result<void> RoleHome::build_learner(const StartRank& start, const JobSpec& job,
   auto ref = spawn_made(parts_->system,
                         std::make_unique<actors::LearnerActor>(
                             actors::LearnerActorConfig{.self = {start.actor, start.incarnation},
+                                                       .publish_timeout = weights.stall_max,
                                                        .progress = parts_->phase_reporter()},
                             std::move(*trainer), std::move(*publisher), parts_->payload_reader(),
                             std::move(exchange)));

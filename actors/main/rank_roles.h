@@ -21,14 +21,21 @@ struct EngineDevice {
   std::unique_ptr<runtime::Queue> queue;
 };
 
+// How this rank reaches its controller, and where other hosts may reach this rank.
+struct RankNetwork {
+  runtime::Dial controller;
+  std::string bind;       // an address of this host; empty: no other host's processes come
+  std::string advertise;  // how those reach `bind`; empty: as it says
+};
+
 class RoleHome {
  public:
   // Everything passed outlives the home. `bulk_io` also outlives the system, whose actors end their
   // children's pipes on it, and `device` the directory too: with it goes an engine whose actor was
-  // made and never ran, and an engine waits for its device at its end. `dial` is how this rank
-  // reaches its controller; payloads and the gang take the same kind of socket.
+  // made and never ran, and an engine waits for its device at its end. Payloads and the gang take
+  // the same kind of socket as the controller.
   RoleHome(runtime::System& system, runtime::Directory& directory, runtime::IoThread& bulk_io,
-           runtime::Dial dial, EngineDevice& device, runtime::ParcelSender to_controller,
+           RankNetwork network, EngineDevice& device, runtime::ParcelSender to_controller,
            runtime::Progress& progress);
   ~RoleHome();
 

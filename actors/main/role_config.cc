@@ -173,6 +173,9 @@ runtime::WeightsConfig weights_family(const JobSpec& job, const RunPlace& run) {
   if (job.weight_broadcast.type == BroadcastType::kDisk) config.type = runtime::WeightsType::kDisk;
   if (job.weight_broadcast.type == BroadcastType::kCudaIpc)
     config.type = runtime::WeightsType::kCudaIpc;
+  if (job.weight_broadcast.type == BroadcastType::kTcp) config.type = runtime::WeightsType::kTcp;
+  config.stall_max = std::chrono::duration_cast<Duration>(
+      std::chrono::duration<double>(job.weight_broadcast.timeout_s));
   return config;
 }
 

@@ -62,8 +62,9 @@ using LearnerInbox = std::variant<PublishInitial, WarmStart, TrainStep, SaveChec
 struct LearnerUp {
   Sender from;
   std::optional<StepId> checkpoint;  // none: nothing trained yet, not even the warm start
+  std::optional<runtime::WeightSource> source;  // of its publisher, where that serves other hosts
 };
-TANDEM_WIRE(LearnerUp, from, checkpoint)
+TANDEM_WIRE(LearnerUp, from, checkpoint, source)
 
 struct Publication {
   PolicyVersion version;

@@ -18,6 +18,7 @@
 #include "runtime/base/ids.h"
 #include "runtime/wire/fields.h"
 #include "runtime/wire/payload_ref.h"
+#include "runtime/wire/weight_source.h"
 
 namespace tandem::actors {
 
@@ -60,8 +61,10 @@ TANDEM_WIRE(Evaluate, evaluation, version, prompts)
 struct NewVersion {
   PolicyVersion version;
   PolicyVersion oldest_retained;
+  // Where rollouts of other hosts fetch it. Absent where the publisher serves none.
+  std::optional<runtime::WeightSource> source;
 };
-TANDEM_WIRE(NewVersion, version, oldest_retained)
+TANDEM_WIRE(NewVersion, version, oldest_retained, source)
 
 // Drop these groups unfinished (all, when empty), because the actor drains or they are cancelled:
 // their leases are over. One whose payload is being stored is told of by Generated all the same.

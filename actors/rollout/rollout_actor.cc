@@ -12,6 +12,8 @@ namespace {
 
 constexpr int kPrefetchNumerator = 3;  // capacity over max_num_seqs: 3/2
 constexpr int kPrefetchDenominator = 2;
+// An engine without work looks this often how much of a version has come.
+constexpr Duration kLookAgain = std::chrono::milliseconds(1);
 
 }  // namespace
 
@@ -58,6 +60,7 @@ void RolloutActor::handle(runtime::Context& cx, Evaluate evaluate) {
 }
 
 void RolloutActor::handle(runtime::Context& cx, NewVersion offer) {
+  if (offer.source) weights_->look_at(*offer.source);
   offer_ = VersionOffer{offer.version, offer.oldest_retained};
   advance_later(cx, Duration{0});
 }
@@ -161,6 +164,7 @@ Duration RolloutActor::pull_weights(runtime::Context& cx) {
       return {};
     }
     copying_ = !progress->complete;
+    if (copying_ && progress->arrives_by_itself && !engine_->can_step()) return kLookAgain;
   }
   return may_install() ? install(cx) : Duration{0};
 }

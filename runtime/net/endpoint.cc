@@ -1,5 +1,8 @@
 #include "runtime/net/endpoint.h"
 
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/udp.hpp>
+#include <cerrno>
 #include <charconv>
 
 namespace tandem::runtime {
@@ -37,9 +40,27 @@ Result<Endpoint> parse_endpoint(std::string_view text) {
   return endpoint;
 }
 
+// Connecting a UDP socket sends nothing: the kernel only chooses the route and the address.
+Result<std::string> local_address_towards(const Endpoint& to) {
+  using boost::asio::ip::udp;
+  boost::asio::io_context loop;
+  boost::system::error_code error;
+  const auto found = udp::resolver(loop).resolve(to.host, std::to_string(to.port), error);
+  for (const auto& entry : found) {
+    udp::socket socket(loop);
+    socket.connect(entry.endpoint(), error);
+    if (error) continue;
+    const auto local = socket.local_endpoint(error);
+    if (!error) return local.address().to_string();
+  }
+  return Error{ErrorCode::kUnreachable, "no route leads there: " + error.message(), to_string(to),
+               "check --controller, or name this machine's address with --bind"};
+}
+
 Error listen_error(const Endpoint& at, int error_number) {
   return {ErrorCode::kFailed, "cannot listen: " + errno_text(error_number), to_string(at),
-          "choose a free port with --port, or 0 for any"};
+          error_number == EADDRNOTAVAIL ? "name an address of this machine with --bind"
+                                        : "choose a free port with --port, or 0 for any"};
 }
 
 }  // namespace tandem::runtime

@@ -26,6 +26,10 @@ std::string to_string(const Endpoint& endpoint);
 // Errors: kInvalid.
 Result<Endpoint> parse_endpoint(std::string_view text);
 
+// The address of this host from which it reaches `to`, which other hosts of that network can reach
+// in turn. Errors: kUnreachable where `to` has no address or no route leads there.
+Result<std::string> local_address_towards(const Endpoint& to);
+
 // "cannot listen: Address already in use", with the address and what to do.
 Error listen_error(const Endpoint& at, int error_number);
 

@@ -56,15 +56,16 @@ struct Hello {
   std::int64_t pid = 0;  // 0: this process
   std::string build;     // both sides must have the same
   std::string opaque;    // for the layer above, at most kHelloOpaqueBytesMax
+  bool remote = false;   // it dials by TCP; the client says so itself
 };
-TANDEM_WIRE(Hello, name, incarnation, rank, pid, build, opaque)
+TANDEM_WIRE(Hello, name, incarnation, rank, pid, build, opaque, remote)
 inline constexpr std::size_t kHelloOpaqueBytesMax = 64 << 10;
 
 struct Down {
   enum class Reason {
     kClosed,        // it said good-bye
     kDisconnected,  // its connection ended and did not come back within disconnect_grace
-    kSilent,        // nothing was heard of it for peer_timeout
+    kSilent,        // nothing was heard of it for peer_timeout, or remote_peer_timeout
     kSuperseded,    // a newer incarnation (of the client) or epoch (of the server) took its place
     kFenced,        // server: fence() was called; client: the server fenced us, never dial again
     kRefused,       // client only: the introduction was refused for good, see `error`
@@ -97,6 +98,10 @@ struct LinkOptions {
   Duration heartbeat_interval = std::chrono::milliseconds(200);
   Duration peer_timeout = std::chrono::seconds(5);
   Duration disconnect_grace = std::chrono::seconds(1);
+  // The same two of peers by TCP, whose network may be cut for some seconds. When a cut ends, TCP
+  // may take as long as the cut lasted until it tries again, or a new connection is dialled.
+  Duration remote_peer_timeout = std::chrono::seconds(10);
+  Duration remote_disconnect_grace = std::chrono::seconds(5);
   Duration redial_min = std::chrono::milliseconds(50);  // doubles up to redial_max, with jitter
   Duration redial_max = std::chrono::seconds(2);
   std::size_t peers_max = 4096;

@@ -27,6 +27,7 @@ struct LinkClient::State : std::enable_shared_from_this<LinkClient::State> {
               random_secret().substr(0, kNonceBytes)),
         traffic(io, std::move(options), std::move(callbacks)) {
     if (self.pid == 0) self.pid = getpid();
+    self.remote = traffic.remote_server = !dial.to.is_local();
   }
 
   void start();

@@ -183,6 +183,16 @@ void LinkTraffic::beat(LinkPeer& peer, Time now) {
   peer.beat_at = now + options.heartbeat_interval;
 }
 
+Duration LinkTraffic::silence_max(const LinkPeer& peer) const {
+  const bool remote = remote_server || peer.hello.remote;
+  return remote ? options.remote_peer_timeout : options.peer_timeout;
+}
+
+Duration LinkTraffic::grace(const LinkPeer& peer) const {
+  const bool remote = remote_server || peer.hello.remote;
+  return remote ? options.remote_disconnect_grace : options.disconnect_grace;
+}
+
 void LinkTraffic::begin_tick(Time now) {
   if (now - ticked_ > kStall) judged_from_ = now;
   ticked_ = now;
@@ -197,13 +207,13 @@ std::optional<Down::Reason> LinkTraffic::tick(LinkPeer& peer, Time now) {
     const std::lock_guard lock(mutex);
     const std::optional<Time> deadline = peer.session.next_deadline();
     due = due || (deadline && *deadline <= now);
-    if (now - std::max(peer.last_heard, judged_from_) > options.peer_timeout) {
+    if (now - std::max(peer.last_heard, judged_from_) > silence_max(peer)) {
       return Down::Reason::kSilent;
     }
   }
   if (due) flush(peer, now);
   if (peer.unreachable_since &&
-      now - std::max(*peer.unreachable_since, judged_from_) > options.disconnect_grace) {
+      now - std::max(*peer.unreachable_since, judged_from_) > grace(peer)) {
     return Down::Reason::kDisconnected;
   }
   return std::nullopt;
@@ -218,9 +228,9 @@ Down LinkTraffic::down(LinkPeer& peer, Down::Reason reason) const {
         return " closed its link";
       case Down::Reason::kDisconnected:
         return " lost its connection and did not come back within " +
-               std::to_string(seconds(options.disconnect_grace)) + " s";
+               std::to_string(seconds(grace(peer))) + " s";
       case Down::Reason::kSilent:
-        return " was not heard of for " + std::to_string(seconds(options.peer_timeout)) + " s";
+        return " was not heard of for " + std::to_string(seconds(silence_max(peer))) + " s";
       case Down::Reason::kSuperseded:
         return " gave way to a newer life";
       case Down::Reason::kFenced:

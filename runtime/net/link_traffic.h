@@ -84,6 +84,9 @@ class LinkTraffic {
   LinkTraffic(IoThread& io, LinkOptions options, LinkCallbacks callbacks);
 
   ZmqOptions socket_options() const;
+  // After so long it is lost: when nothing is heard of it, and when nothing can be written to it.
+  Duration silence_max(const LinkPeer& peer) const;
+  Duration grace(const LinkPeer& peer) const;
 
   // Any thread, `lock` held on mutex; releases it. `pump` runs on the IoThread if it must be woken.
   Sent send(const std::shared_ptr<LinkPeer>& peer, std::string frame,
@@ -114,6 +117,7 @@ class LinkTraffic {
   IoThread& io;
   const LinkOptions options;
   const LinkCallbacks callbacks;
+  bool remote_server = false;         // a client's: it dials by TCP
   std::unique_ptr<ZmqSocket> socket;  // only on the IoThread
   mutable std::mutex mutex;
   LinkCounters counters;      // guarded by mutex

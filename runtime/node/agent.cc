@@ -25,7 +25,8 @@ void Agent::handle(Context& cx, SpawnRank spawn) {
   SpawnSpec spec{.name = spawn.id.actor, .log_path = spawn.log_path};
   spec.argv.push_back(config_.program);
   for (std::string& argument : spawn.arguments) spec.argv.push_back(std::move(argument));
-  spec.argv.push_back(config_.controller);
+  for (const std::string& place : {config_.controller, config_.bind, config_.advertise})
+    spec.argv.push_back(place);
   spec.argv.push_back(std::to_string(getpid()));
   spec.secret = config_.secret;
   std::string visible;

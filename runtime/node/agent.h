@@ -27,9 +27,10 @@ inline constexpr Duration kUsageInterval = std::chrono::seconds(1);
 struct AgentConfig {
   NodeUp node;          // what it says of itself when it starts
   std::string program;  // this binary
-  std::string
-      controller;      // where its ranks dial; each is told by an argument before the agent's pid
-  std::string secret;  // what its ranks inherit (SpawnSpec::secret)
+  // What its ranks are told by arguments, in this order, before the agent's pid: where they dial,
+  // where they may listen for other hosts (empty: nowhere), and how those reach that.
+  std::string controller, bind, advertise;
+  std::string secret;         // what its ranks inherit (SpawnSpec::secret)
   Duration usage_interval{};  // between two UsageReports; zero: none, as in a simulation
   std::function<void(const NodeRefused&)> on_refused = {};  // AG-2; needed where others may come
 };

@@ -27,6 +27,8 @@
 #include "runtime/base/ids.h"
 #include "runtime/base/result.h"
 #include "runtime/device/manifest.h"
+#include "runtime/net/endpoint.h"
+#include "runtime/wire/weight_source.h"
 
 namespace tandem::runtime {
 
@@ -37,7 +39,13 @@ enum class WeightsType {
   // GPU memory of the publisher: all of them in processes of their own, on one GPU. A subscriber's
   // buffer may be in either memory.
   kCudaIpc,
+  // Shared memory at the publisher, which every subscriber fetches over TCP, those of its own host
+  // too. Its WeightPublisher::source() must be told to them (look_at).
+  kTcp,
 };
+
+// The same for all processes that share one /dev/shm.
+std::string host_identity();
 
 // What the bytes of an arena are; publisher and subscribers must agree on it.
 struct WeightsLayout {
@@ -53,6 +61,14 @@ struct WeightsConfig {
   std::filesystem::path directory;  // for disk; is made if missing
   int slots = 2;                    // versions kept: max_staleness + 2; at least 2
   WeightsLayout layout;
+  // Of a publisher in shared memory: it also serves subscribers of other hosts, by TCP with CURVE.
+  // kTcp without it serves on loopback. Where kAuto stands for kDisk nothing is served.
+  struct Serving {
+    std::string bind = kLoopback;  // an address of this host
+    std::string advertise;         // how others reach that; empty: as `bind` says
+  };
+  std::optional<Serving> serving;
+  Duration stall_max = std::chrono::seconds(30);  // so long a copy over TCP may make no progress
   // kCudaIpc: so long a publisher may lose its GPU memory before its lock, when it dies; what
   // cannot be opened for longer is no publisher's death.
   Duration dying_max = std::chrono::seconds(5);
@@ -87,18 +103,27 @@ class WeightPublisher {
   // Versions later than `last` are no longer offered: a lineage ends. Copies of them that are under
   // way fail.
   virtual void forget_after(PolicyVersion last) = 0;
+
+  // Where it serves subscribers of other hosts; none where it serves none. The same for all its
+  // life.
+  virtual std::optional<WeightSource> source() const { return std::nullopt; }
 };
 
 struct UpdateProgress {
   std::uint64_t bytes_done = 0;
   std::uint64_t bytes_total = 0;
-  bool complete = false;  // the buffer holds the whole version, verified
+  bool complete = false;           // the buffer holds the whole version, verified
+  bool arrives_by_itself = false;  // also between two calls of progress()
 };
 
 // One thread at a time; no call blocks beyond the copying it is asked to do.
 class WeightSubscriber {
  public:
   virtual ~WeightSubscriber() = default;
+
+  // Where the publisher is now; the same again changes nothing. kTcp offers nothing before the
+  // first one; kAuto reads shared memory if the publisher is on this host, else fetches over TCP.
+  virtual void look_at(const WeightSource&) {}
 
   // The newest version offered; none before the first publish or after the family's end. Fails
   // where the published layout is not ours (kInvalid) or there are too many subscribers.

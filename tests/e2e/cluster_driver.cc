@@ -168,7 +168,7 @@ Process Home::start_program(const Words& argv) const {
 }
 
 Process Home::start(const Words& words) const {
-  return start_program(Words{TANDEM_BINARY} + words);
+  return start_program(prefix_ + Words{TANDEM_BINARY} + words);
 }
 Finished Home::run(const Words& words) const { return start(words).wait(); }
 

@@ -62,6 +62,9 @@ class Home {
   Home(const Home&) = delete;
   Home& operator=(const Home&) = delete;
 
+  // Commands are started by these words from now on: "ip netns exec HOST" for instance.
+  void start_by(Words prefix) { prefix_ = std::move(prefix); }
+
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path run_dir(const std::string& job) const { return path_ / "runs" / job; }
 
@@ -88,6 +91,7 @@ class Home {
 
  private:
   std::filesystem::path path_;
+  Words prefix_;
   mutable int started_ = 0;
 };
 

@@ -27,6 +27,7 @@ struct RunCommand {
 
 // Who may use the controller's HTTP API besides those who ask this machine with the token.
 struct DoorFlags {
+  std::string bind = "127.0.0.1";  // where other hosts' nodes come in
   std::vector<std::string> allow_hosts;
   bool metrics_without_token = false;
 };
@@ -44,7 +45,10 @@ struct ControllerCommand {
 struct NodeCommand {
   std::optional<std::string> controller;  // "host:port"; default: what its file says
   std::optional<std::string> name;        // default: the host's name
-  std::optional<double> cpus;             // default: what this process may use
+  // Where its ranks listen for other hosts, and how those reach it; default: the address from which
+  // it reaches `controller`.
+  std::optional<std::string> bind, advertise;
+  std::optional<double> cpus;  // default: what this process may use
   std::optional<std::int64_t> memory_bytes;
 };
 

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "actors/main/cli/arguments.h"
+#include "actors/main/cli/cluster_options.h"
 #include "actors/main/cli/complete_command.h"
 #include "actors/main/cli/grammar.h"
 #include "actors/main/cli/grammar_docs.h"
@@ -20,9 +21,6 @@ constexpr const char* kChange = "Change it";
 constexpr const char* kCluster = "The cluster";
 constexpr const char* kModels = "Models";
 constexpr const char* kHelp = "Help";
-constexpr const char* kPortHelp =
-    "First of three ports: nodes dial PORT, payloads travel by PORT+1, and HTTP, which commands "
-    "and --address use, is PORT+2. 0: any free ones; without it 7420, and HTTP 7422";
 
 // CLI11 splits "[a,b]" into a and b where an argument repeats. This character behind such a word
 // keeps it whole; only a prompt may look like that, and there it is taken off again.
@@ -71,7 +69,6 @@ class Grammar {
   void add_sets(CLI::App* app, std::vector<std::string>& sets);
   void add_output(CLI::App* app, OutputForm& form, std::vector<std::string> forms);
   void add_job(CLI::App* app, std::optional<std::string>& job);
-  void add_door(CLI::App* app, DoorFlags& door);
   CLI::Option* add_required(CLI::App* app, const std::string& name, std::string& value,
                             const std::string& description);
 
@@ -181,16 +178,6 @@ void Grammar::add_output(CLI::App* app, OutputForm& form, std::vector<std::strin
 void Grammar::add_job(CLI::App* app, std::optional<std::string>& job) {
   app->add_option("-j,--job", job, "The job, where an actor's name alone is ambiguous")
       ->option_text("JOB");
-}
-
-void Grammar::add_door(CLI::App* app, DoorFlags& door) {
-  app->add_option("--allow-host", door.allow_hosts,
-                  "A name, besides localhost, by which HTTP clients may call this controller; "
-                  "repeatable")
-      ->option_text("NAME")
-      ->allow_extra_args(false);
-  app->add_flag("--metrics-without-token", door.metrics_without_token,
-                "Serve /metrics to whoever can connect");
 }
 
 CLI::Option* Grammar::add_required(CLI::App* app, const std::string& name, std::string& value,
@@ -397,9 +384,8 @@ void Grammar::add_change_commands() {
 void Grammar::add_cluster_commands() {
   CLI::App* up = add("up", kCluster, "Start a cluster on this machine, in the background",
                      [this]() -> Result<Command> { return Command(up_); },
-                     {"tandem up", "tandem up --port 0"});
-  up->add_option("--port", up_.port, kPortHelp)->option_text("PORT")->check(CLI::Range(0, 65533));
-  add_door(up, up_.door);
+                     {"tandem up", "tandem up --port 0", "tandem up --bind 10.0.0.1"});
+  add_listening_options(up, up_.port, up_.door);
   add("down", kCluster, "Stop that cluster; returns when nothing of it runs",
       [this]() -> Result<Command> { return Command(DownCommand{}); }, {"tandem down"});
   CLI::App* status =
@@ -409,10 +395,7 @@ void Grammar::add_cluster_commands() {
   CLI::App* controller = add("controller", kCluster, "The controller, in the foreground",
                              [this]() -> Result<Command> { return Command(controller_); },
                              {"tandem controller --port 7420"});
-  controller->add_option("--port", controller_.port, kPortHelp)
-      ->option_text("PORT")
-      ->check(CLI::Range(0, 65533));
-  add_door(controller, controller_.door);
+  add_listening_options(controller, controller_.port, controller_.door);
 
   const auto finish_node = [this]() -> Result<Command> {
     if (!memory_.empty()) {
@@ -422,18 +405,11 @@ void Grammar::add_cluster_commands() {
     }
     return Command(node_);
   };
-  CLI::App* node = add("node", kCluster, "The agent of this machine, in the foreground",
-                       finish_node, {"tandem node", "tandem node --cpus 2 --memory 8GiB"});
-  node->add_option("--name", node_.name, "Its name; else the host's")->option_text("NAME");
-  node->add_option("--controller", node_.controller,
-                   "Where the controller listens for nodes, its --port; else from the file that it "
-                   "wrote")
-      ->option_text("HOST:PORT");
-  node->add_option("--cpus", node_.cpus, "CPUs it offers; else those this process may use")
-      ->option_text("N")
-      ->check(CLI::Range(0.01, 65536.0));
-  node->add_option("--memory", memory_, "Memory it offers; else the machine's")
-      ->option_text("SIZE");
+  CLI::App* node =
+      add("node", kCluster, "The agent of this machine, in the foreground", finish_node,
+          {"tandem node", "tandem node --cpus 2 --memory 8GiB",
+           "tandem node --controller 10.0.0.1:7420"});
+  add_node_options(node, node_, memory_);
 }
 
 void Grammar::add_model_commands() {

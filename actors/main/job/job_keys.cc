@@ -55,7 +55,7 @@ constexpr std::array<std::string_view, 2> kLaterDtypes{"float16", "fp8"};
 constexpr std::array<std::string_view, 3> kLaterEngines{"vllm", "sglang", "tensorrt-llm"};
 constexpr std::array<std::string_view, 1> kLaterRewards{"code"};
 constexpr std::array<std::string_view, 1> kLaterEstimators{"gae"};
-constexpr std::array<std::string_view, 2> kLaterBroadcasts{"tcp", "nccl"};
+constexpr std::array<std::string_view, 1> kLaterBroadcasts{"nccl"};
 constexpr std::array<std::string_view, 2> kStalenessAliases{"async.max_head_offpolicyness",
                                                             "async.max_off_policy_steps"};
 
@@ -497,10 +497,16 @@ const Key kKeys[] = {
     {.path = "weight_broadcast.type",
      .field = [](J& j) { return slot(j.weight_broadcast.type); },
      .description =
-         "How weights reach the engines: shared memory or files; `auto` takes shared "
-         "memory on one machine. `cuda_ipc`: from the learner's GPU memory, where it and "
-         "all rollouts share one GPU.",
+         "How weights reach the engines: by shared memory, files or TCP. `auto`: by shared memory "
+         "on the learner's host, by TCP elsewhere; by files where shared memory is too small. "
+         "`cuda_ipc`: from the learner's GPU memory, where it and all rollouts share one GPU.",
      .later_values = kLaterBroadcasts},
+    {.path = "weight_broadcast.timeout_s",
+     .field = [](J& j) { return slot(j.weight_broadcast.timeout_s); },
+     .description = "A version of the weights that makes no progress for so long, on its way to a "
+                    "rollout or for want of a free place at the learner, has failed.",
+     .range = above_to(0, kDayInSeconds),
+     .unit = "seconds"},
 
     {.path = "pools.rollout.cpus_per_actor",
      .field = [](J& j) { return slot(j.pools.rollout.cpus_per_actor); },

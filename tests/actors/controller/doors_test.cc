@@ -117,10 +117,11 @@ TEST(Doors, ALearnerSaysWhatLearnersSay_DR2) {
   StepCommitted committed{.from = me, .step = StepId{2}, .publication = third};
   expect_all<LearnerEvents>(
       door, kLearnerPeer,
-      {LearnerUp{me, {}}, LearnerUp{me, StepId{4}}, Published{me, third},
-       WarmStartProgress{me, 1, 2, kNan, {}}, WarmStarted{me, 3, first}, committed,
-       StepCommitted{.from = me}, CheckpointSaved{me, StepId{3}, "d", std::string(64, 'a')},
-       LearnerFailed{me, "why"}},
+      {LearnerUp{me, {}}, LearnerUp{me, StepId{4}},
+       LearnerUp{me, {}, runtime::WeightSource{"host", "10.0.0.1:7", "a", "b"}},
+       Published{me, third}, WarmStartProgress{me, 1, 2, kNan, {}}, WarmStarted{me, 3, first},
+       committed, StepCommitted{.from = me},
+       CheckpointSaved{me, StepId{3}, "d", std::string(64, 'a')}, LearnerFailed{me, "why"}},
       true);
   const StepId huge{std::numeric_limits<std::int64_t>::max()};
   StepCommitted other = committed, overflow = committed;
@@ -129,6 +130,9 @@ TEST(Doors, ALearnerSaysWhatLearnersSay_DR2) {
   expect_all<LearnerEvents>(
       door, kLearnerPeer,
       {LearnerUp{me, StepId{-1}}, LearnerUp{me, huge},
+       LearnerUp{me, {}, runtime::WeightSource{"host", "10.0.0.1:7", "a", ""}},
+       LearnerUp{me, {}, runtime::WeightSource{"host", "ipc:///tmp/socket", "a", "b"}},
+       LearnerUp{me, {}, runtime::WeightSource{std::string(600, 'h'), "10.0.0.1:7", "a", "b"}},
        Published{me, {PolicyVersion{-2}, PolicyVersion{-2}}},
        Published{me, {PolicyVersion{1}, PolicyVersion{2}}},
        Published{me, {PolicyVersion{1}, PolicyVersion{0}, 0, 0, kNan}},

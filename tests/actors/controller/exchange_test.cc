@@ -107,6 +107,28 @@ TEST(Exchange, CheckpointIsAskedForAgainWhenTheLearnerIsBackAtItsStep) {
   EXPECT_FALSE(stage.ended());
 }
 
+// Also to rollouts that have the newest version: one may be copying it from the former place.
+TEST(Exchange, TheSourceOfALearnersNextIncarnationIsToldToAllRollouts) {
+  const runtime::WeightSource former{"host", "10.0.0.1:1", "key", "other key"};
+  runtime::WeightSource later = former;
+  later.endpoint = "10.0.0.1:2";
+  Stage stage;
+  stage.tell(LearnerUp{kLearner, {}, former});
+  stage.tell(Published{kLearner, {.version = kInitialWeights, .oldest_retained = kInitialWeights}});
+  stage.tell(WarmStarted{.from = kLearner, .publication = {PolicyVersion{0}, kInitialWeights}});
+  stage.tell(CheckpointSaved{kLearner, StepId{0}, "step-0", "sha"});
+  stage.tell(RolloutUp{kRollout, kCapacity});
+  auto offers = Stage::only<NewVersion>(std::exchange(stage.to_rollout, {}));
+  ASSERT_EQ(offers.size(), 1u);
+  EXPECT_EQ(offers[0].source, former);
+  stage.tell(ActorDown{kLearner.actor, kLearner.incarnation, "killed"});
+  stage.tell(LearnerUp{{kLearner.actor, Incarnation{4}}, StepId{0}, later});
+  offers = Stage::only<NewVersion>(stage.to_rollout);
+  ASSERT_EQ(offers.size(), 1u);
+  EXPECT_EQ(offers[0].version, PolicyVersion{0});
+  EXPECT_EQ(offers[0].source, later);
+}
+
 TEST(Exchange, LearnerThatTrainsOtherwiseThanBeforeEndsTheJob) {
   Stage stage;
   stage.begin();

@@ -29,8 +29,8 @@ constexpr auto kPatience = seconds(100);  // ends a hang; never measured
 LinkOptions quick() {
   LinkOptions options;
   options.heartbeat_interval = milliseconds(20);
-  options.disconnect_grace = milliseconds(200);
-  options.peer_timeout = seconds(60);
+  options.disconnect_grace = options.remote_disconnect_grace = milliseconds(200);
+  options.peer_timeout = options.remote_peer_timeout = seconds(60);
   options.redial_min = milliseconds(10);
   options.redial_max = milliseconds(50);
   return options;
@@ -365,6 +365,7 @@ TEST(Link, tcp_lets_in_who_has_the_key_and_nobody_else) {
   EXPECT_EQ(friendly.link.send("hello"), Sent::kAccepted);
   ASSERT_TRUE(server.log.wait_parcels(1));
   EXPECT_EQ(server.log.up_.begin()->first.incarnation, Incarnation{4});
+  EXPECT_TRUE(server.log.up_.begin()->second.remote);
   for (Client* refused : {&unknown, &misled, &bare}) EXPECT_TRUE(refused->log.up_.empty());
   EXPECT_EQ(server.link->peers().size(), 1u);
 }
@@ -436,22 +437,27 @@ TEST(Link, a_hung_worker_is_seen_although_its_process_speaks) {
   }));
 }
 
-TEST(Link, a_silent_peer_goes_down) {
+class SilentPeers : public testing::TestWithParam<bool> {};  // whether they came by TCP
+
+TEST_P(SilentPeers, go_down_after_the_time_of_their_kind_of_socket) {
   LinkOptions options = quick();
-  options.peer_timeout = milliseconds(300);
+  (GetParam() ? options.remote_peer_timeout : options.peer_timeout) = milliseconds(300);
   Server server(here(), 1, options);
   zmq::context_t context;
   zmq::socket_t mute(context, zmq::socket_type::dealer);  // introduces itself, and falls silent
   mute.set(zmq::sockopt::linger, 0);
   mute.set(zmq::sockopt::routing_id, "mute#1");
   mute.connect(to_string(server.link->endpoint()));
-  const Introduction who{.hello = {.name = "mute", .incarnation = {1}}, .attempt = 1};
+  const Introduction who{.hello = {.name = "mute", .incarnation = {1}, .remote = GetParam()},
+                         .attempt = 1};
   const std::string introduction = packet_of(PacketKind::kHello, encode(who));
   mute.send(zmq::buffer(introduction), zmq::send_flags::none);
   ASSERT_TRUE(server.log.wait([](Log& log) { return log.ups_ == 1; }));
   ASSERT_TRUE(server.log.wait_down(1));
   EXPECT_EQ(server.log.downs()[0].reason, Down::Reason::kSilent);
 }
+
+INSTANTIATE_TEST_SUITE_P(Link, SilentPeers, testing::Bool());
 
 TEST(Link, a_stalled_thread_does_not_take_its_own_silence_for_its_peers) {
   const auto trial = [](Duration peer_timeout) -> std::string {

@@ -1,0 +1,48 @@
+#include "actors/main/cli/cluster_options.h"
+
+namespace tandem::cli {
+namespace {
+
+constexpr const char* kPortHelp =
+    "First of three ports: nodes dial PORT, payloads travel by PORT+1, and HTTP, which commands "
+    "and --address use, is PORT+2. 0: any free ones; without it 7420, and HTTP 7422";
+
+}  // namespace
+
+void add_listening_options(CLI::App* app, int& port, DoorFlags& door) {
+  app->add_option("--port", port, kPortHelp)->option_text("PORT")->check(CLI::Range(0, 65533));
+  app->add_option("--bind", door.bind,
+                  "The address of this machine at which nodes of other hosts reach the controller; "
+                  "127.0.0.1 without it. HTTP stays on 127.0.0.1")
+      ->option_text("ADDRESS")
+      ->check(CLI::ValidIPV4);
+  app->add_option("--allow-host", door.allow_hosts,
+                  "A name, besides localhost, by which HTTP clients may call this controller; "
+                  "repeatable")
+      ->option_text("NAME")
+      ->allow_extra_args(false);
+  app->add_flag("--metrics-without-token", door.metrics_without_token,
+                "Serve /metrics to whoever can connect");
+}
+
+void add_node_options(CLI::App* app, NodeCommand& node, std::string& memory) {
+  app->add_option("--name", node.name, "Its name; else the host's")->option_text("NAME");
+  app->add_option("--controller", node.controller,
+                  "Where the controller listens for nodes, its --port; else from the file that it "
+                  "wrote")
+      ->option_text("HOST:PORT");
+  app->add_option("--bind", node.bind,
+                  "The address of this machine at which its actors serve weights to other hosts; "
+                  "else the one from which it reaches --controller")
+      ->option_text("ADDRESS")
+      ->check(CLI::ValidIPV4);
+  app->add_option("--advertise", node.advertise,
+                  "How other hosts reach --bind, where they use another address")
+      ->option_text("ADDRESS");
+  app->add_option("--cpus", node.cpus, "CPUs it offers; else those this process may use")
+      ->option_text("N")
+      ->check(CLI::Range(0.01, 65536.0));
+  app->add_option("--memory", memory, "Memory it offers; else the machine's")->option_text("SIZE");
+}
+
+}  // namespace tandem::cli

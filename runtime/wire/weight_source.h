@@ -1,0 +1,24 @@
+// Where the versions of one incarnation of a weight publisher can be fetched over TCP, and the keys
+// for it. Whoever has it may read the weights, so it travels on private links alone and is never
+// written to a file or a log.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "runtime/wire/fields.h"
+
+namespace tandem::runtime {
+
+inline constexpr std::size_t kSourceTextMax = 512;  // bytes of each field of an honest source
+
+struct WeightSource {
+  std::string host;        // host_identity() of the publisher (runtime/weights/weights.h)
+  std::string endpoint;    // "10.0.0.2:41234": where subscribers dial
+  std::string server_key;  // CURVE public key (Z85) of the publisher
+  std::string client_key;  // CURVE secret key (Z85) of those who may fetch
+  bool operator==(const WeightSource&) const = default;
+};
+TANDEM_WIRE(WeightSource, host, endpoint, server_key, client_key)
+
+}  // namespace tandem::runtime

@@ -1,0 +1,38 @@
+// Two hosts and the network between them, on this machine: two network namespaces and a third one
+// that forwards between them, or drops everything without a word, as a cut cable does.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "tests/e2e/cluster_driver.h"
+
+namespace tandem::e2e {
+
+class Network {
+ public:
+  // None where this process may not make namespaces, or `ip` is missing; `home` runs the commands.
+  static std::unique_ptr<Network> make(const Home& home);
+  ~Network();
+  Network(const Network&) = delete;
+  Network& operator=(const Network&) = delete;
+
+  // What starts a command on a host.
+  Words on_first() const { return on("a"); }
+  Words on_second() const { return on("b"); }
+  std::string first_address() const { return "10.71.1.2"; }
+  std::string second_address() const { return "10.71.2.2"; }
+
+  // Nothing passes between the hosts for so long from now on. wait() returns at its end.
+  Process cut(int seconds) const;
+
+ private:
+  Network(const Home& home, std::string mark) : home_(home), mark_(std::move(mark)) {}
+  Words on(const std::string& host) const;
+  bool build() const;
+
+  const Home& home_;
+  const std::string mark_;  // of this process's namespaces
+};
+
+}  // namespace tandem::e2e

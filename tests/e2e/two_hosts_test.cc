@@ -1,0 +1,116 @@
+// A cluster of two hosts with a network between them, over which links, payloads and weights go by
+// TCP with keys: it learns as on one host, a short cut heals, and a long one is told.
+#include <gtest/gtest.h>
+
+#include "runtime/base/file.h"
+#include "tests/e2e/cluster_driver.h"
+#include "tests/e2e/network.h"
+
+namespace tandem::e2e {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr int kShortCutSeconds = 3;  // that links must outlive
+constexpr int kLongCutSeconds = 20;
+
+// The learner fits on the first host alone, and then a rollout on the second one alone.
+const Words kPlaces{"pools.learner.cpus_per_actor=0.9", "pools.rollout.cpus_per_actor=0.5"};
+const Words kLagging{"async.schedule=fixed_lag", "data.val_files=[]"};
+
+class TwoHosts : public testing::Test {
+ protected:
+  void SetUp() override {
+    network_ = Network::make(first_);
+    if (!network_) GTEST_SKIP() << "no network namespaces here";
+    first_.start_by(network_->on_first());
+    second_.start_by(network_->on_second());
+    controller_.emplace(
+        first_.start({"controller", "--port", "0", "--bind", network_->first_address()}));
+    ASSERT_TRUE(eventually([&] { return fs::exists(first_.path() / "controller.json"); }));
+    const json file = parse_json(*read_file(first_.path() / "controller.json"));
+    control_ = file["control"];
+    ASSERT_TRUE(control_.starts_with(network_->first_address() + ":")) << control_;
+    near_.emplace(first_.start(
+        {"node", "--name", "near", "--cpus", "1", "--bind", network_->first_address()}));
+    // What another host needs of the first one's state.
+    fs::copy(first_.path() / "keys", second_.path() / "keys");
+    far_.emplace(start_far());
+    ASSERT_TRUE(node_is("near", "Ready"));
+    ASSERT_TRUE(node_is("far", "Ready"));
+  }
+  void TearDown() override {
+    if (!network_) return;
+    if (far_) far_->signal(SIGTERM);
+    if (near_) near_->signal(SIGTERM);
+    if (controller_) {
+      controller_->signal(SIGTERM);
+      EXPECT_EQ(controller_->wait().code, 0);
+    }
+    EXPECT_TRUE(eventually([&] { return second_.processes().empty(); })) << "ranks are left";
+  }
+
+  Process start_far() const {
+    return second_.start({"node", "--name", "far", "--cpus", "0.6", "--controller", control_});
+  }
+  bool node_is(const std::string& name, const std::string& state) const {
+    return eventually([&] {
+      for (const json& node : first_.json({"get", "nodes"}))
+        if (node["name"] == name) return node["state"] == state;
+      return false;
+    });
+  }
+  json job() const { return first_.json({"get", "jobs", kSmallId}); }
+  bool job_is_at(int step) const {
+    return eventually([&] { return job()["step"] >= step; });
+  }
+  json rollout() const { return actor(first_, std::string(kSmallId) + "/rollout/0"); }
+
+  const Words tcp_ = kPlaces + Words{"weight_broadcast.type=tcp"};
+  Home first_, second_;
+  std::unique_ptr<Network> network_;
+  std::string control_;
+  std::optional<Process> controller_, near_, far_;
+};
+
+TEST_F(TwoHosts, WeightsThatTravelByTcpAreThoseOfSharedMemory) {
+  const Home alone;
+  const json expected =
+      alone.train(kSmallId, small_job(30, kPlaces + kLagging + Words{"weight_broadcast.type=shm"}));
+  const Finished done =
+      first_.run(Words{"submit"} + small_job(30, tcp_ + kLagging) + Words{"--wait"});
+  ASSERT_EQ(done.code, 0) << done.text();
+  EXPECT_EQ(rollout()["node"], "far");
+  const json result = first_.result_of(kSmallId);
+  EXPECT_EQ(result["weights_sha256"], expected["weights_sha256"]);
+  EXPECT_EQ(result["logprob_diff"]["max_at_staleness_0"], 0);
+  expect_ledger_balances(first_.run_dir(kSmallId), result);
+}
+
+TEST_F(TwoHosts, AShortCutHealsAndALongOneIsTold) {
+  ASSERT_EQ(first_.run(Words{"submit"} + small_job(1'000'000, tcp_)).code, 0);
+  ASSERT_TRUE(job_is_at(10));
+  const json before = rollout();
+  ASSERT_EQ(before["node"], "far");
+  ASSERT_EQ(network_->cut(kShortCutSeconds).wait().code, 0);
+  const int healed_at = job()["step"];
+  EXPECT_TRUE(job_is_at(healed_at + 20));
+  EXPECT_EQ(rollout()["incarnation"], before["incarnation"]);
+  ASSERT_TRUE(node_is("far", "Ready"));
+
+  Process cut = network_->cut(kLongCutSeconds);
+  ASSERT_TRUE(node_is("far", "Lost"));
+  const Finished why = first_.run({"why", kSmallId});
+  EXPECT_NE(why.out.find(std::string(kSmallId) + "/rollout/0"), std::string::npos) << why.text();
+  EXPECT_EQ(cut.wait().code, 0);
+  EXPECT_EQ(far_->wait().code, 0);  // it found its controller lost, and ended with its ranks
+  far_.emplace(start_far());
+  const int lost_at = job()["step"];
+  EXPECT_TRUE(job_is_at(lost_at + 20));
+  EXPECT_GT(rollout()["incarnation"], before["incarnation"]);
+  EXPECT_EQ(first_.run({"cancel", kSmallId}).code, 0);
+}
+
+}  // namespace
+}  // namespace tandem::e2e
