@@ -1,10 +1,14 @@
 #include "runtime/base/digest.h"
 
 #include <openssl/sha.h>
-#include <xxhash.h>
+// Gives the functions of xxhash.h the widest vectors that the processor has, which doubles the rate
+// of bytes that lie in the cache; the values are the same.
+#include <xxh_x86dispatch.h>
 
 #include <array>
 #include <boost/crc.hpp>
+
+#include "runtime/base/check.h"
 
 namespace tandem {
 
@@ -26,6 +30,24 @@ std::string sha256_hex(std::span<const std::byte> bytes) {
 
 std::uint64_t checksum64(std::span<const std::byte> bytes) {
   return XXH3_64bits(bytes.data(), bytes.size());
+}
+
+void Checksum64::StateDeleter::operator()(void* state) const {
+  XXH3_freeState(static_cast<XXH3_state_t*>(state));
+}
+
+Checksum64::Checksum64() : state_(XXH3_createState()) {
+  CHECK(state_ != nullptr);
+  CHECK(XXH3_64bits_reset(static_cast<XXH3_state_t*>(state_.get())) == XXH_OK);
+}
+
+void Checksum64::update(std::span<const std::byte> part) {
+  CHECK(XXH3_64bits_update(static_cast<XXH3_state_t*>(state_.get()), part.data(), part.size()) ==
+        XXH_OK);
+}
+
+std::uint64_t Checksum64::value() const {
+  return XXH3_64bits_digest(static_cast<const XXH3_state_t*>(state_.get()));
 }
 
 std::uint32_t crc32c(std::span<const std::byte> bytes) {

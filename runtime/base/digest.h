@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 
@@ -13,6 +14,21 @@ namespace tandem {
 std::string hex(std::span<const std::byte> bytes);  // two lower-case digits for each
 std::string sha256_hex(std::span<const std::byte> bytes);
 std::uint64_t checksum64(std::span<const std::byte> bytes);
+
+// checksum64 of bytes that arrive in parts: it does not depend on how they were cut.
+class Checksum64 {
+ public:
+  Checksum64();
+  void update(std::span<const std::byte> part);
+  std::uint64_t value() const;  // of all parts so far
+
+ private:
+  struct StateDeleter {
+    void operator()(void* state) const;
+  };
+  std::unique_ptr<void, StateDeleter> state_;  // an XXH3_state_t
+};
+
 std::uint32_t crc32c(std::span<const std::byte> bytes);  // Castagnoli's, as in RFC 3720
 
 }  // namespace tandem

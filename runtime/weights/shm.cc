@@ -89,11 +89,10 @@ Result<PublishStats> ShmPublisher::publish(PolicyVersion version, std::span<cons
                                            Duration timeout) {
   CHECK(arena.size() == config_.layout.arena_bytes);
   const Time start = steady_now();
-  const std::uint64_t checksum = checksum64(arena);
   for (int i = 0; i < config_.slots; ++i) {
     const SegmentSlot& there = segment_->header().slot[i];
     if (offered_version(there) != version) continue;
-    if (there.checksum == checksum) {
+    if (const std::uint64_t checksum = checksum64(arena); there.checksum == checksum) {
       return PublishStats{
           .bytes = 0, .seconds = seconds(steady_now() - start), .checksum = checksum};
     }
@@ -103,7 +102,7 @@ Result<PublishStats> ShmPublisher::publish(PolicyVersion version, std::span<cons
   const Result<std::size_t> claimed = claim(version, start + timeout);
   if (!claimed) return claimed.error();
   SegmentSlot& slot = segment_->header().slot[*claimed];
-  memory_->write(*claimed, arena);
+  const std::uint64_t checksum = memory_->write(*claimed, arena);
   slot.version = version.value;
   slot.checksum = checksum;
   slot.offered = 1;
@@ -346,11 +345,13 @@ std::optional<std::size_t> ShmSubscriber::pin(PolicyVersion version) {
 
 Result<UpdateProgress> ShmSubscriber::progress(std::uint64_t bytes_max) {
   CHECK(copy_.has_value());
-  // Asked before the read, for what has gone, and after it, for what went meanwhile: the memory
-  // may end with its publisher (shared_block.h).
-  if (!still_offered()) return give_up();
-  const std::span<std::byte> part = copy_->next(bytes_max);
-  copy_->take(memory_->read(copy_->offset(), part));
+  // Asked before each read, for what has gone, and after the last, for what went meanwhile: the
+  // memory may end with its publisher (shared_block.h).
+  const std::uint64_t end = copy_->offset() + copy_->next(bytes_max).size();
+  while (copy_->offset() < end) {
+    if (!still_offered()) return give_up();
+    copy_->take(memory_->read(copy_->offset(), copy_->next(end - copy_->offset())));
+  }
   const UpdateProgress progress = copy_->progress();
   if (!still_offered()) return give_up();
   if (!progress.complete) return progress;

@@ -11,9 +11,11 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/base/digest.h"
 #include "runtime/device/memory.h"
 #include "runtime/device/queue.h"
 #include "runtime/device/shared_block.h"
+#include "runtime/weights/stream_copy.h"
 
 namespace tandem::runtime {
 namespace {
@@ -23,8 +25,17 @@ constexpr std::size_t kReadBackBytes = std::size_t{8} << 20;
 class ShmSlotWriter final : public SlotWriter {
  public:
   explicit ShmSlotWriter(const ShmSegment& segment) : segment_(segment) {}
-  void write(std::size_t slot, std::span<const std::byte> arena) override {
-    std::memcpy(segment_.slot_bytes(slot).data(), arena.data(), arena.size());
+  std::uint64_t write(std::size_t slot, std::span<const std::byte> arena) override {
+    std::span<std::byte> to = segment_.slot_bytes(slot);
+    Checksum64 checksum;
+    while (!arena.empty()) {
+      const std::size_t copied = stream_block(to, arena);
+      checksum.update(arena.first(copied));
+      to = to.subspan(copied);
+      arena = arena.subspan(copied);
+    }
+    stream_end();
+    return checksum.value();
   }
 
  private:
@@ -38,10 +49,13 @@ class ShmSlotReader final : public SlotReader {
     from_ = segment_.slot_bytes(slot);
     return {};
   }
-  void close() override { from_ = {}; }
+  void close() override {
+    stream_end();
+    from_ = {};
+  }
   std::span<const std::byte> read(std::size_t offset, std::span<std::byte> part) override {
-    std::memcpy(part.data(), from_.data() + offset, part.size());
-    return part;
+    const std::span<const std::byte> from = from_.subspan(offset, part.size());
+    return from.first(stream_block(part, from));
   }
 
  private:
@@ -67,9 +81,11 @@ class GpuSlotWriter final : public SlotWriter {
   }
   explicit GpuSlotWriter(std::vector<Buffer> blocks) : blocks_(std::move(blocks)) {}
 
-  void write(std::size_t slot, std::span<const std::byte> arena) override {
+  std::uint64_t write(std::size_t slot, std::span<const std::byte> arena) override {
     copy(queue_.stream(), blocks_[slot].data(), arena.data(), arena.size());
+    const std::uint64_t checksum = checksum64(arena);  // while the copy is under way
     synchronize(queue_.stream());
+    return checksum;
   }
 
  private:

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 
@@ -17,8 +18,8 @@ namespace tandem::runtime {
 class SlotWriter {
  public:
   virtual ~SlotWriter() = default;
-  // Of a whole version; done when it returns.
-  virtual void write(std::size_t slot, std::span<const std::byte> arena) = 0;
+  // Copies a whole version into the slot and gives its checksum64; done when it returns.
+  virtual std::uint64_t write(std::size_t slot, std::span<const std::byte> arena) = 0;
 };
 
 // A subscriber's side. It borrows the segment.
@@ -26,11 +27,12 @@ class SlotReader {
  public:
   virtual ~SlotReader() = default;
   // Around the reads of a slot that was pinned, and no longer: an owner is not to free what
-  // somebody has open (shared_block.h).
+  // somebody has open (shared_block.h). Other threads may use what was read once it is closed.
   virtual Result<void> open(std::size_t slot) = 0;
   virtual void close() = 0;
-  // Copies from the open slot at `offset` the beginning of `part`, at least a byte, and gives what
-  // then lies there, for a host's eyes.
+  // Copies from the open slot at `offset` the beginning of `part`, at least a byte, and returns as
+  // many bytes for the caller to hash: those that arrived, or the slot's own while they are in the
+  // cache. The hash reads the slot after the copy did: it sees every wrong write that the copy saw.
   virtual std::span<const std::byte> read(std::size_t offset, std::span<std::byte> part) = 0;
 };
 

@@ -4,10 +4,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <string>
 
+#include "runtime/base/digest.h"
 #include "runtime/base/ids.h"
 #include "runtime/base/result.h"
 #include "runtime/weights/weights.h"
@@ -32,15 +32,11 @@ class VersionCopy {
   Result<void> verify(const std::string& family) const;
 
  private:
-  struct HashDeleter {
-    void operator()(void* state) const;
-  };
-
   PolicyVersion version_;
   std::uint64_t checksum_;
   std::span<std::byte> buffer_;
   std::uint64_t done_ = 0;
-  std::unique_ptr<void, HashDeleter> hash_;  // XXH3_state_t: checksum64 of the first done_ bytes
+  Checksum64 arrived_;  // the first done_ bytes
 };
 
 }  // namespace tandem::runtime

@@ -1,9 +1,6 @@
 #include "tests/bench/ask_processes.h"
 
-#include <unistd.h>
-
 #include <csignal>
-#include <filesystem>
 #include <latch>
 
 #include "runtime/base/check.h"
@@ -69,10 +66,6 @@ sigset_t block_signals() {
   return signals;
 }
 
-void die_with_parent(const char* parent_pid) {
-  must(runtime::arm_parent_death_signal(static_cast<pid_t>(std::stol(parent_pid))));
-}
-
 }  // namespace
 
 FrameSizes frame_sizes() {
@@ -128,18 +121,6 @@ std::vector<Ref<EchoInbox>> Caller::actors() {
   std::unique_lock lock(mutex_);
   CHECK(changed_.wait_for(lock, kPatience, [&] { return actors_.size() == actors_expected_; }));
   return actors_;
-}
-
-void Children::spawn(const std::string& role, int count, std::vector<std::string> arguments) {
-  const auto log = std::filesystem::temp_directory_path() /
-                   ("tandem-ask-bench-" + std::to_string(getpid()) + ".log");
-  for (int i = 0; i < count; ++i) {
-    std::vector<std::string> argv{"/proc/self/exe", role, std::to_string(getpid()),
-                                  role + "/" + std::to_string(i)};
-    argv.insert(argv.end(), arguments.begin(), arguments.end());
-    must(host_.spawn({.name = role, .argv = std::move(argv), .log_path = log},
-                     [](runtime::ProcessId, const runtime::ExitStatus&) {}));
-  }
 }
 
 // PARENT NAME PLACE…

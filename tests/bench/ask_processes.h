@@ -19,13 +19,12 @@
 #include "runtime/actor/threaded_executor.h"
 #include "runtime/net/link.h"
 #include "runtime/net/remote.h"
-#include "runtime/node/process_host.h"
+#include "tests/bench/children.h"
 #include "tests/bench/link_peers.h"
 
 namespace tandem::bench {
 
 inline constexpr const char* kAnswer = "ok";
-inline constexpr Duration kPatience = std::chrono::seconds(30);  // ends a hang
 
 struct SmallValue {
   using Reply = std::string;
@@ -69,15 +68,6 @@ class Caller {
   std::vector<runtime::Ref<EchoInbox>> actors_;  // guarded by mutex_
   runtime::Ref<CallerInbox> driver_;
   std::unique_ptr<runtime::LinkServer> link_;
-};
-
-// Spawns this executable again, `count` times, in the role `role` with these arguments.
-class Children {
- public:
-  void spawn(const std::string& role, int count, std::vector<std::string> arguments);
-
- private:
-  runtime::PosixProcessHost host_;
 };
 
 // The roles; `words` are argv behind the role's name.

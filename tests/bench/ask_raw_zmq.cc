@@ -1,7 +1,6 @@
 #include "tests/bench/ask_raw_zmq.h"
 
 #include "runtime/base/check.h"
-#include "tests/bench/must.h"
 
 namespace tandem::bench {
 namespace {
@@ -32,10 +31,6 @@ void send(zmq::socket_t& socket, const std::string& bytes) {
 void send_to(zmq::socket_t& router, const std::string& to, const std::string& bytes) {
   router.send(zmq::buffer(to), zmq::send_flags::sndmore);
   send(router, bytes);
-}
-
-void die_with_parent(const char* parent_pid) {
-  must(runtime::arm_parent_death_signal(static_cast<pid_t>(std::stol(parent_pid))));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "runtime/base/digest.h"
 #include "runtime/base/result.h"
 #include "runtime/base/rng.h"
+#include "tests/seeds.h"
 
 namespace tandem {
 namespace {
@@ -56,6 +57,39 @@ TEST(Digest, Crc32cMatchesThePublishedExamples) {
   EXPECT_EQ(crc32c(bytes_of(std::string(32, '\0'))), 0x8A9136AAu);
   EXPECT_EQ(crc32c(bytes_of(std::string(32, '\xff'))), 0x62A8AB43u);
   EXPECT_EQ(crc32c({}), 0u);
+}
+
+std::vector<std::byte> counted_bytes(std::size_t count) {
+  std::vector<std::byte> bytes(count);
+  for (std::size_t i = 0; i < count; ++i) bytes[i] = static_cast<std::byte>(i % 251);
+  return bytes;
+}
+
+// XXH3-64, whose values lie in journals and checkpoints, by a build of its library for plain SSE2:
+// each of the lengths takes another way through it.
+TEST(Digest, Checksum64IsTheSameOnEveryProcessor) {
+  EXPECT_EQ(checksum64({}), 0x2d06800538d394c2u);
+  EXPECT_EQ(checksum64(bytes_of("abc")), 0x78af5f94892f3950u);
+  EXPECT_EQ(checksum64(counted_bytes(240)), 0x375a384d957fe865u);
+  EXPECT_EQ(checksum64(counted_bytes(241)), 0x02e8cd95421c6d02u);
+  EXPECT_EQ(checksum64(counted_bytes(1'000)), 0x33ef703fb2b20ed1u);
+  EXPECT_EQ(checksum64(counted_bytes(100'000)), 0x42c23aeead96750du);
+}
+
+TEST(Digest, Checksum64OfPartsDoesNotDependOnTheCuts) {
+  for_seeds(100, [](std::uint64_t seed) {
+    Rng rng(seed);
+    const std::vector<std::byte> whole = counted_bytes(rng.below(100'000));
+    const std::uint64_t part_max = 1 + rng.below(30'000);
+    Checksum64 checksum;
+    for (std::span<const std::byte> rest = whole; !rest.empty();) {
+      EXPECT_NE(checksum.value(), checksum64(whole)) << "not all parts are there";
+      const std::size_t part = std::min<std::size_t>(rest.size(), rng.below(part_max + 1));
+      checksum.update(rest.first(part));
+      rest = rest.subspan(part);
+    }
+    EXPECT_EQ(checksum.value(), checksum64(whole));
+  });
 }
 
 TEST(Result, CarriesAValueOrAnErrorWithItsExitCode) {

@@ -421,6 +421,28 @@ TEST_P(ShmWeights, RemovingThemLeavesNothingButFinishesCopies) {
   EXPECT_EQ(newest(*subscriber), v(5));  // it found the new segment by itself
 }
 
+TEST_P(ShmWeights, WT1ASlotThatSomebodyWritesToWhileItIsCopiedIsNotInstalled) {
+  auto learner = publisher();
+  ASSERT_TRUE(publish(*learner, 1));
+  const auto subscriber = make_subscriber(config());
+  std::vector<std::byte> buffer(kArenaBytes);
+  ASSERT_TRUE(subscriber->begin(v(1), buffer));
+  ASSERT_TRUE(subscriber->progress(kArenaBytes / 2));
+  const fs::path segment = "/dev/shm/tandem-weights." + config().name;
+  const OwnedFd file(::open(segment.c_str(), O_RDWR | O_CLOEXEC));
+  for (off_t slot = 1; slot <= config().slots; ++slot) {  // its last byte, of each
+    const off_t at = static_cast<off_t>(fs::file_size(segment) - (slot - 1) * kArenaBytes) - 1;
+    char byte = 0;
+    ASSERT_EQ(::pread(file.get(), &byte, 1, at), 1);
+    byte ^= 1;
+    ASSERT_EQ(::pwrite(file.get(), &byte, 1, at), 1);
+  }
+  const auto damaged = subscriber->progress(kArenaBytes);
+  ASSERT_FALSE(damaged);
+  EXPECT_NE(damaged.error().message.find("checksum"), std::string::npos);
+  EXPECT_FALSE(subscriber->installed());
+}
+
 TEST_P(ShmWeights, WhatEverybodyLeftIsReclaimed) {
   PosixProcessHost host;
   start(host, "--publish-two-and-die");

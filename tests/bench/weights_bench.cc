@@ -1,0 +1,200 @@
+// How weights travel, each way in turns with what bounds it (A B A B …, in one run):
+//   weights/memcpy          an arena into warm memory
+//   weights/shm_publish     publish() into warm slots, the checksum included; beside memcpy
+//   weights/shm_install     begin() to the last progress(), likewise; beside memcpy
+//   weights/raw_zmq         as many bytes from another process by bare ZeroMQ over TCP loopback
+//   weights/raw_zmq_curve   the same with CURVE; beside raw_zmq
+// p50_us is the median time of one version, and `ratio` the median of what stands beside the row
+// over it: above 1 the row is the faster one. bytes_per_second is of all iterations.
+#include <benchmark/benchmark.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "runtime/base/log.h"
+#include "runtime/device/memory.h"
+#include "runtime/weights/weights.h"
+#include "tests/bench/must.h"
+#include "tests/bench/raw_stream.h"
+
+namespace tandem::bench {
+namespace {
+
+constexpr int kSlots = 3;                                        // of a job with max_staleness 1
+constexpr std::uint64_t kBytesPerStep = std::uint64_t{8} << 20;  // as a rollout on a CPU asks for
+
+double timed(const std::function<void()>& work) {
+  const Time begin = steady_now();
+  work();
+  return seconds(steady_now() - begin);
+}
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+// The row's figures are of `subject`; `beside`, where there is one, runs once after each.
+void measure(benchmark::State& state, std::uint64_t bytes, const std::function<void()>& subject,
+             const std::function<void()>& beside) {
+  std::vector<double> own, others;
+  for (auto _ : state) {
+    own.push_back(timed(subject));
+    state.SetIterationTime(own.back());
+    if (beside) others.push_back(timed(beside));
+  }
+  state.SetItemsProcessed(state.iterations());
+  state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(bytes));
+  state.counters["p50_us"] = median(own) * 1e6;
+  if (beside) state.counters["ratio"] = median(others) / median(own);
+}
+
+runtime::Buffer filled(std::uint64_t bytes) {
+  runtime::Buffer buffer = must(runtime::Buffer::allocate(bytes, "a benchmark's weights"));
+  const auto words = buffer.as<std::uint64_t>();
+  for (std::size_t i = 0; i < words.size(); ++i) words[i] = i * 0x9e3779b97f4a7c15u;
+  return buffer;
+}
+
+// What memcpy does in the place of a publisher: as many warm copies, one after the other.
+class Copies {
+ public:
+  explicit Copies(const runtime::Buffer& arena) : arena_(arena) {
+    for (int i = 0; i < kSlots; ++i) copies_.push_back(filled(arena.size()));
+  }
+  void next() {
+    std::memcpy(copies_[at_].data(), arena_.data(), arena_.size());
+    benchmark::ClobberMemory();
+    at_ = (at_ + 1) % copies_.size();
+  }
+
+ private:
+  const runtime::Buffer& arena_;
+  std::vector<runtime::Buffer> copies_;
+  std::size_t at_ = 0;
+};
+
+// A publisher whose slots have all been written once.
+class Family {
+ public:
+  explicit Family(const runtime::Buffer& arena)
+      : arena_(arena),
+        config_{.type = runtime::WeightsType::kShm,
+                .name = runtime::weights_name("bench", std::to_string(getpid())),
+                .slots = kSlots,
+                .layout = {.arena_bytes = arena.size(), .hash = 1, .manifest_json = "{}\n"}},
+        publisher_(must(runtime::make_publisher(config_))) {
+    for (int i = 0; i < kSlots; ++i) publish();
+  }
+  ~Family() {
+    publisher_.reset();
+    must(runtime::remove_weights(config_));
+  }
+  void publish() { must(publisher_->publish({++newest_}, arena_.bytes(), kPatience)); }
+  PolicyVersion newest() const { return {newest_}; }
+  const runtime::WeightsConfig& config() const { return config_; }
+
+ private:
+  const runtime::Buffer& arena_;
+  const runtime::WeightsConfig config_;
+  std::unique_ptr<runtime::WeightPublisher> publisher_;
+  std::int64_t newest_ = 0;
+};
+
+// A subscriber with the two buffers of a rollout, which takes the versions in turn.
+class Installer {
+ public:
+  explicit Installer(const Family& family)
+      : family_(family), subscriber_(runtime::make_subscriber(family.config())) {
+    for (runtime::Buffer& buffer : buffers_) buffer = filled(family.config().layout.arena_bytes);
+    for (int slot = 0; slot < kSlots; ++slot) next();  // this process' first look at each slot
+  }
+  void next() {
+    const PolicyVersion version{family_.newest().value - installed_ % kSlots};
+    const runtime::Buffer& buffer = buffers_[installed_ % 2];
+    must(subscriber_->begin(version, buffer.bytes()));
+    while (!must(subscriber_->progress(kBytesPerStep)).complete) continue;
+    ++installed_;
+  }
+
+ private:
+  const Family& family_;
+  std::unique_ptr<runtime::WeightSubscriber> subscriber_;
+  runtime::Buffer buffers_[2];
+  std::int64_t installed_ = 0;
+};
+
+std::uint64_t bytes_of(const benchmark::State& state) {
+  return static_cast<std::uint64_t>(state.range(0)) << 20;
+}
+
+void memcpy_alone(benchmark::State& state) {
+  const runtime::Buffer arena = filled(bytes_of(state));
+  Copies copies(arena);
+  measure(state, arena.size(), [&] { copies.next(); }, {});
+}
+
+void shm_publish(benchmark::State& state) {
+  const runtime::Buffer arena = filled(bytes_of(state));
+  Copies copies(arena);
+  Family family(arena);
+  measure(
+      state, arena.size(), [&] { family.publish(); }, [&] { copies.next(); });
+}
+
+void shm_install(benchmark::State& state) {
+  const runtime::Buffer arena = filled(bytes_of(state));
+  Copies copies(arena);
+  Family family(arena);
+  Installer installer(family);
+  measure(
+      state, arena.size(), [&] { installer.next(); }, [&] { copies.next(); });
+}
+
+void raw_zmq(benchmark::State& state) {
+  RawStream plain(Encryption::kNone);
+  measure(state, bytes_of(state), [&] { plain.fetch(bytes_of(state)); }, {});
+}
+
+void raw_zmq_curve(benchmark::State& state) {
+  RawStream plain(Encryption::kNone), curve(Encryption::kCurve);
+  measure(
+      state, bytes_of(state), [&] { curve.fetch(bytes_of(state)); },
+      [&] { plain.fetch(bytes_of(state)); });
+}
+
+void add(const std::string& name, void (*function)(benchmark::State&),
+         const std::vector<std::int64_t>& mebibytes) {
+  auto* row = benchmark::RegisterBenchmark(("weights/" + name).c_str(), function);
+  row->ArgName("mib")->UseManualTime()->Unit(benchmark::kMillisecond);
+  for (const std::int64_t size : mebibytes) row->Arg(size);
+}
+
+int run_weights(int argc, char** argv) {
+  init_logging("weights_bench", LogLevel::kWarnings);
+  const std::span<const char* const> words(argv + 1, static_cast<std::size_t>(argc - 1));
+  if (!words.empty() && std::string_view(words[0]) == kRawSender)
+    return run_raw_sender(words.subspan(1));
+  const std::vector<std::int64_t> in_memory{8, 64, 512}, by_tcp{8, 256};
+  add("memcpy", memcpy_alone, in_memory);
+  add("shm_publish", shm_publish, in_memory);
+  add("shm_install", shm_install, in_memory);
+  add("raw_zmq", raw_zmq, by_tcp);
+  add("raw_zmq_curve", raw_zmq_curve, by_tcp);
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 64;
+  benchmark::RunSpecifiedBenchmarks();
+  return 0;
+}
+
+}  // namespace
+}  // namespace tandem::bench
+
+int main(int argc, char** argv) { return tandem::bench::run_weights(argc, argv); }
