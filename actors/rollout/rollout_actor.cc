@@ -114,6 +114,10 @@ Duration RolloutActor::step_engine(runtime::Context& cx) {
   note("decode", before);
   const Duration simulated = engine_->step();
   busy_seconds_ += seconds(simulated + (cx.now() - before));
+  if (!generated_ && engine_->stats().generation_tokens > 0) {
+    generated_ = true;
+    log::info("event=first_token actor={}", config_.self.actor);
+  }
   return simulated;
 }
 

@@ -121,7 +121,8 @@ class RolloutActor {
   std::set<std::shared_ptr<Write>> writes_;
   runtime::Outbox<RolloutEvents> outbox_;
   double busy_seconds_ = 0;
-  struct Totals {  // for the log
+  bool generated_ = false;  // a first token, which was logged
+  struct Totals {           // for the log
     std::uint64_t leased = 0, generated = 0, unservable = 0, installs = 0;
   } totals_;
 };

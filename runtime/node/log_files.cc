@@ -43,25 +43,6 @@ std::optional<LogName> log_name(std::string_view file) {
   return name;
 }
 
-// Milliseconds since 1970 of "2026-11-22T17:45:25.123Z …"; none where a line begins otherwise.
-std::optional<std::int64_t> time_of(std::string_view line) {
-  constexpr std::string_view kForm = "0000-00-00T00:00:00.000Z";
-  if (line.size() < kForm.size()) return std::nullopt;
-  for (std::size_t i = 0; i < kForm.size(); ++i) {
-    const bool digit = line[i] >= '0' && line[i] <= '9';
-    if (kForm[i] == '0' ? !digit : line[i] != kForm[i]) return std::nullopt;
-  }
-  const auto number = [line](std::size_t at, std::size_t digits) {
-    int value = 0;
-    std::from_chars(line.data() + at, line.data() + at + digits, value);
-    return value;
-  };
-  const std::chrono::sys_days day = std::chrono::year(number(0, 4)) / number(5, 2) / number(8, 2);
-  const auto time = day + std::chrono::hours(number(11, 2)) + std::chrono::minutes(number(14, 2)) +
-                    std::chrono::seconds(number(17, 2)) + std::chrono::milliseconds(number(20, 3));
-  return std::chrono::duration_cast<std::chrono::milliseconds>(time.time_since_epoch()).count();
-}
-
 struct OpenLog {
   OwnedFd fd;
   std::uint64_t size = 0;
@@ -164,10 +145,28 @@ Result<LogChunk> tail_log(const std::filesystem::path& path, std::size_t lines_m
       .text = text->substr(start), .offset = offset + start, .next_offset = offset + text->size()};
 }
 
+std::optional<std::int64_t> line_time_ms(std::string_view line) {
+  constexpr std::string_view kForm = "0000-00-00T00:00:00.000Z";
+  if (line.size() < kForm.size()) return std::nullopt;
+  for (std::size_t i = 0; i < kForm.size(); ++i) {
+    const bool digit = line[i] >= '0' && line[i] <= '9';
+    if (kForm[i] == '0' ? !digit : line[i] != kForm[i]) return std::nullopt;
+  }
+  const auto number = [line](std::size_t at, std::size_t digits) {
+    int value = 0;
+    std::from_chars(line.data() + at, line.data() + at + digits, value);
+    return value;
+  };
+  const std::chrono::sys_days day = std::chrono::year(number(0, 4)) / number(5, 2) / number(8, 2);
+  const auto time = day + std::chrono::hours(number(11, 2)) + std::chrono::minutes(number(14, 2)) +
+                    std::chrono::seconds(number(17, 2)) + std::chrono::milliseconds(number(20, 3));
+  return std::chrono::duration_cast<std::chrono::milliseconds>(time.time_since_epoch()).count();
+}
+
 std::size_t lines_since(std::string_view text, std::int64_t unix_ms) {
   bool timed = false;
   for (std::size_t at = 0; at < text.size();) {
-    const auto time = time_of(text.substr(at));
+    const auto time = line_time_ms(text.substr(at));
     if (time && *time >= unix_ms) return at;
     timed = timed || time.has_value();
     const std::size_t newline = text.find('\n', at);

@@ -47,6 +47,9 @@ struct LogChunk {
 Result<LogChunk> tail_log(const std::filesystem::path& path, std::size_t lines_max,
                           std::size_t bytes_max = kLogReadBytesMax);
 
+// The time that a log line begins with, in milliseconds since 1970; none if it begins otherwise.
+std::optional<std::int64_t> line_time_ms(std::string_view line);
+
 // Where the lines of `text` begin that are not older than `unix_ms`. A line without a time is as
 // old as the one before it; where no line has a time, none is known to be old.
 std::size_t lines_since(std::string_view text, std::int64_t unix_ms);
