@@ -117,6 +117,7 @@ class Turn {
         break;
     }
     ++stream->ended;
+    driver().changed->notify_all();
   }
 
   void run_towards(const Place& place) {
@@ -217,7 +218,6 @@ void run_due(Lock& lock, Dice& dice) {
       std::erase_if(streams, [&](const StreamPointer& stream) { return due(*stream) > now; });
       if (streams.empty()) break;
       turn.run_next(streams[dice.next() % streams.size()]);
-      driver().changed->notify_all();
     }
   }
   drop_orphans();
