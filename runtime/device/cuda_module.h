@@ -58,12 +58,13 @@ struct CudaModule {
   void* (*create_stream)() = nullptr;
   void (*destroy_stream)(void* stream) = nullptr;
   void (*synchronize)(void* stream) = nullptr;
-  bool (*stream_idle)(void* stream) = nullptr;  // whether everything queued is done; at once
+  bool (*stream_idle)(void* stream) = nullptr;  // whether synchronize would return at once
   void* (*create_event)() = nullptr;
   void (*destroy_event)(void* event) = nullptr;
   void (*record_event)(void* event, void* stream) = nullptr;
   void (*wait_for_event)(void* event) = nullptr;  // the calling thread does
-  bool (*event_done)(void* event) = nullptr;      // whether it need not; at once
+  bool (*event_done)(void* event) = nullptr;      // whether wait_for_event would return at once
+  // Work that the stream is given from now on waits; the calling thread does not.
   void (*stream_waits_for)(void* stream, void* event) = nullptr;
   // In the stream's order, either side in either memory. Pageable host memory may be read before
   // the call returns; pinned memory must stay as it is until the stream has come past.

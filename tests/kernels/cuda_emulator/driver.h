@@ -51,8 +51,8 @@ struct Item {
   Clock::time_point due = {};  // when it starts although nobody waits for it
 };
 
-// The host has learnt that `items` of a stream are over as soon as it learns that item `own` of the
-// stream that joined it is.
+// The host learns that `items` of another stream are over when it learns that item `own` is, which
+// joined them.
 struct Joined {
   std::uint64_t own;
   std::weak_ptr<tandem_emulated_stream> stream;
@@ -84,15 +84,15 @@ struct Driver {
 
   std::map<cudaStream_t, StreamPointer> streams;
   std::vector<StreamPointer> orphans;  // destroyed before their work had run
-  Dice dice{0x2545f4914f6cdd1du};      // what happens by chance where hosts queue and wait
+  Dice dice{0x2545f4914f6cdd1du};      // for calls that queue and wait
   bool taken = false;                  // somebody has the turn
   int wanting = 0;  // threads that wait for it, to whom the progress thread yields
 
-  bool started = false;      // the progress thread
+  bool started = false;      // the progress thread, which runs work that is due
   bool asleep = false;       // it waits for work
   bool progressing = false;  // it has the turn
   bool stopped = false;      // the process exits: it starts nothing more
-  bool forked = false;       // a child of fork(), which has none
+  bool forked = false;       // this is a child of fork(), which has no such thread
 };
 
 Driver& driver();

@@ -12,27 +12,26 @@
 // EM-4  Device memory can be touched by queued work alone: a read or write of it by the host, or of
 //       anything beyond a block by a kernel, ends the process. (A block's end is exact to 16
 //       bytes.)
-// EM-5  Queued work starts by itself, in its stream's order: some milliseconds later, or sooner
-// when
-//       somebody waits for it or asks about it, and by chance at once, before the call that queues
-//       it has returned. What is queued behind an event runs while the host waits for the event, or
-//       does not, by chance. So memory that is read or written too early or too late shows.
+// EM-5  Queued work starts by itself, in its stream's order: after some milliseconds, sooner when
+//       a thread waits for it or asks about it, and by chance before the call that queues it
+//       returns. Work behind an event runs while the host waits for the event, or does not, by
+//       chance. So memory that is read or written too early or too late shows.
 // EM-6  A stream that records a graph runs nothing. What CUDA refuses to the recording thread,
 //       and a little more, gives cudaErrorStreamCaptureUnsupported: to allocate, to free, to wait,
-//       to copy host memory that is not pinned, to use events, to launch another graph, to call the
-//       host. A graph that is destroyed before the host has waited for its work, or has asked
-//       and heard that it is over, ends the process, whether it has run or not.
-// EM-7  Work that waits for the world outside (cudaLaunchHostFunc, tandem_emulated_enqueue) has a
-//       thread of its own. Its stream stands behind it; all other streams, and all threads that do
-//       not wait for that stream, go on.
-// EM-8  What waits outside reaches device memory by tandem_emulated_read and _write alone, within
-//       one block; anything else is refused.
-// EM-9  A process sees those of $TANDEM_EMULATED_GPUS devices (1 where it is not set) that
-//       CUDA_VISIBLE_DEVICES names. Each has its own memory, bus id and uuid; a kernel
+//       to copy host memory that is not pinned, to use events, to launch another graph, to queue a
+//       waiting item. A graph that is destroyed before the host has waited for its work, or has
+//       asked and learnt that it is over, ends the process, even if the work has run.
+// EM-7  A waiting item (cudaLaunchHostFunc, tandem_emulated_enqueue) may block for long: it has a
+//       thread of its own. Its stream stands behind it; all other streams go on, and so do all
+//       threads that do not wait for that stream.
+// EM-8  A waiting item reaches device memory by tandem_emulated_read and tandem_emulated_write
+//       alone, and these refuse a range that does not lie in one block.
+// EM-9  Of the $TANDEM_EMULATED_GPUS devices (one, if the variable is not set) a process sees those
+//       that CUDA_VISIBLE_DEVICES names. Each device has its own memory, bus id and uuid; a kernel
 //       runs on the device of its stream.
-// EM-10 A process may fork, and exit, at any time: a child of fork() finds no work half done, and
-//       has to wait for its work or ask about it, since nothing else runs it there; a process that
-//       exits starts no work by itself, and does not wait for what waits outside.
+// EM-10 A process may fork or exit at any time. A child of fork() finds no item half done; its work
+//       runs only when it waits for it or asks about it. An exiting process starts no work by
+//       itself, and does not wait for waiting items.
 //
 // It does not show: races between threads that no order makes visible, weak memory ordering, time.
 #pragma once

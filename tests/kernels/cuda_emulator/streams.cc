@@ -2,9 +2,9 @@
 //
 // An item runs in the turn of the thread that waits for it, or of the progress thread once it is
 // due, or by chance of the thread that queues it. A turn opens device memory once for all of its
-// items: to open and to close it takes longer than most items do. An item that waits for the world
-// outside has a thread of its own and no turn. What waits for what is a chain of places without a
-// circle, since a stream joins only what was queued before.
+// items: to open and to close it takes longer than most items do. A waiting item has a thread of
+// its own and no turn. Streams that join each other make no circle, since a stream joins only work
+// that was queued before.
 #include <pthread.h>
 
 #include <algorithm>
@@ -19,11 +19,11 @@
 namespace tandem::emulator {
 namespace {
 
-// How long work that nobody waits for is put off: so long that whoever reads its result too early
-// finds it missing. Most tests wait sooner.
+// Work is put off for so long if no thread waits for it: a host that reads the result too early
+// finds it missing. Most threads wait sooner, so tests are not slower for it.
 constexpr std::chrono::milliseconds kLate{3};
-constexpr std::uint64_t kEarlyOneIn =
-    32;  // items that run before the call that queues them returns
+// One call in so many runs the work that it queues before it returns.
+constexpr std::uint64_t kEarlyOneIn = 32;
 
 bool toss() { return driver().dice.next() % 2 == 0; }
 
@@ -175,7 +175,7 @@ void hurry(const Place& place) {
   }
 }
 
-// What a question is answered with; asking also hurries the work, as with CUDA.
+// The answer to whether the place has been reached. To ask also hurries the work, as with CUDA.
 cudaError_t answer(Lock& lock, const Place& place) {
   if (!reached(place)) {
     hurry(place);
@@ -258,7 +258,7 @@ void after_fork_in_child() {
   driver().mutex.unlock();
 }
 
-// Statics go from now on, which a kernel may read; who still waits runs what he waits for.
+// From now on statics end, which a kernel may read. A thread that still waits runs its work itself.
 void at_exit() {
   Lock lock(driver().mutex);
   driver().stopped = true;
@@ -406,7 +406,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
   return cudaSuccess;
 }
 
-// What is queued behind the event may run as well, or may not.
+// The work behind the event may run as well, or may not.
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   Lock lock(driver().mutex);
   if (records()) return cudaErrorStreamCaptureUnsupported;

@@ -491,11 +491,11 @@ TEST_F(Devices, Em9ThoseThatAreVisibleAreSeenInTheirOrder) {
 
 TEST_F(Devices, Em9EachHasItsOwnMemoryAndName) {
   EXPECT_NE(seen("2", "0,1"), "");
-  cudaDeviceProp first, second;
-  EXPECT_EQ(cudaGetDeviceProperties(&first, 0), cudaSuccess);
-  EXPECT_EQ(cudaGetDeviceProperties(&second, 1), cudaSuccess);
-  EXPECT_NE(first.uuid.bytes[0], second.uuid.bytes[0]);
-  EXPECT_EQ(cudaGetDeviceProperties(&second, 2), cudaErrorInvalidDevice);
+  cudaDeviceProp zero, one;
+  EXPECT_EQ(cudaGetDeviceProperties(&zero, 0), cudaSuccess);
+  EXPECT_EQ(cudaGetDeviceProperties(&one, 1), cudaSuccess);
+  EXPECT_NE(zero.uuid.bytes[0], one.uuid.bytes[0]);
+  EXPECT_EQ(cudaGetDeviceProperties(&one, 2), cudaErrorInvalidDevice);
   EXPECT_EQ(cudaSetDevice(2), cudaErrorInvalidDevice);
   int can = 0, device = 7;
   EXPECT_EQ(cudaDeviceCanAccessPeer(&can, 0, 1), cudaSuccess);
@@ -514,6 +514,14 @@ TEST_F(Devices, Em9EachHasItsOwnMemoryAndName) {
     const Stream stream;  // which may touch its neighbour's
     cudaMemsetAsync(block.data, 'x', 10, stream.native);
     EXPECT_EQ(block.read(stream).substr(0, 10), std::string(10, 'x'));
+    cudaIpcMemHandle_t handle;
+    EXPECT_EQ(cudaIpcGetMemHandle(&handle, block.data), cudaSuccess);
+    EXPECT_EQ(cudaIpcOpenMemHandle(&more, handle, cudaIpcMemLazyEnablePeerAccess), cudaSuccess);
+    char first = 0;
+    EXPECT_EQ(tandem_emulated_read(more, &first, 1), 0);
+    EXPECT_EQ(first, 'x');
+    EXPECT_EQ(free_bytes(), before) << "it is its owner's";
+    EXPECT_EQ(cudaIpcCloseMemHandle(more), cudaSuccess);
   }
   EXPECT_EQ(cudaSetDevice(1), cudaSuccess);
   EXPECT_EQ(free_bytes(), before);
