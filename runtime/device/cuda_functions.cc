@@ -30,6 +30,7 @@ CudaDevices devices() {
     cudaDeviceProp properties;
     CUDA_CHECK(cudaGetDeviceProperties(&properties, 0));
     std::snprintf(found.name, sizeof found.name, "%s", properties.name);
+    CUDA_CHECK(cudaDeviceGetPCIBusId(found.bus_id, sizeof found.bus_id, 0));
   }
   return found;
 }
@@ -103,7 +104,20 @@ void* create_stream() {
 
 void destroy_stream(void* stream) { CUDA_CHECK(cudaStreamDestroy(native(stream))); }
 
+// The answer to a question that does not wait. No is an error by its number alone, and is taken out
+// of CUDA's record as well.
+bool done(cudaError_t error, const char* question) {
+  if (error == cudaErrorNotReady) {
+    static_cast<void>(cudaGetLastError());
+    return false;
+  }
+  cuda_check(error, question);
+  return true;
+}
+
 void synchronize(void* stream) { CUDA_CHECK(cudaStreamSynchronize(native(stream))); }
+
+bool stream_idle(void* stream) { return done(cudaStreamQuery(native(stream)), "cudaStreamQuery"); }
 
 void* create_event() {
   cudaEvent_t event = nullptr;
@@ -119,6 +133,14 @@ void record_event(void* event, void* stream) {
 
 void wait_for_event(void* event) {
   CUDA_CHECK(cudaEventSynchronize(static_cast<cudaEvent_t>(event)));
+}
+
+bool event_done(void* event) {
+  return done(cudaEventQuery(static_cast<cudaEvent_t>(event)), "cudaEventQuery");
+}
+
+void stream_waits_for(void* stream, void* event) {
+  CUDA_CHECK(cudaStreamWaitEvent(native(stream), static_cast<cudaEvent_t>(event), 0));
 }
 
 void copy(void* stream, void* to, const void* from, std::size_t bytes) {
@@ -173,10 +195,13 @@ CudaModule cuda_functions() {
           .create_stream = create_stream,
           .destroy_stream = destroy_stream,
           .synchronize = synchronize,
+          .stream_idle = stream_idle,
           .create_event = create_event,
           .destroy_event = destroy_event,
           .record_event = record_event,
           .wait_for_event = wait_for_event,
+          .event_done = event_done,
+          .stream_waits_for = stream_waits_for,
           .copy = copy,
           .zero = zero,
           .begin_capture = begin_capture,

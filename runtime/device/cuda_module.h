@@ -20,13 +20,14 @@ namespace tandem::runtime {
 
 // Raised whenever CudaModule or an operator's struct changes: binary and module must be of one
 // build.
-inline constexpr std::uint32_t kCudaModuleAbi = 3;
+inline constexpr std::uint32_t kCudaModuleAbi = 4;
 
 struct CudaDevices {
   int count = 0;
   int driver_version = 0;       // 13000 for CUDA 13.0; 0 where no driver is installed
   const char* error = nullptr;  // the CUDA error's name where count is 0
   char name[256] = "";          // of the first one: "NVIDIA H200"
+  char bus_id[32] = "";  // of the first one, "0000:65:00.0": tells it from others of its host
 };
 
 struct MemoryInfo {
@@ -57,10 +58,14 @@ struct CudaModule {
   void* (*create_stream)() = nullptr;
   void (*destroy_stream)(void* stream) = nullptr;
   void (*synchronize)(void* stream) = nullptr;
+  bool (*stream_idle)(void* stream) = nullptr;  // whether synchronize would return at once
   void* (*create_event)() = nullptr;
   void (*destroy_event)(void* event) = nullptr;
   void (*record_event)(void* event, void* stream) = nullptr;
   void (*wait_for_event)(void* event) = nullptr;  // the calling thread does
+  bool (*event_done)(void* event) = nullptr;      // whether wait_for_event would return at once
+  // Work that the stream is given from now on waits; the calling thread does not.
+  void (*stream_waits_for)(void* stream, void* event) = nullptr;
   // In the stream's order, either side in either memory. Pageable host memory may be read before
   // the call returns; pinned memory must stay as it is until the stream has come past.
   void (*copy)(void* stream, void* to, const void* from, std::size_t bytes) = nullptr;

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <utility>
 
+#include "runtime/base/check.h"
 #include "runtime/device/cuda_module.h"
 
 namespace tandem::runtime {
@@ -39,6 +40,10 @@ void synchronize(const Stream& stream) {
   if (stream.device == DeviceKind::kCuda) cuda_module().value()->synchronize(stream.native);
 }
 
+bool idle(const Stream& stream) {
+  return stream.device == DeviceKind::kCpu || cuda_module().value()->stream_idle(stream.native);
+}
+
 Event::~Event() {
   if (native_ != nullptr) cuda_module().value()->destroy_event(native_);
 }
@@ -59,6 +64,16 @@ void Event::record(const Stream& stream) {
 
 void Event::wait() const {
   if (native_ != nullptr) cuda_module().value()->wait_for_event(native_);
+}
+
+bool Event::done() const {
+  return native_ == nullptr || cuda_module().value()->event_done(native_);
+}
+
+void Event::hold_back(const Stream& stream) const {
+  if (native_ == nullptr) return;  // a CPU's work is done already
+  CHECK(stream.device == DeviceKind::kCuda);
+  cuda_module().value()->stream_waits_for(stream.native, native_);
 }
 
 }  // namespace tandem::runtime

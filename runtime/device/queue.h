@@ -29,6 +29,8 @@ void zero(const Stream& stream, void* to, std::size_t bytes);
 
 // Waits until everything that was queued is done.
 void synchronize(const Stream& stream);
+// Whether it is, without waiting.
+bool idle(const Stream& stream);
 
 // A place in a queue's work that can be waited for while more is queued behind it. One thread.
 class Event {
@@ -42,6 +44,10 @@ class Event {
   void record(const Stream& stream);
   // Until what was queued before it is done; at once where nothing was recorded.
   void wait() const;
+  // Whether it is done, without waiting.
+  bool done() const;
+  // What the stream is given from now on waits for it; the host does not.
+  void hold_back(const Stream& stream) const;
 
  private:
   void* native_ = nullptr;  // cudaEvent_t, made when first recorded on a GPU's stream

@@ -23,7 +23,7 @@ class OnAGpu : public testing::Test {
   }
   ~OnAGpu() override {
     for (const char* name : {"TANDEM_CUDA_MODULE", "LD_LIBRARY_PATH", "FAKE_GPUS", "FAKE_GPUS_LOST",
-                             "TANDEM_EMULATED_NEIGHBOUR"})
+                             "TANDEM_EMULATED_NEIGHBOUR", "TANDEM_EMULATED_GPUS"})
       ::unsetenv(name);
   }
 
@@ -130,6 +130,14 @@ TEST_F(OnAGpu, WhoIsPlacedOnAGpuUsesIt) {
     EXPECT_NE(done.err.find("no NVIDIA driver"), std::string::npos) << done.text();
   }
   ::unsetenv("TANDEM_EMULATED_WITHOUT_DRIVER");
+}
+
+TEST_F(OnAGpu, OfTwoEachHasItsOwn) {
+  ::unsetenv("FAKE_GPUS");
+  ::setenv("TANDEM_EMULATED_GPUS", "2", 1);
+  const json result = home.train(
+      kSmallId, job({"pools.rollout.gpus_per_actor=1", "pools.learner.gpus_per_actor=1"}));
+  EXPECT_EQ(result["ledger"]["trained"], kSteps * 2);
 }
 
 // Of 4 GiB its share is 2, and so much its pages could use; before it takes them 1.5 are left.

@@ -50,8 +50,8 @@ struct Thread {
   std::vector<std::vector<Copy>> copies = {};  // groups, the last of them not committed
 };
 
-// One block at a time, and one launch: the state of the machine. Streams run their work one by one
-// (device.cc), so nothing here is shared between threads of the host.
+// One block at a time, and one launch: the state of the machine. Only the thread that has the turn
+// runs kernels (driver.h), so nothing here is shared between threads of the host.
 struct Machine {
   Fiber scheduler;
   std::vector<Thread> threads;
@@ -60,7 +60,7 @@ struct Machine {
   std::span<char> static_shared;
   std::vector<uint4> dynamic_shared;
   char* stacks = nullptr;
-  std::uint64_t random = 0x9e3779b97f4a7c15u;
+  Dice dice{0x9e3779b97f4a7c15u};
 };
 
 Machine& machine() {
@@ -68,17 +68,10 @@ Machine& machine() {
   return *only;
 }
 
-std::uint64_t next_random() {
-  std::uint64_t& x = machine().random;
-  x ^= x << 13;
-  x ^= x >> 7;
-  x ^= x << 17;
-  return x;
-}
-
 template <class T>
 void shuffle(std::vector<T>& items) {
-  for (std::size_t i = items.size(); i > 1; --i) std::swap(items[i - 1], items[next_random() % i]);
+  for (std::size_t i = items.size(); i > 1; --i)
+    std::swap(items[i - 1], items[machine().dice.next() % i]);
 }
 
 const char* name(Wait wait) {
@@ -271,7 +264,12 @@ int lane() { return machine().running->number % kLanes; }
 
 void* dynamic_shared() { return machine().dynamic_shared.data(); }
 
-bool toss() { return next_random() % 2 == 0; }
+std::uint64_t Dice::next() {
+  state_ ^= state_ << 13;
+  state_ ^= state_ >> 7;
+  state_ ^= state_ << 17;
+  return state_;
+}
 
 void barrier(const std::source_location& where) {
   pause(*machine().running, Wait::kBarrier, where);
@@ -354,6 +352,7 @@ void wait_copies(std::size_t groups_left) {
 
 void run_grid(std::size_t shared_bytes, const std::function<void()>& thread) {
   Machine& m = machine();
+  m.scheduler = {};  // of this thread, which may be another than the last time
   m.body = &thread;
   m.static_shared = static_shared();
   m.threads.assign(std::size_t{blockDim.x} * blockDim.y * blockDim.z, Thread{});

@@ -12,13 +12,26 @@
 // EM-4  Device memory can be touched by queued work alone: a read or write of it by the host, or of
 //       anything beyond a block by a kernel, ends the process. (A block's end is exact to 16
 //       bytes.)
-// EM-5  Work runs when somebody waits for it, in the stream's order: a result that was not waited
-//       for is not there. What is queued behind an event runs while the host waits for the event,
-//       or does not, by chance: so memory that is read or written too early or too late shows.
+// EM-5  Queued work starts by itself, in its stream's order: after some milliseconds, sooner when
+//       a thread waits for it or asks about it, and by chance before the call that queues it
+//       returns. Work behind an event runs while the host waits for the event, or does not, by
+//       chance. So memory that is read or written too early or too late shows.
 // EM-6  A stream that records a graph runs nothing. What CUDA refuses to the recording thread,
 //       and a little more, gives cudaErrorStreamCaptureUnsupported: to allocate, to free, to wait,
-//       to copy host memory that is not pinned, to use events, to launch another graph. A graph
-//       that is destroyed before its work has run ends the process.
+//       to copy host memory that is not pinned, to use events, to launch another graph, to queue a
+//       waiting item. A graph that is destroyed before the host has waited for its work, or has
+//       asked and learnt that it is over, ends the process, even if the work has run.
+// EM-7  A waiting item (cudaLaunchHostFunc, tandem_emulated_enqueue) may block for long: it has a
+//       thread of its own. Its stream stands behind it; all other streams go on, and so do all
+//       threads that do not wait for that stream.
+// EM-8  A waiting item reaches device memory by tandem_emulated_read and tandem_emulated_write
+//       alone, and these refuse a range that does not lie in one block.
+// EM-9  Of the $TANDEM_EMULATED_GPUS devices (one, if the variable is not set) a process sees those
+//       that CUDA_VISIBLE_DEVICES names. Each device has its own memory, bus id and uuid; a kernel
+//       runs on the device of its stream.
+// EM-10 A process may fork or exit at any time. A child of fork() finds no item half done; its work
+//       runs only when it waits for it or asks about it. An exiting process starts no work by
+//       itself, and does not wait for waiting items.
 //
 // It does not show: races between threads that no order makes visible, weak memory ordering, time.
 #pragma once
@@ -30,7 +43,15 @@
 
 namespace tandem::emulator {
 
-bool toss();  // of a coin, the same each time a process runs
+// Random numbers, the same each time a process runs.
+class Dice {
+ public:
+  explicit Dice(std::uint64_t seed) : state_(seed) {}
+  std::uint64_t next();
+
+ private:
+  std::uint64_t state_;
+};
 
 int lane();  // of the running thread in its warp
 void* dynamic_shared();
@@ -58,3 +79,16 @@ void run_grid(std::size_t shared_bytes, const std::function<void()>& thread);
 [[noreturn]] void broken(const char* format, ...) __attribute__((format(printf, 1, 2)));
 
 }  // namespace tandem::emulator
+
+// What a stand-in for another library of NVIDIA's finds in the module by these names. All give 0
+// where they succeed.
+extern "C" {
+#pragma GCC visibility push(default)
+// Between device memory, which must lie in one block, and the host's. The other side may be the
+// host's as well.
+int tandem_emulated_read(const void* device_memory, void* host, std::size_t bytes);
+int tandem_emulated_write(void* device_memory, const void* host, std::size_t bytes);
+// Work that may block for long, in the order of the stream, which is a cudaStream_t (EM-7).
+int tandem_emulated_enqueue(void* stream, void (*work)(void*), void* argument);
+#pragma GCC visibility pop
+}

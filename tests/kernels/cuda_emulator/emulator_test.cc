@@ -1,5 +1,5 @@
 // The emulator's own tests, with kernels of theirs: that it computes what CUDA says, and that each
-// broken rule (EM-2 … EM-6) is seen.
+// broken rule (EM-1 … EM-6) is seen. streams_test.cc has those of queued work and of devices.
 #include "tests/kernels/cuda_emulator/emulator.h"
 
 #include <cuda_bf16.h>
@@ -10,6 +10,7 @@
 
 #include <array>
 #include <functional>
+#include <future>
 #include <limits>
 #include <numeric>
 #include <thread>
@@ -302,35 +303,6 @@ TEST_F(EmulatorDeathTest, Em4TheHostCannotTouchDeviceMemory) {
   EXPECT_DEATH(data[0] = 1, "the host touched device memory");
 }
 
-TEST_F(Emulator, Em5ResultsAreThereWhenWaitedFor) {
-  const OnDevice<int> out(64, stream_);
-  std::array<int, 64> host{};
-  launch(1, 64, 0, neighbour_kernel, out.data, true);
-  cudaMemcpyAsync(host.data(), out.data, sizeof host, cudaMemcpyDefault, stream_);
-  EXPECT_EQ(host[0], 0);
-  cudaStreamSynchronize(stream_);
-  EXPECT_EQ(host[0], 1);
-}
-
-TEST_F(Emulator, Em5EventsOrderStreams) {
-  cudaStream_t other = nullptr;
-  cudaEvent_t done = nullptr;
-  cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking);
-  cudaEventCreateWithFlags(&done, cudaEventDisableTiming);
-  const OnDevice<int> out(64, stream_);
-  std::array<int, 64> early{}, late{};
-  launch(1, 64, 0, neighbour_kernel, out.data, true);
-  cudaEventRecord(done, stream_);
-  cudaMemcpyAsync(early.data(), out.data, sizeof early, cudaMemcpyDefault, other);
-  cudaStreamWaitEvent(other, done);
-  cudaMemcpyAsync(late.data(), out.data, sizeof late, cudaMemcpyDefault, other);
-  cudaStreamSynchronize(other);
-  EXPECT_EQ(early[0], -1);  // poison
-  EXPECT_EQ(late[0], 1);
-  cudaEventDestroy(done);
-  cudaStreamDestroy(other);
-}
-
 class EmulatedGraph : public Emulator {
  protected:
   cudaGraphExec_t record(const std::function<void()>& work) {
@@ -418,6 +390,47 @@ TEST_F(EmulatedGraph, Em6AGraphUnderWayIsNotDestroyed) {
   EXPECT_DEATH(cudaGraphExecDestroy(graph), "destroyed before its work had run");
   run();
   EXPECT_EQ(cudaGraphExecDestroy(graph), cudaSuccess);
+}
+
+// Nobody waits for the kernel before its result is there: it runs on a thread of the driver's,
+// while this thread runs another one, and one more stream waits for neither.
+TEST_F(Emulator, Em5Em7KernelsOfSeveralStreamsRunOnWhateverThread) {
+  struct Told {
+    int* value;
+    std::promise<int> seen;
+  };
+  cudaStream_t other = nullptr, waits = nullptr;
+  cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking);
+  cudaStreamCreateWithFlags(&waits, cudaStreamNonBlocking);
+  const OnDevice<int> values(64, stream_), theirs(64, other);
+  std::promise<void> over;
+  const auto await = [](void* until) {
+    static_cast<std::promise<void>*>(until)->get_future().wait();
+  };
+  EXPECT_EQ(cudaLaunchHostFunc(waits, await, &over), cudaSuccess);
+  for (int round = 0; round < 20; ++round) {
+    Told told{.value = values.data, .seen = {}};
+    launch(1, 64, 0, neighbour_kernel, values.data, true);
+    const auto tell = [](void* argument) {
+      auto& to = *static_cast<Told*>(argument);
+      int value = 0;
+      EXPECT_EQ(tandem_emulated_read(to.value, &value, sizeof value), 0);
+      to.seen.set_value(value);
+    };
+    EXPECT_EQ(tandem_emulated_enqueue(stream_, tell, &told), 0);
+    const cudaLaunchConfig_t config{.gridDim = 1, .blockDim = 64, .stream = other};
+    EXPECT_EQ(cudaLaunchKernelEx(&config, neighbour_kernel, theirs.data, true), cudaSuccess);
+    if (round % 2 == 0) {
+      EXPECT_EQ(theirs.read()[63], 0);
+    }
+    EXPECT_EQ(told.seen.get_future().get(), 1);
+  }
+  EXPECT_EQ(cudaStreamQuery(waits), cudaErrorNotReady);
+  over.set_value();
+  for (cudaStream_t stream : {other, waits}) {
+    EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+    EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+  }
 }
 
 // Registers filled and read by the PTX ISA's tables for mma.m16n8k16, row by row; b is [8][16], of
@@ -518,20 +531,6 @@ TEST_F(Emulator, Em5CopiesAreThereWhenWaitedFor) {
 
 TEST_F(EmulatorDeathTest, TheDefaultStreamIsRefused) {
   EXPECT_DEATH(cudaMemsetAsync(nullptr, 0, 0, nullptr), "default stream");
-}
-
-TEST_F(Emulator, MemoryIsCounted) {
-  std::size_t before = 0, after = 0, total = 0;
-  cudaMemGetInfo(&before, &total);
-  {
-    const OnDevice<char> block(1 << 20, stream_);
-    cudaMemGetInfo(&after, &total);
-    EXPECT_EQ(after, before - (1 << 20));
-    void* more = nullptr;
-    EXPECT_EQ(cudaMalloc(&more, total), cudaErrorMemoryAllocation);
-  }
-  cudaMemGetInfo(&after, &total);
-  EXPECT_EQ(after, before);
 }
 
 TEST(EmulatedNumbers, Bf16RoundsAsTheHostDoes) {

@@ -3,11 +3,14 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <functional>
 #include <numeric>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "runtime/device/arena.h"
@@ -81,6 +84,26 @@ TEST(CudaModule, NoDriverAndNoDeviceAreToldApart) {
   EXPECT_EQ(refusal(TANDEM_CUDA_EMULATED), "it opened");
 }
 
+TEST(CudaModule, TheFirstDeviceThatIsShownHasItsOwnBusId) {
+  const Environment devices("TANDEM_EMULATED_GPUS", "2");
+  const CudaModule& module = **open_cuda_module(TANDEM_CUDA_EMULATED);
+  EXPECT_EQ(module.devices().count, 2);
+  const std::string first = module.devices().bus_id;
+  const Environment environment("CUDA_VISIBLE_DEVICES", "1");
+  EXPECT_EQ(module.devices().count, 1);
+  EXPECT_EQ(std::string(module.devices().bus_id), "0000:02:00.0");
+  EXPECT_EQ(first, "0000:01:00.0");
+}
+
+// By these names, in the module that the loader opened.
+TEST(CudaModule, TheEmulatorOffersItsMemoryToOtherLibraries) {
+  void* library = ::dlopen(TANDEM_CUDA_EMULATED, RTLD_NOW | RTLD_LOCAL);
+  ASSERT_NE(library, nullptr) << ::dlerror();
+  for (const char* name :
+       {"tandem_emulated_read", "tandem_emulated_write", "tandem_emulated_enqueue"})
+    EXPECT_NE(::dlsym(library, name), nullptr) << name;
+}
+
 TEST(CudaModule, IsLookedForBesideTheExecutable) {
   EXPECT_EQ(cuda_module_path(), TANDEM_CUDA_EMULATED);
   ::unsetenv("TANDEM_CUDA_MODULE");
@@ -115,6 +138,37 @@ TEST_P(Devices, BlocksBeginAsZerosAndCopiesFollowTheQueue) {
   synchronize(queue.stream());
   EXPECT_EQ(std::memcmp(staging.bytes().data(), counted.data(), bytes), 0);
   EXPECT_EQ(host, std::vector<unsigned char>(bytes, 0));
+}
+
+bool comes_true(const std::function<bool()>& question) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (!question() && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+  return question();
+}
+
+TEST_P(Devices, WorkIsAskedAboutAndJoinedWithoutWaiting) {
+  const DeviceKind device = GetParam();
+  const Queue first(device), second(device);
+  const std::size_t bytes = 1000;
+  const Buffer operand = *Buffer::allocate(bytes, "a test", operand_place(device));
+  const std::vector<unsigned char> counted(bytes, 5);
+  Event copied, back;
+  EXPECT_TRUE(copied.done()) << "nothing is recorded";
+  copied.hold_back(second.stream());
+  for (int i = 0; i < 100; ++i) {
+    std::vector<unsigned char> host(bytes, 7);
+    copy(first.stream(), operand.data(), counted.data(), bytes);
+    copied.record(first.stream());
+    copied.hold_back(second.stream());
+    copy(second.stream(), host.data(), operand.data(), bytes);
+    back.record(second.stream());
+    EXPECT_TRUE(comes_true([&] { return back.done(); }));
+    EXPECT_EQ(host, counted);
+    EXPECT_TRUE(copied.done());
+    zero(second.stream(), operand.data(), bytes);
+    EXPECT_TRUE(comes_true([&] { return idle(second.stream()); }));
+    EXPECT_TRUE(idle(first.stream()));
+  }
 }
 
 TEST_P(Devices, MemoryInfoFollowsWhatIsHeld) {

@@ -1,6 +1,7 @@
-// A libnvidia-ml.so.1 for machines without a GPU: as many devices of 80 GiB as $FAKE_GPUS says;
-// "broken" is a driver that does not answer. $FAKE_GPUS_GONE, _LOST, _DEAF and _MIG name some of
-// them, "1,2": gone ones have no handle, lost ones no name, deaf ones do not tell their memory.
+// A libnvidia-ml.so.1 for machines without a GPU: as many devices of 80 GiB as $FAKE_GPUS says,
+// else as the CUDA emulator has; "broken" is a driver that does not answer. $FAKE_GPUS_GONE, _LOST,
+// _DEAF and _MIG name some of them, "1,2": gone ones have no handle, lost ones no name, deaf ones
+// do not tell their memory.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -9,6 +10,7 @@ namespace {
 
 const char* setting() {
   const char* gpus = std::getenv("FAKE_GPUS");
+  if (gpus == nullptr) gpus = std::getenv("TANDEM_EMULATED_GPUS");
   return gpus == nullptr ? "0" : gpus;
 }
 
