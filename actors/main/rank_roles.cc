@@ -310,7 +310,7 @@ Result<void> RoleHome::build_learner(const StartRank& start, const JobSpec& job,
     return {};
   }
   if (weights.type == runtime::WeightsType::kTcp || !parts_->network.bind.empty())
-    weights.serving = {parts_->listening_address(), parts_->network.advertise};
+    weights.serving = {.bind = parts_->listening_address(), .advertise = parts_->network.advertise};
   auto publisher = runtime::make_publisher(weights);
   if (!publisher) return publisher.error();
   auto exchange = parts_->directory.remote<actors::LearnerEvents>({learner_port(start.job), {}},

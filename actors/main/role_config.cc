@@ -176,6 +176,7 @@ runtime::WeightsConfig weights_family(const JobSpec& job, const RunPlace& run) {
   if (job.weight_broadcast.type == BroadcastType::kTcp) config.type = runtime::WeightsType::kTcp;
   config.stall_max = std::chrono::duration_cast<Duration>(
       std::chrono::duration<double>(job.weight_broadcast.timeout_s));
+  config.bucket_bytes = static_cast<std::uint64_t>(job.weight_broadcast.bucket_megabytes) << 20;
   return config;
 }
 

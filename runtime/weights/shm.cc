@@ -1,19 +1,13 @@
 #include "runtime/weights/shm.h"
 
-#include <linux/futex.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <climits>
-#include <cstring>
-#include <ctime>
 #include <memory>
 #include <utility>
 #include <vector>
 
 #include "runtime/base/digest.h"
 #include "runtime/weights/retention.h"
+#include "runtime/weights/shm_reader.h"
 #include "runtime/weights/shm_segment.h"
 #include "runtime/weights/slot_memory.h"
 #include "runtime/weights/version_copy.h"
@@ -23,27 +17,8 @@ namespace {
 
 // A subscriber that dies wakes nobody, so a publisher that waits looks again this often.
 constexpr Duration kLivenessProbe = std::chrono::milliseconds(20);
-constexpr int kBeginAttemptsMax = 16;
 // So long a publisher that takes its versions along waits for those who copy one of them to notice.
 constexpr Duration kWithdrawWait = std::chrono::seconds(1);
-
-void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t expected, Duration timeout) {
-  const auto whole = std::chrono::floor<std::chrono::seconds>(timeout);
-  const timespec limit{.tv_sec = whole.count(), .tv_nsec = (timeout - whole).count()};
-  ::syscall(SYS_futex, &word, FUTEX_WAIT, expected, &limit, nullptr, 0);
-}
-
-void futex_wake_all(std::atomic<std::uint32_t>& word) {
-  ::syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
-}
-
-std::optional<PolicyVersion> offered_version(const SegmentSlot& slot) {
-  const std::uint64_t sequence = slot.sequence.load();
-  if (sequence % 2 != 0 || slot.offered.load() == 0) return std::nullopt;
-  const PolicyVersion version{slot.version.load()};
-  if (slot.sequence.load() != sequence) return std::nullopt;
-  return version;
-}
 
 class ShmPublisher : public WeightPublisher {
  public:
@@ -81,7 +56,7 @@ ShmPublisher::~ShmPublisher() {
     if (std::ranges::none_of(all, [](const VersionPlace& place) { return place.in_use; })) return;
     const Time now = steady_now();
     if (now >= deadline) return;
-    futex_wait(header.releases, releases, std::min(kLivenessProbe, deadline - now));
+    segment_->wait_for_release(releases, std::min(kLivenessProbe, deadline - now));
   }
 }
 
@@ -127,7 +102,7 @@ Result<std::size_t> ShmPublisher::claim(PolicyVersion version, Time deadline) {
                    .where = {},
                    .help = {}};
     }
-    futex_wait(header.releases, releases, std::min(kLivenessProbe, deadline - now));
+    segment_->wait_for_release(releases, std::min(kLivenessProbe, deadline - now));
   }
 }
 
@@ -207,10 +182,8 @@ class ShmSubscriber : public WeightSubscriber {
 
  private:
   Result<bool> attach();
-  Result<bool> register_reader(ShmSegment segment);
   bool publisher_is_there() const;
   bool still_offered() const;
-  std::optional<std::size_t> pin(PolicyVersion version);
   void unpin();
   Error withdrawn(PolicyVersion version) const;
   Error give_up();
@@ -219,7 +192,7 @@ class ShmSubscriber : public WeightSubscriber {
   const WeightsConfig config_;
   std::unique_ptr<ShmSegment> segment_;
   std::unique_ptr<SlotReader> memory_;  // of segment_
-  std::uint32_t reader_ = 0;            // our entry in segment_
+  std::optional<ShmReader> reader_;     // in segment_
   std::optional<VersionCopy> copy_;
   std::size_t slot_ = 0;  // pinned for copy_
   std::optional<Installed> installed_;
@@ -232,30 +205,20 @@ Result<bool> ShmSubscriber::attach() {
   if (segment_ && !segment_->given_up()) return true;
   if (copy_) return false;
   memory_.reset();
+  reader_.reset();
   segment_.reset();
   auto opened = ShmSegment::open(config_, ShmSegment::Access::kReadSlots);
   if (!opened) return opened.error();
   if (!*opened) return false;
-  return register_reader(std::move(**opened));
-}
-
-Result<bool> ShmSubscriber::register_reader(ShmSegment segment) {
-  for (std::uint32_t i = 0; i < kReadersMax; ++i) {
-    if (!segment.lock_byte(i)) continue;
-    segment.header().reader[i].pinned = 0;  // a dead owner's
-    segment.header().reader[i].pid = ::getpid();
-    auto kept = std::make_unique<ShmSegment>(std::move(segment));
-    auto memory = make_slot_reader(config_, *kept);
-    if (!memory) return memory.error();
-    segment_ = std::move(kept);
-    memory_ = *std::move(memory);
-    reader_ = i;
-    return true;
-  }
-  return Error{.message = std::to_string(kReadersMax) + " processes subscribe to " + config_.name +
-                          " already",
-               .where = {},
-               .help = {}};
+  auto segment = std::make_unique<ShmSegment>(std::move(**opened));
+  Result<ShmReader> reader = ShmReader::enter(*segment, config_);
+  if (!reader) return reader.error();
+  auto memory = make_slot_reader(config_, *segment);
+  if (!memory) return memory.error();
+  segment_ = std::move(segment);
+  memory_ = *std::move(memory);
+  reader_ = *reader;
+  return true;
 }
 
 // Whether what the segment offers is still somewhere: GPU memory goes with its publisher.
@@ -290,7 +253,7 @@ Result<void> ShmSubscriber::begin(PolicyVersion version, std::span<std::byte> bu
   const Result<bool> attached = attach();
   if (!attached) return attached.error();
   const std::optional<std::size_t> slot =
-      *attached && publisher_is_there() ? pin(version) : std::nullopt;
+      *attached && publisher_is_there() ? reader_->pin(version) : std::nullopt;
   if (!slot) {
     return Error{.code = ErrorCode::kNotFound,
                  .message = "policy version " + std::to_string(version.value) + " of " +
@@ -326,21 +289,6 @@ Error ShmSubscriber::not_opened(PolicyVersion version, const Error& why) {
       .message = "cannot take weights from the publisher of " + config_.name + ": " + why.message,
       .where = "weight_broadcast.type",
       .help = "cuda_ipc needs learner and rollouts on one GPU; set it to auto"};
-}
-
-// See shm_segment.h for why this and ShmPublisher::try_claim cannot both succeed.
-std::optional<std::size_t> ShmSubscriber::pin(PolicyVersion version) {
-  SegmentHeader& header = segment_->header();
-  std::atomic<std::uint32_t>& pinned = header.reader[reader_].pinned;
-  for (int attempt = 0; attempt < kBeginAttemptsMax; ++attempt) {
-    for (std::uint32_t i = 0; i < static_cast<std::uint32_t>(config_.slots); ++i) {
-      if (offered_version(header.slot[i]) != version) continue;
-      pinned = i + 1;
-      if (offered_version(header.slot[i]) == version) return i;
-      pinned = 0;
-    }
-  }
-  return std::nullopt;
 }
 
 Result<UpdateProgress> ShmSubscriber::progress(std::uint64_t bytes_max) {
@@ -383,9 +331,7 @@ void ShmSubscriber::cancel() {
 
 void ShmSubscriber::unpin() {
   memory_->close();
-  segment_->header().reader[reader_].pinned = 0;
-  segment_->header().releases.fetch_add(1);
-  futex_wake_all(segment_->header().releases);
+  reader_->unpin();
 }
 
 Error ShmSubscriber::withdrawn(PolicyVersion version) const {

@@ -1,11 +1,15 @@
 #include "runtime/weights/shm_segment.h"
 
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <climits>
+#include <ctime>
 #include <new>
 #include <system_error>
 
@@ -96,6 +100,19 @@ Error publisher_lives(int fd, const std::filesystem::path& path) {
 }
 
 }  // namespace
+
+std::optional<SlotOffer> offer_of(const SegmentSlot& slot) {
+  const std::uint64_t sequence = slot.sequence.load();
+  if (sequence % 2 != 0 || slot.offered.load() == 0) return std::nullopt;
+  const SlotOffer offer{.version = {slot.version.load()}, .checksum = slot.checksum.load()};
+  if (slot.sequence.load() != sequence) return std::nullopt;
+  return offer;
+}
+
+std::optional<PolicyVersion> offered_version(const SegmentSlot& slot) {
+  const std::optional<SlotOffer> offer = offer_of(slot);
+  return offer ? std::optional(offer->version) : std::nullopt;
+}
 
 Mapping& Mapping::operator=(Mapping&& other) noexcept {
   std::swap(address_, other.address_);
@@ -228,6 +245,18 @@ bool ShmSegment::given_up() const {
   struct stat facts;
   CHECK(::fstat(fd_.get(), &facts) == 0);
   return facts.st_nlink == 0;
+}
+
+void ShmSegment::tell_release() const {
+  std::atomic<std::uint32_t>& releases = header().releases;
+  releases.fetch_add(1);
+  ::syscall(SYS_futex, &releases, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
+
+void ShmSegment::wait_for_release(std::uint32_t seen, Duration timeout) const {
+  const auto whole = std::chrono::floor<std::chrono::seconds>(timeout);
+  const timespec limit{.tv_sec = whole.count(), .tv_nsec = (timeout - whole).count()};
+  ::syscall(SYS_futex, &header().releases, FUTEX_WAIT, seen, &limit, nullptr, 0);
 }
 
 Result<void> remove_segment(const std::string& name) {

@@ -72,6 +72,15 @@ class Mapping {
   std::size_t bytes_ = 0;
 };
 
+// What the slot offers now; none while it is being written.
+struct SlotOffer {
+  PolicyVersion version;
+  std::uint64_t checksum = 0;
+  bool operator==(const SlotOffer&) const = default;
+};
+std::optional<SlotOffer> offer_of(const SegmentSlot& slot);
+std::optional<PolicyVersion> offered_version(const SegmentSlot& slot);
+
 class ShmSegment {
  public:
   enum class Access { kReadSlots, kWriteSlots };
@@ -94,6 +103,11 @@ class ShmSegment {
   bool byte_is_locked_by_another(std::uint32_t byte) const;
 
   bool given_up() const;  // no name leads to it any more
+
+  // A pin was given up: wakes a publisher that waits for one.
+  void tell_release() const;
+  // Until header().releases is not `seen` any more, at most `timeout`.
+  void wait_for_release(std::uint32_t seen, Duration timeout) const;
 
  private:
   ShmSegment(OwnedFd fd, Mapping header, Mapping slots)

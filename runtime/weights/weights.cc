@@ -1,13 +1,17 @@
 #include "runtime/weights/weights.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
+
+#include <fstream>
 
 #include "runtime/base/digest.h"
 #include "runtime/base/json.h"
 #include "runtime/weights/disk.h"
 #include "runtime/weights/shm.h"
 #include "runtime/weights/shm_segment.h"
+#include "runtime/weights/tcp.h"
 
 namespace tandem::runtime {
 namespace {
@@ -53,24 +57,38 @@ WeightsType resolve(const WeightsConfig& config) {
   return need <= room ? WeightsType::kShm : WeightsType::kDisk;
 }
 
+std::string host_identity() {
+  std::string boot;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+  struct stat facts {};
+  const bool known = ::stat("/dev/shm", &facts) == 0;
+  return fmt::format("{}/{}", boot, known ? std::to_string(facts.st_dev) : "no shared memory");
+}
+
 Result<std::unique_ptr<WeightPublisher>> make_publisher(const WeightsConfig& config) {
   check_config(config);
-  return resolve(config) == WeightsType::kDisk ? make_disk_publisher(config)
-                                               : make_shm_publisher(config);
+  const WeightsType type = resolve(config);
+  if (type == WeightsType::kDisk) return make_disk_publisher(config);
+  if (type == WeightsType::kTcp || (type == WeightsType::kShm && config.serving))
+    return make_tcp_publisher(config);
+  return make_shm_publisher(config);
 }
 
 std::unique_ptr<WeightSubscriber> make_subscriber(const WeightsConfig& config) {
   check_config(config);
-  return resolve(config) == WeightsType::kDisk ? make_disk_subscriber(config)
-                                               : make_shm_subscriber(config);
+  const WeightsType type = resolve(config);
+  if (config.type == WeightsType::kAuto) return make_auto_subscriber(config, type);
+  if (type == WeightsType::kDisk) return make_disk_subscriber(config);
+  return type == WeightsType::kTcp ? make_tcp_subscriber(config) : make_shm_subscriber(config);
 }
 
 Result<void> remove_weights(const WeightsConfig& config) {
   if (config.type != WeightsType::kDisk) {
     if (auto removed = remove_segment(config.name); !removed) return removed;
   }
-  const bool no_files = config.type == WeightsType::kShm || config.type == WeightsType::kCudaIpc;
-  if (no_files || config.directory.empty()) return {};
+  const bool may_have_files =
+      config.type == WeightsType::kDisk || config.type == WeightsType::kAuto;
+  if (!may_have_files || config.directory.empty()) return {};
   return remove_disk_weights(config);
 }
 

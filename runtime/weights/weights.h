@@ -8,9 +8,11 @@
 //   WT-1  A version is installed whole and as published (checksum64), or not at all; it is never
 //         torn, whichever side is killed at whatever moment.
 //   WT-2  A version that the publisher retains, or that a subscriber is copying, is not replaced.
+//         Over TCP a subscriber copies as long as it is heard (Serving::silence_max).
 //   WT-3  A subscriber that dies holds nothing; a publisher that dies leaves what it had published,
 //         and its successor of the same name carries on from it. Of kCudaIpc nothing is left: the
-//         versions go with the publisher's GPU memory, and are no longer offered.
+//         versions go with the publisher's GPU memory, and are no longer offered. Over TCP the
+//         successor serves what is left; until then nothing arrives.
 //   WT-4  One publisher per name at a time.
 #pragma once
 
@@ -39,13 +41,11 @@ enum class WeightsType {
   // GPU memory of the publisher: all of them in processes of their own, on one GPU. A subscriber's
   // buffer may be in either memory.
   kCudaIpc,
-  // Shared memory at the publisher, which every subscriber fetches over TCP, those of its own host
-  // too. Its WeightPublisher::source() must be told to them (look_at).
+  // Versions lie in shared memory, as of kShm, and every subscriber fetches them over TCP. (With
+  // kAuto and `serving`, those of the publisher's host read the shared memory instead.) A
+  // subscriber's buffer must be in the host's memory.
   kTcp,
 };
-
-// The same for all processes that share one /dev/shm.
-std::string host_identity();
 
 // What the bytes of an arena are; publisher and subscribers must agree on it.
 struct WeightsLayout {
@@ -55,23 +55,34 @@ struct WeightsLayout {
 };
 WeightsLayout layout_of(const Manifest& manifest);
 
+// The same for all processes that share one /dev/shm, and for no others: the boot's id and the
+// device number of /dev/shm.
+std::string host_identity();
+
+// How a publisher serves its shared memory over TCP, on any free port.
+struct Serving {
+  std::string bind = kLoopback;  // an address of this host, or 0.0.0.0 for all of them
+  std::string advertise = {};    // the host that subscribers dial; empty: what `bind` says
+  Duration silence_max = std::chrono::seconds(20);  // then a subscriber holds nothing any more
+};
+
 struct WeightsConfig {
   WeightsType type = WeightsType::kAuto;
   std::string name;                 // of the family; weights_name() makes one
   std::filesystem::path directory;  // for disk; is made if missing
   int slots = 2;                    // versions kept: max_staleness + 2; at least 2
   WeightsLayout layout;
-  // Of a publisher in shared memory: it also serves subscribers of other hosts, by TCP with CURVE.
-  // kTcp without it serves on loopback. Where kAuto stands for kDisk nothing is served.
-  struct Serving {
-    std::string bind = kLoopback;  // an address of this host
-    std::string advertise;         // how others reach that; empty: as `bind` says
-  };
-  std::optional<Serving> serving;
-  Duration stall_max = std::chrono::seconds(30);  // so long a copy over TCP may make no progress
   // kCudaIpc: so long a publisher may lose its GPU memory before its lock, when it dies; what
   // cannot be opened for longer is no publisher's death.
   Duration dying_max = std::chrono::seconds(5);
+  // The publisher of kShm, kAuto or kTcp serves by TCP as well. kTcp without it serves on loopback;
+  // kAuto that became kDisk does not serve.
+  std::optional<Serving> serving = {};
+  // Over TCP: so long a copy may make no progress; then it fails with kTimedOut.
+  Duration stall_max = std::chrono::seconds(30);
+  // Over TCP: so much of a copy is on its way at a time, in chunks of a quarter of it or a MiB,
+  // whichever is less; at most 64 of them.
+  std::uint64_t bucket_bytes = std::uint64_t{16} << 20;
 };
 
 // A name that two runs on one host do not share, fit for a file: job "arith-1" in its run
@@ -104,8 +115,7 @@ class WeightPublisher {
   // way fail.
   virtual void forget_after(PolicyVersion last) = 0;
 
-  // Where it serves subscribers of other hosts; none where it serves none. The same for all its
-  // life.
+  // Where subscribers of other hosts fetch; none where nothing is served. It does not change.
   virtual std::optional<WeightSource> source() const { return std::nullopt; }
 };
 
@@ -121,8 +131,9 @@ class WeightSubscriber {
  public:
   virtual ~WeightSubscriber() = default;
 
-  // Where the publisher is now; the same again changes nothing. kTcp offers nothing before the
-  // first one; kAuto reads shared memory if the publisher is on this host, else fetches over TCP.
+  // Where the publisher is now; the same again does nothing. Of kTcp nothing is offered before the
+  // first one. A copy that is under way goes on from the new place if the version is offered there
+  // with the same content, else it fails with kNotFound.
   virtual void look_at(const WeightSource&) {}
 
   // The newest version offered; none before the first publish or after the family's end. Fails
@@ -137,7 +148,8 @@ class WeightSubscriber {
 
   // Copies up to `bytes_max` more (at least one byte). Call between decode steps, only after
   // begin(). An error (the version was forgotten, or is damaged) ends the copy; the buffer's
-  // content is then nobody's weights.
+  // content is then nobody's weights. Over TCP the copy goes on by itself: this reports how far it
+  // is, without regard to `bytes_max`, and fails with kTimedOut after WeightsConfig::stall_max.
   virtual Result<UpdateProgress> progress(std::uint64_t bytes_max) = 0;
   virtual void cancel() = 0;
 

@@ -507,6 +507,12 @@ const Key kKeys[] = {
                     "rollout or for want of a free place at the learner, has failed.",
      .range = above_to(0, kDayInSeconds),
      .unit = "seconds"},
+    {.path = "weight_broadcast.bucket_megabytes",
+     .field = [](J& j) { return slot(j.weight_broadcast.bucket_megabytes); },
+     .description =
+         "So much of a version is on its way to a rollout over TCP at a time, at most 64.",
+     .range = between(1, 1024),
+     .unit = "MiB"},
 
     {.path = "pools.rollout.cpus_per_actor",
      .field = [](J& j) { return slot(j.pools.rollout.cpus_per_actor); },

@@ -194,6 +194,7 @@ struct AsyncSpec {
 struct WeightBroadcastSpec {
   BroadcastType type = BroadcastType::kAuto;
   double timeout_s = 30;
+  std::int64_t bucket_megabytes = 16;
 };
 
 struct RolloutPoolSpec {

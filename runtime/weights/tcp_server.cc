@@ -1,0 +1,278 @@
+// Each subscriber has a queue of requests. The server answers them in order, as fast as the
+// subscriber's connection takes the answers (ZeroMQ's high-water mark); a slow subscriber delays
+// nobody else. The bytes of a chunk go from the pinned slot straight to ZeroMQ. A subscriber that
+// breaks the protocol is not answered any more.
+#include "runtime/weights/tcp_server.h"
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "runtime/base/check.h"
+#include "runtime/base/log.h"
+#include "runtime/net/curve.h"
+#include "runtime/net/ticker.h"
+#include "runtime/net/zmq_socket.h"
+#include "runtime/weights/shared_pins.h"
+#include "runtime/weights/tcp_messages.h"
+#include "runtime/wire/codec.h"
+
+namespace tandem::runtime {
+namespace {
+
+constexpr std::size_t kSubscribersMax = 256;
+constexpr int kAnswersQueued = 8;  // in ZeroMQ, for each subscriber; a chunk has at most a MiB
+// An honest subscriber waits for at most kWeightChunksMax chunks, with a probe behind each.
+constexpr std::size_t kRequestsMax = 2 * kWeightChunksMax + 2;
+constexpr Duration kServerTick = std::chrono::milliseconds(100);
+constexpr WireLimits kRequestLimits{.message_bytes_max = kWeightHeadBytesMax,
+                                    .decoded_bytes_max = kWeightHeadBytesMax};
+
+struct ServedSubscriber {
+  std::uint64_t copy = 0;           // the newest one that it has asked for
+  SlotOffer wanted;                 // by that copy
+  std::optional<std::size_t> slot;  // pinned for it
+  std::deque<WeightRequest> waiting;
+  std::uint64_t probe = 0;  // answered last
+  bool offers_due = false;
+  bool ended = false;  // it broke the protocol: it is not listened to until it has gone
+  Duration silent{};
+};
+
+}  // namespace
+
+struct WeightServer::State {
+  State(const WeightsConfig& weights, Duration patience, SharedPins slots)
+      : config(weights), silence_max(patience), pins(std::move(slots)) {}
+
+  Result<void> start(const Serving& serving);
+  void on_message(const std::string& from, std::span<zmq::message_t> parts);
+  ServedSubscriber* admit(const std::string& from);
+  bool take(ServedSubscriber& subscriber, const WeightWatch& watch);
+  bool take(ServedSubscriber& subscriber, const WeightFetch& fetch);
+  void release(ServedSubscriber& subscriber);
+  void end(ServedSubscriber& subscriber, const char* why);
+  bool flush();
+  bool flush(const std::string& to, ServedSubscriber& subscriber);
+  Wrote answer(const std::string& to, ServedSubscriber& subscriber, const WeightWatch& watch);
+  Wrote answer(const std::string& to, ServedSubscriber& subscriber, const WeightFetch& fetch);
+  Wrote send(const std::string& to, WeightReply reply, std::string_view body = {}) {
+    return socket->write(to, encode(reply), body);
+  }
+  void tick(Time now);
+
+  const WeightsConfig config;
+  const Duration silence_max;
+  WeightSource source;
+  IoThread io{"weights"};
+  // Only on the IoThread.
+  SharedPins pins;
+  std::unique_ptr<ZmqSocket> socket;
+  std::optional<Ticker> ticker;
+  std::map<std::string, ServedSubscriber, std::less<>> subscribers;
+  Time ticked = steady_now();
+  std::uint64_t turned_away = 0;
+  std::uint64_t broke_protocol = 0;
+};
+
+Result<void> WeightServer::State::start(const Serving& serving) {
+  const CurveKeys own = make_curve_keys();
+  const CurveKeys client = make_curve_keys();
+  socket = std::make_unique<ZmqSocket>(
+      io, zmq::socket_type::router,
+      ZmqOptions{.message_bytes_max = kWeightHeadBytesMax, .queue_messages = kAnswersQueued});
+  auto bound =
+      socket->bind({Endpoint{.host = serving.bind},
+                    CurveServer{.secret_key = own.secret_key, .clients = {client.public_key}}});
+  if (!bound) {
+    socket.reset();
+    return bound.error();
+  }
+  if (!serving.advertise.empty()) bound->host = serving.advertise;
+  source = {.host = host_identity(),
+            .endpoint = to_string(*bound),
+            .server_key = own.public_key,
+            .client_key = client.secret_key};
+  socket->start([this](std::string_view from,
+                       std::span<zmq::message_t> parts) { on_message(std::string(from), parts); },
+                [this] { return flush(); });
+  ticker.emplace(io, kServerTick, [this](Time now) { tick(now); });
+  return {};
+}
+
+void WeightServer::State::on_message(const std::string& from, std::span<zmq::message_t> parts) {
+  ServedSubscriber* const subscriber = admit(from);
+  if (subscriber == nullptr) return;
+  subscriber->silent = Duration::zero();
+  if (subscriber->ended) return;
+  const auto request = decode<WeightRequest>(parts[0].to_string_view(), kRequestLimits);
+  if (!request || parts.size() != 1) return end(*subscriber, "it sent something else");
+  const bool sound = std::visit([&](const auto& it) { return take(*subscriber, it); }, *request);
+  if (!sound) return end(*subscriber, "it asked for what there cannot be");
+  if (subscriber->waiting.size() > kRequestsMax)
+    end(*subscriber, "it asked for too much at a time");
+}
+
+ServedSubscriber* WeightServer::State::admit(const std::string& from) {
+  const auto known = subscribers.find(from);
+  if (known != subscribers.end()) return &known->second;
+  if (subscribers.size() < kSubscribersMax) return &subscribers[from];
+  if (log::worth_a_line(++turned_away))
+    log::warn("event=weights_subscriber_turned_away weights={} subscribers={} count={}",
+              config.name, subscribers.size(), turned_away);
+  return nullptr;
+}
+
+// Of several probes in a row only the last one needs an answer.
+bool WeightServer::State::take(ServedSubscriber& subscriber, const WeightWatch& watch) {
+  if (watch.copy != subscriber.copy) release(subscriber);
+  auto& waiting = subscriber.waiting;
+  if (!waiting.empty() && std::holds_alternative<WeightWatch>(waiting.back())) waiting.pop_back();
+  waiting.emplace_back(watch);
+  return true;
+}
+
+bool WeightServer::State::take(ServedSubscriber& subscriber, const WeightFetch& fetch) {
+  const std::uint64_t arena = config.layout.arena_bytes;
+  if (fetch.bytes == 0 || fetch.bytes > kWeightChunkBytesMax || fetch.offset > arena ||
+      fetch.bytes > arena - fetch.offset) {
+    return false;
+  }
+  if (fetch.copy < subscriber.copy) return true;  // of a copy that is over
+  const SlotOffer wanted{.version = fetch.version, .checksum = fetch.checksum};
+  if (fetch.copy > subscriber.copy) {
+    release(subscriber);
+    subscriber.copy = fetch.copy;
+    subscriber.wanted = wanted;
+  } else if (wanted != subscriber.wanted) {
+    return false;
+  }
+  if (!subscriber.slot) subscriber.slot = pins.acquire(wanted);
+  subscriber.waiting.emplace_back(fetch);
+  return true;
+}
+
+// The subscriber's copy is over: its fetches are dropped, and of its probes all but the last one.
+void WeightServer::State::release(ServedSubscriber& subscriber) {
+  std::erase_if(subscriber.waiting, [](const WeightRequest& request) {
+    return std::holds_alternative<WeightFetch>(request);
+  });
+  while (subscriber.waiting.size() > 1) subscriber.waiting.pop_front();
+  if (subscriber.slot) pins.release(*subscriber.slot);
+  subscriber.slot.reset();
+}
+
+void WeightServer::State::end(ServedSubscriber& subscriber, const char* why) {
+  release(subscriber);
+  subscriber.waiting.clear();
+  subscriber.offers_due = false;
+  subscriber.ended = true;
+  if (log::worth_a_line(++broke_protocol))
+    log::warn("event=weights_subscriber_ended weights={} reason=\"{}\" count={}", config.name, why,
+              broke_protocol);
+}
+
+bool WeightServer::State::flush() {
+  bool wrote = false;
+  for (auto& [to, subscriber] : subscribers) wrote |= flush(to, subscriber);
+  return wrote;
+}
+
+// Requests from a connection that has gone need no answer: the subscriber asks again.
+bool WeightServer::State::flush(const std::string& to, ServedSubscriber& subscriber) {
+  bool wrote = false;
+  Wrote last = Wrote::kSent;
+  while (last == Wrote::kSent && !subscriber.waiting.empty()) {
+    last = std::visit([&](const auto& request) { return answer(to, subscriber, request); },
+                      subscriber.waiting.front());
+    if (last == Wrote::kSent) subscriber.waiting.pop_front();
+    wrote |= last == Wrote::kSent;
+  }
+  if (last == Wrote::kSent && subscriber.offers_due) {
+    last = answer(to, subscriber, WeightWatch{.probe = subscriber.probe});
+    wrote |= last == Wrote::kSent;
+  }
+  if (last == Wrote::kUnreachable) {
+    subscriber.waiting.clear();
+    subscriber.offers_due = false;
+  }
+  return wrote;
+}
+
+Wrote WeightServer::State::answer(const std::string& to, ServedSubscriber& subscriber,
+                                  const WeightWatch& watch) {
+  WeightOffers offers{.probe = watch.probe,
+                      .publisher_life = pins.publisher_life(),
+                      .arena_bytes = config.layout.arena_bytes,
+                      .layout_hash = config.layout.hash};
+  for (const SlotOffer& offer : pins.offers())
+    offers.versions.push_back({.version = offer.version, .checksum = offer.checksum});
+  const Wrote wrote = send(to, std::move(offers));
+  if (wrote != Wrote::kSent) return wrote;
+  subscriber.probe = watch.probe;
+  subscriber.offers_due = false;
+  return wrote;
+}
+
+Wrote WeightServer::State::answer(const std::string& to, ServedSubscriber& subscriber,
+                                  const WeightFetch& fetch) {
+  if (!subscriber.slot || !pins.offered(*subscriber.slot))
+    return send(to, WeightGone{.copy = fetch.copy});
+  const auto bytes = pins.bytes(*subscriber.slot).subspan(fetch.offset, fetch.bytes);
+  return send(to, WeightChunk{.copy = fetch.copy, .offset = fetch.offset},
+              {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+}
+
+// A server that stood still itself does not blame its subscribers for it.
+void WeightServer::State::tick(Time now) {
+  const Duration passed = std::min(now - std::exchange(ticked, now), 2 * kServerTick);
+  for (auto it = subscribers.begin(); it != subscribers.end();) {
+    ServedSubscriber& subscriber = it->second;
+    subscriber.silent += passed;
+    if (subscriber.silent <= silence_max) {
+      ++it;
+      continue;
+    }
+    if (subscriber.slot)
+      log::warn("event=weights_subscriber_silent weights={} version={} seconds={:.1f}", config.name,
+                subscriber.wanted.version.value, seconds(subscriber.silent));
+    release(subscriber);
+    it = subscribers.erase(it);
+  }
+  socket->pump();
+}
+
+WeightServer::WeightServer(std::unique_ptr<State> state) : state_(std::move(state)) {}
+
+Result<std::unique_ptr<WeightServer>> WeightServer::listen(const WeightsConfig& config,
+                                                           const Serving& serving) {
+  Result<SharedPins> pins = SharedPins::open(config);
+  if (!pins) return pins.error();
+  auto state = std::make_unique<State>(config, serving.silence_max, *std::move(pins));
+  Result<void> started;
+  state->io.run([&] { started = state->start(serving); });
+  if (!started) return started.error();
+  return std::unique_ptr<WeightServer>(new WeightServer(std::move(state)));
+}
+
+WeightServer::~WeightServer() {
+  state_->io.run([this] {
+    for (auto& [id, subscriber] : state_->subscribers) state_->release(subscriber);
+    state_->ticker.reset();
+    state_->socket.reset();
+  });
+}
+
+const WeightSource& WeightServer::source() const { return state_->source; }
+
+void WeightServer::announce() {
+  state_->io.post([state = state_.get()] {
+    for (auto& [id, subscriber] : state->subscribers) subscriber.offers_due = !subscriber.ended;
+    state->socket->pump();
+  });
+}
+
+}  // namespace tandem::runtime

@@ -1,0 +1,431 @@
+// The subscriber has a thread of its own, which runs the socket and fills the buffer. A request is
+// repeated when the answer to a later probe shows that its own answer was lost (tcp_messages.h), so
+// a link that was cut, or a publisher that started anew with the same versions, costs no more than
+// the chunks that were on their way. The owner's thread never waits for the network.
+#include <algorithm>
+#include <atomic>
+#include <cctype>
+#include <cstring>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "runtime/base/check.h"
+#include "runtime/base/log.h"
+#include "runtime/base/secret.h"
+#include "runtime/net/curve.h"
+#include "runtime/net/ticker.h"
+#include "runtime/net/zmq_socket.h"
+#include "runtime/weights/fetch_window.h"
+#include "runtime/weights/shm_segment.h"
+#include "runtime/weights/tcp.h"
+#include "runtime/weights/tcp_messages.h"
+#include "runtime/weights/version_copy.h"
+#include "runtime/wire/codec.h"
+
+namespace tandem::runtime {
+namespace {
+
+constexpr Duration kSubscriberTick = std::chrono::milliseconds(50);
+constexpr Duration kWatchEvery = std::chrono::seconds(1);
+constexpr Duration kProbeAfter = std::chrono::milliseconds(200);  // of silence, when chunks are due
+// After so long without a connection the socket is replaced: libzmq does not dial again by itself
+// when the other end broke the protocol, as damaged bytes do, or refused the keys.
+constexpr Duration kRedialAfter = std::chrono::seconds(3);
+constexpr Duration kSilenceWorthALine = std::chrono::seconds(10);
+constexpr WireLimits kReplyLimits{.message_bytes_max = kWeightHeadBytesMax,
+                                  .decoded_bytes_max = kWeightHeadBytesMax};
+
+// The source is another process's text, and libzmq throws at impossible host names and keys.
+Result<Dial> dial_of(const WeightSource& source) {
+  const auto to = parse_endpoint(source.endpoint);
+  if (!to) return to.error();
+  const bool plain = std::ranges::all_of(to->host, [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '.' || c == '-' || c == ':' || c == '[' || c == ']';
+  });
+  if (to->is_local() || !plain || to->port == 0)
+    return Error{ErrorCode::kInvalid, "weights are not served at '" + source.endpoint + "'"};
+  const auto keys = parse_curve_client(source.server_key + "\n" + source.client_key + "\n");
+  if (!keys) return keys.error();
+  return Dial{.to = *to, .keys = *keys};
+}
+
+std::optional<std::uint64_t> checksum_in(const WeightOffers& offers, PolicyVersion version) {
+  const auto found = std::ranges::find(offers.versions, version, &WeightOffer::version);
+  if (found == offers.versions.end()) return std::nullopt;
+  return found->checksum;
+}
+
+enum class CopyState { kUnderWay, kComplete, kFailed };
+
+struct TcpCopy {
+  std::uint64_t number = 0;
+  VersionCopy bytes;
+  FetchWindow window;
+  Time advanced;
+};
+
+// The subscriber's thread and what it owns.
+class WeightLink {
+ public:
+  explicit WeightLink(const WeightsConfig& config) : config_(config) {}
+  ~WeightLink() {
+    io_.run([this] { close(); });
+  }
+
+  void look_at(const Dial& source);
+  void begin(PolicyVersion version, std::uint64_t checksum, std::span<std::byte> buffer);
+  void cancel() {
+    io_.run([this] { end_copy(); });
+  }
+  // The last offers that arrived, from any publisher.
+  std::optional<WeightOffers> offers() const {
+    const std::lock_guard lock(mutex_);
+    return offers_;
+  }
+  // Of the copy that was begun last. The owner may ask in a tight loop: it locks nothing that the
+  // arrival of a chunk needs.
+  Result<UpdateProgress> progress() const;
+
+ private:
+  void dial();
+  void close();
+  void on_message(std::span<zmq::message_t> parts);
+  void take(WeightOffers& offers, std::string_view body);
+  void take(const WeightChunk& chunk, std::string_view body);
+  void take(const WeightGone& gone, std::string_view body);
+  void finish();
+  void end_copy();
+  void fail(Error error);
+  void fail_gone();
+  void drop(const char* what);
+  bool flush();
+  void tick(Time now);
+  void look_for_silence(Time now);
+  Error stalled(Time now) const;
+  bool complete() const { return copy_->bytes.progress().complete; }
+  bool send(WeightRequest request) { return socket_->write({}, encode(request)) == Wrote::kSent; }
+
+  const WeightsConfig& config_;
+  const std::string id_ = random_secret();  // the same over all connections
+
+  mutable std::mutex mutex_;
+  std::optional<WeightOffers> offers_;  // guarded by mutex_
+  std::optional<Error> failure_;        // guarded by mutex_
+
+  // Written by the IoThread, read by the owner.
+  std::atomic<CopyState> state_ = CopyState::kUnderWay;  // kFailed: failure_ says why
+  std::atomic<std::uint64_t> bytes_done_ = 0;
+
+  IoThread io_{"weights"};
+  // Only on the IoThread.
+  std::unique_ptr<ZmqSocket> socket_;
+  std::optional<Ticker> ticker_;
+  Dial source_;
+  std::string endpoint_;
+  std::optional<TcpCopy> copy_;
+  std::uint64_t copies_ = 0;
+  std::uint64_t probe_ = 0;  // sent last
+  bool watch_due_ = false;
+  Time probed_;
+  Time heard_;
+  bool silence_told_ = false;
+  std::uint64_t dropped_ = 0;
+};
+
+void WeightLink::look_at(const Dial& source) {
+  io_.run([&] {
+    source_ = source;
+    endpoint_ = to_string(source.to);
+    heard_ = steady_now();
+    silence_told_ = false;
+    if (copy_) copy_->advanced = heard_;
+    dial();
+    if (!ticker_) ticker_.emplace(io_, kSubscriberTick, [this](Time now) { tick(now); });
+  });
+}
+
+void WeightLink::dial() {
+  socket_.reset();
+  socket_ = std::make_unique<ZmqSocket>(
+      io_, zmq::socket_type::dealer,
+      ZmqOptions{.message_bytes_max = kWeightChunkBytesMax + kWeightHeadBytesMax,
+                 .queue_messages = 2 * static_cast<int>(kWeightChunksMax)});
+  socket_->connect(source_, id_);
+  probed_ = steady_now();
+  watch_due_ = true;
+  if (copy_) copy_->window.lose_all();
+  socket_->start([this](std::string_view, std::span<zmq::message_t> parts) { on_message(parts); },
+                 [this] { return flush(); });
+}
+
+void WeightLink::close() {
+  ticker_.reset();
+  socket_.reset();
+}
+
+void WeightLink::begin(PolicyVersion version, std::uint64_t checksum, std::span<std::byte> buffer) {
+  io_.run([&] {
+    copy_.emplace(TcpCopy{.number = ++copies_,
+                          .bytes = VersionCopy(version, checksum, buffer),
+                          .window = FetchWindow(buffer.size(), config_.bucket_bytes),
+                          .advanced = steady_now()});
+    bytes_done_ = 0;
+    state_ = CopyState::kUnderWay;
+    socket_->pump();
+  });
+}
+
+// The next watch tells the publisher.
+void WeightLink::end_copy() {
+  if (!copy_) return;
+  copy_.reset();
+  watch_due_ = true;
+  if (!socket_->pumping()) socket_->pump();
+}
+
+void WeightLink::fail(Error error) {
+  {
+    const std::lock_guard lock(mutex_);
+    failure_ = std::move(error);
+  }
+  state_ = CopyState::kFailed;
+  end_copy();
+}
+
+void WeightLink::fail_gone() {
+  fail({.code = ErrorCode::kNotFound,
+        .message = "policy version " + std::to_string(copy_->bytes.version().value) + " of " +
+                   config_.name + " is not offered any more",
+        .where = endpoint_});
+}
+
+void WeightLink::drop(const char* what) {
+  if (log::worth_a_line(++dropped_))
+    log::warn("event=weights_answer_dropped weights={} from={} reason=\"{}\" count={}",
+              config_.name, endpoint_, what, dropped_);
+}
+
+void WeightLink::on_message(std::span<zmq::message_t> parts) {
+  auto reply = decode<WeightReply>(parts[0].to_string_view(), kReplyLimits);
+  if (!reply) return drop("it is none of the protocol's");
+  const std::string_view body = parts.size() > 1 ? parts[1].to_string_view() : std::string_view();
+  heard_ = steady_now();
+  if (std::exchange(silence_told_, false))
+    log::info("event=weights_publisher_heard weights={} from={}", config_.name, endpoint_);
+  std::visit([&](auto& it) { take(it, body); }, *reply);
+}
+
+void WeightLink::take(WeightOffers& offers, std::string_view body) {
+  if (offers.versions.size() > kSlotsMax || !body.empty()) return drop("these are no offers");
+  if (copy_ && (offers.layout_hash != config_.layout.hash ||
+                checksum_in(offers, copy_->bytes.version()) != copy_->bytes.checksum())) {
+    fail_gone();
+  }
+  if (copy_) copy_->window.answered(offers.probe);
+  const std::lock_guard lock(mutex_);
+  offers_ = std::move(offers);
+}
+
+void WeightLink::take(const WeightChunk& chunk, std::string_view body) {
+  if (!copy_ || chunk.copy != copy_->number) return;  // of a copy that was cancelled
+  if (!copy_->window.arrived({.offset = chunk.offset, .bytes = body.size()}))
+    return drop("a chunk was not due");
+  const std::span<std::byte> part = copy_->bytes.next(body.size());
+  std::memcpy(part.data(), body.data(), part.size());
+  copy_->bytes.take(part);
+  copy_->advanced = heard_;
+  bytes_done_ = copy_->bytes.progress().bytes_done;
+  if (complete()) finish();
+}
+
+// The publisher keeps the version until the owner has seen that it is here: one that is withdrawn
+// before is not installed.
+void WeightLink::finish() {
+  if (Result<void> verified = copy_->bytes.verify(config_.name); !verified)
+    return fail(verified.error());
+  state_ = CopyState::kComplete;
+}
+
+Result<UpdateProgress> WeightLink::progress() const {
+  const CopyState state = state_;
+  if (state != CopyState::kFailed) {
+    return UpdateProgress{.bytes_done = bytes_done_,
+                          .bytes_total = config_.layout.arena_bytes,
+                          .complete = state == CopyState::kComplete,
+                          .arrives_by_itself = true};
+  }
+  const std::lock_guard lock(mutex_);
+  return *failure_;
+}
+
+void WeightLink::take(const WeightGone& gone, std::string_view) {
+  if (copy_ && gone.copy == copy_->number && !complete()) fail_gone();
+}
+
+bool WeightLink::flush() {
+  bool wrote = false;
+  if (watch_due_) {
+    if (!send(WeightWatch{.probe = probe_ + 1, .copy = copy_ ? copy_->number : 0})) return false;
+    ++probe_;
+    probed_ = steady_now();
+    watch_due_ = false;
+    wrote = true;
+  }
+  while (copy_) {
+    const auto chunk = copy_->window.next();
+    if (!chunk || !send(WeightFetch{.copy = copy_->number,
+                                    .version = copy_->bytes.version(),
+                                    .checksum = copy_->bytes.checksum(),
+                                    .offset = chunk->offset,
+                                    .bytes = chunk->bytes})) {
+      return wrote;
+    }
+    copy_->window.asked(probe_);
+    wrote = true;
+  }
+  return wrote;
+}
+
+void WeightLink::tick(Time now) {
+  if (copy_ && !complete() && now - copy_->advanced > config_.stall_max) fail(stalled(now));
+  const bool chunks_due = copy_ && copy_->window.waits();
+  if (now - probed_ > kWatchEvery ||
+      (chunks_due && now - std::max(heard_, probed_) > kProbeAfter)) {
+    watch_due_ = true;
+  }
+  look_for_silence(now);
+  socket_->pump();
+  if (watch_due_ && now - probed_ > kRedialAfter) dial();
+}
+
+void WeightLink::look_for_silence(Time now) {
+  if (silence_told_ || now - heard_ < kSilenceWorthALine) return;
+  silence_told_ = true;
+  log::warn("event=weights_publisher_silent weights={} from={} seconds={:.0f}", config_.name,
+            endpoint_, seconds(now - heard_));
+}
+
+Error WeightLink::stalled(Time now) const {
+  const UpdateProgress progress = copy_->bytes.progress();
+  return {.code = ErrorCode::kTimedOut,
+          .message = fmt::format("policy version {} of {} has made no progress for {:.1f} s: {} of "
+                                 "{} bytes are here, and the publisher was last heard {:.1f} s ago",
+                                 copy_->bytes.version().value, config_.name,
+                                 seconds(now - copy_->advanced), progress.bytes_done,
+                                 progress.bytes_total, seconds(now - heard_)),
+          .where = endpoint_};
+}
+
+class TcpSubscriber final : public WeightSubscriber {
+ public:
+  explicit TcpSubscriber(const WeightsConfig& config) : config_(config) {}
+
+  void look_at(const WeightSource& source) override;
+  Result<std::optional<PolicyVersion>> newest() override;
+  bool available(PolicyVersion version) override;
+  Result<void> begin(PolicyVersion version, std::span<std::byte> buffer) override;
+  Result<UpdateProgress> progress(std::uint64_t bytes_max) override;
+  void cancel() override;
+  std::optional<Installed> installed() const override { return installed_; }
+  std::uint64_t publisher_life() override;
+
+ private:
+  Result<WeightOffers> offers() const;
+
+  const WeightsConfig config_;
+  std::optional<WeightSource> source_;
+  std::optional<Error> bad_source_;
+  std::optional<Installed> copying_;
+  std::optional<Installed> installed_;
+  std::unique_ptr<WeightLink> link_;  // made when the publisher is first known
+};
+
+// A source that cannot be dialled leaves the link as it is.
+void TcpSubscriber::look_at(const WeightSource& source) {
+  if (source_ == source) return;
+  source_ = source;
+  bad_source_.reset();
+  const Result<Dial> dial = dial_of(source);
+  if (!dial) {
+    bad_source_ = dial.error();
+    return;
+  }
+  if (!link_) link_ = std::make_unique<WeightLink>(config_);
+  link_->look_at(*dial);
+}
+
+// The last offers stay while the link is cut, because it may heal; a copy fails when it does not.
+Result<WeightOffers> TcpSubscriber::offers() const {
+  if (bad_source_) return *bad_source_;
+  std::optional<WeightOffers> last;
+  if (link_) last = link_->offers();
+  if (!last) return WeightOffers{};
+  if (last->layout_hash == config_.layout.hash && last->arena_bytes == config_.layout.arena_bytes)
+    return *std::move(last);
+  return Error{.code = ErrorCode::kInvalid,
+               .message = "the published weights have another layout than this process expects",
+               .where = source_->endpoint};
+}
+
+Result<std::optional<PolicyVersion>> TcpSubscriber::newest() {
+  const Result<WeightOffers> now = offers();
+  if (!now) return now.error();
+  std::optional<PolicyVersion> newest;
+  for (const WeightOffer& offer : now->versions) newest = std::max(newest, {offer.version});
+  return newest;
+}
+
+bool TcpSubscriber::available(PolicyVersion version) {
+  const Result<WeightOffers> now = offers();
+  return now && checksum_in(*now, version);
+}
+
+Result<void> TcpSubscriber::begin(PolicyVersion version, std::span<std::byte> buffer) {
+  CHECK(buffer.size() == config_.layout.arena_bytes);
+  cancel();
+  const Result<WeightOffers> now = offers();
+  if (!now) return now.error();
+  const std::optional<std::uint64_t> checksum = checksum_in(*now, version);
+  if (!checksum) {
+    return Error{.code = ErrorCode::kNotFound,
+                 .message = "policy version " + std::to_string(version.value) + " of " +
+                            config_.name + " is not offered" +
+                            (source_ ? "" : ": where its publisher is has not been said yet")};
+  }
+  link_->begin(version, *checksum, buffer);
+  copying_ = Installed{.version = version, .checksum = *checksum};
+  return {};
+}
+
+Result<UpdateProgress> TcpSubscriber::progress(std::uint64_t) {
+  CHECK(copying_.has_value());
+  Result<UpdateProgress> now = link_->progress();
+  if (!now) {
+    copying_.reset();
+  } else if (now->complete) {
+    installed_ = copying_;
+    cancel();
+  }
+  return now;
+}
+
+void TcpSubscriber::cancel() {
+  if (!copying_) return;
+  copying_.reset();
+  link_->cancel();
+}
+
+std::uint64_t TcpSubscriber::publisher_life() {
+  const Result<WeightOffers> now = offers();
+  return now ? now->publisher_life : 0;
+}
+
+}  // namespace
+
+std::unique_ptr<WeightSubscriber> make_tcp_subscriber(const WeightsConfig& config) {
+  return std::make_unique<TcpSubscriber>(config);
+}
+
+}  // namespace tandem::runtime

@@ -1,0 +1,112 @@
+// The weight families by name, their publishers and subscribers as a test opens them, and versions
+// whose bytes say what they are.
+#pragma once
+
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/base/check.h"
+#include "runtime/base/file.h"
+#include "runtime/base/rng.h"
+#include "runtime/weights/weights.h"
+#include "runtime/wire/codec.h"
+
+namespace tandem::runtime {
+
+inline constexpr std::uint64_t kArenaBytes = 64 << 10;
+
+inline PolicyVersion v(std::int64_t number) { return {number}; }
+
+// Words that say which version, lineage and place they belong to: a torn arena cannot hide.
+inline std::vector<std::byte> arena_of(std::int64_t version, std::uint64_t lineage = 0) {
+  std::vector<std::uint64_t> words(kArenaBytes / sizeof(std::uint64_t));
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    words[i] = derive_seed(static_cast<std::uint64_t>(version), {lineage}) + i;
+  }
+  std::vector<std::byte> bytes(kArenaBytes);
+  std::memcpy(bytes.data(), words.data(), bytes.size());
+  return bytes;
+}
+
+inline WeightsConfig config_of(const std::string& type, const std::filesystem::path& directory,
+                               int slots) {
+  return {.type = type == "shm"    ? WeightsType::kShm
+                  : type == "disk" ? WeightsType::kDisk
+                  : type == "tcp"  ? WeightsType::kTcp
+                                   : WeightsType::kCudaIpc,
+          .name = weights_name("test", directory),
+          .directory = directory / "weights",
+          .slots = slots,
+          .layout = {.arena_bytes = kArenaBytes, .hash = 17, .manifest_json = "{}\n"},
+          .serving = Serving{.silence_max = std::chrono::seconds(3)},
+          .bucket_bytes = kArenaBytes / 4};
+}
+
+// A publisher, and a file that says where it serves.
+inline Result<std::unique_ptr<WeightPublisher>> open_publisher(
+    const WeightsConfig& config, const std::filesystem::path& directory) {
+  auto made = make_publisher(config);
+  if (made && (*made)->source())
+    CHECK(write_file_atomic(directory / "source", encode(*(*made)->source())).has_value());
+  return made;
+}
+
+// One that is told where its publisher is, as an actor is, whenever that has changed.
+class ToldSubscriber final : public WeightSubscriber {
+ public:
+  ToldSubscriber(const WeightsConfig& config, const std::filesystem::path& directory)
+      : file_(directory / "source"), inner_(make_subscriber(config)) {}
+
+  Result<std::optional<PolicyVersion>> newest() override { return told().newest(); }
+  bool available(PolicyVersion version) override { return told().available(version); }
+  Result<void> begin(PolicyVersion version, std::span<std::byte> buffer) override {
+    return told().begin(version, buffer);
+  }
+  Result<UpdateProgress> progress(std::uint64_t bytes_max) override {
+    return inner_->progress(bytes_max);
+  }
+  void cancel() override { inner_->cancel(); }
+  std::optional<Installed> installed() const override { return inner_->installed(); }
+  std::uint64_t publisher_life() override { return told().publisher_life(); }
+
+ private:
+  WeightSubscriber& told() {
+    if (const auto bytes = read_file(file_)) inner_->look_at(decode<WeightSource>(*bytes).value());
+    return *inner_;
+  }
+  const std::filesystem::path file_;
+  const std::unique_ptr<WeightSubscriber> inner_;
+};
+
+inline std::unique_ptr<WeightSubscriber> open_subscriber(const WeightsConfig& config,
+                                                         const std::filesystem::path& directory) {
+  if (config.type == WeightsType::kTcp) return std::make_unique<ToldSubscriber>(config, directory);
+  return make_subscriber(config);
+}
+
+// One on the publisher's host, who needs no publisher to read what it left.
+inline std::unique_ptr<WeightSubscriber> open_subscriber_on_host(WeightsConfig config) {
+  if (config.type == WeightsType::kTcp) config.type = WeightsType::kShm;
+  return make_subscriber(config);
+}
+
+// Copies a version in odd parts; the buffer is whole afterwards.
+inline Result<std::vector<std::byte>> fetch(WeightSubscriber& subscriber, PolicyVersion version) {
+  std::vector<std::byte> buffer(kArenaBytes);
+  if (auto begun = subscriber.begin(version, buffer); !begun) return begun.error();
+  for (;;) {
+    const auto progress = subscriber.progress(10'007);
+    if (!progress) return progress.error();
+    if (progress->complete) return buffer;
+  }
+}
+
+inline std::optional<PolicyVersion> newest(WeightSubscriber& subscriber) {
+  return subscriber.newest().value();
+}
+
+}  // namespace tandem::runtime

@@ -1,0 +1,39 @@
+// A TCP relay on loopback that a test puts between a subscriber and its publisher, to cut, stall or
+// damage what passes. Calls from any thread; each is done when it returns.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "runtime/net/endpoint.h"
+#include "runtime/net/io_thread.h"
+
+namespace tandem::runtime {
+
+class Relay {
+ public:
+  explicit Relay(const Endpoint& to);
+  ~Relay();
+
+  const Endpoint& at() const;
+  std::uint64_t connections() const;  // that were ever taken
+  std::uint64_t open() const;         // of them, and not yet ended by either end
+  std::uint64_t bytes() const;        // that went to those who dialled
+
+  // Each once, when so many more bytes have gone to those who dialled:
+  void cut_after(std::uint64_t more);    // all connections; new ones are taken
+  void stall_after(std::uint64_t more);  // nothing moves any more, but the connections stay
+  void flip_after(std::uint64_t more);   // a bit of the byte that then passes
+
+  void block();  // cuts all connections, and closes every new one at once
+  void heal();   // ends block() and a stall
+  bool flipped() const;
+
+ private:
+  struct State;
+  IoThread io_{"relay"};
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace tandem::runtime
