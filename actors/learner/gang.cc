@@ -42,8 +42,8 @@ Result<void> Gang::command(GangCommand command, std::string_view content) {
 Result<Gang::Received> Gang::await_command() {
   CHECK(rank() > 0);
   Header header;
-  Result<void> got =
-      collective_->broadcast(std::as_writable_bytes(std::span(&header, 1)), 0, kCommandTimeout);
+  Result<void> got = collective_->await_broadcast(std::as_writable_bytes(std::span(&header, 1)),
+                                                  "rank 0's next command");
   if (!got) return broken(got.error());
   if (header.command > static_cast<std::uint32_t>(GangCommand::kStop) ||
       header.bytes > kCommandBytesMax)

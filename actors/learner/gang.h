@@ -19,14 +19,11 @@ namespace tandem::actors {
 
 enum class GangCommand : std::uint32_t { kRestore, kWarmStart, kTrain, kStop };
 
-// How long a rank waits for the next command. Rank 0 may be idle for as long as rollouts need; its
-// death ends the wait at once (CO-3).
-inline constexpr Duration kCommandTimeout = std::chrono::hours(24 * 365);
 inline constexpr std::uint64_t kCommandBytesMax = 1ull << 31;
 
 class Gang {
  public:
-  // `collective` may be null: one rank.
+  // `collective` may be null: one rank. `timeout` is that of each call but the wait for a command.
   Gang(std::unique_ptr<runtime::Collective> collective, Duration timeout);
 
   int rank() const { return collective_ ? collective_->rank() : 0; }
@@ -37,7 +34,9 @@ class Gang {
     GangCommand command;
     std::string content;
   };
-  Result<Received> await_command();  // the others
+  // The others. Rank 0 may be idle for as long as rollouts need; its death ends the wait at once
+  // (CO-3), and so does its hanging when that is found (CO-5).
+  Result<Received> await_command();
 
   Result<void> sum(std::span<float> values);
   // Every rank's sums, added in rank order, and the greatest of their maxima (a NaN is greatest);

@@ -3,12 +3,14 @@
 #include <unistd.h>
 
 #include <map>
+#include <optional>
 #include <system_error>
 #include <utility>
 
 #include "actors/controller/doors.h"
 #include "actors/controller/http_api.h"
 #include "actors/controller/http_door.h"
+#include "actors/main/hang_timeout.h"
 #include "actors/main/job/kept_run.h"
 #include "actors/main/job/load_job.h"
 #include "actors/main/job/print_job.h"
@@ -36,9 +38,6 @@ using actors::Controller;
 
 namespace {
 
-constexpr Duration kHangTimeout = std::chrono::seconds(60);
-// A checkpoint may be tens of gigabytes, and its disk slow.
-constexpr Duration kSaveTimeout = std::chrono::minutes(15);
 constexpr Duration kWatchEvery = std::chrono::milliseconds(500);
 constexpr const char* kControllerSchema =
     "CREATE TABLE IF NOT EXISTS epochs(epoch INTEGER PRIMARY KEY AUTOINCREMENT, time_ms INTEGER);"
@@ -64,8 +63,8 @@ class Watchdog {
     for (const runtime::PeerStatus& peer : peers_()) {
       const Duration silent = cx.now() - peer.progress_changed;
       const std::string& phase = peer.progress.phase;
-      const Duration allowed = phase == "save" ? kSaveTimeout : kHangTimeout;
-      if (actors::is_node_peer(peer.peer.name) || phase == "idle" || silent < allowed) continue;
+      const std::optional<Duration> allowed = hang_timeout(phase);
+      if (actors::is_node_peer(peer.peer.name) || !allowed || silent < *allowed) continue;
       log::warn("event=rank_hung peer={} phase={}", to_string(peer.peer), phase);
       (void)controller_.tell(actors::RankHung{rank_of(peer.peer, peer.hello), seconds(silent)});
     }

@@ -205,7 +205,7 @@ int run_rank(std::span<const char* const> words) {
     signals.wait();
     log::info("event=rank_ending why=\"{}\" exit_status={} resident_mib={}",
               exit_status == 0 ? "told to end" : "it failed", exit_status.load(), resident_mib());
-    home.close();
+    home.close(exit_status);
     executor.stop();
     home.destroy();
     link.close(std::chrono::milliseconds(200));

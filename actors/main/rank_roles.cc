@@ -1,6 +1,7 @@
 #include "actors/main/rank_roles.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
@@ -9,6 +10,7 @@
 
 #include "actors/learner/learner_actor.h"
 #include "actors/learner/native_trainer.h"
+#include "actors/main/hang_timeout.h"
 #include "actors/main/rank_failure.h"
 #include "actors/main/rank_process.h"
 #include "actors/main/role_config.h"
@@ -45,14 +47,19 @@ struct Follow {};
 class Follower {
  public:
   using Inbox = std::variant<Follow>;
-  explicit Follower(std::unique_ptr<actors::NativeTrainer> trainer)
-      : trainer_(std::move(trainer)) {}
+  // `follows` is true until rank 0 has let it go, or the gang broke.
+  Follower(std::unique_ptr<actors::NativeTrainer> trainer,
+           std::shared_ptr<std::atomic<bool>> follows)
+      : trainer_(std::move(trainer)), follows_(std::move(follows)) {}
   void handle(runtime::Context& cx, Follow) {
-    if (auto ended = trainer_->follow(); !ended) cx.fail(ended.error());
+    const Result<void> ended = trainer_->follow();
+    *follows_ = false;
+    if (!ended) cx.fail(ended.error());
   }
 
  private:
   std::unique_ptr<actors::NativeTrainer> trainer_;
+  const std::shared_ptr<std::atomic<bool>> follows_;
 };
 static_assert(runtime::Actor<Follower>);
 
@@ -169,7 +176,7 @@ struct RoleHome::Parts {
 
   std::unique_ptr<runtime::BulkClient> bulk;
   std::function<void()> begin;
-  bool follower = false;
+  std::shared_ptr<std::atomic<bool>> follows;  // of a follower
 
   runtime::PayloadReader payload_reader() {
     return [client = bulk.get()](std::vector<runtime::PayloadRef> refs, auto done) {
@@ -279,6 +286,8 @@ Result<void> RoleHome::build_learner(const StartRank& start, const JobSpec& job,
   auto meeting = prepare_meeting(
       start, controller, [this] { return parts_->gang_place(); }, parts_->network.advertise);
   if (!meeting) return meeting.error();
+  meeting->spec.liveness.progress = [progress = &parts_->progress] { return progress->report(); };
+  meeting->spec.liveness.stuck_max = hang_timeout;
   const RunPlace run{start.job, start.run_dir};
   const bool random = job.model.init == ModelInit::kRandom;
   auto threads = make_threads(job.pools.learner.threads_per_actor);
@@ -304,8 +313,9 @@ Result<void> RoleHome::build_learner(const StartRank& start, const JobSpec& job,
   auto trainer = actors::NativeTrainer::make(std::move(setup));
   if (!trainer) return trainer.error();
   if (start.rank > 0) {
-    parts_->follower = true;
-    auto ref = spawn_made(parts_->system, std::make_unique<Follower>(std::move(*trainer)));
+    parts_->follows = std::make_shared<std::atomic<bool>>(true);
+    auto ref = spawn_made(parts_->system,
+                          std::make_unique<Follower>(std::move(*trainer), parts_->follows));
     parts_->begin = [ref] { CHECK(ref.tell(Follow{}) == runtime::Delivery::kAccepted); };
     return {};
   }
@@ -354,8 +364,8 @@ Result<void> RoleHome::build_reward(const StartRank& start, const JobSpec& job) 
 
 void RoleHome::begin() { parts_->begin(); }
 
-void RoleHome::close() {
-  if (parts_->follower) std::_Exit(0);  // its handler waits for rank 0, and it owns nothing shared
+void RoleHome::close(int exit_status) {
+  if (parts_->follows && *parts_->follows) std::_Exit(exit_status);  // it owns nothing shared
 }
 
 void RoleHome::destroy() { parts_->bulk.reset(); }

@@ -45,7 +45,9 @@ class RoleHome {
                      const runtime::Ref<actors::RankEvents>& controller);
   void begin();  // after build() and RankReady
 
-  void close();    // no more payload traffic; ends a follower's process at once
+  // No more payload traffic. A follower that still waits for rank 0 would not come back for the
+  // executor's end: its process ends here, with this status.
+  void close(int exit_status);
   void destroy();  // after the executor has stopped
 
  private:

@@ -198,6 +198,25 @@ std::span<const std::byte> bytes_of(const FrameHeader& header) {
   return std::as_bytes(std::span(&header, 1));
 }
 
+Heartbeat make_heartbeat(std::uint64_t counter, std::string_view phase) {
+  Heartbeat heartbeat{.counter = counter};
+  phase.copy(heartbeat.phase, sizeof heartbeat.phase - 1);
+  return heartbeat;
+}
+
+std::string_view phase_of(const Heartbeat& heartbeat) {
+  return {heartbeat.phase, ::strnlen(heartbeat.phase, sizeof heartbeat.phase)};
+}
+
+std::string frame_of(const Heartbeat& heartbeat) {
+  FrameHeader header;
+  header.magic = kFrameMagic;
+  header.kind = FrameKind::kHeartbeat;
+  header.bytes = sizeof heartbeat;
+  std::string frame(reinterpret_cast<const char*>(&header), sizeof header);
+  return frame.append(reinterpret_cast<const char*>(&heartbeat), sizeof heartbeat);
+}
+
 void send_abort(int fd, const Error& error) {
   const std::string text =
       cut_utf8(error.message, kAbortTextBytesMax - std::string_view("…").size());
@@ -215,6 +234,7 @@ void send_abort(int fd, const Error& error) {
 
 bool plausible(const FrameHeader& header) {
   if (header.magic != kFrameMagic) return false;
+  if (header.kind == FrameKind::kHeartbeat) return header.bytes == sizeof(Heartbeat);
   const bool abort = header.kind == FrameKind::kAbort;
   return header.bytes <= (abort ? kAbortTextBytesMax : kFrameBytesMax);
 }

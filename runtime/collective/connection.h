@@ -19,7 +19,7 @@
 
 namespace tandem::runtime {
 
-enum class FrameKind : std::uint32_t { kData = 1, kAbort, kWelcome };
+enum class FrameKind : std::uint32_t { kData = 1, kAbort, kWelcome, kHeartbeat };
 
 struct FrameHeader {
   std::uint32_t magic = 0;
@@ -32,10 +32,23 @@ struct FrameHeader {
 
 static_assert(sizeof(FrameHeader) == 40);  // no padding
 
-inline constexpr std::uint32_t kFrameMagic = 0x54474e32;  // changes with the frames
+inline constexpr std::uint32_t kFrameMagic = 0x54474e33;  // changes with the frames
 inline constexpr std::size_t kFrameBytesMax = std::size_t{256} << 10;
 inline constexpr std::size_t kAbortTextBytesMax = 4096;
 static_assert(kFrameBytesMax % sizeof(float) == 0 && kFrameBytesMax >= kBlobBytesMax);
+
+// The payload of a kHeartbeat: what rank 0's process says about its progress (runtime/net's
+// ProgressReport). Such a frame may come between any two others.
+struct Heartbeat {
+  std::uint64_t counter = 0;
+  char phase[24] = {};  // cut to fit; ends with a zero
+  bool operator==(const Heartbeat&) const = default;
+};
+static_assert(sizeof(Heartbeat) == 32);  // no padding
+
+Heartbeat make_heartbeat(std::uint64_t counter, std::string_view phase);
+std::string_view phase_of(const Heartbeat& heartbeat);  // safe on whatever a peer has sent
+std::string frame_of(const Heartbeat& heartbeat);       // with its header
 
 // A block of bytes travels as frames of kFrameBytesMax and a rest; an empty block as one empty
 // frame, so that both sides always learn of each other's call.

@@ -119,8 +119,8 @@ void LocalGang::leave(int rank) {
 
 class LocalCollective : public Collective {
  public:
-  LocalCollective(std::shared_ptr<LocalGang> gang, int rank)
-      : gang_(std::move(gang)), rank_(rank) {}
+  LocalCollective(std::shared_ptr<LocalGang> gang, int rank, Duration await_max)
+      : gang_(std::move(gang)), rank_(rank), await_max_(await_max) {}
   ~LocalCollective() override { gang_->leave(rank_); }
 
   int rank() const override { return rank_; }
@@ -137,6 +137,11 @@ class LocalCollective : public Collective {
                  .root = static_cast<std::uint32_t>(root),
                  .bytes = bytes.size()},
                 bytes, timeout);
+  }
+
+  Result<void> await_broadcast(std::span<std::byte> bytes, std::string_view) override {
+    CHECK(rank_ > 0);
+    return broadcast(bytes, 0, await_max_);
   }
 
   Result<std::vector<std::string>> all_gather(std::string_view blob, Duration timeout) override {
@@ -163,6 +168,7 @@ class LocalCollective : public Collective {
 
   std::shared_ptr<LocalGang> gang_;
   int rank_;
+  Duration await_max_;
 };
 
 }  // namespace
@@ -171,12 +177,13 @@ void add_floats(float* accumulator, const float* addend, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) accumulator[i] += addend[i];
 }
 
-std::vector<std::unique_ptr<Collective>> make_local_collectives(int size, AddFloats add) {
+std::vector<std::unique_ptr<Collective>> make_local_collectives(int size, AddFloats add,
+                                                                Duration await_max) {
   CHECK(size >= 1 && size <= kRanksMax);
   auto gang = std::make_shared<LocalGang>(size, add);
   std::vector<std::unique_ptr<Collective>> ranks;
   for (int rank = 0; rank < size; ++rank) {
-    ranks.push_back(std::make_unique<LocalCollective>(gang, rank));
+    ranks.push_back(std::make_unique<LocalCollective>(gang, rank, await_max));
   }
   return ranks;
 }

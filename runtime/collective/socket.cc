@@ -169,7 +169,7 @@ Result<std::unique_ptr<Collective>> GangListener::accept(const GangSpec& spec,
   if (spec.size == 1) return std::move(make_local_collectives(1, spec.add)[0]);
   Result<std::vector<OwnedFd>> seats = Rendezvous(fd_.get(), spec).gather(steady_now() + timeout);
   if (!seats) return seats.error();
-  return std::unique_ptr<Collective>(std::make_unique<SocketHub>(std::move(*seats), spec.add));
+  return std::unique_ptr<Collective>(std::make_unique<SocketHub>(std::move(*seats), spec));
 }
 
 Result<std::unique_ptr<Collective>> dial_gang(const Endpoint& to, int rank, const GangSpec& spec,
@@ -208,8 +208,7 @@ Result<std::unique_ptr<Collective>> dial_gang(const Endpoint& to, int rank, cons
       !same_secret(proof, welcome_proof(spec.secret, hello, challenge))) {
     return failed(ErrorCode::kUnauthorised, "who answers there does not know this gang's secret");
   }
-  return std::unique_ptr<Collective>(
-      std::make_unique<SocketSpoke>(std::move(*fd), rank, spec.size));
+  return std::unique_ptr<Collective>(std::make_unique<SocketSpoke>(std::move(*fd), rank, spec));
 }
 
 }  // namespace tandem::runtime

@@ -3,14 +3,32 @@
 // chunks in rank order and sends the sums back while later chunks are still on their way.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "runtime/base/file.h"
 #include "runtime/collective/collective.h"
 #include "runtime/net/endpoint.h"
+#include "runtime/net/progress.h"
 
 namespace tandem::runtime {
+
+// CO-5: how rank 0 shows that it lives, and when the other ranks take it for hung. They need the
+// same heartbeat_every.
+struct GangLiveness {
+  Duration heartbeat_every = std::chrono::seconds(1);
+  Duration silence_max = std::chrono::seconds(10);  // several heartbeats
+  // Of rank 0: its process's progress, called on a thread of the collective. A rank 0 that waits in
+  // a call of the gang gets on as well, because that call has its own timeout. None: the counter of
+  // such waits is all that is told, in the phase "idle".
+  std::function<ProgressReport()> progress = {};
+  // Of the others: how long rank 0 may make no progress in this phase; nothing: for ever. None:
+  // rank 0 is never taken for stuck.
+  std::function<std::optional<Duration>(std::string_view phase)> stuck_max = {};
+};
 
 struct GangSpec {
   int size = 1;
@@ -19,6 +37,7 @@ struct GangSpec {
   // size, is refused and does not disturb the others.
   std::string secret;
   AddFloats add = add_floats;
+  GangLiveness liveness = {};
 };
 
 // Rank 0's side. Listen, tell endpoint() to the other ranks, then accept.

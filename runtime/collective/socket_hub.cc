@@ -1,14 +1,28 @@
 #include "runtime/collective/socket_hub.h"
 
 #include <poll.h>
-#include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <utility>
 
 namespace tandem::runtime {
 
-SocketHub::SocketHub(std::vector<OwnedFd> peers, AddFloats add) : add_(add) {
-  for (OwnedFd& fd : peers) peers_.push_back(Peer{.fd = std::move(fd)});
+SocketHub::SocketHub(std::vector<OwnedFd> peers, const GangSpec& spec)
+    : add_(spec.add), liveness_(spec.liveness) {
+  std::vector<FrameWriter*> writers;
+  for (OwnedFd& fd : peers) {
+    writers.push_back(&peers_.emplace_back(std::make_unique<Peer>(std::move(fd)))->writer);
+  }
+  sender_.emplace(
+      liveness_.heartbeat_every, [this] { return heartbeat(); }, std::move(writers));
+}
+
+// Progress of either kind moves the sum of both counters, and neither ever falls.
+Heartbeat SocketHub::heartbeat() const {
+  const ProgressReport report =
+      liveness_.progress ? liveness_.progress() : ProgressReport{.phase = "idle"};
+  return make_heartbeat(report.counter + waits_, report.phase);
 }
 
 Result<void> SocketHub::open(const Call& call, Duration timeout) {
@@ -16,20 +30,14 @@ Result<void> SocketHub::open(const Call& call, Duration timeout) {
   call_ = call;
   ++sequence_;
   deadline_ = steady_now() + timeout;
-  for (Peer& peer : peers_) peer.answered = false;
+  for (const auto& peer : peers_) peer->answered = false;
   return {};
 }
 
 Result<void> SocketHub::close(Result<void> outcome) {
   if (outcome || failure_) return outcome;
   failure_ = outcome.error();
-  for (Peer& peer : peers_) {
-    if (peer.mid_frame) {
-      ::shutdown(peer.fd.get(), SHUT_RDWR);
-    } else {
-      send_abort(peer.fd.get(), *failure_);
-    }
-  }
+  for (const auto& peer : peers_) peer->writer.abort(*failure_);
   return outcome;
 }
 
@@ -46,6 +54,10 @@ Result<void> SocketHub::broadcast(std::span<std::byte> bytes, int root, Duration
                   .bytes = bytes.size()};
   Result<void> opened = open(call, timeout);
   return close(opened ? relay(bytes, root) : opened);
+}
+
+Result<void> SocketHub::await_broadcast(std::span<std::byte>, std::string_view) {
+  CHECK(false);  // rank 0 is the one who is awaited
 }
 
 Result<std::vector<std::string>> SocketHub::all_gather(std::string_view blob, Duration timeout) {
@@ -160,20 +172,15 @@ Result<void> SocketHub::send_frame(int rank, std::span<const std::byte> bytes) {
   header.call = call_;
   header.sequence = sequence_;
   header.bytes = static_cast<std::uint32_t>(bytes.size());
-  peer(rank).mid_frame = true;
-  for (std::span<const std::byte> part : {bytes_of(std::as_const(header)), bytes}) {
-    for (;;) {
-      const Transfer step = send_some(peer(rank).fd.get(), part);
-      if (step == Transfer::kDone) break;
-      if (step == Transfer::kClosed) return rank_gone(call_, rank);
-      if (auto ready = wait(rank, POLLOUT); !ready) return ready;
-    }
-  }
-  peer(rank).mid_frame = false;
+  const Result<Transfer> sent =
+      peer(rank).writer.write(header, bytes, [this, rank] { return wait(rank, POLLOUT); });
+  if (!sent) return sent.error();
+  if (*sent == Transfer::kClosed) return rank_gone(call_, rank);
   return {};
 }
 
-// Until rank `rank` can go on, the deadline passes, or any rank that is still owed something goes.
+// Until rank `rank` can go on, the deadline passes, or any rank that is still owed something goes;
+// or for the time between two heartbeats, so that each tells the others that this rank only waits.
 Result<void> SocketHub::wait(int rank, short events) {
   std::vector<pollfd> set;
   std::vector<int> ranks;
@@ -183,7 +190,9 @@ Result<void> SocketHub::wait(int rank, short events) {
     set.push_back({.fd = peer(other).fd.get(), .events = wanted, .revents = 0});
     ranks.push_back(other);
   }
-  const int ready = ::poll(set.data(), set.size(), poll_timeout_ms(deadline_));
+  ++waits_;
+  const Time end = std::min(deadline_, steady_now() + liveness_.heartbeat_every);
+  const int ready = ::poll(set.data(), set.size(), poll_timeout_ms(end));
   CHECK(ready >= 0 || errno == EINTR);
   for (std::size_t i = 0; i < set.size() && ready > 0; ++i) {
     if (set[i].revents == 0) continue;

@@ -3,9 +3,18 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <utility>
 
 namespace tandem::runtime {
+namespace {
+
+// Read in a row before this rank looks at its own sending and at the time again: more than a
+// connection holds of an honest rank 0, and an end to a flood.
+constexpr int kHeartbeatsPerTurn = 4096;
+
+}  // namespace
 
 SocketSpoke::Answer SocketSpoke::into(std::span<std::byte> block) {
   return {.frames = frames_of(block.size()),
@@ -17,7 +26,7 @@ SocketSpoke::Answer SocketSpoke::into(std::span<std::byte> block) {
 Result<void> SocketSpoke::all_reduce_sum(std::span<float> values, Duration timeout) {
   const std::span<std::byte> bytes = std::as_writable_bytes(values);
   return exchange({.operation = Operation::kAllReduceSum, .bytes = bytes.size()}, bytes,
-                  into(bytes), timeout);
+                  into(bytes), {.timeout = timeout});
 }
 
 Result<void> SocketSpoke::broadcast(std::span<std::byte> bytes, int root, Duration timeout) {
@@ -25,8 +34,13 @@ Result<void> SocketSpoke::broadcast(std::span<std::byte> bytes, int root, Durati
   const Call call{.operation = Operation::kBroadcast,
                   .root = static_cast<std::uint32_t>(root),
                   .bytes = bytes.size()};
-  if (root == rank_) return exchange(call, bytes, into({}), timeout);
-  return exchange(call, {}, into(bytes), timeout);
+  if (root == rank_) return exchange(call, bytes, into({}), {.timeout = timeout});
+  return exchange(call, {}, into(bytes), {.timeout = timeout});
+}
+
+Result<void> SocketSpoke::await_broadcast(std::span<std::byte> bytes, std::string_view awaited) {
+  const Call call{.operation = Operation::kBroadcast, .root = 0, .bytes = bytes.size()};
+  return exchange(call, {}, into(bytes), {.timeout = {}, .awaited = std::string(awaited)});
 }
 
 Result<std::vector<std::string>> SocketSpoke::all_gather(std::string_view blob, Duration timeout) {
@@ -38,28 +52,30 @@ Result<std::vector<std::string>> SocketSpoke::all_gather(std::string_view blob, 
                         return std::as_writable_bytes(std::span(blobs[frame]));
                       }};
   auto done = exchange({.operation = Operation::kAllGather}, std::as_bytes(std::span(blob)), answer,
-                       timeout);
+                       {.timeout = timeout});
   if (!done) return done.error();
   return blobs;
 }
 
 Result<void> SocketSpoke::barrier(Duration timeout) {
-  return exchange({.operation = Operation::kBarrier}, {}, into({}), timeout);
+  return exchange({.operation = Operation::kBarrier}, {}, into({}), {.timeout = timeout});
 }
 
 Result<void> SocketSpoke::exchange(const Call& call, std::span<const std::byte> up,
-                                   const Answer& answer, Duration timeout) {
+                                   const Answer& answer, Patience patience) {
   if (failure_) return *failure_;
   call_ = call;
   ++sequence_;
+  deadline_.reset();
   // Rank 0 may be about to say for whom it waits in vain; its word is better than "rank 0".
-  deadline_ = steady_now() + timeout + kAbortGrace;
+  if (patience.timeout) deadline_ = steady_now() + *patience.timeout + kAbortGrace;
+  awaited_ = patience.awaited.empty() ? "it in " + describe(call) : std::move(patience.awaited);
   frame_out_ = 0;
   header_rest_ = {};
   payload_rest_ = {};
   frame_in_ = 0;
-  in_payload_ = false;
-  in_rest_ = bytes_of(header_in_);
+  expect_header();
+  watch_.begin_call();
   Result<void> done = run(up, answer);
   if (done) return done;
   failure_ = done.error();
@@ -70,6 +86,7 @@ Result<void> SocketSpoke::exchange(const Call& call, std::span<const std::byte> 
 Result<void> SocketSpoke::run(std::span<const std::byte> up, const Answer& answer) {
   bool can_send = true;
   for (;;) {
+    moved_ = false;
     if (can_send) {
       const Result<bool> sent = send_more(up);
       // Rank 0 no longer reads; what it said before that is still to be received.
@@ -78,20 +95,36 @@ Result<void> SocketSpoke::run(std::span<const std::byte> up, const Answer& answe
     const Result<bool> received = receive_more(answer);
     if (!received) return received.error();
     if (*received) return {};
-    pollfd ready{.fd = hub_.get(),
-                 .events = static_cast<short>(POLLIN | (can_send ? POLLOUT : 0)),
-                 .revents = 0};
-    const int count = ::poll(&ready, 1, poll_timeout_ms(deadline_));
-    CHECK(count >= 0 || errno == EINTR);
-    if (count == 0 && steady_now() >= deadline_) return timed_out(call_, 0);
+    if (auto patient = check_patience(); !patient) return patient;
+    listen(can_send);
   }
+}
+
+// Whatever had come has been read, so a rank that slept through its time has looked once more.
+Result<void> SocketSpoke::check_patience() const {
+  if (auto hung = watch_.verdict(rank_, awaited_)) return *std::move(hung);
+  if (!moved_ && deadline_ && steady_now() >= *deadline_) return timed_out(call_, 0);
+  return {};
+}
+
+void SocketSpoke::listen(bool can_send) {
+  pollfd ready{.fd = hub_.get(),
+               .events = static_cast<short>(POLLIN | (can_send ? POLLOUT : 0)),
+               .revents = 0};
+  const Time start = steady_now();
+  const Time end = start + watch_.pace();
+  const int count = ::poll(&ready, 1, poll_timeout_ms(std::min(end, deadline_.value_or(end))));
+  CHECK(count >= 0 || errno == EINTR);
+  watch_.listened(steady_now() - start);
 }
 
 // True once all frames are sent; false if the socket takes no more now.
 Result<bool> SocketSpoke::send_more(std::span<const std::byte> up) {
   for (;;) {
     for (std::span<const std::byte>* rest : {&header_rest_, &payload_rest_}) {
+      const std::size_t before = rest->size();
       const Transfer step = send_some(hub_.get(), *rest);
+      moved_ = moved_ || rest->size() < before;
       if (step == Transfer::kClosed) return rank_gone(call_, 0);
       if (step == Transfer::kWouldBlock) return false;
     }
@@ -105,27 +138,56 @@ Result<bool> SocketSpoke::send_more(std::span<const std::byte> up) {
   }
 }
 
-// True once the whole answer is here; false if nothing more is there now.
+void SocketSpoke::expect_header() {
+  part_in_ = Part::kHeader;
+  in_rest_ = bytes_of(header_in_);
+}
+
+// True once the whole answer is here; false if nothing more is there now, or only heartbeats.
 Result<bool> SocketSpoke::receive_more(const Answer& answer) {
-  for (;;) {
+  for (int heartbeats = 0; heartbeats < kHeartbeatsPerTurn;) {
+    const std::size_t before = in_rest_.size();
     const Transfer step = receive_some(hub_.get(), in_rest_);
+    if (in_rest_.size() < before) {
+      watch_.heard();
+      moved_ = moved_ || part_in_ == Part::kPayload;
+    }
     if (step == Transfer::kClosed) return rank_gone(call_, 0);
     if (step == Transfer::kWouldBlock) return false;
-    if (!in_payload_) {
-      if (!plausible(header_in_)) return no_frame_of_ours(0);
-      if (header_in_.kind == FrameKind::kAbort) {
-        return receive_abort(hub_.get(), header_in_, deadline_);
-      }
-      if (header_in_.call != call_ || header_in_.sequence != sequence_) return no_frame_of_ours(0);
-      in_rest_ = answer.place(frame_in_, header_in_.bytes);
-      if (in_rest_.size() != header_in_.bytes) return no_frame_of_ours(0);
-      in_payload_ = true;
-      continue;
+    switch (part_in_) {
+      case Part::kHeader:
+        if (auto opened = open_frame(answer); !opened) return opened.error();
+        break;
+      case Part::kHeartbeat:
+        watch_.heard(heartbeat_in_);
+        ++heartbeats;
+        expect_header();
+        break;
+      case Part::kPayload:
+        if (++frame_in_ == answer.frames) return true;
+        expect_header();
+        break;
     }
-    if (++frame_in_ == answer.frames) return true;
-    in_payload_ = false;
-    in_rest_ = bytes_of(header_in_);
   }
+  return false;
+}
+
+// A header has come: says where its payload goes.
+Result<void> SocketSpoke::open_frame(const Answer& answer) {
+  if (!plausible(header_in_)) return no_frame_of_ours(0);
+  if (header_in_.kind == FrameKind::kAbort) {
+    return receive_abort(hub_.get(), header_in_, deadline_.value_or(steady_now() + kAbortGrace));
+  }
+  if (header_in_.kind == FrameKind::kHeartbeat) {
+    part_in_ = Part::kHeartbeat;
+    in_rest_ = std::as_writable_bytes(std::span(&heartbeat_in_, 1));
+    return {};
+  }
+  if (header_in_.call != call_ || header_in_.sequence != sequence_) return no_frame_of_ours(0);
+  part_in_ = Part::kPayload;
+  in_rest_ = answer.place(frame_in_, header_in_.bytes);
+  if (in_rest_.size() != header_in_.bytes) return no_frame_of_ours(0);
+  return {};
 }
 
 }  // namespace tandem::runtime

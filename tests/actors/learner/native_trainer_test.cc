@@ -140,6 +140,19 @@ TEST(NativeTrainer, AGangWithoutItsRankZeroEndsWithAnError) {
   EXPECT_NE(ended.error().message.find("gang broke"), std::string::npos);
 }
 
+// CO-5, where it lives and gives no command.
+TEST(NativeTrainer, AGangWhoseRankZeroHangsEndsWithAnErrorThatNamesIt) {
+  const auto folder = scratch_folder("hung");
+  auto collectives =
+      runtime::make_local_collectives(2, runtime::add_floats, std::chrono::milliseconds(50));
+  auto follower = make_trainer(folder, trainer_config(folder), std::move(collectives[1]));
+  const auto ended = follower->follow();
+  ASSERT_FALSE(ended);
+  EXPECT_NE(ended.error().message.find("gang broke"), std::string::npos);
+  EXPECT_NE(ended.error().message.find("waiting for rank 0"), std::string::npos)
+      << ended.error().message;
+}
+
 TEST(NativeTrainer, RanksThatStartFromDifferentWeightsAreRefused) {
   const auto folder = scratch_folder("differ");
   const TrainerConfig config = trainer_config(folder);

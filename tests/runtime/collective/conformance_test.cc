@@ -21,33 +21,11 @@
 #include "runtime/collective/socket.h"
 #include "runtime/net/socket_folder.h"
 #include "runtime/node/process_host.h"
+#include "tests/runtime/collective/gang_builder.h"
 #include "tests/runtime/patience.h"
 
 namespace tandem::runtime {
 namespace {
-
-constexpr Duration kLong = std::chrono::seconds(30);
-
-using Gang = std::vector<std::unique_ptr<Collective>>;
-
-GangSpec spec_of(int size, std::string secret = "job-1/learner/0.3") {
-  return {.size = size, .secret = std::move(secret)};
-}
-
-Gang make_socket_gang(int size) {
-  GangListener listener = GangListener::listen().value();
-  const Endpoint address = listener.endpoint();
-  Gang gang(static_cast<std::size_t>(size));
-  std::vector<std::thread> diallers;
-  for (int rank = 1; rank < size; ++rank) {
-    diallers.emplace_back([&, rank] {
-      gang[static_cast<std::size_t>(rank)] = dial_gang(address, rank, spec_of(size), kLong).value();
-    });
-  }
-  gang[0] = std::move(listener).accept(spec_of(size), kLong).value();
-  for (std::thread& dialler : diallers) dialler.join();
-  return gang;
-}
 
 struct Case {
   std::string kind;
@@ -59,13 +37,6 @@ class Conformance : public testing::TestWithParam<Case> {
   int size() const { return GetParam().size; }
   Gang make_gang() const {
     return GetParam().kind == "socket" ? make_socket_gang(size()) : make_local_collectives(size());
-  }
-
-  // Runs `body` once per rank, each on a thread of its own.
-  static void on_each_rank(Gang& gang, const std::function<void(Collective&)>& body) {
-    std::vector<std::thread> threads;
-    for (auto& rank : gang) threads.emplace_back([&] { body(*rank); });
-    for (std::thread& thread : threads) thread.join();
   }
 };
 
@@ -156,6 +127,42 @@ TEST_P(Conformance, BroadcastFromEveryRank) {
       });
     }
   }
+}
+
+TEST_P(Conformance, CO5WhoAwaitsRankZeroHearsItsBroadcast) {
+  Gang gang = make_gang();
+  for (const std::size_t bytes : {std::size_t{16}, 2 * kFrameBytesMax + 3}) {
+    on_each_rank(gang, [&](Collective& rank) {
+      std::vector<std::byte> block(bytes, static_cast<std::byte>(rank.rank() + 1));
+      const auto done = rank.rank() == 0 ? rank.broadcast(block, 0, kLong)
+                                         : rank.await_broadcast(block, "rank 0's word");
+      ASSERT_TRUE(done) << render(done.error());
+      EXPECT_EQ(block, std::vector<std::byte>(bytes, std::byte{1}));
+    });
+  }
+}
+
+// A rank 0 that never calls. Over sockets it sends no heartbeat either: the next is due in an hour.
+TEST_P(Conformance, CO5AHungRankZeroIsNamedToWhoeverAwaitsIt) {
+  if (size() == 1) return;
+  const Duration soon = std::chrono::milliseconds(60);
+  Gang gang = GetParam().kind == "socket"
+                  ? make_socket_gang(size(), {.heartbeat_every = std::chrono::hours(1)},
+                                     {.heartbeat_every = soon / 10, .silence_max = soon})
+                  : make_local_collectives(size(), add_floats, soon);
+  std::latch others(size() - 1);
+  on_each_rank(gang, [&](Collective& rank) {
+    if (rank.rank() == 0) return others.wait();
+    std::vector<std::byte> block(16);
+    const auto done = rank.await_broadcast(block, "rank 0's word");
+    others.count_down();
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().code, ErrorCode::kTimedOut) << render(done.error());
+    EXPECT_NE(done.error().message.find("rank 0"), std::string::npos) << done.error().message;
+    const auto again = rank.barrier(kLong);  // CO-4
+    ASSERT_FALSE(again);
+    EXPECT_EQ(again.error().message, done.error().message);
+  });
 }
 
 TEST_P(Conformance, AllGatherKeepsOrderAndSizes) {

@@ -1,0 +1,48 @@
+#include "runtime/collective/frame_writer.h"
+
+#include <sys/socket.h>
+
+namespace tandem::runtime {
+
+Result<Transfer> FrameWriter::write(const FrameHeader& header, std::span<const std::byte> payload,
+                                    const std::function<Result<void>()>& until_writable) {
+  const std::lock_guard lock(mutex_);
+  if (closed_) return Transfer::kClosed;
+  closed_ = true;  // unless all of it is written
+  for (std::span<const std::byte> part : {beat_rest_, bytes_of(header), payload}) {
+    for (;;) {
+      const Transfer step = send_some(fd_, part);
+      if (step == Transfer::kDone) break;
+      if (step == Transfer::kClosed) return step;
+      if (auto ready = until_writable(); !ready) return ready.error();
+    }
+  }
+  beat_rest_ = {};
+  closed_ = false;
+  return Transfer::kDone;
+}
+
+void FrameWriter::beat(const Heartbeat& heartbeat) {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock || closed_) return;
+  if (beat_rest_.empty()) {
+    beat_ = frame_of(heartbeat);
+    beat_rest_ = std::as_bytes(std::span(beat_));
+  }
+  const Transfer step = send_some(fd_, beat_rest_);
+  if (step == Transfer::kClosed) closed_ = true;
+  // Of a frame that has not begun nothing is owed, and the next one is newer.
+  if (beat_rest_.size() == beat_.size()) beat_rest_ = {};
+}
+
+void FrameWriter::abort(const Error& error) {
+  const std::lock_guard lock(mutex_);
+  if (closed_ || send_some(fd_, beat_rest_) != Transfer::kDone) {
+    ::shutdown(fd_, SHUT_RDWR);
+  } else {
+    send_abort(fd_, error);
+  }
+  closed_ = true;
+}
+
+}  // namespace tandem::runtime

@@ -1,0 +1,72 @@
+// How the ranks of a socket gang know that rank 0 lives and gets on. Rank 0 sends each of them a
+// heartbeat frame at an even pace, from a thread of its own, and each says how far its process has
+// come. Ranks 1 and up judge: a rank 0 that is silent is cut off or dead, one that speaks and
+// never gets further is stuck. Internal to runtime/collective.
+//
+// Not here: the other direction. Each wait of rank 0 for another rank has its call's timeout.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/result.h"
+#include "runtime/collective/frame_writer.h"
+#include "runtime/collective/socket.h"
+
+namespace tandem::runtime {
+
+// Rank 0's thread. The destructor joins it.
+class HeartbeatSender {
+ public:
+  // `report` is called on the thread, once for all writers; the writers outlive this.
+  HeartbeatSender(Duration every, std::function<Heartbeat()> report,
+                  std::vector<FrameWriter*> writers);
+  ~HeartbeatSender();
+  HeartbeatSender(const HeartbeatSender&) = delete;
+  HeartbeatSender& operator=(const HeartbeatSender&) = delete;
+
+ private:
+  void run(Duration every);
+
+  const std::function<Heartbeat()> report_;
+  const std::vector<FrameWriter*> writers_;
+  std::mutex mutex_;
+  std::condition_variable ending_changed_;
+  bool ending_ = false;  // guarded by mutex_
+  std::thread thread_;   // last: it uses all of the above
+};
+
+// What one other rank has heard of rank 0 in the call under way. It counts only the time that this
+// rank has spent listening, in pieces of at most one heartbeat's pace: a process or a machine that
+// was itself stopped for a minute has not listened for a minute, and accuses nobody.
+class RankZeroWatch {
+ public:
+  explicit RankZeroWatch(GangLiveness limits) : limits_(std::move(limits)) {}
+
+  void begin_call();  // between two calls nobody listens
+  void heard() { silent_ = {}; }
+  void heard(const Heartbeat& heartbeat);
+  void listened(Duration time);  // and what came meanwhile, if anything, has not been read yet
+
+  // An Error once rank 0 has been silent, or without progress, for too long. `awaited` completes
+  // "while rank 2 waited for …".
+  std::optional<Error> verdict(int rank, const std::string& awaited) const;
+
+  Duration pace() const { return limits_.heartbeat_every; }
+
+ private:
+  const GangLiveness limits_;
+  std::optional<Heartbeat> newest_;
+  Duration silent_{};
+  Duration unmoved_{};  // since newest_ differed from the heartbeat before it
+};
+
+}  // namespace tandem::runtime
