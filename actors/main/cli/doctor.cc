@@ -15,6 +15,7 @@
 #include "actors/main/cli/views.h"
 #include "runtime/base/json.h"
 #include "runtime/base/result.h"
+#include "runtime/collective/nccl_api.h"
 #include "runtime/device/cuda_module.h"
 #include "runtime/node/gpus.h"
 
@@ -137,11 +138,23 @@ Finding examine_libraries() {
   return {"libraries", Health::kOk, std::string("libc ") + ::gnu_get_libc_version(), ""};
 }
 
+// Without several GPUs no group of them needs NCCL.
+Finding examine_nccl(bool is_useful) {
+  const Result<runtime::NcclApi> nccl = runtime::open_nccl();
+  if (nccl)
+    return {"nccl", Health::kOk, runtime::nccl_version_text(nccl->version) + ", " + nccl->path, ""};
+  const Error& error = nccl.error();
+  if (is_useful) return {"nccl", Health::kWarning, error.message, error.help};
+  return {"nccl", Health::kOk,
+          error.code == ErrorCode::kNotFound ? std::string("not found") : error.message, ""};
+}
+
 // A machine without a GPU is a healthy one. One with a GPU that could not be used is not.
 std::vector<Finding> examine_gpus() {
   constexpr const char* kSeeDriver = "see nvidia-smi and the kernel's log (dmesg | grep NVRM)";
   const Result<runtime::GpuListing> gpus = runtime::read_gpus();
-  if (!gpus) return {{"gpus", Health::kOk, gpus.error().message + ": CPU only", ""}};
+  if (!gpus)
+    return {{"gpus", Health::kOk, gpus.error().message + ": CPU only", ""}, examine_nccl(false)};
   std::vector<Finding> findings;
   for (const std::string& trouble : gpus->unusable)
     findings.push_back({"gpu", Health::kWarning, trouble, kSeeDriver});
@@ -156,6 +169,7 @@ std::vector<Finding> examine_gpus() {
   else
     findings.push_back(
         {"cuda module", Health::kWarning, module.error().message, module.error().help});
+  findings.push_back(examine_nccl(gpus->usable.size() > 1));
   return findings;
 }
 

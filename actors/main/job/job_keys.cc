@@ -510,7 +510,7 @@ const Key kKeys[] = {
     {.path = "weight_broadcast.bucket_megabytes",
      .field = [](J& j) { return slot(j.weight_broadcast.bucket_megabytes); },
      .description =
-         "So much of a version is on its way to a rollout over TCP at a time, at most 64.",
+         "So much of a version is on its way to a rollout over TCP at a time; above 64 no more.",
      .range = between(1, 1024),
      .unit = "MiB"},
 

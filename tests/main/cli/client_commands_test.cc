@@ -567,21 +567,6 @@ TEST(Client, NeedsNoControllerForWhatItKnowsItself) {
   EXPECT_NE(run({"completion", "bash"}).out.find("complete -o"), std::string::npos);
 }
 
-TEST(Doctor, FindsWhatStopsTandem) {
-  const JobFolder folder;
-  const auto healthy = examine_machine(folder.root() / "home", kPortDefault);
-  EXPECT_FALSE(any_bad(healthy)) << render_findings(healthy, OutputForm::kTable, 100);
-  EXPECT_TRUE(std::filesystem::is_empty(folder.root() / "home"));
-  const json list = parse_json(render_findings(healthy, OutputForm::kJson, 80));
-  EXPECT_EQ(list[0]["subject"], "cpu");
-
-  folder.write("file", "");
-  const auto blocked = examine_machine(folder.root() / "file/home", kPortDefault);
-  EXPECT_TRUE(any_bad(blocked));
-  EXPECT_NE(render_findings(blocked, OutputForm::kTable, 100).find("TANDEM_HOME"),
-            std::string::npos);
-}
-
 TEST(Doctor, SeesPortsInUse) {
   FakeController controller;
   const std::string address = controller.address();

@@ -1,0 +1,131 @@
+// One membership epoch of a group of ranks that exchange bytes by NCCL: it is started, carries
+// operations, and ends by finish() or an abort. A new membership is a new communicator; two may
+// live side by side, so that the next starts while the last still works.
+//
+// Not responsible for: who is a member, and telling the others to abort (the control plane carries
+// both); sums (they are ours, in rank order); checksums of what arrives. NCCL does not check that
+// the ranks ask for the same thing: where they do not, an operation never ends, or fills in
+// garbage.
+//
+// Invariants
+//   NC-1  No call outlasts its deadline by more than the thread's grace, whatever NCCL does.
+//   NC-2  After an error that ends the communicator each further call returns that error at once.
+//   NC-3  When an operation's outcome is known the device no longer touches its memory, except
+//   where
+//         the error says that NCCL's thread hangs, which is about to end the process (NH-2).
+//   NC-4  An operation that succeeded has the root's or sender's bytes; one that failed is named in
+//         its error, with the ranks that it waited for as far as they are known.
+//   NC-5  A request that can be seen to be wrong is refused (kInvalid) without any effect.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/result.h"
+#include "runtime/collective/nccl_api.h"
+#include "runtime/collective/nccl_records.h"
+#include "runtime/collective/nccl_thread.h"
+
+namespace tandem::runtime {
+
+// The functions of runtime/device's CudaModule for the places in a stream's work.
+struct NcclStreamFunctions {
+  void* (*create_event)() = nullptr;
+  void (*record_event)(void* event, void* stream) = nullptr;
+  bool (*event_done)(void* event) = nullptr;
+  void (*destroy_event)(void* event) = nullptr;
+};
+
+// What the communicators of one process share. The thread outlives them and their tickets.
+struct NcclProcess {
+  NcclApi api;
+  NcclStreamFunctions streams;
+  std::shared_ptr<NcclRecords> records = std::make_shared<NcclRecords>();
+  NcclThread* thread = nullptr;
+};
+
+// For one rank to make and all ranks to be given. The process that made it must live until the
+// communicator has started on every rank.
+Result<NcclUniqueId> make_nccl_unique_id(const NcclProcess& process, Duration timeout);
+
+struct NcclEpoch {
+  std::uint64_t epoch = 0;  // of the membership; the same on all ranks
+  NcclUniqueId unique_id;
+  int rank = 0;
+  int size = 1;
+  std::string name;  // "job/weights"
+};
+
+struct NcclTransfer {
+  NcclKind kind = NcclKind::kBroadcast;  // or kSend, kReceive
+  std::byte* memory = nullptr;           // a GPU's; of a broadcast's root and of a send: only read
+  std::size_t bytes = 0;
+  int peer = 0;  // the root of a broadcast
+};
+
+inline constexpr std::size_t kNcclTransfersMax = 4096;  // of one operation
+inline constexpr std::size_t kNcclOperationsMax = 256;  // of one communicator, under way
+
+// Several transfers are one group: they progress together, in no order.
+struct NcclOperation {
+  std::string label;  // the caller's words for errors and records: "version 7, bucket 2"
+  std::vector<NcclTransfer> transfers;
+  void* stream = nullptr;  // in whose order it happens
+  Duration timeout{};      // from submit() to its end
+};
+
+class NcclCommunicator;
+
+// An operation that was submitted. Any thread; copies are of the same operation.
+class NcclTicket {
+ public:
+  std::uint64_t sequence() const;
+  std::optional<Result<void>> outcome() const;  // none: under way
+  Result<void> wait() const;                    // until the operation's deadline
+
+ private:
+  friend class NcclCommunicator;
+  struct Parts;
+  explicit NcclTicket(std::shared_ptr<Parts> parts) : parts_(std::move(parts)) {}
+
+  std::shared_ptr<Parts> parts_;
+};
+
+// Any thread may call.
+class NcclCommunicator {
+ public:
+  // Begins to start it, together with the other ranks, and returns. Operations may be submitted at
+  // once; they wait for the start.
+  static Result<std::unique_ptr<NcclCommunicator>> start(const NcclProcess& process,
+                                                         const NcclEpoch& epoch, Duration timeout);
+  ~NcclCommunicator();  // aborts what has not finished
+
+  std::optional<Result<void>> started() const;  // none: not yet
+  Result<void> wait_started() const;            // until the start's deadline
+
+  // All ranks submit the same operations in the same order, sends to receives.
+  Result<NcclTicket> submit(NcclOperation operation);
+
+  // Ends it here: operations under way fail with `why`. Returns at once. The ranks that survive
+  // another's end all abort, because NCCL itself may not tell them.
+  void abort(const std::string& why);
+
+  // Waits for what was submitted, then leaves the group in order; all ranks finish.
+  Result<void> finish(Duration timeout);
+
+  std::optional<Error> failure() const;  // the error that ended it
+
+ private:
+  friend class NcclTicket;
+  class State;
+  explicit NcclCommunicator(std::shared_ptr<State> state) : state_(std::move(state)) {}
+
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace tandem::runtime

@@ -1,0 +1,30 @@
+// What the ranks of a new epoch are told before it starts, and whether they mean the same bytes.
+// The control plane carries it; a rank checks it and refuses before it joins. Pure.
+//
+// Invariants
+//   NV-1  Ranks whose layouts differ are told so, with the first tensor that differs, before the
+//         first byte travels: NCCL itself would hang, or fill in garbage.
+#pragma once
+
+#include <cstdint>
+
+#include "runtime/base/result.h"
+#include "runtime/collective/nccl_api.h"
+#include "runtime/device/manifest.h"
+
+namespace tandem::runtime {
+
+struct NcclRendezvous {
+  std::uint64_t epoch = 0;
+  NcclUniqueId unique_id;
+  int size = 0;
+  std::uint64_t layout_hash = 0;  // of the manifest that the bytes follow
+};
+
+// Whether a rank that has `ours` may take part; kInvalid says why not. `rank` is this rank's place.
+Result<void> check_rendezvous(const NcclRendezvous& offered, int rank, std::uint64_t ours);
+
+// For the words, once hashes differ: the first tensor in which two layouts differ, and how.
+Result<void> check_layouts(const Manifest& ours, const Manifest& theirs);
+
+}  // namespace tandem::runtime

@@ -1,0 +1,344 @@
+// A communicator is one small machine: starting, ready, finishing or aborting, closed.
+// NCCL's thread drives it by poll(): it asks NCCL for its state and events for theirs, compares
+// deadlines, and hands the next operation to NCCL when the last one's call has come through, as
+// non-blocking communicators demand. Callers only queue requests and wait, by their own clock, for
+// outcomes. A deadline is the real detector of a lost peer: NCCL may never report one.
+#include "runtime/collective/nccl_state.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/collective/nccl_operation.h"
+
+namespace tandem::runtime {
+
+bool NcclCommunicator::State::broken() {
+  const std::lock_guard lock(mutex_);
+  return error_.has_value();
+}
+
+void NcclCommunicator::State::take_requests() {
+  const std::lock_guard lock(mutex_);
+  for (Shared& operation : std::exchange(submitted_, {})) waiting_.push_back(std::move(operation));
+}
+
+NcclPolled NcclCommunicator::State::poll(NcclCalls& calls) {
+  take_requests();
+  if (phase_ < Phase::kAborting && broken()) tear_down(calls);
+  switch (phase_) {
+    case Phase::kNew:
+      begin_start(calls);
+      break;
+    case Phase::kStarting:
+      look_at_start(calls);
+      break;
+    case Phase::kReady:
+      look_at_operations(calls);
+      break;
+    case Phase::kFinishing:
+      look_at_finish(calls);
+      break;
+    case Phase::kAborting:
+      look_at_abort(calls);
+      break;
+    case Phase::kClosed:
+      return NcclPolled::kEnded;
+  }
+  if (phase_ == Phase::kClosed) return NcclPolled::kEnded;
+  return phase_ == Phase::kReady && !operations_left() && !broken() ? NcclPolled::kIdle
+                                                                    : NcclPolled::kWaiting;
+}
+
+void NcclCommunicator::State::begin_step(NcclKind kind) {
+  const Time now = steady_now();
+  step_ = process_.records->add({.communicator = epoch_.name,
+                                 .epoch = epoch_.epoch,
+                                 .rank = epoch_.rank,
+                                 .kind = kind,
+                                 .state = NcclState::kEntered,
+                                 .enqueued_at = now,
+                                 .started_at = now});
+}
+
+void NcclCommunicator::State::end_step(NcclState state) {
+  if (step_) process_.records->change(*std::exchange(step_, std::nullopt), state, steady_now());
+}
+
+void NcclCommunicator::State::begin_start(NcclCalls& calls) {
+  begin_step(NcclKind::kStart);
+  phase_ = Phase::kStarting;
+  NcclConfig config;
+  const NcclResult result =
+      calls("ncclCommInitRankConfig", label_, std::max(start_deadline_, calls.soon()), [&] {
+        return process_.api.comm_init_rank_config(&comm_, epoch_.size, epoch_.unique_id,
+                                                  epoch_.rank, &config);
+      });
+  if (result != NcclResult::kSuccess && result != NcclResult::kInProgress)
+    fail(nccl_failure(process_.api, "ncclCommInitRankConfig", result, comm_,
+                      "cannot start " + label_));
+}
+
+NcclResult NcclCommunicator::State::async_state(NcclCalls& calls) {
+  NcclResult state = NcclResult::kInternalError;
+  const NcclResult asked = calls("ncclCommGetAsyncError", label_, calls.soon(),
+                                 [&] { return process_.api.comm_get_async_error(comm_, &state); });
+  return asked == NcclResult::kSuccess ? state : asked;
+}
+
+void NcclCommunicator::State::look_at_start(NcclCalls& calls) {
+  const NcclResult state = async_state(calls);
+  if (state == NcclResult::kSuccess) {
+    end_step(NcclState::kDone);
+    phase_ = Phase::kReady;
+    const std::lock_guard lock(mutex_);
+    ready_ = true;
+    changed_.notify_all();
+  } else if (state != NcclResult::kInProgress) {
+    fail(nccl_failure(process_.api, "ncclCommInitRankConfig", state, comm_,
+                      "cannot start " + label_));
+  } else if (steady_now() > start_deadline_) {
+    fail({.code = ErrorCode::kTimedOut,
+          .message = "timed out after " + text_of_seconds(steady_now() - started_at_) +
+                     " in the start of " + label_ + ": not all ranks came",
+          .where = {},
+          .help = {}});
+  }
+}
+
+void* NcclCommunicator::State::record_event(NcclCalls& calls, void* stream) {
+  void* event = nullptr;
+  calls.run("cudaEventRecord", label_, calls.soon(), [&] {
+    event = process_.streams.create_event();
+    process_.streams.record_event(event, stream);
+  });
+  return event;
+}
+
+bool NcclCommunicator::State::event_done(NcclCalls& calls, void* event) {
+  bool done = false;
+  calls.run("cudaEventQuery", label_, calls.soon(),
+            [&] { done = process_.streams.event_done(event); });
+  return done;
+}
+
+void NcclCommunicator::State::release_events(NcclCalls& calls, Operation& operation) {
+  calls.run("cudaEventDestroy", label_, calls.soon(), [&] {
+    for (void** event : {&operation.begin, &operation.end})
+      if (void* held = std::exchange(*event, nullptr)) process_.streams.destroy_event(held);
+  });
+}
+
+void NcclCommunicator::State::settle(NcclCalls& calls, Operation& operation, Result<void> outcome,
+                                     NcclState state) {
+  release_events(calls, operation);
+  process_.records->change(operation.record, state, steady_now());
+  const std::lock_guard lock(mutex_);
+  operation.outcome = std::move(outcome);
+  --under_way_;
+  changed_.notify_all();
+}
+
+// The calls of one operation; the last that was made is `function`. Once a group is open it is
+// closed, because NCCL keeps it for the thread.
+NcclResult NcclCommunicator::State::call_nccl(NcclCalls& calls, const Operation& operation,
+                                              const char*& function) {
+  const NcclApi& api = process_.api;
+  const std::vector<NcclTransfer>& transfers = operation.operation.transfers;
+  const auto fine = [](NcclResult result) {
+    return result == NcclResult::kSuccess || result == NcclResult::kInProgress;
+  };
+  const auto make = [&](const char* called, const std::function<NcclResult()>& call) {
+    function = called;
+    return calls(called, label_, calls.soon(), call);
+  };
+  const auto one = [&](const NcclTransfer& t) {
+    void* const stream = operation.operation.stream;
+    if (t.kind == NcclKind::kSend)
+      return make("ncclSend", [&] {
+        return api.send(t.memory, t.bytes, NcclType::kUint8, t.peer, comm_, stream);
+      });
+    if (t.kind == NcclKind::kReceive)
+      return make("ncclRecv", [&] {
+        return api.receive(t.memory, t.bytes, NcclType::kUint8, t.peer, comm_, stream);
+      });
+    return make("ncclBroadcast", [&] {
+      return api.broadcast(t.memory, t.memory, t.bytes, NcclType::kUint8, t.peer, comm_, stream);
+    });
+  };
+  if (transfers.size() == 1) return one(transfers.front());
+  if (const NcclResult opened = make("ncclGroupStart", api.group_start); !fine(opened))
+    return opened;
+  NcclResult result = NcclResult::kSuccess;
+  for (std::size_t i = 0; i < transfers.size() && fine(result); ++i) result = one(transfers[i]);
+  const char* const failed = function;
+  const NcclResult ended = make("ncclGroupEnd", api.group_end);
+  if (fine(result)) return ended;
+  function = failed;
+  return result;
+}
+
+void NcclCommunicator::State::enter(NcclCalls& calls, const Shared& operation) {
+  operation->begin = record_event(calls, operation->operation.stream);
+  process_.records->change(operation->record, NcclState::kEntered, steady_now());
+  const char* function = nullptr;
+  const NcclResult result = call_nccl(calls, *operation, function);
+  if (result == NcclResult::kSuccess || result == NcclResult::kInProgress) {
+    entered_.push_back(operation);
+    entering_ = operation;
+    return;
+  }
+  Error error =
+      nccl_failure(process_.api, function, result, comm_,
+                   "cannot begin " + describe_operation(operation->operation) + ", operation " +
+                       std::to_string(operation->sequence) + " of " + label_);
+  // An invalid argument has no effect; all others end the communicator. So does an invalid argument
+  // that NCCL keeps as the communicator's state.
+  if (result == NcclResult::kInvalidArgument && async_state(calls) == NcclResult::kSuccess)
+    return settle(calls, *operation, std::move(error), NcclState::kFailed);
+  entered_.push_back(operation);
+  culprit_ = operation->sequence;
+  fail(std::move(error));
+}
+
+void NcclCommunicator::State::look_at_operations(NcclCalls& calls) {
+  look_at_events(calls);
+  if (operations_left()) {
+    const NcclResult state = async_state(calls);
+    if (state == NcclResult::kSuccess && entering_) {
+      entering_->end = record_event(calls, entering_->operation.stream);
+      entering_ = nullptr;
+    } else if (state != NcclResult::kSuccess && state != NcclResult::kInProgress) {
+      const Shared& first = entered_.empty() ? waiting_.front() : entered_.front();
+      culprit_ = first->sequence;
+      return fail(nccl_failure(process_.api, "ncclCommGetAsyncError", state, comm_,
+                               "failed in " + describe_operation(first->operation) +
+                                   ", operation " + std::to_string(first->sequence) + " of " +
+                                   label_ + ", waiting for " +
+                                   awaited_ranks(first->operation, epoch_.rank)));
+    }
+  }
+  look_at_deadlines();
+  if (!entering_ && !waiting_.empty() && !broken()) {
+    const Shared next = std::move(waiting_.front());
+    waiting_.pop_front();
+    enter(calls, next);
+  }
+  const auto finish_by = [this] {
+    const std::lock_guard lock(mutex_);
+    return submitted_.empty() ? finish_by_ : std::nullopt;
+  }();
+  if (!finish_by || operations_left() || broken()) return;
+  begin_step(NcclKind::kFinish);
+  const NcclResult result = calls("ncclCommFinalize", label_, calls.soon(),
+                                  [&] { return process_.api.comm_finalize(comm_); });
+  phase_ = Phase::kFinishing;
+  if (result != NcclResult::kSuccess && result != NcclResult::kInProgress)
+    fail(nccl_failure(process_.api, "ncclCommFinalize", result, comm_, "cannot finish " + label_));
+}
+
+void NcclCommunicator::State::look_at_events(NcclCalls& calls) {
+  std::erase_if(entered_, [&](const Shared& operation) {
+    if (!operation->started && event_done(calls, operation->begin)) {
+      operation->started = true;
+      process_.records->change(operation->record, NcclState::kStarted, steady_now());
+    }
+    if (operation->end == nullptr || !event_done(calls, operation->end)) return false;
+    settle(calls, *operation, {}, NcclState::kDone);
+    return true;
+  });
+}
+
+void NcclCommunicator::State::look_at_deadlines() {
+  const Time now = steady_now();
+  const auto late = [now](const Shared& operation) { return now > operation->deadline; };
+  auto found = std::ranges::find_if(entered_, late);
+  const bool entered = found != entered_.end();
+  if (!entered && std::ranges::none_of(waiting_, late)) return;
+  const Shared& operation = entered ? *found : *std::ranges::find_if(waiting_, late);
+  culprit_ = operation->sequence;
+  const std::string waits = awaited_ranks(operation->operation, epoch_.rank);
+  fail({.code = ErrorCode::kTimedOut,
+        .message = "timed out after " + text_of_seconds(now - operation->submitted_at) + " in " +
+                   describe_operation(operation->operation) + ", operation " +
+                   std::to_string(operation->sequence) + " of " + label_ + ", " +
+                   (operation->started ? "which began and waits for " + waits
+                    : entered          ? "which its stream has not come to"
+                                       : "which was not handed to NCCL behind those before it"),
+        .where = {},
+        .help = {}});
+}
+
+void NcclCommunicator::State::look_at_finish(NcclCalls& calls) {
+  const NcclResult state = async_state(calls);
+  if (state == NcclResult::kSuccess) {
+    const NcclResult result = calls("ncclCommDestroy", label_, calls.soon(), [&] {
+      return process_.api.comm_destroy(std::exchange(comm_, nullptr));
+    });
+    if (result != NcclResult::kSuccess)
+      fail(nccl_failure(process_.api, "ncclCommDestroy", result, nullptr,
+                        "cannot finish " + label_));
+    return close(calls);
+  }
+  const Time deadline = [this] {
+    const std::lock_guard lock(mutex_);
+    return *finish_by_;
+  }();
+  if (state != NcclResult::kInProgress) {
+    fail(nccl_failure(process_.api, "ncclCommFinalize", state, comm_, "cannot finish " + label_));
+  } else if (steady_now() > deadline) {
+    fail({.code = ErrorCode::kTimedOut,
+          .message = "timed out in the end of " + label_ + ": not all ranks finish",
+          .where = {},
+          .help = {}});
+  }
+}
+
+void NcclCommunicator::State::tear_down(NcclCalls& calls) {
+  phase_ = Phase::kAborting;
+  abort_began_ = steady_now();
+  abort_limit_ = calls.soon();
+  end_step(NcclState::kFailed);  // the start or the finish that was under way
+  begin_step(NcclKind::kAbort);
+  {
+    const std::lock_guard lock(mutex_);
+    changed_.notify_all();  // who waits for the start
+  }
+  if (comm_ != nullptr)
+    calls("ncclCommAbort", label_, abort_limit_,
+          [&] { return process_.api.comm_abort(std::exchange(comm_, nullptr)); });
+  // An operation whose call did not come through may have put work on its stream all the same.
+  for (const Shared& operation : entered_)
+    if (operation->end == nullptr)
+      operation->end = record_event(calls, operation->operation.stream);
+}
+
+void NcclCommunicator::State::look_at_abort(NcclCalls& calls) {
+  const bool drained = std::ranges::all_of(
+      entered_, [&](const Shared& operation) { return event_done(calls, operation->end); });
+  if (drained) return close(calls);
+  if (steady_now() <= abort_limit_) return;
+  calls.report("the stream of " + label_ + " after ncclCommAbort", abort_began_);
+  for (const Shared& operation : entered_) operation->begin = operation->end = nullptr;  // in use
+  close(calls);
+}
+
+void NcclCommunicator::State::close(NcclCalls& calls) {
+  take_requests();
+  const auto error = failure();
+  for (const Shared& operation : std::exchange(entered_, {})) {
+    const bool culprit = operation->sequence == culprit_;
+    settle(calls, *operation, *error, culprit ? NcclState::kFailed : NcclState::kAborted);
+  }
+  for (const Shared& operation : std::exchange(waiting_, {})) {
+    const bool culprit = operation->sequence == culprit_;
+    settle(calls, *operation, *error, culprit ? NcclState::kFailed : NcclState::kAborted);
+  }
+  entering_ = nullptr;
+  end_step(NcclState::kDone);
+  phase_ = Phase::kClosed;
+  const std::lock_guard lock(mutex_);
+  closed_ = true;
+  changed_.notify_all();
+}
+
+}  // namespace tandem::runtime

@@ -1,0 +1,110 @@
+// One communicator as NCCL's thread drives it and its callers wait for it. Internal to
+// runtime/collective; the contract is nccl_communicator.h's.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/collective/nccl_communicator.h"
+
+namespace tandem::runtime {
+
+struct NcclTicket::Parts {
+  NcclOperation operation;
+  std::uint64_t sequence = 0;
+  NcclRecords::Id record = 0;
+  Time submitted_at;
+  Time deadline;
+  std::shared_ptr<NcclCommunicator::State> communicator;
+
+  // NCCL's thread alone.
+  void* begin = nullptr;  // events before and behind its work in the stream; null: not recorded
+  void* end = nullptr;
+  bool started = false;
+
+  std::optional<Result<void>> outcome;  // the communicator's mutex guards it
+};
+
+class NcclCommunicator::State : public std::enable_shared_from_this<State> {
+ public:
+  using Operation = NcclTicket::Parts;
+
+  State(const NcclProcess& process, const NcclEpoch& epoch, Time deadline);
+
+  // Any thread.
+  Result<NcclTicket> submit(NcclOperation operation);
+  void fail(Error error);  // only the first counts
+  void ask_to_finish(Time deadline);
+  std::optional<Result<void>> outcome_of(const Operation& operation);
+  Result<void> wait_for(const Operation& operation);
+  std::optional<Result<void>> started();
+  Result<void> wait_started();
+  Result<void> wait_closed(Time deadline);
+  bool closes_by(Time deadline);
+  std::optional<Error> failure();
+  const std::string& label() const { return label_; }
+  NcclThread& thread() const { return *process_.thread; }
+
+  // NCCL's thread alone.
+  NcclPolled poll(NcclCalls& calls);
+
+ private:
+  enum class Phase { kNew, kStarting, kReady, kFinishing, kAborting, kClosed };
+  using Shared = std::shared_ptr<Operation>;
+
+  void begin_start(NcclCalls& calls);
+  void look_at_start(NcclCalls& calls);
+  void look_at_operations(NcclCalls& calls);
+  void look_at_events(NcclCalls& calls);
+  void look_at_deadlines();
+  void look_at_finish(NcclCalls& calls);
+  void look_at_abort(NcclCalls& calls);
+  void enter(NcclCalls& calls, const Shared& operation);
+  NcclResult call_nccl(NcclCalls& calls, const Operation& operation, const char*& function);
+  NcclResult async_state(NcclCalls& calls);
+  void* record_event(NcclCalls& calls, void* stream);
+  bool event_done(NcclCalls& calls, void* event);
+  void release_events(NcclCalls& calls, Operation& operation);
+  void tear_down(NcclCalls& calls);
+  void settle(NcclCalls& calls, Operation& operation, Result<void> outcome, NcclState state);
+  void close(NcclCalls& calls);
+  void begin_step(NcclKind kind);  // the start, the finish or the abort, for the records
+  void end_step(NcclState state);
+  bool operations_left() const { return !waiting_.empty() || !entered_.empty(); }
+  bool broken();
+  void take_requests();
+  Error hung(const std::string& what);
+
+  const NcclProcess process_;
+  const NcclEpoch epoch_;
+  const std::string label_;  // "job/weights, epoch 3, rank 1 of 4"
+  const Time started_at_;
+  const Time start_deadline_;
+
+  // NCCL's thread alone.
+  Phase phase_ = Phase::kNew;
+  NcclApi::Comm comm_ = nullptr;
+  std::deque<Shared> waiting_;   // for the call of NCCL before them
+  std::vector<Shared> entered_;  // handed to NCCL, oldest first
+  Shared entering_;              // the one whose call of NCCL is still in progress
+  std::uint64_t culprit_ = 0;    // the sequence of the operation that ended the communicator
+  Time abort_began_, abort_limit_;
+  std::optional<NcclRecords::Id> step_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Shared> submitted_;  // not yet taken by NCCL's thread
+  std::size_t under_way_ = 0;     // submitted and without an outcome
+  std::uint64_t sequence_ = 0;
+  bool ready_ = false;
+  bool closed_ = false;
+  std::optional<Time> finish_by_;
+  std::optional<Error> error_;
+};
+
+}  // namespace tandem::runtime

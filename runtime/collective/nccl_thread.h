@@ -1,0 +1,97 @@
+// The one thread of a process that calls NCCL, and the watchdog that sees when a call does not come
+// back. NCCL's calls may block where they are documented not to, ncclCommAbort included, and a
+// thread that hangs in one cannot be freed: then the process must end, by name, so that whoever
+// started it can start it again.
+//
+// Not responsible for: which calls are made and what their results mean (nccl_communicator.h).
+//
+// Invariants
+//   NH-1  Only functions that this thread runs have an NcclCalls, so calls of NCCL are made on it
+//   and
+//         nowhere else, one at a time.
+//   NH-2  A call that has not returned by its limit is reported once, with its name, within half of
+//         the grace; nobody waits for its thread any more, the destructor included.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "runtime/base/clock.h"
+#include "runtime/collective/nccl_api.h"
+
+namespace tandem::runtime {
+
+// How much later than a deadline a call may end that NCCL itself holds up. Generous: the first call
+// creates CUDA's context.
+inline constexpr Duration kNcclGrace = std::chrono::seconds(20);
+
+struct StuckNcclCall {
+  std::string name;  // "ncclCommAbort of job/weights, epoch 3, rank 1 of 4"
+  Time since;
+};
+using OnStuck = std::function<void(const StuckNcclCall&)>;
+
+// Logs the call and ends the process at once, without destructors, which could hang as well.
+[[noreturn]] void end_process(const StuckNcclCall& call);
+
+struct NcclThreadOptions {
+  Duration grace = kNcclGrace;
+  OnStuck on_stuck = end_process;  // on the watchdog's thread or the thread itself
+};
+
+class NcclThread;
+
+// The right to call NCCL: only on the thread.
+class NcclCalls {
+ public:
+  // Makes one call. `function` is a literal; `owner` completes its name and must outlive the call.
+  NcclResult operator()(const char* function, const std::string& owner, Time limit,
+                        const std::function<NcclResult()>& call);
+  // The same for CUDA's functions on the streams that NCCL uses.
+  void run(const char* function, const std::string& owner, Time limit,
+           const std::function<void()>& call);
+  // Reports what is not a call and yet does not end: a stream after an abort.
+  void report(const std::string& name, Time since);
+
+  Duration grace() const;
+  // The limit of a call that NCCL should answer at once.
+  Time soon() const { return steady_now() + grace() / 2; }
+
+ private:
+  friend class NcclThread;
+  struct State;
+  explicit NcclCalls(State& state) : state_(state) {}
+
+  State& state_;
+};
+
+// What a function that is asked again and again has to say.
+enum class NcclPolled {
+  kWaiting,  // for NCCL: ask again soon
+  kIdle,     // for its owner: ask again after something was posted
+  kEnded,    // never ask again
+};
+
+class NcclThread {
+ public:
+  explicit NcclThread(NcclThreadOptions options = {});
+  // After everything posted has run. Communicators end first.
+  ~NcclThread();
+  NcclThread(const NcclThread&) = delete;
+  NcclThread& operator=(const NcclThread&) = delete;
+
+  // Any thread. Runs `work` once, in the order of the posts.
+  void post(std::function<void(NcclCalls&)> work);
+  // Any thread. Asks `poll` between other work until it has ended.
+  void poll(std::function<NcclPolled(NcclCalls&)> poll);
+
+  Duration grace() const;
+  // "ncclCommAbort of …, for 12.3 s": the call under way; empty: none.
+  std::string under_way() const;
+
+ private:
+  std::shared_ptr<NcclCalls::State> state_;
+};
+
+}  // namespace tandem::runtime

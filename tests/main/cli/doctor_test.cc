@@ -1,0 +1,46 @@
+#include "actors/main/cli/doctor.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "runtime/base/json.h"
+#include "tests/main/job/job_folder.h"
+
+namespace tandem::cli {
+namespace {
+
+using nlohmann::json;
+
+TEST(Doctor, FindsWhatStopsTandem) {
+  const JobFolder folder;
+  const auto healthy = examine_machine(folder.root() / "home", kPortDefault);
+  EXPECT_FALSE(any_bad(healthy)) << render_findings(healthy, OutputForm::kTable, 100);
+  EXPECT_TRUE(std::filesystem::is_empty(folder.root() / "home"));
+  const json list = parse_json(render_findings(healthy, OutputForm::kJson, 80));
+  EXPECT_EQ(list[0]["subject"], "cpu");
+
+  folder.write("file", "");
+  const auto blocked = examine_machine(folder.root() / "file/home", kPortDefault);
+  EXPECT_TRUE(any_bad(blocked));
+  EXPECT_NE(render_findings(blocked, OutputForm::kTable, 100).find("TANDEM_HOME"),
+            std::string::npos);
+}
+
+TEST(Doctor, NoNcclIsNoTroubleWithoutGpus) {
+  ::setenv("TANDEM_NCCL_LIBRARY", "/nowhere/libnccl.so.2", 1);
+  const JobFolder folder;
+  const auto findings = examine_machine(folder.root(), kPortDefault);
+  ::unsetenv("TANDEM_NCCL_LIBRARY");
+  const auto nccl = std::ranges::find(findings, "nccl", &Finding::subject);
+  ASSERT_NE(nccl, findings.end());
+  EXPECT_NE(nccl->health, Health::kBad);
+  if (std::ranges::find(findings, "gpus", &Finding::subject) == findings.end()) return;
+  EXPECT_EQ(nccl->health, Health::kOk);
+  EXPECT_EQ(nccl->detail, "not found");
+  EXPECT_EQ(nccl->help, "");
+}
+
+}  // namespace
+}  // namespace tandem::cli

@@ -1,0 +1,64 @@
+// What the fake NCCL is told to do wrong: $TANDEM_FAKE_NCCL_FAULTS, or what a test has set since,
+// as faults separated by ';', each a list of settings:
+//   rank=1,op=broadcast,at=3,fault=hang
+// rank   of the communicator; none: every rank
+// op     init, broadcast, send, recv, finalize, destroy or abort; none: any of them
+// at     the n-th such call of a communicator, from 1; none: every one
+// comm   the n-th communicator of the process, from 1; none: every one
+// fault  block     the call never returns
+//        refuse    the call returns `code`
+//        hang      the call returns, what it began never ends until an abort
+//        stubborn  likewise, and an abort does not end it either
+//        error     likewise to hang, and ncclCommGetAsyncError gives `code` after `polls` calls
+//        die       the process is killed `when` the call is made (before), is half done (in), or is
+//                  done (after)
+//        late      what it began goes on after `ms`: of init the joining
+//        slow      half of it is done, the rest after `ms`
+//        corrupt   one byte travels wrong
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace fake_nccl {
+
+enum class Kind { kBlock, kRefuse, kHang, kStubborn, kError, kDie, kLate, kSlow, kCorrupt };
+enum class When { kBefore, kIn, kAfter };
+
+struct Fault {
+  int rank = -1;
+  std::string op;
+  int at = 0;
+  int comm = 0;
+  Kind kind = Kind::kHang;
+  When when = When::kBefore;
+  int code = 6;
+  int polls = 0;
+  int ms = 0;
+};
+
+struct Call {
+  int rank = 0;
+  int comm = 0;
+  std::string op;
+  int nth = 0;      // of this op
+  int nth_any = 0;  // of all of its communicator
+};
+
+void set_faults(const char* text);
+std::vector<Fault> faults_of(const Call& call);
+
+// What the faults of one call come to, but for what the call itself did already.
+struct Mischief {
+  bool hang = false, stubborn = false, corrupt = false, die_in = false, die_after = false;
+  int late_ms = 0, slow_ms = 0;
+  int error_code = 0, error_polls = 0;  // 0: none
+};
+
+// Does what is to be done in the call itself. Returns the code to return, 0 to go on.
+int begin_call(const Call& call, Mischief& mischief);
+
+[[noreturn]] void block_forever();
+[[noreturn]] void die();
+
+}  // namespace fake_nccl
