@@ -10,6 +10,7 @@
 #include "actors/controller/doors.h"
 #include "actors/controller/http_api.h"
 #include "actors/controller/http_door.h"
+#include "actors/main/cli/api_client.h"
 #include "actors/main/hang_timeout.h"
 #include "actors/main/job/kept_run.h"
 #include "actors/main/job/load_job.h"

@@ -33,6 +33,7 @@ constexpr Duration kProbeAfter = std::chrono::milliseconds(200);  // of silence,
 // After so long without a connection the socket is replaced: libzmq does not dial again by itself
 // when the other end broke the protocol, as damaged bytes do, or refused the keys.
 constexpr Duration kRedialAfter = std::chrono::seconds(3);
+constexpr Duration kFarewell = std::chrono::milliseconds(500);  // at most, for a last message
 constexpr Duration kSilenceWorthALine = std::chrono::seconds(10);
 constexpr WireLimits kReplyLimits{.message_bytes_max = kWeightHeadBytesMax,
                                   .decoded_bytes_max = kWeightHeadBytesMax};
@@ -70,9 +71,7 @@ struct TcpCopy {
 class WeightLink {
  public:
   explicit WeightLink(const WeightsConfig& config) : config_(config) {}
-  ~WeightLink() {
-    io_.run([this] { close(); });
-  }
+  ~WeightLink();
 
   void look_at(const Dial& source);
   void begin(PolicyVersion version, std::uint64_t checksum, std::span<std::byte> buffer);
@@ -90,7 +89,6 @@ class WeightLink {
 
  private:
   void dial();
-  void close();
   void on_message(std::span<zmq::message_t> parts);
   void take(WeightOffers& offers, std::string_view body);
   void take(const WeightChunk& chunk, std::string_view body);
@@ -160,9 +158,14 @@ void WeightLink::dial() {
                  [this] { return flush(); });
 }
 
-void WeightLink::close() {
-  ticker_.reset();
-  socket_.reset();
+// A copy that is under way ends first, so that the publisher does not keep its version any longer.
+WeightLink::~WeightLink() {
+  io_.run([this] {
+    end_copy();
+    ticker_.reset();
+    if (socket_) socket_->close(kFarewell);
+    socket_.reset();
+  });
 }
 
 void WeightLink::begin(PolicyVersion version, std::uint64_t checksum, std::span<std::byte> buffer) {

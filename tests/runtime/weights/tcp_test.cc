@@ -219,6 +219,28 @@ TEST_F(TcpWeights, WT2AVersionThatTravelsIsNotReplaced) {
   EXPECT_TRUE(third.get());
 }
 
+// Its last message has only so much time, and a machine may stop just then: hence several tries.
+TEST_F(TcpWeights, TW3ASubscriberThatGoesInTheMiddleOfACopyHoldsNothing) {
+  config_.slots = 2;
+  bool freed = false;
+  for (std::int64_t version = 1; version < 50 && !freed; version += 10) {
+    Relay relay(endpoint_of(start()));
+    ASSERT_TRUE(publish(version));
+    auto reader = subscriber(through(relay, *publisher_->source()));
+    ASSERT_TRUE(comes(*reader, v(version)));
+    std::vector<std::byte> buffer(kArenaBytes);
+    relay.stall_after(kArenaBytes / 4);
+    ASSERT_TRUE(reader->begin(v(version), buffer));
+    ASSERT_TRUE(comes_true([&] { return reader->progress(1)->bytes_done > 0; }));
+    ASSERT_TRUE(publish(version + 1));
+    EXPECT_FALSE(publish(version + 2, 0, kSoon));
+    relay.heal();
+    reader.reset();
+    freed = publish(version + 2, 0, seconds(5)).has_value();
+  }
+  EXPECT_TRUE(freed);
+}
+
 TEST_F(TcpWeights, TW3WhoStopsHoldsNoVersionForLongAndDelaysNobody) {
   config_.serving->silence_max = seconds(1);
   config_.slots = 2;
