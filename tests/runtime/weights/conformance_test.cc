@@ -19,7 +19,6 @@
 #include "runtime/device/memory.h"
 #include "runtime/device/queue.h"
 #include "runtime/node/process_host.h"
-#include "runtime/weights/weights.h"
 #include "tests/runtime/weights/families.h"
 
 namespace tandem::runtime {
@@ -28,7 +27,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr Duration kSoon = std::chrono::milliseconds(50);
-constexpr Duration kLong = std::chrono::seconds(30);
 
 // The GPU is the emulated one, in this process and in those that it starts.
 const int kChosen = ::setenv("TANDEM_CUDA_MODULE", TANDEM_CUDA_EMULATED, 1);
@@ -98,13 +96,6 @@ class Conformance : public testing::TestWithParam<std::string> {
   fs::path fifo_;
   std::future<ExitStatus> exit_;
 };
-
-Result<void> publish(WeightPublisher& publisher, std::int64_t version, std::uint64_t lineage = 0,
-                     Duration timeout = kLong) {
-  const auto stats = publisher.publish(v(version), arena_of(version, lineage), timeout);
-  if (!stats) return stats.error();
-  return {};
-}
 
 // At once, or after a while where the network may take its time.
 bool Conformance::comes_true(const std::function<bool()>& is_so) const {

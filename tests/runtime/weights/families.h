@@ -19,6 +19,8 @@ namespace tandem::runtime {
 
 inline constexpr std::uint64_t kArenaBytes = 64 << 10;
 
+inline constexpr Duration kLong = std::chrono::seconds(30);
+
 inline PolicyVersion v(std::int64_t number) { return {number}; }
 
 // Words that say which version, lineage and place they belong to: a torn arena cannot hide.
@@ -92,6 +94,13 @@ inline std::unique_ptr<WeightSubscriber> open_subscriber(const WeightsConfig& co
 inline std::unique_ptr<WeightSubscriber> open_subscriber_on_host(WeightsConfig config) {
   if (config.type == WeightsType::kTcp) config.type = WeightsType::kShm;
   return make_subscriber(config);
+}
+
+inline Result<void> publish(WeightPublisher& publisher, std::int64_t version,
+                            std::uint64_t lineage = 0, Duration timeout = kLong) {
+  const auto stats = publisher.publish(v(version), arena_of(version, lineage), timeout);
+  if (!stats) return stats.error();
+  return {};
 }
 
 // Copies a version in odd parts; the buffer is whole afterwards.
