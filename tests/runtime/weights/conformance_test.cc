@@ -26,8 +26,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr Duration kSoon = std::chrono::milliseconds(50);
-
 // The GPU is the emulated one, in this process and in those that it starts.
 const int kChosen = ::setenv("TANDEM_CUDA_MODULE", TANDEM_CUDA_EMULATED, 1);
 
@@ -92,8 +90,7 @@ class Conformance : public testing::TestWithParam<std::string> {
   Result<std::vector<std::byte>> arrival(WeightSubscriber& subscriber, PolicyVersion version) const;
   void expect_left(WeightSubscriber& subscriber, std::int64_t version) const;
 
-  fs::path directory_;
-  fs::path fifo_;
+  fs::path directory_, fifo_;
   std::future<ExitStatus> exit_;
 };
 

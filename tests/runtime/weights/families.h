@@ -19,6 +19,7 @@ namespace tandem::runtime {
 
 inline constexpr std::uint64_t kArenaBytes = 64 << 10;
 
+inline constexpr Duration kSoon = std::chrono::milliseconds(50);
 inline constexpr Duration kLong = std::chrono::seconds(30);
 
 inline PolicyVersion v(std::int64_t number) { return {number}; }
