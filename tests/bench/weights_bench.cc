@@ -4,9 +4,12 @@
 //   weights/shm_install     begin() to the last progress(), likewise; beside memcpy
 //   weights/raw_zmq         as many bytes from another process by bare ZeroMQ over TCP loopback
 //   weights/raw_zmq_curve   the same with CURVE; beside raw_zmq
+//   weights/tcp_fetch       a rollout's copy over TCP loopback, checksum included; beside
+//                           raw_zmq_curve
 // p50_us is the median time of one version, and `ratio` the median of what stands beside the row
 // over it: above 1 the row is the faster one. bytes_per_second is of all iterations.
 #include <benchmark/benchmark.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -84,9 +87,9 @@ class Copies {
 // A publisher whose slots have all been written once.
 class Family {
  public:
-  explicit Family(const runtime::Buffer& arena)
+  Family(const runtime::Buffer& arena, runtime::WeightsType type)
       : arena_(arena),
-        config_{.type = runtime::WeightsType::kShm,
+        config_{.type = type,
                 .name = runtime::weights_name("bench", std::to_string(getpid())),
                 .slots = kSlots,
                 .layout = {.arena_bytes = arena.size(), .hash = 1, .manifest_json = "{}\n"}},
@@ -100,6 +103,7 @@ class Family {
   void publish() { must(publisher_->publish({++newest_}, arena_.bytes(), kPatience)); }
   PolicyVersion newest() const { return {newest_}; }
   const runtime::WeightsConfig& config() const { return config_; }
+  std::optional<runtime::WeightSource> source() const { return publisher_->source(); }
 
  private:
   const runtime::Buffer& arena_;
@@ -114,17 +118,26 @@ class Installer {
   explicit Installer(const Family& family)
       : family_(family), subscriber_(runtime::make_subscriber(family.config())) {
     for (runtime::Buffer& buffer : buffers_) buffer = filled(family.config().layout.arena_bytes);
+    if (const auto source = family.source()) subscriber_->look_at(*source);
+    while (!subscriber_->available(family_.newest())) look_later();
     for (int slot = 0; slot < kSlots; ++slot) next();  // this process' first look at each slot
   }
   void next() {
     const PolicyVersion version{family_.newest().value - installed_ % kSlots};
     const runtime::Buffer& buffer = buffers_[installed_ % 2];
     must(subscriber_->begin(version, buffer.bytes()));
-    while (!must(subscriber_->progress(kBytesPerStep)).complete) continue;
+    for (;;) {
+      const runtime::UpdateProgress progress = must(subscriber_->progress(kBytesPerStep));
+      if (progress.complete) break;
+      if (progress.arrives_by_itself) look_later();
+    }
     ++installed_;
   }
 
  private:
+  // As a rollout without work does.
+  static void look_later() { ::poll(nullptr, 0, 1); }
+
   const Family& family_;
   std::unique_ptr<runtime::WeightSubscriber> subscriber_;
   runtime::Buffer buffers_[2];
@@ -144,7 +157,7 @@ void memcpy_alone(benchmark::State& state) {
 void shm_publish(benchmark::State& state) {
   const runtime::Buffer arena = filled(bytes_of(state));
   Copies copies(arena);
-  Family family(arena);
+  Family family(arena, runtime::WeightsType::kShm);
   measure(
       state, arena.size(), [&] { family.publish(); }, [&] { copies.next(); });
 }
@@ -152,10 +165,19 @@ void shm_publish(benchmark::State& state) {
 void shm_install(benchmark::State& state) {
   const runtime::Buffer arena = filled(bytes_of(state));
   Copies copies(arena);
-  Family family(arena);
+  Family family(arena, runtime::WeightsType::kShm);
   Installer installer(family);
   measure(
       state, arena.size(), [&] { installer.next(); }, [&] { copies.next(); });
+}
+
+void tcp_fetch(benchmark::State& state) {
+  const runtime::Buffer arena = filled(bytes_of(state));
+  Family family(arena, runtime::WeightsType::kTcp);
+  Installer installer(family);
+  RawStream curve(Encryption::kCurve);
+  measure(
+      state, arena.size(), [&] { installer.next(); }, [&] { curve.fetch(arena.size()); });
 }
 
 void raw_zmq(benchmark::State& state) {
@@ -188,6 +210,7 @@ int run_weights(int argc, char** argv) {
   add("shm_install", shm_install, in_memory);
   add("raw_zmq", raw_zmq, by_tcp);
   add("raw_zmq_curve", raw_zmq_curve, by_tcp);
+  add("tcp_fetch", tcp_fetch, by_tcp);
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 64;
   benchmark::RunSpecifiedBenchmarks();
