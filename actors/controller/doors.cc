@@ -146,11 +146,13 @@ Result<void> check(const Publication& publication, PolicyVersion version) {
 }
 
 Result<void> check(const runtime::WeightSource& source) {
+  const bool serves = !source.endpoint.empty();
   for (const std::string* text :
        {&source.host, &source.endpoint, &source.server_key, &source.client_key})
-    if (text->empty() || text->size() > runtime::kSourceTextMax)
+    if (text->empty() == (serves || text == &source.host) || text->size() > runtime::kSourceTextMax)
       return wrong("LearnerUp: a source of weights with a field of " +
                    std::to_string(text->size()) + " bytes");
+  if (!serves) return {};
   if (const auto at = runtime::parse_endpoint(source.endpoint); at && !at->is_local()) return {};
   return wrong("LearnerUp: a source of weights at no TCP address");
 }

@@ -25,6 +25,7 @@
 #include "runtime/node/agent.h"
 #include "runtime/node/daemon.h"
 #include "runtime/node/resources.h"
+#include "runtime/weights/weights.h"
 
 namespace tandem::cli {
 
@@ -80,13 +81,25 @@ Result<runtime::Dial> dial_controller(const NodeCommand& command) {
   return runtime::Dial{std::move(*endpoint), std::move(*keys)};
 }
 
+// Where the controller of this host listens for nodes of others; nothing if only on loopback.
+std::string controller_address() {
+  const auto file = read_address_file();
+  const auto at = runtime::parse_endpoint(file ? file->value("control", "") : "");
+  return at && !at->is_local() && at->host != runtime::kLoopback ? at->host : "";
+}
+
 // Where the ranks of a node may listen for other hosts; empty where no other host's processes come.
 Result<std::string> listening_address(const NodeCommand& command, const runtime::Dial& controller) {
   if (command.bind == "0.0.0.0" && !command.advertise)
     return Error{ErrorCode::kInvalid, "`--bind 0.0.0.0` needs --advertise", "",
                  "the address by which other hosts reach this one"};
   if (command.bind) return *command.bind;
-  if (controller.to.is_local()) return std::string();
+  if (controller.to.is_local()) {
+    const std::string address = controller_address();
+    if (address != "0.0.0.0") return address;
+    log::warn("event=no_address_for_other_hosts help=\"name this machine's with --bind\"");
+    return std::string();
+  }
   return runtime::local_address_towards(controller.to);
 }
 
@@ -224,6 +237,8 @@ int run_node(const NodeCommand& command, const Console& console, bool verbose) {
   const auto bind = listening_address(command, *controller);
   if (!bind) return console.complain(bind.error());
 
+  // What learners of earlier jobs left in this host's shared memory.
+  runtime::reclaim_stale_weights("");
   runtime::PosixProcessHost processes;
   runtime::Directory directory;
   runtime::IoThread io("link");
@@ -270,6 +285,7 @@ int run_node(const NodeCommand& command, const Console& console, bool verbose) {
   signals.wait();
   link.close(std::chrono::milliseconds(200));
   executor.stop();
+  runtime::reclaim_stale_weights("");
   const auto refused = refusal.with([](const auto& error) { return error; });
   return refused ? console.complain(*refused) : 0;
 }
@@ -279,6 +295,10 @@ int cluster_up(const UpCommand& command, const Console& console) {
   std::error_code error;
   fs::create_directories(home, error);
   if (const auto running = running_controller()) return complete_cluster(*running, console);
+  if (command.door.bind == "0.0.0.0")
+    return console.complain({ErrorCode::kInvalid,
+                             "`--bind 0.0.0.0` does not say how other hosts reach this one", "",
+                             "name this machine's address, as in --bind 10.0.0.1"});
   fs::remove(home / "controller.json", error);
   fs::remove(home / "controller.log", error);
   const fs::path log = home / "controller.log";
@@ -286,11 +306,7 @@ int cluster_up(const UpCommand& command, const Console& console) {
   for (const std::string& host : command.door.allow_hosts)
     role.insert(role.end(), {"--allow-host", host});
   if (command.door.metrics_without_token) role.push_back("--metrics-without-token");
-  std::vector<std::string> node_role{"node"};
-  if (command.door.bind != runtime::kLoopback) {
-    role.insert(role.end(), {"--bind", command.door.bind});
-    node_role.insert(node_role.end(), {"--bind", command.door.bind});
-  }
+  role.insert(role.end(), {"--bind", command.door.bind});
   const auto controller = start_role(std::move(role), log);
   if (!controller) return console.complain(controller.error());
   if (wait_for_word(*controller, *controller, kUpTimeout) != runtime::Heard::kWord) {
@@ -302,7 +318,7 @@ int cluster_up(const UpCommand& command, const Console& console) {
     return console.complain({ErrorCode::kTimedOut, "the controller did not come up", log.string(),
                              "its log says more"});
   }
-  const auto node = start_role(std::move(node_role), home / "node.log");
+  const auto node = start_role({"node"}, home / "node.log");
   if (!node) return console.complain(node.error());
   const auto address = resolve_address(std::nullopt);
   if (!address) return console.complain(address.error());

@@ -29,8 +29,8 @@ inline constexpr const char* kAgentPort = "agent";
 inline constexpr const char* kRankPort = "rank";
 inline constexpr const char* kRolePort = "role";
 
-// Its agent adds what AgentConfig says, and its own pid: the rank dies with it. Keys for a
-// controller that that is reached by TCP are inherited (SpawnSpec::secret).
+// Its agent adds its rank_words: the rank dies with it. Keys for a controller that is reached by
+// TCP are inherited (SpawnSpec::secret).
 std::vector<std::string> rank_arguments(const runtime::RankId& id);
 
 // Exit code. `arguments` are those after "rank".

@@ -42,6 +42,10 @@ constexpr Duration kPayloadTimeout = std::chrono::seconds(30);
 // of at once, by the controller.
 constexpr Duration kGangTimeout = std::chrono::minutes(5);
 
+// So long a rollout that is cut off keeps a version from being replaced; less where that would
+// outlast what the learner waits for a place.
+constexpr Duration kSubscriberSilenceMax = std::chrono::seconds(20);
+
 // A learner rank other than 0: its handler follows rank 0 until the gang ends.
 struct Follow {};
 class Follower {
@@ -176,7 +180,8 @@ struct RoleHome::Parts {
 
   std::unique_ptr<runtime::BulkClient> bulk;
   std::function<void()> begin;
-  std::shared_ptr<std::atomic<bool>> follows;  // of a follower
+  // Of a follower: whether it waits for rank 0.
+  const std::shared_ptr<std::atomic<bool>> follows = std::make_shared<std::atomic<bool>>(false);
 
   runtime::PayloadReader payload_reader() {
     return [client = bulk.get()](std::vector<runtime::PayloadRef> refs, auto done) {
@@ -189,7 +194,8 @@ struct RoleHome::Parts {
   // Where a gang's rank 0 listens.
   Result<runtime::Endpoint> gang_place() {
     const runtime::Dial& dial = network.controller;
-    if (!dial.to.is_local()) return runtime::Endpoint{.host = listening_address()};
+    if (!dial.to.is_local() || !network.bind.empty())
+      return runtime::Endpoint{.host = listening_address()};
     // Beside the controller's own folder, which lasts as long as this rank may.
     const auto controllers = std::filesystem::path(dial.to.path).parent_path();
     auto folder = runtime::SocketFolder::make(controllers.parent_path());
@@ -287,6 +293,7 @@ Result<void> RoleHome::build_learner(const StartRank& start, const JobSpec& job,
       start, controller, [this] { return parts_->gang_place(); }, parts_->network.advertise);
   if (!meeting) return meeting.error();
   meeting->spec.liveness.progress = [progress = &parts_->progress] { return progress->report(); };
+  meeting->spec.liveness.beat = [progress = &parts_->progress] { progress->beat(); };
   meeting->spec.liveness.stuck_max = hang_timeout;
   const RunPlace run{start.job, start.run_dir};
   const bool random = job.model.init == ModelInit::kRandom;
@@ -313,14 +320,18 @@ Result<void> RoleHome::build_learner(const StartRank& start, const JobSpec& job,
   auto trainer = actors::NativeTrainer::make(std::move(setup));
   if (!trainer) return trainer.error();
   if (start.rank > 0) {
-    parts_->follows = std::make_shared<std::atomic<bool>>(true);
+    *parts_->follows = true;
     auto ref = spawn_made(parts_->system,
                           std::make_unique<Follower>(std::move(*trainer), parts_->follows));
     parts_->begin = [ref] { CHECK(ref.tell(Follow{}) == runtime::Delivery::kAccepted); };
     return {};
   }
-  if (weights.type == runtime::WeightsType::kTcp || !parts_->network.bind.empty())
-    weights.serving = {.bind = parts_->listening_address(), .advertise = parts_->network.advertise};
+  const bool others_may_come =
+      weights.type == runtime::WeightsType::kAuto && !parts_->network.bind.empty();
+  if (weights.type == runtime::WeightsType::kTcp || others_may_come)
+    weights.serving = {.bind = parts_->listening_address(),
+                       .advertise = parts_->network.advertise,
+                       .silence_max = std::min(kSubscriberSilenceMax, weights.stall_max / 2)};
   auto publisher = runtime::make_publisher(weights);
   if (!publisher) return publisher.error();
   auto exchange = parts_->directory.remote<actors::LearnerEvents>({learner_port(start.job), {}},
@@ -365,7 +376,7 @@ Result<void> RoleHome::build_reward(const StartRank& start, const JobSpec& job) 
 void RoleHome::begin() { parts_->begin(); }
 
 void RoleHome::close(int exit_status) {
-  if (parts_->follows && *parts_->follows) std::_Exit(exit_status);  // it owns nothing shared
+  if (*parts_->follows) std::_Exit(exit_status);  // it owns nothing shared
 }
 
 void RoleHome::destroy() { parts_->bulk.reset(); }

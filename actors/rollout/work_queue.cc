@@ -100,7 +100,7 @@ std::optional<PolicyVersion> WorkQueue::wants(const VersionOffer& offer) {
   if (version_ == offer.newest) return std::nullopt;
   // An update to a newer version that is under way is finished first: a publisher faster than the
   // copying would otherwise never let one through.
-  if (pending_ && version_ && *pending_ > *version_ && *pending_ <= offer.newest &&
+  if (pending_ && (!version_ || *pending_ > *version_) && *pending_ <= offer.newest &&
       *pending_ >= offer.oldest_retained)
     return pending_;
   return offer.newest;

@@ -18,17 +18,18 @@ constexpr const char* kNcclFileName = "libnccl.so.2";
 // Where Python's package nvidia-nccl-cu13 puts the library in the environment at `prefix`.
 void add_python_places(const char* prefix, std::vector<std::string>& places) {
   if (prefix == nullptr || *prefix == 0) return;
-  std::error_code ignored;  // a folder that cannot be listed holds no library for us
-  for (const fs::directory_entry& entry :
-       fs::directory_iterator(fs::path(prefix) / "lib", ignored)) {
-    if (!entry.path().filename().string().starts_with("python3")) continue;
-    const fs::path library = entry.path() / "site-packages/nvidia/nccl/lib" / kNcclFileName;
+  std::error_code ignored, error;  // a folder that cannot be listed holds no library for us
+  fs::directory_iterator entry(fs::path(prefix) / "lib", error);
+  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    if (!entry->path().filename().string().starts_with("python3")) continue;
+    const fs::path library = entry->path() / "site-packages/nvidia/nccl/lib" / kNcclFileName;
     if (fs::exists(library, ignored)) places.push_back(library);
   }
 }
 
 std::vector<std::string> places_of_nccl() {
-  if (const char* path = std::getenv("TANDEM_NCCL_LIBRARY")) return {path};
+  const char* path = std::getenv("TANDEM_NCCL_LIBRARY");
+  if (path != nullptr && *path != 0) return {path};
   std::vector<std::string> places{kNcclFileName,
                                   std::string("/usr/local/cuda/lib64/") + kNcclFileName};
   add_python_places(std::getenv("VIRTUAL_ENV"), places);

@@ -10,8 +10,7 @@
 // Invariants
 //   NC-1  No call outlasts its deadline by more than the thread's grace, whatever NCCL does.
 //   NC-2  After an error that ends the communicator each further call returns that error at once.
-//   NC-3  When an operation's outcome is known the device no longer touches its memory, except
-//   where
+//   NC-3  When an operation's outcome is known the device no longer touches its memory, unless
 //         the error says that NCCL's thread hangs, which is about to end the process (NH-2).
 //   NC-4  An operation that succeeded has the root's or sender's bytes; one that failed is named in
 //         its error, with the ranks that it waited for as far as they are known.

@@ -38,8 +38,8 @@ struct NcclRecord {
   std::string communicator;  // "job/weights"
   std::uint64_t epoch = 0;   // of the membership
   int rank = 0;              // of this process in it
-  std::uint64_t sequence =
-      0;  // of the operation in its communicator, from 1; 0: start, finish, abort
+  // Of the operation in its communicator, from 1; 0: start, finish, abort.
+  std::uint64_t sequence = 0;
   NcclKind kind = NcclKind::kStart;
   std::string label;        // the caller's own words: "version 7, bucket 2"
   std::uint64_t bytes = 0;  // that this rank sends and receives

@@ -38,7 +38,8 @@ struct NcclCalls::State {
     Time since;
     Time limit;
     bool overdue = false;   // at the watchdog's look before
-    bool reported = false;  // to on_stuck
+    bool reported = false;  // to on_stuck, or about to be
+    bool told = false;      // on_stuck has returned
   };
 
   explicit State(NcclThreadOptions given) : options(std::move(given)) {}
@@ -123,13 +124,15 @@ std::optional<StuckNcclCall> NcclCalls::State::look() {
 
 void NcclCalls::State::run_watchdog() {
   std::unique_lock lock(mutex);
-  while (!ended && !(closing && call && call->reported)) {
+  while (!ended && !(closing && call && call->told)) {
     closed.wait_for(lock, options.grace / 5);
     const std::optional<StuckNcclCall> stuck = look();
     if (!stuck) continue;
     lock.unlock();
     options.on_stuck(*stuck);
     lock.lock();
+    if (call && call->reported) call->told = true;
+    closed.notify_all();
   }
 }
 
@@ -145,7 +148,7 @@ NcclThread::~NcclThread() {
   state_->changed.notify_all();
   // A call that does not return is reported, and its thread left behind.
   state_->closed.wait(lock,
-                      [this] { return state_->ended || (state_->call && state_->call->reported); });
+                      [this] { return state_->ended || (state_->call && state_->call->told); });
 }
 
 void NcclThread::post(std::function<void(NcclCalls&)> work) {

@@ -6,8 +6,7 @@
 // Not responsible for: which calls are made and what their results mean (nccl_communicator.h).
 //
 // Invariants
-//   NH-1  Only functions that this thread runs have an NcclCalls, so calls of NCCL are made on it
-//   and
+//   NH-1  Only functions that this thread runs have an NcclCalls: calls of NCCL are made on it and
 //         nowhere else, one at a time.
 //   NH-2  A call that has not returned by its limit is reported once, with its name, within half of
 //         the grace; nobody waits for its thread any more, the destructor included.

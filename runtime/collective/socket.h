@@ -25,6 +25,9 @@ struct GangLiveness {
   // a call of the gang gets on as well, because that call has its own timeout. None: the counter of
   // such waits is all that is told, in the phase "idle".
   std::function<ProgressReport()> progress = {};
+  // Of rank 0, on the thread that makes the calls: it waits in one, which is no hang of this
+  // process. Called at least once per heartbeat_every.
+  std::function<void()> beat = {};
   // Of the others: how long rank 0 may make no progress in this phase; nothing: for ever. None:
   // rank 0 is never taken for stuck.
   std::function<std::optional<Duration>(std::string_view phase)> stuck_max = {};

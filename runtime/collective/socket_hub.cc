@@ -191,6 +191,7 @@ Result<void> SocketHub::wait(int rank, short events) {
     ranks.push_back(other);
   }
   ++waits_;
+  if (liveness_.beat) liveness_.beat();
   const Time end = std::min(deadline_, steady_now() + liveness_.heartbeat_every);
   const int ready = ::poll(set.data(), set.size(), poll_timeout_ms(end));
   CHECK(ready >= 0 || errno == EINTR);

@@ -45,7 +45,8 @@ Result<std::string> local_address_towards(const Endpoint& to) {
   using boost::asio::ip::udp;
   boost::asio::io_context loop;
   boost::system::error_code error;
-  const auto found = udp::resolver(loop).resolve(to.host, std::to_string(to.port), error);
+  const auto found =
+      udp::resolver(loop).resolve(udp::v4(), to.host, std::to_string(to.port), error);
   for (const auto& entry : found) {
     udp::socket socket(loop);
     socket.connect(entry.endpoint(), error);

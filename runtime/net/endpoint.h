@@ -26,8 +26,8 @@ std::string to_string(const Endpoint& endpoint);
 // Errors: kInvalid.
 Result<Endpoint> parse_endpoint(std::string_view text);
 
-// The address of this host from which it reaches `to`, which other hosts of that network can reach
-// in turn. Errors: kUnreachable where `to` has no address or no route leads there.
+// The IPv4 address of this host from which it reaches `to`, which other hosts of that network can
+// reach in turn. Errors: kUnreachable where `to` has no address or no route leads there.
 Result<std::string> local_address_towards(const Endpoint& to);
 
 // "cannot listen: Address already in use", with the address and what to do.

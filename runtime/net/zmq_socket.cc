@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "runtime/base/check.h"
+#include "runtime/base/log.h"
 #include "runtime/net/key_gate.h"
 
 namespace tandem::runtime {
@@ -117,7 +118,10 @@ void ZmqSocket::connect(const Dial& dial, const std::string& routing_id) {
     socket.set(zmq::sockopt::curve_publickey, dial.keys->own.public_key);
     socket.set(zmq::sockopt::curve_secretkey, dial.keys->own.secret_key);
   }
-  socket.connect(dial.to.is_local() ? to_string(dial.to) : "tcp://" + to_string(dial.to));
+  const std::string to = dial.to.is_local() ? to_string(dial.to) : "tcp://" + to_string(dial.to);
+  // An address that cannot be one is another process's word: nothing is ever connected then.
+  if (zmq_connect(socket.handle(), to.c_str()) != 0)
+    log::error("event=cannot_dial to=\"{}\" error=\"{}\"", to, zmq_strerror(zmq_errno()));
 }
 
 void ZmqSocket::start(OnMessage on_message, Flush flush) {

@@ -10,6 +10,10 @@
 
 namespace tandem::runtime {
 
+std::vector<std::string> rank_words(const AgentConfig& config) {
+  return {config.controller, config.bind, config.advertise, std::to_string(getpid())};
+}
+
 Agent::Agent(AgentConfig config, ProcessHost& host, Ref<AgentEvents> controller)
     : config_(std::move(config)), host_(host), controller_(std::move(controller)) {
   introduce();
@@ -25,9 +29,7 @@ void Agent::handle(Context& cx, SpawnRank spawn) {
   SpawnSpec spec{.name = spawn.id.actor, .log_path = spawn.log_path};
   spec.argv.push_back(config_.program);
   for (std::string& argument : spawn.arguments) spec.argv.push_back(std::move(argument));
-  for (const std::string& place : {config_.controller, config_.bind, config_.advertise})
-    spec.argv.push_back(place);
-  spec.argv.push_back(std::to_string(getpid()));
+  for (std::string& word : rank_words(config_)) spec.argv.push_back(std::move(word));
   spec.secret = config_.secret;
   std::string visible;
   for (const std::string& uuid : spawn.gpus) visible += (visible.empty() ? "" : ",") + uuid;

@@ -27,15 +27,18 @@ inline constexpr Duration kUsageInterval = std::chrono::seconds(1);
 struct AgentConfig {
   NodeUp node;          // what it says of itself when it starts
   std::string program;  // this binary
-  // What its ranks are told by arguments, in this order, before the agent's pid: where they dial,
-  // where they may listen for other hosts (empty: nowhere), and how those reach that.
+  // What its ranks are told: where they dial, where they may listen for other hosts (empty:
+  // nowhere), and how those reach that.
   std::string controller, bind, advertise;
   std::string secret;         // what its ranks inherit (SpawnSpec::secret)
   Duration usage_interval{};  // between two UsageReports; zero: none, as in a simulation
   std::function<void(const NodeRefused&)> on_refused = {};  // AG-2; needed where others may come
 };
 
-// A lost agent is known as lost when its link has been silent for 5 s (LinkOptions::peer_timeout).
+// The arguments of a rank behind SpawnRank::arguments: the three places, and this process's pid.
+std::vector<std::string> rank_words(const AgentConfig& config);
+
+// A lost agent is known as lost when its link has been silent for 5 s, over TCP for 10 s (link.h).
 inline constexpr int kNameAttemptsMax = 8;
 inline constexpr Duration kNameRetryDelay = std::chrono::seconds(1);
 

@@ -31,6 +31,11 @@ class ShmPublisher : public WeightPublisher {
                                Duration timeout) override;
   void retain(PolicyVersion oldest) override { retained_ = oldest; }
   void forget_after(PolicyVersion last) override;
+  // For kAuto: subscribers of other hosts learn that nothing is served to them.
+  std::optional<WeightSource> source() const override {
+    if (config_.type != WeightsType::kAuto) return std::nullopt;
+    return WeightSource{.host = host_identity()};
+  }
 
  private:
   Result<std::size_t> claim(PolicyVersion version, Time deadline);

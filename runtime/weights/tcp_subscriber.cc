@@ -40,11 +40,15 @@ constexpr WireLimits kReplyLimits{.message_bytes_max = kWeightHeadBytesMax,
 
 // The source is another process's text, and libzmq throws at impossible host names and keys.
 Result<Dial> dial_of(const WeightSource& source) {
+  if (source.endpoint.empty())
+    return Error{ErrorCode::kInvalid, "the learner serves weights to its own host alone",
+                 source.host, "start its node with --bind and an address that this host reaches"};
   const auto to = parse_endpoint(source.endpoint);
   if (!to) return to.error();
-  const bool plain = std::ranges::all_of(to->host, [](unsigned char c) {
-    return std::isalnum(c) != 0 || c == '.' || c == '-' || c == ':' || c == '[' || c == ']';
-  });
+  const bool plain = std::isalnum(static_cast<unsigned char>(to->host.front())) != 0 &&
+                     std::ranges::all_of(to->host, [](unsigned char c) {
+                       return std::isalnum(c) != 0 || c == '.' || c == '-';
+                     });
   if (to->is_local() || !plain || to->port == 0)
     return Error{ErrorCode::kInvalid, "weights are not served at '" + source.endpoint + "'"};
   const auto keys = parse_curve_client(source.server_key + "\n" + source.client_key + "\n");
@@ -106,7 +110,6 @@ class WeightLink {
   bool send(WeightRequest request) { return socket_->write({}, encode(request)) == Wrote::kSent; }
 
   const WeightsConfig& config_;
-  const std::string id_ = random_secret();  // the same over all connections
 
   mutable std::mutex mutex_;
   std::optional<WeightOffers> offers_;  // guarded by mutex_
@@ -150,7 +153,8 @@ void WeightLink::dial() {
       io_, zmq::socket_type::dealer,
       ZmqOptions{.message_bytes_max = kWeightChunkBytesMax + kWeightHeadBytesMax,
                  .queue_messages = 2 * static_cast<int>(kWeightChunksMax)});
-  socket_->connect(source_, id_);
+  // A new name each time: what the former socket asked for does not count against this one.
+  socket_->connect(source_, random_secret());
   probed_ = steady_now();
   watch_due_ = true;
   if (copy_) copy_->window.lose_all();

@@ -115,7 +115,8 @@ class WeightPublisher {
   // way fail.
   virtual void forget_after(PolicyVersion last) = 0;
 
-  // Where subscribers of other hosts fetch; none where nothing is served. It does not change.
+  // Where subscribers of other hosts fetch. Of kAuto in shared memory that is served to nobody it
+  // names this host alone; none where subscribers need not be told anything. It does not change.
   virtual std::optional<WeightSource> source() const { return std::nullopt; }
 };
 

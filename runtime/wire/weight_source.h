@@ -13,8 +13,10 @@ namespace tandem::runtime {
 inline constexpr std::size_t kSourceTextMax = 512;  // bytes of each field of an honest source
 
 struct WeightSource {
-  std::string host;        // host_identity() of the publisher (runtime/weights/weights.h)
-  std::string endpoint;    // "10.0.0.2:41234": where subscribers dial
+  std::string host;  // host_identity() of the publisher (runtime/weights/weights.h)
+  // "10.0.0.2:41234": where subscribers dial. It and the keys are empty where other hosts are not
+  // served.
+  std::string endpoint;
   std::string server_key;  // CURVE public key (Z85) of the publisher
   std::string client_key;  // CURVE secret key (Z85) of those who may fetch
   bool operator==(const WeightSource&) const = default;

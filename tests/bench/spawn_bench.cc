@@ -10,6 +10,7 @@
 #include "actors/main/rank_process.h"
 #include "runtime/base/log.h"
 #include "runtime/net/link.h"
+#include "runtime/node/agent.h"
 #include "runtime/node/process_host.h"
 #include "tests/bench/link_peers.h"
 #include "tests/bench/must.h"
@@ -38,8 +39,8 @@ void spawn(benchmark::State& state) {
     io.run([&] { up = &introduced; });
     std::vector<std::string> argv = cli::rank_arguments({"bench/rollout/0", {++life}, 0});
     argv.insert(argv.begin(), "/proc/self/exe");
-    argv.push_back(to_string(server->endpoint()));
-    argv.push_back(std::to_string(getpid()));
+    for (std::string& word : runtime::rank_words({.controller = to_string(server->endpoint())}))
+      argv.push_back(std::move(word));
     const Time begin = steady_now();
     const auto rank = must(
         host.spawn({.name = "rank", .argv = std::move(argv), .log_path = log},

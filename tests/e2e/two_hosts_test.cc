@@ -32,8 +32,7 @@ class TwoHosts : public testing::Test {
     const json file = parse_json(*read_file(first_.path() / "controller.json"));
     control_ = file["control"];
     ASSERT_TRUE(control_.starts_with(network_->first_address() + ":")) << control_;
-    near_.emplace(first_.start(
-        {"node", "--name", "near", "--cpus", "1", "--bind", network_->first_address()}));
+    near_.emplace(first_.start({"node", "--name", "near", "--cpus", "1"}));
     // What another host needs of the first one's state.
     fs::copy(first_.path() / "keys", second_.path() / "keys");
     far_.emplace(start_far());
@@ -48,7 +47,8 @@ class TwoHosts : public testing::Test {
       controller_->signal(SIGTERM);
       EXPECT_EQ(controller_->wait().code, 0);
     }
-    EXPECT_TRUE(eventually([&] { return second_.processes().empty(); })) << "ranks are left";
+    for (const Home* home : {&first_, &second_})
+      EXPECT_TRUE(eventually([&] { return home->processes().empty(); })) << "processes are left";
   }
 
   Process start_far() const {
@@ -86,6 +86,19 @@ TEST_F(TwoHosts, WeightsThatTravelByTcpAreThoseOfSharedMemory) {
   EXPECT_EQ(result["weights_sha256"], expected["weights_sha256"]);
   EXPECT_EQ(result["logprob_diff"]["max_at_staleness_0"], 0);
   expect_ledger_balances(first_.run_dir(kSmallId), result);
+}
+
+// A rank fits on either host, and none has room for both.
+TEST_F(TwoHosts, RanksOfOneLearnerMeetAcrossTheNetwork) {
+  const Words ranks = kLagging + Words{"learner.ranks=2", "pools.learner.cpus_per_actor=0.55",
+                                       "pools.rollout.cpus_per_actor=0.3"};
+  const Home alone;
+  const json expected = alone.train(kSmallId, small_job(10, ranks));
+  const Finished done = first_.run(Words{"submit"} + small_job(10, ranks) + Words{"--wait"});
+  ASSERT_EQ(done.code, 0) << done.text();
+  for (const Process* node : {&*near_, &*far_})
+    EXPECT_TRUE(node->said("event=rank_exited actor=" + std::string(kSmallId) + "/learner/0"));
+  EXPECT_EQ(first_.result_of(kSmallId)["weights_sha256"], expected["weights_sha256"]);
 }
 
 TEST_F(TwoHosts, AShortCutHealsAndALongOneIsTold) {

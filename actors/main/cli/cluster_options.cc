@@ -1,11 +1,22 @@
 #include "actors/main/cli/cluster_options.h"
 
+#include <algorithm>
+#include <cctype>
+
 namespace tandem::cli {
 namespace {
 
 constexpr const char* kPortHelp =
     "First of three ports: nodes dial PORT, payloads travel by PORT+1, and HTTP, which commands "
     "and --address use, is PORT+2. 0: any free ones; without it 7420, and HTTP 7422";
+
+std::string not_a_host(const std::string& text) {
+  const auto plain = [](unsigned char c) { return std::isalnum(c) != 0 || c == '.' || c == '-'; };
+  const bool is_host = !text.empty() && std::isalnum(static_cast<unsigned char>(text[0])) != 0 &&
+                       std::ranges::all_of(text, plain);
+  return is_host ? "" : "`" + text + "` is neither an IPv4 address nor a host's name";
+}
+const CLI::Validator kHost(not_a_host, "");
 
 }  // namespace
 
@@ -31,14 +42,16 @@ void add_node_options(CLI::App* app, NodeCommand& node, std::string& memory) {
                   "Where the controller listens for nodes, its --port; else from the file that it "
                   "wrote")
       ->option_text("HOST:PORT");
-  app->add_option("--bind", node.bind,
-                  "The address of this machine at which its actors serve weights to other hosts; "
-                  "else the one from which it reaches --controller")
+  app->add_option(
+         "--bind", node.bind,
+         "The address of this machine at which its actors serve weights to other hosts and "
+         "the learner's ranks meet; else the one from which it reaches --controller")
       ->option_text("ADDRESS")
       ->check(CLI::ValidIPV4);
   app->add_option("--advertise", node.advertise,
                   "How other hosts reach --bind, where they use another address")
-      ->option_text("ADDRESS");
+      ->option_text("ADDRESS")
+      ->check(kHost);
   app->add_option("--cpus", node.cpus, "CPUs it offers; else those this process may use")
       ->option_text("N")
       ->check(CLI::Range(0.01, 65536.0));

@@ -509,9 +509,8 @@ const Key kKeys[] = {
      .unit = "seconds"},
     {.path = "weight_broadcast.bucket_megabytes",
      .field = [](J& j) { return slot(j.weight_broadcast.bucket_megabytes); },
-     .description =
-         "So much of a version is on its way to a rollout over TCP at a time; above 64 no more.",
-     .range = between(1, 1024),
+     .description = "So much of a version is on its way to a rollout over TCP at a time.",
+     .range = between(1, 64),
      .unit = "MiB"},
 
     {.path = "pools.rollout.cpus_per_actor",

@@ -119,9 +119,10 @@ TEST(Doors, ALearnerSaysWhatLearnersSay_DR2) {
       door, kLearnerPeer,
       {LearnerUp{me, {}}, LearnerUp{me, StepId{4}},
        LearnerUp{me, {}, runtime::WeightSource{"host", "10.0.0.1:7", "a", "b"}},
-       Published{me, third}, WarmStartProgress{me, 1, 2, kNan, {}}, WarmStarted{me, 3, first},
-       committed, StepCommitted{.from = me},
-       CheckpointSaved{me, StepId{3}, "d", std::string(64, 'a')}, LearnerFailed{me, "why"}},
+       LearnerUp{me, {}, runtime::WeightSource{.host = "host"}}, Published{me, third},
+       WarmStartProgress{me, 1, 2, kNan, {}}, WarmStarted{me, 3, first}, committed,
+       StepCommitted{.from = me}, CheckpointSaved{me, StepId{3}, "d", std::string(64, 'a')},
+       LearnerFailed{me, "why"}},
       true);
   const StepId huge{std::numeric_limits<std::int64_t>::max()};
   StepCommitted other = committed, overflow = committed;
@@ -131,6 +132,8 @@ TEST(Doors, ALearnerSaysWhatLearnersSay_DR2) {
       door, kLearnerPeer,
       {LearnerUp{me, StepId{-1}}, LearnerUp{me, huge},
        LearnerUp{me, {}, runtime::WeightSource{"host", "10.0.0.1:7", "a", ""}},
+       LearnerUp{me, {}, runtime::WeightSource{"host", "", "a", "b"}},
+       LearnerUp{me, {}, runtime::WeightSource{}},
        LearnerUp{me, {}, runtime::WeightSource{"host", "ipc:///tmp/socket", "a", "b"}},
        LearnerUp{me, {}, runtime::WeightSource{std::string(600, 'h'), "10.0.0.1:7", "a", "b"}},
        Published{me, {PolicyVersion{-2}, PolicyVersion{-2}}},

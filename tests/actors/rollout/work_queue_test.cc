@@ -136,6 +136,14 @@ TEST(WorkQueue, NothingOvertakesTheFirstWhoseVersionIsOnOffer) {  // WQ-4
   EXPECT_EQ(queue.wants({kV2, kV0}), kV2) << "now it is, and comes first";
 }
 
+TEST(WorkQueue, AFirstVersionIsFinishedThoughNewerOnesCome) {
+  WorkQueue queue(true);
+  EXPECT_EQ(queue.wants({kV0, kV0}), kV0);
+  queue.begin_update(kV0);
+  EXPECT_EQ(queue.wants({kV1, kV0}), kV0);
+  EXPECT_EQ(queue.wants({kV2, kV1}), kV2) << "the publisher has it no longer";
+}
+
 TEST(WorkQueue, APublisherFasterThanTheCopyingDoesNotStarveIt) {
   WorkQueue queue(true);
   install(queue, kV0);

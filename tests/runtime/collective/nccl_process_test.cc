@@ -179,7 +179,7 @@ std::string try_death(const std::string& when, bool silent, Duration timeout) {
                                .faults = "rank=1,op=broadcast,at=2,fault=die,when=" + when,
                                .timeout = timeout,
                                .environment = {{"TANDEM_FAKE_NCCL_SILENT", silent ? "1" : "0"}}});
-  EXPECT_EQ(told[1].exit.signal, SIGKILL) << told[1].log;
+  if (told[1].exit.signal != SIGKILL) return "rank 1 gave up before: " + told[1].log;
   std::string complaint;
   for (const int rank : {0, 2}) {
     const Told& survivor = told[static_cast<std::size_t>(rank)];

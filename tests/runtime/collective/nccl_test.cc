@@ -278,8 +278,8 @@ std::string try_without(int absent, Duration soon) {
   const int sure = absent == 0 ? 1 : root;  // that it waits for the absent one
   const Result<void> outcome = gang[sure].tickets[1]->wait();
   if (outcome) return "a broadcast without one of its ranks";
-  EXPECT_EQ(outcome.error().code, ErrorCode::kTimedOut);
   const std::string text = message_of(outcome);
+  if (outcome.error().code != ErrorCode::kTimedOut) return text;  // another one was sooner
   EXPECT_TRUE(holds(text, "broadcast of 20 bytes from rank")) << text;
   EXPECT_TRUE(holds(text, "(part 1), operation 2 of job/weights, epoch 1")) << text;
   const std::string stall = explain_stall(gang.records(), 1);
@@ -330,7 +330,7 @@ TEST(Nccl, NC3ASurvivorAbortsWhatWouldHangAndHasItsMemoryBack) {
 // NC-3: half of it has come when the deadline does, the other half is on its way.
 TEST(Nccl, NC3AnOperationThatFailedNoLongerWrites) {
   Gang gang(2);
-  fake().set_faults("rank=0,op=send,fault=slow,ms=400");
+  fake().set_faults("rank=0,op=send,fault=slow,ms=60000");
   gang.start(kNcclPatience);
   gang.submit_one(0, {.form = Form::kPair, .bytes = 400000}, kNcclPatience);
   gang.submit_one(1, {.form = Form::kPair, .bytes = 400000}, kShort);
@@ -367,7 +367,9 @@ TEST(Nccl, AStartThatNotAllComeToTimesOut) {
                 holds(started.error().message, "cannot start job/weights, epoch 1, rank"))
         << message_of(started);
   }
-  EXPECT_FALSE(gang[0].tickets[0]->wait());
+  if (gang[0].tickets[0]) {  // else it was refused, after the start had failed
+    EXPECT_FALSE(gang[0].tickets[0]->wait());
+  }
 }
 
 TEST(Nccl, LateAndSlowRanksAreWaitedFor) {
@@ -432,6 +434,7 @@ std::string try_stuck(const StuckCase& one, Duration soon) {
   gang.start(4 * soon);
   gang.submit({.bytes = 10}, one.at_deadline ? soon : 4 * soon);
   Rank& rank = gang[1];
+  if (!rank.tickets[0]) return "the start had failed before";
   const Result<void> outcome = rank.tickets[0]->wait();
   const Result<void> finished = rank.communicator->finish(soon);
   EXPECT_FALSE(finished);

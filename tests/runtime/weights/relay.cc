@@ -4,6 +4,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/write.hpp>
+#include <deque>
 #include <optional>
 #include <set>
 #include <utility>
@@ -100,8 +101,14 @@ struct Relay::State : std::enable_shared_from_this<State> {
       stalled = true;
     }
     if (!cut_at || before + more < *cut_at) return false;
-    cut_at.reset();
+    next_cut(before + more);
     return true;
+  }
+  void next_cut(std::uint64_t from) {
+    cut_at.reset();
+    if (cuts.empty()) return;
+    cut_at = from + cuts.front();
+    cuts.pop_front();
   }
   void close(const Held& held) {
     error_code ignored;
@@ -132,6 +139,7 @@ struct Relay::State : std::enable_shared_from_this<State> {
   std::atomic<bool> flipped = false;
   // Only on the loop's thread.
   std::set<Held> connections;
+  std::deque<std::uint64_t> cuts;  // after cut_at, each from the one before
   bool blocked = false;
   bool stalled = false;
   std::optional<std::uint64_t> cut_at, flip_at, stall_at;
@@ -157,8 +165,11 @@ std::uint64_t Relay::open() const { return state_->open_now; }
 std::uint64_t Relay::bytes() const { return state_->passed; }
 bool Relay::flipped() const { return state_->flipped; }
 
-void Relay::cut_after(std::uint64_t more) {
-  io_.run([&] { state_->cut_at = state_->passed + more; });
+void Relay::cut_after(const std::vector<std::uint64_t>& more) {
+  io_.run([&] {
+    state_->cuts.assign(more.begin(), more.end());
+    state_->next_cut(state_->passed);
+  });
 }
 
 void Relay::block() {

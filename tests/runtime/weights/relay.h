@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "runtime/net/endpoint.h"
 #include "runtime/net/io_thread.h"
@@ -22,7 +23,8 @@ class Relay {
   std::uint64_t bytes() const;        // that went to those who dialled
 
   // Each once, when so many more bytes have gone to those who dialled:
-  void cut_after(std::uint64_t more);    // all connections; new ones are taken
+  // All connections, and new ones are taken; after so many bytes more the next time, and so on.
+  void cut_after(const std::vector<std::uint64_t>& more);
   void stall_after(std::uint64_t more);  // nothing moves any more, but the connections stay
   void flip_after(std::uint64_t more);   // a bit of the byte that then passes
 

@@ -2,13 +2,12 @@
 // of one machine, as far as runtime/collective calls them, with the faults that are asked for
 // (faults.h). Further settings, from the environment:
 //   TANDEM_FAKE_NCCL_VERSION  as ncclGetVersion gives it; 22809 without
-//   TANDEM_FAKE_NCCL_DEVICE   which GPU this process has; else the first of CUDA_VISIBLE_DEVICES,
-//   or 0.
-//                             Two ranks of one GPU (and one NCCL_HOSTID) are refused, unless the
-//                             version is 23003 or later and NCCL_MULTI_RANK_GPU_ENABLE is 1
-//   TANDEM_FAKE_NCCL_POLLS    how often ncclCommGetAsyncError says that a call is in progress; 2
-//   without TANDEM_FAKE_NCCL_SILENT   1: a peer that dies is not reported, its operations just
-//   never end
+//   TANDEM_FAKE_NCCL_DEVICE   which GPU this process has; without it the first one of
+//                             CUDA_VISIBLE_DEVICES, or 0
+//   TANDEM_FAKE_NCCL_POLLS    how often ncclCommGetAsyncError says "in progress"; 2 without
+//   TANDEM_FAKE_NCCL_SILENT   1: a peer that dies is not reported, its operations never end
+// Two ranks on one GPU (and of one NCCL_HOSTID) are refused, unless the version is 23003 or later
+// and NCCL_MULTI_RANK_GPU_ENABLE is 1.
 #include <cstring>
 #include <optional>
 
