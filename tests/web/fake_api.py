@@ -367,8 +367,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if body.get("rollout", 0) > 49:
             return self.refuse(400, "rollout=%d does not fit" % body["rollout"],
                                "at most 49 fit on 4 nodes")
+        world.scales.append(body["rollout"])  # before a page can have drawn it
         world.runs[parts[1]].rollouts = body["rollout"]
-        world.scales.append(body["rollout"])
         self.answer(200, {"id": parts[1]})
 
 
