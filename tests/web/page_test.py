@@ -9,6 +9,7 @@ import pathlib
 import shutil
 import sys
 import threading
+import traceback
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import chromium  # noqa: E402
@@ -205,6 +206,7 @@ def a_run_is_scaled_and_cancelled(page):
     more = "document.querySelector('[aria-label=\"One rollout more\"]').click()"
     page.browser.value(more)
     page.browser.wait_for("document.querySelector('.rollouts').textContent.includes('/49')")
+    page.says("49 rollouts wanted")  # the number is shown before the server has it
     assert page.server.world.scales == [49]
     page.browser.value(more)
     page.says("at most 49 fit on 4 nodes")
@@ -269,7 +271,9 @@ def main():
             print("ok", test.__name__, flush=True)
         except Exception as error:  # one test's fault is not the others'
             failed += 1
-            print(f"FAILED {test.__name__}: {type(error).__name__}: {error}", flush=True)
+            line = traceback.extract_tb(error.__traceback__)[1]
+            print(f"FAILED {test.__name__}: {type(error).__name__}: {error} "
+                  f"(line {line.lineno}: {line.line})", flush=True)
     sys.exit(1 if failed else 0)
 
 
