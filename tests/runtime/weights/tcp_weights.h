@@ -48,7 +48,7 @@ inline bool comes(WeightSubscriber& subscriber, PolicyVersion version) {
 inline Result<std::vector<std::byte>> finish(WeightSubscriber& subscriber,
                                              std::vector<std::byte>& buffer) {
   for (;;) {
-    const auto progress = subscriber.progress(1);
+    const auto progress = subscriber.progress(64 << 10);
     if (!progress) return progress.error();
     if (progress->complete) return buffer;
     std::this_thread::yield();
