@@ -104,7 +104,8 @@ TEST_F(NcclOnCuda, NC4DeviceMemoryTravelsInTheOrderOfTheStream) {
 TEST_F(NcclOnCuda, NC3AfterAnAbortTheStreamAndTheMemoryAreFree) {
   fake_.set_faults("rank=0,op=broadcast,fault=slow,ms=60000");
   start();
-  ranks_[0].fill(bytes_of_rank(0, 0, kBytes));
+  const auto sent = bytes_of_rank(0, 0, kBytes);  // read when the stream comes to it
+  ranks_[0].fill(sent);
   const NcclTicket sends = ranks_[0].submit(NcclKind::kBroadcast, 0, kNcclPatience).value();
   const NcclTicket receives =
       ranks_[1].submit(NcclKind::kBroadcast, 0, std::chrono::milliseconds(100)).value();
