@@ -43,7 +43,8 @@ Result<void> number_former(const std::string& path) {
   }
 }
 
-// What an earlier incarnation came to is not what this one does, however it ends.
+// The result of an earlier incarnation of the run gets a number: it must not be read as the result
+// of this one, which may be killed before it has any.
 Result<void> set_result_aside(const std::string& run_dir) {
   const std::string path = run_dir + "/result.json";
   std::error_code failure;

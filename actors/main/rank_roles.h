@@ -32,8 +32,8 @@ class RoleHome {
  public:
   // Everything passed outlives the home. `bulk_io` also outlives the system, whose actors end their
   // children's pipes on it, and `device` the directory too: with it goes an engine whose actor was
-  // made and never ran, and an engine waits for its device at its end. Payloads and the gang take
-  // the same kind of socket as the controller.
+  // made and never ran, and an engine waits for its device at its end. Payloads take
+  // the same kind of socket as the controller; a gang meets by TCP where other hosts may come.
   RoleHome(runtime::System& system, runtime::Directory& directory, runtime::IoThread& bulk_io,
            RankNetwork network, EngineDevice& device, runtime::ParcelSender to_controller,
            runtime::Progress& progress);

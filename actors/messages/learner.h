@@ -62,7 +62,7 @@ using LearnerInbox = std::variant<PublishInitial, WarmStart, TrainStep, SaveChec
 struct LearnerUp {
   Sender from;
   std::optional<StepId> checkpoint;  // none: nothing trained yet, not even the warm start
-  std::optional<runtime::WeightSource> source;  // of its publisher, where that serves other hosts
+  std::optional<runtime::WeightSource> source;  // WeightPublisher::source()
 };
 TANDEM_WIRE(LearnerUp, from, checkpoint, source)
 

@@ -61,7 +61,8 @@ TANDEM_WIRE(Evaluate, evaluation, version, prompts)
 struct NewVersion {
   PolicyVersion version;
   PolicyVersion oldest_retained;
-  // Where rollouts of other hosts fetch it. Absent where the publisher serves none.
+  // Where rollouts of other hosts fetch the version. It names the learner's host alone where other
+  // hosts are not served, and is absent where every rollout knows the place by itself.
   std::optional<runtime::WeightSource> source;
 };
 TANDEM_WIRE(NewVersion, version, oldest_retained, source)

@@ -44,9 +44,9 @@ class HeartbeatSender {
   std::thread thread_;   // last: it uses all of the above
 };
 
-// What one other rank has heard of rank 0 in the call under way. It counts only the time that this
-// rank has spent listening, in pieces of at most one heartbeat's pace: a process or a machine that
-// was itself stopped for a minute has not listened for a minute, and accuses nobody.
+// The silence of rank 0, as one other rank notes it in the call under way. It counts only the time
+// that this rank has spent listening, in pieces of at most one heartbeat's pace: a process or a
+// machine that was itself stopped for a minute has not listened for a minute, and accuses nobody.
 class RankZeroWatch {
  public:
   explicit RankZeroWatch(GangLiveness limits) : limits_(std::move(limits)) {}

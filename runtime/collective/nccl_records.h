@@ -1,5 +1,5 @@
-// What this process has asked of NCCL lately, and how far each request came: a ring that the
-// threads of a communicator write and anyone may read while an operation hangs (`tandem why`).
+// A ring of the latest requests of this process to NCCL, each with how far it came. The threads of
+// a communicator write it, and any thread may read it while an operation hangs.
 //
 // Invariants
 //   NR-1  The ring holds the newest kNcclRecordsMax records in the order of their enqueuing; a

@@ -1,5 +1,6 @@
-// What the ranks of a new epoch are told before it starts, and whether they mean the same bytes.
-// The control plane carries it; a rank checks it and refuses before it joins. Pure.
+// The invitation to a new epoch, which each rank is sent before the epoch starts, and the check
+// that all ranks mean the same bytes. The control plane carries it; a rank checks it and refuses
+// before it joins. Pure.
 //
 // Invariants
 //   NV-1  Ranks whose layouts differ are told so, with the first tensor that differs, before the

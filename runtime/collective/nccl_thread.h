@@ -65,7 +65,7 @@ class NcclCalls {
   State& state_;
 };
 
-// What a function that is asked again and again has to say.
+// The answer of a function that the thread calls again and again (poll()).
 enum class NcclPolled {
   kWaiting,  // for NCCL: ask again soon
   kIdle,     // for its owner: ask again after something was posted

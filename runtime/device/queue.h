@@ -46,7 +46,7 @@ class Event {
   void wait() const;
   // Whether it is done, without waiting.
   bool done() const;
-  // What the stream is given from now on waits for it; the host does not.
+  // Work that the stream is given from now on waits for the event; the calling thread does not.
   void hold_back(const Stream& stream) const;
 
  private:

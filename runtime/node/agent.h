@@ -27,8 +27,8 @@ inline constexpr Duration kUsageInterval = std::chrono::seconds(1);
 struct AgentConfig {
   NodeUp node;          // what it says of itself when it starts
   std::string program;  // this binary
-  // What its ranks are told: where they dial, where they may listen for other hosts (empty:
-  // nowhere), and how those reach that.
+  // The agent passes these to its ranks: where a rank dials, the address where it may listen for
+  // other hosts (empty: it must not), and the address by which other hosts reach it.
   std::string controller, bind, advertise;
   std::string secret;         // what its ranks inherit (SpawnSpec::secret)
   Duration usage_interval{};  // between two UsageReports; zero: none, as in a simulation

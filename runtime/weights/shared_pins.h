@@ -22,8 +22,8 @@ class SharedPins {
   // Opens the segment of that name once more. kFailed if there is none, or too many readers.
   static Result<SharedPins> open(const WeightsConfig& config);
 
-  // The slot that holds exactly this, pinned until as many calls of release(); none if no slot
-  // offers it.
+  // The slot that holds exactly this version, pinned; none if no slot offers it. Each acquire()
+  // needs a release() of its own.
   std::optional<std::size_t> acquire(const SlotOffer& wanted);
   void release(std::size_t slot);
 

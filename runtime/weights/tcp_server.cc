@@ -1,6 +1,6 @@
 // Each subscriber has a queue of requests. The server answers them in order, as fast as the
 // subscriber's connection takes the answers (ZeroMQ's high-water mark); a slow subscriber delays
-// nobody else. The bytes of a chunk go from the pinned slot straight to ZeroMQ. A subscriber that
+// nobody else. ZeroMQ copies the bytes of a chunk from the pinned slot. A subscriber that
 // breaks the protocol is not answered any more.
 #include "runtime/weights/tcp_server.h"
 
@@ -11,7 +11,6 @@
 #include <string>
 #include <utility>
 
-#include "runtime/base/check.h"
 #include "runtime/base/log.h"
 #include "runtime/net/curve.h"
 #include "runtime/net/ticker.h"

@@ -4,7 +4,7 @@
 // published, and when. Internal to runtime/weights.
 //
 // TW-3  A subscriber holds at most one slot, and none after it has been silent for silence_max;
-//       what it says can end itself, and nothing and nobody else.
+//       its messages can end its own service, and nothing else.
 #pragma once
 
 #include <memory>

@@ -148,8 +148,8 @@ class WeightSubscriber {
   virtual Result<void> begin(PolicyVersion version, std::span<std::byte> buffer) = 0;
 
   // Copies up to `bytes_max` more (at least one byte). Call between decode steps, only after
-  // begin(). An error (the version was forgotten, or is damaged) ends the copy; the buffer's
-  // content is then nobody's weights. Over TCP the copy goes on by itself: this reports how far it
+  // begin(). An error (the version was forgotten, or is damaged) ends the copy; the buffer
+  // then holds no version. Over TCP the copy goes on by itself: this reports how far it
   // is, without regard to `bytes_max`, and fails with kTimedOut after WeightsConfig::stall_max.
   virtual Result<UpdateProgress> progress(std::uint64_t bytes_max) = 0;
   virtual void cancel() = 0;
