@@ -72,8 +72,9 @@ struct Publication {
   std::uint64_t checksum = 0;  // checksum64 of the arena
   std::uint64_t bytes = 0;
   double seconds = 0;
+  std::optional<runtime::BroadcastPlace> broadcast;  // the learner broadcasts it there as well
 };
-TANDEM_WIRE(Publication, version, oldest_retained, checksum, bytes, seconds)
+TANDEM_WIRE(Publication, version, oldest_retained, checksum, bytes, seconds, broadcast)
 
 struct Published {  // the answer to PublishInitial
   Sender from;

@@ -16,6 +16,7 @@
 
 #include "actors/messages/latencies.h"
 #include "runtime/base/ids.h"
+#include "runtime/wire/broadcast_place.h"
 #include "runtime/wire/fields.h"
 #include "runtime/wire/payload_ref.h"
 #include "runtime/wire/weight_source.h"
@@ -64,8 +65,11 @@ struct NewVersion {
   // Where rollouts of other hosts fetch the version. It names the learner's host alone where other
   // hosts are not served, and is absent where every rollout knows the place by itself.
   std::optional<runtime::WeightSource> source;
+  // The version comes by broadcast as well, and the receiver is of that epoch.
+  std::optional<runtime::BroadcastPlace> broadcast;
+  std::uint64_t checksum = 0;  // checksum64 of the version's arena
 };
-TANDEM_WIRE(NewVersion, version, oldest_retained, source)
+TANDEM_WIRE(NewVersion, version, oldest_retained, source, broadcast, checksum)
 
 // Drop these groups unfinished (all, when empty), because the actor drains or they are cancelled:
 // their leases are over. One whose payload is being stored is told of by Generated all the same.
@@ -113,8 +117,11 @@ struct Installed {
   Sender from;
   PolicyVersion version;
   double seconds = 0;  // decoding paused for it
+  // checksum64 of what was installed. The exchange ends a rollout whose checksum is not the one
+  // that the learner published: no token of it is trained on.
+  std::uint64_t checksum = 0;
 };
-TANDEM_WIRE(Installed, from, version, seconds)
+TANDEM_WIRE(Installed, from, version, seconds, checksum)
 
 struct Generated {
   Sender from;

@@ -30,6 +30,7 @@
 #include "runtime/base/result.h"
 #include "runtime/device/manifest.h"
 #include "runtime/net/endpoint.h"
+#include "runtime/weights/broadcast.h"
 #include "runtime/wire/weight_source.h"
 
 namespace tandem::runtime {
@@ -83,6 +84,7 @@ struct WeightsConfig {
   // Over TCP: so much of a copy is on its way at a time, in chunks of a quarter of it or a MiB,
   // whichever is less; at most 64 of them.
   std::uint64_t bucket_bytes = std::uint64_t{16} << 20;
+  std::optional<Broadcasting> broadcasting = {};  // of kNccl, which needs it
 };
 
 // A name that two runs on one host do not share, fit for a file: job "arith-1" in its run
@@ -93,6 +95,7 @@ struct PublishStats {
   std::uint64_t bytes = 0;     // copied; 0 if this version was already there with the same content
   double seconds = 0;          // all of publish(), waiting included
   std::uint64_t checksum = 0;  // checksum64 of the arena
+  std::optional<BroadcastPlace> broadcast = {};  // the version is being broadcast as well
 };
 
 // One thread at a time.
@@ -118,6 +121,9 @@ class WeightPublisher {
   // Where subscribers of other hosts fetch. Of kAuto in shared memory that is served to nobody it
   // names this host alone; none where subscribers need not be told anything. It does not change.
   virtual std::optional<WeightSource> source() const { return std::nullopt; }
+
+  // Rank 0 of the broadcasts; null where versions are only fetched.
+  virtual BroadcastRank* broadcasts() { return nullptr; }
 };
 
 struct UpdateProgress {
@@ -136,6 +142,12 @@ class WeightSubscriber {
   // first one. A copy that is under way goes on from the new place if the version is offered there
   // with the same content, else it fails with kNotFound.
   virtual void look_at(const WeightSource&) {}
+
+  // `version`, of this checksum, is being broadcast there. begin() of it then waits for the
+  // broadcast as long as this rank takes part in it, and fetches the version otherwise.
+  virtual void expect(PolicyVersion, std::uint64_t /*checksum*/, const BroadcastPlace&) {}
+  // This subscriber's part in the broadcasts; null where versions are only fetched.
+  virtual BroadcastRank* broadcasts() { return nullptr; }
 
   // The newest version offered; none before the first publish or after the family's end. Fails
   // where the published layout is not ours (kInvalid) or there are too many subscribers.

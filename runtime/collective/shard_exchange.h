@@ -1,0 +1,60 @@
+// How the ranks of a gang on GPUs share gradients and weights (ZeRO-1, Rajbhandari et al. 2020,
+// stage 1): flat buckets of f32 in device memory, each cut into one shard per rank.
+//
+//   reduce_scatter  rank r gets, for its shard of the bucket, the sum over the ranks
+//   all_gather      every rank gets every shard, each from its owner
+//
+// Letters: n floats of a bucket, G ranks. Shard r is [n r / G, n (r + 1) / G), rounded down to
+// multiples of kShardAlignFloats but for the bucket's end; it may be empty.
+//
+// Calls only queue work: they return before it is done. Buckets move in the order of the calls,
+// which is the same on all ranks (SX-2); each waits in the queue for what `after` holds.
+//
+// Invariants (tests/runtime/collective/shard_exchange_test.cc)
+//   SX-1  Sums have the same bits for the same inputs: ((x0 + x1) + x2) + … in rank order, by one
+//         f32 addition each, for every G and bucket (as CO-1).
+//   SX-2  All ranks make the same calls with the same n; a rank without work of its own makes them
+//         too. Where they do not, the call that is behind fails by its deadline.
+//   SX-3  After an error every further call fails at once with the same error; no memory is touched
+//         any more once wait() has returned it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/result.h"
+#include "runtime/device/stream.h"
+#include "runtime/device/tensor_view.h"
+
+namespace tandem::runtime {
+
+inline constexpr std::int64_t kShardAlignFloats = 64;
+
+struct ShardRange {
+  std::int64_t begin = 0, end = 0;  // floats
+  std::int64_t size() const { return end - begin; }
+};
+ShardRange shard_of(std::int64_t floats, int rank, int ranks);
+
+class ShardExchange {
+ public:
+  virtual ~ShardExchange() = default;
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+
+  // `bucket` [n] f32 on the device. The own shard of it holds the sum afterwards; the rest of it is
+  // unspecified. The work waits for what `producer` holds now.
+  virtual Result<void> reduce_scatter(const TensorView& bucket, const Stream& producer) = 0;
+  // `bucket` [n] f32 on the device, whose own shard is right; afterwards all of it is. As above.
+  virtual Result<void> all_gather(const TensorView& bucket, const Stream& producer) = 0;
+
+  // What `consumer` is given from now on waits for everything queued here so far. Returns at once.
+  virtual Result<void> hold_back(const Stream& consumer) = 0;
+  // Until everything that was queued is done, or failed; at most the calls' own deadlines. An error
+  // names the call and the ranks that it waited for.
+  virtual Result<void> wait() = 0;
+};
+
+}  // namespace tandem::runtime
