@@ -47,6 +47,8 @@ Fault parse(const std::string& text) {
                                               {"polls", &fault.polls}, {"ms", &fault.ms}};
     if (key == "op") {
       fault.op = value;
+    } else if (key == "file") {
+      fault.file = value;
     } else if (key == "when") {
       fault.when = look_up<When>(
           {{"before", When::kBefore}, {"in", When::kIn}, {"after", When::kAfter}}, value);
@@ -93,6 +95,7 @@ std::vector<Fault> faults_of(const Call& call) {
     if (fault.comm > 0 && fault.comm != call.comm) continue;
     if (!fault.op.empty() && fault.op != call.op) continue;
     if (fault.at > 0 && fault.at != (fault.op.empty() ? call.nth_any : call.nth)) continue;
+    if (!fault.file.empty() && ::unlink(fault.file.c_str()) != 0) continue;
     meant.push_back(fault);
   }
   return meant;

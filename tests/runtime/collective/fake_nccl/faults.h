@@ -5,6 +5,8 @@
 // op     init, broadcast, send, recv, finalize, destroy or abort; none: any of them
 // at     the n-th such call of a communicator, from 1; none: every one
 // comm   the n-th communicator of the process, from 1; none: every one
+// file   a path: only while this file is there, which the fault removes; so it happens once, and
+//        when the test wants it
 // fault  block     the call never returns
 //        refuse    the call returns `code`
 //        hang      the call returns, what it began never ends until an abort
@@ -28,6 +30,7 @@ enum class When { kBefore, kIn, kAfter };
 struct Fault {
   int rank = -1;
   std::string op;
+  std::string file;
   int at = 0;
   int comm = 0;
   Kind kind = Kind::kHang;

@@ -1,0 +1,140 @@
+// Weights by NCCL with the real binary and real processes, without a GPU: the CUDA module is the
+// emulator's, and the NCCL library is our own fake, which moves the bytes by sockets and does wrong
+// what the test tells it to.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "runtime/base/file.h"
+#include "tests/e2e/cluster_driver.h"
+
+namespace tandem::e2e {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+class ByNccl : public testing::Test {
+ protected:
+  ByNccl() {
+    set("TANDEM_CUDA_MODULE", TANDEM_CUDA_EMULATED);
+    set("LD_LIBRARY_PATH", TANDEM_FAKE_NVML_FOLDER);
+    set("TANDEM_NCCL_LIBRARY", TANDEM_FAKE_NCCL);
+    set("TANDEM_EMULATED_GPUS", "4");
+  }
+  ~ByNccl() override {
+    for (const std::string& name : names_) ::unsetenv(name.c_str());
+  }
+
+  void set(const std::string& name, const std::string& value) {
+    ::setenv(name.c_str(), value.c_str(), 1);
+    names_.push_back(name);
+  }
+
+  // Each rank has a GPU of its own; small, for each of a GPU's threads is a fiber here.
+  static Words job(int steps, const Words& settings = {}) {
+    return small_job(
+        steps,
+        Words{"pools.rollout.gpus_per_actor=1", "pools.learner.gpus_per_actor=1", "rollout.n=4",
+              "rollout.replicas=2", "warm_start.max_steps=2", "warm_start.batch_size=16",
+              "data.val_files=[]", "data.train_batch_size=2", "data.max_response_length=4",
+              "reward.pattern=^[0-4]", "weight_broadcast.timeout_s=10"} +
+            settings);
+  }
+  static constexpr int kGroups = 2;  // per step
+
+  // How often `text` stands in the logs of the job's actors whose names begin with `actor`.
+  int said_in_logs(const std::string& actor, const std::string& text) const {
+    int count = 0;
+    for (const auto& entry : fs::recursive_directory_iterator(home.run_dir(kSmallId) / "logs")) {
+      if (entry.path().extension() != ".log") continue;
+      if (entry.path().string().find("/logs/" + actor) == std::string::npos) continue;
+      const std::string log = read_file(entry.path()).value();
+      for (auto at = log.find(text); at != std::string::npos; at = log.find(text, at + 1)) ++count;
+    }
+    return count;
+  }
+
+  json job_now() const { return home.json({"get", "jobs", kSmallId}); }
+  int step() const { return job_now()["step"].get<int>(); }
+
+  Home home;
+
+ private:
+  std::vector<std::string> names_;
+};
+
+TEST_F(ByNccl, TheWeightsAreThoseOfSharedMemory) {
+  constexpr int kSteps = 4;
+  const Words lag{"async.schedule=fixed_lag", "async.max_staleness=1"};
+  const json by_nccl = home.train(kSmallId, job(kSteps, lag + Words{"weight_broadcast.type=nccl"}));
+  EXPECT_EQ(by_nccl["ledger"]["trained"], kSteps * kGroups);
+  const json by_shm =
+      home.train("arithmetic-grpo-2", job(kSteps, lag + Words{"weight_broadcast.type=shm"}));
+  EXPECT_EQ(by_nccl["weights_sha256"], by_shm["weights_sha256"]);
+  EXPECT_EQ(by_nccl["logprob_diff"]["max_at_staleness_0"], 0.0);
+  home.expect_nothing_left();
+}
+
+// A rollout is killed in the middle of a broadcast and comes back, and one is added: the job goes
+// on, and both take part in later broadcasts.
+TEST_F(ByNccl, ARolloutDiesInABroadcastAndAnotherIsAdded) {
+  constexpr int kSteps = 24;
+  const fs::path now = home.path() / "die-now";
+  set("TANDEM_FAKE_NCCL_FAULTS", "rank=1,op=broadcast,fault=die,when=in,file=" + now.string());
+  home.up();
+  const Finished submitted = home.run(
+      Words{"submit"} + job(kSteps, {"weight_broadcast.type=nccl"}) + held(home, kSteps - 8));
+  ASSERT_EQ(submitted.code, 0) << submitted.text();
+  ASSERT_TRUE(
+      eventually([&] { return said_in_logs("rollout.0.", "event=broadcast_received") > 0; }));
+  ASSERT_GT(said_in_logs("rollout.1.", "event=broadcast_received"), 0);
+
+  const json before = actor(home, "rollout/0");
+  std::ofstream(now).put('x');
+  ASSERT_TRUE(eventually([&] { return !fs::exists(now); })) << "nobody was killed";
+  ASSERT_TRUE(eventually([&] {
+    return actor(home, "rollout/0")["incarnation"] != before["incarnation"] &&
+           job_now()["actors"]["rollout"]["ready"] == 2;
+  }));
+  const Finished scaled = home.run({"scale", kSmallId, "rollout=3"});
+  ASSERT_EQ(scaled.code, 0) << scaled.text();
+  ASSERT_TRUE(eventually([&] { return job_now()["actors"]["rollout"]["ready"] == 3; }));
+  let_go(home);
+  const Finished waited = home.run({"wait", kSmallId, "--for", "Succeeded", "--timeout", "90s"});
+  EXPECT_EQ(waited.code, 0) << waited.text();
+  home.down();
+  home.expect_nothing_left();
+  EXPECT_EQ(home.result_of(kSmallId)["ledger"]["trained"], kSteps * kGroups);
+  expect_ledger_balances(home.run_dir(kSmallId), home.result_of(kSmallId));
+}
+
+// The learner's two ranks have a GPU each and share the gradients by NCCL.
+TEST_F(ByNccl, ALearnerOfTwoGpusTrainsAndOutlivesARank) {
+  constexpr int kSteps = 6;
+  const Words settings{"weight_broadcast.type=nccl", "learner.ranks=2", "rollout.replicas=1",
+                       "async.schedule=fixed_lag", "async.max_staleness=1"};
+  const json alone = home.train(kSmallId, job(kSteps, settings));
+  EXPECT_EQ(alone["ledger"]["trained"], kSteps * kGroups);
+  EXPECT_EQ(alone["logprob_diff"]["max_at_staleness_0"], 0.0);
+
+  home.up();
+  const std::string second = "arithmetic-grpo-2";
+  const Finished submitted =
+      home.run(Words{"submit"} + job(kSteps, settings + Words{"learner.save_freq=1"}));
+  ASSERT_EQ(submitted.code, 0) << submitted.text();
+  ASSERT_TRUE(eventually([&] {
+    return home.json({"get", "jobs", second})["step"].get<int>() >= 2;
+  }));
+  kill_rank(actor(home, second + "/learner/0"));
+  const Finished waited = home.run({"wait", second, "--for", "Succeeded", "--timeout", "90s"});
+  EXPECT_EQ(waited.code, 0) << waited.text();
+  home.down();
+  EXPECT_EQ(home.result_of(second)["weights_sha256"], alone["weights_sha256"]);
+  home.expect_nothing_left();
+}
+
+}  // namespace
+}  // namespace tandem::e2e
