@@ -40,6 +40,9 @@ class AutoSubscriber final : public WeightSubscriber {
     const auto newer = inner_->installed();
     return newer ? newer : installed_before_;
   }
+  std::optional<std::uint64_t> checksum_of(PolicyVersion version) override {
+    return inner_->checksum_of(version);
+  }
   std::uint64_t publisher_life() override { return inner_->publisher_life(); }
 
  private:

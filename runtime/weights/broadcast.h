@@ -83,4 +83,10 @@ class BroadcastRank {
   virtual void on_event(std::function<void()> wake) = 0;
 };
 
+// The device's memory that a publisher or a subscriber takes for broadcasts, beside what an engine
+// has: at most two epochs' buckets, and a subscriber's spare arena.
+struct WeightsConfig;
+std::uint64_t broadcast_bytes_of_publisher(const WeightsConfig& config);
+std::uint64_t broadcast_bytes_of_subscriber(const WeightsConfig& config);
+
 }  // namespace tandem::runtime

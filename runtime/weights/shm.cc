@@ -183,6 +183,7 @@ class ShmSubscriber : public WeightSubscriber {
   Result<UpdateProgress> progress(std::uint64_t bytes_max) override;
   void cancel() override;
   std::optional<Installed> installed() const override { return installed_; }
+  std::optional<std::uint64_t> checksum_of(PolicyVersion version) override;
   std::uint64_t publisher_life() override;
 
  private:
@@ -250,6 +251,15 @@ bool ShmSubscriber::available(PolicyVersion version) {
     if (offered_version(segment_->header().slot[i]) == version) return true;
   }
   return false;
+}
+
+std::optional<std::uint64_t> ShmSubscriber::checksum_of(PolicyVersion version) {
+  if (!available(version)) return std::nullopt;
+  for (int i = 0; i < config_.slots; ++i) {
+    const auto offer = offer_of(segment_->header().slot[i]);
+    if (offer && offer->version == version) return offer->checksum;
+  }
+  return std::nullopt;
 }
 
 Result<void> ShmSubscriber::begin(PolicyVersion version, std::span<std::byte> buffer) {

@@ -1,10 +1,7 @@
 // On a GPU a version reaches the subscriber's buffer without passing through the host, and an
-// engine installs it without an upload. What has arrived is read back into pinned memory and hashed
-// there: one checksum of the host, over what the learner published and what the engine has, and no
-// second one to be computed by kernels.
+// engine installs it without an upload; what has arrived is read back to be hashed (read_back.h).
 #include "runtime/weights/slot_memory.h"
 
-#include <algorithm>
 #include <cstring>
 #include <optional>
 #include <string>
@@ -15,12 +12,11 @@
 #include "runtime/device/memory.h"
 #include "runtime/device/queue.h"
 #include "runtime/device/shared_block.h"
+#include "runtime/weights/read_back.h"
 #include "runtime/weights/stream_copy.h"
 
 namespace tandem::runtime {
 namespace {
-
-constexpr std::size_t kReadBackBytes = std::size_t{8} << 20;
 
 class ShmSlotWriter final : public SlotWriter {
  public:
@@ -95,8 +91,8 @@ class GpuSlotWriter final : public SlotWriter {
 
 class GpuSlotReader final : public SlotReader {
  public:
-  GpuSlotReader(const ShmSegment& segment, Buffer pinned)
-      : segment_(segment), pinned_(std::move(pinned)) {}
+  GpuSlotReader(const ShmSegment& segment, std::unique_ptr<ReadBack> copies)
+      : segment_(segment), copies_(std::move(copies)) {}
 
   Result<void> open(std::size_t slot) override {
     BlockName name;
@@ -109,17 +105,12 @@ class GpuSlotReader final : public SlotReader {
   void close() override { from_.reset(); }
 
   std::span<const std::byte> read(std::size_t offset, std::span<std::byte> part) override {
-    part = part.first(std::min(part.size(), pinned_.size()));
-    copy(queue_.stream(), part.data(), from_->data() + offset, part.size());
-    copy(queue_.stream(), pinned_.data(), part.data(), part.size());
-    synchronize(queue_.stream());
-    return pinned_.bytes().first(part.size());
+    return copies_->copy_part(from_->data() + offset, part);
   }
 
  private:
   const ShmSegment& segment_;
-  const Buffer pinned_;
-  const Queue queue_{DeviceKind::kCuda};
+  const std::unique_ptr<ReadBack> copies_;
   std::optional<SharedBlock> from_;
 };
 
@@ -139,11 +130,9 @@ Result<std::unique_ptr<SlotReader>> make_slot_reader(const WeightsConfig& config
   if (config.type != WeightsType::kCudaIpc)
     return std::unique_ptr<SlotReader>(std::make_unique<ShmSlotReader>(segment));
   if (const auto& module = cuda_module(); !module) return module.error();
-  Result<Buffer> pinned =
-      Buffer::allocate(std::min<std::size_t>(config.layout.arena_bytes, kReadBackBytes),
-                       "weights that are read back", Place::kPinned);
-  if (!pinned) return pinned.error();
-  return std::unique_ptr<SlotReader>(std::make_unique<GpuSlotReader>(segment, *std::move(pinned)));
+  auto copies = ReadBack::make(DeviceKind::kCuda, config.layout.arena_bytes);
+  if (!copies) return copies.error();
+  return std::unique_ptr<SlotReader>(std::make_unique<GpuSlotReader>(segment, *std::move(copies)));
 }
 
 }  // namespace tandem::runtime

@@ -336,6 +336,7 @@ class TcpSubscriber final : public WeightSubscriber {
   Result<UpdateProgress> progress(std::uint64_t bytes_max) override;
   void cancel() override;
   std::optional<Installed> installed() const override { return installed_; }
+  std::optional<std::uint64_t> checksum_of(PolicyVersion version) override;
   std::uint64_t publisher_life() override;
 
  private:
@@ -384,9 +385,11 @@ Result<std::optional<PolicyVersion>> TcpSubscriber::newest() {
   return newest;
 }
 
-bool TcpSubscriber::available(PolicyVersion version) {
+bool TcpSubscriber::available(PolicyVersion version) { return checksum_of(version).has_value(); }
+
+std::optional<std::uint64_t> TcpSubscriber::checksum_of(PolicyVersion version) {
   const Result<WeightOffers> now = offers();
-  return now && checksum_in(*now, version);
+  return now ? checksum_in(*now, version) : std::nullopt;
 }
 
 Result<void> TcpSubscriber::begin(PolicyVersion version, std::span<std::byte> buffer) {

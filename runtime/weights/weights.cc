@@ -9,6 +9,7 @@
 #include "runtime/base/digest.h"
 #include "runtime/base/json.h"
 #include "runtime/weights/disk.h"
+#include "runtime/weights/nccl.h"
 #include "runtime/weights/shm.h"
 #include "runtime/weights/shm_segment.h"
 #include "runtime/weights/tcp.h"
@@ -19,6 +20,7 @@ namespace {
 void check_config(const WeightsConfig& config) {
   CHECK(config.slots >= 2 && config.slots <= static_cast<int>(kSlotsMax));
   CHECK(config.layout.arena_bytes > 0);
+  CHECK(config.type != WeightsType::kNccl || config.broadcasting);
   CHECK(!config.name.empty() && config.name.find('/') == std::string::npos);
 }
 
@@ -69,6 +71,7 @@ Result<std::unique_ptr<WeightPublisher>> make_publisher(const WeightsConfig& con
   check_config(config);
   const WeightsType type = resolve(config);
   if (type == WeightsType::kDisk) return make_disk_publisher(config);
+  if (type == WeightsType::kNccl) return make_nccl_publisher(config);
   if (type == WeightsType::kTcp || (type == WeightsType::kShm && config.serving))
     return make_tcp_publisher(config);
   return make_shm_publisher(config);
@@ -79,6 +82,7 @@ std::unique_ptr<WeightSubscriber> make_subscriber(const WeightsConfig& config) {
   const WeightsType type = resolve(config);
   if (config.type == WeightsType::kAuto) return make_auto_subscriber(config, type);
   if (type == WeightsType::kDisk) return make_disk_subscriber(config);
+  if (type == WeightsType::kNccl) return make_nccl_subscriber(config);
   return type == WeightsType::kTcp ? make_tcp_subscriber(config) : make_shm_subscriber(config);
 }
 

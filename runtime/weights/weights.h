@@ -46,6 +46,10 @@ enum class WeightsType {
   // kAuto and `serving`, those of the publisher's host read the shared memory instead.) A
   // subscriber's buffer must be in the host's memory.
   kTcp,
+  // Versions lie in shared memory and are served, as of kTcp, and are broadcast by NCCL as well
+  // (broadcast.h); it needs `broadcasting`. A subscriber's buffer may be in the memory of
+  // Broadcasting::device; whoever is on the publisher's host fetches from the shared memory.
+  kNccl,
 };
 
 // What the bytes of an arena are; publisher and subscribers must agree on it.
@@ -76,13 +80,14 @@ struct WeightsConfig {
   // kCudaIpc: so long a publisher may lose its GPU memory before its lock, when it dies; what
   // cannot be opened for longer is no publisher's death.
   Duration dying_max = std::chrono::seconds(5);
-  // The publisher of kShm, kAuto or kTcp serves by TCP as well. kTcp without it serves on loopback;
-  // kAuto that became kDisk does not serve.
+  // The publisher of kShm, kAuto, kTcp or kNccl serves by TCP as well; the latter two serve on
+  // loopback without it. kAuto that became kDisk does not serve.
   std::optional<Serving> serving = {};
-  // Over TCP: so long a copy may make no progress; then it fails with kTimedOut.
+  // Over TCP: so long a copy may make no progress; then it fails with kTimedOut. Of kNccl: so long
+  // the start of an epoch and each part of a broadcast may take.
   Duration stall_max = std::chrono::seconds(30);
   // Over TCP: so much of a copy is on its way at a time, in chunks of a quarter of it or a MiB,
-  // whichever is less; at most 64 of them.
+  // whichever is less; at most 64 of them. Of kNccl also a part of a broadcast.
   std::uint64_t bucket_bytes = std::uint64_t{16} << 20;
   std::optional<Broadcasting> broadcasting = {};  // of kNccl, which needs it
 };
@@ -172,6 +177,9 @@ class WeightSubscriber {
     std::uint64_t checksum = 0;
   };
   virtual std::optional<Installed> installed() const = 0;
+
+  // checksum64 of a version as it is offered now; none where it is not offered or not known.
+  virtual std::optional<std::uint64_t> checksum_of(PolicyVersion) { return std::nullopt; }
 
   // Which life of the publisher left what newest() shows, counted from 1; 0 before the first.
   virtual std::uint64_t publisher_life() = 0;

@@ -45,7 +45,9 @@ class Conformance : public testing::TestWithParam<std::string> {
   }
 
   // Versions wait in a few slots for those who copy them, not in as many files as it takes.
-  bool in_slots() const { return GetParam() != "disk"; }
+  // Of nccl there are more of them than the config says: one reader keeps no publisher waiting.
+  bool in_slots() const { return GetParam() != "disk" && GetParam() != "nccl"; }
+  int places(int slots) const { return slots + (GetParam() == "nccl" ? 2 : 0); }
   // What a publisher has published outlives it.
   bool survives() const { return GetParam() != "cuda_ipc"; }
   // Over a network: what happens is seen a little later, and copies go on by themselves.
@@ -185,7 +187,7 @@ TEST_P(Conformance, SubscribersMaySkipVersionsAndGoBackToRetainedOnes) {
     EXPECT_TRUE(reader->available(v(version)));
     EXPECT_EQ(fetch(*reader, v(version)).value(), arena_of(version));
   }
-  for (const std::int64_t version : {-1, 0, 5, 10}) {
+  for (const std::int64_t version : {-1, 0, 9 - places(4), 10}) {
     EXPECT_FALSE(reader->available(v(version)));
     const auto absent = fetch(*reader, v(version));
     ASSERT_FALSE(absent);
@@ -334,7 +336,7 @@ TEST_P(Conformance, WT3ASubscriberThatDiesHoldsNothing) {
               std::string::npos)
         << blocked.error().message;
   } else {
-    EXPECT_TRUE(blocked);  // the open file keeps what the reader reads
+    EXPECT_TRUE(blocked);  // the reader's place is not needed
   }
   ::kill(reader.pid, SIGKILL);
   EXPECT_EQ(end_of_process().signal, SIGKILL);

@@ -35,18 +35,21 @@ inline std::vector<std::byte> arena_of(std::int64_t version, std::uint64_t linea
   return bytes;
 }
 
+// Of nccl nobody is in an epoch here, so everything is fetched; broadcast_test.cc has epochs.
 inline WeightsConfig config_of(const std::string& type, const std::filesystem::path& directory,
                                int slots) {
   return {.type = type == "shm"    ? WeightsType::kShm
                   : type == "disk" ? WeightsType::kDisk
                   : type == "tcp"  ? WeightsType::kTcp
+                  : type == "nccl" ? WeightsType::kNccl
                                    : WeightsType::kCudaIpc,
           .name = weights_name("test", directory),
           .directory = directory / "weights",
           .slots = slots,
           .layout = {.arena_bytes = kArenaBytes, .hash = 17, .manifest_json = "{}\n"},
           .serving = Serving{.silence_max = std::chrono::seconds(3)},
-          .bucket_bytes = kArenaBytes / 4};
+          .bucket_bytes = kArenaBytes / 4,
+          .broadcasting = Broadcasting{.device = DeviceKind::kCpu, .name = "test/weights"}};
 }
 
 // A publisher, and a file that says where it serves.

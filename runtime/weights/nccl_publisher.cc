@@ -1,0 +1,120 @@
+// The publisher of the shared memory that is served, and rank 0 of the broadcasts: a version that
+// was published is pinned where it lies until its broadcast is over.
+#include <mutex>
+#include <utility>
+
+#include "runtime/base/log.h"
+#include "runtime/weights/broadcast_epochs.h"
+#include "runtime/weights/nccl.h"
+#include "runtime/weights/shared_pins.h"
+#include "runtime/weights/tcp.h"
+
+namespace tandem::runtime {
+namespace {
+
+class NcclPublisher final : public WeightPublisher, private BroadcastCarrier {
+ public:
+  NcclPublisher(const WeightsConfig& config, std::unique_ptr<WeightPublisher> store,
+                SharedPins pins)
+      : config_(config),
+        store_(std::move(store)),
+        pins_(std::move(pins)),
+        copies_(config.broadcasting->device),
+        epochs_(config, *this) {}
+
+  Result<PublishStats> publish(PolicyVersion version, std::span<const std::byte> arena,
+                               Duration timeout) override;
+  void retain(PolicyVersion oldest) override { store_->retain(oldest); }
+  void forget_after(PolicyVersion last) override { store_->forget_after(last); }
+  std::optional<WeightSource> source() const override { return store_->source(); }
+  BroadcastRank* broadcasts() override { return &epochs_; }
+
+ private:
+  std::optional<BroadcastPlace> send(PolicyVersion version, std::uint64_t checksum);
+  Result<void> prepare() override { return {}; }
+  Result<void> carry(NcclCommunicator& communicator, const BroadcastStaging& staging,
+                     const BroadcastJob& job) override;
+  void over(const BroadcastJob& job) override;
+
+  const WeightsConfig config_;
+  const std::unique_ptr<WeightPublisher> store_;
+  std::mutex mutex_;  // guards the next two
+  SharedPins pins_;
+  int pinned_ = 0;          // under way or waiting
+  bool skipping_ = false;   // the last version was not broadcast, because too many wait
+  const Queue copies_;      // of the thread that carries
+  BroadcastEpochs epochs_;  // goes first: its threads use the others
+};
+
+// What was there before has been offered, and perhaps broadcast, before.
+Result<PublishStats> NcclPublisher::publish(PolicyVersion version, std::span<const std::byte> arena,
+                                            Duration timeout) {
+  Result<PublishStats> published = store_->publish(version, arena, timeout);
+  if (published && published->bytes > 0) published->broadcast = send(version, published->checksum);
+  return published;
+}
+
+std::optional<BroadcastPlace> NcclPublisher::send(PolicyVersion version, std::uint64_t checksum) {
+  BroadcastJob job{.place = {}, .version = version, .checksum = checksum};
+  {
+    const std::lock_guard lock(mutex_);
+    if (pinned_ == kBroadcastSlots) {
+      if (!std::exchange(skipping_, true))
+        log::warn("event=weights_not_broadcast weights={} version={} reason=\"{} are under way\"",
+                  config_.name, version.value, pinned_);
+      return std::nullopt;
+    }
+    const auto slot = pins_.acquire({.version = version, .checksum = checksum});
+    if (!slot) return std::nullopt;
+    job.slot = *slot;
+    ++pinned_;
+    skipping_ = false;
+  }
+  const auto place = epochs_.send(job);
+  if (!place) over(job);
+  return place;
+}
+
+// While NCCL sends one bucket the next one is filled.
+Result<void> NcclPublisher::carry(NcclCommunicator& communicator, const BroadcastStaging& staging,
+                                  const BroadcastJob& job) {
+  const std::byte* const from = pins_.bytes(job.slot).data();
+  std::optional<NcclTicket> sent[2];
+  for (std::size_t part = 0; part < staging.parts(); ++part) {
+    std::optional<NcclTicket>& before = sent[part % 2];
+    if (before)
+      if (auto done = before->wait(); !done) return done;
+    copy(copies_.stream(), staging.bucket(part), from + staging.offset(part), staging.bytes(part));
+    synchronize(copies_.stream());
+    auto ticket = staging.submit(communicator, job.version, part);
+    if (!ticket) return ticket.error();
+    before = *std::move(ticket);
+  }
+  for (const std::optional<NcclTicket>& last : sent)
+    if (last)
+      if (auto done = last->wait(); !done) return done;
+  return {};
+}
+
+void NcclPublisher::over(const BroadcastJob& job) {
+  const std::lock_guard lock(mutex_);
+  pins_.release(job.slot);
+  --pinned_;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<WeightPublisher>> make_nccl_publisher(const WeightsConfig& config) {
+  WeightsConfig stored = config;
+  stored.type = WeightsType::kTcp;
+  stored.slots += kBroadcastSlots;
+  CHECK(stored.slots <= static_cast<int>(kSlotsMax));
+  auto store = make_tcp_publisher(stored);
+  if (!store) return store.error();
+  auto pins = SharedPins::open(stored);
+  if (!pins) return pins.error();
+  return std::unique_ptr<WeightPublisher>(
+      std::make_unique<NcclPublisher>(config, *std::move(store), *std::move(pins)));
+}
+
+}  // namespace tandem::runtime

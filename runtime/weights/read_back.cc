@@ -1,0 +1,33 @@
+#include "runtime/weights/read_back.h"
+
+#include <algorithm>
+
+namespace tandem::runtime {
+namespace {
+
+constexpr std::size_t kReadBackBytes = std::size_t{8} << 20;
+
+}  // namespace
+
+Result<std::unique_ptr<ReadBack>> ReadBack::make(DeviceKind device, std::size_t arena_bytes) {
+  Buffer pinned;
+  if (device == DeviceKind::kCuda) {
+    auto allocated = Buffer::allocate(std::min(arena_bytes, kReadBackBytes),
+                                      "weights that are read back", Place::kPinned);
+    if (!allocated) return allocated.error();
+    pinned = *std::move(allocated);
+  }
+  return std::make_unique<ReadBack>(device, std::move(pinned));
+}
+
+std::span<const std::byte> ReadBack::copy_part(const std::byte* from, std::span<std::byte> part) {
+  const Stream& stream = queue_.stream();
+  if (stream.device == DeviceKind::kCuda) part = part.first(std::min(part.size(), pinned_.size()));
+  copy(stream, part.data(), from, part.size());
+  if (stream.device == DeviceKind::kCpu) return part;
+  copy(stream, pinned_.data(), part.data(), part.size());
+  synchronize(stream);
+  return pinned_.bytes().first(part.size());
+}
+
+}  // namespace tandem::runtime
