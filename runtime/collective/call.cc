@@ -13,6 +13,10 @@ std::string describe(const Call& call) {
       return "all_gather";
     case Operation::kBarrier:
       return "barrier";
+    case Operation::kReduceScatter:
+      return "reduce_scatter of " + bytes;
+    case Operation::kGatherShards:
+      return "all_gather of " + bytes;
   }
   return "unknown operation";  // a peer's number
 }

@@ -9,7 +9,14 @@
 
 namespace tandem::runtime {
 
-enum class Operation : std::uint32_t { kAllReduceSum = 1, kBroadcast, kAllGather, kBarrier };
+enum class Operation : std::uint32_t {
+  kAllReduceSum = 1,
+  kBroadcast,
+  kAllGather,
+  kBarrier,
+  kReduceScatter,  // these two of a ShardExchange
+  kGatherShards,
+};
 
 struct Call {
   Operation operation = Operation::kBarrier;

@@ -21,7 +21,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string>
+#include <functional>
+#include <span>
 
 #include "runtime/base/clock.h"
 #include "runtime/base/result.h"
@@ -38,6 +39,14 @@ struct ShardRange {
 };
 ShardRange shard_of(std::int64_t floats, int rank, int ranks);
 
+// out[i] = ((p0[i] + p1[i]) + p2[i]) + … for i < count, each a single f32 addition, as work of the
+// stream. `out` may be one of the pieces; there is at least one.
+using SumPieces = std::function<void(const Stream& stream, std::span<const float* const> pieces,
+                                     float* out, std::int64_t count)>;
+void sum_on_host(const Stream& stream, std::span<const float* const> pieces, float* out,
+                 std::int64_t count);  // the plain loop, of a host's memory
+
+// One thread at a time. Buckets must stay where they are until wait() has returned.
 class ShardExchange {
  public:
   virtual ~ShardExchange() = default;
@@ -50,7 +59,8 @@ class ShardExchange {
   // `bucket` [n] f32 on the device, whose own shard is right; afterwards all of it is. As above.
   virtual Result<void> all_gather(const TensorView& bucket, const Stream& producer) = 0;
 
-  // What `consumer` is given from now on waits for everything queued here so far. Returns at once.
+  // What `consumer` is given from now on waits for everything queued here so far. The caller itself
+  // may be held for as long as ranks wait for each other, at most until the calls' own deadlines.
   virtual Result<void> hold_back(const Stream& consumer) = 0;
   // Until everything that was queued is done, or failed; at most the calls' own deadlines. An error
   // names the call and the ranks that it waited for.

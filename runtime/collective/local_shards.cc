@@ -1,0 +1,187 @@
+// Each call of a rank is a post. Ranks post in order, so the calls become complete in order: the
+// rank whose post completes one carries it out under the lock, which is also what keeps everybody
+// from memory once the exchange is broken.
+#include "runtime/collective/local_shards.h"
+
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "runtime/collective/call.h"
+#include "runtime/collective/collective.h"
+#include "runtime/device/queue.h"
+
+namespace tandem::runtime {
+namespace {
+
+class LocalShardGang {
+ public:
+  LocalShardGang(int size, Duration timeout)
+      : timeout_(timeout), ranks_(static_cast<std::size_t>(size)) {}
+
+  int size() const { return static_cast<int>(ranks_.size()); }
+  Result<void> post(int rank, Operation operation, const TensorView& bucket, const Stream& stream);
+  Result<void> wait(int rank);
+  void leave(int rank);
+
+ private:
+  struct Post {
+    Call call;
+    TensorView bucket;
+    Time deadline;
+  };
+  struct Rank {
+    std::deque<Post> posts;  // that are not carried out yet
+    bool gone = false;
+  };
+
+  std::optional<int> missing() const;  // whom the oldest call waits for
+  void fail(Error error);
+  void carry_out(const Stream& stream);
+  void reduce_scatter(const Stream& stream, std::int64_t floats);
+  void all_gather(const Stream& stream, std::int64_t floats);
+  float* memory(std::size_t rank) const { return ranks_[rank].posts.front().bucket.f32(); }
+
+  const Duration timeout_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  // Guarded by mutex_.
+  std::vector<Rank> ranks_;
+  std::optional<Error> failure_;
+};
+
+std::optional<int> LocalShardGang::missing() const {
+  for (std::size_t rank = 0; rank < ranks_.size(); ++rank)
+    if (ranks_[rank].posts.empty()) return static_cast<int>(rank);
+  return std::nullopt;
+}
+
+void LocalShardGang::fail(Error error) {
+  if (!failure_) failure_ = std::move(error);
+  changed_.notify_all();
+}
+
+Result<void> LocalShardGang::post(int rank, Operation operation, const TensorView& bucket,
+                                  const Stream& stream) {
+  CHECK(bucket.rank == 1 && bucket.dense());
+  synchronize(stream);  // what the bucket is made by
+  const std::lock_guard lock(mutex_);
+  if (failure_) return *failure_;
+  const Call call{.operation = operation,
+                  .bytes = static_cast<std::uint64_t>(bucket.elements()) * sizeof(float)};
+  ranks_[static_cast<std::size_t>(rank)].posts.push_back(
+      {.call = call, .bucket = bucket, .deadline = steady_now() + timeout_});
+  for (std::size_t other = 0; other < ranks_.size() && !failure_; ++other)
+    if (ranks_[other].gone && ranks_[other].posts.empty())
+      fail(rank_gone(call, static_cast<int>(other)));
+  if (!failure_ && !missing()) carry_out(stream);
+  if (failure_) return *failure_;
+  return {};
+}
+
+void LocalShardGang::carry_out(const Stream& stream) {
+  const Call call = ranks_[0].posts.front().call;
+  for (std::size_t rank = 1; rank < ranks_.size(); ++rank) {
+    const Call& other = ranks_[rank].posts.front().call;
+    if (other != call) return fail(ranks_disagree(static_cast<int>(rank), other, 0, call));
+  }
+  const auto floats = static_cast<std::int64_t>(call.bytes / sizeof(float));
+  if (call.operation == Operation::kReduceScatter) reduce_scatter(stream, floats);
+  if (call.operation == Operation::kGatherShards) all_gather(stream, floats);
+  for (Rank& rank : ranks_) rank.posts.pop_front();
+  changed_.notify_all();
+}
+
+void LocalShardGang::reduce_scatter(const Stream& stream, std::int64_t floats) {
+  const auto bytes = static_cast<std::size_t>(floats) * sizeof(float);
+  std::vector<std::vector<float>> copies;
+  std::vector<const float*> pieces;
+  for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
+    copies.emplace_back(static_cast<std::size_t>(floats));
+    copy(stream, copies.back().data(), memory(rank), bytes);
+    pieces.push_back(copies.back().data());
+  }
+  synchronize(stream);
+  std::vector<float> sums(static_cast<std::size_t>(floats));
+  sum_on_host(Stream{}, pieces, sums.data(), floats);
+  for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
+    const ShardRange shard = shard_of(floats, static_cast<int>(rank), size());
+    copy(stream, memory(rank) + shard.begin, sums.data() + shard.begin,
+         static_cast<std::size_t>(shard.size()) * sizeof(float));
+  }
+  synchronize(stream);
+}
+
+void LocalShardGang::all_gather(const Stream& stream, std::int64_t floats) {
+  for (std::size_t owner = 0; owner < ranks_.size(); ++owner) {
+    const ShardRange shard = shard_of(floats, static_cast<int>(owner), size());
+    for (std::size_t rank = 0; rank < ranks_.size(); ++rank)
+      if (rank != owner)
+        copy(stream, memory(rank) + shard.begin, memory(owner) + shard.begin,
+             static_cast<std::size_t>(shard.size()) * sizeof(float));
+  }
+  synchronize(stream);
+}
+
+Result<void> LocalShardGang::wait(int rank) {
+  std::unique_lock lock(mutex_);
+  const std::deque<Post>& posts = ranks_[static_cast<std::size_t>(rank)].posts;
+  // The oldest call's deadline is the first; it moves on as calls are carried out.
+  while (!failure_ && !posts.empty()) {
+    const Time deadline = posts.front().deadline;
+    const std::chrono::steady_clock::time_point until{Duration(deadline.ns)};
+    if (changed_.wait_until(lock, until) == std::cv_status::timeout && !failure_ &&
+        !posts.empty() && steady_now() >= posts.front().deadline)
+      fail(timed_out(posts.front().call, *missing()));
+  }
+  if (failure_) return *failure_;
+  return {};
+}
+
+void LocalShardGang::leave(int rank) {
+  const std::lock_guard lock(mutex_);
+  Rank& own = ranks_[static_cast<std::size_t>(rank)];
+  own.gone = true;
+  // Its buckets may end with it, and others' calls that it has not come to never complete.
+  for (const Rank& other : ranks_)
+    if (!own.posts.empty() || !other.posts.empty())
+      return fail(rank_gone((own.posts.empty() ? other : own).posts.front().call, rank));
+}
+
+class LocalShards : public ShardExchange {
+ public:
+  LocalShards(std::shared_ptr<LocalShardGang> gang, int rank)
+      : gang_(std::move(gang)), rank_(rank) {}
+  ~LocalShards() override { gang_->leave(rank_); }
+
+  int rank() const override { return rank_; }
+  int size() const override { return gang_->size(); }
+
+  Result<void> reduce_scatter(const TensorView& bucket, const Stream& producer) override {
+    return gang_->post(rank_, Operation::kReduceScatter, bucket, producer);
+  }
+  Result<void> all_gather(const TensorView& bucket, const Stream& producer) override {
+    return gang_->post(rank_, Operation::kGatherShards, bucket, producer);
+  }
+  Result<void> hold_back(const Stream&) override { return wait(); }
+  Result<void> wait() override { return gang_->wait(rank_); }
+
+ private:
+  const std::shared_ptr<LocalShardGang> gang_;
+  const int rank_;
+};
+
+}  // namespace
+
+std::vector<std::unique_ptr<ShardExchange>> make_local_shards(int size, Duration timeout) {
+  CHECK(size >= 1 && size <= kRanksMax);
+  const auto gang = std::make_shared<LocalShardGang>(size, timeout);
+  std::vector<std::unique_ptr<ShardExchange>> ranks;
+  for (int rank = 0; rank < size; ++rank)
+    ranks.push_back(std::make_unique<LocalShards>(gang, rank));
+  return ranks;
+}
+
+}  // namespace tandem::runtime
