@@ -15,11 +15,11 @@ struct Header {
   std::uint64_t bytes = 0;
 };
 
-Error broken(const Error& error) {
+}  // namespace
+
+Error broken_gang(const Error& error) {
   return {.message = "the learner's gang broke: " + error.message, .where = error.where};
 }
-
-}  // namespace
 
 Gang::Gang(std::unique_ptr<runtime::Collective> collective, Duration timeout)
     : collective_(std::move(collective)), timeout_(timeout) {}
@@ -35,7 +35,7 @@ Result<void> Gang::command(GangCommand command, std::string_view content) {
     std::string copy(content);
     sent = collective_->broadcast(std::as_writable_bytes(std::span(copy)), 0, timeout_);
   }
-  if (!sent) return broken(sent.error());
+  if (!sent) return broken_gang(sent.error());
   return {};
 }
 
@@ -44,21 +44,21 @@ Result<Gang::Received> Gang::await_command() {
   Header header;
   Result<void> got = collective_->await_broadcast(std::as_writable_bytes(std::span(&header, 1)),
                                                   "rank 0's next command");
-  if (!got) return broken(got.error());
+  if (!got) return broken_gang(got.error());
   if (header.command > static_cast<std::uint32_t>(GangCommand::kStop) ||
       header.bytes > kCommandBytesMax)
     return Error{.message = "rank 0 of the learner's gang sent a command that does not exist"};
   Received received{static_cast<GangCommand>(header.command), std::string(header.bytes, '\0')};
   if (header.bytes > 0)
     got = collective_->broadcast(std::as_writable_bytes(std::span(received.content)), 0, timeout_);
-  if (!got) return broken(got.error());
+  if (!got) return broken_gang(got.error());
   return received;
 }
 
 Result<void> Gang::sum(std::span<float> values) {
   if (ranks() == 1) return {};
   if (Result<void> done = collective_->all_reduce_sum(values, timeout_); !done)
-    return broken(done.error());
+    return broken_gang(done.error());
   return {};
 }
 
@@ -72,7 +72,7 @@ Result<void> Gang::reduce(std::span<double> sums, double& maximum) {
   std::fill(sums.begin(), sums.end(), 0.0);
   for (const std::string& blob : *all) {
     if (blob.size() != mine.size() * sizeof(double))
-      return broken({.message = "a rank reduces another number of sums"});
+      return broken_gang({.message = "a rank reduces another number of sums"});
     std::memcpy(mine.data(), blob.data(), blob.size());
     for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += mine[i];
     if (!(mine.back() <= maximum)) maximum = mine.back();
@@ -93,7 +93,7 @@ Result<void> Gang::agree(std::string_view value, std::string_view what) {
 
 Result<std::vector<std::string>> Gang::gather(std::string_view blob) {
   Result<std::vector<std::string>> all = collective_->all_gather(blob, timeout_);
-  if (!all) return broken(all.error());
+  if (!all) return broken_gang(all.error());
   return all;
 }
 

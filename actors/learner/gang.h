@@ -17,9 +17,12 @@
 
 namespace tandem::actors {
 
-enum class GangCommand : std::uint32_t { kRestore, kWarmStart, kTrain, kStop };
+enum class GangCommand : std::uint32_t { kRestore, kWarmStart, kTrain, kSave, kStop };
 
 inline constexpr std::uint64_t kCommandBytesMax = 1ull << 31;
+
+// An Error of a collective operation, as the whole gang's: of code kFailed.
+Error broken_gang(const Error& error);
 
 class Gang {
  public:

@@ -1,21 +1,19 @@
 #include "actors/learner/native_trainer.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <deque>
 #include <utility>
 
 #include "actors/learner/advantage.h"
 #include "actors/learner/gang.h"
-#include "actors/learner/loss_pass.h"
 #include "actors/learner/lr_schedule.h"
-#include "actors/learner/optimizer.h"
 #include "actors/learner/packing.h"
+#include "actors/learner/sharded_update.h"
+#include "actors/learner/trainer_arenas.h"
 #include "actors/learner/trainer_checkpoint.h"
 #include "actors/learner/trainer_memory.h"
 #include "actors/model/parameters.h"
-#include "actors/model/weights.h"
 #include "runtime/base/check.h"
 #include "runtime/base/digest.h"
 #include "runtime/device/queue.h"
@@ -32,16 +30,15 @@ Error invalid(std::string message, std::string where = {}, std::string help = {}
 }
 
 Result<void> check_setup(const NativeTrainerSetup& setup) {
+  const int rank = setup.gang ? setup.gang->rank() : 0, ranks = setup.gang ? setup.gang->size() : 1;
+  CHECK(setup.device == runtime::DeviceKind::kCpu || ranks == 1 || setup.shards);
+  CHECK(!setup.shards || (setup.shards->rank() == rank && setup.shards->size() == ranks));
   const std::int64_t model_positions = setup.model.config.max_position_embeddings;
   if (setup.config.positions_max > model_positions)
     return invalid("sequences of " + std::to_string(setup.config.positions_max) +
                        " tokens are longer than the model's max_position_embeddings of " +
                        std::to_string(model_positions),
                    "data.max_prompt_length + data.max_response_length");
-  if (setup.device == runtime::DeviceKind::kCuda && setup.gang && setup.gang->size() > 1)
-    return invalid(
-        "a learner on GPUs has one rank in this version, not " + std::to_string(setup.gang->size()),
-        "learner.ranks", "set it to 1, or pools.learner.gpus_per_actor to 0");
   if (setup.config.warm_start && setup.records.empty())
     return invalid("the warm start has no records", "warm_start.train_files");
   for (const WarmStartRecord& record : setup.records) {
@@ -96,19 +93,7 @@ std::span<std::byte> block_of(const runtime::Arena& arena) {
 
 class NativeTrainer::Impl {
  public:
-  struct Memory {
-    std::optional<runtime::Arena> master;  // of a GPU: the weights that it updates
-    // Of bf16: what is published, on the host; else the host's weights are.
-    std::optional<runtime::Arena> rounded;
-    runtime::Arena gradients;
-    Optimizer optimizer;
-    Weights policy;
-    std::optional<runtime::Arena> reference;  // use_kl_loss: the weights at the start of RL; host
-    std::optional<Weights> reference_policy;
-    LossPass pass;
-  };
-  static Result<Memory> allocate(const NativeTrainerSetup& setup);
-  Impl(NativeTrainerSetup setup, Memory memory);
+  Impl(NativeTrainerSetup setup, TrainerArenas arenas);
 
   Result<std::optional<StepId>> restore();
   Result<WarmStartSlice> warm_start();
@@ -138,12 +123,14 @@ class NativeTrainer::Impl {
     double sample_accuracy, loss;
   };
   Result<Measured> measure_held_out();
-  Result<double> apply_gradients(const OptimizerConfig& optimizer, double lr);
+  GradientsFinished begin_gradients();
+  Result<double> apply_gradients(const OptimizerConfig& config, double lr);
+  Result<double> apply_whole(const OptimizerConfig& config, double lr);
+  Result<void> fetch_moments(const Optimizer::HostMoments* to);
   Result<void> load_moments(const std::filesystem::path& directory, const TrainerState& state);
   const runtime::Arena& master() const { return memory_.master ? *memory_.master : model.weights; }
   void publish_master();
   void fetch_master();
-  void zero_gradients() const;
   void install_weights();
   void install_reference();
   void start_rl();
@@ -154,10 +141,12 @@ class NativeTrainer::Impl {
   const TrainerConfig config_;
   const std::unique_ptr<runtime::ThreadPool> threads_;
   const std::function<void()> beat_;
-  Memory memory_;
+  TrainerArenas memory_;
   // Ends before the memory that its work uses, and before the threads.
   const runtime::Queue queue_;
   const runtime::Stream stream_;
+  // Ends before the memory that it moves and the queue that it waits for.
+  std::optional<ShardedUpdate> sharded_;
   std::optional<WarmStartData> warm_start_data_;
   std::int64_t warm_start_steps_ = 0;
   bool untrained_ = true;                     // the weights are as they came
@@ -165,58 +154,17 @@ class NativeTrainer::Impl {
   std::deque<std::vector<std::byte>> older_;  // versions step - size … step - 1; of rank 0 alone
 };
 
-Result<NativeTrainer::Impl::Memory> NativeTrainer::Impl::allocate(const NativeTrainerSetup& setup) {
-  const runtime::Manifest& manifest = setup.model.weights.manifest();
-  const runtime::DeviceKind device = setup.device;
-  const runtime::Place place = runtime::operand_place(device);
-  auto gradients = runtime::Arena::allocate(manifest, "gradients", place);
-  if (!gradients) return gradients.error();
-  auto optimizer = Optimizer::allocate(manifest.bytes_total, device);
-  if (!optimizer) return optimizer.error();
-  auto policy = Weights::allocate(setup.model.config, WeightsUse::kTraining, device);
-  if (!policy) return policy.error();
-  auto pass = LossPass::make(setup.model.config, setup.config, device, setup.beat);
-  if (!pass) return pass.error();
-  Memory memory{.master = {},
-                .rounded = {},
-                .gradients = *std::move(gradients),
-                .optimizer = *std::move(optimizer),
-                .policy = *std::move(policy),
-                .reference = {},
-                .reference_policy = {},
-                .pass = *std::move(pass)};
-  if (device != runtime::DeviceKind::kCpu) {
-    auto master = runtime::Arena::allocate(manifest, "the weights", place);
-    if (!master) return master.error();
-    memory.master = *std::move(master);
-  }
-  const runtime::Manifest published = published_manifest(setup.model.config);
-  if (published != manifest) {
-    auto rounded = runtime::Arena::allocate(published, "the published weights",
-                                            runtime::staging_place(device));
-    if (!rounded) return rounded.error();
-    memory.rounded = *std::move(rounded);
-  }
-  if (setup.config.algorithm.use_kl_loss) {
-    auto reference = runtime::Arena::allocate(published, "the reference's weights");
-    if (!reference) return reference.error();
-    auto packed = Weights::allocate(setup.model.config, WeightsUse::kInference, device);
-    if (!packed) return packed.error();
-    memory.reference = *std::move(reference);
-    memory.reference_policy = *std::move(packed);
-  }
-  return memory;
-}
-
-NativeTrainer::Impl::Impl(NativeTrainerSetup setup, Memory memory)
+NativeTrainer::Impl::Impl(NativeTrainerSetup setup, TrainerArenas arenas)
     : gang(std::move(setup.gang), setup.config.collective_timeout),
       model(std::move(setup.model)),
       config_(std::move(setup.config)),
       threads_(std::move(setup.threads)),
       beat_(std::move(setup.beat)),
-      memory_(std::move(memory)),
+      memory_(std::move(arenas)),
       queue_(setup.device, threads_.get()),
       stream_(queue_.stream()) {
+  if (setup.shards)
+    sharded_.emplace(std::move(setup.shards), cut_buckets(model.config, setup.buckets));
   if (config_.warm_start) warm_start_data_.emplace(std::move(setup.records), config_.seed);
   start_rl();
 }
@@ -262,11 +210,6 @@ void NativeTrainer::Impl::fetch_master() {
 void NativeTrainer::Impl::install_reference() {
   memory_.reference_policy->install(stream_, memory_.reference->bytes());
   runtime::synchronize(stream_);
-}
-
-void NativeTrainer::Impl::zero_gradients() const {
-  const std::span<std::byte> all = block_of(memory_.gradients);
-  runtime::zero(stream_, all.data(), all.size());
 }
 
 Result<void> NativeTrainer::Impl::load(const std::filesystem::path& directory,
@@ -365,14 +308,32 @@ Result<std::optional<StepId>> NativeTrainer::Impl::restore() {
   return restored;
 }
 
-// Sums the ranks' gradients and takes a step; returns the norm, which is finite.
-Result<double> NativeTrainer::Impl::apply_gradients(const OptimizerConfig& optimizer, double lr) {
+// The step's gradients are zeros, to which micro-batches add; `finished` is for the last of them.
+GradientsFinished NativeTrainer::Impl::begin_gradients() {
+  const std::span<std::byte> all = block_of(memory_.gradients);
+  runtime::zero(stream_, all.data(), all.size());
+  if (!sharded_) return {};
+  sharded_->begin();
+  return [this](std::int64_t begin) { sharded_->finished(stream_, memory_.gradients, begin); };
+}
+
+// Sums the ranks' gradients and takes a step, for which each rank updates all weights.
+Result<double> NativeTrainer::Impl::apply_whole(const OptimizerConfig& config, double lr) {
   if (gang.ranks() > 1)
     if (auto summed = gang.sum(memory_.gradients.f32()); !summed) return summed.error();
-  const double norm = memory_.optimizer.apply(stream_, optimizer, lr, master(), memory_.gradients);
-  if (!std::isfinite(norm))
-    return invalid("the gradient is not finite (norm " + std::to_string(norm) +
-                   "): the learning rate may be too high, or the weights are damaged");
+  const double squares = memory_.optimizer.squares(stream_, memory_.gradients);
+  const Result<double> norm = memory_.optimizer.begin_step(config, lr, squares);
+  if (norm) memory_.optimizer.update(stream_, 0, master(), memory_.gradients);
+  return norm;
+}
+
+// Sums the ranks' gradients and takes a step; returns the norm, which is finite.
+Result<double> NativeTrainer::Impl::apply_gradients(const OptimizerConfig& config, double lr) {
+  const Result<double> norm =
+      sharded_ ? sharded_->apply(stream_, gang, memory_.optimizer, {.config = config, .lr = lr},
+                                 master(), memory_.gradients)
+               : apply_whole(config, lr);
+  if (!norm) return norm;
   memory_.policy.install_master(stream_, master());
   host_follows_ = !memory_.master;
   untrained_ = false;
@@ -388,10 +349,12 @@ Result<double> NativeTrainer::Impl::warm_start_step() {
   const auto mine = every(std::span(records), gang.rank(), gang.ranks());
   const auto batches = pack(prompt_groups(mine), config_.rows_max, stream_.device);
   if (!batches) return batches.error();
-  zero_gradients();
+  const GradientsFinished finished = begin_gradients();
   double loss = 0;
   for (const MicroBatch& batch : *batches)
-    loss += memory_.pass.add_supervised(stream_, memory_.policy, batch, tokens, memory_.gradients);
+    loss += memory_.pass.add_supervised(stream_, memory_.policy, batch, tokens, memory_.gradients,
+                                        &batch == &batches->back() ? finished : nullptr);
+  if (batches->empty() && finished) finished(0);
   const OptimizerConfig optimizer = warm_start_optimizer(warm);
   const auto norm =
       apply_gradients(optimizer, learning_rate(optimizer, warm_start_steps_, warm.steps_max));
@@ -455,12 +418,14 @@ Result<StepReport> NativeTrainer::Impl::train_share(const TrainBatch& batch,
   const auto batches = pack(share_of(batch, advantages.live, gang.rank(), gang.ranks()),
                             config_.rows_max, stream_.device);
   if (!batches) return batches.error();
-  zero_gradients();
+  const GradientsFinished finished = begin_gradients();
   const LossPass::Models models{memory_.policy,
                                 memory_.reference_policy ? &*memory_.reference_policy : nullptr};
   memory_.pass.begin(batch, advantages);
   for (const MicroBatch& micro : *batches)
-    memory_.pass.add(stream_, models, micro, memory_.gradients);
+    memory_.pass.add(stream_, models, micro, memory_.gradients,
+                     &micro == &batches->back() ? finished : nullptr);
+  if (batches->empty() && finished) finished(0);
   StepReport report;
   report.lr = learning_rate(config_.optimizer, step.value, config_.steps_total);
   const Result<double> norm = apply_gradients(config_.optimizer, report.lr);
@@ -521,10 +486,19 @@ std::optional<std::span<const std::byte>> NativeTrainer::Impl::older(PolicyVersi
   return older_[static_cast<std::size_t>(index)];
 }
 
+// `to` is null on the ranks that do not write the checkpoint.
+Result<void> NativeTrainer::Impl::fetch_moments(const Optimizer::HostMoments* to) {
+  if (sharded_) return sharded_->gather_moments(stream_, memory_.optimizer, memory_.gradients, to);
+  memory_.optimizer.fetch(stream_, *to);
+  return {};
+}
+
 Result<SavedCheckpoint> NativeTrainer::Impl::save() {
   const auto moments = memory_.optimizer.host_moments();
   if (!moments) return moments.error();
-  memory_.optimizer.fetch(stream_, *moments);
+  if (sharded_)
+    if (auto told = gang.command(GangCommand::kSave, {}); !told) return told.error();
+  if (auto fetched = fetch_moments(&*moments); !fetched) return fetched.error();
   fetch_master();
   CheckpointContent content{
       .state = {.step = step, .optimizer_steps = memory_.optimizer.steps(), .seed = config_.seed},
@@ -556,6 +530,10 @@ Result<void> NativeTrainer::Impl::follow() {
       case GangCommand::kWarmStart:
         if (auto done = warm_start(); !done) return done.error();
         break;
+      case GangCommand::kSave:
+        CHECK(sharded_);
+        if (auto sent = fetch_moments(nullptr); !sent) return sent.error();
+        break;
       case GangCommand::kTrain: {
         const auto batch = runtime::decode<TrainBatch>(
             received->content,
@@ -572,14 +550,16 @@ Result<std::unique_ptr<NativeTrainer>> NativeTrainer::make(NativeTrainerSetup se
   if (auto sound = check_setup(setup); !sound) return sound.error();
   if (setup.device == runtime::DeviceKind::kCuda) {
     const runtime::MemoryInfo gpu = runtime::memory_info(setup.device);
-    auto room = check_trainer_memory(trainer_memory(setup.model.config, setup.config, setup.device),
-                                     gpu.free_bytes, gpu.total_bytes, setup.config);
+    const int sharing = setup.shards ? setup.shards->size() : 1;
+    auto room = check_trainer_memory(
+        trainer_memory(setup.model.config, setup.config, setup.device, sharing), gpu.free_bytes,
+        gpu.total_bytes, setup.config);
     if (!room) return room.error();
   }
-  Result<Impl::Memory> memory = Impl::allocate(setup);
-  if (!memory) return memory.error();
+  Result<TrainerArenas> arenas = allocate_arenas(setup);
+  if (!arenas) return arenas.error();
   return std::unique_ptr<NativeTrainer>(
-      new NativeTrainer(std::make_unique<Impl>(std::move(setup), *std::move(memory))));
+      new NativeTrainer(std::make_unique<Impl>(std::move(setup), *std::move(arenas))));
 }
 
 NativeTrainer::NativeTrainer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

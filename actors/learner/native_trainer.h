@@ -1,8 +1,10 @@
-// Trains the model: one rank of the data-parallel gang. Weights, gradients and AdamW moments are
-// replicated; each rank computes its share of the groups, gradients are summed in rank order.
+// Trains the model: one rank of the data-parallel gang. Each rank has all weights and computes its
+// share of the groups, gradients are summed in rank order. Without `shards` every rank has all
+// AdamW moments and updates all weights; with them each updates its shards (sharded_update.h).
+// Checkpoints are the same either way, and go on with any number of ranks.
 //
 // On a GPU all of these lie in its memory, and the host keeps a copy of what is published, as of
-// the last step. A gang then has one rank. Where the model computes in bf16, master weights,
+// the last step. Where the model computes in bf16, master weights,
 // gradients and moments are f32; what is published, and kept as the reference, is the master
 // rounded to bf16.
 //
@@ -20,10 +22,12 @@
 #include <vector>
 
 #include "actors/learner/learner_config.h"
+#include "actors/learner/sharded_update.h"
 #include "actors/learner/trainer.h"
 #include "actors/learner/warm_start.h"
 #include "actors/model/checkpoint.h"
 #include "runtime/collective/collective.h"
+#include "runtime/collective/shard_exchange.h"
 #include "runtime/device/parallel.h"
 #include "runtime/device/stream.h"
 
@@ -34,6 +38,10 @@ struct NativeTrainerSetup {
   Model model;                                // with its untrained weights
   std::vector<WarmStartRecord> records;       // of the warm start; the same on every rank
   std::unique_ptr<runtime::Collective> gang;  // null: one rank
+  // Moves gradients and weights between the ranks of `gang`, in memory of `device`; the gang then
+  // moves the rest. Several ranks on GPUs need it. Null: the gang moves everything.
+  std::unique_ptr<runtime::ShardExchange> shards;
+  BucketLimits buckets;  // the same on every rank
   runtime::DeviceKind device = runtime::DeviceKind::kCpu;
   std::unique_ptr<runtime::ThreadPool> threads;  // null: the calling thread alone
   std::function<void()> beat;                    // after each piece of work; may be empty

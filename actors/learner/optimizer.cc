@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 #include <utility>
 
 #include "kernels/ops/adamw.h"
@@ -12,12 +13,16 @@
 namespace tandem::actors {
 namespace {
 
-runtime::TensorView flat(const runtime::Buffer& floats) {
-  return runtime::tensor(floats.data(), runtime::DType::kF32,
-                         {static_cast<std::int64_t>(floats.size() / sizeof(float))});
+std::size_t float_bytes(std::int64_t floats) {
+  return static_cast<std::size_t>(floats) * sizeof(float);
 }
 
-// On a CPU both sides are one memory.
+runtime::TensorView floats_of(const runtime::Buffer& floats, std::int64_t begin,
+                              std::int64_t count) {
+  return runtime::tensor(floats.data() + float_bytes(begin), runtime::DType::kF32, {count});
+}
+
+// On a CPU both sides may be one memory.
 void copy_moment(const runtime::Stream& stream, std::byte* to, const std::byte* from,
                  std::size_t bytes) {
   if (to != from) runtime::copy(stream, to, from, bytes);
@@ -25,20 +30,28 @@ void copy_moment(const runtime::Stream& stream, std::byte* to, const std::byte* 
 
 }  // namespace
 
-Result<Optimizer> Optimizer::allocate(std::size_t arena_bytes, runtime::DeviceKind device) {
+Result<Optimizer> Optimizer::allocate(std::int64_t arena_floats,
+                                      std::vector<runtime::ShardRange> own,
+                                      runtime::DeviceKind device) {
+  Optimizer optimizer;
+  optimizer.arena_bytes_ = float_bytes(arena_floats);
+  std::int64_t floats = 0, largest = 0;
+  for (const runtime::ShardRange& range : own) {
+    CHECK(range.begin >= 0 && range.begin <= range.end && range.end <= arena_floats);
+    optimizer.parts_.push_back({.range = range, .moments = floats});
+    floats += range.size();
+    largest = std::max(largest, range.size());
+  }
   const runtime::Place place = runtime::operand_place(device);
-  auto m = runtime::Buffer::allocate(arena_bytes, "AdamW's first moments", place);
+  auto m = runtime::Buffer::allocate(float_bytes(floats), "AdamW's first moments", place);
   if (!m) return m.error();
-  auto v = runtime::Buffer::allocate(arena_bytes, "AdamW's second moments", place);
+  auto v = runtime::Buffer::allocate(float_bytes(floats), "AdamW's second moments", place);
   if (!v) return v.error();
-  const std::int64_t sums =
-      kernels::sum_of_squares_workspace(static_cast<std::int64_t>(arena_bytes / sizeof(float)));
-  auto workspace = runtime::Buffer::allocate(static_cast<std::size_t>(sums) * sizeof(double),
-                                             "the gradient's norm", place);
+  const auto sums = static_cast<std::size_t>(kernels::sum_of_squares_workspace(largest));
+  auto workspace = runtime::Buffer::allocate(sums * sizeof(double), "the gradient's norm", place);
   if (!workspace) return workspace.error();
   auto squares = runtime::Staged::allocate(sizeof(double), "the gradient's norm", device);
   if (!squares) return squares.error();
-  Optimizer optimizer;
   optimizer.m_ = *std::move(m);
   optimizer.v_ = *std::move(v);
   optimizer.norm_workspace_ = *std::move(workspace);
@@ -52,57 +65,94 @@ void Optimizer::reset(const runtime::Stream& stream) {
   steps_ = 0;
 }
 
+bool Optimizer::whole() const {
+  return parts_.size() == 1 && float_bytes(parts_.front().range.size()) == arena_bytes_;
+}
+
 Result<Optimizer::HostMoments> Optimizer::host_moments() const {
-  if (m_.place() != runtime::Place::kDevice)
+  if (whole() && m_.place() != runtime::Place::kDevice)
     return HostMoments{.m = m_.bytes(), .v = v_.bytes(), .copy = {}};
-  auto copy = runtime::Buffer::allocate(m_.size() + v_.size(), "a copy of AdamW's moments");
+  auto copy = runtime::Buffer::allocate(2 * arena_bytes_, "a copy of AdamW's moments");
   if (!copy) return copy.error();
   const std::span<std::byte> both = copy->bytes();
   return HostMoments{
-      .m = both.first(m_.size()), .v = both.subspan(m_.size()), .copy = *std::move(copy)};
+      .m = both.first(arena_bytes_), .v = both.subspan(arena_bytes_), .copy = *std::move(copy)};
 }
 
 void Optimizer::fetch(const runtime::Stream& stream, const HostMoments& to) const {
-  CHECK(to.m.size() == m_.size() && to.v.size() == v_.size());
+  CHECK(whole() && to.m.size() == m_.size() && to.v.size() == v_.size());
   copy_moment(stream, to.m.data(), m_.data(), m_.size());
   copy_moment(stream, to.v.data(), v_.data(), v_.size());
   runtime::synchronize(stream);
 }
 
 void Optimizer::put(const runtime::Stream& stream, const HostMoments& from) {
-  CHECK(from.m.size() == m_.size() && from.v.size() == v_.size());
-  copy_moment(stream, m_.data(), from.m.data(), m_.size());
-  copy_moment(stream, v_.data(), from.v.data(), v_.size());
+  CHECK(from.m.size() == arena_bytes_ && from.v.size() == arena_bytes_);
+  for (const Part& part : parts_) {
+    const std::size_t in_arena = float_bytes(part.range.begin), here = float_bytes(part.moments);
+    const std::size_t bytes = float_bytes(part.range.size());
+    copy_moment(stream, m_.data() + here, from.m.data() + in_arena, bytes);
+    copy_moment(stream, v_.data() + here, from.v.data() + in_arena, bytes);
+  }
   runtime::synchronize(stream);
 }
 
-double Optimizer::apply(const runtime::Stream& stream, const OptimizerConfig& config, double lr,
-                        const runtime::Arena& weights, const runtime::Arena& gradients) {
+void Optimizer::lay_out(const runtime::Stream& stream, Moment moment,
+                        const runtime::Arena& arena) const {
+  CHECK(arena.manifest().bytes_total == arena_bytes_);
+  const runtime::Buffer& from = moment == Moment::kFirst ? m_ : v_;
+  auto* const to = static_cast<std::byte*>(arena.flat().data);
+  for (const Part& part : parts_)
+    runtime::copy(stream, to + float_bytes(part.range.begin),
+                  from.data() + float_bytes(part.moments), float_bytes(part.range.size()));
+}
+
+double Optimizer::squares(const runtime::Stream& stream, const runtime::Arena& gradients) {
   double* const squares = reinterpret_cast<double*>(squares_.host());
   runtime::zero(stream, squares_.on_device(squares), sizeof *squares);
-  kernels::sum_of_squares(stream, {.x = gradients.flat(),
-                                   .workspace = {reinterpret_cast<double*>(norm_workspace_.data()),
-                                                 norm_workspace_.size() / sizeof(double)},
-                                   .sum = squares_.on_device(squares)});
+  for (const Part& part : parts_) {
+    if (part.range.size() == 0) continue;
+    kernels::sum_of_squares(
+        stream, {.x = runtime::rows(gradients.flat(), part.range.begin, part.range.size()),
+                 .workspace = {reinterpret_cast<double*>(norm_workspace_.data()),
+                               norm_workspace_.size() / sizeof(double)},
+                 .sum = squares_.on_device(squares)});
+  }
   squares_.download(stream, sizeof *squares);
   runtime::synchronize(stream);
-  const double norm = std::sqrt(*squares);
-  if (!std::isfinite(norm)) return norm;
+  return *squares;
+}
+
+Result<double> Optimizer::begin_step(const OptimizerConfig& config, double lr, double squares) {
+  const double norm = std::sqrt(squares);
+  if (!std::isfinite(norm))
+    return Error{ErrorCode::kInvalid,
+                 "the gradient is not finite (norm " + std::to_string(norm) +
+                     "): the learning rate may be too high, or the weights are damaged"};
   const double scale =
       config.grad_clip > 0 ? std::min(1.0, config.grad_clip / (norm + kClipEps)) : 1.0;
+  config_ = config;
+  lr_ = lr;
+  grad_scale_ = static_cast<float>(scale);
   ++steps_;
-  kernels::adamw(stream, {.parameters = weights.flat(),
-                          .gradients = gradients.flat(),
-                          .m = flat(m_),
-                          .v = flat(v_),
-                          .step = static_cast<std::int64_t>(steps_),
-                          .lr = lr,
-                          .beta1 = config.beta1,
-                          .beta2 = config.beta2,
-                          .eps = config.eps,
-                          .weight_decay = config.weight_decay,
-                          .grad_scale = static_cast<float>(scale)});
   return norm;
+}
+
+void Optimizer::update(const runtime::Stream& stream, std::size_t part,
+                       const runtime::Arena& weights, const runtime::Arena& gradients) {
+  const auto& [range, moments] = parts_[part];
+  if (range.size() == 0) return;
+  kernels::adamw(stream, {.parameters = runtime::rows(weights.flat(), range.begin, range.size()),
+                          .gradients = runtime::rows(gradients.flat(), range.begin, range.size()),
+                          .m = floats_of(m_, moments, range.size()),
+                          .v = floats_of(v_, moments, range.size()),
+                          .step = static_cast<std::int64_t>(steps_),
+                          .lr = lr_,
+                          .beta1 = config_.beta1,
+                          .beta2 = config_.beta2,
+                          .eps = config_.eps,
+                          .weight_decay = config_.weight_decay,
+                          .grad_scale = grad_scale_});
 }
 
 }  // namespace tandem::actors

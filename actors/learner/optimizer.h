@@ -1,13 +1,22 @@
-// AdamW over an arena: moments, step count, clipping by the global norm. Weights, gradients and
-// moments are in the memory of one device; a checkpoint has the moments in the host's.
+// AdamW over an arena, or over some parts of it: moments, step count, clipping by the global norm.
+// A rank of a gang that shares the work updates its own parts only, and has moments for no others.
+//
+// Weights, gradients and moments are in the memory of one device; a checkpoint has the moments of
+// the whole arena in the host's. Not here: where the other ranks' parts are, and how ranks add up
+// what they have (sharded_update.h).
+//
+//   OP-1  AdamW is elementwise: any cut of the arena into parts gives the same weights and moments,
+//         bit for bit, for equal norms. (A norm depends on the cut by a few roundings.)
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "actors/learner/learner_config.h"
 #include "runtime/base/result.h"
+#include "runtime/collective/shard_exchange.h"
 #include "runtime/device/arena.h"
 #include "runtime/device/memory.h"
 #include "runtime/device/staged.h"
@@ -19,25 +28,42 @@ inline constexpr double kClipEps = 1.0e-6;  // as torch.nn.utils.clip_grad_norm_
 
 class Optimizer {
  public:
-  // The error is want of memory.
-  static Result<Optimizer> allocate(std::size_t arena_bytes, runtime::DeviceKind device);
+  // `own`: ranges of the arena, in floats, that do not overlap; some may be empty. The error is
+  // want of memory.
+  static Result<Optimizer> allocate(std::int64_t arena_floats, std::vector<runtime::ShardRange> own,
+                                    runtime::DeviceKind device);
 
   void reset(const runtime::Stream& stream);  // no history: as before the first step
 
-  // Returns the global norm of `gradients` before clipping, for which it waits. If it is not
-  // finite, nothing changes.
-  double apply(const runtime::Stream& stream, const OptimizerConfig& config, double lr,
-               const runtime::Arena& weights, const runtime::Arena& gradients);
+  // The sum of the squares of the own parts of `gradients`, one part after another. Waits for it.
+  double squares(const runtime::Stream& stream, const runtime::Arena& gradients);
 
-  // Both moments in the host's memory. On a CPU they are the optimizer's own, so that fetching and
-  // putting cost nothing; for a GPU's it is room for a copy.
+  // A step: begin_step(), then update() of each part once, in any order. `squares` is the sum over
+  // the whole gradient; returns its root, the norm before clipping. kInvalid where it is not
+  // finite: then no step has begun.
+  Result<double> begin_step(const OptimizerConfig& config, double lr, double squares);
+  void update(const runtime::Stream& stream, std::size_t part, const runtime::Arena& weights,
+              const runtime::Arena& gradients);
+
+  std::size_t parts() const { return parts_.size(); }
+  const runtime::ShardRange& part(std::size_t index) const { return parts_[index].range; }
+  bool whole() const;  // one part, which is the arena
+
+  // Both moments of the whole arena in the host's memory. Where the optimizer has all of them and
+  // runs on a CPU they are its own memory, so that fetching and putting cost nothing; else this is
+  // room for a copy.
   struct HostMoments {
     std::span<std::byte> m, v;
-    runtime::Buffer copy;  // empty on a CPU
+    runtime::Buffer copy;  // may be empty
   };
   Result<HostMoments> host_moments() const;  // the error is want of memory
-  void fetch(const runtime::Stream& stream, const HostMoments& to) const;
-  void put(const runtime::Stream& stream, const HostMoments& from);
+  void fetch(const runtime::Stream& stream, const HostMoments& to) const;  // of a whole() one
+  void put(const runtime::Stream& stream, const HostMoments& from);        // takes the own parts
+
+  enum class Moment : std::uint8_t { kFirst, kSecond };
+  // Copies the own parts to their places in `arena`, which lies on the device; the rest of it stays
+  // as it is.
+  void lay_out(const runtime::Stream& stream, Moment moment, const runtime::Arena& arena) const;
 
   std::uint64_t steps() const { return steps_; }
   void set_steps(std::uint64_t steps) { steps_ = steps; }  // after the moments were put back
@@ -45,10 +71,20 @@ class Optimizer {
  private:
   Optimizer() = default;
 
-  runtime::Buffer m_, v_;
+  struct Part {
+    runtime::ShardRange range;  // of the arena
+    std::int64_t moments;       // where its moments begin in m_ and in v_, in floats
+  };
+
+  std::size_t arena_bytes_ = 0;
+  std::vector<Part> parts_;
+  runtime::Buffer m_, v_;           // of the parts, one after another
   runtime::Buffer norm_workspace_;  // doubles
   runtime::Staged squares_;         // one double
   std::uint64_t steps_ = 0;
+  OptimizerConfig config_;  // of the step that begin_step() began
+  double lr_ = 0;
+  float grad_scale_ = 1;
 };
 
 }  // namespace tandem::actors

@@ -29,13 +29,13 @@ std::string help_for(const TrainerConfig& config) {
 }  // namespace
 
 std::vector<MemoryPart> trainer_memory(const ModelConfig& model, const TrainerConfig& config,
-                                       runtime::DeviceKind device) {
+                                       runtime::DeviceKind device, int sharing) {
   const std::size_t arena = make_manifest(model).bytes_total;
   std::vector<MemoryPart> parts{
       {"weights", arena},
       {"their copy to compute with", Weights::bytes(model, WeightsUse::kTraining, device)},
       {"gradients", arena},
-      {"moments", 2 * arena}};
+      {"moments", 2 * arena / static_cast<std::size_t>(sharing)}};
   if (config.algorithm.use_kl_loss)
     parts.push_back({"the reference", Weights::bytes(model, WeightsUse::kInference, device)});
   if (config.versions_on_device > 0)

@@ -18,6 +18,8 @@
 //         (Both but for roundings on a GPU where the limits ask for Rows::kFastest.)
 //   DE-3  forward and backward allocate nothing: all memory is sized in make(). (But for the graph
 //         of a decode step, when it is recorded.)
+//   DE-4  What backward says of finished gradients holds: it gives the stream no more work that
+//         touches them.
 //
 // Each object is used by one thread at a time. Parallelism inside a call is the stream's pool.
 // Every limit that a call exceeds is a bug of the caller (CHECK): schedulers know the limits.
@@ -25,6 +27,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -123,6 +126,13 @@ struct TrainLimits {
   kernels::Rows products = kernels::Rows::kInvariant;  // as of PagedLimits
 };
 
+// Told by backward which gradients are finished: those of the arena's floats from `begin` to its
+// end, once the stream has done what it holds now. Backward goes from the last layer to the first,
+// and an arena the other way round, so `begin` descends: the final norm and an untied head, layer
+// by layer, and 0 once everything is finished. Called on the caller's thread, between two launches;
+// what it allocates is not backward's (DE-3).
+using GradientsFinished = std::function<void(std::int64_t begin)>;
+
 // Cross-entropy over N targets is the same path: sum of logprob * -1/N, so dlogprob = -1/N.
 //
 // Weights, gradients and streams are of the decoder's device; every span is the host's memory.
@@ -147,10 +157,11 @@ class TrainDecoder {
   // laid out as the weights' arena, the gradient of sum_m logprob[m] dlogprob[m] +
   // entropy[m] dentropy[m]; an empty `dentropy` stands for zeros. At most once per forward: it
   // consumes the activations. `weights` must have been made with WeightsUse::kTraining. On a GPU it
-  // may return before the gradients are there; `dlogprob` and `dentropy` have been read.
+  // may return before the gradients are there; `dlogprob` and `dentropy` have been read. `finished`
+  // may be empty.
   void backward(const runtime::Stream& stream, const Weights& weights, const PackedBatch& batch,
                 std::span<const float> dlogprob, std::span<const float> dentropy,
-                const runtime::Arena& gradients);
+                const runtime::Arena& gradients, const GradientsFinished& finished = {});
 
  private:
   struct Workspace;

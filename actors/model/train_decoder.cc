@@ -523,7 +523,7 @@ void TrainDecoder::Workspace::head_backward(const Stream& stream, const Weights&
 
 void TrainDecoder::backward(const Stream& stream, const Weights& weights, const PackedBatch& batch,
                             std::span<const float> dlogprob, std::span<const float> dentropy,
-                            const runtime::Arena& gradients) {
+                            const runtime::Arena& gradients, const GradientsFinished& finished) {
   Workspace& w = *work_;
   const std::int64_t T = std::ssize(w.tables.tokens), M = std::ssize(w.tables.item_rows);
   CHECK(stream.device == w.device && !w.consumed && weights.use() == WeightsUse::kTraining);
@@ -536,8 +536,12 @@ void TrainDecoder::backward(const Stream& stream, const Weights& weights, const 
   std::copy(dlogprob.begin(), dlogprob.end(), w.slopes.logprob.f32());
   std::copy(dentropy.begin(), dentropy.end(), w.slopes.entropy.f32());
   w.slope_memory.upload(stream, per_item_bytes(M, !dentropy.empty()));
+  const auto tell = [&](const TensorView& first) {
+    if (finished) finished(first.f32() - gradients.flat().f32());
+  };
   w.head_backward(stream, weights, batch.temperature, w.slope_memory.on_device(w.slopes.logprob),
                   dentropy.empty() ? TensorView{} : w.slope_memory.on_device(w.slopes.entropy));
+  tell(w.sums.final_norm);
   for (std::int64_t i = w.config.layers - 1; i >= 0; --i) {
     const LayerActivations& layer = w.now.layers[static_cast<std::size_t>(i)];
     const LayerGradients& into = w.sums.layers[static_cast<std::size_t>(i)];
@@ -547,10 +551,12 @@ void TrainDecoder::backward(const Stream& stream, const Weights& weights, const 
     }
     w.feed_forward_backward(stream, weights.layer(i), layer, into);
     w.attend_backward(stream, weights.layer(i), layer, into);
+    tell(into.input_norm);
   }
   kernels::embedding(
       stream, kernels::EmbeddingBackward{
                   .ids = w.on_device(w.tables.tokens), .dy = w.now.dx, .dtable = w.sums.embedding});
+  tell(w.sums.embedding);
 }
 
 }  // namespace tandem::actors

@@ -1,0 +1,135 @@
+// The stream computes and the exchange moves: each call of the exchange waits for what the stream
+// holds at that moment, so a bucket's sum runs beside the backward of the layers before it, and a
+// bucket's weights are on their way while AdamW works on the next. The host waits twice in a step,
+// with the exchange's deadlines: for all sums, because the norm comes before AdamW, and for all
+// weights, because rank 0 publishes them at once.
+//
+// Rejected: a norm that is added up while later buckets are still being summed. It would have to
+// run between the products of backward, and reads its shards in a fraction of their time.
+#include "actors/learner/sharded_update.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "actors/model/parameters.h"
+#include "runtime/base/check.h"
+#include "runtime/device/queue.h"
+
+namespace tandem::actors {
+namespace {
+
+using runtime::ShardRange;
+
+// Where the gradients begin that backward finishes together, in its order.
+std::vector<std::int64_t> finishing_order(const ModelConfig& model,
+                                          const runtime::Manifest& manifest) {
+  const auto begin_of = [&](std::string_view name) {
+    return static_cast<std::int64_t>(manifest.find(name)->offset_bytes / sizeof(float));
+  };
+  std::vector<std::int64_t> begins{begin_of(kFinalNormName)};
+  for (std::int64_t layer = model.layers - 1; layer >= 0; --layer)
+    begins.push_back(begin_of(LayerNames(layer).input_norm));
+  begins.push_back(0);
+  return begins;
+}
+
+// [begin, end) in equal pieces of at most floats_max, from the end on; cuts keep the alignment.
+void append_pieces(std::int64_t begin, std::int64_t end, std::int64_t floats_max,
+                   std::vector<ShardRange>& buckets) {
+  const std::int64_t pieces = (end - begin + floats_max - 1) / floats_max;
+  const std::int64_t even = (end - begin + pieces - 1) / pieces;
+  const std::int64_t size = (even + runtime::kShardAlignFloats - 1) / runtime::kShardAlignFloats *
+                            runtime::kShardAlignFloats;
+  for (std::int64_t last = begin + (end - begin - 1) / size * size; last >= begin; last -= size)
+    buckets.push_back({.begin = last, .end = std::min(last + size, end)});
+}
+
+}  // namespace
+
+std::vector<ShardRange> cut_buckets(const ModelConfig& model, const BucketLimits& limits) {
+  CHECK(limits.floats_max >= runtime::kShardAlignFloats);
+  const std::int64_t floats_max =
+      limits.floats_max / runtime::kShardAlignFloats * runtime::kShardAlignFloats;
+  const runtime::Manifest manifest = make_manifest(model);
+  std::vector<ShardRange> buckets;
+  auto end = static_cast<std::int64_t>(manifest.bytes_total / sizeof(float));
+  for (const std::int64_t begin : finishing_order(model, manifest)) {
+    if (end - begin < limits.floats_min && begin > 0) continue;
+    append_pieces(begin, end, floats_max, buckets);
+    end = begin;
+  }
+  return buckets;
+}
+
+std::vector<ShardRange> shards_of_rank(const std::vector<ShardRange>& buckets, int rank,
+                                       int ranks) {
+  std::vector<ShardRange> shards;
+  for (const ShardRange& bucket : buckets) {
+    const ShardRange shard = runtime::shard_of(bucket.size(), rank, ranks);
+    shards.push_back({.begin = bucket.begin + shard.begin, .end = bucket.begin + shard.end});
+  }
+  return shards;
+}
+
+ShardedUpdate::ShardedUpdate(std::unique_ptr<runtime::ShardExchange> exchange,
+                             std::vector<ShardRange> buckets)
+    : exchange_(std::move(exchange)), buckets_(std::move(buckets)) {}
+
+runtime::TensorView ShardedUpdate::bucket_of(const runtime::Arena& arena, std::size_t index) const {
+  return runtime::rows(arena.flat(), buckets_[index].begin, buckets_[index].size());
+}
+
+void ShardedUpdate::begin() { started_ = 0; }
+
+void ShardedUpdate::finished(const runtime::Stream& stream, const runtime::Arena& gradients,
+                             std::int64_t from) {
+  for (; started_ < buckets_.size() && buckets_[started_].begin >= from; ++started_)
+    if (queued_) queued_ = exchange_->reduce_scatter(bucket_of(gradients, started_), stream);
+}
+
+Result<double> ShardedUpdate::apply(const runtime::Stream& stream, Gang& gang, Optimizer& optimizer,
+                                    const Step& step, const runtime::Arena& weights,
+                                    const runtime::Arena& gradients) {
+  CHECK(started_ == buckets_.size() && optimizer.parts() == buckets_.size());
+  if (auto summed = settle(); !summed) return summed.error();
+  double squares = optimizer.squares(stream, gradients), unused = 0;
+  if (auto added = gang.reduce(std::span(&squares, 1), unused); !added) return added.error();
+  const Result<double> norm = optimizer.begin_step(step.config, step.lr, squares);
+  if (!norm) return norm;
+  for (std::size_t i = 0; i < buckets_.size(); ++i) {
+    optimizer.update(stream, i, weights, gradients);
+    if (queued_) queued_ = exchange_->all_gather(bucket_of(weights, i), stream);
+  }
+  if (auto gathered = settle(); !gathered) return gathered.error();
+  return norm;
+}
+
+Result<void> ShardedUpdate::gather_moments(const runtime::Stream& stream,
+                                           const Optimizer& optimizer,
+                                           const runtime::Arena& gradients,
+                                           const Optimizer::HostMoments* to) {
+  using Moment = Optimizer::Moment;
+  for (const Moment moment : {Moment::kFirst, Moment::kSecond}) {
+    optimizer.lay_out(stream, moment, gradients);
+    for (std::size_t i = 0; i < buckets_.size(); ++i)
+      if (queued_) queued_ = exchange_->all_gather(bucket_of(gradients, i), stream);
+    if (auto gathered = settle(); !gathered) return gathered;
+    if (to == nullptr) continue;
+    const std::span<std::byte> there = moment == Moment::kFirst ? to->m : to->v;
+    CHECK(there.size() == gradients.manifest().bytes_total);
+    runtime::copy(stream, there.data(), gradients.flat().data, there.size());
+  }
+  runtime::synchronize(stream);
+  return {};
+}
+
+// Until nothing moves any more.
+Result<void> ShardedUpdate::settle() {
+  const Result<void> settled = exchange_->wait();
+  if (!queued_) return broken_gang(queued_.error());
+  if (!settled) return broken_gang(settled.error());
+  return {};
+}
+
+}  // namespace tandem::actors

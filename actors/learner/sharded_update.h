@@ -1,0 +1,87 @@
+// One rank's part of the update of a gang that shares the optimizer's work (ZeRO-1, Rajbhandari et
+// al. 2020, stage 1): gradients are summed bucket by bucket while backward still computes the next
+// ones, each rank runs AdamW on its own shard of every bucket and has moments for nothing else, and
+// the updated shards go to all ranks while AdamW of the next bucket runs.
+//
+// Weights and gradients are whole on every rank. A bucket is a range of their arena, in floats;
+// buckets ascend in the order in which backward finishes them, from the arena's end to its
+// beginning. What is not about floats (commands, batches, sums of a report) is the Gang's.
+//
+// Invariants (tests/actors/learner/sharded_trainer_test.cc)
+//   SU-1  Buckets tile the arena without gap or overlap; which ranges they are depends on the
+//         model and the limits alone, so it is the same on every rank (SX-2).
+//   SU-2  After apply() all ranks have the same weights, bit for bit: without clipping those of
+//         a gang that sums all gradients everywhere and updates all weights everywhere.
+//   SU-3  The norm has the same bits on all ranks: each rank's sum over its own shards, added in
+//         rank order. Another number of ranks, or other buckets, round it differently.
+//
+// Errors are the gang's end, but for kInvalid of apply(): a gradient that is not finite, which all
+// ranks see alike and which changes nothing. After any other, memory is no longer touched.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "actors/learner/gang.h"
+#include "actors/learner/optimizer.h"
+#include "actors/model/model_config.h"
+#include "runtime/base/result.h"
+#include "runtime/collective/shard_exchange.h"
+#include "runtime/device/arena.h"
+#include "runtime/device/stream.h"
+
+namespace tandem::actors {
+
+// A bucket ends where a layer does, once it has floats_min: one that is smaller costs more in
+// beginning than in moving. Layers that make it larger than floats_max are cut, so that AdamW of
+// one part overlaps with the moving of another.
+struct BucketLimits {
+  std::int64_t floats_min = std::int64_t{4} << 20;   // 16 MiB
+  std::int64_t floats_max = std::int64_t{32} << 20;  // >= kShardAlignFloats
+};
+
+// The last one, which ends with the embedding, may be smaller than floats_min.
+std::vector<runtime::ShardRange> cut_buckets(const ModelConfig& model, const BucketLimits& limits);
+
+// The shards of one rank, a range of the arena for each bucket.
+std::vector<runtime::ShardRange> shards_of_rank(const std::vector<runtime::ShardRange>& buckets,
+                                                int rank, int ranks);
+
+class ShardedUpdate {
+ public:
+  ShardedUpdate(std::unique_ptr<runtime::ShardExchange> exchange,
+                std::vector<runtime::ShardRange> buckets);
+
+  // A step: begin(); finished() as backward of the last micro-batch says (GradientsFinished in
+  // decoder.h), or once with 0 where the rank has no micro-batch; then apply().
+  void begin();
+  // Starts the sums of every bucket that lies behind `from`.
+  void finished(const runtime::Stream& stream, const runtime::Arena& gradients, std::int64_t from);
+  struct Step {
+    const OptimizerConfig& config;
+    double lr;
+  };
+  // Returns the global norm before clipping. On return all weights are there. The optimizer's parts
+  // are this rank's shards.
+  Result<double> apply(const runtime::Stream& stream, Gang& gang, Optimizer& optimizer,
+                       const Step& step, const runtime::Arena& weights,
+                       const runtime::Arena& gradients);
+
+  // Between steps, on all ranks at once: `to`, which the others leave null, gets the moments of the
+  // whole arena. They meet in `gradients`, whose content is lost.
+  Result<void> gather_moments(const runtime::Stream& stream, const Optimizer& optimizer,
+                              const runtime::Arena& gradients, const Optimizer::HostMoments* to);
+
+ private:
+  runtime::TensorView bucket_of(const runtime::Arena& arena, std::size_t index) const;
+  Result<void> settle();
+
+  std::unique_ptr<runtime::ShardExchange> exchange_;
+  std::vector<runtime::ShardRange> buckets_;
+  std::size_t started_ = 0;  // buckets of this step whose sums have been asked for
+  Result<void> queued_;      // the first error of asking
+};
+
+}  // namespace tandem::actors
