@@ -4,13 +4,20 @@
 // decides nothing (scheduler/fleet/broadcast_group.h does) and moves no byte
 // (runtime/weights/broadcast.h does).
 //
-// Invariants
+// What an order says is checked here. One that makes no sense is answered by EpochFailed, and does
+// not reach the BroadcastRank.
+//
+// Invariants (tests/actors/broadcast/broadcast_actor_test.cc)
 //   BA-1  Events reach the exchange in the order in which they happened; none is lost.
 //   BA-2  It never waits for a broadcast: an order is handled whatever NCCL is at.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <memory>
+#include <string>
 #include <variant>
+#include <vector>
 
 #include "actors/messages/broadcast.h"
 #include "runtime/actor/actor.h"
@@ -25,10 +32,48 @@ struct StartBroadcast {};  // sent once, first
 
 struct BroadcastActorConfig {
   Sender self;
+  bool leads = false;  // the learner's rank 0, which opens epochs; the others join them
   int nccl_version = 0;
   std::uint64_t layout_hash = 0;
+  std::string communicator = {};  // Broadcasting::name, by which the epochs' records are known
   Duration progress_interval = std::chrono::seconds(1);
   Duration retry_interval = std::chrono::milliseconds(50);  // of messages that were refused
 };
+
+class BroadcastActor {
+ public:
+  using Inbox = std::variant<StartBroadcast, OpenEpoch, JoinEpoch, UseEpoch, LeaveEpoch>;
+
+  // `rank` shares its publisher's or subscriber's life: either actor may be the last to end.
+  BroadcastActor(BroadcastActorConfig config, std::shared_ptr<runtime::BroadcastRank> rank,
+                 std::shared_ptr<const runtime::NcclRecords> records,
+                 runtime::Ref<BroadcastEvents> exchange);
+
+  void handle(runtime::Context& cx, StartBroadcast start);
+  void handle(runtime::Context& cx, OpenEpoch order);
+  void handle(runtime::Context& cx, JoinEpoch order);
+  void handle(runtime::Context& cx, UseEpoch order);
+  void handle(runtime::Context& cx, LeaveEpoch order);
+
+ private:
+  struct Epoch {                 // that this rank was asked into and has not left
+    bool told_progress = false;  // the last EpochProgress had an operation that was late
+  };
+
+  void tell_events(runtime::Context& cx);
+  void tell(runtime::Context& cx, runtime::BroadcastEvent event);
+  void refuse(runtime::Context& cx, std::uint64_t epoch, const std::string& why);
+  void watch(runtime::Context& cx);
+  void tell_progress(runtime::Context& cx, std::uint64_t number, Epoch& epoch);
+  std::vector<EpochOperation> operations_of(std::uint64_t epoch, Time now) const;
+
+  const BroadcastActorConfig config_;
+  const std::shared_ptr<runtime::BroadcastRank> rank_;
+  const std::shared_ptr<const runtime::NcclRecords> records_;
+  std::map<std::uint64_t, Epoch> epochs_;
+  runtime::Outbox<BroadcastEvents> outbox_;
+};
+
+static_assert(runtime::Actor<BroadcastActor>);
 
 }  // namespace tandem::actors

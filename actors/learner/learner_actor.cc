@@ -9,7 +9,7 @@
 namespace tandem::actors {
 
 LearnerActor::LearnerActor(LearnerActorConfig config, std::unique_ptr<Trainer> trainer,
-                           std::unique_ptr<runtime::WeightPublisher> publisher,
+                           std::shared_ptr<runtime::WeightPublisher> publisher,
                            runtime::PayloadReader read_payloads,
                            runtime::Ref<LearnerEvents> exchange)
     : config_(std::move(config)),
@@ -167,7 +167,12 @@ std::optional<Publication> LearnerActor::publish(runtime::Context& cx, PolicyVer
     fail(cx, stats.error());
     return {};
   }
-  return Publication{version, retain, stats->checksum, stats->bytes, stats->seconds};
+  return Publication{.version = version,
+                     .oldest_retained = retain,
+                     .checksum = stats->checksum,
+                     .bytes = stats->bytes,
+                     .seconds = stats->seconds,
+                     .broadcast = stats->broadcast};
 }
 
 // A disk may fail for a moment. What it refuses again it would refuse after a restart as well, and

@@ -49,8 +49,9 @@ class LearnerActor {
  public:
   using Inbox = std::variant<MeetExchange, PublishInitial, WarmStart, TrainStep, SaveCheckpoint>;
 
+  // The publisher's broadcasts may be led by another actor, which then shares it.
   LearnerActor(LearnerActorConfig config, std::unique_ptr<Trainer> trainer,
-               std::unique_ptr<runtime::WeightPublisher> publisher,
+               std::shared_ptr<runtime::WeightPublisher> publisher,
                runtime::PayloadReader read_payloads, runtime::Ref<LearnerEvents> exchange);
   ~LearnerActor();  // logs what it did
 
@@ -84,7 +85,7 @@ class LearnerActor {
 
   const LearnerActorConfig config_;
   const std::unique_ptr<Trainer> trainer_;
-  const std::unique_ptr<runtime::WeightPublisher> publisher_;
+  const std::shared_ptr<runtime::WeightPublisher> publisher_;
   const runtime::PayloadReader read_payloads_;
 
   bool restored_ = false;      // there is a checkpoint: the warm start is behind

@@ -1,11 +1,14 @@
 #include "actors/rollout/fake_weights.h"
 
+#include <utility>
+
 #include "runtime/base/check.h"
 
 namespace tandem::actors {
 
-void FakeWeightBoard::publish(PolicyVersion version, PolicyVersion oldest_retained) {
-  versions_.insert(version);
+void FakeWeightBoard::publish(PolicyVersion version, PolicyVersion oldest_retained,
+                              std::uint64_t checksum) {
+  versions_[version] = checksum;
   versions_.erase(versions_.begin(), versions_.lower_bound(oldest_retained));
 }
 
@@ -15,7 +18,7 @@ void FakeWeightBoard::forget_after(PolicyVersion last) {
 
 std::optional<PolicyVersion> FakeWeightBoard::newest() const {
   if (versions_.empty()) return std::nullopt;
-  return *versions_.rbegin();
+  return versions_.rbegin()->first;
 }
 
 FakeWeightSubscriber::FakeWeightSubscriber(std::shared_ptr<const FakeWeightBoard> board,
@@ -29,7 +32,7 @@ Result<void> FakeWeightSubscriber::begin(PolicyVersion version, std::span<std::b
   if (!board_->holds(version))
     return Error{ErrorCode::kNotFound, "version " + std::to_string(version.value) +
                                            " is not offered by the simulated publisher"};
-  copying_ = version;
+  copying_ = Installed{version, board_->checksum_of(version)};
   calls_left_ = progress_calls_;
   return {};
 }
@@ -38,8 +41,7 @@ Result<void> FakeWeightSubscriber::begin(PolicyVersion version, std::span<std::b
 Result<runtime::UpdateProgress> FakeWeightSubscriber::progress(std::uint64_t) {
   CHECK(copying_.has_value());
   if (--calls_left_ > 0) return runtime::UpdateProgress{};
-  installed_ = Installed{.version = *copying_};
-  copying_.reset();
+  installed_ = std::exchange(copying_, std::nullopt);
   return runtime::UpdateProgress{.complete = true};
 }
 

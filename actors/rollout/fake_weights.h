@@ -1,11 +1,12 @@
 // Published versions without weights, for simulated fleets: a board that the simulated learner
-// writes to, and subscribers that copy nothing and take a number of progress() calls for it.
-// Everything runs on one thread.
+// writes to, and subscribers that copy a version's checksum alone and take a number of progress()
+// calls for it. Everything runs on one thread.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
-#include <set>
 
 #include "runtime/weights/weights.h"
 
@@ -14,16 +15,17 @@ namespace tandem::actors {
 class FakeWeightBoard {
  public:
   // Versions below `oldest_retained` go.
-  void publish(PolicyVersion version, PolicyVersion oldest_retained);
+  void publish(PolicyVersion version, PolicyVersion oldest_retained, std::uint64_t checksum);
   void forget_after(PolicyVersion last);
   bool holds(PolicyVersion version) const { return versions_.contains(version); }
+  std::uint64_t checksum_of(PolicyVersion version) const { return versions_.at(version); }
   std::optional<PolicyVersion> newest() const;
 
  private:
-  std::set<PolicyVersion> versions_;
+  std::map<PolicyVersion, std::uint64_t> versions_;  // and their checksums
 };
 
-class FakeWeightSubscriber final : public runtime::WeightSubscriber {
+class FakeWeightSubscriber : public runtime::WeightSubscriber {
  public:
   // `progress_calls` >= 1: how many it takes to copy a version.
   FakeWeightSubscriber(std::shared_ptr<const FakeWeightBoard> board, int progress_calls);
@@ -39,7 +41,7 @@ class FakeWeightSubscriber final : public runtime::WeightSubscriber {
  private:
   const std::shared_ptr<const FakeWeightBoard> board_;
   const int progress_calls_;
-  std::optional<PolicyVersion> copying_;
+  std::optional<Installed> copying_;
   int calls_left_ = 0;
   std::optional<Installed> installed_;
 };

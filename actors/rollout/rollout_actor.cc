@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/base/check.h"
 #include "runtime/base/log.h"
 #include "runtime/wire/codec.h"
 #include "runtime/wire/split.h"
@@ -25,14 +26,17 @@ std::int32_t capacity_default(std::int32_t max_num_seqs, std::int32_t group_size
 }
 
 RolloutActor::RolloutActor(const RolloutConfig& config, std::unique_ptr<Engine> engine,
-                           std::unique_ptr<runtime::WeightSubscriber> weights, Joints joints)
+                           std::shared_ptr<runtime::WeightSubscriber> weights, Joints joints)
     : config_(config),
       engine_(std::move(engine)),
       weights_(std::move(weights)),
       joints_(std::move(joints)),
       outbox_(joints_.exchange, config.retry_interval) {}
 
-RolloutActor::~RolloutActor() { log_leases("rollout_ended"); }
+RolloutActor::~RolloutActor() {
+  weights_->cancel();  // who shares the subscriber may outlive the engine that it copies into
+  log_leases("rollout_ended");
+}
 
 void RolloutActor::handle(runtime::Context& cx, StartRollout start) {
   self_ = std::move(start.self);
@@ -61,6 +65,7 @@ void RolloutActor::handle(runtime::Context& cx, Evaluate evaluate) {
 
 void RolloutActor::handle(runtime::Context& cx, NewVersion offer) {
   if (offer.source) weights_->look_at(*offer.source);
+  if (offer.broadcast) weights_->expect(offer.version, offer.checksum, *offer.broadcast);
   offer_ = VersionOffer{offer.version, offer.oldest_retained};
   advance_later(cx, Duration{0});
 }
@@ -184,7 +189,12 @@ Duration RolloutActor::install(runtime::Context& cx) {
   if (log::worth_a_line(++totals_.installs))
     log::info("event=installed actor={} version={} seconds={:.3f} installs={}", config_.self.actor,
               updating_->value, paused, totals_.installs);
-  outbox_.send(cx, Installed{.from = config_.self, .version = *updating_, .seconds = paused});
+  const auto copied = weights_->installed();
+  CHECK(copied && copied->version == *updating_);
+  outbox_.send(cx, Installed{.from = config_.self,
+                             .version = *updating_,
+                             .seconds = paused,
+                             .checksum = copied->checksum});
   updating_.reset();
   update_failure_.clear();
   return simulated;

@@ -3,7 +3,9 @@
 // nothing about what runs (the exchange and the engine's queue do) and computes nothing.
 //
 // Invariants
-//   RO-1  Weights change between steps, never inside one; Installed is told after each change.
+//   RO-1  Weights change between steps, never inside one. After each change, and before the first
+//         token by the new weights, Installed tells the version and the checksum of what was
+//         copied.
 //   RO-2  A group goes out by Generated only once its payload is stored, at most once.
 //   RO-3  Every assigned group ends in one of Generated, Unservable, or a HandBack.
 //   RO-4  At most kWritesInFlight payload writes are outstanding, however fast the engine is.
@@ -68,9 +70,10 @@ class RolloutActor {
     // Told what the actor is at ("idle", "decode", "update"), at least once per step; may be empty.
     std::function<void(const char* phase, Time now)> progress;
   };
+  // The subscriber's part in broadcasts may be led by another actor, which then shares it.
   RolloutActor(const RolloutConfig& config, std::unique_ptr<Engine> engine,
-               std::unique_ptr<runtime::WeightSubscriber> weights, Joints joints);
-  ~RolloutActor();  // logs what it did
+               std::shared_ptr<runtime::WeightSubscriber> weights, Joints joints);
+  ~RolloutActor();  // logs what it did, and ends a copy that is under way
 
   void handle(runtime::Context& cx, StartRollout start);
   void handle(runtime::Context& cx, Assign assign);
@@ -107,7 +110,7 @@ class RolloutActor {
 
   const RolloutConfig config_;
   const std::unique_ptr<Engine> engine_;
-  const std::unique_ptr<runtime::WeightSubscriber> weights_;
+  const std::shared_ptr<runtime::WeightSubscriber> weights_;
   const Joints joints_;
   runtime::Ref<std::variant<Step>> self_;
 

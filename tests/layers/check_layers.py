@@ -32,6 +32,7 @@ ALLOWED = {  # folder -> folders it may include, besides itself
     "scheduler": BASE,
     "actors/messages": BASE + ["runtime/wire"],
     "actors/model": DEVICE + ["kernels"],
+    "actors/broadcast": ["runtime", "actors/messages"],
     "actors/rollout": ENGINES,
     "actors/learner": ENGINES,
     "actors/reward": ["runtime", "actors/messages"],

@@ -46,7 +46,8 @@ class SimulatedPublisher final : public runtime::WeightPublisher {
       return Error{ErrorCode::kTimedOut, "no place for version " + std::to_string(version.value) +
                                              ": all " + std::to_string(places) + " are retained"};
     board->forget_after({std::min(version, contents.begin()->first).value - 1});
-    for (const auto& [held, content] : contents) board->publish(held, contents.begin()->first);
+    for (const auto& [held, content] : contents)
+      board->publish(held, contents.begin()->first, content);
     return runtime::PublishStats{.bytes = arena.size(), .checksum = checksum};
   }
   void retain(PolicyVersion oldest) override { oldest_ = oldest; }

@@ -40,7 +40,10 @@ class MapPublisher final : public runtime::WeightPublisher {
     const std::uint64_t checksum = checksum64(arena);
     (*versions_)[version] = checksum;
     order_->push_back(version);
-    return runtime::PublishStats{arena.size(), 0, checksum};
+    runtime::PublishStats stats{.bytes = arena.size(), .checksum = checksum};
+    if (version.value >= 0)  // the untrained weights come before any group has formed
+      stats.broadcast = {.epoch = 5, .sequence = static_cast<std::uint64_t>(version.value) + 1};
+    return stats;
   }
   void retain(PolicyVersion oldest) override {
     std::erase_if(*versions_, [&](const auto& entry) { return entry.first < oldest; });
@@ -178,6 +181,18 @@ TEST(LearnerActor, FromTheFirstWordToACheckpoint_LE1_LE2_LE3) {
   world.tell(SaveCheckpoint{StepId{1}});
   ASSERT_EQ(world.all<CheckpointSaved>().size(), 2u) << "of steps 0 and 1";
   EXPECT_EQ(world.all<CheckpointSaved>()[1].step, StepId{1});
+}
+
+TEST(LearnerActor, APublicationTellsWhereItsVersionIsBroadcast) {
+  World world;
+  world.warm_up();
+  world.tell(world.step(0));
+  EXPECT_FALSE(world.all<Published>()[0].publication.broadcast);
+  EXPECT_EQ(world.all<WarmStarted>()[0].publication.broadcast, (runtime::BroadcastPlace{5, 1}));
+  const auto committed = world.all<StepCommitted>();
+  ASSERT_TRUE(committed.size() == 1 && committed[0].publication);
+  EXPECT_EQ(committed[0].publication->broadcast, (runtime::BroadcastPlace{5, 2}));
+  EXPECT_EQ(committed[0].publication->checksum, world.published.at(PolicyVersion{1}));
 }
 
 TEST(LearnerActor, AnUnpublishedStepStillTellsItsChecksum) {

@@ -43,6 +43,38 @@ struct Heard final : runtime::Target<RolloutEvents> {
   std::uint64_t room = runtime::kBytesUnlimited;  // of one message
 };
 
+std::uint64_t checksum_of(PolicyVersion version) {
+  return 100 + static_cast<std::uint64_t>(version.value);
+}
+
+// Notes in which order it is told of a broadcast and asked for a version.
+class NotingSubscriber final : public FakeWeightSubscriber {
+ public:
+  NotingSubscriber(std::shared_ptr<const FakeWeightBoard> board,
+                   std::shared_ptr<std::vector<std::string>> calls)
+      : FakeWeightSubscriber(std::move(board), 3), calls_(std::move(calls)) {}
+  void look_at(const runtime::WeightSource& source) override {
+    calls_->push_back("look at " + source.endpoint);
+  }
+  void expect(PolicyVersion version, std::uint64_t checksum,
+              const runtime::BroadcastPlace& place) override {
+    calls_->push_back("expect " + std::to_string(version.value) + " of " +
+                      std::to_string(checksum) + " at " + std::to_string(place.epoch) + "/" +
+                      std::to_string(place.sequence));
+  }
+  Result<void> begin(PolicyVersion version, std::span<std::byte> buffer) override {
+    calls_->push_back("begin " + std::to_string(version.value));
+    return FakeWeightSubscriber::begin(version, buffer);
+  }
+  void cancel() override {
+    calls_->push_back("cancel");
+    FakeWeightSubscriber::cancel();
+  }
+
+ private:
+  const std::shared_ptr<std::vector<std::string>> calls_;
+};
+
 // A payload store in virtual time.
 struct Store {
   runtime::SimulatedExecutor* executor;
@@ -78,7 +110,8 @@ struct Fixture {
       return std::make_unique<RolloutActor>(
           RolloutConfig{
               .self = {"j/rollout/0", Incarnation{3}}, .group_size = 4, .max_num_seqs = 16},
-          std::make_unique<FakeEngine>(engine), std::make_unique<FakeWeightSubscriber>(board, 3),
+          std::make_unique<FakeEngine>(engine),
+          std::make_shared<NotingSubscriber>(board, weight_calls),
           RolloutActor::Joints{
               .exchange = runtime::Ref<RolloutEvents>({"exchange/j", Incarnation{1}}, heard_target),
               .write = [this](auto batch, auto done) { store.write(std::move(batch), done); },
@@ -102,8 +135,12 @@ struct Fixture {
     EXPECT_EQ(ref.tell(std::move(message)), Delivery::kAccepted);
   }
   void publish(PolicyVersion version, PolicyVersion oldest) {
-    board->publish(version, oldest);
-    tell(NewVersion{version, oldest});
+    board->publish(version, oldest, checksum_of(version));
+    tell(NewVersion{.version = version,
+                    .oldest_retained = oldest,
+                    .source = {},
+                    .broadcast = {},
+                    .checksum = checksum_of(version)});
   }
   void assign(std::uint64_t first, std::uint64_t count,
               std::optional<PolicyVersion> version = std::nullopt) {
@@ -134,6 +171,8 @@ struct Fixture {
   runtime::System system;
   std::optional<Error> failure;
   std::shared_ptr<FakeWeightBoard> board = std::make_shared<FakeWeightBoard>();
+  std::shared_ptr<std::vector<std::string>> weight_calls =
+      std::make_shared<std::vector<std::string>>();
   std::shared_ptr<Heard> heard = std::make_shared<Heard>();
   Store store{};
   runtime::Ref<RolloutActor::Inbox> ref;
@@ -178,12 +217,63 @@ TEST(RolloutActor, InstallsBetweenStepsAndSaysSo) {  // RO-1
   const auto installed = f.heard->all<Installed>();
   ASSERT_EQ(installed.size(), 2u);
   EXPECT_EQ(installed[1].version, kV1);
+  EXPECT_EQ(installed[0].checksum, checksum_of(kV0));
+  EXPECT_EQ(installed[1].checksum, checksum_of(kV1));
   EXPECT_NEAR(installed[1].seconds, 0.002, 1e-9);
   bool mixed = false;
   for (const auto& [id, header] : f.generated())
     for (const TrajectoryHeader& t : header.trajectories)
       mixed |= t.oldest == kV0 && t.newest == kV1;
   EXPECT_TRUE(mixed);
+}
+
+// Whoever hears of a version's first token has heard before by which weights it was made.
+TEST(RolloutActor, TellsWhatItInstalledBeforeTheFirstTokenByIt_RO1) {
+  Fixture f;
+  f.publish(kV0, kV0);
+  f.assign(1, 30);
+  f.executor.run_until([&] { return !f.generated().empty(); }, 1s);
+  f.publish(kV1, kV0);
+  f.executor.run_until([&] { return f.heard->all<Installed>().size() == 2; }, 1s);
+  f.publish(kV2, kV0);
+  ASSERT_TRUE(f.run_until_generated(30));
+  std::map<PolicyVersion, std::uint64_t> known;
+  for (const RolloutEvents& event : f.heard->events) {
+    if (const auto* installed = std::get_if<Installed>(&event))
+      known[installed->version] = installed->checksum;
+    const auto* generated = std::get_if<Generated>(&event);
+    if (!generated) continue;
+    for (const GroupHeader& group : generated->groups)
+      for (const TrajectoryHeader& trajectory : group.trajectories)
+        EXPECT_EQ(known[trajectory.newest], checksum_of(trajectory.newest)) << "RO-1";
+  }
+  EXPECT_EQ(known.size(), 3u);
+}
+
+TEST(RolloutActor, ABroadcastIsExpectedBeforeItsVersionIsWanted) {
+  Fixture f;
+  f.board->publish(kV0, kV0, checksum_of(kV0));
+  f.tell(NewVersion{.version = kV0,
+                    .oldest_retained = kV0,
+                    .source = runtime::WeightSource{.host = "h", .endpoint = "tcp://h:1"},
+                    .broadcast = runtime::BroadcastPlace{.epoch = 3, .sequence = 8},
+                    .checksum = checksum_of(kV0)});
+  ASSERT_TRUE(f.executor.run_until([&] { return !f.heard->all<Installed>().empty(); }, 1s));
+  f.publish(kV1, kV0);  // which is not broadcast
+  ASSERT_TRUE(f.executor.run_until([&] { return f.heard->all<Installed>().size() == 2; }, 1s));
+  EXPECT_EQ(*f.weight_calls,
+            (std::vector<std::string>{"look at tcp://h:1", "expect 0 of 100 at 3/8", "begin 0",
+                                      "begin 1"}));
+}
+
+// Another actor may share the subscriber, and what it copies into goes with this one.
+TEST(RolloutActor, ItsEndEndsACopyThatIsUnderWay) {
+  Fixture f;
+  f.publish(kV0, kV0);
+  f.executor.run_until([&] { return !f.weight_calls->empty(); }, 1s);
+  f.system.stop("j/rollout/0");
+  f.executor.run_until([&] { return !f.system.alive("j/rollout/0"); }, 1s);
+  EXPECT_EQ(f.weight_calls->back(), "cancel");
 }
 
 TEST(RolloutActor, PinnedGroupsGetExactlyTheirVersionOrAreUnservable) {

@@ -1,0 +1,186 @@
+// Orders go straight through to the BroadcastRank, whose calls do not block. What happens there
+// wakes this actor by a turn, which takes all events there are; before an order is answered by this
+// actor itself, the events that came earlier are told.
+#include "actors/broadcast/broadcast_actor.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "runtime/base/check.h"
+#include "runtime/base/log.h"
+#include "runtime/collective/collective.h"
+
+namespace tandem::actors {
+
+using runtime::BroadcastEvent;
+using runtime::NcclRecord;
+using runtime::NcclState;
+
+namespace {
+
+EpochOperationState state_of(NcclState state) {
+  switch (state) {
+    case NcclState::kQueued:
+      return EpochOperationState::kQueued;
+    case NcclState::kEntered:
+      return EpochOperationState::kEntered;
+    case NcclState::kStarted:
+      return EpochOperationState::kStarted;
+    case NcclState::kDone:
+      return EpochOperationState::kDone;
+    case NcclState::kFailed:
+    case NcclState::kAborted:
+      return EpochOperationState::kFailed;
+  }
+  CHECK(false);
+}
+
+bool under_way(EpochOperationState state) {
+  return state != EpochOperationState::kDone && state != EpochOperationState::kFailed;
+}
+
+EpochOperation operation_of(const NcclRecord& record, Time now) {
+  const Duration passed = record.ended_at.value_or(now) - record.enqueued_at;
+  return {.sequence = record.sequence,
+          .label = record.label.empty() ? name(record.kind) : record.label,
+          .bytes = record.bytes,
+          .state = state_of(record.state),
+          .since_ms = std::chrono::duration_cast<std::chrono::milliseconds>(passed).count()};
+}
+
+bool is_group_size(std::int32_t size) { return size >= 2 && size <= runtime::kRanksMax; }
+
+std::string out_of_range(const char* what, std::int32_t value) {
+  return std::string(what) + " " + std::to_string(value) + " is out of range";
+}
+
+}  // namespace
+
+BroadcastActor::BroadcastActor(BroadcastActorConfig config,
+                               std::shared_ptr<runtime::BroadcastRank> rank,
+                               std::shared_ptr<const runtime::NcclRecords> records,
+                               runtime::Ref<BroadcastEvents> exchange)
+    : config_(std::move(config)),
+      rank_(std::move(rank)),
+      records_(std::move(records)),
+      outbox_(std::move(exchange), config_.retry_interval) {}
+
+// The wake may come after this actor's end: a turn of one that has ended is dropped.
+void BroadcastActor::handle(runtime::Context& cx, StartBroadcast) {
+  outbox_.send(cx, BroadcastUp{.from = config_.self, .nccl_version = config_.nccl_version});
+  rank_->on_event([this, post = cx.turn_poster()] {
+    post([this](runtime::Context& then) { tell_events(then); });
+  });
+  cx.after(config_.progress_interval, [this](runtime::Context& then) { watch(then); });
+}
+
+void BroadcastActor::handle(runtime::Context& cx, OpenEpoch order) {
+  if (!config_.leads)
+    return refuse(cx, order.epoch, "only the learner opens an epoch, and this is a rollout");
+  if (!is_group_size(order.size))
+    return refuse(cx, order.epoch, out_of_range("a group of size", order.size));
+  if (!epochs_.try_emplace(order.epoch).second)
+    return refuse(cx, order.epoch, "it was asked to open an epoch that is open");
+  rank_->open(order.epoch, order.size);
+}
+
+void BroadcastActor::handle(runtime::Context& cx, JoinEpoch order) {
+  if (config_.leads) return refuse(cx, order.epoch, "the learner opens epochs and joins none");
+  if (!is_group_size(order.size))
+    return refuse(cx, order.epoch, out_of_range("a group of size", order.size));
+  if (order.rank < 1 || order.rank >= order.size)
+    return refuse(cx, order.epoch, out_of_range("rank", order.rank));
+  if (order.unique_id.size() != runtime::kNcclUniqueIdBytes)
+    return refuse(cx, order.epoch,
+                  "a unique id has " + std::to_string(runtime::kNcclUniqueIdBytes) +
+                      " bytes, and the one that came has " +
+                      std::to_string(order.unique_id.size()));
+  if (!epochs_.try_emplace(order.epoch).second)
+    return refuse(cx, order.epoch, "it was asked into an epoch that it is in");
+  runtime::NcclRendezvous rendezvous{
+      .epoch = order.epoch, .unique_id = {}, .size = order.size, .layout_hash = order.layout_hash};
+  std::memcpy(rendezvous.unique_id.internal, order.unique_id.data(), order.unique_id.size());
+  rank_->join(rendezvous, order.rank);
+}
+
+void BroadcastActor::handle(runtime::Context& cx, UseEpoch order) {
+  if (!config_.leads || !epochs_.contains(order.epoch))
+    return refuse(cx, order.epoch, "it was asked to use an epoch that it has not opened");
+  rank_->use(order.epoch);
+}
+
+void BroadcastActor::handle(runtime::Context&, LeaveEpoch order) {
+  log::info("event=leave_epoch actor={} epoch={} why=\"{}\"", config_.self.actor, order.epoch,
+            order.why);
+  rank_->leave(order.epoch, order.why);
+}
+
+void BroadcastActor::refuse(runtime::Context& cx, std::uint64_t epoch, const std::string& why) {
+  tell_events(cx);
+  log::warn("event=epoch_refused actor={} epoch={} why=\"{}\"", config_.self.actor, epoch, why);
+  outbox_.send(cx, EpochFailed{.from = config_.self, .epoch = epoch, .message = why});
+}
+
+void BroadcastActor::tell_events(runtime::Context& cx) {
+  for (BroadcastEvent& event : rank_->take_events()) tell(cx, std::move(event));
+}
+
+void BroadcastActor::tell(runtime::Context& cx, BroadcastEvent event) {
+  const Sender& from = config_.self;
+  const std::uint64_t epoch = event.epoch;
+  switch (event.kind) {
+    case BroadcastEvent::Kind::kOpened:
+      return outbox_.send(
+          cx, EpochOpened{.from = from,
+                          .epoch = epoch,
+                          .unique_id = {event.unique_id.internal, runtime::kNcclUniqueIdBytes},
+                          .layout_hash = config_.layout_hash});
+    case BroadcastEvent::Kind::kJoined:
+      log::info("event=epoch_joined actor={} epoch={}", from.actor, epoch);
+      return outbox_.send(cx, EpochJoined{.from = from, .epoch = epoch});
+    case BroadcastEvent::Kind::kInUse:
+      return outbox_.send(cx, EpochInUse{.from = from, .epoch = epoch});
+    case BroadcastEvent::Kind::kFailed:
+      log::warn("event=epoch_failed actor={} epoch={} why=\"{}\"", from.actor, epoch,
+                event.message);
+      return outbox_.send(
+          cx, EpochFailed{.from = from, .epoch = epoch, .message = std::move(event.message)});
+    case BroadcastEvent::Kind::kLeft:
+      epochs_.erase(epoch);
+      return outbox_.send(cx, EpochLeft{.from = from, .epoch = epoch});
+  }
+}
+
+// What is late is told again and again; a link at its limit is spared it.
+void BroadcastActor::watch(runtime::Context& cx) {
+  if (outbox_.empty())
+    for (auto& [number, epoch] : epochs_) tell_progress(cx, number, epoch);
+  cx.after(config_.progress_interval, [this](runtime::Context& then) { watch(then); });
+}
+
+void BroadcastActor::tell_progress(runtime::Context& cx, std::uint64_t number, Epoch& epoch) {
+  std::vector<EpochOperation> operations = operations_of(number, cx.now());
+  const auto interval =
+      std::chrono::duration_cast<std::chrono::milliseconds>(config_.progress_interval).count();
+  const bool late = std::any_of(operations.begin(), operations.end(), [&](const auto& operation) {
+    return under_way(operation.state) && operation.since_ms > interval;
+  });
+  const bool tells = late || epoch.told_progress;
+  epoch.told_progress = late;
+  if (!tells) return;
+  if (operations.size() > kEpochOperationsMax)
+    operations.erase(operations.begin(), operations.end() - kEpochOperationsMax);
+  outbox_.send(cx, EpochProgress{
+                       .from = config_.self, .epoch = number, .operations = std::move(operations)});
+}
+
+std::vector<EpochOperation> BroadcastActor::operations_of(std::uint64_t epoch, Time now) const {
+  std::vector<EpochOperation> operations;
+  for (const NcclRecord& record : records_->snapshot())
+    if (record.epoch == epoch && record.communicator == config_.communicator)
+      operations.push_back(operation_of(record, now));
+  return operations;
+}
+
+}  // namespace tandem::actors
