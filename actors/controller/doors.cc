@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "runtime/collective/nccl_api.h"
 #include "runtime/net/endpoint.h"
 
 namespace tandem::actors {
@@ -20,6 +21,7 @@ constexpr std::size_t kEndpointBytesMax = 512;
 constexpr std::int32_t kSignalMax = 64;
 constexpr std::int32_t kExitCodeMax = 255;
 constexpr std::uint64_t kCountMax = std::uint64_t{1} << 53;  // that a double keeps exact
+constexpr std::size_t kEpochWordsBytesMax = 16384;           // of an error or a label
 constexpr std::size_t kTroubleLinesMax = 64;  // of stderr; an honest reward sends fewer
 
 Error wrong(const std::string& what) { return {ErrorCode::kInvalid, what}; }
@@ -137,6 +139,9 @@ Result<void> check(const TextsScored& scored) {
 // ---- the learner
 
 Result<void> check(const Publication& publication, PolicyVersion version) {
+  if (const auto& place = publication.broadcast; place && (place->epoch < 1 || place->sequence < 1))
+    return wrong("broadcasts a version as number " + std::to_string(place->sequence) +
+                 " of epoch " + std::to_string(place->epoch));
   if (publication.version == version && is_version(version) &&
       publication.oldest_retained >= kInitialWeights && publication.oldest_retained <= version &&
       is_amount(publication.seconds))
@@ -196,14 +201,53 @@ Result<void> check(const CheckpointSaved& saved) {
 
 Result<void> check(const LearnerFailed&) { return {}; }
 
-// A door for the events of one role's actors; every alternative names its sender as `from`.
+// ---- broadcasts, of the learner and of rollouts
+
+Result<void> check(const BroadcastUp& up) {
+  if (up.nccl_version < 1)
+    return wrong("BroadcastUp: version " + std::to_string(up.nccl_version) + " of NCCL");
+  return {};
+}
+
+Result<void> check(const EpochOpened& opened) {
+  if (opened.unique_id.size() != runtime::kNcclUniqueIdBytes)
+    return wrong("EpochOpened: a unique id of " + std::to_string(opened.unique_id.size()) +
+                 " bytes");
+  return {};
+}
+
+Result<void> check(const EpochJoined&) { return {}; }
+Result<void> check(const EpochInUse&) { return {}; }
+Result<void> check(const EpochLeft&) { return {}; }
+
+Result<void> check(const EpochFailed& failed) {
+  if (failed.message.size() > kEpochWordsBytesMax)
+    return wrong("EpochFailed: a message of " + std::to_string(failed.message.size()) + " bytes");
+  return {};
+}
+
+Result<void> check(const EpochProgress& progress) {
+  if (progress.operations.size() > kEpochOperationsMax)
+    return wrong("EpochProgress: " + std::to_string(progress.operations.size()) + " operations");
+  for (const EpochOperation& operation : progress.operations)
+    if (operation.label.size() > kEpochWordsBytesMax || operation.since_ms < 0 ||
+        operation.since_ms > static_cast<std::int64_t>(kCountMax))
+      return wrong("EpochProgress: an operation since " + std::to_string(operation.since_ms) +
+                   " ms, or a label of " + std::to_string(operation.label.size()) + " bytes");
+  return {};
+}
+
+// A door for the events of some roles' actors; every alternative names its sender as `from`.
 template <class Events>
-runtime::Door<Events> role_door(const std::string& job, Role role) {
-  return [prefix = job + "/" + name(role) + "/"](const PeerId& from,
-                                                 const Events& events) -> Result<void> {
+runtime::Door<Events> role_door(const std::string& job, const std::vector<Role>& roles) {
+  std::vector<std::string> prefixes;
+  for (const Role role : roles) prefixes.push_back(job + "/" + name(role) + "/");
+  return [prefixes](const PeerId& from, const Events& events) -> Result<void> {
     return std::visit(
         [&](const auto& message) -> Result<void> {
-          if (!from.name.starts_with(prefix)) return wrong("is none of " + prefix + "*");
+          if (std::ranges::none_of(prefixes,
+                                   [&](const auto& p) { return from.name.starts_with(p); }))
+            return wrong("is none of " + prefixes.front() + "*");
           const Sender& sender = message.from;
           if (auto own = speaks_for_itself(from, sender.actor, sender.incarnation, 0); !own)
             return own;
@@ -285,15 +329,19 @@ Result<void> check(const PeerId& from, const runtime::UsageReport& report, const
 }  // namespace
 
 runtime::Door<RolloutEvents> rollout_door(std::string job) {
-  return role_door<RolloutEvents>(job, Role::kRollout);
+  return role_door<RolloutEvents>(job, {Role::kRollout});
 }
 
 runtime::Door<RewardEvents> reward_door(std::string job) {
-  return role_door<RewardEvents>(job, Role::kReward);
+  return role_door<RewardEvents>(job, {Role::kReward});
 }
 
 runtime::Door<LearnerEvents> learner_door(std::string job) {
-  return role_door<LearnerEvents>(job, Role::kLearner);
+  return role_door<LearnerEvents>(job, {Role::kLearner});
+}
+
+runtime::Door<BroadcastEvents> broadcast_door(std::string job) {
+  return role_door<BroadcastEvents>(job, {Role::kRollout, Role::kLearner});
 }
 
 runtime::Door<RankEvents> rank_door() {

@@ -14,6 +14,7 @@
 #include <optional>
 #include <string>
 
+#include "actors/messages/broadcast.h"
 #include "actors/messages/learner.h"
 #include "actors/messages/rank.h"
 #include "actors/messages/reward.h"
@@ -30,6 +31,7 @@ inline constexpr std::int64_t kStepsMax = std::int64_t{1} << 40;  // of a run
 runtime::Door<RolloutEvents> rollout_door(std::string job);
 runtime::Door<RewardEvents> reward_door(std::string job);
 runtime::Door<LearnerEvents> learner_door(std::string job);
+runtime::Door<BroadcastEvents> broadcast_door(std::string job);
 
 // The ports of the controller.
 runtime::Door<RankEvents> rank_door();

@@ -31,6 +31,7 @@ Exchange::Exchange(ExchangeConfig config, ExchangeLinks links, RunRecord& record
       shelf_(shelf),
       ledger_(config_.budget) {
   if (config_.fixed_lag) fixed_.emplace(config_.budget);
+  if (config_.broadcasts) broadcasts_.emplace(config_.job, *config_.broadcasts);
 }
 
 void Exchange::fail(runtime::Context& cx, std::string reason) {
@@ -53,6 +54,7 @@ bool Exchange::buried(const Sender& from) const {
 
 void Exchange::bury(const std::string& actor, Incarnation incarnation) {
   buried_[actor] = std::max(buried_[actor], incarnation);
+  if (broadcasts_) broadcasts_->gone(actor, incarnation);
 }
 
 void Exchange::handle(runtime::Context& cx, RolloutUp up) {
@@ -107,6 +109,7 @@ void Exchange::handle(runtime::Context& cx, ActorDown down) {
     if (learner_busy_ && statistics_.running_since)
       statistics_.work.learner_busy_seconds += seconds(cx.now() - statistics_.step_sent);
     learner_.reset();
+    end_broadcasts_of_learner();
     learner_busy_ = false;
     step_in_flight_.reset();
     replay_.clear();
@@ -117,6 +120,7 @@ void Exchange::handle(runtime::Context& cx, ActorDown down) {
 
 void Exchange::handle(runtime::Context& cx, DrainActor drain) {
   const Time deadline = cx.now() + std::chrono::milliseconds(drain.deadline_ms);
+  if (broadcasts_) broadcasts_->leaves(drain.actor, drain.incarnation);
   for (auto* role : {&rollouts_, &rewards_})
     if (Worker* worker = sender(*role, {drain.actor, drain.incarnation})) {
       worker->draining = true;
@@ -149,6 +153,7 @@ void Exchange::handle(runtime::Context& cx, Installed installed) {
     return refuse(cx, installed.from,
                   "Installed: version " + std::to_string(installed.version.value) +
                       ", which is not published");
+  if (const auto why = misfit(installed)) return condemn(cx, installed.from, *why);
   worker->installed = installed.version;
   statistics_.pause_seconds += installed.seconds;
   wake(cx);

@@ -13,9 +13,14 @@
 //         generated: training waits for it only where the publisher's K + 2 places are taken.
 //   EX-L  A life that ended is never given work again, however late its messages are.
 //   EX-C  A requested checkpoint is asked for again until it is saved, whoever dies meanwhile.
+//   EX-P  A version's place in a broadcast is told to each rollout that the broadcast reaches,
+//   once. EX-I  No work goes to a rollout that installed other weights than were published, and
+//   none of
+//         its tokens is taken after that: its incarnation ends.
 //   EX-S  A cancelled job ends once what it has trained is saved, or at that save's deadline.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -28,7 +33,9 @@
 #include <variant>
 #include <vector>
 
+#include "actors/controller/broadcasts.h"
 #include "actors/controller/evaluation.h"
+#include "actors/controller/exchange_config.h"
 #include "actors/controller/exchange_state.h"
 #include "actors/controller/group_history.h"
 #include "actors/controller/held_payloads.h"
@@ -48,48 +55,15 @@
 
 namespace tandem::actors {
 
-struct ExchangeRecord {
-  std::string prompt, data;  // data: the dataset's line
-};
-
-struct ExchangeConfig {
-  std::string job;  // id
-  std::uint64_t seed = 0;
-  scheduler::Budget budget;
-  bool fixed_lag = false;
-  std::int32_t n = 1;  // trajectories per group
-  std::vector<ExchangeRecord> train, validation;
-  // Position in the endless shuffled sequence of prompts -> index into `train`.
-  std::function<std::uint32_t(std::int64_t position)> prompt_at;
-  bool warm_start = false;
-  std::int64_t save_freq = 0;  // 0: only at the end
-  std::int64_t test_freq = 0;  // 0: only before and after
-  bool filter_groups = false;
-  std::int64_t gen_batches_max = 10;
-  Duration rollout_lease = std::chrono::minutes(10);  // without a token or a result from its holder
-  Duration reward_lease = std::chrono::minutes(10);   // without a result from its holder
-  Epoch epoch{1};
-  bool resume = false;        // take up what record.replay() tells
-  std::string job_yaml;       // effective; what record.take_up() is given then
-  Duration save_on_cancel{};  // a cancelled job saves a checkpoint within it; 0: it saves none
-};
-
-struct ExchangeLinks {
-  std::function<runtime::Ref<RolloutInbox>(const runtime::Address&)> rollout;
-  std::function<runtime::Ref<RewardInbox>(const runtime::Address&)> reward;
-  std::function<runtime::Ref<LearnerInbox>(const runtime::Address&)> learner;
-  runtime::Ref<ExchangeNotices> controller;
-  // This incarnation said something that no honest one says: its link ends, and with it its rank.
-  std::function<void(const runtime::Address&, const std::string& why)> refuse;
-};
-
 class Exchange {
  public:
-  using Inbox = std::variant<RolloutUp, Installed, Generated, Unservable, Evaluated, RolloutStats,
-                             RewardUp, GroupsScored, TextsScored, RewardTrouble, LearnerUp,
-                             Published, WarmStartProgress, WarmStarted, StepCommitted,
-                             CheckpointSaved, LearnerFailed, ActorDown, DrainActor, EndJob,
-                             runtime::Ask<GetExchangeReport>, runtime::Ask<GetGroups>>;
+  using Inbox =
+      std::variant<RolloutUp, Installed, Generated, Unservable, Evaluated, RolloutStats, RewardUp,
+                   GroupsScored, TextsScored, RewardTrouble, LearnerUp, Published,
+                   WarmStartProgress, WarmStarted, StepCommitted, CheckpointSaved, LearnerFailed,
+                   BroadcastUp, EpochOpened, EpochJoined, EpochInUse, EpochFailed, EpochLeft,
+                   EpochProgress, ActorDown, DrainActor, EndJob, runtime::Ask<GetExchangeReport>,
+                   runtime::Ask<GetGroups>>;
 
   // `record` and `shelf` outlive the exchange.
   Exchange(ExchangeConfig config, ExchangeLinks links, RunRecord& record, PayloadShelf& shelf);
@@ -111,6 +85,10 @@ class Exchange {
   void handle(runtime::Context& cx, StepCommitted committed);
   void handle(runtime::Context& cx, CheckpointSaved saved);
   void handle(runtime::Context& cx, LearnerFailed failed);
+  template <std::convertible_to<BroadcastEvents> Event>
+  void handle(runtime::Context& cx, Event event) {
+    take_broadcast(cx, BroadcastEvents(std::move(event)));
+  }
   void handle(runtime::Context& cx, ActorDown down);
   void handle(runtime::Context& cx, DrainActor drain);
   void handle(runtime::Context& cx, EndJob end);
@@ -142,6 +120,8 @@ class Exchange {
   bool wrote(const Sender& from, const runtime::PayloadRef& payload);
   Misfit misfit(const Worker& from, GroupId group, std::uint32_t attempt) const;
   Misfit misfit(const Worker& from, const GroupHeader& header) const;
+  Misfit misfit(const Installed& installed) const;
+  Misfit misfit(const Publication& publication) const;
   Misfit misfit(const Published& published) const;
   Misfit misfit(const WarmStarted& started) const;
   Misfit misfit(const StepCommitted& committed) const;
@@ -154,6 +134,13 @@ class Exchange {
   void finish_training();
   void restore(runtime::Context& cx, StepId checkpoint);
   Misfit misfit(const std::vector<RestoredGroup>& groups, StepId at) const;
+  // exchange_broadcast.cc: versions that are published, and their broadcasts.
+  void take_broadcast(runtime::Context& cx, BroadcastEvents event);
+  void order_broadcasts(Time now);
+  void take_publication(const Publication& publication);
+  void end_broadcasts_of_learner();
+  void announce(Worker& rollout, PolicyVersion version);
+  void condemn(runtime::Context& cx, const Sender& rollout, const std::string& why);
   // exchange_pump.cc: decisions.
   void wake(runtime::Context& cx);  // a flush is due once the waiting messages are handled
   void flush(runtime::Context& cx);
@@ -166,7 +153,6 @@ class Exchange {
   void run_evaluations();
   void form(runtime::Context& cx);
   void send_step(StepId step, const std::vector<GroupId>& batch);
-  void announce(Worker& rollout, PolicyVersion version);
   void finish_drains(runtime::Context& cx);
   void start_evaluation(EvaluationKind kind, PolicyVersion version);
   void evaluation_done(const Evaluation& evaluation);
@@ -224,7 +210,10 @@ class Exchange {
   std::deque<scheduler::Ledger::Resend> replay_;  // batches to send again after a restart
   std::map<StepId, std::uint64_t> checksums_;     // of versions committed since the last checkpoint
   PolicyVersion published_{-2}, oldest_retained_{-2};  // newest and oldest that the publisher has
+  std::map<PolicyVersion, Publication> publications_;  // those retained, and some before them
   std::optional<runtime::WeightSource> source_;        // of the learner's publisher
+  std::optional<Broadcasts> broadcasts_;               // of a job whose weights are broadcast
+  std::int64_t broadcasts_started_ = 0;
   StepId durable_, last_save_;  // a checkpoint covers the steps below; the last one is to cover
   bool restored_ = false;       // from the journal of an earlier life
   std::list<Evaluation> evaluations_;

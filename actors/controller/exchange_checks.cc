@@ -52,12 +52,31 @@ Exchange::Misfit Exchange::misfit(const Worker& from, const GroupHeader& header)
   return misfit(from, header.group, header.attempt);
 }
 
+// Exact where the exchange knows what was published, which is so of every version that it has told
+// anybody to install.
+Exchange::Misfit Exchange::misfit(const Installed& installed) const {
+  const auto known = publications_.find(installed.version);
+  if (known == publications_.end() || known->second.checksum == installed.checksum)
+    return std::nullopt;
+  return "Installed: " + installed.from.actor + " installed version " +
+         std::to_string(installed.version.value) + " with checksum " +
+         std::to_string(installed.checksum) + ", and it was published with checksum " +
+         std::to_string(known->second.checksum);
+}
+
+Exchange::Misfit Exchange::misfit(const Publication& publication) const {
+  const auto& place = publication.broadcast;
+  if (!place || (broadcasts_ && broadcasts_->was_used(place->epoch))) return std::nullopt;
+  return "version " + std::to_string(publication.version.value) + " is broadcast in epoch " +
+         std::to_string(place->epoch) + ", which was not to be used";
+}
+
 Exchange::Misfit Exchange::misfit(const Published& published) const {
   const std::int64_t done = ledger_.next_commit().value;
   const PolicyVersion version = published.publication.version;
   const bool initial = version == kInitialWeights && done == 0;
   if (stage_ == Stage::kStarting && learner_busy_ && (initial || version.value == done))
-    return std::nullopt;
+    return misfit(published.publication);
   return "Published: version " + std::to_string(version.value) + ", which was not asked for";
 }
 
@@ -65,7 +84,7 @@ Exchange::Misfit Exchange::misfit(const WarmStarted& started) const {
   const bool awaited = stage_ == Stage::kStarting || stage_ == Stage::kWarmStart;
   if (awaited && learner_busy_ && published_ == kInitialWeights &&
       ledger_.next_commit() == StepId{0} && started.publication.version == PolicyVersion{0})
-    return std::nullopt;
+    return misfit(started.publication);
   return "WarmStarted: no warm start was asked for";
 }
 
@@ -74,7 +93,7 @@ Exchange::Misfit Exchange::misfit(const StepCommitted& committed) const {
   if (step_in_flight_ != committed.step) return name + ", which is not in training";
   if (committed.publication && committed.publication->version.value != committed.step.value + 1)
     return name + " with version " + std::to_string(committed.publication->version.value);
-  return std::nullopt;
+  return committed.publication ? misfit(*committed.publication) : std::nullopt;
 }
 
 Exchange::Misfit Exchange::misfit(const CheckpointSaved& saved) const {

@@ -22,6 +22,7 @@ std::string text(StepId step) { return std::to_string(step.value); }
 void Exchange::handle(runtime::Context& cx, LearnerUp up) {
   if (buried(up.from) || stage_ == Stage::kEnded) return;
   learner_ = Worker{.address = {up.from.actor, up.from.incarnation}};
+  end_broadcasts_of_learner();
   learner_busy_ = false;
   step_in_flight_.reset();
   replay_.clear();
@@ -84,8 +85,7 @@ void Exchange::handle(runtime::Context& cx, Published published) {
   if (const auto why = misfit(published)) return refuse(cx, published.from, *why);
   learner_busy_ = false;
   published_ = std::max(published_, published.publication.version);
-  oldest_retained_ = published.publication.oldest_retained;
-  statistics_.add_publication(published.publication);
+  take_publication(published.publication);
   if (published_ == kInitialWeights) {
     if (config_.warm_start) {
       start_evaluation(EvaluationKind::kBefore, kInitialWeights);
@@ -122,8 +122,7 @@ void Exchange::handle(runtime::Context& cx, WarmStarted started) {
   if (const auto why = misfit(started)) return refuse(cx, started.from, *why);
   learner_busy_ = false;
   published_ = started.publication.version;
-  oldest_retained_ = started.publication.oldest_retained;
-  statistics_.add_publication(started.publication);
+  take_publication(started.publication);
   statistics_.running_since = cx.now();
   checksums_[StepId{0}] = started.publication.checksum;
   (void)ledger_.learner_started(StepId{0}, started.from.incarnation);
@@ -171,8 +170,7 @@ void Exchange::handle(runtime::Context& cx, StepCommitted committed) {
         .detail = std::to_string(committed.checksum)});
   if (committed.publication) {
     published_ = std::max(published_, committed.publication->version);
-    oldest_retained_ = committed.publication->oldest_retained;
-    statistics_.add_publication(*committed.publication);
+    take_publication(*committed.publication);
     ledger_.published(published_);
   }
   if (!repeated) after_commit(cx, committed);

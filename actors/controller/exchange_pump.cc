@@ -45,6 +45,7 @@ void Exchange::flush(runtime::Context& cx) {
   flush_due_ = false;
   if (stage_ == Stage::kEnded) return tell_controller(cx);
   if (!statistics_.started) statistics_.started = cx.now();
+  order_broadcasts(cx.now());
   if (ending_ && saves_first(cx)) {
     expire_leases(cx);
     form(cx);  // a learner that repeats steps comes back to the last one first
@@ -110,7 +111,9 @@ void Exchange::journal(runtime::Context& cx) {
 }
 
 void Exchange::wake_at_next_deadline(runtime::Context& cx) {
-  const std::optional<Time> deadline = ledger_.next_deadline();
+  std::optional<Time> deadline = ledger_.next_deadline();
+  if (const auto other = broadcasts_ ? broadcasts_->next_deadline() : std::nullopt)
+    deadline = std::min(*other, deadline.value_or(*other));
   if (!deadline || stage_ == Stage::kEnded || (expiry_wake_ && *expiry_wake_ <= *deadline)) return;
   expiry_wake_ = deadline;
   cx.after(*deadline - cx.now(), [this](runtime::Context& then) {
@@ -313,12 +316,6 @@ PolicyVersion Exchange::oldest_needed() const {
   for (const Evaluation& evaluation : evaluations_)
     if (!evaluation.generated()) oldest = std::min(oldest, evaluation.version());
   return oldest;
-}
-
-void Exchange::announce(Worker& rollout, PolicyVersion version) {
-  rollout.announced = version;
-  send(links_.rollout, rollout.address,
-       NewVersion{.version = version, .oldest_retained = oldest_retained_, .source = source_});
 }
 
 void Exchange::start_evaluation(EvaluationKind kind, PolicyVersion version) {

@@ -1,5 +1,6 @@
 // What people and scripts see of a run: status, waits, metrics.jsonl, samples.jsonl, result.json.
 #include <algorithm>
+#include <iterator>
 
 #include "actors/controller/exchange.h"
 #include "actors/messages/payload.h"
@@ -149,6 +150,10 @@ JobStatus Exchange::status(Time now) const {
                    .warm_start_metric = warm_start_.metric,
                    .waits = waits(now),
                    .troubles = troubles_.shown(now)};
+  if (broadcasts_) {
+    status.broadcasts = broadcasts_started_;
+    status.broadcast_failures = broadcasts_->failures();
+  }
   if (const auto it = statistics_.evaluations.find("last"); it != statistics_.evaluations.end())
     status.eval_last = it->second;
   if (const WorkTotals total = work(now); total.running_seconds > 0) {
@@ -195,6 +200,7 @@ std::vector<Wait> Exchange::waits(Time now) const {
   for (const Evaluation& evaluation : evaluations_)
     add(config_.job, std::string("evaluation ") + actors::name(evaluation.kind()), 0,
         "version " + std::to_string(evaluation.version().value));
+  if (broadcasts_) std::ranges::move(broadcasts_->waits(now), std::back_inserter(waits));
   if (stage_ != Stage::kRunning) return waits;
   const double idle =
       seconds(now - std::max(statistics_.step_sent, statistics_.running_since.value_or(now)));

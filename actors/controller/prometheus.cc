@@ -150,6 +150,10 @@ void add_progress(PrometheusText& text, const ExchangeReports& reports) {
           &LedgerView::trained);
   figures({"tandem_groups_live", "gauge", "Groups admitted, neither trained nor discarded."},
           kLedger, &LedgerView::live);
+  figures({"tandem_broadcasts_total", "counter", "Versions that the learner broadcast."}, kStatus,
+          &JobStatus::broadcasts);
+  figures({"tandem_broadcast_failures_total", "counter", "Epochs of broadcasts that failed."},
+          kStatus, &JobStatus::broadcast_failures);
   text.family({"tandem_groups_discarded_total", "counter", "Groups discarded, by reason."});
   for (const auto& [job, report] : reports)
     for (const auto& [reason, count] : report.ledger.discarded)

@@ -74,6 +74,9 @@ struct JobStatus {
   std::optional<double> eta_s;
   std::vector<Wait> waits;
   std::vector<TroubleView> troubles;
+  // Of a job whose weights are broadcast: versions that the learner broadcast, and epochs that
+  // failed, since the exchange started.
+  std::optional<std::int64_t> broadcasts, broadcast_failures;
 };
 
 struct ActorLoad {  // by actor name

@@ -1,0 +1,140 @@
+#include "tests/actors/controller/simulated_broadcast.h"
+
+#include "runtime/base/rng.h"
+#include "runtime/collective/nccl_api.h"
+
+namespace tandem::actors {
+
+namespace {
+
+constexpr std::uint64_t kLayoutHash = 7;
+constexpr int kNcclVersion = 22809;
+
+Duration draw(runtime::Context& cx, Duration max) {
+  return Duration(cx.rng().below(static_cast<std::uint64_t>(max.count()) + 1));
+}
+
+}  // namespace
+
+std::optional<runtime::BroadcastPlace> SimulatedEpochs::next_place() {
+  if (!in_use) return std::nullopt;
+  return runtime::BroadcastPlace{*in_use, ++sequence};
+}
+
+void SimulatedEpochs::check(const Sender& rollout, PolicyVersion version,
+                            const runtime::BroadcastPlace& place) {
+  const std::string what = rollout.actor + " is told of version " + std::to_string(version.value) +
+                           " in epoch " + std::to_string(place.epoch);
+  if (!joined.contains({rollout.incarnation, place.epoch}))
+    wrong.push_back(what + ", which it is not in");
+  if (!told.insert({rollout.incarnation, version}).second) wrong.push_back(what + " twice");
+}
+
+SimulatedBroadcast::SimulatedBroadcast(Sender self, const SimulatedBroadcasts& faults,
+                                       std::shared_ptr<SimulatedEpochs> shared,
+                                       runtime::Ref<BroadcastEvents> exchange,
+                                       std::function<void(std::uint64_t epoch)> wake)
+    : self_(std::move(self)),
+      faults_(faults),
+      shared_(std::move(shared)),
+      exchange_(std::move(exchange)),
+      wake_(std::move(wake)) {}
+
+bool SimulatedBroadcast::happens(runtime::Context& cx, double fraction) const {
+  return fraction > 0 && cx.rng().unit() < fraction;
+}
+
+void SimulatedBroadcast::expect(bool fine, const std::string& what) {
+  if (!fine) shared_->wrong.push_back(self_.actor + ": " + what);
+}
+
+void SimulatedBroadcast::answer(runtime::Context& cx, BroadcastEvents event) {
+  if (hung_) return;
+  const Duration wait = draw(cx, happens(cx, faults_.late) ? faults_.late_max : faults_.answer_max);
+  cx.after(wait, [this, event = std::move(event)](runtime::Context&) {
+    if (!hung_) (void)exchange_.tell(event);
+  });
+}
+
+void SimulatedBroadcast::handle(runtime::Context& cx, Begin) {
+  (void)cx;
+  (void)exchange_.tell(BroadcastUp{self_, kNcclVersion});
+}
+
+void SimulatedBroadcast::handle(runtime::Context& cx, OpenEpoch open) {
+  expect(open.epoch > newest_, "is asked to open an epoch that is not new");
+  expect(open.size >= 2, "opens an epoch for nobody");
+  newest_ = open.epoch;
+  inside_.insert(open.epoch);
+  auto& epoch = shared_->epochs[open.epoch];
+  epoch.unique_id.assign(runtime::kNcclUniqueIdBytes, static_cast<char>('a' + open.epoch % 26));
+  epoch.size = open.size;
+  if (!hung_)  // in order before what start() may say, and not lost by its delay
+    (void)exchange_.tell(EpochOpened{self_, open.epoch, epoch.unique_id, kLayoutHash});
+  start(cx, open.epoch);
+}
+
+void SimulatedBroadcast::handle(runtime::Context& cx, JoinEpoch join) {
+  const auto epoch = shared_->epochs.find(join.epoch);
+  const bool known = epoch != shared_->epochs.end() &&
+                     epoch->second.unique_id == join.unique_id &&
+                     epoch->second.size == join.size && join.layout_hash == kLayoutHash;
+  expect(known && join.rank >= 1 && join.rank < join.size, "is asked into an epoch of nobody");
+  expect(join.epoch > newest_, "is asked into an epoch that is not new");
+  newest_ = join.epoch;
+  inside_.insert(join.epoch);
+  start(cx, join.epoch);
+}
+
+void SimulatedBroadcast::start(runtime::Context& cx, std::uint64_t epoch) {
+  if (hung_) return;
+  if (happens(cx, faults_.hangs)) {
+    hung_ = true;
+    ++shared_->hung;
+    return;
+  }
+  if (happens(cx, faults_.dies) && shared_->died.insert(self_.actor).second)
+    return cx.after(draw(cx, faults_.late_max), [](runtime::Context& then) {
+      then.fail({ErrorCode::kFailed, "it dies in the midst of an epoch"});
+    }), void();
+  if (happens(cx, faults_.fails)) {
+    ++shared_->failed;
+    return answer(cx, EpochFailed{self_, epoch, "the simulated network is down"});
+  }
+  auto& shared = shared_->epochs.at(epoch);
+  shared.there[self_.actor] = [wake = wake_, epoch] { wake(epoch); };
+  if (std::ssize(shared.there) != shared.size) return;
+  ++shared_->formed;
+  for (const auto& [actor, tell] : shared.there) tell();
+}
+
+void SimulatedBroadcast::handle(runtime::Context& cx, AllThere all) {
+  if (hung_ || !inside_.contains(all.epoch)) return;
+  shared_->joined.insert({self_.incarnation, all.epoch});
+  answer(cx, EpochJoined{self_, all.epoch});
+  answer(cx, EpochProgress{self_, all.epoch, {{1, "version 1, bucket 0", 64}}});
+}
+
+void SimulatedBroadcast::handle(runtime::Context& cx, UseEpoch use) {
+  expect(inside_.contains(use.epoch), "is to use an epoch that it is not in");
+  expect(shared_->joined.contains({self_.incarnation, use.epoch}), "is to use what is not formed");
+  if (hung_) return;
+  shared_->in_use = use.epoch;
+  shared_->sequence = 0;
+  answer(cx, EpochInUse{self_, use.epoch});
+}
+
+// Of all that it still has to say of the epoch, that it left is the last: no answer is under way
+// for longer than an order may take to be answered late.
+void SimulatedBroadcast::handle(runtime::Context& cx, LeaveEpoch leave) {
+  expect(inside_.erase(leave.epoch) == 1, "is told to leave an epoch that it is not in");
+  ++shared_->asked_to_leave;
+  if (shared_->in_use == leave.epoch) shared_->in_use.reset();
+  if (hung_) return;
+  cx.after(draw(cx, faults_.answer_max), [this, leave](runtime::Context&) {
+    ++shared_->left;
+    (void)exchange_.tell(EpochLeft{self_, leave.epoch});
+  });
+}
+
+}  // namespace tandem::actors

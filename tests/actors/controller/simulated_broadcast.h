@@ -1,0 +1,90 @@
+// The broadcast rank of a simulated rollout or learner: answers the exchange's orders as a real one
+// does, after drawn delays, and moves no bytes. An epoch starts once all of its ranks are there. It
+// hangs, fails, dies or is late as the job says, and notes orders that no exchange may give.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "actors/messages/broadcast.h"
+#include "runtime/actor/actor.h"
+#include "runtime/actor/context.h"
+
+namespace tandem::actors {
+
+struct SimulatedBroadcasts {                               // faults are fractions of epochs
+  Duration answer_max = std::chrono::milliseconds(10);     // of an order
+  double late = 0;                                         // an answer takes up to `late_max`
+  Duration late_max = std::chrono::seconds(4);
+  double hangs = 0;  // it answers nothing any more; where everybody leaves, not even that
+  double fails = 0;
+  double dies = 0;  // at most once in the life of each actor, incarnations together
+};
+
+// What the ranks of one job share: who is in which epoch. It outlives them.
+struct SimulatedEpochs {
+  struct Epoch {
+    std::string unique_id;
+    int size = 0;
+    std::map<std::string, std::function<void()>> there;  // by actor: tells it that all are there
+  };
+  std::map<std::uint64_t, Epoch> epochs;
+  std::optional<std::uint64_t> in_use;  // what is published now is broadcast there
+  std::uint64_t sequence = 0;           // of the newest broadcast in it
+  std::set<std::pair<Incarnation, std::uint64_t>> joined;
+  std::set<std::pair<Incarnation, PolicyVersion>> told;  // of a version's place
+  std::set<std::string> died;
+  std::int64_t formed = 0, failed = 0, hung = 0, left = 0, asked_to_leave = 0;
+  std::vector<std::string> wrong;  // orders that no exchange may give
+
+  // Of the version that is published now.
+  std::optional<runtime::BroadcastPlace> next_place();
+  void check(const Sender& rollout, PolicyVersion version, const runtime::BroadcastPlace& place);
+};
+
+class SimulatedBroadcast {
+ public:
+  struct Begin {};
+  struct AllThere {
+    std::uint64_t epoch = 0;
+  };
+  using Inbox = std::variant<Begin, AllThere, OpenEpoch, JoinEpoch, UseEpoch, LeaveEpoch>;
+  // `wake(epoch)` tells this rank AllThere, while it lives.
+  SimulatedBroadcast(Sender self, const SimulatedBroadcasts& faults,
+                     std::shared_ptr<SimulatedEpochs> shared,
+                     runtime::Ref<BroadcastEvents> exchange,
+                     std::function<void(std::uint64_t epoch)> wake);
+
+  void handle(runtime::Context& cx, Begin);
+  void handle(runtime::Context& cx, AllThere all);
+  void handle(runtime::Context& cx, OpenEpoch open);
+  void handle(runtime::Context& cx, JoinEpoch join);
+  void handle(runtime::Context& cx, UseEpoch use);
+  void handle(runtime::Context& cx, LeaveEpoch leave);
+
+ private:
+  void answer(runtime::Context& cx, BroadcastEvents event);
+  void start(runtime::Context& cx, std::uint64_t epoch);
+  bool happens(runtime::Context& cx, double fraction) const;
+  void expect(bool fine, const std::string& what);
+
+  const Sender self_;
+  const SimulatedBroadcasts faults_;
+  const std::shared_ptr<SimulatedEpochs> shared_;
+  const runtime::Ref<BroadcastEvents> exchange_;
+  const std::function<void(std::uint64_t epoch)> wake_;
+  std::set<std::uint64_t> inside_;  // asked into, and not to leave
+  std::uint64_t newest_ = 0;
+  bool hung_ = false;
+};
+static_assert(runtime::Actor<SimulatedBroadcast>);
+
+}  // namespace tandem::actors
