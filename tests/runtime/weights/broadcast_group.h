@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "runtime/base/guarded.h"
+#include "runtime/device/cuda_module.h"
 #include "runtime/weights/weights.h"
 #include "tests/runtime/collective/nccl_rank.h"
 
@@ -53,8 +54,15 @@ using EventKind = BroadcastEvent::Kind;
 // A rank, and what it was told.
 class GroupRank {
  public:
-  GroupRank() : process_{.api = the_fake_nccl().api, .streams = the_fake_nccl().streams} {
+  explicit GroupRank(DeviceKind device = DeviceKind::kCpu)
+      : process_{.api = the_fake_nccl().api, .streams = the_fake_nccl().streams} {
     process_.thread = &thread_;
+    if (device == DeviceKind::kCpu) return;
+    const CudaModule& module = **cuda_module();
+    process_.streams = {.create_event = module.create_event,
+                        .record_event = module.record_event,
+                        .event_done = module.event_done,
+                        .destroy_event = module.destroy_event};
   }
 
   const NcclProcess& process() const { return process_; }
@@ -108,12 +116,14 @@ struct Arrival {
 
 class BroadcastGroup {
  public:
-  explicit BroadcastGroup(int subscribers, Duration stall_max = kNcclPatience) {
+  explicit BroadcastGroup(int subscribers, Duration stall_max = kNcclPatience,
+                          DeviceKind device = DeviceKind::kCpu)
+      : device_(device) {
     std::string pattern = testing::TempDir() + "broadcast.XXXXXX";
     directory_ = ::mkdtemp(pattern.data());
     config_ = config_of(weights_name("broadcast-test", directory_), stall_max);
     for (int rank = 0; rank <= subscribers; ++rank) {
-      ranks_.push_back(std::make_unique<GroupRank>());
+      ranks_.push_back(std::make_unique<GroupRank>(device));
       open(rank);
     }
   }
@@ -144,8 +154,8 @@ class BroadcastGroup {
 
   WeightsConfig config_of(int rank) {
     WeightsConfig config = config_;
-    config.broadcasting = Broadcasting{
-        .nccl = &(*this)[rank].process(), .device = DeviceKind::kCpu, .name = "job/weights"};
+    config.broadcasting =
+        Broadcasting{.nccl = &(*this)[rank].process(), .device = device_, .name = "job/weights"};
     return config;
   }
   void open(int rank) {
@@ -224,6 +234,7 @@ class BroadcastGroup {
   }
 
  private:
+  const DeviceKind device_;
   std::filesystem::path directory_;
   WeightsConfig config_;
   std::vector<std::unique_ptr<GroupRank>> ranks_;
