@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "runtime/base/log.h"
+#include "runtime/device/cuda_module.h"
 #include "runtime/weights/broadcast_epochs.h"
 #include "runtime/weights/nccl.h"
 #include "runtime/weights/shared_pins.h"
@@ -109,6 +110,8 @@ Result<std::unique_ptr<WeightPublisher>> make_nccl_publisher(const WeightsConfig
   stored.type = WeightsType::kTcp;
   stored.slots += kBroadcastSlots;
   CHECK(stored.slots <= static_cast<int>(kSlotsMax));
+  if (config.broadcasting->device == DeviceKind::kCuda)
+    if (const auto& module = cuda_module(); !module) return module.error();
   auto store = make_tcp_publisher(stored);
   if (!store) return store.error();
   auto pins = SharedPins::open(stored);

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "runtime/base/guarded.h"
+#include "runtime/device/cuda_module.h"
 #include "runtime/weights/weights.h"
 #include "tests/runtime/collective/nccl_rank.h"
 
@@ -53,8 +54,15 @@ using EventKind = BroadcastEvent::Kind;
 // A rank, and what it was told.
 class GroupRank {
  public:
-  GroupRank() : process_{.api = the_fake_nccl().api, .streams = the_fake_nccl().streams} {
+  explicit GroupRank(DeviceKind device = DeviceKind::kCpu)
+      : process_{.api = the_fake_nccl().api, .streams = the_fake_nccl().streams} {
     process_.thread = &thread_;
+    if (device == DeviceKind::kCpu) return;
+    const CudaModule& module = **cuda_module();
+    process_.streams = {.create_event = module.create_event,
+                        .record_event = module.record_event,
+                        .event_done = module.event_done,
+                        .destroy_event = module.destroy_event};
   }
 
   const NcclProcess& process() const { return process_; }
@@ -74,6 +82,12 @@ class GroupRank {
   }
   bool told(EventKind kind, std::uint64_t epoch, Duration patience = kNcclPatience) {
     return comes_true([&] { return count(kind, epoch) > 0; }, patience);
+  }
+  // Whether the epoch starts here; it does, or it fails.
+  bool joined(std::uint64_t epoch) {
+    EXPECT_TRUE(comes_true(
+        [&] { return count(EventKind::kJoined, epoch) + count(EventKind::kFailed, epoch) > 0; }));
+    return count(EventKind::kJoined, epoch) > 0;
   }
   // Of the last event of that kind.
   BroadcastEvent event(EventKind kind, std::uint64_t epoch) {
@@ -102,17 +116,14 @@ struct Arrival {
 
 class BroadcastGroup {
  public:
-  explicit BroadcastGroup(int subscribers, Duration stall_max = kNcclPatience) {
+  explicit BroadcastGroup(int subscribers, Duration stall_max = kNcclPatience,
+                          DeviceKind device = DeviceKind::kCpu)
+      : device_(device) {
     std::string pattern = testing::TempDir() + "broadcast.XXXXXX";
     directory_ = ::mkdtemp(pattern.data());
-    config_ = {.type = WeightsType::kNccl,
-               .name = weights_name("broadcast-test", directory_),
-               .slots = 3,
-               .layout = {.arena_bytes = kGroupArenaBytes, .hash = 17, .manifest_json = "{}\n"},
-               .stall_max = stall_max,
-               .bucket_bytes = kGroupBucketBytes};
+    config_ = config_of(weights_name("broadcast-test", directory_), stall_max);
     for (int rank = 0; rank <= subscribers; ++rank) {
-      ranks_.push_back(std::make_unique<GroupRank>());
+      ranks_.push_back(std::make_unique<GroupRank>(device));
       open(rank);
     }
   }
@@ -124,6 +135,18 @@ class BroadcastGroup {
     std::filesystem::remove_all(directory_);
   }
 
+  // But for the rank's own NCCL.
+  static WeightsConfig config_of(const std::string& name, Duration stall_max) {
+    return {.type = WeightsType::kNccl,
+            .name = name,
+            .slots = 3,
+            .layout = {.arena_bytes = kGroupArenaBytes, .hash = 17, .manifest_json = "{}\n"},
+            .stall_max = stall_max,
+            .bucket_bytes = kGroupBucketBytes};
+  }
+
+  const std::string& name() const { return config_.name; }
+  const std::filesystem::path& directory() const { return directory_; }
   int size() const { return static_cast<int>(ranks_.size()); }
   GroupRank& operator[](int rank) { return *ranks_[static_cast<std::size_t>(rank)]; }
   WeightPublisher& publisher() { return *ranks_[0]->publisher; }
@@ -131,8 +154,8 @@ class BroadcastGroup {
 
   WeightsConfig config_of(int rank) {
     WeightsConfig config = config_;
-    config.broadcasting = Broadcasting{
-        .nccl = &(*this)[rank].process(), .device = DeviceKind::kCpu, .name = "job/weights"};
+    config.broadcasting =
+        Broadcasting{.nccl = &(*this)[rank].process(), .device = device_, .name = "job/weights"};
     return config;
   }
   void open(int rank) {
@@ -162,13 +185,17 @@ class BroadcastGroup {
   // Whether all of them have come.
   bool start(std::uint64_t epoch, const std::vector<int>& members) {
     ask_to_join(invite(epoch, members), members);
-    bool all = (*this)[0].told(EventKind::kJoined, epoch);
-    for (const int member : members) all &= (*this)[member].told(EventKind::kJoined, epoch);
+    bool all = (*this)[0].joined(epoch);
+    for (const int member : members) all &= (*this)[member].joined(epoch);
     return all;
   }
   bool use(std::uint64_t epoch) {
     publisher().broadcasts()->use(epoch);
-    return (*this)[0].told(EventKind::kInUse, epoch);
+    GroupRank& root = (*this)[0];
+    EXPECT_TRUE(comes_true([&] {
+      return root.count(EventKind::kInUse, epoch) + root.count(EventKind::kFailed, epoch) > 0;
+    }));
+    return root.count(EventKind::kInUse, epoch) > 0;
   }
 
   PublishStats publish(std::int64_t version, int lineage = 0) {
@@ -207,6 +234,7 @@ class BroadcastGroup {
   }
 
  private:
+  const DeviceKind device_;
   std::filesystem::path directory_;
   WeightsConfig config_;
   std::vector<std::unique_ptr<GroupRank>> ranks_;
