@@ -20,6 +20,7 @@
 #include "kernels/ops/rms_norm.h"
 #include "kernels/ops/rope.h"
 #include "kernels/ops/sample.h"
+#include "kernels/ops/sum_pieces.h"
 #include "kernels/ops/swiglu.h"
 #include "runtime/base/result.h"
 
@@ -37,6 +38,7 @@ struct Backend {
   void (*embedding)(const Stream&, const Embedding&);
   void (*embedding_backward)(const Stream&, const EmbeddingBackward&);
   void (*sum_of_squares)(const Stream&, const SumOfSquares&);
+  void (*sum_pieces)(const Stream&, const SumPieces&);
   void (*kv_write)(const Stream&, const KvWrite&);
   void (*kv_copy)(const Stream&, const KvCopy&);
   void (*log_prob)(const Stream&, const LogProb&);

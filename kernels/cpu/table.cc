@@ -15,6 +15,7 @@ const Backend& table() {
       .embedding = embedding,
       .embedding_backward = embedding_backward,
       .sum_of_squares = sum_of_squares,
+      .sum_pieces = sum_pieces,
       .kv_write = kv_write,
       .kv_copy = kv_copy,
       .log_prob = log_prob,

@@ -16,6 +16,7 @@ void convert(const Stream& stream, const Convert& op);
 void embedding(const Stream& stream, const Embedding& op);
 void embedding_backward(const Stream& stream, const EmbeddingBackward& op);
 void sum_of_squares(const Stream& stream, const SumOfSquares& op);
+void sum_pieces(const Stream& stream, const SumPieces& op);
 void kv_write(const Stream& stream, const KvWrite& op);
 void kv_copy(const Stream& stream, const KvCopy& op);
 void log_prob(const Stream& stream, const LogProb& op);

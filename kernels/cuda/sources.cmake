@@ -16,6 +16,7 @@ set(TANDEM_CUDA_KERNELS
   kernels/cuda/rms_norm.cu
   kernels/cuda/rope.cu
   kernels/cuda/sample.cu
+  kernels/cuda/sum_pieces.cu
   kernels/cuda/swiglu.cu)
 set(TANDEM_CUDA_HOST
   kernels/cuda/library_gemm.cc kernels/cuda/module.cc kernels/cuda/table.cc runtime/base/check.cc

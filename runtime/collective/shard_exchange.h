@@ -8,7 +8,8 @@
 // multiples of kShardAlignFloats but for the bucket's end; it may be empty.
 //
 // Calls only queue work: they return before it is done. Buckets move in the order of the calls,
-// which is the same on all ranks (SX-2); each waits in the queue for what `after` holds.
+// which is the same on all ranks (SX-2). Each waits in the queue for what its `producer` holds, and
+// sees what calls of the other kind before it have made of its bucket.
 //
 // Invariants (tests/runtime/collective/shard_exchange_test.cc)
 //   SX-1  Sums have the same bits for the same inputs: ((x0 + x1) + x2) + … in rank order, by one

@@ -1,0 +1,283 @@
+// Two lanes take the calls in turn. A lane is a stream, room for received pieces and a thread. The
+// thread gives the call to NCCL when the call before it was given, waits for the ticket, and queues
+// the sum on the stream; then it takes its next call. It must wait because NCCL's own thread puts
+// the work on the stream later, and a sum queued before that would come too early.
+//
+// Each lane's stream waits for one producer at a time, so a bucket that is ready never waits for
+// the producer of a later one. Only a call of the other kind than the one before waits for that
+// one's end: they may be of the same bucket.
+#include "runtime/collective/nccl_shards.h"
+
+#include <algorithm>
+#include <array>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "runtime/collective/call.h"
+#include "runtime/collective/nccl_operation.h"
+#include "runtime/device/memory.h"
+#include "runtime/device/queue.h"
+
+namespace tandem::runtime {
+namespace {
+
+struct ShardCall {
+  std::uint64_t number = 0;  // from 1
+  Operation operation = Operation::kReduceScatter;
+  bool turns = false;  // the call before is of the other kind
+  float* bucket = nullptr;
+  std::int64_t floats = 0;
+  Event ready;  // the producer's place
+  Time deadline;
+};
+
+struct ShardLane {
+  ShardLane(Buffer room, DeviceKind device) : staging(std::move(room)), queue(device) {}
+
+  // A CPU has no streams; tests' NCCL then knows one by its address.
+  void* native() { return queue.stream().native == nullptr ? this : queue.stream().native; }
+
+  Buffer staging;
+  Queue queue;
+  Event done;                   // behind the lane's last call that succeeded
+  std::deque<ShardCall> calls;  // the first one is under way; guarded by the exchange's mutex
+  std::thread thread;
+};
+
+class NcclShards : public ShardExchange {
+ public:
+  NcclShards(NcclShardsConfig config, std::array<Buffer, 2> staging);
+  ~NcclShards() override;
+
+  int rank() const override { return config_.rank; }
+  int size() const override { return config_.size; }
+  Result<void> reduce_scatter(const TensorView& bucket, const Stream& producer) override {
+    return queue(Operation::kReduceScatter, bucket, producer);
+  }
+  Result<void> all_gather(const TensorView& bucket, const Stream& producer) override {
+    return queue(Operation::kGatherShards, bucket, producer);
+  }
+  Result<void> hold_back(const Stream& consumer) override;
+  Result<void> wait() override;
+
+  static std::int64_t piece_floats_max(const NcclShardsConfig& config) {
+    return (config.bucket_floats_max / config.size / kShardAlignFloats + 2) * kShardAlignFloats;
+  }
+
+ private:
+  Result<void> queue(Operation operation, const TensorView& bucket, const Stream& producer);
+  void run(ShardLane& lane);
+  bool may_begin(const ShardLane& lane) const;
+  bool await_turn(std::unique_lock<std::mutex>& lock, const ShardLane& lane);
+  Result<void> carry_out(ShardLane& lane, ShardCall& call);
+  Result<std::optional<NcclTicket>> submit(ShardLane& lane, ShardCall& call);
+  std::vector<NcclTransfer> transfers(ShardLane& lane, const ShardCall& call) const;
+  void sum(ShardLane& lane, const ShardCall& call) const;
+  Result<void> await_lanes();
+  ShardLane& lane_of(std::uint64_t number) const { return *lanes_[number % lanes_.size()]; }
+  ShardRange shard(const ShardCall& call, int rank) const {
+    return shard_of(call.floats, rank, config_.size);
+  }
+  float* piece_of(ShardLane& lane, int rank) const {
+    const int place = rank < config_.rank ? rank : rank - 1;
+    return reinterpret_cast<float*>(lane.staging.data()) + place * piece_floats_max(config_);
+  }
+
+  std::array<std::unique_ptr<ShardLane>, 2> lanes_;
+  const NcclShardsConfig config_;  // its communicator ends before the lanes' memory does
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  // Guarded by mutex_.
+  std::uint64_t made_ = 0;  // calls
+  Operation last_made_ = Operation::kReduceScatter;
+  std::uint64_t submitted_ = 0;  // those that NCCL was given, in order
+  bool closing_ = false;
+  std::optional<Error> error_;
+};
+
+NcclShards::NcclShards(NcclShardsConfig config, std::array<Buffer, 2> staging)
+    : config_(std::move(config)) {
+  for (std::size_t i = 0; i < lanes_.size(); ++i)
+    lanes_[i] = std::make_unique<ShardLane>(std::move(staging[i]), config_.device);
+  for (const auto& lane : lanes_) lane->thread = std::thread([this, &lane] { run(*lane); });
+}
+
+NcclShards::~NcclShards() {
+  {
+    const std::lock_guard lock(mutex_);
+    closing_ = true;
+    changed_.notify_all();
+  }
+  config_.communicator->abort("its owner left it");  // no ticket is waited for any longer
+  for (const auto& lane : lanes_) lane->thread.join();
+}
+
+Result<void> NcclShards::queue(Operation operation, const TensorView& bucket,
+                               const Stream& producer) {
+  CHECK(bucket.rank == 1 && bucket.dense() && bucket.elements() <= config_.bucket_floats_max);
+  ShardCall call{.operation = operation,
+                 .bucket = bucket.f32(),
+                 .floats = bucket.elements(),
+                 .ready = {},
+                 .deadline = steady_now() + config_.timeout};
+  call.ready.record(producer);
+  const std::lock_guard lock(mutex_);
+  if (error_) return *error_;
+  call.number = ++made_;
+  call.turns = std::exchange(last_made_, operation) != operation;
+  lane_of(call.number).calls.push_back(std::move(call));
+  changed_.notify_all();
+  return {};
+}
+
+bool NcclShards::may_begin(const ShardLane& lane) const {
+  if (lane.calls.empty()) return false;
+  const ShardCall& call = lane.calls.front();
+  const auto& before = lane_of(call.number - 1).calls;
+  const bool before_ended = before.empty() || before.front().number > call.number;
+  return call.number == submitted_ + 1 && (!call.turns || before_ended);
+}
+
+// Until the lane's first call may be given to NCCL; false: it never will.
+bool NcclShards::await_turn(std::unique_lock<std::mutex>& lock, const ShardLane& lane) {
+  changed_.wait(lock, [&] {
+    return closing_ || (error_ && !lane.calls.empty()) || (!error_ && may_begin(lane));
+  });
+  return !closing_ && !error_;
+}
+
+void NcclShards::run(ShardLane& lane) {
+  std::unique_lock lock(mutex_);
+  while (!closing_) {
+    if (await_turn(lock, lane)) {
+      ShardCall& call = lane.calls.front();
+      lock.unlock();
+      const Result<void> done = carry_out(lane, call);
+      lock.lock();
+      if (!done && !error_) {
+        error_ = done.error();
+        config_.communicator->abort(error_->message);
+      }
+    }
+    if (error_) {
+      lane.calls.clear();
+    } else if (!lane.calls.empty()) {
+      lane.calls.pop_front();
+    }
+    changed_.notify_all();
+  }
+}
+
+Result<void> NcclShards::carry_out(ShardLane& lane, ShardCall& call) {
+  const Result<std::optional<NcclTicket>> ticket = submit(lane, call);
+  if (!ticket) return ticket.error();
+  {
+    const std::lock_guard lock(mutex_);
+    submitted_ = call.number;
+    changed_.notify_all();
+  }
+  if (*ticket) {
+    if (auto done = (*ticket)->wait(); !done) return done.error();
+  }
+  if (call.operation == Operation::kReduceScatter) sum(lane, call);
+  lane.done.record(lane.queue.stream());
+  return {};
+}
+
+// No ticket: there is nothing to send or receive.
+Result<std::optional<NcclTicket>> NcclShards::submit(ShardLane& lane, ShardCall& call) {
+  call.ready.hold_back(lane.queue.stream());
+  if (call.turns) lane_of(call.number - 1).done.hold_back(lane.queue.stream());
+  NcclOperation operation{
+      .label = (call.operation == Operation::kReduceScatter ? "reduce_scatter " : "all_gather ") +
+               std::to_string(call.number) + " of " + std::to_string(call.floats) + " floats",
+      .transfers = transfers(lane, call),
+      .stream = lane.native(),
+      .timeout = std::max<Duration>(call.deadline - steady_now(), std::chrono::milliseconds(1))};
+  if (operation.transfers.empty()) return std::optional<NcclTicket>();
+  // What is wrong with the start is the start's to say.
+  if (auto started = config_.communicator->wait_started(); !started) return started.error();
+  auto ticket = config_.communicator->submit(std::move(operation));
+  if (!ticket) return ticket.error();
+  return std::optional(std::move(*ticket));
+}
+
+std::vector<NcclTransfer> NcclShards::transfers(ShardLane& lane, const ShardCall& call) const {
+  std::vector<NcclTransfer> all;
+  const auto add = [&](NcclKind kind, float* memory, std::int64_t floats, int peer) {
+    if (floats > 0)
+      all.push_back({.kind = kind,
+                     .memory = reinterpret_cast<std::byte*>(memory),
+                     .bytes = static_cast<std::size_t>(floats) * sizeof(float),
+                     .peer = peer});
+  };
+  const bool gather = call.operation == Operation::kGatherShards;
+  const ShardRange own = shard(call, config_.rank);
+  for (int peer = 0; peer < config_.size; ++peer) {
+    if (peer == config_.rank) continue;
+    const ShardRange theirs = shard(call, peer), sent = gather ? own : theirs;
+    float* const to = gather ? call.bucket + theirs.begin : piece_of(lane, peer);
+    add(NcclKind::kSend, call.bucket + sent.begin, sent.size(), peer);
+    add(NcclKind::kReceive, to, gather ? theirs.size() : own.size(), peer);
+  }
+  return all;
+}
+
+void NcclShards::sum(ShardLane& lane, const ShardCall& call) const {
+  const ShardRange own = shard(call, config_.rank);
+  if (config_.size == 1 || own.size() == 0) return;
+  float* const ours = call.bucket + own.begin;
+  std::vector<const float*> pieces;
+  for (int rank = 0; rank < config_.size; ++rank)
+    pieces.push_back(rank == config_.rank ? ours : piece_of(lane, rank));
+  config_.sum(lane.queue.stream(), pieces, ours, own.size());
+}
+
+// Until no call is under way; each ends by its deadline. What the lanes' streams still hold is
+// theirs alone then, and ends by itself.
+Result<void> NcclShards::await_lanes() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] {
+    return std::ranges::all_of(lanes_, [](const auto& lane) { return lane->calls.empty(); });
+  });
+  if (error_) return *error_;
+  return {};
+}
+
+Result<void> NcclShards::hold_back(const Stream& consumer) {
+  if (auto handed_over = await_lanes(); !handed_over) return wait();
+  for (const auto& lane : lanes_) lane->done.hold_back(consumer);
+  return {};
+}
+
+Result<void> NcclShards::wait() {
+  auto ended = await_lanes();
+  for (const auto& lane : lanes_) lane->done.wait();
+  return ended;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ShardExchange>> make_nccl_shards(NcclShardsConfig config) {
+  if (config.size < 1 || config.size > kShardRanksMax)
+    return refusal("cannot share shards between " + std::to_string(config.size) + " ranks",
+                   "not 1 to " + std::to_string(kShardRanksMax));
+  CHECK(config.communicator && config.rank >= 0 && config.rank < config.size);
+  const auto floats = NcclShards::piece_floats_max(config) * (config.size - 1);
+  std::array<Buffer, 2> staging;
+  for (Buffer& room : staging) {
+    auto made = Buffer::allocate(static_cast<std::size_t>(floats) * sizeof(float),
+                                 "received pieces of gradients", operand_place(config.device));
+    if (!made) return made.error();
+    room = std::move(*made);
+  }
+  return std::unique_ptr<ShardExchange>(
+      std::make_unique<NcclShards>(std::move(config), std::move(staging)));
+}
+
+}  // namespace tandem::runtime
