@@ -80,6 +80,12 @@ Result<void> Gang::reduce(std::span<double> sums, double& maximum) {
   return {};
 }
 
+Result<void> Gang::barrier() {
+  if (ranks() == 1) return {};
+  if (Result<void> met = collective_->barrier(timeout_); !met) return broken_gang(met.error());
+  return {};
+}
+
 Result<void> Gang::agree(std::string_view value, std::string_view what) {
   if (ranks() == 1) return {};
   const Result<std::vector<std::string>> all = gather(value);

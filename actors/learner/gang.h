@@ -45,6 +45,8 @@ class Gang {
   // Every rank's sums, added in rank order, and the greatest of their maxima (a NaN is greatest);
   // the same bits on all ranks.
   Result<void> reduce(std::span<double> sums, double& maximum);
+  // Until all ranks have come to it.
+  Result<void> barrier();
   // An Error unless all ranks have the same `value`, which is `what` ("the restored checkpoint").
   Result<void> agree(std::string_view value, std::string_view what);
 

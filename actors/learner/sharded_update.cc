@@ -92,6 +92,8 @@ Result<double> ShardedUpdate::apply(const runtime::Stream& stream, Gang& gang, O
                                     const Step& step, const runtime::Arena& weights,
                                     const runtime::Arena& gradients) {
   CHECK(started_ == buckets_.size() && optimizer.parts() == buckets_.size());
+  if (queued_)
+    if (auto met = gang.barrier(); !met) return met.error();
   if (auto summed = settle(); !summed) return summed.error();
   double squares = optimizer.squares(stream, gradients), unused = 0;
   if (auto added = gang.reduce(std::span(&squares, 1), unused); !added) return added.error();

@@ -14,9 +14,12 @@
 //         a gang that sums all gradients everywhere and updates all weights everywhere.
 //   SU-3  The norm has the same bits on all ranks: each rank's sum over its own shards, added in
 //         rank order. Another number of ranks, or other buckets, round it differently.
+//   SU-4  No rank waits for sums before every rank has asked for all of its own: a rank waits for
+//         slower ones in the Gang, which hears of a death at once and sees that the waiting rank
+//         lives (CO-3, CO-5).
 //
-// Errors are the gang's end, but for kInvalid of apply(): a gradient that is not finite, which all
-// ranks see alike and which changes nothing. After any other, memory is no longer touched.
+// Errors are the gang's end, and memory may be touched until this object ends; but for kInvalid of
+// apply(), a gradient that is not finite, which all ranks see alike and which changes nothing.
 #pragma once
 
 #include <cstddef>

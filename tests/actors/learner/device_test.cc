@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -18,6 +19,7 @@
 #include "actors/model/parameters.h"
 #include "runtime/base/digest.h"
 #include "runtime/base/file.h"
+#include "runtime/collective/local_shards.h"
 #include "runtime/device/memory.h"
 #include "runtime/device/queue.h"
 #include "runtime/wire/codec.h"
@@ -316,18 +318,63 @@ TEST_F(LearnerOnAGpu, WarmStartsAsOnACpu) {
   EXPECT_LE(furthest(gpu.after, cpu.after), moved / 100);
 }
 
-TEST_F(LearnerOnAGpu, HasOneRank) {
-  const auto folder = scratch_folder("ranks");
-  testing::write_model_folder(folder / "model", testing::learner_model());
-  auto collectives = runtime::make_local_collectives(2);
-  const auto made =
-      NativeTrainer::make({.config = config_of(folder),
-                           .model = must(load_model(folder / "model", {InitMode::kRandom, 3})),
-                           .gang = std::move(collectives[0]),
-                           .device = DeviceKind::kCuda});
-  ASSERT_FALSE(made);
-  EXPECT_EQ(made.error().code, ErrorCode::kInvalid);
-  EXPECT_EQ(made.error().where, "learner.ranks");
+// Ranks on one GPU here; where they have one each, only the exchange is another.
+constexpr BucketLimits kBuckets{.floats_min = 1000, .floats_max = 2500};
+
+testing::GangShape two_ranks(DeviceKind device, DType dtype) {
+  return {.ranks = 2,
+          .shards = runtime::make_local_shards(2),
+          .buckets = kBuckets,
+          .device = device,
+          .dtype = dtype};
+}
+
+TEST_P(LearnerOnAGpuIn, RanksThatShareTheUpdateHaveTheSameWeights_SU2_TR1) {
+  const auto folder = scratch_folder("shared");
+  const TrainerConfig config = config_of(folder);
+  const auto run = [&](DeviceKind device) {
+    std::string print;
+    const auto ends = testing::run_gang(
+        folder, config, two_ranks(device, GetParam()),
+        [&](NativeTrainer& trainer) { print = fingerprint(train_to(trainer, 3)); });
+    for (const testing::RankEnd& end : ends) {
+      EXPECT_EQ(end.error, "");
+      EXPECT_EQ(end.weights, ends[0].weights);
+    }
+    return std::pair(print, ends[0].weights);
+  };
+  const auto gpu = run(DeviceKind::kCuda);
+  EXPECT_EQ(run(DeviceKind::kCuda), gpu);
+  if (GetParam() != DType::kF32) return;
+  const auto floats = [](const std::vector<std::byte>& bytes) {
+    return std::span(reinterpret_cast<const float*>(bytes.data()), bytes.size() / sizeof(float));
+  };
+  EXPECT_LE(furthest(floats(gpu.second), floats(run(DeviceKind::kCpu).second)), kWeightTolerance);
+}
+
+TEST_P(LearnerOnAGpuIn, RanksThatShareTheUpdateSaveWhatOneRankGoesOnFrom_TR2) {
+  const auto folder = scratch_folder("rejoined");
+  const TrainerConfig config = config_of(folder);
+  std::vector<std::string> arrays;
+  std::string rest;
+  const auto gang = [&](const std::function<void(NativeTrainer&)>& drive) {
+    for (const auto& end :
+         testing::run_gang(folder, config, two_ranks(DeviceKind::kCuda, GetParam()), drive))
+      EXPECT_EQ(end.error, "");
+  };
+  gang([&](NativeTrainer& trainer) {
+    train_to(trainer, 2);
+    arrays = arrays_of(must(trainer.save()).directory);
+    rest = fingerprint(train_to(trainer, 4));
+  });
+  EXPECT_NE(arrays[0], std::string(arrays[0].size(), '\0')) << "no moments were gathered";
+  const auto alone = trainer_on(DeviceKind::kCuda, folder, GetParam());
+  EXPECT_EQ(must(alone->restore()), StepId{2});
+  EXPECT_EQ(arrays_of(must(alone->save()).directory), arrays);
+  gang([&](NativeTrainer& trainer) {
+    EXPECT_EQ(trainer.step(), StepId{2});
+    EXPECT_EQ(fingerprint(train_to(trainer, 4)), rest);
+  });
 }
 
 TEST_F(LearnerOnAGpu, IsRefusedWithTheArithmeticWhereItCannotFit) {
@@ -348,9 +395,9 @@ TEST_F(LearnerOnAGpu, IsRefusedWithTheArithmeticWhereItCannotFit) {
   EXPECT_EQ(runtime::memory_info(DeviceKind::kCuda).free_bytes, before) << "nothing was taken";
 }
 
-std::size_t told(const ModelConfig& model, const TrainerConfig& config) {
+std::size_t told(const ModelConfig& model, const TrainerConfig& config, int sharing = 1) {
   std::size_t bytes = 0;
-  for (const MemoryPart& part : trainer_memory(model, config, DeviceKind::kCuda))
+  for (const MemoryPart& part : trainer_memory(model, config, DeviceKind::kCuda, sharing))
     bytes += part.bytes;
   return bytes;
 }
@@ -374,6 +421,25 @@ TEST_P(LearnerOnAGpuIn, TakesTheMemoryThatWasTold) {
   publishing.versions_on_device = 3;
   EXPECT_EQ(told(model, publishing) - told(model, config),
             3 * published_manifest(model).bytes_total);
+}
+
+TEST_F(LearnerOnAGpu, RanksThatShareTheUpdateTakeTheMemoryThatWasTold) {
+  if (!runtime::emulated()) GTEST_SKIP() << "a driver hands memory out in pages of 2 MiB";
+  const auto folder = scratch_folder("told");
+  const TrainerConfig config = config_of(folder);
+  auto collectives = runtime::make_local_collectives(2);
+  auto shards = runtime::make_local_shards(2);
+  const std::size_t before = runtime::memory_info(DeviceKind::kCuda).free_bytes;
+  std::vector<std::unique_ptr<NativeTrainer>> ranks;
+  for (std::size_t rank = 0; rank < 2; ++rank)
+    ranks.push_back(make_trainer(folder, config, std::move(collectives[rank]), {},
+                                 DeviceKind::kCuda, DType::kF32,
+                                 {.shards = std::move(shards[rank]), .buckets = kBuckets}));
+  const std::size_t taken = before - runtime::memory_info(DeviceKind::kCuda).free_bytes;
+  const ModelConfig model = testing::learner_model();
+  EXPECT_GE(taken, 2 * told(model, config, 2));
+  EXPECT_LE(static_cast<double>(taken), 1.1 * 2 * static_cast<double>(told(model, config, 2)));
+  EXPECT_LT(told(model, config, 2), told(model, config));
 }
 
 // The reference is kept as it was published, so a job that has one goes on in its own dtype.

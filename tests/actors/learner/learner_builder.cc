@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <thread>
+#include <utility>
+
 #include "runtime/base/rng.h"
 #include "tests/actors/model/tiny_model.h"
 
@@ -68,7 +71,8 @@ std::unique_ptr<NativeTrainer> make_trainer(const std::filesystem::path& folder,
                                             const TrainerConfig& config,
                                             std::unique_ptr<runtime::Collective> gang,
                                             std::vector<WarmStartRecord> records,
-                                            runtime::DeviceKind device, runtime::DType dtype) {
+                                            runtime::DeviceKind device, runtime::DType dtype,
+                                            Sharing sharing) {
   const std::filesystem::path model_folder = folder / "model";
   if (!std::filesystem::exists(model_folder)) write_model_folder(model_folder, learner_model());
   Result<Model> model = load_model(model_folder, {InitMode::kRandom, 3, dtype});
@@ -77,11 +81,42 @@ std::unique_ptr<NativeTrainer> make_trainer(const std::filesystem::path& folder,
                                       .model = *std::move(model),
                                       .records = std::move(records),
                                       .gang = std::move(gang),
+                                      .shards = std::move(sharing.shards),
+                                      .buckets = sharing.buckets,
                                       .device = device,
                                       .threads = nullptr,
                                       .beat = nullptr});
   EXPECT_TRUE(trainer) << trainer.error().message;
   return *std::move(trainer);
+}
+
+std::vector<RankEnd> run_gang(const std::filesystem::path& folder, const TrainerConfig& config,
+                              GangShape shape, const std::function<void(NativeTrainer&)>& drive) {
+  auto collectives = runtime::make_local_collectives(shape.ranks);
+  const auto make = [&](std::size_t rank) {
+    Sharing sharing{.shards = nullptr, .buckets = shape.buckets};
+    if (!shape.shards.empty()) sharing.shards = std::move(shape.shards[rank]);
+    return make_trainer(folder, config, std::move(collectives[rank]), shape.records, shape.device,
+                        shape.dtype, std::move(sharing));
+  };
+  std::vector<RankEnd> ends(collectives.size());
+  const auto note = [&](std::size_t rank, const NativeTrainer& trainer, const Result<void>& end) {
+    if (!end) ends[rank].error = end.error().message;
+    ends[rank].weights.assign(trainer.weights().begin(), trainer.weights().end());
+  };
+  auto leader = make(0);
+  std::vector<std::thread> followers;
+  for (std::size_t rank = 1; rank < ends.size(); ++rank)
+    followers.emplace_back([&, rank] {
+      const auto follower = make(rank);
+      note(rank, *follower, follower->follow());
+    });
+  EXPECT_TRUE(leader->restore());
+  drive(*leader);
+  note(0, *leader, leader->stop_gang());
+  leader.reset();  // which ends the wait of followers that could not be told
+  for (std::thread& follower : followers) follower.join();
+  return ends;
 }
 
 }  // namespace tandem::actors::testing

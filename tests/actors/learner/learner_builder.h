@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "actors/learner/native_trainer.h"
 #include "actors/learner/train_batch.h"
@@ -26,12 +28,38 @@ ModelConfig learner_model();
 // Small limits, lr 1e-2, three warm-up steps, checkpoints in `folder`/checkpoints.
 TrainerConfig trainer_config(const std::filesystem::path& folder);
 
+// How a trainer shares the optimizer's work with the other ranks; null: it does not.
+struct Sharing {
+  std::unique_ptr<runtime::ShardExchange> shards = nullptr;
+  BucketLimits buckets = {};
+};
+
 // A trainer of the tiny model with random weights of the seed; `gang` may be null.
 std::unique_ptr<NativeTrainer> make_trainer(const std::filesystem::path& folder,
                                             const TrainerConfig& config,
                                             std::unique_ptr<runtime::Collective> gang = nullptr,
                                             std::vector<WarmStartRecord> records = {},
                                             runtime::DeviceKind device = runtime::DeviceKind::kCpu,
-                                            runtime::DType dtype = runtime::DType::kF32);
+                                            runtime::DType dtype = runtime::DType::kF32,
+                                            Sharing sharing = {});
+
+struct GangShape {
+  int ranks = 2;
+  std::vector<std::unique_ptr<runtime::ShardExchange>> shards = {};  // one a rank, or none
+  BucketLimits buckets = {};
+  std::vector<WarmStartRecord> records = {};
+  runtime::DeviceKind device = runtime::DeviceKind::kCpu;
+  runtime::DType dtype = runtime::DType::kF32;
+};
+
+struct RankEnd {
+  std::string error;  // follow()'s, of rank 0 stop_gang()'s; empty: none
+  std::vector<std::byte> weights;
+};
+
+// Runs `drive` as rank 0 of a gang whose other ranks follow on threads of their own; then lets them
+// stop. How each rank ended.
+std::vector<RankEnd> run_gang(const std::filesystem::path& folder, const TrainerConfig& config,
+                              GangShape shape, const std::function<void(NativeTrainer&)>& drive);
 
 }  // namespace tandem::actors::testing

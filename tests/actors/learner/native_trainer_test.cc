@@ -38,23 +38,13 @@ std::string train_to(NativeTrainer& trainer, std::int64_t end) {
   return prints;
 }
 
-// Runs `drive` as rank 0 of a gang whose other ranks follow on threads of their own.
+// A gang of which every rank updates all weights.
 template <class Drive>
 void with_gang(const std::filesystem::path& folder, const TrainerConfig& config, int ranks,
                std::vector<WarmStartRecord> records, const Drive& drive) {
-  auto collectives = runtime::make_local_collectives(ranks);
-  std::vector<std::thread> followers;
-  auto trainer = make_trainer(folder, config, std::move(collectives[0]), records);
-  for (std::size_t r = 1; r < collectives.size(); ++r)
-    followers.emplace_back([&, r] {
-      auto follower = make_trainer(folder, config, std::move(collectives[r]), records);
-      const auto ended = follower->follow();
-      EXPECT_TRUE(ended) << ended.error().message;
-    });
-  EXPECT_TRUE(trainer->restore());
-  drive(*trainer);
-  EXPECT_TRUE(trainer->stop_gang());
-  for (std::thread& follower : followers) follower.join();
+  for (const testing::RankEnd& end :
+       testing::run_gang(folder, config, {.ranks = ranks, .records = std::move(records)}, drive))
+    EXPECT_EQ(end.error, "");
 }
 
 TEST(NativeTrainer, ReportsWhatItTrainedOn) {

@@ -375,10 +375,12 @@ struct Upstream {
 };
 
 void add_gradients(TrainDecoder& decoder, const Weights& weights, const Packed& packed,
-                   const Upstream& upstream, const Arena& into, const Stream& stream = {}) {
+                   const Upstream& upstream, const Arena& into, const Stream& stream = {},
+                   const GradientsFinished& finished = {}) {
   std::vector<float> logprob(packed.items.size()), entropy(packed.items.size());
   decoder.forward(stream, weights, packed.batch(), logprob, entropy);
-  decoder.backward(stream, weights, packed.batch(), upstream.dlogprob, upstream.dentropy, into);
+  decoder.backward(stream, weights, packed.batch(), upstream.dlogprob, upstream.dentropy, into,
+                   finished);
 }
 
 void add_gradients(const ModelConfig& config, const Weights& weights, const Packed& packed,
@@ -389,6 +391,42 @@ void add_gradients(const ModelConfig& config, const Weights& weights, const Pack
 
 // Sums in another order: a few roundings of f32 apart.
 constexpr double kReorderedTolerance = 1e-5;
+
+TEST(Decoder, GradientsThatItSaysAreFinishedDoNotChange_DE4) {
+  for (const bool tied : {false, true}) {
+    SCOPED_TRACE(tied);
+    ModelConfig config = testing::tiny_config();
+    config.tie_word_embeddings = tied;
+    const Weights weights = installed(config, testing::random_weights(config, 8));
+    Draw draw(9);
+    const Packed packed = pack(draw.groups(config.vocab_size), Prefix::kShared);
+    const Upstream upstream{draw.normals(packed.items.size()), draw.normals(packed.items.size())};
+    const Arena sums = gradients_of(config);
+    TrainDecoder decoder = train_decoder(config);
+    for (const int micro_batch : {0, 1}) {
+      struct Told {
+        std::int64_t begin;
+        std::vector<float> values;  // of [begin, end) then
+      };
+      std::vector<Told> told;
+      const std::span<const float> all = sums.f32();
+      add_gradients(decoder, weights, packed, upstream, sums, {}, [&](std::int64_t begin) {
+        const auto finished = all.subspan(static_cast<std::size_t>(begin));
+        told.push_back({begin, {finished.begin(), finished.end()}});
+      });
+      ASSERT_EQ(std::ssize(told), config.layers + 2) << micro_batch;
+      EXPECT_EQ(told.back().begin, 0);
+      for (std::size_t i = 0; i < told.size(); ++i) {
+        if (i > 0) {
+          EXPECT_LT(told[i].begin, told[i - 1].begin);
+        }
+        EXPECT_TRUE(std::ranges::equal(all.subspan(static_cast<std::size_t>(told[i].begin)),
+                                       told[i].values))
+            << "announcement " << i;
+      }
+    }
+  }
+}
 
 TEST(Decoder, GradientsOfASharedPrefixAreThoseOfRepeatedOnes) {
   const ModelConfig config = testing::tiny_config();
