@@ -46,6 +46,10 @@ enum class WeightsType {
   // kAuto and `serving`, those of the publisher's host read the shared memory instead.) A
   // subscriber's buffer must be in the host's memory.
   kTcp,
+  // Versions lie in shared memory and are served, as of kTcp, and are broadcast by NCCL as well
+  // (broadcast.h); it needs `broadcasting`. A subscriber's buffer may be in the memory of
+  // Broadcasting::device; whoever is on the publisher's host fetches from the shared memory.
+  kNccl,
 };
 
 // What the bytes of an arena are; publisher and subscribers must agree on it.
