@@ -510,10 +510,8 @@ const Key kKeys[] = {
      .unit = "seconds"},
     {.path = "weight_broadcast.bucket_megabytes",
      .field = [](J& j) { return slot(j.weight_broadcast.bucket_megabytes); },
-     .description =
-         "So much of a version is on its way to a rollout over TCP at a time. With `nccl` "
-         "the size of each of a rank's two staging buffers: one is filled or emptied "
-         "while the other is broadcast.",
+     .description = "So much of a version is on its way to a rollout over TCP at a time; with "
+                    "`nccl` the size of each of a rank's two staging buffers.",
      .range = between(1, 64),
      .unit = "MiB"},
 
