@@ -4,6 +4,7 @@
 
 #include "runtime/base/file.h"
 #include "runtime/base/json.h"
+#include "runtime/collective/nccl_api.h"
 
 namespace tandem::actors {
 namespace {
@@ -91,6 +92,13 @@ const ActorLoad* load_of(const ExchangeReport* report, const std::string& actor)
   const auto it = std::find_if(report->loads.begin(), report->loads.end(),
                                [&](const ActorLoad& load) { return load.actor == actor; });
   return it == report->loads.end() ? nullptr : &*it;
+}
+
+json nccl_json(const runtime::NodeNccl& nccl) {
+  if (nccl.version == 0) return {};
+  return {{"version", runtime::nccl_version_text(nccl.version)},
+          {"path", nccl.path},
+          {"shares_gpus", nccl.shares_gpus}};
 }
 
 }  // namespace
@@ -263,6 +271,8 @@ json node_json(const NodeRecord& node, Time now) {
           {"gpus", devices},
           {"gpus_unusable", node.gpus_unusable},
           {"gpus_absent", node.gpus_absent.empty() ? json() : json(node.gpus_absent)},
+          {"nccl", nccl_json(node.nccl)},
+          {"nccl_absent", node.nccl.absent.empty() ? json() : json(node.nccl.absent)},
           {"pid", node.pid},
           {"leased",
            {{"cpus", cpus(node.leased)},

@@ -189,6 +189,7 @@ Result<void> ControllerCore::on(const runtime::NodeUp& up) {
   for (std::size_t i = 0; i < up.gpus.size(); ++i) node.gpus[i].device = up.gpus[i];
   node.gpus_unusable = up.gpus_unusable;
   node.gpus_absent = up.gpus_absent;
+  node.nccl = up.nccl;
   node.pid = up.pid;
   node.up = true;
   ++changes_;

@@ -151,6 +151,7 @@ class ControllerCore {
 
   void schedule();  // starts queued jobs and actors that now fit, and those whose backoff is over
   void start_waiting(JobRecord& job);
+  std::string nccl_version_in_use(const JobRecord& job) const;  // by its ranks; empty: none lives
   void start_job(JobRecord& job);
   void wait_in_queue(JobRecord& job, const scheduler::Reason& why);
   std::vector<scheduler::Gang> gangs_to_restart() const;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "actors/controller/controller_core.h"
+#include "runtime/collective/nccl_api.h"
 
 namespace tandem::actors {
 
@@ -28,6 +29,10 @@ Reason why_not_placed(const ActorRecord& actor, const std::map<std::string, Node
   return no_room;
 }
 
+std::string nccl_version_of(const NodeRecord& node) {
+  return node.nccl.version == 0 ? "" : runtime::nccl_version_text(node.nccl.version);
+}
+
 }  // namespace
 
 std::vector<scheduler::RoleDemand> demands_of(const JobShape& shape) {
@@ -41,6 +46,7 @@ std::vector<scheduler::RoleDemand> demands_of(const JobShape& shape) {
          .ranks = learner ? shape.learner_ranks : 1,
          .per_rank = shape.per_rank.at(role),
          .strategy = strategy_of(shape, role),
+         .nccl = shape.nccl_roles.contains(role),
          .replicas_key = learner ? "" : key + ".replicas",
          .ranks_key = learner ? "learner.ranks" : "",
          .cpus_key = "pools." + key + ".cpus_per_actor",
@@ -86,10 +92,21 @@ void ControllerCore::schedule() {
   }
 }
 
+// Ranks of one communicator have one version of NCCL: that of those that live.
+std::string ControllerCore::nccl_version_in_use(const JobRecord& job) const {
+  if (job.shape.nccl_roles.empty()) return "";
+  for (const auto& [name, actor] : job.actors)
+    if (job.shape.nccl_roles.contains(actor.role))
+      for (const RankRecord& rank : actor.ranks)
+        if (rank.alive) return nccl_version_of(nodes_.at(rank.node));
+  return "";
+}
+
 // In the order of their names, each into what those before it have left. Actors of a role need the
 // same: once there is no room for one, there is none for the next.
 void ControllerCore::start_waiting(JobRecord& job) {
   if (job.waiting.empty()) return;
+  job.nccl_version = nccl_version_in_use(job);
   std::vector<scheduler::NodeCapacity> room = capacity();
   std::map<Role, Reason> no_room;
   const std::vector<std::string> waiting(job.waiting.begin(), job.waiting.end());
@@ -133,6 +150,7 @@ std::vector<scheduler::Gang> ControllerCore::gangs_to_restart() const {
 }
 
 void ControllerCore::start_job(JobRecord& job) {
+  job.nccl_version.clear();
   std::vector<scheduler::Gang> gangs = gangs_to_restart();
   for (const auto& [actor_id, actor] : job.actors) gangs.push_back(gang_of(job, actor));
   const auto placed = scheduler::place(capacity(), gangs);
@@ -159,6 +177,8 @@ void ControllerCore::start_actor(JobRecord& job, ActorRecord& actor,
     record.node = places[r].node;
     record.gpus = places[r].gpus;
     record.alive = true;
+    if (job.nccl_version.empty() && job.shape.nccl_roles.contains(actor.role))
+      job.nccl_version = nccl_version_of(nodes_.at(record.node));
     lease(record, job.shape.per_rank.at(actor.role));
     const auto rank = static_cast<std::int32_t>(r);
     std::string file = rank_name(actor.name.substr(job.id.size() + 1), rank);
@@ -207,7 +227,10 @@ std::vector<scheduler::NodeCapacity> ControllerCore::capacity() const {
                                    .total = node.total,
                                    .free = node.total - node.leased,
                                    .gpus_unusable = node.gpus_unusable,
-                                   .gpus_absent = node.gpus_absent};
+                                   .gpus_absent = node.gpus_absent,
+                                   .nccl = {.version = nccl_version_of(node),
+                                            .shares_gpus = node.nccl.shares_gpus,
+                                            .absent = node.nccl.absent}};
       for (const GpuRecord& gpu : node.gpus) room.gpus_free_milli.push_back(gpu.free_milli);
       nodes.push_back(std::move(room));
     }
@@ -218,7 +241,9 @@ scheduler::Gang ControllerCore::gang_of(const JobRecord& job, const ActorRecord&
   return {.actor = actor.name,
           .per_rank = job.shape.per_rank.at(actor.role),
           .ranks = actor.role == Role::kLearner ? job.shape.learner_ranks : 1,
-          .strategy = strategy_of(job.shape, actor.role)};
+          .strategy = strategy_of(job.shape, actor.role),
+          .nccl = job.shape.nccl_roles.contains(actor.role),
+          .nccl_version = job.nccl_version};
 }
 
 }  // namespace tandem::actors

@@ -27,7 +27,8 @@ struct JobShape {
   std::map<Role, scheduler::Resources> per_rank;
   std::map<Role, scheduler::Strategy> strategy;  // a role that is not in it: PACK
   std::int32_t learner_ranks = 1;
-  bool one_gpu = false;  // all actors that take a share of a GPU must take it of the same one
+  bool one_gpu = false;       // all actors that take a share of a GPU must take it of the same one
+  std::set<Role> nccl_roles;  // whose ranks meet in communicators of NCCL
   std::int64_t total_steps = 0;
   std::int64_t staleness_bound = 0;
   std::optional<std::string> resume_dir;  // take up this run directory
@@ -77,6 +78,7 @@ struct JobRecord {
   std::optional<JobEnded> outcome;
   scheduler::RestartLadder ladder;
   std::int64_t submitted = 0;  // order in the queue
+  std::string nccl_version;    // that of its ranks of nccl_roles; empty: none of them lives
 };
 
 struct GpuRecord {
@@ -92,6 +94,7 @@ struct NodeRecord {
   std::vector<GpuRecord> gpus;
   std::vector<std::string> gpus_unusable;  // which else, and why not
   std::string gpus_absent;                 // why it has none
+  runtime::NodeNccl nccl;
   std::int64_t pid = 0;
   bool up = false;
   Time since{};         // up or not

@@ -17,6 +17,7 @@ constexpr double kCpusMax = 1e6;
 constexpr std::int64_t kMemoryBytesMax = std::int64_t{1} << 60;
 constexpr std::int64_t kRankMemoryBytesMax = std::int64_t{1} << 50;  // a gang's is summed
 constexpr std::size_t kGpusMax = 1024;
+constexpr std::int32_t kNcclVersionMax = 10'000'000;
 constexpr std::size_t kEndpointBytesMax = 512;
 constexpr std::int32_t kSignalMax = 64;
 constexpr std::int32_t kExitCodeMax = 255;
@@ -275,6 +276,18 @@ Result<void> check(const PeerId& from, const RankFailed& failed) {
   return speaks_for_itself(from, failed.actor, failed.incarnation, failed.rank);
 }
 
+Result<void> check(const runtime::NodeNccl& nccl) {
+  const bool found = nccl.version > 0;
+  const bool versions = nccl.version >= 0 && nccl.version <= kNcclVersionMax;
+  const bool texts = nccl.path.empty() != found && (nccl.absent.empty() || !found) &&
+                     nccl.path.size() <= runtime::kNcclTextMax &&
+                     nccl.absent.size() <= runtime::kNcclTextMax;
+  const bool shares = !nccl.shares_gpus || nccl.version >= runtime::kNcclSharesGpusSince;
+  if (versions && texts && shares) return {};
+  return wrong("NodeUp: an NCCL that cannot be: version " + std::to_string(nccl.version) +
+               ", a path of " + std::to_string(nccl.path.size()) + " bytes");
+}
+
 Result<void> check(const PeerId& from, const runtime::NodeUp& up, const NodeOf&) {
   if (from.name != node_peer(up.node, up.pid) || from.incarnation != up.incarnation)
     return wrong("introduces itself as node " + up.node);
@@ -283,7 +296,7 @@ Result<void> check(const PeerId& from, const runtime::NodeUp& up, const NodeOf&)
   });
   if (std::isfinite(up.cpus) && up.cpus >= 0 && up.cpus <= kCpusMax && up.memory_bytes >= 0 &&
       up.memory_bytes <= kMemoryBytesMax && up.pid >= 0 && gpus && up.gpus.size() <= kGpusMax)
-    return {};
+    return check(up.nccl);
   return wrong("NodeUp: has resources that no machine has");
 }
 

@@ -14,6 +14,7 @@
 #include "actors/main/controller_process.h"
 #include "actors/main/rank_process.h"
 #include "actors/main/signals.h"
+#include "actors/main/this_node.h"
 #include "runtime/actor/system.h"
 #include "runtime/actor/threaded_executor.h"
 #include "runtime/base/file.h"
@@ -24,7 +25,6 @@
 #include "runtime/net/remote.h"
 #include "runtime/node/agent.h"
 #include "runtime/node/daemon.h"
-#include "runtime/node/resources.h"
 #include "runtime/weights/weights.h"
 
 namespace tandem::cli {
@@ -225,7 +225,7 @@ int run_node(const NodeCommand& command, const Console& console, bool verbose) {
   const auto words = runtime::DaemonWords::inherited();  // it has none to say; its end is heard
   Signals signals({SIGINT, SIGTERM});
   const Incarnation life = node_incarnation();
-  auto machine = runtime::describe_node(life);
+  auto machine = describe_this_node(life);
   if (!machine) return console.complain(machine.error());
   const std::string name = command.name.value_or(machine->node);
   machine->node = name;

@@ -19,6 +19,7 @@
 #include "actors/main/job_inputs.h"
 #include "actors/main/rank_process.h"
 #include "actors/main/role_config.h"
+#include "actors/main/this_node.h"
 #include "runtime/actor/threaded_executor.h"
 #include "runtime/base/file.h"
 #include "runtime/base/guarded.h"
@@ -29,7 +30,6 @@
 #include "runtime/net/link.h"
 #include "runtime/net/socket_folder.h"
 #include "runtime/node/agent.h"
-#include "runtime/node/resources.h"
 #include "runtime/weights/weights.h"
 
 namespace tandem::cli {
@@ -447,7 +447,7 @@ const runtime::Ref<Controller::Inbox>& ControllerProcess::controller() const {
 }
 
 Result<void> ControllerProcess::start_agent() {
-  const auto node = runtime::describe_node(Incarnation{1});
+  const auto node = describe_this_node(Incarnation{1});
   if (!node) return node.error();
   parts_->roster.with([&](auto& expected) { expected.has_agent(node->node); });
   parts_->processes = std::make_unique<runtime::PosixProcessHost>();

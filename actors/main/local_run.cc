@@ -15,13 +15,13 @@
 #include "actors/main/job_inputs.h"
 #include "actors/main/role_config.h"
 #include "actors/main/signals.h"
+#include "actors/main/this_node.h"
 #include "actors/model/checkpoint.h"
 #include "actors/model/parameters.h"
 #include "runtime/actor/system.h"
 #include "runtime/base/file.h"
 #include "runtime/base/json.h"
 #include "runtime/base/log.h"
-#include "runtime/node/resources.h"
 
 namespace tandem::cli {
 
@@ -36,7 +36,7 @@ constexpr Duration kLineEvery = std::chrono::seconds(5);
 
 // The effective job, where each actor would run, and what a rollout and the learner need.
 int dry_run(const JobSpec& job, const Console& console) {
-  const auto machine = runtime::describe_node(Incarnation{1});
+  const auto machine = describe_this_node(Incarnation{1});
   if (!machine) return console.complain(machine.error());
   const auto model = actors::load_model_info(job.model.path, dtype_of(job.model));
   if (!model) return console.complain(model.error());

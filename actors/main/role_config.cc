@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <set>
 #include <utility>
 
 #include "actors/main/job/print_job.h"
@@ -26,6 +27,24 @@ actors::VerifierType verifier_type(RewardType type) {
       return actors::VerifierType::kCommand;
   }
   return actors::VerifierType::kExact;
+}
+
+// Whose ranks meet in communicators of NCCL: those of a learner that has several GPUs, and of all
+// that a broadcast of weights reaches.
+std::set<Role> nccl_roles(const JobSpec& job) {
+  std::set<Role> roles;
+  const bool gpu_gang = job.learner.ranks > 1 && job.pools.learner.gpus_per_actor > 0;
+  const bool broadcasts = job.weight_broadcast.type == BroadcastType::kNccl;
+  if (gpu_gang || broadcasts) roles.insert(Role::kLearner);
+  if (broadcasts) roles.insert(Role::kRollout);
+  return roles;
+}
+
+// A version may come into a sink in GPU memory.
+bool arrives_on_device(const JobSpec& job) {
+  return job.weight_broadcast.type == BroadcastType::kCudaIpc ||
+         (job.weight_broadcast.type == BroadcastType::kNccl &&
+          job.pools.rollout.gpus_per_actor > 0);
 }
 
 }  // namespace
@@ -62,6 +81,7 @@ actors::JobShape job_shape(const JobSpec& job) {
       {Role::kReward, scheduler::resources({.cpus = job.pools.reward.cpus_per_actor})}};
   shape.strategy = {{Role::kRollout, static_cast<scheduler::Strategy>(job.pools.rollout.strategy)},
                     {Role::kLearner, static_cast<scheduler::Strategy>(job.pools.learner.strategy)}};
+  shape.nccl_roles = nccl_roles(job);
   return shape;
 }
 
@@ -88,7 +108,7 @@ actors::EngineConfig engine_config(const JobSpec& job, std::uint64_t machine_mem
                                   r.cudagraph_capture_sizes.end()},
       .async_scheduling = r.async_scheduling && job.pools.rollout.gpus_per_actor > 0,
       .products = products_of(job.model),
-      .weights_arrive_on_device = job.weight_broadcast.type == BroadcastType::kCudaIpc};
+      .weights_arrive_on_device = arrives_on_device(job)};
   // The share of the machine's memory that all of the job's rollouts may take, split evenly.
   const double share = r.gpu_memory_utilization * static_cast<double>(machine_memory_bytes) /
                        static_cast<double>(std::max<std::int64_t>(r.replicas, 1));
@@ -174,6 +194,7 @@ runtime::WeightsConfig weights_family(const JobSpec& job, const RunPlace& run) {
   if (job.weight_broadcast.type == BroadcastType::kCudaIpc)
     config.type = runtime::WeightsType::kCudaIpc;
   if (job.weight_broadcast.type == BroadcastType::kTcp) config.type = runtime::WeightsType::kTcp;
+  if (job.weight_broadcast.type == BroadcastType::kNccl) config.type = runtime::WeightsType::kNccl;
   config.stall_max = std::chrono::duration_cast<Duration>(
       std::chrono::duration<double>(job.weight_broadcast.timeout_s));
   config.bucket_bytes = static_cast<std::uint64_t>(job.weight_broadcast.bucket_megabytes) << 20;

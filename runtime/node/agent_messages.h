@@ -51,6 +51,17 @@ TANDEM_WIRE(NodeRefused, pid)
 
 using AgentInbox = std::variant<SpawnRank, StopRankProcess, NodeRefused>;
 
+// The NCCL of an agent's environment, which its ranks inherit.
+struct NodeNccl {
+  std::int32_t version = 0;  // 22809 for 2.28.9; 0: none was found, or looked for
+  std::string path;          // of its library
+  bool shares_gpus = false;  // ranks of one communicator may share a GPU
+  std::string absent;        // why there is none; empty where the node has no GPU
+};
+TANDEM_WIRE(NodeNccl, version, path, shares_gpus, absent)
+inline constexpr std::int32_t kNcclSharesGpusSince = 23003;
+inline constexpr std::size_t kNcclTextMax = 4096;  // bytes of path, and of absent
+
 struct NodeUp {
   std::string node;
   Incarnation incarnation;
@@ -60,8 +71,10 @@ struct NodeUp {
   std::vector<Gpu> gpus;
   std::vector<std::string> gpus_unusable;  // GpuListing's
   std::string gpus_absent;                 // why there are none
+  NodeNccl nccl;
 };
-TANDEM_WIRE(NodeUp, node, incarnation, cpus, memory_bytes, pid, gpus, gpus_unusable, gpus_absent)
+TANDEM_WIRE(NodeUp, node, incarnation, cpus, memory_bytes, pid, gpus, gpus_unusable, gpus_absent,
+            nccl)
 
 struct RankSpawned {
   RankId id;

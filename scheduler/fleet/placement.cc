@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "runtime/base/check.h"
+#include "scheduler/fleet/nccl_nodes.h"
 
 namespace tandem::scheduler {
 namespace {
@@ -34,6 +35,10 @@ std::int64_t ranks_that_fit(const Resources& rank, const NodeCapacity& node, std
   return count;
 }
 
+std::int64_t ranks_that_fit(const Gang& gang, const NodeCapacity& node, std::int64_t wanted) {
+  return nccl_allows(gang, node) ? ranks_that_fit(gang.per_rank, node, wanted) : 0;
+}
+
 // Nodes from the best to the worst for what is left of a gang: the most ranks first; among equals
 // the one with the least to spare, GPUs before CPUs, so that scarce and whole nodes stay free.
 // SPREAD takes one rank at a time and turns the second choice around.
@@ -41,12 +46,12 @@ std::optional<std::size_t> best_node(std::span<const NodeCapacity> nodes, const 
                                      std::int64_t wanted) {
   const std::int64_t order = gang.strategy == Strategy::kPack ? 1 : -1;
   const auto worth = [&](const NodeCapacity& node) {
-    const std::int64_t count = ranks_that_fit(gang.per_rank, node, wanted);
+    const std::int64_t count = ranks_that_fit(gang, node, wanted);
     return std::tuple(-count, order * node.free.gpu_milli, order * node.free.cpu_milli,
                       order * node.free.memory_bytes, std::string_view(node.name));
   };
   const auto best = std::ranges::min_element(nodes, {}, worth);
-  if (best == nodes.end() || ranks_that_fit(gang.per_rank, *best, wanted) == 0) return std::nullopt;
+  if (best == nodes.end() || ranks_that_fit(gang, *best, wanted) == 0) return std::nullopt;
   return static_cast<std::size_t>(best - nodes.begin());
 }
 
@@ -83,7 +88,7 @@ bool place_gang(std::vector<NodeCapacity>& nodes, const Gang& gang, Assignment& 
     const std::optional<std::size_t> best = best_node(nodes, gang, wanted);
     if (!best) return false;
     NodeCapacity& node = nodes[*best];
-    for (std::int64_t n = ranks_that_fit(gang.per_rank, node, wanted); n > 0; --n) {
+    for (std::int64_t n = ranks_that_fit(gang, node, wanted); n > 0; --n) {
       out.ranks.push_back({node.name, take_gpus(node, gang)});
       node.free = node.free - gang.per_rank;
     }
@@ -147,7 +152,7 @@ Reason why_not(std::span<const NodeCapacity> nodes, std::span<const Gang> gangs)
   Resources need;
   const Gang* before = nullptr;  // the actors of a role follow each other and need the same
   for (const Gang& gang : gangs) {
-    const bool known = before && before->per_rank == gang.per_rank;
+    const bool known = before && before->per_rank == gang.per_rank && before->nccl == gang.nccl;
     before = &gang;
     if (!nodes.empty() && !known && !fits_some(gang.per_rank, empty)) {
       const Resources most = largest(nodes, &NodeCapacity::total);
@@ -155,6 +160,8 @@ Reason why_not(std::span<const NodeCapacity> nodes, std::span<const Gang> gangs)
                              " per rank; the largest node has " + text(most) +
                              (gang.per_rank.gpu_milli > 0 ? gpus_found(nodes) : "")};
     }
+    if (!nodes.empty() && !known)
+      if (auto trouble = nccl_trouble(nodes, gang)) return InfeasibleShape{std::move(*trouble)};
     need = need + gang.per_rank * gang.ranks;
   }
   Resources free = sum(nodes, &NodeCapacity::free);
@@ -163,7 +170,8 @@ Reason why_not(std::span<const NodeCapacity> nodes, std::span<const Gang> gangs)
         gangs, {}, [](const Gang& gang) { return gang.per_rank.gpu_milli; });
     free.gpu_milli = 0;
     for (const NodeCapacity& node : nodes)
-      free.gpu_milli += usable_gpu_milli(node, most.per_rank.gpu_milli);
+      if (nccl_allows(most, node))
+        free.gpu_milli += usable_gpu_milli(node, most.per_rank.gpu_milli);
   }
   return WaitingForCapacity{need, free};
 }
@@ -270,10 +278,9 @@ std::optional<std::string> nearest_shape(std::span<const NodeCapacity> nodes,
   return std::nullopt;
 }
 
-}  // namespace
-
-std::variant<std::vector<Assignment>, Reason> place(std::span<const NodeCapacity> nodes,
-                                                    std::span<const Gang> gangs) {
+// Gangs that need NCCL say which version.
+std::variant<std::vector<Assignment>, Reason> place_settled(std::span<const NodeCapacity> nodes,
+                                                            std::span<const Gang> gangs) {
   std::vector<std::size_t> order(gangs.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::stable_sort(order, {}, [&gangs](std::size_t i) {
@@ -290,8 +297,35 @@ std::variant<std::vector<Assignment>, Reason> place(std::span<const NodeCapacity
   return assigned;
 }
 
+}  // namespace
+
+std::variant<std::vector<Assignment>, Reason> place(std::span<const NodeCapacity> nodes,
+                                                    std::span<const Gang> gangs) {
+  const auto open = [](const Gang& gang) { return gang.nccl && gang.nccl_version.empty(); };
+  if (std::ranges::any_of(gangs, open)) {
+    std::vector<Gang> settled(gangs.begin(), gangs.end());
+    for (const std::string& version : nccl_versions(nodes)) {
+      for (std::size_t i = 0; i < settled.size(); ++i)
+        if (open(gangs[i])) settled[i].nccl_version = version;
+      auto placed = place_settled(nodes, settled);
+      if (placed.index() == 0) return placed;
+    }
+    return why_not(nodes, gangs);
+  }
+  return place_settled(nodes, gangs);
+}
+
 std::variant<Assignment, Reason> place_next(std::vector<NodeCapacity>& room, const Gang& gang) {
   CHECK(gang.ranks >= 1);
+  if (gang.nccl && gang.nccl_version.empty()) {
+    Gang settled = gang;
+    for (const std::string& version : nccl_versions(room)) {
+      settled.nccl_version = version;
+      auto placed = place_next(room, settled);
+      if (placed.index() == 0) return placed;
+    }
+    return why_not(room, std::span(&gang, 1));
+  }
   std::vector<NodeCapacity> before;  // one rank is placed or leaves all as it was
   if (gang.ranks > 1) before = room;
   Assignment assignment;
@@ -318,13 +352,17 @@ std::vector<Gang> gangs_of(std::span<const RoleDemand> roles, const std::string&
       gangs.push_back({.actor = job + "/" + role.role + "/" + std::to_string(i),
                        .per_rank = role.per_rank,
                        .ranks = role.ranks,
-                       .strategy = role.strategy});
+                       .strategy = role.strategy,
+                       .nccl = role.nccl});
   return gangs;
 }
 
-Result<void> fits_ever(std::span<const NodeCapacity> nodes, std::span<const RoleDemand> roles) {
+Result<void> fits_ever(std::span<const NodeCapacity> nodes, std::span<const RoleDemand> asked) {
+  if (nodes.empty()) return {};
   const std::vector<NodeCapacity> empty = emptied(nodes);
-  if (nodes.empty() || fit_together(empty, roles)) return {};
+  std::vector<RoleDemand> roles(asked.begin(), asked.end());
+  for (RoleDemand& role : roles) role.nccl = false;  // first what would be refused without it
+  if (fit_together(empty, roles)) return check_nccl(empty, asked);
 
   Resources need;
   std::string parts;

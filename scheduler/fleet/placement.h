@@ -9,6 +9,9 @@
 // PL-1  No node is given more than it has free.
 // PL-2  Every rank of every gang is placed, or none.
 // PL-3  A share lies on one GPU; a whole GPU is shared with nobody.
+// PL-4  The ranks that meet in communicators of NCCL go to nodes that have NCCL, of one version,
+// and
+//       to a share of a GPU only where NCCL lets its ranks share one.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +27,12 @@
 
 namespace tandem::scheduler {
 
+struct NcclFound {           // on a node, by its agent
+  std::string version;       // "2.28.9"; empty: none
+  bool shares_gpus = false;  // ranks of one communicator may share a GPU
+  std::string absent;        // why there is none
+};
+
 struct NodeCapacity {
   std::string name;
   Resources total;
@@ -31,6 +40,7 @@ struct NodeCapacity {
   std::vector<std::int64_t> gpus_free_milli{};  // of each of its GPUs; free.gpu_milli together
   std::vector<std::string> gpus_unusable{};     // which else it has, and why they are not offered
   std::string gpus_absent{};                    // why it has none to offer, as its agent found
+  NcclFound nccl{};
 };
 
 enum class Strategy : std::uint8_t { kPack, kSpread };
@@ -40,6 +50,8 @@ struct Gang {
   Resources per_rank;
   std::int32_t ranks = 1;
   Strategy strategy = Strategy::kPack;
+  bool nccl = false;           // its ranks meet in communicators of NCCL
+  std::string nccl_version{};  // that they must have; empty: one that all such gangs can have
 };
 
 struct RankPlace {
@@ -76,6 +88,7 @@ struct RoleDemand {
   std::int32_t ranks = 1;     // of each
   Resources per_rank;
   Strategy strategy = Strategy::kPack;
+  bool nccl = false;         // Gang::nccl
   std::string replicas_key;  // "rollout.replicas"
   std::string ranks_key;     // "learner.ranks"
   std::string cpus_key;      // "pools.rollout.cpus_per_actor"
@@ -85,7 +98,8 @@ struct RoleDemand {
 std::vector<Gang> gangs_of(std::span<const RoleDemand> roles, const std::string& job);
 
 // Whether the whole job would fit if nothing else ran: kInfeasible at submit, with the arithmetic
-// and, as help, the nearest fit. True where no node has joined yet: nothing is known then.
+// and, as help, the nearest fit. Also where it would fit but for NCCL (check_nccl()). True where no
+// node has joined yet: nothing is known then.
 Result<void> fits_ever(std::span<const NodeCapacity> nodes, std::span<const RoleDemand> roles);
 
 }  // namespace tandem::scheduler

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <sstream>
 
 #include "actors/learner/trainer_memory.h"
@@ -75,6 +76,28 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Shipped{"qwen3_0.6b.yaml", 596'049'920, 1024, 3072, 79},
                     Shipped{"qwen3_1.7b.yaml", 1'720'574'976, 2048, 6144, 139}),
     [](const auto& param) { return "hidden" + std::to_string(param.param.hidden); });
+
+// Who takes part in communicators of NCCL, and where weights arrive.
+TEST(NcclJobs, AreToldToTheControllerAndToTheActors) {
+  JobSpec job;
+  const actors::JobShape plain = job_shape(job);
+  EXPECT_TRUE(plain.nccl_roles.empty());
+  job.pools.learner.gpus_per_actor = 1;
+  job.pools.rollout.gpus_per_actor = 1;
+  EXPECT_TRUE(job_shape(job).nccl_roles.empty());
+  job.learner.ranks = 2;
+  EXPECT_EQ(job_shape(job).nccl_roles, std::set{actors::Role::kLearner});
+  EXPECT_FALSE(engine_config(job, 1 << 30).weights_arrive_on_device);
+  job.weight_broadcast.type = BroadcastType::kNccl;
+  EXPECT_EQ(job_shape(job).nccl_roles, (std::set{actors::Role::kLearner, actors::Role::kRollout}));
+  EXPECT_TRUE(engine_config(job, 1 << 30).weights_arrive_on_device);
+  EXPECT_EQ(weights_family(job, {"job", "run"}).type, runtime::WeightsType::kNccl);
+  EXPECT_EQ(trainer_config(job, {"job", "run"}, false).versions_on_device,
+            actors::TrainerConfig{}.versions_on_device);
+  job.pools.learner.gpus_per_actor = 0;
+  job.weight_broadcast.type = BroadcastType::kAuto;
+  EXPECT_TRUE(job_shape(job).nccl_roles.empty()) << "ranks on CPUs need none";
+}
 
 }  // namespace
 }  // namespace tandem::cli

@@ -52,6 +52,12 @@ std::string gpu_names(const json& node) {
          bytes(at(gpus.front(), {"memory_bytes"})) + ")";
 }
 
+// "2.28.9", or why there is none.
+std::string nccl_of(const json& node) {
+  const json& version = at(node, {"nccl", "version"});
+  return text(version.is_null() ? at(node, {"nccl_absent"}) : version);
+}
+
 std::string ready_of(const json& job) {
   std::string ready;
   const json& actors = at(job, {"actors"});
@@ -204,6 +210,7 @@ const Field kNodeFields[] = {
      [](const json& n, const Screen&) { return bytes(at(n, {"memory_bytes"})); }},
     {{"GPUS", Align::kRight}, false, [](const json& n, const Screen&) { return gpus_of(n); }},
     {{"GPU"}, true, [](const json& n, const Screen&) { return gpu_names(n); }},
+    {{"NCCL"}, true, [](const json& n, const Screen&) { return nccl_of(n); }},
     {{"REASON", Align::kLeft, 8}, false, [](const json& n, const Screen&) { return reason_of(n); }},
     {{"SINCE", Align::kRight},
      false,

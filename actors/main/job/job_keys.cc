@@ -55,7 +55,6 @@ constexpr std::array<std::string_view, 2> kLaterDtypes{"float16", "fp8"};
 constexpr std::array<std::string_view, 3> kLaterEngines{"vllm", "sglang", "tensorrt-llm"};
 constexpr std::array<std::string_view, 1> kLaterRewards{"code"};
 constexpr std::array<std::string_view, 1> kLaterEstimators{"gae"};
-constexpr std::array<std::string_view, 1> kLaterBroadcasts{"nccl"};
 constexpr std::array<std::string_view, 2> kStalenessAliases{"async.max_head_offpolicyness",
                                                             "async.max_off_policy_steps"};
 
@@ -499,17 +498,20 @@ const Key kKeys[] = {
      .description =
          "How weights reach the engines: by shared memory, files or TCP. `auto`: by shared memory "
          "on the learner's host, by TCP elsewhere; by files where shared memory is too small. "
-         "`cuda_ipc`: from the learner's GPU memory, where it and all rollouts share one GPU.",
-     .later_values = kLaterBroadcasts},
+         "`cuda_ipc`: from the learner's GPU memory, where it and all rollouts share one GPU. "
+         "`nccl`: broadcast from the learner's GPU to all rollouts' at once; a rollout that joins "
+         "late or misses a version fetches it as with `auto`."},
     {.path = "weight_broadcast.timeout_s",
      .field = [](J& j) { return slot(j.weight_broadcast.timeout_s); },
      .description = "A version of the weights that makes no progress for so long, on its way to a "
-                    "rollout or for want of a free place at the learner, has failed.",
+                    "rollout or for want of a free place at the learner, has failed; with `nccl` "
+                    "also each part of a broadcast.",
      .range = above_to(0, kDayInSeconds),
      .unit = "seconds"},
     {.path = "weight_broadcast.bucket_megabytes",
      .field = [](J& j) { return slot(j.weight_broadcast.bucket_megabytes); },
-     .description = "So much of a version is on its way to a rollout over TCP at a time.",
+     .description = "So much of a version is on its way to a rollout over TCP at a time; with "
+                    "`nccl` the size of each of a rank's two staging buffers.",
      .range = between(1, 64),
      .unit = "MiB"},
 
@@ -548,7 +550,7 @@ const Key kKeys[] = {
      .field = [](J& j) { return slot(j.pools.learner.gpus_per_actor); },
      .description =
          "GPUs reserved for each rank of the learner: a share of one (0.5), or 1. With 0 "
-         "it runs on the CPU. On a GPU `learner.ranks` is 1.",
+         "it runs on the CPU. Several ranks on GPUs need NCCL.",
      .range = between(0, kGpusMax),
      .unit = "GPUs",
      .later_above = 1},

@@ -142,11 +142,6 @@ Broken learner_rules(const JobSpec& job) {
                          ", more than the groups of a step, `data.train_batch_size: " +
                          text(job.data.train_batch_size) + "`",
                      "a rank without a group would have nothing to train"};
-  if (job.learner.ranks > 1 && job.pools.learner.gpus_per_actor > 0)
-    return Violation{"learner.ranks",
-                     "`learner.ranks` is " + text(job.learner.ranks) +
-                         ", and a learner on a GPU has one rank in this version",
-                     "set `learner.ranks: 1`, or `pools.learner.gpus_per_actor: 0`"};
   if (job.model.dtype == ModelDtype::kBfloat16 &&
       (job.pools.learner.gpus_per_actor <= 0 || job.pools.rollout.gpus_per_actor <= 0))
     return Violation{
@@ -174,7 +169,20 @@ Broken learner_rules(const JobSpec& job) {
   return {};
 }
 
-Broken broadcast_rules(const JobSpec& job) {
+Broken nccl_rules(const JobSpec& job) {
+  if (job.weight_broadcast.type != BroadcastType::kNccl) return {};
+  for (const auto& [key, gpus] :
+       {std::pair("pools.learner.gpus_per_actor", job.pools.learner.gpus_per_actor),
+        std::pair("pools.rollout.gpus_per_actor", job.pools.rollout.gpus_per_actor)})
+    if (gpus <= 0)
+      return Violation{key,
+                       "`weight_broadcast.type: nccl` sends weights from GPU to GPU, and `" +
+                           std::string(key) + "` is 0",
+                       "set `" + std::string(key) + ": 1`, or `weight_broadcast.type: auto`"};
+  return {};
+}
+
+Broken cuda_ipc_rules(const JobSpec& job) {
   if (job.weight_broadcast.type != BroadcastType::kCudaIpc) return {};
   for (const auto& [key, strategy] :
        {std::pair("pools.rollout.strategy", job.pools.rollout.strategy),
@@ -224,7 +232,7 @@ Broken staleness_rules(const JobSpec& job) {
 
 std::optional<Violation> broken_rule(const JobSpec& job) {
   for (const auto rule : {name_rule, data_rules, sampling_rules, engine_rules, reward_rules,
-                          learner_rules, staleness_rules, broadcast_rules})
+                          learner_rules, staleness_rules, cuda_ipc_rules, nccl_rules})
     if (Broken broken = rule(job)) return broken;
   return {};
 }

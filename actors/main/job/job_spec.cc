@@ -25,7 +25,7 @@ constexpr auto kLossAggMode =
 constexpr auto kRolloutIs = list("token", "sequence");
 constexpr auto kSchedule = list("budget", "fixed_lag");
 constexpr auto kKvOnUpdate = list("keep", "recompute");
-constexpr auto kBroadcastType = list("auto", "shm", "disk", "cuda_ipc", "tcp");
+constexpr auto kBroadcastType = list("auto", "shm", "disk", "cuda_ipc", "tcp", "nccl");
 constexpr auto kPoolStrategy = list("pack", "spread");
 
 }  // namespace

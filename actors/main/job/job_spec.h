@@ -30,7 +30,7 @@ enum class LossAggMode { kTokenMean, kSeqMeanTokenSum, kSeqMeanTokenMean, kSeqMe
 enum class RolloutIs { kToken, kSequence };
 enum class Schedule { kBudget, kFixedLag };
 enum class KvOnUpdate { kKeep, kRecompute };
-enum class BroadcastType { kAuto, kShm, kDisk, kCudaIpc, kTcp };
+enum class BroadcastType { kAuto, kShm, kDisk, kCudaIpc, kTcp, kNccl };
 enum class PoolStrategy { kPack, kSpread };
 
 // The YAML spellings, in enumerator order: value_names(ModelInit{}) is {"pretrained", "random"}.

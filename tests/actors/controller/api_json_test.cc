@@ -76,7 +76,19 @@ TEST(ApiJson, ANodeSaysWhatItsGpusAreAndWhichItCannotUse) {
             R"("name":"NVIDIA H200","numa_affinity":"0","uuid":"GPU-1"}])");
   EXPECT_EQ(shown["gpus_unusable"].dump(), R"(["GPU 2: GPU is lost"])");
   EXPECT_TRUE(shown["gpus_absent"].is_null());
+  EXPECT_TRUE(shown["nccl"].is_null());
   EXPECT_EQ(shown["state"], "Ready");
+}
+
+TEST(ApiJson, ANodeSaysWhichNcclItHasOrWhyNone) {
+  NodeRecord node{.name = "a"};
+  node.nccl = {.version = 23003, .path = "/opt/libnccl.so.2", .shares_gpus = true};
+  EXPECT_EQ(node_json(node, Time{})["nccl"].dump(),
+            R"({"path":"/opt/libnccl.so.2","shares_gpus":true,"version":"2.30.3"})");
+  EXPECT_TRUE(node_json(node, Time{})["nccl_absent"].is_null());
+  node.nccl = {.absent = "no NCCL library: none"};
+  EXPECT_TRUE(node_json(node, Time{})["nccl"].is_null());
+  EXPECT_EQ(node_json(node, Time{})["nccl_absent"], "no NCCL library: none");
 }
 
 TEST(ApiJson, ALostNodeSaysSinceWhen) {

@@ -60,6 +60,62 @@ TEST(ControllerCore, AJobForGpusOnAMachineWithoutIsRefused) {
   EXPECT_EQ(verdict.error().help, "with pools.learner.gpus_per_actor=0.0 it would fit");
 }
 
+const runtime::NodeNccl kOlder{.version = 22809, .path = "libnccl.so.2"};
+const runtime::NodeNccl kNewer{.version = 23003, .path = "libnccl.so.2"};
+
+// A learner of `ranks` ranks and a rollout, each rank with a GPU, that meet by NCCL.
+JobShape nccl_shape(std::int32_t ranks) {
+  JobShape shape = shape_of(0.5);
+  shape.learner_ranks = ranks;
+  for (const Role role : {Role::kRollout, Role::kLearner})
+    shape.per_rank[role] = scheduler::resources({.cpus = 0.5, .gpus = 1});
+  shape.nccl_roles = {Role::kRollout, Role::kLearner};
+  return shape;
+}
+
+TEST(ControllerCore, TheRanksOfALearnerOnGpusHaveOneEach) {
+  World world;
+  world.node("a", 16, 2, kOlder);
+  world.node("b", 16, 1, kOlder);
+  const std::string job = world.submit(nccl_shape(2));
+  const ActorRecord& learner = world.record(job + "/learner/0");
+  ASSERT_EQ(learner.ranks.size(), 2u);
+  EXPECT_EQ(learner.ranks[0].node, "a");
+  EXPECT_EQ(learner.ranks[1].node, "a");
+  EXPECT_NE(learner.ranks[0].gpus, learner.ranks[1].gpus);
+  EXPECT_EQ(learner.ranks[0].gpus.size(), 1u);
+  EXPECT_EQ(world.record(job + "/rollout/0").ranks[0].node, "b");
+}
+
+TEST(ControllerCore, AJobThatNeedsNcclIsRefusedWhereVersionsDiffer) {
+  World world;
+  world.node("a", 16, 2, kOlder);
+  world.node("b", 16, 2, kNewer);
+  const auto verdict = world.core.can_ever_run(nccl_shape(1));
+  ASSERT_FALSE(verdict);
+  EXPECT_EQ(verdict.error().code, ErrorCode::kInfeasible);
+  EXPECT_NE(verdict.error().message.find("a has NCCL 2.28.9; b has NCCL 2.30.3"), std::string::npos)
+      << verdict.error().message;
+}
+
+// A node of another version that comes later has room, and takes none of the job's ranks.
+TEST(ControllerCore, PL4ARankWaitsRatherThanMeetAnotherVersionOfNccl) {
+  World world;
+  world.node("a", 16, 2, kOlder);
+  const std::string job = world.submit(nccl_shape(1));
+  world.all_ready(job);
+  world.node("b", 16, 2, kNewer);
+  const std::string rollout = job + "/rollout/0";
+  const auto scaled = world.take(ScaleRole{job, Role::kRollout, 2});
+  ASSERT_FALSE(scaled) << "versions differ";
+  world.die(rollout);
+  world.now = *world.record(rollout).restart_at;
+  world.must(Tick{});
+  ASSERT_EQ(world.state_of(rollout), ActorState::kStarting);
+  EXPECT_EQ(world.record(rollout).ranks[0].node, "a");
+  EXPECT_EQ(world.core.jobs().at(job).nccl_version, "2.28.9");
+}
+
 // A start of `actor` that finds no memory, and the end of its process if it is told to end.
 void find_no_memory(World& world, const std::string& actor) {
   const Incarnation life = world.record(actor).incarnation;

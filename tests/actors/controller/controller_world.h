@@ -44,10 +44,12 @@ class World {
     EXPECT_TRUE(taken.has_value()) << (taken ? "" : taken.error().message);
   }
 
-  void node(const std::string& name, double cpus, int gpu_count = 0) {
+  void node(const std::string& name, double cpus, int gpu_count = 0,
+            const runtime::NodeNccl& nccl = {}) {
     runtime::NodeUp up{name, Incarnation{++node_lives}, cpus, std::int64_t{1} << 40, 1};
     for (int i = 0; i < gpu_count; ++i)
       up.gpus.push_back({.name = "GPU", .uuid = name + "-" + std::to_string(i)});
+    up.nccl = nccl;
     must(up);
     if (core.nodes().at(name).incarnation != up.incarnation) return;  // refused
     nodes[name] = {up.incarnation,

@@ -214,7 +214,23 @@ TEST(Doors, NodesSpeakOfTheirOwnRanks_DR1_DR2) {
   as([](NodeUp& n) { n.pid = -1; });
   as([](NodeUp& n) { n.gpus.resize(5000); });
   as([](NodeUp& n) { n.gpus.push_back({.memory_bytes = -1}); });
+  as([](NodeUp& n) { n.nccl.version = -1; });
+  as([](NodeUp& n) { n.nccl = {.version = 2'000'000'000, .path = "libnccl.so.2"}; });
+  as([](NodeUp& n) { n.nccl = {.version = 22809}; });
+  as([](NodeUp& n) { n.nccl = {.path = "libnccl.so.2"}; });
+  as([](NodeUp& n) { n.nccl = {.version = 22809, .path = "p", .absent = "none"}; });
+  as([](NodeUp& n) { n.nccl = {.version = 22809, .path = "p", .shares_gpus = true}; });
+  as([](NodeUp& n) { n.nccl = {.version = 23003, .path = std::string(5000, 'p')}; });
+  as([](NodeUp& n) { n.nccl.absent = std::string(5000, 'a'); });
   expect_all<AgentEvents>(door, a, wrong, false);
+  for (const runtime::NodeNccl& nccl :
+       {runtime::NodeNccl{.version = 22809, .path = "p"},
+        runtime::NodeNccl{.version = 23003, .path = "p", .shares_gpus = true},
+        runtime::NodeNccl{.absent = "no NCCL library"}}) {
+    NodeUp told = up;
+    told.nccl = nccl;
+    EXPECT_TRUE(door(a, told)) << nccl.version;
+  }
   EXPECT_FALSE(door({"j-1/rollout/0", {4}}, RankExited{here, 0, {}, ""})) << "no node";
 }
 

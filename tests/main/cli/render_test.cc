@@ -192,6 +192,17 @@ TEST(Views, TablesShowStateReasonAndAge) {
 }
 
 // A state may be young and its job old.
+TEST(Views, TheWideFormOfNodesHasTheirNccl) {
+  const json nodes{{{"name", "a"}, {"nccl", {{"version", "2.28.9"}}}},
+                   {{"name", "b"}, {"nccl", nullptr}, {"nccl_absent", "no NCCL library: none"}},
+                   {{"name", "c"}, {"nccl", nullptr}, {"nccl_absent", nullptr}}};
+  const std::string wide = render_items(Kind::kNodes, nodes, OutputForm::kWide, kPipe);
+  for (const char* shown : {"NCCL", "2.28.9", "no NCCL library: none"})
+    EXPECT_NE(wide.find(shown), std::string::npos) << wide;
+  EXPECT_EQ(render_items(Kind::kNodes, nodes, OutputForm::kTable, kPipe).find("NCCL"),
+            std::string::npos);
+}
+
 TEST(Views, AgesAreSinceCreationAndTimesAreClockTimes) {
   ASSERT_EQ(::setenv("TZ", "UTC-1", 1), 0);  // an hour east of Greenwich
   ::tzset();

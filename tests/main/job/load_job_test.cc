@@ -214,6 +214,11 @@ TEST(LoadJob, RefusesWhatKeysTogetherForbid) {  // JS-1
     check({"weight_broadcast.type=cuda_ipc", "pools.learner.gpus_per_actor=0.5",
            "pools.rollout.gpus_per_actor=0.5", "pools." + pool + ".strategy=spread"},
           "`pools." + pool + ".strategy: spread` takes the GPU with the most left");
+  check({"weight_broadcast.type=nccl"}, "`pools.learner.gpus_per_actor` is 0");
+  check({"weight_broadcast.type=nccl", "pools.learner.gpus_per_actor=1"},
+        "`pools.rollout.gpus_per_actor` is 0");
+  check({"weight_broadcast.type=nccl", "pools.rollout.gpus_per_actor=1"},
+        "`pools.learner.gpus_per_actor` is 0");
   check({"algorithm.overlong_buffer.len=65"}, "longer than a completion");
   check({"rollout.n=1", "algorithm.adv_estimator=reinforce_plus_plus",
          "algorithm.filter_groups.enable=true"},
