@@ -195,6 +195,17 @@ struct RoleHome::Parts {
   std::string listening_address() const {
     return network.bind.empty() ? runtime::kLoopback : network.bind;
   }
+  // How the publisher of `weights` serves other hosts; none where none may come.
+  std::optional<runtime::Serving> serving_of(const runtime::WeightsConfig& weights) const {
+    const bool always =
+        weights.type == runtime::WeightsType::kTcp || weights.type == runtime::WeightsType::kNccl;
+    const bool others_may_come =
+        weights.type == runtime::WeightsType::kAuto && !network.bind.empty();
+    if (!always && !others_may_come) return std::nullopt;
+    return runtime::Serving{.bind = listening_address(),
+                            .advertise = network.advertise,
+                            .silence_max = std::min(kSubscriberSilenceMax, weights.stall_max / 2)};
+  }
   // Where a gang's rank 0 listens.
   Result<runtime::Endpoint> gang_place() {
     const runtime::Dial& dial = network.controller;
@@ -376,13 +387,7 @@ Result<void> RoleHome::build_learner(const StartRank& start, const JobSpec& job,
     parts_->begin = [ref] { CHECK(ref.tell(Follow{}) == runtime::Delivery::kAccepted); };
     return {};
   }
-  const bool others_may_come =
-      weights.type == runtime::WeightsType::kAuto && !parts_->network.bind.empty();
-  if (weights.type == runtime::WeightsType::kTcp || weights.type == runtime::WeightsType::kNccl ||
-      others_may_come)
-    weights.serving = {.bind = parts_->listening_address(),
-                       .advertise = parts_->network.advertise,
-                       .silence_max = std::min(kSubscriberSilenceMax, weights.stall_max / 2)};
+  weights.serving = parts_->serving_of(weights);
   if (const auto ready = parts_->prepare_broadcasts(weights, start.job); !ready)
     return ready.error();
   auto made = runtime::make_publisher(weights);
