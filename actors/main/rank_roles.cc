@@ -11,6 +11,7 @@
 #include "actors/broadcast/broadcast_actor.h"
 #include "actors/learner/learner_actor.h"
 #include "actors/learner/native_trainer.h"
+#include "actors/main/gang_shards.h"
 #include "actors/main/hang_timeout.h"
 #include "actors/main/rank_failure.h"
 #include "actors/main/rank_process.h"
@@ -233,6 +234,21 @@ struct RoleHome::Parts {
     device.nccl = *std::move(opened);
     return {};
   }
+  // Null for a gang that is not on GPUs: its sockets carry everything. All ranks of a gang on GPUs
+  // call it, once they have met.
+  Result<std::unique_ptr<runtime::ShardExchange>> share(const StartRank& start,
+                                                        const actors::NativeTrainerSetup& setup,
+                                                        std::uint64_t layout_hash) {
+    if (!setup.gang || setup.device != runtime::DeviceKind::kCuda)
+      return std::unique_ptr<runtime::ShardExchange>();
+    if (const auto ready = open_nccl(); !ready) return ready.error();
+    return make_gang_shards({.name = start.job + "/learner",
+                             .epoch = start.incarnation.value,
+                             .layout_hash = layout_hash,
+                             .bucket_floats_max = setup.buckets.floats_max,
+                             .timeout = kGangTimeout},
+                            *setup.gang, device.nccl->process());
+  }
   // Nothing where `rank` is null: those weights are only fetched.
   void take_part_in_broadcasts(const StartRank& start, const runtime::WeightsConfig& weights,
                                std::shared_ptr<runtime::BroadcastRank> rank);
@@ -378,6 +394,9 @@ Result<void> RoleHome::build_learner(const StartRank& start, const JobSpec& job,
   auto met = meet(std::move(*meeting), start);
   if (!met) return met.error();
   setup.gang = std::move(*met);
+  auto shards = parts_->share(start, setup, weights.layout.hash);
+  if (!shards) return shards.error();
+  setup.shards = *std::move(shards);
   auto trainer = actors::NativeTrainer::make(std::move(setup));
   if (!trainer) return trainer.error();
   if (start.rank > 0) {
