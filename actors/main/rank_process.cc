@@ -139,6 +139,9 @@ std::string build_id() {
 std::string rollout_port(const std::string& job) { return actors::exchange_name(job) + "/rollout"; }
 std::string learner_port(const std::string& job) { return actors::exchange_name(job) + "/learner"; }
 std::string reward_port(const std::string& job) { return actors::exchange_name(job) + "/reward"; }
+std::string broadcast_port(const std::string& job) {
+  return actors::exchange_name(job) + "/broadcast";
+}
 
 std::vector<std::string> rank_arguments(const runtime::RankId& id) {
   return {kRankCommand, id.actor, std::to_string(id.incarnation.value), std::to_string(id.rank)};
@@ -156,7 +159,8 @@ int run_rank(std::span<const char* const> words) {
   EngineDevice device;
   runtime::Directory directory;
   runtime::IoThread io("link"), bulk_io("bulk");
-  runtime::ThreadedExecutor executor(1, arguments->id.incarnation.value);
+  // Two threads: orders for a broadcast are carried out while the role trains or generates.
+  runtime::ThreadedExecutor executor(2, arguments->id.incarnation.value);
   std::atomic<int> exit_status = 0;
   runtime::LinkClient* link_pointer = nullptr;
   const runtime::ParcelSender to_controller = [&](std::string frame) {

@@ -23,11 +23,13 @@ std::string build_id();
 std::string rollout_port(const std::string& job);
 std::string learner_port(const std::string& job);
 std::string reward_port(const std::string& job);
+std::string broadcast_port(const std::string& job);
 inline constexpr const char* kRankEventsPort = "controller/ranks";
 inline constexpr const char* kAgentEventsPort = "controller/agents";
 inline constexpr const char* kAgentPort = "agent";
 inline constexpr const char* kRankPort = "rank";
 inline constexpr const char* kRolePort = "role";
+inline constexpr const char* kBroadcastPort = "broadcast";  // of a rank that broadcasts weights
 
 // Its agent adds its rank_words: the rank dies with it. Keys for a controller that is reached by
 // TCP are inherited (SpawnSpec::secret).

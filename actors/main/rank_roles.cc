@@ -8,8 +8,10 @@
 #include <optional>
 #include <utility>
 
+#include "actors/broadcast/broadcast_actor.h"
 #include "actors/learner/learner_actor.h"
 #include "actors/learner/native_trainer.h"
+#include "actors/main/gang_shards.h"
 #include "actors/main/hang_timeout.h"
 #include "actors/main/rank_failure.h"
 #include "actors/main/rank_process.h"
@@ -69,9 +71,10 @@ static_assert(runtime::Actor<Follower>);
 
 // An actor whose parts were made before, so that what fails in making them is an Error.
 template <class A>
-runtime::Ref<typename A::Inbox> spawn_made(runtime::System& system, std::unique_ptr<A> made) {
+runtime::Ref<typename A::Inbox> spawn_made(runtime::System& system, std::unique_ptr<A> made,
+                                           const std::string& name = "role") {
   auto kept = std::make_shared<std::unique_ptr<A>>(std::move(made));
-  return system.spawn<A>("role", [kept] { return std::move(*kept); });
+  return system.spawn<A>(name, [kept] { return std::move(*kept); });
 }
 
 std::unique_ptr<runtime::ThreadPool> make_threads(std::int64_t threads) {
@@ -126,9 +129,10 @@ Result<std::unique_ptr<runtime::Collective>> meet(GangMeeting meeting, const Sta
 }
 
 // What the engine's pages may take: on a GPU what gpu_memory_utilization of it leaves beside
-// weights and workspace (vLLM's meaning).
+// weights, their broadcasts and workspace (vLLM's meaning).
 Result<actors::EngineConfig> engine_config_on(runtime::DeviceKind device, const JobSpec& job,
-                                              const actors::ModelConfig& model) {
+                                              const actors::ModelConfig& model,
+                                              const runtime::WeightsConfig& weights) {
   if (device == runtime::DeviceKind::kCpu) {
     const auto machine = runtime::read_machine_resources();
     if (!machine) return machine.error();
@@ -140,7 +144,8 @@ Result<actors::EngineConfig> engine_config_on(runtime::DeviceKind device, const 
                                                static_cast<double>(gpu.total_bytes));
   const std::size_t share =
       std::min(wanted, gpu.free_bytes - std::min(gpu.free_bytes, runtime::kGpuReserveBytes));
-  const std::size_t beside = actors::NativeEngine::bytes_beside_pages(model, config, device);
+  std::size_t beside = actors::NativeEngine::bytes_beside_pages(model, config, device);
+  if (weights.broadcasting) beside += runtime::broadcast_bytes_of_subscriber(weights);
   if (beside >= share)
     return Error{
         ErrorCode::kOutOfMemory,
@@ -179,7 +184,7 @@ struct RoleHome::Parts {
   std::optional<runtime::SocketFolder> sockets;  // of a gang's rank 0
 
   std::unique_ptr<runtime::BulkClient> bulk;
-  std::function<void()> begin;
+  std::function<void()> begin, begin_broadcasts = [] {};
   // Of a follower: whether it waits for rank 0.
   const std::shared_ptr<std::atomic<bool>> follows = std::make_shared<std::atomic<bool>>(false);
 
@@ -190,6 +195,17 @@ struct RoleHome::Parts {
   }
   std::string listening_address() const {
     return network.bind.empty() ? runtime::kLoopback : network.bind;
+  }
+  // How the publisher of `weights` serves other hosts; none where none may come.
+  std::optional<runtime::Serving> serving_of(const runtime::WeightsConfig& weights) const {
+    const bool always =
+        weights.type == runtime::WeightsType::kTcp || weights.type == runtime::WeightsType::kNccl;
+    const bool others_may_come =
+        weights.type == runtime::WeightsType::kAuto && !network.bind.empty();
+    if (!always && !others_may_come) return std::nullopt;
+    return runtime::Serving{.bind = listening_address(),
+                            .advertise = network.advertise,
+                            .silence_max = std::min(kSubscriberSilenceMax, weights.stall_max / 2)};
   }
   // Where a gang's rank 0 listens.
   Result<runtime::Endpoint> gang_place() {
@@ -202,10 +218,67 @@ struct RoleHome::Parts {
     if (!folder) return folder.error();
     return sockets.emplace(std::move(*folder)).next();
   }
+  // NCCL, for a family of weights that broadcasts; nothing for any other.
+  Result<void> prepare_broadcasts(runtime::WeightsConfig& weights, const std::string& job) {
+    if (weights.type != runtime::WeightsType::kNccl) return {};
+    if (const auto ready = open_nccl(); !ready) return ready.error();
+    weights.broadcasting = {.nccl = &device.nccl->process(),
+                            .device = runtime::DeviceKind::kCuda,
+                            .name = job + "/weights"};
+    return {};
+  }
+  Result<void> open_nccl() {
+    if (device.nccl) return {};
+    auto opened = RankNccl::open();
+    if (!opened) return opened.error();
+    device.nccl = *std::move(opened);
+    return {};
+  }
+  // Null for a gang that is not on GPUs: its sockets carry everything. All ranks of a gang on GPUs
+  // call it, once they have met.
+  Result<std::unique_ptr<runtime::ShardExchange>> share(const StartRank& start,
+                                                        const actors::NativeTrainerSetup& setup,
+                                                        std::uint64_t layout_hash) {
+    if (!setup.gang || setup.device != runtime::DeviceKind::kCuda)
+      return std::unique_ptr<runtime::ShardExchange>();
+    if (const auto ready = open_nccl(); !ready) return ready.error();
+    return make_gang_shards({.name = start.job + "/learner",
+                             .epoch = start.incarnation.value,
+                             .layout_hash = layout_hash,
+                             .bucket_floats_max = setup.buckets.floats_max,
+                             .timeout = kGangTimeout},
+                            *setup.gang, device.nccl->process());
+  }
+  // Nothing where `rank` is null: those weights are only fetched.
+  void take_part_in_broadcasts(const StartRank& start, const runtime::WeightsConfig& weights,
+                               std::shared_ptr<runtime::BroadcastRank> rank);
   std::function<void(const char*, Time)> phase_reporter() {
     return [p = &progress](const char* phase, Time now) { p->enter(phase, now); };
   }
 };
+
+void RoleHome::Parts::take_part_in_broadcasts(const StartRank& start,
+                                              const runtime::WeightsConfig& weights,
+                                              std::shared_ptr<runtime::BroadcastRank> rank) {
+  if (!rank) return;
+  const runtime::NcclProcess& nccl = *weights.broadcasting->nccl;
+  auto ref =
+      spawn_made(system,
+                 std::make_unique<actors::BroadcastActor>(
+                     actors::BroadcastActorConfig{.self = {start.actor, start.incarnation},
+                                                  .leads = start.role == actors::Role::kLearner,
+                                                  .nccl_version = nccl.api.version,
+                                                  .layout_hash = weights.layout.hash,
+                                                  .communicator = weights.broadcasting->name},
+                     std::move(rank), nccl.records,
+                     directory.remote<actors::BroadcastEvents>({broadcast_port(start.job), {}},
+                                                               to_controller)),
+                 "broadcast");
+  directory.expose(kBroadcastPort, runtime::narrow<actors::BroadcastInbox>(ref));
+  begin_broadcasts = [ref] {
+    CHECK(ref.tell(actors::StartBroadcast{}) == runtime::Delivery::kAccepted);
+  };
+}
 
 RoleHome::RoleHome(runtime::System& system, runtime::Directory& directory,
                    runtime::IoThread& bulk_io, RankNetwork network, EngineDevice& device,
@@ -241,12 +314,14 @@ Result<void> RoleHome::build_rollout(const StartRank& start, const JobSpec& job)
   if (!device) return device.error();
   auto info = actors::load_model_info(job.model.path, dtype_of(job.model));
   if (!info) return of_input(info.error());
-  const auto weights = weights_config(job, {start.job, start.run_dir}, info->manifest);
+  auto weights = weights_config(job, {start.job, start.run_dir}, info->manifest);
+  if (const auto ready = parts_->prepare_broadcasts(weights, start.job); !ready)
+    return ready.error();
   parts_->device.threads = make_threads(job.pools.rollout.threads_per_actor);
   auto tokenizer = std::make_shared<const actors::Tokenizer>(std::move(info->tokenizer));
   parts_->device.queue = std::make_unique<runtime::Queue>(*device, parts_->device.threads.get());
   const auto make_engine = [&]() -> Result<std::unique_ptr<actors::NativeEngine>> {
-    const auto config = engine_config_on(*device, job, info->config);
+    const auto config = engine_config_on(*device, job, info->config, weights);
     if (!config) return config.error();
     return actors::NativeEngine::make({info->config, tokenizer}, *config,
                                       parts_->device.queue->stream());
@@ -274,9 +349,11 @@ Result<void> RoleHome::build_rollout(const StartRank& start, const JobSpec& job)
     bulk->put_many(std::move(payloads), kPayloadTimeout, std::move(done));
   };
   joints.progress = parts_->phase_reporter();
-  auto ref = spawn_made(parts_->system, std::make_unique<actors::RolloutActor>(
-                                            config, std::move(*engine),
-                                            runtime::make_subscriber(weights), std::move(joints)));
+  const std::shared_ptr<runtime::WeightSubscriber> subscriber = runtime::make_subscriber(weights);
+  parts_->take_part_in_broadcasts(start, weights, {subscriber, subscriber->broadcasts()});
+  auto ref =
+      spawn_made(parts_->system, std::make_unique<actors::RolloutActor>(
+                                     config, std::move(*engine), subscriber, std::move(joints)));
   parts_->directory.expose(kRolePort, runtime::narrow<actors::RolloutInbox>(ref));
   parts_->begin = [ref] {
     CHECK(ref.tell(actors::StartRollout{runtime::narrow<std::variant<actors::Step>>(ref)}) ==
@@ -317,6 +394,9 @@ Result<void> RoleHome::build_learner(const StartRank& start, const JobSpec& job,
   auto met = meet(std::move(*meeting), start);
   if (!met) return met.error();
   setup.gang = std::move(*met);
+  auto shards = parts_->share(start, setup, weights.layout.hash);
+  if (!shards) return shards.error();
+  setup.shards = *std::move(shards);
   auto trainer = actors::NativeTrainer::make(std::move(setup));
   if (!trainer) return trainer.error();
   if (start.rank > 0) {
@@ -326,23 +406,22 @@ Result<void> RoleHome::build_learner(const StartRank& start, const JobSpec& job,
     parts_->begin = [ref] { CHECK(ref.tell(Follow{}) == runtime::Delivery::kAccepted); };
     return {};
   }
-  const bool others_may_come =
-      weights.type == runtime::WeightsType::kAuto && !parts_->network.bind.empty();
-  if (weights.type == runtime::WeightsType::kTcp || others_may_come)
-    weights.serving = {.bind = parts_->listening_address(),
-                       .advertise = parts_->network.advertise,
-                       .silence_max = std::min(kSubscriberSilenceMax, weights.stall_max / 2)};
-  auto publisher = runtime::make_publisher(weights);
-  if (!publisher) return publisher.error();
+  weights.serving = parts_->serving_of(weights);
+  if (const auto ready = parts_->prepare_broadcasts(weights, start.job); !ready)
+    return ready.error();
+  auto made = runtime::make_publisher(weights);
+  if (!made) return made.error();
+  const std::shared_ptr<runtime::WeightPublisher> publisher = *std::move(made);
+  parts_->take_part_in_broadcasts(start, weights, {publisher, publisher->broadcasts()});
   auto exchange = parts_->directory.remote<actors::LearnerEvents>({learner_port(start.job), {}},
                                                                   parts_->to_controller);
-  auto ref = spawn_made(parts_->system,
-                        std::make_unique<actors::LearnerActor>(
-                            actors::LearnerActorConfig{.self = {start.actor, start.incarnation},
-                                                       .publish_timeout = weights.stall_max,
-                                                       .progress = parts_->phase_reporter()},
-                            std::move(*trainer), std::move(*publisher), parts_->payload_reader(),
-                            std::move(exchange)));
+  auto ref = spawn_made(
+      parts_->system,
+      std::make_unique<actors::LearnerActor>(
+          actors::LearnerActorConfig{.self = {start.actor, start.incarnation},
+                                     .publish_timeout = weights.stall_max,
+                                     .progress = parts_->phase_reporter()},
+          std::move(*trainer), publisher, parts_->payload_reader(), std::move(exchange)));
   parts_->directory.expose(kRolePort, runtime::narrow<actors::LearnerInbox>(ref));
   parts_->begin = [ref] {
     CHECK(ref.tell(actors::MeetExchange{}) == runtime::Delivery::kAccepted);
@@ -373,7 +452,10 @@ Result<void> RoleHome::build_reward(const StartRank& start, const JobSpec& job) 
   return {};
 }
 
-void RoleHome::begin() { parts_->begin(); }
+void RoleHome::begin() {
+  parts_->begin();
+  parts_->begin_broadcasts();
+}
 
 void RoleHome::close(int exit_status) {
   if (*parts_->follows) std::_Exit(exit_status);  // it owns nothing shared

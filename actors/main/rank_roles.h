@@ -1,11 +1,13 @@
 // What a rank process becomes: builds the actor of its role with everything that it works with
 // (model, engine or trainer, weights, payload socket), exposes it at kRolePort, and begins its
-// conversation with the exchange.
+// conversation with the exchange. A rank that broadcasts weights has an actor for that beside it,
+// at kBroadcastPort.
 #pragma once
 
 #include <memory>
 
 #include "actors/main/job/job_spec.h"
+#include "actors/main/rank_nccl.h"
 #include "actors/messages/rank.h"
 #include "runtime/actor/system.h"
 #include "runtime/device/parallel.h"
@@ -15,8 +17,9 @@
 
 namespace tandem::cli {
 
-// What an engine computes on. Made by build().
+// What an engine computes on, and what ranks exchange bytes by. Made by build().
 struct EngineDevice {
+  std::unique_ptr<RankNccl> nccl;  // where the rank takes part in anything of NCCL
   std::unique_ptr<runtime::ThreadPool> threads;
   std::unique_ptr<runtime::Queue> queue;
 };

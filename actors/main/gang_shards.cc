@@ -1,0 +1,81 @@
+// Rank 0 makes the unique id and tells it with the hash of its layout; a barrier follows, so that
+// nobody waits in NCCL for a rank that has refused.
+#include "actors/main/gang_shards.h"
+
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "kernels/ops/sum_pieces.h"
+#include "runtime/collective/nccl_rendezvous.h"
+#include "runtime/collective/nccl_shards.h"
+
+namespace tandem::cli {
+
+using runtime::NcclCommunicator;
+using runtime::NcclProcess;
+using runtime::NcclRendezvous;
+
+namespace {
+
+struct Invitation {  // as it travels between ranks, which are of one build
+  runtime::NcclUniqueId unique_id;
+  std::uint64_t layout_hash = 0;
+};
+static_assert(std::has_unique_object_representations_v<Invitation>);
+
+Result<Invitation> invite(const GangShardsConfig& config, runtime::Collective& gang,
+                          const NcclProcess& process) {
+  Invitation invitation{.unique_id = {}, .layout_hash = config.layout_hash};
+  if (gang.rank() == 0) {
+    const auto made = runtime::make_nccl_unique_id(process, config.timeout);
+    if (!made) return made.error();
+    invitation.unique_id = *made;
+  }
+  const auto bytes = std::as_writable_bytes(std::span(&invitation, 1));
+  if (const auto sent = gang.broadcast(bytes, 0, config.timeout); !sent) return sent.error();
+  return invitation;
+}
+
+void sum_on_gpu(const runtime::Stream& stream, std::span<const float* const> pieces, float* out,
+                std::int64_t count) {
+  std::vector<runtime::TensorView> views;
+  for (const float* piece : pieces) views.push_back(runtime::tensor(piece, {count}));
+  kernels::sum_pieces(stream, {.pieces = views, .out = runtime::tensor(out, {count})});
+}
+
+}  // namespace
+
+Result<std::unique_ptr<runtime::ShardExchange>> make_gang_shards(const GangShardsConfig& config,
+                                                                 runtime::Collective& gang,
+                                                                 const NcclProcess& process) {
+  const auto invitation = invite(config, gang, process);
+  if (!invitation) return invitation.error();
+  const NcclRendezvous offered{.epoch = config.epoch,
+                               .unique_id = invitation->unique_id,
+                               .size = gang.size(),
+                               .layout_hash = invitation->layout_hash};
+  const auto fits = runtime::check_rendezvous(offered, gang.rank(), config.layout_hash);
+  if (!fits) return fits.error();
+  if (const auto agreed = gang.barrier(config.timeout); !agreed) return agreed.error();
+  auto communicator = NcclCommunicator::start(process,
+                                              {.epoch = config.epoch,
+                                               .unique_id = offered.unique_id,
+                                               .rank = gang.rank(),
+                                               .size = gang.size(),
+                                               .name = config.name},
+                                              config.timeout);
+  if (!communicator) return communicator.error();
+  if (const auto started = (*communicator)->wait_started(); !started) return started.error();
+  const bool on_gpu = config.device == runtime::DeviceKind::kCuda;
+  return runtime::make_nccl_shards(
+      {.communicator = *std::move(communicator),
+       .rank = gang.rank(),
+       .size = gang.size(),
+       .bucket_floats_max = config.bucket_floats_max,
+       .timeout = config.timeout,
+       .device = config.device,
+       .sum = on_gpu ? runtime::SumPieces(sum_on_gpu) : runtime::SumPieces(runtime::sum_on_host)});
+}
+
+}  // namespace tandem::cli

@@ -1,0 +1,39 @@
+#include "actors/main/rank_nccl.h"
+
+#include <utility>
+
+#include "actors/main/rank_failure.h"
+#include "runtime/base/log.h"
+#include "runtime/device/cuda_module.h"
+
+namespace tandem::cli {
+namespace {
+
+// A rank's report is one sentence, and this one is for whoever set the host up.
+Error with_help(Error error) {
+  if (!error.help.empty()) error.message += "; " + std::exchange(error.help, {});
+  return of_input(std::move(error));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<RankNccl>> RankNccl::open() {
+  const Result<const runtime::CudaModule*>& module = runtime::cuda_module();
+  if (!module) return with_help(module.error());
+  Result<runtime::NcclApi> api = runtime::open_nccl();
+  if (!api) return with_help(api.error());
+  log::info("event=nccl_opened path=\"{}\" version={}", api->path,
+            runtime::nccl_version_text(api->version));
+  runtime::NcclProcess process{.api = *std::move(api),
+                               .streams = {.create_event = (*module)->create_event,
+                                           .record_event = (*module)->record_event,
+                                           .event_done = (*module)->event_done,
+                                           .destroy_event = (*module)->destroy_event}};
+  return std::make_unique<RankNccl>(std::move(process));
+}
+
+RankNccl::RankNccl(runtime::NcclProcess process) : process_(std::move(process)) {
+  process_.thread = &thread_;
+}
+
+}  // namespace tandem::cli
