@@ -315,8 +315,8 @@ void Broadcasts::note_use(Time now) {
     if (!inside) outside.push_back(short_name(actor));
   }
   if (!is_power_of_two(failures_in_row_)) return;  // BC-2; 0 counts as one
-  std::string line =
-      "weights are broadcast to " + text(ranks - 1) + " rollouts, in epoch " + text(*epoch);
+  std::string line = "weights are broadcast to " + text(ranks - 1) +
+                     (ranks == 2 ? " rollout" : " rollouts") + ", in epoch " + text(*epoch);
   if (!outside.empty()) line += ", without " + cut_utf8(list_of(outside), kWordsBytesMax);
   if (failures_in_row_ > 0) line += ", after " + text(failures_in_row_) + " failures in a row";
   news_.push_back(std::move(line));

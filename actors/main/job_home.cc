@@ -76,17 +76,17 @@ Result<JobHome::Opened> JobHome::open(const actors::JobRecord& job, const JobHom
   if (!bulk) return bulk.error();
   home->bulk_ = std::move(*bulk);
 
-  const auto dial = [&joints]<class Inbox>() {
-    return [directory = &joints.directory,
-            route_to = joints.route_to](const runtime::Address& address) {
-      return directory->remote<Inbox>({kRolePort, {}},
-                                      route_to({address.name, address.incarnation}));
+  const auto dial = [&joints]<class Inbox>(const char* port = kRolePort) {
+    return [directory = &joints.directory, route_to = joints.route_to,
+            port](const runtime::Address& address) {
+      return directory->remote<Inbox>({port, {}}, route_to({address.name, address.incarnation}));
     };
   };
   const actors::ExchangeLinks links{
       .rollout = dial.operator()<actors::RolloutInbox>(),
       .reward = dial.operator()<actors::RewardInbox>(),
       .learner = dial.operator()<actors::LearnerInbox>(),
+      .broadcast = dial.operator()<actors::BroadcastInbox>(kBroadcastPort),
       .controller = joints.controller,
       .refuse = [refuse = joints.refuse](const runtime::Address& who, const std::string& why) {
         refuse({who.name, who.incarnation}, why);
@@ -102,12 +102,16 @@ Result<JobHome::Opened> JobHome::open(const actors::JobRecord& job, const JobHom
                           actors::reward_door(job.id));
   joints.directory.expose(learner_port(job.id), runtime::narrow<actors::LearnerEvents>(exchange),
                           actors::learner_door(job.id));
+  joints.directory.expose(broadcast_port(job.id),
+                          runtime::narrow<actors::BroadcastEvents>(exchange),
+                          actors::broadcast_door(job.id));
   return Opened{runtime::narrow<actors::ExchangeControl>(exchange), endpoints};
 }
 
 void JobHome::close(const std::string& job, const std::string& run_dir, const JobSpec& spec,
                     const JobHomeJoints& joints) {
-  for (const std::string& port : {rollout_port(job), reward_port(job), learner_port(job)})
+  for (const std::string& port :
+       {rollout_port(job), reward_port(job), learner_port(job), broadcast_port(job)})
     joints.directory.withdraw(port);
   joints.system.stop(actors::exchange_name(job));
   const auto family = weights_family(spec, {job, run_dir});

@@ -146,6 +146,42 @@ TEST(Doors, ALearnerSaysWhatLearnersSay_DR2) {
       false);
 }
 
+TEST(Doors, ABroadcastRankSaysWhatTheySay_DR2) {
+  const auto door = broadcast_door("j-1");
+  const std::string id(128, 'i');
+  const auto progress = [](const Sender& me, std::size_t operations, std::int64_t since_ms,
+                           std::size_t label) {
+    return EpochProgress{
+        me, 3,
+        std::vector(operations, EpochOperation{1, std::string(label, 'l'), 8, {}, since_ms})};
+  };
+  for (const PeerId& peer : {kRolloutPeer, kLearnerPeer}) {
+    const Sender me = self(peer);
+    expect_all<BroadcastEvents>(
+        door, peer,
+        {BroadcastUp{me, 22809}, EpochOpened{me, 1, id, 7}, EpochJoined{me, 1}, EpochInUse{me, 1},
+         EpochFailed{me, 1, "why"}, EpochLeft{me, 1}, progress(me, 0, 0, 0),
+         progress(me, kEpochOperationsMax, 5000, 100)},
+        true);
+    expect_all<BroadcastEvents>(
+        door, peer,
+        {BroadcastUp{me, 0}, BroadcastUp{me, -1}, EpochOpened{me, 1, ""},
+         EpochOpened{me, 1, std::string(129, 'i')}, EpochFailed{me, 1, std::string(1 << 20, 'x')},
+         progress(me, kEpochOperationsMax + 1, 0, 0), progress(me, 1, -1, 0),
+         progress(me, 1, std::numeric_limits<std::int64_t>::max(), 0), progress(me, 1, 0, 1 << 20)},
+        false);
+  }
+  const Sender me = self(kLearnerPeer);
+  Publication publication{PolicyVersion{3}, PolicyVersion{1}};
+  for (const auto& [place, fine] : {std::pair{runtime::BroadcastPlace{1, 1}, true},
+                                    std::pair{runtime::BroadcastPlace{0, 1}, false},
+                                    std::pair{runtime::BroadcastPlace{1, 0}, false}}) {
+    publication.broadcast = place;
+    expect_all<LearnerEvents>(learner_door("j-1"), kLearnerPeer, {Published{me, publication}},
+                              fine);
+  }
+}
+
 TEST(Doors, EveryActorSpeaksForItself_DR1) {
   const auto rollout = rollout_door("j-1");
   const RolloutUp own{self(kRolloutPeer), 1};
@@ -155,6 +191,12 @@ TEST(Doors, EveryActorSpeaksForItself_DR1) {
   EXPECT_FALSE(rollout(kRewardPeer, RolloutUp{self(kRewardPeer), 1})) << "another role";
   EXPECT_FALSE(rollout_door("j-2")(kRolloutPeer, own)) << "another job";
   EXPECT_FALSE(rollout({"node/a", {4}}, RolloutUp{{"node/a", {4}}, 1}));
+  const auto broadcast = broadcast_door("j-1");
+  EXPECT_FALSE(broadcast(kRolloutPeer, EpochJoined{self(kLearnerPeer), 1})) << "another actor";
+  EXPECT_FALSE(broadcast(kRolloutPeer, EpochJoined{{kRolloutPeer.name, {5}}, 1}));
+  EXPECT_FALSE(broadcast(kRewardPeer, BroadcastUp{self(kRewardPeer), 22809})) << "another role";
+  EXPECT_FALSE(broadcast({"j-1/learner/0@1", {6}}, BroadcastUp{self(kLearnerPeer), 22809}));
+  EXPECT_FALSE(broadcast_door("j-2")(kRolloutPeer, BroadcastUp{self(kRolloutPeer), 22809}));
   EXPECT_FALSE(reward_door("j-1")(kRolloutPeer, RewardUp{self(kRolloutPeer), 1}));
   EXPECT_FALSE(learner_door("j-1")(kRolloutPeer, LearnerUp{self(kRolloutPeer), {}}));
   EXPECT_FALSE(learner_door("j-1")({"j-1/learner/0@1", {6}}, LearnerUp{self(kLearnerPeer), {}}));

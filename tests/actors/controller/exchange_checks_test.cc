@@ -20,7 +20,7 @@ struct Attacked : Stage {
   Attacked() {
     begin();
     tell(RolloutUp{kOther, 1});  // no room for a group
-    tell(Installed{kOther, PolicyVersion{0}});
+    install(kOther, PolicyVersion{0});
     works = assigned();
   }
   std::int64_t generated() const {
@@ -111,6 +111,27 @@ TEST(ExchangeChecks, TokensOfVersionsToComeAreRefused) {
   EXPECT_EQ(stage.refused.size(), 1u);
   stage.tell(Installed{kOther, PolicyVersion{std::int64_t{1} << 39}});
   EXPECT_EQ(stage.refused.size(), 2u);
+}
+
+TEST(ExchangeChecks, ARolloutThatInstalledOtherWeightsEndsAndNoTokenOfItIsTaken) {  // EX-I
+  Attacked stage;
+  stage.tell(Installed{.from = kRollout, .version = PolicyVersion{0}, .checksum = 77});
+  const std::string why =
+      "Installed: job-1/rollout/0 installed version 0 with checksum 77, and it was published with "
+      "checksum 100";
+  EXPECT_EQ(stage.refused, std::vector<std::string>{"job-1/rollout/0: " + why});
+  const auto events = Stage::only<ExchangeEvent>(stage.to_controller);
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_EQ(events[0].subject, kRollout.actor);
+  EXPECT_EQ(events[0].message, why);
+  stage.tell(Generated{kRollout, {header_of(stage, stage.works[0])}});  // it was on its way
+  EXPECT_EQ(stage.generated(), 0);
+  EXPECT_EQ(stage.shelf.size(), 0u) << "released";
+  EXPECT_EQ(stage.exchange->ledger().count(scheduler::GroupState::kRolling), 0);
+  const std::size_t assigned = stage.assigned().size();
+  stage.tell(RolloutUp{{kRollout.actor, Incarnation{9}}, kCapacity});
+  stage.install({kRollout.actor, Incarnation{9}}, PolicyVersion{0});
+  EXPECT_EQ(stage.assigned().size(), assigned + 12) << "its next incarnation has all of them";
 }
 
 TEST(ExchangeChecks, LeasesOfOthersAreNotAnswered) {

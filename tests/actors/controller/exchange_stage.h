@@ -69,6 +69,7 @@ class Stage {
     const ExchangeLinks links{.rollout = keep(to_rollout),
                               .reward = keep(to_reward),
                               .learner = keep(to_learner),
+                              .broadcast = keep_broadcast(),
                               .controller = keep(to_controller)(Address{"controller", {}}),
                               .refuse = [this](const Address& who, const std::string& why) {
                                 refused.push_back(who.name + ": " + why);
@@ -90,6 +91,13 @@ class Stage {
     executor.run_until([] { return false; }, time);
     exchange->ledger().check_by_recount();
   }
+  // As the stage's learner publishes it and its rollouts install it.
+  static std::uint64_t checksum_of(PolicyVersion version) {
+    return 100 + static_cast<std::uint64_t>(version.value);
+  }
+  void install(const Sender& rollout, PolicyVersion version) {
+    tell(Installed{.from = rollout, .version = version, .checksum = checksum_of(version)});
+  }
   // All three up, version 0 published and installed.
   void begin() {
     tell(LearnerUp{kLearner, {}});
@@ -98,7 +106,7 @@ class Stage {
     tell(CheckpointSaved{kLearner, StepId{0}, "step-0", "sha"});
     tell(RolloutUp{kRollout, kCapacity});
     tell(RewardUp{kReward, 100});
-    tell(Installed{kRollout, PolicyVersion{0}});
+    install(kRollout, PolicyVersion{0});
   }
   std::vector<GroupWork> assigned() const {
     std::vector<GroupWork> works;
@@ -140,13 +148,15 @@ class Stage {
     ASSERT_NE(step_sent(), nullptr);
     const TrainStep step = *step_sent();
     const PolicyVersion version{step.step.value + 1};
-    StepCommitted committed{.from = learner,
-                            .step = step.step,
-                            .checksum = 100 + static_cast<std::uint64_t>(version.value),
-                            .report = report};
-    if (step.publish) committed.publication = Publication{version, step.retain};
+    StepCommitted committed{
+        .from = learner, .step = step.step, .checksum = checksum_of(version), .report = report};
+    if (step.publish)
+      committed.publication = Publication{.version = version,
+                                          .oldest_retained = step.retain,
+                                          .checksum = checksum_of(version),
+                                          .broadcast = place};
     tell(committed);
-    tell(Installed{kRollout, version});
+    install(kRollout, version);
   }
   std::optional<JobEnded> ended() const {
     for (const ExchangeNotices& notice : to_controller)
@@ -168,6 +178,8 @@ class Stage {
   std::vector<RolloutInbox> to_rollout;
   std::vector<RewardInbox> to_reward;
   std::vector<LearnerInbox> to_learner;
+  std::vector<std::pair<Address, BroadcastInbox>> to_broadcast;
+  std::optional<runtime::BroadcastPlace> place;  // of what is published from now on
   std::vector<ExchangeNotices> to_controller;
   std::vector<std::string> refused;  // "job-1/rollout/0: Generated: …"
   StageLinks link;
@@ -184,6 +196,13 @@ class Stage {
             check_journalled(m);
             kept.push_back(m);
           }));
+    };
+  }
+  std::function<runtime::Ref<BroadcastInbox>(const Address&)> keep_broadcast() {
+    return [this](const Address& to) {
+      return runtime::Ref<BroadcastInbox>(
+          to, std::make_shared<Mailbag<BroadcastInbox>>(
+                  link, [this, to](const BroadcastInbox& m) { to_broadcast.emplace_back(to, m); }));
     };
   }
   template <class Inbox>

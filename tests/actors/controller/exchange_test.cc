@@ -20,9 +20,10 @@ TEST(Exchange, LeasesOnlyToRolloutsWithTrainedWeights) {
   stage.tell(Published{kLearner, {.version = kInitialWeights, .oldest_retained = kInitialWeights}});
   stage.tell(RolloutUp{kRollout, 100});
   stage.tell(Installed{kRollout, kInitialWeights});  // to evaluate them, say
-  stage.tell(WarmStarted{.from = kLearner, .publication = {PolicyVersion{0}, kInitialWeights, 1}});
+  stage.tell(
+      WarmStarted{.from = kLearner, .publication = {PolicyVersion{0}, kInitialWeights, 100}});
   EXPECT_TRUE(stage.assigned().empty());
-  stage.tell(Installed{kRollout, PolicyVersion{0}});
+  stage.install(kRollout, PolicyVersion{0});
   EXPECT_EQ(stage.assigned().size(), 12u);  // (p + L + 1) B
 }
 
@@ -33,7 +34,7 @@ TEST(Exchange, DeadLivesAreNotGivenWorkHoweverLateTheySpeak) {
   EXPECT_EQ(stage.exchange->ledger().count(scheduler::GroupState::kAdmitted), 12) << "EX-L";
   stage.to_rollout.clear();
   stage.tell(RolloutUp{kRollout, 100});  // it was on its way when its sender died
-  stage.tell(Installed{kRollout, PolicyVersion{0}});
+  stage.install(kRollout, PolicyVersion{0});
   EXPECT_TRUE(stage.to_rollout.empty()) << "EX-L";
   stage.tell(DrainActor{"job-1/rollout/1", Incarnation{9}, 1000});  // not up yet
   EXPECT_EQ(Stage::only<ActorDrained>(stage.to_controller).size(), 1u);
@@ -316,7 +317,7 @@ TEST(Exchange, EvaluationGoesBackToItsVersion) {
   const Sender other{kRollout.actor, Incarnation{8}};
   stage.to_rollout.clear();
   stage.tell(RolloutUp{other, 100});
-  stage.tell(Installed{other, PolicyVersion{1}});
+  stage.install(other, PolicyVersion{1});
   const auto second = Stage::only<Evaluate>(stage.to_rollout);
   ASSERT_EQ(second.size(), 1u);
   EXPECT_EQ(second[0].version, PolicyVersion{0});

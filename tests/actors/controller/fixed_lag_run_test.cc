@@ -47,6 +47,8 @@ TEST(FixedLagRun, WeightsDependOnTheJobAlone) {
     EXPECT_EQ(weights_after(job, {.seed = seed + 2, .rollouts = 3}), alone);
     EXPECT_EQ(weights_after(job, {.seed = seed + 3, .rollouts = 2, .kills = 6}), alone);
     EXPECT_EQ(weights_after(job, {.seed = seed + 4, .rollouts = 3, .kills = 6}), alone);
+    add_broadcasts(job);
+    EXPECT_EQ(weights_after(job, {.seed = seed + 5, .rollouts = 3, .kills = 3}), alone);
     EXPECT_TRUE(different.insert(alone).second) << "another seed, other weights";
   });
 }

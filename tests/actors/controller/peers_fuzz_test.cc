@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "actors/controller/doors.h"
+#include "runtime/collective/nccl_api.h"
 #include "runtime/net/remote.h"
 #include "tests/actors/controller/exchange_stage.h"
 #include "tests/seeds.h"
@@ -110,18 +111,22 @@ const std::vector<PeerId> kPeers = {{"job-1/rollout/0", {1}},
 // An exchange behind its doors. What it refuses does not end the peer here: it goes on to attack.
 class Fuzzed {
  public:
-  explicit Fuzzed(std::uint64_t seed) : draw_(seed) {
+  explicit Fuzzed(std::uint64_t seed) : draw_(seed), stage_(fuzzed_job()) {
     directory_.expose("rollout", runtime::narrow<RolloutEvents>(stage_.ref), rollout_door("job-1"));
     directory_.expose("reward", runtime::narrow<RewardEvents>(stage_.ref), reward_door("job-1"));
     directory_.expose("learner", runtime::narrow<LearnerEvents>(stage_.ref), learner_door("job-1"));
+    directory_.expose("broadcast", runtime::narrow<BroadcastEvents>(stage_.ref),
+                      broadcast_door("job-1"));
     stage_.begin();
     stage_.tell(RolloutUp{{"job-1/rollout/1", {7}}, 8});
+    for (const Sender& rank : {kLearner, kRollout}) stage_.tell(BroadcastUp{rank, 22809});
   }
   bool goes_on() const { return !stage_.ended(); }
   void attack() {
     if (draw_.rng.below(4) == 0) (void)stage_.shelf.put("x");
     const PeerId from = kPeers[draw_.rng.below(kPeers.size())];
-    std::string frame = draw_.rng.below(3) == 0   ? frame_of<RewardEvents>("reward", from)
+    std::string frame = draw_.rng.below(3) == 0   ? frame_of<BroadcastEvents>("broadcast", from)
+                        : draw_.rng.below(3) == 0 ? frame_of<RewardEvents>("reward", from)
                         : draw_.rng.below(2) == 0 ? frame_of<LearnerEvents>("learner", from)
                                                   : frame_of<RolloutEvents>("rollout", from);
     if (draw_.rng.below(3) == 0) turn_bits(frame);
@@ -139,9 +144,23 @@ class Fuzzed {
     std::visit(
         [&](auto& message) {
           if (draw_.rng.below(5) > 0) message.from = {from.name, from.incarnation};
+          if (draw_.rng.below(10) > 0) make_plausible(message);
         },
         events);
     return parcel(port, events);
+  }
+  // What is wrong in every draw would end each attack at the same check.
+  template <class M>
+  void make_plausible(M& message) {
+    if constexpr (std::is_same_v<M, Installed>)
+      message.checksum = Stage::checksum_of(message.version);  // EX-I
+    if constexpr (std::is_same_v<M, EpochOpened>)
+      message.unique_id.resize(runtime::kNcclUniqueIdBytes);
+  }
+  static SimulatedJob fuzzed_job() {
+    SimulatedJob job = plain_job(1);
+    job.exchange.broadcasts.emplace();
+    return job;
   }
   void turn_bits(std::string& frame) {
     for (std::uint64_t bits = 1 + draw_.rng.below(4); bits > 0; --bits)

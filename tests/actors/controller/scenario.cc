@@ -71,7 +71,16 @@ SimulatedJob random_job(std::uint64_t seed) {
   job.engine.engine.partial_rollout = !job.exchange.fixed_lag && one_in(rng, 2);
   job.learner_ranks = one_in(rng, 3) ? 2 : 1;
   job.trainer.ids_count = !job.exchange.fixed_lag;
+  Rng of_broadcasts(
+      derive_seed(seed, "broadcasts"));  // the other seeds' runs are without its draws
+  if (one_in(of_broadcasts, 4)) add_broadcasts(job);
   return job;
+}
+
+void add_broadcasts(SimulatedJob& job) {
+  job.exchange.broadcasts = scheduler::BroadcastLimits{
+      .forming_max = 2s, .settle = 200ms, .backoff = 50ms, .backoff_max = 1s};
+  job.broadcasts = SimulatedBroadcasts{.late = 0.05, .hangs = 0.02, .fails = 0.1, .dies = 0.02};
 }
 
 SimulatedJob fixed_lag_job(std::uint64_t seed, std::int64_t max_staleness) {
@@ -154,6 +163,7 @@ void expect_clean_end(SimulatedCluster& cluster, const std::string& job, const s
   for (const runtime::RankId& rank : cluster.ranks_running())
     EXPECT_FALSE(rank.actor.starts_with(job + "/")) << rank.actor << " is left running";
   const auto run = cluster.run_of(job);
+  EXPECT_EQ(run->epochs->wrong, std::vector<std::string>{}) << "BG-3, EX-P";
   ASSERT_TRUE(run->record.result_json.has_value());
   const json result = parse_json(*run->record.result_json);
   EXPECT_EQ(result["state"], state);

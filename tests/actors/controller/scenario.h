@@ -20,6 +20,8 @@ SimulatedJob plain_job(std::uint64_t seed);
 // unservable prompts, scores and payloads that fail.
 SimulatedJob random_job(std::uint64_t seed);
 SimulatedJob fixed_lag_job(std::uint64_t seed, std::int64_t max_staleness);
+// Its weights are broadcast as well, by ranks of all faults.
+void add_broadcasts(SimulatedJob& job);
 ClusterConditions random_conditions(std::uint64_t seed);
 
 std::unique_ptr<SimulatedCluster> cluster_of(std::uint64_t seed,

@@ -56,8 +56,7 @@ void SimulatedBroadcast::answer(runtime::Context& cx, BroadcastEvents event) {
   });
 }
 
-void SimulatedBroadcast::handle(runtime::Context& cx, Begin) {
-  (void)cx;
+void SimulatedBroadcast::handle(runtime::Context&, Begin) {
   (void)exchange_.tell(BroadcastUp{self_, kNcclVersion});
 }
 
@@ -76,8 +75,7 @@ void SimulatedBroadcast::handle(runtime::Context& cx, OpenEpoch open) {
 
 void SimulatedBroadcast::handle(runtime::Context& cx, JoinEpoch join) {
   const auto epoch = shared_->epochs.find(join.epoch);
-  const bool known = epoch != shared_->epochs.end() &&
-                     epoch->second.unique_id == join.unique_id &&
+  const bool known = epoch != shared_->epochs.end() && epoch->second.unique_id == join.unique_id &&
                      epoch->second.size == join.size && join.layout_hash == kLayoutHash;
   expect(known && join.rank >= 1 && join.rank < join.size, "is asked into an epoch of nobody");
   expect(join.epoch > newest_, "is asked into an epoch that is not new");
@@ -93,10 +91,12 @@ void SimulatedBroadcast::start(runtime::Context& cx, std::uint64_t epoch) {
     ++shared_->hung;
     return;
   }
-  if (happens(cx, faults_.dies) && shared_->died.insert(self_.actor).second)
-    return cx.after(draw(cx, faults_.late_max), [](runtime::Context& then) {
+  if (happens(cx, faults_.dies) && shared_->died.insert(self_.actor).second) {
+    cx.after(draw(cx, faults_.late_max), [](runtime::Context& then) {
       then.fail({ErrorCode::kFailed, "it dies in the midst of an epoch"});
-    }), void();
+    });
+    return;
+  }
   if (happens(cx, faults_.fails)) {
     ++shared_->failed;
     return answer(cx, EpochFailed{self_, epoch, "the simulated network is down"});
@@ -124,8 +124,7 @@ void SimulatedBroadcast::handle(runtime::Context& cx, UseEpoch use) {
   answer(cx, EpochInUse{self_, use.epoch});
 }
 
-// Of all that it still has to say of the epoch, that it left is the last: no answer is under way
-// for longer than an order may take to be answered late.
+// What it has still to say of the epoch may come after this: the exchange has to bear it (BC-1).
 void SimulatedBroadcast::handle(runtime::Context& cx, LeaveEpoch leave) {
   expect(inside_.erase(leave.epoch) == 1, "is told to leave an epoch that it is not in");
   ++shared_->asked_to_leave;

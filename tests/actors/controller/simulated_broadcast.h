@@ -20,9 +20,9 @@
 
 namespace tandem::actors {
 
-struct SimulatedBroadcasts {                               // faults are fractions of epochs
-  Duration answer_max = std::chrono::milliseconds(10);     // of an order
-  double late = 0;                                         // an answer takes up to `late_max`
+struct SimulatedBroadcasts {                            // faults are fractions of epochs
+  Duration answer_max = std::chrono::milliseconds(10);  // of an order
+  double late = 0;                                      // an answer takes up to `late_max`
   Duration late_max = std::chrono::seconds(4);
   double hangs = 0;  // it answers nothing any more; where everybody leaves, not even that
   double fails = 0;

@@ -8,6 +8,7 @@
 #include "runtime/actor/system.h"
 #include "runtime/base/rng.h"
 #include "runtime/net/remote.h"
+#include "tests/actors/controller/simulated_broadcast.h"
 
 namespace tandem::actors {
 
@@ -105,6 +106,44 @@ class TextVerifier final : public Verifier {
   const SimulatedScorer scorer_;
 };
 
+class SimulatedSubscriber final : public FakeWeightSubscriber {
+ public:
+  SimulatedSubscriber(std::shared_ptr<SimulatedRun> run, Sender self)
+      : FakeWeightSubscriber(run->weights.board, kSubscriberCalls),
+        run_(std::move(run)),
+        self_(std::move(self)) {}
+  void expect(PolicyVersion version, std::uint64_t checksum,
+              const runtime::BroadcastPlace& place) override {
+    run_->epochs->check(self_, version, place);
+    const auto content = run_->weights.contents.find(version);
+    if (content != run_->weights.contents.end() && content->second != checksum)
+      run_->epochs->wrong.push_back(self_.actor + " is told another checksum");
+  }
+
+ private:
+  const std::shared_ptr<SimulatedRun> run_;
+  const Sender self_;
+};
+
+// The rank's part in broadcasts, and what begins it; nothing in a job without them.
+std::function<void()> build_broadcast(const SharedLife& life, const StartRank& start) {
+  if (!life->run->job.broadcasts) return [] {};
+  using Inbox = SimulatedBroadcast::Inbox;
+  const auto exchange = life->remote<BroadcastEvents>(broadcast_port(start.job), life);
+  const auto self = std::make_shared<runtime::Ref<Inbox>>();
+  const auto wake = [weak = std::weak_ptr(life), self](std::uint64_t epoch) {
+    const SharedLife then = weak.lock();
+    if (then && then->alive) (void)self->tell(SimulatedBroadcast::AllThere{epoch});
+  };
+  const Sender name{start.actor, start.incarnation};
+  *self = life->system->spawn<SimulatedBroadcast>("broadcast", [=, run = life->run] {
+    return std::make_unique<SimulatedBroadcast>(name, *run->job.broadcasts, run->epochs, exchange,
+                                                wake);
+  });
+  life->directory.expose(kBroadcastPort, runtime::narrow<BroadcastInbox>(*self));
+  return [self] { CHECK(self->tell(SimulatedBroadcast::Begin{}) == Delivery::kAccepted); };
+}
+
 std::function<void()> build_rollout(const SharedLife& life, const StartRank& start) {
   const SimulatedJob& job = life->run->job;
   const RolloutConfig config{.self = {start.actor, start.incarnation},
@@ -117,12 +156,13 @@ std::function<void()> build_rollout(const SharedLife& life, const StartRank& sta
   const auto role = life->system->spawn<RolloutActor>("role", [=, run = life->run] {
     FakeEngineConfig engine = run->job.engine;
     if (run->job.prompts_unservable > 0) engine.unservable_prompt = kUnservablePrompt;
-    return std::make_unique<RolloutActor>(
-        config, std::make_unique<FakeEngine>(engine),
-        std::make_unique<FakeWeightSubscriber>(run->weights.board, kSubscriberCalls), joints);
+    return std::make_unique<RolloutActor>(config, std::make_unique<FakeEngine>(engine),
+                                          std::make_unique<SimulatedSubscriber>(run, config.self),
+                                          joints);
   });
   life->directory.expose(kRolePort, runtime::narrow<RolloutInbox>(role));
-  return [role] {
+  return [role, broadcast = build_broadcast(life, start)] {
+    broadcast();
     CHECK(role.tell(StartRollout{runtime::narrow<std::variant<Step>>(role)}) ==
           Delivery::kAccepted);
   };
@@ -142,7 +182,11 @@ std::function<void()> build_learner(const SharedLife& life, const StartRank& sta
             read, exchange);
       });
   life->directory.expose(kRolePort, runtime::narrow<LearnerInbox>(role));
-  return [role] { CHECK(role.tell(MeetExchange{}) == Delivery::kAccepted); };
+  life->run->epochs->in_use.reset();  // an earlier incarnation's
+  return [role, broadcast = build_broadcast(life, start)] {
+    broadcast();
+    CHECK(role.tell(MeetExchange{}) == Delivery::kAccepted);
+  };
 }
 
 std::function<void()> build_reward(const SharedLife& life, const StartRank& start) {
@@ -235,6 +279,8 @@ class RankProcess final : public SimulatedProcess {
 std::string exchange_port(const std::string& job, Role role) {
   return exchange_name(job) + "/" + name(role);
 }
+
+std::string broadcast_port(const std::string& job) { return exchange_name(job) + "/broadcast"; }
 
 std::vector<std::string> rank_arguments(const runtime::RankId& id) {
   return {id.actor, std::to_string(id.incarnation.value), std::to_string(id.rank)};

@@ -23,7 +23,9 @@ inline constexpr const char* kAgentEventsPort = "agent-events";
 inline constexpr const char* kRankPort = "rank";
 inline constexpr const char* kRankEventsPort = "rank-events";
 inline constexpr const char* kRolePort = "role";
+inline constexpr const char* kBroadcastPort = "broadcast";
 std::string exchange_port(const std::string& job, Role role);
+std::string broadcast_port(const std::string& job);
 
 struct RankSurroundings {
   runtime::SimulatedExecutor& executor;

@@ -48,7 +48,8 @@ class SimulatedPublisher final : public runtime::WeightPublisher {
     board->forget_after({std::min(version, contents.begin()->first).value - 1});
     for (const auto& [held, content] : contents)
       board->publish(held, contents.begin()->first, content);
-    return runtime::PublishStats{.bytes = arena.size(), .checksum = checksum};
+    return runtime::PublishStats{
+        .bytes = arena.size(), .checksum = checksum, .broadcast = run_->epochs->next_place()};
   }
   void retain(PolicyVersion oldest) override { oldest_ = oldest; }
   void forget_after(PolicyVersion) override { CHECK(false); }  // no lineage ends in one run

@@ -17,6 +17,7 @@
 #include "actors/learner/fake_trainer.h"
 #include "actors/rollout/fake_engine.h"
 #include "actors/rollout/fake_weights.h"
+#include "tests/actors/controller/simulated_broadcast.h"
 
 namespace tandem::actors {
 
@@ -41,6 +42,7 @@ struct SimulatedJob {
   std::int32_t rollout_capacity = 0;  // 0: the actor's own default
   FakeTrainerConfig trainer;
   SimulatedScorer scorer;
+  std::optional<SimulatedBroadcasts> broadcasts;         // set where exchange.broadcasts is
   Duration load_max = std::chrono::milliseconds(200);    // of a rank, before it is ready
   Duration payload_max = std::chrono::milliseconds(10);  // of a read or a write
   double payload_fails = 0;                              // fraction of reads and writes
@@ -94,6 +96,7 @@ struct SimulatedRun {
   MemoryShelf shelf;
   std::shared_ptr<FakeStore> checkpoints = std::make_shared<FakeStore>();
   PublishedWeights weights;
+  std::shared_ptr<SimulatedEpochs> epochs = std::make_shared<SimulatedEpochs>();
   Exchange* exchange = nullptr;  // while it lives
 };
 

@@ -197,9 +197,10 @@ Result<runtime::Ref<ExchangeControl>> SimulatedCluster::open_exchange(const JobR
   run->record.now_ms = [this] { return executor_.now().ns / 1'000'000; };
   run->record.on_events = [this, id = job.id, run = run.get()](
                               std::span<const JournalEvent> events) { record(id, *run, events); };
-  const auto dial = [this]<class Inbox>(const runtime::Address& address) {
+  const auto dial = [this]<class Inbox>(const runtime::Address& address,
+                                        const char* port = kRolePort) {
     const runtime::PeerId peer{address.name, address.incarnation};
-    return directory_.remote<Inbox>({kRolePort, {}}, [this, peer](std::string frame) {
+    return directory_.remote<Inbox>({port, {}}, [this, peer](std::string frame) {
       return network_.to_client(peer, std::move(frame));
     });
   };
@@ -207,6 +208,10 @@ Result<runtime::Ref<ExchangeControl>> SimulatedCluster::open_exchange(const JobR
       .rollout = [dial](const auto& a) { return dial.template operator()<RolloutInbox>(a); },
       .reward = [dial](const auto& a) { return dial.template operator()<RewardInbox>(a); },
       .learner = [dial](const auto& a) { return dial.template operator()<LearnerInbox>(a); },
+      .broadcast =
+          [dial](const auto& a) {
+            return dial.template operator()<BroadcastInbox>(a, kBroadcastPort);
+          },
       .controller = runtime::narrow<ExchangeNotices>(controller_),
       .refuse =
           [](const runtime::Address&, const std::string& why) {
@@ -225,11 +230,14 @@ Result<runtime::Ref<ExchangeControl>> SimulatedCluster::open_exchange(const JobR
                     reward_door(job.id));
   directory_.expose(exchange_port(job.id, Role::kLearner), runtime::narrow<LearnerEvents>(exchange),
                     learner_door(job.id));
+  directory_.expose(broadcast_port(job.id), runtime::narrow<BroadcastEvents>(exchange),
+                    broadcast_door(job.id));
   return runtime::narrow<ExchangeControl>(exchange);
 }
 
 void SimulatedCluster::close_exchange(const std::string& job) {
   for (const Role role : kRoles) directory_.withdraw(exchange_port(job, role));
+  directory_.withdraw(broadcast_port(job));
   system_->stop(exchange_name(job));
   runs_.at(job)->exchange = nullptr;
 }

@@ -75,6 +75,39 @@ TEST(Simulation, RandomJobsSurviveKills) {
   EXPECT_GT(killed, static_cast<std::int64_t>(seeds_of(800)) * 3);
 }
 
+// Ranks that hang, fail, die and are late in the midst of epochs: the job ends as without them.
+TEST(Simulation, BroadcastsThatFailHoldNobodyUp) {
+  std::int64_t formed = 0, failed = 0, told = 0;
+  for_seeds(100, [&](std::uint64_t seed) {
+    auto cluster = cluster_of(seed, random_conditions(seed));
+    const Kills kills(*cluster, seed, {.early = static_cast<int>(seed % 2), .later = 3});
+    SimulatedJob job = random_job(seed);
+    add_broadcasts(job);
+    const std::string id = run_job(*cluster, job);
+    expect_success(*cluster, id);
+    const auto& epochs = *cluster->run_of(id)->epochs;
+    formed += epochs.formed;
+    failed += epochs.failed + epochs.hung + std::ssize(epochs.died);
+    told += std::ssize(epochs.told);
+    EXPECT_LE(epochs.left, epochs.asked_to_leave);
+  });
+  EXPECT_GT(formed, 100);
+  EXPECT_GT(failed, 50);
+  EXPECT_GT(told, 500);
+}
+
+TEST(Simulation, BroadcastsWithoutFaultsReachEveryRolloutThatIsUp) {
+  auto cluster = cluster_of(1);
+  SimulatedJob job = plain_job(1);
+  add_broadcasts(job);
+  job.broadcasts = SimulatedBroadcasts{};
+  const std::string id = run_job(*cluster, job);
+  expect_success(*cluster, id);
+  const auto& epochs = *cluster->run_of(id)->epochs;
+  EXPECT_LE(epochs.formed, 3) << "one for each rollout that came up";
+  EXPECT_GE(epochs.told.size(), 30u) << "of 20 versions and 3 rollouts";
+}
+
 TEST(Simulation, LossOfANodeIsSurvived) {
   for_seeds(60, [](std::uint64_t seed) {
     auto cluster = cluster_of(seed, random_conditions(seed));
