@@ -9,7 +9,7 @@
 //
 // Invariants (tests/actors/learner/sharded_trainer_test.cc)
 //   SU-1  Buckets tile the arena without gap or overlap; which ranges they are depends on the
-//         model and the limits alone, so it is the same on every rank (SX-2).
+//         model and the limits alone, so it is the same on every rank (SH-2).
 //   SU-2  After apply() all ranks have the same weights, bit for bit: without clipping those of
 //         a gang that sums all gradients everywhere and updates all weights everywhere.
 //   SU-3  The norm has the same bits on all ranks: each rank's sum over its own shards, added in
