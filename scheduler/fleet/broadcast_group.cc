@@ -47,14 +47,15 @@ BroadcastGroup::Epoch* BroadcastGroup::find(std::uint64_t epoch, const Broadcast
 void BroadcastGroup::learner_up(const BroadcastPeer& learner, int nccl_version) {
   if (learner_ && learner_->peer == learner) return;
   if (learner_) gone(learner_->peer.actor);
-  learner_ = Rank{.peer = learner, .nccl_version = nccl_version};
+  learner_ = Rank{.peer = learner, .nccl_version = nccl_version, .left_out = {}, .owes = {}};
 }
 
 void BroadcastGroup::member_up(const BroadcastPeer& member, int nccl_version) {
   const auto known = members_.find(member.actor);
   if (known != members_.end() && known->second.peer == member) return;
   gone(member.actor);
-  members_[member.actor] = Rank{.peer = member, .nccl_version = nccl_version};
+  members_[member.actor] =
+      Rank{.peer = member, .nccl_version = nccl_version, .left_out = {}, .owes = {}};
 }
 
 // A broadcast with a rank that is gone can only time out, so its epochs end at once.
@@ -63,6 +64,9 @@ void BroadcastGroup::gone(const std::string& actor) {
   const auto member = members_.find(actor);
   if (!leads && member == members_.end()) return;
   const BroadcastPeer peer = leads ? learner_->peer : member->second.peer;
+  std::erase_if(orders_, [&](const BroadcastOrder& order) {  // BG-5
+    return std::visit([&](const auto& one) { return one.to == peer; }, order);
+  });
   if (leads) {
     learner_.reset();
     failures_ = 0;
@@ -162,6 +166,8 @@ void BroadcastGroup::end(std::optional<Epoch>& epoch, const std::string& why) {
   }
   epoch.reset();
   settle_begins_ = true;
+  // Its members owe an answer now, so they are not to be asked into the one that was to follow.
+  if (forming_ && forming_->phase == Phase::kOpening) end(forming_, "the epoch before it ended");
 }
 
 std::vector<BroadcastPeer> BroadcastGroup::wanted() const {
@@ -182,23 +188,21 @@ bool BroadcastGroup::owed() const {
 // that is to be tried alone.
 void BroadcastGroup::open(Time now) {
   std::vector<BroadcastPeer> ranks = wanted();
-  const bool trial = trying_ && ranks.size() > 1;
-  if (trial) {
+  if (ranks.empty()) return;
+  std::optional<BroadcastPeer> alone;
+  if (trying_ && ranks.size() > 1) {
     const auto next = std::ranges::find_if(
         ranks, [this](const BroadcastPeer& peer) { return !find(peer)->tried; });
-    if (next != ranks.end()) ranks = {*next};
-    trying_ = next != ranks.end() && ranks.size() == 1;
-  } else {
-    trying_ = false;
+    if (next != ranks.end()) alone = *next;
   }
-  if (ranks.empty()) return;
+  trying_ = alone.has_value();
+  if (alone) ranks = {*alone};
   ranks.insert(ranks.begin(), learner_->peer);
-  const bool alone = trial && trying_;
   if (!alone && in_use_ && in_use_->ranks == ranks) return;
   forming_ = Epoch{.number = ++epoch_last_,
                    .ranks = std::move(ranks),
                    .joined = {},
-                   .trial = alone,
+                   .trial = alone.has_value(),
                    .since = now,
                    .deadline = now + limits_.forming_max};
   orders_.push_back(OpenOrder{.to = learner_->peer,
