@@ -73,7 +73,10 @@ SimulatedJob random_job(std::uint64_t seed) {
   job.trainer.ids_count = !job.exchange.fixed_lag;
   Rng of_broadcasts(
       derive_seed(seed, "broadcasts"));  // the other seeds' runs are without its draws
-  if (one_in(of_broadcasts, 4)) add_broadcasts(job);
+  if (one_in(of_broadcasts, 4)) {
+    add_broadcasts(job);
+    job.broadcasts->dies = 0;  // who dies is for the test to say
+  }
   return job;
 }
 
