@@ -9,7 +9,8 @@
 // and theirs end by their deadlines or by who owns them. Nor for leaving in order: the destructor
 // aborts what is under way, so ranks agree that they are through before one of them leaves.
 //
-// Calls wait for the communicator's start, until the start's own deadline. An operation's label is "reduce_scatter 12 of 4096 floats": the twelfth call of the exchange.
+// Calls wait for the communicator's start, until the start's own deadline. An operation's label is
+// "reduce_scatter 12 of 4096 floats": the twelfth call of the exchange.
 #pragma once
 
 #include <cstdint>
