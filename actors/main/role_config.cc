@@ -254,6 +254,10 @@ Result<actors::ExchangeConfig> exchange_config(const JobSpec& job, const RunPlac
                                 .resume = resume,
                                 .job_yaml = print_job(job)};
   if (job.save_on_cancel) config.save_on_cancel = actors::kSaveOnCancelMax;
+  if (job.weight_broadcast.type == BroadcastType::kNccl)
+    config.broadcasts = scheduler::BroadcastLimits{
+        .forming_max = std::chrono::duration_cast<Duration>(
+            std::chrono::duration<double>(job.weight_broadcast.timeout_s))};
   for (Record& record : *train)
     config.train.push_back({std::move(record.prompt), std::move(record.json)});
   for (Record& record : validation)

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "runtime/base/digest.h"
+#include "runtime/base/log.h"
 #include "runtime/weights/broadcast_epochs.h"
 #include "runtime/weights/nccl.h"
 #include "runtime/weights/read_back.h"
@@ -179,6 +180,7 @@ class NcclSubscriber final : public WeightSubscriber {
   PolicyVersion version_;            // of it
   Buffer fetched_;                   // on the host, on its way to a buffer on a GPU
   std::optional<Installed> installed_;
+  std::uint64_t taken_ = 0;  // versions that came by broadcast, for the log
 
   SpareArena spare_;
   BroadcastEpochs epochs_;  // goes first: its threads use the spare arena
@@ -230,6 +232,9 @@ Result<UpdateProgress> NcclSubscriber::progress(std::uint64_t bytes_max) {
   UpdateProgress now{.bytes_total = buffer_.size(), .arrives_by_itself = true};
   if (spare_.take(*coming_, copies_.stream(), buffer_)) {
     installed_ = std::exchange(coming_, std::nullopt);
+    if (log::worth_a_line(++taken_))
+      log::info("event=weights_by_broadcast weights={} version={} times={}", config_.name,
+                version_.value, taken_);
     now.bytes_done = now.bytes_total;
     now.complete = true;
     return now;

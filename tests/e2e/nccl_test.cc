@@ -71,6 +71,7 @@ TEST_F(ByNccl, TheWeightsAreThoseOfSharedMemory) {
   const Words lag{"async.schedule=fixed_lag", "async.max_staleness=1"};
   const json by_nccl = home.train(kSmallId, job(kSteps, lag + Words{"weight_broadcast.type=nccl"}));
   EXPECT_EQ(by_nccl["ledger"]["trained"], kSteps * kGroups);
+  EXPECT_GT(said_in_logs("rollout", "event=weights_by_broadcast"), 0);
   const json by_shm =
       home.train("arithmetic-grpo-2", job(kSteps, lag + Words{"weight_broadcast.type=shm"}));
   EXPECT_EQ(by_nccl["weights_sha256"], by_shm["weights_sha256"]);
@@ -89,8 +90,8 @@ TEST_F(ByNccl, ARolloutDiesInABroadcastAndAnotherIsAdded) {
       Words{"submit"} + job(kSteps, {"weight_broadcast.type=nccl"}) + held(home, kSteps - 8));
   ASSERT_EQ(submitted.code, 0) << submitted.text();
   ASSERT_TRUE(
-      eventually([&] { return said_in_logs("rollout.0.", "event=broadcast_received") > 0; }));
-  ASSERT_GT(said_in_logs("rollout.1.", "event=broadcast_received"), 0);
+      eventually([&] { return said_in_logs("rollout.0.", "event=weights_by_broadcast") > 0; }));
+  ASSERT_GT(said_in_logs("rollout.1.", "event=weights_by_broadcast"), 0);
 
   const json before = actor(home, "rollout/0");
   std::ofstream(now).put('x');

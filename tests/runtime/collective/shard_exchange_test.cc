@@ -199,7 +199,7 @@ std::string complaint_of_ranks_ahead(ShardExchanges& ranks) {
   return "";
 }
 
-TEST_P(Shards, SH2TheCallThatIsBehindFailsByItsDeadlineAndSX3ItsErrorStays) {
+TEST_P(Shards, SH2TheCallThatIsBehindFailsByItsDeadlineAndSH3ItsErrorStays) {
   for (const int size : {2, 3})
     EXPECT_EQ(with_growing_patience([&](Duration patience) {
                 ShardExchanges ranks = make(size, patience);
