@@ -16,8 +16,16 @@
 //         incarnation ended or the learner's did.
 //   BG-4  When events stop, and every rank answers, the epoch in use holds exactly the members that
 //         are wanted: those that are up, do not leave, have the learner's version of NCCL, and have
-//         not failed more often than failures_max in a row.
+//         not failed failures_max times in a row. Where nobody is wanted none is formed, and the
+//         one in use ends with its members.
 //   BG-5  No order names an incarnation that has ended.
+//
+// Blame. NCCL tells who noticed a fault, not whose it is: one sick rank can let every other one
+// report first, or let all of them miss the deadline. So an epoch that did not form counts against
+// a member only if all other ranks of it are proven: they were in an epoch that came into use.
+// Otherwise the next try takes, besides the proven, half as many of the unproven (those that
+// were noticed least first), until each is tried alone. A learner's new incarnation clears all
+// blame. Failures in an epoch in use count against nobody.
 #pragma once
 
 #include <cstdint>
@@ -79,8 +87,8 @@ class BroadcastGroup {
   // What has happened. Events of incarnations or epochs that are over have no effect.
   void learner_up(const BroadcastPeer& learner, int nccl_version);  // replaces the one before
   void member_up(const BroadcastPeer& member, int nccl_version);    // likewise, by name
-  void gone(const std::string& actor);       // its incarnation ended, the learner's too
-  void leaves(const std::string& actor);     // it drains: it is in no further epoch
+  void gone(const std::string& actor);    // its incarnation ended, the learner's too
+  void leaves(const std::string& actor);  // it drains: it is in no further epoch
   void opened(const BroadcastPeer& from, std::uint64_t epoch);
   void joined(const BroadcastPeer& from, std::uint64_t epoch);
   void in_use(const BroadcastPeer& from, std::uint64_t epoch);
@@ -91,7 +99,8 @@ class BroadcastGroup {
   std::vector<BroadcastOrder> decide(Time now);
   std::optional<Time> next_deadline() const;
 
-  // Whether a broadcast of this epoch reaches this incarnation.
+  // Whether a broadcast of this epoch reaches this incarnation: the epoch is in use, or the learner
+  // was told to use it, or it was in use before and the member has not left it yet.
   bool takes_part(const BroadcastPeer& member, std::uint64_t epoch) const;
   std::optional<std::uint64_t> epoch_in_use() const;
   // For `tandem why` and the event log: who takes part, who does not and why, what is awaited.
@@ -99,7 +108,61 @@ class BroadcastGroup {
   std::vector<std::string> explain(Time now) const;
 
  private:
+  struct Actor {
+    BroadcastPeer peer;
+    int nccl_version = 0;
+    bool leaves = false;
+    std::map<std::uint64_t, Time> owes{};  // answers to Leaves: by epoch, since when
+    bool proven = false;
+    int noticed = 0;   // times it failed first, or had not joined; only orders the tries
+    int failures = 0;  // in a row, of which it alone can be the cause
+    std::string last_failure{};
+  };
+  enum class Phase {
+    kOpening,    // Open is sent
+    kInviting,   // Joins are to be sent
+    kJoining,    // Joins are sent
+    kJoined,     // Use is to be sent
+    kSwitching,  // Use is sent
+    kInUse,
+  };
+  struct Group {
+    std::uint64_t number = 0;
+    BroadcastPeer learner;
+    std::vector<BroadcastPeer> members;  // sorted by name; the rank is the index + 1
+    Phase phase = Phase::kOpening;
+    Time since{};                      // of the Open, from kSwitching on of the Use
+    std::set<BroadcastPeer> joined{};  // from kInUse on: those that have left
+    bool has(const BroadcastPeer& peer) const;
+    std::vector<BroadcastPeer> absent() const;  // members, then the learner, that have not joined
+  };
+
+  Actor* find(const BroadcastPeer& peer);
+  bool eligible(const Actor& member) const;
+  std::vector<const Actor*> wanted() const;  // eligible, and owe nothing
+  bool changed() const;                      // the wanted differ from the members in use
+  std::vector<BroadcastPeer> choose() const;
+  std::optional<Time> opens_at() const;
+  void forget(const BroadcastPeer& peer);
+  void end(std::optional<Group>& group, const std::string& why);
+  void count_failure(Time now);
+  void blame(std::vector<BroadcastPeer> noticed, const std::string& why);
+  void check_deadline(Time now);
+  void open(Time now, std::vector<BroadcastOrder>& orders);
+  std::string left_out(const Actor& member, Time now) const;
+  std::optional<std::string> awaited(Time now) const;
+
   BroadcastLimits limits_;
+  std::optional<Actor> learner_;
+  std::map<std::string, Actor> members_;
+  std::map<std::string, Incarnation> ended_;  // by name, the last one that ended
+  std::optional<Group> previous_, in_use_, forming_;
+  std::vector<LeaveOrder> leaves_;  // to be sent
+  std::uint64_t last_epoch_ = 0;
+  std::uint64_t failed_epoch_ = 0;    // the last one that did not form
+  std::size_t tried_max_ = SIZE_MAX;  // of the unproven, in the next epoch
+  int failures_ = 0;                  // of the group, in a row
+  Time backoff_until_{};
 };
 
 }  // namespace tandem::scheduler
