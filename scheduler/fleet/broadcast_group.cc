@@ -1,302 +1,377 @@
-// Events change the two epochs and queue orders; decide() adds what time brings (a deadline, a next
-// try) and hands the orders out. Times are known in decide() and failed() alone, so what an event
-// begins is dated by the next decide(), which follows every event.
 #include "scheduler/fleet/broadcast_group.h"
 
 #include <algorithm>
+#include <cstdio>
+#include <tuple>
 #include <utility>
 
-#include "runtime/base/check.h"
-
+// Events only note what has happened and queue Leaves; decide() alone sends, so that an order never
+// outlives a later event of the same turn. An epoch is moved from forming_ to in_use_ to previous_,
+// or ended by end(), the one place that asks its ranks to leave.
 namespace tandem::scheduler {
 namespace {
 
-std::string seconds_text(Duration time) {
-  return std::to_string(std::chrono::duration_cast<std::chrono::seconds>(time).count()) + " s";
+std::string broadcast_seconds(Duration time) {
+  char buffer[32];
+  std::snprintf(buffer, sizeof buffer, "%.0f s", seconds(time));
+  return buffer;
 }
 
-std::string version_text(int nccl) {
-  return std::to_string(nccl / 10000) + "." + std::to_string(nccl / 100 % 100) + "." +
-         std::to_string(nccl % 100);
-}
-
-std::string list_text(const std::vector<std::string>& names) {
+std::string names(const std::vector<BroadcastPeer>& peers) {
   std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  for (std::size_t i = 0; i < peers.size(); ++i) {
+    if (i > 0) text += i + 1 == peers.size() ? " and " : ", ";
+    text += peers[i].actor;
+  }
   return text;
 }
 
-std::string epoch_text(std::uint64_t epoch) { return "epoch " + std::to_string(epoch); }
+std::string epoch_text(std::uint64_t number) { return "epoch " + std::to_string(number); }
+
+std::string nccl_text(int version) {  // of NCCL 2.9 or later
+  return std::to_string(version / 10000) + "." + std::to_string(version % 10000 / 100) + "." +
+         std::to_string(version % 100);
+}
 
 }  // namespace
 
-BroadcastGroup::Rank* BroadcastGroup::find(const BroadcastPeer& peer) {
+bool BroadcastGroup::Group::has(const BroadcastPeer& peer) const {
+  return peer == learner || std::ranges::find(members, peer) != members.end();
+}
+
+std::vector<BroadcastPeer> BroadcastGroup::Group::absent() const {
+  std::vector<BroadcastPeer> peers;
+  for (const BroadcastPeer& member : members)
+    if (!joined.contains(member)) peers.push_back(member);
+  if (!joined.contains(learner)) peers.push_back(learner);
+  return peers;
+}
+
+BroadcastGroup::Actor* BroadcastGroup::find(const BroadcastPeer& peer) {
   if (learner_ && learner_->peer == peer) return &*learner_;
   const auto found = members_.find(peer.actor);
   return found != members_.end() && found->second.peer == peer ? &found->second : nullptr;
 }
 
-// The epoch of that number, if the rank is of it.
-BroadcastGroup::Epoch* BroadcastGroup::find(std::uint64_t epoch, const BroadcastPeer& rank) {
-  for (std::optional<Epoch>* one : {&forming_, &in_use_})
-    if (*one && (*one)->number == epoch && std::ranges::count((*one)->ranks, rank) > 0)
-      return &**one;
-  return nullptr;
-}
-
 void BroadcastGroup::learner_up(const BroadcastPeer& learner, int nccl_version) {
+  const auto ended = ended_.find(learner.actor);
+  if (ended != ended_.end() && ended->second == learner.incarnation) return;
   if (learner_ && learner_->peer == learner) return;
-  if (learner_) gone(learner_->peer.actor);
-  learner_ = Rank{.peer = learner, .nccl_version = nccl_version, .left_out = {}, .owes = {}};
+  if (learner_) gone(std::string(learner_->peer.actor));
+  learner_ = Actor{.peer = learner, .nccl_version = nccl_version};
+  for (auto& [name, member] : members_) {
+    member.proven = false;
+    member.noticed = member.failures = 0;
+  }
+  tried_max_ = SIZE_MAX;
+  failures_ = 0;
+  backoff_until_ = {};
 }
 
 void BroadcastGroup::member_up(const BroadcastPeer& member, int nccl_version) {
-  const auto known = members_.find(member.actor);
-  if (known != members_.end() && known->second.peer == member) return;
-  gone(member.actor);
-  members_[member.actor] =
-      Rank{.peer = member, .nccl_version = nccl_version, .left_out = {}, .owes = {}};
+  const auto ended = ended_.find(member.actor);
+  if (ended != ended_.end() && ended->second == member.incarnation) return;
+  const auto found = members_.find(member.actor);
+  if (found != members_.end() && found->second.peer == member) return;
+  if (found != members_.end()) gone(member.actor);
+  members_.insert_or_assign(member.actor, Actor{.peer = member, .nccl_version = nccl_version});
 }
 
-// A broadcast with a rank that is gone can only time out, so its epochs end at once.
-void BroadcastGroup::gone(const std::string& actor) {
-  const bool leads = learner_ && learner_->peer.actor == actor;
-  const auto member = members_.find(actor);
-  if (!leads && member == members_.end()) return;
-  const BroadcastPeer peer = leads ? learner_->peer : member->second.peer;
-  std::erase_if(orders_, [&](const BroadcastOrder& order) {  // BG-5
-    return std::visit([&](const auto& one) { return one.to == peer; }, order);
-  });
-  if (leads) {
+void BroadcastGroup::forget(const BroadcastPeer& peer) {
+  ended_[peer.actor] = peer.incarnation;
+  if (learner_ && learner_->peer == peer)
     learner_.reset();
-    failures_ = 0;
-    next_try_.reset();
-    trying_ = false;
-    for (auto& [name, rank] : members_) {
-      rank.tried = false;
-      rank.left_out.clear();
-    }
-  } else {
-    members_.erase(member);
-  }
-  for (std::optional<Epoch>* epoch : {&forming_, &in_use_})
-    if (*epoch && std::ranges::count((*epoch)->ranks, peer) > 0) end(*epoch, actor + " ended");
+  else
+    members_.erase(peer.actor);
+  std::erase_if(leaves_, [&](const LeaveOrder& leave) { return leave.to == peer; });
+}
+
+void BroadcastGroup::gone(const std::string& actor) {
+  const auto found = members_.find(actor);
+  const bool learner = learner_ && learner_->peer.actor == actor;
+  if (!learner && found == members_.end()) return;
+  const BroadcastPeer peer = learner ? learner_->peer : found->second.peer;
+  forget(peer);
+  const std::string why = (learner ? "the learner " : "") + actor + " is gone";
+  if (forming_ && forming_->has(peer)) end(forming_, why);
+  if (in_use_ && in_use_->has(peer)) end(in_use_, why);
+  if (learner) previous_.reset();
 }
 
 void BroadcastGroup::leaves(const std::string& actor) {
-  if (const auto member = members_.find(actor); member != members_.end())
-    member->second.leaves = true;
+  if (learner_ && learner_->peer.actor == actor) learner_->leaves = true;
+  const auto found = members_.find(actor);
+  if (found != members_.end()) found->second.leaves = true;
+}
+
+// Asks the ranks that were asked into it to leave, those whose incarnation goes on.
+void BroadcastGroup::end(std::optional<Group>& group, const std::string& why) {
+  const auto leave = [&](const BroadcastPeer& peer) {
+    if (find(peer)) leaves_.push_back({.to = peer, .epoch = group->number, .why = why});
+  };
+  leave(group->learner);
+  if (group->phase != Phase::kOpening && group->phase != Phase::kInviting)
+    std::ranges::for_each(group->members, leave);
+  group.reset();
 }
 
 void BroadcastGroup::opened(const BroadcastPeer& from, std::uint64_t epoch) {
-  if (!forming_ || forming_->number != epoch || forming_->phase != Phase::kOpening ||
-      forming_->ranks.front() != from)
-    return;
-  forming_->phase = Phase::kJoining;
-  const int size = static_cast<int>(forming_->ranks.size());
-  for (int rank = 1; rank < size; ++rank)
-    orders_.push_back(JoinOrder{.to = forming_->ranks[static_cast<std::size_t>(rank)],
-                                .epoch = epoch,
-                                .rank = rank,
-                                .size = size});
+  if (!forming_ || forming_->number != epoch || forming_->learner != from) return;
+  if (forming_->phase == Phase::kOpening) forming_->phase = Phase::kInviting;
 }
 
 void BroadcastGroup::joined(const BroadcastPeer& from, std::uint64_t epoch) {
-  Epoch* const joining = find(epoch, from);
-  if (joining == nullptr || joining->phase != Phase::kJoining) return;
-  joining->joined.insert(from);
-  if (joining->joined.size() < joining->ranks.size()) return;
-  if (joining->trial) {
-    find(joining->ranks.back())->tried = true;
-    return end(forming_, "it was to show that its ranks can meet, and they can");
-  }
-  joining->phase = Phase::kSwitching;
-  orders_.push_back(UseOrder{.to = joining->ranks.front(), .epoch = epoch});
+  if (!forming_ || forming_->number != epoch || !forming_->has(from)) return;
+  if (forming_->phase != Phase::kInviting && forming_->phase != Phase::kJoining) return;
+  forming_->joined.insert(from);
+  if (forming_->phase == Phase::kJoining && forming_->absent().empty())
+    forming_->phase = Phase::kJoined;
 }
 
 void BroadcastGroup::in_use(const BroadcastPeer& from, std::uint64_t epoch) {
-  if (!forming_ || forming_->number != epoch || forming_->phase != Phase::kSwitching ||
-      forming_->ranks.front() != from)
-    return;
-  end(in_use_, epoch_text(epoch) + " took its place");
+  if (!forming_ || forming_->number != epoch || forming_->learner != from) return;
+  if (forming_->phase != Phase::kSwitching) return;
+  previous_.reset();
+  if (in_use_) {
+    previous_ = in_use_;
+    end(in_use_, epoch_text(epoch) + " is in use");
+  }
   in_use_ = std::exchange(forming_, std::nullopt);
   in_use_->phase = Phase::kInUse;
-  in_use_->since = in_use_->deadline = {};
+  in_use_->joined.clear();
+  learner_->proven = true;
+  for (const BroadcastPeer& peer : in_use_->members) {
+    Actor& member = *find(peer);
+    member.proven = true;
+    member.noticed = member.failures = 0;
+  }
+  tried_max_ = tried_max_ > SIZE_MAX / 2 ? SIZE_MAX : tried_max_ * 2;
+  failures_ = 0;
+  backoff_until_ = {};
 }
 
 void BroadcastGroup::failed(const BroadcastPeer& from, std::uint64_t epoch, const std::string& why,
                             Time now) {
-  const Epoch* const broken = find(epoch, from);
-  if (broken == nullptr) return;
-  const std::string reason = "it failed at " + from.actor + ": " + why;
-  note_failure(*broken, reason, now);
-  end(forming_ && broken == &*forming_ ? forming_ : in_use_, reason);
+  const std::string reason = from.actor + " failed in " + epoch_text(epoch) + ": " + why;
+  const auto is = [&](const std::optional<Group>& group) {
+    return group && group->number == epoch && group->has(from);
+  };
+  if (is(previous_)) previous_.reset();
+  if (is(forming_)) {
+    blame({from}, why);
+    count_failure(now);
+    end(forming_, reason);
+  } else if (is(in_use_)) {
+    count_failure(now);
+    end(in_use_, reason);
+  }
 }
 
 void BroadcastGroup::left(const BroadcastPeer& from, std::uint64_t epoch) {
-  if (Rank* const rank = find(from)) rank->owes.erase(epoch);
+  if (Actor* const actor = find(from)) actor->owes.erase(epoch);
+  if (previous_ && previous_->number == epoch) previous_->joined.insert(from);
 }
 
-void BroadcastGroup::note_failure(const Epoch& epoch, const std::string& why, Time now) {
-  if (epoch.trial) {
-    if (Rank* const member = find(epoch.ranks.back())) member->left_out = why;
+void BroadcastGroup::count_failure(Time now) {
+  Duration wait = limits_.backoff;
+  for (int i = 0; i < failures_ && wait < limits_.backoff_max; ++i) wait *= 2;
+  ++failures_;
+  backoff_until_ = now + std::min(wait, limits_.backoff_max);
+}
+
+// `noticed` failed first, or did not join.
+void BroadcastGroup::blame(std::vector<BroadcastPeer> noticed, const std::string& why) {
+  if (forming_->phase <= Phase::kInviting) return;  // no member was asked
+  failed_epoch_ = forming_->number;
+  for (const BroadcastPeer& peer : noticed) ++find(peer)->noticed;
+  std::vector<Actor*> unproven;
+  for (const BroadcastPeer& peer : forming_->members)
+    if (Actor* const member = find(peer); !member->proven) unproven.push_back(member);
+  if (unproven.empty()) {  // one that worked no longer does: all have to prove themselves again
+    learner_->proven = false;
+    for (const BroadcastPeer& peer : forming_->members) find(peer)->proven = false;
+    tried_max_ = std::max<std::size_t>(1, forming_->members.size() / 2);
     return;
   }
-  const bool lasted = epoch.phase == Phase::kInUse && epoch.since != Time{} &&
-                      now - epoch.since >= limits_.backoff_max;
-  failures_ = lasted ? 1 : failures_ + 1;
-  failure_last_ = why;
-  Duration backoff = limits_.backoff;
-  for (int i = 1; i < failures_ && backoff < limits_.backoff_max; ++i) backoff *= 2;
-  next_try_ = now + std::min(backoff, limits_.backoff_max);
-  if (failures_ % limits_.failures_max != 0) return;
-  trying_ = true;
-  for (auto& [name, rank] : members_) rank.tried = false;
+  tried_max_ = std::max<std::size_t>(1, unproven.size() / 2);
+  if (unproven.size() > 1 || !learner_->proven) return;
+  ++unproven.front()->failures;
+  unproven.front()->last_failure = why;
 }
 
-// Tells the ranks that are left to leave it. They owe an answer.
-void BroadcastGroup::end(std::optional<Epoch>& epoch, const std::string& why) {
-  if (!epoch) return;
-  const bool invited = epoch->phase != Phase::kOpening;
-  for (const BroadcastPeer& peer : epoch->ranks) {
-    Rank* const rank = find(peer);
-    if (rank == nullptr || (!invited && rank != (learner_ ? &*learner_ : nullptr))) continue;
-    orders_.push_back(LeaveOrder{.to = peer, .epoch = epoch->number, .why = why});
-    rank->owes[epoch->number] = {};
+bool BroadcastGroup::eligible(const Actor& member) const {
+  return !member.leaves && learner_ && member.nccl_version == learner_->nccl_version &&
+         member.failures < limits_.failures_max;
+}
+
+std::vector<const BroadcastGroup::Actor*> BroadcastGroup::wanted() const {
+  std::vector<const Actor*> found;
+  for (const auto& [name, member] : members_)
+    if (eligible(member) && member.owes.empty()) found.push_back(&member);
+  return found;
+}
+
+// A member in use that has yet to answer the Leave of an earlier epoch is no change.
+bool BroadcastGroup::changed() const {
+  return std::ranges::any_of(members_, [this](const auto& entry) {
+    const Actor& member = entry.second;
+    const bool uses = in_use_ && in_use_->has(member.peer);
+    return uses ? !eligible(member) : eligible(member) && member.owes.empty();
+  });
+}
+
+std::vector<BroadcastPeer> BroadcastGroup::choose() const {
+  std::vector<BroadcastPeer> chosen;
+  std::vector<const Actor*> unproven;
+  bool hung = false;  // one that does not answer explains why the last one did not form
+  for (const auto& [name, member] : members_) hung = hung || member.owes.contains(failed_epoch_);
+  for (const Actor* const member : wanted()) {
+    if (member->proven)
+      chosen.push_back(member->peer);
+    else
+      unproven.push_back(member);
   }
-  epoch.reset();
-  settle_begins_ = true;
-  // Its members owe an answer now, so they are not to be asked into the one that was to follow.
-  if (forming_ && forming_->phase == Phase::kOpening) end(forming_, "the epoch before it ended");
+  std::ranges::sort(unproven, {}, [](const Actor* member) {
+    return std::tuple(member->failures, member->noticed, member->peer);
+  });
+  if (!hung && unproven.size() > tried_max_) unproven.resize(tried_max_);
+  for (const Actor* const member : unproven) chosen.push_back(member->peer);
+  std::ranges::sort(chosen);
+  return chosen;
 }
 
-std::vector<BroadcastPeer> BroadcastGroup::wanted() const {
-  std::vector<BroadcastPeer> peers;
-  if (!learner_) return peers;
-  for (const auto& [name, rank] : members_)
-    if (!rank.leaves && rank.left_out.empty() && rank.owes.empty() &&
-        rank.nccl_version == learner_->nccl_version)
-      peers.push_back(rank.peer);
-  return peers;
-}
-
-bool BroadcastGroup::owed() const {
-  return std::ranges::any_of(members_, [](const auto& one) { return !one.second.owes.empty(); });
-}
-
-// The next epoch, where there is one to be had: of everybody who is wanted, or of the next member
-// that is to be tried alone.
-void BroadcastGroup::open(Time now) {
-  std::vector<BroadcastPeer> ranks = wanted();
-  if (ranks.empty()) return;
-  std::optional<BroadcastPeer> alone;
-  if (trying_ && ranks.size() > 1) {
-    const auto next = std::ranges::find_if(
-        ranks, [this](const BroadcastPeer& peer) { return !find(peer)->tried; });
-    if (next != ranks.end()) alone = *next;
+std::optional<Time> BroadcastGroup::opens_at() const {
+  if (forming_ || !learner_ || learner_->leaves || !learner_->owes.empty()) return std::nullopt;
+  if (!changed() || wanted().empty()) return std::nullopt;
+  Time at = backoff_until_;
+  for (const auto& [name, member] : members_) {
+    if (!eligible(member)) continue;
+    for (const auto& [epoch, since] : member.owes) at = std::max(at, since + limits_.settle);
   }
-  trying_ = alone.has_value();
-  if (alone) ranks = {*alone};
-  ranks.insert(ranks.begin(), learner_->peer);
-  if (!alone && in_use_ && in_use_->ranks == ranks) return;
-  forming_ = Epoch{.number = ++epoch_last_,
-                   .ranks = std::move(ranks),
-                   .joined = {},
-                   .trial = alone.has_value(),
-                   .since = now,
-                   .deadline = now + limits_.forming_max};
-  orders_.push_back(OpenOrder{.to = learner_->peer,
-                              .epoch = forming_->number,
-                              .size = static_cast<int>(forming_->ranks.size())});
+  return at;
 }
 
-std::string BroadcastGroup::late(const Epoch& epoch) const {
-  if (epoch.phase == Phase::kOpening) return epoch.ranks.front().actor + " did not open it";
-  if (epoch.phase == Phase::kSwitching) return epoch.ranks.front().actor + " did not take it up";
-  std::vector<std::string> names;
-  for (const BroadcastPeer& peer : epoch.ranks)
-    if (!epoch.joined.contains(peer)) names.push_back(peer.actor);
-  return list_text(names) + " did not join";
+void BroadcastGroup::check_deadline(Time now) {
+  if (!forming_ || forming_->phase > Phase::kJoining) return;
+  if (now - forming_->since < limits_.forming_max) return;
+  const bool unopened = forming_->phase == Phase::kOpening;
+  const std::string why =
+      epoch_text(forming_->number) + " did not form within " +
+      broadcast_seconds(limits_.forming_max) + ": " +
+      (unopened ? "the learner " + forming_->learner.actor + " had not opened it"
+                : names(forming_->absent()) + " had not joined");
+  blame(forming_->absent(), why);
+  count_failure(now);
+  end(forming_, why);
+}
+
+void BroadcastGroup::open(Time now, std::vector<BroadcastOrder>& orders) {
+  forming_ =
+      Group{.number = ++last_epoch_, .learner = learner_->peer, .members = choose(), .since = now};
+  orders.push_back(OpenOrder{.to = learner_->peer,
+                             .epoch = last_epoch_,
+                             .size = static_cast<int>(forming_->members.size()) + 1});
 }
 
 std::vector<BroadcastOrder> BroadcastGroup::decide(Time now) {
-  if (in_use_ && in_use_->since == Time{}) in_use_->since = now;
-  if (forming_ && now >= forming_->deadline) {
-    const std::string why = late(*forming_) + " within " + seconds_text(limits_.forming_max);
-    note_failure(*forming_, why, now);
-    end(forming_, why);
+  std::vector<BroadcastOrder> orders;
+  check_deadline(now);
+  for (LeaveOrder& leave : std::exchange(leaves_, {})) {
+    find(leave.to)->owes.emplace(leave.epoch, now);
+    orders.push_back(std::move(leave));
   }
-  if (std::exchange(settle_begins_, false)) settled_ = now + limits_.settle;
-  const auto date = [now](Rank& rank) {
-    for (auto& [epoch, since] : rank.owes)
-      if (since == Time{}) since = now;
-  };
-  for (auto& [name, rank] : members_) date(rank);
-  if (learner_) date(*learner_);
-  const bool may_open = !forming_ && learner_ && learner_->owes.empty() &&
-                        (!next_try_ || now >= *next_try_) &&
-                        (!owed() || !settled_ || now >= *settled_);
-  if (may_open) open(now);
-  return std::exchange(orders_, {});
+  if (const auto at = opens_at(); at && *at <= now) open(now, orders);
+  if (!forming_) return orders;
+  if (forming_->phase == Phase::kInviting) {
+    forming_->phase = Phase::kJoining;
+    for (int rank = 1; const BroadcastPeer& member : forming_->members)
+      orders.push_back(JoinOrder{.to = member,
+                                 .epoch = forming_->number,
+                                 .rank = rank++,
+                                 .size = static_cast<int>(forming_->members.size()) + 1});
+  }
+  if (forming_->phase == Phase::kJoined) {
+    forming_->phase = Phase::kSwitching;
+    forming_->since = now;
+    orders.push_back(UseOrder{.to = forming_->learner, .epoch = forming_->number});
+  }
+  return orders;
 }
 
 std::optional<Time> BroadcastGroup::next_deadline() const {
-  if (forming_) return forming_->deadline;
-  if (!learner_ || !learner_->owes.empty()) return std::nullopt;
-  std::optional<Time> next = next_try_;
-  if (owed() && settled_) next = std::max(next.value_or(*settled_), *settled_);
-  // Without a member that is wanted, or with those that have it already, nothing is to be done.
-  std::vector<BroadcastPeer> ranks = wanted();
-  if (ranks.empty()) return std::nullopt;
-  ranks.insert(ranks.begin(), learner_->peer);
-  if (in_use_ && in_use_->ranks == ranks && !trying_) return std::nullopt;
-  return next;
+  if (forming_ && forming_->phase <= Phase::kJoining) return forming_->since + limits_.forming_max;
+  return opens_at();
 }
 
 bool BroadcastGroup::takes_part(const BroadcastPeer& member, std::uint64_t epoch) const {
-  const auto holds = [&](const std::optional<Epoch>& one) {
-    return one && one->number == epoch && std::ranges::count(one->ranks, member) > 0;
+  const auto reaches = [&](const std::optional<Group>& group) {
+    return group && group->number == epoch && group->has(member) && member != group->learner;
   };
-  return holds(in_use_) || (holds(forming_) && forming_->phase == Phase::kSwitching);
+  const auto up = members_.find(member.actor);
+  if (up == members_.end() || up->second.peer != member) return false;
+  return reaches(in_use_) || (reaches(forming_) && forming_->phase == Phase::kSwitching) ||
+         (reaches(previous_) && !previous_->joined.contains(member));
 }
 
 std::optional<std::uint64_t> BroadcastGroup::epoch_in_use() const {
   return in_use_ ? std::optional(in_use_->number) : std::nullopt;
 }
 
+std::string BroadcastGroup::left_out(const Actor& member, Time now) const {
+  const std::string& name = member.peer.actor;
+  if (member.leaves) return name + " is in no further epoch, because it drains.";
+  if (member.nccl_version != learner_->nccl_version)
+    return name + " takes no part, because it has NCCL " + nccl_text(member.nccl_version) +
+           " and the learner has NCCL " + nccl_text(learner_->nccl_version) + ".";
+  if (member.failures >= limits_.failures_max)
+    return name + " takes no part until it is restarted, because it failed " +
+           std::to_string(member.failures) +
+           " times in a row; the last time: " + member.last_failure + ".";
+  if (!member.owes.empty())
+    return name + " has not answered for " + broadcast_seconds(now - member.owes.begin()->second) +
+           " that it left " + epoch_text(member.owes.begin()->first) +
+           "; it is asked into no epoch before.";
+  return name + " takes no part yet.";
+}
+
+std::optional<std::string> BroadcastGroup::awaited(Time now) const {
+  if (!forming_) {
+    if (learner_->leaves) return "No further epoch is formed, because the learner drains.";
+    if (!learner_->owes.empty())
+      return "No epoch is formed before " + learner_->peer.actor + " answers that it left " +
+             epoch_text(learner_->owes.begin()->first) + "; it has not for " +
+             broadcast_seconds(now - learner_->owes.begin()->second) + ".";
+    const auto at = opens_at();
+    if (!at || *at <= now) return std::nullopt;
+    return "The next epoch is tried in " + broadcast_seconds(*at - now) +
+           (failures_ > 0 ? ", after " + std::to_string(failures_) + " failures in a row." : ".");
+  }
+  const std::string since = broadcast_seconds(now - forming_->since);
+  const std::string number = epoch_text(forming_->number);
+  if (forming_->phase == Phase::kOpening)
+    return "The learner " + forming_->learner.actor + " is to open " + number + " since " + since +
+           ".";
+  if (forming_->phase >= Phase::kJoined)
+    return "The learner " + forming_->learner.actor + " is to use " + number + " since " + since +
+           ".";
+  return "Since " + since + " it is awaited that " + names(forming_->absent()) + " join " + number +
+         ".";
+}
+
 std::vector<std::string> BroadcastGroup::explain(Time now) const {
+  if (!learner_) return {"No weights are broadcast, because no learner with NCCL is up."};
   std::vector<std::string> lines;
-  if (in_use_) {
-    std::vector<std::string> names;
-    for (const BroadcastPeer& peer : in_use_->ranks) names.push_back(peer.actor);
-    lines.push_back(list_text(names) + " broadcast weights in " + epoch_text(in_use_->number) +
-                    ".");
+  if (in_use_)
+    lines.push_back(names(in_use_->members) + " get broadcasts of " + learner_->peer.actor +
+                    " in " + epoch_text(in_use_->number) + ".");
+  else
+    lines.push_back("No epoch is in use; each rollout fetches its weights.");
+  for (const auto& [name, member] : members_) {
+    const bool uses = in_use_ && in_use_->has(member.peer);
+    const bool forms = forming_ && forming_->has(member.peer);
+    if (!eligible(member) || !(uses || forms)) lines.push_back(left_out(member, now));
   }
-  if (forming_)
-    lines.push_back(epoch_text(forming_->number) + " forms since " +
-                    seconds_text(now - forming_->since) + ": " + late(*forming_) + " yet.");
-  else if (next_try_ && *next_try_ > now)
-    lines.push_back("The next epoch is tried in " + seconds_text(*next_try_ - now) +
-                    "; of the last one " + failure_last_ + ".");
-  for (const auto& [name, rank] : members_) {
-    if (!rank.left_out.empty())
-      lines.push_back(name + " takes part in no broadcast, because alone with the learner " +
-                      rank.left_out + ".");
-    else if (learner_ && rank.nccl_version != learner_->nccl_version)
-      lines.push_back(name + " takes part in no broadcast: it has NCCL " +
-                      version_text(rank.nccl_version) + ", and " + learner_->peer.actor + " has " +
-                      version_text(learner_->nccl_version) + ".");
-    else if (rank.leaves)
-      lines.push_back(name + " takes part in no further epoch, because it drains.");
-  }
-  const auto owing = [&](const Rank& rank) {
-    for (const auto& [epoch, since] : rank.owes)
-      if (since != Time{} && now - since >= limits_.settle)
-        return lines.push_back(rank.peer.actor + " has not left " + epoch_text(epoch) + " since " +
-                               seconds_text(now - since) + ", so it is asked into no other.");
-  };
-  for (const auto& [name, rank] : members_) owing(rank);
-  if (learner_) owing(*learner_);
+  if (const auto line = awaited(now)) lines.push_back(*line);
   return lines;
 }
 

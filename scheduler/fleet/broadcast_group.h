@@ -15,15 +15,22 @@
 //
 // Invariants (tests/scheduler/fleet/broadcast_group_test.cc)
 //   BG-1  At most two epochs exist: one that is in use and one that forms. Epoch numbers ascend.
-//   BG-2  A rank that owes an answer to a Leave is asked into no epoch until it has answered: one
-//         that hangs costs the others one deadline.
-//   BG-3  Every rank that was asked into an epoch gets at most one Leave of it, and exactly one
-//   once
-//         the epoch has ended, unless the rank's incarnation ended before.
-//   BG-4  When events stop, and every rank that lives answers, the epoch in use holds exactly the
-//         members that are wanted: those that are up, do not leave, have the learner's version of
-//         NCCL, and have not failed alone with the learner.
+//   BG-2  An actor that owes an answer to a Leave, or that has not joined by the deadline, is asked
+//         into no epoch until it has answered: a hung one costs the others one deadline.
+//   BG-3  Every rank that was asked into an epoch gets exactly one Leave of it, unless its
+//         incarnation ended or the learner's did.
+//   BG-4  When events stop, and every rank answers, the epoch in use holds exactly the members that
+//         are wanted: those that are up, do not leave, have the learner's version of NCCL, and have
+//         not failed failures_max times in a row. Where nobody is wanted none is formed, and the
+//         one in use ends with its members.
 //   BG-5  No order names an incarnation that has ended.
+//
+// Blame. NCCL tells who noticed a fault, not whose it is: one sick rank can let every other one
+// report first, or let all of them miss the deadline. So an epoch that did not form counts against
+// a member only if all other ranks of it are proven: they were in an epoch that came into use.
+// Otherwise the next try takes, besides the proven, half as many of the unproven (those that
+// were noticed least first), until each is tried alone. A learner's new incarnation clears all
+// blame. Failures in an epoch in use count against nobody.
 #pragma once
 
 #include <cstdint>
@@ -98,7 +105,8 @@ class BroadcastGroup {
   std::vector<BroadcastOrder> decide(Time now);
   std::optional<Time> next_deadline() const;
 
-  // Whether a broadcast of this epoch reaches this incarnation.
+  // Whether a broadcast of this epoch reaches this incarnation: the epoch is in use, or the learner
+  // was told to use it, or it was in use before and the member has not left it yet.
   bool takes_part(const BroadcastPeer& member, std::uint64_t epoch) const;
   std::optional<std::uint64_t> epoch_in_use() const;
   // For `tandem why` and the event log: who takes part, who does not and why, what is awaited.
@@ -106,45 +114,61 @@ class BroadcastGroup {
   std::vector<std::string> explain(Time now) const;
 
  private:
-  struct Rank {
+  struct Actor {
     BroadcastPeer peer;
     int nccl_version = 0;
     bool leaves = false;
-    bool tried = false;                  // alone with the learner, and it did not fail
-    std::string left_out;                // why it takes part in nothing any more; empty: it may
-    std::map<std::uint64_t, Time> owes;  // epochs whose Leave it has not answered, and since when
+    std::map<std::uint64_t, Time> owes{};  // answers to Leaves: by epoch, since when
+    bool proven = false;
+    int noticed = 0;   // times it failed first, or had not joined; only orders the tries
+    int failures = 0;  // in a row, of which it alone can be the cause
+    std::string last_failure{};
   };
-  enum class Phase { kOpening, kJoining, kSwitching, kInUse };
-  struct Epoch {
+  enum class Phase {
+    kOpening,    // Open is sent
+    kInviting,   // Joins are to be sent
+    kJoining,    // Joins are sent
+    kJoined,     // Use is to be sent
+    kSwitching,  // Use is sent
+    kInUse,
+  };
+  struct Group {
     std::uint64_t number = 0;
-    std::vector<BroadcastPeer> ranks;  // the learner first
-    std::set<BroadcastPeer> joined;
+    BroadcastPeer learner;
+    std::vector<BroadcastPeer> members;  // sorted by name; the rank is the index + 1
     Phase phase = Phase::kOpening;
-    bool trial = false;  // of one member alone
-    Time since;          // of the phase
-    Time deadline;       // of forming
+    Time since{};                      // of the Open, from kSwitching on of the Use
+    std::set<BroadcastPeer> joined{};  // from kInUse on: those that have left
+    bool has(const BroadcastPeer& peer) const;
+    std::vector<BroadcastPeer> absent() const;  // members, then the learner, that have not joined
   };
 
-  Rank* find(const BroadcastPeer& peer);
-  Epoch* find(std::uint64_t epoch, const BroadcastPeer& rank);
-  std::vector<BroadcastPeer> wanted() const;
-  bool owed() const;
-  void open(Time now);
-  void end(std::optional<Epoch>& epoch, const std::string& why);
-  void note_failure(const Epoch& epoch, const std::string& why, Time now);
-  std::string late(const Epoch& epoch) const;
+  Actor* find(const BroadcastPeer& peer);
+  bool eligible(const Actor& member) const;
+  std::vector<const Actor*> wanted() const;  // eligible, and owe nothing
+  bool changed() const;                      // the wanted differ from the members in use
+  std::vector<BroadcastPeer> choose() const;
+  std::optional<Time> opens_at() const;
+  void forget(const BroadcastPeer& peer);
+  void end(std::optional<Group>& group, const std::string& why);
+  void count_failure(Time now);
+  void blame(std::vector<BroadcastPeer> noticed, const std::string& why);
+  void check_deadline(Time now);
+  void open(Time now, std::vector<BroadcastOrder>& orders);
+  std::string left_out(const Actor& member, Time now) const;
+  std::optional<std::string> awaited(Time now) const;
 
   BroadcastLimits limits_;
-  std::optional<Rank> learner_;
-  std::map<std::string, Rank> members_;
-  std::optional<Epoch> forming_, in_use_;
-  std::uint64_t epoch_last_ = 0;
-  int failures_ = 0;  // in a row
-  std::string failure_last_;
-  bool trying_ = false;  // members one by one
-  std::optional<Time> next_try_, settled_;
-  bool settle_begins_ = false;
-  std::vector<BroadcastOrder> orders_;  // of events, for decide()
+  std::optional<Actor> learner_;
+  std::map<std::string, Actor> members_;
+  std::map<std::string, Incarnation> ended_;  // by name, the last one that ended
+  std::optional<Group> previous_, in_use_, forming_;
+  std::vector<LeaveOrder> leaves_;  // to be sent
+  std::uint64_t last_epoch_ = 0;
+  std::uint64_t failed_epoch_ = 0;    // the last one that did not form
+  std::size_t tried_max_ = SIZE_MAX;  // of the unproven, in the next epoch
+  int failures_ = 0;                  // of the group, in a row
+  Time backoff_until_{};
 };
 
 }  // namespace tandem::scheduler
