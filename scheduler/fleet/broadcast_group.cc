@@ -146,7 +146,6 @@ void BroadcastGroup::in_use(const BroadcastPeer& from, std::uint64_t epoch) {
     member.noticed = member.failures = 0;
   }
   tried_max_ = tried_max_ > SIZE_MAX / 2 ? SIZE_MAX : tried_max_ * 2;
-  failures_ = 0;
   backoff_until_ = {};
 }
 
@@ -162,6 +161,7 @@ void BroadcastGroup::failed(const BroadcastPeer& from, std::uint64_t epoch, cons
     count_failure(now);
     end(forming_, reason);
   } else if (is(in_use_)) {
+    if (now - in_use_->since >= limits_.backoff_max) failures_ = 0;  // it has worked
     count_failure(now);
     end(in_use_, reason);
   }

@@ -8,11 +8,6 @@
 // its ranks. Whoever is in no epoch fetches its weights point to point, which always works, so
 // nothing waits for an epoch.
 //
-// Failures. NCCL tells no rank whose fault a failure is, and the first to report one is often the
-// healthiest. So nobody is blamed for a failure of a group: after failures_max of them in a row
-// each member is tried in an epoch alone with the learner, and whoever fails there is left out
-// until its next incarnation, or the learner's.
-//
 // Invariants (tests/scheduler/fleet/broadcast_group_test.cc)
 //   BG-1  At most two epochs exist: one that is in use and one that forms. Epoch numbers ascend.
 //   BG-2  An actor that owes an answer to a Leave, or that has not joined by the deadline, is asked
@@ -51,10 +46,10 @@ struct BroadcastLimits {
   // After a failure: so long the next epoch waits for answers of those that still owe one.
   Duration settle = std::chrono::seconds(1);
   // Between a failure and the next try; doubles with each failure in a row, to backoff_max. An
-  // epoch that has been in use for backoff_max ends the row.
+  // epoch that was in use for backoff_max ends the row.
   Duration backoff = std::chrono::seconds(1);
   Duration backoff_max = std::chrono::seconds(60);
-  int failures_max = 3;  // in a row, before members are tried one by one
+  int failures_max = 3;  // of one member in a row, before it is left out until its next incarnation
 };
 
 struct BroadcastPeer {
