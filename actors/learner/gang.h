@@ -21,7 +21,7 @@ enum class GangCommand : std::uint32_t { kRestore, kWarmStart, kTrain, kSave, kS
 
 inline constexpr std::uint64_t kCommandBytesMax = 1ull << 31;
 
-// An Error of a collective operation, as the whole gang's: of code kFailed.
+// The Error of a collective operation, told as one of the whole gang: its code is kFailed.
 Error broken_gang(const Error& error);
 
 class Gang {

@@ -308,7 +308,8 @@ Result<std::optional<StepId>> NativeTrainer::Impl::restore() {
   return restored;
 }
 
-// The step's gradients are zeros, to which micro-batches add; `finished` is for the last of them.
+// Sets the gradients to zero, to which micro-batches add. The result is for backward of the last
+// one; it is empty where the update is not shared.
 GradientsFinished NativeTrainer::Impl::begin_gradients() {
   const std::span<std::byte> all = block_of(memory_.gradients);
   runtime::zero(stream_, all.data(), all.size());
@@ -317,7 +318,7 @@ GradientsFinished NativeTrainer::Impl::begin_gradients() {
   return [this](std::int64_t begin) { sharded_->finished(stream_, memory_.gradients, begin); };
 }
 
-// Sums the ranks' gradients and takes a step, for which each rank updates all weights.
+// The step of a rank that updates all weights, as every other rank of its gang does.
 Result<double> NativeTrainer::Impl::apply_whole(const OptimizerConfig& config, double lr) {
   if (gang.ranks() > 1)
     if (auto summed = gang.sum(memory_.gradients.f32()); !summed) return summed.error();

@@ -2,8 +2,8 @@
 // A rank of a gang that shares the work updates its own parts only, and has moments for no others.
 //
 // Weights, gradients and moments are in the memory of one device; a checkpoint has the moments of
-// the whole arena in the host's. Not here: where the other ranks' parts are, and how ranks add up
-// what they have (sharded_update.h).
+// the whole arena in the host's. Not here: which rank updates which part, and everything that ranks
+// exchange (sharded_update.h).
 //
 //   OP-1  AdamW is elementwise: any cut of the arena into parts gives the same weights and moments,
 //         bit for bit, for equal norms. (A norm depends on the cut by a few roundings.)

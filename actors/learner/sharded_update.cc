@@ -4,8 +4,9 @@
 // with the exchange's deadlines: for all sums, because the norm comes before AdamW, and for all
 // weights, because rank 0 publishes them at once.
 //
-// Rejected: a norm that is added up while later buckets are still being summed. It would have to
-// run between the products of backward, and reads its shards in a fraction of their time.
+// Rejected: adding up the norm while later buckets are still being summed. Its kernels would have
+// to run between the matrix products of backward, and it reads the shards once, which is little
+// time.
 #include "actors/learner/sharded_update.h"
 
 #include <algorithm>
@@ -126,7 +127,7 @@ Result<void> ShardedUpdate::gather_moments(const runtime::Stream& stream,
   return {};
 }
 
-// Until nothing moves any more.
+// Waits until nothing moves any more.
 Result<void> ShardedUpdate::settle() {
   const Result<void> settled = exchange_->wait();
   if (!queued_) return broken_gang(queued_.error());

@@ -4,22 +4,24 @@
 // the updated shards go to all ranks while AdamW of the next bucket runs.
 //
 // Weights and gradients are whole on every rank. A bucket is a range of their arena, in floats;
-// buckets ascend in the order in which backward finishes them, from the arena's end to its
-// beginning. What is not about floats (commands, batches, sums of a report) is the Gang's.
+// buckets are in the order in which backward finishes them, from the arena's end to its beginning.
+// Commands, batches and the sums of a report do not go this way: the Gang moves them.
 //
 // Invariants (tests/actors/learner/sharded_trainer_test.cc)
 //   SU-1  Buckets tile the arena without gap or overlap; which ranges they are depends on the
-//         model and the limits alone, so it is the same on every rank (SH-2).
-//   SU-2  After apply() all ranks have the same weights, bit for bit: without clipping those of
-//         a gang that sums all gradients everywhere and updates all weights everywhere.
-//   SU-3  The norm has the same bits on all ranks: each rank's sum over its own shards, added in
-//         rank order. Another number of ranks, or other buckets, round it differently.
+//         model and the limits alone, so all ranks have the same ones (as SH-2 needs).
+//   SU-2  After apply() all ranks have the same weights, bit for bit. Without clipping they are the
+//         weights of a gang in which every rank sums all gradients and updates all weights.
+//   SU-3  The norm has the same bits on all ranks, and in every run with as many ranks: each rank
+//         sums over its own shards, and these sums are added in rank order. Another number of
+//         ranks, or other buckets, round it differently.
 //   SU-4  No rank waits for sums before every rank has asked for all of its own: a rank waits for
 //         slower ones in the Gang, which hears of a death at once and sees that the waiting rank
 //         lives (CO-3, CO-5).
 //
-// Errors are the gang's end, and memory may be touched until this object ends; but for kInvalid of
-// apply(), a gradient that is not finite, which all ranks see alike and which changes nothing.
+// Errors: kInvalid of apply() means a gradient that is not finite; all ranks get it, and no weight
+// has changed. Any other Error ends the gang; the exchange may then touch weights and gradients
+// until this object ends, which has to be before they do.
 #pragma once
 
 #include <cstddef>
@@ -37,9 +39,9 @@
 
 namespace tandem::actors {
 
-// A bucket ends where a layer does, once it has floats_min: one that is smaller costs more in
-// beginning than in moving. Layers that make it larger than floats_max are cut, so that AdamW of
-// one part overlaps with the moving of another.
+// A bucket ends where a layer does, once it has floats_min: the fixed cost of a call is then small
+// beside the time of moving. Larger ones than floats_max are cut into pieces, so that AdamW of one
+// piece overlaps with the moving of another.
 struct BucketLimits {
   std::int64_t floats_min = std::int64_t{4} << 20;   // 16 MiB
   std::int64_t floats_max = std::int64_t{32} << 20;  // >= kShardAlignFloats

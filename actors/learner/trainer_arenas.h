@@ -1,5 +1,5 @@
-// Everything large that one rank of NativeTrainer keeps for its whole run, on its device and on the
-// host. trainer_memory.h says beforehand what of it a GPU has to have room for.
+// The large blocks of memory that one rank of NativeTrainer keeps for its whole run, on its device
+// and on the host. trainer_memory.h computes beforehand how much of a GPU they take.
 #pragma once
 
 #include <optional>
@@ -25,8 +25,8 @@ struct TrainerArenas {
   LossPass pass;
 };
 
-// Where the ranks share the optimizer's work its parts are this rank's shards, else it is whole().
-// The error is want of memory.
+// With setup.shards the optimizer's parts are this rank's shards; without it the optimizer is
+// whole(). The error is want of memory.
 Result<TrainerArenas> allocate_arenas(const NativeTrainerSetup& setup);
 
 }  // namespace tandem::actors

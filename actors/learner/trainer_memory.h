@@ -17,8 +17,8 @@ struct MemoryPart {
 };
 
 // The arenas and workspaces that NativeTrainer allocates on the device, and the versions that its
-// publisher does; tables of a few numbers for each token are left out. `sharing`: ranks that share
-// the optimizer's work, and with it the moments.
+// publisher does; tables of a few numbers for each token are left out. `sharing` is the
+// number of ranks that share the optimizer's work, and with it the moments.
 std::vector<MemoryPart> trainer_memory(const ModelConfig& model, const TrainerConfig& config,
                                        runtime::DeviceKind device, int sharing = 1);
 

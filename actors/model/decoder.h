@@ -18,8 +18,8 @@
 //         (Both but for roundings on a GPU where the limits ask for Rows::kFastest.)
 //   DE-3  forward and backward allocate nothing: all memory is sized in make(). (But for the graph
 //         of a decode step, when it is recorded.)
-//   DE-4  What backward says of finished gradients holds: it gives the stream no more work that
-//         touches them.
+//   DE-4  Once backward has announced gradients as finished (GradientsFinished), it gives the
+//         stream no more work that touches them.
 //
 // Each object is used by one thread at a time. Parallelism inside a call is the stream's pool.
 // Every limit that a call exceeds is a bug of the caller (CHECK): schedulers know the limits.
@@ -126,11 +126,11 @@ struct TrainLimits {
   kernels::Rows products = kernels::Rows::kInvariant;  // as of PagedLimits
 };
 
-// Told by backward which gradients are finished: those of the arena's floats from `begin` to its
-// end, once the stream has done what it holds now. Backward goes from the last layer to the first,
-// and an arena the other way round, so `begin` descends: the final norm and an untied head, layer
-// by layer, and 0 once everything is finished. Called on the caller's thread, between two launches;
-// what it allocates is not backward's (DE-3).
+// Backward calls it when more gradients are finished: those of the arena's floats from `begin` to
+// the arena's end, as soon as the stream has done the work that it holds at that moment. Backward
+// goes from the last layer to the first, so `begin` descends: first come the final norm and an
+// untied head, then layer by layer, and last 0, when all gradients are finished. The call is made
+// on backward's thread; DE-3 does not cover what the function itself allocates.
 using GradientsFinished = std::function<void(std::int64_t begin)>;
 
 // Cross-entropy over N targets is the same path: sum of logprob * -1/N, so dlogprob = -1/N.
