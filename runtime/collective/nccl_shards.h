@@ -1,5 +1,5 @@
 // A ShardExchange by NCCL, over a communicator of its own. Each pair of ranks sends its shards
-// directly, so that the sums can be made in rank order (SD-1); a rank sends and receives
+// directly, so that the sums can be made in rank order (SH-1); a rank sends and receives
 // (G - 1) / G n floats a call, as in a ring.
 //
 // Two calls are under way at a time: while one call's pieces are summed the next one's travel.

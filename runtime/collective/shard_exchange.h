@@ -8,15 +8,15 @@
 // multiples of kShardAlignFloats but for the bucket's end; it may be empty.
 //
 // Calls only queue work: they return before it is done. Buckets move in the order of the calls,
-// which is the same on all ranks (SD-2). Each waits in the queue for what its `producer` holds, and
+// which is the same on all ranks (SH-2). Each waits in the queue for what its `producer` holds, and
 // sees what calls of the other kind before it have made of its bucket.
 //
 // Invariants (tests/runtime/collective/shard_exchange_test.cc)
-//   SD-1  Sums have the same bits for the same inputs: ((x0 + x1) + x2) + … in rank order, by one
+//   SH-1  Sums have the same bits for the same inputs: ((x0 + x1) + x2) + … in rank order, by one
 //         f32 addition each, for every G and bucket (as CO-1).
-//   SD-2  All ranks make the same calls with the same n; a rank without work of its own makes them
+//   SH-2  All ranks make the same calls with the same n; a rank without work of its own makes them
 //         too. Where they do not, the call that is behind fails by its deadline.
-//   SD-3  After an error every further call fails at once with the same error; no memory is touched
+//   SH-3  After an error every further call fails at once with the same error; no memory is touched
 //         any more once wait() has returned it.
 #pragma once
 

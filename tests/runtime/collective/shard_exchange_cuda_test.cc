@@ -79,7 +79,7 @@ void share_buckets(ShardExchange& exchange, std::uint64_t seed) {
   }
 }
 
-TEST(ShardsOnCuda, SD1SumsHaveTheBitsOfRankOrderInTheOrderOfTheStreams) {
+TEST(ShardsOnCuda, SH1SumsHaveTheBitsOfRankOrderInTheOrderOfTheStreams) {
   ASSERT_TRUE(cuda_module());
   const FakeNccl fake = fake_on_cuda();
   for (const int size : {1, 2, 3, 4}) {

@@ -119,7 +119,7 @@ struct Buckets {
 };
 
 // Many buckets under way at once, then all of them gathered.
-TEST_P(Shards, SD1SumsHaveTheBitsOfRankOrder) {
+TEST_P(Shards, SH1SumsHaveTheBitsOfRankOrder) {
   for (int size = 1; size <= 4; ++size) {
     for_seeds(6, [&](std::uint64_t seed) {
       ShardExchanges ranks = make(size);
@@ -140,7 +140,7 @@ TEST_P(Shards, SD1SumsHaveTheBitsOfRankOrder) {
 }
 
 // A call sees what the one of the other kind before it made of the same bucket.
-TEST_P(Shards, SD1AReducedBucketIsGatheredWithoutAWaitBetween) {
+TEST_P(Shards, SH1AReducedBucketIsGatheredWithoutAWaitBetween) {
   for_seeds(6, [&](std::uint64_t seed) {
     ShardExchanges ranks = make(3);
     on_each_rank(ranks, [&](ShardExchange& exchange) {
@@ -163,7 +163,7 @@ TEST(ShardSums, AnotherOrderHasOtherBits) {
 }
 
 // A rank whose part of the batch is empty brings zeros.
-TEST_P(Shards, SD2ARankWithoutWorkOfItsOwnTakesPart) {
+TEST_P(Shards, SH2ARankWithoutWorkOfItsOwnTakesPart) {
   ShardExchanges ranks = make(3);
   on_each_rank(ranks, [](ShardExchange& exchange) {
     Floats bucket = floats_of_rank(1, exchange.rank(), 0, 1000);
@@ -205,7 +205,7 @@ std::string complaint_of_ranks_ahead(ShardExchanges& ranks) {
   return "";
 }
 
-TEST_P(Shards, SD2TheCallThatIsBehindFailsByItsDeadlineAndSD3ItsErrorStays) {
+TEST_P(Shards, SH2TheCallThatIsBehindFailsByItsDeadlineAndSD3ItsErrorStays) {
   for (const int size : {2, 3})
     EXPECT_EQ(with_growing_patience([&](Duration patience) {
                 ShardExchanges ranks = make(size, patience);
@@ -216,7 +216,7 @@ TEST_P(Shards, SD2TheCallThatIsBehindFailsByItsDeadlineAndSD3ItsErrorStays) {
 
 // Once wait() has failed the rank that was late may come: nobody writes to this rank's bucket, and
 // the sanitizer would see that nobody reads it where it has been freed.
-TEST_P(Shards, SD3AfterAnErrorNoMemoryIsTouched) {
+TEST_P(Shards, SH3AfterAnErrorNoMemoryIsTouched) {
   ShardExchanges ranks = make(2, std::chrono::milliseconds(100));
   auto given = std::make_unique<Floats>(1000, 1.0f);
   auto freed = std::make_unique<Floats>(1000, 1.0f);
@@ -254,7 +254,7 @@ TEST_P(Shards, ARankThatLeavesEndsTheOthersCalls) {
 INSTANTIATE_TEST_SUITE_P(Kinds, Shards, testing::Values(Kind{"Local", false}, Kind{"Nccl", true}),
                          [](const auto& kind) { return kind.param.name; });
 
-TEST(LocalShards, SD2RanksThatDisagreeAreNamed) {
+TEST(LocalShards, SH2RanksThatDisagreeAreNamed) {
   ShardExchanges ranks = make_local_shards(2);
   Floats bucket(1000), shorter(900);
   expect_fine(ranks[0]->reduce_scatter(view(bucket), Stream{}));
@@ -268,7 +268,7 @@ TEST(LocalShards, SD2RanksThatDisagreeAreNamed) {
 }
 
 // Its call never ends: each rank's wait does, by the deadline, with the call's name.
-TEST_F(NcclShardFaults, SD3APeerThatHangsIsWaitedForUntilTheDeadline) {
+TEST_F(NcclShardFaults, SH3APeerThatHangsIsWaitedForUntilTheDeadline) {
   fake().set_faults("rank=1,op=send,at=1,fault=hang");
   ShardExchanges ranks = make_by_nccl(2, std::chrono::milliseconds(200));
   on_each_rank(ranks, [](ShardExchange& exchange) {
@@ -285,7 +285,7 @@ TEST_F(NcclShardFaults, SD3APeerThatHangsIsWaitedForUntilTheDeadline) {
 }
 
 // The first error is the one that stays, and what the other lane has under way ends soon.
-TEST_F(NcclShardFaults, SD3WhatNcclRefusesIsTheErrorOfEveryFurtherCall) {
+TEST_F(NcclShardFaults, SH3WhatNcclRefusesIsTheErrorOfEveryFurtherCall) {
   fake().set_faults("rank=0,op=recv,at=2,fault=refuse,code=3");
   ShardExchanges ranks = make_by_nccl(2, kNcclPatience);
   std::vector<Floats> buckets(8, Floats(1000, 1.0f));
