@@ -36,12 +36,12 @@ class ByNccl : public testing::Test {
   // Each rank has a GPU of its own; small, for each of a GPU's threads is a fiber here.
   static Words job(int steps, const Words& settings = {}) {
     return small_job(
-        steps,
-        Words{"pools.rollout.gpus_per_actor=1", "pools.learner.gpus_per_actor=1", "rollout.n=4",
-              "rollout.replicas=2", "warm_start.max_steps=2", "warm_start.batch_size=16",
-              "data.val_files=[]", "data.train_batch_size=2", "data.max_response_length=4",
-              "reward.pattern=^[0-4]", "weight_broadcast.timeout_s=10"} +
-            settings);
+        steps, Words{"pools.rollout.gpus_per_actor=1", "pools.learner.gpus_per_actor=1",
+                     "pools.rollout.cpus_per_actor=0.2", "rollout.n=4", "rollout.replicas=2",
+                     "warm_start.max_steps=2", "warm_start.batch_size=16", "data.val_files=[]",
+                     "data.train_batch_size=2", "data.max_response_length=4",
+                     "reward.pattern=^[0-4]", "weight_broadcast.timeout_s=10"} +
+                   settings);
   }
   static constexpr int kGroups = 2;  // per step
 
@@ -110,6 +110,7 @@ TEST_F(ByNccl, ARolloutDiesInABroadcastAndAnotherIsAdded) {
   home.expect_nothing_left();
   EXPECT_EQ(home.result_of(kSmallId)["ledger"]["trained"], kSteps * kGroups);
   expect_ledger_balances(home.run_dir(kSmallId), home.result_of(kSmallId));
+  EXPECT_GT(said_in_logs("rollout.2.", "event=weights_by_broadcast"), 0);
 }
 
 // The learner's two ranks have a GPU each and share the gradients by NCCL.

@@ -273,6 +273,7 @@ Result<std::string> SimulatedCluster::submit(const SimulatedJob& job) {
 
 Result<std::string> SimulatedCluster::resume(std::shared_ptr<SimulatedRun> run) {
   JobShape shape = shape_of(run->job);
+  run->epochs = std::make_shared<SimulatedEpochs>();  // incarnations and epochs begin anew
   shape.resume_dir = kRunFolder + run->job.name + "-1";
   run->shelf.clear();
   submitted_ = std::move(run);
