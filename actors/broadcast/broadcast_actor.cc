@@ -169,6 +169,7 @@ void BroadcastActor::tell_progress(runtime::Context& cx, std::uint64_t number, E
   const bool tells = late || epoch.told_progress;
   epoch.told_progress = late;
   if (!tells) return;
+  if (!late) operations.clear();  // one that has just begun would be taken for a late one later
   if (operations.size() > kEpochOperationsMax)
     operations.erase(operations.begin(), operations.end() - kEpochOperationsMax);
   outbox_.send(cx, EpochProgress{

@@ -103,8 +103,9 @@ struct EpochOperation {
 };
 TANDEM_WIRE(EpochOperation, sequence, label, bytes, state, since_ms)
 
-// Sent about every second while an operation is under way for longer than a second, and once when
-// none is any more: the newest operations of the epoch, oldest first, at most kEpochOperationsMax.
+// Sent about every second while an operation is under way for longer than a second: the newest
+// operations of the epoch, oldest first, at most kEpochOperationsMax. Sent once without operations
+// when none takes so long any more.
 inline constexpr std::size_t kEpochOperationsMax = 8;
 struct EpochProgress {
   Sender from;

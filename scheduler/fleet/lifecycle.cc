@@ -161,6 +161,7 @@ struct Describe {
     return {"ExitCode", "exited with code " + std::to_string(r.code)};
   }
   Words operator()(const Hung& r) const {
+    if (r.silent_s <= 0) return {"Hung", "it does not answer: its link to the controller is down"};
     return {"Hung", "no progress for " + one_decimal(r.silent_s) + " s"};
   }
   Words operator()(const NodeLost& r) const {

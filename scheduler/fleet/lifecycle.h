@@ -114,7 +114,7 @@ struct ExitCode {
   std::int32_t code;
 };
 struct Hung {
-  double silent_s;  // since the last heartbeat that showed progress
+  double silent_s;  // since the last heartbeat that showed progress; 0: its link went down
 };
 struct NodeLost {
   std::string node;
