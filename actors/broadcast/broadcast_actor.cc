@@ -96,6 +96,10 @@ void BroadcastActor::handle(runtime::Context& cx, JoinEpoch order) {
                   "a unique id has " + std::to_string(runtime::kNcclUniqueIdBytes) +
                       " bytes, and the one that came has " +
                       std::to_string(order.unique_id.size()));
+  if (order.layout_hash != config_.layout.hash)
+    return refuse(cx, order.epoch,
+                  "the learner's weights have another layout: " +
+                      runtime::layout_difference(config_.layout.manifest_json, order.layout));
   if (!epochs_.try_emplace(order.epoch).second)
     return refuse(cx, order.epoch, "it was asked into an epoch that it is in");
   runtime::NcclRendezvous rendezvous{
@@ -135,7 +139,8 @@ void BroadcastActor::tell(runtime::Context& cx, BroadcastEvent event) {
           cx, EpochOpened{.from = from,
                           .epoch = epoch,
                           .unique_id = {event.unique_id.internal, runtime::kNcclUniqueIdBytes},
-                          .layout_hash = config_.layout_hash});
+                          .layout_hash = config_.layout.hash,
+                          .layout = config_.layout.manifest_json});
     case BroadcastEvent::Kind::kJoined:
       log::info("event=epoch_joined actor={} epoch={}", from.actor, epoch);
       return outbox_.send(cx, EpochJoined{.from = from, .epoch = epoch});

@@ -24,7 +24,7 @@
 #include "runtime/actor/context.h"
 #include "runtime/actor/outbox.h"
 #include "runtime/collective/nccl_records.h"
-#include "runtime/weights/broadcast.h"
+#include "runtime/weights/weights.h"
 
 namespace tandem::actors {
 
@@ -34,7 +34,7 @@ struct BroadcastActorConfig {
   Sender self;
   bool leads = false;  // the learner's rank 0, which opens epochs; the others join them
   int nccl_version = 0;
-  std::uint64_t layout_hash = 0;
+  runtime::WeightsLayout layout = {};
   std::string communicator = {};  // Broadcasting::name, by which the epochs' records are known
   Duration progress_interval = std::chrono::seconds(1);
   Duration retry_interval = std::chrono::milliseconds(50);  // of messages that were refused

@@ -276,7 +276,8 @@ Broadcasts::Message Broadcasts::carry_out(const scheduler::JoinOrder& order, Tim
                     .unique_id = opened->unique_id,
                     .rank = order.rank,
                     .size = order.size,
-                    .layout_hash = opened->layout_hash}};
+                    .layout_hash = opened->layout_hash,
+                    .layout = opened->layout}};
 }
 
 Broadcasts::Message Broadcasts::carry_out(const scheduler::UseOrder& order, Time) {

@@ -214,6 +214,8 @@ Result<void> check(const EpochOpened& opened) {
   if (opened.unique_id.size() != runtime::kNcclUniqueIdBytes)
     return wrong("EpochOpened: a unique id of " + std::to_string(opened.unique_id.size()) +
                  " bytes");
+  if (opened.layout.size() > kLayoutBytesMax)
+    return wrong("EpochOpened: a layout of " + std::to_string(opened.layout.size()) + " bytes");
   return {};
 }
 

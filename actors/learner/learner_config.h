@@ -2,6 +2,7 @@
 // parsed and checked by actors/main. Plain values; member initialisers are the documented defaults.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -108,6 +109,7 @@ struct TrainerConfig {
   std::int64_t older_versions = 0;
   // Versions of the weights that lie published in the GPU's memory, beside what the trainer has.
   std::int64_t versions_on_device = 0;
+  std::size_t broadcast_bytes = 0;  // of the GPU's memory, for broadcasts of the weights
   // How long a rank waits for the others in one collective operation of a step.
   Duration collective_timeout = std::chrono::seconds(60);
 };

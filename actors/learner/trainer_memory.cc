@@ -41,6 +41,7 @@ std::vector<MemoryPart> trainer_memory(const ModelConfig& model, const TrainerCo
   if (config.versions_on_device > 0)
     parts.push_back({"published versions", static_cast<std::size_t>(config.versions_on_device) *
                                                published_manifest(model).bytes_total});
+  if (config.broadcast_bytes > 0) parts.push_back({"broadcasts", config.broadcast_bytes});
   parts.push_back(
       {"activations", TrainDecoder::workspace_bytes(model, pack_limits(config), device)});
   return parts;

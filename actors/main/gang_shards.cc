@@ -1,4 +1,4 @@
-// Rank 0 makes the unique id and tells it with the hash of its layout; a barrier follows, so that
+// Rank 0 makes the unique id and tells it with its layout; a barrier follows, so that
 // nobody waits in NCCL for a rank that has refused.
 #include "actors/main/gang_shards.h"
 
@@ -21,12 +21,15 @@ namespace {
 struct Invitation {  // as it travels between ranks, which are of one build
   runtime::NcclUniqueId unique_id;
   std::uint64_t layout_hash = 0;
+  std::uint64_t layout_bytes = 0;  // of rank 0's manifest_json, which follows
 };
 static_assert(std::has_unique_object_representations_v<Invitation>);
 
 Result<Invitation> invite(const GangShardsConfig& config, runtime::Collective& gang,
                           const NcclProcess& process) {
-  Invitation invitation{.unique_id = {}, .layout_hash = config.layout_hash};
+  Invitation invitation{.unique_id = {},
+                        .layout_hash = config.layout.hash,
+                        .layout_bytes = config.layout.manifest_json.size()};
   if (gang.rank() == 0) {
     const auto made = runtime::make_nccl_unique_id(process, config.timeout);
     if (!made) return made.error();
@@ -35,6 +38,20 @@ Result<Invitation> invite(const GangShardsConfig& config, runtime::Collective& g
   const auto bytes = std::as_writable_bytes(std::span(&invitation, 1));
   if (const auto sent = gang.broadcast(bytes, 0, config.timeout); !sent) return sent.error();
   return invitation;
+}
+
+// All ranks call it, so that any of them can say how its layout differs.
+Result<void> check_layout(const GangShardsConfig& config, const Invitation& invitation,
+                          runtime::Collective& gang) {
+  std::string theirs = config.layout.manifest_json;
+  theirs.resize(invitation.layout_bytes);
+  const auto bytes = std::as_writable_bytes(std::span(theirs));
+  if (auto sent = gang.broadcast(bytes, 0, config.timeout); !sent) return sent;
+  if (invitation.layout_hash == config.layout.hash) return {};
+  return Error{.code = ErrorCode::kInvalid,
+               .message = "the weights of rank " + std::to_string(gang.rank()) +
+                          " have another layout than those of rank 0: " +
+                          runtime::layout_difference(config.layout.manifest_json, theirs)};
 }
 
 void sum_on_gpu(const runtime::Stream& stream, std::span<const float* const> pieces, float* out,
@@ -51,11 +68,12 @@ Result<std::unique_ptr<runtime::ShardExchange>> make_gang_shards(const GangShard
                                                                  const NcclProcess& process) {
   const auto invitation = invite(config, gang, process);
   if (!invitation) return invitation.error();
+  if (const auto same = check_layout(config, *invitation, gang); !same) return same.error();
   const NcclRendezvous offered{.epoch = config.epoch,
                                .unique_id = invitation->unique_id,
                                .size = gang.size(),
                                .layout_hash = invitation->layout_hash};
-  const auto fits = runtime::check_rendezvous(offered, gang.rank(), config.layout_hash);
+  const auto fits = runtime::check_rendezvous(offered, gang.rank(), config.layout.hash);
   if (!fits) return fits.error();
   if (const auto agreed = gang.barrier(config.timeout); !agreed) return agreed.error();
   auto communicator = NcclCommunicator::start(process,

@@ -13,20 +13,22 @@
 #include "runtime/collective/nccl_communicator.h"
 #include "runtime/collective/shard_exchange.h"
 #include "runtime/device/stream.h"
+#include "runtime/weights/weights.h"
 
 namespace tandem::cli {
 
 struct GangShardsConfig {
   std::string name;               // of the communicator: "job/learner"
   std::uint64_t epoch = 0;        // the gang's incarnation
-  std::uint64_t layout_hash = 0;  // of this rank's weights
+  runtime::WeightsLayout layout;  // of this rank's weights
   std::int64_t bucket_floats_max = 0;
   Duration timeout{};  // of each agreement, of the start, and of each call afterwards
   runtime::DeviceKind device = runtime::DeviceKind::kCuda;
 };
 
 // All ranks of `gang` call it. kInvalid, before any rank has called NCCL's start, where this rank's
-// layout is not that of rank 0; kFailed where another rank refused or has gone.
+// layout is not that of rank 0, with the first tensor that differs; kFailed where another rank
+// refused or has gone.
 Result<std::unique_ptr<runtime::ShardExchange>> make_gang_shards(
     const GangShardsConfig& config, runtime::Collective& gang, const runtime::NcclProcess& process);
 

@@ -238,13 +238,13 @@ struct RoleHome::Parts {
   // call it, once they have met.
   Result<std::unique_ptr<runtime::ShardExchange>> share(const StartRank& start,
                                                         const actors::NativeTrainerSetup& setup,
-                                                        std::uint64_t layout_hash) {
+                                                        const runtime::WeightsLayout& layout) {
     if (!setup.gang || setup.device != runtime::DeviceKind::kCuda)
       return std::unique_ptr<runtime::ShardExchange>();
     if (const auto ready = open_nccl(); !ready) return ready.error();
     return make_gang_shards({.name = start.job + "/learner",
                              .epoch = start.incarnation.value,
-                             .layout_hash = layout_hash,
+                             .layout = layout,
                              .bucket_floats_max = setup.buckets.floats_max,
                              .timeout = kGangTimeout},
                             *setup.gang, device.nccl->process());
@@ -268,7 +268,7 @@ void RoleHome::Parts::take_part_in_broadcasts(const StartRank& start,
                      actors::BroadcastActorConfig{.self = {start.actor, start.incarnation},
                                                   .leads = start.role == actors::Role::kLearner,
                                                   .nccl_version = nccl.api.version,
-                                                  .layout_hash = weights.layout.hash,
+                                                  .layout = weights.layout,
                                                   .communicator = weights.broadcasting->name},
                      std::move(rank), nccl.records,
                      directory.remote<actors::BroadcastEvents>({broadcast_port(start.job), {}},
@@ -391,10 +391,12 @@ Result<void> RoleHome::build_learner(const StartRank& start, const JobSpec& job,
                                    .device = *device,
                                    .threads = std::move(threads),
                                    .beat = [progress = &parts_->progress] { progress->beat(); }};
+  if (weights.type == runtime::WeightsType::kNccl && start.rank == 0)
+    setup.config.broadcast_bytes = runtime::broadcast_bytes_of_publisher(weights);
   auto met = meet(std::move(*meeting), start);
   if (!met) return met.error();
   setup.gang = std::move(*met);
-  auto shards = parts_->share(start, setup, weights.layout.hash);
+  auto shards = parts_->share(start, setup, weights.layout);
   if (!shards) return shards.error();
   setup.shards = *std::move(shards);
   auto trainer = actors::NativeTrainer::make(std::move(setup));

@@ -33,9 +33,10 @@ struct JoinEpoch {
   std::string unique_id;  // kNcclUniqueIdBytes bytes, as the learner made them
   std::int32_t rank = 0;  // of the receiver, from 1
   std::int32_t size = 0;
-  std::uint64_t layout_hash = 0;  // of the learner's manifest
+  std::uint64_t layout_hash = 0;  // of the learner's weights
+  std::string layout = {};        // as EpochOpened brought it
 };
-TANDEM_WIRE(JoinEpoch, epoch, unique_id, rank, size, layout_hash)
+TANDEM_WIRE(JoinEpoch, epoch, unique_id, rank, size, layout_hash, layout)
 
 struct UseEpoch {  // what is published from now on is broadcast in this epoch
   std::uint64_t epoch = 0;
@@ -57,13 +58,17 @@ struct BroadcastUp {
 };
 TANDEM_WIRE(BroadcastUp, from, nccl_version)
 
+inline constexpr std::size_t kLayoutBytesMax = std::size_t{4} << 20;
 struct EpochOpened {  // the answer to OpenEpoch
   Sender from;
   std::uint64_t epoch = 0;
   std::string unique_id;
   std::uint64_t layout_hash = 0;
+  // WeightsLayout::manifest_json, by which a rank of another layout names the tensor that differs;
+  // at most kLayoutBytesMax bytes.
+  std::string layout = {};
 };
-TANDEM_WIRE(EpochOpened, from, epoch, unique_id, layout_hash)
+TANDEM_WIRE(EpochOpened, from, epoch, unique_id, layout_hash, layout)
 
 struct EpochJoined {
   Sender from;

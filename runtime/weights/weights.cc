@@ -8,6 +8,7 @@
 
 #include "runtime/base/digest.h"
 #include "runtime/base/json.h"
+#include "runtime/collective/nccl_rendezvous.h"
 #include "runtime/weights/disk.h"
 #include "runtime/weights/nccl.h"
 #include "runtime/weights/shm.h"
@@ -22,6 +23,48 @@ void check_config(const WeightsConfig& config) {
   CHECK(config.layout.arena_bytes > 0);
   CHECK(config.type != WeightsType::kNccl || config.broadcasting);
   CHECK(!config.name.empty() && config.name.find('/') == std::string::npos);
+}
+
+std::optional<DType> dtype_named(const nlohmann::json& text) {
+  for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16, DType::kI32, DType::kU8})
+    if (text == name(dtype)) return dtype;
+  return std::nullopt;
+}
+
+// One tensor of a manifest_json; none where `one` is something else.
+std::optional<ParameterSpec> parameter_in(const nlohmann::json& one) {
+  for (const char* key : {"name", "dtype", "shape", "offset_bytes", "bytes"})
+    if (!one.is_object() || !one.contains(key)) return std::nullopt;
+  const auto dtype = dtype_named(one["dtype"]);
+  if (!dtype || !one["name"].is_string() || !one["shape"].is_array() ||
+      !one["offset_bytes"].is_number_unsigned() || !one["bytes"].is_number_unsigned())
+    return std::nullopt;
+  ParameterSpec spec{.name = one["name"],
+                     .dtype = *dtype,
+                     .shape = {},
+                     .offset_bytes = one["offset_bytes"],
+                     .bytes = one["bytes"]};
+  for (const nlohmann::json& extent : one["shape"]) {
+    if (!extent.is_number_integer()) return std::nullopt;
+    spec.shape.push_back(extent);
+  }
+  return spec;
+}
+
+// The other way round from layout_of(); none where `text` is not what it makes.
+std::optional<Manifest> manifest_in(const std::string& text) {
+  const nlohmann::json whole = parse_json(text);
+  if (!whole.is_object() || !whole.contains("parameters") || !whole["parameters"].is_array() ||
+      !whole.contains("bytes_total") || !whole["bytes_total"].is_number_unsigned())
+    return std::nullopt;
+  Manifest manifest;
+  for (const nlohmann::json& one : whole["parameters"]) {
+    auto spec = parameter_in(one);
+    if (!spec) return std::nullopt;
+    manifest.parameters.push_back(*std::move(spec));
+  }
+  manifest.bytes_total = whole["bytes_total"];
+  return manifest;
 }
 
 }  // namespace
@@ -41,6 +84,13 @@ WeightsLayout layout_of(const Manifest& manifest) {
   return {.arena_bytes = manifest.bytes_total,
           .hash = checksum64(std::as_bytes(std::span(text))),
           .manifest_json = text};
+}
+
+std::string layout_difference(const std::string& ours, const std::string& theirs) {
+  const auto here = manifest_in(ours), there = manifest_in(theirs);
+  if (!here || !there) return "one of the two cannot be read";
+  const auto same = check_layouts(*here, *there);
+  return same ? "they differ in their hashes alone" : same.error().message;
 }
 
 std::string weights_name(std::string_view job, const std::filesystem::path& run_directory) {

@@ -59,6 +59,8 @@ struct WeightsLayout {
   std::string manifest_json;  // names, dtypes, shapes, offsets; written beside each version on disk
 };
 WeightsLayout layout_of(const Manifest& manifest);
+// Of two manifest_json: "tensor 1 is norm.weight (f32, [16], at byte 2048) here and … there".
+std::string layout_difference(const std::string& ours, const std::string& theirs);
 
 // The same for all processes that share one /dev/shm, and for no others: the boot's id and the
 // device number of /dev/shm.

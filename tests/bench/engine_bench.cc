@@ -3,10 +3,14 @@
 //   engine/answers      6-token prompts, 4-token completions: a third of the rows are prompts
 // tokens_per_second counts sampled tokens; tokenizing and making payloads are in it, storing and
 // sending them are not.
+//   engine/install      the pause that decoding makes for a version that has arrived: four layers
+//   of
+//                       Qwen3-0.6B's size; `ratio` is one memcpy of the arena over it
 #include <benchmark/benchmark.h>
 
 #include <cstring>
 #include <filesystem>
+#include <vector>
 
 #include "actors/model/checkpoint.h"
 #include "actors/rollout/native_engine.h"
@@ -47,10 +51,44 @@ void generate(benchmark::State& state, const std::string& prompt, std::int32_t t
       static_cast<double>(engine->stats().generation_tokens), benchmark::Counter::kIsRate);
 }
 
+void install(benchmark::State& state) {
+  Model small = must(
+      load_model(std::filesystem::path(TANDEM_SOURCE_DIR) / "configs" / "models" / "arithmetic",
+                 {.init = InitMode::kRandom, .seed = 1}));
+  ModelConfig model = small.config;
+  model.hidden_size = 1024;
+  model.intermediate_size = 3072;
+  model.layers = 4;
+  model.heads = 16;
+  model.kv_heads = 8;
+  model.head_dim = 128;
+  auto engine = must(NativeEngine::make(
+      {model, std::make_shared<const Tokenizer>(std::move(small.tokenizer))}, {}, {}));
+  const std::span<std::byte> sink = engine->weight_sink();
+  std::vector<std::byte> copy(sink.size());
+  double paused = 0, copied = 0;
+  PolicyVersion version{0};
+  for (auto _ : state) {
+    const Time begin = steady_now();
+    engine->begin_update(version);
+    engine->finish_update();
+    const Time installed = steady_now();
+    std::memcpy(copy.data(), sink.data(), sink.size());
+    benchmark::DoNotOptimize(copy.data());
+    paused += seconds(installed - begin);
+    copied += seconds(steady_now() - installed);
+    state.SetIterationTime(seconds(installed - begin));
+    ++version.value;
+  }
+  state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(sink.size()));
+  state.counters["ratio"] = copied / paused;
+}
+
 void scratchpad(benchmark::State& state) { generate(state, "123+456=", 38); }
 void answers(benchmark::State& state) { generate(state, "36+01=", 4); }
 
 BENCHMARK(scratchpad)->Name("engine/scratchpad")->Unit(benchmark::kMillisecond);
+BENCHMARK(install)->Name("engine/install")->UseManualTime()->Unit(benchmark::kMillisecond);
 BENCHMARK(answers)->Name("engine/answers")->Unit(benchmark::kMillisecond);
 
 }  // namespace

@@ -30,16 +30,18 @@ struct Gang {
           {.api = fake.api, .streams = fake.streams, .thread = threads.back().get()});
     }
   }
-  // Rank r has the layout `hashes[r]`.
-  std::vector<Result<std::unique_ptr<ShardExchange>>> meet(std::vector<std::uint64_t> hashes) {
+  // Rank r has a layout of one tensor, `widths[r]` wide.
+  std::vector<Result<std::unique_ptr<ShardExchange>>> meet(std::vector<std::int64_t> widths) {
     std::vector<Result<std::unique_ptr<ShardExchange>>> met;
     for (int rank = 0; rank < kRanks; ++rank) met.emplace_back(Error{.message = "did not end"});
     std::vector<std::thread> ranks;
     for (std::size_t rank = 0; rank < kRanks; ++rank)
       ranks.emplace_back([&, rank] {
+        runtime::Manifest manifest;
+        manifest.add("norm.weight", runtime::DType::kF32, {widths[rank]});
         met[rank] = make_gang_shards({.name = "job/learner",
                                       .epoch = 4,
-                                      .layout_hash = hashes[rank],
+                                      .layout = runtime::layout_of(manifest),
                                       .bucket_floats_max = 1024,
                                       .timeout = runtime::kNcclPatience,
                                       .device = runtime::DeviceKind::kCpu},
@@ -73,7 +75,9 @@ TEST(GangShards, ALayoutThatDiffersIsRefusedBeforeNcclStarts) {
   const auto met = gang.meet({7, 7, 8});
   ASSERT_FALSE(met[2]);
   EXPECT_EQ(met[2].error().code, ErrorCode::kInvalid);
-  EXPECT_NE(met[2].error().message.find("layout"), std::string::npos);
+  EXPECT_EQ(met[2].error().message,
+            "the weights of rank 2 have another layout than those of rank 0: tensor 0 is "
+            "norm.weight (f32, [8], at byte 0) here and norm.weight (f32, [7], at byte 0) there");
   for (const std::size_t rank : {0u, 1u}) {
     ASSERT_FALSE(met[rank]);
     EXPECT_NE(met[rank].error().code, ErrorCode::kTimedOut);

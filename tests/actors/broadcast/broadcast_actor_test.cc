@@ -93,12 +93,19 @@ std::string text_of(const BroadcastEvent& event) {
          std::to_string(event.epoch);
 }
 
+runtime::WeightsLayout layout_of_norm(std::int64_t width) {
+  runtime::Manifest manifest;
+  manifest.add("norm.weight", runtime::DType::kF32, {width});
+  return runtime::layout_of(manifest);
+}
+
 JoinEpoch invitation(std::uint64_t epoch) {
   return {.epoch = epoch,
           .unique_id = std::string(runtime::kNcclUniqueIdBytes, 'u'),
           .rank = 2,
           .size = 3,
-          .layout_hash = 77};
+          .layout_hash = layout_of_norm(16).hash,
+          .layout = layout_of_norm(16).manifest_json};
 }
 
 struct World {
@@ -108,7 +115,7 @@ struct World {
           BroadcastActorConfig{.self = {"job/rollout/0", Incarnation{4}},
                                .leads = leads,
                                .nccl_version = 22809,
-                               .layout_hash = 55,
+                               .layout = layout_of_norm(16),
                                .communicator = "job/weights"},
           rank, records, runtime::Ref<BroadcastEvents>({"exchange/job", Incarnation{1}}, exchange));
     });
@@ -170,7 +177,8 @@ TEST(BroadcastActor, TheLearnerOpensAnEpochAndUsesIt) {
   const EpochOpened told = world.exchange->all<EpochOpened>()[0];
   EXPECT_EQ(told.from.actor, "job/rollout/0");
   EXPECT_EQ(told.from.incarnation, Incarnation{4});
-  EXPECT_EQ(told.layout_hash, 55u);
+  EXPECT_EQ(told.layout_hash, layout_of_norm(16).hash);
+  EXPECT_EQ(told.layout, layout_of_norm(16).manifest_json);
   EXPECT_EQ(told.unique_id, std::string(opened.unique_id.internal, runtime::kNcclUniqueIdBytes));
   world.tell(UseEpoch{.epoch = 9});
   world.rank->happen({.kind = Kind::kInUse, .epoch = 9, .unique_id = {}, .message = {}});
@@ -184,7 +192,7 @@ TEST(BroadcastActor, ARolloutJoinsByTheInvitationAndLeaves) {
   world.tell(invitation(9));
   EXPECT_EQ(world.rank->calls, (std::vector<std::string>{"join 9 2"}));
   EXPECT_EQ(world.rank->joined.size, 3);
-  EXPECT_EQ(world.rank->joined.layout_hash, 77u);
+  EXPECT_EQ(world.rank->joined.layout_hash, layout_of_norm(16).hash);
   EXPECT_TRUE(std::all_of(std::begin(world.rank->joined.unique_id.internal),
                           std::end(world.rank->joined.unique_id.internal),
                           [](char c) { return c == 'u'; }));
@@ -241,6 +249,19 @@ TEST(BroadcastActor, AnOrderWaitsForNoBroadcast_BA2) {
             (std::vector<std::string>{"open 1 2", "use 1 0", "open 2 4", "leave w 1 0",
                                       "leave never heard of 7 0"}));
   EXPECT_EQ(world.executor.now(), Time{});
+}
+
+TEST(BroadcastActor, NV1AnotherLayoutIsRefusedWithItsFirstTensor) {
+  World world(false);
+  JoinEpoch other = invitation(3);
+  other.layout_hash = layout_of_norm(32).hash;
+  other.layout = layout_of_norm(32).manifest_json;
+  world.tell(other);
+  EXPECT_TRUE(world.rank->calls.empty());
+  ASSERT_EQ(world.exchange->all<EpochFailed>().size(), 1u);
+  EXPECT_EQ(world.exchange->all<EpochFailed>()[0].message,
+            "the learner's weights have another layout: tensor 0 is norm.weight (f32, [16], at "
+            "byte 0) here and norm.weight (f32, [32], at byte 0) there");
 }
 
 TEST(BroadcastActor, AnOrderThatMakesNoSenseIsAnsweredAndGoesNoFurther) {

@@ -166,9 +166,11 @@ TEST(Doors, ABroadcastRankSaysWhatTheySay_DR2) {
     expect_all<BroadcastEvents>(
         door, peer,
         {BroadcastUp{me, 0}, BroadcastUp{me, -1}, EpochOpened{me, 1, ""},
-         EpochOpened{me, 1, std::string(129, 'i')}, EpochFailed{me, 1, std::string(1 << 20, 'x')},
-         progress(me, kEpochOperationsMax + 1, 0, 0), progress(me, 1, -1, 0),
-         progress(me, 1, std::numeric_limits<std::int64_t>::max(), 0), progress(me, 1, 0, 1 << 20)},
+         EpochOpened{me, 1, std::string(129, 'i')},
+         EpochOpened{me, 1, id, 7, std::string(kLayoutBytesMax + 1, 'x')},
+         EpochFailed{me, 1, std::string(1 << 20, 'x')}, progress(me, kEpochOperationsMax + 1, 0, 0),
+         progress(me, 1, -1, 0), progress(me, 1, std::numeric_limits<std::int64_t>::max(), 0),
+         progress(me, 1, 0, 1 << 20)},
         false);
   }
   const Sender me = self(kLearnerPeer);

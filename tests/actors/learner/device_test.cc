@@ -402,6 +402,13 @@ std::size_t told(const ModelConfig& model, const TrainerConfig& config, int shar
   return bytes;
 }
 
+TEST(TrainerMemory, CountsWhatBroadcastsTake) {
+  TrainerConfig config = config_of(scratch_folder("broadcasts"));
+  const std::size_t without = told(testing::learner_model(), config);
+  config.broadcast_bytes = 4096;
+  EXPECT_EQ(told(testing::learner_model(), config), without + 4096);
+}
+
 // What is told before is what is then allocated, but for tables.
 TEST_P(LearnerOnAGpuIn, TakesTheMemoryThatWasTold) {
   if (!runtime::emulated()) GTEST_SKIP() << "a driver hands memory out in pages of 2 MiB";

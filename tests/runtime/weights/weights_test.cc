@@ -22,6 +22,13 @@ TEST(WeightsLayouts, AgreeForEqualManifestsOnly) {
   EXPECT_NE(layout_of(one).hash, layout_of(other).hash);
   EXPECT_EQ(layout_of(one).arena_bytes, one.bytes_total);
   EXPECT_NE(layout_of(one).manifest_json.find("\"w\""), std::string::npos);
+  EXPECT_EQ(layout_difference(layout_of(one).manifest_json, layout_of(other).manifest_json),
+            "tensor 0 is w (f32, [4, 8], at byte 0) here and w (f32, [8, 4], at byte 0) there");
+  for (const char* strange : {"", "7", "[]", "{}", R"({"bytes_total":1,"parameters":[1]})",
+                              R"({"bytes_total":1,"parameters":[{"name":1,"dtype":2,"shape":3,)"
+                              R"("offset_bytes":4,"bytes":5}]})"})
+    EXPECT_EQ(layout_difference(layout_of(one).manifest_json, strange),
+              "one of the two cannot be read");
 }
 
 }  // namespace
