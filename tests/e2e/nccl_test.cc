@@ -113,6 +113,41 @@ TEST_F(ByNccl, ARolloutDiesInABroadcastAndAnotherIsAdded) {
   EXPECT_GT(said_in_logs("rollout.2.", "event=weights_by_broadcast"), 0);
 }
 
+// A broadcast that hangs ends by its deadline, and a rollout whose call of NCCL does not come back
+// is left out and ends by name; the job trains on meanwhile.
+TEST_F(ByNccl, HangsCostTheJobNoStep) {
+  constexpr int kEndless = 100000;
+  const fs::path hang = home.path() / "hang-now", block = home.path() / "block-now";
+  set("TANDEM_FAKE_NCCL_FAULTS", "rank=2,op=broadcast,fault=hang,file=" + hang.string() +
+                                     ";rank=2,op=broadcast,fault=block,file=" + block.string());
+  home.up();
+  const Finished submitted =
+      home.run(Words{"submit"} +
+               job(kEndless, {"weight_broadcast.type=nccl", "weight_broadcast.timeout_s=2"}));
+  ASSERT_EQ(submitted.code, 0) << submitted.text();
+  ASSERT_TRUE(
+      eventually([&] { return said_in_logs("rollout.1.", "event=weights_by_broadcast") > 0; }));
+  // The file makes it happen; the actor says so, and the job trains on.
+  const auto happens = [&](const fs::path& file, const std::string& who, const char* line) {
+    const int before = said_in_logs(who, line), steps = step();
+    std::ofstream(file).put('x');
+    return eventually([&] { return said_in_logs(who, line) > before && step() > steps; });
+  };
+  EXPECT_TRUE(happens(hang, "", "event=weights_epoch_failed"));  // at whoever is first to see it
+  ASSERT_TRUE(eventually([&] { return said_in_logs("rollout.1.", "event=epoch_joined") > 1; }));
+  const std::string life = actor(home, "rollout/1")["incarnation"].dump();
+  EXPECT_TRUE(happens(block, "rollout.1.", "event=nccl_stuck call=\"ncclBroadcast of "));
+  EXPECT_TRUE(eventually([&] {
+    const json now = actor(home, "rollout/1");
+    return now["incarnation"].dump() != life && now["state"] == "Ready";
+  }));
+  const Finished cancelled = home.run({"cancel", kSmallId});
+  EXPECT_EQ(cancelled.code, 0) << cancelled.text();
+  home.down();
+  home.expect_nothing_left();
+  expect_ledger_balances(home.run_dir(kSmallId), home.result_of(kSmallId));
+}
+
 // The learner's two ranks have a GPU each and share the gradients by NCCL.
 TEST_F(ByNccl, ALearnerOfTwoGpusTrainsAndOutlivesARank) {
   constexpr int kSteps = 6;
