@@ -31,6 +31,7 @@ struct Life {
   std::shared_ptr<SimulatedRun> run;
   runtime::Directory directory;
   std::unique_ptr<runtime::System> system;
+  runtime::Ref<SimulatedBroadcast::Inbox> broadcast;  // in a job with broadcasts
   bool alive = true;
 
   template <class Inbox>
@@ -128,20 +129,20 @@ class SimulatedSubscriber final : public FakeWeightSubscriber {
 // The rank's part in broadcasts, and what begins it; nothing in a job without them.
 std::function<void()> build_broadcast(const SharedLife& life, const StartRank& start) {
   if (!life->run->job.broadcasts) return [] {};
-  using Inbox = SimulatedBroadcast::Inbox;
   const auto exchange = life->remote<BroadcastEvents>(broadcast_port(start.job), life);
-  const auto self = std::make_shared<runtime::Ref<Inbox>>();
-  const auto wake = [weak = std::weak_ptr(life), self](std::uint64_t epoch) {
+  const auto wake = [weak = std::weak_ptr(life)](std::uint64_t epoch) {
     const SharedLife then = weak.lock();
-    if (then && then->alive) (void)self->tell(SimulatedBroadcast::AllThere{epoch});
+    if (then && then->alive) (void)then->broadcast.tell(SimulatedBroadcast::AllThere{epoch});
   };
   const Sender name{start.actor, start.incarnation};
-  *self = life->system->spawn<SimulatedBroadcast>("broadcast", [=, run = life->run] {
+  life->broadcast = life->system->spawn<SimulatedBroadcast>("broadcast", [=, run = life->run] {
     return std::make_unique<SimulatedBroadcast>(name, *run->job.broadcasts, run->epochs, exchange,
                                                 wake);
   });
-  life->directory.expose(kBroadcastPort, runtime::narrow<BroadcastInbox>(*self));
-  return [self] { CHECK(self->tell(SimulatedBroadcast::Begin{}) == Delivery::kAccepted); };
+  life->directory.expose(kBroadcastPort, runtime::narrow<BroadcastInbox>(life->broadcast));
+  return [self = life->broadcast] {
+    CHECK(self.tell(SimulatedBroadcast::Begin{}) == Delivery::kAccepted);
+  };
 }
 
 std::function<void()> build_rollout(const SharedLife& life, const StartRank& start) {
