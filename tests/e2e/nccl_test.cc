@@ -82,16 +82,18 @@ TEST_F(ByNccl, TheWeightsAreThoseOfSharedMemory) {
 // A rollout is killed in the middle of a broadcast and comes back, and one is added: the job goes
 // on, and both take part in later broadcasts.
 TEST_F(ByNccl, ARolloutDiesInABroadcastAndAnotherIsAdded) {
-  constexpr int kSteps = 24;
+  constexpr int kSteps = 48;
   const fs::path now = home.path() / "die-now";
   set("TANDEM_FAKE_NCCL_FAULTS", "rank=1,op=broadcast,fault=die,when=in,file=" + now.string());
   home.up();
   const Finished submitted = home.run(
-      Words{"submit"} + job(kSteps, {"weight_broadcast.type=nccl"}) + held(home, kSteps - 8));
+      Words{"submit"} + job(kSteps, {"weight_broadcast.type=nccl"}) + held(home, kSteps - 12));
   ASSERT_EQ(submitted.code, 0) << submitted.text();
-  ASSERT_TRUE(
-      eventually([&] { return said_in_logs("rollout.0.", "event=weights_by_broadcast") > 0; }));
-  ASSERT_GT(said_in_logs("rollout.1.", "event=weights_by_broadcast"), 0);
+  const auto has_said = [&](const char* who, const char* line) {
+    return eventually([&] { return said_in_logs(who, line) > 0; });
+  };
+  ASSERT_TRUE(has_said("rollout.0.", "event=weights_by_broadcast"));
+  ASSERT_TRUE(has_said("rollout.1.", "event=weights_by_broadcast"));
 
   const json before = actor(home, "rollout/0");
   std::ofstream(now).put('x');
@@ -103,6 +105,7 @@ TEST_F(ByNccl, ARolloutDiesInABroadcastAndAnotherIsAdded) {
   const Finished scaled = home.run({"scale", kSmallId, "rollout=3"});
   ASSERT_EQ(scaled.code, 0) << scaled.text();
   ASSERT_TRUE(eventually([&] { return job_now()["actors"]["rollout"]["ready"] == 3; }));
+  ASSERT_TRUE(has_said("rollout.2.", "event=epoch_joined"));
   let_go(home);
   const Finished waited = home.run({"wait", kSmallId, "--for", "Succeeded", "--timeout", "90s"});
   EXPECT_EQ(waited.code, 0) << waited.text();
