@@ -157,7 +157,8 @@ void BroadcastActor::tell(runtime::Context& cx, BroadcastEvent event) {
   }
 }
 
-// What is late is told again and again; a link at its limit is spared it.
+// A late operation is reported once per interval for as long as it is late, but not while earlier
+// messages still wait for room on the link.
 void BroadcastActor::watch(runtime::Context& cx) {
   if (outbox_.empty())
     for (auto& [number, epoch] : epochs_) tell_progress(cx, number, epoch);

@@ -4,8 +4,8 @@
 // decides nothing (scheduler/fleet/broadcast_group.h does) and moves no byte
 // (runtime/weights/broadcast.h does).
 //
-// What an order says is checked here. One that makes no sense is answered by EpochFailed, and does
-// not reach the BroadcastRank.
+// The actor checks the fields of every order. It answers an order that makes no sense by
+// EpochFailed and does not pass it on to the BroadcastRank.
 //
 // Invariants (tests/actors/broadcast/broadcast_actor_test.cc)
 //   BA-1  Events reach the exchange in the order in which they happened; none is lost.

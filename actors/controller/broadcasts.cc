@@ -20,7 +20,7 @@ namespace {
 constexpr std::size_t kWordsBytesMax = 1024;  // of a rank's own words that are kept
 // An epoch that was in use for so long has worked: a failure after that begins a new row.
 constexpr Duration kWorked = std::chrono::minutes(1);
-constexpr double kUnderWayShown_s = 1;  // an operation that takes no longer is nobody's concern
+constexpr double kUnderWayShown_s = 1;  // shorter operations are not shown to the user
 
 std::string text(std::uint64_t number) { return std::to_string(number); }
 

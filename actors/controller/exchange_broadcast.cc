@@ -1,5 +1,6 @@
 // What the exchange knows of published versions, and its conversation with the ranks that broadcast
-// them. Nothing here waits for a broadcast: a rollout that is told of none fetches the version.
+// them. Nothing here waits for a broadcast: a rollout
+// whose NewVersion names no broadcast fetches the version.
 #include <utility>
 
 #include "actors/controller/exchange.h"
@@ -59,7 +60,8 @@ void Exchange::announce(Worker& rollout, PolicyVersion version) {
   send(links_.rollout, rollout.address, std::move(offer));
 }
 
-// What it sent before this and what it still sends are of no use; its end is on its way (EX-I).
+// Ends a rollout that installed wrong weights (EX-I): its groups are leased again, its later
+// messages are ignored, and its link is cut.
 void Exchange::condemn(runtime::Context& cx, const Sender& rollout, const std::string& why) {
   notices_.push_back(ExchangeEvent{config_.job, rollout.actor, why});
   const auto worker = rollouts_.find(rollout.actor);

@@ -1,4 +1,5 @@
-// What an exchange is given: its job in the exchange's own terms, and how it reaches its peers.
+// The settings of one exchange: its job as plain values, and the functions by which it reaches its
+// peers.
 #pragma once
 
 #include <cstdint>

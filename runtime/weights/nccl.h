@@ -3,7 +3,7 @@
 // fetches: from the shared memory on the publisher's host, over TCP elsewhere.
 //
 // The memory that NCCL uses, two buckets for each epoch, is plain memory of the device; it is not
-// registered with NCCL, which costs bandwidth on some networks and nothing else.
+// registered with NCCL, which may cost bandwidth on some networks.
 //
 // Threading: each epoch has a thread of its own, which waits for NCCL, copies and hashes, so
 // decoding is never interrupted save for one copy on the device when a version is taken over.
