@@ -1,6 +1,6 @@
 // What the exchange knows of published versions, and its conversation with the ranks that broadcast
-// them. Nothing here waits for a broadcast: a rollout
-// whose NewVersion names no broadcast fetches the version.
+// them. Nothing here waits for a broadcast: a rollout whose NewVersion names no broadcast fetches
+// the version.
 #include <utility>
 
 #include "actors/controller/exchange.h"
