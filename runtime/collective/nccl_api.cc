@@ -103,10 +103,10 @@ void find_functions(NcclSymbols& symbols, NcclApi& api) {
   symbols.require("ncclBroadcast", api.broadcast);
   symbols.require("ncclSend", api.send);
   symbols.require("ncclRecv", api.receive);
-  symbols.find("ncclMemAlloc", api.mem_alloc);
-  symbols.find("ncclMemFree", api.mem_free);
-  symbols.find("ncclCommRegister", api.comm_register);
-  symbols.find("ncclCommDeregister", api.comm_deregister);
+  symbols.require("ncclMemAlloc", api.mem_alloc);
+  symbols.require("ncclMemFree", api.mem_free);
+  symbols.require("ncclCommRegister", api.comm_register);
+  symbols.require("ncclCommDeregister", api.comm_deregister);
   symbols.find("ncclCommRevoke", api.comm_revoke);
 }
 

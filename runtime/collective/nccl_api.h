@@ -79,12 +79,12 @@ struct NcclApi {
   NcclResult (*receive)(void* to, std::size_t count, NcclType type, int peer, Comm comm,
                         Stream stream) = nullptr;
 
-  // Null where the library is older than they are (the version is that of their first release).
-  NcclResult (*mem_alloc)(void** memory, std::size_t bytes) = nullptr;  // 2.19
+  NcclResult (*mem_alloc)(void** memory, std::size_t bytes) = nullptr;
   NcclResult (*mem_free)(void* memory) = nullptr;
-  NcclResult (*comm_register)(Comm comm, void* memory, std::size_t bytes,
-                              void** handle) = nullptr;  // 2.19
+  NcclResult (*comm_register)(Comm comm, void* memory, std::size_t bytes, void** handle) = nullptr;
   NcclResult (*comm_deregister)(Comm comm, void* handle) = nullptr;
+
+  // Null where the library is older than it is (the version is that of its first release).
   NcclResult (*comm_revoke)(Comm comm, int flags) = nullptr;  // 2.28.7
 };
 

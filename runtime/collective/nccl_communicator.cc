@@ -5,18 +5,12 @@
 #include <utility>
 
 #include "runtime/collective/collective.h"
+#include "runtime/collective/nccl_memory.h"
 #include "runtime/collective/nccl_operation.h"
+#include "runtime/collective/nccl_question.h"
 #include "runtime/collective/nccl_state.h"
 
 namespace tandem::runtime {
-namespace {
-
-std::chrono::steady_clock::time_point steady_point(Time time) {
-  return std::chrono::steady_clock::time_point(Duration(time.ns));
-}
-
-}  // namespace
-
 NcclCommunicator::State::State(const NcclProcess& process, const NcclEpoch& epoch, Time deadline)
     : process_(process),
       epoch_(epoch),
@@ -172,33 +166,16 @@ Result<void> NcclCommunicator::finish(Duration timeout) {
 std::optional<Error> NcclCommunicator::failure() const { return state_->failure(); }
 
 Result<NcclUniqueId> make_nccl_unique_id(const NcclProcess& process, Duration timeout) {
-  struct Answer {
-    std::mutex mutex;
-    std::condition_variable given;
-    std::optional<Result<NcclUniqueId>> id;
-  };
-  const auto answer = std::make_shared<Answer>();
-  const Time deadline = steady_now() + timeout;
-  process.thread->post([answer, api = process.api, deadline](NcclCalls& calls) {
-    NcclUniqueId id;
-    const std::string owner = "this process";
-    const NcclResult result =
-        calls("ncclGetUniqueId", owner, deadline, [&] { return api.get_unique_id(&id); });
-    Result<NcclUniqueId> made = id;
-    if (result != NcclResult::kSuccess)
-      made = nccl_failure(api, "ncclGetUniqueId", result, nullptr, "cannot make a meeting place");
-    const std::lock_guard lock(answer->mutex);
-    answer->id = std::move(made);
-    answer->given.notify_all();
-  });
-  std::unique_lock lock(answer->mutex);
-  if (answer->given.wait_until(lock, steady_point(deadline + process.thread->grace()),
-                               [&] { return answer->id.has_value(); }))
-    return *answer->id;
-  return Error{.code = ErrorCode::kTimedOut,
-               .message = "timed out in ncclGetUniqueId; under way: " + process.thread->under_way(),
-               .where = {},
-               .help = {}};
+  return ask_nccl<NcclUniqueId>(
+      process, "ncclGetUniqueId", timeout,
+      [api = process.api](NcclCalls& calls, Time deadline) -> Result<NcclUniqueId> {
+        NcclUniqueId id;
+        const std::string owner = "this process";
+        const NcclResult result =
+            calls("ncclGetUniqueId", owner, deadline, [&] { return api.get_unique_id(&id); });
+        if (result == NcclResult::kSuccess) return id;
+        return nccl_failure(api, "ncclGetUniqueId", result, nullptr, "cannot make a meeting place");
+      });
 }
 
 }  // namespace tandem::runtime

@@ -52,12 +52,16 @@ struct NcclProcess {
 // communicator has started on every rank.
 Result<NcclUniqueId> make_nccl_unique_id(const NcclProcess& process, Duration timeout);
 
+class NcclMemory;  // nccl_memory.h
+
 struct NcclEpoch {
   std::uint64_t epoch = 0;  // of the membership; the same on all ranks
   NcclUniqueId unique_id;
   int rank = 0;
   int size = 1;
   std::string name;  // "job/weights"
+  // Registered when the communicator starts, kept until it has ended. All ranks give as much.
+  std::vector<std::shared_ptr<NcclMemory>> memory = {};
 };
 
 struct NcclTransfer {

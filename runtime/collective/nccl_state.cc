@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/collective/nccl_memory.h"
 #include "runtime/collective/nccl_operation.h"
 
 namespace tandem::runtime {
@@ -88,14 +89,16 @@ NcclResult NcclCommunicator::State::async_state(NcclCalls& calls) {
 void NcclCommunicator::State::look_at_start(NcclCalls& calls) {
   const NcclResult state = async_state(calls);
   if (state == NcclResult::kSuccess) {
+    if (registered_.size() < epoch_.memory.size()) return register_next(calls);
     end_step(NcclState::kDone);
     phase_ = Phase::kReady;
     const std::lock_guard lock(mutex_);
     ready_ = true;
     changed_.notify_all();
   } else if (state != NcclResult::kInProgress) {
-    fail(nccl_failure(process_.api, "ncclCommInitRankConfig", state, comm_,
-                      "cannot start " + label_));
+    fail(nccl_failure(process_.api,
+                      registered_.empty() ? "ncclCommInitRankConfig" : "ncclCommRegister", state,
+                      comm_, "cannot start " + label_));
   } else if (steady_now() > start_deadline_) {
     fail({.code = ErrorCode::kTimedOut,
           .message = "timed out after " + text_of_seconds(steady_now() - started_at_) +
@@ -103,6 +106,32 @@ void NcclCommunicator::State::look_at_start(NcclCalls& calls) {
           .where = {},
           .help = {}});
   }
+}
+
+// The handle has its final place, where NCCL may still write it while the call is in progress.
+void NcclCommunicator::State::register_next(NcclCalls& calls) {
+  registered_.reserve(epoch_.memory.size());
+  const NcclMemory& memory = *epoch_.memory[registered_.size()];
+  void*& handle = registered_.emplace_back(nullptr);
+  const NcclResult result = calls("ncclCommRegister", label_, calls.soon(), [&] {
+    return process_.api.comm_register(comm_, memory.data(), memory.size(), &handle);
+  });
+  if (result == NcclResult::kSuccess || result == NcclResult::kInProgress) return;
+  fail(nccl_failure(process_.api, "ncclCommRegister", result, comm_,
+                    "cannot register " + std::to_string(memory.size()) + " bytes in the start of " +
+                        label_ + " (NCCL_LOCAL_REGISTER=0 on all nodes does without)"));
+}
+
+// There is no handle where NCCL was told not to register (NCCL_LOCAL_REGISTER=0).
+void NcclCommunicator::State::deregister_last(NcclCalls& calls) {
+  void* const handle = registered_.back();
+  registered_.pop_back();
+  if (handle == nullptr) return;
+  const NcclResult result = calls("ncclCommDeregister", label_, calls.soon(),
+                                  [&] { return process_.api.comm_deregister(comm_, handle); });
+  if (result != NcclResult::kSuccess && result != NcclResult::kInProgress)
+    fail(
+        nccl_failure(process_.api, "ncclCommDeregister", result, comm_, "cannot finish " + label_));
 }
 
 void* NcclCommunicator::State::record_event(NcclCalls& calls, void* stream) {
@@ -229,9 +258,13 @@ void NcclCommunicator::State::look_at_operations(NcclCalls& calls) {
   }();
   if (!finish_by || operations_left() || broken()) return;
   begin_step(NcclKind::kFinish);
+  phase_ = Phase::kFinishing;
+}
+
+void NcclCommunicator::State::finalize(NcclCalls& calls) {
+  finalized_ = true;
   const NcclResult result = calls("ncclCommFinalize", label_, calls.soon(),
                                   [&] { return process_.api.comm_finalize(comm_); });
-  phase_ = Phase::kFinishing;
   if (result != NcclResult::kSuccess && result != NcclResult::kInProgress)
     fail(nccl_failure(process_.api, "ncclCommFinalize", result, comm_, "cannot finish " + label_));
 }
@@ -271,6 +304,8 @@ void NcclCommunicator::State::look_at_deadlines() {
 void NcclCommunicator::State::look_at_finish(NcclCalls& calls) {
   const NcclResult state = async_state(calls);
   if (state == NcclResult::kSuccess) {
+    if (!registered_.empty()) return deregister_last(calls);
+    if (!finalized_) return finalize(calls);
     const NcclResult result = calls("ncclCommDestroy", label_, calls.soon(), [&] {
       return process_.api.comm_destroy(std::exchange(comm_, nullptr));
     });
@@ -334,6 +369,7 @@ void NcclCommunicator::State::close(NcclCalls& calls) {
     settle(calls, *operation, *error, culprit ? NcclState::kFailed : NcclState::kAborted);
   }
   entering_ = nullptr;
+  epoch_.memory.clear();  // an abort has undone the registrations
   end_step(NcclState::kDone);
   phase_ = Phase::kClosed;
   const std::lock_guard lock(mutex_);

@@ -59,10 +59,13 @@ class NcclCommunicator::State : public std::enable_shared_from_this<State> {
 
   void begin_start(NcclCalls& calls);
   void look_at_start(NcclCalls& calls);
+  void register_next(NcclCalls& calls);
+  void deregister_last(NcclCalls& calls);
   void look_at_operations(NcclCalls& calls);
   void look_at_events(NcclCalls& calls);
   void look_at_deadlines();
   void look_at_finish(NcclCalls& calls);
+  void finalize(NcclCalls& calls);
   void look_at_abort(NcclCalls& calls);
   void enter(NcclCalls& calls, const Shared& operation);
   NcclResult call_nccl(NcclCalls& calls, const Operation& operation, const char*& function);
@@ -81,7 +84,7 @@ class NcclCommunicator::State : public std::enable_shared_from_this<State> {
   Error hung(const std::string& what);
 
   const NcclProcess process_;
-  const NcclEpoch epoch_;
+  NcclEpoch epoch_;          // its memory is NCCL's thread's, the rest does not change
   const std::string label_;  // "job/weights, epoch 3, rank 1 of 4"
   const Time started_at_;
   const Time start_deadline_;
@@ -89,10 +92,12 @@ class NcclCommunicator::State : public std::enable_shared_from_this<State> {
   // NCCL's thread alone.
   Phase phase_ = Phase::kNew;
   NcclApi::Comm comm_ = nullptr;
-  std::deque<Shared> waiting_;   // for the call of NCCL before them
-  std::vector<Shared> entered_;  // handed to NCCL, oldest first
-  Shared entering_;              // the one whose call of NCCL is still in progress
-  std::uint64_t culprit_ = 0;    // the sequence of the operation that ended the communicator
+  std::vector<void*> registered_;  // handles, of epoch_.memory in its order
+  bool finalized_ = false;         // ncclCommFinalize was called
+  std::deque<Shared> waiting_;     // for the call of NCCL before them
+  std::vector<Shared> entered_;    // handed to NCCL, oldest first
+  Shared entering_;                // the one whose call of NCCL is still in progress
+  std::uint64_t culprit_ = 0;      // the sequence of the operation that ended the communicator
   Time abort_began_, abort_limit_;
   std::optional<NcclRecords::Id> step_;
 

@@ -185,7 +185,7 @@ bool BroadcastEpochs::turn_of(const Epoch& epoch) const {
 void BroadcastEpochs::run(Epoch& epoch) {
   std::unique_ptr<BroadcastStaging> staging;
   Result<void> outcome;
-  if (!ends(epoch)) outcome = prepare(staging);
+  if (!ends(epoch)) outcome = prepare(epoch, staging);
   if (outcome) outcome = start(epoch);
   while (outcome) {
     const std::optional<BroadcastJob> job = next(epoch);
@@ -202,10 +202,11 @@ void BroadcastEpochs::run(Epoch& epoch) {
   epoch.finished = true;
 }
 
-Result<void> BroadcastEpochs::prepare(std::unique_ptr<BroadcastStaging>& staging) {
+Result<void> BroadcastEpochs::prepare(Epoch& epoch, std::unique_ptr<BroadcastStaging>& staging) {
   auto made = BroadcastStaging::make(config_);
   if (!made) return made.error();
   staging = *std::move(made);
+  epoch.nccl.memory = {staging->memory()};
   return carrier_.prepare();
 }
 
@@ -283,6 +284,7 @@ void BroadcastEpochs::end(Epoch& epoch, const Result<void>& outcome) {
           .message = failure->message});
   }
   communicator.reset();
+  epoch.nccl.memory.clear();
   {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return epoch.why.has_value(); });

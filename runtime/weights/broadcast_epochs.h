@@ -71,7 +71,7 @@ class BroadcastEpochs final : public BroadcastRank {
 
   void begin(const Shared& epoch);
   void run(Epoch& epoch);
-  Result<void> prepare(std::unique_ptr<BroadcastStaging>& staging);
+  Result<void> prepare(Epoch& epoch, std::unique_ptr<BroadcastStaging>& staging);
   Result<void> start(Epoch& epoch);
   std::optional<BroadcastJob> next(Epoch& epoch);
   void end(Epoch& epoch, const Result<void>& outcome);

@@ -1,6 +1,9 @@
 #include "runtime/weights/broadcast_staging.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "runtime/device/memory.h"
 
 namespace tandem::runtime {
 namespace {
@@ -12,10 +15,14 @@ std::uint64_t bytes_of_bucket(const WeightsConfig& config) {
   return std::min(std::max<std::uint64_t>(config.bucket_bytes, 1), config.layout.arena_bytes);
 }
 
+std::uint64_t bytes_of_epoch(const WeightsConfig& config) {
+  return kBuckets * align_up(bytes_of_bucket(config));
+}
+
 }  // namespace
 
 std::uint64_t broadcast_bytes_of_publisher(const WeightsConfig& config) {
-  return kEpochsAtATime * kBuckets * bytes_of_bucket(config);
+  return kEpochsAtATime * nccl_memory_taken(bytes_of_epoch(config));
 }
 
 std::uint64_t broadcast_bytes_of_subscriber(const WeightsConfig& config) {
@@ -23,25 +30,27 @@ std::uint64_t broadcast_bytes_of_subscriber(const WeightsConfig& config) {
 }
 
 Result<std::unique_ptr<BroadcastStaging>> BroadcastStaging::make(const WeightsConfig& config) {
-  const auto bucket = [&] {
-    return Buffer::allocate(bytes_of_bucket(config), "a bucket of a broadcast of weights",
-                            operand_place(config.broadcasting->device));
-  };
-  Result<Buffer> even = bucket();
-  if (!even) return even.error();
-  Result<Buffer> odd = bucket();
-  if (!odd) return odd.error();
-  return std::make_unique<BroadcastStaging>(config, *std::move(even), *std::move(odd));
+  const NcclProcess& process = *config.broadcasting->nccl;
+  auto memory =
+      NcclMemory::allocate(process, bytes_of_epoch(config), "the buckets of broadcasts of weights",
+                           process.thread->grace() / 2);
+  if (!memory) return memory.error();
+  return std::make_unique<BroadcastStaging>(config, *std::move(memory));
 }
 
-BroadcastStaging::BroadcastStaging(const WeightsConfig& config, Buffer even, Buffer odd)
+BroadcastStaging::BroadcastStaging(const WeightsConfig& config, std::shared_ptr<NcclMemory> memory)
     : arena_bytes_(config.layout.arena_bytes),
+      bucket_bytes_(bytes_of_bucket(config)),
       timeout_(config.stall_max),
-      buckets_{std::move(even), std::move(odd)},
+      memory_(std::move(memory)),
       queue_(config.broadcasting->device) {}
 
+std::byte* BroadcastStaging::bucket(std::size_t part) const {
+  return memory_->data() + part % kBuckets * align_up(bucket_bytes_);
+}
+
 std::size_t BroadcastStaging::bytes(std::size_t part) const {
-  return std::min(bucket_bytes(), arena_bytes_ - offset(part));
+  return std::min(bucket_bytes_, arena_bytes_ - offset(part));
 }
 
 // Without a GPU there is no stream; the fake library takes any address for one.
@@ -51,7 +60,7 @@ Result<NcclTicket> BroadcastStaging::submit(NcclCommunicator& communicator, Poli
   return communicator.submit({.label = "version " + std::to_string(version.value) + ", bucket " +
                                        std::to_string(part + 1) + " of " + std::to_string(parts()),
                               .transfers = {{NcclKind::kBroadcast, bucket(part), bytes(part), 0}},
-                              .stream = stream != nullptr ? stream : buckets_[0].data(),
+                              .stream = stream != nullptr ? stream : memory_->data(),
                               .timeout = timeout_});
 }
 

@@ -86,6 +86,8 @@ extern "C" {
 #pragma GCC visibility push(default)
 // Between device memory, which must lie in one block, and the host's. The other side may be the
 // host's as well.
+int tandem_emulated_allocate(void** device_memory, std::size_t bytes);
+int tandem_emulated_free(void* device_memory);
 int tandem_emulated_read(const void* device_memory, void* host, std::size_t bytes);
 int tandem_emulated_write(void* device_memory, const void* host, std::size_t bytes);
 // Work that may block for long, in the order of the stream, which is a cudaStream_t (EM-7).

@@ -235,6 +235,12 @@ cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
   return cudaSuccess;
 }
 
+int tandem_emulated_allocate(void** device_memory, std::size_t bytes) {
+  return cudaMalloc(device_memory, bytes);
+}
+
+int tandem_emulated_free(void* device_memory) { return cudaFree(device_memory); }
+
 cudaError_t cudaFree(void* memory) {
   const Lock lock(driver().mutex);
   if (records()) return cudaErrorStreamCaptureUnsupported;

@@ -19,8 +19,8 @@
 
 #include "runtime/base/rng.h"
 #include "runtime/collective/nccl_communicator.h"
+#include "runtime/collective/nccl_memory.h"
 #include "runtime/device/cuda_module.h"
-#include "runtime/device/memory.h"
 #include "runtime/device/queue.h"
 
 namespace tandem::runtime {
@@ -150,12 +150,16 @@ NcclStreamFunctions streams_of(const CudaModule& module) {
           .destroy_event = module.destroy_event};
 }
 
-// One rank, in its process. Rank 0 makes the unique id and sends it through the pipe.
+// One rank, in its process, and its memory, which is registered with NCCL. Rank 0 makes the unique
+// id and sends it through the pipe.
 class GpuRank {
  public:
   GpuRank(int rank, const Pipe& ids) : rank_(rank) {
     process_.streams = streams_of(**cuda_module());
     process_.thread = &thread_;
+    memory_ = NcclMemory::allocate(process_, 2 * bytes_each(), "a test", kPatience).value();
+    one = memory_->data();
+    other = one + bytes_each();
     NcclUniqueId id;
     if (rank == 0) {
       id = make_nccl_unique_id(process_, kPatience).value();
@@ -163,22 +167,25 @@ class GpuRank {
     } else {
       CHECK(ids.read_all(&id, sizeof id));
     }
-    const NcclEpoch epoch{
-        .epoch = 1, .unique_id = id, .rank = rank, .size = kRanks, .name = "gpu check"};
+    const NcclEpoch epoch{.epoch = 1,
+                          .unique_id = id,
+                          .rank = rank,
+                          .size = kRanks,
+                          .name = "gpu check",
+                          .memory = {memory_}};
     communicator_ = NcclCommunicator::start(process_, epoch, kPatience).value();
   }
 
   int rank() const { return rank_; }
   NcclCommunicator& communicator() { return *communicator_; }
 
-  void fill(Buffer& buffer, const Words& words) {
-    copy(queue_.stream(), buffer.data(), reinterpret_cast<const std::byte*>(words.data()),
-         bytes_each());
+  void fill(std::byte* memory, const Words& words) {
+    copy(queue_.stream(), memory, reinterpret_cast<const std::byte*>(words.data()), bytes_each());
     synchronize(queue_.stream());
   }
-  Words content(const Buffer& buffer) {
+  Words content(const std::byte* memory) {
     Words words(words_each());
-    copy(queue_.stream(), reinterpret_cast<std::byte*>(words.data()), buffer.data(), bytes_each());
+    copy(queue_.stream(), reinterpret_cast<std::byte*>(words.data()), memory, bytes_each());
     synchronize(queue_.stream());
     return words;
   }
@@ -189,18 +196,19 @@ class GpuRank {
                                   .timeout = timeout});
   }
   Result<void> broadcast(int root, Duration timeout) {
-    const auto ticket = submit({{NcclKind::kBroadcast, one.data(), bytes_each(), root}}, timeout);
+    const auto ticket = submit({{NcclKind::kBroadcast, one, bytes_each(), root}}, timeout);
     return ticket ? ticket->wait() : Result<void>(ticket.error());
   }
 
-  Buffer one = Buffer::allocate(bytes_each(), "a test", Place::kDevice).value();
-  Buffer other = Buffer::allocate(bytes_each(), "a test", Place::kDevice).value();
+  std::byte* one = nullptr;  // on the GPU
+  std::byte* other = nullptr;
 
  private:
   const int rank_;
   Queue queue_{DeviceKind::kCuda};
   NcclThread thread_;
   NcclProcess process_{.api = open_nccl().value(), .streams = {}};
+  std::shared_ptr<NcclMemory> memory_;
   std::unique_ptr<NcclCommunicator> communicator_;  // ends before the memory
 };
 
@@ -275,8 +283,8 @@ TEST_F(NcclOnGpu, NC4BroadcastsAndARingCarryTheRightBytes) {
     }
     const int peer = 1 - rank.rank();
     rank.fill(rank.one, words_of(rank.rank(), 50));
-    const auto ring = rank.submit({{NcclKind::kSend, rank.one.data(), bytes_each(), peer},
-                                   {NcclKind::kReceive, rank.other.data(), bytes_each(), peer}},
+    const auto ring = rank.submit({{NcclKind::kSend, rank.one, bytes_each(), peer},
+                                   {NcclKind::kReceive, rank.other, bytes_each(), peer}},
                                   kPatience);
     if (!ring) return failed(rank, render(ring.error()));
     if (const auto done = ring->wait(); !done) return failed(rank, render(done.error()));
@@ -296,8 +304,7 @@ TEST_F(NcclOnGpu, NC3AnAbortEndsAnOperationThatIsUnderWay) {
       rank.communicator().abort("rank 0 has aborted");
       return 0;
     }
-    const auto ticket =
-        rank.submit({{NcclKind::kBroadcast, rank.one.data(), bytes_each(), 0}}, kPatience);
+    const auto ticket = rank.submit({{NcclKind::kBroadcast, rank.one, bytes_each(), 0}}, kPatience);
     if (!ticket) return failed(rank, render(ticket.error()));
     rank.communicator().abort("the check says so");
     const auto done = ticket->wait();

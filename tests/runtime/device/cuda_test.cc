@@ -100,7 +100,8 @@ TEST(CudaModule, TheEmulatorOffersItsMemoryToOtherLibraries) {
   void* library = ::dlopen(TANDEM_CUDA_EMULATED, RTLD_NOW | RTLD_LOCAL);
   ASSERT_NE(library, nullptr) << ::dlerror();
   for (const char* name :
-       {"tandem_emulated_read", "tandem_emulated_write", "tandem_emulated_enqueue"})
+       {"tandem_emulated_allocate", "tandem_emulated_free", "tandem_emulated_read",
+        "tandem_emulated_write", "tandem_emulated_enqueue"})
     EXPECT_NE(::dlsym(library, name), nullptr) << name;
 }
 

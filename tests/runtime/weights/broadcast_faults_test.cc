@@ -39,9 +39,10 @@ std::string random_fault(Rng& rng, int ranks) {
       "fault=refuse,code=2", "fault=refuse,code=4",        "fault=late,ms=20",
       "fault=slow,ms=20",    "fault=slow,ms=60000",        "fault=corrupt",
       "fault=corrupt",       "fault=error,code=1,polls=1", "fault=late,ms=60000"};
-  const std::string op = rng.below(5) == 0 ? "init" : "broadcast";
+  const std::uint64_t when = rng.below(10);
+  const std::string op = when > 1 ? "broadcast" : when == 1 ? "init" : "register";
   const std::string fault = kFaults[rng.below(kFaults.size())];
-  const std::string at = op == "init" ? "1" : std::to_string(1 + rng.below(9));
+  const std::string at = op != "broadcast" ? "1" : std::to_string(1 + rng.below(9));
   const auto rank = static_cast<int>(rng.below(static_cast<std::uint64_t>(ranks)));
   return "rank=" + std::to_string(rank) + ",op=" + op + ",at=" + at + "," + fault;
 }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/base/digest.h"
+#include "runtime/collective/nccl_memory.h"
 #include "tests/runtime/patience.h"
 #include "tests/runtime/weights/broadcast_group.h"
 
@@ -284,10 +285,12 @@ TEST(Broadcast, EachEventWakesItsOwner) {
 TEST(Broadcast, TheMemoryItTakesIsKnownBeforehand) {
   BroadcastGroup group(0);
   WeightsConfig config = group.config_of(0);
-  EXPECT_EQ(broadcast_bytes_of_publisher(config), 4 * kGroupBucketBytes);
-  EXPECT_EQ(broadcast_bytes_of_subscriber(config), 4 * kGroupBucketBytes + kGroupArenaBytes);
-  config.bucket_bytes = 1 << 30;
-  EXPECT_EQ(broadcast_bytes_of_publisher(config), 4 * kGroupArenaBytes);
+  const std::uint64_t of_epoch = nccl_memory_taken(2 * kGroupBucketBytes);
+  EXPECT_EQ(broadcast_bytes_of_publisher(config), 2 * of_epoch);
+  EXPECT_EQ(broadcast_bytes_of_subscriber(config), 2 * of_epoch + kGroupArenaBytes);
+  config.bucket_bytes = std::uint64_t{1} << 40;
+  config.layout.arena_bytes = std::uint64_t{1} << 31;
+  EXPECT_EQ(broadcast_bytes_of_publisher(config), 4 * config.layout.arena_bytes);
 }
 
 }  // namespace

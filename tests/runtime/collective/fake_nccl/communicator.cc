@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 
 #include "tests/runtime/collective/fake_nccl/device.h"
 
@@ -155,6 +156,42 @@ NcclResult Communicator::state(NcclResult* now) {
   return NcclResult::kSuccess;
 }
 
+NcclResult Communicator::register_memory(void* memory, std::size_t bytes, void** handle) {
+  Mischief mischief;
+  if (const int code = begin_call(count("register"), mischief); code != 0)
+    return refuse(static_cast<NcclResult>(code), "refused because it was asked for");
+  arm(mischief);
+  const std::lock_guard lock(mutex_);
+  if (const NcclResult ready = check_caller(); ready != NcclResult::kSuccess) return ready;
+  registered_[reinterpret_cast<std::uintptr_t>(memory)] = bytes;
+  *handle = memory;
+  if (blocking_) return NcclResult::kSuccess;
+  polls_in_progress_ =
+      mischief.hang ? std::numeric_limits<int>::max() : number("TANDEM_FAKE_NCCL_POLLS", 2);
+  return NcclResult::kInProgress;
+}
+
+NcclResult Communicator::deregister_memory(void* handle) {
+  const std::lock_guard lock(mutex_);
+  if (const NcclResult ready = check_caller(); ready != NcclResult::kSuccess) return ready;
+  if (registered_.erase(reinterpret_cast<std::uintptr_t>(handle)) == 1) return NcclResult::kSuccess;
+  last_error_ = "ncclCommDeregister: it is not registered";
+  return NcclResult::kInvalidArgument;
+}
+
+bool Communicator::holds(const void* memory) {
+  const std::lock_guard lock(mutex_);
+  return !aborted_ && is_registered(memory, 0);
+}
+
+bool Communicator::is_registered(const void* memory, std::size_t bytes) {
+  const auto at = reinterpret_cast<std::uintptr_t>(memory);
+  auto after = registered_.upper_bound(at);
+  if (after == registered_.begin()) return false;
+  const auto& [begin, size] = *--after;
+  return at + bytes <= begin + size;
+}
+
 NcclResult Communicator::request(const Request& request, Mischief& mischief) {
   {
     const std::lock_guard lock(mutex_);
@@ -169,10 +206,15 @@ NcclResult Communicator::request(const Request& request, Mischief& mischief) {
 
 NcclResult Communicator::issue(const std::vector<Request>& group, const Mischief& mischief) {
   std::vector<Block> blocks;
+  const auto registered = [this](const Request& request) {
+    const std::lock_guard lock(mutex_);
+    return is_registered(request.memory, request.bytes) ? 1u : 0u;
+  };
   for (const Request& request : group) {
     const Label label{.operation = request.op == "broadcast" ? 1u : 2u,
                       .root = request.op == "broadcast" ? request.peer : 0,
-                      .bytes = request.bytes};
+                      .bytes = request.bytes,
+                      .registered = registered(request)};
     const bool to_all = request.op == "broadcast" && request.peer == rank_;
     for (int peer = 0; peer < size_; ++peer)
       if (peer != rank_ && (to_all || peer == request.peer))

@@ -42,6 +42,10 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   // Counts the call and does its faults; kSuccess: it goes on.
   NcclResult request(const Request& request, Mischief& mischief);
   NcclResult issue(const std::vector<Request>& group, const Mischief& mischief);
+  // Of memory that ncclMemAlloc gave.
+  NcclResult register_memory(void* memory, std::size_t bytes, void** handle);
+  NcclResult deregister_memory(void* handle);
+  bool holds(const void* memory);  // it is registered, and the communicator at work
   NcclResult finalize();
   NcclResult destroy();
   NcclResult abort();
@@ -54,6 +58,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   NcclResult refuse(NcclResult result, const std::string& why);
   NcclResult check_caller();  // `mutex_` held
   Call count(const std::string& op);
+  bool is_registered(const void* memory, std::size_t bytes);  // `mutex_` held
   void join(const std::string& place, const Mischief& mischief);
   void arm(const Mischief& mischief);
   void run(std::uint64_t turn, const std::vector<Block>& blocks, const Mischief& mischief);
@@ -73,6 +78,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   std::vector<Fd> peers_;
   std::thread::id caller_;
   std::map<std::string, int> calls_;
+  std::map<std::uintptr_t, std::size_t> registered_;  // bytes by the address
   NcclResult state_ = NcclResult::kInProgress;
   std::string last_error_;
   std::string last_error_told_;

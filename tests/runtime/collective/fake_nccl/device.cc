@@ -10,12 +10,15 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <thread>
 
 namespace fake_nccl {
 namespace {
 
 struct Emulator {
+  int (*allocate)(void** memory, std::size_t bytes) = nullptr;
+  int (*free)(void* memory) = nullptr;
   int (*read)(const void* device, void* host, std::size_t bytes) = nullptr;
   int (*write)(void* device, const void* host, std::size_t bytes) = nullptr;
   int (*enqueue)(void* stream, void (*work)(void*), void* argument) = nullptr;
@@ -30,11 +33,15 @@ void* find_in_module(const char* name) {
 
 Emulator find_emulator() {
   Emulator found;
+  found.allocate =
+      reinterpret_cast<decltype(found.allocate)>(find_in_module("tandem_emulated_allocate"));
+  found.free = reinterpret_cast<decltype(found.free)>(find_in_module("tandem_emulated_free"));
   found.read = reinterpret_cast<decltype(found.read)>(find_in_module("tandem_emulated_read"));
   found.write = reinterpret_cast<decltype(found.write)>(find_in_module("tandem_emulated_write"));
   found.enqueue =
       reinterpret_cast<decltype(found.enqueue)>(find_in_module("tandem_emulated_enqueue"));
-  return found.read && found.write && found.enqueue ? found : Emulator{};
+  const bool all = found.allocate && found.free && found.read && found.write && found.enqueue;
+  return all ? found : Emulator{};
 }
 
 const Emulator& emulator() {
@@ -114,6 +121,17 @@ Events& events() {
 }
 
 }  // namespace
+
+void* allocate_device(std::size_t bytes) {
+  if (emulator().allocate == nullptr) return ::operator new(bytes, std::nothrow);
+  void* memory = nullptr;
+  return emulator().allocate(&memory, bytes) == 0 ? memory : nullptr;
+}
+
+void free_device(void* memory) {
+  if (emulator().free == nullptr) return ::operator delete(memory);
+  must(emulator().free(memory));
+}
 
 void read_device(const void* device, void* host, std::size_t bytes) {
   if (emulator().read != nullptr) return must(emulator().read(device, host, bytes));

@@ -7,6 +7,9 @@
 
 namespace fake_nccl {
 
+// nullptr: there is no room.
+void* allocate_device(std::size_t bytes);
+void free_device(void* memory);
 void read_device(const void* device, void* host, std::size_t bytes);
 void write_device(void* device, const void* host, std::size_t bytes);
 

@@ -8,6 +8,7 @@
 //   TANDEM_FAKE_NCCL_SILENT   1: a peer that dies is not reported, its operations never end
 // Two ranks on one GPU (and of one NCCL_HOSTID) are refused, unless the version is 23003 or later
 // and NCCL_MULTI_RANK_GPU_ENABLE is 1.
+#include <cstdlib>
 #include <cstring>
 #include <optional>
 
@@ -17,6 +18,8 @@
 
 namespace {
 
+using fake_nccl::begin_call;
+using fake_nccl::Call;
 using fake_nccl::Communicator;
 using fake_nccl::Mischief;
 using fake_nccl::NcclConfig;
@@ -27,6 +30,7 @@ using fake_nccl::Request;
 struct Registry {
   std::mutex mutex;
   std::map<void*, std::shared_ptr<Communicator>> all;
+  std::map<void*, std::size_t> allocated;  // by ncclMemAlloc
 };
 
 Registry& registry() {
@@ -229,19 +233,43 @@ const char* ncclGetLastError(void* comm) {
 }
 
 NcclResult ncclMemAlloc(void** memory, std::size_t bytes) {
-  *memory = ::operator new(bytes);
+  Mischief mischief;
+  const Call call{.rank = -1, .comm = 0, .op = "memalloc", .nth = 0, .nth_any = 0};
+  if (const int code = begin_call(call, mischief); code != 0) return static_cast<NcclResult>(code);
+  *memory = fake_nccl::allocate_device(bytes);
+  if (*memory == nullptr) return NcclResult::kUnhandledCudaError;
+  const std::lock_guard lock(registry().mutex);
+  registry().allocated[*memory] = bytes;
   return NcclResult::kSuccess;
 }
+
+// Memory that a communicator may still use is not freed: that is the caller's bug.
 NcclResult ncclMemFree(void* memory) {
-  ::operator delete(memory);
+  {
+    const std::lock_guard lock(registry().mutex);
+    for (const auto& [comm, communicator] : registry().all)
+      if (communicator->holds(memory)) std::abort();
+    if (registry().allocated.erase(memory) == 0) return NcclResult::kInvalidArgument;
+  }
+  fake_nccl::free_device(memory);
   return NcclResult::kSuccess;
 }
-NcclResult ncclCommRegister(void* comm, void* memory, std::size_t, void** handle) {
-  *handle = memory;
-  return find(comm) ? NcclResult::kSuccess : NcclResult::kInvalidArgument;
+
+NcclResult ncclCommRegister(void* comm, void* memory, std::size_t bytes, void** handle) {
+  const auto communicator = find(comm);
+  if (!communicator) return NcclResult::kInvalidArgument;
+  {
+    const std::lock_guard lock(registry().mutex);
+    const auto found = registry().allocated.find(memory);
+    if (found == registry().allocated.end() || bytes > found->second)
+      return NcclResult::kInvalidArgument;
+  }
+  return communicator->register_memory(memory, bytes, handle);
 }
-NcclResult ncclCommDeregister(void* comm, void*) {
-  return find(comm) ? NcclResult::kSuccess : NcclResult::kInvalidArgument;
+
+NcclResult ncclCommDeregister(void* comm, void* handle) {
+  const auto communicator = find(comm);
+  return communicator ? communicator->deregister_memory(handle) : NcclResult::kInvalidArgument;
 }
 
 // Not NCCL's: for tests in this process.

@@ -1,0 +1,49 @@
+// A question that any thread has NCCL's thread answer, within a deadline of its own: a thread that
+// hangs holds nobody up. Internal to runtime/collective.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "runtime/collective/nccl_communicator.h"
+
+namespace tandem::runtime {
+
+inline std::chrono::steady_clock::time_point steady_point(Time time) {
+  return std::chrono::steady_clock::time_point(Duration(time.ns));
+}
+
+// `function` names the call of NCCL in the error of a thread that does not answer. An answer that
+// comes too late is destroyed unseen.
+template <class Answer>
+Result<Answer> ask_nccl(const NcclProcess& process, const char* function, Duration timeout,
+                        std::function<Result<Answer>(NcclCalls& calls, Time deadline)> question) {
+  struct Shared {
+    std::mutex mutex;
+    std::condition_variable given;
+    std::optional<Result<Answer>> answer;
+  };
+  const auto shared = std::make_shared<Shared>();
+  const Time deadline = steady_now() + timeout;
+  process.thread->post([shared, deadline, question = std::move(question)](NcclCalls& calls) {
+    Result<Answer> answer = question(calls, deadline);
+    const std::lock_guard lock(shared->mutex);
+    shared->answer = std::move(answer);
+    shared->given.notify_all();
+  });
+  std::unique_lock lock(shared->mutex);
+  if (shared->given.wait_until(lock, steady_point(deadline + process.thread->grace()),
+                               [&] { return shared->answer.has_value(); }))
+    return *std::exchange(shared->answer, std::nullopt);
+  return Error{.code = ErrorCode::kTimedOut,
+               .message = std::string("timed out in ") + function +
+                          "; under way: " + process.thread->under_way(),
+               .where = {},
+               .help = {}};
+}
+
+}  // namespace tandem::runtime
