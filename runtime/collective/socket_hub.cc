@@ -197,7 +197,10 @@ Result<void> SocketHub::wait(int rank, short events) {
   CHECK(ready >= 0 || errno == EINTR);
   for (std::size_t i = 0; i < set.size() && ready > 0; ++i) {
     if (set[i].revents == 0) continue;
-    if (ranks[i] == rank) return {};  // the transfer will tell data from an end
+    // The transfer will tell data from an end; but one who only stopped sending leaves nothing to
+    // do.
+    const bool can_go_on = (set[i].revents & (events | POLLERR | POLLHUP)) != 0;
+    if (ranks[i] == rank && can_go_on) return {};
     return rank_gone(call_, ranks[i]);
   }
   if (ready == 0 && steady_now() >= deadline_) return timed_out(call_, rank);
