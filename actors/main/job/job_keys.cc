@@ -164,8 +164,10 @@ const Key kKeys[] = {
      .unit = "steps"},
     {.path = "warm_start.until.metric",
      .field = [](J& j) { return slot(j.warm_start->until->metric); },
-     .description = "`sample_accuracy`: the share of sampled completions of held-out prompts that "
-                    "the reward accepts."},
+     .description =
+         "`sample_accuracy`: with which probability sampling at temperature 1 gives a "
+         "held-out record's own `completion`, word for word; the mean over the records. It "
+         "is computed, not sampled, and no reward takes part."},
     {.path = "warm_start.until.value",
      .field = [](J& j) { return slot(j.warm_start->until->value); },
      .description = "The warm start ends when the metric reaches it.",
