@@ -1,7 +1,6 @@
 #include "actors/learner/native_trainer.h"
 
 #include <algorithm>
-#include <cstring>
 #include <deque>
 #include <utility>
 
@@ -52,16 +51,6 @@ Result<void> check_setup(const NativeTrainerSetup& setup) {
   return {};
 }
 
-std::string sha256_of(const runtime::Arena& arena) {
-  std::vector<std::byte> bytes;
-  bytes.reserve(arena.bytes().size());
-  for (const runtime::ParameterSpec& spec : arena.manifest().parameters) {
-    const auto part = arena.bytes().subspan(spec.offset_bytes, spec.bytes);
-    bytes.insert(bytes.end(), part.begin(), part.end());
-  }
-  return sha256_hex(bytes);
-}
-
 std::vector<PromptGroup> prompt_groups(std::span<const WarmStartRecord* const> records) {
   std::vector<PromptGroup> groups;
   for (std::size_t i = 0; i < records.size(); ++i)
@@ -79,16 +68,6 @@ std::vector<T> every(std::span<const T> all, int rank, int ranks) {
   return mine;
 }
 
-void copy_bytes(std::span<std::byte> to, std::span<const std::byte> from) {
-  CHECK(to.size() == from.size());
-  std::memcpy(to.data(), from.data(), to.size());
-}
-
-// All of an arena, wherever it lies.
-std::span<std::byte> block_of(const runtime::Arena& arena) {
-  return {static_cast<std::byte*>(arena.flat().data), arena.manifest().bytes_total};
-}
-
 }  // namespace
 
 class NativeTrainer::Impl {
@@ -103,13 +82,9 @@ class NativeTrainer::Impl {
   Result<void> follow();
 
   // The whole arena that is published: of the last step of RL, or its start.
-  std::span<const std::byte> published() const {
-    return memory_.rounded ? memory_.rounded->bytes() : model.weights.bytes();
-  }
+  std::span<const std::byte> published() const { return weights_.published(); }
 
   Gang gang;
-  // On a GPU that rounds what it publishes, its weights are of the last checkpoint or start.
-  Model model;
   StepId step{};
 
  private:
@@ -128,11 +103,6 @@ class NativeTrainer::Impl {
   Result<double> apply_whole(const OptimizerConfig& config, double lr);
   Result<void> fetch_moments(const Optimizer::HostMoments* to);
   Result<void> load_moments(const std::filesystem::path& directory, const TrainerState& state);
-  const runtime::Arena& master() const { return memory_.master ? *memory_.master : model.weights; }
-  void publish_master();
-  void fetch_master();
-  void install_weights();
-  void install_reference();
   void start_rl();
   void beat() const {
     if (beat_) beat_();
@@ -141,7 +111,10 @@ class NativeTrainer::Impl {
   const TrainerConfig config_;
   const std::unique_ptr<runtime::ThreadPool> threads_;
   const std::function<void()> beat_;
+  const ModelConfig model_;
+  const std::filesystem::path model_directory_;
   TrainerArenas memory_;
+  TrainerWeights& weights_;
   // Ends before the memory that its work uses, and before the threads.
   const runtime::Queue queue_;
   const runtime::Stream stream_;
@@ -150,21 +123,21 @@ class NativeTrainer::Impl {
   std::optional<WarmStartData> warm_start_data_;
   std::int64_t warm_start_steps_ = 0;
   bool untrained_ = true;                     // the weights are as they came
-  bool host_follows_ = true;                  // model.weights are the master weights
   std::deque<std::vector<std::byte>> older_;  // versions step - size … step - 1; of rank 0 alone
 };
 
 NativeTrainer::Impl::Impl(NativeTrainerSetup setup, TrainerArenas arenas)
     : gang(std::move(setup.gang), setup.config.collective_timeout),
-      model(std::move(setup.model)),
       config_(std::move(setup.config)),
       threads_(std::move(setup.threads)),
       beat_(std::move(setup.beat)),
+      model_(std::move(setup.model.config)),
+      model_directory_(std::move(setup.model.directory)),
       memory_(std::move(arenas)),
+      weights_(memory_.weights),
       queue_(setup.device, threads_.get()),
       stream_(queue_.stream()) {
-  if (setup.shards)
-    sharded_.emplace(std::move(setup.shards), cut_buckets(model.config, setup.buckets));
+  if (setup.shards) sharded_.emplace(std::move(setup.shards), cut_buckets(model_, setup.buckets));
   if (config_.warm_start) warm_start_data_.emplace(std::move(setup.records), config_.seed);
   start_rl();
 }
@@ -174,42 +147,7 @@ void NativeTrainer::Impl::start_rl() {
   step = {};
   older_.clear();
   memory_.optimizer.reset(stream_);
-  fetch_master();
-  install_weights();
-  if (!memory_.reference) return;
-  copy_bytes(memory_.reference->bytes(), published());
-  install_reference();
-}
-
-// After model.weights have changed on the host.
-void NativeTrainer::Impl::install_weights() {
-  if (memory_.master)
-    runtime::copy(stream_, block_of(*memory_.master).data(), model.weights.bytes().data(),
-                  model.weights.bytes().size());
-  host_follows_ = true;
-  memory_.policy.install_master(stream_, master());
-  publish_master();
-}
-
-// What is published follows the master weights, as what computes has.
-void NativeTrainer::Impl::publish_master() {
-  if (!memory_.rounded) return fetch_master();
-  memory_.policy.fetch(stream_, memory_.rounded->bytes());
-  runtime::synchronize(stream_);
-}
-
-// The host's weights become those of the GPU, after which they may change again.
-void NativeTrainer::Impl::fetch_master() {
-  if (!host_follows_)
-    runtime::copy(stream_, model.weights.bytes().data(), block_of(master()).data(),
-                  model.weights.bytes().size());
-  host_follows_ = true;
-  runtime::synchronize(stream_);
-}
-
-void NativeTrainer::Impl::install_reference() {
-  memory_.reference_policy->install(stream_, memory_.reference->bytes());
-  runtime::synchronize(stream_);
+  weights_.restart(stream_);
 }
 
 Result<void> NativeTrainer::Impl::load(const std::filesystem::path& directory,
@@ -220,31 +158,30 @@ Result<void> NativeTrainer::Impl::load(const std::filesystem::path& directory,
     return Error{.message = "its weights do not have the checksum they were written with",
                  .where = directory.string()};
   const auto refuse = [&](const char* why) { return invalid(why, directory.string()); };
-  loaded->config.dtype = model.config.dtype;  // master weights suit any
-  if (!(loaded->config == model.config)) return refuse("it is of another model");
+  loaded->config.dtype = model_.dtype;  // master weights suit any
+  if (!(loaded->config == model_)) return refuse("it is of another model");
   if (holds_other_dtype(directory, state))
     return refuse("its reference or older versions were published in another model.dtype");
   if (state.seed != config_.seed) return refuse("it is of a job with another seed");
-  if (memory_.reference && state.reference_checksum == 0)
+  if (weights_.reference() != nullptr && state.reference_checksum == 0)
     return refuse("it has no reference weights, which use_kl_loss needs");
   if (auto read = load_moments(directory, state); !read) return read;
-  if (memory_.reference) {
+  if (weights_.reference() != nullptr) {
     auto read =
-        read_array(reference_file(directory), state.reference_checksum, memory_.reference->bytes());
+        read_array(reference_file(directory), state.reference_checksum, weights_.reference_bytes());
     if (!read) return read;
-    install_reference();
+    weights_.install_reference(stream_);
   }
   if (auto read = load_older(directory, state); !read) return read;
   memory_.optimizer.set_steps(state.optimizer_steps);
-  model.weights = std::move(loaded->weights);
-  install_weights();
+  weights_.replace(stream_, std::move(loaded->weights));
   return {};
 }
 
 // What was published is kept as it was, in the dtype of the job that wrote it.
 bool NativeTrainer::Impl::holds_other_dtype(const std::filesystem::path& directory,
                                             const TrainerState& state) const {
-  ModelConfig other = model.config;
+  ModelConfig other = model_;
   other.dtype = other.dtype == runtime::DType::kF32 ? runtime::DType::kBF16 : runtime::DType::kF32;
   const PolicyVersion newest{state.step.value - 1};
   for (const auto& file : {reference_file(directory), older_file(directory, newest)}) {
@@ -303,7 +240,7 @@ Result<std::optional<StepId>> NativeTrainer::Impl::restore() {
     return Error{.message = "there is no checkpoint to go back to: the learner has to start again"};
   }
   const std::string mine = (restored ? std::to_string(restored->value) : "none") + " " +
-                           std::to_string(checksum64(model.weights.bytes()));
+                           std::to_string(checksum64(weights_.host().bytes()));
   if (auto same = gang.agree(mine, "the weights to start from"); !same) return same.error();
   return restored;
 }
@@ -311,8 +248,8 @@ Result<std::optional<StepId>> NativeTrainer::Impl::restore() {
 // Sets the gradients to zero, to which micro-batches add. The result is for backward of the last
 // one; it is empty where the update is not shared.
 GradientsFinished NativeTrainer::Impl::begin_gradients() {
-  const std::span<std::byte> all = block_of(memory_.gradients);
-  runtime::zero(stream_, all.data(), all.size());
+  const runtime::Arena& all = memory_.gradients;
+  runtime::zero(stream_, all.flat().data, all.manifest().bytes_total);
   if (!sharded_) return {};
   sharded_->begin();
   return [this](std::int64_t begin) { sharded_->finished(stream_, memory_.gradients, begin); };
@@ -324,7 +261,7 @@ Result<double> NativeTrainer::Impl::apply_whole(const OptimizerConfig& config, d
     if (auto summed = gang.sum(memory_.gradients.f32()); !summed) return summed.error();
   const double squares = memory_.optimizer.squares(stream_, memory_.gradients);
   const Result<double> norm = memory_.optimizer.begin_step(config, lr, squares);
-  if (norm) memory_.optimizer.update(stream_, 0, master(), memory_.gradients);
+  if (norm) memory_.optimizer.update(stream_, 0, weights_.master(), memory_.gradients);
   return norm;
 }
 
@@ -332,11 +269,10 @@ Result<double> NativeTrainer::Impl::apply_whole(const OptimizerConfig& config, d
 Result<double> NativeTrainer::Impl::apply_gradients(const OptimizerConfig& config, double lr) {
   const Result<double> norm =
       sharded_ ? sharded_->apply(stream_, gang, memory_.optimizer, {.config = config, .lr = lr},
-                                 master(), memory_.gradients)
+                                 weights_.master(), memory_.gradients)
                : apply_whole(config, lr);
   if (!norm) return norm;
-  memory_.policy.install_master(stream_, master());
-  host_follows_ = !memory_.master;
+  weights_.follow_master(stream_);
   untrained_ = false;
   return norm;
 }
@@ -353,8 +289,9 @@ Result<double> NativeTrainer::Impl::warm_start_step() {
   const GradientsFinished finished = begin_gradients();
   double loss = 0;
   for (const MicroBatch& batch : *batches)
-    loss += memory_.pass.add_supervised(stream_, memory_.policy, batch, tokens, memory_.gradients,
-                                        &batch == &batches->back() ? finished : nullptr);
+    loss +=
+        memory_.pass.add_supervised(stream_, weights_.policy(), batch, tokens, memory_.gradients,
+                                    &batch == &batches->back() ? finished : nullptr);
   if (batches->empty() && finished) finished(0);
   const OptimizerConfig optimizer = warm_start_optimizer(warm);
   const auto norm =
@@ -375,7 +312,7 @@ Result<NativeTrainer::Impl::Measured> NativeTrainer::Impl::measure_held_out() {
   if (!batches) return batches.error();
   std::array<double, 3> sums{};  // probability, -log p, tokens
   for (const MicroBatch& batch : *batches) {
-    const LossPass::Score score = memory_.pass.score(stream_, memory_.policy, batch);
+    const LossPass::Score score = memory_.pass.score(stream_, weights_.policy(), batch);
     sums[0] += score.probability;
     sums[1] += score.minus_log_prob;
     sums[2] += score.tokens;
@@ -420,8 +357,7 @@ Result<StepReport> NativeTrainer::Impl::train_share(const TrainBatch& batch,
                             config_.rows_max, stream_.device);
   if (!batches) return batches.error();
   const GradientsFinished finished = begin_gradients();
-  const LossPass::Models models{memory_.policy,
-                                memory_.reference_policy ? &*memory_.reference_policy : nullptr};
+  const LossPass::Models models{weights_.policy(), weights_.reference()};
   memory_.pass.begin(batch, advantages);
   for (const MicroBatch& micro : *batches)
     memory_.pass.add(stream_, models, micro, memory_.gradients,
@@ -431,7 +367,7 @@ Result<StepReport> NativeTrainer::Impl::train_share(const TrainBatch& batch,
   report.lr = learning_rate(config_.optimizer, step.value, config_.steps_total);
   const Result<double> norm = apply_gradients(config_.optimizer, report.lr);
   if (!norm) return norm.error();
-  publish_master();
+  weights_.publish(stream_);
   report.grad_norm = *norm;
   ObjectiveSums sums = memory_.pass.objective().sums();
   std::vector<double> flat;
@@ -452,7 +388,7 @@ Result<StepReport> NativeTrainer::Impl::train_share(const TrainBatch& batch,
 
 Result<TrainedStep> NativeTrainer::Impl::train(const TrainBatch& batch) {
   CHECK(batch.step == step);
-  const auto sound = check_batch(batch, model.config.vocab_size, config_.positions_max);
+  const auto sound = check_batch(batch, model_.vocab_size, config_.positions_max);
   if (!sound) return sound.error();
   if (gang.rank() == 0 && gang.ranks() > 1)
     if (auto told = gang.command(GangCommand::kTrain, runtime::encode(batch)); !told)
@@ -500,20 +436,20 @@ Result<SavedCheckpoint> NativeTrainer::Impl::save() {
   if (sharded_)
     if (auto told = gang.command(GangCommand::kSave, {}); !told) return told.error();
   if (auto fetched = fetch_moments(&*moments); !fetched) return fetched.error();
-  fetch_master();
+  const runtime::Arena& host = weights_.fetch(stream_);
   CheckpointContent content{
       .state = {.step = step, .optimizer_steps = memory_.optimizer.steps(), .seed = config_.seed},
-      .weights = model.weights.bytes(),
+      .weights = host.bytes(),
       .m = moments->m,
       .v = moments->v,
-      .reference = memory_.reference ? memory_.reference->bytes() : std::span<std::byte>{},
+      .reference = weights_.reference_bytes(),
       .older = {older_.begin(), older_.end()},
-      .save_model = [this](const std::filesystem::path& directory) {
-        return save_model(directory, {model.config, model.weights, model.directory});
+      .save_model = [&](const std::filesystem::path& directory) {
+        return save_model(directory, {model_, host, model_directory_});
       }};
   const auto path = write_checkpoint(config_.checkpoints, std::move(content));
   if (!path) return path.error();
-  return SavedCheckpoint{step, path->string(), sha256_of(model.weights)};
+  return SavedCheckpoint{step, path->string(), weights_.host_sha256()};
 }
 
 Result<void> NativeTrainer::Impl::follow() {

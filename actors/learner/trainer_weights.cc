@@ -1,0 +1,110 @@
+#include "actors/learner/trainer_weights.h"
+
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "actors/model/parameters.h"
+#include "runtime/base/check.h"
+#include "runtime/base/digest.h"
+#include "runtime/device/queue.h"
+
+namespace tandem::actors {
+
+Result<TrainerWeights> TrainerWeights::allocate(const Shape& shape, runtime::Arena host) {
+  const runtime::Manifest manifest = host.manifest(), published = published_manifest(shape.model);
+  auto policy = Weights::allocate(shape.model, WeightsUse::kTraining, shape.device);
+  if (!policy) return policy.error();
+  TrainerWeights weights(std::move(host), *std::move(policy));
+  if (shape.device != runtime::DeviceKind::kCpu) {
+    auto master =
+        runtime::Arena::allocate(manifest, "the weights", runtime::operand_place(shape.device));
+    if (!master) return master.error();
+    weights.master_ = *std::move(master);
+  }
+  if (published != manifest) {
+    auto rounded = runtime::Arena::allocate(published, "the published weights",
+                                            runtime::staging_place(shape.device));
+    if (!rounded) return rounded.error();
+    weights.rounded_ = *std::move(rounded);
+  }
+  if (shape.reference) {
+    auto bytes = runtime::Arena::allocate(published, "the reference's weights");
+    if (!bytes) return bytes.error();
+    auto packed = Weights::allocate(shape.model, WeightsUse::kInference, shape.device);
+    if (!packed) return packed.error();
+    weights.reference_ = Reference{*std::move(bytes), *std::move(packed)};
+  }
+  return weights;
+}
+
+std::span<const std::byte> TrainerWeights::published() const {
+  return rounded_ ? rounded_->bytes() : host_.bytes();
+}
+
+std::span<std::byte> TrainerWeights::reference_bytes() const {
+  return reference_ ? reference_->bytes.bytes() : std::span<std::byte>{};
+}
+
+void TrainerWeights::restart(const runtime::Stream& stream) {
+  fetch(stream);
+  install_host(stream);
+  if (!reference_) return;
+  CHECK(reference_bytes().size() == published().size());
+  std::memcpy(reference_bytes().data(), published().data(), published().size());
+  install_reference(stream);
+}
+
+void TrainerWeights::replace(const runtime::Stream& stream, runtime::Arena host) {
+  CHECK(host.manifest() == host_.manifest());
+  host_ = std::move(host);
+  install_host(stream);
+}
+
+void TrainerWeights::install_host(const runtime::Stream& stream) {
+  if (master_)
+    runtime::copy(stream, master_->flat().data, host_.bytes().data(), host_.bytes().size());
+  follow_master(stream);
+  host_follows_ = true;
+  publish(stream);
+}
+
+void TrainerWeights::install_reference(const runtime::Stream& stream) {
+  CHECK(reference_);
+  reference_->packed.install(stream, reference_->bytes.bytes());
+  runtime::synchronize(stream);
+}
+
+void TrainerWeights::follow_master(const runtime::Stream& stream) {
+  policy_.install_master(stream, master());
+  host_follows_ = !master_;
+}
+
+void TrainerWeights::publish(const runtime::Stream& stream) {
+  if (rounded_) {
+    policy_.fetch(stream, rounded_->bytes());
+    runtime::synchronize(stream);
+  } else {
+    fetch(stream);
+  }
+}
+
+const runtime::Arena& TrainerWeights::fetch(const runtime::Stream& stream) {
+  if (!host_follows_)
+    runtime::copy(stream, host_.bytes().data(), master_->flat().data, host_.bytes().size());
+  host_follows_ = true;
+  runtime::synchronize(stream);
+  return host_;
+}
+
+std::string TrainerWeights::host_sha256() const {
+  std::vector<std::byte> bytes;
+  bytes.reserve(host_.bytes().size());
+  for (const runtime::ParameterSpec& spec : host_.manifest().parameters) {
+    const auto part = host_.bytes().subspan(spec.offset_bytes, spec.bytes);
+    bytes.insert(bytes.end(), part.begin(), part.end());
+  }
+  return sha256_hex(bytes);
+}
+
+}  // namespace tandem::actors
