@@ -339,6 +339,14 @@ const Key kKeys[] = {
      .field = [](J& j) { return slot(j.learner.enable_gradient_checkpointing); },
      .description = "Keeps the activations of one layer and computes the others again on the way "
                     "back: less memory, a forward pass more, the same numbers."},
+    {.path = "learner.max_nonfinite_steps",
+     .field = [](J& j) { return slot(j.learner.max_nonfinite_steps); },
+     .description =
+         "A step whose gradient is not finite (NaN or infinite) changes no weight and is "
+         "skipped, with a warning; after so many in a row the next one ends the job. 0: "
+         "the first one does.",
+     .range = between(0, kStepsMax),
+     .unit = "steps"},
     {.path = "learner.resume_mode",
      .field = [](J& j) { return slot(j.learner.resume_mode); },
      .description =
