@@ -371,8 +371,8 @@ TEST(LearnerActor, AStepWithoutAFiniteGradientIsCommittedAndItsVersionPublished)
     EXPECT_EQ(report.tokens_trained, 12u);
     ASSERT_TRUE(committed[s].publication);
     EXPECT_EQ(committed[s].publication->version.value, static_cast<std::int64_t>(s) + 1);
-    if (s > 0)
-      EXPECT_EQ(committed[s].checksum == committed[s - 1].checksum, report.skipped_in_row > 0);
+    const std::uint64_t before = s == 0 ? 0 : committed[s - 1].checksum;
+    EXPECT_EQ(committed[s].checksum == before, report.skipped_in_row > 0);
   }
   EXPECT_EQ(in_row, (std::vector<std::uint64_t>{0, 1, 2, 0, 1}));
   EXPECT_EQ(total, (std::vector<std::uint64_t>{0, 1, 2, 2, 3}));
