@@ -151,6 +151,7 @@ json job_json(const JobRecord& job, const ExchangeReport* report, Time now) {
         {"max", status.staleness_max},
         {"mean", status.staleness_mean}}},
       {"queue_depth", status.queue_depth},
+      {"steps_skipped", status.steps_skipped},
       {"trainer_idle_fraction", status.trainer_idle_fraction},
       {"tokens_per_second",
        {{"generated", status.tokens_generated_per_s}, {"trained", status.tokens_trained_per_s}}},

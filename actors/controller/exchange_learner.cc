@@ -5,6 +5,7 @@
 // (replay_), then training goes on; a checkpoint that was asked for is asked for again when the
 // learner is back at its step (EX-C).
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "actors/controller/exchange.h"
@@ -16,6 +17,13 @@ using scheduler::LeaseId;
 namespace {
 
 std::string text(StepId step) { return std::to_string(step.value); }
+
+std::string skipped_text(std::int64_t step, const StepReport& report) {
+  return "step " + std::to_string(step) + " was skipped: its gradient is not finite (norm " +
+         std::to_string(report.grad_norm) + ", loss " + std::to_string(report.loss) +
+         "); skipped in a row: " + std::to_string(report.skipped_in_row) +
+         ", in all: " + std::to_string(report.steps_skipped);
+}
 
 }  // namespace
 
@@ -112,9 +120,18 @@ void Exchange::handle(runtime::Context& cx, Published published) {
   wake(cx);
 }
 
-void Exchange::handle(runtime::Context&, WarmStartProgress progress) {
+void Exchange::handle(runtime::Context& cx, WarmStartProgress progress) {
   if (!learner_ || learner_->address.incarnation != progress.from.incarnation) return;
+  const std::uint64_t known =
+      std::exchange(statistics_.trained.steps_skipped, progress.steps_skipped);
   warm_start_ = std::move(progress);
+  if (warm_start_.steps_skipped <= known) return;
+  notices_.push_back(
+      ExchangeEvent{config_.job, config_.job,
+                    "the warm start has skipped steps whose gradient is not finite: " +
+                        std::to_string(warm_start_.steps_skipped) + " by step " +
+                        std::to_string(warm_start_.step)});
+  wake(cx);
 }
 
 void Exchange::handle(runtime::Context& cx, WarmStarted started) {
@@ -185,8 +202,14 @@ void Exchange::after_commit(runtime::Context& cx, const StepCommitted& committed
   TrainedTotals& trained = statistics_.trained;
   trained.tokens += committed.report.tokens_trained;
   trained.tokens_at_staleness_0 += committed.report.tokens_at_staleness_0;
-  trained.logprob_diff_max_at_staleness_0 = std::max(
-      trained.logprob_diff_max_at_staleness_0, committed.report.logprob_diff_max_at_staleness_0);
+  const double diff = committed.report.logprob_diff_max_at_staleness_0;
+  if (std::isfinite(diff))
+    trained.logprob_diff_max_at_staleness_0 =
+        std::max(trained.logprob_diff_max_at_staleness_0, diff);
+  trained.steps_skipped = committed.report.steps_skipped;
+  if (committed.report.skipped_in_row > 0)
+    notices_.push_back(
+        ExchangeEvent{config_.job, config_.job, skipped_text(done, committed.report)});
   trained.staleness.add(statistics_.staleness_of_step);
   note_totals(cx.now(), committed.publication);
   statistics_.add_rate_point(cx.now());

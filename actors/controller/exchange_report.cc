@@ -149,7 +149,8 @@ JobStatus Exchange::status(Time now) const {
                    .warm_start_steps_max = warm_start_.steps_max,
                    .warm_start_metric = warm_start_.metric,
                    .waits = waits(now),
-                   .troubles = troubles_.shown(now)};
+                   .troubles = troubles_.shown(now),
+                   .steps_skipped = statistics_.trained.steps_skipped};
   if (broadcasts_) {
     status.broadcasts = broadcasts_started_;
     status.broadcast_failures = broadcasts_->failures();
@@ -202,6 +203,10 @@ std::vector<Wait> Exchange::waits(Time now) const {
         "version " + std::to_string(evaluation.version().value));
   if (broadcasts_) std::ranges::move(broadcasts_->waits(now), std::back_inserter(waits));
   if (stage_ != Stage::kRunning) return waits;
+  if (const auto& last = statistics_.last_step; last && last->skipped_in_row > 0)
+    add(config_.job, "a finite gradient", 0,
+        "steps skipped in a row: " + std::to_string(last->skipped_in_row) +
+            " (learner.max_nonfinite_steps)");
   const double idle =
       seconds(now - std::max(statistics_.step_sent, statistics_.running_since.value_or(now)));
   if (learner_ && !learner_busy_) {
@@ -240,7 +245,8 @@ Result<void> Exchange::write_metrics(Time now, const StepCommitted& committed) {
                   .grad_norm = report.grad_norm,
                   .lr = report.lr,
                   .rollout_idle_fraction = rollout_idle_fraction(now),
-                  .oldest_sample_age_steps = oldest_sample_age(ledger_, entries_)});
+                  .oldest_sample_age_steps = oldest_sample_age(ledger_, entries_),
+                  .skipped_in_row = report.skipped_in_row});
   if (report.tokens_at_staleness_0 > 0)
     figures.logprob_diff_max_at_staleness_0 = report.logprob_diff_max_at_staleness_0;
   nlohmann::json line{
@@ -274,6 +280,7 @@ Result<void> Exchange::write_metrics(Time now, const StepCommitted& committed) {
       {"tandem/rollout_idle_fraction", figures.rollout_idle_fraction},
       {"tandem/tokens_generated_per_s", job.tokens_generated_per_s},
       {"tandem/groups_zero_variance", report.groups_zero_variance},
+      {"tandem/steps_skipped", report.steps_skipped},
       {"tandem/logprob_diff/max_at_staleness_0", report.logprob_diff_max_at_staleness_0},
       {"tandem/logprob_diff/mean", report.logprob_diff_mean}};
   if (statistics_.trained.tokens > 0)
@@ -392,6 +399,7 @@ std::string Exchange::result_json(Time now, JobOutcome outcome) const {
       {"trainer_idle_fraction", status(now).trainer_idle_fraction},
       {"rollout_idle_fraction", rollout_idle_fraction(now)},
       {"wall_seconds", total.wall_seconds},
+      {"steps_skipped", trained.steps_skipped},
       {"weights_sha256", statistics_.weights_sha256}};
   return dump_json(result, 2);
 }

@@ -150,6 +150,8 @@ void add_progress(PrometheusText& text, const ExchangeReports& reports) {
           &LedgerView::trained);
   figures({"tandem_groups_live", "gauge", "Groups admitted, neither trained nor discarded."},
           kLedger, &LedgerView::live);
+  figures({"tandem_steps_skipped_total", "counter", "Steps without a finite gradient."}, kStatus,
+          &JobStatus::steps_skipped);
   figures({"tandem_broadcasts_total", "counter", "Versions that the learner broadcast."}, kStatus,
           &JobStatus::broadcasts);
   figures({"tandem_broadcast_failures_total", "counter", "Epochs of broadcasts that failed."},

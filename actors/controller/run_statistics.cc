@@ -15,7 +15,7 @@ constexpr Duration kRateWindow = std::chrono::seconds(10);
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(StalenessCount, trajectories)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(TrainedTotals, staleness, tokens,
                                                 logprob_diff_max_at_staleness_0,
-                                                tokens_at_staleness_0)
+                                                tokens_at_staleness_0, steps_skipped)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(WorkTotals, tokens_generated, publish_count,
                                                 publish_bytes, wall_seconds, running_seconds,
                                                 learner_busy_seconds, rollout_busy_seconds,

@@ -29,8 +29,9 @@ struct StalenessCount {  // trained trajectories by staleness in steps
 struct TrainedTotals {
   StalenessCount staleness;
   std::uint64_t tokens = 0;
-  double logprob_diff_max_at_staleness_0 = 0;
+  double logprob_diff_max_at_staleness_0 = 0;  // of finite ones: the journal's JSON has no others
   std::uint64_t tokens_at_staleness_0 = 0;
+  std::uint64_t steps_skipped = 0;  // as StepReport's, those of the warm start included
 };
 
 // Of what was done, by all lives of the run and whether or not a death undid it.

@@ -1,5 +1,6 @@
 #include "actors/learner/fake_trainer.h"
 
+#include <limits>
 #include <utility>
 
 #include "runtime/base/check.h"
@@ -19,11 +20,13 @@ Result<std::optional<StepId>> FakeTrainer::restore() {
   warm_steps_ = 0;
   weights_[0] = derive_seed(config_.seed, "untrained");
   older_.clear();
+  skipped_ = {};
   if (store_->checkpoints.empty()) return std::optional<StepId>{};
   const auto& [step, checkpoint] = *store_->checkpoints.rbegin();
   step_ = step;
   weights_ = checkpoint.weights;
   older_ = checkpoint.older;
+  skipped_ = checkpoint.skipped;
   return std::optional<StepId>{step};
 }
 
@@ -48,9 +51,17 @@ Result<TrainedStep> FakeTrainer::train(const TrainBatch& batch) {
   const std::string bytes = runtime::encode(hashed);
   older_.push_back(weights_);
   if (std::ssize(older_) > config_.older_versions) older_.pop_front();
-  weights_[0] = derive_seed(weights_[0], {checksum64(std::as_bytes(std::span(bytes)))});
+  const bool finite = !config_.nonfinite.contains(step_);
+  const double norm = finite ? 1 : std::numeric_limits<double>::quiet_NaN();
+  auto counted = count_step({.kind = "step", .number = step_.value + 1, .norm = norm},
+                            config_.nonfinite_steps_max, skipped_);
+  if (!counted) return counted.error();
+  if (finite) weights_[0] = derive_seed(weights_[0], {checksum64(std::as_bytes(std::span(bytes)))});
   step_ = StepId{step_.value + 1};
   TrainedStep out{.checksum = checksum(), .then_wait = config_.train_time};
+  out.report.grad_norm = norm;
+  out.report.skipped_in_row = skipped_.in_row;
+  out.report.steps_skipped = skipped_.total;
   for (const BatchGroup& group : batch.groups) {
     for (const TrainTrajectory& trajectory : group.trajectories) {
       out.report.tokens_trained += trajectory.tokens.size();
@@ -74,7 +85,7 @@ Result<SavedCheckpoint> FakeTrainer::save() {
     --store_->refusals;
     return Error{.message = "cannot save checkpoint: Input/output error"};
   }
-  store_->checkpoints[step_] = {weights_, older_};
+  store_->checkpoints[step_] = {weights_, older_, skipped_};
   return SavedCheckpoint{step_, "fake/step-" + std::to_string(step_.value), sha256_hex(weights())};
 }
 

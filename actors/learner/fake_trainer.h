@@ -8,7 +8,9 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <set>
 
+#include "actors/learner/skipped_steps.h"
 #include "actors/learner/trainer.h"
 
 namespace tandem::actors {
@@ -17,6 +19,7 @@ using FakeWeights = std::array<std::uint64_t, 1>;
 struct FakeCheckpoint {
   FakeWeights weights{};
   std::deque<FakeWeights> older;  // the newest last
+  SkippedSteps skipped;
 };
 struct FakeStore {
   std::map<StepId, FakeCheckpoint> checkpoints;
@@ -31,7 +34,9 @@ struct FakeTrainerConfig {
   Duration train_time{};  // of one step
   // False: the hash leaves out group ids, which may hang on timing where what is trained does not.
   bool ids_count = true;
-  std::int64_t older_versions = 0;  // as TrainerConfig's
+  std::int64_t older_versions = 0;       // as TrainerConfig's
+  std::set<StepId> nonfinite;            // steps whose gradient is not finite
+  std::int64_t nonfinite_steps_max = 5;  // as TrainerConfig's
 };
 
 class FakeTrainer final : public Trainer {
@@ -53,6 +58,7 @@ class FakeTrainer final : public Trainer {
   const std::shared_ptr<FakeStore> store_;
   StepId step_{};
   std::int32_t warm_steps_ = 0;
+  SkippedSteps skipped_;
   FakeWeights weights_{};
   std::deque<FakeWeights> older_;
 };

@@ -1,6 +1,7 @@
 #include "actors/learner/gang.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <utility>
 
@@ -75,7 +76,7 @@ Result<void> Gang::reduce(std::span<double> sums, double& maximum) {
       return broken_gang({.message = "a rank reduces another number of sums"});
     std::memcpy(mine.data(), blob.data(), blob.size());
     for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += mine[i];
-    if (!(mine.back() <= maximum)) maximum = mine.back();
+    if (!std::isnan(maximum) && !(mine.back() <= maximum)) maximum = mine.back();
   }
   return {};
 }

@@ -58,7 +58,7 @@ void LearnerActor::warm_start_slice(runtime::Context& cx) {
   if (report && slice->step > 0 && outbox_.empty()) {
     warm_start_reported_ = cx.now();
     outbox_.send(cx, WarmStartProgress{config_.self, slice->step, slice->steps_max, slice->loss,
-                                       slice->metric});
+                                       slice->metric, slice->steps_skipped});
   }
   later(cx, slice->then_wait, [this, last = *slice](runtime::Context& then) {
     last.done ? finish_warm_start(then, last) : warm_start_slice(then);

@@ -94,7 +94,9 @@ struct TrainerConfig {
   std::uint64_t seed = 0;
   AlgorithmConfig algorithm;
   OptimizerConfig optimizer;
-  std::int64_t steps_total = 0;      // learner.total_training_steps, the schedule's end
+  std::int64_t steps_total = 0;  // learner.total_training_steps, the schedule's end
+  // learner.max_nonfinite_steps: so many in a row are skipped, the next one ends the job.
+  std::int64_t nonfinite_steps_max = 5;
   std::int64_t rows_max = 8192;      // learner.max_token_len: token rows of one forward
   std::int64_t positions_max = 128;  // of one sequence: max_prompt_length + max_response_length
   // Keep one layer's activations and compute the others again in backward: the same gradients to

@@ -1,6 +1,7 @@
 #include "actors/learner/native_trainer.h"
 
 #include <algorithm>
+#include <cmath>
 #include <deque>
 #include <utility>
 
@@ -9,6 +10,7 @@
 #include "actors/learner/lr_schedule.h"
 #include "actors/learner/packing.h"
 #include "actors/learner/sharded_update.h"
+#include "actors/learner/skipped_steps.h"
 #include "actors/learner/trainer_arenas.h"
 #include "actors/learner/trainer_checkpoint.h"
 #include "actors/learner/trainer_memory.h"
@@ -122,6 +124,7 @@ class NativeTrainer::Impl {
   std::optional<ShardedUpdate> sharded_;
   std::optional<WarmStartData> warm_start_data_;
   std::int64_t warm_start_steps_ = 0;
+  SkippedSteps skipped_;
   bool untrained_ = true;                     // the weights are as they came
   std::deque<std::vector<std::byte>> older_;  // versions step - size … step - 1; of rank 0 alone
 };
@@ -174,6 +177,7 @@ Result<void> NativeTrainer::Impl::load(const std::filesystem::path& directory,
   }
   if (auto read = load_older(directory, state); !read) return read;
   memory_.optimizer.set_steps(state.optimizer_steps);
+  skipped_ = state.skipped;
   weights_.replace(stream_, std::move(loaded->weights));
   return {};
 }
@@ -260,20 +264,22 @@ Result<double> NativeTrainer::Impl::apply_whole(const OptimizerConfig& config, d
   if (gang.ranks() > 1)
     if (auto summed = gang.sum(memory_.gradients.f32()); !summed) return summed.error();
   const double squares = memory_.optimizer.squares(stream_, memory_.gradients);
-  const Result<double> norm = memory_.optimizer.begin_step(config, lr, squares);
-  if (norm) memory_.optimizer.update(stream_, 0, weights_.master(), memory_.gradients);
+  const double norm = memory_.optimizer.begin_step(config, lr, squares);
+  if (std::isfinite(norm))
+    memory_.optimizer.update(stream_, 0, weights_.master(), memory_.gradients);
   return norm;
 }
 
-// Sums the ranks' gradients and takes a step; returns the norm, which is finite.
+// Sums the ranks' gradients and takes a step; returns the norm. Where that is not finite, on all
+// ranks alike, no weight has changed.
 Result<double> NativeTrainer::Impl::apply_gradients(const OptimizerConfig& config, double lr) {
   const Result<double> norm =
       sharded_ ? sharded_->apply(stream_, gang, memory_.optimizer, {.config = config, .lr = lr},
                                  weights_.master(), memory_.gradients)
                : apply_whole(config, lr);
   if (!norm) return norm;
-  weights_.follow_master(stream_);
   untrained_ = false;
+  if (std::isfinite(*norm)) weights_.follow_master(stream_);
   return norm;
 }
 
@@ -297,6 +303,9 @@ Result<double> NativeTrainer::Impl::warm_start_step() {
   const auto norm =
       apply_gradients(optimizer, learning_rate(optimizer, warm_start_steps_, warm.steps_max));
   if (!norm) return norm.error();
+  auto counted = count_step({"warm-start step", warm_start_steps_ + 1, gang.rank(), *norm, loss},
+                            config_.nonfinite_steps_max, skipped_);
+  if (!counted) return counted.error();
   double unused = 0;
   if (auto summed = gang.reduce(std::span(&loss, 1), unused); !summed) return summed.error();
   ++warm_start_steps_;
@@ -334,7 +343,8 @@ Result<WarmStartSlice> NativeTrainer::Impl::warm_start() {
   if (!loss) return loss.error();
   WarmStartSlice slice{.step = static_cast<std::int32_t>(warm_start_steps_),
                        .steps_max = static_cast<std::int32_t>(warm.steps_max),
-                       .loss = *loss};
+                       .loss = *loss,
+                       .steps_skipped = skipped_.total};
   const bool last = warm_start_steps_ >= warm.steps_max;
   slice.done = last;
   slice.reached = !warm.until;
@@ -367,8 +377,14 @@ Result<StepReport> NativeTrainer::Impl::train_share(const TrainBatch& batch,
   report.lr = learning_rate(config_.optimizer, step.value, config_.steps_total);
   const Result<double> norm = apply_gradients(config_.optimizer, report.lr);
   if (!norm) return norm.error();
+  const double own_loss = memory_.pass.objective().sums().loss;
+  auto counted = count_step({"step", step.value + 1, gang.rank(), *norm, own_loss},
+                            config_.nonfinite_steps_max, skipped_);
+  if (!counted) return counted.error();
   weights_.publish(stream_);
   report.grad_norm = *norm;
+  report.skipped_in_row = skipped_.in_row;
+  report.steps_skipped = skipped_.total;
   ObjectiveSums sums = memory_.pass.objective().sums();
   std::vector<double> flat;
   for (const double* field : sums.fields()) flat.push_back(*field);
@@ -437,16 +453,18 @@ Result<SavedCheckpoint> NativeTrainer::Impl::save() {
     if (auto told = gang.command(GangCommand::kSave, {}); !told) return told.error();
   if (auto fetched = fetch_moments(&*moments); !fetched) return fetched.error();
   const runtime::Arena& host = weights_.fetch(stream_);
-  CheckpointContent content{
-      .state = {.step = step, .optimizer_steps = memory_.optimizer.steps(), .seed = config_.seed},
-      .weights = host.bytes(),
-      .m = moments->m,
-      .v = moments->v,
-      .reference = weights_.reference_bytes(),
-      .older = {older_.begin(), older_.end()},
-      .save_model = [&](const std::filesystem::path& directory) {
-        return save_model(directory, {model_, host, model_directory_});
-      }};
+  CheckpointContent content{.state = {.step = step,
+                                      .optimizer_steps = memory_.optimizer.steps(),
+                                      .seed = config_.seed,
+                                      .skipped = skipped_},
+                            .weights = host.bytes(),
+                            .m = moments->m,
+                            .v = moments->v,
+                            .reference = weights_.reference_bytes(),
+                            .older = {older_.begin(), older_.end()},
+                            .save_model = [&](const std::filesystem::path& directory) {
+                              return save_model(directory, {model_, host, model_directory_});
+                            }};
   const auto path = write_checkpoint(config_.checkpoints, std::move(content));
   if (!path) return path.error();
   return SavedCheckpoint{step, path->string(), weights_.host_sha256()};

@@ -15,6 +15,8 @@
 //         denominators that count tokens.
 //   NT-2  At staleness 0 the training forward repeats the engine's log-probabilities to the bit.
 //   NT-3  lr = 0 leaves the weights as they are, to the bit.
+//   NT-4  So does a gradient that is not finite, and the moments and AdamW's t as well; the step
+//         counts as done (skipped_steps.h).
 #pragma once
 
 #include <functional>

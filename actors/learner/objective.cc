@@ -59,8 +59,9 @@ void Objective::compare(const MicroBatch& batch, std::span<const float> logprob)
       sums_.logprob_diff += difference;
       if (!fresh) continue;
       sums_.tokens_at_staleness_0 += 1;
-      // A NaN must not hide: max() would drop it.
-      if (!(difference <= diff_max_at_staleness_0_)) diff_max_at_staleness_0_ = difference;
+      // A NaN must not hide: max() would drop it, and so would a later difference.
+      double& most = diff_max_at_staleness_0_;
+      if (!std::isnan(most) && !(difference <= most)) most = difference;
     }
   }
 }

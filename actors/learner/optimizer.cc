@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <string>
 #include <utility>
 
 #include "kernels/ops/adamw.h"
@@ -123,12 +122,9 @@ double Optimizer::squares(const runtime::Stream& stream, const runtime::Arena& g
   return *squares;
 }
 
-Result<double> Optimizer::begin_step(const OptimizerConfig& config, double lr, double squares) {
+double Optimizer::begin_step(const OptimizerConfig& config, double lr, double squares) {
   const double norm = std::sqrt(squares);
-  if (!std::isfinite(norm))
-    return Error{ErrorCode::kInvalid,
-                 "the gradient is not finite (norm " + std::to_string(norm) +
-                     "): the learning rate may be too high, or the weights are damaged"};
+  if (!std::isfinite(norm)) return norm;
   const double scale =
       config.grad_clip > 0 ? std::min(1.0, config.grad_clip / (norm + kClipEps)) : 1.0;
   config_ = config;

@@ -39,9 +39,9 @@ class Optimizer {
   double squares(const runtime::Stream& stream, const runtime::Arena& gradients);
 
   // A step: begin_step(), then update() of each part once, in any order. `squares` is the sum over
-  // the whole gradient; returns its root, the norm before clipping. kInvalid where it is not
-  // finite: then no step has begun.
-  Result<double> begin_step(const OptimizerConfig& config, double lr, double squares);
+  // the whole gradient; returns its root, the norm before clipping. Where that is not finite no
+  // step has begun: steps() stays, and no update() may follow.
+  double begin_step(const OptimizerConfig& config, double lr, double squares);
   void update(const runtime::Stream& stream, std::size_t part, const runtime::Arena& weights,
               const runtime::Arena& gradients);
 

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <utility>
 
 #include "actors/model/parameters.h"
@@ -98,8 +99,8 @@ Result<double> ShardedUpdate::apply(const runtime::Stream& stream, Gang& gang, O
   if (auto summed = settle(); !summed) return summed.error();
   double squares = optimizer.squares(stream, gradients), unused = 0;
   if (auto added = gang.reduce(std::span(&squares, 1), unused); !added) return added.error();
-  const Result<double> norm = optimizer.begin_step(step.config, step.lr, squares);
-  if (!norm) return norm;
+  const double norm = optimizer.begin_step(step.config, step.lr, squares);
+  if (!std::isfinite(norm)) return norm;
   for (std::size_t i = 0; i < buckets_.size(); ++i) {
     optimizer.update(stream, i, weights, gradients);
     if (queued_) queued_ = exchange_->all_gather(bucket_of(weights, i), stream);

@@ -19,9 +19,9 @@
 //         slower ones in the Gang, which hears of a death at once and sees that the waiting rank
 //         lives (CO-3, CO-5).
 //
-// Errors: kInvalid of apply() means a gradient that is not finite; all ranks get it, and no weight
-// has changed. Any other Error ends the gang; the exchange may then touch weights and gradients
-// until this object ends, which has to be before they do.
+// Errors: each ends the gang; the exchange may then touch weights and gradients until this object
+// ends, which has to be before they do. A gradient that is not finite is none: all ranks get its
+// norm, and no weight and no moment has changed.
 #pragma once
 
 #include <cstddef>

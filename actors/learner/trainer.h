@@ -29,8 +29,9 @@ namespace tandem::actors {
 struct WarmStartSlice {
   std::int32_t step = 0;  // optimizer steps taken
   std::int32_t steps_max = 0;
-  double loss = 0;               // of the last step, per completion token
-  std::optional<double> metric;  // when it was just measured
+  double loss = 0;                  // of the last step, per completion token
+  std::uint64_t steps_skipped = 0;  // for a gradient that is not finite (skipped_steps.h)
+  std::optional<double> metric;     // when it was just measured
   bool done = false;
   bool reached = true;  // once done: false if steps_max passed before `until` was met
   Duration then_wait{};
@@ -66,7 +67,9 @@ class Trainer {
   // Without a warm start in the job: done at once, with 0 steps. Not after done.
   virtual Result<WarmStartSlice> warm_start() = 0;
 
-  // batch.step == step(). On an Error the weights are undefined until restore().
+  // batch.step == step(). On an Error the weights are undefined until restore(). A gradient that is
+  // not finite is none, but for too many in a row (kInvalid): the step is done and leaves the
+  // weights as they are.
   virtual Result<TrainedStep> train(const TrainBatch& batch) = 0;
 
   // The arena as it was at a version before step(), where the configuration keeps that many; none

@@ -18,7 +18,15 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kPrefix = "step-";
 constexpr std::string_view kAsidePrefix = ".step-";  // half written, or half removed
-constexpr std::uint32_t kFormat = 2;
+constexpr std::uint32_t kFormat = 3, kFormerFormat = 2;
+// Format 2 ends before the counts of skipped steps.
+constexpr auto kFormerFields = runtime::wire_fields_of<TrainerState>(
+    "TrainerState",
+    "format, step, optimizer_steps, seed, weights_checksum, m_checksum, v_checksum, "
+    "reference_checksum, older_checksums",
+    &TrainerState::format, &TrainerState::step, &TrainerState::optimizer_steps, &TrainerState::seed,
+    &TrainerState::weights_checksum, &TrainerState::m_checksum, &TrainerState::v_checksum,
+    &TrainerState::reference_checksum, &TrainerState::older_checksums);
 
 fs::path state_file(const fs::path& checkpoint) { return checkpoint / "trainer" / "state.bin"; }
 
@@ -130,10 +138,21 @@ Result<void> move_into_place(const fs::path& directory, StepId step, const fs::p
   return sync_directory(directory);
 }
 
+Result<TrainerState> decode_state(std::string_view bytes) {
+  TrainerState former;
+  runtime::WireReader in(bytes, {});
+  if (runtime::wire_detail::decode_fields(in, former, kFormerFields) && in.finish() &&
+      former.format == kFormerFormat) {
+    former.format = kFormat;
+    return former;
+  }
+  return runtime::decode<TrainerState>(bytes);
+}
+
 Result<TrainerState> read_one(const fs::path& checkpoint, const CheckpointLoader& load) {
   const Result<std::string> bytes = read_file(state_file(checkpoint));
   if (!bytes) return bytes.error();
-  Result<TrainerState> state = runtime::decode<TrainerState>(*bytes);
+  Result<TrainerState> state = decode_state(*bytes);
   if (!state)
     return Error{.message = "it is damaged: " + state.error().message,
                  .where = state_file(checkpoint).string()};

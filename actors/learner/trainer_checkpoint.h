@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "actors/learner/learner_config.h"
+#include "actors/learner/skipped_steps.h"
 #include "runtime/base/ids.h"
 #include "runtime/base/result.h"
 #include "runtime/wire/fields.h"
@@ -27,7 +28,7 @@ namespace tandem::actors {
 
 // trainer/state.bin, with the checksums of everything else.
 struct TrainerState {
-  std::uint32_t format = 2;
+  std::uint32_t format = 3;
   // Covers every step below: the place in the lr schedule, and in the journal, whose rows tell what
   // became of each group as of that step.
   StepId step;
@@ -38,10 +39,11 @@ struct TrainerState {
   std::uint64_t v_checksum = 0;          // of trainer/v.bin: its second ones
   std::uint64_t reference_checksum = 0;  // of trainer/reference.bin; 0: there is none
   std::vector<std::uint64_t>
-      older_checksums;  // of trainer/version-N.bin, N = step - size … step - 1
+      older_checksums;   // of trainer/version-N.bin, N = step - size … step - 1
+  SkippedSteps skipped;  // format 2 has none: 0
 };
 TANDEM_WIRE(TrainerState, format, step, optimizer_steps, seed, weights_checksum, m_checksum,
-            v_checksum, reference_checksum, older_checksums)
+            v_checksum, reference_checksum, older_checksums, skipped)
 
 struct CheckpointContent {
   TrainerState state;                             // checksums are filled in by write_checkpoint

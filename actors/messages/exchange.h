@@ -74,6 +74,8 @@ struct JobStatus {
   std::optional<double> eta_s;
   std::vector<Wait> waits;
   std::vector<TroubleView> troubles;
+  // Optimizer steps that were skipped because their gradient was not finite, since the run began.
+  std::uint64_t steps_skipped = 0;
   // Of a job whose weights are broadcast: versions that the learner broadcast, and epochs that
   // failed, since the exchange started.
   std::optional<std::int64_t> broadcasts, broadcast_failures;
@@ -97,6 +99,7 @@ struct StepFigures {
   std::optional<double> logprob_diff_max_at_staleness_0;  // where the batch has such tokens
   double rollout_idle_fraction = 0;
   std::int64_t oldest_sample_age_steps = 0;
+  std::uint64_t skipped_in_row = 0;  // as StepReport's
 };
 
 struct ExchangeReport {

@@ -87,9 +87,10 @@ struct WarmStartProgress {
   std::int32_t step = 0;
   std::int32_t steps_max = 0;
   double loss = 0;
-  std::optional<double> metric;  // `warm_start.until.metric` when it was just measured
+  std::optional<double> metric;     // `warm_start.until.metric` when it was just measured
+  std::uint64_t steps_skipped = 0;  // as StepReport's
 };
-TANDEM_WIRE(WarmStartProgress, from, step, steps_max, loss, metric)
+TANDEM_WIRE(WarmStartProgress, from, step, steps_max, loss, metric, steps_skipped)
 
 struct WarmStarted {
   Sender from;
@@ -99,12 +100,16 @@ struct WarmStarted {
 };
 TANDEM_WIRE(WarmStarted, from, steps, publication, reached)
 
-// What training on one batch showed. Ratios and KL are of the clipped tokens' policy pair.
+// What training on one batch showed. Ratios and KL are of the clipped tokens' policy pair. Figures
+// of a batch whose loss or gradient is not finite may be NaN or infinite.
 struct StepReport {
   double loss = 0, entropy = 0, ppo_kl = 0, pg_clipfrac = 0, grad_norm = 0, lr = 0;
   double seconds_update = 0, seconds_wait_payload = 0, seconds_publish = 0;
   std::uint64_t tokens_trained = 0;  // completion tokens of the batch
   std::uint64_t groups_zero_variance = 0;
+  // Optimizer steps that changed no weight because their gradient was not finite: up to this one
+  // without a break (0: this one was taken), and since the run began, its warm start included.
+  std::uint64_t skipped_in_row = 0, steps_skipped = 0;
   // Between the engine's log-probabilities and those of this step's own training forward, over
   // trajectories whose tokens and KV are all of this step's version.
   double logprob_diff_max_at_staleness_0 = 0;
@@ -114,7 +119,8 @@ struct StepReport {
 };
 TANDEM_WIRE(StepReport, loss, entropy, ppo_kl, pg_clipfrac, grad_norm, lr, seconds_update,
             seconds_wait_payload, seconds_publish, tokens_trained, groups_zero_variance,
-            logprob_diff_max_at_staleness_0, tokens_at_staleness_0, logprob_diff_mean, advantages)
+            skipped_in_row, steps_skipped, logprob_diff_max_at_staleness_0, tokens_at_staleness_0,
+            logprob_diff_mean, advantages)
 
 struct StepCommitted {
   Sender from;

@@ -77,6 +77,18 @@ INSTANTIATE_TEST_SUITE_P(
                     Shipped{"qwen3_1.7b.yaml", 1'720'574'976, 2048, 6144, 139}),
     [](const auto& param) { return "hidden" + std::to_string(param.param.hidden); });
 
+TEST(LearnerKeys, SayHowManyNonfiniteStepsTheTrainerSkips) {
+  JobSpec job;
+  const auto skipped = [&] {
+    return trainer_config(job, {"job", "run"}, false).nonfinite_steps_max;
+  };
+  EXPECT_EQ(skipped(), actors::TrainerConfig{}.nonfinite_steps_max);
+  for (const std::int64_t steps : {0, 2}) {
+    job.learner.max_nonfinite_steps = steps;
+    EXPECT_EQ(skipped(), steps);
+  }
+}
+
 // Who takes part in communicators of NCCL, and where weights arrive.
 TEST(NcclJobs, AreToldToTheControllerAndToTheActors) {
   JobSpec job;

@@ -2,6 +2,7 @@
 #include <array>
 
 #include "actors/main/job/job_table.h"
+#include "actors/main/job/key_fields.h"
 #include "scheduler/fleet/placement.h"
 
 namespace tandem::cli {
@@ -18,38 +19,6 @@ constexpr double kThreadsMax = 1024;
 constexpr double kGpusMax = 64;  // of one machine
 constexpr double kDayInSeconds = 86400;
 constexpr double kMegabytesMax = 1 << 30;  // a pebibyte
-
-constexpr Range between(double min, double max) { return {.min = min, .max = max}; }
-constexpr Range at_least(double min) { return {.min = min}; }
-constexpr Range above(double min) { return {.min = min, .min_open = true}; }
-constexpr Range above_to(double min, double max) {
-  return {.min = min, .max = max, .min_open = true};
-}
-
-template <class T>
-FieldRef slot(T& field) {
-  if constexpr (std::is_enum_v<T>) {
-    return EnumField{.names = value_names(field),
-                     .get = [&field] { return static_cast<std::size_t>(field); },
-                     .set = [&field](std::optional<std::size_t> i) { field = static_cast<T>(*i); }};
-  } else {
-    return &field;
-  }
-}
-
-template <class T>
-requires std::is_enum_v<T> FieldRef slot(std::optional<T>& field) {
-  return EnumField{.names = value_names(T{}),
-                   .nullable = true,
-                   .get = [&field]() -> std::optional<std::size_t> {
-                     if (!field) return std::nullopt;
-                     return static_cast<std::size_t>(*field);
-                   },
-                   .set =
-                       [&field](std::optional<std::size_t> i) {
-                         field = i ? std::optional(static_cast<T>(*i)) : std::nullopt;
-                       }};
-}
 
 constexpr std::array<std::string_view, 2> kLaterDtypes{"float16", "fp8"};
 constexpr std::array<std::string_view, 3> kLaterEngines{"vllm", "sglang", "tensorrt-llm"};
@@ -341,6 +310,14 @@ const Key kKeys[] = {
      .field = [](J& j) { return slot(j.learner.enable_gradient_checkpointing); },
      .description = "Keeps the activations of one layer and computes the others again on the way "
                     "back: less memory, a forward pass more, the same numbers."},
+    {.path = "learner.max_nonfinite_steps",
+     .field = [](J& j) { return slot(j.learner.max_nonfinite_steps); },
+     .description =
+         "A step whose gradient is not finite (NaN or infinite) changes no weight and is "
+         "skipped, with a warning; after so many in a row the next one ends the job. 0: "
+         "the first one does.",
+     .range = between(0, kStepsMax),
+     .unit = "steps"},
     {.path = "learner.resume_mode",
      .field = [](J& j) { return slot(j.learner.resume_mode); },
      .description =

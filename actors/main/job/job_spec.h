@@ -147,6 +147,7 @@ struct LearnerSpec {
   std::int64_t test_freq = 50;        // steps; 0: only before and after
   std::int64_t max_token_len = 8192;  // tokens packed into one forward
   bool enable_gradient_checkpointing = false;
+  std::int64_t max_nonfinite_steps = 5;  // skipped in a row
   ResumeMode resume_mode = ResumeMode::kAuto;
   std::int64_t max_ckpt_to_keep = 2;
   OptimizerSpec optimizer;

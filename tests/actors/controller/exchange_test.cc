@@ -375,5 +375,76 @@ TEST(Exchange, TheNewestStepsFiguresAreReported) {
   EXPECT_FALSE(report->last_step->logprob_diff_max_at_staleness_0) << "no token of staleness 0";
 }
 
+TEST(Exchange, AStepThatWasSkippedIsToldAndDoesNotSpoilTheFiguresAfterIt) {
+  constexpr double kInf = std::numeric_limits<double>::infinity();
+  Stage stage;
+  stage.begin();
+  for (const GroupWork& work : stage.assigned()) stage.generate(work, PolicyVersion{0});
+  stage.score_everything();
+  stage.commit(kLearner, {.loss = kInf,
+                          .grad_norm = std::numeric_limits<double>::quiet_NaN(),
+                          .tokens_trained = 6,
+                          .skipped_in_row = 2,
+                          .steps_skipped = 3,
+                          .logprob_diff_max_at_staleness_0 = kInf,
+                          .tokens_at_staleness_0 = 7});
+  const nlohmann::json line = parse_json(stage.record.metrics_lines.back());
+  ASSERT_TRUE(line.is_object()) << stage.record.metrics_lines.back();
+  EXPECT_TRUE(line["actor/grad_norm"].is_null() && line["actor/loss"].is_null());
+  EXPECT_EQ(line["tandem/steps_skipped"], 3);
+  const auto events = Stage::only<ExchangeEvent>(stage.to_controller);
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_EQ(events[0].subject, "job-1");
+  EXPECT_EQ(events[0].message,
+            "step 1 was skipped: its gradient is not finite (norm nan, loss inf); skipped in a "
+            "row: 2, in all: 3");
+  const auto ask = [&] {
+    std::optional<ExchangeReport> report;
+    const runtime::ReplyTo<ExchangeReport> reply(
+        [&](Result<ExchangeReport> answer) { report = *std::move(answer); });
+    stage.tell(runtime::Ask<GetExchangeReport>{{}, reply});
+    return report.value();
+  };
+  const auto waits_for_gradient = [](const ExchangeReport& report) {
+    return std::ranges::any_of(report.status.waits, [](const Wait& wait) {
+      return wait.waits_for == "a finite gradient" &&
+             wait.detail.find("in a row: 2") != std::string::npos;
+    });
+  };
+  EXPECT_EQ(ask().status.steps_skipped, 3u);
+  EXPECT_TRUE(waits_for_gradient(ask()));
+  // A later incarnation of the run reads the totals, and they go on.
+  const auto totals = [&] {
+    std::optional<RunTotals> newest;
+    const auto read = stage.record.replay([&](const JournalEvent& event) {
+      if (event.kind == "totals") newest = totals_from(event.detail);
+    });
+    EXPECT_TRUE(read);
+    return newest.value();
+  };
+  EXPECT_EQ(totals().trained.steps_skipped, 3u);
+  EXPECT_EQ(totals().trained.logprob_diff_max_at_staleness_0, 0);
+  stage.score_everything();
+  stage.commit(kLearner, {.grad_norm = 1,
+                          .steps_skipped = 3,
+                          .logprob_diff_max_at_staleness_0 = 0.5,
+                          .tokens_at_staleness_0 = 7});
+  EXPECT_EQ(totals().trained.logprob_diff_max_at_staleness_0, 0.5);
+  EXPECT_FALSE(waits_for_gradient(ask()));
+  EXPECT_EQ(Stage::only<ExchangeEvent>(stage.to_controller).size(), 1u);
+}
+
+TEST(Exchange, TheWarmStartsSkippedStepsAreTold) {
+  Stage stage;
+  stage.tell(LearnerUp{kLearner, {}});
+  for (const auto& [step, skipped] : {std::pair(1, 0u), std::pair(9, 4u), std::pair(11, 4u)})
+    stage.tell(WarmStartProgress{
+        .from = kLearner, .step = step, .steps_max = 20, .steps_skipped = skipped});
+  const auto events = Stage::only<ExchangeEvent>(stage.to_controller);
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_NE(events[0].message.find("not finite: 4 by step 9"), std::string::npos)
+      << events[0].message;
+}
+
 }  // namespace
 }  // namespace tandem::actors

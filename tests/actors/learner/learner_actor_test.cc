@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <map>
+#include <set>
 
 #include "actors/learner/fake_trainer.h"
 #include "runtime/actor/simulated_executor.h"
@@ -78,7 +80,9 @@ struct World {
                                                           .warm_start_steps = 3,
                                                           .warm_start_step_time = 1s,
                                                           .train_time = 2s,
-                                                          .older_versions = older_versions},
+                                                          .older_versions = older_versions,
+                                                          .nonfinite = nonfinite,
+                                                          .nonfinite_steps_max = 2},
                                         store),
           std::make_unique<MapPublisher>(&published, &published_in_order),
           [this](std::vector<runtime::PayloadRef> refs, auto done) {
@@ -145,6 +149,7 @@ struct World {
   std::uint64_t lives = 0;
   int reads_fail = 0;
   std::int64_t older_versions = 0;
+  std::set<StepId> nonfinite;  // steps whose gradient is not finite
   runtime::Ref<LearnerEvents> exchange;
   runtime::Ref<LearnerActor::Inbox> learner;
 };
@@ -347,6 +352,51 @@ TEST(LearnerActor, ADiskThatFailsForAMomentCostsNothing) {
   world.tell(SaveCheckpoint{StepId{1}});
   EXPECT_TRUE(world.all<LearnerFailed>().empty());
   EXPECT_TRUE(world.store->checkpoints.contains(StepId{1}));
+}
+
+TEST(LearnerActor, AStepWithoutAFiniteGradientIsCommittedAndItsVersionPublished) {
+  World world;
+  world.nonfinite = {StepId{1}, StepId{2}, StepId{4}};
+  world.warm_up();
+  for (std::int64_t s = 0; s < 5; ++s) world.tell(world.step(s));
+  EXPECT_TRUE(world.all<LearnerFailed>().empty());
+  const auto committed = world.all<StepCommitted>();
+  ASSERT_EQ(committed.size(), 5u);
+  std::vector<std::uint64_t> in_row, total;
+  for (std::size_t s = 0; s < committed.size(); ++s) {
+    const StepReport& report = committed[s].report;
+    in_row.push_back(report.skipped_in_row);
+    total.push_back(report.steps_skipped);
+    EXPECT_EQ(std::isfinite(report.grad_norm), report.skipped_in_row == 0);
+    EXPECT_EQ(report.tokens_trained, 12u);
+    ASSERT_TRUE(committed[s].publication);
+    EXPECT_EQ(committed[s].publication->version.value, static_cast<std::int64_t>(s) + 1);
+    const std::uint64_t before = s == 0 ? 0 : committed[s - 1].checksum;
+    EXPECT_EQ(committed[s].checksum == before, report.skipped_in_row > 0);
+  }
+  EXPECT_EQ(in_row, (std::vector<std::uint64_t>{0, 1, 2, 0, 1}));
+  EXPECT_EQ(total, (std::vector<std::uint64_t>{0, 1, 2, 2, 3}));
+}
+
+TEST(LearnerActor, TooManyStepsInARowWithoutAFiniteGradientFailTheLearner) {
+  World world;
+  world.nonfinite = {StepId{0}, StepId{1}, StepId{2}};
+  world.warm_up();
+  world.tell(world.step(0));
+  world.tell(world.step(1));
+  world.tell(SaveCheckpoint{StepId{2}});
+  ASSERT_TRUE(world.all<LearnerFailed>().empty());
+  world.kill();
+  world.heard.clear();
+  world.start();  // the checkpoint knows of the two
+  world.tell(PublishInitial{});
+  world.tell(world.step(2));
+  EXPECT_TRUE(world.all<StepCommitted>().empty());
+  ASSERT_EQ(world.all<LearnerFailed>().size(), 1u);
+  const std::string message = world.all<LearnerFailed>()[0].message;
+  EXPECT_NE(message.find("step 3 has a gradient that is not finite"), std::string::npos) << message;
+  EXPECT_NE(message.find("learner.max_nonfinite_steps is 2"), std::string::npos) << message;
+  EXPECT_TRUE(world.system.alive("job/learner/0")) << "a restart would meet it again";
 }
 
 TEST(LearnerActor, AStepOutOfTurnEndsTheActor) {

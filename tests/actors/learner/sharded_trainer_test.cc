@@ -514,11 +514,12 @@ TEST(ShardedTrainer, RanksWaitForSlowerOnesInTheGang_SU4) {
   EXPECT_EQ(early, 0);
 }
 
-TEST(ShardedTrainer, AGradientThatIsNotFiniteIsTheSameErrorOnAllRanks) {
+TEST(ShardedTrainer, AGradientThatMayNotBeSkippedIsTheSameErrorOnAllRanks_SK1) {
   const auto folder = scratch_folder("infinite");
   TrainerConfig config = config_of(folder);
   config.optimizer.lr = 1e30;
   config.optimizer.warmup_steps = 0;
+  config.nonfinite_steps_max = 0;
   std::string message;
   const auto ends = run_gang(folder, config, sharing(3), [&](NativeTrainer& trainer) {
     for (std::int64_t step = 0; step < 3 && message.empty(); ++step) {

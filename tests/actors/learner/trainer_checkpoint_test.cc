@@ -8,7 +8,9 @@
 
 #include <fstream>
 
+#include "runtime/base/digest.h"
 #include "runtime/base/file.h"
+#include "runtime/wire/codec.h"
 #include "tests/actors/model/tiny_model.h"
 
 namespace tandem::actors {
@@ -29,6 +31,17 @@ CheckpointContent content_of(StepId step, std::span<const std::byte> bytes) {
             return write_file_atomic(directory / "config.json", std::string_view("{}"));
           }};
 }
+
+// trainer/state.bin as format 2 wrote it.
+struct StateOfFormat2 {
+  std::uint32_t format = 2;
+  StepId step;
+  std::uint64_t optimizer_steps = 0, seed = 0;
+  std::uint64_t weights_checksum = 0, m_checksum = 0, v_checksum = 0, reference_checksum = 0;
+  std::vector<std::uint64_t> older_checksums;
+};
+TANDEM_WIRE(StateOfFormat2, format, step, optimizer_steps, seed, weights_checksum, m_checksum,
+            v_checksum, reference_checksum, older_checksums)
 
 std::vector<std::string> names_in(const fs::path& directory) {
   std::vector<std::string> names;
@@ -119,6 +132,37 @@ TEST_F(TrainerCheckpoint, OlderVersionsLieBesideTheMoments) {
   EXPECT_TRUE(
       read_array(older_file(checkpoint, PolicyVersion{4}), state->older_checksums[0], read_back));
   EXPECT_EQ(read_back, four);
+}
+
+TEST_F(TrainerCheckpoint, TheCountsOfSkippedStepsAreKept) {
+  CheckpointContent content = content_of(StepId{6}, bytes_);
+  content.state.skipped = {.total = 7, .in_row = 2};
+  ASSERT_TRUE(write_checkpoint(config_, content));
+  const auto state = read();
+  EXPECT_EQ(state->skipped.total, 7u);
+  EXPECT_EQ(state->skipped.in_row, 2u);
+}
+
+TEST_F(TrainerCheckpoint, OneOfFormat2HasSkippedNoStep) {
+  write(6);
+  const std::uint64_t sum = checksum64(bytes_);
+  const StateOfFormat2 former{.step = StepId{6},
+                              .optimizer_steps = 6,
+                              .seed = 9,
+                              .weights_checksum = sum,
+                              .m_checksum = sum,
+                              .v_checksum = sum,
+                              .older_checksums = {1, 2}};
+  ASSERT_TRUE(write_file_atomic(config_.directory / "step-6/trainer/state.bin",
+                                std::string_view(runtime::encode(former))));
+  const auto state = read();
+  ASSERT_TRUE(state);
+  EXPECT_EQ(state->step, StepId{6});
+  EXPECT_EQ(state->optimizer_steps, 6u);
+  EXPECT_EQ(state->seed, 9u);
+  EXPECT_EQ(state->older_checksums, former.older_checksums);
+  EXPECT_EQ(state->skipped.total, 0u);
+  EXPECT_EQ(state->skipped.in_row, 0u);
 }
 
 TEST_F(TrainerCheckpoint, AHalfWrittenOneIsNeverSeen) {

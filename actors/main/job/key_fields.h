@@ -1,0 +1,45 @@
+// How a row of the job table says its range, and which field of a JobSpec is its own.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <type_traits>
+
+#include "actors/main/job/job_table.h"
+
+namespace tandem::cli {
+
+constexpr Range between(double min, double max) { return {.min = min, .max = max}; }
+constexpr Range at_least(double min) { return {.min = min}; }
+constexpr Range above(double min) { return {.min = min, .min_open = true}; }
+constexpr Range above_to(double min, double max) {
+  return {.min = min, .max = max, .min_open = true};
+}
+
+// The field that a row reads and writes; an enum's by the names of its values.
+template <class T>
+FieldRef slot(T& field) {
+  if constexpr (std::is_enum_v<T>) {
+    return EnumField{.names = value_names(field),
+                     .get = [&field] { return static_cast<std::size_t>(field); },
+                     .set = [&field](std::optional<std::size_t> i) { field = static_cast<T>(*i); }};
+  } else {
+    return &field;
+  }
+}
+
+template <class T>
+requires std::is_enum_v<T> FieldRef slot(std::optional<T>& field) {
+  return EnumField{.names = value_names(T{}),
+                   .nullable = true,
+                   .get = [&field]() -> std::optional<std::size_t> {
+                     if (!field) return std::nullopt;
+                     return static_cast<std::size_t>(*field);
+                   },
+                   .set =
+                       [&field](std::optional<std::size_t> i) {
+                         field = i ? std::optional(static_cast<T>(*i)) : std::nullopt;
+                       }};
+}
+
+}  // namespace tandem::cli
