@@ -62,11 +62,10 @@ LossAggregation aggregation_of(const AlgorithmConfig& config) {
   return config.loss_aggregation;
 }
 
-double token_weight(const AlgorithmConfig& config, double tokens_live, double sequences,
-                    double length) {
+double token_weight(const AlgorithmConfig& config, double tokens, double sequences, double length) {
   switch (aggregation_of(config)) {
     case LossAggregation::kTokenMean:
-      return 1 / tokens_live;
+      return 1 / tokens;
     case LossAggregation::kSeqMeanTokenSum:
       return 1 / sequences;
     case LossAggregation::kSeqMeanTokenMean:
@@ -93,13 +92,11 @@ BatchAdvantages compute_advantages(const AlgorithmConfig& config, const TrainBat
   std::vector<double> rewards;
   std::vector<std::int64_t> lengths;
   std::vector<double> advantages;
-  std::vector<std::size_t> group_of;
-  for (std::size_t g = 0; g < batch.groups.size(); ++g) {
+  for (const BatchGroup& group : batch.groups) {
     const std::size_t begin = rewards.size();
-    for (const TrainTrajectory& t : batch.groups[g].trajectories) {
+    for (const TrainTrajectory& t : group.trajectories) {
       lengths.push_back(std::ssize(t.tokens));
       rewards.push_back(static_cast<double>(t.reward) + overlong_penalty(config, lengths.back()));
-      group_of.push_back(g);
       out.tokens += t.tokens.size();
     }
     const std::span<const double> mine = std::span(rewards).subspan(begin);
@@ -107,7 +104,7 @@ BatchAdvantages compute_advantages(const AlgorithmConfig& config, const TrainBat
         std::all_of(mine.begin(), mine.end(), [&](double r) { return r == mine[0]; });
     out.zero_variance += equal ? 1 : 0;
     const bool relative = config.estimator != AdvantageEstimator::kReinforcePlusPlus;
-    out.live.push_back(!(relative && equal));
+    out.learns.push_back(!(relative && equal) || config.has_loss_on_every_token());
     if (!relative) continue;
     const std::vector<double> own =
         equal ? std::vector<double>(mine.size(), 0.0) : within_group(config, mine);
@@ -115,16 +112,11 @@ BatchAdvantages compute_advantages(const AlgorithmConfig& config, const TrainBat
   }
   if (config.estimator == AdvantageEstimator::kReinforcePlusPlus)
     advantages = whitened(rewards, lengths);
-  double tokens_live = 0;
-  for (std::size_t i = 0; i < lengths.size(); ++i)
-    if (out.live[group_of[i]]) tokens_live += static_cast<double>(lengths[i]);
   for (std::size_t i = 0; i < lengths.size(); ++i) {
     out.advantage.push_back(static_cast<float>(advantages[i]));
-    out.token_weight.push_back(out.live[group_of[i]]
-                                   ? static_cast<float>(token_weight(
-                                         config, tokens_live, static_cast<double>(lengths.size()),
-                                         static_cast<double>(lengths[i])))
-                                   : 0.0f);
+    out.token_weight.push_back(static_cast<float>(
+        token_weight(config, static_cast<double>(out.tokens), static_cast<double>(lengths.size()),
+                     static_cast<double>(lengths[i]))));
   }
   return out;
 }

@@ -8,15 +8,17 @@
 //   dr_grpo    A = r - mean_g, with the denominators of kSeqMeanTokenSumNorm    arXiv:2503.20783
 //   rloo       A = n / (n-1) * (r - mean_g)            arXiv:2402.14740; 0 where n is 1
 //   reinforce_plus_plus   A = (r - mean) / sqrt(var + 1e-8), mean and var (n-1) over every
-//   completion
-//              token of the batch    arXiv:2501.03262, verl's masked_whiten without discounting
+//              completion token of the batch    arXiv:2501.03262, verl's masked_whiten without
+//              discounting
 //
 //   AD-1  A group whose rewards (after overlong shaping) are all equal, a zero-variance group, has
-//         advantage 0 and its tokens have weight 0: it is not live. Except under
-//         reinforce_plus_plus, whose baseline is the batch's: such a group has something to say.
+//         advantage 0: no policy gradient. Except under reinforce_plus_plus, whose baseline is the
+//         batch's: such a group has something to say.
+//   AD-2  Every completion token of the batch has its weight, whatever its advantage: KL, entropy
+//         and the denominators are of all of them, as in verl's agg_loss (core_algos.py).
 //
-// The loss of the batch is sum_t weight_t * l_t over completion tokens; N_t counts the tokens of
-// live groups, N_s all trajectories of the batch, T_i the tokens of trajectory i:
+// The loss of the batch is sum_t weight_t * l_t over completion tokens; N_t counts them, N_s the
+// trajectories of the batch, T_i the tokens of trajectory i:
 //   token-mean               1 / N_t
 //   seq-mean-token-sum       1 / N_s
 //   seq-mean-token-mean      1 / (N_s T_i)
@@ -35,7 +37,8 @@ namespace tandem::actors {
 struct BatchAdvantages {
   std::vector<float> advantage;     // [sum n_g]
   std::vector<float> token_weight;  // [sum n_g] of each of its completion tokens
-  std::vector<bool> live;           // [B]
+  // [B] its tokens have a gradient: of the policy, or because the loss has a KL or entropy term.
+  std::vector<bool> learns;
   std::uint64_t zero_variance = 0;  // groups
   std::uint64_t tokens = 0;         // completion tokens of the batch
 };

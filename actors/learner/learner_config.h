@@ -44,6 +44,11 @@ struct AlgorithmConfig {
   OverlongBuffer overlong_buffer;
   std::int32_t response_length_max = 64;  // data.max_response_length
   float temperature = 1.0f;               // rollout.temperature: log-probabilities are tempered
+
+  // A KL or entropy term, which gives tokens a gradient whose advantage is 0.
+  bool has_loss_on_every_token() const {
+    return entropy_coeff != 0 || (use_kl_loss && kl_loss_coef != 0);
+  }
 };
 
 enum class LrSchedule : std::uint8_t { kConstant, kLinear, kCosine };

@@ -30,8 +30,8 @@ void LossPass::begin(const TrainBatch& batch, const BatchAdvantages& advantages)
   objective_.begin(batch, advantages);
 }
 
-void LossPass::add(const runtime::Stream& stream, const Models& models, const MicroBatch& batch,
-                   const runtime::Arena& gradients, const GradientsFinished& finished) {
+Objective::Gradient LossPass::evaluate(const runtime::Stream& stream, const Models& models,
+                                       const MicroBatch& batch) {
   const std::size_t items = batch.items.size();
   const PackedBatch packed = batch.view(temperature_);
   const std::span<float> logprob = std::span(logprob_).first(items);
@@ -47,10 +47,20 @@ void LossPass::add(const runtime::Stream& stream, const Models& models, const Mi
   last_logprobs_ = logprob;
   beat();
   const runtime::Stream host{.pool = stream.pool};
-  const Objective::Gradient gradient = objective_.evaluate(host, batch, inputs);
-  decoder_.backward(stream, models.policy, packed, gradient.dlogprob, gradient.dentropy, gradients,
-                    finished);
+  return objective_.evaluate(host, batch, inputs);
+}
+
+void LossPass::add(const runtime::Stream& stream, const Models& models, const MicroBatch& batch,
+                   const runtime::Arena& gradients, const GradientsFinished& finished) {
+  const Objective::Gradient gradient = evaluate(stream, models, batch);
+  decoder_.backward(stream, models.policy, batch.view(temperature_), gradient.dlogprob,
+                    gradient.dentropy, gradients, finished);
   beat();
+}
+
+void LossPass::observe(const runtime::Stream& stream, const Models& models,
+                       const MicroBatch& batch) {
+  evaluate(stream, models, batch);
 }
 
 double LossPass::add_supervised(const runtime::Stream& stream, const Weights& policy,

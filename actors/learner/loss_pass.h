@@ -31,10 +31,12 @@ class LossPass {
   };
 
   // The policy loss: begin() a batch, then add() its micro-batches; objective() has the sums.
-  // `finished` is for the last one, after which no gradient changes any more.
+  // `finished` is for the last one, after which no gradient changes any more. Of micro-batches
+  // without any gradient (BatchAdvantages::learns) observe() adds to the sums alone.
   void begin(const TrainBatch& batch, const BatchAdvantages& advantages);
   void add(const runtime::Stream& stream, const Models& models, const MicroBatch& batch,
            const runtime::Arena& gradients, const GradientsFinished& finished = {});
+  void observe(const runtime::Stream& stream, const Models& models, const MicroBatch& batch);
   const Objective& objective() const { return objective_; }
   // The policy's log-probabilities [M] of the micro-batch added last.
   std::span<const float> last_logprobs() const { return last_logprobs_; }
@@ -55,6 +57,8 @@ class LossPass {
  private:
   LossPass(const TrainerConfig& config, TrainDecoder decoder, std::function<void()> beat);
   void beat() const;
+  Objective::Gradient evaluate(const runtime::Stream& stream, const Models& models,
+                               const MicroBatch& batch);
 
   TrainDecoder decoder_;
   Objective objective_;

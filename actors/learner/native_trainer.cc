@@ -363,9 +363,13 @@ Result<WarmStartSlice> NativeTrainer::Impl::warm_start() {
 
 Result<StepReport> NativeTrainer::Impl::train_share(const TrainBatch& batch,
                                                     const BatchAdvantages& advantages) {
-  const auto batches = pack(share_of(batch, advantages.live, gang.rank(), gang.ranks()),
-                            config_.rows_max, stream_.device);
+  const auto packed = [&](bool learns) {
+    return pack(share_of(batch, advantages.learns, gang.rank(), gang.ranks(), learns),
+                config_.rows_max, stream_.device);
+  };
+  const auto batches = packed(true), observed = packed(false);
   if (!batches) return batches.error();
+  if (!observed) return observed.error();
   const GradientsFinished finished = begin_gradients();
   const LossPass::Models models{weights_.policy(), weights_.reference()};
   memory_.pass.begin(batch, advantages);
@@ -373,6 +377,7 @@ Result<StepReport> NativeTrainer::Impl::train_share(const TrainBatch& batch,
     memory_.pass.add(stream_, models, micro, memory_.gradients,
                      &micro == &batches->back() ? finished : nullptr);
   if (batches->empty() && finished) finished(0);
+  for (const MicroBatch& micro : *observed) memory_.pass.observe(stream_, models, micro);
   StepReport report;
   report.lr = learning_rate(config_.optimizer, step.value, config_.steps_total);
   const Result<double> norm = apply_gradients(config_.optimizer, report.lr);
@@ -391,7 +396,7 @@ Result<StepReport> NativeTrainer::Impl::train_share(const TrainBatch& batch,
   double diff_max = memory_.pass.objective().diff_max_at_staleness_0();
   if (auto summed = gang.reduce(flat, diff_max); !summed) return summed.error();
   for (std::size_t i = 0; i < flat.size(); ++i) *sums.fields()[i] = flat[i];
-  const double tokens = std::max(sums.tokens, 1.0);  // 0 where no group is live
+  const auto tokens = static_cast<double>(advantages.tokens);
   report.loss = sums.loss;
   report.entropy = sums.entropy / tokens;
   report.ppo_kl = sums.kl_k1 / tokens;

@@ -8,7 +8,7 @@
 //   PK-2  No micro-batch has more than rows_max rows, nor more than rows_max items.
 //   PK-3  A group's prompt is repeated only if the group alone breaks PK-2.
 //   PK-4  Which rank computes a group depends on the number of ranks and on which groups of the
-//         batch are live, not on what they hold.
+//         batch are chosen, not on what they hold.
 #pragma once
 
 #include <cstdint>
@@ -49,9 +49,9 @@ constexpr std::int64_t rows_target(runtime::DeviceKind device, std::int64_t rows
 Result<std::vector<MicroBatch>> pack(std::span<const PromptGroup> groups, std::int64_t rows_max,
                                      runtime::DeviceKind device = runtime::DeviceKind::kCpu);
 
-// What `rank` of `ranks` computes of a batch: every ranks-th live group.
-std::vector<PromptGroup> share_of(const TrainBatch& batch, const std::vector<bool>& live, int rank,
-                                  int ranks);
+// What `rank` of `ranks` computes of the groups g with chosen[g] == choice: every ranks-th of them.
+std::vector<PromptGroup> share_of(const TrainBatch& batch, const std::vector<bool>& chosen,
+                                  int rank, int ranks, bool choice = true);
 
 // The largest sizes that pack() can produce, for TrainDecoder's memory.
 TrainLimits pack_limits(const TrainerConfig& config);

@@ -106,7 +106,7 @@ void pass(benchmark::State& state, const DecoderShape& shape) {
   const TrainBatch batch = batch_of(shape, StepId{0}, 1);
   const actors::BatchAdvantages advantages = actors::compute_advantages(config.algorithm, batch);
   const auto micro_batches =
-      must(actors::pack(actors::share_of(batch, advantages.live, 0, 1), config.rows_max));
+      must(actors::pack(actors::share_of(batch, advantages.learns, 0, 1), config.rows_max));
   if (micro_batches.size() != 1) return fail(state, "the group is not one forward");
   loss.begin(batch, advantages);
   const auto call = [&](std::size_t) {

@@ -378,19 +378,21 @@ const Key kKeys[] = {
                     "weights."},
     {.path = "algorithm.loss_agg_mode",
      .field = [](J& j) { return slot(j.algorithm.loss_agg_mode); },
-     .description = "How token losses become one number. Tokens of zero-variance groups are left "
-                    "out of the token-mean denominator."},
+     .description = "How token losses become one number: over all response tokens, or sequences, "
+                    "of the batch, as in verl. `dr_grpo` and `gspo` have their own."},
     {.path = "algorithm.clip_ratio_low",
      .field = [](J& j) { return slot(j.algorithm.clip_ratio_low); },
-     .description = "The ratio is clipped from below at 1 minus this.",
+     .description = "The ratio is clipped from below at 1 minus this; under `gspo`: 3e-4, where "
+                    "it is left out.",
      .range = between(0, 1)},
     {.path = "algorithm.clip_ratio_high",
      .field = [](J& j) { return slot(j.algorithm.clip_ratio_high); },
-     .description = "The ratio is clipped from above at 1 plus this.",
+     .description = "The ratio is clipped from above at 1 plus this; under `gspo`: 4e-4, where "
+                    "it is left out.",
      .range = at_least(0)},
     {.path = "algorithm.clip_ratio_c",
      .field = [](J& j) { return slot(j.algorithm.clip_ratio_c); },
-     .description = "Dual clip: the bound for negative advantages; null: off.",
+     .description = "Dual clip: the bound for negative advantages; null: off. Of `vanilla` alone.",
      .range = above(1)},
     {.path = "algorithm.bypass_mode",
      .field = [](J& j) { return slot(j.algorithm.bypass_mode); },

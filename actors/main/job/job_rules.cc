@@ -228,6 +228,31 @@ Broken staleness_rules(const JobSpec& job) {
   return {};
 }
 
+// The clip range of arXiv:2507.18071 §5.1: a sequence's ratio moves far less than a token's.
+constexpr double kGspoClipLow = 3e-4, kGspoClipHigh = 4e-4;
+constexpr double kGspoClipAdvised = 0.05;
+
+void settle_loss(AlgorithmSpec& a, const Given& given, std::vector<std::string>& changes) {
+  const bool gspo = a.loss_mode == LossMode::kGspo, cispo = a.loss_mode == LossMode::kCispo;
+  const bool dr_grpo = a.adv_estimator == AdvEstimator::kDrGrpo;
+  if (dr_grpo || gspo) {
+    const LossAggMode own =
+        dr_grpo ? LossAggMode::kSeqMeanTokenSumNorm : LossAggMode::kSeqMeanTokenMean;
+    if (a.loss_agg_mode != own && given("algorithm.loss_agg_mode"))
+      changes.push_back(std::string("algorithm.loss_agg_mode is ") +
+                        (dr_grpo ? "seq-mean-token-sum-norm: it is part of adv_estimator dr_grpo"
+                                 : "seq-mean-token-mean: it is part of loss_mode gspo"));
+    a.loss_agg_mode = own;
+  }
+  if ((gspo || cispo) && a.clip_ratio_c) {
+    changes.push_back(std::string("algorithm.clip_ratio_c is off: loss_mode ") +
+                      (gspo ? "gspo" : "cispo") + " has no dual clip");
+    a.clip_ratio_c.reset();
+  }
+  if (gspo && !given("algorithm.clip_ratio_low")) a.clip_ratio_low = kGspoClipLow;
+  if (gspo && !given("algorithm.clip_ratio_high")) a.clip_ratio_high = kGspoClipHigh;
+}
+
 }  // namespace
 
 std::optional<Violation> broken_rule(const JobSpec& job) {
@@ -237,13 +262,14 @@ std::optional<Violation> broken_rule(const JobSpec& job) {
   return {};
 }
 
-std::vector<std::string> settle(JobSpec& job) {
+std::vector<std::string> settle(JobSpec& job, const Given& given) {
   std::vector<std::string> changes;
   if (job.async.schedule == Schedule::kFixedLag && job.async.partial_rollout) {
     job.async.partial_rollout = false;
     changes.push_back(
         "async.partial_rollout is off: under fixed_lag one version generates a whole group");
   }
+  settle_loss(job.algorithm, given, changes);
   return changes;
 }
 
@@ -262,6 +288,12 @@ std::vector<std::string> job_warnings(const JobSpec& job) {
   if (job.algorithm.overlong_buffer.len == 0 && job.algorithm.overlong_buffer.penalty_factor > 0)
     warnings.push_back(
         "algorithm.overlong_buffer.penalty_factor has no effect while overlong_buffer.len is 0");
+  if (job.algorithm.loss_mode == LossMode::kGspo &&
+      std::max(job.algorithm.clip_ratio_low, job.algorithm.clip_ratio_high) > kGspoClipAdvised)
+    warnings.push_back(
+        "under loss_mode gspo the clip range is of a whole sequence's ratio: its paper has 3e-4 "
+        "and "
+        "4e-4, and ranges above 0.05 clip next to nothing");
   if (job.algorithm.bypass_mode && job.algorithm.clip_ratio_c &&
       *job.algorithm.clip_ratio_c <= 1 + job.algorithm.clip_ratio_high)
     warnings.push_back("algorithm.clip_ratio_c lies below the upper clip, 1 + clip_ratio_high");

@@ -2,6 +2,7 @@
 // the job table. Pure.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -20,9 +21,13 @@ struct Violation {
 // The first rule that `job` breaks.
 std::optional<Violation> broken_rule(const JobSpec& job);
 
-// What a rule settles instead of refusing: fixed_lag turns partial_rollout off. Returns a sentence
-// per change.
-std::vector<std::string> settle(JobSpec& job);
+// Whether the user gave this key a value.
+using Given = std::function<bool(std::string_view key)>;
+
+// What a choice settles for other keys, instead of refusing them: fixed_lag turns partial_rollout
+// off; dr_grpo and gspo have a loss aggregation of their own, gspo and cispo no dual clip, and gspo
+// a clip range of its own where none is given. Returns a sentence per given value that it changes.
+std::vector<std::string> settle(JobSpec& job, const Given& given);
 
 // Allowed, but seldom meant: one sentence each.
 std::vector<std::string> job_warnings(const JobSpec& job);

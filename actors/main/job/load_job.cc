@@ -154,7 +154,8 @@ class JobReader {
     if (auto complete = check_required(text.origin); !complete) return complete.error();
     LoadedJob job{std::move(spec_), {}, {places_.begin(), places_.end()}};
     job.places.try_emplace("", text.origin);
-    job.warnings = settle(job.spec);
+    job.warnings = settle(
+        job.spec, [this](std::string_view key) { return places_.contains(std::string(key)); });
     if (const auto broken = broken_rule(job.spec))
       return invalid(broken->message, place_of(broken->key, text.origin), broken->help);
     for (std::string& warning : job_warnings(job.spec)) job.warnings.push_back(std::move(warning));

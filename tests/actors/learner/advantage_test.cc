@@ -45,11 +45,11 @@ TEST(Advantage, GrpoDividesByTheGroupsDeviationAndLeavesEqualRewardsOut_AD1) {
   const double deviation = 0.5;  // of 1, 0, 0, 0 with n - 1
   expect_near(a.advantage, {0.75 / (deviation + 1e-4), -0.25 / (deviation + 1e-4),
                             -0.25 / (deviation + 1e-4), -0.25 / (deviation + 1e-4), 0, 0, 0, 0});
-  EXPECT_EQ(a.live, (std::vector<bool>{true, false}));
+  EXPECT_EQ(a.learns, (std::vector<bool>{true, false}));
   EXPECT_EQ(a.zero_variance, 1u);
   EXPECT_EQ(a.tokens, 24u);
-  const double w = 1.0 / 8;  // the tokens of the live group alone
-  expect_near(a.token_weight, {w, w, w, w, 0, 0, 0, 0});
+  const double w = 1.0 / 24;  // all tokens, as KL and entropy act on them (AD-2)
+  expect_near(a.token_weight, std::vector<double>(8, w));
 }
 
 TEST(Advantage, WithoutStdItIsTheDifferenceFromTheMean) {
@@ -62,8 +62,7 @@ TEST(Advantage, DrGrpoHasAConstantDenominator) {
   const BatchAdvantages a = compute_advantages(
       {.estimator = AdvantageEstimator::kDrGrpo, .response_length_max = 10}, batch_of(kTwoGroups));
   expect_near(a.advantage, {0.75, -0.25, -0.25, -0.25, 0, 0, 0, 0});
-  const double w = 1.0 / (8 * 10);
-  expect_near(a.token_weight, {w, w, w, w, 0, 0, 0, 0});
+  expect_near(a.token_weight, std::vector<double>(8, 1.0 / (8 * 10)));
 }
 
 TEST(Advantage, RlooComparesWithTheOthersMean) {
@@ -78,7 +77,7 @@ TEST(Advantage, ReinforcePlusPlusWhitensOverTheBatchsTokens) {
   // Tokens 1, 0, 0, 0: mean 1/4, variance 3/4 * 1/3 = 1/4.
   const double deviation = std::sqrt(0.25 + 1e-8);
   expect_near(a.advantage, {0.75 / deviation, -0.25 / deviation});
-  EXPECT_EQ(a.live, (std::vector<bool>{true, true}))
+  EXPECT_EQ(a.learns, (std::vector<bool>{true, true}))
       << "a single trajectory is compared with others";
   expect_near(a.token_weight, {0.25, 0.25});
 }
@@ -93,6 +92,68 @@ TEST(Advantage, AggregationsWeighAsVerlDoes) {
   expect_near(weights(LossAggregation::kSeqMeanTokenSum), {0.5, 0.5});
   expect_near(weights(LossAggregation::kSeqMeanTokenMean), {0.25, 0.125});
   expect_near(weights(LossAggregation::kSeqMeanTokenSumNorm), {1.0 / 16, 1.0 / 16});
+}
+
+// verl's agg_loss (core_algos.py) over the batch's losses [sequence][token]; its divisor of
+// seq-mean-token-sum-norm is the response length, of which the mean over sequences is taken (as in
+// TRL and the paper of Dr. GRPO).
+double agg_loss(LossAggregation mode, const std::vector<std::vector<double>>& losses,
+                double response_max) {
+  double tokens = 0, token_sum = 0, seq_sums = 0, seq_means = 0;
+  for (const std::vector<double>& sequence : losses) {
+    double sum = 0;
+    for (const double l : sequence) sum += l;
+    tokens += static_cast<double>(sequence.size());
+    token_sum += sum;
+    seq_sums += sum;
+    seq_means += sum / static_cast<double>(sequence.size());
+  }
+  const auto sequences = static_cast<double>(losses.size());
+  switch (mode) {
+    case LossAggregation::kTokenMean:
+      return token_sum / tokens;
+    case LossAggregation::kSeqMeanTokenSum:
+      return seq_sums / sequences;
+    case LossAggregation::kSeqMeanTokenMean:
+      return seq_means / sequences;
+    case LossAggregation::kSeqMeanTokenSumNorm:
+      return seq_sums / sequences / response_max;
+  }
+  return 0;
+}
+
+// One group of 64 differs in its rewards: the others count in every denominator all the same.
+TEST(Advantage, DenominatorsCountGroupsWithoutVarianceAsVerlDoes_AD2) {
+  std::vector<std::vector<Sample>> groups(64, {{1, 3}, {1, 5}});
+  groups[17] = {{1, 2}, {0, 7}};
+  const TrainBatch batch = batch_of(groups);
+  for (const auto mode :
+       {LossAggregation::kTokenMean, LossAggregation::kSeqMeanTokenSum,
+        LossAggregation::kSeqMeanTokenMean, LossAggregation::kSeqMeanTokenSumNorm}) {
+    const BatchAdvantages a =
+        compute_advantages({.loss_aggregation = mode, .response_length_max = 8}, batch);
+    std::vector<std::vector<double>> losses;
+    double ours = 0;
+    for (const BatchGroup& group : batch.groups)
+      for (const TrainTrajectory& t : group.trajectories) {
+        const std::size_t i = losses.size();
+        losses.emplace_back(t.tokens.size(), -static_cast<double>(a.advantage[i]) + 0.01);  // a KL
+        for (const double l : losses.back()) ours += static_cast<double>(a.token_weight[i]) * l;
+      }
+    const double wanted = agg_loss(mode, losses, 8);
+    EXPECT_NEAR(ours, wanted, 1e-6 * std::abs(wanted)) << static_cast<int>(mode);
+  }
+}
+
+TEST(Advantage, AGroupWithoutVarianceLearnsWhereTheLossHasTermsOnEveryToken) {
+  const auto learns = [](const AlgorithmConfig& config) {
+    return compute_advantages(config, batch_of(kTwoGroups)).learns;
+  };
+  const std::vector<bool> some{true, false}, all{true, true};
+  EXPECT_EQ(learns({}), some);
+  EXPECT_EQ(learns({.entropy_coeff = 0.01}), all);
+  EXPECT_EQ(learns({.use_kl_loss = true, .kl_loss_coef = 0.1}), all);
+  EXPECT_EQ(learns({.use_kl_loss = true}), some) << "its coefficient is 0";
 }
 
 TEST(Advantage, GspoAveragesWithinSequences) {
@@ -110,7 +171,7 @@ TEST(Advantage, OverlongAnswersLoseReward) {
   EXPECT_EQ(overlong_penalty({.response_length_max = 10}, 10), 0);
   // Equal rewards, but one answer is too long: the group has something to say after all.
   const BatchAdvantages a = compute_advantages(config, batch_of({{{1, 5}, {1, 8}}}));
-  EXPECT_TRUE(a.live[0]);
+  EXPECT_TRUE(a.learns[0]);
   EXPECT_GT(a.advantage[0], 0);
 }
 

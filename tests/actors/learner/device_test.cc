@@ -110,7 +110,7 @@ Pass pass_on(DeviceKind device, const TrainBatch& batch, DType dtype = DType::kF
   const BatchAdvantages advantages = compute_advantages(config.algorithm, batch);
   loss_pass.begin(batch, advantages);
   for (const MicroBatch& micro :
-       must(pack(share_of(batch, advantages.live, 0, 1), config.rows_max))) {
+       must(pack(share_of(batch, advantages.learns, 0, 1), config.rows_max))) {
     loss_pass.add(queue.stream(), {policy, &reference}, micro, gradients);
     result.logprobs.insert(result.logprobs.end(), loss_pass.last_logprobs().begin(),
                            loss_pass.last_logprobs().end());

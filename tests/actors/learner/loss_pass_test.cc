@@ -78,7 +78,7 @@ class Rig {
     return compute_advantages(algorithm, batch);
   }
   std::vector<MicroBatch> micro_batches(const BatchAdvantages& advantages) const {
-    return must(pack(share_of(batch, advantages.live, 0, 1), config_.rows_max));
+    return must(pack(share_of(batch, advantages.learns, 0, 1), config_.rows_max));
   }
   const Weights* reference() const { return config_.algorithm.use_kl_loss ? &reference_ : nullptr; }
   void install() { policy_.install(stream_, weights.bytes()); }

@@ -83,6 +83,27 @@ TEST(NativeTrainer, ABatchWithoutVarianceHasNoGradient_NT1) {
   EXPECT_EQ(trained->checksum, before);
 }
 
+// Metrics are of every response token; KL and entropy act on every one.
+TEST(NativeTrainer, GroupsWithoutVarianceAreMeasuredAndHaveKlAndEntropy) {
+  const auto report_of = [](const std::string& name, const auto& change) {
+    const auto folder = scratch_folder(name);
+    TrainerConfig config = trainer_config(folder);
+    change(config.algorithm);
+    const auto trained =
+        make_trainer(folder, config)->train(random_batch(1, StepId{0}, {.groups = 1}));
+    EXPECT_TRUE(trained);
+    return trained->report;
+  };
+  const StepReport plain = report_of("measured", [](AlgorithmConfig&) {});
+  EXPECT_EQ(plain.groups_zero_variance, 1u);
+  EXPECT_GT(plain.entropy, 0);
+  EXPECT_GT(plain.logprob_diff_mean, 0) << "these log-probabilities are made up";
+  const StepReport bonus =
+      report_of("bonus", [](AlgorithmConfig& algorithm) { algorithm.entropy_coeff = 0.1; });
+  EXPECT_GT(bonus.grad_norm, 0);
+  EXPECT_EQ(bonus.entropy, plain.entropy);
+}
+
 TEST(NativeTrainer, LearningRateZeroLeavesTheWeights_NT3) {
   const auto folder = scratch_folder("lr0");
   TrainerConfig config = trainer_config(folder);

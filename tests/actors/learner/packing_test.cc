@@ -107,17 +107,19 @@ TEST(Packing, EveryTokenIsPredictedOnceFromItsOwnContext_PK1_PK2_PK3) {
   }
 }
 
-TEST(Packing, RanksShareLiveGroupsByTheirPlace_PK4) {
+TEST(Packing, RanksShareTheChosenGroupsByTheirPlace_PK4) {
   const TrainBatch batch = testing::random_batch(4, StepId{0}, {.groups = 7, .n = 2});
-  const std::vector<bool> live = {true, false, true, true, true, false, true};
-  std::vector<std::vector<std::int32_t>> firsts;
-  for (int rank = 0; rank < 2; ++rank) {
-    firsts.emplace_back();
-    for (const PromptGroup& group : share_of(batch, live, rank, 2))
-      firsts.back().push_back(group.indices[0]);
-  }
-  EXPECT_EQ(firsts[0], (std::vector<std::int32_t>{0, 6, 12}));
-  EXPECT_EQ(firsts[1], (std::vector<std::int32_t>{4, 8}));
+  const std::vector<bool> chosen = {true, false, true, true, true, false, true};
+  const auto firsts = [&](int rank, bool choice) {
+    std::vector<std::int32_t> indices;
+    for (const PromptGroup& group : share_of(batch, chosen, rank, 2, choice))
+      indices.push_back(group.indices[0]);
+    return indices;
+  };
+  EXPECT_EQ(firsts(0, true), (std::vector<std::int32_t>{0, 6, 12}));
+  EXPECT_EQ(firsts(1, true), (std::vector<std::int32_t>{4, 8}));
+  EXPECT_EQ(firsts(0, false), std::vector<std::int32_t>{2});
+  EXPECT_EQ(firsts(1, false), std::vector<std::int32_t>{10});
 }
 
 TEST(Packing, ASequenceThatNoForwardHoldsIsRefused) {

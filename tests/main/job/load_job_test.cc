@@ -246,6 +246,44 @@ TEST(LoadJob, SettlesAndWarns) {
   EXPECT_FALSE(lag->spec.async.partial_rollout);
 }
 
+// A choice that brings its own loss aggregation or clip says so where the user gave another.
+TEST(LoadJob, AChoiceOfLossTellsWhichGivenKeysItChanges) {
+  const JobFolder folder;
+  const auto job = [&](std::vector<std::string> sets) {
+    auto read = folder.parse(folder.minimal(), std::move(sets));
+    EXPECT_TRUE(read) << render(read.error());
+    return *read;
+  };
+  const std::string gspo = "algorithm.loss_mode=gspo", cispo = "algorithm.loss_mode=cispo";
+  const std::string dr_grpo = "algorithm.adv_estimator=dr_grpo";
+
+  const LoadedJob plain = job({gspo});
+  EXPECT_TRUE(plain.warnings.empty());
+  EXPECT_EQ(plain.spec.algorithm.loss_agg_mode, LossAggMode::kSeqMeanTokenMean);
+  EXPECT_EQ(plain.spec.algorithm.clip_ratio_low, 3e-4);
+  EXPECT_EQ(plain.spec.algorithm.clip_ratio_high, 4e-4);
+  const LoadedJob again = *folder.parse(print_job(plain.spec), {});  // what was settled stays
+  EXPECT_TRUE(again.warnings.empty());
+
+  const LoadedJob changed = job({gspo, "algorithm.loss_agg_mode=token-mean",
+                                 "algorithm.clip_ratio_c=3", "algorithm.clip_ratio_high=0.28"});
+  ASSERT_EQ(changed.warnings.size(), 3u);
+  EXPECT_EQ(changed.warnings[0],
+            "algorithm.loss_agg_mode is seq-mean-token-mean: it is part of loss_mode gspo");
+  EXPECT_EQ(changed.warnings[1], "algorithm.clip_ratio_c is off: loss_mode gspo has no dual clip");
+  EXPECT_HAS(changed.warnings[2], "a whole sequence's ratio");
+  EXPECT_FALSE(changed.spec.algorithm.clip_ratio_c);
+  EXPECT_EQ(changed.spec.algorithm.clip_ratio_high, 0.28);
+
+  EXPECT_EQ(
+      job({cispo, "algorithm.clip_ratio_c=3"}).warnings,
+      std::vector<std::string>{"algorithm.clip_ratio_c is off: loss_mode cispo has no dual clip"});
+  EXPECT_EQ(job({dr_grpo, "algorithm.loss_agg_mode=token-mean"}).warnings,
+            std::vector<std::string>{"algorithm.loss_agg_mode is seq-mean-token-sum-norm: it is "
+                                     "part of adv_estimator dr_grpo"});
+  EXPECT_TRUE(job({dr_grpo}).warnings.empty());
+}
+
 TEST(LoadJob, FindsMissingFilesBeforeAnythingStarts) {
   const JobFolder folder;
   const auto check = [&](const std::string& set, const std::string& file) {
