@@ -31,7 +31,7 @@ void LossPass::begin(const TrainBatch& batch, const BatchAdvantages& advantages)
 }
 
 void LossPass::add(const runtime::Stream& stream, const Models& models, const MicroBatch& batch,
-                   const runtime::Arena& gradients, const GradientsFinished& finished) {
+                   const runtime::Arena& gradients, const Hooks& hooks) {
   const std::size_t items = batch.items.size();
   const PackedBatch packed = batch.view(temperature_);
   const std::span<float> logprob = std::span(logprob_).first(items);
@@ -43,27 +43,26 @@ void LossPass::add(const runtime::Stream& stream, const Models& models, const Mi
     inputs.reference = reference;
     beat();
   }
-  decoder_.forward(stream, models.policy, packed, logprob, entropy);
+  decoder_.forward(stream, models.policy, packed, logprob, entropy, hooks.needed);
   last_logprobs_ = logprob;
   beat();
   const runtime::Stream host{.pool = stream.pool};
   const Objective::Gradient gradient = objective_.evaluate(host, batch, inputs);
   decoder_.backward(stream, models.policy, packed, gradient.dlogprob, gradient.dentropy, gradients,
-                    finished);
+                    hooks.finished);
   beat();
 }
 
 double LossPass::add_supervised(const runtime::Stream& stream, const Weights& policy,
                                 const MicroBatch& batch, std::int64_t tokens_total,
-                                const runtime::Arena& gradients,
-                                const GradientsFinished& finished) {
+                                const runtime::Arena& gradients, const Hooks& hooks) {
   const PackedBatch packed = batch.view(1.0f);
   const std::span<float> logprob = std::span(logprob_).first(batch.items.size());
-  decoder_.forward(stream, policy, packed, logprob, {});
+  decoder_.forward(stream, policy, packed, logprob, {}, hooks.needed);
   double loss = 0;
   for (const float l : logprob) loss -= static_cast<double>(l);
   std::fill(logprob.begin(), logprob.end(), -1.0f / static_cast<float>(tokens_total));
-  decoder_.backward(stream, policy, packed, logprob, {}, gradients, finished);
+  decoder_.backward(stream, policy, packed, logprob, {}, gradients, hooks.finished);
   beat();
   return loss;
 }

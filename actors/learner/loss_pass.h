@@ -30,11 +30,16 @@ class LossPass {
     const Weights* reference;  // null: no KL loss
   };
 
+  // Either may be empty.
+  struct Hooks {
+    WeightsNeeded needed;        // the policy's: for the first micro-batch that needs new weights
+    GradientsFinished finished;  // for the last one, after which no gradient changes any more
+  };
+
   // The policy loss: begin() a batch, then add() its micro-batches; objective() has the sums.
-  // `finished` is for the last one, after which no gradient changes any more.
   void begin(const TrainBatch& batch, const BatchAdvantages& advantages);
   void add(const runtime::Stream& stream, const Models& models, const MicroBatch& batch,
-           const runtime::Arena& gradients, const GradientsFinished& finished = {});
+           const runtime::Arena& gradients, const Hooks& hooks = {});
   const Objective& objective() const { return objective_; }
   // The policy's log-probabilities [M] of the micro-batch added last.
   std::span<const float> last_logprobs() const { return last_logprobs_; }
@@ -43,7 +48,7 @@ class LossPass {
   // micro-batch's -(sum of log p).
   double add_supervised(const runtime::Stream& stream, const Weights& policy,
                         const MicroBatch& batch, std::int64_t tokens_total,
-                        const runtime::Arena& gradients, const GradientsFinished& finished = {});
+                        const runtime::Arena& gradients, const Hooks& hooks = {});
 
   struct Score {                // sums over the sequences of a micro-batch, at temperature 1
     double probability = 0;     // that sampling gives exactly the completion
