@@ -53,23 +53,6 @@ Result<void> check_setup(const NativeTrainerSetup& setup) {
   return {};
 }
 
-std::vector<PromptGroup> prompt_groups(std::span<const WarmStartRecord* const> records) {
-  std::vector<PromptGroup> groups;
-  for (std::size_t i = 0; i < records.size(); ++i)
-    groups.push_back(
-        {records[i]->prompt, {records[i]->completion}, {static_cast<std::int32_t>(i)}});
-  return groups;
-}
-
-template <class T>
-std::vector<T> every(std::span<const T> all, int rank, int ranks) {
-  std::vector<T> mine;
-  for (std::size_t i = static_cast<std::size_t>(rank); i < all.size();
-       i += static_cast<std::size_t>(ranks))
-    mine.push_back(all[i]);
-  return mine;
-}
-
 // The hooks of a step's micro-batches, as one of them has them.
 LossPass::Hooks hooks_of(const MicroBatch& batch, const std::vector<MicroBatch>& all,
                          const LossPass::Hooks& hooks) {
@@ -331,8 +314,8 @@ Result<double> NativeTrainer::Impl::warm_start_step() {
       warm_start_data_->batch(warm_start_steps_, warm.batch_size);
   std::int64_t tokens = 0;
   for (const WarmStartRecord* record : records) tokens += std::ssize(record->completion);
-  const auto mine = every(std::span(records), gang.rank(), gang.ranks());
-  const auto batches = pack(prompt_groups(mine), config_.rows_max, stream_.device);
+  const auto batches =
+      pack(groups_of_rank(records, gang.rank(), gang.ranks()), config_.rows_max, stream_.device);
   if (!batches) return batches.error();
   const LossPass::Hooks hooks = begin_gradients();
   double loss = 0;
@@ -358,8 +341,8 @@ Result<double> NativeTrainer::Impl::warm_start_step() {
 Result<NativeTrainer::Impl::Measured> NativeTrainer::Impl::measure_held_out() {
   if (auto settled = settle_weights(); !settled) return settled.error();
   const std::span<const WarmStartRecord* const> all = warm_start_data_->held_out();
-  const auto mine = every(all, gang.rank(), gang.ranks());
-  const auto batches = pack(prompt_groups(mine), config_.rows_max, stream_.device);
+  const auto batches =
+      pack(groups_of_rank(all, gang.rank(), gang.ranks()), config_.rows_max, stream_.device);
   if (!batches) return batches.error();
   std::array<double, 3> sums{};  // probability, -log p, tokens
   for (const MicroBatch& batch : *batches) {
