@@ -31,7 +31,7 @@ void LossPass::begin(const TrainBatch& batch, const BatchAdvantages& advantages)
 }
 
 Objective::Gradient LossPass::evaluate(const runtime::Stream& stream, const Models& models,
-                                       const MicroBatch& batch) {
+                                       const MicroBatch& batch, const WeightsNeeded& needed) {
   const std::size_t items = batch.items.size();
   const PackedBatch packed = batch.view(temperature_);
   const std::span<float> logprob = std::span(logprob_).first(items);
@@ -43,7 +43,7 @@ Objective::Gradient LossPass::evaluate(const runtime::Stream& stream, const Mode
     inputs.reference = reference;
     beat();
   }
-  decoder_.forward(stream, models.policy, packed, logprob, entropy);
+  decoder_.forward(stream, models.policy, packed, logprob, entropy, needed);
   last_logprobs_ = logprob;
   beat();
   const runtime::Stream host{.pool = stream.pool};
@@ -51,29 +51,28 @@ Objective::Gradient LossPass::evaluate(const runtime::Stream& stream, const Mode
 }
 
 void LossPass::add(const runtime::Stream& stream, const Models& models, const MicroBatch& batch,
-                   const runtime::Arena& gradients, const GradientsFinished& finished) {
-  const Objective::Gradient gradient = evaluate(stream, models, batch);
+                   const runtime::Arena& gradients, const Hooks& hooks) {
+  const Objective::Gradient gradient = evaluate(stream, models, batch, hooks.needed);
   decoder_.backward(stream, models.policy, batch.view(temperature_), gradient.dlogprob,
-                    gradient.dentropy, gradients, finished);
+                    gradient.dentropy, gradients, hooks.finished);
   beat();
 }
 
 void LossPass::observe(const runtime::Stream& stream, const Models& models,
                        const MicroBatch& batch) {
-  evaluate(stream, models, batch);
+  evaluate(stream, models, batch, {});
 }
 
 double LossPass::add_supervised(const runtime::Stream& stream, const Weights& policy,
                                 const MicroBatch& batch, std::int64_t tokens_total,
-                                const runtime::Arena& gradients,
-                                const GradientsFinished& finished) {
+                                const runtime::Arena& gradients, const Hooks& hooks) {
   const PackedBatch packed = batch.view(1.0f);
   const std::span<float> logprob = std::span(logprob_).first(batch.items.size());
-  decoder_.forward(stream, policy, packed, logprob, {});
+  decoder_.forward(stream, policy, packed, logprob, {}, hooks.needed);
   double loss = 0;
   for (const float l : logprob) loss -= static_cast<double>(l);
   std::fill(logprob.begin(), logprob.end(), -1.0f / static_cast<float>(tokens_total));
-  decoder_.backward(stream, policy, packed, logprob, {}, gradients, finished);
+  decoder_.backward(stream, policy, packed, logprob, {}, gradients, hooks.finished);
   beat();
   return loss;
 }

@@ -30,12 +30,18 @@ class LossPass {
     const Weights* reference;  // null: no KL loss
   };
 
+  // Either may be empty.
+  struct Hooks {
+    WeightsNeeded needed;        // the policy's: for the first micro-batch that needs new weights
+    GradientsFinished finished;  // for the last one, after which no gradient changes any more
+  };
+
   // The policy loss: begin() a batch, then add() its micro-batches; objective() has the sums.
-  // `finished` is for the last one, after which no gradient changes any more. Of micro-batches
-  // without any gradient (BatchAdvantages::learns) observe() adds to the sums alone.
+  // Of micro-batches without any gradient (BatchAdvantages::learns) observe() adds to the sums
+  // alone; the policy's weights are all there.
   void begin(const TrainBatch& batch, const BatchAdvantages& advantages);
   void add(const runtime::Stream& stream, const Models& models, const MicroBatch& batch,
-           const runtime::Arena& gradients, const GradientsFinished& finished = {});
+           const runtime::Arena& gradients, const Hooks& hooks = {});
   void observe(const runtime::Stream& stream, const Models& models, const MicroBatch& batch);
   const Objective& objective() const { return objective_; }
   // The policy's log-probabilities [M] of the micro-batch added last.
@@ -45,7 +51,7 @@ class LossPass {
   // micro-batch's -(sum of log p).
   double add_supervised(const runtime::Stream& stream, const Weights& policy,
                         const MicroBatch& batch, std::int64_t tokens_total,
-                        const runtime::Arena& gradients, const GradientsFinished& finished = {});
+                        const runtime::Arena& gradients, const Hooks& hooks = {});
 
   struct Score {                // sums over the sequences of a micro-batch, at temperature 1
     double probability = 0;     // that sampling gives exactly the completion
@@ -58,7 +64,7 @@ class LossPass {
   LossPass(const TrainerConfig& config, TrainDecoder decoder, std::function<void()> beat);
   void beat() const;
   Objective::Gradient evaluate(const runtime::Stream& stream, const Models& models,
-                               const MicroBatch& batch);
+                               const MicroBatch& batch, const WeightsNeeded& needed);
 
   TrainDecoder decoder_;
   Objective objective_;

@@ -53,21 +53,17 @@ Result<void> check_setup(const NativeTrainerSetup& setup) {
   return {};
 }
 
-std::vector<PromptGroup> prompt_groups(std::span<const WarmStartRecord* const> records) {
-  std::vector<PromptGroup> groups;
-  for (std::size_t i = 0; i < records.size(); ++i)
-    groups.push_back(
-        {records[i]->prompt, {records[i]->completion}, {static_cast<std::int32_t>(i)}});
-  return groups;
+// The hooks of a step's micro-batches, as one of them has them.
+LossPass::Hooks hooks_of(const MicroBatch& batch, const std::vector<MicroBatch>& all,
+                         const LossPass::Hooks& hooks) {
+  return {.needed = &batch == &all.front() ? hooks.needed : nullptr,
+          .finished = &batch == &all.back() ? hooks.finished : nullptr};
 }
 
-template <class T>
-std::vector<T> every(std::span<const T> all, int rank, int ranks) {
-  std::vector<T> mine;
-  for (std::size_t i = static_cast<std::size_t>(rank); i < all.size();
-       i += static_cast<std::size_t>(ranks))
-    mine.push_back(all[i]);
-  return mine;
+// A step of a rank that has no micro-batch.
+void take_no_part(const LossPass::Hooks& hooks, const runtime::Arena& gradients) {
+  if (hooks.needed) hooks.needed(gradients.flat().elements());
+  if (hooks.finished) hooks.finished(0);
 }
 
 }  // namespace
@@ -82,6 +78,7 @@ class NativeTrainer::Impl {
   std::optional<std::span<const std::byte>> older(PolicyVersion version) const;
   Result<SavedCheckpoint> save();
   Result<void> follow();
+  Result<void> stop_gang();
 
   // The whole arena that is published: of the last step of RL, or its start.
   std::span<const std::byte> published() const { return weights_.published(); }
@@ -100,7 +97,9 @@ class NativeTrainer::Impl {
     double sample_accuracy, loss;
   };
   Result<Measured> measure_held_out();
-  GradientsFinished begin_gradients();
+  LossPass::Hooks begin_gradients();
+  Result<void> settle_weights();
+  Result<void> publish();
   Result<double> apply_gradients(const OptimizerConfig& config, double lr);
   Result<double> apply_whole(const OptimizerConfig& config, double lr);
   Result<void> fetch_moments(const Optimizer::HostMoments* to);
@@ -229,6 +228,7 @@ Result<void> NativeTrainer::Impl::load_older(const std::filesystem::path& direct
 Result<std::optional<StepId>> NativeTrainer::Impl::restore() {
   if (gang.rank() == 0)
     if (auto told = gang.command(GangCommand::kRestore, {}); !told) return told.error();
+  if (auto settled = settle_weights(); !settled) return settled.error();
   const auto state = read_checkpoint(
       config_.checkpoints, [this](const std::filesystem::path& directory, const TrainerState& s) {
         return load(directory, s);
@@ -249,14 +249,36 @@ Result<std::optional<StepId>> NativeTrainer::Impl::restore() {
   return restored;
 }
 
-// Sets the gradients to zero, to which micro-batches add. The result is for backward of the last
-// one; it is empty where the update is not shared.
-GradientsFinished NativeTrainer::Impl::begin_gradients() {
+// Sets the gradients to zero, to which micro-batches add. The result is empty where the update is
+// not shared. Where it is, the weights of the last step may still be on their way.
+LossPass::Hooks NativeTrainer::Impl::begin_gradients() {
   const runtime::Arena& all = memory_.gradients;
   runtime::zero(stream_, all.flat().data, all.manifest().bytes_total);
   if (!sharded_) return {};
   sharded_->begin();
-  return [this](std::int64_t begin) { sharded_->finished(stream_, memory_.gradients, begin); };
+  LossPass::Hooks hooks;
+  hooks.needed = [this](std::int64_t end) {
+    // After an Error nothing is made of this step: apply() gives the same one.
+    if (sharded_->gathered(stream_, end)) weights_.follow_master(stream_, end);
+  };
+  hooks.finished = [this](std::int64_t begin) {
+    sharded_->finished(stream_, memory_.gradients, begin);
+  };
+  return hooks;
+}
+
+// Until all weights of the last step are there, and the policy is made of them.
+Result<void> NativeTrainer::Impl::settle_weights() {
+  if (sharded_)
+    if (auto settled = sharded_->settle(); !settled) return settled;
+  weights_.follow_master(stream_);
+  return {};
+}
+
+Result<void> NativeTrainer::Impl::publish() {
+  if (auto settled = settle_weights(); !settled) return settled;
+  weights_.publish(stream_);
+  return {};
 }
 
 // The step of a rank that updates all weights, as every other rank of its gang does.
@@ -271,7 +293,8 @@ Result<double> NativeTrainer::Impl::apply_whole(const OptimizerConfig& config, d
 }
 
 // Sums the ranks' gradients and takes a step; returns the norm. Where that is not finite, on all
-// ranks alike, no weight has changed.
+// ranks alike, no weight has changed. Where the update is shared, the policy follows in the next
+// forward, or in settle_weights().
 Result<double> NativeTrainer::Impl::apply_gradients(const OptimizerConfig& config, double lr) {
   const Result<double> norm =
       sharded_ ? sharded_->apply(stream_, gang, memory_.optimizer, {.config = config, .lr = lr},
@@ -279,7 +302,9 @@ Result<double> NativeTrainer::Impl::apply_gradients(const OptimizerConfig& confi
                : apply_whole(config, lr);
   if (!norm) return norm;
   untrained_ = false;
-  if (std::isfinite(*norm)) weights_.follow_master(stream_);
+  if (!std::isfinite(*norm)) return norm;
+  weights_.master_changed();
+  if (!sharded_) weights_.follow_master(stream_);
   return norm;
 }
 
@@ -289,16 +314,15 @@ Result<double> NativeTrainer::Impl::warm_start_step() {
       warm_start_data_->batch(warm_start_steps_, warm.batch_size);
   std::int64_t tokens = 0;
   for (const WarmStartRecord* record : records) tokens += std::ssize(record->completion);
-  const auto mine = every(std::span(records), gang.rank(), gang.ranks());
-  const auto batches = pack(prompt_groups(mine), config_.rows_max, stream_.device);
+  const auto batches =
+      pack(groups_of_rank(records, gang.rank(), gang.ranks()), config_.rows_max, stream_.device);
   if (!batches) return batches.error();
-  const GradientsFinished finished = begin_gradients();
+  const LossPass::Hooks hooks = begin_gradients();
   double loss = 0;
   for (const MicroBatch& batch : *batches)
-    loss +=
-        memory_.pass.add_supervised(stream_, weights_.policy(), batch, tokens, memory_.gradients,
-                                    &batch == &batches->back() ? finished : nullptr);
-  if (batches->empty() && finished) finished(0);
+    loss += memory_.pass.add_supervised(stream_, weights_.policy(), batch, tokens,
+                                        memory_.gradients, hooks_of(batch, *batches, hooks));
+  if (batches->empty()) take_no_part(hooks, memory_.gradients);
   const OptimizerConfig optimizer = warm_start_optimizer(warm);
   const auto norm =
       apply_gradients(optimizer, learning_rate(optimizer, warm_start_steps_, warm.steps_max));
@@ -315,9 +339,10 @@ Result<double> NativeTrainer::Impl::warm_start_step() {
 // A completion is sampled with probability exp(sum of its log-probabilities), so the expected share
 // of samples that are right needs no sampling and has no noise.
 Result<NativeTrainer::Impl::Measured> NativeTrainer::Impl::measure_held_out() {
+  if (auto settled = settle_weights(); !settled) return settled.error();
   const std::span<const WarmStartRecord* const> all = warm_start_data_->held_out();
-  const auto mine = every(all, gang.rank(), gang.ranks());
-  const auto batches = pack(prompt_groups(mine), config_.rows_max, stream_.device);
+  const auto batches =
+      pack(groups_of_rank(all, gang.rank(), gang.ranks()), config_.rows_max, stream_.device);
   if (!batches) return batches.error();
   std::array<double, 3> sums{};  // probability, -log p, tokens
   for (const MicroBatch& batch : *batches) {
@@ -357,7 +382,9 @@ Result<WarmStartSlice> NativeTrainer::Impl::warm_start() {
         by_loss ? *slice.metric <= warm.until->value : *slice.metric >= warm.until->value;
     slice.done = last || slice.reached;
   }
-  if (slice.done) start_rl();
+  if (!slice.done) return slice;
+  if (auto settled = settle_weights(); !settled) return settled.error();
+  start_rl();
   return slice;
 }
 
@@ -370,13 +397,12 @@ Result<StepReport> NativeTrainer::Impl::train_share(const TrainBatch& batch,
   const auto batches = packed(true), observed = packed(false);
   if (!batches) return batches.error();
   if (!observed) return observed.error();
-  const GradientsFinished finished = begin_gradients();
+  const LossPass::Hooks hooks = begin_gradients();
   const LossPass::Models models{weights_.policy(), weights_.reference()};
   memory_.pass.begin(batch, advantages);
   for (const MicroBatch& micro : *batches)
-    memory_.pass.add(stream_, models, micro, memory_.gradients,
-                     &micro == &batches->back() ? finished : nullptr);
-  if (batches->empty() && finished) finished(0);
+    memory_.pass.add(stream_, models, micro, memory_.gradients, hooks_of(micro, *batches, hooks));
+  if (batches->empty()) take_no_part(hooks, memory_.gradients);
   for (const MicroBatch& micro : *observed) memory_.pass.observe(stream_, models, micro);
   StepReport report;
   report.lr = learning_rate(config_.optimizer, step.value, config_.steps_total);
@@ -386,7 +412,9 @@ Result<StepReport> NativeTrainer::Impl::train_share(const TrainBatch& batch,
   auto counted = count_step({"step", step.value + 1, gang.rank(), *norm, own_loss},
                             config_.nonfinite_steps_max, skipped_);
   if (!counted) return counted.error();
-  weights_.publish(stream_);
+  // Rank 0 publishes it. The others come to the next forward while weights are on their way.
+  if (gang.rank() == 0)
+    if (auto published = publish(); !published) return published.error();
   report.grad_norm = *norm;
   report.skipped_in_row = skipped_.in_row;
   report.steps_skipped = skipped_.total;
@@ -422,7 +450,8 @@ Result<TrainedStep> NativeTrainer::Impl::train(const TrainBatch& batch) {
   report->groups_zero_variance = advantages.zero_variance;
   report->advantages = std::move(advantages.advantage);
   step = StepId{step.value + 1};
-  return TrainedStep{.report = *std::move(report), .checksum = checksum64(published())};
+  const std::uint64_t checksum = gang.rank() == 0 ? checksum64(published()) : 0;
+  return TrainedStep{.report = *std::move(report), .checksum = checksum};
 }
 
 // A copy of our own, though the publisher has these versions too: what its places hold in the end
@@ -446,6 +475,7 @@ std::optional<std::span<const std::byte>> NativeTrainer::Impl::older(PolicyVersi
 
 // `to` is null on the ranks that do not write the checkpoint.
 Result<void> NativeTrainer::Impl::fetch_moments(const Optimizer::HostMoments* to) {
+  if (auto settled = settle_weights(); !settled) return settled;
   if (sharded_) return sharded_->gather_moments(stream_, memory_.optimizer, memory_.gradients, to);
   memory_.optimizer.fetch(stream_, *to);
   return {};
@@ -483,7 +513,7 @@ Result<void> NativeTrainer::Impl::follow() {
     beat();
     switch (received->command) {
       case GangCommand::kStop:
-        return {};
+        return publish();
       case GangCommand::kRestore:
         if (auto done = restore(); !done) return done.error();
         break;
@@ -504,6 +534,12 @@ Result<void> NativeTrainer::Impl::follow() {
       }
     }
   }
+}
+
+// Other ranks may wait for weights of this one, which are sent while it lives.
+Result<void> NativeTrainer::Impl::stop_gang() {
+  if (auto settled = settle_weights(); !settled) return settled;
+  return gang.command(GangCommand::kStop, {});
 }
 
 Result<std::unique_ptr<NativeTrainer>> NativeTrainer::make(NativeTrainerSetup setup) {
@@ -535,6 +571,6 @@ std::optional<std::span<const std::byte>> NativeTrainer::older(PolicyVersion ver
 }
 Result<SavedCheckpoint> NativeTrainer::save() { return impl_->save(); }
 Result<void> NativeTrainer::follow() { return impl_->follow(); }
-Result<void> NativeTrainer::stop_gang() { return impl_->gang.command(GangCommand::kStop, {}); }
+Result<void> NativeTrainer::stop_gang() { return impl_->stop_gang(); }
 
 }  // namespace tandem::actors

@@ -8,6 +8,10 @@
 // gradients and moments are f32; what is published, and kept as the reference, is the master
 // rounded to bf16.
 //
+// With shards a step ends before all weights have come from the other ranks, unless it publishes
+// them: the next forward waits for them layer by layer. Rank 0 publishes each step of RL; the
+// others and the steps of a warm start publish nothing.
+//
 // Rank 0 is driven through Trainer. Every other rank calls follow(), which repeats what rank 0
 // does, told by commands over the collective, and returns when rank 0 leaves.
 //
@@ -64,6 +68,7 @@ class NativeTrainer final : public Trainer {
   Result<SavedCheckpoint> save() override;
 
   // Ranks >= 1: restores, then follows rank 0 until it says stop (no Error) or the gang breaks.
+  // weights() are the newest ones only after a stop.
   Result<void> follow();
 
   // Rank 0: lets the other ranks' follow() return. Nothing else may be called afterwards.

@@ -1,8 +1,8 @@
 // The stream computes and the exchange moves: each call of the exchange waits for what the stream
 // holds at that moment, so a bucket's sum runs beside the backward of the layers before it, and a
-// bucket's weights are on their way while AdamW works on the next. The host waits twice in a step,
-// with the exchange's deadlines: for all sums, because the norm comes before AdamW, and for all
-// weights, because rank 0 publishes them at once.
+// bucket's weights are on their way while AdamW works on the next. The host waits for all sums,
+// because the norm comes before AdamW, and for weights when somebody needs them: a forward does
+// layer by layer, a publication or a checkpoint needs all. Each wait has the exchange's deadlines.
 //
 // Rejected: adding up the norm while later buckets are still being summed. Its kernels would have
 // to run between the matrix products of backward, and it reads the shards once, which is little
@@ -24,14 +24,9 @@ namespace {
 using runtime::ShardRange;
 
 // Where the gradients begin that backward finishes together, in its order.
-std::vector<std::int64_t> finishing_order(const ModelConfig& model,
-                                          const runtime::Manifest& manifest) {
-  const auto begin_of = [&](std::string_view name) {
-    return static_cast<std::int64_t>(manifest.find(name)->offset_bytes / sizeof(float));
-  };
-  std::vector<std::int64_t> begins{begin_of(kFinalNormName)};
-  for (std::int64_t layer = model.layers - 1; layer >= 0; --layer)
-    begins.push_back(begin_of(LayerNames(layer).input_norm));
+std::vector<std::int64_t> finishing_order(const ModelConfig& model) {
+  std::vector<std::int64_t> begins = layer_begins(model);
+  std::ranges::reverse(begins);
   begins.push_back(0);
   return begins;
 }
@@ -53,10 +48,9 @@ std::vector<ShardRange> cut_buckets(const ModelConfig& model, const BucketLimits
   CHECK(limits.floats_max >= runtime::kShardAlignFloats);
   const std::int64_t floats_max =
       limits.floats_max / runtime::kShardAlignFloats * runtime::kShardAlignFloats;
-  const runtime::Manifest manifest = make_manifest(model);
   std::vector<ShardRange> buckets;
-  auto end = static_cast<std::int64_t>(manifest.bytes_total / sizeof(float));
-  for (const std::int64_t begin : finishing_order(model, manifest)) {
+  auto end = static_cast<std::int64_t>(make_manifest(model).bytes_total / sizeof(float));
+  for (const std::int64_t begin : finishing_order(model)) {
     if (end - begin < limits.floats_min && begin > 0) continue;
     append_pieces(begin, end, floats_max, buckets);
     end = begin;
@@ -96,17 +90,27 @@ Result<double> ShardedUpdate::apply(const runtime::Stream& stream, Gang& gang, O
   CHECK(started_ == buckets_.size() && optimizer.parts() == buckets_.size());
   if (queued_)
     if (auto met = gang.barrier(); !met) return met.error();
-  if (auto summed = settle(); !summed) return summed.error();
+  if (auto summed = wait(); !summed) return summed.error();
   double squares = optimizer.squares(stream, gradients), unused = 0;
   if (auto added = gang.reduce(std::span(&squares, 1), unused); !added) return added.error();
   const double norm = optimizer.begin_step(step.config, step.lr, squares);
   if (!std::isfinite(norm)) return norm;
-  for (std::size_t i = 0; i < buckets_.size(); ++i) {
+  for (std::size_t i = buckets_.size(); i-- > 0;) {
     optimizer.update(stream, i, weights, gradients);
     if (queued_) queued_ = exchange_->all_gather(bucket_of(weights, i), stream);
   }
-  if (auto gathered = settle(); !gathered) return gathered.error();
+  weights_move_ = true;
+  if (!queued_) return broken_gang(queued_.error());
   return norm;
+}
+
+Result<void> ShardedUpdate::gathered(const runtime::Stream& stream, std::int64_t end) {
+  const auto needed =
+      std::ranges::count_if(buckets_, [&](const ShardRange& bucket) { return bucket.begin < end; });
+  if (queued_ && weights_move_)
+    queued_ = exchange_->hold_back(stream, static_cast<std::uint64_t>(needed));
+  if (!queued_) return broken_gang(queued_.error());
+  return {};
 }
 
 Result<void> ShardedUpdate::gather_moments(const runtime::Stream& stream,
@@ -118,7 +122,7 @@ Result<void> ShardedUpdate::gather_moments(const runtime::Stream& stream,
     optimizer.lay_out(stream, moment, gradients);
     for (std::size_t i = 0; i < buckets_.size(); ++i)
       if (queued_) queued_ = exchange_->all_gather(bucket_of(gradients, i), stream);
-    if (auto gathered = settle(); !gathered) return gathered;
+    if (auto there = wait(); !there) return there;
     if (to == nullptr) continue;
     const std::span<std::byte> there = moment == Moment::kFirst ? to->m : to->v;
     CHECK(there.size() == gradients.manifest().bytes_total);
@@ -128,11 +132,14 @@ Result<void> ShardedUpdate::gather_moments(const runtime::Stream& stream,
   return {};
 }
 
-// Waits until nothing moves any more.
-Result<void> ShardedUpdate::settle() {
+Result<void> ShardedUpdate::settle() { return weights_move_ || !queued_ ? wait() : Result<void>{}; }
+
+// Until nothing moves any more.
+Result<void> ShardedUpdate::wait() {
   const Result<void> settled = exchange_->wait();
+  weights_move_ = false;
+  if (queued_) queued_ = settled;
   if (!queued_) return broken_gang(queued_.error());
-  if (!settled) return broken_gang(settled.error());
   return {};
 }
 

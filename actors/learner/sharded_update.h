@@ -1,27 +1,33 @@
 // One rank's part of the update of a gang that shares the optimizer's work (ZeRO-1, Rajbhandari et
 // al. 2020, stage 1): gradients are summed bucket by bucket while backward still computes the next
 // ones, each rank runs AdamW on its own shard of every bucket and has moments for nothing else, and
-// the updated shards go to all ranks while AdamW of the next bucket runs.
+// the updated shards go to all ranks while AdamW of the next bucket runs, and while the next
+// forward already computes the layers whose weights have come.
 //
 // Weights and gradients are whole on every rank. A bucket is a range of their arena, in floats;
 // buckets are in the order in which backward finishes them, from the arena's end to its beginning.
+// Weights go in the other order, in which forward reads them.
 // Commands, batches and the sums of a report do not go this way: the Gang moves them.
 //
-// Invariants (tests/actors/learner/sharded_trainer_test.cc)
+// Invariants (tests/actors/learner/sharded_trainer_test.cc, sharded_overlap_test.cc)
 //   SU-1  Buckets tile the arena without gap or overlap; which ranges they are depends on the
 //         model and the limits alone, so all ranks have the same ones (as SH-2 needs).
-//   SU-2  After apply() all ranks have the same weights, bit for bit. Without clipping they are the
-//         weights of a gang in which every rank sums all gradients and updates all weights.
+//   SU-2  Once the weights of an apply() have been waited for, all ranks have the same ones, bit
+//         for bit. Without clipping they are the weights of a gang in which every rank sums all
+//         gradients and updates all weights.
 //   SU-3  The norm has the same bits on all ranks, and in every run with as many ranks: each rank
 //         sums over its own shards, and these sums are added in rank order. Another number of
 //         ranks, or other buckets, round it differently.
 //   SU-4  No rank waits for sums before every rank has asked for all of its own: a rank waits for
 //         slower ones in the Gang, which hears of a death at once and sees that the waiting rank
-//         lives (CO-3, CO-5).
+//         lives (CO-3, CO-5). It waits for weights without the Gang: every rank asks for all of
+//         them as soon as the Gang has added up the norm.
+//   SU-5  gathered() waits for the weights before `end` alone: those behind may be under way, and
+//         other ranks may not even have asked for them.
 //
-// Errors: each ends the gang; the exchange may then touch weights and gradients until this object
-// ends, which has to be before they do. A gradient that is not finite is none: all ranks get its
-// norm, and no weight and no moment has changed.
+// Errors: each ends the gang and is the error of every further call; the exchange may then touch
+// weights and gradients until this object ends, which has to be before they do. A gradient that is
+// not finite is none: all ranks get its norm, and no weight and no moment has changed.
 #pragma once
 
 #include <cstddef>
@@ -68,25 +74,32 @@ class ShardedUpdate {
     const OptimizerConfig& config;
     double lr;
   };
-  // Returns the global norm before clipping. On return all weights are there. The optimizer's parts
-  // are this rank's shards.
+  // Returns the global norm before clipping. The weights are still on their way: until gathered()
+  // or settle() has returned, nothing may read or change them. The optimizer's parts are this
+  // rank's shards.
   Result<double> apply(const runtime::Stream& stream, Gang& gang, Optimizer& optimizer,
                        const Step& step, const runtime::Arena& weights,
                        const runtime::Arena& gradients);
+  // What the stream is given from now on finds the weights before float `end` of the arena. The
+  // caller may be held until they have come, at most until the exchange's deadlines.
+  Result<void> gathered(const runtime::Stream& stream, std::int64_t end);
+  // Until all weights are there, and nothing moves any more.
+  Result<void> settle();
 
   // Between steps, on all ranks at once: `to`, which the others leave null, gets the moments of the
-  // whole arena. They meet in `gradients`, whose content is lost.
+  // whole arena. They meet in `gradients`, whose content is lost. Waits as settle() does.
   Result<void> gather_moments(const runtime::Stream& stream, const Optimizer& optimizer,
                               const runtime::Arena& gradients, const Optimizer::HostMoments* to);
 
  private:
   runtime::TensorView bucket_of(const runtime::Arena& arena, std::size_t index) const;
-  Result<void> settle();
+  Result<void> wait();
 
   std::unique_ptr<runtime::ShardExchange> exchange_;
   std::vector<runtime::ShardRange> buckets_;
-  std::size_t started_ = 0;  // buckets of this step whose sums have been asked for
-  Result<void> queued_;      // the first error of asking
+  std::size_t started_ = 0;    // buckets of this step whose sums have been asked for
+  bool weights_move_ = false;  // all calls since the exchange's last wait() gather weights
+  Result<void> queued_;        // the first error, of asking or of waiting
 };
 
 }  // namespace tandem::actors

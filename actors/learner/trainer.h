@@ -39,7 +39,7 @@ struct WarmStartSlice {
 
 struct TrainedStep {
   StepReport report;           // without the seconds, which the caller measures
-  std::uint64_t checksum = 0;  // checksum64 of weights()
+  std::uint64_t checksum = 0;  // checksum64 of weights(); of the rank that publishes them
   // How long the caller waits before it commits: 0 of the real trainer, which has already taken its
   // time; the fake's share of virtual time.
   Duration then_wait{};

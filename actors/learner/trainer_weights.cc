@@ -64,6 +64,7 @@ void TrainerWeights::replace(const runtime::Stream& stream, runtime::Arena host)
 void TrainerWeights::install_host(const runtime::Stream& stream) {
   if (master_)
     runtime::copy(stream, master_->flat().data, host_.bytes().data(), host_.bytes().size());
+  master_changed();
   follow_master(stream);
   host_follows_ = true;
   publish(stream);
@@ -75,12 +76,19 @@ void TrainerWeights::install_reference(const runtime::Stream& stream) {
   runtime::synchronize(stream);
 }
 
-void TrainerWeights::follow_master(const runtime::Stream& stream) {
-  policy_.install_master(stream, master());
+void TrainerWeights::master_changed() {
+  followed_ = 0;
   host_follows_ = !master_;
 }
 
+void TrainerWeights::follow_master(const runtime::Stream& stream, std::int64_t end) {
+  if (end <= followed_) return;
+  policy_.install_master(stream, master(), {.begin = followed_, .end = end});
+  followed_ = end;
+}
+
 void TrainerWeights::publish(const runtime::Stream& stream) {
+  CHECK(followed_ == floats());
   if (rounded_) {
     policy_.fetch(stream, rounded_->bytes());
     runtime::synchronize(stream);

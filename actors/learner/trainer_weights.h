@@ -6,11 +6,14 @@
 //   published  in that dtype, in the host's memory. For f32 they are the host's.
 //   reference  the weights that were published when RL began; only where the KL loss needs them
 //
-// A step changes master; the other forms follow when a function here says so. Work on the device is
-// given to the stream that a function is called with. One thread at a time.
+// A step changes master; the other forms follow when a function here says so. The policy may follow
+// in parts, from the arena's beginning on, so that a forward can begin while the end of the master
+// weights is still on its way from other ranks. Work on the device is given to the stream that a
+// function is called with. One thread at a time.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -47,11 +50,16 @@ class TrainerWeights {
   void replace(const runtime::Stream& stream, runtime::Arena host);
   // After reference_bytes() were written.
   void install_reference(const runtime::Stream& stream);
-  // The policy follows the master weights, which AdamW has changed.
-  void follow_master(const runtime::Stream& stream);
-  // What is published follows them as well, and is there on return.
+  // AdamW has changed the master weights, or is about to: the other forms are older from now on.
+  void master_changed();
+  // The policy follows the master weights before float `end`, where a layer ends (WeightsNeeded in
+  // decoder.h). Those before the last call's `end` it has already.
+  void follow_master(const runtime::Stream& stream, std::int64_t end);
+  void follow_master(const runtime::Stream& stream) { follow_master(stream, floats()); }
+  // The published weights become what the policy is, which has followed all of the master weights.
+  // They are there on return.
   void publish(const runtime::Stream& stream);
-  // The host's weights, once they have followed too.
+  // The host's weights become the master weights.
   const runtime::Arena& fetch(const runtime::Stream& stream);
   // The host's weights of the last fetch(), restart() or replace(); on a CPU always the newest.
   const runtime::Arena& host() const { return host_; }
@@ -66,13 +74,15 @@ class TrainerWeights {
   TrainerWeights(runtime::Arena host, Weights policy)
       : host_(std::move(host)), policy_(std::move(policy)) {}
   void install_host(const runtime::Stream& stream);
+  std::int64_t floats() const { return host_.flat().elements(); }
 
   runtime::Arena host_;
   std::optional<runtime::Arena> master_;   // of a GPU
   std::optional<runtime::Arena> rounded_;  // of bf16: what is published
   Weights policy_;                         // kTraining
   std::optional<Reference> reference_;
-  bool host_follows_ = true;  // the host's weights are the master weights
+  bool host_follows_ = true;   // the host's weights are the master weights
+  std::int64_t followed_ = 0;  // floats of the master weights that the policy has
 };
 
 }  // namespace tandem::actors

@@ -26,6 +26,16 @@ OptimizerConfig warm_start_optimizer(const WarmStartConfig& config) {
   return optimizer;
 }
 
+std::vector<PromptGroup> groups_of_rank(std::span<const WarmStartRecord* const> records, int rank,
+                                        int ranks) {
+  std::vector<PromptGroup> groups;
+  for (auto i = static_cast<std::size_t>(rank); i < records.size();
+       i += static_cast<std::size_t>(ranks))
+    groups.push_back(
+        {records[i]->prompt, {records[i]->completion}, {static_cast<std::int32_t>(i)}});
+  return groups;
+}
+
 WarmStartData::WarmStartData(std::vector<WarmStartRecord> records, std::uint64_t seed)
     : records_(std::move(records)), seed_(derive_seed(seed, "warm_start")) {
   // Ordered by a hash of the prompt, so that equal prompts are neighbours and the first tenth is

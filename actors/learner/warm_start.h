@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "actors/learner/learner_config.h"
+#include "actors/learner/packing.h"
 
 namespace tandem::actors {
 
@@ -22,6 +23,11 @@ struct WarmStartRecord {
 OptimizerConfig warm_start_optimizer(const WarmStartConfig& config);
 
 inline constexpr std::size_t kHeldOutEvaluatedMax = 512;  // records per measurement
+
+// Rank `rank`'s share of a batch: every ranks-th record, each a group of one completion. The groups
+// are views of the records.
+std::vector<PromptGroup> groups_of_rank(std::span<const WarmStartRecord* const> records, int rank,
+                                        int ranks);
 
 class WarmStartData {
  public:

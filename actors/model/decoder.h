@@ -20,6 +20,8 @@
 //         of a decode step, when it is recorded.)
 //   DE-4  Once backward has announced gradients as finished (GradientsFinished), it gives the
 //         stream no more work that touches them.
+//   DE-5  Forward reads no weight, on the host or by work that it gives the stream, before it has
+//         announced that it needs it (WeightsNeeded).
 //
 // Each object is used by one thread at a time. Parallelism inside a call is the stream's pool.
 // Every limit that a call exceeds is a bug of the caller (CHECK): schedulers know the limits.
@@ -133,6 +135,14 @@ struct TrainLimits {
 // on backward's thread; DE-3 does not cover what the function itself allocates.
 using GradientsFinished = std::function<void(std::int64_t begin)>;
 
+// Forward calls it before it gives the stream work that reads more weights: those of the master
+// arena's floats before `end`, of which the ones before the last call's `end` are there already.
+// Forward goes from the first layer to the last, so `end` ascends: first come the weights up to the
+// first layer's, which is the embedding, then layer by layer, and last the arena's end. What the
+// function gives the stream comes before forward's own work. It is called on forward's thread; DE-3
+// does not cover what it allocates.
+using WeightsNeeded = std::function<void(std::int64_t end)>;
+
 // Cross-entropy over N targets is the same path: sum of logprob * -1/N, so dlogprob = -1/N.
 //
 // Weights, gradients and streams are of the decoder's device; every span is the host's memory.
@@ -150,8 +160,10 @@ class TrainDecoder {
 
   // logprob[M] and entropy[M] (nats, of the tempered distribution) are written, `=`, and there on
   // return: a call begins and ends by waiting for the stream. An empty `entropy` is not computed.
+  // `needed` may be empty: all weights are there.
   void forward(const runtime::Stream& stream, const Weights& weights, const PackedBatch& batch,
-               std::span<float> logprob, std::span<float> entropy);
+               std::span<float> logprob, std::span<float> entropy,
+               const WeightsNeeded& needed = {});
 
   // Of the batch that forward() computed last, with the same weights: adds (+=) to `gradients`,
   // laid out as the weights' arena, the gradient of sum_m logprob[m] dlogprob[m] +

@@ -71,6 +71,18 @@ runtime::Manifest published_manifest(const ModelConfig& config) {
   return manifest_in(config.dtype, config);
 }
 
+std::vector<std::int64_t> layer_begins(const ModelConfig& config) {
+  const runtime::Manifest manifest = make_manifest(config);
+  const auto begin_of = [&](std::string_view name) {
+    return static_cast<std::int64_t>(manifest.find(name)->offset_bytes / sizeof(float));
+  };
+  std::vector<std::int64_t> begins;
+  for (std::int64_t layer = 0; layer < config.layers; ++layer)
+    begins.push_back(begin_of(LayerNames(layer).input_norm));
+  begins.push_back(begin_of(kFinalNormName));
+  return begins;
+}
+
 void initialize(const RandomInit& init, const runtime::Arena& arena) {
   constexpr std::int64_t kGrain = std::int64_t{1} << 16;
   for (const runtime::ParameterSpec& spec : arena.manifest().parameters) {

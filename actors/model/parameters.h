@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "actors/model/model_config.h"
 #include "runtime/device/arena.h"
@@ -30,6 +31,10 @@ struct LayerNames {
 runtime::Manifest make_manifest(const ModelConfig& config);
 // Of what is published and computed with: config.dtype. For f32 it is the same.
 runtime::Manifest published_manifest(const ModelConfig& config);
+
+// Where the layers of the master weights begin, in floats, in ascending order; the last one is
+// where the final norm begins, behind the last layer. The embedding lies before the first layer.
+std::vector<std::int64_t> layer_begins(const ModelConfig& config);
 
 // Random weights: norms are 1, every other value is normal with standard deviation
 // initializer_range. Each parameter has a stream of its own, keyed by the seed and its name, so its

@@ -110,7 +110,8 @@ void copy(const Stream& stream, const TensorView& from, const TensorView& to) {
 
 struct TrainDecoder::Workspace {
   ModelConfig config;
-  runtime::Manifest master;  // of gradients
+  runtime::Manifest master;                // of gradients
+  std::vector<std::int64_t> layer_begins;  // in it, in floats
   TrainLimits limits;
   DeviceKind device = DeviceKind::kCpu;
   RotaryTable rotary;
@@ -203,6 +204,7 @@ Result<TrainDecoder> TrainDecoder::make(const ModelConfig& config, const TrainLi
   }
   workspace->config = config;
   workspace->master = make_manifest(config);
+  workspace->layer_begins = layer_begins(config);
   workspace->limits = limits;
   workspace->device = device;
   workspace->rotary = *std::move(rotary);
@@ -358,7 +360,8 @@ void TrainDecoder::Workspace::score_items(const Stream& stream, const Weights& w
 }
 
 void TrainDecoder::forward(const Stream& stream, const Weights& weights, const PackedBatch& batch,
-                           std::span<float> logprob, std::span<float> entropy) {
+                           std::span<float> logprob, std::span<float> entropy,
+                           const WeightsNeeded& needed) {
   Workspace& w = *work_;
   CHECK(stream.device == w.device && logprob.size() == batch.items.size());
   CHECK(entropy.empty() || entropy.size() == batch.items.size());
@@ -369,16 +372,22 @@ void TrainDecoder::forward(const Stream& stream, const Weights& weights, const P
   w.consumed = false;
   w.has_entropy = !entropy.empty();
   w.table_memory.upload(stream, w.table_bytes_used);
+  const auto need = [&](std::int64_t end) {
+    if (needed) needed(end);
+  };
+  need(w.layer_begins.front());
   kernels::embedding(stream, kernels::Embedding{.ids = w.on_device(w.tables.tokens),
                                                 .table = weights.embedding(),
                                                 .y = w.now.layers.front().x});
   for (std::size_t i = 0; i < w.now.layers.size(); ++i) {
     const LayerActivations& layer = w.now.layers[i];
     const LayerWeights& of = weights.layer(static_cast<std::int64_t>(i));
+    need(w.layer_begins[i + 1]);
     w.attend(stream, of, layer);
     w.feed_forward(stream, of, layer,
                    i + 1 < w.now.layers.size() ? w.now.layers[i + 1].x : w.now.x);
   }
+  need(static_cast<std::int64_t>(w.master.bytes_total / sizeof(float)));
   w.score_items(stream, weights, batch.temperature);
   const std::int64_t M = std::ssize(batch.items);
   w.score_memory.download(stream, per_item_bytes(M, w.has_entropy));

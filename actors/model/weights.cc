@@ -92,25 +92,45 @@ MatrixOperand Weights::operand(const std::string& first, const std::string& last
 
 void Weights::install(const runtime::Stream& stream, std::span<const std::byte> arena) {
   CHECK(arena.size() == manifest_.bytes_total);
+  install_part(stream, arena.data(), 0, arena.size());
+}
+
+// What is read of bytes [begin, end), to which every piece belongs whole or not at all.
+void Weights::install_part(const runtime::Stream& stream, const std::byte* arena, std::size_t begin,
+                           std::size_t end) {
+  const auto in_part = [&](std::size_t from, std::size_t bytes) {
+    const bool inside = from >= begin && from < end;
+    CHECK(inside ? from + bytes <= end : from + bytes <= begin || from >= end);
+    return inside;
+  };
   auto* const kept = static_cast<std::byte*>(kept_.flat().data);
   for (const Copy& copy : copies_)
-    runtime::copy(stream, kept + copy.to, arena.data() + copy.from, copy.bytes);
+    if (in_part(copy.from, copy.bytes))
+      runtime::copy(stream, kept + copy.to, arena + copy.from, copy.bytes);
   for (const Packing& packing : packings_) {
-    const auto* from = reinterpret_cast<const float*>(arena.data() + packing.from);
+    const std::int64_t n = packing.packed.n, k = packing.packed.k;
+    if (!in_part(packing.from, static_cast<std::size_t>(n * k) * sizeof(float))) continue;
+    const auto* from = reinterpret_cast<const float*>(arena + packing.from);
     kernels::pack_weight(stream,
-                         {.weight = runtime::tensor(from, {packing.packed.n, packing.packed.k}),
-                          .packed = packing.packed});
+                         {.weight = runtime::tensor(from, {n, k}), .packed = packing.packed});
   }
 }
 
-void Weights::install_master(const runtime::Stream& stream, const runtime::Arena& master) {
-  const auto* const block = static_cast<const std::byte*>(master.flat().data);
-  if (master.manifest() == manifest_) return install(stream, {block, manifest_.bytes_total});
+void Weights::install_master(const runtime::Stream& stream, const runtime::Arena& master,
+                             const FloatRange& range) {
+  const auto bytes_to = [](std::int64_t floats) {
+    return static_cast<std::size_t>(floats) * sizeof(float);
+  };
+  const std::size_t begin = bytes_to(range.begin), end = bytes_to(range.end);
+  CHECK(begin <= end && end <= master.manifest().bytes_total);
+  if (master.manifest() == manifest_)
+    return install_part(stream, static_cast<const std::byte*>(master.flat().data), begin, end);
   CHECK(stream.device == runtime::DeviceKind::kCuda &&
         master.manifest().parameters.size() == manifest_.parameters.size());
-  for (const runtime::ParameterSpec& spec : manifest_.parameters) {
+  for (const runtime::ParameterSpec& spec : master.manifest().parameters) {
+    if (spec.offset_bytes < begin || spec.offset_bytes >= end) continue;
     const runtime::TensorView from = master.view(spec.name), to = kept_.view(spec.name);
-    CHECK(from.elements() == to.elements());
+    CHECK(spec.offset_bytes + spec.bytes <= end && from.elements() == to.elements());
     kernels::convert(stream, {.x = runtime::reshape(from, {from.elements()}),
                               .y = runtime::reshape(to, {to.elements()})});
   }

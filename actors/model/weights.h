@@ -1,8 +1,9 @@
 // One version of the parameters on one device, in the forms that the decoder multiplies with.
 //
-// install() copies and packs everything out of an arena, which may change afterwards. It writes in
-// place: what was captured with the addresses of one version computes with the next. The decoder
-// only reads: a Weights that is not being installed may be shared by threads.
+// install() copies and packs everything out of an arena, which may change afterwards, and
+// install_master() does so for a part of it. They write in place: what was captured with the
+// addresses of one version computes with the next. The decoder only reads: a Weights that is not
+// being installed may be shared by threads.
 //
 // A CPU packs its matrices; a GPU reads them as they are, so there both forms are one memory.
 #pragma once
@@ -44,6 +45,11 @@ struct LayerWeights {
   MatrixOperand down;                       // [H, F]
 };
 
+// A part of an arena, in floats.
+struct FloatRange {
+  std::int64_t begin, end;
+};
+
 class Weights {
  public:
   // The error is want of memory.
@@ -54,8 +60,11 @@ class Weights {
   // Reads all of `arena`: published_manifest(config)'s layout, in the host's memory or the
   // device's. It must stay as it is until the stream has done this.
   void install(const runtime::Stream& stream, std::span<const std::byte> arena);
-  // The same from master weights, make_manifest(config)'s layout, on the device: rounded.
-  void install_master(const runtime::Stream& stream, const runtime::Arena& master);
+  // The same from master weights, make_manifest(config)'s layout, on the device: rounded. Reads the
+  // floats of `range` alone, which begins and ends where a layer does (layer_begins in
+  // parameters.h) or where the arena does.
+  void install_master(const runtime::Stream& stream, const runtime::Arena& master,
+                      const FloatRange& range);
 
   // What install() would have to read, to the host; of kTraining or a GPU's.
   void fetch(const runtime::Stream& stream, std::span<std::byte> arena) const;
@@ -72,6 +81,8 @@ class Weights {
 
  private:
   Weights(const ModelConfig& config, WeightsUse use, runtime::Arena kept, runtime::Buffer packed);
+  void install_part(const runtime::Stream& stream, const std::byte* arena, std::size_t begin,
+                    std::size_t end);
   MatrixOperand operand(const std::string& first, const std::string& last, std::int64_t n,
                         std::int64_t k);
 

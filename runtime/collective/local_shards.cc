@@ -24,6 +24,7 @@ class LocalShardGang {
   int size() const { return static_cast<int>(ranks_.size()); }
   Result<void> post(int rank, Operation operation, const TensorView& bucket, const Stream& stream);
   Result<void> wait(int rank);
+  Result<void> hold_back(int rank, std::uint64_t calls);
   void leave(int rank);
 
  private:
@@ -34,11 +35,13 @@ class LocalShardGang {
   };
   struct Rank {
     std::deque<Post> posts;  // that are not carried out yet
+    std::uint64_t made = 0;  // posts, since the last wait()
     bool gone = false;
   };
 
   std::optional<int> missing() const;  // whom the oldest call waits for
   void fail(Error error);
+  Result<void> await(std::unique_lock<std::mutex>& lock, int rank, std::size_t left);
   void carry_out(const Stream& stream);
   void reduce_scatter(const Stream& stream, std::int64_t floats);
   void all_gather(const Stream& stream, std::int64_t floats);
@@ -71,8 +74,9 @@ Result<void> LocalShardGang::post(int rank, Operation operation, const TensorVie
   if (failure_) return *failure_;
   const Call call{.operation = operation,
                   .bytes = static_cast<std::uint64_t>(bucket.elements()) * sizeof(float)};
-  ranks_[static_cast<std::size_t>(rank)].posts.push_back(
-      {.call = call, .bucket = bucket, .deadline = steady_now() + timeout_});
+  Rank& own = ranks_[static_cast<std::size_t>(rank)];
+  own.posts.push_back({.call = call, .bucket = bucket, .deadline = steady_now() + timeout_});
+  ++own.made;
   for (std::size_t other = 0; other < ranks_.size() && !failure_; ++other)
     if (ranks_[other].gone && ranks_[other].posts.empty())
       fail(rank_gone(call, static_cast<int>(other)));
@@ -125,19 +129,32 @@ void LocalShardGang::all_gather(const Stream& stream, std::int64_t floats) {
   synchronize(stream);
 }
 
-Result<void> LocalShardGang::wait(int rank) {
-  std::unique_lock lock(mutex_);
+// Until at most `left` posts of the rank are not carried out.
+Result<void> LocalShardGang::await(std::unique_lock<std::mutex>& lock, int rank, std::size_t left) {
   const std::deque<Post>& posts = ranks_[static_cast<std::size_t>(rank)].posts;
   // The oldest call's deadline is the first; it moves on as calls are carried out.
-  while (!failure_ && !posts.empty()) {
+  while (!failure_ && posts.size() > left) {
     const Time deadline = posts.front().deadline;
     const std::chrono::steady_clock::time_point until{Duration(deadline.ns)};
     if (changed_.wait_until(lock, until) == std::cv_status::timeout && !failure_ &&
-        !posts.empty() && steady_now() >= posts.front().deadline)
+        posts.size() > left && steady_now() >= posts.front().deadline)
       fail(timed_out(posts.front().call, *missing()));
   }
   if (failure_) return *failure_;
   return {};
+}
+
+Result<void> LocalShardGang::wait(int rank) {
+  std::unique_lock lock(mutex_);
+  ranks_[static_cast<std::size_t>(rank)].made = 0;
+  return await(lock, rank, 0);
+}
+
+Result<void> LocalShardGang::hold_back(int rank, std::uint64_t calls) {
+  std::unique_lock lock(mutex_);
+  const std::uint64_t made = ranks_[static_cast<std::size_t>(rank)].made;
+  CHECK(failure_ || calls <= made);
+  return await(lock, rank, failure_ ? 0 : static_cast<std::size_t>(made - calls));
 }
 
 void LocalShardGang::leave(int rank) {
@@ -165,7 +182,9 @@ class LocalShards : public ShardExchange {
   Result<void> all_gather(const TensorView& bucket, const Stream& producer) override {
     return gang_->post(rank_, Operation::kGatherShards, bucket, producer);
   }
-  Result<void> hold_back(const Stream&) override { return wait(); }
+  Result<void> hold_back(const Stream&, std::uint64_t calls) override {
+    return gang_->hold_back(rank_, calls);
+  }
   Result<void> wait() override { return gang_->wait(rank_); }
 
  private:

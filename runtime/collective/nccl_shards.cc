@@ -43,7 +43,7 @@ struct ShardLane {
 
   Buffer staging;
   Queue queue;
-  Event done;                   // behind the lane's last call that succeeded
+  Event done;                   // behind the last call that succeeded; guarded likewise
   std::deque<ShardCall> calls;  // the first one is under way; guarded by the exchange's mutex
   std::thread thread;
 };
@@ -61,7 +61,7 @@ class NcclShards : public ShardExchange {
   Result<void> all_gather(const TensorView& bucket, const Stream& producer) override {
     return queue(Operation::kGatherShards, bucket, producer);
   }
-  Result<void> hold_back(const Stream& consumer) override;
+  Result<void> hold_back(const Stream& consumer, std::uint64_t calls) override;
   Result<void> wait() override;
 
   static std::int64_t piece_floats_max(const NcclShardsConfig& config) {
@@ -77,7 +77,7 @@ class NcclShards : public ShardExchange {
   Result<std::optional<NcclTicket>> submit(ShardLane& lane, ShardCall& call);
   std::vector<NcclTransfer> transfers(ShardLane& lane, const ShardCall& call) const;
   void sum(ShardLane& lane, const ShardCall& call) const;
-  Result<void> await_lanes();
+  Result<void> await_calls(std::unique_lock<std::mutex>& lock, std::uint64_t last);
   ShardLane& lane_of(std::uint64_t number) const { return *lanes_[number % lanes_.size()]; }
   ShardRange shard(const ShardCall& call, int rank) const {
     return shard_of(call.floats, rank, config_.size);
@@ -93,7 +93,8 @@ class NcclShards : public ShardExchange {
   std::mutex mutex_;
   std::condition_variable changed_;
   // Guarded by mutex_.
-  std::uint64_t made_ = 0;  // calls
+  std::uint64_t made_ = 0;    // calls
+  std::uint64_t waited_ = 0;  // those made before the last wait()
   Operation last_made_ = Operation::kReduceScatter;
   std::uint64_t submitted_ = 0;  // those that NCCL was given, in order
   bool closing_ = false;
@@ -185,6 +186,7 @@ Result<void> NcclShards::carry_out(ShardLane& lane, ShardCall& call) {
     if (auto done = (*ticket)->wait(); !done) return done.error();
   }
   if (call.operation == Operation::kReduceScatter) sum(lane, call);
+  const std::lock_guard lock(mutex_);
   lane.done.record(lane.queue.stream());
   return {};
 }
@@ -192,7 +194,10 @@ Result<void> NcclShards::carry_out(ShardLane& lane, ShardCall& call) {
 // No ticket: there is nothing to send or receive.
 Result<std::optional<NcclTicket>> NcclShards::submit(ShardLane& lane, ShardCall& call) {
   call.ready.hold_back(lane.queue.stream());
-  if (call.turns) lane_of(call.number - 1).done.hold_back(lane.queue.stream());
+  if (call.turns) {
+    const std::lock_guard lock(mutex_);
+    lane_of(call.number - 1).done.hold_back(lane.queue.stream());
+  }
   NcclOperation operation{
       .label = (call.operation == Operation::kReduceScatter ? "reduce_scatter " : "all_gather ") +
                std::to_string(call.number) + " of " + std::to_string(call.floats) + " floats",
@@ -238,25 +243,35 @@ void NcclShards::sum(ShardLane& lane, const ShardCall& call) const {
   config_.sum(lane.queue.stream(), pieces, ours, own.size());
 }
 
-// Until no call is under way; each ends by its deadline. What the lanes' streams still hold is
-// theirs alone then, and ends by itself.
-Result<void> NcclShards::await_lanes() {
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] {
-    return std::ranges::all_of(lanes_, [](const auto& lane) { return lane->calls.empty(); });
+// Until no call up to `last` is under way; each ends by its deadline. What the lanes' streams still
+// hold of them is theirs alone then, and ends by itself.
+Result<void> NcclShards::await_calls(std::unique_lock<std::mutex>& lock, std::uint64_t last) {
+  changed_.wait(lock, [&] {
+    return std::ranges::all_of(lanes_, [&](const auto& lane) {
+      return lane->calls.empty() || lane->calls.front().number > last;
+    });
   });
   if (error_) return *error_;
   return {};
 }
 
-Result<void> NcclShards::hold_back(const Stream& consumer) {
-  if (auto handed_over = await_lanes(); !handed_over) return wait();
+// Where a lane has done later calls too, their transfers are over, and waiting for them costs
+// nothing.
+Result<void> NcclShards::hold_back(const Stream& consumer, std::uint64_t calls) {
+  std::unique_lock lock(mutex_);
+  CHECK(error_ || waited_ + calls <= made_);
+  if (!await_calls(lock, waited_ + calls)) {
+    lock.unlock();
+    return wait();
+  }
   for (const auto& lane : lanes_) lane->done.hold_back(consumer);
   return {};
 }
 
 Result<void> NcclShards::wait() {
-  auto ended = await_lanes();
+  std::unique_lock lock(mutex_);
+  auto ended = await_calls(lock, made_);
+  waited_ = made_;
   for (const auto& lane : lanes_) lane->done.wait();
   return ended;
 }

@@ -18,6 +18,8 @@
 //         too. Where they do not, the call that is behind fails by its deadline.
 //   SH-3  After an error every further call fails at once with the same error; no memory is touched
 //         any more once wait() has returned it.
+//   SH-4  A part of the calls can be waited for (hold_back) while later ones, which other ranks may
+//         not even have made, are still under way.
 #pragma once
 
 #include <cstddef>
@@ -60,9 +62,11 @@ class ShardExchange {
   // `bucket` [n] f32 on the device, whose own shard is right; afterwards all of it is. As above.
   virtual Result<void> all_gather(const TensorView& bucket, const Stream& producer) = 0;
 
-  // What `consumer` is given from now on waits for everything queued here so far. The caller itself
-  // may be held for as long as ranks wait for each other, at most until the calls' own deadlines.
-  virtual Result<void> hold_back(const Stream& consumer) = 0;
+  // What `consumer` is given from now on waits for the first `calls` calls that were made since the
+  // last wait(), and for no later call that is still under way. The caller itself may be held for
+  // as long as ranks wait for each other, at most until these calls' own deadlines. Errors as
+  // wait().
+  virtual Result<void> hold_back(const Stream& consumer, std::uint64_t calls) = 0;
   // Until everything that was queued is done, or failed; at most the calls' own deadlines. An error
   // names the call and the ranks that it waited for.
   virtual Result<void> wait() = 0;

@@ -352,6 +352,76 @@ TEST_P(LearnerOnAGpuIn, RanksThatShareTheUpdateHaveTheSameWeights_SU2_TR1) {
   EXPECT_LE(furthest(floats(gpu.second), floats(run(DeviceKind::kCpu).second)), kWeightTolerance);
 }
 
+// Steps of a warm start publish nothing: the weights of one are on their way in the forward of the
+// next.
+TEST_P(LearnerOnAGpuIn, RanksThatShareTheUpdateWarmStartToTheSameWeights_SU2_TR1) {
+  const auto folder = scratch_folder("shared-warm");
+  TrainerConfig config = config_of(folder);
+  config.warm_start = WarmStartConfig{.batch_size = 4, .steps_max = 4, .until = std::nullopt};
+  const auto run = [&](testing::GangShape gang) {
+    for (std::int32_t a = 2; a < 12; ++a) gang.records.push_back({{a, a + 1}, {a, 1}});
+    const auto ends =
+        testing::run_gang(folder, config, std::move(gang), [](NativeTrainer& trainer) {
+          while (!must(trainer.warm_start()).done) {
+          }
+          train_to(trainer, 1);
+        });
+    for (const testing::RankEnd& end : ends) {
+      EXPECT_EQ(end.error, "");
+      EXPECT_EQ(end.weights, ends[0].weights);
+    }
+    return ends[0].weights;
+  };
+  const auto gpu = run(two_ranks(DeviceKind::kCuda, GetParam()));
+  EXPECT_EQ(run(two_ranks(DeviceKind::kCuda, GetParam())), gpu);
+}
+
+// The policy's weights become numbers in parts, by work of the stream that the pass is computed on.
+TEST_P(LearnerOnAGpuIn, APassWaitsForEachPartOfItsWeights_DE5) {
+  ModelConfig model = testing::learner_model();
+  ASSERT_TRUE(compute_in(GetParam(), model));
+  const TrainerConfig config = config_of("unused");
+  const runtime::Arena host = testing::random_weights(model, 3);
+  const auto on_gpu = [&](const char* purpose) {
+    return must(runtime::Arena::allocate(make_manifest(model), purpose,
+                                         runtime::operand_place(DeviceKind::kCuda)));
+  };
+  const runtime::Arena master = on_gpu("weights"), sums = on_gpu("gradients");
+  const std::size_t bytes = host.bytes().size();
+  Weights weights = must(Weights::allocate(model, WeightsUse::kTraining, DeviceKind::kCuda));
+  LossPass pass = must(LossPass::make(model, config, DeviceKind::kCuda, {}));
+  const runtime::Queue queue(DeviceKind::kCuda);
+  const TrainBatch batch = random_batch(11, StepId{4}, kShape);
+  const auto micro = must(pack(
+      share_of(batch, compute_advantages(config.algorithm, batch).live, 0, 1), config.rows_max));
+  const auto gradients_of = [&](const WeightsNeeded& needed) {
+    runtime::zero(queue.stream(), sums.flat().data, bytes);
+    pass.add_supervised(queue.stream(), weights, micro.front(), 10, sums, {.needed = needed});
+    std::vector<float> gradients(bytes / sizeof(float));
+    runtime::copy(queue.stream(), gradients.data(), sums.flat().data, bytes);
+    runtime::synchronize(queue.stream());
+    return gradients;
+  };
+  const auto put = [&](std::span<const std::byte> from, std::int64_t begin, std::int64_t end) {
+    runtime::copy(queue.stream(), master.flat().f32() + begin,
+                  from.data() + static_cast<std::size_t>(begin) * sizeof(float),
+                  static_cast<std::size_t>(end - begin) * sizeof(float));
+    weights.install_master(queue.stream(), master, {.begin = begin, .end = end});
+  };
+  const auto floats = static_cast<std::int64_t>(bytes / sizeof(float));
+  put(host.bytes(), 0, floats);
+  const std::vector<float> whole = gradients_of({});
+  const std::vector<std::byte> none(bytes, std::byte{0xff});  // NaNs
+  put(none, 0, floats);
+  std::int64_t begin = 0;
+  EXPECT_EQ(gradients_of([&](std::int64_t end) {
+              put(host.bytes(), begin, end);
+              begin = end;
+            }),
+            whole);
+  EXPECT_EQ(begin, floats);
+}
+
 TEST_P(LearnerOnAGpuIn, RanksThatShareTheUpdateSaveWhatOneRankGoesOnFrom_TR2) {
   const auto folder = scratch_folder("rejoined");
   const TrainerConfig config = config_of(folder);

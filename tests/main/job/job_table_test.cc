@@ -9,6 +9,7 @@
 #include <set>
 
 #include "actors/main/job/explain.h"
+#include "actors/main/job/job_rules.h"
 #include "actors/main/job/key_hints.h"
 #include "actors/main/job/print_job.h"
 #include "runtime/base/rng.h"
@@ -321,6 +322,7 @@ TEST(JobTable, PrintedJobsReadBackAsTheSameJobPJ1) {
       if (!is_tied(key)) std::visit(Randomise{rng, key}, key.field(job));
     if (rng.below(3) == 0) job.warm_start->until.reset();
     if (rng.below(3) == 0) job.warm_start.reset();
+    settle(job, [](std::string_view) { return true; });
     const std::string printed = print_job(job);
     const auto read = parse_job({.yaml = printed,
                                  .origin = "job.yaml",

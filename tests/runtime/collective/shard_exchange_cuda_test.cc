@@ -46,8 +46,8 @@ struct DeviceBucket {
   }
 };
 
-// Filled by one stream, reduced, read by another; then gathered and read again, with no wait but
-// for the last copy.
+// Filled by one stream, reduced, read by another; then gathered and read again bucket by bucket,
+// with no wait but for the last copy.
 void share_buckets(ShardExchange& exchange, std::uint64_t seed) {
   const Queue producer(DeviceKind::kCuda), consumer(DeviceKind::kCuda);
   std::vector<DeviceBucket> buckets(5);
@@ -60,14 +60,15 @@ void share_buckets(ShardExchange& exchange, std::uint64_t seed) {
     copy(producer.stream(), bucket.memory.data(), bucket.host.data(), bucket.memory.size());
     ASSERT_TRUE(exchange.reduce_scatter(bucket.view(), producer.stream()));
   }
-  ASSERT_TRUE(exchange.hold_back(consumer.stream()));
+  ASSERT_TRUE(exchange.hold_back(consumer.stream(), buckets.size()));
   for (std::size_t i = 0; i < buckets.size(); ++i) {
     copy(consumer.stream(), shards[i].data(), buckets[i].view().f32() + own.begin, own_bytes);
     ASSERT_TRUE(exchange.all_gather(buckets[i].view(), consumer.stream()));
   }
-  ASSERT_TRUE(exchange.hold_back(producer.stream()));
-  for (std::size_t i = 0; i < buckets.size(); ++i)
+  for (std::size_t i = 0; i < buckets.size(); ++i) {
+    ASSERT_TRUE(exchange.hold_back(producer.stream(), buckets.size() + i + 1));
     copy(producer.stream(), all[i].data(), buckets[i].memory.data(), buckets[i].memory.size());
+  }
   const auto done = exchange.wait();
   ASSERT_TRUE(done) << render(done.error());
   synchronize(producer.stream());
@@ -79,7 +80,7 @@ void share_buckets(ShardExchange& exchange, std::uint64_t seed) {
   }
 }
 
-TEST(ShardsOnCuda, SH1SumsHaveTheBitsOfRankOrderInTheOrderOfTheStreams) {
+TEST(ShardsOnCuda, SH1SumsHaveTheBitsOfRankOrderInTheOrderOfTheStreamsSH4) {
   ASSERT_TRUE(cuda_module());
   const FakeNccl fake = fake_on_cuda();
   for (const int size : {1, 2, 3, 4}) {

@@ -5,8 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <deque>
 #include <memory>
 #include <optional>
+#include <semaphore>
 #include <string>
 
 #include "runtime/collective/local_shards.h"
@@ -106,12 +108,12 @@ struct Buckets {
 
   // Whether [begin, end) of each bucket is the sum in rank order.
   void expect_sums(int size, const std::function<ShardRange(std::int64_t floats)>& range) const {
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      const Floats sum = summed(seed, size, static_cast<int>(i), floats(i));
-      const ShardRange part = range(floats(i));
-      EXPECT_TRUE(same_floats(all[i].data() + part.begin, sum.data() + part.begin, part.size()))
-          << "bucket " << i << " of " << floats(i) << " floats";
-    }
+    for (std::size_t i = 0; i < all.size(); ++i) expect_sum(i, size, range(floats(i)));
+  }
+  void expect_sum(std::size_t i, int size, const ShardRange& part) const {
+    const Floats sum = summed(seed, size, static_cast<int>(i), floats(i));
+    EXPECT_TRUE(same_floats(all[i].data() + part.begin, sum.data() + part.begin, part.size()))
+        << "bucket " << i << " of " << floats(i) << " floats";
   }
 
   std::uint64_t seed;
@@ -128,7 +130,7 @@ TEST_P(Shards, SH1SumsHaveTheBitsOfRankOrder) {
         Buckets buckets(seed, exchange.rank(), size);
         for (Floats& bucket : buckets.all)
           expect_fine(exchange.reduce_scatter(view(bucket), Stream{}));
-        expect_fine(exchange.hold_back(Stream{}));
+        expect_fine(exchange.hold_back(Stream{}, buckets.all.size()));
         buckets.expect_sums(size,
                             [&](std::int64_t n) { return shard_of(n, exchange.rank(), size); });
         for (Floats& bucket : buckets.all) expect_fine(exchange.all_gather(view(bucket), Stream{}));
@@ -176,6 +178,41 @@ TEST_P(Shards, SH2ARankWithoutWorkOfItsOwnTakesPart) {
   });
 }
 
+// Rank 0 makes all its calls, and the others make each of theirs only once rank 0 was let through
+// for the one before. Between two waits, calls are counted anew.
+TEST_P(Shards, SH4ThoseCallsAreWaitedForThatWereNamed) {
+  for (int size = 1; size <= 4; ++size) {
+    for_seeds(6, [&](std::uint64_t seed) {
+      ShardExchanges ranks = make(size);
+      std::deque<std::counting_semaphore<>> turns;  // one a rank
+      for (int rank = 0; rank < size; ++rank) turns.emplace_back(0);
+      on_each_rank(ranks, [&](ShardExchange& exchange) {
+        Buckets buckets(seed, exchange.rank(), size);
+        for (Floats& bucket : buckets.all)
+          expect_fine(exchange.reduce_scatter(view(bucket), Stream{}));
+        expect_fine(exchange.wait());
+        if (exchange.rank() == 0) {
+          for (Floats& bucket : buckets.all)
+            expect_fine(exchange.all_gather(view(bucket), Stream{}));
+          expect_fine(exchange.hold_back(Stream{}, 0));
+          for (std::size_t i = 0; i < buckets.all.size(); ++i) {
+            for (auto& turn : turns) turn.release();
+            expect_fine(exchange.hold_back(Stream{}, i + 1));
+            buckets.expect_sum(i, size, {.begin = 0, .end = buckets.floats(i)});
+          }
+        } else {
+          for (Floats& bucket : buckets.all) {
+            turns[static_cast<std::size_t>(exchange.rank())].acquire();
+            expect_fine(exchange.all_gather(view(bucket), Stream{}));
+          }
+        }
+        expect_fine(exchange.wait());
+        buckets.expect_sums(size, [](std::int64_t n) { return ShardRange{.begin = 0, .end = n}; });
+      });
+    });
+  }
+}
+
 // What is wrong with how ranks 0 and 1 fail where the last of `size` ranks makes a call fewer.
 std::string complaint_of_ranks_ahead(ShardExchanges& ranks) {
   std::vector<std::string> complaints(ranks.size());
@@ -196,7 +233,7 @@ std::string complaint_of_ranks_ahead(ShardExchanges& ranks) {
       complaint = complaint_of(done);
     // Every further call, and at once.
     if (!done && (complaint_of(exchange.all_gather(view(second), Stream{})) != complaint_of(done) ||
-                  complaint_of(exchange.hold_back(Stream{})) != complaint_of(done) ||
+                  complaint_of(exchange.hold_back(Stream{}, 1)) != complaint_of(done) ||
                   complaint_of(exchange.wait()) != complaint_of(done)))
       complaint = "another error in a further call";
   });
