@@ -393,7 +393,7 @@ TEST_P(LearnerOnAGpuIn, APassWaitsForEachPartOfItsWeights_DE5) {
   const runtime::Queue queue(DeviceKind::kCuda);
   const TrainBatch batch = random_batch(11, StepId{4}, kShape);
   const auto micro = must(pack(
-      share_of(batch, compute_advantages(config.algorithm, batch).live, 0, 1), config.rows_max));
+      share_of(batch, compute_advantages(config.algorithm, batch).learns, 0, 1), config.rows_max));
   const auto gradients_of = [&](const WeightsNeeded& needed) {
     runtime::zero(queue.stream(), sums.flat().data, bytes);
     pass.add_supervised(queue.stream(), weights, micro.front(), 10, sums, {.needed = needed});
