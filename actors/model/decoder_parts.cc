@@ -52,7 +52,8 @@ Result<RotaryTable> RotaryTable::make(const ModelConfig& config, std::int64_t po
   BufferCutter cut(table.memory.host());
   const runtime::TensorView cos = cut.f32({positions_max, config.head_dim / 2});
   const runtime::TensorView sin = cut.f32({positions_max, config.head_dim / 2});
-  kernels::fill_rope_table({.cos = cos, .sin = sin, .theta = config.rope_theta});
+  kernels::fill_rope_table(
+      {.cos = cos, .sin = sin, .theta = config.rope_theta, .scaling = config.rope_scaling});
   const runtime::Queue queue(device);
   table.memory.upload(queue.stream(), cut.bytes());
   runtime::synchronize(queue.stream());
