@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "kernels/ops/embedding.h"
 #include "kernels/ops/rope.h"
 #include "runtime/base/check.h"
 #include "runtime/device/queue.h"
@@ -60,6 +61,20 @@ Result<RotaryTable> RotaryTable::make(const ModelConfig& config, std::int64_t po
   table.cos = table.memory.on_device(cos);
   table.sin = table.memory.on_device(sin);
   return table;
+}
+
+void multiply_qkv(const runtime::Stream& stream, const QkvProduct& op) {
+  const bool biased = !op.weights.qkv_bias.empty();
+  if (biased)
+    kernels::embedding(
+        stream, kernels::Embedding{
+                    .ids = op.zeros, .table = op.weights.qkv_bias, .y = op.qkv, .drawn = {}});
+  kernels::matmul(
+      stream, kernels::Matmul{.x = op.h,
+                              .weight = op.weights.qkv.packed,
+                              .y = op.qkv,
+                              .output = biased ? kernels::Output::kAdd : kernels::Output::kWrite,
+                              .rows = op.rows});
 }
 
 }  // namespace tandem::actors

@@ -1,5 +1,5 @@
-// What the two decoders share: how a block of memory is cut into buffers, and the rotary table.
-// Internal to decoder.h.
+// What the two decoders share: how a block of memory is cut into buffers, the rotary table, and the
+// product that makes queries, keys and values. Internal to decoder.h.
 #pragma once
 
 #include <cstddef>
@@ -8,9 +8,12 @@
 #include <span>
 
 #include "actors/model/model_config.h"
+#include "actors/model/weights.h"
+#include "kernels/ops/matmul.h"
 #include "runtime/base/result.h"
 #include "runtime/device/memory.h"
 #include "runtime/device/staged.h"
+#include "runtime/device/stream.h"
 #include "runtime/device/tensor_view.h"
 
 namespace tandem::actors {
@@ -43,5 +46,16 @@ struct RotaryTable {
   runtime::Staged memory;
   runtime::TensorView cos, sin;  // [positions_max, D / 2]
 };
+
+// qkv = h Wqkv^T + bias. A bias is a table of one row, which operators of embeddings read and add
+// to: so each sum starts from it, and its gradient is a sum over rows, ascending (embedding.h).
+struct QkvProduct {
+  const LayerWeights& weights;
+  runtime::TensorView h;      // [T, H]
+  runtime::TensorView zeros;  // [T] i32, all 0: the bias' row; empty where there is none
+  runtime::TensorView qkv;    // [T, Q] written
+  kernels::Rows rows;
+};
+void multiply_qkv(const runtime::Stream& stream, const QkvProduct& op);
 
 }  // namespace tandem::actors
