@@ -179,7 +179,7 @@ TEST(Safetensors, ReadsShardsByTheirIndex) {
             std::string::npos);
   EXPECT_NE(read_with({{"a", "../1.safetensors"}}).find("no file of this directory"),
             std::string::npos);
-  EXPECT_NE(read_with({{"a", "3.safetensors"}}).find("cannot open"), std::string::npos);
+  EXPECT_NE(read_with({{"a", "3.safetensors"}}).find("1 of the 1 files"), std::string::npos);
   EXPECT_NE(read_with(7).find("weight_map"), std::string::npos);
   write_shard("2.safetensors", {{"a", {2}, ones}, {"b", {2}, twos}});
   EXPECT_NE(read_with({{"a", "1.safetensors"}, {"b", "2.safetensors"}}).find("'a' is also in"),
