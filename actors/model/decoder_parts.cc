@@ -1,8 +1,8 @@
 #include "actors/model/decoder_parts.h"
 
+#include <algorithm>
 #include <cmath>
 
-#include "kernels/ops/embedding.h"
 #include "kernels/ops/rope.h"
 #include "runtime/base/check.h"
 #include "runtime/device/queue.h"
@@ -63,18 +63,28 @@ Result<RotaryTable> RotaryTable::make(const ModelConfig& config, std::int64_t po
   return table;
 }
 
+runtime::TensorView cut_ones(BufferCutter& cut, const ModelConfig& config, std::int64_t T) {
+  return config.qkv_bias() ? cut.tensor(config.dtype, {T, 1}) : runtime::TensorView{};
+}
+
+void fill_ones(const runtime::TensorView& ones) {
+  if (ones.dtype == runtime::DType::kF32) {
+    std::fill_n(ones.f32(), ones.elements(), 1.0f);
+  } else {
+    std::fill_n(ones.bits16(), ones.elements(), runtime::f32_to_bf16(1.0f));
+  }
+}
+
 void multiply_qkv(const runtime::Stream& stream, const QkvProduct& op) {
-  const bool biased = !op.weights.qkv_bias.empty();
-  if (biased)
-    kernels::embedding(
-        stream, kernels::Embedding{
-                    .ids = op.zeros, .table = op.weights.qkv_bias, .y = op.qkv, .drawn = {}});
   kernels::matmul(
-      stream, kernels::Matmul{.x = op.h,
-                              .weight = op.weights.qkv.packed,
-                              .y = op.qkv,
-                              .output = biased ? kernels::Output::kAdd : kernels::Output::kWrite,
-                              .rows = op.rows});
+      stream,
+      kernels::Matmul{.x = op.h, .weight = op.weights.qkv.packed, .y = op.qkv, .rows = op.rows});
+  if (op.weights.qkv_bias.empty()) return;
+  kernels::matmul(stream, kernels::MatmulPlain{.x = op.ones,
+                                               .weight = op.weights.qkv_bias,
+                                               .y = op.qkv,
+                                               .output = kernels::Output::kAdd,
+                                               .rows = op.rows});
 }
 
 }  // namespace tandem::actors

@@ -47,13 +47,19 @@ struct RotaryTable {
   runtime::TensorView cos, sin;  // [positions_max, D / 2]
 };
 
-// qkv = h Wqkv^T + bias. A bias is a table of one row, which operators of embeddings read and add
-// to: so each sum starts from it, and its gradient is a sum over rows, ascending (embedding.h).
+// A bias is the weight of one more input feature that is always 1, and is multiplied as such: added
+// when the sum over the others is complete, since biases of q and k can be far larger than they
+// are, and with a gradient that is a sum over rows, ascending (matmul.h).
+runtime::TensorView cut_ones(BufferCutter& cut, const ModelConfig& config,
+                             std::int64_t T);     // [T, 1]
+void fill_ones(const runtime::TensorView& ones);  // on the host
+
+// qkv = h Wqkv^T + bias
 struct QkvProduct {
   const LayerWeights& weights;
-  runtime::TensorView h;      // [T, H]
-  runtime::TensorView zeros;  // [T] i32, all 0: the bias' row; empty where there is none
-  runtime::TensorView qkv;    // [T, Q] written
+  runtime::TensorView h;     // [T, H]
+  runtime::TensorView ones;  // [T, 1] of a model with biases
+  runtime::TensorView qkv;   // [T, Q] written
   kernels::Rows rows;
 };
 void multiply_qkv(const runtime::Stream& stream, const QkvProduct& op);

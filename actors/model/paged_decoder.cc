@@ -37,7 +37,7 @@ struct Buffers {
 
 struct Tables {                                      // filled on the host
   std::span<std::int32_t> tokens, positions, slots;  // [T]
-  std::span<std::int32_t> zeros;                     // [T] of a model with biases
+  TensorView ones;                                   // [T, 1] of a model with biases
   std::span<std::int32_t> picks;                     // [R]
   std::span<std::int32_t> query_begin;               // [S + 1]
   std::span<std::int32_t> first_position;            // [S]
@@ -95,7 +95,7 @@ Tables cut_tables(BufferCutter& cut, const ModelConfig& config, const PagedLimit
   return {.tokens = cut.i32(T),
           .positions = cut.i32(T),
           .slots = cut.i32(T),
-          .zeros = cut.i32(config.qkv_bias() ? T : 0),
+          .ones = cut_ones(cut, config, T),
           .picks = cut.i32(limits.logit_rows_max),
           .query_begin = cut.i32(S + 1),
           .first_position = cut.i32(S),
@@ -144,6 +144,9 @@ struct PagedDecoder::Workspace {
   // The first `count` of a table, as operators see it.
   TensorView on_device(std::span<std::int32_t> table, std::int64_t count) const {
     return staged.on_device(runtime::tensor(table.data(), {count}));
+  }
+  TensorView ones(std::int64_t count) const {
+    return config.qkv_bias() ? rows(staged.on_device(tables.ones), 0, count) : TensorView{};
   }
   std::span<const kernels::SharedPrefix> shared_prefixes(const Batch& batch) const {
     if (!batch.shares) return {};
@@ -270,7 +273,7 @@ Batch PagedDecoder::Workspace::lay_out(std::span<const PagedSlice> slices, const
   staged.turn();
   BufferCutter cut(staged.host());
   tables = cut_tables(cut, config, limits);
-  std::ranges::fill(tables.zeros, 0);
+  if (config.qkv_bias()) fill_ones(tables.ones);
   Batch batch{.drawn = drawn};
   for (const PagedSlice& slice : slices)
     batch.blocks = std::max(batch.blocks, blocks_for(slice.position + std::ssize(slice.tokens),
@@ -302,11 +305,8 @@ void PagedDecoder::Workspace::attend(const Stream& stream, const LayerWeights& l
 
   kernels::rms_norm(
       stream, {.x = x, .weight = layer.input_norm, .y = h, .inv_rms = {}, .eps = eps, .add = {}});
-  multiply_qkv(stream, {.weights = layer,
-                        .h = h,
-                        .zeros = config.qkv_bias() ? on_device(tables.zeros, T) : TensorView{},
-                        .qkv = qkv,
-                        .rows = limits.products});
+  multiply_qkv(stream,
+               {.weights = layer, .h = h, .ones = ones(T), .qkv = qkv, .rows = limits.products});
   kernels::attention_input(stream, {.q = q,
                                     .k = k,
                                     .v = v,

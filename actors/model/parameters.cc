@@ -78,7 +78,7 @@ OptionalVectors optional_vectors(const runtime::Arena& arena, const LayerNames& 
   OptionalVectors out;
   if (arena.manifest().find(names.q_bias) != nullptr) {
     const runtime::TensorView bias = arena.fused(names.q_bias, names.v_bias);
-    out.qkv_bias = runtime::reshape(bias, {1, bias.dim(0)});
+    out.qkv_bias = runtime::reshape(bias, {bias.dim(0), 1});
   }
   if (arena.manifest().find(names.q_norm) != nullptr) {
     out.q_norm = arena.view(names.q_norm);

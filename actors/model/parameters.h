@@ -31,7 +31,7 @@ struct LayerNames {
 
 // What not every family has, as views of an arena of one of the manifests below.
 struct OptionalVectors {
-  runtime::TensorView qkv_bias;        // [1, Q], or empty
+  runtime::TensorView qkv_bias;        // [Q, 1], or empty
   runtime::TensorView q_norm, k_norm;  // [D], or empty
 };
 OptionalVectors optional_vectors(const runtime::Arena& arena, const LayerNames& names);

@@ -96,7 +96,7 @@ TrainTables cut_train_tables(BufferCutter& cut, const ModelConfig& config, std::
   constexpr std::int64_t kWords = sizeof(kernels::Segment) / sizeof(std::int32_t);
   TrainTables tables{.tokens = cut.i32(T),
                      .positions = cut.i32(T),
-                     .zeros = cut.i32(config.qkv_bias() ? T : 0),
+                     .ones = cut_ones(cut, config, T),
                      .item_rows = cut.i32(M),
                      .item_targets = cut.i32(M),
                      .segments = {}};

@@ -46,7 +46,7 @@ struct TrainBuffers {
 // Filled on the host for each call, and checked there: operators on a GPU cannot look at segments.
 struct TrainTables {
   std::span<std::int32_t> tokens, positions;        // [T]
-  std::span<std::int32_t> zeros;                    // [T] of a model with biases
+  runtime::TensorView ones;                         // [T, 1] of a model with biases
   std::span<std::int32_t> item_rows, item_targets;  // [M]
   std::span<kernels::Segment> segments;             // [S], at most one per row
 };

@@ -131,7 +131,9 @@ struct TrainDecoder::Workspace {
     return table_memory.on_device(tensor(table.data(), {std::ssize(table)}));
   }
   TensorView positions() const { return on_device(tables.positions); }
-  TensorView zeros() const { return config.qkv_bias() ? on_device(tables.zeros) : TensorView{}; }
+  TensorView ones() const {
+    return config.qkv_bias() ? table_memory.on_device(tables.ones) : TensorView{};
+  }
   std::span<const kernels::Segment> segments() const {
     return {table_memory.on_device(tables.segments.data()), tables.segments.size()};
   }
@@ -225,7 +227,7 @@ void TrainDecoder::Workspace::cut(std::int64_t T, std::int64_t M, std::int64_t S
                     now);
   CHECK(buffers.bytes() <= memory.size());
   tables = cut_train_tables(table_cut, config, T, M, S);
-  std::ranges::fill(tables.zeros, 0);
+  if (config.qkv_bias()) fill_ones(tables.ones);
   table_bytes_used = table_cut.bytes();
   scores = cut_per_item(score_cut, M);
   slopes = cut_per_item(slope_cut, M);
@@ -265,7 +267,7 @@ void TrainDecoder::Workspace::attend(const Stream& stream, const LayerWeights& w
   norm(stream, layer.x, weights.input_norm, layer.h, layer.inv);
   multiply_qkv(stream, {.weights = weights,
                         .h = layer.h,
-                        .zeros = zeros(),
+                        .ones = ones(),
                         .qkv = layer.qkv,
                         .rows = limits.products});
   const Heads raw = split_qkv(config, layer.qkv);
@@ -473,8 +475,8 @@ void TrainDecoder::Workspace::attend_backward(const Stream& stream, const LayerW
                            .dweight = gradients.qkv,
                            .rows = limits.products});
   if (config.qkv_bias())
-    kernels::embedding(stream, kernels::EmbeddingBackward{
-                                   .ids = zeros(), .dy = now.dqkv, .dtable = into.qkv_bias});
+    kernels::matmul(stream, kernels::MatmulBackwardWeight{
+                                .dy = now.dqkv, .x = ones(), .dweight = into.qkv_bias});
   kernels::rms_norm(stream, kernels::RmsNormBackward{.dy = now.dh,
                                                      .x = layer.x,
                                                      .weight = weights.input_norm,

@@ -104,9 +104,9 @@ TEST(Checkpoint, RandomBiasesAreZero) {
   initialize({.seed = 7, .initializer_range = 0.02}, *arena);
   const LayerNames names(1);
   const runtime::TensorView bias = optional_vectors(*arena, names).qkv_bias;
-  ASSERT_EQ(bias.dim(1), config.qkv_width());
+  ASSERT_EQ(bias.dim(0), config.qkv_width());
   EXPECT_EQ(bias.f32() + config.q_width(), arena->view(names.k_bias).f32());
-  for (std::int64_t i = 0; i < bias.dim(1); ++i) EXPECT_EQ(bias.f32()[i], 0.0f);
+  for (std::int64_t i = 0; i < bias.dim(0); ++i) EXPECT_EQ(bias.f32()[i], 0.0f);
   EXPECT_EQ(arena->view(names.input_norm).f32()[0], 1.0f);
   EXPECT_TRUE(optional_vectors(*arena, names).q_norm.empty());
 }
