@@ -191,11 +191,15 @@ Result<void> check_tied_copy(const SafetensorsFile& file, const TiedTensor& tied
   if (file.entries().at(tied.alias).shape != original->shape)
     return damaged(file.file(), "tensor '" + tied.alias + "' has another shape than '" +
                                     tied.alias_of + "', to which config.json ties it");
-  std::vector<float> copy(original->values.size());
-  if (Result<void> read = file.read(tied.alias, copy); !read) return read;
-  if (std::memcmp(copy.data(), original->values.data(), original->values.size_bytes()) != 0)
-    return damaged(file.file(), "tensor '" + tied.alias + "' differs from '" + tied.alias_of +
-                                    "', to which config.json ties it");
+  const std::span<const float> values = original->values;
+  std::vector<float> copy(std::min(kChunkValues, values.size()));
+  for (std::size_t at = 0; at < values.size(); at += copy.size()) {
+    const std::span<float> part = std::span(copy).first(std::min(copy.size(), values.size() - at));
+    if (Result<void> read = file.read_part(tied.alias, at, part); !read) return read;
+    if (std::memcmp(part.data(), values.data() + at, part.size_bytes()) != 0)
+      return damaged(file.file(), "tensor '" + tied.alias + "' differs from '" + tied.alias_of +
+                                      "', to which config.json ties it");
+  }
   return {};
 }
 
@@ -241,19 +245,24 @@ Result<SafetensorsFile> SafetensorsFile::open(const std::filesystem::path& path)
 }
 
 Result<void> SafetensorsFile::read(const std::string& name, std::span<float> out) const {
+  CHECK(value_count(entries_.at(name).shape) == out.size());
+  return read_part(name, 0, out);
+}
+
+Result<void> SafetensorsFile::read_part(const std::string& name, std::size_t first,
+                                        std::span<float> out) const {
   const Entry& entry = entries_.at(name);
-  CHECK(value_count(entry.shape) == out.size());
+  CHECK(first + out.size() <= *value_count(entry.shape));
   const runtime::DType dtype = *stored_dtype(entry.dtype);
-  if (dtype == runtime::DType::kF32)
-    return read_at(fd_.get(), file_, data_begin_ + entry.begin, std::as_writable_bytes(out));
   const std::size_t width = runtime::size_bytes(dtype);
+  const std::uint64_t begin = data_begin_ + entry.begin + first * width;
+  if (dtype == runtime::DType::kF32)
+    return read_at(fd_.get(), file_, begin, std::as_writable_bytes(out));
   std::vector<std::byte> chunk(std::min(kChunkValues, out.size()) * width);
   for (std::size_t at = 0; at < out.size(); at += kChunkValues) {
     const std::span<float> part = out.subspan(at, std::min(kChunkValues, out.size() - at));
     const std::span<std::byte> bytes(chunk.data(), part.size() * width);
-    if (Result<void> read =
-            read_at(fd_.get(), file_, data_begin_ + entry.begin + at * width, bytes);
-        !read)
+    if (Result<void> read = read_at(fd_.get(), file_, begin + at * width, bytes); !read)
       return read;
     runtime::to_f32(bytes, dtype, part);
   }

@@ -35,6 +35,8 @@ class SafetensorsFile {
 
   // Reads tensor `name`, which exists, into `out`, which has its size.
   Result<void> read(const std::string& name, std::span<float> out) const;
+  // The same of its values from `first` on.
+  Result<void> read_part(const std::string& name, std::size_t first, std::span<float> out) const;
 
  private:
   SafetensorsFile(std::filesystem::path file, OwnedFd fd)

@@ -186,6 +186,30 @@ TEST(Safetensors, ReadsShardsByTheirIndex) {
             std::string::npos);
 }
 
+// More than is read at a time: a copy that differs at its end is found.
+TEST(Safetensors, ATiedCopyIsComparedToItsEnd) {
+  const auto folder = testing::scratch_folder("tied-large");
+  constexpr std::int64_t kValues = (1 << 16) * 2 + 77;
+  std::vector<float> values(kValues), read(kValues);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 100);
+  std::vector<float> copy = values;
+  const NamedTensor a{"a", {kValues}, values};
+  const NamedTensor wanted[] = {{"a", {kValues}, read}};
+  const TiedTensor tied{"b", "a"};
+  const auto with_copy = [&] {
+    EXPECT_TRUE(write_safetensors(folder / "model.safetensors",
+                                  std::vector{a, NamedTensor{"b", {kValues}, copy}})
+                    .has_value());
+    return read_tensors(folder, wanted, &tied);
+  };
+  EXPECT_TRUE(with_copy().has_value());
+  EXPECT_EQ(read, values);
+  copy.back() += 1;
+  const Result<void> differs = with_copy();
+  ASSERT_FALSE(differs.has_value());
+  EXPECT_NE(differs.error().message.find("'b' differs from 'a'"), std::string::npos);
+}
+
 // A limit on file size stands in for a full disk: both fail in the middle of a write.
 TEST(Safetensors, AFailedWriteKeepsTheOldFileAndLeavesNothing) {
   const auto folder = testing::scratch_folder("full-disk");
