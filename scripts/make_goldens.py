@@ -5,10 +5,10 @@
 
 needs torch, transformers, tokenizers and safetensors (any recent versions; versions.json names
 those that made the files in tests/golden). Everything is seeded: the same versions give the same
-files. Below 300 KB in all.
+files, but for last bits on another processor. Below 200 KB each.
 
-For each tiny random Qwen3 configuration DIR/<name>/ is a Hugging Face directory (its weights stored
-as f32, bf16 or sharded f16) with, beside the model,
+For each tiny random configuration of Qwen3, Qwen2 and Llama DIR/<name>/ is a Hugging Face directory
+(its weights stored as f32, bf16 or sharded f16) with, beside the model,
     golden.json         sequences of token ids, temperature
     golden.safetensors  logits.<i> [length, V] of sequence i; over the items (row r of a sequence
                         predicts its token r + 1; sequences in order, rows ascending) logprob,
@@ -30,6 +30,16 @@ import torch
 import transformers
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 
+FAMILIES = {
+    "qwen3": (transformers.Qwen3Config, transformers.Qwen3ForCausalLM),
+    "qwen2": (transformers.Qwen2Config, transformers.Qwen2ForCausalLM),
+    "llama": (transformers.LlamaConfig, transformers.LlamaForCausalLM),
+}
+# Of 64 positions: of the eight frequencies of a head of 16 channels some are as they were, one lies
+# between, and some are slowed.
+LLAMA3 = dict(rope_type="llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,
+              original_max_position_embeddings=32)
+
 MODELS = {
     # grouped heads, head_dim * heads != hidden_size, untied
     "grouped_untied_f32": dict(
@@ -49,6 +59,37 @@ MODELS = {
         config=dict(vocab_size=50, hidden_size=16, intermediate_size=16, num_hidden_layers=1,
                     num_attention_heads=2, num_key_value_heads=2, head_dim=32,
                     tie_word_embeddings=False, rms_norm_eps=1e-6, rope_theta=1e5)),
+    # Llama 3.2's kind: stretched positions, grouped heads, tied, stored as bf16
+    "llama_scaled_tied_bf16": dict(
+        family="llama", seed=14, dtype=torch.bfloat16, shard=None, temperature=0.9,
+        config=dict(vocab_size=37, hidden_size=32, intermediate_size=48, num_hidden_layers=2,
+                    num_attention_heads=2, num_key_value_heads=1, tie_word_embeddings=True,
+                    rms_norm_eps=1e-5, rope_theta=5e2, rope_scaling=LLAMA3)),
+    # the same untied, in f32, of more heads; head_dim is not hidden_size / heads
+    "llama_scaled_untied_f32": dict(
+        family="llama", seed=15, dtype=torch.float32, shard=None, temperature=1.0,
+        config=dict(vocab_size=29, hidden_size=24, intermediate_size=32, num_hidden_layers=2,
+                    num_attention_heads=6, num_key_value_heads=2, head_dim=16,
+                    tie_word_embeddings=False, rms_norm_eps=1e-6, rope_theta=1e4,
+                    rope_scaling=LLAMA3)),
+    # SmolLM2's kind: plain positions, three queries to a key, tied, f16 in shards
+    "llama_plain_sharded_f16": dict(
+        family="llama", seed=16, dtype=torch.float16, shard="8KB", temperature=1.2,
+        config=dict(vocab_size=31, hidden_size=48, intermediate_size=32, num_hidden_layers=2,
+                    num_attention_heads=3, num_key_value_heads=1, tie_word_embeddings=True,
+                    rms_norm_eps=1e-5, rope_theta=1e5)),
+    # Qwen2.5 0.5B's kind: biases of q, k and v, tied
+    "qwen2_tied_bf16": dict(
+        family="qwen2", seed=17, dtype=torch.bfloat16, shard=None, temperature=0.8,
+        config=dict(vocab_size=35, hidden_size=32, intermediate_size=32, num_hidden_layers=2,
+                    num_attention_heads=2, num_key_value_heads=1, tie_word_embeddings=True,
+                    rms_norm_eps=1e-6, rope_theta=1e6)),
+    # the larger ones': untied
+    "qwen2_untied_f32": dict(
+        family="qwen2", seed=18, dtype=torch.float32, shard=None, temperature=1.1,
+        config=dict(vocab_size=30, hidden_size=32, intermediate_size=24, num_hidden_layers=1,
+                    num_attention_heads=2, num_key_value_heads=2, tie_word_embeddings=False,
+                    rms_norm_eps=1e-6, rope_theta=1e4)),
 }
 LENGTHS = (37, 21, 2)  # across and within the 16-position chunks of attention
 WEIGHT_DEVIATION = 0.3  # large enough for logits that are far from uniform
@@ -60,17 +101,19 @@ def write_json(path, value):
 
 def make_model(out, name, recipe):
     torch.manual_seed(recipe["seed"])
-    config = transformers.Qwen3Config(
+    make_config, make = FAMILIES[recipe.get("family", "qwen3")]
+    config = make_config(
         **recipe["config"], max_position_embeddings=64, eos_token_id=1, pad_token_id=0,
         bos_token_id=None, initializer_range=0.02, attn_implementation="eager")
-    model = transformers.Qwen3ForCausalLM(config).eval()
+    model = make(config).eval()
+    model.model.embed_tokens.padding_idx = None  # the pad token's row has a gradient like any other
     with torch.no_grad():
         for key, parameter in model.named_parameters():
             noise = torch.randn_like(parameter) * WEIGHT_DEVIATION
             values = 1 + noise if "norm" in key else noise
             parameter.copy_(values.to(recipe["dtype"]).float())  # exactly what the file holds
     folder = out / name
-    stored = transformers.Qwen3ForCausalLM(config)
+    stored = make(config)
     stored.load_state_dict(model.state_dict())
     shard = {} if recipe["shard"] is None else {"max_shard_size": recipe["shard"]}
     stored.to(recipe["dtype"]).save_pretrained(folder, **shard)

@@ -9,7 +9,6 @@
 #include "actors/main/job/dataset.h"
 #include "actors/main/role_config.h"
 #include "actors/model/checkpoint.h"
-#include "actors/model/safetensors.h"
 
 namespace tandem::cli {
 namespace {
@@ -56,17 +55,6 @@ Result<void> check_prompts(const std::vector<fs::path>& files, const char* key, 
                files.front().string(), "raise data.max_prompt_length"};
 }
 
-Result<void> check_weights(const ModelSpec& model) {
-  if (model.init == ModelInit::kRandom) return {};
-  std::error_code ignored;
-  if (fs::exists(model.path / "model.safetensors.index.json", ignored)) return {};  // shards
-  const auto file = actors::SafetensorsFile::open(model.path / "model.safetensors");
-  if (file) return {};
-  Error error = file.error();
-  if (error.help.empty()) error.help = "model.init: random needs no weights";
-  return error;
-}
-
 // A sequence is a prompt and its completion.
 Result<void> check_positions(const LoadedJob& job, const actors::ModelConfig& model) {
   const DataSpec& data = job.spec.data;
@@ -98,7 +86,9 @@ Result<std::vector<std::string>> check_inputs(const LoadedJob& loaded) {
   const auto model = actors::load_model_info(job.model.path, dtype_of(job.model));
   if (!model) return model.error();
   if (auto checked = check_positions(loaded, model->config); !checked) return checked.error();
-  if (auto checked = check_weights(job.model); !checked) return checked.error();
+  if (job.model.init == ModelInit::kPretrained)
+    if (auto checked = actors::check_weights(job.model.path, model->config); !checked)
+      return checked.error();
   if (auto checked = check_prompts(job.data.train_files, "data.train_files", job, model->tokenizer);
       !checked)
     return checked.error();

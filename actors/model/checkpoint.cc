@@ -1,9 +1,11 @@
 #include "actors/model/checkpoint.h"
 
+#include <optional>
 #include <system_error>
 #include <vector>
 
 #include "actors/model/json_file.h"
+#include "actors/model/model_directory.h"
 #include "actors/model/parameters.h"
 #include "actors/model/safetensors.h"
 #include "runtime/base/file.h"
@@ -11,9 +13,16 @@
 namespace tandem::actors {
 namespace {
 
-constexpr const char* kCopiedFiles[] = {"tokenizer.json", "generation_config.json",
-                                        "tokenizer_config.json", "special_tokens_map.json",
-                                        "chat_template.jinja"};
+constexpr const char* kCopiedFiles[] = {"tokenizer.json",
+                                        "generation_config.json",
+                                        "tokenizer_config.json",
+                                        "special_tokens_map.json",
+                                        "chat_template.jinja",
+                                        "chat_template.json",
+                                        "added_tokens.json",
+                                        "vocab.json",
+                                        "merges.txt",
+                                        "tokenizer.model"};
 constexpr std::uint64_t kCopiedBytesMax = 256u << 20;
 
 std::vector<NamedTensor> tensors_of(const runtime::Arena& arena) {
@@ -24,6 +33,11 @@ std::vector<NamedTensor> tensors_of(const runtime::Arena& arena) {
         {spec.name, spec.shape, {view.f32(), static_cast<std::size_t>(view.elements())}});
   }
   return tensors;
+}
+
+std::optional<TiedTensor> tied_of(const ModelConfig& config) {
+  if (!config.tie_word_embeddings) return std::nullopt;
+  return TiedTensor{kHeadName, kEmbeddingName};
 }
 
 Result<void> check_vocabulary(const ModelInfo& info) {
@@ -39,6 +53,8 @@ Result<void> check_vocabulary(const ModelInfo& info) {
 }  // namespace
 
 Result<ModelInfo> load_model_info(const std::filesystem::path& directory, runtime::DType dtype) {
+  if (Result<void> usable = check_model_directory(directory, ModelFiles::kWithoutWeights); !usable)
+    return usable.error();
   Result<ModelConfig> config = read_model_config(directory);
   if (!config) return config.error();
   if (Result<void> fits = compute_in(dtype, *config); !fits) return fits.error();
@@ -50,19 +66,29 @@ Result<ModelInfo> load_model_info(const std::filesystem::path& directory, runtim
   return info;
 }
 
+Result<void> check_weights(const std::filesystem::path& directory, const ModelConfig& config) {
+  if (Result<void> there = check_model_directory(directory, ModelFiles::kAll); !there) return there;
+  std::vector<NamedTensor> wanted;
+  for (const runtime::ParameterSpec& spec : make_manifest(config).parameters)
+    wanted.push_back({spec.name, spec.shape, {}});
+  const std::optional<TiedTensor> tied = tied_of(config);
+  return check_tensors(directory, wanted, tied ? &*tied : nullptr);
+}
+
 Result<Model> load_model(const std::filesystem::path& directory, const LoadOptions& options) {
   Result<ModelInfo> info = load_model_info(directory, options.dtype);
   if (!info) return info.error();
+  if (options.init == InitMode::kPretrained)
+    if (Result<void> fits = check_weights(directory, info->config); !fits) return fits.error();
   Result<runtime::Arena> weights =
       runtime::Arena::allocate(make_manifest(info->config), "the model's weights");
   if (!weights) return weights.error();
   if (options.init == InitMode::kRandom) {
     initialize({options.seed, info->config.initializer_range, options.threads}, *weights);
   } else {
-    const TiedTensor tied{kHeadName, kEmbeddingName};
+    const std::optional<TiedTensor> tied = tied_of(info->config);
     const std::vector<NamedTensor> tensors = tensors_of(*weights);
-    const Result<void> read =
-        read_tensors(directory, tensors, info->config.tie_word_embeddings ? &tied : nullptr);
+    const Result<void> read = read_tensors(directory, tensors, tied ? &*tied : nullptr);
     if (!read) return read.error();
   }
   return Model{info->directory, std::move(info->config), std::move(info->tokenizer),

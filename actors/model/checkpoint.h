@@ -40,6 +40,10 @@ struct Model {
 // tensor. Nothing is allocated for the weights before config and tokenizer have passed.
 Result<Model> load_model(const std::filesystem::path& directory, const LoadOptions& options);
 
+// Whether DIR's weight files, by their headers, hold the parameters of `config`. Nothing is
+// allocated for weights; load_model asks first, and who is told of a job may.
+Result<void> check_weights(const std::filesystem::path& directory, const ModelConfig& config);
+
 // Without the weights: what a rollout actor needs that receives them from a publisher.
 struct ModelInfo {
   std::filesystem::path directory;
@@ -52,7 +56,8 @@ Result<ModelInfo> load_model_info(const std::filesystem::path& directory,
 
 // Writes a complete directory at `directory` (created if missing): config.json, model.safetensors
 // (f32, HF names), and what `source` has of tokenizer.json, generation_config.json,
-// tokenizer_config.json, special_tokens_map.json, chat_template.jinja. Each file is written beside
+// tokenizer_config.json, special_tokens_map.json, chat_template.jinja and the older files of
+// tokenizers and templates (kCopiedFiles). Each file is written beside
 // its name, synced and renamed, so a reader never sees half a file. `weights` is laid out by the
 // manifest of `config`. An existing directory is overwritten file by file: for an atomic checkpoint
 // write a new directory and rename it.

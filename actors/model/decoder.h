@@ -1,12 +1,14 @@
-// The Qwen3 decoder: one forward pass for generation, and one forward and backward for training.
+// The decoder: one forward pass for generation, and one forward and backward for training.
 //
 //   x = embed[token]
-//   per layer:  h = norm(x);  q|k|v = h Wqkv^T;  q, k = rope(norm(q)), rope(norm(k))
+//   per layer:  h = norm(x);  q|k|v = h Wqkv^T + bias;  q, k = rope(norm(q)), rope(norm(k))
 //               x += attention(q, k, v) Wo^T
 //               g|u = norm(x) Wgu^T;  x += (silu(g) * u) Wd^T
 //   logits = norm(x) E^T                    E is lm_head, or embed_tokens when tied
 //
-// (transformers' modeling_qwen3.py is the reference; tests/golden holds its numbers.)
+// The bias and the norms of q and k are there in the families that model_config.h says.
+// (transformers' modeling_qwen3.py, modeling_qwen2.py and modeling_llama.py are the reference;
+// tests/golden holds their numbers.)
 //
 // Letters as in model_config.h; T rows (tokens) of one call, M log-probabilities, R rows of logits.
 //

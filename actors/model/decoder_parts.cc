@@ -1,5 +1,6 @@
 #include "actors/model/decoder_parts.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "kernels/ops/rope.h"
@@ -52,13 +53,38 @@ Result<RotaryTable> RotaryTable::make(const ModelConfig& config, std::int64_t po
   BufferCutter cut(table.memory.host());
   const runtime::TensorView cos = cut.f32({positions_max, config.head_dim / 2});
   const runtime::TensorView sin = cut.f32({positions_max, config.head_dim / 2});
-  kernels::fill_rope_table({.cos = cos, .sin = sin, .theta = config.rope_theta});
+  kernels::fill_rope_table(
+      {.cos = cos, .sin = sin, .theta = config.rope_theta, .scaling = config.rope_scaling});
   const runtime::Queue queue(device);
   table.memory.upload(queue.stream(), cut.bytes());
   runtime::synchronize(queue.stream());
   table.cos = table.memory.on_device(cos);
   table.sin = table.memory.on_device(sin);
   return table;
+}
+
+runtime::TensorView cut_ones(BufferCutter& cut, const ModelConfig& config, std::int64_t T) {
+  return config.qkv_bias() ? cut.tensor(config.dtype, {T, 1}) : runtime::TensorView{};
+}
+
+void fill_ones(const runtime::TensorView& ones) {
+  if (ones.dtype == runtime::DType::kF32) {
+    std::fill_n(ones.f32(), ones.elements(), 1.0f);
+  } else {
+    std::fill_n(ones.bits16(), ones.elements(), runtime::f32_to_bf16(1.0f));
+  }
+}
+
+void multiply_qkv(const runtime::Stream& stream, const QkvProduct& op) {
+  kernels::matmul(
+      stream,
+      kernels::Matmul{.x = op.h, .weight = op.weights.qkv.packed, .y = op.qkv, .rows = op.rows});
+  if (op.weights.qkv_bias.empty()) return;
+  kernels::matmul(stream, kernels::MatmulPlain{.x = op.ones,
+                                               .weight = op.weights.qkv_bias,
+                                               .y = op.qkv,
+                                               .output = kernels::Output::kAdd,
+                                               .rows = op.rows});
 }
 
 }  // namespace tandem::actors

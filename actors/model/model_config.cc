@@ -19,7 +19,21 @@ constexpr std::int64_t kTokenIdMax = 1 << 24;
 constexpr std::int64_t kWidthMax = 1 << 20;
 constexpr std::int64_t kLayersMax = 4096;
 constexpr std::int64_t kFusedMultiple = runtime::kAlignmentBytes / sizeof(float);
-constexpr const char* kArchitecture = "Qwen3ForCausalLM";
+constexpr double kRopeThetaOfLlama = 1e4;  // where config.json has none, as in transformers
+constexpr const char* kRopeType = "llama3";
+
+struct FamilyName {
+  Family family;
+  const char* model_type;
+  const char* architecture;
+};
+constexpr FamilyName kFamilies[] = {{Family::kQwen3, "qwen3", "Qwen3ForCausalLM"},
+                                    {Family::kQwen2, "qwen2", "Qwen2ForCausalLM"},
+                                    {Family::kLlama, "llama", "LlamaForCausalLM"}};
+
+const FamilyName& name_of(Family family) {
+  return *std::ranges::find(kFamilies, family, &FamilyName::family);
+}
 
 struct IntegerRange {
   std::int64_t low, high;
@@ -43,14 +57,16 @@ class Fields {
     return number;
   }
 
-  double positive(const json& object, const char* key, std::optional<double> fallback) {
+  // A key of `object`, which is this one or lies within it; `within` is its name and a dot then.
+  double positive(const json& object, const char* key, std::optional<double> fallback,
+                  const std::string& within = "") {
     const auto at = object.find(key);
     if (at == object.end() || at->is_null()) {
-      if (!fallback) missing(key);
+      if (!fallback) missing(within + key);
       return fallback.value_or(0);
     }
     const double number = at->is_number() ? at->get<double>() : 0;
-    if (!(number > 0) || !std::isfinite(number)) fail(key, "must be a positive number");
+    if (!(number > 0) || !std::isfinite(number)) fail(within + key, "must be a positive number");
     return number;
   }
 
@@ -92,15 +108,14 @@ class Fields {
   void fail(const std::string& key, const std::string& problem) {
     report("key '" + key + "' " + problem, "");
   }
-  void refuse(const std::string& what) {
-    report(what + " is not supported",
-           "supported: Qwen3 (dense) with full attention and plain rotary embeddings");
+  void refuse(const std::string& what, const std::string& help) {
+    report(what + " is not supported", help);
   }
 
   const std::optional<Error>& error() const { return error_; }
 
  private:
-  void missing(const char* key) { fail(key, "is missing"); }
+  void missing(const std::string& key) { fail(key, "is missing"); }
   void report(const std::string& problem, const std::string& help) {
     if (!error_) error_ = Error{ErrorCode::kFailed, "model config: " + problem, file_, help};
   }
@@ -110,50 +125,139 @@ class Fields {
   std::optional<Error> error_;
 };
 
-void refuse_other_architectures(Fields& fields) {
+Family read_family(Fields& fields) {
+  std::string supported = "supported:";
+  for (const FamilyName& name : kFamilies)
+    supported += std::string(&name == kFamilies ? " " : ", ") + name.architecture +
+                 " (model_type " + name.model_type + ")";
   const std::string type = fields.text("model_type", "");
-  if (type != "qwen3") return fields.refuse("model_type '" + type + "'");
-  if (const json* names = fields.find("architectures")) {
-    const bool known = names->is_array() && std::all_of(names->begin(), names->end(),
-                                                        [](auto& n) { return n == kArchitecture; });
-    if (!known) fields.refuse("architectures " + names->dump());
+  const auto* const known = std::ranges::find(kFamilies, type, &FamilyName::model_type);
+  if (known == std::end(kFamilies)) {
+    fields.refuse("model_type '" + type + "'", supported);
+    return Family::kQwen3;
   }
+  if (const json* names = fields.find("architectures")) {
+    const bool same = names->is_array() && std::ranges::all_of(*names, [&](const json& name) {
+                        return name == known->architecture;
+                      });
+    if (!same) fields.refuse("architectures " + names->dump(), supported);
+  }
+  return known->family;
 }
 
-void refuse_unsupported_features(Fields& fields) {
-  for (const char* key : {"num_experts", "num_local_experts", "quantization_config"})
-    if (fields.find(key)) fields.refuse(std::string("'") + key + "'");
-  for (const char* key : {"attention_bias", "mlp_bias", "use_sliding_window"})
-    if (fields.boolean(key, false)) fields.refuse(std::string("'") + key + "': true");
-  if (const std::string act = fields.text("hidden_act", "silu"); act != "silu")
-    fields.refuse("hidden_act '" + act + "'");
-  if (const json* rate = fields.find("attention_dropout"); rate != nullptr && *rate != 0)
-    fields.refuse("attention_dropout " + rate->dump());
-  if (const json* types = fields.find("layer_types")) {
-    if (!types->is_array()) return fields.fail("layer_types", "must be a list");
-    for (const json& type : *types)
-      if (type != "full_attention") fields.refuse("layer_types entry " + type.dump());
+void refuse_other_attention(Family family, Fields& fields) {
+  // Qwen2 has no such key: its q, k and v have biases and o has none.
+  if (fields.boolean("attention_bias", false) && family != Family::kQwen2)
+    fields.refuse("'attention_bias': true",
+                  "a bias of q, k and v is known of Qwen2ForCausalLM, and of o none");
+  if (fields.boolean("use_sliding_window", false))
+    fields.refuse("'use_sliding_window': true",
+                  "attention is over all positions: where no sequence is longer than "
+                  "sliding_window, set use_sliding_window to false, which changes no number");
+  if (const json* part = fields.find("partial_rotary_factor"); part != nullptr && *part != 1.0)
+    fields.refuse("'partial_rotary_factor' " + part->dump(), "every channel of a head turns");
+  const json* types = fields.find("layer_types");
+  if (types == nullptr) return;
+  if (!types->is_array()) return fields.fail("layer_types", "must be a list");
+  for (const json& type : *types)
+    if (type != "full_attention")
+      fields.refuse("layer_types entry " + type.dump(), "supported: \"full_attention\"");
+}
+
+void refuse_other_features(Fields& fields) {
+  for (const char* key : {"quantization_config", "compression_config"})
+    if (fields.find(key))
+      fields.refuse(std::string("'") + key + "'",
+                    "quantised weights cannot be trained: take the checkpoint in bf16, f16 or f32 "
+                    "that they were made of");
+  for (const char* key : {"num_experts", "num_local_experts"})
+    if (fields.find(key))
+      fields.refuse(std::string("'") + key + "'", "mixtures of experts are not; dense models are");
+  if (fields.boolean("mlp_bias", false))
+    fields.refuse("'mlp_bias': true", "the MLP has no biases in any supported model");
+  if (const std::string act = fields.text("hidden_act", "silu"); act != "silu" && act != "swish")
+    fields.refuse("hidden_act '" + act + "'", "supported: 'silu'");
+  if (const json* parts = fields.find("pretraining_tp"); parts != nullptr && *parts != 1)
+    fields.refuse("'pretraining_tp' " + parts->dump(),
+                  "set it to 1: the weights are the same, and only the order of sums differs");
+}
+
+// The llama3 scaling that `rope` has, or nothing for the default type.
+std::optional<kernels::RopeScaling> read_rope_scaling(const json& rope, const std::string& name,
+                                                      Fields& fields) {
+  json type = "default";
+  for (const char* key : {"type", "rope_type"})  // an older name, which may be beside the newer one
+    if (rope.contains(key) && !rope[key].is_null()) type = rope[key];
+  if (const auto part = rope.find("partial_rotary_factor"); part != rope.end() && *part != 1.0)
+    fields.refuse(name + ".partial_rotary_factor " + part->dump(), "every channel of a head turns");
+  if (type == "default") return std::nullopt;
+  if (type != kRopeType) {
+    fields.refuse(name + " of type " + type.dump(),
+                  "supported: \"default\" and \"llama3\"; a model that was stretched with yarn, "
+                  "dynamic or linear after its training works without it (set " +
+                      name + " to null) up to the positions it was trained with");
+    return std::nullopt;
   }
+  const auto number = [&](const char* key) {
+    return fields.positive(rope, key, std::nullopt, name + ".");
+  };
+  const kernels::RopeScaling scaling{
+      .factor = number("factor"),
+      .low_freq_factor = number("low_freq_factor"),
+      .high_freq_factor = number("high_freq_factor"),
+      .original_positions = number("original_max_position_embeddings")};
+  if (scaling.factor < 1) fields.fail(name + ".factor", "must be at least 1");
+  if (scaling.high_freq_factor <= scaling.low_freq_factor)
+    fields.fail(name + ".high_freq_factor", "must be above low_freq_factor");
+  return scaling;
 }
 
 // `rope_theta` beside `rope_scaling`, or both in `rope_parameters` (transformers 5).
-double read_rope_theta(const json& object, Fields& fields) {
+void read_rope(const json& object, Fields& fields, ModelConfig& config) {
   const json* scope = &object;
+  std::string within;
   for (const char* key : {"rope_scaling", "rope_parameters"}) {
     const json* rope = fields.find(key);
     if (rope == nullptr) continue;
-    if (!rope->is_object()) return fields.fail(key, "must be an object"), 0;
-    for (const char* type_key : {"rope_type", "type"}) {
-      const auto type = rope->find(type_key);
-      if (type != rope->end() && *type != "default")
-        return fields.refuse(std::string(key) + " of type " + type->dump()), 0;
-    }
-    const auto part = rope->find("partial_rotary_factor");
-    if (part != rope->end() && *part != 1.0)
-      return fields.refuse(std::string(key) + ".partial_rotary_factor " + part->dump()), 0;
-    if (rope->contains("rope_theta")) scope = rope;
+    if (!rope->is_object()) return fields.fail(key, "must be an object");
+    if (auto scaling = read_rope_scaling(*rope, key, fields)) config.rope_scaling = scaling;
+    if (!rope->contains("rope_theta")) continue;
+    scope = rope;
+    within = std::string(key) + ".";
   }
-  return fields.positive(*scope, "rope_theta", std::nullopt);
+  std::optional<double> fallback;
+  if (config.family == Family::kLlama) fallback = kRopeThetaOfLlama;
+  config.rope_theta = fields.positive(*scope, "rope_theta", fallback, within);
+}
+
+// Llama's older configurations say neither; Qwen2's do not say the second.
+void read_heads(Fields& fields, ModelConfig& config) {
+  config.heads = fields.integer("num_attention_heads", {1, kWidthMax});
+  const bool ungrouped = config.family == Family::kLlama && !fields.find("num_key_value_heads");
+  config.kv_heads =
+      ungrouped ? config.heads : fields.integer("num_key_value_heads", {1, kWidthMax});
+  if (config.family == Family::kQwen3 || fields.find("head_dim")) {
+    config.head_dim = fields.integer("head_dim", {1, kernels::kHeadChannelsMax});
+  } else if (config.heads > 0) {
+    config.head_dim = config.hidden_size / config.heads;
+    if (config.hidden_size % config.heads != 0 || config.head_dim > kernels::kHeadChannelsMax)
+      fields.fail("hidden_size", "over num_attention_heads must be a whole number of at most " +
+                                     std::to_string(kernels::kHeadChannelsMax) +
+                                     ", or head_dim be there");
+  }
+}
+
+void check_heads(const ModelConfig& config, Fields& fields) {
+  if (config.head_dim % kernels::kChunkPositions != 0)
+    fields.fail("head_dim", "(" + std::to_string(config.head_dim) + ") must be a multiple of 16");
+  if (config.kv_heads > 0 && config.heads % config.kv_heads != 0)
+    fields.fail("num_attention_heads", "must be a multiple of num_key_value_heads");
+  if (config.kv_heads > 0 && config.heads / config.kv_heads > kernels::kGroupHeadsMax)
+    fields.fail("num_attention_heads", "must be at most " +
+                                           std::to_string(kernels::kGroupHeadsMax) +
+                                           " times num_key_value_heads");
+  if (config.heads > kWidthMax / std::max<std::int64_t>(config.head_dim, 1))
+    fields.fail("num_attention_heads", "times head_dim is too large");
 }
 
 void read_special_ids(Fields& fields, ModelConfig& config) {
@@ -164,7 +268,21 @@ void read_special_ids(Fields& fields, ModelConfig& config) {
     if (const auto ids = fields.token_ids(key, config.vocab_size); !ids.empty()) *id = ids.front();
 }
 
+// By the names of transformers 4, which 5 reads as well.
+nlohmann::ordered_json rope_scaling_json(const std::optional<kernels::RopeScaling>& scaling) {
+  if (!scaling) return nullptr;
+  nlohmann::ordered_json out;
+  out["rope_type"] = kRopeType;
+  out["factor"] = scaling->factor;
+  out["low_freq_factor"] = scaling->low_freq_factor;
+  out["high_freq_factor"] = scaling->high_freq_factor;
+  out["original_max_position_embeddings"] = static_cast<std::int64_t>(scaling->original_positions);
+  return out;
+}
+
 }  // namespace
+
+const char* architecture(Family family) { return name_of(family).architecture; }
 
 Result<ModelConfig> parse_model_config(std::string_view text, const std::string& file) {
   Result<json> parsed = parse_json(text, file);
@@ -172,33 +290,22 @@ Result<ModelConfig> parse_model_config(std::string_view text, const std::string&
   if (!parsed->is_object())
     return Error{.message = "model config: must be a JSON object", .where = file};
   Fields fields(*parsed, file);
-  refuse_other_architectures(fields);
-  refuse_unsupported_features(fields);
-
   ModelConfig config;
+  config.family = read_family(fields);
+  refuse_other_attention(config.family, fields);
+  refuse_other_features(fields);
   config.vocab_size = fields.integer("vocab_size", {1, kTokenIdMax});
   config.hidden_size = fields.integer("hidden_size", {1, kWidthMax});
   config.intermediate_size = fields.integer("intermediate_size", {1, kWidthMax});
   config.layers = fields.integer("num_hidden_layers", {1, kLayersMax});
-  config.heads = fields.integer("num_attention_heads", {1, kWidthMax});
-  config.kv_heads = fields.integer("num_key_value_heads", {1, kWidthMax});
-  config.head_dim = fields.integer("head_dim", {1, kernels::kHeadChannelsMax});
+  read_heads(fields, config);
   config.max_position_embeddings = fields.integer("max_position_embeddings", {1, INT32_MAX});
   config.rms_norm_eps = fields.positive(*parsed, "rms_norm_eps", std::nullopt);
-  config.rope_theta = read_rope_theta(*parsed, fields);
+  read_rope(*parsed, fields, config);
   config.initializer_range = fields.positive(*parsed, "initializer_range", 0.02);
   config.tie_word_embeddings = fields.boolean("tie_word_embeddings", false);
   read_special_ids(fields, config);
-  if (config.head_dim % kernels::kChunkPositions != 0)
-    fields.fail("head_dim", "must be a multiple of 16");
-  if (config.kv_heads > 0 && config.heads % config.kv_heads != 0)
-    fields.fail("num_attention_heads", "must be a multiple of num_key_value_heads");
-  if (config.kv_heads > 0 && config.heads / config.kv_heads > kernels::kGroupHeadsMax)
-    fields.fail("num_attention_heads", "must be at most " +
-                                           std::to_string(kernels::kGroupHeadsMax) +
-                                           " times num_key_value_heads");
-  if (config.heads > kWidthMax / std::max<std::int64_t>(config.head_dim, 1))
-    fields.fail("num_attention_heads", "times head_dim is too large");
+  check_heads(config, fields);
   // So that q|k|v and gate|up lie in an arena without gaps (manifest.h, MF-2).
   if (config.hidden_size * config.kv_width() % kFusedMultiple != 0)
     fields.fail("hidden_size", "times num_key_value_heads times head_dim must be a multiple of 16");
@@ -228,12 +335,21 @@ Result<ModelConfig> read_model_config(const std::filesystem::path& directory) {
 Result<void> compute_in(runtime::DType dtype, ModelConfig& config) {
   const auto multiple =
       static_cast<std::int64_t>(runtime::kAlignmentBytes / runtime::size_bytes(dtype));
-  for (const std::int64_t width : {config.kv_width(), config.intermediate_size})
-    if (config.hidden_size * width % multiple != 0)
+  struct Size {
+    const char* what;
+    std::int64_t elements;
+  };
+  const std::int64_t H = config.hidden_size, bias = config.qkv_bias() ? 1 : 0;
+  for (const Size& size :
+       {Size{"hidden_size times num_key_value_heads times head_dim", H * config.kv_width()},
+        Size{"hidden_size times intermediate_size", H * config.intermediate_size},
+        Size{"num_attention_heads times head_dim", bias * config.q_width()},
+        Size{"num_key_value_heads times head_dim", bias * config.kv_width()}})
+    if (size.elements % multiple != 0)
       return Error{ErrorCode::kInvalid,
-                   std::string("to compute in ") + runtime::name(dtype) +
-                       ", the model's hidden_size times " + std::to_string(width) +
-                       " must be a multiple of " + std::to_string(multiple),
+                   std::string("to compute in ") + runtime::name(dtype) + ", the model's " +
+                       size.what + " (" + std::to_string(size.elements) +
+                       ") must be a multiple of " + std::to_string(multiple),
                    "model.dtype"};
   config.dtype = dtype;
   return {};
@@ -244,8 +360,8 @@ std::string config_json(const ModelConfig& config) {
     return id ? json(*id) : json();
   };
   nlohmann::ordered_json out;
-  out["architectures"] = {kArchitecture};
-  out["model_type"] = "qwen3";
+  out["architectures"] = {architecture(config.family)};
+  out["model_type"] = name_of(config.family).model_type;
   out["attention_bias"] = false;
   out["attention_dropout"] = 0.0;
   out["bos_token_id"] = optional_id(config.bos_token_id);
@@ -266,7 +382,7 @@ std::string config_json(const ModelConfig& config) {
   out["num_hidden_layers"] = config.layers;
   out["num_key_value_heads"] = config.kv_heads;
   out["rms_norm_eps"] = config.rms_norm_eps;
-  out["rope_scaling"] = nullptr;
+  out["rope_scaling"] = rope_scaling_json(config.rope_scaling);
   out["rope_theta"] = config.rope_theta;
   out["sliding_window"] = nullptr;
   out["tie_word_embeddings"] = config.tie_word_embeddings;

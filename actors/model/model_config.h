@@ -2,7 +2,12 @@
 //
 // Only what the decoder computes is accepted: an architecture or a feature that it does not have is
 // refused by its name before anything is allocated. Keys that change no number here (dtype, cache
-// settings, versions) are ignored.
+// settings, dropout, versions) are ignored.
+//
+//   family  architecture        q/k norm  q/k/v bias
+//   kQwen3  Qwen3ForCausalLM    yes       no
+//   kQwen2  Qwen2ForCausalLM    no        yes         (Qwen2 and Qwen2.5)
+//   kLlama  LlamaForCausalLM    no        no          (Llama 2 and 3.x, SmolLM2)
 //
 // Letters used by everything in this folder
 //   V vocab_size   H hidden_size   L layers   F intermediate_size   D head_dim
@@ -16,12 +21,18 @@
 #include <string_view>
 #include <vector>
 
+#include "kernels/ops/rope.h"
 #include "runtime/base/result.h"
 #include "runtime/device/dtype.h"
 
 namespace tandem::actors {
 
+enum class Family : std::uint8_t { kQwen3, kQwen2, kLlama };
+
+const char* architecture(Family family);  // "Qwen3ForCausalLM"
+
 struct ModelConfig {
+  Family family = Family::kQwen3;
   std::int64_t vocab_size = 0;
   std::int64_t hidden_size = 0;
   std::int64_t intermediate_size = 0;
@@ -32,7 +43,8 @@ struct ModelConfig {
   std::int64_t max_position_embeddings = 0;  // positions a sequence may have
   double rms_norm_eps = 0;
   double rope_theta = 0;
-  double initializer_range = 0;  // standard deviation of random weights
+  std::optional<kernels::RopeScaling> rope_scaling;  // of rope type llama3
+  double initializer_range = 0;                      // standard deviation of random weights
   bool tie_word_embeddings = false;
   std::vector<std::int32_t> eos_token_ids;  // any of them ends a completion; may be empty
   std::optional<std::int32_t> bos_token_id;
@@ -41,6 +53,8 @@ struct ModelConfig {
   // checkpoint's; sums, statistics, logits, gradients of parameters and master weights are f32.
   runtime::DType dtype = runtime::DType::kF32;
 
+  bool qk_norm() const { return family == Family::kQwen3; }   // every head of q and k is normalised
+  bool qkv_bias() const { return family == Family::kQwen2; }  // q|k|v has a bias [Q]
   std::int64_t q_width() const { return heads * head_dim; }
   std::int64_t kv_width() const { return kv_heads * head_dim; }
   std::int64_t qkv_width() const { return q_width() + 2 * kv_width(); }

@@ -37,6 +37,7 @@ struct Buffers {
 
 struct Tables {                                      // filled on the host
   std::span<std::int32_t> tokens, positions, slots;  // [T]
+  TensorView ones;                                   // [T, 1] of a model with biases
   std::span<std::int32_t> picks;                     // [R]
   std::span<std::int32_t> query_begin;               // [S + 1]
   std::span<std::int32_t> first_position;            // [S]
@@ -88,12 +89,13 @@ Buffers cut_buffers(BufferCutter& cut, const ModelConfig& config, const PagedLim
           .splits = cut.f32({split_sums(config, limits)})};
 }
 
-Tables cut_tables(BufferCutter& cut, const PagedLimits& limits) {
+Tables cut_tables(BufferCutter& cut, const ModelConfig& config, const PagedLimits& limits) {
   const std::int64_t T = limits.rows_max, S = limits.slices_max;
   constexpr std::int64_t kWords = sizeof(kernels::SharedPrefix) / sizeof(std::int32_t);
   return {.tokens = cut.i32(T),
           .positions = cut.i32(T),
           .slots = cut.i32(T),
+          .ones = cut_ones(cut, config, T),
           .picks = cut.i32(limits.logit_rows_max),
           .query_begin = cut.i32(S + 1),
           .first_position = cut.i32(S),
@@ -143,6 +145,9 @@ struct PagedDecoder::Workspace {
   TensorView on_device(std::span<std::int32_t> table, std::int64_t count) const {
     return staged.on_device(runtime::tensor(table.data(), {count}));
   }
+  TensorView ones(std::int64_t count) const {
+    return config.qkv_bias() ? rows(staged.on_device(tables.ones), 0, count) : TensorView{};
+  }
   std::span<const kernels::SharedPrefix> shared_prefixes(const Batch& batch) const {
     if (!batch.shares) return {};
     return {staged.on_device(tables.shared.data()), static_cast<std::size_t>(batch.slices)};
@@ -168,7 +173,7 @@ PagedDecoder::~PagedDecoder() = default;
 std::size_t PagedDecoder::workspace_bytes(const ModelConfig& config, const PagedLimits& limits) {
   BufferCutter buffers(nullptr), tables(nullptr);
   cut_buffers(buffers, config, limits);
-  cut_tables(tables, limits);
+  cut_tables(tables, config, limits);
   return buffers.bytes() + tables.bytes() + RotaryTable::bytes(config, limits.positions_max);
 }
 
@@ -178,7 +183,7 @@ Result<PagedDecoder> PagedDecoder::make(const ModelConfig& config, const PagedLi
   if (!rotary) return rotary.error();
   BufferCutter measure(nullptr), measure_tables(nullptr);
   cut_buffers(measure, config, limits);
-  cut_tables(measure_tables, limits);
+  cut_tables(measure_tables, config, limits);
   Result<runtime::Buffer> memory = runtime::Buffer::allocate(
       measure.bytes(), "the decoder's workspace", runtime::operand_place(device));
   if (!memory) return memory.error();
@@ -267,7 +272,8 @@ Batch PagedDecoder::Workspace::lay_out(std::span<const PagedSlice> slices, const
   CHECK(std::ssize(slices) <= limits.slices_max);
   staged.turn();
   BufferCutter cut(staged.host());
-  tables = cut_tables(cut, limits);
+  tables = cut_tables(cut, config, limits);
+  if (config.qkv_bias()) fill_ones(tables.ones);
   Batch batch{.drawn = drawn};
   for (const PagedSlice& slice : slices)
     batch.blocks = std::max(batch.blocks, blocks_for(slice.position + std::ssize(slice.tokens),
@@ -299,9 +305,8 @@ void PagedDecoder::Workspace::attend(const Stream& stream, const LayerWeights& l
 
   kernels::rms_norm(
       stream, {.x = x, .weight = layer.input_norm, .y = h, .inv_rms = {}, .eps = eps, .add = {}});
-  kernels::matmul(
-      stream,
-      kernels::Matmul{.x = h, .weight = layer.qkv.packed, .y = qkv, .rows = limits.products});
+  multiply_qkv(stream,
+               {.weights = layer, .h = h, .ones = ones(T), .qkv = qkv, .rows = limits.products});
   kernels::attention_input(stream, {.q = q,
                                     .k = k,
                                     .v = v,

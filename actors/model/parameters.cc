@@ -18,7 +18,8 @@ float normal_at(std::uint64_t key, std::uint64_t counter, double deviation) {
   return static_cast<float>(deviation * std::sqrt(-2.0 * std::log(open)) * std::cos(angle));
 }
 
-bool is_norm(const runtime::ParameterSpec& spec) { return spec.shape.size() == 1; }
+bool is_vector(const runtime::ParameterSpec& spec) { return spec.shape.size() == 1; }
+bool is_bias(const runtime::ParameterSpec& spec) { return spec.name.ends_with(".bias"); }
 
 runtime::Manifest manifest_in(runtime::DType dtype, const ModelConfig& config) {
   runtime::Manifest manifest;
@@ -33,8 +34,15 @@ runtime::Manifest manifest_in(runtime::DType dtype, const ModelConfig& config) {
     add(names.q, {config.q_width(), H});
     add(names.k, {config.kv_width(), H});
     add(names.v, {config.kv_width(), H});
-    add(names.q_norm, {D});
-    add(names.k_norm, {D});
+    if (config.qkv_bias()) {
+      add(names.q_bias, {config.q_width()});
+      add(names.k_bias, {config.kv_width()});
+      add(names.v_bias, {config.kv_width()});
+    }
+    if (config.qk_norm()) {
+      add(names.q_norm, {D});
+      add(names.k_norm, {D});
+    }
     add(names.o, {H, config.q_width()});
     add(names.post_attention_norm, {H});
     add(names.gate, {F, H});
@@ -54,6 +62,9 @@ LayerNames::LayerNames(std::int64_t layer) {
   q = at + "self_attn.q_proj.weight";
   k = at + "self_attn.k_proj.weight";
   v = at + "self_attn.v_proj.weight";
+  q_bias = at + "self_attn.q_proj.bias";
+  k_bias = at + "self_attn.k_proj.bias";
+  v_bias = at + "self_attn.v_proj.bias";
   q_norm = at + "self_attn.q_norm.weight";
   k_norm = at + "self_attn.k_norm.weight";
   o = at + "self_attn.o_proj.weight";
@@ -61,6 +72,19 @@ LayerNames::LayerNames(std::int64_t layer) {
   gate = at + "mlp.gate_proj.weight";
   up = at + "mlp.up_proj.weight";
   down = at + "mlp.down_proj.weight";
+}
+
+OptionalVectors optional_vectors(const runtime::Arena& arena, const LayerNames& names) {
+  OptionalVectors out;
+  if (arena.manifest().find(names.q_bias) != nullptr) {
+    const runtime::TensorView bias = arena.fused(names.q_bias, names.v_bias);
+    out.qkv_bias = runtime::reshape(bias, {bias.dim(0), 1});
+  }
+  if (arena.manifest().find(names.q_norm) != nullptr) {
+    out.q_norm = arena.view(names.q_norm);
+    out.k_norm = arena.view(names.k_norm);
+  }
+  return out;
 }
 
 runtime::Manifest make_manifest(const ModelConfig& config) {
@@ -91,8 +115,8 @@ void initialize(const RandomInit& init, const runtime::Arena& arena) {
     const std::uint64_t key = derive_seed(init.seed, spec.name);
     parallel_for(init.threads, view.elements(), kGrain, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i)
-        values[i] = is_norm(spec)
-                        ? 1.0f
+        values[i] = is_vector(spec)
+                        ? (is_bias(spec) ? 0.0f : 1.0f)
                         : normal_at(key, static_cast<std::uint64_t>(i), init.initializer_range);
     });
   }

@@ -1,9 +1,10 @@
 // The parameters of a model as one flat arena: names, shapes, order, and random values.
 //
-// Order: embed_tokens, then per layer input_layernorm, q|k|v, q_norm, k_norm, o,
-// post_attention_layernorm, gate|up, down; then norm and, unless tied, lm_head. q, k, v and gate,
-// up are neighbours without a gap (parse_model_config refuses sizes that would need one), so a
-// fused [Q, H] or [2 F, H] operand is a view.
+// Order: embed_tokens, then per layer input_layernorm, q|k|v, their biases, q_norm, k_norm, o,
+// post_attention_layernorm, gate|up, down; then norm and, unless tied, lm_head. Biases and q/k
+// norms are there where the family has them. q, k, v, their biases, and gate, up are neighbours
+// without a gap (parse_model_config and compute_in refuse sizes that would need one), so a fused
+// [Q, H], [Q] or [2 F, H] operand is a view.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +15,7 @@
 #include "runtime/device/arena.h"
 #include "runtime/device/manifest.h"
 #include "runtime/device/parallel.h"
+#include "runtime/device/tensor_view.h"
 
 namespace tandem::actors {
 
@@ -25,7 +27,15 @@ inline constexpr const char* kHeadName = "lm_head.weight";
 struct LayerNames {
   explicit LayerNames(std::int64_t layer);
   std::string input_norm, q, k, v, q_norm, k_norm, o, post_attention_norm, gate, up, down;
+  std::string q_bias, k_bias, v_bias;
 };
+
+// What not every family has, as views of an arena of one of the manifests below.
+struct OptionalVectors {
+  runtime::TensorView qkv_bias;        // [Q, 1], or empty
+  runtime::TensorView q_norm, k_norm;  // [D], or empty
+};
+OptionalVectors optional_vectors(const runtime::Arena& arena, const LayerNames& names);
 
 // Of the master weights and of gradients: f32.
 runtime::Manifest make_manifest(const ModelConfig& config);
@@ -36,7 +46,7 @@ runtime::Manifest published_manifest(const ModelConfig& config);
 // where the final norm begins, behind the last layer. The embedding lies before the first layer.
 std::vector<std::int64_t> layer_begins(const ModelConfig& config);
 
-// Random weights: norms are 1, every other value is normal with standard deviation
+// Random weights: norms are 1, biases are 0, every other value is normal with standard deviation
 // initializer_range. Each parameter has a stream of its own, keyed by the seed and its name, so its
 // values do not depend on the order or the number of the others.
 struct RandomInit {

@@ -27,6 +27,7 @@ constexpr std::uint64_t kHeaderBytesMax = 100'000'000;  // the reference impleme
 constexpr std::uint64_t kIndexBytesMax = 100'000'000;
 constexpr std::size_t kHeaderAlignment = 8;
 constexpr std::size_t kChunkValues = 1 << 16;  // read and widened at a time
+constexpr std::string_view kRotaryFrequencies = ".rotary_emb.inv_freq";
 constexpr const char* kSingleFile = "model.safetensors";
 constexpr const char* kIndexFile = "model.safetensors.index.json";
 
@@ -93,7 +94,12 @@ Result<SafetensorsFile::Entry> parse_entry(const std::filesystem::path& file,
       value["data_offsets"][0].get<std::uint64_t>(), value["data_offsets"][1].get<std::uint64_t>()};
   const auto dtype = stored_dtype(entry.dtype);
   if (!dtype)
-    return bad("has dtype " + entry.dtype + ", which is not supported (F32, BF16, F16 are)");
+    return Error{.message = "safetensors: tensor '" + name + "' has dtype " + entry.dtype +
+                            ", which is not supported",
+                 .where = file.string(),
+                 .help =
+                     "quantised weights cannot be trained: take the checkpoint in BF16, F16 or "
+                     "F32 that they were made of"};
   const auto count = value_count(entry.shape);
   if (!count) return bad("has an impossible shape " + shape_text(entry.shape));
   if (entry.begin > entry.end || entry.end - entry.begin != *count * runtime::size_bytes(*dtype))
@@ -124,6 +130,24 @@ Result<void> check_tiling(const std::filesystem::path& file,
   return {};
 }
 
+// Every shard that the index names is there.
+Result<void> check_shards(const std::filesystem::path& directory,
+                          const std::map<std::string, std::set<std::string>>& shards) {
+  std::error_code ignored;
+  std::vector<std::string> missing;
+  for (const auto& [name, tensors] : shards)
+    if (!std::filesystem::exists(directory / name, ignored)) missing.push_back(name);
+  if (missing.empty()) return {};
+  return Error{.message = "safetensors: " + std::to_string(missing.size()) + " of the " +
+                          std::to_string(shards.size()) +
+                          " files that the index names are missing, the first: " + missing.front() +
+                          " (the download is not complete)",
+               .where = (directory / kIndexFile).string(),
+               .help =
+                   "run the download again; `hf download ID --local-dir DIR` goes on where it "
+                   "ended"};
+}
+
 // Which file holds which tensor: one file, or shards as the index says.
 Result<std::vector<SafetensorsFile>> open_files(const std::filesystem::path& directory) {
   std::vector<SafetensorsFile> files;
@@ -146,6 +170,7 @@ Result<std::vector<SafetensorsFile>> open_files(const std::filesystem::path& dir
       return damaged(index, "tensor '" + tensor + "' is mapped to no file of this directory");
     shards[name].insert(tensor);
   }
+  if (Result<void> complete = check_shards(directory, shards); !complete) return complete.error();
   for (const auto& [name, tensors] : shards) {
     Result<SafetensorsFile> file = SafetensorsFile::open(directory / name);
     if (!file) return file.error();
@@ -166,11 +191,15 @@ Result<void> check_tied_copy(const SafetensorsFile& file, const TiedTensor& tied
   if (file.entries().at(tied.alias).shape != original->shape)
     return damaged(file.file(), "tensor '" + tied.alias + "' has another shape than '" +
                                     tied.alias_of + "', to which config.json ties it");
-  std::vector<float> copy(original->values.size());
-  if (Result<void> read = file.read(tied.alias, copy); !read) return read;
-  if (std::memcmp(copy.data(), original->values.data(), original->values.size_bytes()) != 0)
-    return damaged(file.file(), "tensor '" + tied.alias + "' differs from '" + tied.alias_of +
-                                    "', to which config.json ties it");
+  const std::span<const float> values = original->values;
+  std::vector<float> copy(std::min(kChunkValues, values.size()));
+  for (std::size_t at = 0; at < values.size(); at += copy.size()) {
+    const std::span<float> part = std::span(copy).first(std::min(copy.size(), values.size() - at));
+    if (Result<void> read = file.read_part(tied.alias, at, part); !read) return read;
+    if (std::memcmp(part.data(), values.data() + at, part.size_bytes()) != 0)
+      return damaged(file.file(), "tensor '" + tied.alias + "' differs from '" + tied.alias_of +
+                                      "', to which config.json ties it");
+  }
   return {};
 }
 
@@ -216,56 +245,93 @@ Result<SafetensorsFile> SafetensorsFile::open(const std::filesystem::path& path)
 }
 
 Result<void> SafetensorsFile::read(const std::string& name, std::span<float> out) const {
+  CHECK(value_count(entries_.at(name).shape) == out.size());
+  return read_part(name, 0, out);
+}
+
+Result<void> SafetensorsFile::read_part(const std::string& name, std::size_t first,
+                                        std::span<float> out) const {
   const Entry& entry = entries_.at(name);
-  CHECK(value_count(entry.shape) == out.size());
+  CHECK(first + out.size() <= *value_count(entry.shape));
   const runtime::DType dtype = *stored_dtype(entry.dtype);
-  if (dtype == runtime::DType::kF32)
-    return read_at(fd_.get(), file_, data_begin_ + entry.begin, std::as_writable_bytes(out));
   const std::size_t width = runtime::size_bytes(dtype);
+  const std::uint64_t begin = data_begin_ + entry.begin + first * width;
+  if (dtype == runtime::DType::kF32)
+    return read_at(fd_.get(), file_, begin, std::as_writable_bytes(out));
   std::vector<std::byte> chunk(std::min(kChunkValues, out.size()) * width);
   for (std::size_t at = 0; at < out.size(); at += kChunkValues) {
     const std::span<float> part = out.subspan(at, std::min(kChunkValues, out.size() - at));
     const std::span<std::byte> bytes(chunk.data(), part.size() * width);
-    if (Result<void> read =
-            read_at(fd_.get(), file_, data_begin_ + entry.begin + at * width, bytes);
-        !read)
+    if (Result<void> read = read_at(fd_.get(), file_, begin + at * width, bytes); !read)
       return read;
     runtime::to_f32(bytes, dtype, part);
   }
   return {};
 }
 
-Result<void> read_tensors(const std::filesystem::path& directory,
-                          std::span<const NamedTensor> wanted, const TiedTensor* tied) {
+namespace {
+
+// The files of a directory, judged, and which of them holds each wanted tensor.
+struct Located {
+  std::vector<SafetensorsFile> files;
+  std::vector<const SafetensorsFile*> holders;   // of `wanted`, in its order
+  const SafetensorsFile* tied_holder = nullptr;  // of the alias, if it is there
+};
+
+Result<Located> locate(const std::filesystem::path& directory, std::span<const NamedTensor> wanted,
+                       const TiedTensor* tied) {
   Result<std::vector<SafetensorsFile>> files = open_files(directory);
   if (!files) return files.error();
+  Located out{.files = *std::move(files), .holders = {}};
   std::map<std::string, const SafetensorsFile*> holder;
-  for (const SafetensorsFile& file : *files)
-    for (const auto& [name, entry] : file.entries())
+  for (const SafetensorsFile& file : out.files)
+    for (const auto& [name, entry] : file.entries()) {
+      if (name.ends_with(kRotaryFrequencies)) continue;
       if (!holder.emplace(name, &file).second)
         return damaged(file.file(), "tensor '" + name + "' is also in " +
                                         holder[name]->file().filename().string());
+    }
   for (const NamedTensor& tensor : wanted) {
     const auto at = holder.find(tensor.name);
     if (at == holder.end())
-      return damaged(files->front().file(), "tensor '" + tensor.name + "' is missing");
+      return damaged(out.files.front().file(), "tensor '" + tensor.name + "' is missing");
     const std::vector<std::int64_t>& shape = at->second->entries().at(tensor.name).shape;
     if (shape != tensor.shape)
       return damaged(at->second->file(), "tensor '" + tensor.name + "' has shape " +
                                              shape_text(shape) + "; config.json asks for " +
                                              shape_text(tensor.shape));
-    if (Result<void> read = at->second->read(tensor.name, tensor.values); !read) return read;
+    out.holders.push_back(at->second);
     holder.erase(at);
   }
   if (tied != nullptr)
     if (const auto copy = holder.find(tied->alias); copy != holder.end()) {
-      if (Result<void> same = check_tied_copy(*copy->second, *tied, wanted); !same) return same;
+      out.tied_holder = copy->second;
       holder.erase(copy);
     }
   if (!holder.empty())
     return damaged(holder.begin()->second->file(),
                    "tensor '" + holder.begin()->first + "' does not belong to this architecture");
+  return out;
+}
+
+}  // namespace
+
+Result<void> check_tensors(const std::filesystem::path& directory,
+                           std::span<const NamedTensor> wanted, const TiedTensor* tied) {
+  const Result<Located> located = locate(directory, wanted, tied);
+  if (!located) return located.error();
   return {};
+}
+
+Result<void> read_tensors(const std::filesystem::path& directory,
+                          std::span<const NamedTensor> wanted, const TiedTensor* tied) {
+  const Result<Located> located = locate(directory, wanted, tied);
+  if (!located) return located.error();
+  for (std::size_t i = 0; i < wanted.size(); ++i)
+    if (Result<void> read = located->holders[i]->read(wanted[i].name, wanted[i].values); !read)
+      return read;
+  if (located->tied_holder == nullptr) return {};
+  return check_tied_copy(*located->tied_holder, *tied, wanted);
 }
 
 Result<void> write_safetensors(const std::filesystem::path& file,

@@ -35,6 +35,8 @@ class SafetensorsFile {
 
   // Reads tensor `name`, which exists, into `out`, which has its size.
   Result<void> read(const std::string& name, std::span<float> out) const;
+  // The same of its values from `first` on.
+  Result<void> read_part(const std::string& name, std::size_t first, std::span<float> out) const;
 
  private:
   SafetensorsFile(std::filesystem::path file, OwnedFd fd)
@@ -57,11 +59,16 @@ struct NamedTensor {
 // DIR/model.safetensors.index.json. A wanted tensor that is missing, one that nobody wants, one
 // that two shards hold and one of another shape are errors by name. `alias` is a tensor that may be
 // present if its bytes equal those of `alias_of` (lm_head.weight of a tied model).
+// Frequencies of rotary embeddings, which older checkpoints hold, are passed over.
 struct TiedTensor {
   std::string alias, alias_of;
 };
 Result<void> read_tensors(const std::filesystem::path& directory,
                           std::span<const NamedTensor> wanted, const TiedTensor* tied);
+
+// The same judgement from the files' headers: nothing is read, and `values` may be empty.
+Result<void> check_tensors(const std::filesystem::path& directory,
+                           std::span<const NamedTensor> wanted, const TiedTensor* tied);
 
 // Writes one f32 file with the tensors in the order given, atomically.
 Result<void> write_safetensors(const std::filesystem::path& file,

@@ -33,22 +33,28 @@ void cut_train_buffers(BufferCutter& cut, const ModelConfig& config, runtime::De
   const auto tensor = [&](std::initializer_list<std::int64_t> shape) {
     return cut.tensor(config.dtype, shape);
   };
+  const bool normal = config.qk_norm();
   const auto rest_of_layer = [&](const runtime::TensorView& x) {
-    return LayerActivations{.x = x,
-                            .inv = cut.f32({T}),
-                            .h = tensor({T, H}),
-                            .qkv = tensor({T, Q}),
-                            .inv_q = cut.f32({T, A}),
-                            .inv_k = cut.f32({T, B}),
-                            .q = tensor({T, A * D}),
-                            .k = tensor({T, B * D}),
-                            .attention = tensor({T, A * D}),
-                            .lse = cut.f32({T, A}),
-                            .x2 = tensor({T, H}),
-                            .inv2 = cut.f32({T}),
-                            .h2 = tensor({T, H}),
-                            .gate_up = tensor({T, 2 * F}),
-                            .act = tensor({T, F})};
+    LayerActivations layer{.x = x,
+                           .inv = cut.f32({T}),
+                           .h = tensor({T, H}),
+                           .qkv = tensor({T, Q}),
+                           .inv_q = normal ? cut.f32({T, A}) : runtime::TensorView{},
+                           .inv_k = normal ? cut.f32({T, B}) : runtime::TensorView{},
+                           .q = normal ? tensor({T, A * D}) : runtime::TensorView{},
+                           .k = normal ? tensor({T, B * D}) : runtime::TensorView{},
+                           .attention = tensor({T, A * D}),
+                           .lse = cut.f32({T, A}),
+                           .x2 = tensor({T, H}),
+                           .inv2 = cut.f32({T}),
+                           .h2 = tensor({T, H}),
+                           .gate_up = tensor({T, 2 * F}),
+                           .act = tensor({T, F})};
+    if (!normal) {
+      layer.q = runtime::columns(layer.qkv, 0, config.q_width());
+      layer.k = runtime::columns(layer.qkv, config.q_width(), config.kv_width());
+    }
+    return layer;
   };
   buffers.layers.resize(static_cast<std::size_t>(config.layers));
   for (LayerActivations& layer : buffers.layers) {
@@ -85,10 +91,12 @@ std::size_t train_buffer_bytes(const ModelConfig& config, const TrainLimits& lim
   return cut.bytes();
 }
 
-TrainTables cut_train_tables(BufferCutter& cut, std::int64_t T, std::int64_t M, std::int64_t S) {
+TrainTables cut_train_tables(BufferCutter& cut, const ModelConfig& config, std::int64_t T,
+                             std::int64_t M, std::int64_t S) {
   constexpr std::int64_t kWords = sizeof(kernels::Segment) / sizeof(std::int32_t);
   TrainTables tables{.tokens = cut.i32(T),
                      .positions = cut.i32(T),
+                     .ones = cut_ones(cut, config, T),
                      .item_rows = cut.i32(M),
                      .item_targets = cut.i32(M),
                      .segments = {}};
@@ -97,9 +105,9 @@ TrainTables cut_train_tables(BufferCutter& cut, std::int64_t T, std::int64_t M, 
   return tables;
 }
 
-std::size_t train_table_bytes(const TrainLimits& limits) {
+std::size_t train_table_bytes(const ModelConfig& config, const TrainLimits& limits) {
   BufferCutter cut(nullptr);
-  cut_train_tables(cut, limits.rows_max, limits.items_max, limits.rows_max);
+  cut_train_tables(cut, config, limits.rows_max, limits.items_max, limits.rows_max);
   return cut.bytes();
 }
 

@@ -19,10 +19,11 @@ namespace tandem::actors {
 
 // What backward needs of one layer. With checkpointing all layers share one memory but for x.
 struct LayerActivations {
-  runtime::TensorView x, inv, h;       // [T, H] [T] [T, H]  into attention: residual, its norm
-  runtime::TensorView qkv;             // [T, Q]  before q/k-norm
-  runtime::TensorView inv_q, inv_k;    // [T, A] [T, B]
-  runtime::TensorView q, k;            // [T, A D] [T, B D]  normalised and turned
+  runtime::TensorView x, inv, h;     // [T, H] [T] [T, H]  into attention: residual, its norm
+  runtime::TensorView qkv;           // [T, Q]  before q/k-norm
+  runtime::TensorView inv_q, inv_k;  // [T, A] [T, B]  of a model with q/k-norm
+  // [T, A D] [T, B D], normalised and turned; without q/k-norm the columns of qkv, turned there
+  runtime::TensorView q, k;
   runtime::TensorView attention, lse;  // [T, A D] [T, A]
   runtime::TensorView x2, inv2, h2;    // [T, H] [T] [T, H]  into the MLP
   runtime::TensorView gate_up, act;    // [T, 2 F] [T, F]
@@ -45,6 +46,7 @@ struct TrainBuffers {
 // Filled on the host for each call, and checked there: operators on a GPU cannot look at segments.
 struct TrainTables {
   std::span<std::int32_t> tokens, positions;        // [T]
+  runtime::TensorView ones;                         // [T, 1] of a model with biases
   std::span<std::int32_t> item_rows, item_targets;  // [M]
   std::span<kernels::Segment> segments;             // [S], at most one per row
 };
@@ -62,8 +64,9 @@ void cut_train_buffers(BufferCutter& cut, const ModelConfig& config, runtime::De
 std::size_t train_buffer_bytes(const ModelConfig& config, const TrainLimits& limits,
                                runtime::DeviceKind device);
 
-TrainTables cut_train_tables(BufferCutter& cut, std::int64_t T, std::int64_t M, std::int64_t S);
-std::size_t train_table_bytes(const TrainLimits& limits);
+TrainTables cut_train_tables(BufferCutter& cut, const ModelConfig& config, std::int64_t T,
+                             std::int64_t M, std::int64_t S);
+std::size_t train_table_bytes(const ModelConfig& config, const TrainLimits& limits);
 
 PerItem cut_per_item(BufferCutter& cut, std::int64_t M);
 std::size_t per_item_bytes(std::int64_t M, bool with_entropy);

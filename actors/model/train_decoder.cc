@@ -55,19 +55,19 @@ void matrix_backward(const Stream& stream, const MatrixBackward& of) {
 
 // One layer's gradients, as views of the gradient arena.
 struct LayerGradients {
-  TensorView input_norm, qkv, q_norm, k_norm, o, post_attention_norm, gate_up, down;
+  TensorView input_norm, qkv, o, post_attention_norm, gate_up, down;
+  OptionalVectors vectors;
 };
 
 LayerGradients layer_gradients(const runtime::Arena& gradients, std::int64_t layer) {
   const LayerNames names(layer);
   return {.input_norm = gradients.view(names.input_norm),
           .qkv = gradients.fused(names.q, names.v),
-          .q_norm = gradients.view(names.q_norm),
-          .k_norm = gradients.view(names.k_norm),
           .o = gradients.view(names.o),
           .post_attention_norm = gradients.view(names.post_attention_norm),
           .gate_up = gradients.fused(names.gate, names.up),
-          .down = gradients.view(names.down)};
+          .down = gradients.view(names.down),
+          .vectors = optional_vectors(gradients, names)};
 }
 
 // Views of the gradient arena, made when an arena is first seen: names are looked up once.
@@ -132,6 +132,9 @@ struct TrainDecoder::Workspace {
     return table_memory.on_device(tensor(table.data(), {std::ssize(table)}));
   }
   TensorView positions() const { return on_device(tables.positions); }
+  TensorView ones() const {
+    return config.qkv_bias() ? table_memory.on_device(tables.ones) : TensorView{};
+  }
   std::span<const kernels::Segment> segments() const {
     return {table_memory.on_device(tables.segments.data()), tables.segments.size()};
   }
@@ -174,7 +177,7 @@ TrainDecoder::~TrainDecoder() = default;
 
 std::size_t TrainDecoder::workspace_bytes(const ModelConfig& config, const TrainLimits& limits,
                                           DeviceKind device) {
-  return train_buffer_bytes(config, limits, device) + train_table_bytes(limits) +
+  return train_buffer_bytes(config, limits, device) + train_table_bytes(config, limits) +
          2 * per_item_bytes(limits.items_max, true) +
          RotaryTable::bytes(config, limits.positions_max);
 }
@@ -195,7 +198,8 @@ Result<TrainDecoder> TrainDecoder::make(const ModelConfig& config, const TrainLi
   };
   const std::size_t per_item = per_item_bytes(limits.items_max, true);
   for (const Block& block :
-       {Block{workspace->table_memory, train_table_bytes(limits), "the training batch's tables"},
+       {Block{workspace->table_memory, train_table_bytes(config, limits),
+              "the training batch's tables"},
         Block{workspace->score_memory, per_item, "the training batch's log-probabilities"},
         Block{workspace->slope_memory, per_item, "the gradients of log-probabilities"}}) {
     Result<runtime::Staged> staged = runtime::Staged::allocate(block.bytes, block.purpose, device);
@@ -224,7 +228,8 @@ void TrainDecoder::Workspace::cut(std::int64_t T, std::int64_t M, std::int64_t S
                      .checkpointing = limits.checkpointing},
                     now);
   CHECK(buffers.bytes() <= memory.size());
-  tables = cut_train_tables(table_cut, T, M, S);
+  tables = cut_train_tables(table_cut, config, T, M, S);
+  if (config.qkv_bias()) fill_ones(tables.ones);
   table_bytes_used = table_cut.bytes();
   scores = cut_per_item(score_cut, M);
   slopes = cut_per_item(slope_cut, M);
@@ -262,15 +267,18 @@ void TrainDecoder::Workspace::lay_out(const PackedBatch& batch) {
 void TrainDecoder::Workspace::attend(const Stream& stream, const LayerWeights& weights,
                                      const LayerActivations& layer) const {
   norm(stream, layer.x, weights.input_norm, layer.h, layer.inv);
-  kernels::matmul(
-      stream,
-      kernels::Matmul{
-          .x = layer.h, .weight = weights.qkv.packed, .y = layer.qkv, .rows = limits.products});
+  multiply_qkv(stream, {.weights = weights,
+                        .h = layer.h,
+                        .ones = ones(),
+                        .qkv = layer.qkv,
+                        .rows = limits.products});
   const Heads raw = split_qkv(config, layer.qkv);
   const TensorView q = split_heads(layer.q, config.heads);
   const TensorView k = split_heads(layer.k, config.kv_heads);
-  norm(stream, raw.q, weights.q_norm, q, layer.inv_q);
-  norm(stream, raw.k, weights.k_norm, k, layer.inv_k);
+  if (config.qk_norm()) {
+    norm(stream, raw.q, weights.q_norm, q, layer.inv_q);
+    norm(stream, raw.k, weights.k_norm, k, layer.inv_k);
+  }
   for (const TensorView& turned : {q, k})
     kernels::rope(stream,
                   {.x = turned, .positions = positions(), .cos = rotary.cos, .sin = rotary.sin});
@@ -451,13 +459,15 @@ void TrainDecoder::Workspace::attend_backward(const Stream& stream, const LayerW
   struct Side {
     TensorView d, raw, inv, weight, dweight;
   };
-  for (const Side& side : {Side{d.q, raw.q, layer.inv_q, weights.q_norm, gradients.q_norm},
-                           Side{d.k, raw.k, layer.inv_k, weights.k_norm, gradients.k_norm}}) {
+  const OptionalVectors& into = gradients.vectors;
+  for (const Side& side : {Side{d.q, raw.q, layer.inv_q, weights.q_norm, into.q_norm},
+                           Side{d.k, raw.k, layer.inv_k, weights.k_norm, into.k_norm}}) {
     kernels::rope(stream, {.x = side.d,
                            .positions = positions(),
                            .cos = rotary.cos,
                            .sin = rotary.sin,
                            .direction = kernels::Direction::kBackward});
+    if (!config.qk_norm()) continue;
     kernels::rms_norm(stream, kernels::RmsNormBackward{.dy = side.d,
                                                        .x = side.raw,
                                                        .weight = side.weight,
@@ -473,6 +483,9 @@ void TrainDecoder::Workspace::attend_backward(const Stream& stream, const LayerW
                            .dx = now.dh,
                            .dweight = gradients.qkv,
                            .rows = limits.products});
+  if (config.qkv_bias())
+    kernels::matmul(stream, kernels::MatmulBackwardWeight{
+                                .dy = now.dqkv, .x = ones(), .dweight = into.qkv_bias});
   kernels::rms_norm(stream, kernels::RmsNormBackward{.dy = now.dh,
                                                      .x = layer.x,
                                                      .weight = weights.input_norm,

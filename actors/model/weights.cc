@@ -62,10 +62,12 @@ Weights::Weights(const ModelConfig& config, WeightsUse use, runtime::Arena kept,
   const std::int64_t H = config.hidden_size, F = config.intermediate_size;
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
     const LayerNames names(layer);
+    const OptionalVectors vectors = optional_vectors(kept_, names);
     layers_.push_back({.input_norm = kept_.view(names.input_norm),
                        .qkv = operand(names.q, names.v, config.qkv_width(), H),
-                       .q_norm = kept_.view(names.q_norm),
-                       .k_norm = kept_.view(names.k_norm),
+                       .qkv_bias = vectors.qkv_bias,
+                       .q_norm = vectors.q_norm,
+                       .k_norm = vectors.k_norm,
                        .o = operand(names.o, names.o, H, config.q_width()),
                        .post_attention_norm = kept_.view(names.post_attention_norm),
                        .gate_up = operand(names.gate, names.up, 2 * F, H),

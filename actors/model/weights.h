@@ -38,7 +38,8 @@ struct MatrixOperand {
 struct LayerWeights {
   runtime::TensorView input_norm;           // [H]
   MatrixOperand qkv;                        // [Q, H]
-  runtime::TensorView q_norm, k_norm;       // [D]
+  runtime::TensorView qkv_bias;             // [Q, 1], or empty
+  runtime::TensorView q_norm, k_norm;       // [D], or empty
   MatrixOperand o;                          // [H, A D]
   runtime::TensorView post_attention_norm;  // [H]
   MatrixOperand gate_up;                    // [2 F, H]

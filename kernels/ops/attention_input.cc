@@ -4,6 +4,18 @@
 
 namespace tandem::kernels {
 
+namespace {
+
+// Without norms nothing is saved by one pass on a CPU, and the operators exist on every device.
+void turn_and_write(const Stream& stream, const AttentionInput& op) {
+  for (const TensorView& x : {op.q, op.k})
+    rope(stream, {.x = x, .positions = op.positions, .cos = op.cos, .sin = op.sin});
+  kv_write(stream,
+           {.k = op.k, .v = op.v, .slots = op.slots, .k_pages = op.k_pages, .v_pages = op.v_pages});
+}
+
+}  // namespace
+
 void attention_input(const Stream& stream, const AttentionInput& op) {
   const runtime::DType dtype = op.q.dtype;
   const std::int64_t tokens = op.q.dim(0), channels = op.q.dim(2);
@@ -11,6 +23,8 @@ void attention_input(const Stream& stream, const AttentionInput& op) {
   CHECK(computes(stream, dtype) && is(dtype, op.q, {tokens, op.q.dim(1), channels}));
   CHECK(channels % kChunkPositions == 0 && channels <= kHeadChannelsMax);
   for (const TensorView& view : {op.k, op.v}) CHECK(is(dtype, view, {tokens, groups, channels}));
+  CHECK(op.q_norm.empty() == op.k_norm.empty());
+  if (op.q_norm.empty()) return turn_and_write(stream, op);
   CHECK(is(dtype, op.q_norm, {channels}) && is(dtype, op.k_norm, {channels}) && op.eps >= 0);
   CHECK(is_i32(op.positions, {tokens}) && is_i32(op.slots, {tokens}));
   CHECK(is_f32(op.cos, {op.cos.dim(0), channels / 2}) && op.cos.dense());

@@ -1,10 +1,11 @@
 // What paged attention reads of new tokens, from their product q|k|v, in one pass: q and k are
-// normalised head by head and turned by position, q in place, and keys and values go to their
-// slots.
+// normalised head by head, where the model does that, and turned by position, q in place, and keys
+// and values go to their slots.
 //
 //   q       = rope(rms_norm(q, q_norm))         rms_norm.h over the D channels, rope.h forward
 //   k_pages = rope(rms_norm(k, k_norm))         kv_cache.h, at the slots
 //   v_pages = v
+// Without weights of the norms q and k are turned as they are.
 //
 // T tokens, A query heads, G key/value heads, D head channels (a multiple of 16, at most
 // kHeadChannelsMax), P positions in the table. q, k, v, the weights and the pages share one dtype,
@@ -23,9 +24,9 @@ struct AttentionInput {
   TensorView q;          // [T, A, D] updated in place
   TensorView k;          // [T, G, D] afterwards of no meaning: as it was, or updated
   TensorView v;          // [T, G, D]
-  TensorView q_norm;     // [D] weight
+  TensorView q_norm;     // [D] weight; or both are empty
   TensorView k_norm;     // [D] weight
-  float eps = 0;         // from the checkpoint's config: there is no good default
+  float eps = 0;         // of the norms, from the checkpoint's config: there is no good default
   TensorView positions;  // [T] i32, each in [0, P)
   TensorView cos;        // [P, D/2] f32, as rope.h says
   TensorView sin;        // [P, D/2] f32

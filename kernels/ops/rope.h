@@ -3,23 +3,40 @@
 //
 //   x'[i]       = x[i] * cos[p,i] - x[i + D/2] * sin[p,i]
 //   x'[i + D/2] = x[i + D/2] * cos[p,i] + x[i] * sin[p,i]       i < D/2, p = position of the token
-//   cos[p,i] = cos(p * theta^(-2i/D)), in double, rounded to f32 once; sin likewise
+//   cos[p,i] = cos(p f[i]), in double, rounded to f32 once; sin likewise;  f[i] = theta^(-2i/D)
+//
+// With RopeScaling low frequencies are slower ("llama3" in transformers' modeling_rope_utils.py).
+// With the wavelength w = 2 pi / f and the context N of the model before it was stretched:
+//   w < N / high   f                                  (at least `high` turns in N positions)
+//   w > N / low    f / factor
+//   between        (1 - s) f / factor + s f           s = (N / w - low) / (high - low)
 //
 // T tokens, H heads, D head channels (even), P positions in the table. f32; on a GPU x may be bf16.
 // Backward is the turn by -p: the same operator with Direction::kBackward.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "kernels/operand.h"
 
 namespace tandem::kernels {
+
+struct RopeScaling {
+  double factor = 1;              // >= 1
+  double low_freq_factor = 1;     // > 0
+  double high_freq_factor = 4;    // > low_freq_factor
+  double original_positions = 0;  // N > 0
+
+  bool operator==(const RopeScaling&) const = default;
+};
 
 // Fills cos and sin for the positions 0 … P - 1. Host memory; done once per model.
 struct RopeTable {
   TensorView cos;    // [P, D/2] written, dense
   TensorView sin;    // [P, D/2] written, dense
   double theta = 0;  // the checkpoint's rope_theta
+  std::optional<RopeScaling> scaling = std::nullopt;
 };
 
 enum class Direction : std::uint8_t { kForward, kBackward };

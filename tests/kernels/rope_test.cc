@@ -59,6 +59,33 @@ TEST(Rope, TurnsPairsByPositionAndBackwardTurnsBack) {
   }
 }
 
+// Llama 3.2's frequencies, as transformers' _compute_llama3_parameters gives them (in f32): those
+// that turn often are as they were, slow ones turn 32 times slower, and some lie between.
+TEST(Rope, SlowsLowFrequenciesAsLlama3Does) {
+  const std::vector<double> frequencies = {
+      1.0,          0.6636013,    0.4403666,    0.2922278,    0.1939228,    0.1286874,
+      0.0853971,    0.05666962,   0.03760603,   0.02495541,   0.01656044,   0.01098953,
+      0.007292665,  0.004839421,  0.003211446,  0.001290548,  0.0004295567, 9.708286e-05,
+      1.946164e-05, 1.291477e-05, 8.570256e-06, 5.687232e-06, 3.774054e-06, 2.504467e-06,
+      1.661967e-06, 1.102884e-06, 7.318749e-07, 4.856731e-07, 3.222933e-07, 2.138742e-07,
+      1.419272e-07, 9.418306e-08};
+  constexpr std::int64_t kPositions = 3, kHalf = 32;
+  Floats cosines = poison(kPositions * kHalf), sines = cosines;
+  fill_rope_table(
+      {.cos = tensor(cosines.data(), {kPositions, kHalf}),
+       .sin = tensor(sines.data(), {kPositions, kHalf}),
+       .theta = 5e5,
+       .scaling = RopeScaling{
+           .factor = 32, .low_freq_factor = 1, .high_freq_factor = 4, .original_positions = 8192}});
+  for (std::size_t i = 0; i < kHalf; ++i) {
+    for (std::size_t p = 0; p < kPositions; ++p) {
+      const double angle = static_cast<double>(p) * frequencies[i];
+      EXPECT_NEAR(sines[p * kHalf + i], std::sin(angle), 1e-6 * angle) << i;
+      EXPECT_NEAR(cosines[p * kHalf + i], std::cos(angle), 1e-6) << i;
+    }
+  }
+}
+
 TEST(Rope, BackwardIsTheTransposeOfForward) {
   const std::int64_t t = 4, h = 2, d = 6;
   Rng rng(2);

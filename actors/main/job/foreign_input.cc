@@ -1,10 +1,11 @@
 #include "actors/main/job/foreign_input.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cstdint>
 #include <fstream>
 #include <string_view>
+
+#include "actors/model/model_directory.h"
 
 namespace tandem::cli {
 
@@ -68,22 +69,14 @@ std::string with_file(std::string_view command, const fs::path& file) {
   return text;
 }
 
-bool is_hub_name(std::string_view name) {
-  return !name.empty() && name.front() != '.' && std::ranges::all_of(name, [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' || c == '.';
-  });
-}
-
 }  // namespace
 
 std::optional<Error> hub_id_error(const fs::path& path, const fs::path& base,
                                   const std::string& where) {
   std::error_code ignored;
   const fs::path relative = path.lexically_normal().lexically_relative(base.lexically_normal());
-  const std::string owner = relative.parent_path(), name = relative.filename();
-  if (!is_hub_name(owner) || !is_hub_name(name) || fs::exists(path.parent_path(), ignored))
-    return std::nullopt;
-  const std::string id = owner + "/" + name;
+  if (!actors::is_hub_id(relative) || fs::exists(path.parent_path(), ignored)) return std::nullopt;
+  const std::string id = relative, name = relative.filename();
   return Error{ErrorCode::kFailed,
                "there is no folder " + path.string() + ": `" + id +
                    "` looks like a model's id on the Hugging Face Hub, and `model.path` is a "

@@ -87,11 +87,12 @@ struct Pass {
 // One micro-batch after another, of weights and a reference that are far apart. Whatever it
 // computes in, the weights are numbers that bf16 has.
 Pass pass_on(DeviceKind device, const TrainBatch& batch, DType dtype = DType::kF32,
-             bool checkpointing = false, kernels::Rows products = kernels::Rows::kInvariant) {
+             bool checkpointing = false, kernels::Rows products = kernels::Rows::kInvariant,
+             Family family = Family::kQwen3) {
   TrainerConfig config = config_of("unused");
   config.enable_gradient_checkpointing = checkpointing;
   config.products = products;
-  ModelConfig model = testing::learner_model();
+  ModelConfig model = testing::learner_model(family);
   EXPECT_TRUE(compute_in(dtype, model));
   const runtime::Arena weights =
       testing::published(model, round_to_bf16(testing::random_weights(model, 3)));
@@ -161,6 +162,26 @@ TEST_F(LearnerOnAGpu, Bf16IsF32ToWithinItsRoundings) {
   EXPECT_LE(furthest(bf16.logprobs, f32.logprobs), kBf16LogprobTolerance);
   EXPECT_GT(furthest(bf16.logprobs, f32.logprobs), 1e-4) << "was it computed in bf16?";
   EXPECT_LE(relative_error(bf16.gradients, f32.gradients), kBf16GradientTolerance);
+}
+
+TEST_F(LearnerOnAGpu, ComputesEveryFamily) {
+  const TrainBatch batch = random_batch(11, StepId{4}, kShape);
+  for (const Family family : {Family::kQwen2, Family::kLlama}) {
+    SCOPED_TRACE(architecture(family));
+    const auto pass = [&](DeviceKind device, DType dtype, bool checkpointing) {
+      return pass_on(device, batch, dtype, checkpointing, kernels::Rows::kInvariant, family);
+    };
+    const Pass cpu = pass(DeviceKind::kCpu, DType::kF32, false);
+    const Pass f32 = pass(DeviceKind::kCuda, DType::kF32, false);
+    const Pass bf16 = pass(DeviceKind::kCuda, DType::kBF16, false);
+    ASSERT_FALSE(cpu.logprobs.empty());
+    EXPECT_LE(furthest(f32.logprobs, cpu.logprobs), kLogprobTolerance);
+    EXPECT_LE(relative_error(f32.gradients, cpu.gradients), kGradientTolerance);
+    // Scores that no norm of q and k bounds are larger, and a rounding moves them further.
+    EXPECT_LE(furthest(bf16.logprobs, cpu.logprobs), 2 * kBf16LogprobTolerance);
+    EXPECT_LE(relative_error(bf16.gradients, cpu.gradients), kBf16GradientTolerance);
+    EXPECT_EQ(pass(DeviceKind::kCuda, DType::kBF16, true).gradients, bf16.gradients);
+  }
 }
 
 TEST_F(LearnerOnAGpu, CheckpointingChangesNoBit) {

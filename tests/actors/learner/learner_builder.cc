@@ -46,8 +46,8 @@ TrainBatch random_batch(std::uint64_t seed, StepId step, const BatchShape& shape
   return batch;
 }
 
-ModelConfig learner_model() {
-  ModelConfig config = tiny_config();
+ModelConfig learner_model(Family family) {
+  ModelConfig config = tiny_config(family);
   config.head_dim = 16;
   config.vocab_size = 19;
   config.initializer_range = 0.1;

@@ -23,7 +23,7 @@ struct BatchShape {
 // Every group but the first has rewards of both kinds; the first is a zero-variance group.
 TrainBatch random_batch(std::uint64_t seed, StepId step, const BatchShape& shape = {});
 
-ModelConfig learner_model();
+ModelConfig learner_model(Family family = Family::kQwen3);
 
 // Small limits, lr 1e-2, three warm-up steps, checkpoints in `folder`/checkpoints.
 TrainerConfig trainer_config(const std::filesystem::path& folder);

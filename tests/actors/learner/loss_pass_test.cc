@@ -7,6 +7,7 @@
 #include <cmath>
 #include <string>
 
+#include "actors/model/parameters.h"
 #include "runtime/base/rng.h"
 #include "tests/actors/learner/learner_builder.h"
 #include "tests/actors/model/tiny_model.h"
@@ -23,9 +24,10 @@ T must(Result<T> result) {
 // A model, a batch whose behaviour policy is near the model's, and the loss between them.
 class Rig {
  public:
-  explicit Rig(const TrainerConfig& config, double behaviour_noise = 0.15, double shift = 0)
+  explicit Rig(const TrainerConfig& config, double behaviour_noise = 0.15, double shift = 0,
+               Family family = Family::kQwen3)
       : config_(config),
-        model_(testing::learner_model()),
+        model_(testing::learner_model(family)),
         weights(testing::random_weights(model_, 3)),
         gradients(must(runtime::Arena::allocate(weights.manifest(), "gradients"))),
         policy_(must(Weights::allocate(model_, WeightsUse::kTraining, runtime::DeviceKind::kCpu))),
@@ -153,6 +155,18 @@ TEST(LossPass, GradientOfTheClippedLoss) {
   Rig rig(config_with({}));
   expect_gradient(rig, "vanilla");
   EXPECT_GT(rig.objective().sums().clipped, 0) << "the clip has to take part";
+}
+
+// Biases, and positions that are turned more slowly, take part.
+TEST(LossPass, GradientOfEveryFamily) {
+  for (const Family family : {Family::kQwen2, Family::kLlama}) {
+    Rig rig(config_with({}), 0.15, 0, family);
+    expect_gradient(rig, architecture(family));
+    const runtime::TensorView bias = optional_vectors(rig.gradients, LayerNames(0)).qkv_bias;
+    EXPECT_EQ(bias.empty(), family == Family::kLlama);
+    if (bias.empty()) continue;
+    EXPECT_GT(norm({bias.f32(), static_cast<std::size_t>(bias.dim(0))}), 1e-3);
+  }
 }
 
 TEST(LossPass, GradientWithDualClip) {

@@ -40,12 +40,19 @@ TEST(Manifest, FusedOperandsAreViews) {
 }
 
 TEST(Checkpoint, SavesAndLoadsBitForBit) {
-  for (const bool tied : {false, true}) {
-    ModelConfig config = testing::tiny_config();
+  for (const auto& [family, tied] : {std::pair{Family::kQwen3, false},
+                                     {Family::kQwen3, true},
+                                     {Family::kQwen2, true},
+                                     {Family::kLlama, false}}) {
+    SCOPED_TRACE(architecture(family));
+    ModelConfig config = testing::tiny_config(family);
     config.tie_word_embeddings = tied;
     const auto source = testing::scratch_folder("save-source");
     testing::write_model_folder(source, config);
     testing::write_text(source / "generation_config.json", R"({"eos_token_id": [1, 2]})");
+    const char* const beside[] = {"tokenizer_config.json", "special_tokens_map.json",
+                                  "chat_template.jinja", "vocab.json", "merges.txt"};
+    for (const char* file : beside) testing::write_text(source / file, file);
     const Model model = must_load(source, {.init = InitMode::kRandom, .seed = 3});
     const auto target = testing::scratch_folder("save-target") / "new" / "step-1";
     const Result<void> saved = save_model(
@@ -55,6 +62,7 @@ TEST(Checkpoint, SavesAndLoadsBitForBit) {
     EXPECT_TRUE(same_bytes(model.weights, back.weights));
     EXPECT_EQ(back.config, model.config);
     EXPECT_EQ(*read_file(target / "tokenizer.json"), *read_file(source / "tokenizer.json"));
+    for (const char* file : beside) EXPECT_EQ(*read_file(target / file), file);
     EXPECT_EQ(back.config.eos_token_ids, (std::vector<std::int32_t>{1, 2}));
   }
 }
@@ -87,6 +95,20 @@ TEST(Checkpoint, RandomWeightsDependOnSeedAndNameAlone) {
   }
   EXPECT_NEAR(sum / count, 0, 4 * small.initializer_range / std::sqrt(count));
   EXPECT_NEAR(std::sqrt(squares / count), small.initializer_range, 0.03 * small.initializer_range);
+}
+
+// As transformers begins: a model of random weights computes without its biases.
+TEST(Checkpoint, RandomBiasesAreZero) {
+  const ModelConfig config = testing::tiny_config(Family::kQwen2);
+  Result<runtime::Arena> arena = runtime::Arena::allocate(make_manifest(config), "test");
+  initialize({.seed = 7, .initializer_range = 0.02}, *arena);
+  const LayerNames names(1);
+  const runtime::TensorView bias = optional_vectors(*arena, names).qkv_bias;
+  ASSERT_EQ(bias.dim(0), config.qkv_width());
+  EXPECT_EQ(bias.f32() + config.q_width(), arena->view(names.k_bias).f32());
+  for (std::int64_t i = 0; i < bias.dim(0); ++i) EXPECT_EQ(bias.f32()[i], 0.0f);
+  EXPECT_EQ(arena->view(names.input_norm).f32()[0], 1.0f);
+  EXPECT_TRUE(optional_vectors(*arena, names).q_norm.empty());
 }
 
 TEST(Checkpoint, AnyNumberOfThreadsDrawsTheSame) {

@@ -27,7 +27,10 @@ constexpr double kLogprobTolerance = 2e-6;
 constexpr double kEntropyTolerance = 2e-6;
 constexpr double kGradientTolerance = 2e-5;
 
-constexpr const char* kNames[] = {"grouped_untied_f32", "tied_bf16", "ungrouped_sharded_f16"};
+constexpr const char* kNames[] = {"grouped_untied_f32",      "tied_bf16",
+                                  "ungrouped_sharded_f16",   "llama_scaled_tied_bf16",
+                                  "llama_scaled_untied_f32", "llama_plain_sharded_f16",
+                                  "qwen2_tied_bf16",         "qwen2_untied_f32"};
 
 class Golden {
  public:

@@ -293,9 +293,17 @@ class Engine {
   Tokens free_;
 };
 
+class Families : public ::testing::TestWithParam<Family> {};
+INSTANTIATE_TEST_SUITE_P(Decoder, Families, ::testing::ValuesIn(testing::kFamilies),
+                         [](const auto& test) { return std::string(architecture(test.param)); });
+
 TEST(Decoder, EngineAndTrainingAgreeToTheBit) {  // DE-1, DE-2
-  for (const bool tied : {true, false}) {
-    ModelConfig config = testing::tiny_config();
+  for (const auto& [family, tied] : {std::pair{Family::kQwen3, true},
+                                     {Family::kQwen3, false},
+                                     {Family::kQwen2, true},
+                                     {Family::kLlama, false}}) {
+    SCOPED_TRACE(architecture(family));
+    ModelConfig config = testing::tiny_config(family);
     config.tie_word_embeddings = tied;
     const Arena arena = testing::random_weights(config, 5);
     const Weights training = installed(config, arena);
@@ -316,8 +324,8 @@ TEST(Decoder, EngineAndTrainingAgreeToTheBit) {  // DE-1, DE-2
   }
 }
 
-TEST(Decoder, ASequenceDoesNotSeeItsBatch) {  // DE-1
-  const ModelConfig config = testing::tiny_config();
+TEST_P(Families, ASequenceDoesNotSeeItsBatch) {  // DE-1
+  const ModelConfig config = testing::tiny_config(GetParam());
   const Weights weights = installed(config, testing::random_weights(config, 6));
   for (std::uint64_t seed = 0; seed < 10; ++seed) {
     Draw draw(seed);
@@ -332,8 +340,8 @@ TEST(Decoder, ASequenceDoesNotSeeItsBatch) {  // DE-1
   }
 }
 
-TEST(Decoder, OneChangedWeightChangesTheLogProbabilities) {
-  const ModelConfig config = testing::tiny_config();
+TEST_P(Families, OneChangedWeightChangesTheLogProbabilities) {
+  const ModelConfig config = testing::tiny_config(GetParam());
   Draw draw(1);
   const Packed packed = pack(draw.groups(config.vocab_size), Prefix::kShared);
   const Arena arena = testing::random_weights(config, 7);
@@ -392,10 +400,10 @@ void add_gradients(const ModelConfig& config, const Weights& weights, const Pack
 // Sums in another order: a few roundings of f32 apart.
 constexpr double kReorderedTolerance = 1e-5;
 
-TEST(Decoder, GradientsThatItSaysAreFinishedDoNotChange_DE4) {
+TEST_P(Families, GradientsThatItSaysAreFinishedDoNotChange_DE4) {
   for (const bool tied : {false, true}) {
     SCOPED_TRACE(tied);
-    ModelConfig config = testing::tiny_config();
+    ModelConfig config = testing::tiny_config(GetParam());
     config.tie_word_embeddings = tied;
     const Weights weights = installed(config, testing::random_weights(config, 8));
     Draw draw(9);
@@ -428,8 +436,8 @@ TEST(Decoder, GradientsThatItSaysAreFinishedDoNotChange_DE4) {
   }
 }
 
-TEST(Decoder, GradientsOfASharedPrefixAreThoseOfRepeatedOnes) {
-  const ModelConfig config = testing::tiny_config();
+TEST_P(Families, GradientsOfASharedPrefixAreThoseOfRepeatedOnes) {
+  const ModelConfig config = testing::tiny_config(GetParam());
   const Weights weights = installed(config, testing::random_weights(config, 8));
   for (std::uint64_t seed = 0; seed < 8; ++seed) {
     Draw draw(seed);
@@ -443,8 +451,8 @@ TEST(Decoder, GradientsOfASharedPrefixAreThoseOfRepeatedOnes) {
   }
 }
 
-TEST(Decoder, BackwardAccumulatesAndRepeatsOnAnyNumberOfThreads) {
-  const ModelConfig config = testing::tiny_config();
+TEST_P(Families, BackwardAccumulatesAndRepeatsOnAnyNumberOfThreads) {
+  const ModelConfig config = testing::tiny_config(GetParam());
   const Weights weights = installed(config, testing::random_weights(config, 9));
   Draw draw(3);
   const Packed packed = pack(draw.groups(config.vocab_size), Prefix::kShared);
@@ -462,8 +470,8 @@ TEST(Decoder, BackwardAccumulatesAndRepeatsOnAnyNumberOfThreads) {
 }
 
 // What is computed again has the bits it had.
-TEST(Decoder, CheckpointingChangesNoBit) {
-  ModelConfig config = testing::tiny_config();
+TEST_P(Families, CheckpointingChangesNoBit) {
+  ModelConfig config = testing::tiny_config(GetParam());
   config.layers = 4;
   const Weights weights = installed(config, testing::random_weights(config, 12));
   for (std::uint64_t seed = 0; seed < 4; ++seed) {
@@ -546,8 +554,8 @@ TEST(Decoder, FindsWhoSharesAPrefix) {
   EXPECT_EQ(found({slice(d, 255), slice(e, 300)}), (Found{{0, 0}, {1, 0}}));
 }
 
-TEST(Decoder, StepsAllocateNothing) {  // DE-3
-  const ModelConfig config = testing::tiny_config();
+TEST_P(Families, StepsAllocateNothing) {  // DE-3
+  const ModelConfig config = testing::tiny_config(GetParam());
   const Arena arena = testing::random_weights(config, 11);
   Weights weights = installed(config, arena);
   const Arena gradients = gradients_of(config);

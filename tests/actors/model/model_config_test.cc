@@ -16,6 +16,11 @@ Result<ModelConfig> parse(const json& config) {
   return parse_model_config(config.dump(), "DIR/config.json");
 }
 
+std::optional<kernels::RopeScaling> llama3_scaling() {
+  return kernels::RopeScaling{
+      .factor = 32, .low_freq_factor = 1, .high_freq_factor = 4, .original_positions = 8192};
+}
+
 // The parse must fail, naming the file and `what`.
 void expect_refused(const json& config, const std::string& what) {
   const Result<ModelConfig> parsed = parse(config);
@@ -30,9 +35,16 @@ TEST(ModelConfig, ReadsBackWhatItWrites) {
   config.bos_token_id = 5;
   config.rms_norm_eps = 1e-5;
   config.initializer_range = 0.123456789;
-  const Result<ModelConfig> read = parse_model_config(config_json(config), "config.json");
-  ASSERT_TRUE(read.has_value()) << render(read.error());
-  EXPECT_EQ(*read, config);
+  for (const Family family : {Family::kQwen3, Family::kQwen2, Family::kLlama}) {
+    config.family = family;
+    for (const auto& scaling : {std::optional<kernels::RopeScaling>(), llama3_scaling()}) {
+      config.rope_scaling = scaling;
+      const Result<ModelConfig> read = parse_model_config(config_json(config), "config.json");
+      ASSERT_TRUE(read.has_value()) << render(read.error());
+      EXPECT_EQ(*read, config);
+      EXPECT_EQ(parse_json(config_json(config))["architectures"][0], architecture(family));
+    }
+  }
 }
 
 TEST(ModelConfig, ReadsTransformers5AndItsPredecessors) {
@@ -48,6 +60,100 @@ TEST(ModelConfig, ReadsTransformers5AndItsPredecessors) {
   config.erase("torch_dtype");
   config["dtype"] = "bfloat16";
   EXPECT_EQ(parse(config)->rope_theta, 2e6);
+}
+
+TEST(ModelConfig, ReadsLlama3ScalingByBothNames) {
+  const json scaling = {{"rope_type", "llama3"},
+                        {"factor", 32.0},
+                        {"low_freq_factor", 1.0},
+                        {"high_freq_factor", 4.0},
+                        {"original_max_position_embeddings", 8192}};
+  json config = valid();
+  config["model_type"] = "llama";
+  config["architectures"] = {"LlamaForCausalLM"};
+  config["rope_theta"] = 5e5;
+  config["rope_scaling"] = scaling;
+  const Result<ModelConfig> four = parse(config);
+  ASSERT_TRUE(four.has_value()) << render(four.error());
+  EXPECT_EQ(four->rope_scaling, llama3_scaling());
+  EXPECT_EQ(four->rope_theta, 5e5);
+  config.erase("rope_scaling");
+  config.erase("rope_theta");
+  config["rope_parameters"] = scaling;
+  config["rope_parameters"]["rope_theta"] = 5e5;
+  EXPECT_EQ(*parse(config), *four);
+  for (const char* key : {"factor", "low_freq_factor", "high_freq_factor",
+                          "original_max_position_embeddings", "rope_theta"}) {
+    json bad = config;
+    bad["rope_parameters"][key] = -1;
+    expect_refused(bad, std::string("'rope_parameters.") + key + "'");
+    bad["rope_parameters"].erase(key);
+    if (std::string(key) == "rope_theta") continue;  // Llama has a default
+    expect_refused(bad, std::string("'rope_parameters.") + key + "'");
+  }
+  config["rope_parameters"]["factor"] = 0.5;
+  expect_refused(config, "factor");
+  config["rope_parameters"]["factor"] = 8;
+  config["rope_parameters"]["high_freq_factor"] = 1;
+  expect_refused(config, "high_freq_factor");
+}
+
+// As SmolLM2's and Llama 2's configurations are written.
+TEST(ModelConfig, FillsInWhatLlamaLeavesOut) {
+  const Result<ModelConfig> config = parse({{"architectures", {"LlamaForCausalLM"}},
+                                            {"model_type", "llama"},
+                                            {"attention_bias", false},
+                                            {"hidden_act", "silu"},
+                                            {"hidden_size", 576},
+                                            {"intermediate_size", 1536},
+                                            {"max_position_embeddings", 8192},
+                                            {"mlp_bias", false},
+                                            {"num_attention_heads", 9},
+                                            {"num_hidden_layers", 30},
+                                            {"pretraining_tp", 1},
+                                            {"rms_norm_eps", 1e-5},
+                                            {"rope_interleaved", false},
+                                            {"rope_scaling", nullptr},
+                                            {"vocab_size", 49152}});
+  ASSERT_TRUE(config.has_value()) << render(config.error());
+  EXPECT_EQ(config->head_dim, 64);
+  EXPECT_EQ(config->kv_heads, 9);
+  EXPECT_EQ(config->rope_theta, 1e4);
+  EXPECT_FALSE(config->qk_norm() || config->qkv_bias() || config->tie_word_embeddings);
+}
+
+TEST(ModelConfig, Qwen2HasBiasesAndTheKeysOfAWindowThatIsNotUsed) {
+  json config = valid();
+  config.update({{"model_type", "qwen2"},
+                 {"architectures", {"Qwen2ForCausalLM"}},
+                 {"hidden_size", 64},
+                 {"use_sliding_window", false},
+                 {"sliding_window", 32768},
+                 {"max_window_layers", 28},
+                 {"attention_dropout", 0.1}});
+  config.erase("head_dim");
+  const Result<ModelConfig> parsed = parse(config);
+  ASSERT_TRUE(parsed.has_value()) << render(parsed.error());
+  EXPECT_EQ(parsed->head_dim, 16);
+  EXPECT_TRUE(parsed->qkv_bias() && !parsed->qk_norm());
+  config["num_attention_heads"] = 6;
+  expect_refused(config, "hidden_size");
+}
+
+// In bf16 16 floats are half of what parts of a fused operand must fill.
+TEST(ModelConfig, RefusesADtypeThatLeavesGapsInTheBias) {
+  ModelConfig config = testing::tiny_config();
+  config.family = Family::kQwen2;
+  config.hidden_size = 32;
+  ASSERT_TRUE(compute_in(runtime::DType::kBF16, config).has_value());
+  config.kv_heads = 1;
+  const Result<void> refused = compute_in(runtime::DType::kBF16, config);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_NE(refused.error().message.find("num_key_value_heads times head_dim (16)"),
+            std::string::npos)
+      << refused.error().message;
+  config.family = Family::kLlama;
+  EXPECT_TRUE(compute_in(runtime::DType::kBF16, config).has_value());
 }
 
 TEST(ModelConfig, TakesOneEosOrSeveralOrNone) {
@@ -73,7 +179,8 @@ TEST(ModelConfig, GenerationConfigWins) {
 
 TEST(ModelConfig, RefusesByNameWhatTheDecoderDoesNotCompute) {
   const std::vector<std::pair<json, std::string>> refused = {
-      {{{"model_type", "llama"}}, "model_type 'llama'"},
+      {{{"model_type", "llama"}}, "Qwen3ForCausalLM"},
+      {{{"model_type", "mistral"}}, "model_type 'mistral'"},
       {{{"model_type", "qwen3_moe"}}, "model_type 'qwen3_moe'"},
       {{{"model_type", nullptr}}, "model_type"},
       {{{"architectures", {"Qwen3ForSequenceClassification"}}}, "Qwen3ForSequenceClassification"},
@@ -82,18 +189,20 @@ TEST(ModelConfig, RefusesByNameWhatTheDecoderDoesNotCompute) {
       {{{"use_sliding_window", true}, {"sliding_window", 128}}, "use_sliding_window"},
       {{{"layer_types", {"full_attention", "sliding_attention"}}}, "sliding_attention"},
       {{{"hidden_act", "gelu"}}, "hidden_act 'gelu'"},
-      {{{"attention_dropout", 0.1}}, "attention_dropout"},
+      {{{"partial_rotary_factor", 0.5}}, "partial_rotary_factor"},
+      {{{"pretraining_tp", 2}}, "pretraining_tp"},
       {{{"num_experts", 8}}, "num_experts"},
       {{{"quantization_config", {{"bits", 4}}}}, "quantization_config"},
       {{{"rope_scaling", {{"rope_type", "yarn"}, {"factor", 4.0}}}}, "yarn"},
       {{{"rope_scaling", {{"type", "linear"}, {"factor", 4.0}}}}, "linear"},
-      {{{"rope_parameters", {{"rope_type", "llama3"}, {"rope_theta", 1e4}}}}, "llama3"},
+      {{{"rope_scaling", {{"rope_type", "dynamic"}, {"factor", 4.0}}}}, "dynamic"},
       {{{"rope_parameters", {{"rope_theta", 1e4}, {"partial_rotary_factor", 0.5}}}},
        "partial_rotary_factor"}};
   for (const auto& [change, what] : refused) {
     json config = valid();
     config.update(change);
     expect_refused(config, what);
+    EXPECT_FALSE(parse(config).error().help.empty()) << what;
   }
 }
 

@@ -179,11 +179,35 @@ TEST(Safetensors, ReadsShardsByTheirIndex) {
             std::string::npos);
   EXPECT_NE(read_with({{"a", "../1.safetensors"}}).find("no file of this directory"),
             std::string::npos);
-  EXPECT_NE(read_with({{"a", "3.safetensors"}}).find("cannot open"), std::string::npos);
+  EXPECT_NE(read_with({{"a", "3.safetensors"}}).find("1 of the 1 files"), std::string::npos);
   EXPECT_NE(read_with(7).find("weight_map"), std::string::npos);
   write_shard("2.safetensors", {{"a", {2}, ones}, {"b", {2}, twos}});
   EXPECT_NE(read_with({{"a", "1.safetensors"}, {"b", "2.safetensors"}}).find("'a' is also in"),
             std::string::npos);
+}
+
+// More than is read at a time: a copy that differs at its end is found.
+TEST(Safetensors, ATiedCopyIsComparedToItsEnd) {
+  const auto folder = testing::scratch_folder("tied-large");
+  constexpr std::int64_t kValues = (1 << 16) * 2 + 77;
+  std::vector<float> values(kValues), read(kValues);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 100);
+  std::vector<float> copy = values;
+  const NamedTensor a{"a", {kValues}, values};
+  const NamedTensor wanted[] = {{"a", {kValues}, read}};
+  const TiedTensor tied{"b", "a"};
+  const auto with_copy = [&] {
+    EXPECT_TRUE(write_safetensors(folder / "model.safetensors",
+                                  std::vector{a, NamedTensor{"b", {kValues}, copy}})
+                    .has_value());
+    return read_tensors(folder, wanted, &tied);
+  };
+  EXPECT_TRUE(with_copy().has_value());
+  EXPECT_EQ(read, values);
+  copy.back() += 1;
+  const Result<void> differs = with_copy();
+  ASSERT_FALSE(differs.has_value());
+  EXPECT_NE(differs.error().message.find("'b' differs from 'a'"), std::string::npos);
 }
 
 // A limit on file size stands in for a full disk: both fail in the middle of a write.

@@ -12,8 +12,12 @@
 
 namespace tandem::actors::testing {
 
-ModelConfig tiny_config() {
+ModelConfig tiny_config(Family family) {
   ModelConfig config;
+  config.family = family;
+  if (family == Family::kLlama)
+    config.rope_scaling = kernels::RopeScaling{
+        .factor = 8, .low_freq_factor = 1, .high_freq_factor = 4, .original_positions = 64};
   config.vocab_size = 37;
   config.hidden_size = 24;
   config.intermediate_size = 40;
@@ -46,7 +50,7 @@ runtime::Arena random_weights(const ModelConfig& config, std::uint64_t seed) {
   Rng rng(seed);
   for (const runtime::ParameterSpec& spec : arena->manifest().parameters) {
     const runtime::TensorView view = arena->view(spec.name);
-    const double mean = spec.shape.size() == 1 ? 1.0 : 0.0;
+    const double mean = spec.shape.size() == 1 && !spec.name.ends_with(".bias") ? 1.0 : 0.0;
     for (std::int64_t i = 0; i < view.elements(); ++i)
       view.f32()[i] = static_cast<float>(mean + 0.3 * rng.normal());
   }

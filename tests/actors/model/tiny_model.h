@@ -13,8 +13,9 @@
 
 namespace tandem::actors::testing {
 
-// Two layers, grouped heads, head_dim unlike hidden / heads, tied.
-ModelConfig tiny_config();
+// Two layers, grouped heads, head_dim unlike hidden / heads, tied. Llama with scaled positions.
+ModelConfig tiny_config(Family family = Family::kQwen3);
+inline constexpr Family kFamilies[] = {Family::kQwen3, Family::kQwen2, Family::kLlama};
 
 // The quickstart's model with random weights of the seed.
 Model arithmetic_model(std::uint64_t seed);

@@ -88,6 +88,23 @@ TEST_P(EngineOnAGpu, Ne2LogprobsEqualTheLearnersBitForBit) {  // NE-2, DE-2
                 learner_logprobs(gpu(), model_, PolicyVersion{0}, payload, trajectory, 1.0f));
 }
 
+TEST_P(EngineOnAGpu, EveryFamilyHasTheLearnersBits) {  // NE-2, DE-2
+  EngineConfig config = small_config();
+  config.cudagraph_capture_sizes = {2, 8};
+  for (const Family family : {Family::kQwen2, Family::kLlama}) {
+    const TinyModel model(1, GetParam(), 128, family);
+    const auto engine = model.engine(config, gpu());
+    submit_three_groups(*engine);
+    const Payloads payloads = run_to_end(*engine);
+    EXPECT_EQ(payloads.size(), 3u);
+    for (const auto& [group, payload] : payloads)
+      for (const Trajectory& trajectory : payload.trajectories)
+        EXPECT_EQ(trajectory.logprobs,
+                  learner_logprobs(gpu(), model, PolicyVersion{0}, payload, trajectory, 1.0f))
+            << architecture(family);
+  }
+}
+
 // Products that may depend on their rows: near the others, and not the same.
 TEST_P(EngineOnAGpu, FastestProductsDifferByRoundings) {
   EngineConfig config = small_config();

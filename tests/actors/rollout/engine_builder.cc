@@ -19,9 +19,13 @@ bool same(const VersionSpan& a, const VersionSpan& b) {
 
 }  // namespace
 
-TinyModel::TinyModel(int versions, runtime::DType dtype, std::int64_t positions) {
+TinyModel::TinyModel(int versions, runtime::DType dtype, std::int64_t positions, Family family) {
   for (int v = 0; v < versions; ++v) {
     Model model = testing::arithmetic_model(static_cast<std::uint64_t>(v) + 1);
+    if (family != Family::kQwen3) {  // the same shape with other parameters
+      model.config.family = family;
+      model.weights = testing::random_weights(model.config, static_cast<std::uint64_t>(v) + 1);
+    }
     CHECK(compute_in(dtype, model.config).has_value());
     model.config.max_position_embeddings = positions;
     config_ = model.config;

@@ -17,7 +17,7 @@ namespace tandem::actors {
 class TinyModel {
  public:
   explicit TinyModel(int versions = 1, runtime::DType dtype = runtime::DType::kF32,
-                     std::int64_t positions = 128);
+                     std::int64_t positions = 128, Family family = Family::kQwen3);
 
   const ModelConfig& config() const { return config_; }
   const Tokenizer& tokenizer() const { return *tokenizer_; }
