@@ -146,6 +146,8 @@ json job_json(const JobRecord& job, const ExchangeReport* report, Time now) {
       {"actors", roles},
       {"reward_mean", status.reward_mean},
       {"eval", status.eval_last ? json(*status.eval_last) : json()},
+      {"eval_scored", status.eval_scored ? json(*status.eval_scored) : json()},
+      {"eval_failed", status.eval_failed ? json(*status.eval_failed) : json()},
       {"staleness",
        {{"bound", job.shape.staleness_bound},
         {"max", status.staleness_max},
@@ -195,7 +197,13 @@ json shown_job(const JobRecord& record, const ExchangeReport* report, Time now) 
   job["reward_mean"] = result.value("reward_mean", 0.0);
   job["staleness"] = result.value("staleness", json());
   job["trainer_idle_fraction"] = result.value("trainer_idle_fraction", 0.0);
-  if (result.contains("eval") && result["eval"].is_object()) job["eval"] = result["eval"]["final"];
+  if (result.contains("eval") && result["eval"].is_object()) {
+    const json& evaluation = result["eval"];
+    job["eval"] = evaluation["final"];
+    for (const char* count : {"scored", "failed"})
+      job[std::string("eval_") + count] =
+          evaluation.value(json::json_pointer(std::string("/counts/final/") + count), json());
+  }
   return job;
 }
 

@@ -49,6 +49,7 @@ class Evaluation {
   bool done() const { return scored_ + failed_ == prompts_total_; }
   // Mean over the prompts with a score; none if there is none.
   std::optional<double> mean() const;
+  std::int64_t scored() const { return scored_; }
   std::int64_t failed() const { return failed_; }
   const std::string& failure() const { return failure_; }  // of the first prompt that failed
 

@@ -384,13 +384,10 @@ void Exchange::score_texts(Evaluation& evaluation) {
 }
 
 void Exchange::evaluation_done(const Evaluation& evaluation) {
-  statistics_.evaluations_failed += evaluation.failed();
   const std::optional<double> mean = evaluation.mean();
-  if (mean) {
-    statistics_.evaluations[name(evaluation.kind())] = *mean;
-    statistics_.evaluations["last"] = *mean;
-  } else {
-    statistics_.evaluations.erase("last");  // an older mean is not this evaluation's
+  statistics_.add_evaluation(name(evaluation.kind()), mean,
+                             {.scored = evaluation.scored(), .failed = evaluation.failed()});
+  if (!mean) {
     statistics_.evaluation_failure = "evaluation " + std::string(name(evaluation.kind())) +
                                      ": all " + std::to_string(evaluation.failed()) +
                                      " prompts failed; " +
@@ -400,6 +397,7 @@ void Exchange::evaluation_done(const Evaluation& evaluation) {
   note({.kind = "evaluated",
         .version = evaluation.version().value,
         .detail = std::string(name(evaluation.kind())) + "=" + (mean ? exact_text(*mean) : "none") +
+                  " scored=" + std::to_string(evaluation.scored()) +
                   " failed=" + std::to_string(evaluation.failed())});
 }
 

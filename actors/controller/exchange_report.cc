@@ -38,6 +38,15 @@ nlohmann::json evaluation_value(const RunStatistics& statistics, const char* kin
   return it == statistics.evaluations.end() ? nlohmann::json() : nlohmann::json(it->second);
 }
 
+nlohmann::json evaluation_counts(const RunStatistics& statistics) {
+  nlohmann::json counts = nlohmann::json::object();
+  for (const char* kind : {"before", "after_warm_start", "final"})
+    if (const auto it = statistics.evaluation_counts.find(kind);
+        it != statistics.evaluation_counts.end())
+      counts[kind] = {{"scored", it->second.scored}, {"failed", it->second.failed}};
+  return counts;
+}
+
 // In policy versions: how far the oldest sample that waits for training is behind the newest
 // commit. Of the groups that wait alone: `entries` also has those since the last checkpoint.
 std::int64_t oldest_sample_age(const scheduler::Ledger& ledger, const auto& entries) {
@@ -157,6 +166,11 @@ JobStatus Exchange::status(Time now) const {
   }
   if (const auto it = statistics_.evaluations.find("last"); it != statistics_.evaluations.end())
     status.eval_last = it->second;
+  if (const auto it = statistics_.evaluation_counts.find("last");
+      it != statistics_.evaluation_counts.end()) {
+    status.eval_scored = it->second.scored;
+    status.eval_failed = it->second.failed;
+  }
   if (const WorkTotals total = work(now); total.running_seconds > 0) {
     status.trainer_idle_fraction =
         std::clamp(1 - total.learner_busy_seconds / total.running_seconds, 0.0, 1.0);
@@ -288,6 +302,8 @@ Result<void> Exchange::write_metrics(Time now, const StepCommitted& committed) {
         static_cast<double>(statistics_.work.tokens_generated) /
         static_cast<double>(statistics_.trained.tokens);
   if (job.eval_last) line["val/reward/mean"] = *job.eval_last;
+  if (job.eval_scored) line["val/reward/scored"] = *job.eval_scored;
+  if (job.eval_failed) line["val/reward/failed"] = *job.eval_failed;
   return record_.metrics(dump_json(line));
 }
 
@@ -366,6 +382,7 @@ std::string Exchange::result_json(Time now, JobOutcome outcome) const {
     evaluation = {{"before", evaluation_value(statistics_, "before")},
                   {"after_warm_start", evaluation_value(statistics_, "after_warm_start")},
                   {"final", evaluation_value(statistics_, "final")},
+                  {"counts", evaluation_counts(statistics_)},
                   {"failed", statistics_.evaluations_failed}};
   if (!statistics_.evaluation_failure.empty())
     evaluation["failure"] = statistics_.evaluation_failure;

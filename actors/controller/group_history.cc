@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <string_view>
 #include <utility>
 
 #include "actors/controller/evaluation.h"
@@ -46,7 +47,8 @@ void GroupHistory::take(const JournalEvent& event) {
   }
 }
 
-// "KIND=MEAN failed=PROMPTS", where MEAN may be none.
+// "KIND=MEAN scored=PROMPTS failed=PROMPTS", where MEAN may be none, and `scored` is absent from
+// journals of runs that did not count it.
 void GroupHistory::take_evaluated(const JournalEvent& event) {
   const auto equals = event.detail.find('=');
   if (equals == std::string::npos) return;
@@ -56,7 +58,11 @@ void GroupHistory::take_evaluated(const JournalEvent& event) {
   const double mean = std::strtod(text, &end);
   if (end != text) evaluated.mean = mean;
   if (const auto failed = event.detail.rfind('='); failed != equals)
-    evaluated.failed = std::strtoll(event.detail.c_str() + failed + 1, nullptr, 10);
+    evaluated.counts.failed = std::strtoll(event.detail.c_str() + failed + 1, nullptr, 10);
+  constexpr std::string_view kCount = " scored=";
+  if (const auto scored = event.detail.find(kCount); scored != std::string::npos)
+    evaluated.counts.scored =
+        std::strtoll(event.detail.c_str() + scored + kCount.size(), nullptr, 10);
   evaluated_.push_back(std::move(evaluated));
 }
 
@@ -90,12 +96,10 @@ RunStatistics GroupHistory::statistics(StepId checkpoint, std::int64_t steps_tot
     statistics.trained = at->second;
   for (const Evaluated& one : evaluated_) {
     if (one.version > checkpoint.value) continue;
-    statistics.evaluations_failed += one.failed;
-    if (!one.mean) continue;
     const bool of_earlier_end =
         one.kind == name(EvaluationKind::kFinal) && one.version < steps_total;
-    statistics.evaluations[of_earlier_end ? name(EvaluationKind::kPeriodic) : one.kind] = *one.mean;
-    statistics.evaluations["last"] = *one.mean;
+    statistics.add_evaluation(of_earlier_end ? name(EvaluationKind::kPeriodic) : one.kind, one.mean,
+                              one.counts);
   }
   return statistics;
 }

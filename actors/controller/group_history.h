@@ -48,7 +48,7 @@ class GroupHistory {
     std::string kind;
     std::int64_t version = 0;
     std::optional<double> mean;
-    std::int64_t failed = 0;
+    EvaluationCounts counts;
   };
   void take_evaluated(const JournalEvent& event);
   void take_totals(const JournalEvent& event);

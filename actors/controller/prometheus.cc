@@ -134,6 +134,10 @@ void add_progress(PrometheusText& text, const ExchangeReports& reports) {
           &JobStatus::policy_version);
   figures({"tandem_evaluation_reward_mean", "gauge", "Mean reward of the newest evaluation."},
           kStatus, &JobStatus::eval_last);
+  figures({"tandem_evaluation_scored", "gauge", "Prompts in the newest evaluation's mean."},
+          kStatus, &JobStatus::eval_scored);
+  figures({"tandem_evaluation_failed", "gauge", "Prompts that the newest evaluation leaves out."},
+          kStatus, &JobStatus::eval_failed);
   figures({"tandem_staleness_max", "gauge", "Highest staleness of a trained trajectory."}, kStatus,
           &JobStatus::staleness_max);
   figures({"tandem_queue_depth", "gauge", "Groups generated and not yet in training."}, kStatus,

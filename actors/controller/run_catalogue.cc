@@ -243,6 +243,8 @@ json run_json(const Run& run, std::int64_t now_ms) {
           {"reward_mean", first_of(number_at(run.result, {"reward_mean"}),
                                    number_at(run.newest, {"critic/rewards/mean"}))},
           {"eval_final", number_at(run.result, {"eval", "final"})},
+          {"eval_scored", number_at(run.result, {"eval", "counts", "final", "scored"})},
+          {"eval_failed", number_at(run.result, {"eval", "counts", "final", "failed"})},
           {"wall_seconds", number_at(run.result, {"wall_seconds"})},
           {"run_dir", run.run_dir.string()},
           {"live", run.live}};

@@ -125,6 +125,7 @@ int report(const Judged& judged, std::int64_t prompts, OutputForm form, const Co
   if (form == OutputForm::kJson)
     console.out << nlohmann::json{{"mean", scored > 0 ? nlohmann::json(mean) : nlohmann::json()},
                                   {"prompts", prompts},
+                                  {"scored", scored},
                                   {"failed", judged.failed},
                                   {"failure", judged.failure.empty()
                                                   ? nlohmann::json()
@@ -132,8 +133,9 @@ int report(const Judged& judged, std::int64_t prompts, OutputForm form, const Co
                        .dump(2)
                 << "\n";
   else if (scored > 0)
-    console.out << "mean reward " << mean << " over " << scored << " prompts, " << judged.failed
-                << " failed" << (judged.failed > 0 ? ", the first: " + judged.failure : "") << "\n";
+    console.out << "mean reward " << mean << " over " << scored << " of " << prompts << " prompts, "
+                << judged.failed << " failed"
+                << (judged.failed > 0 ? ", the first: " + judged.failure : "") << "\n";
   if (scored > 0) return 0;
   return console.complain(
       {ErrorCode::kFailed,

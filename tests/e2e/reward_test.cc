@@ -72,7 +72,10 @@ TEST(Reward, AnEvaluationInWhichEverythingFailsHasNoMean) {
             R"y( print(json.dumps({'id': json.loads(l)['id'], 'error': 'no'}), flush=True)"])y"}));
   EXPECT_EQ(done.code, 1) << done.text();
   EXPECT_NE(done.err.find("the program reported \"no\""), std::string::npos) << done.text();
-  EXPECT_TRUE(parse_json(done.out)["mean"].is_null()) << done.out;
+  const json answer = parse_json(done.out);
+  EXPECT_TRUE(answer["mean"].is_null()) << done.out;
+  EXPECT_EQ(answer["scored"], 0) << done.out;
+  EXPECT_EQ(answer["failed"], answer["prompts"]) << done.out;
 }
 
 }  // namespace

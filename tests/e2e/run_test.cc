@@ -45,8 +45,11 @@ TEST(Run, LeavesEverythingThatTheContractNames) {
   EXPECT_EQ(result["state"], "Succeeded");
   EXPECT_EQ(result["steps"], kSteps);
   EXPECT_EQ(result["policy_version"], kSteps);
-  for (const char* kind : {"before", "after_warm_start", "final"})
+  for (const char* kind : {"before", "after_warm_start", "final"}) {
     EXPECT_TRUE(result["eval"][kind].is_number()) << kind;
+    EXPECT_GT(result["eval"]["counts"][kind]["scored"], 0) << kind;
+    EXPECT_EQ(result["eval"]["counts"][kind]["failed"], 0) << kind;
+  }
   EXPECT_EQ(result["eval"]["failed"], 0);
   EXPECT_EQ(result["staleness"]["bound"], 2);
   EXPECT_TRUE(result["staleness"]["mean"].is_number());

@@ -27,6 +27,14 @@ export function count(value) {
   return String(Math.round(value)).replace(/\B(?=(\d{3})+$)/g, '\u202f').replace('-', '−');
 }
 
+// An evaluation's mean, and what it leaves out: "0.79 (over 97 of 100, 3 failed)".
+export function evaluation(run) {
+  const mean = number(run.eval_final);
+  if (missing(run.eval_final) || missing(run.eval_failed) || run.eval_failed === 0) return mean;
+  const all = run.eval_scored + run.eval_failed;
+  return `${mean} (over ${count(run.eval_scored)} of ${count(all)}, ${count(run.eval_failed)} failed)`;
+}
+
 export function percent(fraction) {
   return missing(fraction) ? kNone : trimmed(fraction * 100, fraction < 0.1 ? 2 : 3) + ' %';
 }

@@ -20,7 +20,7 @@ const kTabs = [['plots', 'Plots'], ['actors', 'Actors'], ['waits', 'Waits'],
 // What stands above the tabs: [title, value(run), explanation].
 const kFigures = [
   ['Reward', (run) => format.number(run.reward_mean), 'Mean of the last step'],
-  ['Evaluation', (run) => format.number(run.eval_final), 'Mean over the validation files'],
+  ['Evaluation', format.evaluation, 'Mean over the validation files, without what failed'],
   ['Staleness', (run) => run.staleness ? `${format.number(run.staleness.max)} of ${
     format.number(run.staleness.bound)}` : format.kNone, 'Largest so far, of what is allowed'],
   ['Version', (run) => format.count(run.policy_version), 'Of the policy, the newest'],

@@ -69,7 +69,7 @@ export class RunsView {
         {key: 'reward', title: 'Reward', number: true, sort: (run) => run.reward_mean,
          text: (run) => format.number(run.reward_mean)},
         {key: 'eval', title: 'Evaluation', number: true, sort: (run) => run.eval_final,
-         text: (run) => format.number(run.eval_final)},
+         text: format.evaluation},
         {key: 'rate', title: 'Tokens/s', number: true, hint: 'Generated and trained',
          sort: (run) => run.tokens_per_second?.generated, text: rates},
         {key: 'created', title: 'Created', sort: (run) => format.timeOf(run.created),

@@ -55,6 +55,14 @@ std::string optional_number(const json& item, const char* pointer, const char* l
   return has_number(item, pointer) ? label + format("%.3f", number(item, pointer)) : "";
 }
 
+// Beside an evaluation's mean that leaves prompts out: " over 97 of 100, 3 failed".
+std::string left_out(const json& item, const char* scored, const char* failed) {
+  if (!has_number(item, failed) || number(item, failed) == 0) return "";
+  return " over " + whole(number(item, scored)) + " of " +
+         whole(number(item, scored) + number(item, failed)) + ", " + whole(number(item, failed)) +
+         " failed";
+}
+
 std::string steps_text(const json& job, int cells) {
   const json warm = job.value("warm_start", json());
   if (word(job, "/state") == "WarmStart" && warm.is_object())
@@ -140,7 +148,8 @@ std::string live_bar(const json& job, int width) {
   lines.push_back("  reward " +
                   (has_number(job, "/reward_mean") ? format("%.3f", number(job, "/reward_mean"))
                                                    : std::string("-")) +
-                  optional_number(job, "/eval", "  eval ") + "  staleness " +
+                  optional_number(job, "/eval", "  eval ") +
+                  left_out(job, "/eval_scored", "/eval_failed") + "  staleness " +
                   whole(number(job, "/staleness/max")) + " of " +
                   whole(number(job, "/staleness/bound")) + " (mean " +
                   format("%.2f", number(job, "/staleness/mean")) + ")  queue " +
@@ -165,6 +174,10 @@ std::string live_line(const json& job) {
   line += " step=" + whole(number(job, "/step")) + "/" + whole(number(job, "/total_steps")) +
           optional_number(job, "/reward_mean", " reward=") +
           optional_number(job, "/eval", " eval=") +
+          (left_out(job, "/eval_scored", "/eval_failed").empty()
+               ? ""
+               : " eval_scored=" + whole(number(job, "/eval_scored")) +
+                     " eval_failed=" + whole(number(job, "/eval_failed"))) +
           " generated_per_s=" + whole(number(job, "/tokens_per_second/generated")) +
           " trained_per_s=" + whole(number(job, "/tokens_per_second/trained")) +
           " staleness=" + whole(number(job, "/staleness/max")) + "/" +
@@ -185,11 +198,15 @@ std::string final_summary(const json& job, const json& result, int width) {
                    whole(number(result, "/policy_version")) + ")");
   if (result.value("eval", json()).is_object()) {
     std::string eval;
-    for (const auto& [pointer, label] : {std::pair("/eval/before", "before "),
-                                         std::pair("/eval/after_warm_start", "after warm start "),
-                                         std::pair("/eval/final", "final ")})
-      if (const std::string one = optional_number(result, pointer, label); !one.empty())
-        eval += (eval.empty() ? "" : ", ") + one;
+    for (const auto& [kind, label] :
+         {std::pair("before", "before "), std::pair("after_warm_start", "after warm start "),
+          std::pair("final", "final ")}) {
+      const std::string mean = std::string("/eval/") + kind;
+      const std::string counts = std::string("/eval/counts/") + kind;
+      if (const std::string one = optional_number(result, mean.c_str(), label); !one.empty())
+        eval += (eval.empty() ? "" : ", ") + one +
+                left_out(result, (counts + "/scored").c_str(), (counts + "/failed").c_str());
+    }
     if (eval.empty()) eval = "none";
     if (const std::string failure = word(result, "/eval/failure"); !failure.empty())
       eval += "; " + failure;

@@ -28,7 +28,8 @@ TEST(ApiJson, AnEndedExchangesFiguresComeFromItsResult) {
   std::filesystem::create_directories(run);
   ASSERT_TRUE(write_file_atomic(run / "result.json", R"({
     "steps": 20, "policy_version": 20, "reward_mean": 0.75, "trainer_idle_fraction": 0.5,
-    "staleness": {"bound": 2, "max": 1, "mean": 0.5}, "eval": {"before": 0.1, "final": 0.9}})"));
+    "staleness": {"bound": 2, "max": 1, "mean": 0.5}, "eval": {"before": 0.1, "final": 0.9,
+    "counts": {"final": {"scored": 97, "failed": 3}}}})"));
   const Time now{};
   for (const JobState state : {JobState::kStopping, JobState::kSucceeded, JobState::kCancelled}) {
     const auto job = shown_job(record_in(state, run), nullptr, now);
@@ -37,6 +38,8 @@ TEST(ApiJson, AnEndedExchangesFiguresComeFromItsResult) {
     EXPECT_EQ(job["reward_mean"], 0.75);
     EXPECT_EQ(job["staleness"]["max"], 1);
     EXPECT_EQ(job["eval"], 0.9);
+    EXPECT_EQ(job["eval_scored"], 97);
+    EXPECT_EQ(job["eval_failed"], 3);
   }
   // A run that is taken up again has the result of its earlier life until it ends itself.
   EXPECT_EQ(shown_job(record_in(JobState::kStarting, run), nullptr, now)["step"], 0);

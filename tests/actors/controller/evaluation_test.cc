@@ -81,6 +81,7 @@ TEST(Evaluation, FailuresCountAndAreNoZeroes) {
   const auto texts = evaluation.take_texts("w/0", 9);
   evaluation.scored("w/0", {{texts[0].index, Scored{3}}, {texts[1].index, ScoreFailed{"no"}}});
   EXPECT_TRUE(evaluation.done());
+  EXPECT_EQ(evaluation.scored(), 1);
   EXPECT_EQ(evaluation.failed(), 3);
   EXPECT_EQ(evaluation.mean(), 3.0);
 }

@@ -56,9 +56,24 @@ TEST(GroupHistory, LastFateOfEachGroupCountsAsOfTheCheckpoint) {
   EXPECT_EQ(history.statistics(StepId{1}, 9).evaluations,
             (Means{{"before", 0.25}, {"last", 0.25}}));
   EXPECT_EQ(history.statistics(StepId{1}, 9).evaluations_failed, 0);
-  EXPECT_EQ(history.statistics(StepId{2}, 9).evaluations,
-            (Means{{"before", 0.25}, {"last", 0.5}, {"periodic", 0.5}}));
+  EXPECT_EQ(history.statistics(StepId{2}, 9).evaluations, (Means{{"before", 0.25}}))
+      << "an older mean is not that of an evaluation in which everything failed";
   EXPECT_EQ(history.statistics(StepId{2}, 9).evaluations_failed, 10);
+}
+
+TEST(GroupHistory, AnEvaluationKeepsHowManyItLeftOut) {
+  const std::vector<JournalEvent> events = {
+      {.kind = "evaluated", .version = 0, .detail = "before=0.25 scored=10 failed=0"},
+      {.kind = "evaluated", .version = 2, .detail = "periodic=0.5 scored=7 failed=3"},
+      {.kind = "evaluated", .version = 4, .detail = "periodic=none scored=0 failed=10"}};
+  const RunStatistics some = history_of(events).statistics(StepId{2}, 9);
+  EXPECT_EQ(some.evaluation_counts.at("before"), (EvaluationCounts{.scored = 10, .failed = 0}));
+  EXPECT_EQ(some.evaluation_counts.at("last"), (EvaluationCounts{.scored = 7, .failed = 3}));
+  EXPECT_EQ(some.evaluations.at("last"), 0.5);
+  const RunStatistics none = history_of(events).statistics(StepId{4}, 9);
+  EXPECT_FALSE(none.evaluations.contains("last")) << "an older mean is not this evaluation's";
+  EXPECT_EQ(none.evaluation_counts.at("last"), (EvaluationCounts{.scored = 0, .failed = 10}));
+  EXPECT_EQ(none.evaluations_failed, 13);
 }
 
 TEST(GroupHistory, AFinalEvaluationIsThatOfTheLastStepAlone) {
@@ -143,7 +158,7 @@ TEST(GroupHistory, JournalFileTellsTheSame) {
   GroupHistory history;
   ASSERT_TRUE((*again)->replay([&](const JournalEvent& event) { history.take(event); }));
   expect_two_lives(history);
-  EXPECT_EQ(history.statistics(StepId{2}, 9).evaluations.at("periodic"), 0.5);
+  EXPECT_EQ(history.statistics(StepId{2}, 9).evaluations.at("before"), 0.25);
   std::filesystem::remove_all(folder);
 }
 

@@ -45,6 +45,8 @@ std::string prometheus_page() {
   cluster.jobs.push_back(std::move(job));
   ExchangeReport report;
   report.status.eval_last = 0.5;
+  report.status.eval_scored = 97;
+  report.status.eval_failed = 3;
   report.status.broadcasts = report.status.broadcast_failures = 1;
   report.last_step = {.logprob_diff_max_at_staleness_0 = 0.1};
   report.loads.push_back({.actor = actor, .engine = RolloutStats{}});

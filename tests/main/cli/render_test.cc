@@ -415,6 +415,14 @@ TEST(Progress, TheBarSaysWhatMattersAndFits) {
         "rollout 1/2", "arith-1/learner/0 waits for 64 scored groups (3s)"})
     EXPECT_NE(bar.find(part), std::string::npos) << part << "\n" << bar;
   for (const int width : {1, 40, 80}) expect_fits(live_bar(job, width), width);
+  EXPECT_EQ(bar.find("failed"), std::string::npos) << bar;
+  job["eval_scored"] = 97;
+  job["eval_failed"] = 3;  // a mean says beside it what it leaves out
+  EXPECT_NE(live_bar(job, 200).find("eval 0.790 over 97 of 100, 3 failed  staleness"),
+            std::string::npos)
+      << live_bar(job, 200);
+  EXPECT_NE(live_line(job).find(" eval=0.790 eval_scored=97 eval_failed=3 "), std::string::npos)
+      << live_line(job);
   expect_fits(live_bar(json::object(), 80), 80);
 }
 
@@ -471,7 +479,13 @@ TEST(Progress, TheSummaryEndsWithTheNextSteps) {
       {"state", "Succeeded"},
       {"steps", 1500},
       {"policy_version", 1500},
-      {"eval", {{"before", 0.0}, {"after_warm_start", 0.4}, {"final", 0.97}}},
+      {"eval",
+       {{"before", 0.0},
+        {"after_warm_start", 0.4},
+        {"final", 0.97},
+        {"counts",
+         {{"before", {{"scored", 100}, {"failed", 0}}},
+          {"final", {{"scored", 97}, {"failed", 3}}}}}}},
       {"staleness", {{"bound", 2}, {"max", 2}, {"mean", 1.5}}},
       {"ledger", {{"issued", 100}, {"trained", 96}, {"discarded", {{"job_finished", 4}}}}},
       {"tokens", {{"generated", 2e6}, {"trained", 1.5e6}}},
@@ -482,7 +496,8 @@ TEST(Progress, TheSummaryEndsWithTheNextSteps) {
       {"weights_sha256", "abc"}};
   const std::string text = final_summary(a_job(), result, 200);
   for (const char* part :
-       {"arith-1 Succeeded in 1m32s", "before 0.000, after warm start 0.400, final 0.970",
+       {"arith-1 Succeeded in 1m32s",
+        "before 0.000, after warm start 0.400, final 0.970 over 97 of 100, 3 failed",
         "100 issued, 96 trained, discarded: job_finished 4", "0 at staleness 0 over 512 tokens",
         "tandem generate /home/u/.tandem/runs/arith-1/checkpoints/step-1500 'PROMPT'",
         "tandem samples /home/u/.tandem/runs/arith-1"})
