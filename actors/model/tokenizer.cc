@@ -4,6 +4,7 @@
 #include <array>
 
 #include "actors/model/json_file.h"
+#include "actors/model/nfc.h"
 #include "actors/model/tokenizer_parts.h"
 #include "actors/model/utf8.h"
 
@@ -29,40 +30,33 @@ struct Stretch {
   const AddedToken* token;
 };
 
-// Cuts the plain stretches at the leftmost added token, the longest where several begin.
-std::vector<Stretch> cut_at_added(std::string_view text, const std::vector<Stretch>& stretches,
-                                  const std::vector<AddedToken>& added, bool normalized) {
+// Cuts the text at the leftmost added token, the longest where several begin.
+std::vector<Stretch> cut_at_added(std::string_view text, const std::vector<AddedToken>& added,
+                                  bool normalized) {
   std::array<bool, 256> leads{};
   for (const AddedToken& token : added)
     if (token.normalized == normalized) leads[static_cast<unsigned char>(token.content[0])] = true;
   std::vector<Stretch> out;
-  for (const Stretch& stretch : stretches) {
-    if (stretch.token != nullptr) {
-      out.push_back(stretch);
+  std::size_t plain = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::string_view rest = text.substr(at);
+    const auto token =
+        leads[static_cast<unsigned char>(rest[0])]
+            ? std::find_if(added.begin(), added.end(),
+                           [&](const AddedToken& t) {
+                             return t.normalized == normalized && rest.starts_with(t.content);
+                           })
+            : added.end();
+    if (token == added.end()) {
+      ++at;
       continue;
     }
-    const std::size_t end = stretch.begin + stretch.size;
-    std::size_t plain = stretch.begin;
-    for (std::size_t at = plain; at < end;) {
-      const std::string_view rest = text.substr(at, end - at);
-      const auto token =
-          leads[static_cast<unsigned char>(rest[0])]
-              ? std::find_if(added.begin(), added.end(),
-                             [&](const AddedToken& t) {
-                               return t.normalized == normalized && rest.starts_with(t.content);
-                             })
-              : added.end();
-      if (token == added.end()) {
-        ++at;
-        continue;
-      }
-      if (at > plain) out.push_back({plain, at - plain, nullptr});
-      out.push_back({at, token->content.size(), &*token});
-      at += token->content.size();
-      plain = at;
-    }
-    if (end > plain) out.push_back({plain, end - plain, nullptr});
+    if (at > plain) out.push_back({plain, at - plain, nullptr});
+    out.push_back({at, token->content.size(), &*token});
+    at += token->content.size();
+    plain = at;
   }
+  if (text.size() > plain) out.push_back({plain, text.size() - plain, nullptr});
   return out;
 }
 
@@ -90,29 +84,40 @@ Result<Tokenizer> Tokenizer::read(const std::filesystem::path& file) {
 Result<std::vector<std::int32_t>> Tokenizer::encode(std::string_view text) const {
   if (const auto offset = first_malformed_utf8(text))
     return at_byte("the text is not UTF-8: " + byte_text(text[*offset]), *offset);
-  if (parts_->ascii_only || parts_->symbols == Symbols::kAscii) {
+  if (parts_->symbols == Symbols::kAscii) {
     const auto at = std::find_if(text.begin(), text.end(), [](char c) { return (c & 0x80) != 0; });
     if (at != text.end())
-      return at_byte(parts_->ascii_only
-                         ? "normalizer NFC is supported for ASCII text only; other text begins"
-                         : "without a pre_tokenizer only ASCII is supported; other text begins",
+      return at_byte("without a pre_tokenizer only ASCII is supported; other text begins",
                      static_cast<std::size_t>(at - text.begin()));
   }
-  std::vector<Stretch> stretches;
-  if (!text.empty()) stretches.push_back({0, text.size(), nullptr});
-  for (const bool normalized : {false, true})
-    stretches = cut_at_added(text, stretches, parts_->added, normalized);
   std::vector<std::int32_t> ids;
-  for (const Stretch& stretch : stretches) {
+  for (const Stretch& stretch : cut_at_added(text, parts_->added, /*normalized=*/false)) {
     if (stretch.token != nullptr) {
       ids.push_back(stretch.token->id);
       continue;
     }
     const std::string_view plain = text.substr(stretch.begin, stretch.size);
-    if (Result<void> done = parts_->encode_plain(plain, stretch.begin, ids); !done)
+    if (Result<void> done = parts_->encode_stretch(plain, stretch.begin, ids); !done)
       return done.error();
   }
   return ids;
+}
+
+Result<void> TokenizerParts::encode_stretch(std::string_view text, std::size_t offset,
+                                            std::vector<std::int32_t>& ids) const {
+  const std::optional<std::string> composed = nfc ? to_nfc(text) : std::nullopt;
+  if (composed) text = *composed;
+  for (const Stretch& stretch : cut_at_added(text, added, /*normalized=*/true)) {
+    if (stretch.token != nullptr) {
+      ids.push_back(stretch.token->id);
+      continue;
+    }
+    // In text that NFC has changed, an error names the byte where that text begins.
+    const std::size_t begin = composed ? offset : offset + stretch.begin;
+    const Result<void> done = encode_plain(text.substr(stretch.begin, stretch.size), begin, ids);
+    if (!done) return done;
+  }
+  return {};
 }
 
 Result<void> TokenizerParts::encode_plain(std::string_view text, std::size_t offset,

@@ -3,13 +3,12 @@
 // Text is cut at added tokens, then by the pre-tokenizer's regex into words; the bytes of a word
 // are merged by rank. Supported: model BPE (merges as "a b" or ["a", "b"], ignore_merges),
 // normalizer null or NFC, pre_tokenizer null, ByteLevel, or Sequence[Split, …, ByteLevel], decoder
-// ByteLevel. Under NFC, text that is not ASCII is refused rather than silently tokenized
-// differently. A post_processor's template (bos) is not applied: a prompt is exactly its text.
-// Anything else is refused by name.
+// ByteLevel. NFC is Unicode 15's (nfc.h). A post_processor's template (bos) is not applied: a
+// prompt is exactly its text. Anything else is refused by name.
 //
 // Invariants
 //   TK-1  decode(encode(text)) == text for every text that encode accepts (add_prefix_space, where
-//         a tokenizer asks for it, adds its space).
+//         a tokenizer asks for it, adds its space; under NFC it is the text in NFC).
 //   TK-2  StreamDecoder's pieces joined equal decode() of the same ids, and no piece ends inside a
 //         UTF-8 character unless the ids end there.
 //

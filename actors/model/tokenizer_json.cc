@@ -95,7 +95,7 @@ Result<void> Reader::read(const json& document) {
 Result<void> Reader::read_normalizer(const json& normalizer, int depth) {
   const std::string type = type_of(normalizer);
   if (type == "NFC") {
-    parts_.ascii_only = true;
+    parts_.nfc = true;
     return {};
   }
   const json* list = normalizer.is_object() ? member(normalizer, "normalizers") : nullptr;

@@ -39,10 +39,14 @@ struct TokenizerParts {
   std::vector<AddedToken> added;                              // longest first
 
   Symbols symbols = Symbols::kAscii;
-  bool ascii_only = false;  // NFC would be needed for more
+  bool nfc = false;  // normalizer NFC
   bool add_prefix_space = false;
   std::vector<WordRegex> regexes;  // each cuts the pieces of the one before
 
+  // Text between added tokens that are not normalized; `offset` is its place in the whole text.
+  Result<void> encode_stretch(std::string_view text, std::size_t offset,
+                              std::vector<std::int32_t>& ids) const;
+  // Text without added tokens.
   Result<void> encode_plain(std::string_view text, std::size_t offset,
                             std::vector<std::int32_t>& ids) const;
   Result<void> encode_word(std::string_view word, std::size_t offset,

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "actors/model/nfc.h"
 #include "actors/model/utf8.h"
 #include "runtime/base/file.h"
 #include "runtime/base/json.h"
@@ -166,15 +167,38 @@ TEST(Tokenizer, BothSpellingsOfMergesAreOne) {
     EXPECT_EQ(*other.encode(item["text"].get<std::string>()), item["ids"].get<Ids>());
 }
 
-TEST(Tokenizer, UnderNfcOnlyAsciiIsAccepted) {
+TEST(Tokenizer, UnderNfcTextIsComposedFirst) {
   json document = golden_json("qwen2.json");
+  const Tokenizer plain = must_parse(document.dump());
   document["normalizer"] = {{"type", "NFC"}};
   const Tokenizer tokenizer = must_parse(document.dump());
-  EXPECT_TRUE(tokenizer.encode("plain <|im_end|>").has_value());
-  const Result<Ids> refused = tokenizer.encode("caf\u00e9");
-  ASSERT_FALSE(refused.has_value());
-  EXPECT_NE(refused.error().message.find("NFC"), std::string::npos);
-  EXPECT_NE(refused.error().message.find("byte 3"), std::string::npos);
+  for (const char* text :
+       {"plain <|im_end|>", "caf\u00e9 日本語 🙂", "cafe\u0301 <|im_end|>\u0301 e",
+        "\u1112\u1161\u11ab \u212b q\u0307\u0323 \u0958"}) {
+    const Result<Ids> ids = tokenizer.encode(text);
+    ASSERT_TRUE(ids.has_value()) << render(ids.error());
+    EXPECT_EQ(*ids, *plain.encode(to_nfc(text).value_or(text))) << text;
+  }
+  EXPECT_EQ(*tokenizer.encode("cafe\u0301"), *plain.encode("caf\u00e9"));
+}
+
+TEST(Nfc, ComposesAndLeavesAloneWhatIsComposed) {
+  const std::pair<const char*, const char*> pairs[] = {
+      {"e\u0301", "é"},
+      {"\u1112\u1161\u11ab", "\ud55c"},    // Hangul
+      {"\u212b", "\u00c5"},                // a singleton
+      {"\u0958", "\u0915\u093c"},          // excluded from composition
+      {"q\u0307\u0323", "q\u0323\u0307"},  // marks in the order of their classes
+      {"a\u0307\u0323\u0301", "\u1ea1\u0307\u0301"}};
+  for (const auto& [from, to] : pairs) {
+    EXPECT_EQ(to_nfc(from), to) << to;
+    EXPECT_FALSE(to_nfc(to)) << to;
+  }
+  for (const char* text : {"", "plain", "caf\u00e9", "日本語", "🙂", "\u0301", "\uffff"})
+    EXPECT_FALSE(to_nfc(text)) << text;
+  std::string marks = "a";  // 512 KiB of marks, each out of order: must not be quadratic
+  for (int i = 0; i < 1 << 17; ++i) marks += "\u0307\u0323";
+  EXPECT_EQ(to_nfc(marks)->size(), marks.size() - 1 - 2 + 3);
 }
 
 TEST(Tokenizer, RefusesByNameWhatItDoesNotDo) {
