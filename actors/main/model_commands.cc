@@ -148,7 +148,7 @@ int generate(const GenerateCommand& command, const Console& console) {
   if (!info) return console.complain(info.error());
   std::int32_t longest = 1;
   for (const std::string& prompt : command.prompts) {
-    const auto tokens = info->tokenizer.encode(prompt);
+    const auto tokens = info->tokenizer.encode_prompt(prompt);
     if (!tokens) return console.complain(tokens.error());
     longest = std::max(longest, static_cast<std::int32_t>(tokens->size()));
   }
