@@ -12,7 +12,7 @@ namespace tandem::actors {
 
 struct AddedToken {
   std::string content;
-  std::string pattern;  // what is looked for: the content, in NFC where the text is
+  std::string pattern;  // looked for and decoded to: the content, in NFC where the text is
   std::int32_t id = 0;
   bool special = false;
   bool normalized = false;   // looked for in normalized text, after those that are not

@@ -7,7 +7,7 @@
 // ByteLevel ends; added tokens with lstrip, rstrip, single_word and normalized; post_processor
 // null, ByteLevel, TemplateProcessing, or a Sequence of these; decoder ByteLevel. Anything else is
 // refused by name. Ids and text equal those of the `tokenizers` library, but for two cases:
-// encode_prompt adds no second BOS, and an added token's bytes are always its content.
+// encode_prompt adds no second BOS, and an added token never has ByteLevel's stand-ins for bytes.
 //
 // Invariants
 //   TK-1  decode(encode(text)) == text for every text that encode accepts (in NFC where the

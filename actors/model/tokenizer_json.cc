@@ -302,7 +302,7 @@ Result<void> Reader::read_added_token(const json& token) {
   entry.single_word = flag(token, "single_word", false);
   entry.pattern = entry.content;
   if (entry.normalized && parts_.nfc) entry.pattern = to_nfc(entry.content).value_or(entry.content);
-  if (Result<void> placed = place_token(id->get<std::int64_t>(), entry.content); !placed)
+  if (Result<void> placed = place_token(id->get<std::int64_t>(), entry.pattern); !placed)
     return placed;
   entry.id = id->get<std::int32_t>();
   parts_.special[static_cast<std::size_t>(entry.id)] = entry.special;
