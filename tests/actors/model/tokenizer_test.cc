@@ -85,7 +85,8 @@ TEST(Tokenizer, APromptGetsTheTemplateOnce) {
     const Ids before = golden_json("family_" + name + ".golden.json")["template"].get<Ids>();
     EXPECT_EQ(before.empty(), name != "llama3");
     Ids expected = before;
-    for (const std::int32_t id : *tokenizer.encode("a prompt")) expected.push_back(id);
+    const Ids text_ids = *tokenizer.encode("a prompt");
+    expected.insert(expected.end(), text_ids.begin(), text_ids.end());
     EXPECT_EQ(*tokenizer.encode_prompt("a prompt"), expected) << name;
     EXPECT_EQ(*tokenizer.encode_prompt(""), before) << name;
     const std::string begun = tokenizer.decode(before, SpecialTokens::kKeep) + "a prompt";
