@@ -42,7 +42,7 @@ Result<void> check_prompts(const std::vector<fs::path>& files, const char* key, 
     if (record.prompt.empty())
       return Error{ErrorCode::kInvalid, "the prompt is empty", record.where, "remove the line"};
     if (fits && encodes_all) continue;
-    const auto tokens = tokenizer.encode(record.prompt);
+    const auto tokens = tokenizer.encode_prompt(record.prompt);
     if (!tokens)
       return Error{ErrorCode::kInvalid, tokens.error().message, record.where,
                    "use text that the model's tokenizer covers"};

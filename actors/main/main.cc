@@ -41,6 +41,7 @@ int run(std::span<const char* const> arguments) {
     return run_controller(*c, console, verbose);
   if (const auto* c = std::get_if<NodeCommand>(&command)) return run_node(*c, console, verbose);
   if (const auto* c = std::get_if<GenerateCommand>(&command)) return generate(*c, console);
+  if (const auto* c = std::get_if<TokenizeCommand>(&command)) return tokenize(*c, console);
   return evaluate(std::get<EvalCommand>(command), console);
 }
 

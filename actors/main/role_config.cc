@@ -288,7 +288,7 @@ Result<std::vector<actors::WarmStartRecord>> warm_start_records(
       load_dataset(job.warm_start->train_files, dataset_keys(job.data), RecordNeeds::kCompletion);
   if (!loaded) return loaded.error();
   for (const Record& record : *loaded) {
-    auto prompt = tokenizer.encode(record.prompt);
+    auto prompt = tokenizer.encode_prompt(record.prompt);
     auto completion = tokenizer.encode(*record.completion);
     for (const auto* encoded : {&prompt, &completion})
       if (!*encoded)

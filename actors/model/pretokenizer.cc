@@ -21,6 +21,8 @@ constexpr std::array kKnownRegexes = {
     // Llama 3
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3})"
     R"(| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
+    R"(\p{N})",
+    R"(\p{N}+)",
 };
 
 // PCRE2's \s also holds U+180E, which Unicode's White_Space and Oniguruma's \s do not.
@@ -41,6 +43,8 @@ std::string for_pcre2(std::string_view regex) {
 }  // namespace
 
 const char* const kGpt2Regex = kKnownRegexes[0];
+const char* const kDigitRegex = kKnownRegexes[3];
+const char* const kDigitsRegex = kKnownRegexes[4];
 
 struct WordRegex::Code {
   struct Free {

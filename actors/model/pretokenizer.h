@@ -1,4 +1,5 @@
-// Cutting text into the words that BPE then merges within: the regexes of GPT-2, Qwen2 and Llama 3.
+// Cutting text into the words that BPE then merges within: the regexes of GPT-2, Qwen2 and Llama 3,
+// and SmolLM's digits.
 //
 // Only regexes known by their text are run: PCRE2 and the Oniguruma of the reference agree on
 // these, with \s read as Unicode's White_Space, but not on every regex that both accept.
@@ -14,6 +15,8 @@
 namespace tandem::actors {
 
 extern const char* const kGpt2Regex;
+extern const char* const kDigitRegex;   // pre_tokenizer Digits with individual_digits
+extern const char* const kDigitsRegex;  // and without
 
 class WordRegex {
  public:

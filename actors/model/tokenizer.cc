@@ -1,9 +1,9 @@
 #include "actors/model/tokenizer.h"
 
 #include <algorithm>
-#include <array>
 
 #include "actors/model/json_file.h"
+#include "actors/model/nfc.h"
 #include "actors/model/tokenizer_parts.h"
 #include "actors/model/utf8.h"
 
@@ -21,49 +21,6 @@ std::string byte_text(char c) {
   if (byte >= 0x21 && byte <= 0x7E) return std::string("'") + c + "'";
   constexpr std::string_view kHex = "0123456789abcdef";
   return std::string("0x") + kHex[byte >> 4] + kHex[byte & 15];
-}
-
-// A stretch of the text: plain, or one added token.
-struct Stretch {
-  std::size_t begin, size;
-  const AddedToken* token;
-};
-
-// Cuts the plain stretches at the leftmost added token, the longest where several begin.
-std::vector<Stretch> cut_at_added(std::string_view text, const std::vector<Stretch>& stretches,
-                                  const std::vector<AddedToken>& added, bool normalized) {
-  std::array<bool, 256> leads{};
-  for (const AddedToken& token : added)
-    if (token.normalized == normalized) leads[static_cast<unsigned char>(token.content[0])] = true;
-  std::vector<Stretch> out;
-  for (const Stretch& stretch : stretches) {
-    if (stretch.token != nullptr) {
-      out.push_back(stretch);
-      continue;
-    }
-    const std::size_t end = stretch.begin + stretch.size;
-    std::size_t plain = stretch.begin;
-    for (std::size_t at = plain; at < end;) {
-      const std::string_view rest = text.substr(at, end - at);
-      const auto token =
-          leads[static_cast<unsigned char>(rest[0])]
-              ? std::find_if(added.begin(), added.end(),
-                             [&](const AddedToken& t) {
-                               return t.normalized == normalized && rest.starts_with(t.content);
-                             })
-              : added.end();
-      if (token == added.end()) {
-        ++at;
-        continue;
-      }
-      if (at > plain) out.push_back({plain, at - plain, nullptr});
-      out.push_back({at, token->content.size(), &*token});
-      at += token->content.size();
-      plain = at;
-    }
-    if (end > plain) out.push_back({plain, end - plain, nullptr});
-  }
-  return out;
 }
 
 }  // namespace
@@ -90,29 +47,51 @@ Result<Tokenizer> Tokenizer::read(const std::filesystem::path& file) {
 Result<std::vector<std::int32_t>> Tokenizer::encode(std::string_view text) const {
   if (const auto offset = first_malformed_utf8(text))
     return at_byte("the text is not UTF-8: " + byte_text(text[*offset]), *offset);
-  if (parts_->ascii_only || parts_->symbols == Symbols::kAscii) {
+  if (parts_->symbols == Symbols::kAscii) {
     const auto at = std::find_if(text.begin(), text.end(), [](char c) { return (c & 0x80) != 0; });
     if (at != text.end())
-      return at_byte(parts_->ascii_only
-                         ? "normalizer NFC is supported for ASCII text only; other text begins"
-                         : "without a pre_tokenizer only ASCII is supported; other text begins",
+      return at_byte("without a pre_tokenizer only ASCII is supported; other text begins",
                      static_cast<std::size_t>(at - text.begin()));
   }
-  std::vector<Stretch> stretches;
-  if (!text.empty()) stretches.push_back({0, text.size(), nullptr});
-  for (const bool normalized : {false, true})
-    stretches = cut_at_added(text, stretches, parts_->added, normalized);
   std::vector<std::int32_t> ids;
-  for (const Stretch& stretch : stretches) {
+  for (const Stretch& stretch : cut_at_added(text, parts_->added, /*normalized=*/false)) {
     if (stretch.token != nullptr) {
       ids.push_back(stretch.token->id);
       continue;
     }
     const std::string_view plain = text.substr(stretch.begin, stretch.size);
-    if (Result<void> done = parts_->encode_plain(plain, stretch.begin, ids); !done)
+    if (Result<void> done = parts_->encode_stretch(plain, stretch.begin, ids); !done)
       return done.error();
   }
   return ids;
+}
+
+Result<std::vector<std::int32_t>> Tokenizer::encode_prompt(std::string_view text) const {
+  Result<std::vector<std::int32_t>> ids = encode(text);
+  if (!ids) return ids;
+  const std::vector<std::int32_t>&before = parts_->before, &after = parts_->after;
+  const bool has_them =
+      ids->size() >= before.size() && std::equal(before.begin(), before.end(), ids->begin());
+  if (!has_them) ids->insert(ids->begin(), before.begin(), before.end());
+  ids->insert(ids->end(), after.begin(), after.end());
+  return ids;
+}
+
+Result<void> TokenizerParts::encode_stretch(std::string_view text, std::size_t offset,
+                                            std::vector<std::int32_t>& ids) const {
+  const std::optional<std::string> composed = nfc ? to_nfc(text) : std::nullopt;
+  if (composed) text = *composed;
+  for (const Stretch& stretch : cut_at_added(text, added, /*normalized=*/true)) {
+    if (stretch.token != nullptr) {
+      ids.push_back(stretch.token->id);
+      continue;
+    }
+    // In text that NFC has changed, an error names the byte where that text begins.
+    const std::size_t begin = composed ? offset : offset + stretch.begin;
+    const Result<void> done = encode_plain(text.substr(stretch.begin, stretch.size), begin, ids);
+    if (!done) return done;
+  }
+  return {};
 }
 
 Result<void> TokenizerParts::encode_plain(std::string_view text, std::size_t offset,
@@ -146,11 +125,17 @@ Result<void> TokenizerParts::encode_word(std::string_view word, std::size_t offs
   }
   std::vector<std::int32_t> merged;
   merged.reserve(word.size());
+  bool after_unknown = false;
   for (std::size_t i = 0; i < word.size(); ++i) {
     const std::int32_t id = byte_ids[static_cast<unsigned char>(word[i])];
-    if (id == kNoToken)
-      return at_byte("the vocabulary cannot encode " + byte_text(word[i]), offset + i);
-    merged.push_back(id);
+    if (id != kNoToken) {
+      merged.push_back(id);
+      after_unknown = false;
+      continue;
+    }
+    if (!unknown) return at_byte("the vocabulary cannot encode " + byte_text(word[i]), offset + i);
+    if (!after_unknown || !fuse_unknown) merged.push_back(*unknown);
+    after_unknown = true;
   }
   merges.apply(merged);
   ids.insert(ids.end(), merged.begin(), merged.end());
@@ -158,10 +143,10 @@ Result<void> TokenizerParts::encode_word(std::string_view word, std::size_t offs
 }
 
 std::string Tokenizer::decode(std::span<const std::int32_t> ids, SpecialTokens special) const {
-  std::string text;
+  std::string bytes;
   for (const std::int32_t id : ids)
-    if (special == SpecialTokens::kKeep || !is_special(id)) text += bytes_of(id);
-  return text;
+    if (special == SpecialTokens::kKeep || !is_special(id)) bytes += bytes_of(id);
+  return replace_malformed_utf8(bytes);
 }
 
 std::string_view Tokenizer::bytes_of(std::int32_t id) const {
@@ -187,13 +172,15 @@ StreamDecoder::StreamDecoder(const Tokenizer& tokenizer, SpecialTokens special)
     : tokenizer_(&tokenizer), special_(special) {}
 
 std::string StreamDecoder::push(std::int32_t id) {
-  std::string piece = std::move(held_) + tokenizer_->decode({&id, 1}, special_);
-  const std::size_t whole = piece.size() - unfinished_utf8(piece);
-  held_ = piece.substr(whole);
-  piece.resize(whole);
-  return piece;
+  std::string bytes = std::move(held_);
+  if (special_ == SpecialTokens::kKeep || !tokenizer_->is_special(id))
+    bytes += tokenizer_->bytes_of(id);
+  const std::size_t whole = bytes.size() - unfinished_utf8(bytes);
+  held_ = bytes.substr(whole);
+  bytes.resize(whole);
+  return replace_malformed_utf8(bytes);
 }
 
-std::string StreamDecoder::finish() { return std::exchange(held_, {}); }
+std::string StreamDecoder::finish() { return replace_malformed_utf8(std::exchange(held_, {})); }
 
 }  // namespace tandem::actors

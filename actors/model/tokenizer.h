@@ -1,17 +1,19 @@
 // A byte-level BPE tokenizer, from the `tokenizer.json` of the Hugging Face `tokenizers` library.
 //
-// Text is cut at added tokens, then by the pre-tokenizer's regex into words; the bytes of a word
-// are merged by rank. Supported: model BPE (merges as "a b" or ["a", "b"], ignore_merges),
-// normalizer null or NFC, pre_tokenizer null, ByteLevel, or Sequence[Split, …, ByteLevel], decoder
-// ByteLevel. Under NFC, text that is not ASCII is refused rather than silently tokenized
-// differently. A post_processor's template (bos) is not applied: a prompt is exactly its text.
-// Anything else is refused by name.
+// Text is cut at added tokens, then by the pre-tokenizer into words; the bytes of a word are merged
+// by rank. Supported, as GPT-2, Llama 3, Qwen2, Qwen2.5, Qwen3 and SmolLM have it: model BPE
+// (merges as "a b" or ["a", "b"], ignore_merges, unk_token); normalizer null or NFC (nfc.h);
+// pre_tokenizer null, Digits, Split by a known regex and ByteLevel, alone or in a Sequence that
+// ByteLevel ends; added tokens with lstrip, rstrip, single_word and normalized; post_processor
+// null, ByteLevel, TemplateProcessing, or a Sequence of these; decoder ByteLevel. Anything else is
+// refused by name. Ids and text equal those of the `tokenizers` library, but for two cases:
+// encode_prompt adds no second BOS, and an added token never has ByteLevel's stand-ins for bytes.
 //
 // Invariants
-//   TK-1  decode(encode(text)) == text for every text that encode accepts (add_prefix_space, where
-//         a tokenizer asks for it, adds its space).
-//   TK-2  StreamDecoder's pieces joined equal decode() of the same ids, and no piece ends inside a
-//         UTF-8 character unless the ids end there.
+//   TK-1  decode(encode(text)) == text for every text that encode accepts (in NFC where the
+//         tokenizer normalizes; add_prefix_space adds its space, lstrip and rstrip take spaces
+//         away, and unk_token loses the bytes that it stands for).
+//   TK-2  StreamDecoder's pieces joined equal decode() of the same ids, and each piece is UTF-8.
 //
 // Immutable after construction; its const members may be called from several threads at once.
 #pragma once
@@ -47,10 +49,15 @@ class Tokenizer {
   // byte or character that the vocabulary cannot encode, text that is not UTF-8.
   Result<std::vector<std::int32_t>> encode(std::string_view text) const;
 
-  // The bytes of `ids`; not always UTF-8, as a completion may stop inside a character. Ids that
-  // name no token (vocab_size in config.json is often padded) decode to nothing.
+  // The ids of a prompt that is raw text: encode's, between the tokens that the post_processor puts
+  // around a text (Llama 3's <|begin_of_text|>). A text that begins with those gets no second.
+  Result<std::vector<std::int32_t>> encode_prompt(std::string_view text) const;
+
+  // The text of `ids`. It is always UTF-8: bytes that are not, as where a completion stops inside a
+  // character, become U+FFFD. Ids that name no token (vocab_size in config.json is often padded)
+  // decode to nothing.
   std::string decode(std::span<const std::int32_t> ids, SpecialTokens special) const;
-  std::string_view bytes_of(std::int32_t id) const;
+  std::string_view bytes_of(std::int32_t id) const;  // not always UTF-8
 
   std::int32_t vocab_size() const;  // highest id + 1, added tokens included
   bool is_special(std::int32_t id) const;

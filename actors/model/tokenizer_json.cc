@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <set>
 
+#include "actors/model/nfc.h"
 #include "actors/model/tokenizer_parts.h"
 #include "actors/model/utf8.h"
 
@@ -26,6 +27,11 @@ class Reader {
   Result<void> read_pre_tokenizer(const json& step, int depth);
   Result<void> read_byte_level(const json& step);
   Result<void> read_split(const json& step);
+  Result<void> read_digits(const json& step);
+  Result<void> add_regex(std::string_view regex);
+  Result<void> read_unknown(const json& model);
+  Result<void> read_post_processor(const json& step, int depth);
+  Result<void> read_template(const json& step);
   Result<void> read_added_tokens(const json& document);
   Result<void> read_added_token(const json& token);
 
@@ -36,9 +42,12 @@ class Reader {
     return Error{.message = "tokenizer: " + problem, .where = file_};
   }
   Error refuse(const std::string& what) const {
-    return Error{.message = "tokenizer: " + what + " is not supported",
-                 .where = file_,
-                 .help = "supported: byte-level BPE as GPT-2, Qwen2, Qwen3 and Llama 3 have it"};
+    return Error{
+        .message = "tokenizer: " + what + " is not supported",
+        .where = file_,
+        .help =
+            "supported: byte-level BPE as GPT-2, Llama 3, Qwen2, Qwen3 and SmolLM have it; "
+            "take the tokenizer.json that was published with such a model"};
   }
 
   const std::string& file_;
@@ -89,13 +98,15 @@ Result<void> Reader::read(const json& document) {
     if (parts_.symbols != Symbols::kBytes) return refuse("a pre_tokenizer without ByteLevel");
   }
   if (Result<void> done = read_model(*model); !done) return done;
-  return read_added_tokens(document);
+  if (Result<void> done = read_added_tokens(document); !done) return done;
+  if (const json* post = member(document, "post_processor")) return read_post_processor(*post, 0);
+  return {};
 }
 
 Result<void> Reader::read_normalizer(const json& normalizer, int depth) {
   const std::string type = type_of(normalizer);
   if (type == "NFC") {
-    parts_.ascii_only = true;
+    parts_.nfc = true;
     return {};
   }
   const json* list = normalizer.is_object() ? member(normalizer, "normalizers") : nullptr;
@@ -112,6 +123,7 @@ Result<void> Reader::read_pre_tokenizer(const json& step, int depth) {
     return refuse("pre_tokenizer " + type + " after ByteLevel");
   if (type == "ByteLevel") return read_byte_level(step);
   if (type == "Split") return read_split(step);
+  if (type == "Digits") return read_digits(step);
   const json* list = step.is_object() ? member(step, "pretokenizers") : nullptr;
   if (type != "Sequence" || list == nullptr || !list->is_array() || depth == kNestingMax)
     return refuse("pre_tokenizer " + type);
@@ -124,11 +136,18 @@ Result<void> Reader::read_byte_level(const json& step) {
   parts_.symbols = Symbols::kBytes;
   parts_.add_prefix_space = flag(step, "add_prefix_space", true);
   if (parts_.add_prefix_space && !parts_.regexes.empty())
-    return refuse("pre_tokenizer ByteLevel with add_prefix_space after Split");
-  if (!flag(step, "use_regex", true)) return {};
-  Result<WordRegex> regex = WordRegex::make(kGpt2Regex, file_);
-  if (!regex) return regex.error();
-  parts_.regexes.push_back(std::move(*regex));
+    return refuse("pre_tokenizer ByteLevel with add_prefix_space after Split or Digits");
+  return flag(step, "use_regex", true) ? add_regex(kGpt2Regex) : Result<void>{};
+}
+
+Result<void> Reader::read_digits(const json& step) {
+  return add_regex(flag(step, "individual_digits", false) ? kDigitRegex : kDigitsRegex);
+}
+
+Result<void> Reader::add_regex(std::string_view regex) {
+  Result<WordRegex> made = WordRegex::make(regex, file_);
+  if (!made) return made.error();
+  parts_.regexes.push_back(std::move(*made));
   return {};
 }
 
@@ -142,10 +161,7 @@ Result<void> Reader::read_split(const json& step) {
     return refuse("pre_tokenizer Split with behavior " +
                   (behavior == nullptr ? "null" : behavior->dump()));
   if (flag(step, "invert", false)) return refuse("pre_tokenizer Split with invert");
-  Result<WordRegex> regex = WordRegex::make(text->get<std::string>(), file_);
-  if (!regex) return regex.error();
-  parts_.regexes.push_back(std::move(*regex));
-  return {};
+  return add_regex(text->get<std::string>());
 }
 
 Result<void> Reader::read_model(const json& model) {
@@ -158,6 +174,7 @@ Result<void> Reader::read_model(const json& model) {
     return refuse("model.dropout " + dropout->dump());
   if (flag(model, "byte_fallback", false)) return refuse("model.byte_fallback");
   if (Result<void> done = read_vocabulary(model); !done) return done;
+  if (Result<void> done = read_unknown(model); !done) return done;
   if (parts_.add_prefix_space && parts_.byte_ids[' '] == TokenizerParts::kNoToken)
     return fail("pre_tokenizer adds a space, which model.vocab does not have");
   if (Result<void> done = read_merges(model); !done) return done;
@@ -215,6 +232,17 @@ Result<void> Reader::read_vocabulary(const json& model) {
   return {};
 }
 
+Result<void> Reader::read_unknown(const json& model) {
+  const json* token = member(model, "unk_token");
+  if (token == nullptr) return {};
+  const auto at = vocabulary_.find(token->is_string() ? token->get<std::string>() : "");
+  if (at == vocabulary_.end())
+    return fail("model.unk_token " + token->dump() + " is not in model.vocab");
+  parts_.unknown = at->second;
+  parts_.fuse_unknown = flag(model, "fuse_unk", false);
+  return {};
+}
+
 Result<void> Reader::read_merges(const json& model) {
   const json* merges = member(model, "merges");
   if (merges == nullptr) return {};
@@ -255,7 +283,7 @@ Result<void> Reader::read_added_tokens(const json& document) {
   for (const json& token : *added)
     if (Result<void> done = read_added_token(token); !done) return done;
   std::stable_sort(parts_.added.begin(), parts_.added.end(), [](const auto& a, const auto& b) {
-    return a.content.size() > b.content.size();
+    return a.pattern.size() > b.pattern.size();
   });
   return {};
 }
@@ -266,15 +294,71 @@ Result<void> Reader::read_added_token(const json& token) {
   if (id == nullptr || content == nullptr || !id->is_number_integer() || !content->is_string() ||
       *content == "")
     return fail("an entry of added_tokens has no id and content: " + token.dump());
-  for (const char* key : {"lstrip", "rstrip", "single_word"})
-    if (flag(token, key, false)) return refuse("added token " + content->dump() + " with " + key);
-  const bool special = flag(token, "special", false);
-  AddedToken entry{content->get<std::string>(), 0, special, flag(token, "normalized", !special)};
-  if (Result<void> placed = place_token(id->get<std::int64_t>(), entry.content); !placed)
+  AddedToken entry{.content = content->get<std::string>()};
+  entry.special = flag(token, "special", false);
+  entry.normalized = flag(token, "normalized", !entry.special);
+  entry.left_strip = flag(token, "lstrip", false);
+  entry.right_strip = flag(token, "rstrip", false);
+  entry.single_word = flag(token, "single_word", false);
+  entry.pattern = entry.content;
+  if (entry.normalized && parts_.nfc) entry.pattern = to_nfc(entry.content).value_or(entry.content);
+  if (Result<void> placed = place_token(id->get<std::int64_t>(), entry.pattern); !placed)
     return placed;
   entry.id = id->get<std::int32_t>();
-  parts_.special[static_cast<std::size_t>(entry.id)] = special;
+  parts_.special[static_cast<std::size_t>(entry.id)] = entry.special;
   parts_.added.push_back(std::move(entry));
+  return {};
+}
+
+// ByteLevel as a post_processor trims offsets in the text, which nothing here keeps.
+Result<void> Reader::read_post_processor(const json& step, int depth) {
+  const std::string type = type_of(step);
+  if (type == "ByteLevel") return {};
+  if (type == "TemplateProcessing") return read_template(step);
+  const json* list = step.is_object() ? member(step, "processors") : nullptr;
+  if (type != "Sequence" || list == nullptr || !list->is_array() || depth == kNestingMax)
+    return refuse("post_processor " + type);
+  for (const json& inner : *list)
+    if (Result<void> done = read_post_processor(inner, depth + 1); !done) return done;
+  return {};
+}
+
+// `single` is a list of {"SpecialToken": {"id": NAME}} around one {"Sequence": {"id": "A"}};
+// special_tokens.NAME.ids are the ids that a name stands for.
+Result<void> Reader::read_template(const json& step) {
+  const json* single = member(step, "single");
+  const json* tokens = member(step, "special_tokens");
+  if (single == nullptr || !single->is_array())
+    return fail("post_processor TemplateProcessing has no list 'single'");
+  std::vector<std::int32_t> before, after;
+  int texts = 0;
+  for (const json& piece : *single) {
+    if (piece.is_object() && piece.contains("Sequence") &&
+        piece.value(json::json_pointer("/Sequence/id"), "A") == "A") {
+      ++texts;
+      continue;
+    }
+    const std::string name = piece.is_object() && piece.contains("SpecialToken")
+                                 ? piece.value(json::json_pointer("/SpecialToken/id"), "")
+                                 : "";
+    const json* token =
+        tokens != nullptr && tokens->is_object() ? member(*tokens, name.c_str()) : nullptr;
+    const json* ids = token != nullptr && token->is_object() ? member(*token, "ids") : nullptr;
+    if (ids == nullptr || !ids->is_array())
+      return fail("post_processor TemplateProcessing has " + piece.dump() +
+                  ", whose ids special_tokens does not give");
+    for (const json& id : *ids) {
+      if (!id.is_number_integer() || id < 0 || id >= parts_.bytes.size())
+        return fail("post_processor TemplateProcessing has the token id " + id.dump() +
+                    ", which neither model.vocab nor added_tokens has");
+      (texts == 0 ? before : after).push_back(id.get<std::int32_t>());
+    }
+  }
+  if (texts != 1)
+    return refuse("post_processor TemplateProcessing whose 'single' has the text " +
+                  std::to_string(texts) + " times");
+  parts_.before.insert(parts_.before.begin(), before.begin(), before.end());
+  parts_.after.insert(parts_.after.end(), after.begin(), after.end());
   return {};
 }
 

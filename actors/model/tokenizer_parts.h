@@ -9,19 +9,13 @@
 #include <unordered_map>
 #include <vector>
 
+#include "actors/model/added_tokens.h"
 #include "actors/model/bpe.h"
 #include "actors/model/pretokenizer.h"
 #include "actors/model/tokenizer.h"
 #include "runtime/base/json.h"
 
 namespace tandem::actors {
-
-struct AddedToken {
-  std::string content;
-  std::int32_t id;
-  bool special;
-  bool normalized;  // matched after those that are not
-};
 
 enum class Symbols : std::uint8_t {
   kBytes,  // ByteLevel: every byte has a symbol
@@ -39,10 +33,17 @@ struct TokenizerParts {
   std::vector<AddedToken> added;                              // longest first
 
   Symbols symbols = Symbols::kAscii;
-  bool ascii_only = false;  // NFC would be needed for more
+  bool nfc = false;  // normalizer NFC
   bool add_prefix_space = false;
-  std::vector<WordRegex> regexes;  // each cuts the pieces of the one before
+  std::optional<std::int32_t> unknown;      // unk_token: stands for a byte without a symbol
+  bool fuse_unknown = false;                // one for several such bytes
+  std::vector<std::int32_t> before, after;  // what the post_processor puts around a prompt
+  std::vector<WordRegex> regexes;           // each cuts the pieces of the one before
 
+  // Text between added tokens that are not normalized; `offset` is its place in the whole text.
+  Result<void> encode_stretch(std::string_view text, std::size_t offset,
+                              std::vector<std::int32_t>& ids) const;
+  // Text without added tokens.
   Result<void> encode_plain(std::string_view text, std::size_t offset,
                             std::vector<std::int32_t>& ids) const;
   Result<void> encode_word(std::string_view word, std::size_t offset,

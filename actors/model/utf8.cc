@@ -20,7 +20,7 @@ std::size_t length_of(unsigned char lead) {
   return 0;
 }
 
-// How many bytes from `at` on could be the start of one well-formed character.
+// How many bytes from `at` on are the start of one well-formed character, or all of it.
 std::size_t well_formed_prefix(std::string_view text, std::size_t at) {
   const unsigned char lead = byte_at(text, at);
   const std::size_t length = length_of(lead);
@@ -33,7 +33,7 @@ std::size_t well_formed_prefix(std::string_view text, std::size_t at) {
     if (count == 1 && lead == 0xED) high = 0x9F;  // surrogates
     if (count == 1 && lead == 0xF0) low = 0x90;   // overlong
     if (count == 1 && lead == 0xF4) high = 0x8F;  // past U+10FFFF
-    if (next < low || next > high) return 0;
+    if (next < low || next > high) break;
     ++count;
   }
   return count;
@@ -48,6 +48,18 @@ std::optional<std::size_t> first_malformed_utf8(std::string_view text) {
     at += point.bytes;
   }
   return std::nullopt;
+}
+
+std::string replace_malformed_utf8(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  while (const auto offset = first_malformed_utf8(text)) {
+    out += text.substr(0, *offset);
+    out += "\uFFFD";
+    text = text.substr(*offset + std::max<std::size_t>(1, well_formed_prefix(text, *offset)));
+  }
+  out += text;
+  return out;
 }
 
 std::size_t unfinished_utf8(std::string_view text) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "actors/model/utf8.h"
 #include "runtime/base/check.h"
 
 namespace tandem::actors {
@@ -83,8 +84,8 @@ bool Completion::ends_with_stop_string(std::int32_t token) {
 }
 
 Trajectory Completion::take() {
-  if (!text_is_cut_)
-    trajectory_.text = tokenizer_->decode(trajectory_.tokens, SpecialTokens::kSkip);
+  trajectory_.text = text_is_cut_ ? replace_malformed_utf8(trajectory_.text)
+                                  : tokenizer_->decode(trajectory_.tokens, SpecialTokens::kSkip);
   return std::move(trajectory_);
 }
 

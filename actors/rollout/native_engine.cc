@@ -173,7 +173,7 @@ void NativeEngine::State::refuse(const Request& request, UnservableReason reason
 }
 
 void NativeEngine::State::submit(Request request) {
-  Result<std::vector<std::int32_t>> prompt = model.tokenizer->encode(request.prompt);
+  Result<std::vector<std::int32_t>> prompt = model.tokenizer->encode_prompt(request.prompt);
   if (!prompt) return refuse(request, UnservableReason::kCannotEncode, prompt.error().message);
   if (prompt->empty())
     return refuse(request, UnservableReason::kCannotEncode, "the prompt has no tokens");

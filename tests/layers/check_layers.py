@@ -49,6 +49,7 @@ AT_HOME = {  # first part of an include in <> -> folders that may use the librar
     "openssl": ["runtime"],
     "xxhash": ["runtime"],
     "pcre2": ["actors/model", "actors/reward"],
+    "utf8proc": ["actors/model"],
     "spdlog": ["runtime", "actors"],
     "cuda_runtime": CUDA,
     "cuda_bf16": CUDA,

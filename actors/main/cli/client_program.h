@@ -21,7 +21,8 @@ struct Console {
   int complain(const Error& error) const;  // prints it; returns the exit code that it means
 };
 
-// nullopt: not a client's command (run, up, down, controller, node, generate, eval).
+// nullopt: not a client's command (run, up, down, controller, node, generate, eval,
+// tokenize).
 std::optional<Result<void>> run_client(const Invocation& invocation, const Console& console);
 
 }  // namespace tandem::cli

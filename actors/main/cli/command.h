@@ -150,6 +150,13 @@ struct GenerateCommand {
   OutputForm output = OutputForm::kTable;
 };
 
+struct TokenizeCommand {
+  std::filesystem::path model;
+  std::vector<std::string> texts;  // or ids, with `decode`; none: standard input
+  bool decode = false;
+  OutputForm output = OutputForm::kTable;
+};
+
 struct EvalCommand {
   std::filesystem::path model;
   std::filesystem::path job;
@@ -183,7 +190,8 @@ using Command =
                  SubmitCommand, GetCommand, DescribeCommand, WhyCommand, ScaleCommand, LogsCommand,
                  EventsCommand, CancelCommand, DeleteCommand, StatusCommand, SamplesCommand,
                  TopCommand, DashboardCommand, WaitCommand, ExplainCommand, GenerateCommand,
-                 EvalCommand, DoctorCommand, VersionCommand, CompletionCommand, CompleteCommand>;
+                 EvalCommand, TokenizeCommand, DoctorCommand, VersionCommand, CompletionCommand,
+                 CompleteCommand>;
 
 struct Invocation {
   Command command;

@@ -61,6 +61,7 @@ class Grammar {
   void add_change_commands();
   void add_cluster_commands();
   void add_model_commands();
+  void add_tokenize();
   void add_help_commands();
 
   void add_job_file(CLI::App* app);
@@ -104,6 +105,7 @@ class Grammar {
   ExplainCommand explain_;
   GenerateCommand generate_;
   EvalCommand eval_;
+  TokenizeCommand tokenize_;
   DoctorCommand doctor_;
   VersionCommand version_command_;
   CompletionCommand completion_;
@@ -447,6 +449,25 @@ void Grammar::add_model_commands() {
   add_required(eval, "JOB.yaml", job_path_, "Its data, sampling limits and reward are used");
   add_sets(eval, eval_.sets);
   add_output(eval, eval_.output, {"table", "json", "yaml"});
+  add_tokenize();
+}
+
+void Grammar::add_tokenize() {
+  const auto finish = [this]() -> Result<Command> {
+    tokenize_.model = model_path_;
+    for (std::string& text : tokenize_.texts)
+      if (text.ends_with(kTakenAsWritten)) text.pop_back();
+    return Command(tokenize_);
+  };
+  CLI::App* tokenize =
+      add("tokenize", kModels, "The token ids of texts, or the text of token ids", finish,
+          {"tandem tokenize MODEL_DIR 'Once upon a time'", "tandem tokenize MODEL_DIR < prompt.txt",
+           "tandem tokenize MODEL_DIR --decode 12 7 431"});
+  add_required(tokenize, "MODEL_DIR", model_path_, "A Hugging Face model directory");
+  tokenize->add_option("TEXT", tokenize_.texts, "What to tokenize; else standard input is read")
+      ->option_text("...");
+  tokenize->add_flag("--decode", tokenize_.decode, "Take ids and print their text");
+  add_output(tokenize, tokenize_.output, {"table", "json"});
 }
 
 void Grammar::add_help_commands() {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "actors/model/nfc.h"
 #include "actors/model/utf8.h"
 #include "runtime/base/file.h"
 #include "runtime/base/json.h"
@@ -50,6 +51,65 @@ TEST(Tokenizer, AgreesWithTheReferenceImplementation) {
       EXPECT_EQ(*ids, item["ids"].get<Ids>()) << name << " " << item["text"];
     }
   }
+}
+
+constexpr const char* kFamilies[] = {"gpt2", "llama3", "qwen", "smollm", "flags"};
+
+// The families as they are published, on every kind of difficult text.
+TEST(Tokenizer, FamiliesAgreeWithTheReferenceBothWays) {
+  const json texts = golden_json("families.texts.json");
+  for (const std::string name : kFamilies) {
+    const Tokenizer tokenizer = must_parse(*read_file(golden("family_" + name + ".json")));
+    const json golden = golden_json("family_" + name + ".golden.json");
+    ASSERT_EQ(golden["ids"].size(), texts.size());
+    for (std::size_t i = 0; i < texts.size(); ++i) {
+      const std::string text = texts[i];
+      const Result<Ids> ids = tokenizer.encode(text);
+      ASSERT_TRUE(ids.has_value()) << name << " " << texts[i] << render(ids.error());
+      EXPECT_EQ(*ids, golden["ids"][i].get<Ids>()) << name << " " << texts[i];
+      EXPECT_EQ(tokenizer.decode(*ids, SpecialTokens::kKeep),
+                golden["decoded"].value(std::to_string(i), text))
+          << name << " " << texts[i];
+    }
+    for (const json& stream : golden["streams"]) {
+      const Ids ids = stream[0].get<Ids>();
+      EXPECT_EQ(tokenizer.decode(ids, SpecialTokens::kKeep), stream[1].get<std::string>()) << name;
+      EXPECT_EQ(tokenizer.decode(ids, SpecialTokens::kSkip), stream[2].get<std::string>()) << name;
+    }
+  }
+}
+
+TEST(Tokenizer, APromptGetsTheTemplateOnce) {
+  for (const std::string name : kFamilies) {
+    const Tokenizer tokenizer = must_parse(*read_file(golden("family_" + name + ".json")));
+    const Ids before = golden_json("family_" + name + ".golden.json")["template"].get<Ids>();
+    EXPECT_EQ(before.empty(), name != "llama3");
+    Ids expected = before;
+    const Ids text_ids = *tokenizer.encode("a prompt");
+    expected.insert(expected.end(), text_ids.begin(), text_ids.end());
+    EXPECT_EQ(*tokenizer.encode_prompt("a prompt"), expected) << name;
+    EXPECT_EQ(*tokenizer.encode_prompt(""), before) << name;
+    const std::string begun = tokenizer.decode(before, SpecialTokens::kKeep) + "a prompt";
+    EXPECT_EQ(*tokenizer.encode_prompt(begun), expected) << name;
+  }
+}
+
+TEST(Tokenizer, ATemplateMayEndAPrompt) {
+  json document = parse_json(testing::character_tokenizer("ab"));
+  document["post_processor"] = parse_json(R"({"type":"TemplateProcessing","single":[
+    {"Sequence":{"id":"A","type_id":0}},{"SpecialToken":{"id":"E","type_id":0}}],
+    "special_tokens":{"E":{"id":"E","ids":[1,0],"tokens":["b","a"]}}})");
+  const Tokenizer tokenizer = must_parse(document.dump());
+  EXPECT_EQ(*tokenizer.encode_prompt("ab"), (Ids{0, 1, 1, 0}));
+  EXPECT_EQ(*tokenizer.encode("ab"), (Ids{0, 1}));
+}
+
+TEST(Tokenizer, UnknownBytesBecomeTheUnknownToken) {
+  json document = parse_json(testing::character_tokenizer("ab?"));
+  document["model"]["unk_token"] = "?";
+  EXPECT_EQ(*must_parse(document.dump()).encode("axyb"), (Ids{0, 2, 2, 1}));
+  document["model"]["fuse_unk"] = true;
+  EXPECT_EQ(*must_parse(document.dump()).encode("axyb"), (Ids{0, 2, 1}));
 }
 
 // TK-1 and TK-2.
@@ -108,7 +168,7 @@ TEST(Tokenizer, StreamHoldsBackAnUnfinishedCharacterOnly) {
   for (int i = 0; i < 3; ++i) EXPECT_EQ(stream.push(ids[i]), "");
   EXPECT_EQ(stream.push(ids[3]), "𐍈");
   EXPECT_EQ(stream.push(ids[0]), "");
-  EXPECT_EQ(stream.finish(), "\xF0");
+  EXPECT_EQ(stream.finish(), "\uFFFD");
 }
 
 TEST(Tokenizer, KnowsSpecialTokens) {
@@ -166,15 +226,38 @@ TEST(Tokenizer, BothSpellingsOfMergesAreOne) {
     EXPECT_EQ(*other.encode(item["text"].get<std::string>()), item["ids"].get<Ids>());
 }
 
-TEST(Tokenizer, UnderNfcOnlyAsciiIsAccepted) {
+TEST(Tokenizer, UnderNfcTextIsComposedFirst) {
   json document = golden_json("qwen2.json");
+  const Tokenizer plain = must_parse(document.dump());
   document["normalizer"] = {{"type", "NFC"}};
   const Tokenizer tokenizer = must_parse(document.dump());
-  EXPECT_TRUE(tokenizer.encode("plain <|im_end|>").has_value());
-  const Result<Ids> refused = tokenizer.encode("caf\u00e9");
-  ASSERT_FALSE(refused.has_value());
-  EXPECT_NE(refused.error().message.find("NFC"), std::string::npos);
-  EXPECT_NE(refused.error().message.find("byte 3"), std::string::npos);
+  for (const char* text :
+       {"plain <|im_end|>", "caf\u00e9 日本語 🙂", "cafe\u0301 <|im_end|>\u0301 e",
+        "\u1112\u1161\u11ab \u212b q\u0307\u0323 \u0958"}) {
+    const Result<Ids> ids = tokenizer.encode(text);
+    ASSERT_TRUE(ids.has_value()) << render(ids.error());
+    EXPECT_EQ(*ids, *plain.encode(to_nfc(text).value_or(text))) << text;
+  }
+  EXPECT_EQ(*tokenizer.encode("cafe\u0301"), *plain.encode("caf\u00e9"));
+}
+
+TEST(Nfc, ComposesAndLeavesAloneWhatIsComposed) {
+  const std::pair<const char*, const char*> pairs[] = {
+      {"e\u0301", "é"},
+      {"\u1112\u1161\u11ab", "\ud55c"},    // Hangul
+      {"\u212b", "\u00c5"},                // a singleton
+      {"\u0958", "\u0915\u093c"},          // excluded from composition
+      {"q\u0307\u0323", "q\u0323\u0307"},  // marks in the order of their classes
+      {"a\u0307\u0323\u0301", "\u1ea1\u0307\u0301"}};
+  for (const auto& [from, to] : pairs) {
+    EXPECT_EQ(to_nfc(from), to) << to;
+    EXPECT_FALSE(to_nfc(to)) << to;
+  }
+  for (const char* text : {"", "plain", "caf\u00e9", "日本語", "🙂", "\u0301", "\uffff"})
+    EXPECT_FALSE(to_nfc(text)) << text;
+  std::string marks = "a";  // 512 KiB of marks, each out of order: must not be quadratic
+  for (int i = 0; i < 1 << 17; ++i) marks += "\u0307\u0323";
+  EXPECT_EQ(to_nfc(marks)->size(), marks.size() - 1 - 2 + 3);
 }
 
 TEST(Tokenizer, RefusesByNameWhatItDoesNotDo) {
@@ -192,7 +275,16 @@ TEST(Tokenizer, RefusesByNameWhatItDoesNotDo) {
       {{{"decoder", {{"type", "WordPiece"}}}}, "decoder WordPiece"},
       {{{"decoder", nullptr}}, "decoder"},
       {{{"truncation", {{"max_length", 5}}}}, "truncation"},
-      {{{"added_tokens", {{{"id", 3}, {"content", "<x>"}, {"lstrip", true}}}}}, "lstrip"},
+      {{{"model", {{"unk_token", "zz"}}}}, "unk_token"},
+      {{{"post_processor", {{"type", "RobertaProcessing"}}}}, "post_processor RobertaProcessing"},
+      {{{"post_processor", {{"type", "TemplateProcessing"}}}}, "list 'single'"},
+      {{{"post_processor",
+         {{"type", "TemplateProcessing"},
+          {"single", {{{"SpecialToken", {{"id", "<s>"}}}}}},
+          {"special_tokens", {{"<s>", {{"ids", {99}}}}}}}}},
+       "token id 99"},
+      {{{"post_processor", {{"type", "TemplateProcessing"}, {"single", json::array()}}}},
+       "text 0 times"},
       {{{"added_tokens", {{{"id", 3}}}}}, "added_tokens"},
       {{{"pre_tokenizer",
          {{"type", "Split"}, {"pattern", {{"Regex", "\\w+"}}}, {"behavior", "Isolated"}}}},
@@ -229,6 +321,23 @@ TEST(Tokenizer, TakesALongWordWithoutABreak) {
       EXPECT_GE(tokenizer.decode(*ids, SpecialTokens::kKeep).size(), text.size());
     }
   }
+}
+
+TEST(Utf8, ReplacesEachMalformedPartOnce) {
+  const std::pair<const char*, const char*> pairs[] = {
+      {"", ""},
+      {"ok", "ok"},
+      {"\xff\xfe", "\uFFFD\uFFFD"},
+      {"a\xf0\x9f\x99", "a\uFFFD"},
+      {"\xf0\x9f"
+       "b",
+       "\uFFFD"
+       "b"},
+      {"\xe2\x82\xe2\x82\xac", "\uFFFD\u20ac"},
+      {"\xed\xa0\x80", "\uFFFD\uFFFD\uFFFD"},
+      {"\xc0\xaf", "\uFFFD\uFFFD"},
+      {"\xf4\x90\x80\x80", "\uFFFD\uFFFD\uFFFD\uFFFD"}};
+  for (const auto& [from, to] : pairs) EXPECT_EQ(replace_malformed_utf8(from), to);
 }
 
 TEST(Utf8, FindsTheFirstMalformedByte) {

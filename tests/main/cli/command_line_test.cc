@@ -83,6 +83,10 @@ TEST(CommandLine, TakesTheRest) {
       parsed<GenerateCommand>({"generate", "m", "[1,2]", "a b", "--max-tokens", "5"});
   EXPECT_EQ(generate.prompts, (std::vector<std::string>{"[1,2]", "a b"}));
   EXPECT_EQ(generate.max_tokens, 5);
+  const auto tokenize = parsed<TokenizeCommand>({"tokenize", "m", "[1,2]", "--decode"});
+  EXPECT_EQ(tokenize.model, "m");
+  EXPECT_EQ(tokenize.texts, (std::vector<std::string>{"[1,2]"}));
+  EXPECT_TRUE(tokenize.decode);
   const auto samples = parsed<SamplesCommand>({"samples", "a", "--step", "0", "--eval"});
   EXPECT_EQ(samples.step, 0);
   EXPECT_TRUE(samples.eval);

@@ -1,0 +1,112 @@
+#include "actors/model/added_tokens.h"
+
+#include <utf8proc.h>
+
+#include <algorithm>
+#include <array>
+
+#include "actors/model/utf8.h"
+
+namespace tandem::actors {
+namespace {
+
+// Unicode's White_Space.
+bool is_space(std::uint32_t c) {
+  return (c >= 0x09 && c <= 0x0D) || c == 0x20 || c == 0x85 || c == 0xA0 || c == 0x1680 ||
+         (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F ||
+         c == 0x3000;
+}
+
+// \w of Unicode Technical Standard 18, annex C: alphabetic, mark, decimal digit, connector, joiner.
+bool is_word(std::uint32_t c) {
+  switch (utf8proc_category(static_cast<utf8proc_int32_t>(c))) {
+    case UTF8PROC_CATEGORY_LU:
+    case UTF8PROC_CATEGORY_LL:
+    case UTF8PROC_CATEGORY_LT:
+    case UTF8PROC_CATEGORY_LM:
+    case UTF8PROC_CATEGORY_LO:
+    case UTF8PROC_CATEGORY_MN:
+    case UTF8PROC_CATEGORY_MC:
+    case UTF8PROC_CATEGORY_ME:
+    case UTF8PROC_CATEGORY_ND:
+    case UTF8PROC_CATEGORY_NL:
+    case UTF8PROC_CATEGORY_PC:
+      return true;
+    case UTF8PROC_CATEGORY_SO:  // the symbols that are alphabetic: letters in circles and squares
+      return (c >= 0x24B6 && c <= 0x24E9) || (c >= 0x1F130 && c <= 0x1F149) ||
+             (c >= 0x1F150 && c <= 0x1F169) || (c >= 0x1F170 && c <= 0x1F189);
+    default:
+      return c == 0x200C || c == 0x200D;
+  }
+}
+
+std::size_t start_of_last(std::string_view text) {
+  std::size_t at = text.size() - 1;
+  while ((text[at] & 0xC0) == 0x80) --at;
+  return at;
+}
+
+bool ends_with_word(std::string_view text) {
+  if (text.empty()) return false;
+  std::size_t at = start_of_last(text);
+  return is_word(next_code_point(text, at));
+}
+
+bool starts_with_word(std::string_view text) {
+  std::size_t at = 0;
+  return !text.empty() && is_word(next_code_point(text, at));
+}
+
+std::size_t without_space_at_end(std::string_view text) {
+  while (!text.empty()) {
+    const std::size_t start = start_of_last(text);
+    std::size_t at = start;
+    if (!is_space(next_code_point(text, at))) break;
+    text = text.substr(0, start);
+  }
+  return text.size();
+}
+
+std::size_t space_at_start(std::string_view text) {
+  std::size_t space = 0;
+  for (std::size_t at = 0; at < text.size(); space = at)
+    if (!is_space(next_code_point(text, at))) break;
+  return space;
+}
+
+}  // namespace
+
+std::vector<Stretch> cut_at_added(std::string_view text, const std::vector<AddedToken>& added,
+                                  bool normalized) {
+  std::array<std::vector<const AddedToken*>, 256> by_lead;
+  for (const AddedToken& token : added)
+    if (token.normalized == normalized)
+      by_lead[static_cast<unsigned char>(token.pattern[0])].push_back(&token);
+  std::vector<Stretch> out;
+  std::size_t plain = 0;  // where the text begins that is in no stretch yet
+  for (std::size_t at = 0; at < text.size();) {
+    const auto& candidates = by_lead[static_cast<unsigned char>(text[at])];
+    const auto found = std::find_if(candidates.begin(), candidates.end(), [&](const auto* t) {
+      return text.substr(at).starts_with(t->pattern);
+    });
+    if (found == candidates.end()) {
+      ++at;
+      continue;
+    }
+    const AddedToken& token = **found;
+    std::size_t begin = at, end = at + token.pattern.size();
+    at = end;
+    if (token.single_word &&
+        (ends_with_word(text.substr(0, begin)) || starts_with_word(text.substr(end))))
+      continue;
+    if (token.left_strip) begin = std::max(without_space_at_end(text.substr(0, begin)), plain);
+    if (token.right_strip) end += space_at_start(text.substr(end));
+    if (begin > plain) out.push_back({plain, begin - plain, nullptr});
+    out.push_back({begin, end - begin, &token});
+    plain = end;
+  }
+  if (text.size() > plain) out.push_back({plain, text.size() - plain, nullptr});
+  return out;
+}
+
+}  // namespace tandem::actors
