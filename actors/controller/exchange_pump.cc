@@ -377,7 +377,8 @@ void Exchange::score_texts(Evaluation& evaluation) {
         work.texts.push_back({.index = text.index,
                               .data = config_.validation[static_cast<std::size_t>(text.index)].data,
                               .text = std::move(text.text),
-                              .truncated = text.truncated});
+                              .truncated = text.truncated,
+                              .special_text = text.special_text});
       send(links_.reward, worker.address, std::move(work), &ScoreTexts::texts);
     }
   }

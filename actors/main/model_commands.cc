@@ -290,7 +290,8 @@ int evaluate(const EvalCommand& command, const Console& console) {
            .completion = text.text,
            .answer = record.answer_json ? parse_json(*record.answer_json) : nlohmann::json(),
            .data = std::move(data),
-           .truncated = text.truncated});
+           .truncated = text.truncated,
+           .special_text = text.special_text});
     }
   }
   const auto scored = judge_all(std::move(*verifier), std::move(judge));

@@ -26,8 +26,10 @@ struct Trajectory {
   PolicyVersion oldest;               // among its tokens and the KV that they read
   std::string text;                   // decoded, without special tokens and stop strings
   bool truncated = false;             // ended by max_response_length
+  // The text with its special tokens, where it has any besides the stop token at its end.
+  std::optional<std::string> special_text;
 };
-TANDEM_WIRE(Trajectory, tokens, logprobs, versions, oldest, text, truncated)
+TANDEM_WIRE(Trajectory, tokens, logprobs, versions, oldest, text, truncated, special_text)
 
 struct GroupPayload {
   GroupId group;

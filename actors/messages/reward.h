@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -33,8 +34,9 @@ struct TextToScore {
   std::string data;
   std::string text;
   bool truncated = false;
+  std::optional<std::string> special_text;  // as Trajectory has it
 };
-TANDEM_WIRE(TextToScore, index, data, text, truncated)
+TANDEM_WIRE(TextToScore, index, data, text, truncated, special_text)
 
 struct ScoreTexts {  // of one evaluation
   EvaluationId evaluation;

@@ -145,8 +145,9 @@ struct EvaluationText {
   std::int32_t index = 0;
   std::string text;
   bool truncated = false;
+  std::optional<std::string> special_text;  // as Trajectory has it
 };
-TANDEM_WIRE(EvaluationText, index, text, truncated)
+TANDEM_WIRE(EvaluationText, index, text, truncated, special_text)
 
 struct Evaluated {
   Sender from;

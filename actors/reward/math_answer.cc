@@ -1,6 +1,6 @@
 #include "actors/reward/math_answer.h"
 
-#include <array>
+#include <algorithm>
 #include <cctype>
 
 namespace tandem::actors {
@@ -8,18 +8,19 @@ namespace {
 
 constexpr std::string_view kBoxed = "\\boxed";
 constexpr std::string_view kMark = "####";
+constexpr std::string_view kSpace = " \t\r\n";
 
-bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_letter(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; }
 
 std::string_view trim(std::string_view text) {
-  const auto begin = text.find_first_not_of(" \t\r\n");
+  const auto begin = text.find_first_not_of(kSpace);
   if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(" \t\r\n") - begin + 1);
+  return text.substr(begin, text.find_last_not_of(kSpace) - begin + 1);
 }
 
-void replace_all(std::string& text, std::string_view what, std::string_view with) {
-  for (std::size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += with.size())
-    text.replace(at, what.size(), with);
+bool marked(std::string_view text) {
+  return text.find(kBoxed) != std::string_view::npos || text.find(kMark) != std::string_view::npos;
 }
 
 // The inside of the braces that open at `open`; none if they never close.
@@ -38,192 +39,199 @@ std::optional<std::string_view> braced(std::string_view text, std::size_t open) 
   return std::nullopt;
 }
 
-// Takes `\text{…}` and the like out, with what they hold: units and words.
-void drop_command(std::string& text, std::string_view command) {
-  for (std::size_t at; (at = text.find(command)) != std::string::npos;) {
-    const auto inside = braced(text, at + command.size());
-    text.erase(at, command.size() + (inside ? inside->size() + 2 : 0));
+// <answer>, </b> and ** are white space.
+std::string without_markup(std::string_view text) {
+  std::string plain(text);
+  for (std::size_t at = 0; (at = plain.find('<', at)) != std::string::npos; ++at) {
+    std::size_t end = at + 1;
+    if (end < plain.size() && plain[end] == '/') ++end;
+    const std::size_t name = end;
+    while (end < plain.size() && is_letter(plain[end])) ++end;
+    if (end - name < 2 || end >= plain.size() || plain[end] != '>') continue;
+    plain.replace(at, end + 1 - at, end + 1 - at, ' ');
   }
-}
-
-// What does not change a value: LaTeX spacing, delimiters, units, a final full stop.
-std::string plain(std::string_view raw) {
-  std::string text(raw);
-  for (const std::string_view command : {"\\text", "\\mathrm", "\\textbf"})
-    drop_command(text, command);
-  using Pair = std::array<std::string_view, 2>;
-  for (const auto& [what, with] : {Pair{"\\dfrac", "\\frac"},
-                                   {"\\tfrac", "\\frac"},
-                                   {"\\left", ""},
-                                   {"\\right", ""},
-                                   {"\\%", "%"},
-                                   {"\\$", ""},
-                                   {"$", ""},
-                                   {"\\(", ""},
-                                   {"\\)", ""},
-                                   {"\\[", ""},
-                                   {"\\]", ""},
-                                   {"\\!", ""},
-                                   {"\\,", ""},
-                                   {"\\;", ""},
-                                   {"\\:", ""},
-                                   {"{,}", ","},
-                                   {"\xE2\x88\x92", "-"}})
-    replace_all(text, what, with);
-  std::string_view rest = trim(text);
-  while (!rest.empty() && rest.back() == '.') rest = trim(rest.substr(0, rest.size() - 1));
-  return std::string(rest);
-}
-
-// Digits in groups of three behind the first: 1,234,567.8. Other commas make it no number.
-std::optional<std::string> without_separators(std::string_view text) {
-  const auto first = text.find(',');
-  if (first == std::string_view::npos) return std::string(text);
-  std::size_t lead = 0;
-  while (lead < text.size() && !is_digit(text[lead])) ++lead;
-  if (first - lead < 1 || first - lead > 3 || first < lead) return std::nullopt;
-  std::string digits(text.substr(0, first));
-  std::size_t at = first;
-  for (; at < text.size() && text[at] == ','; at += 4) {
-    for (std::size_t i = 1; i <= 3; ++i)
-      if (at + i >= text.size() || !is_digit(text[at + i])) return std::nullopt;
-    digits += text.substr(at + 1, 3);
+  for (std::size_t at = 0; (at = plain.find("**", at)) != std::string::npos; at += 2) {
+    const bool after_value =
+        at > 0 && (std::isalnum(static_cast<unsigned char>(plain[at - 1])) || plain[at - 1] == ')');
+    const bool before_value =
+        at + 2 < plain.size() && std::isalnum(static_cast<unsigned char>(plain[at + 2])) != 0;
+    if (!after_value || !before_value) plain.replace(at, 2, 2, ' ');  // 2**3 is a power
   }
-  if (at < text.size() && is_digit(text[at])) return std::nullopt;
-  return digits + std::string(text.substr(at));
+  return plain;
 }
 
-std::optional<Rational> parse_plain(std::string_view text) {
-  const auto digits = without_separators(trim(text));
-  return digits ? parse_decimal(*digits) : std::nullopt;
+// The place of the inside of the formula around `at`: $…$, $$…$$, \(…\) or \[…\].
+struct Place {
+  std::size_t begin = 0, end = 0;  // of what it is
+  std::size_t outer_begin = 0, outer_end = 0;
+};
+std::optional<Place> formula_around(std::string_view text, std::size_t at) {
+  std::size_t open = std::string_view::npos, width = 0;
+  std::string_view close;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const std::string_view rest = text.substr(i);
+    if (open != std::string_view::npos && rest.starts_with(close)) {
+      if (at < i && at > open) return Place{open + width, i, open, i + close.size()};
+      if (at < i) return std::nullopt;
+      i += close.size() - 1;
+      open = std::string_view::npos;
+      continue;
+    }
+    if (open == std::string_view::npos) {
+      width = rest.starts_with("$$") || rest.starts_with("\\(") || rest.starts_with("\\[") ? 2
+              : rest.starts_with("$")                                                      ? 1
+                                                                                           : 0;
+      if (width > 0) {
+        open = i;
+        close = rest[0] == '$' ? rest.substr(0, width) : rest[1] == '(' ? "\\)" : "\\]";
+        i += width - 1;
+        continue;
+      }
+    }
+    if (text[i] == '\\') ++i;
+  }
+  return std::nullopt;
 }
 
-std::optional<Rational> quotient(std::optional<Rational> above, std::optional<Rational> below) {
-  if (!above || !below) return std::nullopt;
-  return divide(*above, *below);
+// The word around `at`; white space in braces and brackets does not end it.
+Place word_around(std::string_view text, std::size_t at) {
+  const auto space = [](char c) { return kSpace.find(c) != std::string_view::npos; };
+  Place word{.begin = at, .end = at + 1};
+  int depth = 0;
+  for (; word.begin > 0; --word.begin) {
+    const char c = text[word.begin - 1];
+    if (space(c) && depth <= 0) break;
+    depth += c == '}' || c == ')' ? 1 : c == '{' || c == '(' ? -1 : 0;
+  }
+  depth = 0;
+  for (std::size_t i = word.begin; i < text.size(); ++i) {
+    const char c = text[i];
+    if (i > at && space(c) && depth <= 0) break;
+    depth += c == '{' || c == '(' ? 1 : c == '}' || c == ')' ? -1 : 0;
+    word.end = i + 1;
+  }
+  word.outer_begin = word.begin;
+  word.outer_end = word.end;
+  return word;
 }
 
-// \frac{a}{b} or \frac ab from the start of `text` to its end.
-std::optional<Rational> parse_frac(std::string_view text) {
-  constexpr std::string_view kFrac = "\\frac";
-  if (!text.starts_with(kFrac)) return std::nullopt;
-  text = trim(text.substr(kFrac.size()));
-  if (text.size() == 2 && is_digit(text[0]) && is_digit(text[1]))
-    return quotient(parse_decimal(text.substr(0, 1)), parse_decimal(text.substr(1)));
-  const auto above = braced(text, 0);
-  if (!above) return std::nullopt;
-  const std::string_view rest = trim(text.substr(above->size() + 2));
-  const auto below = braced(rest, 0);
-  if (!below || below->size() + 2 != rest.size()) return std::nullopt;
-  return quotient(parse_plain(*above), parse_plain(*below));
+// True if what stands before a number, its last word, may stand there.
+bool free_before(std::string_view before) {
+  before = trim(before);
+  if (before.empty()) return true;
+  const auto space = before.find_last_of(kSpace);
+  const std::string_view word = space == std::string_view::npos ? before : before.substr(space + 1);
+  if (word.find('\\') != std::string_view::npos) return false;
+  if (std::string_view("+-*/^_<>([{|~").find(word.back()) != std::string_view::npos) return false;
+  if (word.back() == '=')
+    return word.size() < 2 ||
+           std::string_view("<>!~:").find(word[word.size() - 2]) == std::string_view::npos;
+  if (static_cast<unsigned char>(word.back()) >= 0x80) return false;  // ≠, ≤, √, ×, a minus
+  for (const std::string_view bad :
+       {"minus", "negative", "plus", "times", "over", "sqrt", "root", "log", "ln", "sin", "cos",
+        "tan", "not", "than", "least", "most"})
+    if (word == bad) return false;
+  return true;
 }
 
-std::optional<Rational> parse_fraction(std::string_view text) {
-  if (text.starts_with("\\frac")) return parse_frac(text);
-  const auto slash = text.find('/');
-  if (slash == std::string_view::npos) return parse_plain(text);
-  return quotient(parse_plain(text.substr(0, slash)), parse_plain(text.substr(slash + 1)));
+bool free_after(std::string_view after) {
+  after = trim(after);
+  if (after.empty()) return true;
+  if (std::string_view("+-*/^_<>=([{|\\%~").find(after[0]) != std::string_view::npos) return false;
+  if (static_cast<unsigned char>(after[0]) >= 0x80) return false;
+  std::size_t end = 0;
+  while (end < after.size() && is_letter(after[end])) ++end;
+  const std::string_view word = after.substr(0, end);
+  // A number may be followed by what a sentence goes on with.
+  if (word == "is" || word == "and" || word == "or" || word == "but" || word == "not" ||
+      word == "if" || word == "a" || word == "to")
+    return true;
+  return word.size() != 1 && !changes_a_value(word);
 }
 
-// "1 1/2", "1\frac{1}{2}": a whole number, then a positive fraction.
-std::optional<Rational> parse_mixed(std::string_view text) {
-  const auto gap = std::min(text.find(' '), text.find("\\frac"));
-  if (gap == std::string_view::npos || gap == 0) return std::nullopt;
-  const std::string_view rest = trim(text.substr(gap));
-  if (rest.find('/') == std::string_view::npos && !rest.starts_with("\\frac")) return std::nullopt;
-  const auto whole = parse_plain(text.substr(0, gap));
-  const auto part = parse_fraction(rest);
-  if (!whole || whole->denominator != "1" || !part || part->negative || rest.starts_with('+'))
+std::optional<std::string> last_number(std::string_view solution) {
+  const std::string text = without_markup(solution);
+  const auto at = text.find_last_of("0123456789");
+  if (at == std::string::npos) return std::nullopt;
+  const std::string_view all = text;
+  const auto formula = formula_around(all, at);
+  Place place = formula ? *formula : word_around(all, at);
+  std::string_view word = all.substr(place.begin, place.end - place.begin);
+  bool after_equals = false;
+  if (const auto equals = word.rfind('='); equals != std::string_view::npos && equals > 0) {
+    if (std::string_view("<>!~:=").find(word[equals - 1]) != std::string_view::npos)
+      return std::nullopt;
+    word.remove_prefix(equals + 1);
+    after_equals = true;
+  } else if (word.starts_with('=')) {
+    word.remove_prefix(1);
+  }
+  while (!word.empty() && std::string_view("\"'`*").find(word.front()) != std::string_view::npos)
+    word.remove_prefix(1);
+  while (!word.empty() &&
+         std::string_view("\"'`*.,;:?").find(word.back()) != std::string_view::npos)
+    word.remove_suffix(1);
+  std::string answer(word);
+  const std::string_view before = trim(all.substr(0, place.outer_begin));
+  std::string_view after = all.substr(place.outer_end);
+  const bool ended = all.substr(place.begin, place.end - place.begin).find_last_of(".,;:?") ==
+                     place.end - place.begin - 1;
+  if (!ended && (trim(after).starts_with('%') || trim(after).starts_with("\\%") ||
+                 trim(after).starts_with("percent"))) {
+    answer += '%';
+  } else if (!ended && !free_after(after)) {
     return std::nullopt;
-  return add_magnitude(*whole, *part);
-}
-
-// The last run of characters that can be a number by itself, with its sign and percent.
-std::optional<std::string> last_number(std::string_view text) {
-  auto end = text.find_last_of("0123456789");
-  if (end == std::string_view::npos) return std::nullopt;
-  std::size_t begin = end;
-  const auto part_of_number = [&](std::size_t at) {
-    const char c = text[at];
-    const bool digit_before = at > 0 && is_digit(text[at - 1]);
-    const bool digit_after = at + 1 < text.size() && is_digit(text[at + 1]);
-    if (is_digit(c)) return true;
-    if (c == '.') return digit_after;
-    if (c == ',' || c == '/') return digit_before && digit_after;
-    // A minus between two numbers is a difference or a range, not a sign.
-    if (c == '-')
-      return digit_after && !(at > 0 && (is_digit(text[at - 1]) || text[at - 1] == ')'));
-    return false;
-  };
-  while (begin > 0 && part_of_number(begin - 1)) {
-    --begin;
-    if (text[begin] == '-') break;
   }
-  ++end;
-  if (end < text.size() && text[end] == '%') ++end;
-  if (text.substr(end).starts_with("\\%")) end += 2;
-  return std::string(text.substr(begin, end - begin));
+  if (!after_equals && !free_before(before)) return std::nullopt;
+  // "1 1/2", "1 234": the digits before belong to it.
+  if (!formula && !after_equals && !before.empty() && is_digit(before.back())) {
+    const bool fraction = answer.find('/') != std::string::npos || answer.starts_with("\\frac");
+    const bool group =
+        answer.size() >= 3 && std::all_of(answer.begin(), answer.begin() + 3, is_digit);
+    if (group && !fraction) return std::nullopt;
+    if (fraction) {
+      const Place whole = word_around(
+          all, static_cast<std::size_t>(before.data() - all.data()) + before.size() - 1);
+      answer = std::string(all.substr(whole.begin, whole.end - whole.begin)) + " " + answer;
+    }
+  }
+  return parse_value(answer) ? std::optional(answer) : std::nullopt;
 }
 
 }  // namespace
 
-std::optional<Rational> parse_number(std::string_view raw) {
-  const std::string text = plain(raw);
-  std::string_view rest = text;
-  const bool percent = rest.ends_with('%');
-  if (percent) rest = trim(rest.substr(0, rest.size() - 1));
-  bool negative = false;
-  if (rest.starts_with("-\\frac") || rest.starts_with("- ")) {
-    negative = true;
-    rest = trim(rest.substr(1));
-  }
-  std::optional<Rational> number = parse_fraction(rest);
-  if (!number) number = parse_mixed(rest);
-  if (!number) return std::nullopt;
-  if (negative && number->numerator != "0") number->negative = !number->negative;
-  if (percent) number->denominator += "00";
-  return number;
-}
-
 std::optional<std::string> final_answer(std::string_view solution) {
-  for (auto at = solution.rfind(kBoxed); at != std::string_view::npos;
-       at = at == 0 ? std::string_view::npos : solution.rfind(kBoxed, at - 1)) {
+  if (const auto at = solution.rfind(kBoxed); at != std::string_view::npos) {
     std::size_t open = at + kBoxed.size();
     while (open < solution.size() && solution[open] == ' ') ++open;
-    if (const auto inside = braced(solution, open)) return std::string(trim(*inside));
+    const auto inside = braced(solution, open);
+    return inside ? std::optional(std::string(trim(*inside))) : std::nullopt;
   }
   if (const auto at = solution.rfind(kMark); at != std::string_view::npos) {
     const std::string_view line = solution.substr(at + kMark.size());
-    const std::string_view answer = trim(line.substr(0, line.find('\n')));
-    if (!answer.empty()) return std::string(answer);
+    return std::string(trim(line.substr(0, line.find('\n'))));
   }
-  if (parse_number(solution)) return std::string(trim(solution));
+  if (parse_value(solution)) return std::string(trim(solution));
   return last_number(solution);
 }
 
 bool math_equal(std::string_view reference, std::string_view completion) {
-  const bool marked = reference.find(kBoxed) != std::string_view::npos ||
-                      reference.find(kMark) != std::string_view::npos;
-  const std::string wanted =
-      marked ? final_answer(reference).value_or(std::string(reference)) : std::string(reference);
+  const std::string wanted = marked(reference)
+                                 ? final_answer(reference).value_or(std::string(reference))
+                                 : std::string(reference);
+  const auto value = parse_value(wanted);
   const std::optional<std::string> given = final_answer(completion);
-  const auto number = parse_number(wanted);
-  if (number) {
-    if (!given) return false;
-    auto other = parse_number(*given);
-    if (!other)  // "x = 5", "72 clips"
-      if (const auto last = last_number(*given)) other = parse_number(*last);
-    return other && *number == *other;
+  if (value) {
+    const auto other = given ? parse_value(*given) : std::nullopt;
+    return other && same_value(*value, *other);
   }
-  const auto compact = [](std::string_view text) {
-    std::string letters = plain(text);
-    std::erase_if(letters, [](unsigned char c) { return std::isspace(c) != 0; });
-    return letters;
-  };
   // A name or an expression has no number to look for: without a mark the whole text is the answer.
-  const bool given_is_marked = completion.find(kBoxed) != std::string_view::npos ||
-                               completion.find(kMark) != std::string_view::npos;
-  return compact(wanted) == compact(given_is_marked && given ? *given : std::string(completion));
+  if (marked(completion) && !given) return false;
+  const std::string text = marked(completion) ? *given : std::string(completion);
+  if (text.size() > kValueBytesMax || wanted.size() > kValueBytesMax)
+    return trim(text) == trim(wanted) && !trim(wanted).empty();
+  const std::string form = same_text_form(wanted);
+  return !form.empty() && form == same_text_form(text) && !parse_value(text);
 }
 
 }  // namespace tandem::actors

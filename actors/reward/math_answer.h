@@ -1,27 +1,25 @@
 // The final answer in a worked solution, and whether two of them are the same.
 //
-// Where it stands, in this order: the last \boxed{…} (braces may nest), the text behind the last
-// "####" of a line, the last number.
+// The answer is, in this order: the inside of the last \boxed{…} (braces may nest; one that does
+// not close is no answer, as in verl), the text behind the last "####" of a line, the whole text
+// where it is a value (math_value.h), else its last number. The last number must stand free: the
+// inside of the $…$ or \(…\) that ends the text, or a word that is a value, or follows its last
+// "="; a neighbour that would change it (an operator, a LaTeX command, "million") makes it none.
 //
-// What a number may look like: 12, -3.50, .5, 1,234,567.8, 6.02e23, 3/4, \frac{3}{4} (dfrac, tfrac,
-// \frac34), 1 1/2, 1\frac{1}{2}, 50%, $5, with $…$, \(…\), \text{…}, units of \text and a final
-// full stop around it. They are compared exactly, as rational numbers; 50% is 1/2. An answer that
-// is no number (an expression, a name) must be the same text, white space and LaTeX spacing aside.
+// Two answers are equal if both are values and the same, or if neither is one and their texts are
+// the same expression, LaTeX spacing aside. Any other answer is wrong.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <string_view>
 
-#include "actors/reward/rational.h"
+#include "actors/reward/math_value.h"
 
 namespace tandem::actors {
 
-// The text of the final answer; none where there is neither a mark nor a number.
+// The text of the final answer; none where there is neither a mark nor a number that stands free.
 std::optional<std::string> final_answer(std::string_view solution);
-
-// The whole text as one number.
-std::optional<Rational> parse_number(std::string_view text);
 
 // Of a reference answer (itself perhaps a solution with \boxed or ####) and a completion.
 bool math_equal(std::string_view reference, std::string_view completion);

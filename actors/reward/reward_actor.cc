@@ -118,7 +118,8 @@ void RewardActor::judge_group(runtime::Context& cx, const GroupToScore& group,
                       .completion = trajectory.text,
                       .answer = member(record, config_.answer_key),
                       .data = record,
-                      .truncated = trajectory.truncated},
+                      .truncated = trajectory.truncated,
+                      .special_text = trajectory.special_text},
                      [this, open, i](runtime::Context& later, TrajectoryScore score) {
                        count(later.now(), score);
                        open->score.scores[i] = std::move(score);
@@ -174,7 +175,8 @@ void RewardActor::handle(runtime::Context& cx, ScoreTexts work) {
                       .completion = std::move(text.text),
                       .answer = member(record, config_.answer_key),
                       .data = record,
-                      .truncated = text.truncated},
+                      .truncated = text.truncated,
+                      .special_text = std::move(text.special_text)},
                      judged);
   }
   note("idle", cx.now());

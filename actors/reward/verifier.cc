@@ -37,7 +37,7 @@ DirectVerifier::Judge compare(Equal equal) {
   return [equal](const ScoreItem& item) -> TrajectoryScore {
     const Result<std::string> answer = answer_text(item.answer);
     if (!answer) return ScoreFailed{answer.error().message};
-    return Scored{equal(*answer, item.completion) ? 1.0 : 0.0};
+    return Scored{equal(*answer, item) ? 1.0 : 0.0};
   };
 }
 
@@ -143,11 +143,13 @@ Result<std::unique_ptr<Verifier>> make_verifier(const VerifierConfig& config,
   };
   switch (config.type) {
     case VerifierType::kExact:
-      return direct(compare([](const std::string& answer, const std::string& completion) {
-        return trimmed(completion) == answer;
+      return direct(compare([](const std::string& answer, const ScoreItem& item) {
+        return trimmed(item.special_text.value_or(item.completion)) == answer;
       }));
     case VerifierType::kMath:
-      return direct(compare(math_equal));
+      return direct(compare([](const std::string& answer, const ScoreItem& item) {
+        return math_equal(answer, item.completion);
+      }));
     case VerifierType::kRegex: {
       Result<Pattern> pattern = Pattern::compile(config.pattern);
       if (!pattern) return pattern.error();

@@ -1,6 +1,7 @@
 // Judges completions: a score, or a failure with its reason, never one for the other.
 //
-//   exact    the completion without surrounding white space equals the answer
+//   exact    the completion without surrounding white space equals the answer; special tokens in it
+//            are text, but for the stop token at its end. All others see it without them
 //   regex    `pattern` is searched in the completion; its first group, where it has one, must equal
 //            the answer; without a group a match is enough
 //   math     equal as exact numbers (math_answer.h)
@@ -11,6 +12,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,6 +31,7 @@ struct ScoreItem {
   nlohmann::json answer;  // null where the record has none
   nlohmann::json data;    // the dataset's record
   bool truncated = false;
+  std::optional<std::string> special_text;  // of the completion, as Trajectory has it
 };
 
 class Verifier {

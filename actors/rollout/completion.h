@@ -60,6 +60,7 @@ class Completion {
 
  private:
   bool ends_with_stop_string(std::int32_t token);
+  std::optional<std::string> special_text() const;
 
   const StopRules* rules_;
   const Tokenizer* tokenizer_;

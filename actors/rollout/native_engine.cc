@@ -308,8 +308,7 @@ void NativeEngine::State::take_token(const Draw& draw, PolicyVersion version, st
 void NativeEngine::State::finish(OpenRequest& open) {
   queue.ended(open.request);
   if (const auto* evaluation = std::get_if<EvaluationKey>(&open.request.key)) {
-    Trajectory& only = open.trajectories.front();
-    return evaluations.completed(*evaluation, std::move(only.text), only.truncated);
+    return evaluations.completed(*evaluation, std::move(open.trajectories.front()));
   }
   const auto& [group, attempt] = std::get<GroupKey>(open.request.key);
   events.push_back(GroupPayload{.group = group,

@@ -131,10 +131,13 @@ void Evaluations::open(Evaluate evaluation, const std::function<void(Request)>& 
     submit(request_of(evaluation.version, part, std::move(prompt)));
 }
 
-void Evaluations::completed(const EvaluationKey& key, std::string text, bool truncated) {
+void Evaluations::completed(const EvaluationKey& key, Trajectory only) {
   const auto open = open_.find(key.part);
   CHECK(open != open_.end());
-  open->second.done.completions.push_back({key.index, std::move(text), truncated});
+  open->second.done.completions.push_back({.index = key.index,
+                                           .text = std::move(only.text),
+                                           .truncated = only.truncated,
+                                           .special_text = std::move(only.special_text)});
   close_if_whole(open);
 }
 

@@ -117,7 +117,7 @@ class Evaluations {
  public:
   // Calls `submit` with a request for each prompt. Done at once if there is none.
   void open(Evaluate evaluation, const std::function<void(Request)>& submit);
-  void completed(const EvaluationKey& key, std::string text, bool truncated);
+  void completed(const EvaluationKey& key, Trajectory only);
   void unservable(const EvaluationKey& key);
   void clear() { open_.clear(); }
   std::vector<EvaluationDone> take_done() { return std::exchange(done_, {}); }

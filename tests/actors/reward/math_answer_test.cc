@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
 #include <span>
+
+#include "tests/seeds.h"
 
 namespace tandem::actors {
 namespace {
@@ -54,7 +57,9 @@ const Case kNumbers[] = {
     {"1,234", "1234", true},
     {"50%", "0.5", true},
     {"50%", "50\\%", true},
-    {"50%", "50", false},
+    {"50%", "50", true},
+    {"50", "50\\%", true},
+    {"50%", "5", false},
     {"0.125", "12.5%", true},
     {"5", "$5", true},
     {"5", "\\$5", true},
@@ -66,6 +71,63 @@ const Case kNumbers[] = {
     {"100000000000000000000000001", "100000000000000000000000001", true},
     {"100000000000000000000000001", "100000000000000000000000002", false},
     {"037", "37", true},
+};
+
+// What holds the digits of the reference, and is another number or none.
+const Case kOthers[] = {
+    {"5", "\\boxed{\\sqrt{5}}", false},
+    {"5", "\\boxed{10^{5}}", false},
+    {"100000", "\\boxed{10^{5}}", true},
+    {"5", "10^{5}", false},
+    {"5", "5\\pi", false},
+    {"5", "\\boxed{5\\pi}", false},
+    {"2", "\\boxed{\\frac{\\pi}{2}}", false},
+    {"2", "\\frac{\\pi}{2}", false},
+    {"2", "x^2", false},
+    {"2", "\\boxed{x^2}", false},
+    {"3", "x\\neq 3", false},
+    {"3", "\\boxed{x\\neq 3}", false},
+    {"3", "x >= 3", false},
+    {"3", "x \xE2\x89\xA0 3", false},
+    {"5", "\\boxed{5!}", false},
+    {"5", "\\boxed{2+3}", false},
+    {"3", "2+3", false},
+    {"4", "The answer is \\frac{3}{4}.", false},
+    {"3/4", "The answer is \\frac{3}{4}.", true},
+    {"3/4", "The answer is $\\frac{3}{4}$.", true},
+    {"5", "The answer is $5$ million.", false},
+    {"5", "5 million", false},
+    {"5", "\\boxed{5\\text{ million}}", false},
+    {"72", "\\boxed{72\\text{ clips}}", true},
+    {"72", "\\boxed{72 clips}", true},
+    {"5", "\\boxed{5 pi}", false},
+    {"5", "<answer>5</answer>", true},
+    {"5", "**5**", true},
+    {"3", "2**3", false},
+    {"1/2", "It is 1 1/2", false},
+    {"3/2", "It is 1 1/2", true},
+    {"234", "It is 1 234", false},
+    {"3", "\\boxed{\\sqrt{9}}", true},
+    {"1.5", "\\sqrt{\\frac{9}{4}}", true},
+    {"1024", "2^{10}", true},
+    {"-4", "-2^2", true},
+    {"4", "(-2)^2", true},
+    {"1/8", "2^{-3}", true},
+    {"300000", "3 \\times 10^{5}", true},
+    {"6", "\\boxed{2 \\times 3}", false},
+    {"90", "90^\\circ", true},
+    {"5", "\\boxed{x = 5}", true},
+    {"5", "5\\text{ cm}^2", true},
+    {"5", "$5 and then $5", true},
+    {"\\text{Monday}", "\\boxed{\\text{Tuesday}}", false},
+    {"\\text{Monday}", "\\boxed{Monday}", true},
+    {"\\{1,2\\}", "\\boxed{2, 1}", true},
+    {"(1,2)", "(2,1)", false},
+    {"(1,2)", "\\left( 1, \\frac{4}{2} \\right)", true},
+    {"[0,\\infty)", "[0, \\infty)", true},
+    {"[0,\\infty)", "(0, \\infty)", false},
+    {"5", "\\boxed{5} or \\boxed{6", false},
+    {"12x", "1 2x", false},
 };
 
 // Where the answer stands.
@@ -88,7 +150,7 @@ const Case kSolutions[] = {
     {"\\boxed{3}", "3", true},
     {"7", "16-9 leaves 7", true},
     {"-7", "it is -7", true},
-    {"7", "a range of 5-7", true},
+    {"7", "a range of 5-7", false},
     {"-7", "a range of 5-7", false},
     {"0.5", "about 50%", true},
     {"5", "no number here", false},
@@ -113,16 +175,63 @@ void check(std::span<const Case> cases) {
 }
 
 TEST(MathAnswer, Numbers) { check(kNumbers); }
+TEST(MathAnswer, DigitsInSomethingElseAreNoNumber) { check(kOthers); }
 TEST(MathAnswer, WhereTheAnswerStands) { check(kSolutions); }
 TEST(MathAnswer, AnswersThatAreNoNumbers) { check(kTexts); }
 
 TEST(MathAnswer, LongGarbageIsNoNumberAndTakesNoTime) {
   const std::string digits(100'000, '7');
-  EXPECT_FALSE(parse_number(digits));
-  EXPECT_FALSE(parse_number("1e999999999"));
+  EXPECT_FALSE(parse_value(digits));
+  EXPECT_FALSE(parse_value("1e999999999"));
   EXPECT_FALSE(math_equal("7", digits));
   EXPECT_FALSE(math_equal("7", std::string(100'000, '{')));
   EXPECT_FALSE(math_equal("7", "\\boxed{" + std::string(1000, '{')));
+}
+
+// Whatever a completion holds, it is judged in bounded time, is equal to itself or not a number,
+// and pays 5 only for a text that is 5.
+TEST(MathAnswer, HostileTextsAreJudgedAndValuesEqualThemselves) {
+  const std::vector<std::string> pieces = {
+      "5",      "10",      "0",       "999", ".",       ",",
+      "-",      "/",       "^",       "{",   "}",       "(",
+      ")",      "[",       "]",       "\\{", "\\}",     "\\frac",
+      "\\sqrt", "\\text{", "$",       "\\(", "%",       "e",
+      " ",      "\n",      "=",       "x",   "\\pi",    "\\boxed{",
+      "####",   "\\infty", "\\times", "10^", "million", "\xE2\x89\xA0",
+      "\xFF",   "**",      "<b>",     "\\"};
+  for_seeds(2000, [&](std::uint64_t seed) {
+    std::mt19937_64 random(seed);
+    std::string text;
+    for (std::uint64_t left = random() % 60; left > 0; --left)
+      text += pieces[random() % pieces.size()];
+    if (const auto value = parse_value(text)) {
+      EXPECT_TRUE(same_value(*value, *value)) << text;
+      EXPECT_TRUE(math_equal(text, "\\boxed{" + text + "}") || text.find('#') != text.npos ||
+                  text.find("boxed") != text.npos || text.find_first_of("{}") != text.npos)
+          << text;
+    }
+    if (!math_equal("5", text)) return;
+    const auto given = final_answer(text);
+    ASSERT_TRUE(given) << text;
+    EXPECT_TRUE(parse_value(*given)) << text;
+  });
+}
+
+TEST(MathAnswer, LimitsMakeItNoNumber) {
+  const auto repeated = [](const std::string& what, int times) {
+    std::string all;
+    for (int i = 0; i < times; ++i) all += what;
+    return all;
+  };
+  EXPECT_FALSE(parse_value(repeated("(", 1000) + "5" + repeated(")", 1000)));
+  EXPECT_FALSE(parse_value(repeated("(", 20) + "5" + repeated(")", 20)));
+  EXPECT_TRUE(parse_value("((5))"));
+  EXPECT_FALSE(parse_value("10^{99999999999999999999}"));
+  EXPECT_FALSE(parse_value("999^{1024}"));
+  EXPECT_FALSE(parse_value("10^{1e9}"));
+  EXPECT_FALSE(parse_value("9^9^9"));
+  EXPECT_FALSE(math_equal("5", repeated("\\frac{5}", 200'000)));
+  EXPECT_FALSE(math_equal("5", repeated("$5 + ", 200'000)));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "actors/rollout/completion.h"
 #include "runtime/actor/simulated_executor.h"
 #include "runtime/actor/system.h"
 #include "runtime/wire/codec.h"
@@ -127,6 +128,70 @@ TEST(RewardActor, ScoresEveryTrajectoryInItsPlace) {  // RW-1
   EXPECT_EQ(std::get<Scored>(scored[0].scores[0]).value, 1.0);
   EXPECT_EQ(std::get<Scored>(scored[0].scores[1]).value, 0.0);
   EXPECT_EQ(std::get<Scored>(scored[0].scores[2]).value, 1.0);
+}
+
+TEST(RewardActor, ExactSeesSpecialTokens) {
+  const Result<Tokenizer> words = Tokenizer::parse(R"({"added_tokens": [
+      {"id": 0, "content": "<|pad|>", "special": true, "normalized": false, "single_word": false,
+       "lstrip": false, "rstrip": false},
+      {"id": 1, "content": "<eos>", "special": true, "normalized": false, "single_word": false,
+       "lstrip": false, "rstrip": false}],
+    "normalizer": null, "post_processor": null,
+    "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false, "use_regex": false},
+    "decoder": {"type": "ByteLevel"},
+    "model": {"type": "BPE", "merges": [],
+              "vocab": {"<|pad|>": 0, "<eos>": 1, "0": 2, "3": 3, "7": 4, ";": 5}}})",
+                                                   "test");
+  ASSERT_TRUE(words) << words.error().message;
+  ModelConfig model;
+  model.vocab_size = 6;
+  model.eos_token_ids = {1};
+  const auto rules = make_stop_rules({.stop = {";"}, .max_response_length = 6}, model);
+  ASSERT_TRUE(rules) << rules.error().message;
+  struct Case {
+    std::vector<std::int32_t> tokens;
+    double score;
+  };
+  const std::vector<Case> cases = {{{2, 3, 4, 1}, 1},     // 037<eos>
+                                   {{2, 0, 3, 4, 1}, 0},  // 0<|pad|>37<eos>
+                                   {{0, 2, 3, 4, 1}, 0},    {{2, 3, 4, 0, 1}, 0},
+                                   {{2, 3, 4, 0, 0, 0}, 0},  // by its length
+                                   {{2, 3, 4, 5}, 1},        // 037;
+                                   {{2, 3, 4, 0, 5}, 0}};
+  GroupPayload payload{.group = GroupId{1}, .attempt = 1, .prompt = "p", .prompt_tokens = {2}};
+  ScoreTexts texts{.evaluation = EvaluationId{1}};
+  for (const Case& c : cases) {
+    Completion completion(*rules, *words);
+    bool ended = false;
+    for (const std::int32_t token : c.tokens) {
+      ASSERT_FALSE(ended);
+      ended = completion.push({.token = token, .logprob = -1}).has_value();
+    }
+    ASSERT_TRUE(ended);
+    payload.trajectories.push_back(completion.take());
+    const Trajectory& made = payload.trajectories.back();
+    EXPECT_EQ(made.text, "037") << "what a program sees has no special tokens";
+    texts.texts.push_back({.index = static_cast<std::int32_t>(texts.texts.size()),
+                           .data = R"({"answer": "037"})",
+                           .text = made.text,
+                           .special_text = made.special_text});
+  }
+  Fixture f;
+  GroupToScore group = f.store(1, {"037"}, R"({"answer": "037"})");
+  f.payloads.back() = runtime::encode(payload);
+  f.tell(ScoreGroups{{group}});
+  f.tell(texts);
+  const auto scored = f.scored(1);
+  ASSERT_EQ(scored.size(), 1u);
+  ASSERT_EQ(scored[0].scores.size(), cases.size());
+  const TextsScored* evaluated = nullptr;
+  for (const RewardEvents& event : f.heard->events)
+    if (const auto* found = std::get_if<TextsScored>(&event)) evaluated = found;
+  ASSERT_NE(evaluated, nullptr);
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    EXPECT_EQ(std::get<Scored>(scored[0].scores[i]).value, cases[i].score) << "case " << i;
+    EXPECT_EQ(std::get<Scored>(evaluated->scores[i].score).value, cases[i].score) << "case " << i;
+  }
 }
 
 TEST(RewardActor, FailuresAreFailuresAndNotZeroes) {  // RW-2

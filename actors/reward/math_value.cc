@@ -1,0 +1,505 @@
+// A recursive-descent parser over a text whose spacing has been taken out. It gives up, with "not a
+// number", at the first character that it cannot account for, at a depth, and after a number of
+// operations, so that its time is bounded whatever a completion holds.
+#include "actors/reward/math_value.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <cstdint>
+#include <numeric>
+
+namespace tandem::actors {
+namespace {
+
+constexpr char kDegree = '\x01';  // stands for the sign in a text without control characters
+
+bool value_digit(char c) { return c >= '0' && c <= '9'; }
+bool value_letter(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; }
+
+void replace_each(std::string& text, std::string_view what, std::string_view with) {
+  std::string out;
+  std::size_t from = 0;
+  for (std::size_t at; (at = text.find(what, from)) != std::string::npos; from = at + what.size())
+    out.append(text, from, at - from).append(with);
+  text = std::move(out.append(text, from));
+}
+
+std::string normal_text(std::string_view raw) {
+  std::string text(raw);
+  using Pair = std::array<std::string_view, 2>;
+  for (const auto& [what, with] : {Pair{"\\dfrac", "\\frac"},
+                                   {"\\tfrac", "\\frac"},
+                                   {"\\left", ""},
+                                   {"\\right", ""},
+                                   {"\\displaystyle", " "},
+                                   {"\\%", "%"},
+                                   {"\\$", "$"},
+                                   {"\\(", " "},
+                                   {"\\)", " "},
+                                   {"\\[", " "},
+                                   {"\\]", " "},
+                                   {"\\!", ""},
+                                   {"\\,", " "},
+                                   {"\\;", " "},
+                                   {"\\:", " "},
+                                   {"\\ ", " "},
+                                   {"\\qquad", " "},
+                                   {"\\quad", " "},
+                                   {"~", " "},
+                                   {"{,}", ","},
+                                   {"^{\\circ}", "\x01"},
+                                   {"^\\circ", "\x01"},
+                                   {"\\degree", "\x01"},
+                                   {"\xC2\xB0", "\x01"},
+                                   {"\xC2\xA0", " "},
+                                   {"\xE2\x80\xAF", " "},
+                                   {"\xC3\x97", "\\times "},
+                                   {"\xE2\x88\x9E", "\\infty "},
+                                   {"\xE2\x88\x92", "-"}})
+    replace_each(text, what, with);
+  std::ranges::replace_if(
+      text, [](unsigned char c) { return std::isspace(c) != 0; }, ' ');
+  const auto begin = text.find_first_not_of(' ');
+  if (begin == std::string::npos) return {};
+  text.erase(0, begin);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '.')) text.pop_back();
+  return text;
+}
+
+// The square root of a whole number with at most 18 digits, where it is whole.
+std::optional<std::uint64_t> whole_root(std::uint64_t square) {
+  std::uint64_t low = 0, high = 1'000'000'000;
+  while (low < high) {
+    const std::uint64_t middle = (low + high + 1) / 2;
+    if (middle * middle <= square)
+      low = middle;
+    else
+      high = middle - 1;
+  }
+  return low * low == square ? std::optional(low) : std::nullopt;
+}
+
+std::optional<std::uint64_t> small_whole(const std::string& digits) {
+  std::uint64_t value = 0;
+  if (digits.size() > 18) return std::nullopt;
+  std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  return value;
+}
+
+std::optional<Rational> exact_root(const Rational& square) {
+  const auto above = small_whole(square.numerator), below = small_whole(square.denominator);
+  if (square.negative || !above || !below) return std::nullopt;
+  const std::uint64_t common = std::gcd(*above, *below);
+  const auto top = whole_root(*above / common), bottom = whole_root(*below / common);
+  if (!top || !bottom) return std::nullopt;
+  return Rational{.numerator = std::to_string(*top), .denominator = std::to_string(*bottom)};
+}
+
+Rational inverse(const Rational& number) {  // of one that is not zero
+  return {.negative = number.negative,
+          .numerator = number.denominator,
+          .denominator = number.numerator};
+}
+
+class ValueParser {
+ public:
+  explicit ValueParser(std::string text) : text_(std::move(text)) {}
+
+  std::optional<MathValue> whole() {
+    if (auto value = bracketed('(')) return value;
+    if (auto value = bracketed('[')) return value;
+    if (auto value = bracketed('{')) return value;
+    restart();
+    MathValue value;
+    do {
+      const auto next = item();
+      if (!next) return std::nullopt;
+      value.items.push_back(*next);
+    } while (take(","));
+    if (!at_end() || too_large(value)) return std::nullopt;
+    if (value.items.size() > 1) value.open = '{', value.close = '}';
+    return value;
+  }
+
+ private:
+  using Number = std::optional<Rational>;
+
+  void restart() {
+    at_ = 0;
+    depth_ = 0;
+    steps_ = 0;
+    separators_ = true;
+  }
+  void skip() {
+    while (at_ < text_.size() && text_[at_] == ' ') ++at_;
+  }
+  bool at_end() {
+    skip();
+    return at_ == text_.size();
+  }
+  char peek(std::size_t ahead = 0) const {
+    return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0';
+  }
+  // Takes `what`, and the spaces before it, if it stands next.
+  bool take(std::string_view what) {
+    const std::size_t begin = at_;
+    skip();
+    const bool longer_command =
+        what.size() > 1 && value_letter(what.back()) && value_letter(peek(what.size()));
+    if (longer_command || !std::string_view(text_).substr(at_).starts_with(what)) {
+      at_ = begin;
+      return false;
+    }
+    at_ += what.size();
+    return true;
+  }
+
+  static bool too_large(const MathValue& value) {
+    std::size_t digits = 0;
+    for (const MathItem& item : value.items)
+      digits += item.number.numerator.size() + item.number.denominator.size();
+    return digits > 2 * kRationalDigitsMax;
+  }
+
+  // (1, 2), [0, 1), \{1, 2\}; none where it is something else.
+  std::optional<MathValue> bracketed(char open) {
+    restart();
+    if (!take(open == '{' ? "\\{" : std::string_view(&open, 1))) return std::nullopt;
+    separators_ = false;
+    MathValue value{.open = open};
+    do {
+      const auto next = open == '{' ? item() : end_point();
+      if (!next) return std::nullopt;
+      value.items.push_back(*next);
+    } while (take(","));
+    if (open == '{')
+      value.close = take("\\}") ? '}' : '\0';
+    else
+      value.close = take(")") ? ')' : take("]") ? ']' : '\0';
+    const bool alone = open != '{' && value.items.size() == 1;
+    if (value.close == '\0' || alone || !at_end() || too_large(value)) return std::nullopt;
+    return value;
+  }
+
+  std::optional<MathItem> end_point() {
+    const std::size_t begin = at_;
+    const bool negative = take("-");
+    if (!negative) take("+");
+    if (take("\\infty")) return MathItem{.number = {.negative = negative}, .infinite = true};
+    at_ = begin;
+    return item();
+  }
+
+  std::optional<MathItem> item() {
+    variable();
+    Number number = signed_number();
+    if (!number) return std::nullopt;
+    MathItem item{.number = *std::move(number)};
+    item.percent = take("%") || take("percent");
+    if (!unit()) return std::nullopt;
+    return item;
+  }
+
+  // "x =", where it stands.
+  void variable() {
+    skip();
+    const std::size_t begin = at_;
+    if (value_letter(peek()) && !value_letter(peek(1))) {
+      ++at_;
+      if (take("=")) return;
+    }
+    at_ = begin;
+  }
+
+  void currency() {
+    while (take("$") || take("\xE2\x82\xAC") || take("\xC2\xA3")) {
+    }
+  }
+
+  Number signed_number() {
+    currency();
+    const bool negative = take("-");
+    if (!negative) take("+");
+    currency();
+    Number number = term();
+    if (number && negative && number->numerator != "0") number->negative = !number->negative;
+    return number;
+  }
+
+  Number checked(Number number) {
+    if (++steps_ > kValueStepsMax || !number || number->numerator.size() > kRationalDigitsMax ||
+        number->denominator.size() > kRationalDigitsMax)
+      return std::nullopt;
+    return number;
+  }
+  Number quotient(const Number& above, const Number& below) {
+    return above && below ? checked(divide(*above, *below)) : std::nullopt;
+  }
+
+  Number term() {
+    skip();
+    const std::size_t begin = at_;
+    Number number = factor();
+    if (!number) return std::nullopt;
+    const bool whole = std::all_of(text_.begin() + static_cast<std::ptrdiff_t>(begin),
+                                   text_.begin() + static_cast<std::ptrdiff_t>(at_), value_digit);
+    const std::size_t end = at_;
+    if (whole && (text_.compare(at_, 5, "\\frac") == 0 || peek() == ' ')) {
+      if (const Number part = proper_part()) return checked(add_magnitude(*number, *part));
+      at_ = end;
+    }
+    if (take("/")) return quotient(number, factor());
+    if (take("\\times") || take("\\cdot") || take("*")) {
+      skip();
+      if (text_.compare(at_, 3, "10^") != 0) return std::nullopt;
+      const Number power = factor();
+      return power && power->numerator != "0" ? quotient(number, inverse(*power)) : std::nullopt;
+    }
+    return number;
+  }
+
+  // The 1/2 of 1 1/2.
+  Number proper_part() {
+    if (take("\\frac")) return fraction();
+    const Number above = decimal();
+    if (!above || !take("/")) return std::nullopt;
+    const Number below = decimal();
+    return above->denominator == "1" && below && below->denominator == "1" ? quotient(above, below)
+                                                                           : std::nullopt;
+  }
+
+  Number fraction() {
+    const Number above = argument();
+    const Number below = argument();
+    if (peek() == '^') return std::nullopt;  // of the whole, or of its denominator?
+    return quotient(above, below);
+  }
+
+  Number argument() {
+    skip();
+    if (value_digit(peek())) return parse_decimal(std::string_view(text_).substr(at_++, 1));
+    return peek() == '{' ? group("{", "}") : std::nullopt;
+  }
+
+  Number group(std::string_view open, std::string_view close) {
+    if (!take(open) || ++depth_ > kValueDepthMax) return std::nullopt;
+    Number inside = signed_number();
+    --depth_;
+    return take(close) ? inside : std::nullopt;
+  }
+
+  Number factor() {
+    skip();
+    if (take("\\frac")) return fraction();
+    Number base = this->base();
+    if (!base || !take("^")) return base;
+    const bool braced = take("{");
+    const bool negative = take("-");
+    if (!negative) take("+");
+    skip();
+    int exponent = 0;
+    const char* const first = text_.data() + at_;
+    const auto [end, error] = std::from_chars(first, text_.data() + text_.size(), exponent);
+    if (end == first || error != std::errc() || !value_digit(*first) ||
+        exponent > kValueExponentMax)
+      return std::nullopt;
+    at_ += static_cast<std::size_t>(end - first);
+    if ((braced && !take("}")) || peek() == '^' || peek() == '.') return std::nullopt;
+    return power(*base, negative ? -exponent : exponent);
+  }
+
+  Number power(Rational base, int exponent) {
+    if (base.numerator == "0") return exponent > 0 ? Number(base) : std::nullopt;
+    Rational total{.numerator = "1"};
+    // x / (1 / y) is x y.
+    if (exponent >= 0) base = inverse(base);
+    for (unsigned left = static_cast<unsigned>(std::abs(exponent)); left > 0; left /= 2) {
+      if (left % 2 == 1) {
+        const Number next = checked(divide(total, base));
+        if (!next) return std::nullopt;
+        total = *next;
+      }
+      if (left == 1) break;
+      const Number squared = checked(divide(base, inverse(base)));
+      if (!squared) return std::nullopt;
+      base = *squared;
+    }
+    return total;
+  }
+
+  Number base() {
+    if (value_digit(peek()) || peek() == '.') return decimal();
+    if (take("\\sqrt")) {
+      const Number square = argument();
+      return square ? exact_root(*square) : std::nullopt;
+    }
+    for (const std::string_view open :
+         {"{", "\\text{", "\\textbf{", "\\mathbf{", "\\mathrm{", "\\mbox{", "\\boxed{"})
+      if (text_.compare(at_, open.size(), open) == 0) return group(open, "}");
+    return group("(", ")");
+  }
+
+  Number decimal() {
+    skip();
+    std::string digits;
+    const auto take_digits = [&] {
+      while (value_digit(peek())) digits += text_[at_++];
+    };
+    take_digits();
+    bool separated = false;
+    while (separators_ && (separated || (!digits.empty() && digits.size() <= 3)) && peek() == ',' &&
+           value_digit(peek(1)) && value_digit(peek(2)) && value_digit(peek(3)) &&
+           !value_digit(peek(4))) {
+      digits.append(text_, at_ + 1, 3);
+      at_ += 4;
+      separated = true;
+    }
+    if (separated && peek() == ',' && value_digit(peek(1))) return std::nullopt;
+    if (peek() == '.') {
+      digits += text_[at_++];
+      take_digits();
+    }
+    if (peek() == 'e' || peek() == 'E') {
+      digits += text_[at_++];
+      if (peek() == '-' || peek() == '+') digits += text_[at_++];
+      take_digits();
+    }
+    return parse_decimal(digits);
+  }
+
+  // A unit, or none; false: something else stands here, perhaps a factor.
+  bool unit() {
+    const bool spaced = peek() == ' ';
+    if (take(std::string_view(&kDegree, 1))) {
+      if (!take("C")) take("F");
+      return true;
+    }
+    if (take("$") || take("\xE2\x82\xAC") || take("\xC2\xA3")) return true;
+    std::string words;
+    bool marked = false;
+    for (const std::string_view open : {"\\text{", "\\mathrm{", "\\mbox{", "\\textrm{"}) {
+      if (!take(open)) continue;
+      const auto close = text_.find('}', at_);
+      if (close == std::string::npos) return false;
+      words = text_.substr(at_, close - at_);
+      at_ = close + 1;
+      marked = true;
+      break;
+    }
+    if (!marked) {
+      while (value_letter(peek()) || (peek() == ' ' && value_letter(peek(1))))
+        words += text_[at_++];
+      if (words.empty()) return true;
+    }
+    return is_unit(words, marked, spaced) && unit_power();
+  }
+
+  bool unit_power() {
+    if (!take("^")) return true;
+    return take("2") || take("3") || take("{2}") || take("{3}");
+  }
+
+  static bool is_unit(const std::string& words, bool marked, bool spaced) {
+    static constexpr auto kShort = {"cm", "mm", "km", "kg", "mg", "ml", "mL", "ft", "in",
+                                    "oz", "lb", "hr", "mi", "yd", "am", "pm", "kJ"};
+    std::size_t count = 0;
+    std::string word;
+    for (std::size_t i = 0; i <= words.size(); ++i) {
+      const char c = i < words.size() ? words[i] : ' ';
+      if (value_letter(c)) {
+        word += c;
+        continue;
+      }
+      if (c != ' ' && (!marked || (c != '/' && c != '.'))) return false;
+      if (word.empty()) continue;
+      const bool short_unit = std::ranges::find(kShort, word) != kShort.end();
+      if (changes_a_value(word) || ++count > 4) return false;
+      if (!marked && !short_unit && (word.size() < 3 || !spaced)) return false;
+      word.clear();
+    }
+    return true;
+  }
+
+  const std::string text_;
+  std::size_t at_ = 0;
+  int depth_ = 0;
+  int steps_ = 0;
+  bool separators_ = true;  // a comma may stand within a number
+};
+
+bool same_item(const MathItem& a, const MathItem& b) {
+  if (a.infinite || b.infinite)
+    return a.infinite && b.infinite && a.number.negative == b.number.negative;
+  if (a.number == b.number) return true;
+  const auto hundredth = [](Rational number) {
+    number.denominator += "00";
+    return number;
+  };
+  if (a.percent == b.percent) return false;
+  return a.percent ? hundredth(a.number) == b.number : a.number == hundredth(b.number);
+}
+
+}  // namespace
+
+std::optional<MathValue> parse_value(std::string_view text) {
+  if (text.size() > kValueBytesMax || text.find(kDegree) != std::string_view::npos)
+    return std::nullopt;
+  return ValueParser(normal_text(text)).whole();
+}
+
+bool same_value(const MathValue& a, const MathValue& b) {
+  if (a.open != b.open || a.close != b.close || a.items.size() != b.items.size()) return false;
+  if (a.open != '{') return std::ranges::equal(a.items, b.items, same_item);
+  const auto within = [](const MathValue& all, const MathValue& some) {
+    return std::ranges::all_of(some.items, [&](const MathItem& item) {
+      return std::ranges::any_of(all.items,
+                                 [&](const MathItem& other) { return same_item(item, other); });
+    });
+  };
+  return within(a, b) && within(b, a);
+}
+
+std::string same_text_form(std::string_view raw) {
+  std::string text = normal_text(raw);
+  for (const std::string_view open : {"\\textbf{", "\\text{", "\\mathrm{"})
+    for (std::size_t at; (at = text.find(open)) != std::string::npos;) {
+      const auto close = text.find('}', at);
+      if (close == std::string::npos) break;
+      text.erase(close, 1).erase(at, open.size());
+    }
+  std::erase(text, '$');
+  std::string form;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != ' ') {
+      form += text[i];
+      continue;
+    }
+    const auto next = text.find_first_not_of(' ', i);
+    if (next == std::string::npos || form.empty()) continue;
+    // A space between two numbers or two names is part of the expression.
+    if ((value_digit(form.back()) && value_digit(text[next])) ||
+        (value_letter(form.back()) && value_letter(text[next])))
+      form += ' ';
+    i = next - 1;
+  }
+  return form;
+}
+
+bool changes_a_value(std::string_view word) {
+  static constexpr std::array<std::string_view, 62> kWords = {
+      "hundred", "thousand",  "million", "billion",  "trillion", "dozen",  "half",    "halves",
+      "third",   "thirds",    "quarter", "quarters", "fourths",  "fifths", "tenths",  "hundredths",
+      "squared", "cubed",     "pi",      "times",    "plus",     "minus",  "over",    "or",
+      "and",     "to",        "root",    "sqrt",     "mod",      "modulo", "sin",     "cos",
+      "tan",     "log",       "ln",      "exp",      "than",     "but",    "if",      "not",
+      "is",      "factorial", "percent", "infinity", "inf",      "choose", "divided", "less",
+      "more",    "negative",  "point",   "score",    "gross",    "pairs",  "unless",  "except",
+      "nor",     "by",        "power",   "e",        "i",        "x"};
+  std::string lower(word);
+  std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return std::tolower(c); });
+  return std::ranges::find(kWords, lower) != kWords.end();
+}
+
+}  // namespace tandem::actors
