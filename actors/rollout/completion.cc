@@ -84,21 +84,21 @@ bool Completion::ends_with_stop_string(std::int32_t token) {
 }
 
 Trajectory Completion::take() {
+  trajectory_.special_text = special_text();
   trajectory_.text = text_is_cut_ ? replace_malformed_utf8(trajectory_.text)
                                   : tokenizer_->decode(trajectory_.tokens, SpecialTokens::kSkip);
-  trajectory_.special_text = special_text();
   return std::move(trajectory_);
 }
 
 // A special token belongs to the text as far as the bytes before it do: one inside a stop string
-// does not.
+// does not. Where the text is cut, it still is the bytes before the stop string.
 std::optional<std::string> Completion::special_text() const {
   std::span<const std::int32_t> tokens = trajectory_.tokens;
   if (!text_is_cut_ && !trajectory_.truncated && !tokens.empty() &&
       tokenizer_->is_special(tokens.back()))
     tokens = tokens.first(tokens.size() - 1);  // the stop token
   std::string with;
-  std::size_t plain_bytes = 0;  // of the text so far, without special tokens
+  std::size_t left = text_is_cut_ ? trajectory_.text.size() : std::string::npos;
   bool any = false;
   for (const std::int32_t token : tokens) {
     const std::string_view bytes = tokenizer_->bytes_of(token);
@@ -107,12 +107,11 @@ std::optional<std::string> Completion::special_text() const {
       any = true;
       continue;
     }
-    const std::size_t left = trajectory_.text.size() - plain_bytes;
     with += bytes.substr(0, left);
     if (bytes.size() > left) break;
-    plain_bytes += bytes.size();
+    left -= bytes.size();
   }
-  return any ? std::optional(std::move(with)) : std::nullopt;
+  return any ? std::optional(replace_malformed_utf8(with)) : std::nullopt;
 }
 
 }  // namespace tandem::actors
