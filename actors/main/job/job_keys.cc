@@ -233,9 +233,10 @@ const Key kKeys[] = {
      .unit = "actors"},
     {.path = "reward.type",
      .field = [](J& j) { return slot(j.reward.type); },
-     .description = "`exact`: the completion, stripped, equals the answer. `math`: its final answer has the "
-                    "same exact value. `regex`: `pattern` matches. `command`: a program of yours "
-                    "decides.",
+     .description =
+         "`exact`: the completion, stripped, equals the answer. `math`: its final answer has the "
+         "same exact value. `regex`: `pattern` matches. `command`: a program of yours "
+         "decides.",
      .later_values = kLaterRewards},
     {.path = "reward.pattern",
      .field = [](J& j) { return slot(j.reward.pattern); },
