@@ -6,10 +6,10 @@
 // pre_tokenizer null, Digits, Split by a known regex and ByteLevel, alone or in a Sequence that
 // ByteLevel ends; added tokens with lstrip, rstrip, single_word and normalized; post_processor
 // null, ByteLevel, TemplateProcessing, or a Sequence of these; decoder ByteLevel. Anything else is
-// refused by name. Ids and text are those of the `tokenizers` library (tests/golden/tokenizers), but
-// encode_prompt adds no second BOS, an added token never has ByteLevel's stand-ins for bytes, text
-// with a byte that the vocabulary lacks is refused where the library drops the byte, and combining
-// marks newer than the library's Unicode are ordered by ours (nfc.h).
+// refused by name. Ids and text are those of the `tokenizers` library (tests/golden/tokenizers),
+// but encode_prompt adds no second BOS, an added token never has ByteLevel's stand-ins for bytes,
+// text with a byte that the vocabulary lacks is refused where the library drops the byte, and
+// combining marks newer than the library's Unicode are ordered by ours (nfc.h).
 //
 // Invariants
 //   TK-1  decode(encode(text)) == text for every text that encode accepts (in NFC where the
