@@ -55,12 +55,14 @@ std::string optional_number(const json& item, const char* pointer, const char* l
   return has_number(item, pointer) ? label + format("%.3f", number(item, pointer)) : "";
 }
 
-// Beside an evaluation's mean that leaves prompts out: " over 97 of 100, 3 failed".
+// Beside an evaluation's mean that leaves prompts out: " over 97 of 100, 3 failed". A mean over no
+// prompt is one whose run did not count them.
 std::string left_out(const json& item, const char* scored, const char* failed) {
   if (!has_number(item, failed) || number(item, failed) == 0) return "";
+  const std::string failures = ", " + whole(number(item, failed)) + " failed";
+  if (number(item, scored) == 0) return failures;
   return " over " + whole(number(item, scored)) + " of " +
-         whole(number(item, scored) + number(item, failed)) + ", " + whole(number(item, failed)) +
-         " failed";
+         whole(number(item, scored) + number(item, failed)) + failures;
 }
 
 std::string steps_text(const json& job, int cells) {
