@@ -15,8 +15,8 @@
 // Rank 0 is driven through Trainer. Every other rank calls follow(), which repeats what rank 0
 // does, told by commands over the collective, and returns when rank 0 leaves.
 //
-//   NT-1  A zero-variance group has no gradient: it is computed by nobody, and leaves the
-//         denominators that count tokens.
+//   NT-1  A zero-variance group has no policy gradient. KL loss, entropy bonus, denominators and
+//         metrics are of its tokens too; without these two terms it has a forward and no backward.
 //   NT-2  At staleness 0 the training forward repeats the engine's log-probabilities to the bit.
 //   NT-3  lr = 0 leaves the weights as they are, to the bit.
 //   NT-4  So does a gradient that is not finite, and the moments and AdamW's t as well; the step

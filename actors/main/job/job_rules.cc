@@ -292,8 +292,7 @@ std::vector<std::string> job_warnings(const JobSpec& job) {
       std::max(job.algorithm.clip_ratio_low, job.algorithm.clip_ratio_high) > kGspoClipAdvised)
     warnings.push_back(
         "under loss_mode gspo the clip range is of a whole sequence's ratio: its paper has 3e-4 "
-        "and "
-        "4e-4, and ranges above 0.05 clip next to nothing");
+        "and 4e-4, and ranges above 0.05 clip next to nothing");
   if (job.algorithm.bypass_mode && job.algorithm.clip_ratio_c &&
       *job.algorithm.clip_ratio_c <= 1 + job.algorithm.clip_ratio_high)
     warnings.push_back("algorithm.clip_ratio_c lies below the upper clip, 1 + clip_ratio_high");

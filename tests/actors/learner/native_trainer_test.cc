@@ -81,27 +81,62 @@ TEST(NativeTrainer, ABatchWithoutVarianceHasNoGradient_NT1) {
   ASSERT_TRUE(trained);
   EXPECT_EQ(trained->report.grad_norm, 0);
   EXPECT_EQ(trained->checksum, before);
+  EXPECT_GT(trained->report.entropy, 0);
+  EXPECT_GT(trained->report.logprob_diff_mean, 0) << "these log-probabilities are made up";
 }
 
-// Metrics are of every response token; KL and entropy act on every one.
-TEST(NativeTrainer, GroupsWithoutVarianceAreMeasuredAndHaveKlAndEntropy) {
-  const auto report_of = [](const std::string& name, const auto& change) {
-    const auto folder = scratch_folder(name);
-    TrainerConfig config = trainer_config(folder);
-    change(config.algorithm);
-    const auto trained =
-        make_trainer(folder, config)->train(random_batch(1, StepId{0}, {.groups = 1}));
-    EXPECT_TRUE(trained);
-    return trained->report;
-  };
-  const StepReport plain = report_of("measured", [](AlgorithmConfig&) {});
-  EXPECT_EQ(plain.groups_zero_variance, 1u);
-  EXPECT_GT(plain.entropy, 0);
-  EXPECT_GT(plain.logprob_diff_mean, 0) << "these log-probabilities are made up";
-  const StepReport bonus =
-      report_of("bonus", [](AlgorithmConfig& algorithm) { algorithm.entropy_coeff = 0.1; });
-  EXPECT_GT(bonus.grad_norm, 0);
-  EXPECT_EQ(bonus.entropy, plain.entropy);
+TEST(NativeTrainer, EntropyBonusAndKlActOnGroupsWithoutVariance_NT1) {
+  const auto folder = scratch_folder("zero-terms");
+  const TrainBatch equal = random_batch(1, StepId{0}, {.groups = 1});
+  TrainerConfig config = trainer_config(folder);
+  config.algorithm.entropy_coeff = 0.1;
+  {
+    const auto trained = make_trainer(folder, config)->train(equal);
+    ASSERT_TRUE(trained);
+    EXPECT_GT(trained->report.grad_norm, 0);
+    EXPECT_NE(trained->report.loss, 0);
+  }
+  // The reference is where RL starts: KL has no gradient before a step has moved the weights.
+  config.algorithm.entropy_coeff = 0;
+  config.algorithm.use_kl_loss = true;
+  config.algorithm.kl_loss_coef = 0.1;
+  const auto trainer = make_trainer(folder, config);
+  train_to(*trainer, 1);
+  const auto trained = trainer->train(random_batch(1, StepId{1}, {.groups = 1}));
+  ASSERT_TRUE(trained);
+  EXPECT_GT(trained->report.grad_norm, 0);
+  EXPECT_GT(trained->report.loss, 0);
+}
+
+// With every share of the groups that ranks may have.
+TEST(NativeTrainer, MetricsCoverEveryResponseToken_NT1) {
+  const auto folder = scratch_folder("all-tokens");
+  TrainerConfig config = trainer_config(folder);
+  config.optimizer.lr = 0;
+  const TrainBatch all = random_batch(7, StepId{0});
+  double entropy = 0, difference = 0;
+  std::uint64_t tokens = 0, fresh = 0;
+  for (const BatchGroup& group : all.groups) {
+    const auto alone = make_trainer(folder, config)->train({StepId{0}, {group}});
+    ASSERT_TRUE(alone);
+    const StepReport& report = alone->report;
+    EXPECT_GT(report.entropy, 0);
+    entropy += report.entropy * static_cast<double>(report.tokens_trained);
+    difference += report.logprob_diff_mean * static_cast<double>(report.tokens_trained);
+    tokens += report.tokens_trained;
+    fresh += report.tokens_at_staleness_0;
+  }
+  for (const int ranks : {1, 2, 3}) {
+    testing::run_gang(folder, config, {.ranks = ranks}, [&](NativeTrainer& trainer) {
+      const auto together = trainer.train(all);
+      ASSERT_TRUE(together);
+      EXPECT_EQ(together->report.tokens_trained, tokens);
+      EXPECT_EQ(together->report.tokens_at_staleness_0, fresh);
+      EXPECT_NEAR(together->report.entropy, entropy / static_cast<double>(tokens), 1e-6);
+      EXPECT_NEAR(together->report.logprob_diff_mean, difference / static_cast<double>(tokens),
+                  1e-6);
+    });
+  }
 }
 
 TEST(NativeTrainer, LearningRateZeroLeavesTheWeights_NT3) {
