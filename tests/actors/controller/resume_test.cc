@@ -146,16 +146,38 @@ TEST(Resume, ACancelledRunGoesOnFromTheStepThatItHadReached) {
   expect_both_lives_balance(*second, again);
 }
 
-// The run as a job of so many steps takes it up.
-std::shared_ptr<SimulatedRun> as_job_of(std::int64_t steps, const SimulatedRun& run) {
-  SimulatedJob job = run.job;
-  job.exchange.budget.steps_total = steps;
+// The run as another job takes it up.
+std::shared_ptr<SimulatedRun> as_job(const SimulatedJob& job, const SimulatedRun& run) {
   auto copy = std::make_shared<SimulatedRun>(job);
   copy->record.events = run.record.events;
   copy->record.metrics_lines = run.record.metrics_lines;
   copy->record.result_json = run.record.result_json;
   *copy->checkpoints = *run.checkpoints;
   return copy;
+}
+
+std::shared_ptr<SimulatedRun> as_job_of(std::int64_t steps, const SimulatedRun& run) {
+  SimulatedJob job = run.job;
+  job.exchange.budget.steps_total = steps;
+  return as_job(job, run);
+}
+
+TEST(Resume, ARunThatEndedForWantOfFiniteGradientsGoesOnOnceTheyAre) {
+  auto first = cluster_of(9);
+  SimulatedJob job = plain_job(9);
+  for (const std::int64_t step : {2, 6, 7, 8}) job.trainer.nonfinite.insert(StepId{step});
+  job.trainer.nonfinite_steps_max = 2;
+  const std::string id = run_job(*first, job);
+  const auto run = first->run_of(id);
+  EXPECT_EQ(first->final_state(id), "Failed");
+  EXPECT_EQ(count_groups(run->record.events).trained, 8 * 4) << "skipped steps are trained";
+  first.reset();
+  job.trainer.nonfinite = {StepId{2}};
+  const auto mended = as_job(job, *run);
+  auto second = cluster_of(10);
+  const std::string again = resume_to_end(*second, mended);
+  expect_both_lives_balance(*second, again);
+  EXPECT_EQ(parse_json(*mended->record.result_json)["steps_skipped"], 1);
 }
 
 TEST(Resume, AFinishedRunThatIsExtendedIsEvaluatedAtItsNewEnd) {
