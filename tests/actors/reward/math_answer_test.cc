@@ -2,9 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <random>
 #include <span>
+#include <string>
 
+#include "runtime/base/json.h"
 #include "tests/seeds.h"
 
 namespace tandem::actors {
@@ -215,6 +218,20 @@ TEST(MathAnswer, HostileTextsAreJudgedAndValuesEqualThemselves) {
     ASSERT_TRUE(given) << text;
     EXPECT_TRUE(parse_value(*given)) << text;
   });
+}
+
+// The list that scripts/make_math_pairs.py holds against math-verify.
+TEST(MathAnswer, JudgesEachPairOfTheListRightly) {
+  std::ifstream file(TANDEM_SOURCE_DIR "/tests/golden/math_pairs.jsonl");
+  int pairs = 0;
+  for (std::string line; std::getline(file, line); ++pairs) {
+    const nlohmann::json pair = nlohmann::json::parse(line);
+    EXPECT_EQ(
+        math_equal(pair["reference"].get<std::string>(), pair["completion"].get<std::string>()),
+        pair["right"].get<bool>())
+        << line;
+  }
+  EXPECT_GE(pairs, 300);
 }
 
 TEST(MathAnswer, LimitsMakeItNoNumber) {
