@@ -34,7 +34,7 @@ std::string every_byte() {
 // discarded would look for another one for ever.
 Result<void> check_prompts(const std::vector<fs::path>& files, const char* key, const JobSpec& job,
                            const actors::Tokenizer& tokenizer) {
-  auto records = load_dataset(files, dataset_keys(job.data), RecordNeeds::kAnswer);
+  auto records = load_dataset(files, dataset_keys(job), RecordNeeds::kAnswer);
   if (!records) return records.error();
   const bool encodes_all = tokenizer.encode(every_byte()).has_value();
   bool fits = false;

@@ -8,12 +8,14 @@
 #include <map>
 #include <memory>
 #include <ostream>
+#include <span>
 #include <utility>
 
 #include "actors/main/cli/views.h"
 #include "actors/main/job/dataset.h"
 #include "actors/main/job/load_job.h"
 #include "actors/main/role_config.h"
+#include "actors/model/chat_template.h"
 #include "actors/model/checkpoint.h"
 #include "actors/reward/verifier.h"
 #include "actors/rollout/native_engine.h"
@@ -146,6 +148,19 @@ int report(const Judged& judged, std::int64_t prompts, OutputForm form, const Co
        "there is no mean reward"});
 }
 
+// Each prompt becomes a conversation that a user has begun.
+Result<void> as_conversations(GenerateCommand& command) {
+  const auto chat = actors::read_chat_template(command.model);
+  if (!chat) return chat.error();
+  for (std::string& prompt : command.prompts) {
+    const actors::ChatMessage message{.role = "user", .content = prompt};
+    auto text = actors::render_chat(*chat, std::span(&message, 1), {});
+    if (!text) return text.error();
+    prompt = *std::move(text);
+  }
+  return {};
+}
+
 // Token ids with white space or commas between them.
 Result<std::vector<std::int32_t>> parse_ids(std::string_view text) {
   constexpr std::string_view kBetween = " \t\r\n,[]";
@@ -166,9 +181,13 @@ Result<std::vector<std::int32_t>> parse_ids(std::string_view text) {
 
 }  // namespace
 
-int generate(const GenerateCommand& command, const Console& console) {
-  const auto info = actors::load_model_info(command.model);
+int generate(const GenerateCommand& given, const Console& console) {
+  const auto info = actors::load_model_info(given.model);
   if (!info) return console.complain(info.error());
+  GenerateCommand command = given;
+  if (given.chat)
+    if (auto rendered = as_conversations(command); !rendered)
+      return console.complain(rendered.error());
   std::int32_t longest = 1;
   for (const std::string& prompt : command.prompts) {
     const auto tokens = info->tokenizer.encode_prompt(prompt);
@@ -262,7 +281,7 @@ int evaluate(const EvalCommand& command, const Console& console) {
   if (spec.data.val_files.empty())
     return console.complain({ErrorCode::kInvalid, "the job has no data.val_files",
                              command.job.string(), "name a file of held-out prompts"});
-  auto records = load_dataset(spec.data.val_files, dataset_keys(spec.data), RecordNeeds::kAnswer);
+  auto records = load_dataset(spec.data.val_files, dataset_keys(spec), RecordNeeds::kAnswer);
   if (!records) return console.complain(records.error());
   runtime::IoThread io("reward");
   auto verifier = actors::make_verifier(verifier_config(spec, ""), actors::process_spawner(io));

@@ -232,7 +232,7 @@ actors::VerifierConfig verifier_config(const JobSpec& job, const std::string& lo
 
 Result<actors::ExchangeConfig> exchange_config(const JobSpec& job, const RunPlace& run,
                                                bool resume) {
-  const DatasetKeys keys = dataset_keys(job.data);
+  const DatasetKeys keys = dataset_keys(job);
   auto train = load_dataset(job.data.train_files, keys, RecordNeeds::kAnswer);
   if (!train) return train.error();
   std::vector<Record> validation;
@@ -285,7 +285,7 @@ Result<std::vector<actors::WarmStartRecord>> warm_start_records(
   std::vector<actors::WarmStartRecord> records;
   if (!job.warm_start) return records;
   auto loaded =
-      load_dataset(job.warm_start->train_files, dataset_keys(job.data), RecordNeeds::kCompletion);
+      load_dataset(job.warm_start->train_files, dataset_keys(job), RecordNeeds::kCompletion);
   if (!loaded) return loaded.error();
   for (const Record& record : *loaded) {
     auto prompt = tokenizer.encode_prompt(record.prompt);

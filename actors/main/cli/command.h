@@ -144,6 +144,7 @@ struct ExplainCommand {
 struct GenerateCommand {
   std::filesystem::path model;
   std::vector<std::string> prompts;
+  bool chat = false;  // each prompt is what a user says
   std::int64_t max_tokens = 64;
   double temperature = 0.0;  // 0: greedy
   std::int64_t seed = 0;

@@ -429,6 +429,8 @@ void Grammar::add_model_commands() {
   generate->add_option("PROMPT", generate_.prompts, "What to complete")
       ->required()
       ->option_text("...");
+  generate->add_flag("--chat", generate_.chat,
+                     "Each prompt is what a user says, in the model's chat template");
   generate->add_option("--max-tokens", generate_.max_tokens, "At most so many tokens each; 64")
       ->option_text("N")
       ->check(CLI::Range(1, 1 << 24));

@@ -27,10 +27,7 @@ Result<std::optional<std::string>> text_field(const json& object, const std::str
   const auto at = object.find(key);
   if (at == object.end()) return std::optional<std::string>();
   if (at->is_string()) return std::optional(at->get<std::string>());
-  const std::string help = at->is_array() && key == "prompt"
-                               ? "chat messages are not in this version; give the prompt's text"
-                               : "";
-  return bad_line(where, "`" + key + "` must be a string, found " + type_help(*at), help);
+  return bad_line(where, "`" + key + "` must be a string, found " + type_help(*at), "");
 }
 
 Error missing_field(const std::string& key, const std::string& where, const json& object) {
@@ -47,18 +44,96 @@ std::string over_limit(const std::string& line) {
   return over ? ": it is " + *over : "";
 }
 
+constexpr const char* kMessages = "messages";
+
+Result<actors::ChatMessage> parse_message(const json& message, std::size_t number,
+                                          const std::string& where) {
+  const std::string at = "message " + std::to_string(number);
+  if (!message.is_object())
+    return bad_line(where, at + " must be an object, found " + type_help(message),
+                    R"(as in {"role": "user", "content": "Hello"})");
+  actors::ChatMessage parsed;
+  for (const auto& [key, value] : message.items()) {
+    const bool role = key == "role";
+    if (!role && key != "content") {
+      if (value.is_null()) continue;
+      return bad_line(where, at + " has `" + key + "`",
+                      "messages of this version have a role and a text: no tools, no images");
+    }
+    if (!value.is_string())
+      return bad_line(where,
+                      "the " + key + " of " + at + " must be a string, found " + type_help(value),
+                      "messages of this version have a role and a text: no tools, no images");
+    (role ? parsed.role : parsed.content) = value.get<std::string>();
+  }
+  if (!message.contains("role") || !message.contains("content"))
+    return bad_line(where, at + " has no " + (message.contains("role") ? "content" : "role"), "");
+  return parsed;
+}
+
+// Renders the conversations of one data set; the model's template is looked up once.
+class ChatRenderer {
+ public:
+  explicit ChatRenderer(const ChatSource& source) : source_(source), chat_(source.chosen) {}
+
+  Result<std::string> text_of(const json& messages, const std::string& where) {
+    if (!chat_) {
+      const auto known = actors::read_chat_template(source_.model);
+      if (!known)
+        return Error{
+            ErrorCode::kInvalid,
+            "a conversation at " + where + " needs a chat template: " + known.error().message,
+            known.error().where,
+            "choose one of " + join(value_names(ChatTemplateName{})) +
+                " with data.chat_template, or give prompts as text"};
+      chat_ = *known;
+    }
+    std::vector<actors::ChatMessage> parsed;
+    for (const json& message : messages) {
+      auto one = parse_message(message, parsed.size() + 1, where);
+      if (!one) return one.error();
+      parsed.push_back(*std::move(one));
+    }
+    auto text = actors::render_chat(*chat_, parsed, source_.options);
+    if (!text) return bad_line(where, text.error().message, "");
+    return text;
+  }
+
+ private:
+  const ChatSource& source_;
+  std::optional<actors::ChatTemplate> chat_;
+};
+
+// The prompt's text; of a conversation `object` and `line` are made what is kept.
+Result<std::string> read_prompt(json& object, std::string& line, const DatasetKeys& keys,
+                                ChatRenderer& chat, const std::string& where) {
+  auto conversation = object.find(keys.prompt);
+  if (conversation == object.end()) conversation = object.find(kMessages);
+  if (conversation == object.end() || !conversation->is_array()) {
+    auto given = text_field(object, keys.prompt, where);
+    if (!given) return given.error();
+    if (!*given) return missing_field(keys.prompt, where, object);
+    return **std::move(given);
+  }
+  auto text = chat.text_of(*conversation, where);
+  if (!text) return text.error();
+  object.emplace(kMessages, json(*conversation));
+  object[keys.prompt] = *text;
+  line = dump_json(object);
+  return text;
+}
+
 Result<Record> parse_record(std::string line, const DatasetKeys& keys, RecordNeeds needs,
-                            std::string where) {
-  const json object = parse_json(line);
+                            ChatRenderer& chat, std::string where) {
+  json object = parse_json(line);
   if (object.is_discarded())
     return bad_line(where, "not a line of JSON" + over_limit(line),
                     "a data file has one JSON object per line");
   if (!object.is_object())
     return bad_line(where, std::string("expected a JSON object, found ") + type_help(object),
                     "a data file has one JSON object per line");
-  auto prompt = text_field(object, keys.prompt, where);
+  auto prompt = read_prompt(object, line, keys, chat, where);
   if (!prompt) return prompt.error();
-  if (!*prompt) return missing_field(keys.prompt, where, object);
   auto completion = text_field(object, keys.completion, where);
   if (needs == RecordNeeds::kCompletion) {
     if (!completion) return completion.error();
@@ -68,7 +143,7 @@ Result<Record> parse_record(std::string line, const DatasetKeys& keys, RecordNee
   if (needs == RecordNeeds::kAnswer && answer == object.end())
     return missing_field(keys.answer, where, object);
 
-  Record record{.prompt = std::move(**prompt), .json = std::move(line), .where = std::move(where)};
+  Record record{.prompt = *std::move(prompt), .json = std::move(line), .where = std::move(where)};
   if (answer != object.end()) record.answer_json = dump_json(*answer);
   if (completion) record.completion = std::move(*completion);
   return record;
@@ -85,7 +160,8 @@ bool next_line(std::istream& file, std::vector<char>& buffer, std::string& line)
 }
 
 Result<void> append_file(const std::filesystem::path& path, const DatasetKeys& keys,
-                         RecordNeeds needs, std::size_t& bytes, std::vector<Record>& records) {
+                         RecordNeeds needs, ChatRenderer& chat, std::size_t& bytes,
+                         std::vector<Record>& records) {
   std::ifstream file(path, std::ios::binary);
   std::error_code ignored;
   if (!file || std::filesystem::is_directory(path, ignored))
@@ -108,7 +184,7 @@ Result<void> append_file(const std::filesystem::path& path, const DatasetKeys& k
       return bad_line(where, "the data set is larger than Tandem keeps in memory",
                       "the most is " + std::to_string(kDatasetBytesMax >> 30) + " GiB and " +
                           std::to_string(kDatasetRecordsMax) + " records");
-    auto record = parse_record(std::move(line), keys, needs, where);
+    auto record = parse_record(std::move(line), keys, needs, chat, where);
     if (!record) return record.error();
     records.push_back(std::move(*record));
   }
@@ -130,16 +206,28 @@ std::vector<std::uint32_t> shuffled(std::uint64_t seed, std::uint32_t size) {
 
 }  // namespace
 
-DatasetKeys dataset_keys(const DataSpec& data) {
-  return {data.prompt_key, data.answer_key, data.completion_key};
+DatasetKeys dataset_keys(const JobSpec& job) {
+  const DataSpec& data = job.data;
+  DatasetKeys keys{
+      .prompt = data.prompt_key,
+      .answer = data.answer_key,
+      .completion = data.completion_key,
+      .chat = {.model = job.model.path,
+               .chosen = {},
+               .options = {.enable_thinking = data.enable_thinking, .date = data.chat_date}}};
+  if (data.chat_template != ChatTemplateName::kAuto)
+    keys.chat.chosen = static_cast<actors::ChatTemplate>(static_cast<int>(data.chat_template) - 1);
+  return keys;
 }
 
 Result<std::vector<Record>> load_dataset(const std::vector<std::filesystem::path>& files,
                                          const DatasetKeys& keys, RecordNeeds needs) {
   std::vector<Record> records;
+  ChatRenderer chat(keys.chat);
   std::size_t bytes = 0;
   for (const std::filesystem::path& file : files)
-    if (auto read = append_file(file, keys, needs, bytes, records); !read) return read.error();
+    if (auto read = append_file(file, keys, needs, chat, bytes, records); !read)
+      return read.error();
   return records;
 }
 

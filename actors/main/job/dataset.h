@@ -1,7 +1,12 @@
 // JSONL files of prompts, read whole into memory, and the order in which a job visits them. One
 // JSON object per line; blank lines are skipped. The whole record is kept as text: `answer` and
-// every other field reach the reward untouched. Knows nothing of tokens. DS-1  The order of an
-// epoch is a pure function of (seed, epoch, size) and a permutation.
+// every other field reach the reward untouched. Knows nothing of tokens.
+//
+// A line's prompt is a text, or a conversation: a list of messages under the prompt's key, or under
+// `messages` where that is absent. A conversation is rendered here, by the model's chat template;
+// the record that is kept has the text under the prompt's key, and the list under `messages`.
+//
+//   DS-1  The order of an epoch is a pure function of (seed, epoch, size) and a permutation.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +16,7 @@
 #include <vector>
 
 #include "actors/main/job/job_spec.h"
+#include "actors/model/chat_template.h"
 #include "runtime/base/result.h"
 
 namespace tandem::cli {
@@ -23,20 +29,27 @@ struct Record {
   std::string prompt;
   std::optional<std::string> answer_json;  // the answer as JSON text; absent when the line has none
   std::optional<std::string> completion;   // what a warm start learns to say
-  std::string json;                        // the whole line
+  std::string json;                        // the whole record
   std::string where;                       // "train.jsonl:17", for messages
 };
 
 // A line without what is needed is an error.
 enum class RecordNeeds { kPrompt, kAnswer, kCompletion };  // beside the prompt
 
+struct ChatSource {
+  std::filesystem::path model;                 // whose template is read when a line needs it
+  std::optional<actors::ChatTemplate> chosen;  // instead
+  actors::ChatOptions options;
+};
+
 struct DatasetKeys {
   std::string prompt = "prompt";
   std::string answer = "answer";
   std::string completion = "completion";
+  ChatSource chat;
 };
 
-DatasetKeys dataset_keys(const DataSpec& data);
+DatasetKeys dataset_keys(const JobSpec& job);
 
 // All records of `files` in file order, at least one per file. kInvalid with "file:line" for a
 // line that is not an object of the needed keys or is too long; kFailed for an unreadable file.

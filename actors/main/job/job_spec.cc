@@ -13,6 +13,8 @@ consteval auto list(Texts... texts) {
 
 constexpr auto kModelInit = list("pretrained", "random");
 constexpr auto kModelDtype = list("float32", "bfloat16");
+constexpr auto kChatTemplate =
+    list("auto", "smollm2", "qwen2.5", "qwen3", "qwen3-instruct", "llama3", "llama3.1");
 constexpr auto kWarmStartMetric = list("sample_accuracy");
 constexpr auto kEngineName = list("native");
 constexpr auto kRewardType = list("exact", "math", "regex", "command");
@@ -38,6 +40,7 @@ std::string join(Names names) {
 
 Names value_names(ModelInit) { return kModelInit; }
 Names value_names(ModelDtype) { return kModelDtype; }
+Names value_names(ChatTemplateName) { return kChatTemplate; }
 Names value_names(WarmStartMetric) { return kWarmStartMetric; }
 Names value_names(EngineName) { return kEngineName; }
 Names value_names(RewardType) { return kRewardType; }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "runtime/base/json.h"
 #include "tests/main/job/job_folder.h"
 
 namespace tandem::cli {
@@ -39,6 +40,59 @@ TEST(Dataset, ReadsOtherFieldNames) {
   EXPECT_EQ(records->front().completion, "b");
 }
 
+const DatasetKeys kSmolLm2Chat{.chat = {.model = {}, .chosen = actors::ChatTemplate::kSmolLm2}};
+
+TEST(Dataset, RendersConversationsAndKeepsTheirMessages) {
+  const JobFolder folder;
+  const std::string messages =
+      R"([{"role": "system", "content": "S"}, {"role": "user", "content": "2+2?"}])";
+  const std::string text =
+      "<|im_start|>system\nS<|im_end|>\n<|im_start|>user\n2+2?<|im_end|>\n<|im_start|>assistant\n";
+  folder.write("d.jsonl", R"({"messages": )" + messages + R"(, "answer": 4})" + "\n" +
+                              R"({"prompt": )" + messages + R"(, "answer": 4, "level": 3})" + "\n" +
+                              R"({"prompt": "plain", "messages": [], "answer": 4})");
+  const auto records =
+      load_dataset({folder.root() / "d.jsonl"}, kSmolLm2Chat, RecordNeeds::kAnswer);
+  ASSERT_TRUE(records) << render(records.error());
+  ASSERT_EQ(records->size(), 3u);
+  for (const std::size_t i : {0u, 1u}) {
+    EXPECT_EQ((*records)[i].prompt, text);
+    const auto kept = nlohmann::json::parse((*records)[i].json);
+    EXPECT_EQ(kept["prompt"], text);
+    EXPECT_EQ(kept["messages"], nlohmann::json::parse(messages));
+    EXPECT_EQ(kept["answer"], 4);
+  }
+  EXPECT_EQ(nlohmann::json::parse((*records)[1].json)["level"], 3);
+  EXPECT_EQ((*records)[2].prompt, "plain");
+}
+
+TEST(Dataset, NamesTheMessageThatIsWrong) {
+  const JobFolder folder;
+  const auto refused = [&](const std::string& messages, const DatasetKeys& keys = kSmolLm2Chat) {
+    folder.write("d.jsonl", R"({"messages": )" + messages + "}");
+    const auto records = load_dataset({folder.root() / "d.jsonl"}, keys, RecordNeeds::kPrompt);
+    EXPECT_FALSE(records) << messages;
+    return records ? Error{} : records.error();
+  };
+  EXPECT_EQ(refused("[]").message, "a conversation has at least one message");
+  EXPECT_EQ(refused("[7]").message, "message 1 must be an object, found number");
+  EXPECT_EQ(refused(R"([{"role": "user"}])").message, "message 1 has no content");
+  EXPECT_EQ(refused(R"([{"role": "user", "content": [1]}])").message,
+            "the content of message 1 must be a string, found array");
+  EXPECT_EQ(
+      refused(R"([{"role": "user", "content": "a"}, {"role": "tool", "content": "b"}])").message,
+      "message 2 has the role `tool`; those known are system, user and assistant");
+  EXPECT_EQ(refused(R"([{"role": "user", "content": "a", "tool_calls": []}])").message,
+            "message 1 has `tool_calls`");
+  EXPECT_TRUE(refused("[]").where.ends_with("d.jsonl:1"));
+  const Error unknown = refused(R"([{"role": "user", "content": "a"}])",
+                                {.chat = {.model = folder.root(), .chosen = {}, .options = {}}});
+  EXPECT_NE(unknown.message.find("d.jsonl:1 needs a chat template: the model has no chat template"),
+            std::string::npos)
+      << unknown.message;
+  EXPECT_NE(unknown.help.find("data.chat_template"), std::string::npos);
+}
+
 TEST(Dataset, PointsAtTheLineThatIsWrong) {
   const JobFolder folder;
   const auto check = [&](const std::string& line, const std::string& message,
@@ -59,7 +113,6 @@ TEST(Dataset, PointsAtTheLineThatIsWrong) {
   check("[1]", "expected a JSON object, found array");
   check(R"({"promt": "a"})", "no `prompt`");
   check(R"({"prompt": 5})", "must be a string");
-  check(R"({"prompt": [{"role": "user"}]})", "must be a string");
   check(R"({"prompt": "a"})", "no `answer`", RecordNeeds::kAnswer);
   check(R"({"prompt": "a"})", "no `completion`", RecordNeeds::kCompletion);
   check(R"({"prompt": "a", "completion": 5})", "must be a string", RecordNeeds::kCompletion);

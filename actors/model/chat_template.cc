@@ -1,0 +1,288 @@
+#include "actors/model/chat_template.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+#include <vector>
+
+#include "actors/model/json_file.h"
+#include "actors/model/utf8.h"
+#include "runtime/base/digest.h"
+
+namespace tandem::actors {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::uint64_t kTemplateBytesMax = std::uint64_t{1} << 20;
+constexpr std::string_view kSmolLm2System =
+    "You are a helpful AI assistant named SmolLM, trained by Hugging Face";
+constexpr std::string_view kQwen25System =
+    "You are Qwen, created by Alibaba Cloud. You are a helpful assistant.";
+constexpr std::string_view kThinkEnd = "</think>", kThink = "<think>";
+
+struct Known {
+  std::string_view sha256;  // of the text, as recognise_chat_template() compares it
+  ChatTemplate chat;
+};
+// Qwen2.5-Instruct, Qwen3, Qwen3-Instruct-2507, Llama-3-, 3.1- and 3.2-Instruct as TRL 1.16 keeps
+// them, SmolLM2-Instruct as its GGUF has it; scripts/make_chat_goldens.py checks them.
+constexpr std::array kKnown{
+    Known{"872be49dbb638044ad01b60388f48d469ff2980e5f0dccdc22ec907db54d0788",
+          ChatTemplate::kSmolLm2},
+    Known{"55b2f4a26ac9ee719330a61a0c39d9e538b0e9322212f048326318cff4f8674a",
+          ChatTemplate::kQwen25},
+    Known{"a55ee1b1660128b7098723e0abcd92caa0788061051c62d51cbe87d9cf1974d8", ChatTemplate::kQwen3},
+    Known{"64f85b198065d0fba2a81f37e10ed68161ce2c19a754c7100e67e0ca2ee9c326",
+          ChatTemplate::kQwen3Instruct},
+    Known{"ba03a121d097859c7b5b9cd03af99aafe95275210d2876f642ad9929a150f122",
+          ChatTemplate::kLlama3},
+    Known{"93c0e9aa3629bbd77e68dbc0f5621f6e6b23aa8d74b932595cdb8d64684526d7",
+          ChatTemplate::kLlama31},
+    Known{"d82792f95932f1c9cef5c4bd992f171225e3bf8c7b609b4557c9e1ec96be819f",
+          ChatTemplate::kLlama31},
+};
+
+// What Python's str.strip(), and so the trim of Jinja, takes away.
+bool is_stripped(std::uint32_t code) {
+  return (code >= 0x09 && code <= 0x0d) || (code >= 0x1c && code <= 0x20) || code == 0x85 ||
+         code == 0xa0 || code == 0x1680 || (code >= 0x2000 && code <= 0x200a) || code == 0x2028 ||
+         code == 0x2029 || code == 0x202f || code == 0x205f || code == 0x3000;
+}
+
+// `text` is well-formed.
+std::string_view trimmed(std::string_view text) {
+  std::size_t begin = text.size(), end = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t here = at;
+    if (is_stripped(next_code_point(text, at))) continue;
+    begin = std::min(begin, here);
+    end = at;
+  }
+  return begin < end ? text.substr(begin, end - begin) : std::string_view();
+}
+
+std::string_view without_leading(std::string_view text, char c) {
+  return text.substr(std::min(text.find_first_not_of(c), text.size()));
+}
+
+std::string_view without_trailing(std::string_view text, char c) {
+  return text.substr(0, text.find_last_not_of(c) + 1);
+}
+
+std::string im_block(std::string_view role, std::string_view content) {
+  std::string text = "<|im_start|>";
+  return text.append(role).append("\n").append(content).append("<|im_end|>\n");
+}
+
+std::string header_block(std::string_view role, std::string_view content) {
+  std::string text = "<|start_header_id|>";
+  return text.append(role).append("<|end_header_id|>\n\n").append(content).append("<|eot_id|>");
+}
+
+// All messages as they are, behind a system message of the family's own where they have none.
+std::string render_plain(std::span<const ChatMessage> messages, std::string_view own_system) {
+  std::string text;
+  if (!own_system.empty() && messages[0].role != "system") text = im_block("system", own_system);
+  for (const ChatMessage& message : messages) text += im_block(message.role, message.content);
+  return text;
+}
+
+// An assistant's turn in two parts, by the last </think>, each as the template trims it.
+struct Thought {
+  std::string_view reasoning, content;
+};
+Thought split_thought(std::string_view content) {
+  const std::size_t first = content.find(kThinkEnd), last = content.rfind(kThinkEnd);
+  if (first == content.npos) return {{}, content};
+  std::string_view reasoning = without_trailing(content.substr(0, first), '\n');
+  if (const std::size_t opened = reasoning.rfind(kThink); opened != reasoning.npos)
+    reasoning.remove_prefix(opened + kThink.size());
+  return {without_leading(reasoning, '\n'),
+          without_leading(content.substr(last + kThinkEnd.size()), '\n')};
+}
+
+// Reasoning stays in the turns that follow the last question alone.
+std::string render_qwen3(std::span<const ChatMessage> messages) {
+  std::size_t last_query = messages.size() - 1;
+  for (std::size_t i = messages.size(); i-- > 0;) {
+    const std::string& content = messages[i].content;
+    const bool answers_tool =
+        content.starts_with("<tool_response>") && content.ends_with("</tool_response>");
+    if (messages[i].role != "user" || answers_tool) continue;
+    last_query = i;
+    break;
+  }
+  std::string text;
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    const auto& [role, content] = messages[i];
+    if (role != "assistant") {
+      text += im_block(role, content);
+      continue;
+    }
+    const Thought thought = split_thought(content);
+    const bool last = i + 1 == messages.size();
+    if (i > last_query && (last || !thought.reasoning.empty())) {
+      const std::string_view reasoning =
+          without_leading(without_trailing(thought.reasoning, '\n'), '\n');
+      text += im_block(role, std::string("<think>\n")
+                                 .append(reasoning)
+                                 .append("\n</think>\n\n")
+                                 .append(without_leading(thought.content, '\n')));
+    } else {
+      text += im_block(role, thought.content);
+    }
+  }
+  return text;
+}
+
+std::string render_llama3(std::span<const ChatMessage> messages) {
+  std::string text = "<|begin_of_text|>";
+  for (const ChatMessage& message : messages)
+    text += header_block(message.role, trimmed(message.content));
+  return text;
+}
+
+std::string render_llama31(std::span<const ChatMessage> messages, const std::string& date) {
+  std::string system = "Cutting Knowledge Date: December 2023\nToday Date: " + date + "\n\n";
+  if (messages[0].role == "system") {
+    system += trimmed(messages[0].content);
+    messages = messages.subspan(1);
+  }
+  std::string text = "<|begin_of_text|>" + header_block("system", system);
+  for (const ChatMessage& message : messages)
+    text += header_block(message.role, trimmed(message.content));
+  return text;
+}
+
+std::string render_messages(ChatTemplate chat, std::span<const ChatMessage> messages,
+                            const ChatOptions& options) {
+  switch (chat) {
+    case ChatTemplate::kSmolLm2:
+      return render_plain(messages, kSmolLm2System);
+    case ChatTemplate::kQwen25:
+      return render_plain(messages, kQwen25System);
+    case ChatTemplate::kQwen3:
+      return render_qwen3(messages);
+    case ChatTemplate::kQwen3Instruct:
+      return render_plain(messages, {});
+    case ChatTemplate::kLlama3:
+      return render_llama3(messages);
+    case ChatTemplate::kLlama31:
+      return render_llama31(messages, options.date);
+  }
+  return {};
+}
+
+std::string generation_prompt(ChatTemplate chat, const ChatOptions& options) {
+  if (chat == ChatTemplate::kLlama3 || chat == ChatTemplate::kLlama31)
+    return "<|start_header_id|>assistant<|end_header_id|>\n\n";
+  const bool silent = chat == ChatTemplate::kQwen3 && !options.enable_thinking;
+  return std::string("<|im_start|>assistant\n") + (silent ? "<think>\n\n</think>\n\n" : "");
+}
+
+Error cannot_render(std::string why) {
+  return {.code = ErrorCode::kInvalid, .message = std::move(why), .where = {}, .help = {}};
+}
+
+Result<void> check_messages(std::span<const ChatMessage> messages) {
+  if (messages.empty()) return cannot_render("a conversation has at least one message");
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    const std::string at = "message " + std::to_string(i + 1);
+    const std::string& role = messages[i].role;
+    if (role != "system" && role != "user" && role != "assistant")
+      return cannot_render(at + " has the role `" + role +
+                           "`; those known are system, user and assistant");
+    if (first_malformed_utf8(messages[i].content))
+      return cannot_render("the content of " + at + " is not UTF-8");
+  }
+  return {};
+}
+
+// The default of a list of templates, or the text itself; nullptr: neither.
+const nlohmann::json* default_template(const nlohmann::json& given) {
+  if (given.is_string()) return &given;
+  if (!given.is_array()) return nullptr;
+  for (const nlohmann::json& one : given)
+    if (one.is_object() && one.value("name", nlohmann::json()) == "default" &&
+        one.contains("template") && one["template"].is_string())
+      return &one["template"];
+  return nullptr;
+}
+
+}  // namespace
+
+const char* name(ChatTemplate chat) {
+  switch (chat) {
+    case ChatTemplate::kSmolLm2:
+      return "smollm2";
+    case ChatTemplate::kQwen25:
+      return "qwen2.5";
+    case ChatTemplate::kQwen3:
+      return "qwen3";
+    case ChatTemplate::kQwen3Instruct:
+      return "qwen3-instruct";
+    case ChatTemplate::kLlama3:
+      return "llama3";
+    case ChatTemplate::kLlama31:
+      return "llama3.1";
+  }
+  return "";
+}
+
+Result<std::string> render_chat(ChatTemplate chat, std::span<const ChatMessage> messages,
+                                const ChatOptions& options) {
+  if (auto sound = check_messages(messages); !sound) return sound.error();
+  std::string text = render_messages(chat, messages, options);
+  if (options.add_generation_prompt) text += generation_prompt(chat, options);
+  return text;
+}
+
+std::optional<ChatTemplate> chat_template_of(std::string_view sha256) {
+  const auto found = std::ranges::find(kKnown, sha256, &Known::sha256);
+  return found == kKnown.end() ? std::nullopt : std::optional(found->chat);
+}
+
+Result<ChatTemplate> recognise_chat_template(std::string_view text, const std::string& where) {
+  std::string compared(text);
+  std::erase(compared, '\r');
+  compared.resize(compared.find_last_not_of(" \t\n") + 1);
+  if (const auto known = chat_template_of(sha256_hex(std::as_bytes(std::span(compared)))))
+    return *known;
+  return Error{.code = ErrorCode::kInvalid,
+               .message =
+                   "its chat template is none of those known (SmolLM2, Qwen2.5, Qwen3, "
+                   "Qwen3-Instruct-2507, Llama 3, 3.1 and 3.2)",
+               .where = where,
+               .help = "give the prompt as text, with the template's markers in it"};
+}
+
+Result<ChatTemplate> read_chat_template(const fs::path& directory) {
+  std::error_code none;
+  if (const fs::path file = directory / "chat_template.jinja"; fs::exists(file, none)) {
+    const auto text = read_text(file, kTemplateBytesMax);
+    if (!text) return text.error();
+    return recognise_chat_template(*text, file.string());
+  }
+  const fs::path file = directory / "tokenizer_config.json";
+  const Error missing{.code = ErrorCode::kNotFound,
+                      .message = "the model has no chat template",
+                      .where = directory.string(),
+                      .help =
+                          "a model that was trained on conversations has one in "
+                          "chat_template.jinja or tokenizer_config.json"};
+  if (!fs::exists(file, none)) return missing;
+  const auto config = read_json(file, kTemplateBytesMax);
+  if (!config) return config.error();
+  const auto given = config->is_object() ? config->find("chat_template") : config->end();
+  if (given == config->end() || given->is_null()) return missing;
+  const nlohmann::json* const text = default_template(*given);
+  if (text != nullptr)
+    return recognise_chat_template(text->get_ref<const std::string&>(), file.string());
+  return Error{.code = ErrorCode::kInvalid,
+               .message = "`chat_template` is neither a text nor a list with one named `default`",
+               .where = file.string(),
+               .help = {}};
+}
+
+}  // namespace tandem::actors
