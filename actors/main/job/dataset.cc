@@ -84,7 +84,7 @@ class ChatRenderer {
             ErrorCode::kInvalid,
             "a conversation at " + where + " needs a chat template: " + known.error().message,
             known.error().where,
-            "choose one of " + join(value_names(ChatTemplateName{})) +
+            "choose one of " + join(value_names(ChatName{})) +
                 " with data.chat_template, or give prompts as text"};
       chat_ = *known;
     }
@@ -215,7 +215,8 @@ DatasetKeys dataset_keys(const JobSpec& job) {
       .chat = {.model = job.model.path,
                .chosen = {},
                .options = {.enable_thinking = data.enable_thinking, .date = data.chat_date}}};
-  if (data.chat_template != ChatTemplateName::kAuto)
+  // Behind kAuto the names are in the order of the templates.
+  if (data.chat_template != ChatName::kAuto)
     keys.chat.chosen = static_cast<actors::ChatTemplate>(static_cast<int>(data.chat_template) - 1);
   return keys;
 }

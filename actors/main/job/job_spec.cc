@@ -40,7 +40,7 @@ std::string join(Names names) {
 
 Names value_names(ModelInit) { return kModelInit; }
 Names value_names(ModelDtype) { return kModelDtype; }
-Names value_names(ChatTemplateName) { return kChatTemplate; }
+Names value_names(ChatName) { return kChatTemplate; }
 Names value_names(WarmStartMetric) { return kWarmStartMetric; }
 Names value_names(EngineName) { return kEngineName; }
 Names value_names(RewardType) { return kRewardType; }

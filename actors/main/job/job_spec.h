@@ -19,8 +19,7 @@ namespace tandem::cli {
 
 enum class ModelInit { kPretrained, kRandom };
 enum class ModelDtype { kFloat32, kBfloat16 };
-// From the second on as in actors::ChatTemplate (chat_template.h).
-enum class ChatTemplateName { kAuto, kSmolLm2, kQwen25, kQwen3, kQwen3Instruct, kLlama3, kLlama31 };
+enum class ChatName { kAuto, kSmolLm2, kQwen25, kQwen3, kQwen3Instruct, kLlama3, kLlama31 };
 enum class WarmStartMetric { kSampleAccuracy };
 enum class EngineName { kNative };
 enum class RewardType { kExact, kMath, kRegex, kCommand };
@@ -40,7 +39,7 @@ using Names = std::span<const std::string_view>;
 std::string join(Names names);  // "a, b, c"
 Names value_names(ModelInit);
 Names value_names(ModelDtype);
-Names value_names(ChatTemplateName);
+Names value_names(ChatName);
 Names value_names(WarmStartMetric);
 Names value_names(EngineName);
 Names value_names(RewardType);
@@ -73,7 +72,7 @@ struct DataSpec {
   std::string prompt_key = "prompt";
   std::string answer_key = "answer";
   std::string completion_key = "completion";
-  ChatTemplateName chat_template = ChatTemplateName::kAuto;
+  ChatName chat_template = ChatName::kAuto;
   bool enable_thinking = true;
   std::string chat_date = "26 Jul 2024";
   std::int64_t max_prompt_length = 64;    // tokens
