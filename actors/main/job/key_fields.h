@@ -6,8 +6,13 @@
 #include <type_traits>
 
 #include "actors/main/job/job_table.h"
+#include "scheduler/fleet/placement.h"
 
 namespace tandem::cli {
+
+// Limits on what one job may ask for; far above any machine this version knows.
+inline constexpr double kActorsMax = scheduler::kReplicasMax;
+inline constexpr double kTokensMax = 1 << 24;
 
 constexpr Range between(double min, double max) { return {.min = min, .max = max}; }
 constexpr Range at_least(double min) { return {.min = min}; }
