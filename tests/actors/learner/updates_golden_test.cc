@@ -134,7 +134,7 @@ void expect_movement(const runtime::Manifest& manifest, std::span<const float> m
   EXPECT_LT(std::sqrt(errors / squares), kMovementTolerance);
 }
 
-class Updates : public testing::TestWithParam<const char*> {};
+class Updates : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(Updates, AreThoseOfPyTorch_NT5) {
   const nlohmann::json shared = golden_json("batch.json");
@@ -174,9 +174,9 @@ TEST_P(Updates, AreThoseOfPyTorch_NT5) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, Updates,
-                         testing::Values("vanilla", "vanilla_bypass_dual", "gspo", "cispo",
-                                         "decoupled_kl_entropy", "kl_in_reward",
-                                         "kl_in_group_reward"),
+                         ::testing::Values("vanilla", "vanilla_bypass_dual", "gspo", "cispo",
+                                           "decoupled_kl_entropy", "kl_in_reward",
+                                           "kl_in_group_reward"),
                          [](const auto& test) { return std::string(test.param); });
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "actors/learner/batch_plan.h"
 #include "actors/learner/token_store.h"
+#include "runtime/base/rng.h"
 #include "tests/actors/learner/learner_builder.h"
 #include "tests/actors/model/tiny_model.h"
 #include "tests/seeds.h"
