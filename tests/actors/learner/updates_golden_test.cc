@@ -153,10 +153,14 @@ TEST_P(Updates, AreThoseOfPyTorch_NT5) {
                       .grad_clip = options["grad_clip"]};
   const std::vector<float> start(model->weights.f32().begin(), model->weights.f32().end());
   const runtime::Manifest manifest = model->weights.manifest();
-  NativeTrainerSetup setup;
-  setup.config = config;
-  setup.model = *std::move(model);
-  const auto trainer = NativeTrainer::make(std::move(setup));
+  const auto trainer = NativeTrainer::make({.config = config,
+                                            .model = *std::move(model),
+                                            .records = {},
+                                            .gang = nullptr,
+                                            .shards = nullptr,
+                                            .buckets = {},
+                                            .threads = nullptr,
+                                            .beat = nullptr});
   ASSERT_TRUE(trainer) << render(trainer.error());
   StepReport report;
   for (std::int64_t step = 0; step < options["steps"].get<std::int64_t>(); ++step) {
