@@ -49,10 +49,10 @@ TASKS = {
     "add": Task(pairs(1, 20), sum, ("What is {} plus {}?", "Add {} and {}.")),
     "largest": Task(list(itertools.combinations(range(1, 100), 3)), max,
                     ("Which of the numbers {}, {} and {} is the largest?",
-                     "What is the largest of {}, {} and {}?")),
+                     "What is the largest of the numbers {}, {} and {}?")),
     "apples": Task(pairs(1, 20), sum,
                    ("Anna has {} apples and buys {} more, so how many apples does she have?",
-                    "If Ben picks {} apples and Clara picks {}, how many do they have together?")),
+                    "Tom has {} apples and gets {} more: how many apples does Tom have now?")),
 }
 
 

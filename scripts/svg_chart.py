@@ -6,7 +6,7 @@ LEFT, BOTTOM, TOP, RIGHT = 56, 44, 20, 110  # margins
 
 class Chart:
     def __init__(self, ticks, x_label, y_label):
-        """`ticks` are positions on the x axis and their labels; the first and the last end the axis."""
+        """`ticks` maps positions on the x axis, ascending, to labels; the axis ends with them."""
         positions = list(ticks)
         self.first, self.last = positions[0], positions[-1]
         self.legend_rows = 0

@@ -84,8 +84,8 @@ class Loop:
         rollout = self.job["rollout"]
         sequences, attention, mask, rewards = self.generate(records, rollout["n"],
                                                             rollout["temperature"])
-        advantages = (rewards - rewards.mean(1, keepdim=True)) / (rewards.std(1, keepdim=True) + 1e-6)
-        advantages = advantages.flatten()
+        mean, spread = rewards.mean(1, keepdim=True), rewards.std(1, keepdim=True)
+        advantages = ((rewards - mean) / (spread + 1e-6)).flatten()
         used = advantages != 0
         if used.any():
             self.update(sequences[used], attention[used], mask[used], advantages[used], mask.sum())
@@ -148,8 +148,8 @@ def main():
         start = time.perf_counter()
         reward = loop.step(records)
         now = time.perf_counter()
-        print(f"step {step}: {now - start:.1f} s, {now - began:.1f} s in all, mean reward {reward:.3f}",
-              flush=True)
+        print(f"step {step}: {now - start:.1f} s, {now - began:.1f} s in all, "
+              f"mean reward {reward:.3f}", flush=True)
     if samples:
         show_evaluation(loop, "after", samples)
 
