@@ -270,6 +270,7 @@ Result<void> Exchange::write_metrics(Time now, const StepCommitted& committed) {
       {"actor/loss", report.loss},
       {"actor/ppo_kl", report.ppo_kl},
       {"actor/pg_clipfrac", report.pg_clipfrac},
+      {"actor/ratio_max", report.ratio_max},
       {"actor/grad_norm", report.grad_norm},
       {"actor/lr", report.lr},
       {"timing_s/update_actor", report.seconds_update},
@@ -294,6 +295,13 @@ Result<void> Exchange::write_metrics(Time now, const StepCommitted& committed) {
       {"tandem/steps_skipped", report.steps_skipped},
       {"tandem/logprob_diff/max_at_staleness_0", report.logprob_diff_max_at_staleness_0},
       {"tandem/logprob_diff/mean", report.logprob_diff_mean}};
+  for (const auto& [key, figure] :
+       {std::pair("actor/kl_loss", report.kl_loss),
+        std::pair("actor/pg_clipfrac_lower", report.pg_clipfrac_lower),
+        std::pair("actor/reward_kl_penalty", report.reward_kl_penalty),
+        std::pair("rollout_corr/rollout_is_mean", report.rollout_is_mean),
+        std::pair("rollout_corr/rollout_is_eff_sample_size", report.rollout_is_eff_sample_size)})
+    if (figure) line[key] = *figure;
   if (statistics_.trained.tokens > 0)
     line["tandem/tokens_generated_per_trained"] =
         static_cast<double>(statistics_.work.tokens_generated) /

@@ -37,23 +37,14 @@ std::vector<double> within_group(const AlgorithmConfig& config, std::span<const 
   return advantages;
 }
 
-// Whitens over the completion tokens of the whole batch: each trajectory counts T times.
-std::vector<double> whitened(std::span<const double> rewards,
-                             std::span<const std::int64_t> lengths) {
-  double tokens = 0, sum = 0;
-  for (std::size_t i = 0; i < rewards.size(); ++i) {
-    tokens += static_cast<double>(lengths[i]);
-    sum += rewards[i] * static_cast<double>(lengths[i]);
-  }
-  const double mean = sum / tokens;
+// Whitens the returns of all completion tokens of the batch.
+void whiten(std::span<double> returns) {
+  const double tokens = static_cast<double>(returns.size());
+  const double mean = mean_of(returns);
   double squares = 0;
-  for (std::size_t i = 0; i < rewards.size(); ++i)
-    squares += (rewards[i] - mean) * (rewards[i] - mean) * static_cast<double>(lengths[i]);
+  for (const double r : returns) squares += (r - mean) * (r - mean);
   const double variance = squares / std::max(tokens - 1, 1.0);
-  std::vector<double> advantages;
-  for (const double r : rewards)
-    advantages.push_back((r - mean) / std::sqrt(variance + kWhitenEps));
-  return advantages;
+  for (double& r : returns) r = (r - mean) / std::sqrt(variance + kWhitenEps);
 }
 
 LossAggregation aggregation_of(const AlgorithmConfig& config) {
@@ -77,6 +68,83 @@ double token_weight(const AlgorithmConfig& config, double tokens, double sequenc
   return 0;
 }
 
+// A batch's trajectories in order, with rewards shaped by length.
+struct Shaped {
+  std::vector<double> rewards;        // [sum n_g]
+  std::vector<std::int64_t> lengths;  // [sum n_g] completion tokens
+  std::vector<bool> counts;           // [sum n_g] it is in the loss (AD-3)
+  std::vector<std::size_t> begin{0};  // [B + 1] of each group
+};
+
+Shaped shape(const AlgorithmConfig& config, const TrainBatch& batch) {
+  Shaped out;
+  for (const BatchGroup& group : batch.groups) {
+    for (const TrainTrajectory& t : group.trajectories) {
+      out.lengths.push_back(std::ssize(t.tokens));
+      out.rewards.push_back(static_cast<double>(t.reward) +
+                            overlong_penalty(config, out.lengths.back()));
+      out.counts.push_back(!(config.mask_truncated_completions && t.truncated));
+    }
+    out.begin.push_back(out.rewards.size());
+  }
+  return out;
+}
+
+// Weights of the groups [first, last), which are one mini-batch.
+void append_weights(const AlgorithmConfig& config, const Shaped& shaped, std::size_t first,
+                    std::size_t last, std::vector<float>& weights) {
+  double tokens = 0, sequences = 0;
+  for (std::size_t i = shaped.begin[first]; i < shaped.begin[last]; ++i) {
+    if (!shaped.counts[i]) continue;
+    tokens += static_cast<double>(shaped.lengths[i]);
+    sequences += 1;
+  }
+  for (std::size_t i = shaped.begin[first]; i < shaped.begin[last]; ++i)
+    weights.push_back(shaped.counts[i]
+                          ? static_cast<float>(token_weight(config, tokens, sequences,
+                                                            static_cast<double>(shaped.lengths[i])))
+                          : 0.0f);
+}
+
+// reinforce_plus_plus: each completion token's return, whitened over the batch.
+void whitened_returns(const Shaped& shaped, std::span<const float> penalties,
+                      BatchAdvantages& out) {
+  std::vector<double> returns;
+  for (std::size_t i = 0; i < shaped.lengths.size(); ++i) {
+    const auto begin = static_cast<std::ptrdiff_t>(returns.size());
+    double value = shaped.rewards[i];
+    for (std::int64_t t = shaped.lengths[i]; t-- > 0;) {
+      if (!penalties.empty())
+        value -= static_cast<double>(penalties[static_cast<std::size_t>(begin + t)]);
+      returns.push_back(value);
+    }
+    std::reverse(returns.begin() + begin, returns.end());
+  }
+  whiten(returns);
+  std::size_t next = 0;
+  for (const std::int64_t length : shaped.lengths) {
+    const std::size_t tokens = static_cast<std::size_t>(length);
+    const std::span<const double> own = std::span(returns).subspan(next, tokens);
+    out.advantage.push_back(static_cast<float>(penalties.empty() ? own[0] : mean_of(own)));
+    next += tokens;
+  }
+  if (!penalties.empty()) out.of_token.assign(returns.begin(), returns.end());
+}
+
+// The penalties of a completion's tokens, taken from its reward.
+void take_penalties(std::span<const float> penalties, Shaped& shaped) {
+  const float* next = penalties.data();
+  for (std::size_t i = 0; i < shaped.lengths.size(); ++i)
+    for (std::int64_t t = 0; t < shaped.lengths[i]; ++t)
+      shaped.rewards[i] -= static_cast<double>(*next++);
+}
+
+bool any_counts(const Shaped& shaped, std::size_t group) {
+  for (std::size_t i = shaped.begin[group]; i < shaped.begin[group + 1]; ++i)
+    if (shaped.counts[i]) return true;
+  return false;
+}
+
 }  // namespace
 
 double overlong_penalty(const AlgorithmConfig& config, std::int64_t completion_tokens) {
@@ -87,37 +155,34 @@ double overlong_penalty(const AlgorithmConfig& config, std::int64_t completion_t
   return std::min(-exceeded / static_cast<double>(buffer.length) * buffer.penalty_factor, 0.0);
 }
 
-BatchAdvantages compute_advantages(const AlgorithmConfig& config, const TrainBatch& batch) {
+BatchAdvantages compute_advantages(const AlgorithmConfig& config, const TrainBatch& batch,
+                                   std::span<const float> penalties) {
+  const bool relative = config.estimator != AdvantageEstimator::kReinforcePlusPlus;
+  const bool all_learn = !relative || config.has_loss_on_every_token() || config.use_kl_in_reward;
+  Shaped shaped = shape(config, batch);
   BatchAdvantages out;
-  std::vector<double> rewards;
-  std::vector<std::int64_t> lengths;
-  std::vector<double> advantages;
-  for (const BatchGroup& group : batch.groups) {
-    const std::size_t begin = rewards.size();
-    for (const TrainTrajectory& t : group.trajectories) {
-      lengths.push_back(std::ssize(t.tokens));
-      rewards.push_back(static_cast<double>(t.reward) + overlong_penalty(config, lengths.back()));
-      out.tokens += t.tokens.size();
-    }
-    const std::span<const double> mine = std::span(rewards).subspan(begin);
+  for (const std::int64_t length : shaped.lengths) out.tokens += static_cast<std::uint64_t>(length);
+  CHECK(penalties.empty() || penalties.size() == out.tokens);
+  if (!relative) whitened_returns(shaped, penalties, out);
+  if (relative && !penalties.empty()) take_penalties(penalties, shaped);
+  const std::size_t groups = batch.groups.size();
+  for (std::size_t g = 0; g < groups; ++g) {
+    const std::size_t begin = shaped.begin[g];
+    const std::span<const double> mine =
+        std::span(shaped.rewards).subspan(begin, shaped.begin[g + 1] - begin);
     const bool equal =
         std::all_of(mine.begin(), mine.end(), [&](double r) { return r == mine[0]; });
     out.zero_variance += equal ? 1 : 0;
-    const bool relative = config.estimator != AdvantageEstimator::kReinforcePlusPlus;
-    out.learns.push_back(!(relative && equal) || config.has_loss_on_every_token());
+    out.learns.push_back(any_counts(shaped, g) && (all_learn || !equal));
     if (!relative) continue;
     const std::vector<double> own =
         equal ? std::vector<double>(mine.size(), 0.0) : within_group(config, mine);
-    advantages.insert(advantages.end(), own.begin(), own.end());
+    out.advantage.insert(out.advantage.end(), own.begin(), own.end());
   }
-  if (config.estimator == AdvantageEstimator::kReinforcePlusPlus)
-    advantages = whitened(rewards, lengths);
-  for (std::size_t i = 0; i < lengths.size(); ++i) {
-    out.advantage.push_back(static_cast<float>(advantages[i]));
-    out.token_weight.push_back(static_cast<float>(
-        token_weight(config, static_cast<double>(out.tokens), static_cast<double>(lengths.size()),
-                     static_cast<double>(lengths[i]))));
-  }
+  const std::size_t size =
+      config.mini_batch_groups == 0 ? groups : static_cast<std::size_t>(config.mini_batch_groups);
+  for (std::size_t first = 0; first < groups; first += size)
+    append_weights(config, shaped, first, std::min(first + size, groups), out.token_weight);
   return out;
 }
 

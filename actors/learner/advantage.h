@@ -1,6 +1,9 @@
 // From rewards to what each completion token weighs in the loss. Pure functions over a batch of B
 // groups with n_g trajectories each; sums run over groups, then trajectories, ascending, in double.
+// Advantages are of the whole batch, weights of the mini-batch that a group is in.
 //
+//   KL         r' = r' - sum_t p_t, with p_t the penalty of token t where use_kl_in_reward is set;
+//              reinforce_plus_plus takes from token t the penalties of t and of those behind it
 //   overlong   r' = r + min(-(T - (response_max - length)) / length * factor, 0)
 //              DAPO's soft overlong punishment, arXiv:2503.14476 §3.4 (as in verl)
 //   grpo       A = (r - mean_g) / (std_g + 1e-4)       std with n-1, as torch.std and verl
@@ -11,14 +14,16 @@
 //              completion token of the batch    arXiv:2501.03262, verl's masked_whiten without
 //              discounting
 //
-//   AD-1  A group whose rewards (after overlong shaping) are all equal, a zero-variance group, has
+//   AD-1  A group whose rewards (shaped as above) are all equal, a zero-variance group, has
 //         advantage 0: no policy gradient. Except under reinforce_plus_plus, whose baseline is the
 //         batch's: such a group has something to say.
-//   AD-2  Every completion token of the batch has its weight, whatever its advantage: KL, entropy
-//         and the denominators are of all of them, as in verl's agg_loss (core_algos.py).
+//   AD-2  Every completion token of a mini-batch has its weight, whatever its advantage: KL,
+//         entropy and the denominators are of all of them, as in verl's agg_loss (core_algos.py).
+//   AD-3  Except for truncated completions where mask_truncated_completions is set (TRL): these
+//         weigh nothing and are in no denominator. Their rewards stay in their group's mean.
 //
-// The loss of the batch is sum_t weight_t * l_t over completion tokens; N_t counts them, N_s the
-// trajectories of the batch, T_i the tokens of trajectory i:
+// The loss of a mini-batch is sum_t weight_t * l_t over completion tokens; N_t counts those that
+// weigh, N_s the trajectories that do, T_i the tokens of trajectory i:
 //   token-mean               1 / N_t
 //   seq-mean-token-sum       1 / N_s
 //   seq-mean-token-mean      1 / (N_s T_i)
@@ -26,6 +31,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "actors/learner/learner_config.h"
@@ -35,9 +41,10 @@ namespace tandem::actors {
 
 // For the trajectories of a batch in order: group 0's, group 1's, …
 struct BatchAdvantages {
-  std::vector<float> advantage;     // [sum n_g]
+  std::vector<float> advantage;     // [sum n_g]; the mean over its tokens where these differ
+  std::vector<float> of_token;      // [sum T_i] where they differ (reinforce_plus_plus with KL)
   std::vector<float> token_weight;  // [sum n_g] of each of its completion tokens
-  // [B] its tokens have a gradient: of the policy, or because the loss has a KL or entropy term.
+  // [B] its tokens may have a gradient: of the policy, or because of a KL or entropy term.
   std::vector<bool> learns;
   std::uint64_t zero_variance = 0;  // groups
   std::uint64_t tokens = 0;         // completion tokens of the batch
@@ -45,6 +52,8 @@ struct BatchAdvantages {
 
 double overlong_penalty(const AlgorithmConfig& config, std::int64_t completion_tokens);
 
-BatchAdvantages compute_advantages(const AlgorithmConfig& config, const TrainBatch& batch);
+// `penalties` [sum T_i]: what KL takes from the reward of each completion token; empty: nothing.
+BatchAdvantages compute_advantages(const AlgorithmConfig& config, const TrainBatch& batch,
+                                   std::span<const float> penalties = {});
 
 }  // namespace tandem::actors

@@ -62,6 +62,11 @@ Result<TrainedStep> FakeTrainer::train(const TrainBatch& batch) {
   out.report.grad_norm = norm;
   out.report.skipped_in_row = skipped_.in_row;
   out.report.steps_skipped = skipped_.total;
+  out.report.ratio_max = 1;
+  for (std::optional<double>* figure :
+       {&out.report.kl_loss, &out.report.pg_clipfrac_lower, &out.report.reward_kl_penalty,
+        &out.report.rollout_is_mean, &out.report.rollout_is_eff_sample_size})
+    *figure = 1;  // all figures that there may be
   for (const BatchGroup& group : batch.groups) {
     for (const TrainTrajectory& trajectory : group.trajectories) {
       out.report.tokens_trained += trajectory.tokens.size();

@@ -21,6 +21,11 @@ enum class LossAggregation : std::uint8_t {
   kSeqMeanTokenSumNorm,
 };
 
+// Estimators of the KL divergence of one token, with d = log p of the proximal policy - log p of
+// the reference: d, |d|, d^2 / 2, and min(exp(-d) + d - 1, 10). Schulman, "Approximating KL
+// divergence", 2020 (k1, |k1|, k2, k3); verl's kl_penalty, whose bound of 10 this is.
+enum class KlPenalty : std::uint8_t { kKl, kAbs, kMse, kLowVarKl };
+
 // Each trajectory longer than response_max - length tokens loses up to `penalty_factor` of reward.
 struct OverlongBuffer {
   std::int32_t length = 0;  // tokens; 0: off
@@ -41,10 +46,17 @@ struct AlgorithmConfig {
   double entropy_coeff = 0;
   bool use_kl_loss = false;  // against the weights at the start of RL
   double kl_loss_coef = 0;
+  bool use_kl_in_reward = false;  // against the same weights
+  KlPenalty kl_penalty = KlPenalty::kKl;
+  double kl_in_reward_coef = 0;
+  bool mask_truncated_completions = false;
+  std::int64_t mini_batch_groups = 0;  // of one optimizer step; 0: the whole batch
+  std::int64_t epochs = 1;             // times that a batch is gone through
   OverlongBuffer overlong_buffer;
   std::int32_t response_length_max = 64;  // data.max_response_length
   float temperature = 1.0f;               // rollout.temperature: log-probabilities are tempered
 
+  bool needs_reference() const { return use_kl_loss || use_kl_in_reward; }
   // A KL or entropy term, which gives tokens a gradient whose advantage is 0.
   bool has_loss_on_every_token() const {
     return entropy_coeff != 0 || (use_kl_loss && kl_loss_coef != 0);

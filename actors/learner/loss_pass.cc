@@ -16,7 +16,7 @@ Result<LossPass> LossPass::make(const ModelConfig& model, const TrainerConfig& c
 LossPass::LossPass(const TrainerConfig& config, TrainDecoder decoder, std::function<void()> beat)
     : decoder_(std::move(decoder)),
       objective_(config.algorithm, config.rows_max),
-      temperature_(config.algorithm.temperature),
+      config_(config.algorithm),
       beat_(std::move(beat)) {
   for (std::vector<float>* v : {&logprob_, &entropy_, &reference_logprob_})
     v->resize(static_cast<std::size_t>(config.rows_max));
@@ -28,16 +28,39 @@ void LossPass::beat() const {
 
 void LossPass::begin(const TrainBatch& batch, const BatchAdvantages& advantages) {
   objective_.begin(batch, advantages);
+  prepared_ = false;
+}
+
+// With one update its own forward computes all of them, unless the reward needs them before.
+bool LossPass::needs_preparation(std::int64_t updates) const {
+  return config_.use_kl_in_reward || (updates > 1 && (!config_.bypass_mode || config_.use_kl_loss));
+}
+
+void LossPass::prepare(const runtime::Stream& stream, const Models& models,
+                       const MicroBatch& batch) {
+  const PackedBatch packed = batch.view(config_.temperature);
+  const std::span<float> logprob = std::span(logprob_).first(batch.items.size());
+  if (models.reference) {
+    decoder_.forward(stream, *models.reference, packed, logprob, {});
+    objective_.keep_reference(batch, logprob);
+    beat();
+  }
+  if (!config_.bypass_mode) {
+    decoder_.forward(stream, models.policy, packed, logprob, {});
+    objective_.keep_proximal(batch, logprob);
+    beat();
+  }
+  prepared_ = true;
 }
 
 Objective::Gradient LossPass::evaluate(const runtime::Stream& stream, const Models& models,
                                        const MicroBatch& batch, const WeightsNeeded& needed) {
   const std::size_t items = batch.items.size();
-  const PackedBatch packed = batch.view(temperature_);
+  const PackedBatch packed = batch.view(config_.temperature);
   const std::span<float> logprob = std::span(logprob_).first(items);
   const std::span<float> entropy = std::span(entropy_).first(items);
   Objective::Inputs inputs{logprob, entropy, {}};
-  if (models.reference) {
+  if (config_.use_kl_loss && models.reference && !prepared_) {
     const std::span<float> reference = std::span(reference_logprob_).first(items);
     decoder_.forward(stream, *models.reference, packed, reference, {});
     inputs.reference = reference;
@@ -53,7 +76,7 @@ Objective::Gradient LossPass::evaluate(const runtime::Stream& stream, const Mode
 void LossPass::add(const runtime::Stream& stream, const Models& models, const MicroBatch& batch,
                    const runtime::Arena& gradients, const Hooks& hooks) {
   const Objective::Gradient gradient = evaluate(stream, models, batch, hooks.needed);
-  decoder_.backward(stream, models.policy, batch.view(temperature_), gradient.dlogprob,
+  decoder_.backward(stream, models.policy, batch.view(config_.temperature), gradient.dlogprob,
                     gradient.dentropy, gradients, hooks.finished);
   beat();
 }

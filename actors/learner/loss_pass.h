@@ -27,7 +27,7 @@ class LossPass {
 
   struct Models {
     const Weights& policy;     // kTraining
-    const Weights* reference;  // null: no KL loss
+    const Weights* reference;  // null: no KL
   };
 
   // Either may be empty.
@@ -39,7 +39,16 @@ class LossPass {
   // The policy loss: begin() a batch, then add() its micro-batches; objective() has the sums.
   // Of micro-batches without any gradient (BatchAdvantages::learns) observe() adds to the sums
   // alone; the policy's weights are all there.
+  //
+  // A batch of several updates is begun once: after an optimizer step call updated(). Where
+  // needs_preparation() says so, prepare() comes first for every micro-batch of the plan, at the
+  // weights before the first update; weigh() then brings the advantages that kl_penalties() change.
   void begin(const TrainBatch& batch, const BatchAdvantages& advantages);
+  bool needs_preparation(std::int64_t updates) const;
+  void prepare(const runtime::Stream& stream, const Models& models, const MicroBatch& batch);
+  std::vector<float> kl_penalties() const { return objective_.kl_penalties(); }
+  void weigh(const BatchAdvantages& advantages) { objective_.weigh(advantages); }
+  void updated() { objective_.updated(); }
   void add(const runtime::Stream& stream, const Models& models, const MicroBatch& batch,
            const runtime::Arena& gradients, const Hooks& hooks = {});
   void observe(const runtime::Stream& stream, const Models& models, const MicroBatch& batch);
@@ -68,7 +77,8 @@ class LossPass {
 
   TrainDecoder decoder_;
   Objective objective_;
-  float temperature_;
+  AlgorithmConfig config_;
+  bool prepared_ = false;  // since begin()
   std::function<void()> beat_;
   std::vector<float> logprob_, entropy_, reference_logprob_;  // [items_max]
   std::span<const float> last_logprobs_;

@@ -6,11 +6,13 @@
 #include <utility>
 
 #include "actors/learner/advantage.h"
+#include "actors/learner/batch_plan.h"
 #include "actors/learner/gang.h"
 #include "actors/learner/lr_schedule.h"
 #include "actors/learner/packing.h"
 #include "actors/learner/sharded_update.h"
 #include "actors/learner/skipped_steps.h"
+#include "actors/learner/step_report.h"
 #include "actors/learner/trainer_arenas.h"
 #include "actors/learner/trainer_checkpoint.h"
 #include "actors/learner/trainer_memory.h"
@@ -28,29 +30,6 @@ Error invalid(std::string message, std::string where = {}, std::string help = {}
           .message = std::move(message),
           .where = std::move(where),
           .help = std::move(help)};
-}
-
-Result<void> check_setup(const NativeTrainerSetup& setup) {
-  const int rank = setup.gang ? setup.gang->rank() : 0, ranks = setup.gang ? setup.gang->size() : 1;
-  CHECK(setup.device == runtime::DeviceKind::kCpu || ranks == 1 || setup.shards);
-  CHECK(!setup.shards || (setup.shards->rank() == rank && setup.shards->size() == ranks));
-  const std::int64_t model_positions = setup.model.config.max_position_embeddings;
-  if (setup.config.positions_max > model_positions)
-    return invalid("sequences of " + std::to_string(setup.config.positions_max) +
-                       " tokens are longer than the model's max_position_embeddings of " +
-                       std::to_string(model_positions),
-                   "data.max_prompt_length + data.max_response_length");
-  if (setup.config.warm_start && setup.records.empty())
-    return invalid("the warm start has no records", "warm_start.train_files");
-  for (const WarmStartRecord& record : setup.records) {
-    const std::int64_t tokens = std::ssize(record.prompt) + std::ssize(record.completion);
-    if (tokens > setup.config.positions_max)
-      return invalid("a warm-start record has " + std::to_string(tokens) +
-                         " tokens, more than max_prompt_length + max_response_length = " +
-                         std::to_string(setup.config.positions_max),
-                     "warm_start.train_files");
-  }
-  return {};
 }
 
 // The hooks of a step's micro-batches, as one of them has them.
@@ -91,7 +70,10 @@ class NativeTrainer::Impl {
   bool holds_other_dtype(const std::filesystem::path& directory, const TrainerState& state) const;
   Result<void> load_older(const std::filesystem::path& directory, const TrainerState& state);
   void keep_older();
-  Result<StepReport> train_share(const TrainBatch& batch, const BatchAdvantages& advantages);
+  Result<double> prepare(const TrainBatch& batch, const std::vector<MiniBatch>& plan,
+                         BatchAdvantages& advantages);
+  Result<double> update(const MiniBatch& mini, double lr);
+  Result<StepReport> train_share(const TrainBatch& batch, BatchAdvantages& advantages);
   Result<double> warm_start_step();
   struct Measured {
     double sample_accuracy, loss;
@@ -166,7 +148,7 @@ Result<void> NativeTrainer::Impl::load(const std::filesystem::path& directory,
     return refuse("its reference or older versions were published in another model.dtype");
   if (state.seed != config_.seed) return refuse("it is of a job with another seed");
   if (weights_.reference() != nullptr && state.reference_checksum == 0)
-    return refuse("it has no reference weights, which use_kl_loss needs");
+    return refuse("it has no reference weights, which use_kl_loss and use_kl_in_reward need");
   if (auto read = load_moments(directory, state); !read) return read;
   if (weights_.reference() != nullptr) {
     auto read =
@@ -388,50 +370,77 @@ Result<WarmStartSlice> NativeTrainer::Impl::warm_start() {
   return slice;
 }
 
-Result<StepReport> NativeTrainer::Impl::train_share(const TrainBatch& batch,
-                                                    const BatchAdvantages& advantages) {
-  const auto packed = [&](bool learns) {
-    return pack(share_of(batch, advantages.learns, gang.rank(), gang.ranks(), learns),
-                config_.rows_max, stream_.device);
-  };
-  const auto batches = packed(true), observed = packed(false);
-  if (!batches) return batches.error();
-  if (!observed) return observed.error();
+// Whatever needs the weights before the first update: log-probabilities that are kept, and with
+// them the KL that the reward loses. Returns the mean of that over the batch's completion tokens.
+Result<double> NativeTrainer::Impl::prepare(const TrainBatch& batch,
+                                            const std::vector<MiniBatch>& plan,
+                                            BatchAdvantages& advantages) {
+  if (auto settled = settle_weights(); !settled) return settled.error();
+  const LossPass::Models models{weights_.policy(), weights_.reference()};
+  for (const MiniBatch& mini : plan)
+    for (const auto* micros : {&mini.learning, &mini.observed})
+      for (const MicroBatch& micro : *micros) memory_.pass.prepare(stream_, models, micro);
+  if (!config_.algorithm.use_kl_in_reward) return 0.0;
+  std::vector<float> penalties = memory_.pass.kl_penalties();
+  std::vector<double> summed(penalties.begin(), penalties.end());  // each is of one rank
+  double unused = 0;
+  if (auto reduced = gang.reduce(summed, unused); !reduced) return reduced.error();
+  std::copy(summed.begin(), summed.end(), penalties.begin());
+  advantages = compute_advantages(config_.algorithm, batch, penalties);
+  double sum = 0;
+  for (const double penalty : summed) sum += penalty;
+  return sum / static_cast<double>(advantages.tokens);
+}
+
+// One optimizer step; returns the norm of its gradient.
+Result<double> NativeTrainer::Impl::update(const MiniBatch& mini, double lr) {
+  const double loss_before = memory_.pass.objective().sums().loss;
   const LossPass::Hooks hooks = begin_gradients();
   const LossPass::Models models{weights_.policy(), weights_.reference()};
-  memory_.pass.begin(batch, advantages);
-  for (const MicroBatch& micro : *batches)
-    memory_.pass.add(stream_, models, micro, memory_.gradients, hooks_of(micro, *batches, hooks));
-  if (batches->empty()) take_no_part(hooks, memory_.gradients);
-  for (const MicroBatch& micro : *observed) memory_.pass.observe(stream_, models, micro);
-  StepReport report;
-  report.lr = learning_rate(config_.optimizer, step.value, config_.steps_total);
-  const Result<double> norm = apply_gradients(config_.optimizer, report.lr);
-  if (!norm) return norm.error();
-  const double own_loss = memory_.pass.objective().sums().loss;
+  for (const MicroBatch& micro : mini.learning)
+    memory_.pass.add(stream_, models, micro, memory_.gradients,
+                     hooks_of(micro, mini.learning, hooks));
+  if (mini.learning.empty()) take_no_part(hooks, memory_.gradients);
+  for (const MicroBatch& micro : mini.observed) memory_.pass.observe(stream_, models, micro);
+  const Result<double> norm = apply_gradients(config_.optimizer, lr);
+  if (!norm) return norm;
+  memory_.pass.updated();
+  const double own_loss = memory_.pass.objective().sums().loss - loss_before;
   auto counted = count_step({"step", step.value + 1, gang.rank(), *norm, own_loss},
                             config_.nonfinite_steps_max, skipped_);
   if (!counted) return counted.error();
+  return norm;
+}
+
+Result<StepReport> NativeTrainer::Impl::train_share(const TrainBatch& batch,
+                                                    BatchAdvantages& advantages) {
+  const AlgorithmConfig& algorithm = config_.algorithm;
+  const auto plan =
+      plan_batch(batch, advantages.learns, config_, {gang.rank(), gang.ranks(), stream_.device});
+  if (!plan) return plan.error();
+  const std::size_t updates = plan->size() * static_cast<std::size_t>(algorithm.epochs);
+  memory_.pass.begin(batch, advantages);
+  StepReport report;
+  if (memory_.pass.needs_preparation(updates)) {
+    const Result<double> penalty = prepare(batch, *plan, advantages);
+    if (!penalty) return penalty.error();
+    if (algorithm.use_kl_in_reward) report.reward_kl_penalty = *penalty;
+  }
+  report.lr = learning_rate(config_.optimizer, step.value, config_.steps_total);
+  for (std::int64_t epoch = 0; epoch < algorithm.epochs; ++epoch) {
+    for (const MiniBatch& mini : *plan) {
+      const Result<double> norm = update(mini, report.lr);
+      if (!norm) return norm.error();
+      report.grad_norm += *norm / static_cast<double>(updates);
+    }
+  }
   // Rank 0 publishes it. The others come to the next forward while weights are on their way.
   if (gang.rank() == 0)
     if (auto published = publish(); !published) return published.error();
-  report.grad_norm = *norm;
   report.skipped_in_row = skipped_.in_row;
   report.steps_skipped = skipped_.total;
-  ObjectiveSums sums = memory_.pass.objective().sums();
-  std::vector<double> flat;
-  for (const double* field : sums.fields()) flat.push_back(*field);
-  double diff_max = memory_.pass.objective().diff_max_at_staleness_0();
-  if (auto summed = gang.reduce(flat, diff_max); !summed) return summed.error();
-  for (std::size_t i = 0; i < flat.size(); ++i) *sums.fields()[i] = flat[i];
-  const auto tokens = static_cast<double>(advantages.tokens);
-  report.loss = sums.loss;
-  report.entropy = sums.entropy / tokens;
-  report.ppo_kl = sums.kl_k1 / tokens;
-  report.pg_clipfrac = sums.clipped / tokens;
-  report.logprob_diff_mean = sums.logprob_diff / tokens;
-  report.logprob_diff_max_at_staleness_0 = diff_max;
-  report.tokens_at_staleness_0 = static_cast<std::uint64_t>(sums.tokens_at_staleness_0);
+  auto reported = report_objective(gang, algorithm, memory_.pass.objective(), updates, report);
+  if (!reported) return reported.error();
   return report;
 }
 

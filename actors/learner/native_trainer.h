@@ -21,6 +21,9 @@
 //   NT-3  lr = 0 leaves the weights as they are, to the bit.
 //   NT-4  So does a gradient that is not finite, and the moments and AdamW's t as well; the step
 //         counts as done (skipped_steps.h).
+//   NT-5  A batch is epochs times as many updates as it has mini-batches (batch_plan.h), all at one
+//         learning rate; advantages, and where needed the proximal and the reference policy's
+//         log-probabilities, are computed once, at the weights before the first.
 #pragma once
 
 #include <functional>

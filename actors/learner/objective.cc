@@ -13,11 +13,29 @@ runtime::TensorView vector_view(std::span<const float> values) {
   return runtime::tensor(values.data(), {std::ssize(values)});
 }
 
+double estimated_kl(KlPenalty kind, double d) {
+  constexpr double kMost = 10;
+  switch (kind) {
+    case KlPenalty::kKl:
+      return d;
+    case KlPenalty::kAbs:
+      return std::abs(d);
+    case KlPenalty::kMse:
+      return 0.5 * d * d;
+    case KlPenalty::kLowVarKl: {
+      const double bounded = std::clamp(d, -20.0, 20.0);
+      return std::min(std::exp(-bounded) + bounded - 1, kMost);
+    }
+  }
+  CHECK(false);
+  return 0;
+}
+
 }  // namespace
 
 Objective::Objective(const AlgorithmConfig& config, std::int64_t items_max) : config_(config) {
-  for (std::vector<float>* v :
-       {&behaviour_, &advantage_, &weight_, &importance_, &dlogprob_, &dentropy_})
+  for (std::vector<float>* v : {&behaviour_, &advantage_, &weight_, &importance_, &dlogprob_,
+                                &dentropy_, &proximal_, &reference_})
     v->resize(static_cast<std::size_t>(items_max));
 }
 
@@ -28,8 +46,40 @@ void Objective::begin(const TrainBatch& batch, const BatchAdvantages& advantages
   for (const BatchGroup& group : batch.groups)
     for (const TrainTrajectory& trajectory : group.trajectories)
       trajectories_.push_back(&trajectory);
+  kept_proximal_.reset(batch);
+  kept_reference_.reset(batch);
+  before_first_update_ = true;
   sums_ = {};
   diff_max_at_staleness_0_ = 0;
+  ratio_max_ = 0;
+}
+
+void Objective::keep_proximal(const MicroBatch& micro, std::span<const float> logprob) {
+  gather(micro);
+  compare(micro, logprob);
+  kept_proximal_.put(micro, logprob);
+}
+
+void Objective::keep_reference(const MicroBatch& micro, std::span<const float> logprob) {
+  kept_reference_.put(micro, logprob);
+}
+
+std::vector<float> Objective::kl_penalties() const {
+  std::vector<float> penalties(kept_reference_.tokens(), 0.0f);
+  for (std::size_t i = 0; i < trajectories_.size(); ++i) {
+    const std::span<const float> reference = kept_reference_.of(i);
+    if (reference.empty()) continue;
+    const std::span<const float> proximal = config_.bypass_mode
+                                                ? std::span<const float>(trajectories_[i]->logprobs)
+                                                : kept_proximal_.of(i);
+    float* out = &penalties[kept_reference_.begin_of(i)];
+    for (std::size_t t = 0; t < reference.size(); ++t)
+      out[t] = static_cast<float>(
+          config_.kl_in_reward_coef *
+          estimated_kl(config_.kl_penalty,
+                       static_cast<double>(proximal[t]) - static_cast<double>(reference[t])));
+  }
+  return penalties;
 }
 
 void Objective::gather(const MicroBatch& batch) {
@@ -40,8 +90,11 @@ void Objective::gather(const MicroBatch& batch) {
     const std::vector<float>& logprobs = trajectories_[index]->logprobs;
     CHECK(logprobs.size() == end - begin);
     std::copy(logprobs.begin(), logprobs.end(), behaviour_.begin() + batch.sequence_begin[s]);
+    const float* of_token = advantages_->of_token.empty()
+                                ? nullptr
+                                : &advantages_->of_token[kept_reference_.begin_of(index)];
     for (std::size_t m = begin; m < end; ++m) {
-      advantage_[m] = advantages_->advantage[index];
+      advantage_[m] = of_token ? of_token[m - begin] : advantages_->advantage[index];
       weight_[m] = advantages_->token_weight[index];
     }
   }
@@ -57,6 +110,7 @@ void Objective::compare(const MicroBatch& batch, std::span<const float> logprob)
       const double difference =
           std::abs(static_cast<double>(logprob[m]) - static_cast<double>(behaviour_[m]));
       sums_.logprob_diff += difference;
+      sums_.compared += 1;
       if (!fresh) continue;
       sums_.tokens_at_staleness_0 += 1;
       // A NaN must not hide: max() would drop it, and so would a later difference.
@@ -66,17 +120,36 @@ void Objective::compare(const MicroBatch& batch, std::span<const float> logprob)
   }
 }
 
+void Objective::count_importance(std::size_t items) {
+  for (std::size_t m = 0; m < items; ++m) {
+    if (weight_[m] == 0) continue;
+    const double weight = static_cast<double>(importance_[m]);
+    sums_.importance += weight;
+    sums_.importance_squares += weight * weight;
+  }
+}
+
 Objective::Gradient Objective::evaluate(const runtime::Stream& stream, const MicroBatch& batch,
                                         const Inputs& inputs) {
   const std::size_t items = batch.items.size();
   CHECK(items <= behaviour_.size() && inputs.logprob.size() == items);
   gather(batch);
-  compare(batch, inputs.logprob);
+  if (before_first_update_ && kept_proximal_.empty()) compare(batch, inputs.logprob);
   const auto view = [items](std::vector<float>& values) {
     return vector_view(std::span(values).first(items));
   };
   const runtime::TensorView current = vector_view(inputs.logprob);
-  const runtime::TensorView proximal = config_.bypass_mode ? view(behaviour_) : current;
+  runtime::TensorView proximal = config_.bypass_mode ? view(behaviour_) : current;
+  if (!config_.bypass_mode && !kept_proximal_.empty()) {
+    kept_proximal_.get(batch, std::span(proximal_).first(items));
+    proximal = view(proximal_);
+  }
+  runtime::TensorView reference;
+  if (!inputs.reference.empty()) reference = vector_view(inputs.reference);
+  if (inputs.reference.empty() && config_.use_kl_loss) {
+    kept_reference_.get(batch, std::span(reference_).first(items));
+    reference = view(reference_);
+  }
   const runtime::TensorView sequence_begin =
       runtime::tensor(batch.sequence_begin.data(), {std::ssize(batch.sequence_begin)});
   runtime::TensorView importance;
@@ -90,6 +163,7 @@ Objective::Gradient Objective::evaluate(const runtime::Stream& stream, const Mic
                                  .weight = view(weight_),
                                  .sequence_begin = sequence_begin,
                                  .importance = importance});
+    count_importance(items);
   }
   const bool entropy_loss = config_.entropy_coeff != 0;
   kernels::PolicyLossStats stats;
@@ -105,8 +179,7 @@ Objective::Gradient Objective::evaluate(const runtime::Stream& stream, const Mic
                .advantage = view(advantage_),
                .weight = view(weight_),
                .importance = importance,
-               .reference =
-                   inputs.reference.empty() ? runtime::TensorView{} : vector_view(inputs.reference),
+               .reference = reference,
                .entropy = vector_view(inputs.entropy),
                .sequence_begin = sequence_begin,
                .dlog_prob = view(dlogprob_),
@@ -115,8 +188,11 @@ Objective::Gradient Objective::evaluate(const runtime::Stream& stream, const Mic
   sums_.loss += stats.loss;
   sums_.tokens += stats.tokens;
   sums_.clipped += stats.clipped;
+  sums_.dual_clipped += stats.dual_clipped;
+  sums_.reference_kl += stats.reference_kl;
   sums_.kl_k1 += stats.approx_kl_k1;
   sums_.entropy += stats.entropy;
+  if (!std::isnan(ratio_max_) && !(stats.ratio_max <= ratio_max_)) ratio_max_ = stats.ratio_max;
   return {std::span<const float>(dlogprob_).first(items),
           entropy_loss ? std::span<const float>(dentropy_).first(items) : std::span<const float>{}};
 }

@@ -2,9 +2,12 @@
 // gathers each item's operands from the batch and calls the fused policy_loss operator, which has
 // the formulas. All of it is in the host's memory: a few numbers for each token.
 //
-// With one optimizer step per batch the proximal policy of the decoupled loss is the policy that
-// the step starts with, and the training forward computes its log-probabilities: bypass_mode =
-// false costs no second pass (DE-1 makes a recomputation equal to the bit).
+// The proximal policy of the decoupled loss (bypass_mode = false) is the policy that a batch's
+// first update starts with. With one update per batch the training forward computes its
+// log-probabilities (DE-1 makes a recomputation equal to the bit); with several, or with KL in the
+// reward, they are kept before the first. Differences from the engine's log-probabilities are taken
+// at the weights before the first update: of kept ones over the whole batch, else over what that
+// update computes.
 //
 // M items (completion tokens) of one micro-batch.
 #pragma once
@@ -17,6 +20,7 @@
 #include "actors/learner/advantage.h"
 #include "actors/learner/learner_config.h"
 #include "actors/learner/packing.h"
+#include "actors/learner/token_store.h"
 #include "actors/learner/train_batch.h"
 #include "runtime/device/stream.h"
 
@@ -25,15 +29,22 @@ namespace tandem::actors {
 // Sums over the items of a rank's micro-batches, and after Gang::sum of all ranks; in double.
 struct ObjectiveSums {
   double loss = 0;
-  double tokens = 0;
+  double tokens = 0;  // that weigh; of each update, as the sums up to `importance_squares`
   double clipped = 0;
-  double kl_k1 = 0;  // proximal - current
+  double dual_clipped = 0;
+  double kl_k1 = 0;         // proximal - current
+  double reference_kl = 0;  // k3
   double entropy = 0;
-  double logprob_diff = 0;           // |current - behaviour|
-  double tokens_at_staleness_0 = 0;  // of trajectories that are all of this step's version
+  double importance = 0;
+  double importance_squares = 0;
+  double logprob_diff = 0;           // |current - behaviour| before the first update
+  double compared = 0;               // tokens of that
+  double tokens_at_staleness_0 = 0;  // of them, those of trajectories all of this step's version
   auto fields() {
-    return std::array{
-        &loss, &tokens, &clipped, &kl_k1, &entropy, &logprob_diff, &tokens_at_staleness_0};
+    return std::array{&loss,         &tokens,     &clipped,
+                      &dual_clipped, &kl_k1,      &reference_kl,
+                      &entropy,      &importance, &importance_squares,
+                      &logprob_diff, &compared,   &tokens_at_staleness_0};
   }
 };
 
@@ -43,11 +54,21 @@ class Objective {
 
   // Borrows both until the next call of begin().
   void begin(const TrainBatch& batch, const BatchAdvantages& advantages);
+  // Other advantages of the same batch.
+  void weigh(const BatchAdvantages& advantages) { advantages_ = &advantages; }
+  void updated() { before_first_update_ = false; }  // an optimizer step was taken
+
+  // Log-probabilities before the first update, of the policy and of the reference; [M] each.
+  void keep_proximal(const MicroBatch& micro, std::span<const float> logprob);
+  void keep_reference(const MicroBatch& micro, std::span<const float> logprob);
+  // kl_in_reward_coef times the estimated KL of each completion token whose reference was kept, 0
+  // for the others; [sum T] in batch order. In bypass mode the behaviour policy is the proximal.
+  std::vector<float> kl_penalties() const;
 
   struct Inputs {
     std::span<const float> logprob;    // [M] of the policy, now
     std::span<const float> entropy;    // [M]
-    std::span<const float> reference;  // [M] of the reference; empty without use_kl_loss
+    std::span<const float> reference;  // [M] of the reference; empty without use_kl_loss, or kept
   };
   struct Gradient {
     std::span<const float> dlogprob;  // [M]
@@ -58,18 +79,24 @@ class Objective {
 
   const ObjectiveSums& sums() const { return sums_; }
   double diff_max_at_staleness_0() const { return diff_max_at_staleness_0_; }
+  double ratio_max() const { return ratio_max_; }  // the largest current / proximal of a token
 
  private:
   void gather(const MicroBatch& batch);
   void compare(const MicroBatch& batch, std::span<const float> logprob);
+  void count_importance(std::size_t items);
 
   const AlgorithmConfig config_;
   const BatchAdvantages* advantages_ = nullptr;
   StepId step_;
   std::vector<const TrainTrajectory*> trajectories_;  // of the batch, in order
   std::vector<float> behaviour_, advantage_, weight_, importance_, dlogprob_, dentropy_;
+  std::vector<float> proximal_, reference_;  // [items_max] of the micro-batch, where kept
+  TokenStore kept_proximal_, kept_reference_;
+  bool before_first_update_ = true;
   ObjectiveSums sums_;
   double diff_max_at_staleness_0_ = 0;
+  double ratio_max_ = 0;
 };
 
 }  // namespace tandem::actors

@@ -94,14 +94,14 @@ Result<std::vector<MicroBatch>> pack(std::span<const PromptGroup> groups, std::i
 }
 
 std::vector<PromptGroup> share_of(const TrainBatch& batch, const std::vector<bool>& chosen,
-                                  int rank, int ranks, bool choice) {
+                                  int rank, int ranks) {
   std::vector<PromptGroup> share;
   int next = 0;
   std::int32_t index = 0;
   for (std::size_t g = 0; g < batch.groups.size(); ++g) {
     const BatchGroup& group = batch.groups[g];
-    const bool mine = chosen[g] == choice && next % ranks == rank;
-    next += chosen[g] == choice ? 1 : 0;
+    const bool mine = chosen[g] && next % ranks == rank;
+    next += chosen[g] ? 1 : 0;
     if (mine) share.push_back({group.prompt, {}, {}});
     for (const TrainTrajectory& trajectory : group.trajectories) {
       if (mine) {

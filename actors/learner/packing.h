@@ -49,9 +49,9 @@ constexpr std::int64_t rows_target(runtime::DeviceKind device, std::int64_t rows
 Result<std::vector<MicroBatch>> pack(std::span<const PromptGroup> groups, std::int64_t rows_max,
                                      runtime::DeviceKind device = runtime::DeviceKind::kCpu);
 
-// What `rank` of `ranks` computes of the groups g with chosen[g] == choice: every ranks-th of them.
+// What `rank` of `ranks` computes of the chosen groups: every ranks-th of them.
 std::vector<PromptGroup> share_of(const TrainBatch& batch, const std::vector<bool>& chosen,
-                                  int rank, int ranks, bool choice = true);
+                                  int rank, int ranks);
 
 // The largest sizes that pack() can produce, for TrainDecoder's memory.
 TrainLimits pack_limits(const TrainerConfig& config);

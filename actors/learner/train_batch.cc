@@ -22,7 +22,7 @@ Result<BatchGroup> make_group(const TrainGroup& header, GroupPayload payload) {
   for (std::size_t i = 0; i < header.rewards.size(); ++i) {
     Trajectory& t = payload.trajectories[i];
     group.trajectories.push_back(
-        {std::move(t.tokens), std::move(t.logprobs), t.oldest, header.rewards[i]});
+        {std::move(t.tokens), std::move(t.logprobs), t.oldest, header.rewards[i], t.truncated});
   }
   return group;
 }

@@ -17,8 +17,9 @@ struct TrainTrajectory {
   std::vector<float> logprobs;       // [T] the behaviour policy's
   PolicyVersion oldest;              // among its tokens and the KV that they read
   float reward = 0;
+  bool truncated = false;  // ended by max_response_length
 };
-TANDEM_WIRE(TrainTrajectory, tokens, logprobs, oldest, reward)
+TANDEM_WIRE(TrainTrajectory, tokens, logprobs, oldest, reward, truncated)
 
 struct BatchGroup {
   GroupId group;

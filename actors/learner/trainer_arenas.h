@@ -1,5 +1,6 @@
 // The large blocks of memory that one rank of NativeTrainer keeps for its whole run, on its device
-// and on the host. trainer_memory.h computes beforehand how much of a GPU they take.
+// and on the host, and what is checked before they are taken. trainer_memory.h computes beforehand
+// how much of a GPU they take.
 #pragma once
 
 #include "actors/learner/loss_pass.h"
@@ -17,6 +18,9 @@ struct TrainerArenas {
   Optimizer optimizer;
   LossPass pass;
 };
+
+// kInvalid where the setup contradicts itself or the model.
+Result<void> check_setup(const NativeTrainerSetup& setup);
 
 // With setup.shards the optimizer's parts are this rank's shards; without it the optimizer is
 // whole(). Takes setup.model.weights. The error is want of memory.

@@ -36,7 +36,7 @@ std::vector<MemoryPart> trainer_memory(const ModelConfig& model, const TrainerCo
       {"their copy to compute with", Weights::bytes(model, WeightsUse::kTraining, device)},
       {"gradients", arena},
       {"moments", 2 * arena / static_cast<std::size_t>(sharing)}};
-  if (config.algorithm.use_kl_loss)
+  if (config.algorithm.needs_reference())
     parts.push_back({"the reference", Weights::bytes(model, WeightsUse::kInference, device)});
   if (config.versions_on_device > 0)
     parts.push_back({"published versions", static_cast<std::size_t>(config.versions_on_device) *

@@ -138,6 +138,12 @@ actors::TrainerConfig trainer_config(const JobSpec& job, const RunPlace& run, bo
   config.algorithm.entropy_coeff = a.entropy_coeff;
   config.algorithm.use_kl_loss = a.use_kl_loss;
   config.algorithm.kl_loss_coef = a.kl_loss_coef;
+  config.algorithm.use_kl_in_reward = a.use_kl_in_reward;
+  config.algorithm.kl_penalty = static_cast<actors::KlPenalty>(a.kl_penalty);
+  config.algorithm.kl_in_reward_coef = a.kl_ctrl.kl_coef;
+  config.algorithm.mask_truncated_completions = a.mask_truncated_completions;
+  config.algorithm.mini_batch_groups = job.learner.ppo_mini_batch_size.value_or(0);
+  config.algorithm.epochs = job.learner.ppo_epochs;
   config.algorithm.overlong_buffer = {static_cast<std::int32_t>(a.overlong_buffer.len),
                                       a.overlong_buffer.penalty_factor};
   config.algorithm.response_length_max = static_cast<std::int32_t>(job.data.max_response_length);

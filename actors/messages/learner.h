@@ -100,8 +100,9 @@ struct WarmStarted {
 };
 TANDEM_WIRE(WarmStarted, from, steps, publication, reached)
 
-// What training on one batch showed. Ratios and KL are of the clipped tokens' policy pair. Figures
-// of a batch whose loss or gradient is not finite may be NaN or infinite.
+// What training on one batch showed; of several updates their mean, but for maxima. Ratios and KL
+// are of the clipped tokens' policy pair. Figures of a batch whose loss or gradient is not finite
+// may be NaN or infinite.
 struct StepReport {
   double loss = 0, entropy = 0, ppo_kl = 0, pg_clipfrac = 0, grad_norm = 0, lr = 0;
   double seconds_update = 0, seconds_wait_payload = 0, seconds_publish = 0;
@@ -114,13 +115,18 @@ struct StepReport {
   // trajectories whose tokens and KV are all of this step's version.
   double logprob_diff_max_at_staleness_0 = 0;
   std::uint64_t tokens_at_staleness_0 = 0;
-  double logprob_diff_mean = 0;   // over all tokens, absolute
+  double logprob_diff_mean = 0;   // absolute, over the tokens that were compared
   std::vector<float> advantages;  // [B * n], in batch order
+  double ratio_max = 0;           // of current to proximal, of a token
+  // Without the term of the loss, or the weights, that they are of: none.
+  std::optional<double> kl_loss, pg_clipfrac_lower, reward_kl_penalty, rollout_is_mean,
+      rollout_is_eff_sample_size;
 };
 TANDEM_WIRE(StepReport, loss, entropy, ppo_kl, pg_clipfrac, grad_norm, lr, seconds_update,
             seconds_wait_payload, seconds_publish, tokens_trained, groups_zero_variance,
             skipped_in_row, steps_skipped, logprob_diff_max_at_staleness_0, tokens_at_staleness_0,
-            logprob_diff_mean, advantages)
+            logprob_diff_mean, advantages, ratio_max, kl_loss, pg_clipfrac_lower, reward_kl_penalty,
+            rollout_is_mean, rollout_is_eff_sample_size)
 
 struct StepCommitted {
   Sender from;

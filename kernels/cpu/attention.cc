@@ -178,7 +178,7 @@ void backward_block(const AttentionBackward& op, const QueryBlock& block, std::i
               .rows = block.queries,
               .columns = channels,
               .steps = kChunkPositions,
-              .accumulate = chunk.index > 0});
+              .sum = chunk.index > 0 ? Sum::kContinue : Sum::kWrite});
     Product to_keys{.a = gradients.scores + rows,
                     .a_row = 1,
                     .a_step = kChunkPositions,
@@ -189,7 +189,7 @@ void backward_block(const AttentionBackward& op, const QueryBlock& block, std::i
                     .rows = kChunkPositions,
                     .columns = channels,
                     .steps = block.queries,
-                    .accumulate = true};
+                    .sum = Sum::kContinue};
     multiply(to_keys);
     to_keys.a = gradients.weights + rows;
     to_keys.b = op.dout.f32() + row * op.dout.row_stride + column;

@@ -82,7 +82,7 @@ void absorb_chunk(const QueryBlock& block, const Chunk& chunk, SoftmaxRows& stat
               .rows = end - r,
               .columns = block.channels,
               .steps = visible,
-              .accumulate = !first_chunk});
+              .sum = first_chunk ? Sum::kWrite : Sum::kContinue});
   }
 }
 

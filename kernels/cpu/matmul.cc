@@ -1,8 +1,10 @@
 // Matrix products on the tiles of tile.h. All four have the form
 //   c[i, j] = (c[i, j] or 0) + sum_t a[i, t] * b[t, j]
 // and differ in where b's columns come from: a packed weight's panels, or a matrix whose panels are
-// read in place or packed here, block by block, on the stack. Cutting the steps into blocks does
-// not change a bit: the sum rests in c between blocks, as the f32 that it is.
+// read in place or packed here, block by block, on the stack. A block of steps of forward and of
+// backward-input is one chain of kChainSteps (MM-1). The weight's gradient is one chain over all
+// steps: between two blocks its unfinished sum waits in c, as an f32, so that the number of steps
+// of a block does not change its bits.
 #include <cstdint>
 
 #include "kernels/cpu/operators.h"
@@ -17,13 +19,12 @@ namespace {
 using runtime::parallel_for;
 
 constexpr std::int64_t kPanel = kPanelColumns;
-// Steps that are taken at a time: a panel of them is 32 KiB, and c is visited once per block. Half
-// as many where panels are packed here, eight at a time (128 KiB of stack), because a long row is
-// read in one go while a strip of it costs a cache miss per step.
-constexpr std::int64_t kBlockSteps = 256;
-constexpr std::int64_t kPackedHereSteps = 128;
-constexpr std::int64_t kPackedSteps = 512;  // of a packed weight, from rows that are not copied
-constexpr std::int64_t kPackedHereColumns = 8 * kPanel;
+// Steps that are taken at a time: a panel of them is 32 KiB, and c is visited once per block.
+constexpr std::int64_t kBlockSteps = kChainSteps;
+// Panels that are packed here fill 128 KiB of stack. A long row of b is read in one go, while a
+// strip of it costs a cache miss per step. So eight panels of half a block are packed where the
+// next block may continue the chain, and four panels of a whole block elsewhere.
+constexpr std::int64_t kPackedHereElements = 128 * 8 * kPanel;
 // Where operands are read in place, and where copied together first. Steps of b, or of a transposed
 // a, that lie far apart fall on few cache sets and on a page each. Rows of a tile that lie a
 // multiple of 4 KiB apart share one set of eight ways, so twelve of them evict each other.
@@ -155,21 +156,25 @@ void multiply_block(Product block, const PanelSource& b, std::int64_t width) {
   }
 }
 
-// The part's columns, from column `first` of b on; at most kPackedHereColumns of them where they
+// Steps of a block whose panels are packed here, and the columns that then fit.
+std::int64_t packed_here_steps(Sum sum) {
+  return sum == Sum::kContinue ? kBlockSteps / 2 : kBlockSteps;
+}
+std::int64_t packed_here_columns(Sum sum) { return kPackedHereElements / packed_here_steps(sum); }
+
+// The part's columns, from column `first` of b on; at most packed_here_columns of them where they
 // are packed here.
 void multiply_part(const Product& part, const Columns& b, std::int64_t first_column) {
-  alignas(64) float panels[kPackedHereSteps * kPackedHereColumns];
+  alignas(64) float panels[kPackedHereElements];
   const bool in_place = is_in_place(part, b);
-  const std::int64_t most = b.packed && is_near(part) ? kPackedSteps
-                            : b.packed || in_place    ? kBlockSteps
-                                                      : kPackedHereSteps;
+  const std::int64_t most = b.packed || in_place ? kBlockSteps : packed_here_steps(part.sum);
   // A few rows take several panels at a time; many rows keep one panel in the L1 cache.
   const std::int64_t width = b.packed && part.rows <= kRowUnit ? part.columns : kPanel;
   for (std::int64_t t = 0; t < part.steps || t == 0; t += most) {
     Product block = part;
     block.steps = clamp(part.steps - t, 0, most);
     block.a = part.a + t * part.a_step;
-    block.accumulate = part.accumulate || t > 0;
+    if (t > 0 && part.sum == Sum::kWrite) block.sum = Sum::kAdd;
     PanelSource source{.data = panels, .step = kPanel, .group = block.steps * kPanel};
     if (b.packed) {
       source.group = part.steps * kPanel;
@@ -204,7 +209,7 @@ void multiply_matrix(const Stream& stream, const Product& product, const Columns
   const bool packs_here = !b.packed && !is_in_place(product, b);
   const Cut size = cut(product, packs_here);
   const std::int64_t across = ceil_div(product.columns, size.columns);
-  const std::int64_t group = packs_here ? kPackedHereColumns : size.columns;
+  const std::int64_t group = packs_here ? packed_here_columns(product.sum) : size.columns;
   parallel_for(stream.pool, ceil_div(product.rows, size.rows) * across, 1,
                [&](std::int64_t begin, std::int64_t end) {
                  for (std::int64_t i = begin; i < end; ++i) {
@@ -233,7 +238,7 @@ Product row_product(const TensorView& a, const TensorView& c, Output output) {
           .rows = a.dim(0),
           .columns = c.dim(1),
           .steps = a.dim(1),
-          .accumulate = output == Output::kAdd};
+          .sum = output == Output::kAdd ? Sum::kAdd : Sum::kWrite};
 }
 
 }  // namespace
@@ -275,7 +280,7 @@ void matmul_backward_weight(const Stream& stream, const MatmulBackwardWeight& op
                         .rows = op.dweight.dim(0),
                         .columns = op.dweight.dim(1),
                         .steps = op.dy.dim(0),
-                        .accumulate = true};
+                        .sum = Sum::kContinue};
   multiply_matrix(stream, product, {.data = op.x.f32(), .step = op.x.row_stride, .column = 1});
 }
 

@@ -32,6 +32,7 @@ struct TokenLoss {
   float loss = 0;      // the policy term
   float gradient = 0;  // with respect to the current log-probability
   bool clipped = false;
+  bool dual = false;  // by the dual clip
 };
 
 TokenLoss clipped_loss(const PolicyLoss& op, float ratio, float advantage) {
@@ -42,7 +43,7 @@ TokenLoss clipped_loss(const PolicyLoss& op, float ratio, float advantage) {
   if (bound > plain) token = {.loss = bound, .gradient = 0, .clipped = true};
   const float dual = -advantage * op.clip_dual;
   if (op.mode == LossMode::kVanilla && op.clip_dual > 0 && advantage < 0 && token.loss > dual) {
-    token = {.loss = dual, .gradient = 0, .clipped = true};
+    token = {.loss = dual, .gradient = 0, .clipped = true, .dual = true};
   }
   return token;
 }
@@ -99,6 +100,7 @@ void add_token(const PolicyLoss& op, std::int64_t t, const TokenRatios& ratios) 
   stats.loss += static_cast<double>(weight) * static_cast<double>(loss);
   stats.tokens += 1;
   stats.clipped += token.clipped ? 1 : 0;
+  stats.dual_clipped += token.dual ? 1 : 0;
   stats.approx_kl_k1 += k1;
   stats.approx_kl_k3 += own - 1 + k1;
   if (own > stats.ratio_max) stats.ratio_max = own;

@@ -15,9 +15,9 @@ void tile(const Product& product, const float* a, const float* b, float* c, int 
 #pragma GCC unroll 16
     for (int v = 0; v < V; ++v) {
       const float* from = c + r * product.c_row + v * kLanes;
-      sum[r][v] = !product.accumulate   ? zero()
-                  : kTail && v == V - 1 ? load(from, lanes)
-                                        : load(from);
+      sum[r][v] = product.sum != Sum::kContinue ? zero()
+                  : kTail && v == V - 1         ? load(from, lanes)
+                                                : load(from);
     }
   }
   const std::int64_t a_row = product.a_row, a_step = product.a_step;
@@ -38,7 +38,9 @@ void tile(const Product& product, const float* a, const float* b, float* c, int 
 #pragma GCC unroll 16
     for (int v = 0; v < V; ++v) {
       float* to = c + r * product.c_row + v * kLanes;
-      if (kTail && v == V - 1) {
+      const bool tail = kTail && v == V - 1;
+      if (product.sum == Sum::kAdd) sum[r][v] = (tail ? load(to, lanes) : load(to)) + sum[r][v];
+      if (tail) {
         store(to, sum[r][v], lanes);
       } else {
         store(to, sum[r][v]);

@@ -1,7 +1,9 @@
 // Products go to the library; the kernel here takes those that the library does not. It is plain:
 // a block of 64 x 64 outputs, 16 steps of both operands at a time in shared memory, 4 x 4 outputs
 // to a thread. An output is one chain of fused multiply-adds, steps ascending, starting from zero
-// or from what is there, so f32 has the CPU's bits; the library's are others.
+// or from the output's own value. So in f32 an output has the CPU's bits if it is written and has
+// at most kChainSteps steps (MM-1), or if it is the gradient of a weight; the library's bits are
+// others.
 //
 // A packed weight is the dense [N, K] matrix at the front of its panels' memory: the library reads
 // rows of a weight as they are.

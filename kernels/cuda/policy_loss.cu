@@ -40,25 +40,36 @@ struct TokenLoss {
   float loss;      // the policy term
   float gradient;  // with respect to the current log-probability
   bool clipped;
+  bool dual;  // by the dual clip
 };
 
 __device__ __forceinline__ TokenLoss token_loss(const Tokens& op, float ratio, float advantage,
                                                 float current) {
   const float bounded = ratio < op.low ? op.low : ratio > op.high ? op.high : ratio;
   const float bound = -advantage * bounded;
-  if (op.mode == LossMode::kCispo) return {bound * current, bound, bounded != ratio};
+  if (op.mode == LossMode::kCispo) return {bound * current, bound, bounded != ratio, false};
   const float plain = -advantage * ratio;
-  TokenLoss token{plain, plain, false};
-  if (bound > plain) token = {bound, 0.0f, true};
+  TokenLoss token{plain, plain, false, false};
+  if (bound > plain) token = {bound, 0.0f, true, false};
   const float dual = -advantage * op.clip_dual;
   if (op.mode == LossMode::kVanilla && op.clip_dual > 0 && advantage < 0 && token.loss > dual) {
-    token = {dual, 0.0f, true};
+    token = {dual, 0.0f, true, true};
   }
   return token;
 }
 
 // What one token adds to each of the statistics; the last is a maximum.
-enum Statistic { kLoss, kTokens, kClipped, kK1, kK3, kReferenceKl, kEntropy, kRatioMax };
+enum Statistic {
+  kLoss,
+  kTokens,
+  kClipped,
+  kK1,
+  kK3,
+  kReferenceKl,
+  kEntropy,
+  kDualClipped,
+  kRatioMax,
+};
 constexpr int kStatistics = kRatioMax + 1;
 
 // Writes the token's gradients. Where the loss takes the sequence's ratio, dlog_prob[t] holds it.
@@ -93,6 +104,7 @@ __device__ __forceinline__ void take_token(const Tokens& op, std::int64_t t,
   found[kLoss] = static_cast<double>(weight) * static_cast<double>(loss);
   found[kTokens] = 1;
   found[kClipped] = token.clipped ? 1 : 0;
+  found[kDualClipped] = token.dual ? 1 : 0;
   found[kK1] = k1;
   found[kK3] = static_cast<double>(own) - 1 + k1;
   found[kRatioMax] = own;
@@ -100,12 +112,13 @@ __device__ __forceinline__ void take_token(const Tokens& op, std::int64_t t,
 
 __device__ __forceinline__ double* statistic(PolicyLossStats* stats, int which) {
   double* const all[kStatistics] = {
-      &stats->loss,         &stats->tokens,       &stats->clipped, &stats->approx_kl_k1,
-      &stats->approx_kl_k3, &stats->reference_kl, &stats->entropy, &stats->ratio_max};
+      &stats->loss,         &stats->tokens,       &stats->clipped,
+      &stats->approx_kl_k1, &stats->approx_kl_k3, &stats->reference_kl,
+      &stats->entropy,      &stats->dual_clipped, &stats->ratio_max};
   return all[which];
 }
 
-// One block; each of its first eight threads adds up one statistic.
+// One block; each of its first threads adds up one statistic.
 __global__ void policy_loss_kernel(Tokens op) {
   __shared__ double tile[kStatistics][kThreads];
   const int own = static_cast<int>(threadIdx.x);

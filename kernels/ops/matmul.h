@@ -6,12 +6,16 @@
 //
 // M rows (tokens), N output features, K input features. All operands share one dtype, f32, or bf16
 // on a GPU; y may be f32 beside bf16 (logits are), dw is f32, and so are all sums. With
-// Output::kAdd the sum starts from the output's own value instead of zero.
+// Output::kAdd the sum is added to the output's own value.
 //
-// MM-1  On a CPU every output is one chain of fused multiply-adds in the stated order. So a row of
-//       y or dx does not depend on M, on the other rows, on threads or on the instruction set; dw
-//       does not depend on how M rows are cut into consecutive calls; packed or not gives the same
-//       bits.
+// MM-1  On a CPU the terms of an output of forward and of backward-input are cut, in the stated
+//       order, into chains of kChainSteps terms; the last chain may be shorter. Each chain starts
+//       from zero and is computed by fused multiply-adds, one after the other. The output is the
+//       sum of the chains, added from the first to the last: ((chain 0 + chain 1) + chain 2) + ...
+//       With Output::kAdd it is ((output + chain 0) + chain 1) + ... An output of backward-weight
+//       is one chain over all M terms, which starts from dw's own value. So a row of y or dx does
+//       not depend on M, on the other rows, on threads or on the instruction set; dw does not
+//       depend on how M rows are cut into consecutive calls; packed or not gives the same bits.
 // MM-2  On a GPU the same operands give the same bits in every run; dw depends on how M rows are
 //       cut. With Rows::kInvariant a row of y or dx does not depend on M or on the other rows, in
 //       calls that all have operands whose rows begin at multiples of 16 bytes, or that all have
@@ -29,6 +33,10 @@
 namespace tandem::kernels {
 
 inline constexpr std::int64_t kPanelColumns = 32;
+
+// Terms of a chain (MM-1). The rounding error of a chain grows with the number of terms that have
+// been summed, because each addition rounds at the size of the sum so far.
+inline constexpr std::int64_t kChainSteps = 256;
 
 // What a GPU promises of the rows of y and dx (MM-2).
 enum class Rows : std::uint8_t {
@@ -56,7 +64,7 @@ struct PackWeight {
 struct Matmul {
   TensorView x;         // [M, K]
   PackedWeight weight;  // of [N, K]
-  TensorView y;         // [M, N] written, or accumulated from its own value; of x's dtype or f32
+  TensorView y;         // [M, N] written, or added to; of x's dtype or f32
   Output output = Output::kWrite;
   Rows rows = Rows::kInvariant;
 };

@@ -42,6 +42,7 @@ struct PolicyLossStats {
   double approx_kl_k3 = 0;  // sum exp(c - o) - (c - o) - 1
   double reference_kl = 0;  // sum k3(r, c); 0 without reference
   double entropy = 0;       // sum H; 0 without entropy
+  double dual_clipped = 0;  // how many of `clipped` the dual clip bounded
   double ratio_max = 0;     // largest exp(c - o) of a token
 };
 

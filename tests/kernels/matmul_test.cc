@@ -85,28 +85,109 @@ TEST(Matmul, ForwardIsTheProductWhateverElseIsComputed) {  // MM-1
   }
 }
 
-TEST(Matmul, OutputAddStartsTheChainFromTheOutput) {
-  const Shape s{17, 40, 50};
-  Rng rng(3);
-  const Floats x = normals(rng, s.m * s.k), w = normals(rng, s.n * s.k),
-               base = normals(rng, s.m * s.n);
+// An output as MM-1 states it. `a` and `b` read the factors of term t.
+template <class A, class B>
+float sum_of_chains(std::int64_t terms, Output output, float before, const A& a, const B& b) {
+  float sum = before;
+  for (std::int64_t first = 0; first < terms; first += kChainSteps) {
+    float chain = 0;
+    for (std::int64_t t = first; t < std::min(first + kChainSteps, terms); ++t) {
+      chain = std::fma(a(t), b(t), chain);
+    }
+    sum = first == 0 && output == Output::kWrite ? chain : sum + chain;
+  }
+  return sum;
+}
+
+// m rows by `columns` outputs of so many terms, every way that there is to compute them.
+void expect_sums_of_chains(std::int64_t terms, std::int64_t columns, Output output) {
+  const std::int64_t m = 13;
+  Rng rng(static_cast<std::uint64_t>(terms));
+  const Floats a = normals(rng, m * terms), base = normals(rng, m * columns);
+  // The same numbers as the weight [N, K] of forward and, transposed, of backward-input.
+  const Floats w = normals(rng, columns * terms);
+  Floats turned(w.size());
+  for (std::int64_t i = 0; i < columns * terms; ++i) turned[i % terms * columns + i / terms] = w[i];
+  const Floats y = same_everywhere([&](const Backend& backend, const Stream& stream) {
+    const TensorView as = tensor(a.data(), {m, terms}), ws = tensor(w.data(), {columns, terms});
+    const TensorView back_ws = tensor(turned.data(), {terms, columns});
+    const Packed packed(backend, ws);
+    Floats by_packed = base, by_plain = base, back = base, alone = base;
+    const auto view = [&](Floats& of) { return tensor(of.data(), {m, columns}); };
+    backend.matmul(stream,
+                   {.x = as, .weight = packed.weight(), .y = view(by_packed), .output = output});
+    backend.matmul_plain(stream, {.x = as, .weight = ws, .y = view(by_plain), .output = output});
+    backend.matmul_backward_input(
+        stream, {.dy = as, .weight = back_ws, .dx = view(back), .output = output});
+    for (std::int64_t r = 0; r < m; ++r)
+      backend.matmul(stream, {.x = rows(as, r, 1),
+                              .weight = packed.weight(),
+                              .y = rows(view(alone), r, 1),
+                              .output = output});
+    EXPECT_TRUE(same_bits(by_packed, by_plain)) << "packed or not";
+    EXPECT_TRUE(same_bits(by_packed, back)) << "backward of the input";
+    EXPECT_TRUE(same_bits(by_packed, alone)) << "a row alone";
+    return by_packed;
+  });
+  for (std::int64_t i = 0; i < m * columns; ++i) {
+    const float* factors = a.data() + i / columns * terms;
+    const float* weights = w.data() + i % columns * terms;
+    ASSERT_EQ(y[i], sum_of_chains(
+                        terms, output, base[i], [&](std::int64_t t) { return factors[t]; },
+                        [&](std::int64_t t) { return weights[t]; }));
+  }
+}
+
+TEST(Matmul, OutputsAreSumsOfChains) {  // MM-1
+  for (const std::int64_t terms : {1, 40, 255, 256, 257, 512, 600, 1024}) {
+    // Backward-input reads its weight in place where there are 64 columns, and packs it otherwise.
+    for (const std::int64_t columns : {45, 64, 300}) {
+      for (const Output output : {Output::kWrite, Output::kAdd}) {
+        SCOPED_TRACE(testing::Message() << terms << " terms, " << columns << " columns, output "
+                                        << static_cast<int>(output));
+        expect_sums_of_chains(terms, columns, output);
+      }
+    }
+  }
+}
+
+TEST(Matmul, AWeightsGradientIsOneChainFromItsOwnValue) {  // MM-1
+  const Shape s{600, 33, 20};
+  Rng rng(9);
+  const Floats dy = normals(rng, s.m * s.n), x = normals(rng, s.m * s.k);
+  const Floats base = normals(rng, s.n * s.k);
+  const Floats dw = same_everywhere([&](const Backend& backend, const Stream& stream) {
+    Floats out = base;
+    backend.matmul_backward_weight(stream, {.dy = tensor(dy.data(), {s.m, s.n}),
+                                            .x = tensor(x.data(), {s.m, s.k}),
+                                            .dweight = tensor(out.data(), {s.n, s.k})});
+    return out;
+  });
+  for (std::int64_t i = 0; i < s.n * s.k; ++i) {
+    float chain = base[i];
+    for (std::int64_t m = 0; m < s.m; ++m)
+      chain = std::fma(dy[m * s.n + i / s.k], x[m * s.k + i % s.k], chain);
+    ASSERT_EQ(dw[i], chain);
+  }
+}
+
+// Every term is less than half a unit in the last place of 1024, and a chain of them is not.
+TEST(Matmul, SmallTermsDoNotDrownInALargeOutput) {
+  const Shape s{3, 512, 40};
+  const float term = 0x1p-15f;  // 1024 has a unit of 2^-13
+  const Floats x(static_cast<std::size_t>(s.m * s.k), 1.0f);
+  const Floats w(static_cast<std::size_t>(s.n * s.k), term);
   const Floats y = same_everywhere([&](const Backend& backend, const Stream& stream) {
     const TensorView ws = tensor(w.data(), {s.n, s.k});
     const Packed packed(backend, ws);
-    Floats out = base;
+    Floats out(static_cast<std::size_t>(s.m * s.n), 1024.0f);
     backend.matmul(stream, {.x = tensor(x.data(), {s.m, s.k}),
                             .weight = packed.weight(),
                             .y = tensor(out.data(), {s.m, s.n}),
                             .output = Output::kAdd});
     return out;
   });
-  for (std::int64_t i = 0; i < s.m * s.n; ++i) {
-    float chain = base[i];
-    for (std::int64_t k = 0; k < s.k; ++k) {
-      chain = std::fma(x[i / s.n * s.k + k], w[i % s.n * s.k + k], chain);
-    }
-    ASSERT_EQ(y[i], chain);
-  }
+  for (const float value : y) ASSERT_EQ(value, 1024.0f + static_cast<float>(s.k) * term);
 }
 
 TEST(Matmul, StridedOperandsLeaveTheirNeighboursAlone) {

@@ -140,6 +140,7 @@ TEST(PolicyLoss, VanillaFollowsTheFormula) {
   EXPECT_EQ(dlog_prob[3], 0.0f);
   EXPECT_EQ(stats.tokens, 4);
   EXPECT_EQ(stats.clipped, 3);
+  EXPECT_EQ(stats.dual_clipped, 1);
   EXPECT_NEAR(stats.ratio_max, 3, 1e-5);
   const double logs = 2 * std::log(1.5) + std::log(0.5) + std::log(3.0);
   EXPECT_NEAR(stats.approx_kl_k1, -logs, 1e-6);

@@ -1,28 +1,17 @@
-// The rows of the job table, but for those of rollout_keys.cc. Order is the order of the printed
-// job and of the reference page.
+// The rows of the job table, but for those of rollout_keys.cc and learner_keys.cc. Order is the
+// order of the printed job and of the reference page.
 #include <array>
 #include <iterator>
 #include <vector>
 
 #include "actors/main/job/job_table.h"
 #include "actors/main/job/key_fields.h"
-#include "actors/main/job/rollout_keys.h"
 
 namespace tandem::cli {
 namespace {
 
-// Limits on what one job may ask for; far above any machine this version knows.
-constexpr double kStepsMax = 1e9;
-constexpr double kBatchMax = 1 << 20;
-constexpr double kStalenessMax = 64;  // the publisher keeps max_staleness + 2 versions
-constexpr double kThreadsMax = 1024;
-constexpr double kGpusMax = 64;  // of one machine
-constexpr double kDayInSeconds = 86400;
-constexpr double kMegabytesMax = 1 << 30;  // a pebibyte
-
 constexpr std::array<std::string_view, 2> kLaterDtypes{"float16", "fp8"};
 constexpr std::array<std::string_view, 1> kLaterRewards{"code"};
-constexpr std::array<std::string_view, 1> kLaterEstimators{"gae"};
 constexpr std::array<std::string_view, 2> kStalenessAliases{"async.max_head_offpolicyness",
                                                             "async.max_off_policy_steps"};
 
@@ -158,8 +147,7 @@ const Key kKeys[] = {
      .presence = Presence::kRequired},
 };
 
-// Behind those of rollout_keys.cc.
-const Key kLaterKeys[] = {
+const Key kRewardKeys[] = {
     {.path = "reward.replicas",
      .field = [](J& j) { return slot(j.reward.replicas); },
      .description = "Reward actors at the start.",
@@ -216,164 +204,9 @@ const Key kLaterKeys[] = {
                     "four times a second. Past it the program is ended and started again.",
      .range = between(1, kMegabytesMax),
      .unit = "MiB"},
+};
 
-    {.path = "learner.ranks",
-     .field = [](J& j) { return slot(j.learner.ranks); },
-     .description = "Data-parallel processes of the learner.",
-     .range = between(1, kActorsMax),
-     .unit = "ranks"},
-    {.path = "learner.total_training_steps",
-     .field = [](J& j) { return slot(j.learner.total_training_steps); },
-     .description = "RL steps; one batch is one optimizer step and one policy version.",
-     .range = between(1, kStepsMax),
-     .unit = "steps"},
-    {.path = "learner.save_freq",
-     .field = [](J& j) { return slot(j.learner.save_freq); },
-     .description = "How often a checkpoint is written; 0: only at the end.",
-     .range = between(0, kStepsMax),
-     .unit = "steps"},
-    {.path = "learner.test_freq",
-     .field = [](J& j) { return slot(j.learner.test_freq); },
-     .description = "How often `data.val_files` are evaluated; 0: only before and after.",
-     .range = between(0, kStepsMax),
-     .unit = "steps"},
-    {.path = "learner.max_token_len",
-     .field = [](J& j) { return slot(j.learner.max_token_len); },
-     .description = "Tokens packed into one forward and backward pass of a rank.",
-     .range = between(1, kTokensMax),
-     .unit = "tokens"},
-    {.path = "learner.enable_gradient_checkpointing",
-     .field = [](J& j) { return slot(j.learner.enable_gradient_checkpointing); },
-     .description = "Keeps the activations of one layer and computes the others again on the way "
-                    "back: less memory, a forward pass more, the same numbers."},
-    {.path = "learner.max_nonfinite_steps",
-     .field = [](J& j) { return slot(j.learner.max_nonfinite_steps); },
-     .description =
-         "A step whose gradient is not finite (NaN or infinite) changes no weight and is "
-         "skipped, with a warning; after so many in a row the next one ends the job. 0: "
-         "the first one does.",
-     .range = between(0, kStepsMax),
-     .unit = "steps"},
-    {.path = "learner.resume_mode",
-     .field = [](J& j) { return slot(j.learner.resume_mode); },
-     .description =
-         "What `tandem run --resume` goes on from. `auto`: the last checkpoint. `disable`: "
-         "nothing, "
-         "--resume is refused. A learner that restarts while its job runs always takes the last "
-         "checkpoint."},
-    {.path = "learner.max_ckpt_to_keep",
-     .field = [](J& j) { return slot(j.learner.max_ckpt_to_keep); },
-     .description = "Older checkpoints are deleted.",
-     .range = between(1, 1e6),
-     .unit = "checkpoints"},
-    {.path = "learner.optimizer.lr",
-     .field = [](J& j) { return slot(j.learner.optimizer.lr); },
-     .description = "Learning rate of AdamW after the warm-up steps; 0 changes nothing.",
-     .range = at_least(0)},
-    {.path = "learner.optimizer.lr_scheduler_type",
-     .field = [](J& j) { return slot(j.learner.optimizer.lr_scheduler_type); },
-     .description = "How the rate falls from `lr` to `min_lr_ratio` times `lr`."},
-    {.path = "learner.optimizer.lr_warmup_steps",
-     .field = [](J& j) { return slot(j.learner.optimizer.lr_warmup_steps); },
-     .description = "Steps over which the rate rises linearly to `lr`.",
-     .range = between(0, kStepsMax),
-     .unit = "steps"},
-    {.path = "learner.optimizer.min_lr_ratio",
-     .field = [](J& j) { return slot(j.learner.optimizer.min_lr_ratio); },
-     .description = "The last step's rate as a share of `lr`.",
-     .range = between(0, 1)},
-    {.path = "learner.optimizer.betas",
-     .field = [](J& j) { return slot(j.learner.optimizer.betas); },
-     .description = "AdamW's decay rates of the first and second moment.",
-     .range = {.min = 0, .max = 1, .max_open = true}},
-    {.path = "learner.optimizer.eps",
-     .field = [](J& j) { return slot(j.learner.optimizer.eps); },
-     .description = "AdamW's epsilon.",
-     .range = above_to(0, 1)},
-    {.path = "learner.optimizer.weight_decay",
-     .field = [](J& j) { return slot(j.learner.optimizer.weight_decay); },
-     .description = "Decoupled weight decay.",
-     .range = at_least(0)},
-    {.path = "learner.optimizer.grad_clip",
-     .field = [](J& j) { return slot(j.learner.optimizer.grad_clip); },
-     .description = "The gradient's global norm is clipped to it; 0: off.",
-     .range = at_least(0)},
-
-    {.path = "algorithm.adv_estimator",
-     .field = [](J& j) { return slot(j.algorithm.adv_estimator); },
-     .description = "How rewards become advantages. `dr_grpo` is grpo without the division by std "
-                    "and with its token denominator. All but `reinforce_plus_plus` need "
-                    "`rollout.n` of at least 2.",
-     .later_values = kLaterEstimators},
-    {.path = "algorithm.norm_adv_by_std_in_grpo",
-     .field = [](J& j) { return slot(j.algorithm.norm_adv_by_std_in_grpo); },
-     .description = "Divide a group's advantages by their standard deviation."},
-    {.path = "algorithm.loss_mode",
-     .field = [](J& j) { return slot(j.algorithm.loss_mode); },
-     .description = "`vanilla`: PPO's clip per token; `gspo`: per sequence; `cispo`: clipped "
-                    "weights."},
-    {.path = "algorithm.loss_agg_mode",
-     .field = [](J& j) { return slot(j.algorithm.loss_agg_mode); },
-     .description = "How token losses become one number: over all response tokens, or sequences, "
-                    "of the batch, as in verl. `dr_grpo` and `gspo` have their own."},
-    {.path = "algorithm.clip_ratio_low",
-     .field = [](J& j) { return slot(j.algorithm.clip_ratio_low); },
-     .description = "The ratio is clipped from below at 1 minus this; under `gspo`: 3e-4, where "
-                    "it is left out.",
-     .range = between(0, 1)},
-    {.path = "algorithm.clip_ratio_high",
-     .field = [](J& j) { return slot(j.algorithm.clip_ratio_high); },
-     .description = "The ratio is clipped from above at 1 plus this; under `gspo`: 4e-4, where "
-                    "it is left out.",
-     .range = at_least(0)},
-    {.path = "algorithm.clip_ratio_c",
-     .field = [](J& j) { return slot(j.algorithm.clip_ratio_c); },
-     .description = "Dual clip: the bound for negative advantages; null: off. Of `vanilla` alone.",
-     .range = above(1)},
-    {.path = "algorithm.bypass_mode",
-     .field = [](J& j) { return slot(j.algorithm.bypass_mode); },
-     .description = "true: the proximal policy is the behaviour policy. false: proximal "
-                    "log-probabilities are recomputed at the start of the step."},
-    {.path = "algorithm.rollout_is",
-     .field = [](J& j) { return slot(j.algorithm.rollout_is); },
-     .description = "Weigh each token or sequence by min(proximal / behaviour, threshold). Null "
-                    "when `bypass_mode`."},
-    {.path = "algorithm.rollout_is_threshold",
-     .field = [](J& j) { return slot(j.algorithm.rollout_is_threshold); },
-     .description = "The greatest weight of `rollout_is`.",
-     .range = above(0)},
-    {.path = "algorithm.entropy_coeff",
-     .field = [](J& j) { return slot(j.algorithm.entropy_coeff); },
-     .description = "Weight of the entropy bonus.",
-     .range = at_least(0)},
-    {.path = "algorithm.use_kl_loss",
-     .field = [](J& j) { return slot(j.algorithm.use_kl_loss); },
-     .description = "Add the KL divergence from the weights at the start of RL to the loss."},
-    {.path = "algorithm.kl_loss_coef",
-     .field = [](J& j) { return slot(j.algorithm.kl_loss_coef); },
-     .description = "Weight of that divergence.",
-     .range = at_least(0)},
-    {.path = "algorithm.filter_groups.enable",
-     .field = [](J& j) { return slot(j.algorithm.filter_groups.enable); },
-     .description = "Discard groups whose completions all earned the same, and replace them; "
-                    "false: they count as trained with advantage 0."},
-    {.path = "algorithm.filter_groups.max_num_gen_batches",
-     .field = [](J& j) { return slot(j.algorithm.filter_groups.max_num_gen_batches); },
-     .description = "Past so many batches generated for one step such groups are kept, with a "
-                    "warning.",
-     .range = between(1, 1e6),
-     .unit = "batches"},
-    {.path = "algorithm.overlong_buffer.len",
-     .field = [](J& j) { return slot(j.algorithm.overlong_buffer.len); },
-     .description = "The last tokens before `max_response_length` over which a penalty rises; 0: "
-                    "off.",
-     .range = between(0, kTokensMax),
-     .unit = "tokens"},
-    {.path = "algorithm.overlong_buffer.penalty_factor",
-     .field = [](J& j) { return slot(j.algorithm.overlong_buffer.penalty_factor); },
-     .description = "The penalty at full length, taken from the reward.",
-     .range = at_least(0)},
-
+const Key kLaterKeys[] = {
     {.path = "async.max_staleness",
      .field = [](J& j) { return slot(j.async.max_staleness); },
      .description = "No trajectory trains on tokens, or on KV, older than so many policy versions. "
@@ -499,6 +332,7 @@ const Section kSections[] = {
     {"learner", "Training steps, checkpoints and evaluation."},
     {"learner.optimizer", "AdamW and its schedule."},
     {"algorithm", "Advantages and the loss."},
+    {"algorithm.kl_ctrl", "How much of the KL divergence `use_kl_in_reward` takes."},
     {"algorithm.filter_groups", "Dynamic sampling."},
     {"algorithm.overlong_buffer", "Soft punishment of very long completions."},
     {"async", "How far generation and training may drift apart."},
@@ -512,15 +346,15 @@ const Section kSections[] = {
 }  // namespace
 
 std::span<const Key> job_keys() {
-  static const std::vector<Key> all = [] {
-    std::vector<Key> keys(std::begin(kKeys), std::end(kKeys));
-    keys.insert(keys.end(), rollout_keys().begin(), rollout_keys().end());
-    keys.insert(keys.end(), std::begin(kLaterKeys), std::end(kLaterKeys));
-    return keys;
+  static const std::vector<Key> kAll = [] {
+    std::vector<Key> all(std::begin(kKeys), std::end(kKeys));
+    for (const std::span<const Key> more : {rollout_keys(), std::span<const Key>(kRewardKeys),
+                                            learner_keys(), std::span<const Key>(kLaterKeys)})
+      all.insert(all.end(), more.begin(), more.end());
+    return all;
   }();
-  return all;
+  return kAll;
 }
-
 std::span<const Section> job_sections() { return kSections; }
 
 }  // namespace tandem::cli

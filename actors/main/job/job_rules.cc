@@ -153,6 +153,25 @@ Broken reward_rules(const JobSpec& job) {
   return {};
 }
 
+Broken batch_rules(const JobSpec& job) {
+  const std::int64_t batch = job.data.train_batch_size;
+  const std::int64_t mini = job.learner.ppo_mini_batch_size.value_or(batch);
+  if (batch % mini != 0)
+    return Violation{"learner.ppo_mini_batch_size",
+                     "`learner.ppo_mini_batch_size` is " + text(mini) +
+                         ", which does not divide `data.train_batch_size: " + text(batch) + "`",
+                     "every mini-batch has as many groups; choose a divisor of " + text(batch)};
+  if (job.learner.ranks > mini)
+    return Violation{"learner.ranks",
+                     "`learner.ranks` is " + text(job.learner.ranks) +
+                         ", more than the groups of " +
+                         (mini < batch ? "an update, `learner.ppo_mini_batch_size: "
+                                       : "a step, `data.train_batch_size: ") +
+                         text(mini) + "`",
+                     "a rank without a group would have nothing to train"};
+  return {};
+}
+
 Broken learner_rules(const JobSpec& job) {
   const std::int64_t longest = job.data.max_prompt_length + job.data.max_response_length;
   if (job.learner.max_token_len < longest)
@@ -161,12 +180,7 @@ Broken learner_rules(const JobSpec& job) {
                          ", but one sequence may have " + text(longest) +
                          " tokens (`data.max_prompt_length` + `data.max_response_length`)",
                      "raise it to at least " + text(longest)};
-  if (job.learner.ranks > job.data.train_batch_size)
-    return Violation{"learner.ranks",
-                     "`learner.ranks` is " + text(job.learner.ranks) +
-                         ", more than the groups of a step, `data.train_batch_size: " +
-                         text(job.data.train_batch_size) + "`",
-                     "a rank without a group would have nothing to train"};
+  if (Broken broken = batch_rules(job)) return broken;
   if (job.model.dtype == ModelDtype::kBfloat16 &&
       (job.pools.learner.gpus_per_actor <= 0 || job.pools.rollout.gpus_per_actor <= 0))
     return Violation{
@@ -312,6 +326,10 @@ std::vector<std::string> job_warnings(const JobSpec& job) {
     warnings.push_back("eval.top_p and eval.top_k have no effect while eval.temperature is 0");
   if (!job.algorithm.use_kl_loss && job.algorithm.kl_loss_coef > 0)
     warnings.push_back("algorithm.kl_loss_coef has no effect while use_kl_loss is false");
+  if (!job.algorithm.bypass_mode && !job.algorithm.rollout_is && updates_per_batch(job) == 1)
+    warnings.push_back(
+        "algorithm.bypass_mode is false and a batch is one update: every ratio is 1 and the clip "
+        "does nothing; set learner.ppo_epochs or learner.ppo_mini_batch_size, or rollout_is");
   if (job.algorithm.overlong_buffer.len == 0 && job.algorithm.overlong_buffer.penalty_factor > 0)
     warnings.push_back(
         "algorithm.overlong_buffer.penalty_factor has no effect while overlong_buffer.len is 0");

@@ -25,6 +25,7 @@ constexpr auto kLossMode = list("vanilla", "gspo", "cispo");
 constexpr auto kLossAggMode =
     list("token-mean", "seq-mean-token-sum", "seq-mean-token-mean", "seq-mean-token-sum-norm");
 constexpr auto kRolloutIs = list("token", "sequence");
+constexpr auto kKlPenalty = list("kl", "abs", "mse", "low_var_kl");
 constexpr auto kSchedule = list("budget", "fixed_lag");
 constexpr auto kKvOnUpdate = list("keep", "recompute");
 constexpr auto kBroadcastType = list("auto", "shm", "disk", "cuda_ipc", "tcp", "nccl");
@@ -50,10 +51,16 @@ Names value_names(AdvEstimator) { return kAdvEstimator; }
 Names value_names(LossMode) { return kLossMode; }
 Names value_names(LossAggMode) { return kLossAggMode; }
 Names value_names(RolloutIs) { return kRolloutIs; }
+Names value_names(KlPenalty) { return kKlPenalty; }
 Names value_names(Schedule) { return kSchedule; }
 Names value_names(KvOnUpdate) { return kKvOnUpdate; }
 Names value_names(BroadcastType) { return kBroadcastType; }
 Names value_names(PoolStrategy) { return kPoolStrategy; }
+
+std::int64_t updates_per_batch(const JobSpec& job) {
+  const std::int64_t batch = job.data.train_batch_size;
+  return job.learner.ppo_epochs * (batch / job.learner.ppo_mini_batch_size.value_or(batch));
+}
 
 std::int64_t lookahead(const AsyncSpec& async) {
   return async.lookahead.value_or(scheduler::default_lookahead(async.max_staleness));

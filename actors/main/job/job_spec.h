@@ -30,6 +30,7 @@ enum class AdvEstimator { kGrpo, kDrGrpo, kRloo, kReinforcePlusPlus };
 enum class LossMode { kVanilla, kGspo, kCispo };
 enum class LossAggMode { kTokenMean, kSeqMeanTokenSum, kSeqMeanTokenMean, kSeqMeanTokenSumNorm };
 enum class RolloutIs { kToken, kSequence };
+enum class KlPenalty { kKl, kAbs, kMse, kLowVarKl };
 enum class Schedule { kBudget, kFixedLag };
 enum class KvOnUpdate { kKeep, kRecompute };
 enum class BroadcastType { kAuto, kShm, kDisk, kCudaIpc, kTcp, kNccl };
@@ -50,6 +51,7 @@ Names value_names(AdvEstimator);
 Names value_names(LossMode);
 Names value_names(LossAggMode);
 Names value_names(RolloutIs);
+Names value_names(KlPenalty);
 Names value_names(Schedule);
 Names value_names(KvOnUpdate);
 Names value_names(BroadcastType);
@@ -129,6 +131,8 @@ struct OptimizerSpec {  // AdamW
 struct LearnerSpec {
   std::int64_t ranks = 1;
   std::int64_t total_training_steps = 1500;
+  std::optional<std::int64_t> ppo_mini_batch_size;  // groups; null: the whole batch
+  std::int64_t ppo_epochs = 1;
   std::int64_t save_freq = 100;       // steps; 0: only at the end
   std::int64_t test_freq = 50;        // steps; 0: only before and after
   std::int64_t max_token_len = 8192;  // tokens packed into one forward
@@ -149,6 +153,10 @@ struct OverlongBufferSpec {
   double penalty_factor = 0.0;
 };
 
+struct KlCtrlSpec {
+  double kl_coef = 0.001;
+};
+
 struct AlgorithmSpec {
   AdvEstimator adv_estimator = AdvEstimator::kGrpo;
   bool norm_adv_by_std_in_grpo = true;
@@ -163,6 +171,10 @@ struct AlgorithmSpec {
   double entropy_coeff = 0.0;
   bool use_kl_loss = false;
   double kl_loss_coef = 0.0;
+  bool use_kl_in_reward = false;
+  KlPenalty kl_penalty = KlPenalty::kKl;
+  bool mask_truncated_completions = false;
+  KlCtrlSpec kl_ctrl;
   FilterGroupsSpec filter_groups;
   OverlongBufferSpec overlong_buffer;
 };
@@ -227,6 +239,7 @@ struct JobSpec {
 };
 
 // L: the given lookahead, or the default of design §5 (K up to 2, K-1 up to 4, K-2 above).
+std::int64_t updates_per_batch(const JobSpec& job);  // optimizer steps
 std::int64_t lookahead(const AsyncSpec& async);
 
 }  // namespace tandem::cli

@@ -1,6 +1,4 @@
 // The rows of the job table's sections `rollout` and `eval`.
-#include "actors/main/job/rollout_keys.h"
-
 #include <array>
 
 #include "actors/main/job/key_fields.h"

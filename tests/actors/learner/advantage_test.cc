@@ -188,5 +188,53 @@ TEST(LearningRate, WarmsUpThenFallsToItsFloor) {
   EXPECT_DOUBLE_EQ(learning_rate(config, 100, 24), 1.0);
 }
 
+TEST(Advantage, WeightsAreOfTheMiniBatch_AD2) {
+  const TrainBatch batch = batch_of({{{1, 2}, {0, 3}}, {{1, 4}, {0, 1}}});
+  const BatchAdvantages a = compute_advantages({.mini_batch_groups = 1}, batch);
+  expect_near(a.token_weight, {0.2, 0.2, 0.2, 0.2});
+  const BatchAdvantages b = compute_advantages(
+      {.loss_aggregation = LossAggregation::kSeqMeanTokenMean, .mini_batch_groups = 1}, batch);
+  expect_near(b.token_weight, {1.0 / 4, 1.0 / 6, 1.0 / 8, 1.0 / 2});
+  EXPECT_EQ(a.advantage, compute_advantages({}, batch).advantage) << "they are of the batch";
+}
+
+TEST(Advantage, TruncatedCompletionsLeaveTheDenominators_AD3) {
+  TrainBatch batch = batch_of({{{1, 2}, {0, 3}}, {{1, 4}, {0, 1}}, {{1, 1}, {0, 1}}});
+  batch.groups[0].trajectories[1].truncated = true;
+  for (TrainTrajectory& t : batch.groups[2].trajectories) t.truncated = true;
+  const BatchAdvantages a = compute_advantages({.mask_truncated_completions = true}, batch);
+  expect_near(a.token_weight, {1.0 / 7, 0, 1.0 / 7, 1.0 / 7, 0, 0});
+  EXPECT_EQ(a.learns, (std::vector<bool>{true, true, false}));
+  EXPECT_EQ(a.advantage, compute_advantages({}, batch).advantage);
+  EXPECT_EQ(a.tokens, 12u);
+  for (BatchGroup& group : batch.groups)
+    for (TrainTrajectory& t : group.trajectories) t.truncated = true;
+  for (const float w : compute_advantages({.mask_truncated_completions = true}, batch).token_weight)
+    EXPECT_EQ(w, 0);
+}
+
+TEST(Advantage, KlIsTakenFromTheReward) {
+  const TrainBatch batch = batch_of({{{1, 2}, {0, 1}}, {{1, 1}, {1, 2}}});
+  const std::vector<float> penalties{0.25f, 0.25f, 0, 0, 0.5f, 0.5f};
+  const BatchAdvantages a = compute_advantages(
+      {.norm_adv_by_std_in_grpo = false, .use_kl_in_reward = true}, batch, penalties);
+  expect_near(a.advantage, {0.25, -0.25, 0.5, -0.5});  // of 0.5, 0 and 1, 0
+  EXPECT_EQ(a.learns, (std::vector<bool>{true, true}));
+  EXPECT_TRUE(a.of_token.empty());
+
+  // Returns 0.5, 0.75 | 0 | 1 | 0, 0.5: each token loses what comes from it on.
+  const std::vector<double> returns{0.5, 0.75, 0, 1, 0, 0.5};
+  double mean = 0, squares = 0;
+  for (const double r : returns) mean += r / 6;
+  for (const double r : returns) squares += (r - mean) * (r - mean) / 5;
+  std::vector<double> wanted;
+  for (const double r : returns) wanted.push_back((r - mean) / std::sqrt(squares + 1e-8));
+  const BatchAdvantages b =
+      compute_advantages({.estimator = AdvantageEstimator::kReinforcePlusPlus}, batch, penalties);
+  expect_near(b.of_token, wanted);
+  expect_near(b.advantage,
+              {(wanted[0] + wanted[1]) / 2, wanted[2], wanted[3], (wanted[4] + wanted[5]) / 2});
+}
+
 }  // namespace
 }  // namespace tandem::actors

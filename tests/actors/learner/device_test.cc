@@ -1,9 +1,9 @@
 // The learner on a GPU: what it computes is the CPU's to within roundings, repeats to the bit, and
 // its checkpoints go on anywhere.
 //
-// Where a tolerance is not zero, the devices sum in other orders: a row of rms_norm, and a row of
-// logits. That is some ten roundings of 6e-8 from embedding to log-probability; products, attention
-// and AdamW have the CPU's bits there.
+// Where a tolerance is not zero, the devices sum in other orders: a row of rms_norm, a row of
+// logits, and a product that is added to its output. That is some ten roundings of 6e-8 from
+// embedding to log-probability; other products, attention and AdamW have the CPU's bits there.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -49,9 +49,9 @@ INSTANTIATE_TEST_SUITE_P(Of, EngineOnAGpu,
                          ::testing::Values(runtime::DType::kF32, runtime::DType::kBF16),
                          [](const auto& test) { return runtime::name(test.param); });
 
-// On the emulator products and attention have the CPU's bits (kernels/cuda/matmul.cu,
-// kernels/ops/attention.h AT-1) and the rest is a rounding away, too little to draw another token
-// from these seeds; a GPU's library is further away.
+// On the emulator short products that are written, and attention, have the CPU's bits
+// (kernels/cuda/matmul.cu, kernels/ops/attention.h AT-1) and the rest is a rounding away, too
+// little to draw another token from these seeds; a GPU's library is further away.
 TEST_P(EngineOnAGpu, GeneratesTheCpusTokens) {
   if (!runtime::emulated()) GTEST_SKIP() << "another library's products";
   if (GetParam() != runtime::DType::kF32) GTEST_SKIP() << "a CPU computes in f32";

@@ -121,6 +121,7 @@ void expect_same(const PolicyLossStats& actual, const PolicyLossStats& expected)
   EXPECT_EQ(actual.loss, expected.loss);
   EXPECT_EQ(actual.tokens, expected.tokens);
   EXPECT_EQ(actual.clipped, expected.clipped);
+  EXPECT_EQ(actual.dual_clipped, expected.dual_clipped);
   EXPECT_EQ(actual.approx_kl_k1, expected.approx_kl_k1);
   EXPECT_EQ(actual.approx_kl_k3, expected.approx_kl_k3);
   EXPECT_EQ(actual.reference_kl, expected.reference_kl);

@@ -4,7 +4,7 @@
 //   kByCompany  in two parts, cut at a step that the number of columns (to us, rows) decides
 //   kHalves     in two halves, each in order; kHalvesBack: each the last step first
 //   kBackwards  the last step first
-//   kFew        in order, from C's value on, as the plain kernel and in f32 the CPU; of few columns
+//   kFew        in order, from C's value on, as the plain kernel; of few columns
 //   kInOrder    the same, of any number
 //
 // What the caller says is held to what NVIDIA's documentation asks for; a breach ends the process.

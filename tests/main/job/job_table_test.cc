@@ -298,6 +298,7 @@ bool is_tied(const Key& key) {
                                                 "reward.command",
                                                 "learner.max_token_len",
                                                 "learner.ranks",
+                                                "learner.ppo_mini_batch_size",
                                                 "algorithm.rollout_is",
                                                 "algorithm.overlong_buffer.len",
                                                 "data.max_prompt_length",

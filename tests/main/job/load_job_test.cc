@@ -205,7 +205,9 @@ TEST(LoadJob, RefusesWhatKeysTogetherForbid) {  // JS-1
   check({"reward.type=regex", "reward.pattern=\"a(b\""}, "missing closing parenthesis at byte 3");
   check({"reward.type=command"}, "needs `reward.command`");
   check({"reward.command=[cat]"}, "does not use");
-  check({"learner.ranks=65"}, "more than the groups");
+  check({"learner.ranks=65"}, "more than the groups of a step");
+  check({"learner.ppo_mini_batch_size=10"}, "does not divide `data.train_batch_size: ");
+  check({"learner.ppo_mini_batch_size=1", "learner.ranks=2"}, "more than the groups of an update");
   check({"weight_broadcast.type=cuda_ipc"}, "on one GPU");
   check({"weight_broadcast.type=cuda_ipc", "pools.learner.gpus_per_actor=0.5",
          "pools.rollout.gpus_per_actor=0.3", "rollout.replicas=2"},
@@ -247,6 +249,9 @@ TEST(LoadJob, SettlesAndWarns) {
   EXPECT_HAS(warnings({"rollout.top_k=20"}), "truncate");
   EXPECT_HAS(warnings({"eval.top_k=20"}), "no effect while eval.temperature is 0");
   EXPECT_EQ(warnings({"eval.top_k=20", "eval.temperature=1", "eval.n=256"}), "");
+  EXPECT_HAS(warnings({"algorithm.bypass_mode=false"}), "every ratio is 1");
+  EXPECT_EQ(warnings({"algorithm.bypass_mode=false", "learner.ppo_epochs=2"}), "");
+  EXPECT_EQ(warnings({"algorithm.bypass_mode=false", "algorithm.rollout_is=token"}), "");
   EXPECT_HAS(warnings({"async.schedule=fixed_lag"}), "partial_rollout is off");
   const auto lag = folder.parse(folder.minimal(), {"async.schedule=fixed_lag"});
   EXPECT_FALSE(lag->spec.async.partial_rollout);

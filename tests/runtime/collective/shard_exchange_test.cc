@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <deque>
 #include <memory>
@@ -304,21 +305,28 @@ TEST(LocalShards, SH2RanksThatDisagreeAreNamed) {
   EXPECT_EQ(complaint_of(ranks[0]->wait()), complaint_of(differs));
 }
 
-// Its call never ends: each rank's wait does, by the deadline, with the call's name.
+// Its call never ends: each rank's wait does, by the deadline, with the call's name. The rank whose
+// deadline comes first may end the communicator before the other's does.
 TEST_F(NcclShardFaults, SH3APeerThatHangsIsWaitedForUntilTheDeadline) {
   fake().set_faults("rank=1,op=send,at=1,fault=hang");
   ShardExchanges ranks = make_by_nccl(2, std::chrono::milliseconds(200));
-  on_each_rank(ranks, [](ShardExchange& exchange) {
+  std::atomic<int> timed_out = 0;
+  on_each_rank(ranks, [&timed_out](ShardExchange& exchange) {
     Floats bucket(1000, 1.0f);
     expect_fine(exchange.reduce_scatter(view(bucket), Stream{}));
     const auto done = exchange.wait();
     ASSERT_FALSE(done);
-    EXPECT_EQ(done.error().code, ErrorCode::kTimedOut);
     const std::string& message = done.error().message;
+    if (done.error().code != ErrorCode::kTimedOut) {
+      EXPECT_EQ(done.error().code, ErrorCode::kFailed) << message;
+      return;
+    }
+    ++timed_out;
     EXPECT_NE(message.find("(reduce_scatter 1 of 1000 floats)"), std::string::npos) << message;
     const std::string other = "rank " + std::to_string(1 - exchange.rank());
     EXPECT_NE(message.find(other), std::string::npos) << message;
   });
+  EXPECT_GE(timed_out, 1);
 }
 
 // The first error is the one that stays, and what the other lane has under way ends soon.

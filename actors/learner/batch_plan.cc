@@ -1,0 +1,30 @@
+#include "actors/learner/batch_plan.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace tandem::actors {
+
+Result<std::vector<MiniBatch>> plan_batch(const TrainBatch& batch, const std::vector<bool>& learns,
+                                          const TrainerConfig& config, const PlanFor& who) {
+  const std::size_t groups = batch.groups.size();
+  const std::size_t size = config.algorithm.mini_batch_groups == 0
+                               ? groups
+                               : static_cast<std::size_t>(config.algorithm.mini_batch_groups);
+  std::vector<MiniBatch> plan;
+  for (std::size_t first = 0; first < groups; first += size) {
+    const std::size_t last = std::min(first + size, groups);
+    const auto share = [&](bool choice) {
+      std::vector<bool> chosen(groups, false);
+      for (std::size_t g = first; g < last; ++g) chosen[g] = learns[g] == choice;
+      return pack(share_of(batch, chosen, who.rank, who.ranks), config.rows_max, who.device);
+    };
+    auto learning = share(true), observed = share(false);
+    if (!learning) return learning.error();
+    if (!observed) return observed.error();
+    plan.push_back({*std::move(learning), *std::move(observed)});
+  }
+  return plan;
+}
+
+}  // namespace tandem::actors

@@ -1,0 +1,33 @@
+// What one rank computes of a batch: for each mini-batch, which is one optimizer step of an epoch,
+// its share of the groups as micro-batches.
+//
+//   BP-1  Mini-batches are consecutive groups of the batch, mini_batch_groups each, so every group
+//         is in exactly one.
+//   BP-2  Every group is in exactly one rank's micro-batches; in which hangs on the number of ranks
+//         and on which groups learn alone, so it is the same in every epoch.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "actors/learner/learner_config.h"
+#include "actors/learner/packing.h"
+
+namespace tandem::actors {
+
+struct MiniBatch {
+  std::vector<MicroBatch> learning;  // forward and backward
+  std::vector<MicroBatch> observed;  // groups without a gradient: forward alone, for the metrics
+};
+
+struct PlanFor {
+  int rank = 0;
+  int ranks = 1;
+  runtime::DeviceKind device = runtime::DeviceKind::kCpu;
+};
+
+// `learns` [B] as in BatchAdvantages. The error is pack()'s.
+Result<std::vector<MiniBatch>> plan_batch(const TrainBatch& batch, const std::vector<bool>& learns,
+                                          const TrainerConfig& config, const PlanFor& who);
+
+}  // namespace tandem::actors

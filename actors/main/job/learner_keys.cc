@@ -1,0 +1,210 @@
+// Rows of the job table: what the learner trains with, and the algorithm.
+#include <array>
+
+#include "actors/main/job/job_table.h"
+#include "actors/main/job/key_fields.h"
+
+namespace tandem::cli {
+namespace {
+
+constexpr std::array<std::string_view, 1> kLaterEstimators{"gae"};
+
+using J = JobSpec;
+
+const Key kLearnerKeys[] = {
+    {.path = "learner.ranks",
+     .field = [](J& j) { return slot(j.learner.ranks); },
+     .description = "Data-parallel processes of the learner.",
+     .range = between(1, kActorsMax),
+     .unit = "ranks"},
+    {.path = "learner.total_training_steps",
+     .field = [](J& j) { return slot(j.learner.total_training_steps); },
+     .description = "RL steps; one batch is one step and one policy version.",
+     .range = between(1, kStepsMax),
+     .unit = "steps"},
+    {.path = "learner.ppo_mini_batch_size",
+     .field = [](J& j) { return slot(j.learner.ppo_mini_batch_size); },
+     .description =
+         "A batch is cut, in its order, into mini-batches of so many groups, and each is "
+         "an optimizer step; divides `data.train_batch_size`. Null: the batch is one. "
+         "Steps, versions, staleness and the learning rate's schedule count batches.",
+     .range = between(1, kBatchMax),
+     .unit = "groups"},
+    {.path = "learner.ppo_epochs",
+     .field = [](J& j) { return slot(j.learner.ppo_epochs); },
+     .description = "How often a batch is gone through, mini-batch by mini-batch.",
+     .range = between(1, 1024),
+     .unit = "times"},
+    {.path = "learner.save_freq",
+     .field = [](J& j) { return slot(j.learner.save_freq); },
+     .description = "How often a checkpoint is written; 0: only at the end.",
+     .range = between(0, kStepsMax),
+     .unit = "steps"},
+    {.path = "learner.test_freq",
+     .field = [](J& j) { return slot(j.learner.test_freq); },
+     .description = "How often `data.val_files` are evaluated; 0: only before and after.",
+     .range = between(0, kStepsMax),
+     .unit = "steps"},
+    {.path = "learner.max_token_len",
+     .field = [](J& j) { return slot(j.learner.max_token_len); },
+     .description = "Tokens packed into one forward and backward pass of a rank.",
+     .range = between(1, kTokensMax),
+     .unit = "tokens"},
+    {.path = "learner.enable_gradient_checkpointing",
+     .field = [](J& j) { return slot(j.learner.enable_gradient_checkpointing); },
+     .description = "Keeps the activations of one layer and computes the others again on the way "
+                    "back: less memory, a forward pass more, the same numbers."},
+    {.path = "learner.max_nonfinite_steps",
+     .field = [](J& j) { return slot(j.learner.max_nonfinite_steps); },
+     .description =
+         "An optimizer step whose gradient is not finite (NaN or infinite) changes no weight and "
+         "is skipped, with a warning; after so many in a row the next one ends the job. 0: "
+         "the first one does.",
+     .range = between(0, kStepsMax),
+     .unit = "steps"},
+    {.path = "learner.resume_mode",
+     .field = [](J& j) { return slot(j.learner.resume_mode); },
+     .description =
+         "What `tandem run --resume` goes on from. `auto`: the last checkpoint. `disable`: "
+         "nothing, "
+         "--resume is refused. A learner that restarts while its job runs always takes the last "
+         "checkpoint."},
+    {.path = "learner.max_ckpt_to_keep",
+     .field = [](J& j) { return slot(j.learner.max_ckpt_to_keep); },
+     .description = "Older checkpoints are deleted.",
+     .range = between(1, 1e6),
+     .unit = "checkpoints"},
+    {.path = "learner.optimizer.lr",
+     .field = [](J& j) { return slot(j.learner.optimizer.lr); },
+     .description = "Learning rate of AdamW after the warm-up steps; 0 changes nothing.",
+     .range = at_least(0)},
+    {.path = "learner.optimizer.lr_scheduler_type",
+     .field = [](J& j) { return slot(j.learner.optimizer.lr_scheduler_type); },
+     .description = "How the rate falls from `lr` to `min_lr_ratio` times `lr`."},
+    {.path = "learner.optimizer.lr_warmup_steps",
+     .field = [](J& j) { return slot(j.learner.optimizer.lr_warmup_steps); },
+     .description = "Steps over which the rate rises linearly to `lr`.",
+     .range = between(0, kStepsMax),
+     .unit = "steps"},
+    {.path = "learner.optimizer.min_lr_ratio",
+     .field = [](J& j) { return slot(j.learner.optimizer.min_lr_ratio); },
+     .description = "The last step's rate as a share of `lr`.",
+     .range = between(0, 1)},
+    {.path = "learner.optimizer.betas",
+     .field = [](J& j) { return slot(j.learner.optimizer.betas); },
+     .description = "AdamW's decay rates of the first and second moment.",
+     .range = {.min = 0, .max = 1, .max_open = true}},
+    {.path = "learner.optimizer.eps",
+     .field = [](J& j) { return slot(j.learner.optimizer.eps); },
+     .description = "AdamW's epsilon.",
+     .range = above_to(0, 1)},
+    {.path = "learner.optimizer.weight_decay",
+     .field = [](J& j) { return slot(j.learner.optimizer.weight_decay); },
+     .description = "Decoupled weight decay.",
+     .range = at_least(0)},
+    {.path = "learner.optimizer.grad_clip",
+     .field = [](J& j) { return slot(j.learner.optimizer.grad_clip); },
+     .description = "The gradient's global norm is clipped to it; 0: off.",
+     .range = at_least(0)},
+
+    {.path = "algorithm.adv_estimator",
+     .field = [](J& j) { return slot(j.algorithm.adv_estimator); },
+     .description = "How rewards become advantages. `dr_grpo` is grpo without the division by std "
+                    "and with its token denominator. All but `reinforce_plus_plus` need "
+                    "`rollout.n` of at least 2.",
+     .later_values = kLaterEstimators},
+    {.path = "algorithm.norm_adv_by_std_in_grpo",
+     .field = [](J& j) { return slot(j.algorithm.norm_adv_by_std_in_grpo); },
+     .description = "Divide a group's advantages by their standard deviation."},
+    {.path = "algorithm.loss_mode",
+     .field = [](J& j) { return slot(j.algorithm.loss_mode); },
+     .description = "`vanilla`: PPO's clip per token; `gspo`: per sequence; `cispo`: clipped "
+                    "weights."},
+    {.path = "algorithm.loss_agg_mode",
+     .field = [](J& j) { return slot(j.algorithm.loss_agg_mode); },
+     .description = "How token losses become one number: over all response tokens, or sequences, "
+                    "of a mini-batch, as in verl. `dr_grpo` and `gspo` have their own."},
+    {.path = "algorithm.clip_ratio_low",
+     .field = [](J& j) { return slot(j.algorithm.clip_ratio_low); },
+     .description = "The ratio is clipped from below at 1 minus this; under `gspo`: 3e-4, where "
+                    "it is left out.",
+     .range = between(0, 1)},
+    {.path = "algorithm.clip_ratio_high",
+     .field = [](J& j) { return slot(j.algorithm.clip_ratio_high); },
+     .description = "The ratio is clipped from above at 1 plus this; under `gspo`: 4e-4, where "
+                    "it is left out.",
+     .range = at_least(0)},
+    {.path = "algorithm.clip_ratio_c",
+     .field = [](J& j) { return slot(j.algorithm.clip_ratio_c); },
+     .description = "Dual clip: the bound for negative advantages; null: off. Of `vanilla` alone.",
+     .range = above(1)},
+    {.path = "algorithm.bypass_mode",
+     .field = [](J& j) { return slot(j.algorithm.bypass_mode); },
+     .description = "true: the proximal policy is the behaviour policy. false: it is the policy "
+                    "that a batch's first update starts with, whose log-probabilities are computed "
+                    "once before that; with one update per batch every ratio is then 1."},
+    {.path = "algorithm.rollout_is",
+     .field = [](J& j) { return slot(j.algorithm.rollout_is); },
+     .description = "Weigh each token or sequence by min(proximal / behaviour, threshold). Null "
+                    "when `bypass_mode`."},
+    {.path = "algorithm.rollout_is_threshold",
+     .field = [](J& j) { return slot(j.algorithm.rollout_is_threshold); },
+     .description = "The greatest weight of `rollout_is`.",
+     .range = above(0)},
+    {.path = "algorithm.entropy_coeff",
+     .field = [](J& j) { return slot(j.algorithm.entropy_coeff); },
+     .description = "Weight of the entropy bonus.",
+     .range = at_least(0)},
+    {.path = "algorithm.use_kl_loss",
+     .field = [](J& j) { return slot(j.algorithm.use_kl_loss); },
+     .description = "Add the KL divergence from the weights at the start of RL to the loss."},
+    {.path = "algorithm.kl_loss_coef",
+     .field = [](J& j) { return slot(j.algorithm.kl_loss_coef); },
+     .description = "Weight of that divergence.",
+     .range = at_least(0)},
+    {.path = "algorithm.use_kl_in_reward",
+     .field = [](J& j) { return slot(j.algorithm.use_kl_in_reward); },
+     .description = "Take the KL divergence from the weights at the start of RL from the reward of "
+                    "each token, before advantages are computed."},
+    {.path = "algorithm.kl_penalty",
+     .field = [](J& j) { return slot(j.algorithm.kl_penalty); },
+     .description =
+         "How `use_kl_in_reward` estimates the divergence of a token, with d the "
+         "difference of its log-probabilities under the proximal policy and at the "
+         "start: `kl`: d; `abs`: |d|; `mse`: d²/2; `low_var_kl`: exp(-d) + d - 1, at most "
+         "10."},
+    {.path = "algorithm.mask_truncated_completions",
+     .field = [](J& j) { return slot(j.algorithm.mask_truncated_completions); },
+     .description = "Completions that `data.max_response_length` cut off leave the loss and its "
+                    "denominators; their rewards still count in their group's mean."},
+    {.path = "algorithm.kl_ctrl.kl_coef",
+     .field = [](J& j) { return slot(j.algorithm.kl_ctrl.kl_coef); },
+     .description = "Weight of the divergence that `use_kl_in_reward` takes from the reward.",
+     .range = at_least(0)},
+    {.path = "algorithm.filter_groups.enable",
+     .field = [](J& j) { return slot(j.algorithm.filter_groups.enable); },
+     .description = "Discard groups whose completions all earned the same, and replace them; "
+                    "false: they count as trained with advantage 0."},
+    {.path = "algorithm.filter_groups.max_num_gen_batches",
+     .field = [](J& j) { return slot(j.algorithm.filter_groups.max_num_gen_batches); },
+     .description = "Past so many batches generated for one step such groups are kept, with a "
+                    "warning.",
+     .range = between(1, 1e6),
+     .unit = "batches"},
+    {.path = "algorithm.overlong_buffer.len",
+     .field = [](J& j) { return slot(j.algorithm.overlong_buffer.len); },
+     .description = "The last tokens before `max_response_length` over which a penalty rises; 0: "
+                    "off.",
+     .range = between(0, kTokensMax),
+     .unit = "tokens"},
+    {.path = "algorithm.overlong_buffer.penalty_factor",
+     .field = [](J& j) { return slot(j.algorithm.overlong_buffer.penalty_factor); },
+     .description = "The penalty at full length, taken from the reward.",
+     .range = at_least(0)},
+};
+
+}  // namespace
+
+std::span<const Key> learner_keys() { return kLearnerKeys; }
+
+}  // namespace tandem::cli

@@ -1,0 +1,187 @@
+// Steps of several updates against PyTorch (scripts/make_update_goldens.py says how the numbers
+// came): what each case reports, and how far its weights move.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <string>
+
+#include "actors/model/safetensors.h"
+#include "runtime/base/file.h"
+#include "runtime/base/json.h"
+#include "tests/actors/learner/learner_builder.h"
+#include "tests/actors/model/tiny_model.h"
+
+namespace tandem::actors {
+namespace {
+
+// PyTorch's numbers are f64. Relative to the figure; of the movement, relative to its norm.
+constexpr double kFigureTolerance = 1e-4;
+constexpr double kMovementTolerance = 1e-3;
+
+std::filesystem::path golden_path(const std::string& file) {
+  return testing::golden_folder() / "updates" / file;
+}
+
+nlohmann::json golden_json(const std::string& file) {
+  const auto text = read_file(golden_path(file));
+  CHECK(text.has_value());
+  return parse_json(*text);
+}
+
+TrainBatch batch_of(const nlohmann::json& groups, StepId step) {
+  TrainBatch batch{step, {}};
+  for (const nlohmann::json& g : groups) {
+    BatchGroup group{GroupId{batch.groups.size()}, g["prompt"], {}};
+    for (const nlohmann::json& t : g["trajectories"])
+      group.trajectories.push_back(
+          {t["tokens"], t["logprobs"], PolicyVersion{step.value}, t["reward"], t["truncated"]});
+    batch.groups.push_back(std::move(group));
+  }
+  return batch;
+}
+
+template <class T>
+T one_of(const std::map<std::string, T>& names, const nlohmann::json& name) {
+  return names.at(name.get<std::string>());
+}
+
+AlgorithmConfig algorithm_of(const nlohmann::json& shared, const nlohmann::json& own) {
+  AlgorithmConfig a;
+  a.estimator =
+      one_of<AdvantageEstimator>({{"grpo", AdvantageEstimator::kGrpo},
+                                  {"reinforce_plus_plus", AdvantageEstimator::kReinforcePlusPlus}},
+                                 own["estimator"]);
+  a.loss_mode = one_of<kernels::LossMode>({{"vanilla", kernels::LossMode::kVanilla},
+                                           {"gspo", kernels::LossMode::kGspo},
+                                           {"cispo", kernels::LossMode::kCispo}},
+                                          own["loss_mode"]);
+  a.loss_aggregation =
+      one_of<LossAggregation>({{"token-mean", LossAggregation::kTokenMean},
+                               {"seq-mean-token-sum", LossAggregation::kSeqMeanTokenSum},
+                               {"seq-mean-token-mean", LossAggregation::kSeqMeanTokenMean}},
+                              own["aggregation"]);
+  a.kl_penalty = one_of<KlPenalty>({{"kl", KlPenalty::kKl}, {"low_var_kl", KlPenalty::kLowVarKl}},
+                                   own["kl_penalty"]);
+  a.clip_ratio_low = own["clip_low"];
+  a.clip_ratio_high = own["clip_high"];
+  if (!own["clip_dual"].is_null()) a.clip_ratio_c = own["clip_dual"].get<double>();
+  a.bypass_mode = own["bypass"];
+  if (!own["rollout_is"].is_null())
+    a.rollout_is = own["rollout_is"] == "token" ? kernels::ImportanceLevel::kToken
+                                                : kernels::ImportanceLevel::kSequence;
+  a.rollout_is_threshold = shared["rollout_is_threshold"];
+  a.entropy_coeff = own["entropy_coeff"];
+  a.kl_loss_coef = own["kl_loss_coef"];
+  a.use_kl_loss = a.kl_loss_coef > 0;
+  a.kl_in_reward_coef = own["kl_in_reward_coef"];
+  a.use_kl_in_reward = a.kl_in_reward_coef > 0;
+  a.mask_truncated_completions = own["mask_truncated"];
+  a.mini_batch_groups = shared["mini_batch_groups"];
+  a.epochs = shared["epochs"];
+  a.temperature = shared["temperature"];
+  return a;
+}
+
+Result<Model> golden_model(const std::string& name) {
+  const auto folder = testing::scratch_folder("updates");
+  std::filesystem::copy(testing::golden_folder() / name, folder,
+                        std::filesystem::copy_options::recursive);
+  testing::write_text(folder / "tokenizer.json", testing::character_tokenizer("0123456789"));
+  return load_model(folder, {.init = InitMode::kPretrained});
+}
+
+void expect_figures(const StepReport& report, const nlohmann::json& wanted) {
+  const std::map<std::string, std::optional<double>> ours{
+      {"loss", report.loss},
+      {"grad_norm", report.grad_norm},
+      {"entropy", report.entropy},
+      {"ppo_kl", report.ppo_kl},
+      {"pg_clipfrac", report.pg_clipfrac},
+      {"ratio_max", report.ratio_max},
+      {"pg_clipfrac_lower", report.pg_clipfrac_lower},
+      {"kl_loss", report.kl_loss},
+      {"reward_kl_penalty", report.reward_kl_penalty},
+      {"rollout_is_mean", report.rollout_is_mean},
+      {"rollout_is_eff_sample_size", report.rollout_is_eff_sample_size}};
+  for (const auto& [name, figure] : ours) {
+    EXPECT_EQ(figure.has_value(), wanted.contains(name)) << name;
+    if (!figure || !wanted.contains(name)) continue;
+    const double value = wanted[name];
+    EXPECT_NEAR(*figure, value, kFigureTolerance * std::max(std::abs(value), 0.1)) << name;
+  }
+}
+
+// The largest share of a parameter's movement by which ours differs from the golden one.
+void expect_movement(const runtime::Manifest& manifest, std::span<const float> moved,
+                     const std::filesystem::path& file) {
+  const auto golden = SafetensorsFile::open(file);
+  ASSERT_TRUE(golden);
+  double squares = 0, errors = 0;
+  for (const runtime::ParameterSpec& tensor : manifest.parameters) {
+    std::vector<float> wanted(tensor.bytes / sizeof(float));
+    ASSERT_TRUE(golden->read(tensor.name, wanted)) << tensor.name;
+    const float* own = moved.data() + tensor.offset_bytes / sizeof(float);
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      const double error = static_cast<double>(own[i]) - static_cast<double>(wanted[i]);
+      squares += static_cast<double>(wanted[i]) * static_cast<double>(wanted[i]);
+      errors += error * error;
+    }
+  }
+  EXPECT_GT(squares, 0);
+  EXPECT_LT(std::sqrt(errors / squares), kMovementTolerance);
+}
+
+class Updates : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(Updates, AreThoseOfPyTorch_NT5) {
+  const nlohmann::json shared = golden_json("batch.json");
+  const nlohmann::json own = golden_json(std::string(GetParam()) + ".json");
+  Result<Model> model = golden_model(shared["model"]);
+  ASSERT_TRUE(model) << render(model.error());
+  TrainerConfig config = testing::trainer_config(testing::scratch_folder("run"));
+  const nlohmann::json& options = shared["options"];
+  config.algorithm = algorithm_of(options, own["options"]);
+  config.optimizer = {.lr = options["lr"],
+                      .schedule = LrSchedule::kConstant,
+                      .warmup_steps = 0,
+                      .beta1 = options["beta1"],
+                      .beta2 = options["beta2"],
+                      .eps = options["eps"],
+                      .grad_clip = options["grad_clip"]};
+  const std::vector<float> start(model->weights.f32().begin(), model->weights.f32().end());
+  const runtime::Manifest manifest = model->weights.manifest();
+  const auto trainer = NativeTrainer::make({.config = config,
+                                            .model = *std::move(model),
+                                            .records = {},
+                                            .gang = nullptr,
+                                            .shards = nullptr,
+                                            .buckets = {},
+                                            .threads = nullptr,
+                                            .beat = nullptr});
+  ASSERT_TRUE(trainer) << render(trainer.error());
+  StepReport report;
+  for (std::int64_t step = 0; step < options["steps"].get<std::int64_t>(); ++step) {
+    const auto trained = (*trainer)->train(batch_of(shared["groups"], StepId{step}));
+    ASSERT_TRUE(trained) << render(trained.error());
+    report = trained->report;
+  }
+  expect_figures(report, own["report"]);
+  const std::span<const std::byte> bytes = (*trainer)->weights();
+  ASSERT_EQ(bytes.size(), start.size() * sizeof(float));
+  std::vector<float> moved(start.size());
+  std::memcpy(moved.data(), bytes.data(), bytes.size());
+  for (std::size_t i = 0; i < moved.size(); ++i) moved[i] -= start[i];
+  expect_movement(manifest, moved, golden_path(std::string(GetParam()) + ".safetensors"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, Updates,
+                         ::testing::Values("vanilla", "vanilla_bypass_dual", "gspo", "cispo",
+                                           "decoupled_kl_entropy", "kl_in_reward",
+                                           "kl_in_group_reward"),
+                         [](const auto& test) { return std::string(test.param); });
+
+}  // namespace
+}  // namespace tandem::actors
