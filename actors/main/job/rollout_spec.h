@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-namespace tandem::cli {
+#include "actors/main/job/job_values.h"
 
-enum class EngineName { kNative };
+namespace tandem::cli {
 
 struct RolloutSpec {
   EngineName name = EngineName::kNative;
