@@ -119,7 +119,7 @@ bool parse_batches(std::string_view list, Options& options) {
     if (!batch) return false;
     options.batches.push_back(*batch);
   }
-  return true;
+  return !options.batches.empty();
 }
 
 bool parse_option(std::string_view name, std::string_view value, Options& options) {
