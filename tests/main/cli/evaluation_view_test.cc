@@ -61,9 +61,8 @@ TEST(EvaluationView, SamplesAndSourcesHaveATable) {
             "code          -       -       -       -        -       0       2\n"
             "math      0.500   0.250   0.500   0.600    0.875      20       0\n");
   const std::string narrow = render_evaluation(answer, 60);
-  expect_fits(narrow.substr(narrow.find("
-
-")), 60);
+  for (const std::string& line : lines_of(narrow.substr(narrow.find("\n\n"))))
+    EXPECT_LE(display_width(line), 60) << line;
 }
 
 TEST(Samples, OfAnEvaluationSayWhichCompletionTheyAre) {
