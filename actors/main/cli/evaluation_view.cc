@@ -85,6 +85,11 @@ std::string left_out(const json& scored, const json& failed) {
 }
 
 std::string evaluation_beside(const json& figures) { return named_figures(figures, "  ", " "); }
+std::string evaluation_in_brackets(const json& figures) {
+  const std::string named = named_figures(figures, ", ", " ");
+  return named.empty() ? "" : " (" + named.substr(2) + ")";
+}
+
 std::string evaluation_pairs(const json& figures) { return named_figures(figures, " eval_", "="); }
 
 std::string means_of_sources(const json& figures) {

@@ -9,6 +9,8 @@ namespace tandem::cli {
 
 // What stands beside a mean: "  pass@8 0.930  greedy 0.800", of the greatest k alone.
 std::string evaluation_beside(const nlohmann::json& figures);
+// The same as " (pass@8 0.930, greedy 0.800)"; empty where there is neither.
+std::string evaluation_in_brackets(const nlohmann::json& figures);
 // The same as " eval_pass@8=0.930 eval_greedy=0.800".
 std::string evaluation_pairs(const nlohmann::json& figures);
 // "gsm8k 0.812, math 0.400 over 97 of 100, 3 failed"; empty without sources.

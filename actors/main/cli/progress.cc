@@ -215,7 +215,7 @@ std::string final_summary(const json& job, const json& result, int width) {
         eval +=
             (eval.empty() ? "" : ", ") + one +
             left_out(member_at(result, counts + "/scored"), member_at(result, counts + "/failed")) +
-            evaluation_beside(member_at(result, std::string("/eval/figures/") + kind));
+            evaluation_in_brackets(member_at(result, std::string("/eval/figures/") + kind));
     }
     if (eval.empty()) eval = "none";
     if (const std::string failure = word(result, "/eval/failure"); !failure.empty())

@@ -27,7 +27,7 @@ TEST(EvaluationView, OneCompletionOfEachPromptIsALine) {
   json answer{
       {"mean", 0.5}, {"prompts", 100}, {"scored", 97}, {"failed", 3}, {"failure", "no\x1b"}};
   EXPECT_EQ(render_evaluation(answer, 80),
-            "mean reward 0.5 over 97 of 100 prompts, 3 failed, the first: no\\x1b\n");
+            "mean reward 0.5 over 97 of 100 prompts, 3 failed, the first: no\\u001b\n");
   answer["mean"] = nullptr;
   EXPECT_EQ(render_evaluation(answer, 80), "");
 }
@@ -57,9 +57,9 @@ TEST(EvaluationView, SamplesAndSourcesHaveATable) {
             "greedy 0.250\n"
             "pass@1 0.500  pass@2 0.600  pass@10 0.875\n"
             "\n"
-            "SOURCE     MEAN  GREEDY  PASS@1  PASS@2  PASS@10  SCORED  FAILED\n"
-            "code          -       -       -       -        -       0       2\n"
-            "math      0.500   0.250   0.500   0.600    0.875      20       0\n");
+            "SOURCE   MEAN  GREEDY  PASS@1  PASS@2  PASS@10  SCORED  FAILED\n"
+            "code        -       -       -       -        -       0       2\n"
+            "math    0.500   0.250   0.500   0.600    0.875      20       0\n");
   const std::string narrow = render_evaluation(answer, 60);
   for (const std::string& line : lines_of(narrow.substr(narrow.find("\n\n"))))
     EXPECT_LE(display_width(line), 60) << line;
