@@ -69,6 +69,12 @@ TEST(Elementwise, ConvertsBetweenStorageAndArithmetic) {
   }
 }
 
+TEST(Elementwise, NoOtherDtypeIsComputedIn) {
+  std::uint16_t bits[4] = {};
+  const TensorView y = tensor(static_cast<void*>(bits), DType::kF16, {4});
+  EXPECT_DEATH(scale(Stream{}, {.y = y, .factor = 2}), "computes");
+}
+
 TEST(Elementwise, ConvertKnowsTwoDtypesAndNoPlaceInPlace) {
   std::uint32_t bits[4] = {};
   const auto view = [&](DType dtype) { return tensor(static_cast<void*>(bits), dtype, {4}); };
