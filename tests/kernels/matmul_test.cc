@@ -301,6 +301,34 @@ TEST(Matmul, DenormalsOfBf16OperandsCountAsZeros) {  // MM-1
   EXPECT_NE(denormal * 1.5f, 0.0f) << "the mode of the thread is what it was";
 }
 
+// Factors whose products lie on both sides of the smallest normal number.
+TEST(Matmul, TinySumsOfBf16OperandsHaveTheSameBitsEverywhere) {  // MM-1
+  const std::int64_t m = 24, k = 17, n = 70;
+  Rng rng(14);
+  const auto tiny = [&](std::int64_t count) {
+    Floats values = normals(rng, count);
+    for (float& value : values) value = std::ldexp(value, -60 - static_cast<int>(rng.below(6)));
+    return rounded(values, DType::kBF16);
+  };
+  const Floats x = tiny(m * k), w = tiny(n * k);
+  const Stored xs(DType::kBF16, {m, k}, x), ws(DType::kBF16, {n, k}, w);
+  const Floats y = same_everywhere([&](const Backend& backend, const Stream& stream) {
+    const Stored out = Stored::poisoned(DType::kF32, {m, n});
+    backend.matmul_plain(stream, {.x = xs, .weight = ws, .y = out});
+    return out.values();
+  });
+  std::int64_t zeros = 0;
+  for (std::int64_t i = 0; i < m * n; ++i) {
+    const float expected = chain(
+        DType::kBF16, 0, k, 0, [&](std::int64_t t) { return x[i / n * k + t]; },
+        [&](std::int64_t t) { return w[i % n * k + t]; });
+    ASSERT_EQ(y[i], expected);
+    zeros += expected == 0 ? 1 : 0;
+  }
+  EXPECT_GT(zeros, 10);
+  EXPECT_LT(zeros, m * n - 10);
+}
+
 TEST(Matmul, InfinitiesAndNansOfBf16OperandsStayWhatTheyAre) {
   const std::int64_t k = 259;
   const auto product = [&](float a, float b, std::int64_t at) {
