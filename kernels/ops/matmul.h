@@ -14,13 +14,14 @@
 //       sum of the chains, added from the first to the last: ((chain 0 + chain 1) + chain 2) + ...
 //       With Output::kAdd it is ((output + chain 0) + chain 1) + ... An output of backward-weight
 //       is one chain over all M terms, which starts from dw's own value. So a row of y or dx does
-//       not depend on M, on the other rows, on threads or on the instruction set; dw does not
-//       depend on how M rows are cut into consecutive calls; packed or not gives the same bits.
-//       Of bf16 operands a chain takes its terms in pairs, t = 0 and 1, then 2 and 3, and so on; of
-//       a pair it takes the odd term first. An odd number of terms is filled with a term 0 * 0. In
-//       every operation of the sums, those between chains included, operands and results that are
-//       denormal count as zeros of their sign. dw does not depend on how M rows are cut into
-//       consecutive calls of which all but the last have an even number of rows.
+//       not depend on M, on the other rows, on threads or on the instruction set; dw of f32
+//       operands does not depend on how M rows are cut into consecutive calls; packed or not gives
+//       the same bits. Of bf16 operands a chain takes its terms in pairs, t = 0 and 1, then 2 and
+//       3, and so on; of a pair it takes the odd term first. An odd number of terms is filled with
+//       a term 0 * 0. In every operation of the sums, those between chains included, operands and
+//       results that are denormal count as zeros of their sign. dw of bf16 operands does not depend
+//       on how M rows are cut into consecutive calls of which all but the last have an even number
+//       of rows.
 // MM-2  On a GPU the same operands give the same bits in every run; dw depends on how M rows are
 //       cut. With Rows::kInvariant a row of y or dx does not depend on M or on the other rows, in
 //       calls that all have operands whose rows begin at multiples of 16 bytes, or that all have
