@@ -7,7 +7,7 @@ namespace tandem::kernels {
 void embedding(const Stream& stream, const Embedding& op) {
   const std::int64_t tokens = op.ids.dim(0), channels = op.table.dim(1);
   CHECK(is_i32(op.ids, {tokens}));
-  CHECK(computes(stream, op.y.dtype));
+  CHECK(computes(op.y.dtype));
   CHECK(is(op.y.dtype, op.table, {op.table.dim(0), channels}));
   CHECK(is(op.y.dtype, op.y, {tokens, channels}));
   CHECK(op.drawn.empty() || is_i32(op.drawn, {op.drawn.dim(0)}));
@@ -18,7 +18,7 @@ void embedding(const Stream& stream, const EmbeddingBackward& op) {
   const std::int64_t tokens = op.ids.dim(0), channels = op.dtable.dim(1);
   CHECK(is_i32(op.ids, {tokens}));
   CHECK(is_f32(op.dtable, {op.dtable.dim(0), channels}));
-  CHECK(computes(stream, op.dy.dtype) && is(op.dy.dtype, op.dy, {tokens, channels}));
+  CHECK(computes(op.dy.dtype) && is(op.dy.dtype, op.dy, {tokens, channels}));
   backend(stream.device).embedding_backward(stream, op);
 }
 

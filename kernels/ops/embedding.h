@@ -3,9 +3,9 @@
 //   y[t,:] = table[id(t),:]             dtable[ids[t],:] += dy[t,:], t ascending
 //   id(t) = ids[t], or of an ids[t] below 0: drawn[~ids[t]]
 //
-// T tokens, V vocabulary, C channels. table and y share a dtype, f32, or bf16 on a GPU, where dy
-// may be bf16 too; dtable is f32. Every id is i32 in [0, V), which the caller has checked; a token
-// that the host does not know yet is named by its place among those that are being drawn.
+// T tokens, V vocabulary, C channels. table and y share a dtype, f32 or bf16; dy is f32 or bf16,
+// dtable f32. Every id is i32 in [0, V), which the caller has checked; a token that the host does
+// not know yet is named by its place among those that are being drawn.
 #pragma once
 
 #include "kernels/operand.h"

@@ -39,5 +39,23 @@ TEST(Embedding, TakesRowsAndAddsGradientsInTheOrderOfTokens) {
   }
 }
 
+TEST(Embedding, InBf16RowsAreCopiesAndGradientsAreSummedInF32) {
+  const std::int64_t tokens = 700, vocabulary = 11, channels = 20;
+  Rng rng(2);
+  const auto ids = ids_below(rng, tokens, vocabulary);
+  const Floats table = rounded(normals(rng, vocabulary * channels), DType::kBF16);
+  const Floats dy = rounded(normals(rng, tokens * channels), DType::kBF16);
+  expect_rounded_once({DType::kBF16, DType::kF32}, [&](DType dtype, const Backend& backend,
+                                                       const Stream& stream) {
+    const Stored tables(dtype, {vocabulary, channels}, table), dys(dtype, {tokens, channels}, dy);
+    const Stored y = Stored::poisoned(dtype, {tokens, channels});
+    const Stored dtable(DType::kF32, {vocabulary, channels}, table);
+    const TensorView views = tensor(ids.data(), {tokens});
+    backend.embedding(stream, {.ids = views, .table = tables, .y = y});
+    backend.embedding_backward(stream, {.ids = views, .dy = dys, .dtable = dtable});
+    return std::vector{y.values(), dtable.values()};
+  });
+}
+
 }  // namespace
 }  // namespace tandem::kernels
