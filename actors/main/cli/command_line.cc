@@ -465,7 +465,7 @@ void Grammar::add_tokenize() {
       add("tokenize", kModels, "The token ids of texts, or the text of token ids", finish,
           {"tandem tokenize MODEL_DIR 'Once upon a time'", "tandem tokenize MODEL_DIR < prompt.txt",
            "tandem tokenize MODEL_DIR --decode 12 7 431",
-           "tandem tokenize MODEL_DIR --jsonl texts.jsonl > ids.jsonl"});
+           "tandem tokenize MODEL_DIR --jsonl texts.jsonl"});
   add_required(tokenize, "MODEL_DIR", model_path_, "A Hugging Face model directory");
   CLI::Option* text =
       tokenize->add_option("TEXT", tokenize_.texts, "What to tokenize; else standard input is read")
