@@ -1,11 +1,7 @@
 #include "actors/main/model_commands.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstring>
-#include <iostream>
-#include <iterator>
-#include <map>
 #include <memory>
 #include <ostream>
 #include <span>
@@ -200,24 +196,6 @@ Result<void> as_conversations(GenerateCommand& command) {
   return {};
 }
 
-// Token ids with white space or commas between them.
-Result<std::vector<std::int32_t>> parse_ids(std::string_view text) {
-  constexpr std::string_view kBetween = " \t\r\n,[]";
-  std::vector<std::int32_t> ids;
-  for (std::size_t at = 0; (at = text.find_first_not_of(kBetween, at)) != text.npos;) {
-    const std::size_t end = std::min(text.find_first_of(kBetween, at), text.size());
-    const std::string_view word = text.substr(at, end - at);
-    std::int32_t id = 0;
-    const auto [stop, error] = std::from_chars(word.data(), word.data() + word.size(), id);
-    if (error != std::errc{} || stop != word.data() + word.size() || id < 0)
-      return Error{ErrorCode::kInvalid, "`" + std::string(word) + "` is not a token id", "",
-                   "give ids as `tandem tokenize` prints them: 12 7 431"};
-    ids.push_back(id);
-    at = end;
-  }
-  return ids;
-}
-
 }  // namespace
 
 int generate(const GenerateCommand& given, const Console& console) {
@@ -271,44 +249,6 @@ int generate(const GenerateCommand& given, const Console& console) {
     console.out << (console.terminal ? visible(command.prompts[i] + texts[i], Lines::kMany)
                                      : command.prompts[i] + texts[i])
                 << "\n";
-  return 0;
-}
-
-int tokenize(const TokenizeCommand& command, const Console& console) {
-  const auto tokenizer = actors::Tokenizer::read(command.model / "tokenizer.json");
-  if (!tokenizer) return console.complain(tokenizer.error());
-  std::vector<std::string> texts = command.texts;
-  if (texts.empty()) texts = {{std::istreambuf_iterator<char>(std::cin), {}}};
-  nlohmann::json array = nlohmann::json::array();
-  if (command.decode) {
-    std::vector<std::int32_t> ids;
-    for (const std::string& text : texts) {
-      auto some = parse_ids(text);
-      if (!some) return console.complain(some.error());
-      ids.insert(ids.end(), some->begin(), some->end());
-    }
-    array.push_back({{"ids", ids}, {"text", tokenizer->decode(ids, actors::SpecialTokens::kKeep)}});
-  } else {
-    for (const std::string& text : texts) {
-      const auto ids = tokenizer->encode_prompt(text);
-      if (!ids)
-        return console.complain({ErrorCode::kInvalid, ids.error().message, "",
-                                 "give UTF-8 text that the model's tokenizer covers"});
-      array.push_back({{"text", text}, {"ids", *ids}});
-    }
-  }
-  if (command.output == OutputForm::kJson) {
-    console.out << shown_json(array, 2) << "\n";
-    return 0;
-  }
-  for (const nlohmann::json& item : array) {
-    std::string line;
-    if (command.decode)
-      line = item["text"].get<std::string>();
-    else
-      for (const nlohmann::json& id : item["ids"]) line += (line.empty() ? "" : " ") + id.dump();
-    console.out << (console.terminal ? visible(line, Lines::kMany) : line) << "\n";
-  }
   return 0;
 }
 
