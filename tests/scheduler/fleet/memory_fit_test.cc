@@ -105,9 +105,9 @@ TEST(MemoryFit, AnOptionAndAShareTogether) {
 TEST(MemoryFit, WhereNothingHelpsTheNodeThatItTakesIsNamed) {
   const auto refused = fits({node_of("a", 30), node_of("b", 20)}, job_of(1, 0.5));
   EXPECT_EQ(help(refused),
-            "no smaller setting is enough: it needs a node that offers 100 MiB "
+            "no smaller setting is enough: it needs a node that offers 99 MiB "
             "(`tandem node --memory`), or a smaller model")
-      << "10 and 40, and half of it for pages";
+      << "10 and 40, and half of it for whole pages";
   EXPECT_NE(refused.error().message.find("job/learner/0 needs 40 MiB per rank"), std::string::npos)
       << refused.error().message;
 }
