@@ -51,7 +51,8 @@ Result<std::vector<ControllerEffect>> ControllerCore::step(const ControllerEvent
 // ---- what users ask for
 
 Result<void> ControllerCore::on(const SubmitJob& submit) {
-  if (const auto fits = can_ever_run(submit.shape); !fits) return fits.error();
+  JobShape shape = settled(submit.shape);
+  if (const auto fits = can_ever_run(shape); !fits) return fits.error();
   if (const auto known = jobs_.find(submit.id); known != jobs_.end()) {
     if (!scheduler::is_final(known->second.status.state))
       return Error{ErrorCode::kInvalid,
@@ -60,7 +61,7 @@ Result<void> ControllerCore::on(const SubmitJob& submit) {
     jobs_.erase(known);  // a run that is taken up again
   }
   JobRecord job{.id = submit.id,
-                .shape = submit.shape,
+                .shape = std::move(shape),
                 .run_dir = submit.run_dir,
                 .status = {.state = JobState::kQueued, .since = now_},
                 .created = now_,
@@ -300,6 +301,7 @@ void ControllerCore::start_ranks(JobRecord& job, ActorRecord& actor) {
                             .job_yaml = job.shape.yaml,
                             .gang_endpoint = actor.gang_endpoint,
                             .gang_secret = actor.gang_secret,
+                            .pages = planned_pages(job.shape, actor.role),
                             .resume = actor.ever_ready || job.shape.resume_dir.has_value()}});
   }
 }

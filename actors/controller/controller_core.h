@@ -122,6 +122,9 @@ class ControllerCore {
   void note_usage(const runtime::UsageReport& report);
 
   Result<void> can_ever_run(const JobShape& shape) const;  // kInfeasible, with the nearest fit
+  // Decides what ranks reserve of a node's memory, by the nodes that are up. Of a job that has been
+  // placed it stays as it was decided.
+  JobShape settled(JobShape shape) const;
 
   const std::map<std::string, JobRecord>& jobs() const { return jobs_; }
   const std::map<std::string, NodeRecord>& nodes() const { return nodes_; }
@@ -192,5 +195,8 @@ class ControllerCore {
 };
 
 std::vector<scheduler::RoleDemand> demands_of(const JobShape& shape);
+
+// Of a rank of this role, as settled() decided; 0: it takes none, or is not planned.
+std::int64_t planned_pages(const JobShape& shape, Role role);
 
 }  // namespace tandem::actors
