@@ -101,6 +101,23 @@ json nccl_json(const runtime::NodeNccl& nccl) {
           {"shares_gpus", nccl.shares_gpus}};
 }
 
+// Of each role that is planned: what a rank reserves, and its rows.
+json memory_json(const JobShape& shape) {
+  json roles = json::object();
+  for (const scheduler::RoleDemand& role : demands_of(shape)) {
+    json rows = json::array();
+    for (const scheduler::MemoryRow& row : scheduler::shown_rows(role.memory))
+      rows.push_back({{"name", row.name},
+                      {"bytes", row.bytes},
+                      {"peak", row.use == scheduler::MemoryUse::kPeak}});
+    if (!rows.empty())
+      roles[role.role] = {{"reserved_bytes", scheduler::reserved_bytes(role.memory)},
+                          {"ranks", role.replicas * role.ranks},
+                          {"rows", rows}};
+  }
+  return roles;
+}
+
 }  // namespace
 
 std::optional<runtime::RankUsage> usage_of(const std::vector<RankRecord>& ranks) {
@@ -160,6 +177,9 @@ json job_json(const JobRecord& job, const ExchangeReport* report, Time now) {
       {"eta_seconds", status.eta_s ? json(*status.eta_s) : json()},
       {"run_dir", job.run_dir},
       {"why", waits_json(status.waits)}};
+  JobShape shape = job.shape;
+  shape.replicas = job.desired;
+  object["memory"] = memory_json(shape);
   object["troubles"] = json::array();
   for (const TroubleView& view : status.troubles) object["troubles"].push_back(trouble_json(view));
   add_ages(object, job.created, scheduler::is_final(job.status.state), job.status.since, now);
@@ -287,6 +307,22 @@ json node_json(const NodeRecord& node, Time now) {
            {{"cpus", cpus(node.leased)},
             {"gpus", gpus(node.leased.gpu_milli)},
             {"memory_bytes", node.leased.memory_bytes}}}};
+}
+
+json reservations_json(const std::vector<JobRecord>& jobs, const std::string& node) {
+  json reserved = json::array();
+  for (const JobRecord& job : jobs)
+    for (const auto& [id, actor] : job.actors)
+      for (std::size_t r = 0; r < actor.ranks.size(); ++r)
+        if (actor.ranks[r].alive && actor.ranks[r].node == node) {
+          const scheduler::Resources& need = job.shape.per_rank.at(actor.role);
+          reserved.push_back({{"actor", id},
+                              {"rank", r},
+                              {"cpus", cpus(need)},
+                              {"gpus", gpus(need.gpu_milli)},
+                              {"memory_bytes", need.memory_bytes}});
+        }
+  return reserved;
 }
 
 json event_json(const ClusterEvent& event) {
