@@ -102,18 +102,18 @@ json nccl_json(const runtime::NodeNccl& nccl) {
 }
 
 // Of each role that is planned: what a rank reserves, and its rows.
-json memory_json(const JobShape& shape) {
+json memory_json(const JobRecord& job) {
   json roles = json::object();
-  for (const scheduler::RoleDemand& role : demands_of(shape)) {
+  for (const auto& [role, demand] : job.shape.memory) {
     json rows = json::array();
-    for (const scheduler::MemoryRow& row : scheduler::shown_rows(role.memory))
+    for (const scheduler::MemoryRow& row : scheduler::shown_rows(demand))
       rows.push_back({{"name", row.name},
                       {"bytes", row.bytes},
                       {"peak", row.use == scheduler::MemoryUse::kPeak}});
-    if (!rows.empty())
-      roles[role.role] = {{"reserved_bytes", scheduler::reserved_bytes(role.memory)},
-                          {"ranks", role.replicas * role.ranks},
-                          {"rows", rows}};
+    const std::int32_t each = role == Role::kLearner ? job.shape.learner_ranks : 1;
+    roles[name(role)] = {{"reserved_bytes", scheduler::reserved_bytes(demand)},
+                         {"ranks", job.desired.at(role) * each},
+                         {"rows", rows}};
   }
   return roles;
 }
@@ -177,9 +177,7 @@ json job_json(const JobRecord& job, const ExchangeReport* report, Time now) {
       {"eta_seconds", status.eta_s ? json(*status.eta_s) : json()},
       {"run_dir", job.run_dir},
       {"why", waits_json(status.waits)}};
-  JobShape shape = job.shape;
-  shape.replicas = job.desired;
-  object["memory"] = memory_json(shape);
+  object["memory"] = memory_json(job);
   object["troubles"] = json::array();
   for (const TroubleView& view : status.troubles) object["troubles"].push_back(trouble_json(view));
   add_ages(object, job.created, scheduler::is_final(job.status.state), job.status.since, now);

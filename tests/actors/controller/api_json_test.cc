@@ -95,12 +95,8 @@ TEST(ApiJson, ANodeSaysWhichNcclItHasOrWhyNone) {
 }
 
 TEST(ApiJson, AJobHasTheMemoryOfItsRanks) {
-  JobRecord job{.id = "j-1"};
-  job.shape.replicas = {{Role::kRollout, 1}, {Role::kReward, 1}};
-  for (const Role role : kRoles) {
-    job.desired[role] = role == Role::kRollout ? 3 : 1;
-    job.shape.per_rank[role] = {};
-  }
+  JobRecord job{.id = "j-1", .ladder = scheduler::RestartLadder({})};
+  for (const Role role : kRoles) job.desired[role] = role == Role::kRollout ? 3 : 1;
   EXPECT_EQ(job_json(job, nullptr, Time{})["memory"].dump(), "{}");
   job.shape.memory[Role::kRollout].rows = {{"weights", 5},
                                            {"restore", 2, scheduler::MemoryUse::kPeak}};
@@ -111,7 +107,7 @@ TEST(ApiJson, AJobHasTheMemoryOfItsRanks) {
 }
 
 TEST(ApiJson, ANodeSaysWhoHoldsItsMemory) {
-  JobRecord job{.id = "j-1"};
+  JobRecord job{.id = "j-1", .ladder = scheduler::RestartLadder({})};
   for (const Role role : kRoles) job.shape.per_rank[role] = {.cpu_milli = 500, .memory_bytes = 7};
   ActorRecord actor{.name = "j-1/learner/0", .job = "j-1", .role = Role::kLearner};
   actor.ranks.resize(3);
