@@ -89,7 +89,7 @@ Result<void> ControllerCore::on(const ScaleRole& scale) {
   if (const auto asked = scheduler::replicas_of(name(scale.role), std::to_string(scale.replicas));
       !asked)
     return asked.error();
-  JobShape shape = job.shape;
+  JobShape shape = as_placed(job.shape);
   shape.replicas = job.desired;
   shape.replicas[scale.role] = scale.replicas;
   if (const auto fits = can_ever_run(shape); !fits) return fits.error();

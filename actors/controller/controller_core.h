@@ -196,6 +196,9 @@ class ControllerCore {
 
 std::vector<scheduler::RoleDemand> demands_of(const JobShape& shape);
 
+// The same job for one question: what its ranks reserve stays, as no key of its file can change it.
+JobShape as_placed(JobShape shape);
+
 // Of a rank of this role, as settled() decided; 0: it takes none, or is not planned.
 std::int64_t planned_pages(const JobShape& shape, Role role);
 

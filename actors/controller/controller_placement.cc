@@ -58,6 +58,15 @@ std::vector<scheduler::RoleDemand> demands_of(const JobShape& shape) {
   return demands;
 }
 
+JobShape as_placed(JobShape shape) {
+  shape.memory_options.clear();
+  for (auto& [role, demand] : shape.memory) {
+    demand.rows = scheduler::shown_rows(demand);
+    demand.paged.reset();
+  }
+  return shape;
+}
+
 std::int64_t planned_pages(const JobShape& shape, Role role) {
   const auto memory = shape.memory.find(role);
   if (memory == shape.memory.end() || !memory->second.paged) return 0;
