@@ -227,6 +227,7 @@ std::vector<Changes> changes_to_try(const JobSpec& job) {
   for (const Change& change : batched_changes(job)) tries.push_back({change});
   for (const Change& change : sequence_changes(job)) tries.push_back({change});
   tries.push_back({by_files()});
+  tries.push_back({by_files(), checkpointing()});
   tries.push_back(strongest(job));
   tries.push_back({half_precision()});
   tries.push_back(strongest(job));
@@ -238,7 +239,7 @@ std::vector<Changes> changes_to_try(const JobSpec& job) {
 std::optional<MemoryOption> option_of(const JobSpec& job, const PlannedModel& model,
                                       const Changes& changes) {
   JobSpec changed = job;
-  MemoryOption option;
+  MemoryOption option{.changes = static_cast<int>(changes.size())};
   for (const Change& change : changes) {
     change.apply(changed);
     option.setting += (option.setting.empty() ? "" : " and ") + change.setting;

@@ -59,10 +59,11 @@ std::int64_t reserved_bytes(const MemoryDemand& demand);
 // All rows, the pages among them, in the order in which they are shown: lasting ones first.
 std::vector<MemoryRow> shown_rows(const MemoryDemand& demand);
 
-// A change to the job file, and what ranks take with it.
+// One change to the job file or several, and what ranks take with them.
 struct MemoryOption {
   std::string setting;                         // "learner.enable_gradient_checkpointing=true"
   std::map<std::string, MemoryDemand> demand;  // by role: "learner"
+  int changes = 1;
 };
 
 struct RoleMemory {

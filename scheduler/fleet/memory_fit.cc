@@ -109,10 +109,11 @@ std::optional<std::string> nearest_share(std::span<const NodeCapacity> nodes,
   return Trial(nodes, roles).nearest_share();
 }
 
-std::optional<std::string> nearest_option(std::span<const NodeCapacity> nodes,
-                                          std::span<const RoleDemand> roles,
-                                          std::span<const MemoryOption> options) {
+std::optional<std::string> nearest_single_option(std::span<const NodeCapacity> nodes,
+                                                 std::span<const RoleDemand> roles,
+                                                 std::span<const MemoryOption> options) {
   for (const MemoryOption& option : options) {
+    if (option.changes > 1) continue;
     Trial trial(nodes, roles);
     trial.apply(option);
     if (trial.fits()) return option.setting;
@@ -120,12 +121,13 @@ std::optional<std::string> nearest_option(std::span<const NodeCapacity> nodes,
   return std::nullopt;
 }
 
-std::optional<std::string> nearest_option_and_share(std::span<const NodeCapacity> nodes,
-                                                    std::span<const RoleDemand> roles,
-                                                    std::span<const MemoryOption> options) {
+std::optional<std::string> nearest_option(std::span<const NodeCapacity> nodes,
+                                          std::span<const RoleDemand> roles,
+                                          std::span<const MemoryOption> options) {
   for (const MemoryOption& option : options) {
     Trial trial(nodes, roles);
     trial.apply(option);
+    if (trial.fits()) return option.setting;
     if (const auto share = trial.nearest_share()) return option.setting + " and " + *share;
   }
   return std::nullopt;
@@ -184,7 +186,7 @@ Result<void> check_pages(std::span<const NodeCapacity> nodes, std::span<const Ro
   if (few == roles.end()) return {};
   const PagedMemory& paged = *few->memory.paged;
   std::optional<std::string> nearest = nearest_share(nodes, roles);
-  if (!nearest) nearest = nearest_option_and_share(nodes, roles, options);
+  if (!nearest) nearest = nearest_option(nodes, roles, options);
   return Error{ErrorCode::kInfeasible,
                "one sequence of the greatest length needs " +
                    mebibytes_text(paged.pages_min * paged.page_bytes) + " of " + paged.name +
@@ -205,9 +207,9 @@ bool memory_is_short(std::span<const NodeCapacity> nodes, std::span<const RoleDe
 Error memory_refusal(std::span<const NodeCapacity> nodes, std::span<const RoleDemand> roles,
                      std::span<const MemoryOption> options, MemoryShortage shortage) {
   std::optional<std::string> nearest = nearest_share(nodes, roles);
-  if (!nearest) nearest = nearest_option(nodes, roles, options);
+  if (!nearest) nearest = nearest_single_option(nodes, roles, options);
   if (!nearest) nearest = std::move(shortage.counts);
-  if (!nearest) nearest = nearest_option_and_share(nodes, roles, options);
+  if (!nearest) nearest = nearest_option(nodes, roles, options);
   const std::string node = std::to_string(node_mebibytes_needed(nodes, roles)) + " MiB";
   const std::string help =
       nearest ? "with " + *nearest + " it would fit, or with a node that offers " + node

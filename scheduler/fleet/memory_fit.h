@@ -34,8 +34,8 @@ struct MemoryShortage {
 };
 
 // The error: the message, the table, and as help the nearest change. In this order a change is
-// looked for: a smaller share for pages, one of the options, lowered counts, an option with a
-// smaller share; and in any case how much memory a node would need.
+// looked for: a smaller share for pages, an option of one change, lowered counts, any option, with
+// a smaller share where it needs one; and in any case how much memory a node would need.
 Error memory_refusal(std::span<const NodeCapacity> nodes, std::span<const RoleDemand> roles,
                      std::span<const MemoryOption> options, MemoryShortage shortage);
 
