@@ -91,7 +91,7 @@ TEST(Failures, AJobTooLargeForItsCgroupIsRefusedWithTheTable) {
   EXPECT_EQ(done.code, 2) << done.text();
   for (const char* part : {"error[infeasible]", "memory of each rank:", "gradients", "help:"})
     EXPECT_NE(done.err.find(part), std::string::npos) << part << "\n" << done.text();
-  EXPECT_FALSE(fs::exists(home.path() / "runs")) << "nothing was made for it";
+  EXPECT_FALSE(fs::exists(home.run_dir(kSmallId))) << "nothing was made for it";
   home.expect_nothing_left();
 }
 

@@ -159,7 +159,7 @@ TEST(Run, AJobThatItsMemoryNeverHoldsIsRefused) {
     EXPECT_NE(done.err.find("memory of each rank:"), std::string::npos) << done.text();
     EXPECT_NE(done.err.find("a node that offers "), std::string::npos) << done.text();
   }
-  EXPECT_FALSE(fs::exists(home.path() / "runs"));
+  EXPECT_FALSE(fs::exists(home.run_dir(kSmallId)));
   home.expect_nothing_left();
 }
 
