@@ -51,8 +51,8 @@ Result<std::vector<ControllerEffect>> ControllerCore::step(const ControllerEvent
 // ---- what users ask for
 
 Result<void> ControllerCore::on(const SubmitJob& submit) {
-  JobShape shape = settled(submit.shape);
-  if (const auto fits = can_ever_run(shape); !fits) return fits.error();
+  Result<JobShape> shape = accepted(submit.shape);
+  if (!shape) return shape.error();
   if (const auto known = jobs_.find(submit.id); known != jobs_.end()) {
     if (!scheduler::is_final(known->second.status.state))
       return Error{ErrorCode::kInvalid,
@@ -61,7 +61,7 @@ Result<void> ControllerCore::on(const SubmitJob& submit) {
     jobs_.erase(known);  // a run that is taken up again
   }
   JobRecord job{.id = submit.id,
-                .shape = std::move(shape),
+                .shape = *std::move(shape),
                 .run_dir = submit.run_dir,
                 .status = {.state = JobState::kQueued, .since = now_},
                 .created = now_,

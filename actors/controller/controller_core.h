@@ -122,6 +122,8 @@ class ControllerCore {
   void note_usage(const runtime::UsageReport& report);
 
   Result<void> can_ever_run(const JobShape& shape) const;  // kInfeasible, with the nearest fit
+  // Of a job that can: settled, without the options that only a refusal needs.
+  Result<JobShape> accepted(const JobShape& shape) const;
   // Decides what ranks reserve of a node's memory, by the nodes that are up. Of a job that has been
   // placed it stays as it was decided.
   JobShape settled(JobShape shape) const;

@@ -86,6 +86,13 @@ Result<void> ControllerCore::can_ever_run(const JobShape& shape) const {
   return scheduler::fits_ever(capacity(), demands_of(shape), shape.memory_options);
 }
 
+Result<JobShape> ControllerCore::accepted(const JobShape& asked) const {
+  JobShape shape = settled(asked);
+  if (const auto fits = can_ever_run(shape); !fits) return fits.error();
+  shape.memory_options.clear();
+  return shape;
+}
+
 JobShape ControllerCore::settled(JobShape shape) const {
   std::vector<scheduler::RoleDemand> demands = demands_of(shape);
   scheduler::settle_memory(demands, capacity());

@@ -52,14 +52,14 @@ int dry_run(const RunCommand& command, const LoadedJob& loaded, const CheckedInp
   if (!machine) return console.complain(machine.error());
   actors::ControllerCore fleet(0);  // of this machine alone, as `run` would have it
   CHECK(fleet.step(*machine, Time{}).has_value());
-  actors::JobShape shape = job_shape(job);
-  add_memory_plan(job, inputs.model, shape);
-  shape = fleet.settled(std::move(shape));
-  if (const auto fits = fleet.can_ever_run(shape); !fits) return console.complain(fits.error());
+  actors::JobShape asked = job_shape(job);
+  add_memory_plan(job, inputs.model, asked);
+  const auto shape = fleet.accepted(asked);
+  if (!shape) return console.complain(shape.error());
   console.out << print_job(job);
   console.out << "# placement on " << machine->node << " ("
               << scheduler::text(fleet.nodes().at(machine->node).total) << ")\n";
-  const std::vector<scheduler::RoleDemand> demands = actors::demands_of(shape);
+  const std::vector<scheduler::RoleDemand> demands = actors::demands_of(*shape);
   for (const scheduler::RoleDemand& role : demands)
     console.out << "#   " << role.role << ": " << role.replicas << " actor(s) of " << role.ranks
                 << " rank(s), " << scheduler::text(role.per_rank) << " each\n";

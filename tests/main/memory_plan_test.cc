@@ -178,7 +178,7 @@ TEST(MemoryPlan, The06BJobInF32IsRefusedOn12GiBWithTheTable) {
     const runtime::NodeUp node{
         .node = "a", .incarnation = {1}, .cpus = 8, .memory_bytes = bytes, .pid = 1};
     EXPECT_TRUE(core.step(node, Time{}).has_value());
-    return core.can_ever_run(core.settled(shape));
+    return core.accepted(shape);
   };
   const auto refused = verdict_on(12 * kGib);
   ASSERT_FALSE(refused);

@@ -79,6 +79,9 @@ TEST(ControllerMemory, AnOptionOfThePlanIsProposed) {
   EXPECT_TRUE(refused.error().help.starts_with(
       "with learner.enable_gradient_checkpointing=true it would fit"))
       << refused.error().help;
+  shape.memory.at(Role::kLearner) = less;
+  const std::string job = world.submit(shape);
+  EXPECT_TRUE(world.core.jobs().at(job).shape.memory_options.empty()) << "no refusal needs them";
 }
 
 TEST(ControllerMemory, WhatDoesNotFitNowWaitsUntilMemoryIsGivenBack) {
@@ -117,7 +120,7 @@ TEST(ControllerMemory, ANodeThatAnnouncesNoneTakesAJobOfAnySize) {
   World world;
   runtime::NodeUp up{"a", Incarnation{1}, 16, 0, 1};
   ASSERT_TRUE(world.core.step(up, world.now));
-  EXPECT_TRUE(world.core.can_ever_run(world.core.settled(planned_shape(3))));
+  EXPECT_TRUE(world.core.accepted(planned_shape(3)));
 }
 
 }  // namespace
