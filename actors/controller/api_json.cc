@@ -102,6 +102,23 @@ json nccl_json(const runtime::NodeNccl& nccl) {
           {"shares_gpus", nccl.shares_gpus}};
 }
 
+// Of each role that is planned: what a rank reserves, and its rows.
+json memory_json(const JobRecord& job) {
+  json roles = json::object();
+  for (const auto& [role, demand] : job.shape.memory) {
+    json rows = json::array();
+    for (const scheduler::MemoryRow& row : scheduler::shown_rows(demand))
+      rows.push_back({{"name", row.name},
+                      {"bytes", row.bytes},
+                      {"peak", row.use == scheduler::MemoryUse::kPeak}});
+    const std::int32_t each = role == Role::kLearner ? job.shape.learner_ranks : 1;
+    roles[name(role)] = {{"reserved_bytes", scheduler::reserved_bytes(demand)},
+                         {"ranks", job.desired.at(role) * each},
+                         {"rows", rows}};
+  }
+  return roles;
+}
+
 }  // namespace
 
 std::optional<runtime::RankUsage> usage_of(const std::vector<RankRecord>& ranks) {
@@ -162,6 +179,7 @@ json job_json(const JobRecord& job, const ExchangeReport* report, Time now) {
       {"eta_seconds", status.eta_s ? json(*status.eta_s) : json()},
       {"run_dir", job.run_dir},
       {"why", waits_json(status.waits)}};
+  object["memory"] = memory_json(job);
   object["troubles"] = json::array();
   for (const TroubleView& view : status.troubles) object["troubles"].push_back(trouble_json(view));
   add_ages(object, job.created, scheduler::is_final(job.status.state), job.status.since, now);
@@ -290,6 +308,22 @@ json node_json(const NodeRecord& node, Time now) {
            {{"cpus", cpus(node.leased)},
             {"gpus", gpus(node.leased.gpu_milli)},
             {"memory_bytes", node.leased.memory_bytes}}}};
+}
+
+json reservations_json(const std::vector<JobRecord>& jobs, const std::string& node) {
+  json reserved = json::array();
+  for (const JobRecord& job : jobs)
+    for (const auto& [id, actor] : job.actors)
+      for (std::size_t r = 0; r < actor.ranks.size(); ++r)
+        if (actor.ranks[r].alive && actor.ranks[r].node == node) {
+          const scheduler::Resources& need = job.shape.per_rank.at(actor.role);
+          reserved.push_back({{"actor", id},
+                              {"rank", r},
+                              {"cpus", cpus(need)},
+                              {"gpus", gpus(need.gpu_milli)},
+                              {"memory_bytes", need.memory_bytes}});
+        }
+  return reserved;
 }
 
 json event_json(const ClusterEvent& event) {

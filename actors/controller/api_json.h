@@ -25,6 +25,8 @@ nlohmann::json shown_job(const JobRecord& job, const ExchangeReport* report, Tim
 nlohmann::json actor_json(const ActorRecord& actor, const ExchangeReport* report,
                           std::int32_t restarts, Time now);
 nlohmann::json node_json(const NodeRecord& node, Time now);
+// What ranks that live on a node hold of it, each by its actor.
+nlohmann::json reservations_json(const std::vector<JobRecord>& jobs, const std::string& node);
 nlohmann::json event_json(const ClusterEvent& event);
 nlohmann::json group_json(const GroupView& group, const std::string& job);
 

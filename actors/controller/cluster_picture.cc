@@ -89,8 +89,10 @@ Result<json> find_one(const Picture& picture, const std::string& kind, const std
     return picture.shown(*job);
   }
   for (json& item : list(picture, kind))
-    if (item.value("name", "") == name || std::to_string(item.value("group", 0)) == name)
+    if (item.value("name", "") == name || std::to_string(item.value("group", 0)) == name) {
+      if (kind == "nodes") item["reserved"] = reservations_json(picture.cluster.jobs, name);
       return std::move(item);
+    }
   return no_such(kind.substr(0, kind.size() - 1), name);
 }
 

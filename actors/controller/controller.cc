@@ -148,8 +148,7 @@ void Controller::handle(runtime::Context&, ExchangeEvent m) {  // it decides not
 }
 
 void Controller::handle(runtime::Context& cx, runtime::Ask<Submit> ask) {
-  if (const auto fits = core_.can_ever_run(ask.question.shape); !fits)
-    return ask.reply(fits.error());
+  if (const auto fits = core_.accepted(ask.question.shape); !fits) return ask.reply(fits.error());
   auto run = hands_.make_run_directory(ask.question.shape);
   if (!run) return ask.reply(run.error());
   const auto taken =

@@ -51,7 +51,8 @@ Result<std::vector<ControllerEffect>> ControllerCore::step(const ControllerEvent
 // ---- what users ask for
 
 Result<void> ControllerCore::on(const SubmitJob& submit) {
-  if (const auto fits = can_ever_run(submit.shape); !fits) return fits.error();
+  Result<JobShape> shape = accepted(submit.shape);
+  if (!shape) return shape.error();
   if (const auto known = jobs_.find(submit.id); known != jobs_.end()) {
     if (!scheduler::is_final(known->second.status.state))
       return Error{ErrorCode::kInvalid,
@@ -60,7 +61,7 @@ Result<void> ControllerCore::on(const SubmitJob& submit) {
     jobs_.erase(known);  // a run that is taken up again
   }
   JobRecord job{.id = submit.id,
-                .shape = submit.shape,
+                .shape = *std::move(shape),
                 .run_dir = submit.run_dir,
                 .status = {.state = JobState::kQueued, .since = now_},
                 .created = now_,
@@ -88,7 +89,7 @@ Result<void> ControllerCore::on(const ScaleRole& scale) {
   if (const auto asked = scheduler::replicas_of(name(scale.role), std::to_string(scale.replicas));
       !asked)
     return asked.error();
-  JobShape shape = job.shape;
+  JobShape shape = as_placed(job.shape);
   shape.replicas = job.desired;
   shape.replicas[scale.role] = scale.replicas;
   if (const auto fits = can_ever_run(shape); !fits) return fits.error();
@@ -300,6 +301,7 @@ void ControllerCore::start_ranks(JobRecord& job, ActorRecord& actor) {
                             .job_yaml = job.shape.yaml,
                             .gang_endpoint = actor.gang_endpoint,
                             .gang_secret = actor.gang_secret,
+                            .pages = planned_pages(job.shape, actor.role),
                             .resume = actor.ever_ready || job.shape.resume_dir.has_value()}});
   }
 }

@@ -122,6 +122,11 @@ class ControllerCore {
   void note_usage(const runtime::UsageReport& report);
 
   Result<void> can_ever_run(const JobShape& shape) const;  // kInfeasible, with the nearest fit
+  // Of a job that can: settled, without the options that only a refusal needs.
+  Result<JobShape> accepted(const JobShape& shape) const;
+  // Decides what ranks reserve of a node's memory, by the nodes that are up. Of a job that has been
+  // placed it stays as it was decided.
+  JobShape settled(JobShape shape) const;
 
   const std::map<std::string, JobRecord>& jobs() const { return jobs_; }
   const std::map<std::string, NodeRecord>& nodes() const { return nodes_; }
@@ -192,5 +197,11 @@ class ControllerCore {
 };
 
 std::vector<scheduler::RoleDemand> demands_of(const JobShape& shape);
+
+// The same job for one question: what its ranks reserve stays, as no key of its file can change it.
+JobShape as_placed(JobShape shape);
+
+// Of a rank of this role, as settled() decided; 0: it takes none, or is not planned.
+std::int64_t planned_pages(const JobShape& shape, Role role);
 
 }  // namespace tandem::actors

@@ -6,6 +6,7 @@
 
 #include "actors/controller/controller_core.h"
 #include "runtime/collective/nccl_api.h"
+#include "scheduler/fleet/memory_fit.h"
 
 namespace tandem::actors {
 
@@ -40,6 +41,7 @@ std::vector<scheduler::RoleDemand> demands_of(const JobShape& shape) {
   for (const Role role : kRoles) {
     const std::string key = name(role);
     const bool learner = role == Role::kLearner;
+    const auto memory = shape.memory.find(role);
     demands.push_back(
         {.role = key,
          .replicas = learner ? 1 : shape.replicas.at(role),
@@ -50,9 +52,25 @@ std::vector<scheduler::RoleDemand> demands_of(const JobShape& shape) {
          .replicas_key = learner ? "" : key + ".replicas",
          .ranks_key = learner ? "learner.ranks" : "",
          .cpus_key = "pools." + key + ".cpus_per_actor",
-         .gpus_key = role == Role::kReward ? "" : "pools." + key + ".gpus_per_actor"});
+         .gpus_key = role == Role::kReward ? "" : "pools." + key + ".gpus_per_actor",
+         .memory = memory == shape.memory.end() ? scheduler::MemoryDemand{} : memory->second});
   }
   return demands;
+}
+
+JobShape as_placed(JobShape shape) {
+  shape.memory_options.clear();
+  for (auto& [role, demand] : shape.memory) {
+    demand.rows = scheduler::shown_rows(demand);
+    demand.paged.reset();
+  }
+  return shape;
+}
+
+std::int64_t planned_pages(const JobShape& shape, Role role) {
+  const auto memory = shape.memory.find(role);
+  if (memory == shape.memory.end() || !memory->second.paged) return 0;
+  return memory->second.paged->pages;
 }
 
 Result<void> ControllerCore::can_ever_run(const JobShape& shape) const {
@@ -65,7 +83,26 @@ Result<void> ControllerCore::can_ever_run(const JobShape& shape) const {
                      scheduler::text_of_lacking({.gpu_milli = gpu_milli}, {}) +
                      " together, and it keeps to one GPU (weight_broadcast.type: cuda_ipc)",
                  "", "lower their number or their gpus_per_actor"};
-  return scheduler::fits_ever(capacity(), demands_of(shape));
+  return scheduler::fits_ever(capacity(), demands_of(shape), shape.memory_options);
+}
+
+Result<JobShape> ControllerCore::accepted(const JobShape& asked) const {
+  JobShape shape = settled(asked);
+  if (const auto fits = can_ever_run(shape); !fits) return fits.error();
+  shape.memory_options.clear();
+  return shape;
+}
+
+JobShape ControllerCore::settled(JobShape shape) const {
+  std::vector<scheduler::RoleDemand> demands = demands_of(shape);
+  scheduler::settle_memory(demands, capacity());
+  for (std::size_t i = 0; i < demands.size(); ++i) {
+    const auto planned = shape.memory.find(kRoles[i]);
+    if (planned == shape.memory.end()) continue;
+    planned->second = std::move(demands[i].memory);
+    shape.per_rank.at(kRoles[i]) = demands[i].per_rank;
+  }
+  return shape;
 }
 
 void ControllerCore::schedule() {
@@ -151,6 +188,7 @@ std::vector<scheduler::Gang> ControllerCore::gangs_to_restart() const {
 
 void ControllerCore::start_job(JobRecord& job) {
   job.nccl_version.clear();
+  job.shape = settled(std::move(job.shape));
   std::vector<scheduler::Gang> gangs = gangs_to_restart();
   for (const auto& [actor_id, actor] : job.actors) gangs.push_back(gang_of(job, actor));
   const auto placed = scheduler::place(capacity(), gangs);

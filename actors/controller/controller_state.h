@@ -24,11 +24,13 @@ struct JobShape {
   std::string name;
   std::string yaml;  // effective
   std::map<Role, std::int32_t> replicas;
-  std::map<Role, scheduler::Resources> per_rank;
-  std::map<Role, scheduler::Strategy> strategy;  // a role that is not in it: PACK
+  std::map<Role, scheduler::Resources> per_rank;  // the memory: as settled() decides
+  std::map<Role, scheduler::Strategy> strategy;   // a role that is not in it: PACK
   std::int32_t learner_ranks = 1;
   bool one_gpu = false;       // all actors that take a share of a GPU must take it of the same one
   std::set<Role> nccl_roles;  // whose ranks meet in communicators of NCCL
+  std::map<Role, scheduler::MemoryDemand> memory;       // of each rank; a role not in it: unplanned
+  std::vector<scheduler::MemoryOption> memory_options;  // what a refusal can propose
   std::int64_t total_steps = 0;
   std::int64_t staleness_bound = 0;
   std::optional<std::string> resume_dir;  // take up this run directory

@@ -164,8 +164,16 @@ bool node_comes_up(const ApiClient& api, Duration timeout) {
   return ready;
 }
 
+std::vector<std::string> node_words(const UpCommand& command) {
+  std::vector<std::string> words{"node"};
+  if (command.memory_bytes)
+    words.insert(words.end(), {"--memory", std::to_string(*command.memory_bytes)});
+  return words;
+}
+
 // A controller lives; what of its cluster is missing is started.
-int complete_cluster(const nlohmann::json& running, const Console& console) {
+int complete_cluster(const UpCommand& command, const nlohmann::json& running,
+                     const Console& console) {
   const auto address = resolve_address(std::nullopt);
   if (!address) return console.complain(address.error());
   const ApiClient api(*address);
@@ -176,7 +184,8 @@ int complete_cluster(const nlohmann::json& running, const Console& console) {
   }
   console.err << "the controller is up and has no node: starting one" << std::endl;
   const fs::path log = tandem_home() / "node.log";
-  if (const auto node = start_role({"node"}, log); !node) return console.complain(node.error());
+  if (const auto node = start_role(node_words(command), log); !node)
+    return console.complain(node.error());
   if (!node_comes_up(api, kUpTimeout))
     return console.complain({ErrorCode::kTimedOut, "the node did not join its controller",
                              log.string(), "its log says more"});
@@ -225,12 +234,10 @@ int run_node(const NodeCommand& command, const Console& console, bool verbose) {
   const auto words = runtime::DaemonWords::inherited();  // it has none to say; its end is heard
   Signals signals({SIGINT, SIGTERM});
   const Incarnation life = node_incarnation();
-  auto machine = describe_this_node(life);
+  auto machine = offered_node(life, {.cpus = command.cpus, .memory_bytes = command.memory_bytes});
   if (!machine) return console.complain(machine.error());
   const std::string name = command.name.value_or(machine->node);
   machine->node = name;
-  machine->cpus = command.cpus.value_or(machine->cpus);
-  machine->memory_bytes = command.memory_bytes.value_or(machine->memory_bytes);
   init_logging("node/" + name, level(verbose));
   const auto controller = dial_controller(command);
   if (!controller) return console.complain(controller.error());
@@ -294,7 +301,8 @@ int cluster_up(const UpCommand& command, const Console& console) {
   const fs::path home = tandem_home();
   std::error_code error;
   fs::create_directories(home, error);
-  if (const auto running = running_controller()) return complete_cluster(*running, console);
+  if (const auto running = running_controller())
+    return complete_cluster(command, *running, console);
   if (command.door.bind == "0.0.0.0")
     return console.complain({ErrorCode::kInvalid,
                              "`--bind 0.0.0.0` does not say how other hosts reach this one", "",
@@ -318,7 +326,7 @@ int cluster_up(const UpCommand& command, const Console& console) {
     return console.complain({ErrorCode::kTimedOut, "the controller did not come up", log.string(),
                              "its log says more"});
   }
-  const auto node = start_role({"node"}, home / "node.log");
+  const auto node = start_role(node_words(command), home / "node.log");
   if (!node) return console.complain(node.error());
   const auto address = resolve_address(std::nullopt);
   if (!address) return console.complain(address.error());

@@ -17,6 +17,7 @@
 #include "actors/main/job/print_job.h"
 #include "actors/main/job_home.h"
 #include "actors/main/job_inputs.h"
+#include "actors/main/memory_plan.h"
 #include "actors/main/rank_process.h"
 #include "actors/main/role_config.h"
 #include "actors/main/this_node.h"
@@ -111,7 +112,8 @@ Result<actors::JobShape> submitted_shape(const std::string& yaml, const std::str
   auto checked = check_inputs(*job);
   if (!checked) return checked.error();
   actors::JobShape shape = job_shape(job->spec);
-  shape.warnings = std::move(*checked);
+  add_memory_plan(job->spec, checked->model, shape);
+  shape.warnings = std::move(checked->warnings);
   shape.yaml = print_job(job->spec);
   if (resume.empty()) return shape;
   const auto run = find_run(runs / resume, runs);
@@ -446,8 +448,8 @@ const runtime::Ref<Controller::Inbox>& ControllerProcess::controller() const {
   return parts_->controller;
 }
 
-Result<void> ControllerProcess::start_agent() {
-  const auto node = describe_this_node(Incarnation{1});
+Result<void> ControllerProcess::start_agent(const NodeOffer& offer) {
+  const auto node = offered_node(Incarnation{1}, offer);
   if (!node) return node.error();
   parts_->roster.with([&](auto& expected) { expected.has_agent(node->node); });
   parts_->processes = std::make_unique<runtime::PosixProcessHost>();

@@ -11,6 +11,7 @@
 
 #include "actors/controller/controller.h"
 #include "actors/main/job/job_spec.h"
+#include "actors/main/this_node.h"
 #include "runtime/net/endpoint.h"
 
 namespace tandem::cli {
@@ -42,7 +43,7 @@ class ControllerProcess {
   const runtime::Ref<actors::Controller::Inbox>& controller() const;
 
   // This process's own node. Errors: the machine's resources cannot be read.
-  Result<void> start_agent();
+  Result<void> start_agent(const NodeOffer& offer);
   void stop();  // ends actors, processes and sockets, in that order; again is nothing
 
  private:

@@ -81,7 +81,7 @@ std::vector<std::string> warnings_of(const JobSpec& job, const actors::ModelConf
 
 }  // namespace
 
-Result<std::vector<std::string>> check_inputs(const LoadedJob& loaded) {
+Result<CheckedInputs> check_inputs(const LoadedJob& loaded) {
   const JobSpec& job = loaded.spec;
   const auto model = actors::load_model_info(job.model.path, dtype_of(job.model));
   if (!model) return model.error();
@@ -98,7 +98,8 @@ Result<std::vector<std::string>> check_inputs(const LoadedJob& loaded) {
       return checked.error();
   const auto records = warm_start_records(job, model->config, model->tokenizer);
   if (!records) return records.error();
-  return warnings_of(job, model->config);
+  return CheckedInputs{.warnings = warnings_of(job, model->config),
+                       .model = planned_model(model->config, job.model.path)};
 }
 
 }  // namespace tandem::cli

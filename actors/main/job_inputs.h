@@ -7,14 +7,20 @@
 #include <vector>
 
 #include "actors/main/job/load_job.h"
+#include "actors/main/memory_plan.h"
 #include "runtime/base/result.h"
 
 namespace tandem::cli {
 
+struct CheckedInputs {
+  std::vector<std::string> warnings;  // a sentence each
+  PlannedModel model;                 // whose memory can be planned
+};
+
 // Reads the data whole, and of the weights the header only. kFailed for what cannot be read,
 // kInvalid for what cannot be used: a line that is not a record, text that the model's tokenizer
 // cannot encode (both with "file:line"), prompts of which none fits data.max_prompt_length, lengths
-// beyond the model's positions (with the key's place). The value: warnings, a sentence each.
-Result<std::vector<std::string>> check_inputs(const LoadedJob& job);
+// beyond the model's positions (with the key's place).
+Result<CheckedInputs> check_inputs(const LoadedJob& job);
 
 }  // namespace tandem::cli

@@ -4,7 +4,9 @@
 
 #include <filesystem>
 #include <ostream>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "actors/controller/api_json.h"
 #include "actors/main/cli/api_client.h"
@@ -13,15 +15,15 @@
 #include "actors/main/job/kept_run.h"
 #include "actors/main/job/print_job.h"
 #include "actors/main/job_inputs.h"
+#include "actors/main/memory_plan.h"
 #include "actors/main/role_config.h"
 #include "actors/main/signals.h"
 #include "actors/main/this_node.h"
-#include "actors/model/checkpoint.h"
-#include "actors/model/parameters.h"
 #include "runtime/actor/system.h"
 #include "runtime/base/file.h"
 #include "runtime/base/json.h"
 #include "runtime/base/log.h"
+#include "scheduler/fleet/memory_fit.h"
 
 namespace tandem::cli {
 
@@ -34,31 +36,34 @@ constexpr Duration kAskTimeout = std::chrono::seconds(10);
 constexpr Duration kRedrawEvery = std::chrono::milliseconds(200);
 constexpr Duration kLineEvery = std::chrono::seconds(5);
 
-// The effective job, where each actor would run, and what a rollout and the learner need.
-int dry_run(const JobSpec& job, const Console& console) {
-  const auto machine = describe_this_node(Incarnation{1});
+std::string commented(const std::string& lines) {
+  std::string text;
+  std::size_t begin = 0;
+  for (std::size_t end; (end = lines.find('\n', begin)) != lines.npos; begin = end + 1)
+    text += "#   " + lines.substr(begin, end - begin) + "\n";
+  return text;
+}
+
+// The effective job, where each actor would run, and the memory of each rank.
+int dry_run(const RunCommand& command, const LoadedJob& loaded, const CheckedInputs& inputs,
+            const Console& console) {
+  const JobSpec& job = loaded.spec;
+  const auto machine = offered_node(Incarnation{1}, {.memory_bytes = command.memory_bytes});
   if (!machine) return console.complain(machine.error());
-  const auto model = actors::load_model_info(job.model.path, dtype_of(job.model));
-  if (!model) return console.complain(model.error());
-  const actors::JobShape shape = job_shape(job);
   actors::ControllerCore fleet(0);  // of this machine alone, as `run` would have it
   CHECK(fleet.step(*machine, Time{}).has_value());
-  if (const auto fits = fleet.can_ever_run(shape); !fits) return console.complain(fits.error());
+  actors::JobShape asked = job_shape(job);
+  add_memory_plan(job, inputs.model, asked);
+  const auto shape = fleet.accepted(asked);
+  if (!shape) return console.complain(shape.error());
   console.out << print_job(job);
   console.out << "# placement on " << machine->node << " ("
               << scheduler::text(fleet.nodes().at(machine->node).total) << ")\n";
-  for (const scheduler::RoleDemand& role : actors::demands_of(shape))
+  const std::vector<scheduler::RoleDemand> demands = actors::demands_of(*shape);
+  for (const scheduler::RoleDemand& role : demands)
     console.out << "#   " << role.role << ": " << role.replicas << " actor(s) of " << role.ranks
                 << " rank(s), " << scheduler::text(role.per_rank) << " each\n";
-  const double mebibyte = 1 << 20;
-  const auto weights = static_cast<double>(model->manifest.bytes_total);
-  const auto master = static_cast<double>(actors::make_manifest(model->config).bytes_total);
-  const auto staleness = static_cast<double>(job.async.max_staleness);
-  console.out << "# memory: weights " << weights / mebibyte << " MiB; learner rank "
-              << 4 * master / mebibyte << " MiB for weights, gradients and moments";
-  if (job.async.schedule == Schedule::kFixedLag)
-    console.out << ", rank 0 also " << staleness * weights / mebibyte << " MiB for older versions";
-  console.out << "; published " << (staleness + 2) * weights / mebibyte << " MiB\n";
+  console.out << "# memory of each rank\n" << commented(scheduler::memory_table_of(demands));
   return 0;
 }
 
@@ -169,18 +174,21 @@ int run_job(const RunCommand& command, const Console& console, bool verbose) {
   for (const std::string& warning : loaded->warnings) console.err << "warning: " << warning << "\n";
   const auto checked = check_inputs(*loaded);
   if (!checked) return console.complain(checked.error());
-  for (const std::string& warning : *checked) console.err << "warning: " << warning << "\n";
+  for (const std::string& warning : checked->warnings)
+    console.err << "warning: " << warning << "\n";
   if (run)
     if (const auto possible = check_resumable(loaded->spec, *run); !possible)
       return console.complain(possible.error());
-  if (command.dry_run) return dry_run(loaded->spec, console);
+  if (command.dry_run) return dry_run(command, *loaded, *checked, console);
 
   Signals signals({SIGINT, SIGTERM});
   init_logging("tandem", verbose ? LogLevel::kDebug : LogLevel::kWarnings);
   auto cluster = ControllerProcess::start({.port = 0, .home = tandem_home()});
   if (!cluster) return console.complain(cluster.error());
-  if (const auto agent = (*cluster)->start_agent(); !agent) return console.complain(agent.error());
+  if (const auto agent = (*cluster)->start_agent({.memory_bytes = command.memory_bytes}); !agent)
+    return console.complain(agent.error());
   actors::JobShape shape = job_shape(loaded->spec);
+  add_memory_plan(loaded->spec, checked->model, shape);
   shape.yaml = print_job(loaded->spec);
   if (run) shape.resume_dir = run->string();
   const auto id = runtime::ask_and_wait((*cluster)->controller(), actors::Submit{std::move(shape)},

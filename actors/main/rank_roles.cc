@@ -17,6 +17,7 @@
 #include "actors/main/rank_process.h"
 #include "actors/main/role_config.h"
 #include "actors/model/checkpoint.h"
+#include "actors/model/kv_cache.h"
 #include "actors/model/parameters.h"
 #include "actors/reward/reward_actor.h"
 #include "actors/rollout/native_engine.h"
@@ -129,14 +130,20 @@ Result<std::unique_ptr<runtime::Collective>> meet(GangMeeting meeting, const Sta
 }
 
 // What the engine's pages may take: on a GPU what gpu_memory_utilization of it leaves beside
-// weights, their broadcasts and workspace (vLLM's meaning).
+// weights, their broadcasts and workspace (vLLM's meaning); on a CPU what was reserved for
+// `pages_planned` of them, where the controller planned any.
 Result<actors::EngineConfig> engine_config_on(runtime::DeviceKind device, const JobSpec& job,
                                               const actors::ModelConfig& model,
-                                              const runtime::WeightsConfig& weights) {
+                                              const runtime::WeightsConfig& weights,
+                                              std::int64_t pages_planned) {
   if (device == runtime::DeviceKind::kCpu) {
     const auto machine = runtime::read_machine_resources();
     if (!machine) return machine.error();
-    return engine_config(job, machine->memory_bytes);
+    actors::EngineConfig config = engine_config(job, machine->memory_bytes);
+    if (pages_planned > 0)
+      config.kv_memory_bytes = static_cast<std::size_t>(pages_planned) *
+                               actors::KvCache::page_bytes(model, config.block_size);
+    return config;
   }
   actors::EngineConfig config = engine_config(job, 0);
   const runtime::MemoryInfo gpu = runtime::memory_info(device);
@@ -321,7 +328,7 @@ Result<void> RoleHome::build_rollout(const StartRank& start, const JobSpec& job)
   auto tokenizer = std::make_shared<const actors::Tokenizer>(std::move(info->tokenizer));
   parts_->device.queue = std::make_unique<runtime::Queue>(*device, parts_->device.threads.get());
   const auto make_engine = [&]() -> Result<std::unique_ptr<actors::NativeEngine>> {
-    const auto config = engine_config_on(*device, job, info->config, weights);
+    const auto config = engine_config_on(*device, job, info->config, weights, start.pages);
     if (!config) return config.error();
     return actors::NativeEngine::make({info->config, tokenizer}, *config,
                                       parts_->device.queue->stream());

@@ -1,5 +1,6 @@
 #include "actors/main/this_node.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <string_view>
 
@@ -21,6 +22,15 @@ runtime::NodeNccl find_nccl() {
 Result<runtime::NodeUp> describe_this_node(Incarnation incarnation) {
   Result<runtime::NodeUp> node = runtime::describe_node(incarnation);
   if (node && !node->gpus.empty()) node->nccl = find_nccl();
+  return node;
+}
+
+Result<runtime::NodeUp> offered_node(Incarnation incarnation, const NodeOffer& offer) {
+  Result<runtime::NodeUp> node = describe_this_node(incarnation);
+  if (!node) return node;
+  node->cpus = offer.cpus.value_or(node->cpus);
+  node->memory_bytes =
+      std::min(node->memory_bytes, offer.memory_bytes.value_or(node->memory_bytes));
   return node;
 }
 

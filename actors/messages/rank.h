@@ -32,10 +32,11 @@ struct StartRank {
       bulk_endpoints;         // of the payload socket: Unix, then TCP where it is open
   std::string gang_endpoint;  // where rank 0 listens; empty for rank 0
   std::string gang_secret;    // random, of this incarnation; rank 0 made it
+  std::int64_t pages = 0;     // that a rollout's cache was planned to have; 0: not planned
   bool resume = false;        // the learner loads the newest complete checkpoint, if there is one
 };
 TANDEM_WIRE(StartRank, job, actor, role, incarnation, rank, ranks, run_dir, job_yaml,
-            bulk_endpoints, gang_endpoint, gang_secret, resume)
+            bulk_endpoints, gang_endpoint, gang_secret, pages, resume)
 
 using RankInbox = std::variant<StartRank>;
 

@@ -85,8 +85,7 @@ Result<void> check(const ModelConfig& model, const EngineConfig& config) {
                  "block_size " + std::to_string(config.block_size) + " is not a multiple of " +
                      std::to_string(kernels::kChunkPositions),
                  "rollout.block_size"};
-  // One more than a sequence alone can fill: a copied last page exists twice for a moment.
-  const std::int32_t needed = scheduler::pages_for(positions_max(config), config.block_size) + 1;
+  const std::int32_t needed = NativeEngine::pages_needed(config);
   if (page_count(model, config) < needed)
     return Error{ErrorCode::kInfeasible,
                  "one sequence of the greatest length needs " +
@@ -339,6 +338,15 @@ std::size_t NativeEngine::bytes_beside_pages(const ModelConfig& model, const Eng
       config.weights_arrive_on_device ? published_manifest(model).bytes_total : std::size_t{0};
   return Weights::bytes(model, WeightsUse::kInference, device) + sink +
          PagedDecoder::workspace_bytes(model, decoder_limits(config));
+}
+
+std::int32_t NativeEngine::pages_taken(const ModelConfig& model, const EngineConfig& config) {
+  return page_count(model, config);
+}
+
+// One more than a sequence alone can fill: a copied last page exists twice for a moment.
+std::int32_t NativeEngine::pages_needed(const EngineConfig& config) {
+  return scheduler::pages_for(positions_max(config), config.block_size) + 1;
 }
 
 Result<std::unique_ptr<NativeEngine>> NativeEngine::make(NativeModel model,

@@ -49,6 +49,10 @@ class NativeEngine final : public Engine {
   // workspace.
   static std::size_t bytes_beside_pages(const ModelConfig& model, const EngineConfig& config,
                                         runtime::DeviceKind device);
+  // How many pages make() takes: what config.kv_memory_bytes holds, but no more than could ever be
+  // in use. With fewer than pages_needed() it fails.
+  static std::int32_t pages_taken(const ModelConfig& model, const EngineConfig& config);
+  static std::int32_t pages_needed(const EngineConfig& config);
 
   void submit(GroupWork work) override;
   void submit(Evaluate evaluation) override;

@@ -8,8 +8,10 @@
 #include <array>
 #include <charconv>
 #include <cstdlib>
+#include <initializer_list>
 #include <limits>
 #include <sstream>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -37,6 +39,7 @@ std::vector<std::int64_t> numbers(const std::filesystem::path& path) {
 struct Limits {
   double cpus = std::numeric_limits<double>::infinity();
   std::uint64_t memory_bytes = std::numeric_limits<std::uint64_t>::max();
+  std::uint64_t memory_free_bytes = std::numeric_limits<std::uint64_t>::max();
 };
 
 void apply_cpu(Limits& limits, std::int64_t quota_us, std::int64_t period_us) {
@@ -45,22 +48,64 @@ void apply_cpu(Limits& limits, std::int64_t quota_us, std::int64_t period_us) {
       std::min(limits.cpus, static_cast<double>(quota_us) / static_cast<double>(period_us));
 }
 
-void apply_memory(Limits& limits, const std::vector<std::int64_t>& bytes) {
-  if (bytes.size() != 1 || bytes[0] <= 0) return;
-  limits.memory_bytes = std::min(limits.memory_bytes, static_cast<std::uint64_t>(bytes[0]));
+// The values of `keys` in a file of lines "key value", added up; a key that is missing counts 0.
+std::uint64_t sum_of_keys(const std::filesystem::path& path,
+                          std::initializer_list<std::string_view> keys) {
+  std::uint64_t sum = 0;
+  const Result<std::string> text = read_file(path);
+  if (!text) return sum;
+  std::istringstream lines(*text);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string key;
+    std::uint64_t value = 0;
+    if (words >> key >> value && std::ranges::find(keys, key) != keys.end()) sum += value;
+  }
+  return sum;
+}
+
+// How a version of cgroups names what a level allows, what it holds, and what of that the kernel
+// can drop: pages of files, which in neither version include shared memory.
+struct MemoryFiles {
+  std::vector<const char*> limits;
+  const char* held;
+  std::initializer_list<std::string_view> droppable;  // lines of memory.stat
+};
+
+void apply_memory(Limits& limits, const std::filesystem::path& folder, const MemoryFiles& files) {
+  const auto held = numbers(folder / files.held);
+  std::uint64_t kept = 0;
+  if (held.size() == 1 && held[0] > 0) {
+    const std::uint64_t dropped = sum_of_keys(folder / "memory.stat", files.droppable);
+    kept = static_cast<std::uint64_t>(held[0]) -
+           std::min(static_cast<std::uint64_t>(held[0]), dropped);
+  }
+  for (const char* const name : files.limits) {
+    const auto bytes = numbers(folder / name);
+    if (bytes.size() != 1 || bytes[0] <= 0) continue;
+    const auto limit = static_cast<std::uint64_t>(bytes[0]);
+    limits.memory_bytes = std::min(limits.memory_bytes, limit);
+    limits.memory_free_bytes = std::min(limits.memory_free_bytes, limit - std::min(limit, kept));
+  }
 }
 
 void apply_version_2(Limits& limits, const std::filesystem::path& folder) {
   const auto cpu = numbers(folder / "cpu.max");
   if (cpu.size() == 2) apply_cpu(limits, cpu[0], cpu[1]);
-  apply_memory(limits, numbers(folder / "memory.max"));
+  apply_memory(limits, folder,
+               {.limits = {"memory.max", "memory.high"},
+                .held = "memory.current",
+                .droppable = {"inactive_file", "active_file", "slab_reclaimable"}});
 }
 
 void apply_version_1(Limits& limits, const std::filesystem::path& folder) {
   const auto quota = numbers(folder / "cpu.cfs_quota_us");
   const auto period = numbers(folder / "cpu.cfs_period_us");
   if (quota.size() == 1 && period.size() == 1) apply_cpu(limits, quota[0], period[0]);
-  apply_memory(limits, numbers(folder / "memory.limit_in_bytes"));
+  apply_memory(limits, folder,
+               {.limits = {"memory.limit_in_bytes"},
+                .held = "memory.usage_in_bytes",
+                .droppable = {"total_inactive_file", "total_active_file"}});
 }
 
 Limits cgroup_limits(const ResourceSources& sources) {
@@ -72,18 +117,19 @@ Limits cgroup_limits(const ResourceSources& sources) {
   return limits;
 }
 
-Result<std::uint64_t> physical_memory(const std::filesystem::path& memory_info) {
+struct MachineMemory {
+  std::uint64_t total, available;
+};
+
+// Of a kernel that does not say what is available (before 3.14) all counts as available.
+Result<MachineMemory> machine_memory(const std::filesystem::path& memory_info) {
   const Result<std::string> text = read_file(memory_info);
   if (!text) return text.error();
-  std::istringstream lines(*text);
-  for (std::string line; std::getline(lines, line);) {
-    constexpr std::string_view kKey = "MemTotal:";
-    if (!line.starts_with(kKey)) continue;
-    std::istringstream rest(line.substr(kKey.size()));
-    std::uint64_t kib = 0;
-    if (rest >> kib) return kib * 1024;
-  }
-  return Error{.message = "cannot find MemTotal", .where = memory_info.string(), .help = {}};
+  const std::uint64_t total = sum_of_keys(memory_info, {"MemTotal:"}) * 1024;
+  const std::uint64_t available = sum_of_keys(memory_info, {"MemAvailable:"}) * 1024;
+  if (total == 0)
+    return Error{.message = "cannot find MemTotal", .where = memory_info.string(), .help = {}};
+  return MachineMemory{total, available == 0 ? total : std::min(total, available)};
 }
 
 int affinity_cpus() {
@@ -106,12 +152,14 @@ std::string hostname() {
 }
 
 Result<MachineResources> read_machine_resources(const ResourceSources& sources) {
-  const Result<std::uint64_t> memory = physical_memory(sources.memory_info);
+  const Result<MachineMemory> memory = machine_memory(sources.memory_info);
   if (!memory) return memory.error();
   const Limits limits = cgroup_limits(sources);
-  return MachineResources{.cpus = std::min<double>(affinity_cpus(), limits.cpus),
-                          .memory_bytes = std::min(*memory, limits.memory_bytes),
-                          .hostname = hostname()};
+  return MachineResources{
+      .cpus = std::min<double>(affinity_cpus(), limits.cpus),
+      .memory_bytes = std::min(memory->total, limits.memory_bytes),
+      .memory_free_bytes = std::min(memory->available, limits.memory_free_bytes),
+      .hostname = hostname()};
 }
 
 Result<NodeUp> describe_node(Incarnation incarnation) {
@@ -120,7 +168,8 @@ Result<NodeUp> describe_node(Incarnation incarnation) {
   NodeUp node{.node = machine->hostname,
               .incarnation = incarnation,
               .cpus = machine->cpus,
-              .memory_bytes = static_cast<std::int64_t>(machine->memory_bytes),
+              .memory_bytes =
+                  std::max<std::int64_t>(1, static_cast<std::int64_t>(machine->memory_free_bytes)),
               .pid = ::getpid()};
   if (Result<GpuListing> gpus = read_gpus()) {
     node.gpus_absent = absence_of(*gpus);

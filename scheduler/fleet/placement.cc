@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "runtime/base/check.h"
+#include "scheduler/fleet/memory_fit.h"
 #include "scheduler/fleet/nccl_nodes.h"
 
 namespace tandem::scheduler {
@@ -31,7 +32,7 @@ std::int64_t ranks_that_fit(const Resources& rank, const NodeCapacity& node, std
   };
   limit(rank.cpu_milli, node.free.cpu_milli);
   limit(rank.gpu_milli, usable_gpu_milli(node, rank.gpu_milli));
-  limit(rank.memory_bytes, node.free.memory_bytes);
+  if (node.total.memory_bytes > 0) limit(rank.memory_bytes, node.free.memory_bytes);
   return count;
 }
 
@@ -206,7 +207,9 @@ std::int64_t replicas_at_most(std::span<const NodeCapacity> empty,
   };
   limit(need.cpu_milli, left.cpu_milli);
   limit(need.gpu_milli, left.gpu_milli);
-  limit(need.memory_bytes, left.memory_bytes);
+  const bool all_announce = std::ranges::all_of(
+      empty, [](const NodeCapacity& node) { return node.total.memory_bytes > 0; });
+  if (all_announce) limit(need.memory_bytes, left.memory_bytes);
   std::int64_t ranks = 0;
   for (const NodeCapacity& node : empty)
     ranks += ranks_that_fit(role.per_rank, node, std::int64_t{role.replicas} * role.ranks);
@@ -357,11 +360,13 @@ std::vector<Gang> gangs_of(std::span<const RoleDemand> roles, const std::string&
   return gangs;
 }
 
-Result<void> fits_ever(std::span<const NodeCapacity> nodes, std::span<const RoleDemand> asked) {
+Result<void> fits_ever(std::span<const NodeCapacity> nodes, std::span<const RoleDemand> asked,
+                       std::span<const MemoryOption> options) {
   if (nodes.empty()) return {};
   const std::vector<NodeCapacity> empty = emptied(nodes);
   std::vector<RoleDemand> roles(asked.begin(), asked.end());
   for (RoleDemand& role : roles) role.nccl = false;  // first what would be refused without it
+  if (const auto enough = check_pages(empty, roles, options); !enough) return enough;
   if (fit_together(empty, roles)) return check_nccl(empty, asked);
 
   Resources need;
@@ -383,6 +388,8 @@ Result<void> fits_ever(std::span<const NodeCapacity> nodes, std::span<const Role
               "); all nodes together have " + text(all) + ", the largest " + text(most) +
               (need.gpu_milli > 0 ? gpus_found(empty) : "");
   }
+  if (memory_is_short(empty, roles))
+    return memory_refusal(empty, roles, options, {message, nearest_counts(empty, roles)});
   std::optional<std::string> nearest = nearest_counts(empty, roles);
   if (!nearest) nearest = nearest_shape(empty, roles);
   const std::string help =

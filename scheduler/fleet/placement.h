@@ -23,6 +23,7 @@
 
 #include "runtime/base/result.h"
 #include "scheduler/fleet/lifecycle.h"
+#include "scheduler/fleet/memory_demand.h"
 #include "scheduler/fleet/resources.h"
 
 namespace tandem::scheduler {
@@ -35,7 +36,7 @@ struct NcclFound {           // on a node, by its agent
 
 struct NodeCapacity {
   std::string name;
-  Resources total;
+  Resources total;  // memory 0: it announces none, and any amount fits
   Resources free;
   std::vector<std::int64_t> gpus_free_milli{};  // of each of its GPUs; free.gpu_milli together
   std::vector<std::string> gpus_unusable{};     // which else it has, and why they are not offered
@@ -93,13 +94,16 @@ struct RoleDemand {
   std::string ranks_key;     // "learner.ranks"
   std::string cpus_key;      // "pools.rollout.cpus_per_actor"
   std::string gpus_key;      // "pools.rollout.gpus_per_actor"
+  MemoryDemand memory{};     // of which per_rank.memory_bytes is what is reserved
 };
 
 std::vector<Gang> gangs_of(std::span<const RoleDemand> roles, const std::string& job);
 
 // Whether the whole job would fit if nothing else ran: kInfeasible at submit, with the arithmetic
-// and, as help, the nearest fit. Also where it would fit but for NCCL (check_nccl()). True where no
-// node has joined yet: nothing is known then.
-Result<void> fits_ever(std::span<const NodeCapacity> nodes, std::span<const RoleDemand> roles);
+// and, as help, the nearest fit; where memory is short, with the table of memory (memory_fit.h).
+// Also where it would fit but for NCCL (check_nccl()). True where no node has joined yet: nothing
+// is known then.
+Result<void> fits_ever(std::span<const NodeCapacity> nodes, std::span<const RoleDemand> roles,
+                       std::span<const MemoryOption> options = {});
 
 }  // namespace tandem::scheduler

@@ -204,6 +204,42 @@ TEST_F(Cluster, JobsQueueForRoomAndWhatNeverFitsIsRefused) {
   home.expect_nothing_left();
 }
 
+// A small job takes 250 MiB, of which each rollout has 110.
+TEST_F(Cluster, MemoryIsReservedShownAndWaitedFor) {
+  Process controller = home.start({"controller", "--port", "0"});
+  ASSERT_TRUE(eventually([&] { return std::filesystem::exists(home.path() / "controller.json"); }));
+  Process node = home.start({"node", "--cpus", "8", "--name", "small", "--memory", "320MiB"});
+  ASSERT_TRUE(eventually([&] { return !home.json({"get", "nodes"}).empty(); }));
+
+  const std::string first = submit(small_job(kForever));
+  const json nodes = home.json({"get", "nodes"});
+  EXPECT_EQ(nodes[0]["memory_bytes"], 320ll << 20);
+  EXPECT_GT(nodes[0]["leased"]["memory_bytes"], 200ll << 20);
+  EXPECT_NE(shown({"get", "nodes", "-o", "wide"}).find("MiB/320 MiB"), std::string::npos);
+  EXPECT_NE(shown({"describe", "nodes/small"}).find("Reserved:"), std::string::npos);
+  const std::string described = shown({"describe", "jobs/" + first});
+  for (const char* row : {"Memory:", "gradients", "moments", "KV pages", "published versions"})
+    EXPECT_NE(described.find(row), std::string::npos) << row << "\n" << described;
+
+  const Finished second = home.run(Words{"submit"} + small_job(5, {"name=second"}));
+  EXPECT_EQ(second.code, 2) << second.text();
+  EXPECT_EQ(job("second-1")["reason"], "WaitingForCapacity");
+  EXPECT_NE(job("second-1")["message"].get<std::string>().find("MiB; free: "), std::string::npos);
+  for (const Words& refusal : {Words{"submit"} + small_job(5, {"rollout.replicas=9"}),
+                               Words{"scale", first, "rollout=2"}}) {
+    const Finished refused = home.run(refusal);
+    EXPECT_EQ(refused.code, 2) << refused.text();
+    EXPECT_NE(refused.err.find("memory of each rank:"), std::string::npos) << refused.text();
+    EXPECT_NE(refused.err.find("it would fit"), std::string::npos) << refused.text();
+  }
+  EXPECT_EQ(home.run({"cancel", first}).code, 0);
+  EXPECT_EQ(home.run({"wait", "second-1", "--for", "Succeeded", "--timeout", "90s"}).code, 0);
+  home.down();
+  EXPECT_EQ(controller.wait().code, 0);
+  EXPECT_EQ(node.wait().code, 0);
+  home.expect_nothing_left();
+}
+
 TEST_F(Cluster, AKilledControllerLeavesNoOrphanAndTheNextOneStarts) {
   home.up();
   submit(small_job(kForever));

@@ -33,13 +33,13 @@ class MemoryCgroup {
       const fs::path path = own / ("tandem-e2e-" + std::to_string(getpid()));
       std::error_code refused;
       if (!fs::create_directory(path, refused)) continue;
-      MemoryCgroup made(path);
-      std::ofstream limit(path / (version_2 ? "memory.max" : "memory.limit_in_bytes"));
-      if (limit << bytes_max << std::flush) return made;
+      MemoryCgroup made(path, version_2 ? "memory.max" : "memory.limit_in_bytes");
+      if (made.limit(bytes_max)) return made;
     }
     return std::nullopt;
   }
-  MemoryCgroup(MemoryCgroup&& other) noexcept : path_(std::exchange(other.path_, {})) {}
+  MemoryCgroup(MemoryCgroup&& other) noexcept
+      : path_(std::exchange(other.path_, {})), limit_file_(other.limit_file_) {}
   MemoryCgroup& operator=(MemoryCgroup&&) = delete;
   ~MemoryCgroup() {
     if (path_.empty()) return;
@@ -47,11 +47,23 @@ class MemoryCgroup {
     eventually([&] { return fs::remove(path_, refused); });  // once its processes are reaped
   }
   std::string members() const { return (path_ / "cgroup.procs").string(); }
+  bool limit(std::int64_t bytes_max) const {
+    return static_cast<bool>(std::ofstream(path_ / limit_file_) << bytes_max << std::flush);
+  }
 
  private:
-  explicit MemoryCgroup(fs::path path) : path_(std::move(path)) {}
+  MemoryCgroup(fs::path path, const char* limit_file)
+      : path_(std::move(path)), limit_file_(limit_file) {}
   fs::path path_;
+  const char* limit_file_;
 };
+
+// A program that starts in the cgroup: "tandem WORDS…".
+Words started_in(const MemoryCgroup& cgroup, const Words& words) {
+  std::string command = "echo $$ > " + cgroup.members() + " && exec " TANDEM_BINARY;
+  for (const std::string& word : words) command += " '" + word + "'";
+  return {"sh", "-c", command};
+}
 
 // The arithmetic model with 40 million parameters: 160 MB, of which a learner holds four copies and
 // more, and a rollout two.
@@ -68,21 +80,42 @@ std::string large_model(const Home& home) {
   return model.string();
 }
 
-TEST(Failures, ALearnerTooLargeForItsCgroupEndsTheJobWithTheFigures) {  // RB-6
-  constexpr std::int64_t kRoom = 500'000'000;  // the learner's alone is not enough
+constexpr std::int64_t kTooLittle = 500'000'000;  // the learner's alone is not enough
+
+TEST(Failures, AJobTooLargeForItsCgroupIsRefusedWithTheTable) {
   const Home home;
-  const auto cgroup = MemoryCgroup::make(kRoom);
+  const auto cgroup = MemoryCgroup::make(kTooLittle);
   if (!cgroup) GTEST_SKIP() << "no memory cgroup can be made here";
-  std::string command = "echo $$ > " + cgroup->members() + " && exec " TANDEM_BINARY " run";
-  for (const std::string& word :
-       small_job(kForever, {"model.path=" + large_model(home), "rollout.replicas=1"}))
-    command += " '" + word + "'";
-  const Finished done = home.start_program({"sh", "-c", command}).wait();
+  const Words job = small_job(5, {"model.path=" + large_model(home), "rollout.replicas=1"});
+  const Finished done = home.start_program(started_in(*cgroup, Words{"run"} + job)).wait();
+  EXPECT_EQ(done.code, 2) << done.text();
+  for (const char* part : {"error[infeasible]", "memory of each rank:", "gradients", "help:"})
+    EXPECT_NE(done.err.find(part), std::string::npos) << part << "\n" << done.text();
+  EXPECT_FALSE(fs::exists(home.run_dir(kSmallId))) << "nothing was made for it";
+  home.expect_nothing_left();
+}
+
+// What a job needs is checked when it is submitted; this limit is lowered after the node has said
+// what it offers.
+TEST(Failures, ALearnerTooLargeForItsCgroupEndsTheJobWithTheFigures) {  // RB-6
+  const Home home;
+  const auto cgroup = MemoryCgroup::make(8 * std::int64_t{kTooLittle});
+  if (!cgroup) GTEST_SKIP() << "no memory cgroup can be made here";
+  Process controller = home.start({"controller", "--port", "0"});
+  ASSERT_TRUE(eventually([&] { return fs::exists(home.path() / "controller.json"); }));
+  Process node = home.start_program(started_in(*cgroup, {"node"}));
+  ASSERT_TRUE(eventually([&] { return !home.json({"get", "nodes"}).empty(); }));
+  ASSERT_TRUE(cgroup->limit(kTooLittle));
+  const Words job = small_job(kForever, {"model.path=" + large_model(home), "rollout.replicas=1"});
+  const Finished done = home.run(Words{"submit", "--wait"} + job);
   EXPECT_EQ(done.code, 1) << done.text();
   EXPECT_NE(done.err.find("killed for want of memory at "), std::string::npos) << done.text();
   EXPECT_NE(done.err.find("on its node, for the second time in a row; lower "), std::string::npos)
       << done.text();
   EXPECT_EQ(done.text().find("third time"), std::string::npos);
+  home.down();
+  EXPECT_EQ(controller.wait().code, 0);
+  EXPECT_EQ(node.wait().code, 0);
   home.expect_nothing_left();
 }
 

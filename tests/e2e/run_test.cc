@@ -144,7 +144,22 @@ TEST(Run, ADryRunShowsAndStartsNothing) {
   EXPECT_EQ(done.code, 0);
   EXPECT_NE(done.out.find("total_training_steps: 20"), std::string::npos) << done.out;
   EXPECT_NE(done.out.find("# placement"), std::string::npos) << done.out;
+  for (const char* row : {"# memory of each rank", "gradients", "KV pages", "reserved"})
+    EXPECT_NE(done.out.find(row), std::string::npos) << row << "\n" << done.out;
   EXPECT_FALSE(fs::exists(home.path() / "runs"));
+  home.expect_nothing_left();
+}
+
+TEST(Run, AJobThatItsMemoryNeverHoldsIsRefused) {
+  const Home home;
+  for (const Words& how : {Words{"--dry-run"}, Words{}}) {
+    const Finished done =
+        home.run(Words{"run"} + small_job(kSteps) + Words{"--memory", "128MiB"} + how);
+    EXPECT_EQ(done.code, 2) << done.text();
+    EXPECT_NE(done.err.find("memory of each rank:"), std::string::npos) << done.text();
+    EXPECT_NE(done.err.find("a node that offers "), std::string::npos) << done.text();
+  }
+  EXPECT_FALSE(fs::exists(home.run_dir(kSmallId)));
   home.expect_nothing_left();
 }
 

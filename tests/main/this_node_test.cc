@@ -52,5 +52,19 @@ TEST_F(ThisNode, LooksForNoneWithoutGpus) {
   EXPECT_EQ(node->nccl.absent, "");
 }
 
+TEST_F(ThisNode, OffersNoMoreMemoryThanItIsToldAndThanTheMachineLeaves) {
+  const auto machine = offered_node(Incarnation{1}, {});
+  ASSERT_TRUE(machine);
+  EXPECT_GT(machine->memory_bytes, 0);
+  const auto less = offered_node(Incarnation{1}, {.cpus = 0.5, .memory_bytes = 1 << 20});
+  ASSERT_TRUE(less);
+  EXPECT_EQ(less->memory_bytes, 1 << 20);
+  EXPECT_EQ(less->cpus, 0.5);
+  const std::int64_t more = std::int64_t{1} << 60;
+  const auto most = offered_node(Incarnation{1}, {.memory_bytes = more});
+  ASSERT_TRUE(most);
+  EXPECT_LT(most->memory_bytes, more);
+}
+
 }  // namespace
 }  // namespace tandem::cli

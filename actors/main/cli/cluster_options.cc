@@ -3,12 +3,16 @@
 #include <algorithm>
 #include <cctype>
 
+#include "actors/main/cli/arguments.h"
+
 namespace tandem::cli {
 namespace {
 
 constexpr const char* kPortHelp =
     "First of three ports: nodes dial PORT, payloads travel by PORT+1, and HTTP, which commands "
     "and --address use, is PORT+2. 0: any free ones; without it 7420, and HTTP 7422";
+
+constexpr const char* kSizeExample = "as in 8GiB or 512MiB";
 
 std::string not_a_host(const std::string& text) {
   const auto plain = [](unsigned char c) { return std::isalnum(c) != 0 || c == '.' || c == '-'; };
@@ -55,7 +59,25 @@ void add_node_options(CLI::App* app, NodeCommand& node, std::string& memory) {
   app->add_option("--cpus", node.cpus, "CPUs it offers; else those this process may use")
       ->option_text("N")
       ->check(CLI::Range(0.01, 65536.0));
-  app->add_option("--memory", memory, "Memory it offers; else the machine's")->option_text("SIZE");
+  add_memory_option(app, memory);
+}
+
+void add_memory_option(CLI::App* app, std::string& memory) {
+  app->add_option("--memory", memory,
+                  "Memory that the node offers, if the machine has it; else what the machine and "
+                  "its cgroup leave")
+      ->option_text("SIZE");
+}
+
+Result<std::optional<std::int64_t>> memory_offer(const std::string& memory) {
+  if (memory.empty()) return std::optional<std::int64_t>();
+  const std::optional<std::int64_t> bytes = parse_bytes(memory);
+  if (!bytes) return usage_error("`--memory " + memory + "` is not a size", kSizeExample);
+  if (*bytes < kMemoryOfferMin)
+    return usage_error("`--memory " + memory + "` is " + std::to_string(*bytes) +
+                           " bytes, and a node offers at least 64 MiB",
+                       kSizeExample);
+  return bytes;
 }
 
 }  // namespace tandem::cli

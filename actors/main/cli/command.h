@@ -23,6 +23,7 @@ struct RunCommand {
   std::vector<std::string> sets;
   bool dry_run = false;
   std::optional<std::filesystem::path> resume;  // a run directory, or a run's id
+  std::optional<std::int64_t> memory_bytes;     // as NodeCommand's, of the node that it starts
 };
 
 // Who may use the controller's HTTP API besides those who ask this machine with the token.
@@ -35,6 +36,7 @@ struct DoorFlags {
 struct UpCommand {
   int port = kPortDefault;  // 0: any
   DoorFlags door;
+  std::optional<std::int64_t> memory_bytes;  // as NodeCommand's
 };
 struct DownCommand {};
 
@@ -48,8 +50,8 @@ struct NodeCommand {
   // Where its ranks listen for other hosts, and how those reach it; default: the address from which
   // it reaches `controller`.
   std::optional<std::string> bind, advertise;
-  std::optional<double> cpus;  // default: what this process may use
-  std::optional<std::int64_t> memory_bytes;
+  std::optional<double> cpus;                // default: what this process may use
+  std::optional<std::int64_t> memory_bytes;  // at most; default: what the machine leaves
 };
 
 struct SubmitCommand {

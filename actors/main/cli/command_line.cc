@@ -190,7 +190,7 @@ CLI::Option* Grammar::add_required(CLI::App* app, const std::string& name, std::
 void Grammar::add_run_commands() {
   const auto finish_run = [this]() -> Result<Command> {
     if (const auto named = name_job(run_.job, run_.resume); !named) return named.error();
-    return Command(run_);
+    return with_memory(run_, memory_);
   };
   CLI::App* run =
       add("run", kRun, "Run a job on a cluster of its own: start, train, follow, stop", finish_run,
@@ -202,6 +202,7 @@ void Grammar::add_run_commands() {
   add_sets(run, run_.sets);
   run->add_flag("--dry-run", run_.dry_run,
                 "Print the effective job, its placement and memory, and start nothing");
+  add_memory_option(run, memory_);
 
   const auto finish_submit = [this]() -> Result<Command> {
     if (const auto named = name_job(submit_.job, submit_.resume); !named) return named.error();
@@ -385,9 +386,10 @@ void Grammar::add_change_commands() {
 
 void Grammar::add_cluster_commands() {
   CLI::App* up = add("up", kCluster, "Start a cluster on this machine, in the background",
-                     [this]() -> Result<Command> { return Command(up_); },
+                     [this] { return with_memory(up_, memory_); },
                      {"tandem up", "tandem up --port 0", "tandem up --bind 10.0.0.1"});
   add_listening_options(up, up_.port, up_.door);
+  add_memory_option(up, memory_);
   add("down", kCluster, "Stop that cluster; returns when nothing of it runs",
       [this]() -> Result<Command> { return Command(DownCommand{}); }, {"tandem down"});
   CLI::App* status =
@@ -399,18 +401,10 @@ void Grammar::add_cluster_commands() {
                              {"tandem controller --port 7420"});
   add_listening_options(controller, controller_.port, controller_.door);
 
-  const auto finish_node = [this]() -> Result<Command> {
-    if (!memory_.empty()) {
-      node_.memory_bytes = parse_bytes(memory_);
-      if (!node_.memory_bytes)
-        return usage_error("`--memory " + memory_ + "` is not a size", "as in 8GiB or 512MiB");
-    }
-    return Command(node_);
-  };
-  CLI::App* node =
-      add("node", kCluster, "The agent of this machine, in the foreground", finish_node,
-          {"tandem node", "tandem node --cpus 2 --memory 8GiB",
-           "tandem node --controller 10.0.0.1:7420"});
+  CLI::App* node = add("node", kCluster, "The agent of this machine, in the foreground",
+                       [this] { return with_memory(node_, memory_); },
+                       {"tandem node", "tandem node --cpus 2 --memory 8GiB",
+                        "tandem node --controller 10.0.0.1:7420"});
   add_node_options(node, node_, memory_);
 }
 

@@ -5,6 +5,7 @@
 
 #include "actors/main/cli/cells.h"
 #include "actors/main/cli/command_line.h"
+#include "actors/main/cli/memory_view.h"
 #include "actors/main/cli/table.h"
 #include "actors/main/cli/trouble_view.h"
 #include "actors/main/job/print_job.h"
@@ -205,9 +206,7 @@ const Field kNodeFields[] = {
      [](const json& n, const Screen&) {
        return of(at(n, {"leased", "cpus"}), at(n, {"cpus"}));
      }},
-    {{"MEMORY", Align::kRight},
-     false,
-     [](const json& n, const Screen&) { return bytes(at(n, {"memory_bytes"})); }},
+    {{"MEMORY", Align::kRight}, false, [](const json& n, const Screen&) { return node_memory(n); }},
     {{"GPUS", Align::kRight}, false, [](const json& n, const Screen&) { return gpus_of(n); }},
     {{"GPU"}, true, [](const json& n, const Screen&) { return gpu_names(n); }},
     {{"NCCL"}, true, [](const json& n, const Screen&) { return nccl_of(n); }},
@@ -440,14 +439,19 @@ std::string render_item(Kind kind, const json& item, OutputForm form, const Scre
 std::string render_description(Kind kind, const json& item, const json& events,
                                const Screen& screen) {
   json fields = item;
-  if (fields.is_object()) fields.erase("why");
-  if (fields.is_object()) fields.erase("troubles");
+  if (fields.is_object())
+    for (const char* const shown_below : {"why", "troubles", "memory", "reserved"})
+      fields.erase(shown_below);
   std::string out =
       render_items(kind, json::array({item}), OutputForm::kName, screen) + "\n" + to_yaml(fields);
   if (const json& why = at(item, {"why"}); why.is_array() && !why.empty())
     out += "\nWaits:\n" + wait_lines(why, screen);
   if (const std::string troubles = trouble_lines(item); !troubles.empty())
     out += "\nTroubles:\n" + troubles;
+  if (const std::string memory = memory_lines(item, screen.width); !memory.empty())
+    out += "\nMemory:\n" + memory;
+  if (const std::string reserved = reserved_lines(item, screen.width); !reserved.empty())
+    out += "\nReserved:\n" + reserved;
   return out + "\nEvents:\n" +
          (events.empty() ? "none\n" : table_of(Kind::kEvents, events, false, screen));
 }

@@ -102,6 +102,32 @@ TEST(ApiJson, ANodeSaysWhichNcclItHasOrWhyNone) {
   EXPECT_EQ(node_json(node, Time{})["nccl_absent"], "no NCCL library: none");
 }
 
+TEST(ApiJson, AJobHasTheMemoryOfItsRanks) {
+  JobRecord job{.id = "j-1", .ladder = scheduler::RestartLadder({})};
+  for (const Role role : kRoles) job.desired[role] = role == Role::kRollout ? 3 : 1;
+  EXPECT_EQ(job_json(job, nullptr, Time{})["memory"].dump(), "{}");
+  job.shape.memory[Role::kRollout].rows = {{"weights", 5},
+                                           {"restore", 2, scheduler::MemoryUse::kPeak}};
+  EXPECT_EQ(job_json(job, nullptr, Time{})["memory"].dump(),
+            R"({"rollout":{"ranks":3,"reserved_bytes":7,"rows":[)"
+            R"({"bytes":5,"name":"weights","peak":false},)"
+            R"({"bytes":2,"name":"restore","peak":true}]}})");
+}
+
+TEST(ApiJson, ANodeSaysWhoHoldsItsMemory) {
+  JobRecord job{.id = "j-1", .ladder = scheduler::RestartLadder({})};
+  for (const Role role : kRoles) job.shape.per_rank[role] = {.cpu_milli = 500, .memory_bytes = 7};
+  ActorRecord actor{.name = "j-1/learner/0", .job = "j-1", .role = Role::kLearner};
+  actor.ranks.resize(3);
+  for (RankRecord& rank : actor.ranks) rank = {.node = "a", .alive = true};
+  actor.ranks[1].node = "b";
+  actor.ranks[2].alive = false;
+  job.actors.emplace(actor.name, actor);
+  EXPECT_EQ(reservations_json({job}, "a").dump(),
+            R"([{"actor":"j-1/learner/0","cpus":0.5,"gpus":0.0,"memory_bytes":7,"rank":0}])");
+  EXPECT_EQ(reservations_json({job}, "c").dump(), "[]");
+}
+
 TEST(ApiJson, ALostNodeSaysSinceWhen) {
   const Time now = Time{} + std::chrono::seconds(60);
   NodeRecord node{.name = "a", .up = false};

@@ -45,15 +45,16 @@ class World {
   }
 
   void node(const std::string& name, double cpus, int gpu_count = 0,
-            const runtime::NodeNccl& nccl = {}) {
-    runtime::NodeUp up{name, Incarnation{++node_lives}, cpus, std::int64_t{1} << 40, 1};
+            const runtime::NodeNccl& nccl = {}, std::int64_t memory_bytes = std::int64_t{1} << 40) {
+    runtime::NodeUp up{name, Incarnation{++node_lives}, cpus, memory_bytes, 1};
     for (int i = 0; i < gpu_count; ++i)
       up.gpus.push_back({.name = "GPU", .uuid = name + "-" + std::to_string(i)});
     up.nccl = nccl;
     must(up);
     if (core.nodes().at(name).incarnation != up.incarnation) return;  // refused
-    nodes[name] = {up.incarnation,
-                   scheduler::resources({.cpus = cpus, .gpus = static_cast<double>(gpu_count)})};
+    nodes[name] = {up.incarnation, scheduler::resources({.cpus = cpus,
+                                                         .gpus = static_cast<double>(gpu_count),
+                                                         .memory_bytes = memory_bytes})};
   }
   std::string submit(const JobShape& shape) {
     const std::string id = "job-" + std::to_string(++submitted);

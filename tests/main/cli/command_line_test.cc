@@ -109,6 +109,9 @@ TEST(CommandLine, TakesTheRest) {
   EXPECT_EQ(parsed<CompleteCommand>({"__complete", "jobs"}).names, "jobs");
   EXPECT_EQ(parsed<UpCommand>({"up", "--port", "0"}).port, 0);
   EXPECT_EQ(parsed<NodeCommand>({"node", "--memory", "2GiB"}).memory_bytes, 2ll << 30);
+  EXPECT_EQ(parsed<UpCommand>({"up", "--memory", "64MiB"}).memory_bytes, 64ll << 20);
+  EXPECT_EQ(parsed<RunCommand>({"run", "job.yaml", "--memory", "1.5GiB"}).memory_bytes, 3ll << 29);
+  EXPECT_FALSE(parsed<RunCommand>({"run", "job.yaml"}).memory_bytes);
   EXPECT_EQ(parsed<CompletionCommand>({"completion", "zsh"}).shell, Shell::kZsh);
   EXPECT_FALSE(parsed<ExplainCommand>({"explain"}).key);
   parsed<VersionCommand>({"--version"});
@@ -151,6 +154,10 @@ TEST(CommandLine, SaysWhatAMistakeWasMeantToBe) {
   check({"wait", "a", "--for", "Runing"}, "unknown state", "`Running`");
   check({"wait", "a", "--for", "Running", "--timeout", "soon"}, "not a time", "90s");
   check({"node", "--memory", "many"}, "not a size", "GiB");
+  check({"up", "--memory", "-1GiB"}, "not a size", "GiB");
+  check({"node", "--memory", "12GB"}, "not a size", "GiB");
+  check({"run", "job.yaml", "--memory", "12"}, "is 12 bytes, and a node offers at least 64 MiB",
+        "GiB");
   check({"delete", "job/a-1"}, "removes runs alone", "tandem cancel");
   check({"delete", "runs"}, "removes runs alone", "run/ID");
   check({"logs", "a-1", "--since", "soon"}, "`--since soon` is not a time", "5m");

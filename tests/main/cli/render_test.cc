@@ -203,6 +203,45 @@ TEST(Views, TheWideFormOfNodesHasTheirNccl) {
             std::string::npos);
 }
 
+TEST(Views, ANodeShowsWhatIsReservedOfItsMemoryAndByWhom) {
+  json node{
+      {"name", "a"}, {"memory_bytes", 12ll << 30}, {"leased", {{"memory_bytes", 1536ll << 20}}}};
+  EXPECT_NE(render_items(Kind::kNodes, json::array({node}), OutputForm::kWide, kPipe)
+                .find("1.5 GiB/12.0 GiB"),
+            std::string::npos);
+  node["reserved"] = json::array({{{"actor", "arith-1/learner/0"},
+                                   {"rank", 0},
+                                   {"cpus", 0.5},
+                                   {"gpus", 0},
+                                   {"memory_bytes", 1536ll << 20}}});
+  const std::string text = render_description(Kind::kNodes, node, json::array(), kPipe);
+  const std::string table =
+      "Reserved:\n"
+      "ACTOR              RANK  CPUS  GPUS   MEMORY\n"
+      "arith-1/learner/0     0   0.5     0  1.5 GiB\n";
+  EXPECT_NE(text.find(table), std::string::npos) << text;
+  EXPECT_EQ(text.find("reserved:"), std::string::npos) << text;
+}
+
+TEST(Views, AJobShowsTheMemoryOfEachRank) {
+  json job = a_job();
+  job["memory"] = {{"learner",
+                    {{"ranks", 2},
+                     {"reserved_bytes", 3072ll << 20},
+                     {"rows",
+                      {{{"name", "weights"}, {"bytes", 2048ll << 20}, {"peak", false}},
+                       {{"name", "restore"}, {"bytes", 1024ll << 20}, {"peak", true}}}}}}};
+  const std::string text = render_description(Kind::kJobs, job, json::array(), kPipe);
+  const std::string table =
+      "Memory:\n"
+      "ROLE     OF EACH RANK           MEMORY  RANKS\n"
+      "learner  weights               2.0 GiB\n"
+      "learner  restore, at its peak  1.0 GiB\n"
+      "learner  reserved              3.0 GiB      2\n";
+  EXPECT_NE(text.find(table), std::string::npos) << text;
+  EXPECT_EQ(text.find("memory:"), std::string::npos) << text;
+}
+
 TEST(Views, AgesAreSinceCreationAndTimesAreClockTimes) {
   ASSERT_EQ(::setenv("TZ", "UTC-1", 1), 0);  // an hour east of Greenwich
   ::tzset();

@@ -69,6 +69,43 @@ TEST_F(ResourcesTest, Version2LimitsAtEveryLevelCount) {
   EXPECT_EQ(machine.memory_bytes, 3 * kGib);
 }
 
+TEST_F(ResourcesTest, MemoryHighIsALimitAtEveryLevel) {
+  put("cgroup", "0::/a/b/c\n");
+  put("fs/a/b/c/memory.max", "max\n");
+  put("fs/a/b/c/memory.high", "max\n");
+  put("fs/a/b/memory.max", "6442450944\n");
+  put("fs/a/b/memory.high", "5368709120\n");
+  put("fs/a/memory.high", "7516192768\n");
+  EXPECT_EQ(read().memory_bytes, 5 * kGib);
+  EXPECT_EQ(read().memory_free_bytes, 5 * kGib);
+}
+
+TEST_F(ResourcesTest, WhatOthersHoldIsNotFreeButFilePagesAre) {
+  put("meminfo", "MemTotal: 8388608 kB\nMemAvailable: 7340032 kB\nSwapFree: 8388608 kB\n");
+  EXPECT_EQ(read().memory_bytes, 8 * kGib);
+  EXPECT_EQ(read().memory_free_bytes, 7 * kGib) << "swap does not count";
+  put("cgroup", "0::/a/b\n");
+  put("fs/a/b/memory.max", "4294967296\n");
+  put("fs/a/b/memory.current", "536870912\n");
+  put("fs/a/memory.max", "6442450944\n");
+  put("fs/a/memory.current", "5368709120\n");  // of which the kernel can drop 2 GiB
+  put("fs/a/memory.stat",
+      "anon 3221225472\nfile 4294967296\nshmem 1073741824\ninactive_file 1073741824\n"
+      "active_file 1073741824\n");
+  EXPECT_EQ(read().memory_bytes, 4 * kGib);
+  EXPECT_EQ(read().memory_free_bytes, 3 * kGib) << "6 - (5 - 2) of the parent, 3.5 of its own";
+  put("fs/a/memory.current", "9663676416\n");
+  EXPECT_EQ(read().memory_free_bytes, 0u) << "more than the limit, which was lowered";
+}
+
+TEST_F(ResourcesTest, Version1SaysWhatIsHeldAsWell) {
+  put("cgroup", "4:memory:/a\n");
+  put("fs/memory/a/memory.limit_in_bytes", "4294967296\n");
+  put("fs/memory/a/memory.usage_in_bytes", "2147483648\n");
+  put("fs/memory/a/memory.stat", "total_inactive_file 536870912\ntotal_active_file 536870912\n");
+  EXPECT_EQ(read().memory_free_bytes, 3 * kGib);
+}
+
 TEST_F(ResourcesTest, Version1LimitsCountAlsoBesideVersion2) {
   put("cgroup", "4:memory:/host/only/path\n1:cpu,cpuacct:/\n0::/\n");
   put("fs/memory/memory.limit_in_bytes", "2147483648\n");  // the path is the host's

@@ -1,0 +1,286 @@
+// A row is one block that a rank allocates, or several of one kind. Where an object has a function
+// that says its bytes before it is made (Weights, KvCache, the decoders, trainer_memory), the row
+// is that function's answer, so that the plan and the allocation cannot differ.
+//
+// On a CPU large blocks are mapped and cost nothing before they are written. That is why restoring
+// a checkpoint, which is over before the first forward, takes only what it needs beyond the
+// activations.
+#include "actors/main/memory_plan.h"
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "actors/learner/packing.h"
+#include "actors/learner/trainer_memory.h"
+#include "actors/main/job/job_rules.h"
+#include "actors/main/role_config.h"
+#include "actors/model/kv_cache.h"
+#include "actors/model/parameters.h"
+#include "actors/model/weights.h"
+#include "actors/rollout/native_engine.h"
+
+namespace tandem::cli {
+
+using actors::NativeEngine;
+using actors::Role;
+using runtime::DeviceKind;
+using scheduler::MemoryDemand;
+using scheduler::MemoryOption;
+using scheduler::MemoryUse;
+
+namespace {
+
+constexpr const char* kActivations = "activations";
+
+std::int64_t int_of(std::size_t bytes) { return static_cast<std::int64_t>(bytes); }
+
+DeviceKind planned_device(double gpus_per_actor) {
+  return gpus_per_actor > 0 ? DeviceKind::kCuda : DeviceKind::kCpu;
+}
+
+void add_row(MemoryDemand& demand, const char* name, std::int64_t bytes,
+             MemoryUse use = MemoryUse::kLasting) {
+  if (bytes > 0) demand.rows.push_back({name, bytes, use});
+}
+
+void add_process(MemoryDemand& demand, const PlannedModel* model) {
+  if (model) add_row(demand, "tokenizer", model->tokenizer_bytes * kTokenizerBytesPerFileByte);
+  add_row(demand, "process", kRankProcessBytes);
+}
+
+scheduler::PagedMemory pages_of(const JobSpec& job, const actors::ModelConfig& model) {
+  actors::EngineConfig config = engine_config(job, 0);
+  config.kv_memory_bytes = std::numeric_limits<std::size_t>::max();
+  return {.name = "KV pages",
+          .page_bytes = int_of(actors::KvCache::page_bytes(model, config.block_size)),
+          .pages_min = NativeEngine::pages_needed(config),
+          .pages_max = NativeEngine::pages_taken(model, config),
+          .share = job.rollout.gpu_memory_utilization,
+          .sharers = static_cast<std::int32_t>(std::max<std::int64_t>(job.rollout.replicas, 1)),
+          .share_key = "rollout.gpu_memory_utilization"};
+}
+
+MemoryDemand plan_rollout(const JobSpec& job, const PlannedModel& model) {
+  const DeviceKind device = planned_device(job.pools.rollout.gpus_per_actor);
+  const actors::EngineConfig config = engine_config(job, 0);
+  const std::int64_t published = int_of(actors::published_manifest(model.config).bytes_total);
+  MemoryDemand demand;
+  if (device == DeviceKind::kCpu) {
+    const std::size_t weights =
+        actors::Weights::bytes(model.config, actors::WeightsUse::kInference, device);
+    add_row(demand, "weights", int_of(weights));
+    add_row(demand, kActivations,
+            int_of(NativeEngine::bytes_beside_pages(model.config, config, device) - weights));
+    demand.paged = pages_of(job, model.config);
+  }
+  if (!config.weights_arrive_on_device) add_row(demand, "weights that arrive", published);
+  add_process(demand, &model);
+  return demand;
+}
+
+// Of NativeTrainer, on the host beside its device.
+struct HostCopies {
+  std::int64_t master, published;
+  bool on_gpu, rounded, reference;
+};
+
+void add_host_copies(MemoryDemand& demand, const HostCopies& copies) {
+  if (copies.on_gpu) add_row(demand, "weights", copies.master);
+  if (copies.rounded) add_row(demand, "weights in the published dtype", copies.published);
+  if (copies.reference) add_row(demand, "the reference as published", copies.published);
+}
+
+std::int64_t versions_on_host(const JobSpec& job) {
+  const BroadcastType type = job.weight_broadcast.type;
+  if (type == BroadcastType::kDisk || type == BroadcastType::kCudaIpc) return 0;
+  return weights_family(job, {"job", "run"}).slots;
+}
+
+// The most rows of one forward: on a CPU a micro-batch takes a further group only up to
+// rows_target(), and the memory of the rows beyond is mapped and never written.
+std::int64_t forward_rows(const JobSpec& job, DeviceKind device) {
+  const std::int64_t group =
+      job.data.max_prompt_length + job.rollout.n * job.data.max_response_length;
+  const std::int64_t most = job.learner.max_token_len;
+  return std::min(most, std::max(actors::rows_target(device, most), group));
+}
+
+MemoryDemand plan_learner(const JobSpec& job, const PlannedModel& model) {
+  const DeviceKind device = planned_device(job.pools.learner.gpus_per_actor);
+  actors::TrainerConfig config = trainer_config(job, {"job", "run"}, false);
+  config.rows_max = forward_rows(job, device);
+  const runtime::Manifest master = actors::make_manifest(model.config);
+  const runtime::Manifest published_layout = actors::published_manifest(model.config);
+  const std::int64_t arena = int_of(master.bytes_total);
+  const std::int64_t published = int_of(published_layout.bytes_total);
+  const bool on_gpu = device != DeviceKind::kCpu;
+  MemoryDemand demand;
+  std::int64_t activations = 0;
+  if (!on_gpu)
+    for (const actors::MemoryPart& part : actors::trainer_memory(model.config, config, device)) {
+      add_row(demand, part.name, int_of(part.bytes));
+      if (part.name == std::string_view(kActivations)) activations = int_of(part.bytes);
+    }
+  add_host_copies(demand, {.master = arena,
+                           .published = published,
+                           .on_gpu = on_gpu,
+                           .rounded = published_layout != master,
+                           .reference = config.algorithm.needs_reference()});
+  add_row(demand, "older versions", config.older_versions * published);
+  add_row(demand, "published versions", versions_on_host(job) * published);
+  const std::int64_t tokens =
+      job.data.train_batch_size *
+      (job.data.max_prompt_length + job.rollout.n * job.data.max_response_length);
+  add_row(demand, "batch", tokens * kBatchBytesPerToken);
+  add_process(demand, &model);
+  // A GPU's moments come to the host for both; the digest of saved weights reads a copy of them,
+  // and whoever restores holds the loaded weights and the file that is read.
+  const std::int64_t moments = on_gpu ? 2 * arena : 0;
+  add_row(demand, "checkpoint", moments + arena, MemoryUse::kPeak);
+  add_row(demand, "restore", moments + 2 * arena - activations, MemoryUse::kPeak);
+  return demand;
+}
+
+struct Change {
+  std::string setting;
+  std::function<void(JobSpec&)> apply;
+};
+using Changes = std::vector<Change>;
+
+Change integer_change(std::string key, std::int64_t value,
+                      std::function<void(JobSpec&, std::int64_t)> apply) {
+  return {std::move(key) + "=" + std::to_string(value),
+          [value, apply = std::move(apply)](JobSpec& job) { apply(job, value); }};
+}
+
+// The value halved until it would be below `least`, descending; `least` itself last.
+std::vector<std::int64_t> halves(std::int64_t value, std::int64_t least) {
+  std::vector<std::int64_t> smaller;
+  for (std::int64_t half = value / 2; half > least; half /= 2) smaller.push_back(half);
+  if (least < value) smaller.push_back(least);
+  return smaller;
+}
+
+Changes token_changes(const JobSpec& job) {
+  Changes changes;
+  const std::int64_t longest = job.data.max_prompt_length + job.data.max_response_length;
+  for (const std::int64_t tokens : halves(job.learner.max_token_len, longest))
+    changes.push_back(
+        integer_change("learner.max_token_len", tokens,
+                       [](JobSpec& j, std::int64_t n) { j.learner.max_token_len = n; }));
+  return changes;
+}
+
+Changes sequence_changes(const JobSpec& job) {
+  Changes changes;
+  for (const std::int64_t sequences : halves(job.rollout.max_num_seqs, job.rollout.n))
+    changes.push_back(
+        integer_change("rollout.max_num_seqs", sequences,
+                       [](JobSpec& j, std::int64_t n) { j.rollout.max_num_seqs = n; }));
+  return changes;
+}
+
+// Of the tokens that an engine computes in a step, but no fewer than one for each sequence.
+Changes batched_changes(const JobSpec& job) {
+  Changes changes;
+  for (const std::int64_t tokens :
+       halves(job.rollout.max_num_batched_tokens, job.rollout.max_num_seqs))
+    changes.push_back(
+        integer_change("rollout.max_num_batched_tokens", tokens,
+                       [](JobSpec& j, std::int64_t n) { j.rollout.max_num_batched_tokens = n; }));
+  return changes;
+}
+
+Change checkpointing() {
+  return {"learner.enable_gradient_checkpointing=true",
+          [](JobSpec& job) { job.learner.enable_gradient_checkpointing = true; }};
+}
+
+Change by_files() {
+  return {"weight_broadcast.type=disk",
+          [](JobSpec& job) { job.weight_broadcast.type = BroadcastType::kDisk; }};
+}
+
+Change half_precision() {
+  return {"model.dtype=bfloat16", [](JobSpec& job) { job.model.dtype = ModelDtype::kBfloat16; }};
+}
+
+// The strongest of each kind, in one list.
+Changes strongest(const JobSpec& job) {
+  Changes all{checkpointing()};
+  for (Changes changes : {token_changes(job), batched_changes(job), sequence_changes(job)})
+    if (!changes.empty()) all.push_back(std::move(changes.back()));
+  all.push_back(by_files());
+  return all;
+}
+
+std::vector<Changes> changes_to_try(const JobSpec& job) {
+  std::vector<Changes> tries{{checkpointing()}};
+  for (const Change& change : token_changes(job)) tries.push_back({change});
+  for (const Change& change : token_changes(job)) tries.push_back({checkpointing(), change});
+  for (const Change& change : batched_changes(job)) tries.push_back({change});
+  for (const Change& change : sequence_changes(job)) tries.push_back({change});
+  tries.push_back({by_files()});
+  tries.push_back({by_files(), checkpointing()});
+  tries.push_back(strongest(job));
+  tries.push_back({half_precision()});
+  tries.push_back(strongest(job));
+  tries.back().insert(tries.back().begin(), half_precision());
+  return tries;
+}
+
+// None where the change breaks a rule, or the model's sizes forbid it.
+std::optional<MemoryOption> option_of(const JobSpec& job, const PlannedModel& model,
+                                      const Changes& changes) {
+  JobSpec changed = job;
+  MemoryOption option{.changes = static_cast<int>(changes.size())};
+  for (const Change& change : changes) {
+    change.apply(changed);
+    option.setting += (option.setting.empty() ? "" : " and ") + change.setting;
+  }
+  PlannedModel computed = model;
+  if (broken_rule(changed) || !actors::compute_in(dtype_of(changed.model), computed.config))
+    return std::nullopt;
+  for (auto& [role, demand] : plan_memory(changed, computed))
+    option.demand.emplace(name(role), std::move(demand));
+  return option;
+}
+
+}  // namespace
+
+PlannedModel planned_model(actors::ModelConfig config, const std::filesystem::path& directory) {
+  std::error_code absent;
+  const auto bytes = std::filesystem::file_size(directory / "tokenizer.json", absent);
+  return {std::move(config), absent ? 0 : static_cast<std::int64_t>(bytes)};
+}
+
+std::map<Role, MemoryDemand> plan_memory(const JobSpec& job, const PlannedModel& model) {
+  MemoryDemand reward;
+  add_process(reward, nullptr);
+  return {{Role::kRollout, plan_rollout(job, model)},
+          {Role::kLearner, plan_learner(job, model)},
+          {Role::kReward, std::move(reward)}};
+}
+
+std::vector<MemoryOption> memory_options(const JobSpec& job, const PlannedModel& model) {
+  std::map<std::string, MemoryDemand> asked;
+  for (auto& [role, demand] : plan_memory(job, model)) asked.emplace(name(role), demand);
+  std::vector<MemoryOption> options;
+  for (const Changes& changes : changes_to_try(job))
+    if (auto option = option_of(job, model, changes); option && option->demand != asked)
+      options.push_back(*std::move(option));
+  return options;
+}
+
+void add_memory_plan(const JobSpec& job, const PlannedModel& model, actors::JobShape& shape) {
+  shape.memory = plan_memory(job, model);
+  shape.memory_options = memory_options(job, model);
+}
+
+}  // namespace tandem::cli

@@ -1,0 +1,45 @@
+// Why a job's planned memory can never fit, and the nearest change to the job file with which it
+// would. Pure. Not responsible for: what ranks take (memory_demand.h), which node takes whom
+// (placement.h).
+//
+// All nodes here are empty ones, as fits_ever() sees them.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/base/result.h"
+#include "scheduler/fleet/placement.h"
+
+namespace tandem::scheduler {
+
+// Decides the pages of each role by the largest node, and with them per_rank.memory_bytes of every
+// role that has a plan. A role without rows stays as it is.
+void settle_memory(std::span<RoleDemand> roles, std::span<const NodeCapacity> nodes);
+
+// kInfeasible where a role's share of the largest node holds fewer pages than a rank needs.
+Result<void> check_pages(std::span<const NodeCapacity> nodes, std::span<const RoleDemand> roles,
+                         std::span<const MemoryOption> options);
+
+// The roles do not fit, and would if they took no memory.
+bool memory_is_short(std::span<const NodeCapacity> nodes, std::span<const RoleDemand> roles);
+
+// What is known of a job for which memory is short.
+struct MemoryShortage {
+  std::string message;  // the arithmetic, in a sentence
+  std::optional<std::string>
+      counts;  // lowered counts with which it would fit: "rollout.replicas=1"
+};
+
+// The error: the message, the table, and as help the nearest change. In this order a change is
+// looked for: a smaller share for pages, an option of one change, lowered counts, any option, with
+// a smaller share where it needs one; and in any case how much memory a node would need.
+Error memory_refusal(std::span<const NodeCapacity> nodes, std::span<const RoleDemand> roles,
+                     std::span<const MemoryOption> options, MemoryShortage shortage);
+
+// memory_table() of a job's roles.
+std::string memory_table_of(std::span<const RoleDemand> roles);
+
+}  // namespace tandem::scheduler

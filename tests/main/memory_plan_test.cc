@@ -1,0 +1,194 @@
+// That the plan of a job's memory is what the functions that allocate say, and that what it
+// proposes takes less.
+#include "actors/main/memory_plan.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "actors/controller/controller_core.h"
+#include "actors/learner/trainer_memory.h"
+#include "actors/main/job/load_job.h"
+#include "actors/main/role_config.h"
+#include "actors/model/kv_cache.h"
+#include "actors/model/parameters.h"
+#include "actors/model/weights.h"
+#include "actors/rollout/native_engine.h"
+
+namespace tandem::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using actors::Role;
+using runtime::DeviceKind;
+using scheduler::MemoryDemand;
+using scheduler::MemoryUse;
+
+const fs::path kConfigs = fs::path(TANDEM_SOURCE_DIR) / "configs";
+constexpr std::int64_t kGib = std::int64_t{1} << 30;
+
+JobSpec job_with(const std::vector<std::string>& sets = {}) {
+  auto job = load_job(kConfigs / "arithmetic.yaml", sets);
+  EXPECT_TRUE(job) << render(job.error());
+  return job->spec;
+}
+
+PlannedModel model_of(const JobSpec& job) {
+  auto config = actors::read_model_config(job.model.path);
+  EXPECT_TRUE(config && actors::compute_in(dtype_of(job.model), *config));
+  return planned_model(*config, job.model.path);
+}
+
+MemoryDemand plan_of(const JobSpec& job, Role role) {
+  return plan_memory(job, model_of(job)).at(role);
+}
+
+// The 0.6B job of configs/gpu in f32 on CPUs.
+JobSpec job_of_0_6b() {
+  const std::vector<std::string> sets{"model.dtype=float32", "pools.rollout.gpus_per_actor=0",
+                                      "pools.learner.gpus_per_actor=0"};
+  auto job = load_job(kConfigs / "gpu/qwen3_0.6b.yaml", sets);
+  EXPECT_TRUE(job) << render(job.error());
+  return job->spec;
+}
+
+// 0 where there is no such row.
+std::int64_t row_of(const MemoryDemand& demand, const std::string& name) {
+  for (const scheduler::MemoryRow& row : demand.rows)
+    if (row.name == name) return row.bytes;
+  return 0;
+}
+
+std::int64_t signed_bytes(std::size_t bytes) { return static_cast<std::int64_t>(bytes); }
+
+TEST(MemoryPlan, ARolloutTakesWhatItsEngineAllocates) {
+  const JobSpec job = job_with();
+  const PlannedModel model = model_of(job);
+  MemoryDemand plan = plan_memory(job, model).at(Role::kRollout);
+  scheduler::settle_pages(plan, 8 * kGib);
+  actors::EngineConfig engine = engine_config(job, 8 * kGib);
+  const std::int64_t pages = actors::NativeEngine::pages_taken(model.config, engine);
+  EXPECT_EQ(plan.paged->pages, pages);
+  EXPECT_GE(pages, plan.paged->pages_min);
+  const std::int64_t allocated = signed_bytes(
+      actors::NativeEngine::bytes_beside_pages(model.config, engine, DeviceKind::kCpu) +
+      actors::published_manifest(model.config).bytes_total +
+      actors::KvCache::page_bytes(model.config, engine.block_size) *
+          static_cast<std::size_t>(pages));
+  EXPECT_EQ(scheduler::reserved_bytes(plan),
+            allocated + row_of(plan, "tokenizer") + kRankProcessBytes);
+  EXPECT_EQ(
+      row_of(plan, "tokenizer"),
+      signed_bytes(fs::file_size(job.model.path / "tokenizer.json")) * kTokenizerBytesPerFileByte);
+}
+
+TEST(MemoryPlan, PagesAreTheShareThatTheRolloutsDivide) {
+  for (const std::int64_t replicas : {1, 3}) {
+    const JobSpec job = job_with(
+        {"rollout.replicas=" + std::to_string(replicas), "rollout.gpu_memory_utilization=0.002"});
+    const PlannedModel model = model_of(job);
+    MemoryDemand plan = plan_memory(job, model).at(Role::kRollout);
+    scheduler::settle_pages(plan, kGib);
+    EXPECT_EQ(plan.paged->pages,
+              actors::NativeEngine::pages_taken(model.config, engine_config(job, kGib)))
+        << replicas;
+  }
+}
+
+TEST(MemoryPlan, ALearnerTakesWhatItsTrainerAllocates) {
+  const JobSpec job = job_with({"learner.max_token_len=64", "algorithm.use_kl_loss=true"});
+  const PlannedModel model = model_of(job);
+  const MemoryDemand plan = plan_memory(job, model).at(Role::kLearner);
+  const actors::TrainerConfig trainer = trainer_config(job, {"job", "run"}, false);
+  std::int64_t lasting = 0;
+  for (const actors::MemoryPart& part :
+       actors::trainer_memory(model.config, trainer, DeviceKind::kCpu)) {
+    EXPECT_EQ(row_of(plan, part.name), signed_bytes(part.bytes)) << part.name;
+    lasting += signed_bytes(part.bytes);
+  }
+  const std::int64_t published = signed_bytes(actors::published_manifest(model.config).bytes_total);
+  EXPECT_EQ(row_of(plan, "the reference as published"), published);
+  EXPECT_EQ(row_of(plan, "published versions"), (job.async.max_staleness + 2) * published);
+  lasting += published + row_of(plan, "published versions") + row_of(plan, "batch") +
+             row_of(plan, "tokenizer") + kRankProcessBytes;
+  const std::int64_t arena = signed_bytes(actors::make_manifest(model.config).bytes_total);
+  EXPECT_EQ(row_of(plan, "checkpoint"), arena) << "the digest of what is saved";
+  EXPECT_EQ(scheduler::reserved_bytes(plan), lasting + std::max(arena, row_of(plan, "restore")));
+}
+
+// On a CPU a micro-batch ends at 512 rows, or with one group.
+TEST(MemoryPlan, ActivationsAreThoseOfTheLargestForward) {
+  const std::int64_t few =
+      row_of(plan_of(job_with({"learner.max_token_len=512"}), Role::kLearner), "activations");
+  EXPECT_EQ(row_of(plan_of(job_with(), Role::kLearner), "activations"), few);
+  const JobSpec large = job_with({"rollout.n=128", "data.max_response_length=16"});
+  EXPECT_GT(row_of(plan_of(large, Role::kLearner), "activations"), 3 * few);
+}
+
+TEST(MemoryPlan, VersionsAreWhereTheJobPutsThem) {
+  const JobSpec files = job_with({"weight_broadcast.type=disk"});
+  EXPECT_EQ(row_of(plan_of(files, Role::kLearner), "published versions"), 0);
+  const JobSpec fixed = job_with({"async.schedule=fixed_lag", "async.max_staleness=3"});
+  const MemoryDemand plan = plan_of(fixed, Role::kLearner);
+  const std::int64_t published =
+      signed_bytes(actors::published_manifest(model_of(fixed).config).bytes_total);
+  EXPECT_EQ(row_of(plan, "older versions"), 3 * published);
+  EXPECT_EQ(row_of(plan, "published versions"), 5 * published);
+}
+
+TEST(MemoryPlan, OfARankOnAGpuWhatItKeepsOnTheHost) {
+  auto job = load_job(kConfigs / "gpu/qwen3_0.6b.yaml", {});
+  ASSERT_TRUE(job) << render(job.error());
+  const PlannedModel model = model_of(job->spec);
+  const auto plan = plan_memory(job->spec, model);
+  EXPECT_FALSE(plan.at(Role::kRollout).paged);
+  EXPECT_EQ(row_of(plan.at(Role::kRollout), "activations"), 0);
+  const MemoryDemand& learner = plan.at(Role::kLearner);
+  EXPECT_EQ(row_of(learner, "weights"),
+            signed_bytes(actors::make_manifest(model.config).bytes_total));
+  EXPECT_EQ(row_of(learner, "gradients"), 0);
+  EXPECT_EQ(row_of(learner, "weights in the published dtype"),
+            signed_bytes(actors::published_manifest(model.config).bytes_total));
+}
+
+TEST(MemoryPlan, OptionsKeepTheRulesAndTakeLess) {
+  const JobSpec job = job_of_0_6b();
+  const PlannedModel model = model_of(job);
+  const auto asked = plan_memory(job, model);
+  const auto options = memory_options(job, model);
+  ASSERT_FALSE(options.empty());
+  EXPECT_EQ(options.front().setting, "learner.enable_gradient_checkpointing=true");
+  for (const scheduler::MemoryOption& option : options) {
+    std::int64_t before = 0, after = 0;
+    for (const auto& [role, demand] : asked) {
+      before += scheduler::reserved_bytes(demand);
+      after += scheduler::reserved_bytes(option.demand.at(name(role)));
+    }
+    EXPECT_LE(after, before) << option.setting;
+  }
+}
+
+// Must show: `tandem node --memory 12GiB`, and the 0.6B job in f32.
+TEST(MemoryPlan, The06BJobInF32IsRefusedOn12GiBWithTheTable) {
+  const JobSpec job = job_of_0_6b();
+  actors::JobShape shape = job_shape(job);
+  add_memory_plan(job, model_of(job), shape);
+  const auto verdict_on = [&shape](std::int64_t bytes) {
+    actors::ControllerCore core(1);
+    const runtime::NodeUp node{
+        .node = "a", .incarnation = {1}, .cpus = 8, .memory_bytes = bytes, .pid = 1};
+    EXPECT_TRUE(core.step(node, Time{}).has_value());
+    return core.accepted(shape);
+  };
+  const auto refused = verdict_on(12 * kGib);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(exit_code(refused.error().code), 2);
+  for (const char* part : {"gradients", "moments", "activations", "published versions", "KV pages",
+                           "at its peak: restore", "learner"})
+    EXPECT_NE(refused.error().message.find(part), std::string::npos) << refused.error().message;
+  EXPECT_FALSE(refused.error().help.empty());
+  EXPECT_TRUE(verdict_on(256 * kGib).has_value());
+}
+
+}  // namespace
+}  // namespace tandem::cli
