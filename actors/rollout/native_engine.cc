@@ -456,11 +456,10 @@ Result<std::span<std::byte>> NativeEngine::weight_sink() {
   runtime::Buffer& sink = state_->sink;
   if (sink.size() == 0) {
     const runtime::DeviceKind device = state_->stream.device;
-    auto made = runtime::Buffer::allocate(state_->weights.manifest().bytes_total,
-                                          "the weights that arrive",
-                                          state_->config.weights_arrive_on_device
-                                              ? runtime::operand_place(device)
-                                              : runtime::staging_place(device));
+    auto made = runtime::Buffer::allocate(
+        state_->weights.manifest().bytes_total, "the weights that arrive",
+        state_->config.weights_arrive_on_device ? runtime::operand_place(device)
+                                                : runtime::staging_place(device));
     if (!made) return made.error();
     sink = *std::move(made);
   }

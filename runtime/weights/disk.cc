@@ -239,8 +239,8 @@ Result<void> DiskPublisher::withdraw_from(PolicyVersion first) {
   return write_latest(config_.directory);
 }
 
-// Whether pages of a mapped file can always be read: the file system is this host's own. Elsewhere a
-// file that another host removes takes its pages along, and a read of them ends the process
+// Whether pages of a mapped file can always be read: the file system is this host's own. Elsewhere
+// a file that another host removes takes its pages along, and a read of them ends the process
 // (SIGBUS); there, versions are read into a buffer, by calls that fail instead.
 bool is_local(const fs::path& directory) {
   constexpr std::uint32_t kXfs = 0x58465342, kZfs = 0x2fc12fc1;  // not in linux/magic.h
@@ -285,7 +285,7 @@ class DiskSubscriber : public WeightSubscriber {
   std::optional<VersionCopy> copy_;  // in place it stays when it is complete
   OwnedFd arena_;                    // copy_'s source
   Mapping mapped_;                   // of arena_, where copy_ is in place
-  std::uint64_t lineage_ = 0;  // when copy_ began
+  std::uint64_t lineage_ = 0;        // when copy_ began
   std::optional<Installed> installed_;
 };
 

@@ -98,7 +98,8 @@ TEST(NativeEngineMemory, OneCopyOfTheWeights) {
 
 TEST(NativeEngineMemory, AVersionInPlaceIsTheSameAsOneFromTheSink) {
   const TinyModel model(2);
-  const auto in_place = model.engine(tiny_engine_config()), copied = model.engine(tiny_engine_config());
+  const auto in_place = model.engine(tiny_engine_config()),
+             copied = model.engine(tiny_engine_config());
   model.update(*in_place, kV1);
   copied->begin_update(kV1);
   model.fill_sink(*copied, kV1);

@@ -1,5 +1,5 @@
-// Versions that are read where the publisher left them: verified once, then unchanged until they are
-// let go.
+// Versions that are read where the publisher left them: verified once, then unchanged until they
+// are let go.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
