@@ -133,7 +133,7 @@ std::optional<PolicyVersion> RolloutActor::wish() {
 }
 
 void RolloutActor::begin_update(runtime::Context& cx, PolicyVersion version) {
-  if (copying_ || in_place_) weights_->cancel();
+  if (copying_ || (in_place_ && !let_go_)) weights_->cancel();
   copying_ = let_go_ = false;
   updating_.reset();
   in_place_ = engine_->installs_in_place() && weights_->in_place();

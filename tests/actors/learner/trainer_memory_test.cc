@@ -19,14 +19,14 @@ namespace {
 std::atomic<std::size_t> heap_block_max = 0;
 }  // namespace
 
-void* operator new(std::size_t bytes) {
+[[gnu::noinline]] void* operator new(std::size_t bytes) {
   std::size_t most = heap_block_max.load();
   while (most < bytes && !heap_block_max.compare_exchange_weak(most, bytes)) continue;
   if (void* memory = std::malloc(bytes == 0 ? 1 : bytes)) return memory;
   std::abort();
 }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
 namespace tandem::actors {
 namespace {
