@@ -2,9 +2,9 @@
 //
 // kernels/ops/<op>.cc checks shapes, dtypes and aliasing once and calls through the table, so the
 // sources in cpu/ hold arithmetic only. Adding an operator is one row here and one file in each
-// folder. The GPU's table lies in the CUDA module. The CPU has two tables made of the same sources,
-// one per instruction set; they give the same bits, and the better one that the machine has is
-// picked once.
+// folder. The GPU's table lies in the CUDA module. The CPU has tables made of the same sources, one
+// per instruction set; they give the same bits, and the best one that the machine has is picked
+// once.
 #pragma once
 
 #include "kernels/ops/adamw.h"
@@ -58,9 +58,10 @@ struct Backend {
   void (*swiglu_backward)(const Stream&, const SwigluBackward&);
 };
 
-enum class Isa : std::uint8_t { kAvx2, kAvx512 };
+// Each has all that the ones before it have.
+enum class Isa : std::uint8_t { kAvx2, kAvx512, kAvx512Bf16 };
 
-const char* name(Isa isa);  // "avx2", "avx512"
+const char* name(Isa isa);  // "avx2", "avx512", "avx512bf16"
 
 // The best instruction set that this machine has; an error where it lacks AVX2 and FMA. Called at
 // the start of every process that computes, so that it ends with a message instead of a signal.

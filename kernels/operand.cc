@@ -2,9 +2,8 @@
 
 namespace tandem::kernels {
 
-bool computes(const Stream& stream, runtime::DType dtype) {
-  if (dtype == runtime::DType::kF32) return true;
-  return dtype == runtime::DType::kBF16 && stream.device == runtime::DeviceKind::kCuda;
+bool computes(runtime::DType dtype) {
+  return dtype == runtime::DType::kF32 || dtype == runtime::DType::kBF16;
 }
 
 bool is(runtime::DType dtype, const TensorView& view, std::initializer_list<std::int64_t> shape) {

@@ -19,9 +19,9 @@ enum class Output : std::uint8_t {
   kAdd,    // added to what is there: a residual branch costs no pass of its own
 };
 
-// Whether operators compute on this dtype on the stream's device: f32 on any, bf16 on a GPU. Sums,
-// statistics and gradients of parameters are f32 all the same.
-bool computes(const Stream& stream, runtime::DType dtype);
+// Whether operators compute on this dtype: f32 and bf16. Sums, statistics and gradients of
+// parameters are f32 all the same; results in bf16 are rounded to nearest, ties to even.
+bool computes(runtime::DType dtype);
 
 // Whether a view is there and is of exactly this shape. One-dimensional views must be dense.
 bool is(runtime::DType dtype, const TensorView& view, std::initializer_list<std::int64_t> shape);

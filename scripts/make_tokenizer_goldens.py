@@ -1,10 +1,7 @@
 #!/usr/bin/env python3
-"""Makes the golden ids of the tokenizers' families, and compares a whole vocabulary with Tandem.
+"""Makes the golden ids of the tokenizers' families, with small vocabularies.
 
     python3 scripts/make_tokenizer_goldens.py tests/golden/tokenizers
-    python3 scripts/make_tokenizer_goldens.py --check build/release/tandem MODEL_DIR...
-    python3 scripts/make_tokenizer_goldens.py --qwen RANKS DIR     # a file such as qwen.tiktoken
-    python3 scripts/make_tokenizer_goldens.py --gguf FILE DIR      # needs the package gguf
 
 needs the package tokenizers. Everything is seeded: the same version gives the same files.
 
@@ -14,16 +11,13 @@ is one list of texts for all; FAMILY.golden.json holds for each text its ids wit
 ("ids"), what they decode to where that is not the text ("decoded"), the template around a prompt
 ("template"), and what lists of arbitrary ids decode to ("streams").
 
---check compares the ids of the same kind of text, and of every code point that Unicode 14 has, and
-names the code points that differ. --qwen and --gguf write the tokenizer.json of real vocabularies.
+scripts/tokenizer_parity compares Tandem with the package on the real vocabularies.
 """
 
 import json
 import pathlib
 import random
-import subprocess
 import sys
-import unicodedata
 
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
 from tokenizers import processors, trainers
@@ -59,14 +53,15 @@ PIECES = [
     "<か\u3099>", "\u00e9nd", "e\u0301nd",
 ]
 
-# Marks that Unicode took up after version 9, whose tables the reference composes by.
-YOUNG_MARKS = [c for c in range(0x110000) if unicodedata.combining(chr(c)) and
-               not unicodedata.ucd_3_2_0.combining(chr(c))]
+# Marks and a composition younger than Unicode 9, by whose tables the reference composes.
+YOUNG = ["q\u08d3\u0334 q\u0345\u08d3", "e\u1df9\u0301 e\u0301\u1df9\u0301",
+         "\U00011935\U00011930 \U00011938", "a\u0307\u0323\u08d3\u0307\u0323"]
 
 
 def texts(count, seed):
     rng = random.Random(seed)
-    alone = PIECES + ["", " a", "a ", "CASE's 'S", "  two  spaces  ", " \n \n x", "the rain" * 20]
+    alone = PIECES + YOUNG + ["", " a", "a ", "CASE's 'S", "  two  spaces  ", " \n \n x",
+                              "the rain" * 20]
     return alone + ["".join(rng.choice(PIECES) for _ in range(rng.randint(2, 9)))
                     for _ in range(count - len(alone))]
 
@@ -148,114 +143,14 @@ def write_json(path, value):
     path.write_text(json.dumps(value, ensure_ascii=True, separators=(",", ":")) + "\n")
 
 
-def ids_of(tandem, directory, batch):
-    """Tandem's ids of each text; None where it refuses."""
-    command = [tandem, "tokenize", directory, "-o", "json", "--", *batch]
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
-        sys.exit(f"{directory}: {done.stderr}")
-    return [item["ids"] for item in json.loads(done.stdout)]
-
-
-def check(tandem, directory):
-    tokenizer = Tokenizer.from_file(str(pathlib.Path(directory) / "tokenizer.json"))
-    corpus = [t for t in texts(20000, 1) if t and "\0" not in t]
-    points = [c for c in range(1, 0x110000) if not 0xD800 <= c < 0xE000]
-    spelled = [f"a{chr(c)}1{chr(c)}{chr(c)} '{chr(c)}e\u0301{chr(c)}\n" for c in points]
-    for name, batch_of in (("difficult texts", corpus), ("code points", spelled)):
-        equal, differ = 0, []
-        for at in range(0, len(batch_of), 2000):
-            batch = batch_of[at:at + 2000]
-            theirs = [e.ids for e in tokenizer.encode_batch(batch)]
-            for i, (a, b) in enumerate(zip(ids_of(tandem, directory, batch), theirs)):
-                equal += a == b
-                if a != b:
-                    differ.append(at + i)
-        print(f"{directory}: {equal} of {len(batch_of)} {name} equal")
-        if batch_of is corpus:
-            for i in differ[:10]:
-                print("   ", json.dumps(corpus[i]))
-            continue
-        newer = [points[i] for i in differ if unicodedata.category(chr(points[i])) == "Cn"]
-        young = [points[i] for i in differ if points[i] in set(YOUNG_MARKS)]
-        other = sorted({points[i] for i in differ} - set(newer) - set(young))
-        for what, which in (("newer than Unicode 14", newer), ("marks younger than Unicode 3.2",
-                            young), ("others", other)):
-            print(f"    {what}: {len(which)}", " ".join(f"{c:04X}" for c in which[:150]))
-
-
-def bytes_to_symbols():
-    symbols, stand_in = {}, 0x100
-    for byte in range(256):
-        prints = 0x21 <= byte <= 0x7E or 0xA1 <= byte <= 0xAC or 0xAE <= byte
-        symbols[byte] = chr(byte if prints else stand_in)
-        stand_in += not prints
-    return symbols
-
-
-def recover_merges(ranks):
-    """The two parts that BPE joins last, for each token of several bytes, in the order of ranks."""
-    for token, rank in sorted(ranks.items(), key=lambda item: item[1]):
-        parts = [bytes([b]) for b in token]
-        while len(parts) > 2:
-            pairs = [(ranks.get(a + b, rank), i) for i, (a, b) in enumerate(zip(parts, parts[1:]))]
-            best, i = min(pairs)
-            if best >= rank:
-                break
-            parts[i:i + 2] = [parts[i] + parts[i + 1]]
-        if len(parts) == 2:
-            yield parts
-
-
-def write_real(out, vocab, merges, family):
-    normalizer, pre_tokenizer, ignore_merges, added, _ = FAMILIES[family]
-    tokenizer = Tokenizer(models.BPE(vocab, merges, ignore_merges=ignore_merges))
-    if normalizer:
-        tokenizer.normalizer = normalizer()
-    tokenizer.pre_tokenizer = pre_tokenizer()
-    tokenizer.decoder = decoders.ByteLevel()
-    tokenizer.post_processor = processors.ByteLevel(trim_offsets=False)
-    tokenizer.add_tokens(added)
-    out = pathlib.Path(out)
-    out.mkdir(parents=True, exist_ok=True)
-    tokenizer.save(str(out / "tokenizer.json"), pretty=False)
-
-
-def write_qwen(ranks_file, out):
-    import base64
-    lines = pathlib.Path(ranks_file).read_text().split("\n")
-    ranks = {base64.b64decode(line.split()[0]): int(line.split()[1]) for line in lines if line}
-    symbols = bytes_to_symbols()
-    spell = lambda token: "".join(symbols[b] for b in token)
-    merges = [tuple(spell(p) for p in parts) for parts in recover_merges(ranks)]
-    write_real(out, {spell(token): rank for token, rank in ranks.items()}, merges, "qwen")
-
-
-def write_gguf(file, out):
-    import gguf
-    fields = gguf.GGUFReader(file).fields
-    vocab = fields["tokenizer.ggml.tokens"].contents()
-    merges = [tuple(m.split(" ")) for m in fields["tokenizer.ggml.merges"].contents()]
-    write_real(out, {token: i for i, token in enumerate(vocab)}, merges, "smollm")
-
-
 def main():
-    arguments = sys.argv[1:]
-    if len(arguments) >= 3 and arguments[0] == "--check":
-        for directory in arguments[2:]:
-            check(arguments[1], directory)
-    elif len(arguments) == 3 and arguments[0] == "--qwen":
-        write_qwen(*arguments[1:])
-    elif len(arguments) == 3 and arguments[0] == "--gguf":
-        write_gguf(*arguments[1:])
-    elif len(arguments) == 1 and not arguments[0].startswith("-"):
-        out = pathlib.Path(arguments[0])
-        all_texts = texts(420, 2)
-        write_json(out / "families.texts.json", all_texts)
-        for name in FAMILIES:
-            make_family(out, name, all_texts)
-    else:
+    if len(sys.argv) != 2 or sys.argv[1].startswith("-"):
         sys.exit(__doc__)
+    out = pathlib.Path(sys.argv[1])
+    all_texts = texts(420 + len(YOUNG), 2)
+    write_json(out / "families.texts.json", all_texts)
+    for name in FAMILIES:
+        make_family(out, name, all_texts)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "actors/controller/evaluation_json.h"
 #include "runtime/base/file.h"
 #include "runtime/base/json.h"
 #include "runtime/collective/nccl_api.h"
@@ -145,9 +146,10 @@ json job_json(const JobRecord& job, const ExchangeReport* report, Time now) {
       {"policy_version", status.policy_version},
       {"actors", roles},
       {"reward_mean", status.reward_mean},
-      {"eval", status.eval_last ? json(*status.eval_last) : json()},
-      {"eval_scored", status.eval_scored ? json(*status.eval_scored) : json()},
-      {"eval_failed", status.eval_failed ? json(*status.eval_failed) : json()},
+      {"eval", status.eval && status.eval->all.mean ? json(*status.eval->all.mean) : json()},
+      {"eval_scored", status.eval ? json(status.eval->all.scored) : json()},
+      {"eval_failed", status.eval ? json(status.eval->all.failed) : json()},
+      {"eval_figures", status.eval ? figures_json(*status.eval) : json()},
       {"staleness",
        {{"bound", job.shape.staleness_bound},
         {"max", status.staleness_max},
@@ -203,6 +205,7 @@ json shown_job(const JobRecord& record, const ExchangeReport* report, Time now) 
     for (const char* count : {"scored", "failed"})
       job[std::string("eval_") + count] =
           evaluation.value(json::json_pointer(std::string("/counts/final/") + count), json());
+    job["eval_figures"] = evaluation.value(json::json_pointer("/figures/final"), json());
   }
   return job;
 }

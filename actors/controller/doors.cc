@@ -72,8 +72,8 @@ Result<void> check(const Generated& generated) {
 Result<void> check(const Unservable&) { return {}; }
 
 Result<void> check(const Evaluated& evaluated) {
-  const bool indices =
-      std::ranges::all_of(evaluated.completions, [](const auto& text) { return text.index >= 0; });
+  const bool indices = std::ranges::all_of(
+      evaluated.completions, [](const auto& text) { return text.index >= 0 && text.sample >= 0; });
   if (indices && std::ranges::all_of(evaluated.unservable, [](int index) { return index >= 0; }))
     return {};
   return wrong("Evaluated: an index below 0");
@@ -131,7 +131,7 @@ Result<void> check(const RewardTrouble& trouble) {
 
 Result<void> check(const TextsScored& scored) {
   for (const TextScore& text : scored.scores)
-    if (text.index < 0 || !is_score(text.score))
+    if (text.index < 0 || text.sample < 0 || !is_score(text.score))
       return wrong("TextsScored: text " + std::to_string(text.index) +
                    " does not exist, or has a score that is no number");
   return {};

@@ -1,14 +1,19 @@
 // One evaluation under way: which prompts wait, which an actor generates or scores, what came back.
 // Plain state; the exchange moves it and sends the messages. All prompts are done by one version.
+//
+// A prompt is generated as a whole and scored completion by completion. A rollout's answer may come
+// in parts: where it dies between them the prompt is generated again, the same completions come
+// out, and those that had come are not taken twice.
 #pragma once
 
 #include <cstdint>
 #include <deque>
 #include <map>
-#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "actors/controller/evaluation_means.h"
 #include "actors/messages/reward.h"
 
 namespace tandem::actors {
@@ -18,7 +23,8 @@ const char* name(EvaluationKind kind);
 
 class Evaluation {
  public:
-  Evaluation(EvaluationId id, EvaluationKind kind, PolicyVersion version, std::int32_t prompts);
+  Evaluation(EvaluationId id, EvaluationKind kind, PolicyVersion version,
+             const EvaluationPlan& plan);
 
   EvaluationId id() const { return id_; }
   EvaluationKind kind() const { return kind_; }
@@ -46,28 +52,26 @@ class Evaluation {
   bool held_by(const std::string& actor) const;
   bool generated() const { return prompts_.empty() && generating_.empty(); }
 
-  bool done() const { return scored_ + failed_ == prompts_total_; }
-  // Mean over the prompts with a score; none if there is none.
-  std::optional<double> mean() const;
-  std::int64_t scored() const { return scored_; }
-  std::int64_t failed() const { return failed_; }
-  const std::string& failure() const { return failure_; }  // of the first prompt that failed
+  bool done() const { return means_.done(); }
+  EvaluationFigures figures() const { return means_.figures(); }
+  const std::string& failure() const { return failure_; }  // of the first completion that failed
 
  private:
-  void count_failure(const std::string& reason);
+  void take_text(std::set<std::int32_t>& held, EvaluationText text);
+  void fail_prompt(std::int32_t index, const std::string& reason);
+  void fail(CompletionId completion, const std::string& reason);
 
   const EvaluationId id_;
   const EvaluationKind kind_;
   const PolicyVersion version_;
-  const std::int32_t prompts_total_;
+  const std::int32_t completions_;  // of each prompt
   std::deque<std::int32_t> prompts_;
-  std::map<std::string, std::vector<std::int32_t>> generating_;
+  std::map<std::string, std::set<std::int32_t>> generating_;
+  std::map<std::int32_t, std::set<std::int32_t>> come_;  // samples of a prompt of which more come
   std::deque<EvaluationText> texts_;
-  std::map<std::string, std::map<std::int32_t, EvaluationText>> scoring_;
-  std::int64_t scored_ = 0;
-  std::int64_t failed_ = 0;
+  std::map<std::string, std::map<CompletionId, EvaluationText>> scoring_;
+  EvaluationMeans means_;
   std::string failure_;
-  std::map<std::int32_t, double> values_;  // summed in index order: the mean repeats bit for bit
 };
 
 }  // namespace tandem::actors

@@ -31,6 +31,7 @@ Exchange::Exchange(ExchangeConfig config, ExchangeLinks links, RunRecord& record
       shelf_(shelf),
       ledger_(config_.budget) {
   if (config_.fixed_lag) fixed_.emplace(config_.budget);
+  CHECK(config_.evaluation.prompts == std::ssize(config_.validation));
   if (config_.broadcasts) broadcasts_.emplace(config_.job, *config_.broadcasts);
 }
 

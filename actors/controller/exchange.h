@@ -150,14 +150,9 @@ class Exchange {
   void open_entry(GroupId group, Entry entry);
   void lease_rollouts(runtime::Context& cx);
   void lease_rewards(runtime::Context& cx);
-  void run_evaluations();
   void form(runtime::Context& cx);
   void send_step(StepId step, const std::vector<GroupId>& batch);
   void finish_drains(runtime::Context& cx);
-  void start_evaluation(EvaluationKind kind, PolicyVersion version);
-  void evaluation_done(const Evaluation& evaluation);
-  void evaluate_on(Evaluation& evaluation, Worker& rollout, std::size_t prompts);
-  void score_texts(Evaluation& evaluation);
   void journal(runtime::Context& cx);
   void expire_leases(runtime::Context& cx);
   void wake_at_next_deadline(runtime::Context& cx);
@@ -168,6 +163,13 @@ class Exchange {
   bool evaluation_in_the_way(StepId step) const;
   bool saves_first(runtime::Context& cx);
   PolicyVersion oldest_needed() const;
+  // exchange_evaluation.cc: evaluations.
+  void start_evaluation(EvaluationKind kind, PolicyVersion version);
+  void run_evaluations();
+  void evaluate_on(Evaluation& evaluation, Worker& rollout, std::size_t prompts);
+  void score_texts(Evaluation& evaluation);
+  void evaluation_done(const Evaluation& evaluation);
+  Result<void> write_evaluation_sample(const Evaluation& of, const Evaluation::Judged& judged);
   // exchange_report.cc: what people see.
   JobStatus status(Time now) const;
   WorkTotals work(Time now) const;
@@ -177,7 +179,6 @@ class Exchange {
   void note_totals(Time now, const std::optional<Publication>& publication);
   Result<void> write_metrics(Time now, const StepCommitted& committed);
   Result<void> write_samples(const StepCommitted& committed);
-  Result<void> write_evaluation_sample(const Evaluation& of, const Evaluation::Judged& judged);
   void write_failure_sample(const Entry& entry, std::size_t trajectory, const ScoreFailed& failure);
   std::optional<GroupPayload> read(const runtime::PayloadRef& payload);
   std::string result_json(Time now, JobOutcome outcome) const;

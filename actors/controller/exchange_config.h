@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "actors/controller/evaluation_means.h"
 #include "actors/messages/broadcast.h"
 #include "actors/messages/exchange.h"
 #include "actors/messages/learner.h"
@@ -32,6 +33,7 @@ struct ExchangeConfig {
   bool fixed_lag = false;
   std::int32_t n = 1;  // trajectories per group
   std::vector<ExchangeRecord> train, validation;
+  EvaluationPlan evaluation;  // of `validation`
   // Position in the endless shuffled sequence of prompts -> index into `train`.
   std::function<std::uint32_t(std::int64_t position)> prompt_at;
   bool warm_start = false;

@@ -2,8 +2,6 @@
 // number of messages. Each step asks scheduler/ and applies the answer until it is no; so the order
 // of the messages that led here does not matter, and nothing is remembered that could go stale.
 #include <algorithm>
-#include <charconv>
-#include <iterator>
 #include <utility>
 
 #include "actors/controller/exchange.h"
@@ -22,13 +20,6 @@ namespace {
 // Events for people that may wait for room at the controller. Every other notice is of a phase of
 // the job, of an actor's drain or of the job's end, hence bounded by what the controller has asked.
 constexpr std::size_t kEventsWaitingMax = 1000;
-constexpr std::size_t kEvaluationChunk = 256;  // prompts or texts per message
-
-std::string exact_text(double value) {  // what strtod reads back bit for bit
-  char text[32];
-  const auto end = std::to_chars(std::begin(text), std::end(text), value).ptr;
-  return {text, end};
-}
 
 std::string holder_name(const runtime::Address& address) {
   return address.name + "#" + std::to_string(address.incarnation.value);
@@ -316,90 +307,6 @@ PolicyVersion Exchange::oldest_needed() const {
   for (const Evaluation& evaluation : evaluations_)
     if (!evaluation.generated()) oldest = std::min(oldest, evaluation.version());
   return oldest;
-}
-
-void Exchange::start_evaluation(EvaluationKind kind, PolicyVersion version) {
-  if (config_.validation.empty()) return;
-  const bool known = statistics_.evaluations.contains(name(kind));  // to an earlier life of the run
-  if (kind != EvaluationKind::kPeriodic && (known || !evaluated_once_.insert(kind).second)) return;
-  evaluations_.emplace_back(EvaluationId{++evaluation_last_}, kind, version,
-                            static_cast<std::int32_t>(config_.validation.size()));
-}
-
-// Announces new versions to rollouts and hands evaluations out. A rollout that has not moved on
-// meets Evaluate(v) after NewVersion(v) and before any later one; one that has goes back to v,
-// which the publisher retains. Where a publisher's end has lost v, the prompts fail.
-void Exchange::run_evaluations() {
-  for (Evaluation& evaluation : evaluations_) {
-    const PolicyVersion version = evaluation.version();
-    std::vector<Worker*> able;
-    for (auto& [name, worker] : rollouts_)
-      if (!worker.draining && (version >= oldest_retained_ ||
-                               (worker.installed == version && worker.announced == version)))
-        able.push_back(&worker);
-    if (able.empty() && !rollouts_.empty() && version < oldest_retained_ &&
-        evaluation.prompts_wait()) {
-      note({.kind = "evaluation_incomplete",
-            .version = version.value,
-            .detail = std::to_string(evaluation.prompts_waiting()) +
-                      " prompts: no rollout has this version, nor has the publisher"});
-      evaluation.fail_waiting();
-    }
-    for (std::size_t left = able.size(); left > 0 && evaluation.prompts_wait(); --left)
-      evaluate_on(evaluation, *able[left - 1], (evaluation.prompts_waiting() + left - 1) / left);
-    score_texts(evaluation);
-    if (evaluation.done()) evaluation_done(evaluation);
-  }
-  std::erase_if(evaluations_, [](const Evaluation& evaluation) { return evaluation.done(); });
-  for (auto& [name, worker] : rollouts_)
-    if (worker.announced < published_) announce(worker, published_);
-}
-
-void Exchange::evaluate_on(Evaluation& evaluation, Worker& rollout, std::size_t prompts) {
-  if (rollout.announced < evaluation.version()) announce(rollout, evaluation.version());
-  while (prompts > 0) {
-    const auto indices =
-        evaluation.take_prompts(rollout.address.name, std::min(prompts, kEvaluationChunk));
-    prompts -= indices.size();
-    Evaluate work{.evaluation = evaluation.id(), .version = evaluation.version()};
-    for (const std::int32_t index : indices)
-      work.prompts.push_back({index, config_.validation[static_cast<std::size_t>(index)].prompt});
-    send(links_.rollout, rollout.address, std::move(work), &Evaluate::prompts);
-  }
-}
-
-void Exchange::score_texts(Evaluation& evaluation) {
-  for (auto& [name, worker] : rewards_) {
-    if (worker.draining) continue;
-    while (evaluation.texts_wait()) {
-      ScoreTexts work{.evaluation = evaluation.id()};
-      for (EvaluationText& text : evaluation.take_texts(name, kEvaluationChunk))
-        work.texts.push_back({.index = text.index,
-                              .data = config_.validation[static_cast<std::size_t>(text.index)].data,
-                              .text = std::move(text.text),
-                              .truncated = text.truncated,
-                              .special_text = text.special_text});
-      send(links_.reward, worker.address, std::move(work), &ScoreTexts::texts);
-    }
-  }
-}
-
-void Exchange::evaluation_done(const Evaluation& evaluation) {
-  const std::optional<double> mean = evaluation.mean();
-  statistics_.add_evaluation(name(evaluation.kind()), mean,
-                             {.scored = evaluation.scored(), .failed = evaluation.failed()});
-  if (!mean) {
-    statistics_.evaluation_failure = "evaluation " + std::string(name(evaluation.kind())) +
-                                     ": all " + std::to_string(evaluation.failed()) +
-                                     " prompts failed; " +
-                                     troubles_.explained(evaluation.failure());
-    notices_.push_back(ExchangeEvent{config_.job, config_.job, statistics_.evaluation_failure});
-  }
-  note({.kind = "evaluated",
-        .version = evaluation.version().value,
-        .detail = std::string(name(evaluation.kind())) + "=" + (mean ? exact_text(*mean) : "none") +
-                  " scored=" + std::to_string(evaluation.scored()) +
-                  " failed=" + std::to_string(evaluation.failed())});
 }
 
 void Exchange::expire_leases(runtime::Context& cx) {

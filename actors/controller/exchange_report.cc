@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "actors/controller/evaluation_json.h"
 #include "actors/controller/exchange.h"
 #include "actors/messages/payload.h"
 #include "runtime/base/json.h"
@@ -27,24 +28,25 @@ const char* name(JobOutcome outcome) {
 
 const char* name(FinishReason reason) { return reason == FinishReason::kStop ? "stop" : "length"; }
 
-constexpr std::int32_t kEvaluationSamples = 32;  // per evaluation
-
 std::string one_line(const nlohmann::json& line) {  // sampled text need not be UTF-8
   return dump_json(line);
 }
 
-nlohmann::json evaluation_value(const RunStatistics& statistics, const char* kind) {
-  const auto it = statistics.evaluations.find(kind);
-  return it == statistics.evaluations.end() ? nlohmann::json() : nlohmann::json(it->second);
-}
-
-nlohmann::json evaluation_counts(const RunStatistics& statistics) {
-  nlohmann::json counts = nlohmann::json::object();
-  for (const char* kind : {"before", "after_warm_start", "final"})
-    if (const auto it = statistics.evaluation_counts.find(kind);
-        it != statistics.evaluation_counts.end())
-      counts[kind] = {{"scored", it->second.scored}, {"failed", it->second.failed}};
-  return counts;
+nlohmann::json result_of_evaluations(const RunStatistics& statistics) {
+  nlohmann::json result{{"counts", nlohmann::json::object()},
+                        {"figures", nlohmann::json::object()},
+                        {"failed", statistics.evaluations_failed}};
+  for (const char* kind : {"before", "after_warm_start", "final"}) {
+    result[kind] = nlohmann::json();
+    const auto it = statistics.evaluations.find(kind);
+    if (it == statistics.evaluations.end()) continue;
+    const RewardFigures& all = it->second.all;
+    if (all.mean) result[kind] = *all.mean;
+    result["counts"][kind] = {{"scored", all.scored}, {"failed", all.failed}};
+    result["figures"][kind] = figures_json(it->second);
+  }
+  if (!statistics.evaluation_failure.empty()) result["failure"] = statistics.evaluation_failure;
+  return result;
 }
 
 // In policy versions: how far the oldest sample that waits for training is behind the newest
@@ -165,12 +167,7 @@ JobStatus Exchange::status(Time now) const {
     status.broadcast_failures = broadcasts_->failures();
   }
   if (const auto it = statistics_.evaluations.find("last"); it != statistics_.evaluations.end())
-    status.eval_last = it->second;
-  if (const auto it = statistics_.evaluation_counts.find("last");
-      it != statistics_.evaluation_counts.end()) {
-    status.eval_scored = it->second.scored;
-    status.eval_failed = it->second.failed;
-  }
+    status.eval = it->second;
   if (const WorkTotals total = work(now); total.running_seconds > 0) {
     status.trainer_idle_fraction =
         std::clamp(1 - total.learner_busy_seconds / total.running_seconds, 0.0, 1.0);
@@ -309,9 +306,7 @@ Result<void> Exchange::write_metrics(Time now, const StepCommitted& committed) {
     line["tandem/tokens_generated_per_trained"] =
         static_cast<double>(statistics_.work.tokens_generated) /
         static_cast<double>(statistics_.trained.tokens);
-  if (job.eval_last) line["val/reward/mean"] = *job.eval_last;
-  if (job.eval_scored) line["val/reward/scored"] = *job.eval_scored;
-  if (job.eval_failed) line["val/reward/failed"] = *job.eval_failed;
+  if (job.eval) add_metrics(line, *job.eval);
   return record_.metrics(dump_json(line));
 }
 
@@ -347,25 +342,6 @@ std::optional<GroupPayload> Exchange::read(const runtime::PayloadRef& payload) {
   return std::move(*group);
 }
 
-// The first kEvaluationSamples prompts of each evaluation, and every failure.
-Result<void> Exchange::write_evaluation_sample(const Evaluation& of,
-                                               const Evaluation::Judged& judged) {
-  const auto* failure = std::get_if<ScoreFailed>(&judged.score);
-  if (!failure && judged.text.index >= kEvaluationSamples) return {};
-  const auto index = static_cast<std::size_t>(judged.text.index);
-  nlohmann::json line{{"eval", name(of.kind())},
-                      {"step", of.version().value},
-                      {"prompt", config_.validation[index].prompt},
-                      {"completion", judged.text.text},
-                      {"versions", {of.version().value}},
-                      {"finish_reason", judged.text.truncated ? "length" : "stop"}};
-  if (failure)
-    line["error"] = failure->reason;
-  else
-    line["reward"] = std::get<Scored>(judged.score).value;
-  return record_.sample(one_line(line));
-}
-
 // A group that is discarded because the reward failed. A sample that cannot be written is no loss
 // that ends a job: the journal holds the discard.
 void Exchange::write_failure_sample(const Entry& entry, std::size_t trajectory,
@@ -386,14 +362,7 @@ std::string Exchange::result_json(Time now, JobOutcome outcome) const {
     if (counters.discarded[i] > 0)
       discarded[scheduler::name(static_cast<scheduler::DiscardReason>(i))] = counters.discarded[i];
   nlohmann::json evaluation;
-  if (!config_.validation.empty())
-    evaluation = {{"before", evaluation_value(statistics_, "before")},
-                  {"after_warm_start", evaluation_value(statistics_, "after_warm_start")},
-                  {"final", evaluation_value(statistics_, "final")},
-                  {"counts", evaluation_counts(statistics_)},
-                  {"failed", statistics_.evaluations_failed}};
-  if (!statistics_.evaluation_failure.empty())
-    evaluation["failure"] = statistics_.evaluation_failure;
+  if (!config_.validation.empty()) evaluation = result_of_evaluations(statistics_);
   const TrainedTotals& trained = statistics_.trained;
   const WorkTotals total = work(now);
   const double published = static_cast<double>(std::max<std::uint64_t>(total.publish_count, 1));

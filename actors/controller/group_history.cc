@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "actors/controller/evaluation.h"
+#include "actors/controller/evaluation_json.h"
+#include "runtime/base/json.h"
 
 namespace tandem::actors {
 namespace {
@@ -47,22 +49,29 @@ void GroupHistory::take(const JournalEvent& event) {
   }
 }
 
-// "KIND=MEAN scored=PROMPTS failed=PROMPTS", where MEAN may be none, and `scored` is absent from
-// journals of runs that did not count it.
+// "KIND=MEAN scored=COUNT failed=COUNT", where MEAN may be none, and `scored` is absent from
+// journals of runs that did not count it; then, of an evaluation that has more to tell,
+// " figures=" and figures_json().
 void GroupHistory::take_evaluated(const JournalEvent& event) {
-  const auto equals = event.detail.find('=');
+  constexpr std::string_view kFigures = " figures=";
+  const std::size_t figures = event.detail.find(kFigures);
+  const std::string detail = event.detail.substr(0, figures);
+  const auto equals = detail.find('=');
   if (equals == std::string::npos) return;
-  Evaluated evaluated{.kind = event.detail.substr(0, equals), .version = event.version};
-  const char* const text = event.detail.c_str() + equals + 1;
+  Evaluated evaluated{.kind = detail.substr(0, equals), .version = event.version};
+  if (figures != std::string::npos)
+    evaluated.figures =
+        figures_from(parse_json(std::string_view(event.detail).substr(figures + kFigures.size())));
+  RewardFigures& all = evaluated.figures.all;
+  const char* const text = detail.c_str() + equals + 1;
   char* end = nullptr;
   const double mean = std::strtod(text, &end);
-  if (end != text) evaluated.mean = mean;
-  if (const auto failed = event.detail.rfind('='); failed != equals)
-    evaluated.counts.failed = std::strtoll(event.detail.c_str() + failed + 1, nullptr, 10);
+  if (end != text) all.mean = mean;
+  if (const auto failed = detail.rfind('='); failed != equals)
+    all.failed = std::strtoll(detail.c_str() + failed + 1, nullptr, 10);
   constexpr std::string_view kCount = " scored=";
-  if (const auto scored = event.detail.find(kCount); scored != std::string::npos)
-    evaluated.counts.scored =
-        std::strtoll(event.detail.c_str() + scored + kCount.size(), nullptr, 10);
+  if (const auto scored = detail.find(kCount); scored != std::string::npos)
+    all.scored = std::strtoll(detail.c_str() + scored + kCount.size(), nullptr, 10);
   evaluated_.push_back(std::move(evaluated));
 }
 
@@ -98,8 +107,8 @@ RunStatistics GroupHistory::statistics(StepId checkpoint, std::int64_t steps_tot
     if (one.version > checkpoint.value) continue;
     const bool of_earlier_end =
         one.kind == name(EvaluationKind::kFinal) && one.version < steps_total;
-    statistics.add_evaluation(of_earlier_end ? name(EvaluationKind::kPeriodic) : one.kind, one.mean,
-                              one.counts);
+    statistics.add_evaluation(of_earlier_end ? name(EvaluationKind::kPeriodic) : one.kind,
+                              one.figures);
   }
   return statistics;
 }

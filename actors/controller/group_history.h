@@ -47,8 +47,7 @@ class GroupHistory {
   struct Evaluated {
     std::string kind;
     std::int64_t version = 0;
-    std::optional<double> mean;
-    EvaluationCounts counts;
+    EvaluationFigures figures;
   };
   void take_evaluated(const JournalEvent& event);
   void take_totals(const JournalEvent& event);

@@ -28,7 +28,7 @@
 namespace tandem::actors {
 
 inline constexpr std::size_t kCellsMax = std::size_t{8} << 20;  // 64 MiB
-inline constexpr std::size_t kMetricKeysMax = 512;              // further keys are left out
+inline constexpr std::size_t kMetricKeysMax = 1024;             // further keys are left out
 inline constexpr std::uint64_t kRefreshBytesMax = std::uint64_t{256} << 20;  // of one request
 inline constexpr std::size_t kPointsDefault = 500, kPointsMax = 5000;
 

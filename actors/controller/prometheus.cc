@@ -6,13 +6,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <initializer_list>
 #include <map>
 #include <optional>
 #include <span>
 #include <string_view>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "runtime/base/json.h"
 
@@ -30,7 +30,7 @@ struct Label {
   std::string_view value;
 };
 
-std::string label_list(std::initializer_list<Label> all) {
+std::string label_list(const std::vector<Label>& all) {
   std::string text;
   for (const Label& one : all) {
     text += (text.empty() ? "" : ",") + std::string(one.name) + "=\"";
@@ -132,12 +132,6 @@ void add_progress(PrometheusText& text, const ExchangeReports& reports) {
   figures({"tandem_step", "gauge", "Committed training steps."}, kStatus, &JobStatus::step);
   figures({"tandem_policy_version", "gauge", "Newest published policy version."}, kStatus,
           &JobStatus::policy_version);
-  figures({"tandem_evaluation_reward_mean", "gauge", "Mean reward of the newest evaluation."},
-          kStatus, &JobStatus::eval_last);
-  figures({"tandem_evaluation_scored", "gauge", "Prompts in the newest evaluation's mean."},
-          kStatus, &JobStatus::eval_scored);
-  figures({"tandem_evaluation_failed", "gauge", "Prompts that the newest evaluation leaves out."},
-          kStatus, &JobStatus::eval_failed);
   figures({"tandem_staleness_max", "gauge", "Highest staleness of a trained trajectory."}, kStatus,
           &JobStatus::staleness_max);
   figures({"tandem_queue_depth", "gauge", "Groups generated and not yet in training."}, kStatus,
@@ -164,6 +158,56 @@ void add_progress(PrometheusText& text, const ExchangeReports& reports) {
   for (const auto& [job, report] : reports)
     for (const auto& [reason, count] : report.ledger.discarded)
       text.sample(label_list({{"tandem_job", job}, {"reason", reason}}), count);
+}
+
+// Of the newest evaluation: over all prompts, and under `source` over those of each data set.
+void add_evaluations(PrometheusText& text, const ExchangeReports& reports) {
+  enum class Of { kAll, kSources };
+  using Labels = std::vector<Label>;
+  using Add = std::function<void(const RewardFigures&, const Labels&)>;
+  const auto each = [&](const Family& family, const Add& add, Of of) {
+    text.family(family);
+    for (const auto& [job, report] : reports) {
+      if (!report.status.eval) continue;
+      const EvaluationFigures& eval = *report.status.eval;
+      if (of == Of::kAll) add(eval.all, {{"tandem_job", job}});
+      for (const auto& [source, figures] : eval.sources)
+        if (of == Of::kSources) add(figures, {{"tandem_job", job}, {"source", source}});
+    }
+  };
+  const auto plain = [&](auto value) -> Add {
+    return [&text, value](const RewardFigures& figures, const Labels& labels) {
+      text.sample(label_list(labels), std::invoke(value, figures));
+    };
+  };
+  const Add pass = [&text](const RewardFigures& figures, const Labels& labels) {
+    for (const PassAt& at : figures.pass) {
+      const std::string k = std::to_string(at.k);
+      Labels with_k = labels;
+      with_k.push_back({"k", k});
+      text.sample(label_list(with_k), at.value);
+    }
+  };
+  const Add mean = plain(&RewardFigures::mean), greedy = plain(&RewardFigures::greedy);
+  const Add scored = plain(&RewardFigures::scored), failed = plain(&RewardFigures::failed);
+  each({"tandem_evaluation_reward_mean", "gauge", "Mean reward of the newest evaluation."}, mean,
+       Of::kAll);
+  each({"tandem_evaluation_reward_greedy", "gauge", "Mean of its greedy completions."}, greedy,
+       Of::kAll);
+  each({"tandem_evaluation_pass_at_k", "gauge", "Probability that one of k samples succeeds."},
+       pass, Of::kAll);
+  each({"tandem_evaluation_scored", "gauge", "Completions that it could score."}, scored, Of::kAll);
+  each({"tandem_evaluation_failed", "gauge", "Completions that it leaves out."}, failed, Of::kAll);
+  each({"tandem_evaluation_source_reward_mean", "gauge", "Its mean reward by data set."}, mean,
+       Of::kSources);
+  each({"tandem_evaluation_source_reward_greedy", "gauge", "Its greedy mean by data set."}, greedy,
+       Of::kSources);
+  each({"tandem_evaluation_source_pass_at_k", "gauge", "Its pass@k by data set."}, pass,
+       Of::kSources);
+  each({"tandem_evaluation_source_scored", "gauge", "Completions scored, by data set."}, scored,
+       Of::kSources);
+  each({"tandem_evaluation_source_failed", "gauge", "Completions left out, by data set."}, failed,
+       Of::kSources);
 }
 
 void add_last_steps(PrometheusText& text, const ExchangeReports& reports) {
@@ -237,6 +281,7 @@ std::string prometheus_text(const ClusterView& cluster, const ExchangeReports& r
   PrometheusText text;
   add_engines(text, reports);
   add_progress(text, reports);
+  add_evaluations(text, reports);
   add_last_steps(text, reports);
   add_cluster(text, cluster);
   return text.take();

@@ -22,7 +22,7 @@ namespace {
 
 constexpr const char* kDeleted = ".deleted";  // below runs/; holds an empty folder per number
 constexpr std::size_t kSmallFileBytesMax = std::size_t{4} << 20;
-constexpr std::size_t kLastLineBytes = std::size_t{64} << 10;
+constexpr std::size_t kLastLineBytes = std::size_t{256} << 10;
 
 struct FileTimes {
   std::int64_t born_ms = 0;  // where the file system knows it, else the last change
@@ -73,8 +73,8 @@ json last_line(const fs::path& path) {
   return json();
 }
 
-// The value at a path of keys, null where there is none or it is no number.
-json number_at(const json& object, std::initializer_list<const char*> keys) {
+// The value at a path of keys, null where there is none.
+json value_at(const json& object, std::initializer_list<const char*> keys) {
   const json* at = &object;
   for (const char* const key : keys) {
     if (!at->is_object()) return json();
@@ -82,7 +82,12 @@ json number_at(const json& object, std::initializer_list<const char*> keys) {
     if (it == at->end()) return json();
     at = &*it;
   }
-  return at->is_number() ? *at : json();
+  return *at;
+}
+
+json number_at(const json& object, std::initializer_list<const char*> keys) {
+  json value = value_at(object, keys);
+  return value.is_number() ? value : json();
 }
 
 std::string text_at(const json& object, const char* key) {
@@ -245,6 +250,7 @@ json run_json(const Run& run, std::int64_t now_ms) {
           {"eval_final", number_at(run.result, {"eval", "final"})},
           {"eval_scored", number_at(run.result, {"eval", "counts", "final", "scored"})},
           {"eval_failed", number_at(run.result, {"eval", "counts", "final", "failed"})},
+          {"eval_figures", value_at(run.result, {"eval", "figures", "final"})},
           {"wall_seconds", number_at(run.result, {"wall_seconds"})},
           {"run_dir", run.run_dir.string()},
           {"live", run.live}};

@@ -91,16 +91,10 @@ double RunStatistics::publish_seconds_p50() const {
   return *middle;
 }
 
-void RunStatistics::add_evaluation(const std::string& kind, std::optional<double> mean,
-                                   const EvaluationCounts& counts) {
-  evaluations_failed += counts.failed;
-  for (const std::string& as : {kind, std::string("last")}) {
-    evaluation_counts[as] = counts;
-    if (mean)
-      evaluations[as] = *mean;
-    else
-      evaluations.erase(as);
-  }
+void RunStatistics::add_evaluation(const std::string& kind, const EvaluationFigures& figures) {
+  evaluations_failed += figures.all.failed;
+  evaluations[kind] = figures;
+  evaluations["last"] = figures;
 }
 
 }  // namespace tandem::actors

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "actors/messages/evaluation_figures.h"
 #include "actors/messages/exchange.h"
 #include "actors/messages/learner.h"
 #include "runtime/base/clock.h"
@@ -54,12 +55,6 @@ struct RunTotals {
 std::string to_text(const RunTotals& totals);                   // a JSON object
 std::optional<RunTotals> totals_from(const std::string& text);  // none: it is not one
 
-// Over how many prompts an evaluation's mean is, and how many have no score and are not in it.
-struct EvaluationCounts {
-  std::int64_t scored = 0, failed = 0;
-  bool operator==(const EvaluationCounts&) const = default;
-};
-
 struct RunStatistics {
   std::optional<Time> started, running_since;  // of this life
   TrainedTotals trained;
@@ -70,11 +65,9 @@ struct RunStatistics {
   double completion_tokens_mean = 0, completion_tokens_max = 0, truncated_fraction = 0;
   std::optional<StepFigures> last_step;
   Time step_sent;
-  std::map<std::string, double> evaluations;  // by kind; the newest periodic one as "last"
-  // By the same names, also of evaluations without a mean.
-  std::map<std::string, EvaluationCounts> evaluation_counts;
-  std::int64_t evaluations_failed = 0;  // prompts, of all evaluations
-  std::string evaluation_failure;       // of the last one in which everything failed
+  std::map<std::string, EvaluationFigures> evaluations;  // by kind; the newest as "last"
+  std::int64_t evaluations_failed = 0;                   // completions, of all evaluations
+  std::string evaluation_failure;  // of the last one in which everything failed
   std::string weights_sha256;
   double pause_seconds = 0;  // decoding paused for installs, all actors
   // A short window of (time, tokens generated, tokens trained) for the rates.
@@ -89,8 +82,7 @@ struct RunStatistics {
   void add_rate_point(Time now);
   double publish_seconds_p50() const;
   // The newest evaluation, of that kind. Without a mean it takes that of an older one away.
-  void add_evaluation(const std::string& kind, std::optional<double> mean,
-                      const EvaluationCounts& counts);
+  void add_evaluation(const std::string& kind, const EvaluationFigures& figures);
 };
 inline constexpr std::size_t kPublishSecondsKept = 4096;
 

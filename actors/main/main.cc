@@ -14,6 +14,7 @@
 #include "actors/main/local_run.h"
 #include "actors/main/model_commands.h"
 #include "actors/main/rank_process.h"
+#include "actors/main/tokenize_command.h"
 
 namespace tandem::cli {
 namespace {
@@ -41,7 +42,8 @@ int run(std::span<const char* const> arguments) {
     return run_controller(*c, console, verbose);
   if (const auto* c = std::get_if<NodeCommand>(&command)) return run_node(*c, console, verbose);
   if (const auto* c = std::get_if<GenerateCommand>(&command)) return generate(*c, console);
-  if (const auto* c = std::get_if<TokenizeCommand>(&command)) return tokenize(*c, console);
+  if (const auto* c = std::get_if<TokenizeCommand>(&command))
+    return tokenize(*c, std::cin, console);
   return evaluate(std::get<EvalCommand>(command), console);
 }
 

@@ -1,15 +1,14 @@
 #include "actors/main/model_commands.h"
 
 #include <algorithm>
-#include <charconv>
-#include <iostream>
-#include <iterator>
-#include <map>
 #include <memory>
 #include <ostream>
 #include <span>
 #include <utility>
 
+#include "actors/controller/evaluation_json.h"
+#include "actors/controller/evaluation_means.h"
+#include "actors/main/cli/evaluation_view.h"
 #include "actors/main/cli/views.h"
 #include "actors/main/job/dataset.h"
 #include "actors/main/job/load_job.h"
@@ -56,15 +55,9 @@ std::vector<actors::EngineEvent> run_dry(actors::NativeEngine& engine) {
   return all;
 }
 
-struct Judged {
-  double sum = 0;  // of the scores
-  std::int64_t failed = 0;
-  std::string failure;  // why the first failed one has no score
-};
-
 // Judges texts by the job's verifier, which works in an actor's turn.
 struct Judge {
-  using Reply = Judged;
+  using Reply = std::vector<actors::TrajectoryScore>;  // in the order of the items
   std::vector<actors::ScoreItem> items;
 };
 class Judging {
@@ -75,23 +68,17 @@ class Judging {
   void handle(runtime::Context& cx, runtime::Ask<Judge> ask) {
     struct Open {
       std::size_t left = 0;
-      std::vector<double> values;  // summed in their order: the mean repeats bit for bit
-      Judged judged;
+      std::vector<actors::TrajectoryScore> scores;
     };
     auto open = std::make_shared<Open>();
     open->left = ask.question.items.size();
-    open->values.resize(open->left);
+    open->scores.resize(open->left);
     for (std::size_t i = 0; i < ask.question.items.size(); ++i)
       verifier_->score(
           cx, std::move(ask.question.items[i]),
           [open, i, reply = ask.reply](runtime::Context&, actors::TrajectoryScore score) {
-            if (const auto* value = std::get_if<actors::Scored>(&score))
-              open->values[i] = value->value;
-            else if (open->judged.failed++ == 0)
-              open->judged.failure = std::get<actors::ScoreFailed>(score).reason;
-            if (--open->left > 0) return;
-            for (const double v : open->values) open->judged.sum += v;
-            reply(open->judged);
+            open->scores[i] = std::move(score);
+            if (--open->left == 0) reply(std::move(open->scores));
           });
   }
 
@@ -101,8 +88,8 @@ class Judging {
 static_assert(runtime::Actor<Judging>);
 
 // All of the items; the error is the verifier's where it gave up.
-Result<Judged> judge_all(std::unique_ptr<actors::Verifier> verifier, Judge judge) {
-  if (judge.items.empty()) return Judged{};
+Result<Judge::Reply> judge_all(std::unique_ptr<actors::Verifier> verifier, Judge judge) {
+  if (judge.items.empty()) return Judge::Reply{};
   Guarded<std::optional<Error>> gave_up;
   runtime::ThreadedExecutor executor(1, 0);
   runtime::System system(executor, [&](const runtime::Address&, const Error& why) {
@@ -118,29 +105,77 @@ Result<Judged> judge_all(std::unique_ptr<actors::Verifier> verifier, Judge judge
   return judged;
 }
 
+// What the engine said, and as what the verifier judges it.
+struct Said {
+  std::vector<actors::CompletionId> completions;
+  Judge judge;  // an item for each of these
+  std::vector<std::int32_t> unservable;
+};
+
+Said say_all(actors::NativeEngine& engine, const actors::EvaluationPlan& plan,
+             const std::vector<Record>& records) {
+  actors::Evaluate work{
+      .evaluation = {1}, .version = kOnlyVersion, .sampling = plan.sampling, .prompts = {}};
+  for (std::int32_t i = 0; i < plan.prompts; ++i)
+    work.prompts.push_back(
+        {i, records[static_cast<std::size_t>(i)].prompt, actors::prompt_seed(plan, i)});
+  engine.submit(std::move(work));
+  Said said;
+  for (actors::EngineEvent& event : run_dry(engine)) {
+    auto* done = std::get_if<actors::EvaluationDone>(&event);
+    if (!done) continue;
+    said.unservable = std::move(done->unservable);
+    for (actors::EvaluationText& text : done->completions) {
+      const Record& record = records[static_cast<std::size_t>(text.index)];
+      said.completions.push_back({text.index, text.sample});
+      said.judge.items.push_back(
+          {.prompt = record.prompt,
+           .completion = std::move(text.text),
+           .answer = record.answer_json ? parse_json(*record.answer_json) : nlohmann::json(),
+           .data = parse_json(record.json),
+           .truncated = text.truncated,
+           .special_text = std::move(text.special_text)});
+    }
+  }
+  return said;
+}
+
+// The figures, and why the first completion that failed has no score.
+nlohmann::json answer_of(const actors::EvaluationPlan& plan, const Said& said,
+                         const Judge::Reply& scores) {
+  actors::EvaluationMeans means(plan);
+  std::string failure;
+  for (const std::int32_t index : said.unservable) {
+    failure = "a prompt is too long, or cannot be encoded";
+    for (std::int32_t i = 0; i < actors::completions_of(plan.sampling); ++i)
+      means.failed({index, i});
+  }
+  for (std::size_t i = 0; i < scores.size(); ++i) {
+    if (const auto* value = std::get_if<actors::Scored>(&scores[i])) {
+      means.scored(said.completions[i], value->value);
+      continue;
+    }
+    means.failed(said.completions[i]);
+    if (failure.empty()) failure = std::get<actors::ScoreFailed>(scores[i]).reason;
+  }
+  CHECK(means.done());
+  nlohmann::json answer = actors::figures_json(means.figures());
+  answer["prompts"] = plan.prompts;
+  answer["failure"] = failure.empty() ? nlohmann::json() : nlohmann::json(failure);
+  return answer;
+}
+
 // Where nothing could be scored there is no mean, and the command fails with the reason.
-int report(const Judged& judged, std::int64_t prompts, OutputForm form, const Console& console) {
-  const std::int64_t scored = prompts - judged.failed;
-  const double mean = scored > 0 ? judged.sum / static_cast<double>(scored) : 0;
+int report(const nlohmann::json& answer, OutputForm form, const Console& console) {
   if (form == OutputForm::kJson)
-    console.out << nlohmann::json{{"mean", scored > 0 ? nlohmann::json(mean) : nlohmann::json()},
-                                  {"prompts", prompts},
-                                  {"scored", scored},
-                                  {"failed", judged.failed},
-                                  {"failure", judged.failure.empty()
-                                                  ? nlohmann::json()
-                                                  : nlohmann::json(judged.failure)}}
-                       .dump(2)
-                << "\n";
-  else if (scored > 0)
-    console.out << "mean reward " << mean << " over " << scored << " of " << prompts << " prompts, "
-                << judged.failed << " failed"
-                << (judged.failed > 0 ? ", the first: " + judged.failure : "") << "\n";
-  if (scored > 0) return 0;
-  return console.complain(
-      {ErrorCode::kFailed,
-       "all " + std::to_string(prompts) + " prompts failed; the first: " + judged.failure, "",
-       "there is no mean reward"});
+    console.out << shown_json(answer, 2) << "\n";
+  else
+    console.out << render_evaluation(answer, console.columns());
+  if (!answer["mean"].is_null()) return 0;
+  return console.complain({ErrorCode::kFailed,
+                           "all " + answer["prompts"].dump() + " prompts failed; the first: " +
+                               answer["failure"].get<std::string>(),
+                           "", "there is no mean reward"});
 }
 
 // Each prompt becomes a conversation that a user has begun.
@@ -154,24 +189,6 @@ Result<void> as_conversations(GenerateCommand& command) {
     prompt = *std::move(text);
   }
   return {};
-}
-
-// Token ids with white space or commas between them.
-Result<std::vector<std::int32_t>> parse_ids(std::string_view text) {
-  constexpr std::string_view kBetween = " \t\r\n,[]";
-  std::vector<std::int32_t> ids;
-  for (std::size_t at = 0; (at = text.find_first_not_of(kBetween, at)) != text.npos;) {
-    const std::size_t end = std::min(text.find_first_of(kBetween, at), text.size());
-    const std::string_view word = text.substr(at, end - at);
-    std::int32_t id = 0;
-    const auto [stop, error] = std::from_chars(word.data(), word.data() + word.size(), id);
-    if (error != std::errc{} || stop != word.data() + word.size() || id < 0)
-      return Error{ErrorCode::kInvalid, "`" + std::string(word) + "` is not a token id", "",
-                   "give ids as `tandem tokenize` prints them: 12 7 431"};
-    ids.push_back(id);
-    at = end;
-  }
-  return ids;
 }
 
 }  // namespace
@@ -230,44 +247,6 @@ int generate(const GenerateCommand& given, const Console& console) {
   return 0;
 }
 
-int tokenize(const TokenizeCommand& command, const Console& console) {
-  const auto tokenizer = actors::Tokenizer::read(command.model / "tokenizer.json");
-  if (!tokenizer) return console.complain(tokenizer.error());
-  std::vector<std::string> texts = command.texts;
-  if (texts.empty()) texts = {{std::istreambuf_iterator<char>(std::cin), {}}};
-  nlohmann::json array = nlohmann::json::array();
-  if (command.decode) {
-    std::vector<std::int32_t> ids;
-    for (const std::string& text : texts) {
-      auto some = parse_ids(text);
-      if (!some) return console.complain(some.error());
-      ids.insert(ids.end(), some->begin(), some->end());
-    }
-    array.push_back({{"ids", ids}, {"text", tokenizer->decode(ids, actors::SpecialTokens::kKeep)}});
-  } else {
-    for (const std::string& text : texts) {
-      const auto ids = tokenizer->encode_prompt(text);
-      if (!ids)
-        return console.complain({ErrorCode::kInvalid, ids.error().message, "",
-                                 "give UTF-8 text that the model's tokenizer covers"});
-      array.push_back({{"text", text}, {"ids", *ids}});
-    }
-  }
-  if (command.output == OutputForm::kJson) {
-    console.out << shown_json(array, 2) << "\n";
-    return 0;
-  }
-  for (const nlohmann::json& item : array) {
-    std::string line;
-    if (command.decode)
-      line = item["text"].get<std::string>();
-    else
-      for (const nlohmann::json& id : item["ids"]) line += (line.empty() ? "" : " ") + id.dump();
-    console.out << (console.terminal ? visible(line, Lines::kMany) : line) << "\n";
-  }
-  return 0;
-}
-
 int evaluate(const EvalCommand& command, const Console& console) {
   init_logging("tandem", LogLevel::kWarnings);  // on stderr: stdout is the answer
   auto job = load_job(command.job, command.sets);
@@ -285,35 +264,11 @@ int evaluate(const EvalCommand& command, const Console& console) {
   auto engine = load_engine(command.model, config);
   if (!engine) return console.complain(engine.error());
 
-  actors::Evaluate work{.evaluation = {1}, .version = kOnlyVersion};
-  for (std::size_t i = 0; i < records->size(); ++i)
-    work.prompts.push_back({static_cast<std::int32_t>(i), (*records)[i].prompt});
-  (*engine)->submit(std::move(work));
-  Judge judge;
-  Judged judged;
-  for (const actors::EngineEvent& event : run_dry(**engine)) {
-    const auto* done = std::get_if<actors::EvaluationDone>(&event);
-    if (!done) continue;
-    judged.failed += std::ssize(done->unservable);
-    if (judged.failed > 0) judged.failure = "a prompt is too long, or cannot be encoded";
-    for (const actors::EvaluationText& text : done->completions) {
-      const Record& record = (*records)[static_cast<std::size_t>(text.index)];
-      nlohmann::json data = parse_json(record.json);
-      judge.items.push_back(
-          {.prompt = record.prompt,
-           .completion = text.text,
-           .answer = record.answer_json ? parse_json(*record.answer_json) : nlohmann::json(),
-           .data = std::move(data),
-           .truncated = text.truncated,
-           .special_text = text.special_text});
-    }
-  }
-  const auto scored = judge_all(std::move(*verifier), std::move(judge));
-  if (!scored) return console.complain(scored.error());
-  judged.sum = scored->sum;
-  judged.failed += scored->failed;
-  if (!scored->failure.empty()) judged.failure = scored->failure;
-  return report(judged, std::ssize(*records), command.output, console);
+  const actors::EvaluationPlan plan = evaluation_plan(spec, *records);
+  Said said = say_all(**engine, plan, *records);
+  const auto scores = judge_all(std::move(*verifier), std::move(said.judge));
+  if (!scores) return console.complain(scores.error());
+  return report(answer_of(plan, said, *scores), command.output, console);
 }
 
 }  // namespace tandem::cli

@@ -1,5 +1,4 @@
-// `tandem generate`, `tandem eval` and `tandem tokenize`: a model directory and an
-// engine or its tokenizer, without a cluster.
+// `tandem generate` and `tandem eval`: a model directory and an engine, without a cluster.
 #pragma once
 
 #include "actors/main/cli/client_program.h"
@@ -8,7 +7,6 @@
 namespace tandem::cli {
 
 int generate(const GenerateCommand& command, const Console& console);
-int tokenize(const TokenizeCommand& command, const Console& console);
 int evaluate(const EvalCommand& command, const Console& console);
 
 }  // namespace tandem::cli

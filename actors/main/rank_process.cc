@@ -151,6 +151,7 @@ int run_rank(std::span<const char* const> words) {
   const auto arguments = parse_arguments(words);
   if (!arguments) return exit_code(ErrorCode::kInvalid);
   if (!runtime::arm_parent_death_signal(static_cast<pid_t>(arguments->parent))) return 1;
+  runtime::die_first_for_memory();
   Signals signals({SIGTERM, SIGINT});
   const std::string name = actors::rank_name(arguments->id.actor, arguments->id.rank);
   init_logging(name + "#" + std::to_string(arguments->id.incarnation.value), LogLevel::kInfo);

@@ -236,6 +236,19 @@ actors::VerifierConfig verifier_config(const JobSpec& job, const std::string& lo
   return config;
 }
 
+actors::EvaluationPlan evaluation_plan(const JobSpec& job, const std::vector<Record>& records) {
+  std::vector<std::optional<std::string>> data_source;
+  for (const Record& record : records) data_source.push_back(record.data_source);
+  return {.prompts = static_cast<std::int32_t>(records.size()),
+          .sampling = {.n = static_cast<std::int32_t>(job.eval.n),
+                       .temperature = static_cast<float>(job.eval.temperature),
+                       .top_p = static_cast<float>(job.eval.top_p),
+                       .top_k = static_cast<std::int32_t>(job.eval.top_k),
+                       .greedy = job.eval.greedy},
+          .seed = derive_seed(static_cast<std::uint64_t>(job.seed), "evaluation"),
+          .sources = actors::sources_of(data_source)};
+}
+
 Result<actors::ExchangeConfig> exchange_config(const JobSpec& job, const RunPlace& run,
                                                bool resume) {
   const DatasetKeys keys = dataset_keys(job);
@@ -267,6 +280,7 @@ Result<actors::ExchangeConfig> exchange_config(const JobSpec& job, const RunPlac
             std::chrono::duration<double>(job.weight_broadcast.timeout_s))};
   for (Record& record : *train)
     config.train.push_back({std::move(record.prompt), std::move(record.json)});
+  config.evaluation = evaluation_plan(job, validation);
   for (Record& record : validation)
     config.validation.push_back({std::move(record.prompt), std::move(record.json)});
   struct Order {  // of the epoch asked for last

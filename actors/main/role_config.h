@@ -36,6 +36,8 @@ runtime::WeightsConfig weights_config(const JobSpec& job, const RunPlace& run,
 // Without the manifest, for removing what is left.
 runtime::WeightsConfig weights_family(const JobSpec& job, const RunPlace& run);
 
+// How the records of `data.val_files` are evaluated: in the run, and by `tandem eval`.
+actors::EvaluationPlan evaluation_plan(const JobSpec& job, const std::vector<Record>& records);
 Result<actors::ExchangeConfig> exchange_config(const JobSpec& job, const RunPlace& run,
                                                bool resume);
 

@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "actors/messages/evaluation_figures.h"
 #include "actors/messages/reward.h"
 #include "actors/messages/roles.h"
 #include "actors/messages/rollout.h"
@@ -63,8 +64,7 @@ struct JobStatus {
   std::int64_t total_steps = 0;
   std::int64_t policy_version = -1;
   double reward_mean = 0;
-  std::optional<double> eval_last;  // the mean reward over `eval_scored` prompts
-  std::optional<std::int64_t> eval_scored, eval_failed;  // of the newest evaluation
+  std::optional<EvaluationFigures> eval;  // of the newest evaluation
   std::int64_t staleness_bound = 0, staleness_max = 0;
   double staleness_mean = 0;
   std::int64_t queue_depth = 0;  // groups generated and not yet in training

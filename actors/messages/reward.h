@@ -30,13 +30,13 @@ struct ScoreGroups {
 TANDEM_WIRE(ScoreGroups, groups)
 
 struct TextToScore {
-  std::int32_t index = 0;
+  std::int32_t index = 0, sample = 0;  // as EvaluationText's
   std::string data;
   std::string text;
   bool truncated = false;
   std::optional<std::string> special_text;  // as Trajectory has it
 };
-TANDEM_WIRE(TextToScore, index, data, text, truncated, special_text)
+TANDEM_WIRE(TextToScore, index, sample, data, text, truncated, special_text)
 
 struct ScoreTexts {  // of one evaluation
   EvaluationId evaluation;
@@ -78,10 +78,10 @@ struct GroupsScored {
 TANDEM_WIRE(GroupsScored, from, groups)
 
 struct TextScore {
-  std::int32_t index = 0;
+  std::int32_t index = 0, sample = 0;  // as TextToScore's
   TrajectoryScore score;
 };
-TANDEM_WIRE(TextScore, index, score)
+TANDEM_WIRE(TextScore, index, sample, score)
 
 struct TextsScored {
   Sender from;

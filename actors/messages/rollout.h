@@ -42,19 +42,39 @@ struct Assign {
 };
 TANDEM_WIRE(Assign, groups)
 
+// How an evaluation completes each of its prompts: `n` times, and with `greedy` once more. The
+// first n completions are sampled, or greedy where the temperature is 0; completion n is greedy.
+struct EvaluationSampling {
+  std::int32_t n = 1;
+  float temperature = 0;
+  float top_p = 1;
+  std::int32_t top_k = 0;  // 0: off
+  bool greedy = false;
+};
+TANDEM_WIRE(EvaluationSampling, n, temperature, top_p, top_k, greedy)
+
+constexpr std::int32_t completions_of(const EvaluationSampling& sampling) {
+  return sampling.n + (sampling.greedy ? 1 : 0);
+}
+constexpr bool is_greedy(const EvaluationSampling& sampling, std::int32_t sample) {
+  return sampling.temperature == 0 || sample == sampling.n;
+}
+
 struct EvaluationPrompt {
   std::int32_t index = 0;
   std::string prompt;
+  std::uint64_t seed = 0;  // completion i draws with derive_seed(seed, {i})
 };
-TANDEM_WIRE(EvaluationPrompt, index, prompt)
+TANDEM_WIRE(EvaluationPrompt, index, prompt, seed)
 
-// One greedy completion of each prompt, all by `version`; installs wait until they are done.
+// All completions of each prompt, all by `version`; installs wait until they are done.
 struct Evaluate {
   EvaluationId evaluation;
   PolicyVersion version;
+  EvaluationSampling sampling;
   std::vector<EvaluationPrompt> prompts;
 };
-TANDEM_WIRE(Evaluate, evaluation, version, prompts)
+TANDEM_WIRE(Evaluate, evaluation, version, sampling, prompts)
 
 // The publisher has `version` whole; those below `oldest_retained` are gone. A rollout installs
 // only what was announced, never something newer that it happens to see: so an Evaluate that
@@ -142,12 +162,13 @@ struct Unservable {
 TANDEM_WIRE(Unservable, from, group, attempt, reason, message)
 
 struct EvaluationText {
-  std::int32_t index = 0;
+  std::int32_t index = 0;   // of the prompt
+  std::int32_t sample = 0;  // which of its completions
   std::string text;
   bool truncated = false;
   std::optional<std::string> special_text;  // as Trajectory has it
 };
-TANDEM_WIRE(EvaluationText, index, text, truncated, special_text)
+TANDEM_WIRE(EvaluationText, index, sample, text, truncated, special_text)
 
 struct Evaluated {
   Sender from;

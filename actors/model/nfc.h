@@ -1,4 +1,6 @@
-// Unicode's canonical composition, NFC (Unicode Standard Annex 15), by libutf8proc.
+// Unicode's canonical composition, NFC (Unicode Standard Annex 15), by libutf8proc, and as the
+// `tokenizers` library has it: by the tables of Unicode 9. A code point that came later stays where
+// it is, no mark moves past it, and it combines with nothing.
 #pragma once
 
 #include <optional>

@@ -8,8 +8,8 @@
 // null, ByteLevel, TemplateProcessing, or a Sequence of these; decoder ByteLevel. Anything else is
 // refused by name. Ids and text are those of the `tokenizers` library (tests/golden/tokenizers),
 // but encode_prompt adds no second BOS, an added token never has ByteLevel's stand-ins for bytes,
-// text with a byte that the vocabulary lacks is refused where the library drops the byte, and
-// combining marks newer than the library's Unicode are ordered by ours (nfc.h).
+// and text with a byte that the vocabulary lacks is refused where the library drops the byte.
+// Letters and digits are those of PCRE2's Unicode, which may be older than the library's.
 //
 // Invariants
 //   TK-1  decode(encode(text)) == text for every text that encode accepts (in NFC where the

@@ -157,10 +157,10 @@ void RewardActor::handle(runtime::Context& cx, ScoreTexts work) {
   note("score", cx.now());
   for (std::size_t i = 0; i < work.texts.size(); ++i) {
     TextToScore& text = work.texts[i];
-    const auto judged = [this, open, i, index = text.index](runtime::Context& later,
-                                                            TrajectoryScore score) {
+    open->answer.scores[i] = {.index = text.index, .sample = text.sample};
+    const auto judged = [this, open, i](runtime::Context& later, TrajectoryScore score) {
       count(later.now(), score);
-      open->answer.scores[i] = {index, std::move(score)};
+      open->answer.scores[i].score = std::move(score);
       if (--open->left > 0) return;
       outbox_.send_all(later, runtime::split(std::move(open->answer), &TextsScored::scores,
                                              outbox_.bytes_max()));

@@ -147,7 +147,7 @@ Duration FakeEngine::step() {
 void FakeEngine::finish(Running& group) {
   queue_.ended(group.request);
   if (const auto* evaluation = std::get_if<EvaluationKey>(&group.request.key)) {
-    return evaluations_.completed(*evaluation, group.trajectories.front());
+    return evaluations_.completed(*evaluation, std::move(group.trajectories));
   }
   const auto& [id, attempt] = std::get<GroupKey>(group.request.key);
   const std::string& prompt = group.request.prompt;

@@ -156,6 +156,7 @@ struct NativeEngine::State {
   void note_first_runs(const Sequences::Work& work);
   runtime::TensorView compute(const Sequences::Work& work);
   std::vector<Draw> next_draws(const Sequences::Work& work);
+  kernels::RowSampling sampling_of(const RunningSequence& sequence) const;
   void draw(const runtime::TensorView& logits, std::span<const Draw> draws);
   void take_drawn();
   void take_all_drawn();
@@ -244,6 +245,25 @@ std::vector<NativeEngine::State::Draw> NativeEngine::State::next_draws(
   return draws;
 }
 
+// Of the sequence's next token.
+kernels::RowSampling NativeEngine::State::sampling_of(const RunningSequence& sequence) const {
+  const Request& request = sequence.open->request;
+  kernels::RowSampling sampling{.seed = sequence.seed,
+                                .position = static_cast<std::uint64_t>(sequence.length()),
+                                .temperature = config.temperature,
+                                .top_p = config.top_p,
+                                .min_p = config.min_p,
+                                .top_k = config.top_k};
+  if (!request.of_evaluation()) return sampling;
+  if (is_greedy(request.sampling, static_cast<std::int32_t>(sequence.index)))
+    return {.temperature = 0};
+  sampling.temperature = request.sampling.temperature;
+  sampling.top_p = request.sampling.top_p;
+  sampling.min_p = 0;
+  sampling.top_k = request.sampling.top_k;
+  return sampling;
+}
+
 // In as many calls as the sampler needs; only what the last one draws is left to be taken later,
 // since the device keeps no other for the next step.
 void NativeEngine::State::draw(const runtime::TensorView& logits, std::span<const Draw> draws) {
@@ -253,17 +273,9 @@ void NativeEngine::State::draw(const runtime::TensorView& logits, std::span<cons
     const auto some = draws.subspan(begin, std::min(at_once, draws.size() - begin));
     samplings.clear();
     for (const auto& [sequence, logits_row, kv_oldest] : some) {
-      const auto banned = sequence->completion.banned(sequence->ahead);
-      kernels::RowSampling sampling{.seed = sequence->seed,
-                                    .position = static_cast<std::uint64_t>(sequence->length()),
-                                    .temperature = config.temperature,
-                                    .top_p = config.top_p,
-                                    .min_p = config.min_p,
-                                    .top_k = config.top_k,
-                                    .logits_row = logits_row,
-                                    .banned = banned};
-      if (sequence->open->request.greedy())
-        sampling = {.temperature = 0, .logits_row = logits_row, .banned = banned};
+      kernels::RowSampling sampling = sampling_of(*sequence);
+      sampling.logits_row = logits_row;
+      sampling.banned = sequence->completion.banned(sequence->ahead);
       sequence->draw = static_cast<std::int32_t>(samplings.size());
       ++sequence->ahead;
       samplings.push_back(sampling);
@@ -308,7 +320,7 @@ void NativeEngine::State::take_token(const Draw& draw, PolicyVersion version, st
 void NativeEngine::State::finish(OpenRequest& open) {
   queue.ended(open.request);
   if (const auto* evaluation = std::get_if<EvaluationKey>(&open.request.key)) {
-    return evaluations.completed(*evaluation, std::move(open.trajectories.front()));
+    return evaluations.completed(*evaluation, std::move(open.trajectories));
   }
   const auto& [group, attempt] = std::get<GroupKey>(open.request.key);
   events.push_back(GroupPayload{.group = group,

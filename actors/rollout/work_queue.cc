@@ -16,21 +16,24 @@ Request request_of(GroupWork work) {
           .prompt = std::move(work.prompt)};
 }
 
-Request request_of(PolicyVersion version, std::uint64_t part, EvaluationPrompt prompt) {
+Request request_of(const Evaluate& of, std::uint64_t part, EvaluationPrompt prompt) {
   return {.key = EvaluationKey{part, prompt.index},
-          .pinned = version,
-          .prompt = std::move(prompt.prompt)};
+          .pinned = of.version,
+          .n = completions_of(of.sampling),
+          .seed = prompt.seed,
+          .prompt = std::move(prompt.prompt),
+          .sampling = of.sampling};
 }
 
 bool WorkQueue::Earlier::operator()(const std::pair<Request, std::uint64_t>& a,
                                     const std::pair<Request, std::uint64_t>& b) const {
-  return std::tuple(!a.first.greedy(), a.first.due, a.second) <
-         std::tuple(!b.first.greedy(), b.first.due, b.second);
+  return std::tuple(!a.first.of_evaluation(), a.first.due, a.second) <
+         std::tuple(!b.first.of_evaluation(), b.first.due, b.second);
 }
 
 void WorkQueue::push(Request request) {
   CHECK(request.n >= 1);
-  if (!request.greedy()) groups_are_pinned_ = request.pinned.has_value();
+  if (!request.of_evaluation()) groups_are_pinned_ = request.pinned.has_value();
   sequences_ += request.n;
   waiting_.emplace(std::move(request), arrivals_++);
 }
@@ -123,35 +126,37 @@ PolicyVersion WorkQueue::finish_update() {
 }
 
 void Evaluations::open(Evaluate evaluation, const std::function<void(Request)>& submit) {
+  std::vector<EvaluationPrompt> prompts = std::exchange(evaluation.prompts, {});
+  EvaluationDone done{.evaluation = evaluation.evaluation};
+  if (prompts.empty()) return done_.push_back(std::move(done));
   const std::uint64_t part = ++part_last_;
-  const auto open = open_.emplace(part, Open{.prompts = evaluation.prompts.size(),
-                                             .done = {.evaluation = evaluation.evaluation}});
-  if (evaluation.prompts.empty()) return close_if_whole(open.first);
-  for (EvaluationPrompt& prompt : evaluation.prompts)
-    submit(request_of(evaluation.version, part, std::move(prompt)));
+  open_.emplace(part, Open{.prompts_left = prompts.size(), .done = std::move(done)});
+  for (EvaluationPrompt& prompt : prompts) submit(request_of(evaluation, part, std::move(prompt)));
 }
 
-void Evaluations::completed(const EvaluationKey& key, Trajectory only) {
+void Evaluations::completed(const EvaluationKey& key, std::vector<Trajectory> trajectories) {
   const auto open = open_.find(key.part);
   CHECK(open != open_.end());
-  open->second.done.completions.push_back({.index = key.index,
-                                           .text = std::move(only.text),
-                                           .truncated = only.truncated,
-                                           .special_text = std::move(only.special_text)});
-  close_if_whole(open);
+  std::int32_t sample = 0;
+  for (Trajectory& trajectory : trajectories)
+    open->second.done.completions.push_back({.index = key.index,
+                                             .sample = sample++,
+                                             .text = std::move(trajectory.text),
+                                             .truncated = trajectory.truncated,
+                                             .special_text = std::move(trajectory.special_text)});
+  answered(open);
 }
 
 void Evaluations::unservable(const EvaluationKey& key) {
   const auto open = open_.find(key.part);
   CHECK(open != open_.end());
   open->second.done.unservable.push_back(key.index);
-  close_if_whole(open);
+  answered(open);
 }
 
-void Evaluations::close_if_whole(std::map<std::uint64_t, Open>::iterator open) {
-  EvaluationDone& done = open->second.done;
-  if (done.completions.size() + done.unservable.size() < open->second.prompts) return;
-  done_.push_back(std::move(done));
+void Evaluations::answered(std::map<std::uint64_t, Open>::iterator open) {
+  if (--open->second.prompts_left > 0) return;
+  done_.push_back(std::move(open->second.done));
   open_.erase(open);
 }
 

@@ -41,7 +41,7 @@ struct EvaluationKey {
   bool operator==(const EvaluationKey&) const = default;
 };
 
-// One prompt and its n completions, sampled for a group, greedy for an evaluation.
+// One prompt and its n completions, of a group or of an evaluation.
 struct Request {
   std::variant<GroupKey, EvaluationKey> key;
   StepId due;                           // of a group
@@ -51,13 +51,16 @@ struct Request {
   std::string prompt;
   std::vector<std::int32_t> prompt_tokens;  // empty where the engine has no tokenizer
   Time submitted;                           // to the engine; decides nothing
+  // Of an evaluation; a group is sampled as the engine's configuration says.
+  EvaluationSampling sampling;
 
-  bool greedy() const { return std::holds_alternative<EvaluationKey>(key); }
+  bool of_evaluation() const { return std::holds_alternative<EvaluationKey>(key); }
   std::uint64_t trajectory_seed(std::size_t index) const { return derive_seed(seed, {index}); }
 };
 
 Request request_of(GroupWork work);
-Request request_of(PolicyVersion version, std::uint64_t part, EvaluationPrompt prompt);
+// `of`: the message that `prompt` is from; its other prompts do not matter.
+Request request_of(const Evaluate& of, std::uint64_t part, EvaluationPrompt prompt);
 
 class WorkQueue {
  public:
@@ -117,17 +120,17 @@ class Evaluations {
  public:
   // Calls `submit` with a request for each prompt. Done at once if there is none.
   void open(Evaluate evaluation, const std::function<void(Request)>& submit);
-  void completed(const EvaluationKey& key, Trajectory only);
+  void completed(const EvaluationKey& key, std::vector<Trajectory> trajectories);
   void unservable(const EvaluationKey& key);
   void clear() { open_.clear(); }
   std::vector<EvaluationDone> take_done() { return std::exchange(done_, {}); }
 
  private:
   struct Open {
-    std::size_t prompts = 0;
+    std::size_t prompts_left = 0;
     EvaluationDone done;
   };
-  void close_if_whole(std::map<std::uint64_t, Open>::iterator open);
+  void answered(std::map<std::uint64_t, Open>::iterator open);  // one of its prompts is
 
   std::map<std::uint64_t, Open> open_;  // by part
   std::uint64_t part_last_ = 0;

@@ -16,6 +16,30 @@ double power(double base, std::int64_t exponent) {  // by squaring: libm's pow d
   return result;
 }
 
+// Bit i says whether lane i of `to`, of the first n, got other bits.
+std::uint32_t store_rounded(F32x16 parameters, int n, Bf16* to) {
+  Bf16 before[kLanes];
+  __builtin_memcpy(before, to, static_cast<std::size_t>(n) * sizeof(Bf16));
+  store(to, parameters, n);
+  std::uint32_t changed = 0;
+  for (int i = 0; i < n; ++i)
+    changed |= static_cast<std::uint32_t>(before[i].bits != to[i].bits) << i;
+  return changed;
+}
+
+// The list of changed values, from the flags in the workspace.
+void list_changes(const AdamW& op) {
+  const std::int32_t* flags = op.workspace.i32();
+  std::int32_t* changed = op.changed.i32();
+  std::int32_t count = 0;
+  for (std::int64_t i = 0; i < op.parameters.dim(0); i += kChangesPerWord) {
+    auto left = static_cast<std::uint32_t>(flags[i / kChangesPerWord]);
+    for (; left != 0; left &= left - 1)
+      changed[count++] = static_cast<std::int32_t>(i) + __builtin_ctz(left);
+  }
+  *op.changed_count.i32() = count;
+}
+
 }  // namespace
 
 void adamw(const Stream& stream, const AdamW& op) {
@@ -33,6 +57,8 @@ void adamw(const Stream& stream, const AdamW& op) {
   float* parameters = op.parameters.f32();
   const float* gradients = op.gradients.f32();
   float *first_moment = op.m.f32(), *second_moment = op.v.f32();
+  Bf16* rounded = data<Bf16>(op.rounded);
+  std::int32_t* flags = op.changed_count.empty() ? nullptr : op.workspace.i32();
   runtime::parallel_for(stream.pool, op.parameters.dim(0), kElementsPerRange,
                         [&](std::int64_t begin, std::int64_t end) {
                           for (std::int64_t i = begin; i < end; i += kLanes) {
@@ -43,12 +69,22 @@ void adamw(const Stream& stream, const AdamW& op) {
                             const F32x16 v = fma(blend2 * g, g, keep2 * load(second_moment + i, n));
                             store(first_moment + i, m, n);
                             store(second_moment + i, v, n);
-                            if (!moves) continue;
-                            const F32x16 update = m / (sqrt(v) / root2 + eps);
-                            store(parameters + i,
-                                  fnma(step, update, load(parameters + i, n) * keep), n);
+                            F32x16 p = load(parameters + i, n);
+                            if (moves) {
+                              const F32x16 update = m / (sqrt(v) / root2 + eps);
+                              p = fnma(step, update, p * keep);
+                              store(parameters + i, p, n);
+                            }
+                            if (rounded == nullptr) continue;
+                            const std::uint32_t changed = store_rounded(p, n, rounded + i);
+                            if (flags == nullptr) continue;
+                            std::int32_t& word = flags[i / kChangesPerWord];
+                            word = i % kChangesPerWord == 0
+                                       ? static_cast<std::int32_t>(changed)
+                                       : word | static_cast<std::int32_t>(changed << kLanes);
                           }
                         });
+  if (flags != nullptr) list_changes(op);
 }
 
 }  // namespace tandem::kernels::TANDEM_CPU_ISA

@@ -7,16 +7,16 @@ void chunk_scores(const QueryBlock& block, const float* keys, float* scores) {
   const bool by_head = block.queries > 1;
   const std::int64_t products = by_head ? block.heads : 1;
   for (std::int64_t h = 0; h < products; ++h) {
-    multiply({.a = block.q + h * block.channels,
-              .a_row = by_head ? block.row_stride : block.channels,
-              .a_step = 1,
-              .b = keys,
-              .b_step = kChunkPositions,
-              .c = scores + h * block.queries * kChunkPositions,
-              .c_row = kChunkPositions,
-              .rows = by_head ? block.queries : block.heads,
-              .columns = kChunkPositions,
-              .steps = block.channels});
+    multiply(Product<float>{.a = block.q + h * block.channels,
+                            .a_row = by_head ? block.row_stride : block.channels,
+                            .a_step = 1,
+                            .b = keys,
+                            .b_step = kChunkPositions,
+                            .c = scores + h * block.queries * kChunkPositions,
+                            .c_row = kChunkPositions,
+                            .rows = by_head ? block.queries : block.heads,
+                            .columns = kChunkPositions,
+                            .steps = block.channels});
   }
 }
 
@@ -72,27 +72,30 @@ void absorb_chunk(const QueryBlock& block, const Chunk& chunk, SoftmaxRows& stat
     const std::int64_t visible = block.visible(r, chunk.index);
     for (end = r + 1; end < rows && block.visible(end, chunk.index) == visible;) ++end;
     if (visible == 0) continue;
-    multiply({.a = scores + r * kChunkPositions,
-              .a_row = kChunkPositions,
-              .a_step = 1,
-              .b = chunk.values,
-              .b_step = block.channels,
-              .c = state.out + r * block.channels,
-              .c_row = block.channels,
-              .rows = end - r,
-              .columns = block.channels,
-              .steps = visible,
-              .sum = first_chunk ? Sum::kWrite : Sum::kContinue});
+    multiply(Product<float>{.a = scores + r * kChunkPositions,
+                            .a_row = kChunkPositions,
+                            .a_step = 1,
+                            .b = chunk.values,
+                            .b_step = block.channels,
+                            .c = state.out + r * block.channels,
+                            .c_row = block.channels,
+                            .rows = end - r,
+                            .columns = block.channels,
+                            .steps = visible,
+                            .sum = first_chunk ? Sum::kWrite : Sum::kContinue});
   }
 }
 
-void finish(const QueryBlock& block, SoftmaxRows& state, const BlockOutput& output) {
+namespace {
+
+template <class T>
+void finish_rows(const QueryBlock& block, const SoftmaxRows& state, const BlockOutput<T>& output) {
   for (std::int64_t r = 0; r < block.rows(); ++r) {
     const std::int64_t h = r / block.queries, i = r % block.queries;
     const float sum = reduce_add(load(state.sums + r * kLanes));
     const F32x16 factor = set(1.0f) / set(sum);
     const float* from = state.out + r * block.channels;
-    float* to = output.out + i * output.row_stride + h * block.channels;
+    T* to = output.out + i * output.row_stride + h * block.channels;
     for (std::int64_t d = 0; d < block.channels; d += kLanes) {
       store(to + d, load(from + d) * factor);
     }
@@ -100,6 +103,15 @@ void finish(const QueryBlock& block, SoftmaxRows& state, const BlockOutput& outp
       output.lse[i * output.lse_stride + h] = state.maximum[r] + log(sum);
     }
   }
+}
+
+}  // namespace
+
+void finish(const QueryBlock& block, const SoftmaxRows& state, const BlockOutput<float>& output) {
+  finish_rows(block, state, output);
+}
+void finish(const QueryBlock& block, const SoftmaxRows& state, const BlockOutput<Bf16>& output) {
+  finish_rows(block, state, output);
 }
 
 }  // namespace tandem::kernels::TANDEM_CPU_ISA

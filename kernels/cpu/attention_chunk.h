@@ -1,5 +1,6 @@
 // What the packed and the paged form of attention share: a block of query rows absorbs one chunk of
 // 16 positions. Both forms call nothing else for arithmetic, so they give the same bits (AT-1).
+// All is f32: operands in bf16 have been widened, and an output in bf16 is rounded at the end.
 #pragma once
 
 #include "kernels/cpu/exponential.h"
@@ -55,12 +56,14 @@ void chunk_scores(const QueryBlock& block, const float* keys, float* scores);
 void absorb_chunk(const QueryBlock& block, const Chunk& chunk, SoftmaxRows& state);
 
 // out[i, h, :] = the block's rows; lse[i, h] unless lse is null (lse_stride: H).
+template <class T>
 struct BlockOutput {
-  float* out = nullptr;  // query 0 of head 0
+  T* out = nullptr;  // query 0 of head 0
   std::int64_t row_stride = 0;
   float* lse = nullptr;
   std::int64_t lse_stride = 0;
 };
-void finish(const QueryBlock& block, SoftmaxRows& state, const BlockOutput& output);
+void finish(const QueryBlock& block, const SoftmaxRows& state, const BlockOutput<float>& output);
+void finish(const QueryBlock& block, const SoftmaxRows& state, const BlockOutput<Bf16>& output);
 
 }  // namespace tandem::kernels::TANDEM_CPU_ISA

@@ -1,4 +1,4 @@
-// Compiled once, without instruction-set flags: it decides which of the two tables may run.
+// Compiled once, without instruction-set flags: it decides which of the tables may run.
 #include "kernels/backend.h"
 
 namespace tandem::kernels {
@@ -9,6 +9,9 @@ const Backend& table();
 namespace cpu_avx512 {
 const Backend& table();
 }
+namespace cpu_avx512bf16 {
+const Backend& table();
+}
 
 const char* name(Isa isa) {
   switch (isa) {
@@ -16,6 +19,8 @@ const char* name(Isa isa) {
       return "avx2";
     case Isa::kAvx512:
       return "avx512";
+    case Isa::kAvx512Bf16:
+      return "avx512bf16";
   }
   CHECK(false);
 }
@@ -31,7 +36,8 @@ Result<Isa> detect_isa() {
   }
   const bool wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                     __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-  return wide ? Isa::kAvx512 : Isa::kAvx2;
+  if (!wide) return Isa::kAvx2;
+  return __builtin_cpu_supports("avx512bf16") ? Isa::kAvx512Bf16 : Isa::kAvx512;
 }
 
 const Backend& cpu_backend(Isa isa) {
@@ -40,6 +46,8 @@ const Backend& cpu_backend(Isa isa) {
       return cpu_avx2::table();
     case Isa::kAvx512:
       return cpu_avx512::table();
+    case Isa::kAvx512Bf16:
+      return cpu_avx512bf16::table();
   }
   CHECK(false);
 }

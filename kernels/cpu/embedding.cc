@@ -8,23 +8,30 @@ namespace {
 constexpr std::int64_t kTokensPerRange = 512;
 constexpr std::int64_t kChannelsPerRange = 64;
 
-// Row `id` of a packed [V, C] table: column id % kPanelColumns of its panel [C, kPanelColumns].
-void unpack_row(const PackedWeight& table, std::int64_t id, float* to) {
-  const float* from =
-      table.panels.f32() + id / kPanelColumns * table.k * kPanelColumns + id % kPanelColumns;
-  for (std::int64_t c = 0; c < table.k; ++c) to[c] = from[c * kPanelColumns];
+// Row `id` of a packed [V, C] table (matmul.h): column id % kPanelColumns of its panel. Of bf16 two
+// values of a row lie side by side.
+template <class T>
+void unpack_row(const PackedWeight& table, std::int64_t id, T* to) {
+  constexpr std::int64_t kPair = sizeof(T) == 2 ? 2 : 1;
+  const T* from = data<T>(table.panels) + id / kPanelColumns * table.panels.row_stride +
+                  id % kPanelColumns * kPair;
+  for (std::int64_t c = 0; c < table.k; ++c)
+    to[c] = from[c / kPair * kPair * kPanelColumns + c % kPair];
 }
 
-void copy_row(const float* from, std::int64_t channels, float* to) {
+template <class T>
+void copy_row(const T* from, std::int64_t channels, T* to) {
   for (std::int64_t c = 0; c < channels; c += kLanes) {
     const int n = lanes(channels - c);
     store(to + c, load(from + c, n), n);
   }
 }
-}  // namespace
 
-void embedding(const Stream& stream, const Embedding& op) {
+template <class T>
+void take_rows(const Stream& stream, const Embedding& op) {
   const bool packed = op.table.empty();
+  const T* table = packed ? nullptr : data<T>(op.table);
+  T* y = data<T>(op.y);
   const std::int64_t channels = op.y.dim(1);
   const std::int32_t* ids = op.ids.i32();
   const auto* drawn = static_cast<const std::int32_t*>(op.drawn.data);
@@ -32,24 +39,26 @@ void embedding(const Stream& stream, const Embedding& op) {
                         [&](std::int64_t begin, std::int64_t end) {
                           for (std::int64_t t = begin; t < end; ++t) {
                             const std::int32_t id = ids[t] < 0 ? drawn[~ids[t]] : ids[t];
-                            float* to = op.y.f32() + t * op.y.row_stride;
+                            T* to = y + t * op.y.row_stride;
                             if (packed) {
                               unpack_row(op.packed, id, to);
                             } else {
-                              copy_row(op.table.f32() + id * op.table.row_stride, channels, to);
+                              copy_row(table + id * op.table.row_stride, channels, to);
                             }
                           }
                         });
 }
 
 // Threads share the channels, not the tokens: two tokens may be the same row of the table.
-void embedding_backward(const Stream& stream, const EmbeddingBackward& op) {
+template <class T>
+void add_rows(const Stream& stream, const EmbeddingBackward& op) {
+  const T* dy = data<T>(op.dy);
   const std::int64_t tokens = op.ids.dim(0);
   const std::int32_t* ids = op.ids.i32();
   runtime::parallel_for(stream.pool, op.dtable.dim(1), kChannelsPerRange,
                         [&](std::int64_t begin, std::int64_t end) {
                           for (std::int64_t t = 0; t < tokens; ++t) {
-                            const float* from = op.dy.f32() + t * op.dy.row_stride;
+                            const T* from = dy + t * op.dy.row_stride;
                             float* to = op.dtable.f32() + ids[t] * op.dtable.row_stride;
                             for (std::int64_t c = begin; c < end; c += kLanes) {
                               const int n = lanes(end - c);
@@ -57,6 +66,16 @@ void embedding_backward(const Stream& stream, const EmbeddingBackward& op) {
                             }
                           }
                         });
+}
+
+}  // namespace
+
+void embedding(const Stream& stream, const Embedding& op) {
+  with_type(op.y.dtype, [&]<class T>(T) { take_rows<T>(stream, op); });
+}
+
+void embedding_backward(const Stream& stream, const EmbeddingBackward& op) {
+  with_type(op.dy.dtype, [&]<class T>(T) { add_rows<T>(stream, op); });
 }
 
 }  // namespace tandem::kernels::TANDEM_CPU_ISA

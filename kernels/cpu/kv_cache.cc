@@ -1,3 +1,4 @@
+#include "kernels/cpu/element.h"
 #include "kernels/cpu/operators.h"
 #include "runtime/device/parallel.h"
 
@@ -5,9 +6,9 @@ namespace tandem::kernels::TANDEM_CPU_ISA {
 
 namespace {
 constexpr std::int64_t kTokensPerRange = 256;
-}  // namespace
 
-void kv_write(const Stream& stream, const KvWrite& op) {
+template <class T>
+void write_slots(const Stream& stream, const KvWrite& op) {
   const std::int64_t groups = op.k.dim(1), channels = op.k.dim(2);
   const std::int64_t positions = op.k_pages.dim(2), block = positions * channels;
   const std::int32_t* slots = op.slots.i32();
@@ -18,12 +19,12 @@ void kv_write(const Stream& stream, const KvWrite& op) {
           const std::int64_t page = slots[t] / positions, position = slots[t] % positions;
           for (std::int64_t g = 0; g < groups; ++g) {
             const std::int64_t base = (page * groups + g) * block;
-            const float* k = op.k.f32() + t * op.k.row_stride + g * channels;
-            const float* v = op.v.f32() + t * op.v.row_stride + g * channels;
-            float* k_column = op.k_pages.f32() + base +
-                              position / kChunkPositions * kChunkPositions * channels +
-                              position % kChunkPositions;
-            float* v_row = op.v_pages.f32() + base + position * channels;
+            const T* k = data<T>(op.k) + t * op.k.row_stride + g * channels;
+            const T* v = data<T>(op.v) + t * op.v.row_stride + g * channels;
+            T* k_column = data<T>(op.k_pages) + base +
+                          position / kChunkPositions * kChunkPositions * channels +
+                          position % kChunkPositions;
+            T* v_row = data<T>(op.v_pages) + base + position * channels;
             for (std::int64_t d = 0; d < channels; ++d) {
               k_column[d * kChunkPositions] = k[d];
               v_row[d] = v[d];
@@ -33,15 +34,26 @@ void kv_write(const Stream& stream, const KvWrite& op) {
       });
 }
 
-void kv_copy(const Stream&, const KvCopy& op) {
+template <class T>
+void copy_pages(const KvCopy& op) {
   const std::int64_t elements = op.k_pages.row_elements();
-  const auto bytes = static_cast<std::size_t>(elements) * sizeof(float);
+  const auto bytes = static_cast<std::size_t>(elements) * sizeof(T);
   for (const PageCopy& copy : op.pages) {
     if (copy.from == copy.to) continue;
-    for (float* pool : {op.k_pages.f32(), op.v_pages.f32()}) {
+    for (T* pool : {data<T>(op.k_pages), data<T>(op.v_pages)}) {
       __builtin_memcpy(pool + copy.to * elements, pool + copy.from * elements, bytes);
     }
   }
+}
+
+}  // namespace
+
+void kv_write(const Stream& stream, const KvWrite& op) {
+  with_type(op.k_pages.dtype, [&]<class T>(T) { write_slots<T>(stream, op); });
+}
+
+void kv_copy(const Stream&, const KvCopy& op) {
+  with_type(op.k_pages.dtype, [&]<class T>(T) { copy_pages<T>(op); });
 }
 
 }  // namespace tandem::kernels::TANDEM_CPU_ISA

@@ -7,30 +7,33 @@ namespace tandem::kernels::TANDEM_CPU_ISA {
 namespace {
 
 // A [R, C] or [T, H, C] view as rows of C channels.
+template <class T>
 struct Rows {
-  float* data = nullptr;
+  T* first = nullptr;
   std::int64_t outer_stride = 0;
   std::int64_t heads = 1;
   std::int64_t channels = 0;
   std::int64_t count = 0;
 
-  [[gnu::always_inline]] float* row(std::int64_t r) const {
-    return heads == 1 ? data + r * outer_stride
-                      : data + r / heads * outer_stride + r % heads * channels;
+  [[gnu::always_inline]] T* row(std::int64_t r) const {
+    return heads == 1 ? first + r * outer_stride
+                      : first + r / heads * outer_stride + r % heads * channels;
   }
 };
 
-Rows rows_of(const TensorView& view) {
+template <class T>
+Rows<T> rows_of(const TensorView& view) {
   const std::int64_t heads = view.rank == 3 ? view.dim(1) : 1;
-  return {.data = view.empty() ? nullptr : view.f32(),
+  return {.first = data<T>(view),
           .outer_stride = view.row_stride,
           .heads = heads,
           .channels = view.dim(view.rank - 1),
           .count = view.dim(0) * heads};
 }
 
-void normalise_row(const float* x, const float* weight, float* y, float* inv_rms,
-                   std::int64_t channels, float eps) {
+template <class T>
+void normalise_row(const T* x, const T* weight, T* y, float* inv_rms, std::int64_t channels,
+                   float eps) {
   F32x16 squares = zero();
   for (std::int64_t c = 0; c < channels; c += kLanes) {
     const F32x16 v = load(x + c, lanes(channels - c));
@@ -46,26 +49,29 @@ void normalise_row(const float* x, const float* weight, float* y, float* inv_rms
   if (inv_rms != nullptr) *inv_rms = inverse;
 }
 
-void add_row(float* x, const float* more, std::int64_t channels) {
+template <class T>
+void add_row(T* x, const T* more, std::int64_t channels) {
   for (std::int64_t c = 0; c < channels; c += kLanes) {
     const int n = lanes(channels - c);
     store(x + c, load(x + c, n) + load(more + c, n), n);
   }
 }
 
+template <class T>
 struct RowGradient {
-  const float* dy;
-  const float* x;
-  const float* weight;
+  const T* dy;
+  const T* x;
+  const T* weight;
   float inverse;
-  float* dx;
+  T* dx;
   float* dweight;  // of the row's block
   std::int64_t channels;
   bool accumulate;
 };
 
 // With n = x * inverse:  dx = inverse * (dy * w - n * mean(dy * w * n)),  dweight += dy * n.
-void row_gradient(const RowGradient& row) {
+template <class T>
+void row_gradient(const RowGradient<T>& row) {
   const F32x16 inverse = set(row.inverse);
   F32x16 dots = zero();
   for (std::int64_t c = 0; c < row.channels; c += kLanes) {
@@ -83,27 +89,27 @@ void row_gradient(const RowGradient& row) {
   }
 }
 
-}  // namespace
-
-void rms_norm(const Stream& stream, const RmsNorm& op) {
-  const Rows x = rows_of(op.x), y = rows_of(op.y);
-  const Rows more = op.add.empty() ? Rows{} : rows_of(op.add);
-  const float* weight = op.weight.f32();
-  float* inv_rms = op.inv_rms.empty() ? nullptr : op.inv_rms.f32();
+template <class T>
+void forward(const Stream& stream, const RmsNorm& op) {
+  const Rows<T> x = rows_of<T>(op.x), y = rows_of<T>(op.y);
+  const Rows<T> more = op.add.empty() ? Rows<T>{} : rows_of<T>(op.add);
+  const T* weight = data<T>(op.weight);
+  float* inv_rms = data<float>(op.inv_rms);
   runtime::parallel_for(
       stream.pool, x.count, kNormRowsPerBlock, [&](std::int64_t begin, std::int64_t end) {
         for (std::int64_t r = begin; r < end; ++r) {
-          if (more.data != nullptr) add_row(x.row(r), more.row(r), x.channels);
+          if (more.first != nullptr) add_row(x.row(r), more.row(r), x.channels);
           normalise_row(x.row(r), weight, y.row(r), inv_rms == nullptr ? nullptr : inv_rms + r,
                         x.channels, op.eps);
         }
       });
 }
 
-void rms_norm_backward(const Stream& stream, const RmsNormBackward& op) {
-  const Rows dy = rows_of(op.dy), x = rows_of(op.x), dx = rows_of(op.dx);
+template <class T>
+void backward(const Stream& stream, const RmsNormBackward& op) {
+  const Rows<T> dy = rows_of<T>(op.dy), x = rows_of<T>(op.x), dx = rows_of<T>(op.dx);
   const std::int64_t channels = x.channels;
-  const float* weight = op.weight.f32();
+  const T* weight = data<T>(op.weight);
   const float* inv_rms = op.inv_rms.f32();
   float* blocks = op.workspace.f32();
   runtime::parallel_for(stream.pool, x.count, kNormRowsPerBlock,
@@ -111,19 +117,29 @@ void rms_norm_backward(const Stream& stream, const RmsNormBackward& op) {
                           float* dweight = blocks + begin / kNormRowsPerBlock * channels;
                           for (std::int64_t c = 0; c < channels; ++c) dweight[c] = 0.0f;
                           for (std::int64_t r = begin; r < end; ++r) {
-                            row_gradient({.dy = dy.row(r),
-                                          .x = x.row(r),
-                                          .weight = weight,
-                                          .inverse = inv_rms[r],
-                                          .dx = dx.row(r),
-                                          .dweight = dweight,
-                                          .channels = channels,
-                                          .accumulate = op.output == Output::kAdd});
+                            row_gradient<T>({.dy = dy.row(r),
+                                             .x = x.row(r),
+                                             .weight = weight,
+                                             .inverse = inv_rms[r],
+                                             .dx = dx.row(r),
+                                             .dweight = dweight,
+                                             .channels = channels,
+                                             .accumulate = op.output == Output::kAdd});
                           }
                         });
   for (std::int64_t begin = 0; begin < x.count; begin += kNormRowsPerBlock) {
     add_row(op.dweight.f32(), blocks + begin / kNormRowsPerBlock * channels, channels);
   }
+}
+
+}  // namespace
+
+void rms_norm(const Stream& stream, const RmsNorm& op) {
+  with_type(op.x.dtype, [&]<class T>(T) { forward<T>(stream, op); });
+}
+
+void rms_norm_backward(const Stream& stream, const RmsNormBackward& op) {
+  with_type(op.x.dtype, [&]<class T>(T) { backward<T>(stream, op); });
 }
 
 }  // namespace tandem::kernels::TANDEM_CPU_ISA

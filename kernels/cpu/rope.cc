@@ -6,9 +6,9 @@ namespace tandem::kernels::TANDEM_CPU_ISA {
 
 namespace {
 constexpr std::int64_t kTokensPerRange = 256;
-}  // namespace
 
-void rope(const Stream& stream, const Rope& op) {
+template <class T>
+void turn(const Stream& stream, const Rope& op) {
   const std::int64_t heads = op.x.dim(1), half = op.x.dim(2) / 2;
   const std::int32_t* positions = op.positions.i32();
   const F32x16 sign = set(op.direction == Direction::kForward ? 1.0f : -1.0f);
@@ -17,13 +17,13 @@ void rope(const Stream& stream, const Rope& op) {
         for (std::int64_t t = begin; t < end; ++t) {
           const float* cosines = op.cos.f32() + positions[t] * half;
           const float* sines = op.sin.f32() + positions[t] * half;
-          float* token = op.x.f32() + t * op.x.row_stride;
+          T* token = data<T>(op.x) + t * op.x.row_stride;
           for (std::int64_t i = 0; i < half; i += kLanes) {
             const int n = lanes(half - i);
             const F32x16 cos = load(cosines + i, n), sin = load(sines + i, n) * sign;
             for (std::int64_t h = 0; h < heads; ++h) {
-              float* low = token + h * 2 * half + i;
-              float* high = low + half;
+              T* low = token + h * 2 * half + i;
+              T* high = low + half;
               const F32x16 a = load(low, n), b = load(high, n);
               store(low, fnma(b, sin, a * cos), n);
               store(high, fma(a, sin, b * cos), n);
@@ -31,6 +31,12 @@ void rope(const Stream& stream, const Rope& op) {
           }
         }
       });
+}
+
+}  // namespace
+
+void rope(const Stream& stream, const Rope& op) {
+  with_type(op.x.dtype, [&]<class T>(T) { turn<T>(stream, op); });
 }
 
 }  // namespace tandem::kernels::TANDEM_CPU_ISA

@@ -28,8 +28,9 @@ struct Kept {
   std::int64_t ties = kVocabularyMax;
 };
 
+template <class T>
 struct Row {
-  const float* logits;
+  const T* logits;
   std::int64_t count;
   float factor;   // 1 / temperature
   float maximum;  // of logits * factor among tokens that are not banned
@@ -45,14 +46,14 @@ struct Row {
 
 // Calls body(token, order, e) with e = exp(z - maximum) for every token in the draw, ids ascending,
 // until it returns false.
-template <class Body>
-[[gnu::always_inline]] inline void for_each_kept(const Row& row, Kept kept, const Body& body) {
+template <class T, class Body>
+[[gnu::always_inline]] inline void for_each_kept(const Row<T>& row, Kept kept, const Body& body) {
   alignas(64) float weights[kLanes];
   for (std::int64_t i = 0; i < row.count; i += kLanes) {
     const int n = lanes(row.count - i);
     store(weights, exp(load(row.logits + i, n) * set(row.factor) - set(row.maximum)));
     for (int j = 0; j < n; ++j) {
-      const std::uint32_t order = order_of(row.logits[i + j]);
+      const std::uint32_t order = order_of(widened(row.logits[i + j]));
       if (order < kept.threshold || order == 0) continue;
       if (row.is_banned(i + j)) continue;
       if (order == kept.threshold && --kept.ties < 0) continue;
@@ -63,8 +64,8 @@ template <class Body>
 
 // The smallest set of most probable tokens of `kept` whose measure reaches `target`, which is not
 // 0; all of them if they do not. measure(e) is 1 for a count and the mass for mass.
-template <class Measure>
-Kept shrink(const Row& row, Kept kept, std::uint64_t target, const Measure& measure) {
+template <class T, class Measure>
+Kept shrink(const Row<T>& row, Kept kept, std::uint64_t target, const Measure& measure) {
   std::uint32_t prefix = 0;
   std::uint64_t above = 0;
   for (int shift = 24; shift >= 0; shift -= 8) {
@@ -94,7 +95,8 @@ Kept shrink(const Row& row, Kept kept, std::uint64_t target, const Measure& meas
 
 std::uint64_t mass(float e) { return e > 0 ? static_cast<std::uint64_t>(e * kUnitMass) : 0; }
 
-std::uint64_t total_mass(const Row& row, const Kept& kept) {
+template <class T>
+std::uint64_t total_mass(const Row<T>& row, const Kept& kept) {
   std::uint64_t total = 0;
   for_each_kept(row, kept, [&](std::int64_t, std::uint32_t, float e) {
     total += mass(e);
@@ -103,7 +105,8 @@ std::uint64_t total_mass(const Row& row, const Kept& kept) {
   return total;
 }
 
-std::int32_t draw(const Row& row, const Kept& kept, std::uint32_t random) {
+template <class T>
+std::int32_t draw(const Row<T>& row, const Kept& kept, std::uint32_t random) {
   const std::uint64_t target = drawn_mass(total_mass(row, kept), random);
   std::uint64_t sum = 0;
   std::int64_t token = 0;
@@ -116,12 +119,13 @@ std::int32_t draw(const Row& row, const Kept& kept, std::uint32_t random) {
 }
 
 // The most probable token that is not banned, lowest id among equals.
-std::int64_t best_token(const Row& row) {
+template <class T>
+std::int64_t best_token(const Row<T>& row) {
   std::int64_t best = 0;
   std::uint32_t best_order = 0;
   bool found = false;
   for (std::int64_t i = 0; i < row.count; ++i) {
-    const std::uint32_t order = order_of(row.logits[i]);
+    const std::uint32_t order = order_of(widened(row.logits[i]));
     if (found && order <= best_order) continue;
     if (row.is_banned(i)) continue;
     best = i;
@@ -131,7 +135,8 @@ std::int64_t best_token(const Row& row) {
   return best;
 }
 
-std::int32_t sample_row(const Row& row, const RowSampling& rules) {
+template <class T>
+std::int32_t sample_row(const Row<T>& row, const RowSampling& rules) {
   Kept kept;
   if (rules.min_p > 0) {
     // The threshold is an order, so it is found among the logits: the lowest one that passes.
@@ -153,9 +158,8 @@ std::int32_t sample_row(const Row& row, const RowSampling& rules) {
   return draw(row, kept, philox4x32(rules.seed, rules.position)[0] >> 8);
 }
 
-}  // namespace
-
-void sample(const Stream& stream, const Sample& op) {
+template <class T>
+void sample_rows(const Stream& stream, const Sample& op) {
   const std::int64_t vocabulary = op.logits.dim(1);
   const std::int64_t grain = vocabulary < kElementsPerRange ? kElementsPerRange / vocabulary : 1;
   runtime::parallel_for(
@@ -165,20 +169,26 @@ void sample(const Stream& stream, const Sample& op) {
           const bool greedy = rules.temperature == 0;
           const float factor = greedy ? 1.0f : 1.0f / rules.temperature;
           const std::int64_t from = rules.logits_row == kOwnRow ? r : rules.logits_row;
-          const float* logits = op.logits.f32() + from * op.logits.row_stride;
+          const T* logits = data<T>(op.logits) + from * op.logits.row_stride;
           const SoftmaxSums sums = softmax_sums<false>(logits, vocabulary, factor);
-          Row row{.logits = logits,
-                  .count = vocabulary,
-                  .factor = factor,
-                  .maximum = sums.maximum,
-                  .banned = rules.banned};
-          if (!rules.banned.empty()) row.maximum = logits[best_token(row)] * factor;
+          Row<T> row{.logits = logits,
+                     .count = vocabulary,
+                     .factor = factor,
+                     .maximum = sums.maximum,
+                     .banned = rules.banned};
+          if (!rules.banned.empty()) row.maximum = widened(logits[best_token(row)]) * factor;
           const std::int32_t token =
               greedy ? static_cast<std::int32_t>(best_token(row)) : sample_row(row, rules);
           op.tokens.i32()[r] = token;
-          op.log_prob.f32()[r] = (logits[token] * factor - sums.maximum) - log(sums.sum);
+          op.log_prob.f32()[r] = (widened(logits[token]) * factor - sums.maximum) - log(sums.sum);
         }
       });
+}
+
+}  // namespace
+
+void sample(const Stream& stream, const Sample& op) {
+  with_type(op.logits.dtype, [&]<class T>(T) { sample_rows<T>(stream, op); });
 }
 
 }  // namespace tandem::kernels::TANDEM_CPU_ISA

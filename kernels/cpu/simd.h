@@ -6,11 +6,17 @@
 // inlined, and those sources use no library template that could be emitted out of line: the linker
 // keeps one copy of such a function, maybe the one that this machine cannot run.
 //
-//   load(p, n), store(p, a, n)   the first n lanes (0 … 16); the other lanes load as zeros
+//   load(p, n), store(p, a, n)   the first n lanes (0 … 16); the other lanes load as zeros. Of bf16
+//                                a load widens, and a store rounds as dtype.h does
 //   fma(a, b, c) = a * b + c     fnma(a, b, c) = c - a * b
 //   min, max                     of x86: the second operand where one of them is NaN
 //   power_of_two(n)              2^n for integral n in -126 … 127
 //   binary_exponent, significand of a positive normal number: a = significand * 2^exponent, 1 … 2
+//
+// Pairs16 has two bf16 per lane, an even term and an odd one, which lie side by side in memory:
+//   set_pair(p)          the pair at p in every lane
+//   pairs(even, odd)     from lanes that were loaded from bf16
+//   dot(a, b, sum) = fma(a.even, b.even, fma(a.odd, b.odd, sum))   under FlushDenormals (tile.cc)
 #pragma once
 
 #include TANDEM_SIMD_HEADER
@@ -42,5 +48,10 @@ TANDEM_INLINE float reduce_max(F32x16 a) {
 }
 
 TANDEM_INLINE float lane_zero(F32x16 a) { return _mm256_cvtss_f32(low_half(a)); }
+
+TANDEM_INLINE float widened(float element) { return element; }
+TANDEM_INLINE float widened(Bf16 element) {
+  return __builtin_bit_cast(float, static_cast<std::uint32_t>(element.bits) << 16);
+}
 
 }  // namespace tandem::kernels::TANDEM_CPU_ISA

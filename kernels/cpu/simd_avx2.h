@@ -3,6 +3,8 @@
 
 #include <immintrin.h>
 
+#include "kernels/cpu/element.h"
+
 namespace tandem::kernels::TANDEM_CPU_ISA {
 
 struct F32x16 {
@@ -11,10 +13,16 @@ struct F32x16 {
 struct Mask16 {
   __m256 lo, hi;
 };
+struct Pairs16 {
+  __m256i lo, hi;
+};
 
-// Accumulators that a matmul tile can hold in registers, in 16-lane vectors.
+// Accumulators that a matmul tile can hold in registers, in 16-lane vectors; of f32, and of pairs,
+// whose even and odd terms take more of the registers.
 inline constexpr int kTileVectors = 6;
 inline constexpr int kTileRowsMax = 6;
+inline constexpr int kPairTileVectors = 4;
+inline constexpr int kPairTileRowsMax = 4;
 
 #define TANDEM_INLINE [[gnu::always_inline]] inline
 
@@ -39,6 +47,38 @@ TANDEM_INLINE void store(float* p, F32x16 a, int n) {
   const Mask16 m = first(n);
   _mm256_maskstore_ps(p, _mm256_castps_si256(m.lo), a.lo);
   _mm256_maskstore_ps(p + 8, _mm256_castps_si256(m.hi), a.hi);
+}
+
+TANDEM_INLINE __m256 widen_half(const Bf16* p) {
+  const __m128i bits = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+  return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(bits), 16));
+}
+TANDEM_INLINE __m256i narrow_half(__m256 a) {
+  const __m256i bits = _mm256_castps_si256(a);
+  const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+  const __m256i nearest = _mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
+  const __m256i quiet = _mm256_or_si256(bits, _mm256_set1_epi32(0x400000));
+  const __m256 kept = _mm256_blendv_ps(_mm256_castsi256_ps(nearest), _mm256_castsi256_ps(quiet),
+                                       _mm256_cmp_ps(a, a, _CMP_UNORD_Q));
+  return _mm256_srli_epi32(_mm256_castps_si256(kept), 16);
+}
+TANDEM_INLINE F32x16 load(const Bf16* p) { return {widen_half(p), widen_half(p + 8)}; }
+TANDEM_INLINE void store(Bf16* p, F32x16 a) {
+  const __m256i mixed = _mm256_packus_epi32(narrow_half(a.lo), narrow_half(a.hi));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm256_permute4x64_epi64(mixed, 0xd8));
+}
+// AVX2 has no masks of 16 bits: the rest of a row goes through the stack.
+TANDEM_INLINE F32x16 load(const Bf16* p, int n) {
+  if (n == 16) return load(p);
+  Bf16 rest[16] = {};
+  for (int i = 0; i < n; ++i) rest[i] = p[i];
+  return load(rest);
+}
+TANDEM_INLINE void store(Bf16* p, F32x16 a, int n) {
+  if (n == 16) return store(p, a);
+  Bf16 rest[16];
+  store(rest, a);
+  for (int i = 0; i < n; ++i) p[i] = rest[i];
 }
 
 TANDEM_INLINE F32x16 operator+(F32x16 a, F32x16 b) {
@@ -100,6 +140,39 @@ TANDEM_INLINE F32x16 binary_exponent(F32x16 a) {
 }
 TANDEM_INLINE F32x16 significand(F32x16 a) {
   return {significand_half(a.lo), significand_half(a.hi)};
+}
+
+TANDEM_INLINE Pairs16 load_pairs(const Bf16* p) {
+  return {_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)),
+          _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p + 16))};
+}
+TANDEM_INLINE void store_pairs(Bf16* p, Pairs16 a) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), a.lo);
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p + 16), a.hi);
+}
+TANDEM_INLINE Pairs16 set_pair(const Bf16* p) {
+  std::int32_t bits;
+  __builtin_memcpy(&bits, p, sizeof bits);
+  return {_mm256_set1_epi32(bits), _mm256_set1_epi32(bits)};
+}
+TANDEM_INLINE __m256i pairs_half(__m256 even, __m256 odd) {
+  return _mm256_or_si256(_mm256_castps_si256(odd),
+                         _mm256_srli_epi32(_mm256_castps_si256(even), 16));
+}
+TANDEM_INLINE Pairs16 pairs(F32x16 even, F32x16 odd) {
+  return {pairs_half(even.lo, odd.lo), pairs_half(even.hi, odd.hi)};
+}
+TANDEM_INLINE F32x16 even_terms(Pairs16 a) {
+  return {_mm256_castsi256_ps(_mm256_slli_epi32(a.lo, 16)),
+          _mm256_castsi256_ps(_mm256_slli_epi32(a.hi, 16))};
+}
+TANDEM_INLINE F32x16 odd_terms(Pairs16 a) {
+  const __m256i upper = _mm256_set1_epi32(static_cast<int>(0xffff0000u));
+  return {_mm256_castsi256_ps(_mm256_and_si256(a.lo, upper)),
+          _mm256_castsi256_ps(_mm256_and_si256(a.hi, upper))};
+}
+TANDEM_INLINE F32x16 dot(Pairs16 a, Pairs16 b, F32x16 sum) {
+  return fma(even_terms(a), even_terms(b), fma(odd_terms(a), odd_terms(b), sum));
 }
 
 TANDEM_INLINE __m256 low_half(F32x16 a) { return a.lo; }

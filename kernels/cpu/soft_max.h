@@ -12,7 +12,8 @@ struct SoftmaxSums {
   float weighted = 0;  // of e * (z - maximum), if asked for
 };
 
-TANDEM_INLINE float row_maximum(const float* logits, std::int64_t count, float factor) {
+template <class T>
+TANDEM_INLINE float row_maximum(const T* logits, std::int64_t count, float factor) {
   F32x16 most = set(-kInfinity);
   for (std::int64_t i = 0; i < count; i += kLanes) {
     const int n = lanes(count - i);
@@ -21,8 +22,8 @@ TANDEM_INLINE float row_maximum(const float* logits, std::int64_t count, float f
   return reduce_max(most);
 }
 
-template <bool kWeighted>
-TANDEM_INLINE SoftmaxSums softmax_sums(const float* logits, std::int64_t count, float factor) {
+template <bool kWeighted, class T>
+TANDEM_INLINE SoftmaxSums softmax_sums(const T* logits, std::int64_t count, float factor) {
   SoftmaxSums sums{.maximum = row_maximum(logits, count, factor)};
   F32x16 sum = zero(), weighted = zero();
   for (std::int64_t i = 0; i < count; i += kLanes) {

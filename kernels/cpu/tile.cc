@@ -6,9 +6,32 @@ namespace tandem::kernels::TANDEM_CPU_ISA {
 
 namespace {
 
+// The product of bf16 pairs that some processors have takes denormals for zeros. While this stands
+// all other arithmetic of the thread does so too.
+class FlushDenormals {
+ public:
+  FlushDenormals() : before_(_mm_getcsr()) {
+    _mm_setcsr(before_ | _MM_FLUSH_ZERO_ON | _MM_DENORMALS_ZERO_ON);
+  }
+  ~FlushDenormals() { _mm_setcsr(before_); }
+  FlushDenormals(const FlushDenormals&) = delete;
+  FlushDenormals& operator=(const FlushDenormals&) = delete;
+
+ private:
+  unsigned before_;
+};
+
+// One step: of b in 16 columns, of a in one row, and their products added to 16 sums.
+TANDEM_INLINE F32x16 step_of_columns(const float* b) { return load(b); }
+TANDEM_INLINE Pairs16 step_of_columns(const Bf16* b) { return load_pairs(b); }
+TANDEM_INLINE F32x16 step_of_row(const float* a) { return set(*a); }
+TANDEM_INLINE Pairs16 step_of_row(const Bf16* a) { return set_pair(a); }
+TANDEM_INLINE F32x16 add_step(F32x16 a, F32x16 b, F32x16 sum) { return fma(a, b, sum); }
+TANDEM_INLINE F32x16 add_step(Pairs16 a, Pairs16 b, F32x16 sum) { return dot(a, b, sum); }
+
 // One tile: R rows by V vectors of columns; with kTail the last vector has `lanes` columns in c.
-template <int R, int V, bool kTail>
-void tile(const Product& product, const float* a, const float* b, float* c, int lanes) {
+template <class T, int R, int V, bool kTail>
+void tile(const Product<T>& product, const T* a, const T* b, float* c, int lanes) {
   F32x16 sum[R][V];
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r) {
@@ -23,14 +46,16 @@ void tile(const Product& product, const float* a, const float* b, float* c, int 
   const std::int64_t a_row = product.a_row, a_step = product.a_step;
   const std::int64_t b_step = product.b_step, b_group = product.b_group;
   for (std::int64_t t = product.steps; t > 0; --t, a += a_step, b += b_step) {
-    F32x16 row[V];
+    decltype(step_of_columns(b)) row[V];
 #pragma GCC unroll 16
-    for (int v = 0; v < V; ++v) row[v] = load(b + (v / 2) * b_group + (v % 2) * kLanes);
+    for (int v = 0; v < V; ++v) {
+      row[v] = step_of_columns(b + (v / 2) * b_group + (v % 2) * kLanes * kTerms<T>);
+    }
 #pragma GCC unroll 16
     for (int r = 0; r < R; ++r) {
-      const F32x16 factor = set(a[r * a_row]);
+      const auto factor = step_of_row(a + r * a_row);
 #pragma GCC unroll 16
-      for (int v = 0; v < V; ++v) sum[r][v] = fma(factor, row[v], sum[r][v]);
+      for (int v = 0; v < V; ++v) sum[r][v] = add_step(factor, row[v], sum[r][v]);
     }
   }
 #pragma GCC unroll 16
@@ -49,77 +74,91 @@ void tile(const Product& product, const float* a, const float* b, float* c, int 
   }
 }
 
-using TileFunction = void (*)(const Product&, const float*, const float*, float*, int);
+// What the registers hold.
+template <class T>
+inline constexpr int kVectors = kTerms<T> == 1 ? kTileVectors : kPairTileVectors;
+template <class T>
+inline constexpr int kRows = kTerms<T> == 1 ? kTileRowsMax : kPairTileRowsMax;
+
+template <class T>
+using TileFunction = void (*)(const Product<T>&, const T*, const T*, float*, int);
 
 // The tiles of one width, by rows - 1; null where the registers would not hold the sums.
+template <class T>
 struct Tiles {
-  TileFunction rows[kTileRowsMax] = {};
+  TileFunction<T> rows[kRows<T>] = {};
 };
 
-template <int R, int V, bool kTail>
-constexpr void fill(Tiles& tiles) {
-  if constexpr (R * V <= kTileVectors) {
-    tiles.rows[R - 1] = tile<R, V, kTail>;
-    if constexpr (R < kTileRowsMax) fill<R + 1, V, kTail>(tiles);
+template <class T, int R, int V, bool kTail>
+constexpr void fill(Tiles<T>& tiles) {
+  if constexpr (R * V <= kVectors<T>) {
+    tiles.rows[R - 1] = tile<T, R, V, kTail>;
+    if constexpr (R < kRows<T>) fill<T, R + 1, V, kTail>(tiles);
   }
 }
 
-template <int V, bool kTail>
-constexpr Tiles tiles() {
-  Tiles table;
-  fill<1, V, kTail>(table);
+template <class T, int V, bool kTail = false>
+constexpr Tiles<T> tiles() {
+  Tiles<T> table;
+  fill<T, 1, V, kTail>(table);
   return table;
 }
 
-constexpr Tiles kTail = tiles<1, true>();
-constexpr Tiles kOne = tiles<1, false>();
-constexpr Tiles kTwo = tiles<2, false>();
-constexpr Tiles kFour = tiles<4, false>();
-constexpr Tiles kEight = tiles<8, false>();
+template <class T>
+constexpr Tiles<T> kTail = tiles<T, 1, true>();
+template <class T, int V>
+constexpr Tiles<T> kTiles = tiles<T, V>();
 
-// Row counts from which a wider tile no longer fits.
-constexpr std::int64_t rows_max(int vectors) { return kTileVectors / vectors; }
+// Row counts from which a wider tile no longer fits: where two vectors at full height do not
+// (AVX2), one vector and more rows are taken.
+template <class T>
+constexpr std::int64_t rows_max(int vectors) {
+  return kVectors<T> / vectors;
+}
 
-// Rows per tile: where two vectors at full height do not fit (AVX2), one vector and more rows.
-constexpr std::int64_t kRows = kTileRowsMax;
-
-void multiply_rows(const Product& p, const float* a, float* c, std::int64_t rows) {
+template <class T>
+void multiply_rows(const Product<T>& p, const T* a, float* c, std::int64_t rows) {
   const std::int64_t index = rows - 1;
   std::int64_t j = 0;
-  const auto run = [&](TileFunction function, int lanes) {
-    function(p, a, p.b + j / 32 * p.b_group + j % 32, c + j, lanes);
+  const auto run = [&](TileFunction<T> function, std::int64_t width, int lanes) {
+    function(p, a, p.b + j / 32 * p.b_group + j % 32 * kTerms<T>, c + j, lanes);
+    j += width;
   };
   while (j < p.columns) {
     const std::int64_t left = p.columns - j;
-    if (left >= 8 * kLanes && rows <= rows_max(8)) {
-      run(kEight.rows[index], 0);
-      j += 8 * kLanes;
-    } else if (left >= 4 * kLanes && rows <= rows_max(4)) {
-      run(kFour.rows[index], 0);
-      j += 4 * kLanes;
-    } else if (left >= 2 * kLanes && rows <= rows_max(2)) {
-      run(kTwo.rows[index], 0);
-      j += 2 * kLanes;
+    if (left >= 8 * kLanes && rows <= rows_max<T>(8)) {
+      run(kTiles<T, 8>.rows[index], 8 * kLanes, 0);
+    } else if (left >= 4 * kLanes && rows <= rows_max<T>(4)) {
+      run(kTiles<T, 4>.rows[index], 4 * kLanes, 0);
+    } else if (left >= 2 * kLanes && rows <= rows_max<T>(2)) {
+      run(kTiles<T, 2>.rows[index], 2 * kLanes, 0);
     } else if (left >= kLanes) {
-      run(kOne.rows[index], 0);
-      j += kLanes;
+      run(kTiles<T, 1>.rows[index], kLanes, 0);
     } else {
-      run(kTail.rows[index], static_cast<int>(left));
-      j += left;
+      run(kTail<T>.rows[index], left, static_cast<int>(left));
     }
   }
 }
 
-}  // namespace
-
-void multiply(const Product& p) {
+template <class T>
+void multiply_blocks(const Product<T>& p) {
   // Blocks of nearly equal height: a last block of one row would leave the multipliers idle.
-  const std::int64_t blocks = (p.rows + kRows - 1) / kRows;
+  const std::int64_t blocks = (p.rows + kRows<T> - 1) / kRows<T>;
   for (std::int64_t block = 0; block < blocks; ++block) {
     const std::int64_t begin = p.rows * block / blocks;
     const std::int64_t end = p.rows * (block + 1) / blocks;
     multiply_rows(p, p.a + begin * p.a_row, p.c + begin * p.c_row, end - begin);
   }
+}
+
+}  // namespace
+
+void multiply(const Product<float>& product) { multiply_blocks(product); }
+
+void multiply(const Product<Bf16>& product) {
+  // Tiles are called through pointers, so the compiler moves none of their arithmetic out of here.
+  const FlushDenormals flush;
+  multiply_blocks(product);
 }
 
 }  // namespace tandem::kernels::TANDEM_CPU_ISA

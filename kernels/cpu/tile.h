@@ -1,7 +1,13 @@
 // The inner product that matmul and attention are made of: a block of outputs held in registers,
-// for each of which the steps t = 0, 1, ... are one chain of fused multiply-adds,
+// for each of which the terms t = 0, 1, ... are one chain of fused multiply-adds. Of f32:
 //
 //   chain(s) = fma(a[i, t], b[t, j], ... fma(a[i, 1], b[1, j], fma(a[i, 0], b[0, j], s)))
+//
+// Of bf16 a step takes a pair of terms, the odd one before the even one; an operand or a result
+// that is denormal counts as zero:
+//
+//   chain(s) = ... fma(a[i, 2], b[2, j], fma(a[i, 3], b[3, j],
+//                  fma(a[i, 0], b[0, j], fma(a[i, 1], b[1, j], s))))
 //
 // The enumeration Sum says from which value s the chain starts and how it is stored.
 //
@@ -12,7 +18,15 @@
 
 #include <cstdint>
 
+#include "kernels/cpu/element.h"
+
 namespace tandem::kernels::TANDEM_CPU_ISA {
+
+// Terms of a step, which lie side by side in a and in b.
+template <class T>
+inline constexpr std::int64_t kTerms = 1;
+template <>
+inline constexpr std::int64_t kTerms<Bf16> = 2;
 
 enum class Sum : std::uint8_t {
   kWrite,     // c = chain(0)
@@ -20,13 +34,15 @@ enum class Sum : std::uint8_t {
   kAdd,       // c = c + chain(0), one rounded addition at the store
 };
 
+// T is float or Bf16; strides are in elements of T.
+template <class T>
 struct Product {
-  const float* a = nullptr;
-  std::int64_t a_row = 0;   // elements from row i to i + 1
-  std::int64_t a_step = 0;  // elements from step t to t + 1
-  const float* b = nullptr;
-  std::int64_t b_step = 0;    // elements from step t to t + 1
-  std::int64_t b_group = 32;  // elements from column 32 g to 32 (g + 1)
+  const T* a = nullptr;
+  std::int64_t a_row = 0;   // from row i to i + 1
+  std::int64_t a_step = 0;  // from step to step
+  const T* b = nullptr;
+  std::int64_t b_step = 0;                // from step to step
+  std::int64_t b_group = 32 * kTerms<T>;  // from column 32 g to 32 (g + 1)
   float* c = nullptr;
   std::int64_t c_row = 0;
   std::int64_t rows = 0;
@@ -35,6 +51,7 @@ struct Product {
   Sum sum = Sum::kWrite;
 };
 
-void multiply(const Product& product);
+void multiply(const Product<float>& product);
+void multiply(const Product<Bf16>& product);
 
 }  // namespace tandem::kernels::TANDEM_CPU_ISA

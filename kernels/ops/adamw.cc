@@ -27,10 +27,8 @@ void adamw(const Stream& stream, const AdamW& op) {
   const std::int64_t elements = op.parameters.dim(0);
   CHECK(is_f32(op.parameters, {elements}) && is_f32(op.gradients, {elements}));
   CHECK(is_f32(op.m, {elements}) && is_f32(op.v, {elements}));
-  CHECK(op.rounded.empty() || (computes(stream, runtime::DType::kBF16) &&
-                               is(runtime::DType::kBF16, op.rounded, {elements})));
+  CHECK(op.rounded.empty() || is(runtime::DType::kBF16, op.rounded, {elements}));
   CHECK(op.changed_count.empty() ? op.changed.empty() && op.workspace.empty() : lists_changes(op));
-  CHECK(op.changed_count.empty() || computes(stream, runtime::DType::kBF16));
   CHECK(op.step >= 1);
   CHECK(op.beta1 >= 0 && op.beta1 < 1 && op.beta2 >= 0 && op.beta2 < 1);
   CHECK(op.eps > 0);

@@ -34,7 +34,7 @@ struct AdamW {
   double eps = 1e-8;
   double weight_decay = 0;
   float grad_scale = 1;  // clipping and averaging, in one factor
-  TensorView rounded;    // [n] bf16, on a GPU, written; or empty
+  TensorView rounded;    // [n] bf16, written; or empty
   // All three or none; with them `rounded` holds on entry what it was given last, and n is an i32.
   TensorView changed;        // [n] i32: which of `rounded` got other bits, ascending; the first
                              // *changed_count are written

@@ -36,10 +36,17 @@ std::int64_t attention_backward_workspace(runtime::DeviceKind device, std::int64
   return device == runtime::DeviceKind::kCpu ? 0 : rows * heads;
 }
 
+std::int64_t attention_backward_workspace(runtime::DeviceKind device, const TensorView& q,
+                                          const TensorView& k) {
+  if (device == runtime::DeviceKind::kCpu && q.dtype == runtime::DType::kBF16)
+    return q.elements() + 2 * k.elements();
+  return attention_backward_workspace(device, q.dim(0), q.dim(1));
+}
+
 void attention(const Stream& stream, const AttentionPacked& op) {
   const std::int64_t rows = op.q.dim(0), heads = op.q.dim(1), channels = op.q.dim(2);
   const std::int64_t groups = op.k.dim(1);
-  CHECK(computes(stream, op.q.dtype));
+  CHECK(computes(op.q.dtype));
   check_heads(op.q, groups, channels);
   CHECK(is(op.q.dtype, op.q, {rows, heads, channels}) &&
         is(op.q.dtype, op.out, {rows, heads, channels}));
@@ -54,7 +61,7 @@ void attention(const Stream& stream, const AttentionPacked& op) {
 void attention(const Stream& stream, const AttentionBackward& op) {
   const std::int64_t rows = op.q.dim(0), heads = op.q.dim(1), channels = op.q.dim(2);
   const std::int64_t groups = op.k.dim(1);
-  CHECK(computes(stream, op.q.dtype));
+  CHECK(computes(op.q.dtype));
   check_heads(op.q, groups, channels);
   for (const TensorView& view : {op.dout, op.q, op.out, op.dq}) {
     CHECK(is(op.q.dtype, view, {rows, heads, channels}));
@@ -65,7 +72,7 @@ void attention(const Stream& stream, const AttentionBackward& op) {
   CHECK(is_f32(op.lse, {rows, heads}) && op.lse.dense());
   CHECK(op.scale > 0);
   check_segments(stream, op.segments, rows);
-  const std::int64_t needed = attention_backward_workspace(stream.device, rows, heads);
+  const std::int64_t needed = attention_backward_workspace(stream.device, op.q, op.k);
   CHECK(needed == 0 ||
         (is_f32(op.workspace, {op.workspace.dim(0)}) && op.workspace.elements() >= needed));
   backend(stream.device).attention_backward(stream, op);
@@ -75,7 +82,7 @@ void attention(const Stream& stream, const AttentionPaged& op) {
   const std::int64_t rows = op.q.dim(0), heads = op.q.dim(1), channels = op.q.dim(2);
   const std::int64_t pages = op.k_pages.dim(0), groups = op.k_pages.dim(1);
   const std::int64_t positions = op.k_pages.dim(2), sequences = op.first_position.dim(0);
-  CHECK(computes(stream, op.q.dtype));
+  CHECK(computes(op.q.dtype));
   check_heads(op.q, groups, channels);
   CHECK(is(op.q.dtype, op.q, {rows, heads, channels}) &&
         is(op.q.dtype, op.out, {rows, heads, channels}));

@@ -7,21 +7,23 @@
 //
 // T rows (tokens), H query heads, G key/value heads (H a multiple of G, at most kGroupHeadsMax to
 // one; head h reads h / (H/G)), D head channels (a multiple of 16, at most kHeadChannelsMax). All
-// share one dtype, f32, or bf16 on a GPU; lse, the workspace and all sums are f32. In bf16 every
+// share one dtype, f32 or bf16; lse, the workspace and all sums are f32. In bf16 on a GPU every
 // operand's rows begin at multiples of 16 bytes.
 //
 // AT-1  Keys are reduced in chunks of positions counted from position 0 of the sequence, ascending,
 //       with a running maximum (Milakov and Gimelshein, 2018; Dao et al., 2022). The result of a
 //       row depends on its q and on the k and v of its positions 0 … p only: not on batch, paging,
-//       prefix sharing, chunked prefill, threads or instruction set. On a GPU the chunks of each
-//       kSplitPositions positions are summed from nothing, and these splits then joined, ascending.
-//         f32   Chunks of kChunkPositions. Within the first split a GPU has the CPU's bits.
+//       prefix sharing, chunked prefill, threads or instruction set. Chunks have kChunkPositions.
+//       On a CPU operands in bf16 are widened, the arithmetic is that of f32, and each element of
+//       an output is rounded once. On a GPU the chunks of each kSplitPositions positions are summed
+//       from nothing, and these splits then joined, ascending.
+//         f32   Within the first split a GPU has the CPU's bits.
 //         bf16  Chunks of kMatrixChunkPositions, on tensor cores: products are summed in f32 in the
 //               hardware's order, which is one for all rows of a kind of GPU, and the weights,
 //               before they meet v, rounded to bf16. k and v must be finite: a later position's
 //               weight of 0 does not silence an infinity.
 // AT-2  Gradients of a shared prefix are summed in the order of the segments, queries ascending; in
-//       bf16, 16 rows of the queries' heads at a time.
+//       bf16 on a GPU, 16 rows of the queries' heads at a time.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +34,7 @@
 namespace tandem::kernels {
 
 inline constexpr std::int64_t kChunkPositions = 16;
-inline constexpr std::int64_t kMatrixChunkPositions = 64;  // of bf16
+inline constexpr std::int64_t kMatrixChunkPositions = 64;  // of bf16 on a GPU
 inline constexpr std::int64_t kSplitPositions = 256;       // on a GPU
 inline constexpr std::int64_t kHeadChannelsMax = 256;
 inline constexpr std::int64_t kGroupHeadsMax = 32;
@@ -71,9 +73,14 @@ struct AttentionBackward {
   TensorView dq;         // [T, H, D] written
   TensorView dk;         // [T, G, D] written
   TensorView dv;         // [T, G, D] written
-  TensorView workspace;  // [attention_backward_workspace(device, T, H)] f32
+  TensorView workspace;  // [attention_backward_workspace(device, q, k)] f32
 };
 
+// From the views of q [T, H, D] and k [T, G, D], whose memory is not read. On a CPU bf16 needs room
+// for the sums of dq, dk and dv, and f32 needs none.
+std::int64_t attention_backward_workspace(runtime::DeviceKind device, const TensorView& q,
+                                          const TensorView& k);
+// Of f32, or on a GPU, where the dtype does not matter.
 std::int64_t attention_backward_workspace(runtime::DeviceKind device, std::int64_t rows,
                                           std::int64_t heads);
 

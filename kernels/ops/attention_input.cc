@@ -20,7 +20,7 @@ void attention_input(const Stream& stream, const AttentionInput& op) {
   const runtime::DType dtype = op.q.dtype;
   const std::int64_t tokens = op.q.dim(0), channels = op.q.dim(2);
   const std::int64_t groups = op.k_pages.dim(1);
-  CHECK(computes(stream, dtype) && is(dtype, op.q, {tokens, op.q.dim(1), channels}));
+  CHECK(computes(dtype) && is(dtype, op.q, {tokens, op.q.dim(1), channels}));
   CHECK(channels % kChunkPositions == 0 && channels <= kHeadChannelsMax);
   for (const TensorView& view : {op.k, op.v}) CHECK(is(dtype, view, {tokens, groups, channels}));
   CHECK(op.q_norm.empty() == op.k_norm.empty());

@@ -9,7 +9,7 @@
 //
 // T tokens, A query heads, G key/value heads, D head channels (a multiple of 16, at most
 // kHeadChannelsMax), P positions in the table. q, k, v, the weights and the pages share one dtype,
-// f32, or bf16 on a GPU; on a GPU their rows begin at multiples of 16 bytes.
+// f32 or bf16; on a GPU their rows begin at multiples of 16 bytes.
 //
 // AI-1  q and the slots get, bit for bit, what rms_norm, rope and kv_write give one after another:
 //       in bf16 the normalised row is rounded before it is turned. A learner computes them one by

@@ -1,6 +1,5 @@
-// Elementwise arithmetic on flat ranges of n elements (dense), f32, or bf16 on a GPU; and between
-// the two dtypes. Converting is the one operator that knows bf16 on a CPU as well, where it is a
-// dtype of storage and of nothing else.
+// Elementwise arithmetic on flat ranges of n elements (dense), f32 or bf16; and conversion between
+// the two dtypes.
 #pragma once
 
 #include "kernels/operand.h"

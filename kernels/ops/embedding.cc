@@ -8,12 +8,12 @@ void embedding(const Stream& stream, const Embedding& op) {
   const bool packed = op.table.empty();
   const std::int64_t tokens = op.ids.dim(0), channels = packed ? op.packed.k : op.table.dim(1);
   CHECK(is_i32(op.ids, {tokens}));
-  CHECK(computes(stream, op.y.dtype));
+  CHECK(computes(op.y.dtype));
   if (packed) {
-    CHECK(stream.device == runtime::DeviceKind::kCpu && op.y.dtype == runtime::DType::kF32);
-    CHECK(packed_elements(op.packed.n, channels) == op.packed.panels.elements());
-    CHECK(is_f32(op.packed.panels, {op.packed.panels.dim(0), channels, kPanelColumns}));
-    CHECK(op.packed.panels.dense());
+    const TensorView& panels = op.packed.panels;
+    const TensorView shape = packed_weight(panels.data, op.y.dtype, op.packed.n, channels).panels;
+    CHECK(stream.device == runtime::DeviceKind::kCpu && panels.dense());
+    CHECK(is(op.y.dtype, panels, {shape.dim(0), shape.dim(1), shape.dim(2)}));
   } else {
     CHECK(is(op.y.dtype, op.table, {op.table.dim(0), channels}));
   }
@@ -26,7 +26,7 @@ void embedding(const Stream& stream, const EmbeddingBackward& op) {
   const std::int64_t tokens = op.ids.dim(0), channels = op.dtable.dim(1);
   CHECK(is_i32(op.ids, {tokens}));
   CHECK(is_f32(op.dtable, {op.dtable.dim(0), channels}));
-  CHECK(computes(stream, op.dy.dtype) && is(op.dy.dtype, op.dy, {tokens, channels}));
+  CHECK(computes(op.dy.dtype) && is(op.dy.dtype, op.dy, {tokens, channels}));
   backend(stream.device).embedding_backward(stream, op);
 }
 

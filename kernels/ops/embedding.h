@@ -3,13 +3,13 @@
 //   y[t,:] = table[id(t),:]             dtable[ids[t],:] += dy[t,:], t ascending
 //   id(t) = ids[t], or of an ids[t] below 0: drawn[~ids[t]]
 //
-// T tokens, V vocabulary, C channels. table and y share a dtype, f32, or bf16 on a GPU, where dy
-// may be bf16 too; dtable is f32. Every id is i32 in [0, V), which the caller has checked; a token
-// that the host does not know yet is named by its place among those that are being drawn.
+// T tokens, V vocabulary, C channels. table and y share a dtype, f32 or bf16; dy is f32 or bf16,
+// dtable f32. Every id is i32 in [0, V), which the caller has checked; a token that the host does
+// not know yet is named by its place among those that are being drawn.
 //
-// On a CPU forward reads a table of f32 that is packed as a weight as well, so that a table which
-// is the head too (tied) lies in memory once. A row of it is C values kPanelColumns apart, each in
-// a cache line of its own; the bits are the same.
+// On a CPU forward also reads a table that is packed as a weight, so that a table which is the head
+// too (tied) lies in memory once. The values of a row lie kPanelColumns apart there, each, or each
+// pair in bf16, in a cache line of its own. The bits are the same.
 #pragma once
 
 #include "kernels/operand.h"
@@ -22,7 +22,7 @@ struct Embedding {
   TensorView table;          // [V, C]; missing: the table is `packed`
   TensorView y;              // [T, C] written
   TensorView drawn;          // [R]    i32; may be missing where no id is below 0
-  PackedWeight packed = {};  // [V, C], on a CPU, of f32
+  PackedWeight packed = {};  // [V, C], on a CPU
 };
 
 struct EmbeddingBackward {

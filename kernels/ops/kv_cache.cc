@@ -22,7 +22,7 @@ bool are_page_pools(const TensorView& k_pages, const TensorView& v_pages) {
 }
 
 void kv_write(const Stream& stream, const KvWrite& op) {
-  CHECK(computes(stream, op.k_pages.dtype) && are_page_pools(op.k_pages, op.v_pages));
+  CHECK(computes(op.k_pages.dtype) && are_page_pools(op.k_pages, op.v_pages));
   const std::int64_t tokens = op.slots.dim(0), groups = op.k_pages.dim(1);
   CHECK(is_i32(op.slots, {tokens}));
   CHECK(is(op.k_pages.dtype, op.k, {tokens, groups, op.k_pages.dim(3)}));
@@ -31,7 +31,7 @@ void kv_write(const Stream& stream, const KvWrite& op) {
 }
 
 void kv_copy(const Stream& stream, const KvCopy& op) {
-  CHECK(computes(stream, op.k_pages.dtype) && are_page_pools(op.k_pages, op.v_pages));
+  CHECK(computes(op.k_pages.dtype) && are_page_pools(op.k_pages, op.v_pages));
   for (const PageCopy& copy : readable(stream, op.pages)) {
     CHECK(copy.from >= 0 && copy.from < op.k_pages.dim(0));
     CHECK(copy.to >= 0 && copy.to < op.k_pages.dim(0));

@@ -1,11 +1,11 @@
 // Pages of keys and values for paged attention: writing new tokens, copying pages.
 //
 // A pool is [pages, G, page positions, D], dense, aligned to 64 bytes; the page size is a multiple
-// of 16 positions. All views of an operator share one dtype, f32, or bf16 on a GPU. Inside one
-// (page, head) block:
+// of 16 positions. All views of an operator share one dtype, f32 or bf16. Inside one (page, head)
+// block:
 //   v   position-major: v[position][d]
-//   k   f32: chunk-transposed, k[position / 16][d][position % 16]: 16 scores are one vector;
-//       bf16: position-major, as tensor cores want it
+//   k   chunk-transposed, k[position / 16][d][position % 16]: 16 scores are one vector;
+//       but bf16 on a GPU: position-major, as tensor cores want it
 // A slot is page * page positions + position within the page. Slots that were never written may
 // hold anything: attention does not read past a sequence's positions.
 #pragma once

@@ -6,7 +6,7 @@ namespace tandem::kernels {
 
 void log_prob(const Stream& stream, const LogProb& op) {
   const std::int64_t rows = op.logits.dim(0);
-  CHECK(computes(stream, op.logits.dtype));
+  CHECK(computes(op.logits.dtype));
   CHECK(is(op.logits.dtype, op.logits, {rows, op.logits.dim(1)}));
   CHECK(op.logits.dim(1) > 0);
   CHECK(is_i32(op.targets, {rows}) && is_f32(op.log_prob, {rows}));
@@ -18,11 +18,11 @@ void log_prob(const Stream& stream, const LogProb& op) {
 
 void log_prob(const Stream& stream, const LogProbBackward& op) {
   const std::int64_t rows = op.logits.dim(0), vocabulary = op.logits.dim(1);
-  CHECK(computes(stream, op.logits.dtype));
+  CHECK(computes(op.logits.dtype));
   CHECK(is(op.logits.dtype, op.logits, {rows, vocabulary}));
   CHECK(is(op.dlogits.dtype, op.dlogits, {rows, vocabulary}));
   if (op.dlogits.dtype != op.logits.dtype) {
-    CHECK(computes(stream, op.dlogits.dtype) && op.logits.dtype == runtime::DType::kF32);
+    CHECK(computes(op.dlogits.dtype) && op.logits.dtype == runtime::DType::kF32);
     CHECK(op.dlogits.empty() || op.dlogits.data != op.logits.data);
   }
   CHECK(vocabulary > 0);

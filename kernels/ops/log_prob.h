@@ -5,9 +5,9 @@
 //   dlogits_i = (dlog_prob * ([i = target] - p_i) - dentropy * p_i * (log p_i + entropy)) /
 //   temperature
 //
-// R rows (the selected tokens), V vocabulary. logits are f32, or bf16 on a GPU, where dlogits may
-// be bf16 beside f32 logits, else of their dtype; all else is f32. targets are i32 in [0, V).
-// Division by the temperature is multiplication by 1/temperature, rounded once.
+// R rows (the selected tokens), V vocabulary. logits are f32 or bf16; dlogits are of their dtype,
+// or bf16 beside f32 logits; all else is f32. targets are i32 in [0, V). Division by the
+// temperature is multiplication by 1/temperature, rounded once.
 //
 // LP-1  log_prob has the bits that sample.h reports for the same logits, temperature and token:
 //       both reduce a row in one fixed tree: on a CPU over 16 lanes, i ascending, then halve; on a

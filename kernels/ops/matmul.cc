@@ -9,9 +9,15 @@ namespace {
 
 std::int64_t panels(std::int64_t n) { return (n + kPanelColumns - 1) / kPanelColumns; }
 
+// The terms of a panel: bf16 takes them in pairs.
+std::int64_t terms(runtime::DType dtype, std::int64_t k) {
+  return dtype == runtime::DType::kBF16 ? (k + 1) / 2 * 2 : k;
+}
+
 bool is_packed(const PackedWeight& weight) {
   const auto address = reinterpret_cast<std::uintptr_t>(weight.panels.data);
-  return is(weight.panels.dtype, weight.panels, {panels(weight.n), weight.k, kPanelColumns}) &&
+  const runtime::DType dtype = weight.panels.dtype;
+  return is(dtype, weight.panels, {panels(weight.n), terms(dtype, weight.k), kPanelColumns}) &&
          weight.panels.dense() && address % 64 == 0;
 }
 
@@ -23,12 +29,17 @@ bool is_product(runtime::DType dtype, const TensorView& view,
 
 }  // namespace
 
+std::int64_t packed_elements(runtime::DType dtype, std::int64_t n, std::int64_t k) {
+  return panels(n) * terms(dtype, k) * kPanelColumns;
+}
+
 std::int64_t packed_elements(std::int64_t n, std::int64_t k) {
-  return panels(n) * k * kPanelColumns;
+  return packed_elements(runtime::DType::kF32, n, k);
 }
 
 PackedWeight packed_weight(void* memory, runtime::DType dtype, std::int64_t n, std::int64_t k) {
-  return {.panels = runtime::tensor(memory, dtype, {panels(n), k, kPanelColumns}), .n = n, .k = k};
+  const auto shape = {panels(n), terms(dtype, k), kPanelColumns};
+  return {.panels = runtime::tensor(memory, dtype, shape), .n = n, .k = k};
 }
 
 PackedWeight packed_weight(float* memory, std::int64_t n, std::int64_t k) {
@@ -36,7 +47,7 @@ PackedWeight packed_weight(float* memory, std::int64_t n, std::int64_t k) {
 }
 
 void pack_weight(const Stream& stream, const PackWeight& op) {
-  CHECK(computes(stream, op.weight.dtype) && op.packed.panels.dtype == op.weight.dtype);
+  CHECK(computes(op.weight.dtype) && op.packed.panels.dtype == op.weight.dtype);
   CHECK(is(op.weight.dtype, op.weight, {op.packed.n, op.packed.k}));
   CHECK(is_packed(op.packed));
   backend(stream.device).pack_weight(stream, op);
@@ -44,7 +55,7 @@ void pack_weight(const Stream& stream, const PackWeight& op) {
 
 void matmul(const Stream& stream, const Matmul& op) {
   const std::int64_t rows = op.x.dim(0);
-  CHECK(computes(stream, op.x.dtype) && op.weight.panels.dtype == op.x.dtype);
+  CHECK(computes(op.x.dtype) && op.weight.panels.dtype == op.x.dtype);
   CHECK(is_packed(op.weight));
   CHECK(is(op.x.dtype, op.x, {rows, op.weight.k}));
   CHECK(is_product(op.x.dtype, op.y, {rows, op.weight.n}));
@@ -53,7 +64,7 @@ void matmul(const Stream& stream, const Matmul& op) {
 
 void matmul(const Stream& stream, const MatmulPlain& op) {
   const std::int64_t rows = op.x.dim(0), inputs = op.x.dim(1), outputs = op.y.dim(1);
-  CHECK(computes(stream, op.x.dtype));
+  CHECK(computes(op.x.dtype));
   CHECK(is(op.x.dtype, op.x, {rows, inputs}));
   CHECK(is(op.x.dtype, op.weight, {outputs, inputs}));
   CHECK(is_product(op.x.dtype, op.y, {rows, outputs}));
@@ -62,7 +73,7 @@ void matmul(const Stream& stream, const MatmulPlain& op) {
 
 void matmul(const Stream& stream, const MatmulBackwardInput& op) {
   const std::int64_t rows = op.dy.dim(0), outputs = op.dy.dim(1), inputs = op.dx.dim(1);
-  CHECK(computes(stream, op.dy.dtype));
+  CHECK(computes(op.dy.dtype));
   CHECK(is(op.dy.dtype, op.dy, {rows, outputs}));
   CHECK(is(op.dy.dtype, op.weight, {outputs, inputs}));
   CHECK(is(op.dy.dtype, op.dx, {rows, inputs}));
@@ -72,7 +83,7 @@ void matmul(const Stream& stream, const MatmulBackwardInput& op) {
 
 void matmul(const Stream& stream, const MatmulBackwardWeight& op) {
   const std::int64_t rows = op.dy.dim(0), outputs = op.dy.dim(1), inputs = op.x.dim(1);
-  CHECK(computes(stream, op.dy.dtype));
+  CHECK(computes(op.dy.dtype));
   CHECK(is(op.dy.dtype, op.dy, {rows, outputs}));
   CHECK(is(op.dy.dtype, op.x, {rows, inputs}));
   CHECK(is_f32(op.dweight, {outputs, inputs}));

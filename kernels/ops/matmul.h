@@ -4,9 +4,9 @@
 //   backward, input  dx[m,k] = sum_n dy[m,n] * w[n,k]     n ascending
 //   backward, weight dw[n,k] += sum_m dy[m,n] * x[m,k]    m ascending, starting from dw[n,k]
 //
-// M rows (tokens), N output features, K input features. All operands share one dtype, f32, or bf16
-// on a GPU; y may be f32 beside bf16 (logits are), dw is f32, and so are all sums. With
-// Output::kAdd the sum is added to the output's own value.
+// M rows (tokens), N output features, K input features. All operands share one dtype, f32 or bf16;
+// y may be f32 beside bf16 (logits are), dw is f32, and so are all sums. With Output::kAdd the sum
+// is added to the output's own value, and an output in bf16 is rounded once, after that.
 //
 // MM-1  On a CPU the terms of an output of forward and of backward-input are cut, in the stated
 //       order, into chains of kChainSteps terms; the last chain may be shorter. Each chain starts
@@ -14,16 +14,23 @@
 //       sum of the chains, added from the first to the last: ((chain 0 + chain 1) + chain 2) + ...
 //       With Output::kAdd it is ((output + chain 0) + chain 1) + ... An output of backward-weight
 //       is one chain over all M terms, which starts from dw's own value. So a row of y or dx does
-//       not depend on M, on the other rows, on threads or on the instruction set; dw does not
-//       depend on how M rows are cut into consecutive calls; packed or not gives the same bits.
+//       not depend on M, on the other rows, on threads or on the instruction set; dw of f32
+//       operands does not depend on how M rows are cut into consecutive calls; packed or not gives
+//       the same bits. Of bf16 operands a chain takes its terms in pairs, t = 0 and 1, then 2 and
+//       3, and so on; of a pair it takes the odd term first. An odd number of terms is filled with
+//       a term 0 * 0. In every operation of the sums, those between chains included, operands and
+//       results that are denormal count as zeros of their sign. dw of bf16 operands does not depend
+//       on how M rows are cut into consecutive calls of which all but the last have an even number
+//       of rows.
 // MM-2  On a GPU the same operands give the same bits in every run; dw depends on how M rows are
 //       cut. With Rows::kInvariant a row of y or dx does not depend on M or on the other rows, in
 //       calls that all have operands whose rows begin at multiples of 16 bytes, or that all have
 //       one that does not; and packed or not gives the same bits.
 //
 // A weight that is used often is packed once: panels of kPanelColumns output features, each
-// [K][kPanelColumns], the last one filled with zeros. (On a GPU the same memory holds what that
-// device reads best; nobody else looks into it.)
+// [K][kPanelColumns], the last one filled with zeros; of bf16 [ceil(K/2)][kPanelColumns][2], an odd
+// K filled with a zero. (On a GPU the same memory holds the layout that the device reads best;
+// nobody else looks into it.)
 #pragma once
 
 #include <cstdint>
@@ -45,14 +52,16 @@ enum class Rows : std::uint8_t {
 };
 
 struct PackedWeight {
-  TensorView panels;  // [ceil(N / 32), K, 32] dense, aligned to 64 bytes
+  TensorView panels;  // [ceil(N / 32), K, 32], of bf16 K rounded up to even; dense, aligned to
+                      // 64 bytes
   std::int64_t n = 0;
   std::int64_t k = 0;
 };
 
-// Elements that a packed [N, K] weight takes.
+// Elements that a packed [N, K] weight takes; without a dtype, of f32.
+std::int64_t packed_elements(runtime::DType dtype, std::int64_t n, std::int64_t k);
 std::int64_t packed_elements(std::int64_t n, std::int64_t k);
-// A PackedWeight on packed_elements(n, k) elements of the caller's (aligned to 64 bytes).
+// A PackedWeight on packed_elements(dtype, n, k) elements of the caller's (aligned to 64 bytes).
 PackedWeight packed_weight(void* memory, runtime::DType dtype, std::int64_t n, std::int64_t k);
 PackedWeight packed_weight(float* memory, std::int64_t n, std::int64_t k);
 

@@ -29,7 +29,7 @@ std::int64_t rms_norm_workspace(runtime::DeviceKind device, std::int64_t rows,
 
 void rms_norm(const Stream& stream, const RmsNorm& op) {
   CHECK(op.x.rank == 2 || op.x.rank == 3);
-  CHECK(computes(stream, op.x.dtype));
+  CHECK(computes(op.x.dtype));
   CHECK(is_like(op.x, op.x) && is_like(op.y, op.x));
   CHECK(is(op.x.dtype, op.weight, {channels(op.x)}));
   CHECK(op.inv_rms.empty() || is_per_row(op.inv_rms, op.x));
@@ -40,7 +40,7 @@ void rms_norm(const Stream& stream, const RmsNorm& op) {
 
 void rms_norm(const Stream& stream, const RmsNormBackward& op) {
   CHECK(op.x.rank == 2 || op.x.rank == 3);
-  CHECK(computes(stream, op.x.dtype));
+  CHECK(computes(op.x.dtype));
   CHECK(is_like(op.x, op.x) && is_like(op.dy, op.x) && is_like(op.dx, op.x));
   CHECK(is(op.x.dtype, op.weight, {channels(op.x)}) && is_f32(op.dweight, {channels(op.x)}));
   CHECK(is_per_row(op.inv_rms, op.x));

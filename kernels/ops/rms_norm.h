@@ -5,7 +5,8 @@
 //
 // R rows, C channels. A tensor is [R, C], or [T, H, C] with R = T * H (q/k-norm: one row per token
 // and head); inv_rms is [R] or [T, H] likewise, dense. x, y, add, weight, dy and dx share one
-// dtype, f32, or bf16 on a GPU; inv_rms, dweight and the workspace are f32.
+// dtype, f32 or bf16; inv_rms, dweight and the workspace are f32. In bf16 the sum x + add is
+// rounded before it is normalised.
 //
 // A row's sums are one tree that depends on C alone, and see that row alone: on a CPU 16 lanes,
 // channels ascending, then halves; on a GPU the packs and lanes of cuda/numbers.cuh and reduce.cuh.

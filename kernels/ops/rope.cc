@@ -45,7 +45,7 @@ void fill_rope_table(const RopeTable& op) {
 void rope(const Stream& stream, const Rope& op) {
   const std::int64_t tokens = op.x.dim(0), channels = op.x.dim(2);
   CHECK(channels % 2 == 0);
-  CHECK(computes(stream, op.x.dtype) && is(op.x.dtype, op.x, {tokens, op.x.dim(1), channels}));
+  CHECK(computes(op.x.dtype) && is(op.x.dtype, op.x, {tokens, op.x.dim(1), channels}));
   CHECK(is_i32(op.positions, {tokens}));
   CHECK(is_f32(op.cos, {op.cos.dim(0), channels / 2}) && op.cos.dense());
   CHECK(is_f32(op.sin, {op.cos.dim(0), channels / 2}) && op.sin.dense());

@@ -11,7 +11,8 @@
 //   w > N / low    f / factor
 //   between        (1 - s) f / factor + s f           s = (N / w - low) / (high - low)
 //
-// T tokens, H heads, D head channels (even), P positions in the table. f32; on a GPU x may be bf16.
+// T tokens, H heads, D head channels (even), P positions in the table. x is f32 or bf16, the table
+// f32.
 // Backward is the turn by -p: the same operator with Direction::kBackward.
 #pragma once
 

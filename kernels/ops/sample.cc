@@ -8,8 +8,7 @@ void sample(const Stream& stream, const Sample& op) {
   const std::int64_t rows = std::ssize(op.rows);
   const std::int64_t logit_rows = op.logits.dim(0), vocabulary = op.logits.dim(1);
   CHECK(vocabulary > 0 && vocabulary <= kVocabularyMax);
-  CHECK(computes(stream, op.logits.dtype) &&
-        is(op.logits.dtype, op.logits, {logit_rows, vocabulary}));
+  CHECK(computes(op.logits.dtype) && is(op.logits.dtype, op.logits, {logit_rows, vocabulary}));
   CHECK(is_i32(op.tokens, {rows}) && is_f32(op.log_prob, {rows}));
   for (const RowSampling& row : op.rows) {
     if (stream.device != runtime::DeviceKind::kCpu) break;  // the host cannot look into them

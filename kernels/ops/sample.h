@@ -11,8 +11,8 @@
 // ban, with log_prob.h's bits (LP-1); for a greedy row that of softmax(logits).
 //
 // R draws from L rows of logits, V vocabulary (up to kVocabularyMax). Several draws may read one
-// row: a prompt's last one, for all that continue it. f32; logits may be bf16 on a GPU. A NaN logit
-// is never drawn.
+// row: a prompt's last one, for all that continue it. logits are f32 or bf16. A NaN logit is never
+// drawn.
 //
 // SA-1  The token is the same on every device. A token's mass is exp(z - max z), cut to a multiple
 //       of 1 / kUnitMass and held as an integer, so that sums are exact in whatever order.

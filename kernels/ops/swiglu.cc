@@ -6,7 +6,7 @@ namespace tandem::kernels {
 
 void swiglu(const Stream& stream, const Swiglu& op) {
   const std::int64_t tokens = op.y.dim(0), channels = op.y.dim(1);
-  CHECK(computes(stream, op.y.dtype));
+  CHECK(computes(op.y.dtype));
   CHECK(is(op.y.dtype, op.x, {tokens, 2 * channels}));
   CHECK(is(op.y.dtype, op.y, {tokens, channels}));
   backend(stream.device).swiglu(stream, op);
@@ -14,7 +14,7 @@ void swiglu(const Stream& stream, const Swiglu& op) {
 
 void swiglu(const Stream& stream, const SwigluBackward& op) {
   const std::int64_t tokens = op.dy.dim(0), channels = op.dy.dim(1);
-  CHECK(computes(stream, op.dy.dtype));
+  CHECK(computes(op.dy.dtype));
   CHECK(is(op.dy.dtype, op.dy, {tokens, channels}));
   CHECK(is(op.dy.dtype, op.x, {tokens, 2 * channels}));
   CHECK(is(op.dy.dtype, op.dx, {tokens, 2 * channels}));

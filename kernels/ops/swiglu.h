@@ -2,7 +2,7 @@
 //
 //   y[t,f] = silu(x[t,f]) * x[t,F + f]        silu(g) = g * sigmoid(g) = g / (1 + exp(-g))
 //
-// T tokens, F intermediate channels. All of one dtype, f32, or bf16 on a GPU.
+// T tokens, F intermediate channels. All of one dtype, f32 or bf16.
 #pragma once
 
 #include "kernels/operand.h"

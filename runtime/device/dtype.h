@@ -1,6 +1,6 @@
 // Element types of tensors, and conversion to and from f32.
 //
-// bf16 and f16 exist in storage only (checkpoints, later weights); arithmetic is f32. Narrowing
+// bf16 and f16 exist in storage only, f16 in checkpoints alone; arithmetic is f32. Narrowing
 // rounds to nearest, ties to even; NaN stays NaN (quiet), overflow becomes infinity, and f16
 // subnormals are exact.
 #pragma once

@@ -45,6 +45,11 @@ struct MemoryKillCounts {  // since the boot, or since the cgroup was made
 };
 MemoryKillCounts read_memory_kills(const MemoryKillSources& sources);
 
+// From now on the kernel, where memory runs out, kills this process before any that has the usual
+// score: an actor's rank rather than the controller, which starts ranks again. Where it cannot be
+// asked for that, nothing happens.
+void die_first_for_memory();
+
 // The resident memory of a process; none once it is gone.
 std::optional<std::uint64_t> resident_bytes(pid_t pid);
 

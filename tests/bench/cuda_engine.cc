@@ -22,6 +22,7 @@
 #include "actors/rollout/native_engine.h"
 #include "tests/bench/cuda_model.h"
 #include "tests/bench/nano_vllm.h"
+#include "tests/bench/workload.h"
 
 namespace tandem::bench {
 namespace {

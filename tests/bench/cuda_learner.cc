@@ -10,15 +10,14 @@
 // each layer: a forward's 2 or 4 and twice that backward, nothing for what is computed again. Their
 // rate over that of large bf16 products is the MFU.
 #include <algorithm>
-#include <cmath>
 
 #include "actors/learner/advantage.h"
 #include "actors/learner/loss_pass.h"
 #include "actors/learner/native_trainer.h"
 #include "actors/learner/packing.h"
 #include "actors/model/parameters.h"
-#include "runtime/base/rng.h"
 #include "tests/bench/cuda_model.h"
+#include "tests/bench/workload.h"
 
 namespace tandem::bench {
 namespace {
@@ -44,26 +43,11 @@ double operations_of_group(const DecoderShape& s) {
 }
 
 TrainBatch batch_of(const DecoderShape& shape, StepId step, std::int64_t groups) {
-  Rng rng(derive_seed(1, {static_cast<std::uint64_t>(step.value)}));
-  const auto tokens = [&](std::int64_t count) {
-    std::vector<std::int32_t> drawn(static_cast<std::size_t>(count));
-    for (std::int32_t& token : drawn)
-      token = static_cast<std::int32_t>(rng.below(static_cast<std::uint64_t>(shape.vocab)));
-    return drawn;
-  };
-  const auto length = static_cast<std::size_t>(sizes().learner_completion);
-  const float logprob = -std::log(static_cast<float>(shape.vocab));
-  TrainBatch batch{step, {}};
-  for (std::int64_t g = 0; g < groups; ++g) {
-    actors::BatchGroup group{
-        GroupId{static_cast<std::uint64_t>(g)}, tokens(sizes().learner_prompt), {}};
-    for (std::int64_t i = 0; i < kGroup; ++i)
-      group.trajectories.push_back({tokens(sizes().learner_completion),
-                                    std::vector<float>(length, logprob), PolicyVersion{step.value},
-                                    i % 2 ? 1.0f : 0.0f});
-    batch.groups.push_back(std::move(group));
-  }
-  return batch;
+  return random_batch(step, {.groups = groups,
+                             .trajectories = kGroup,
+                             .prompt = sizes().learner_prompt,
+                             .completion = sizes().learner_completion,
+                             .vocab = shape.vocab});
 }
 
 TrainerConfig trainer_config() {

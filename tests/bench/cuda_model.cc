@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdlib>
-#include <filesystem>
 #include <thread>
 
 #include "actors/model/parameters.h"
@@ -29,19 +27,6 @@ actors::ModelConfig model_config(const DecoderShape& shape) {
   config.tie_word_embeddings = true;
   config.dtype = sizes().model_dtype;
   return config;
-}
-
-actors::Tokenizer tokenizer() {
-  const char* const bundle = std::getenv("TANDEM_SOURCE_DIR");  // where scripts/bundle's bench runs
-  const std::filesystem::path sources = bundle != nullptr ? bundle : TANDEM_SOURCE_DIR;
-  return must(actors::Tokenizer::read(sources / "configs/models/arithmetic/tokenizer.json"));
-}
-
-std::string digits(std::int64_t tokens, std::uint64_t seed) {
-  Rng rng(derive_seed(seed, "digits"));
-  std::string text;
-  for (std::int64_t i = 0; i < tokens; ++i) text += static_cast<char>('0' + rng.below(10));
-  return text;
 }
 
 void fill_weights(const actors::ModelConfig& config, const runtime::Manifest& manifest,

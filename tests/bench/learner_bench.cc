@@ -12,40 +12,16 @@
 
 #include "actors/learner/native_trainer.h"
 #include "runtime/base/json.h"
-#include "runtime/base/rng.h"
 #include "tests/bench/must.h"
+#include "tests/bench/workload.h"
 
 namespace tandem::actors {
 namespace {
 
+using bench::BatchShape;
 using bench::must;
 
 const std::filesystem::path kConfigs = std::filesystem::path(TANDEM_SOURCE_DIR) / "configs";
-
-struct BatchShape {
-  std::int64_t prompt, completion;
-};
-
-TrainBatch make_batch(StepId step, const BatchShape& shape, std::int64_t vocab_size) {
-  Rng rng(derive_seed(1, {static_cast<std::uint64_t>(step.value)}));
-  const auto tokens = [&](std::int64_t count) {
-    std::vector<std::int32_t> drawn;
-    for (std::int64_t i = 0; i < count; ++i)
-      drawn.push_back(static_cast<std::int32_t>(rng.below(static_cast<std::uint64_t>(vocab_size))));
-    return drawn;
-  };
-  TrainBatch batch{step, {}};
-  for (std::uint64_t g = 0; g < 64; ++g) {
-    BatchGroup group{GroupId{g}, tokens(shape.prompt), {}};
-    for (int i = 0; i < 8; ++i)
-      group.trajectories.push_back(
-          {tokens(shape.completion),
-           std::vector<float>(static_cast<std::size_t>(shape.completion), -2.7f),
-           PolicyVersion{step.value}, i % 2 ? 1.0f : 0.0f});
-    batch.groups.push_back(std::move(group));
-  }
-  return batch;
-}
 
 std::unique_ptr<NativeTrainer> make_trainer(std::optional<WarmStartConfig> warm_start,
                                             std::uint64_t seed) {
@@ -77,7 +53,7 @@ void train(benchmark::State& state, const BatchShape& shape) {
   std::uint64_t tokens = 0;
   for (auto _ : state) {
     state.PauseTiming();
-    const TrainBatch batch = make_batch(trainer->step(), shape, 16);
+    const TrainBatch batch = bench::random_batch(trainer->step(), shape);
     state.ResumeTiming();
     tokens += must(trainer->train(batch)).report.tokens_trained;
   }
@@ -100,8 +76,13 @@ void warm_start(benchmark::State& state) {
   state.counters["sample_accuracy"] = slice.metric.value_or(0);
 }
 
-BENCHMARK_CAPTURE(train, answers, BatchShape{6, 4})->Name("learner/answers");
-BENCHMARK_CAPTURE(train, scratchpad, BatchShape{8, 38})->Name("learner/scratchpad");
+constexpr BatchShape kAnswers{
+    .groups = 64, .trajectories = 8, .prompt = 6, .completion = 4, .vocab = 16};
+constexpr BatchShape kScratchpad{
+    .groups = 64, .trajectories = 8, .prompt = 8, .completion = 38, .vocab = 16};
+
+BENCHMARK_CAPTURE(train, answers, kAnswers)->Name("learner/answers");
+BENCHMARK_CAPTURE(train, scratchpad, kScratchpad)->Name("learner/scratchpad");
 BENCHMARK(warm_start)
     ->Name("learner/warm_start")
     ->ArgName("seed")

@@ -16,11 +16,15 @@
 //                        native engine
 //   saved/               the model as Tandem saves it
 // It runs on one thread of a CPU, in f32.
+#include <algorithm>
 #include <cstring>
 #include <deque>
 #include <filesystem>
+#include <iostream>
 #include <memory>
+#include <span>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "actors/model/checkpoint.h"

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
 
 #include "tests/e2e/cluster_driver.h"
 
@@ -73,6 +74,33 @@ TEST(FilterGroups, GroupsWithoutVarianceAreReplaced) {
   EXPECT_EQ(result["ledger"]["trained"], kSteps * kGroupsPerStep);
   EXPECT_GT(result["ledger"]["discarded"]["zero_variance"], 0);
   expect_ledger_balances(home.run_dir(kSmallId), result);
+}
+
+TEST(Evaluation, OfACheckpointRepeatsWhatItsRunSaid) {
+  const Home home;
+  const std::filesystem::path file = home.path() / "val.jsonl";
+  {
+    std::ofstream lines(file);
+    for (int i = 0; i < 60; ++i)
+      lines << json{{"prompt", std::to_string(10 + i) + "+" + std::to_string(90 - i) + "="},
+                    {"answer", "100"},
+                    {"data_source", i % 3 == 0 ? "thirds" : "others/all"}}
+            << "\n";
+  }
+  const Words job = small_job(kSteps, {"data.val_files=[" + file.string() + "]",
+                                       "eval={n: 5, temperature: 1.0, greedy: true}"});
+  const json run = home.train(kSmallId, job)["eval"]["figures"]["final"];
+  EXPECT_EQ(run["scored"], 60 * 6);
+  EXPECT_GT(run["pass@5"], run["pass@1"]);
+  EXPECT_EQ(run["sources"]["thirds"]["scored"], 20 * 6);
+  EXPECT_EQ(run["sources"]["others_all"]["failed"], 0);
+  const auto checkpoint =
+      home.run_dir(kSmallId) / "checkpoints" / ("step-" + std::to_string(kSteps));
+  json again = home.json(Words{"eval", checkpoint.string()} + job);
+  EXPECT_EQ(again["prompts"], 60);
+  again.erase("prompts");
+  again.erase("failure");
+  EXPECT_EQ(again, run) << "to the bit";
 }
 
 TEST(Reward, ACommandOfTheUsersOwnRewards) {

@@ -90,5 +90,39 @@ TEST(AdamW, LearningRateZeroLeavesEveryBit) {
   EXPECT_NE(s.m[5], 0.0f);
 }
 
+// Words and blocks of flags that end within, at and just beyond the range.
+TEST(AdamW, RoundsTheMasterAndListsTheCopiesThatChanged) {
+  for (const std::int64_t n : {1, 31, 32, 33, 1001, 40000}) {
+    const State start = make_state(n, 4);
+    for (const double lr : {0.0, 1e-3, 1.0}) {
+      const Floats all = same_everywhere([&](const Backend& backend, const Stream& stream) {
+        State s = start;
+        const Stored copy(DType::kBF16, {n}, start.p);
+        std::vector<std::int32_t> changed(static_cast<std::size_t>(n), -1), count = {-1};
+        std::vector<std::int32_t> space(static_cast<std::size_t>(adamw_workspace(n)), -1);
+        AdamW op = views(s);
+        op.step = 1;
+        op.lr = lr;
+        op.rounded = copy;
+        op.changed = tensor(changed.data(), {n});
+        op.changed_count = tensor(count.data(), {1});
+        op.workspace = tensor(space.data(), {std::ssize(space)});
+        backend.adamw(stream, op);
+        const Floats before = rounded(start.p, DType::kBF16), after = copy.values();
+        EXPECT_TRUE(same_bits(after, rounded(s.p, DType::kBF16)));
+        std::vector<std::int32_t> expected;
+        for (std::int32_t i = 0; i < n; ++i) {
+          if (before[i] != after[i]) expected.push_back(i);
+        }
+        EXPECT_EQ(count[0], std::ssize(expected));
+        expected.resize(changed.size(), -1);
+        EXPECT_EQ(changed, expected);
+        return after;
+      });
+      EXPECT_FALSE(has_nan(all));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tandem::kernels

@@ -9,27 +9,34 @@ namespace {
 
 using runtime::tensor;
 
-TEST(AttentionInput, AI1_HasTheBitsOfItsSteps) {
+class AttentionInputIn : public testing::TestWithParam<DType> {};
+
+INSTANTIATE_TEST_SUITE_P(Types, AttentionInputIn, testing::ValuesIn(kFloatTypes), dtype_name);
+
+TEST_P(AttentionInputIn, AI1_HasTheBitsOfItsSteps) {
+  const DType dtype = GetParam();
   for (const TokenShape& shape : token_shapes()) {
     const auto [t, a, g, d, page] = shape;
     SCOPED_TRACE(testing::Message() << t << " tokens, " << a << " + " << g << " heads of " << d);
     const NewTokens tokens = make_new_tokens(shape);
+    const Stored q_norm(dtype, {d}, tokens.q_norm), k_norm(dtype, {d}, tokens.k_norm);
     const auto computed = [&](const auto& compute) {
-      Floats qkv = tokens.qkv, keys = poison(tokens.pool_elements()), values = keys;
-      const TensorView matrix = tensor(qkv.data(), {t, tokens.width()});
-      compute({.q = tokens.q(matrix),
-               .k = tokens.k(matrix),
-               .v = tokens.v(matrix),
-               .q_norm = tensor(tokens.q_norm.data(), {d}),
-               .k_norm = tensor(tokens.k_norm.data(), {d}),
+      const Stored qkv(dtype, {t, tokens.width()}, tokens.qkv);
+      const Stored keys = Stored::poisoned(dtype, {tokens.pages(), g, page, d});
+      const Stored values = Stored::poisoned(dtype, {tokens.pages(), g, page, d});
+      compute({.q = tokens.q(qkv),
+               .k = tokens.k(qkv),
+               .v = tokens.v(qkv),
+               .q_norm = q_norm,
+               .k_norm = k_norm,
                .eps = 1e-3f,
                .positions = tensor(tokens.positions.data(), {t}),
                .cos = tensor(tokens.cos.data(), {NewTokens::kAngles, d / 2}),
                .sin = tensor(tokens.sin.data(), {NewTokens::kAngles, d / 2}),
                .slots = tensor(tokens.slots.data(), {t}),
-               .k_pages = tensor(keys.data(), {tokens.pages(), g, page, d}),
-               .v_pages = tensor(values.data(), {tokens.pages(), g, page, d})});
-      return joined({tokens.without_k(qkv), keys, values});
+               .k_pages = keys,
+               .v_pages = values});
+      return joined({tokens.without_k(qkv.values()), keys.values(), values.values()});
     };
     const Floats by_steps = computed(
         [&](const AttentionInput& op) { attention_input_by_steps(cpu_backend(), Stream{}, op); });

@@ -66,12 +66,21 @@ TEST_P(AttentionHeads, PackedIsSoftmaxOverTheVisiblePositions) {
   }
 }
 
+// The pools as a dtype stores them, which on a CPU does not change their layout.
+struct Pools {
+  Pools(DType dtype, const Batch& batch, const Paged& paged)
+      : k(dtype, {paged.pages, batch.heads.g, kPage, batch.heads.d}, paged.k),
+        v(dtype, {paged.pages, batch.heads.g, kPage, batch.heads.d}, paged.v) {}
+  Stored k, v;
+};
+
 // Runs the queries [from(s), from(s) + count(s)) of every segment in one call.
 template <class Count>
 Floats run_paged(const Backend& backend, const Stream& stream, const Batch& batch,
-                 const Paged& paged, const Count& queries) {
+                 const Paged& paged, const Pools& pools, const Count& queries) {
   const auto [h, g, d] = batch.heads;
-  Floats result = poison(batch.rows * h * d), q, out;
+  const DType dtype = pools.k.view().dtype;
+  Floats result = poison(batch.rows * h * d), q;
   std::vector<std::int32_t> begin = {0}, first, tables, own_rows;
   for (std::size_t s = 0; s < batch.segments.size(); ++s) {
     const Segment& segment = batch.segments[s];
@@ -88,16 +97,17 @@ Floats run_paged(const Backend& backend, const Stream& stream, const Batch& batc
     const auto table = paged.tables.begin() + static_cast<std::int64_t>(s) * paged.blocks;
     tables.insert(tables.end(), table, table + paged.blocks);
   }
-  out = poison(std::ssize(q));
   const std::int64_t tokens = begin.back(), sequences = std::ssize(first);
-  backend.attention_paged(stream, {.q = tensor(q.data(), {tokens, h, d}),
-                                   .k_pages = tensor(paged.k.data(), {paged.pages, g, kPage, d}),
-                                   .v_pages = tensor(paged.v.data(), {paged.pages, g, kPage, d}),
+  const Stored qs(dtype, {tokens, h, d}, q), outs = Stored::poisoned(dtype, {tokens, h, d});
+  backend.attention_paged(stream, {.q = qs,
+                                   .k_pages = pools.k,
+                                   .v_pages = pools.v,
                                    .block_tables = tensor(tables.data(), {sequences, paged.blocks}),
                                    .query_begin = tensor(begin.data(), {sequences + 1}),
                                    .first_position = tensor(first.data(), {sequences}),
                                    .scale = batch.scale(),
-                                   .out = tensor(out.data(), {tokens, h, d})});
+                                   .out = outs});
+  const Floats out = outs.values();
   for (std::int64_t i = 0; i < tokens; ++i) {
     std::copy_n(out.begin() + i * h * d, h * d, result.begin() + own_rows[i] * h * d);
   }
@@ -114,7 +124,8 @@ TEST_P(AttentionHeads, PagedHasTheBitsOfPacked) {  // AT-1
   same_everywhere([&](const Backend& backend, const Stream& stream) {
     const Floats packed = run_packed(backend, stream, batch).out;
     const Paged paged = make_pages(backend, stream, batch);
-    const Floats prefill = run_paged(backend, stream, batch, paged, [](const Segment& s) {
+    const Pools pools(DType::kF32, batch, paged);
+    const Floats prefill = run_paged(backend, stream, batch, paged, pools, [](const Segment& s) {
       return Queries{0, s.len};
     });
     EXPECT_TRUE(same_bits(packed, prefill)) << "all queries at once";
@@ -122,7 +133,7 @@ TEST_P(AttentionHeads, PagedHasTheBitsOfPacked) {  // AT-1
     for (const std::int32_t step : {1, 7}) {
       Floats steps = poison(std::ssize(packed));
       for (std::int32_t from = 0; from < 50; from += step) {
-        const Floats some = run_paged(backend, stream, batch, paged, [&](const Segment& s) {
+        const Floats some = run_paged(backend, stream, batch, paged, pools, [&](const Segment& s) {
           return Queries{from, std::max(0, std::min(step, s.len - from))};
         });
         for (std::size_t i = 0; i < some.size(); ++i) {
@@ -184,6 +195,71 @@ TEST_P(AttentionHeads, BackwardMatchesFiniteDifferences) {
   for (std::size_t i = rng.below(3); i < batch.qkv.size(); i += 11) {
     expect_gradient(std::span(batch.qkv).subspan(i, 1), std::span(gradient).subspan(i, 1), loss);
   }
+}
+
+// So does paged, hence in bf16 too the two have the same bits.
+TEST_P(AttentionHeads, InBf16ForwardRoundsOnce) {  // AT-1
+  Batch batch = make_batch(GetParam(), 5);
+  batch.qkv = rounded(batch.qkv, DType::kBF16);
+  const auto [h, g, d] = batch.heads;
+  expect_rounded_once({DType::kBF16, DType::kF32, DType::kBF16, DType::kBF16},
+                      [&](DType dtype, const Backend& backend, const Stream& stream) {
+                        const Stored qkv(dtype, {batch.rows, batch.width()}, batch.qkv);
+                        const Stored out = Stored::poisoned(dtype, {batch.rows, h, d});
+                        const Stored lse = Stored::poisoned(DType::kF32, {batch.rows, h});
+                        backend.attention_packed(stream, {.q = batch.q(qkv),
+                                                          .k = batch.k(qkv),
+                                                          .v = batch.v(qkv),
+                                                          .segments = batch.segments,
+                                                          .scale = batch.scale(),
+                                                          .out = out,
+                                                          .lse = lse});
+                        const Paged paged = make_pages(backend, stream, batch);
+                        const Pools pools(dtype, batch, paged);
+                        const auto paged_out = [&](std::int32_t from, std::int32_t most) {
+                          return run_paged(
+                              backend, stream, batch, paged, pools, [&](const Segment& s) {
+                                return Queries{from, std::max(0, std::min(most, s.len - from))};
+                              });
+                        };
+                        const Floats prefill = paged_out(0, 1000), decode = paged_out(4, 1);
+                        if (dtype == DType::kBF16) {
+                          EXPECT_TRUE(same_bits(out.values(), prefill));
+                        }
+                        return std::vector{out.values(), lse.values(), prefill, decode};
+                      });
+}
+
+TEST_P(AttentionHeads, InBf16GradientsAreRoundedOnce) {
+  Batch batch = make_batch(GetParam(), 6);
+  batch.qkv = rounded(batch.qkv, DType::kBF16);
+  const auto [h, g, d] = batch.heads;
+  const Packed forward = run_packed(cpu_backend(), Stream{}, batch);
+  Rng rng(7);
+  const Floats dout = rounded(normals(rng, batch.rows * h * d), DType::kBF16);
+  const Floats out = rounded(forward.out, DType::kBF16);
+  expect_rounded_once(
+      {DType::kBF16}, [&](DType dtype, const Backend& backend, const Stream& stream) {
+        const Stored qkv(dtype, {batch.rows, batch.width()}, batch.qkv);
+        const Stored to = Stored::poisoned(dtype, {batch.rows, batch.width()});
+        const Stored douts(dtype, {batch.rows, h, d}, dout), outs(dtype, {batch.rows, h, d}, out);
+        const std::int64_t needed =
+            attention_backward_workspace(runtime::DeviceKind::kCpu, batch.q(qkv), batch.k(qkv));
+        Floats workspace = poison(needed);
+        backend.attention_backward(stream, {.dout = douts,
+                                            .q = batch.q(qkv),
+                                            .k = batch.k(qkv),
+                                            .v = batch.v(qkv),
+                                            .out = outs,
+                                            .lse = tensor(forward.lse.data(), {batch.rows, h}),
+                                            .segments = batch.segments,
+                                            .scale = batch.scale(),
+                                            .dq = batch.q(to),
+                                            .dk = batch.k(to),
+                                            .dv = batch.v(to),
+                                            .workspace = tensor(workspace.data(), {needed})});
+        return std::vector<Floats>{to.values()};
+      });
 }
 
 INSTANTIATE_TEST_SUITE_P(Heads, AttentionHeads,
@@ -251,7 +327,8 @@ TEST(KvCache, CopiedPagesServeLikeTheirOriginals) {
   const auto whole = [](const Segment& s) { return Queries{0, s.len}; };
   same_everywhere([&](const Backend& backend, const Stream& stream) {
     Paged paged = make_pages(backend, stream, batch);
-    const Floats before = run_paged(backend, stream, batch, paged, whole);
+    const Floats before =
+        run_paged(backend, stream, batch, paged, Pools(DType::kF32, batch, paged), whole);
     const std::int32_t page = paged.tables[0], other = paged.tables[1];
     const PageCopy copies[] = {{page, other}};
     const auto shape = {paged.pages, std::int64_t{2}, kPage, std::int64_t{16}};
@@ -259,9 +336,35 @@ TEST(KvCache, CopiedPagesServeLikeTheirOriginals) {
                              .k_pages = tensor(paged.k.data(), shape),
                              .v_pages = tensor(paged.v.data(), shape)});
     paged.tables[0] = other;
-    EXPECT_TRUE(same_bits(before, run_paged(backend, stream, batch, paged, whole)));
+    const Pools pools(DType::kF32, batch, paged);
+    EXPECT_TRUE(same_bits(before, run_paged(backend, stream, batch, paged, pools, whole)));
     return before;
   });
+}
+
+TEST(KvCache, PagesInBf16LieAsThoseInF32) {
+  const std::int64_t t = 37, g = 3, d = 16, pages = 4, width = 2 * g * d;
+  Rng rng(8);
+  const Floats fused = rounded(normals(rng, t * width), DType::kBF16);
+  std::vector<std::int32_t> slots;
+  for (std::int32_t i = 0; i < t; ++i) slots.push_back(i % 5 == 0 ? -1 : i * 11 % 128);
+  const PageCopy copies[] = {{0, 1}, {1, 2}, {3, 3}};
+  expect_rounded_once(
+      {DType::kBF16, DType::kBF16}, [&](DType dtype, const Backend& backend, const Stream& stream) {
+        const Stored all(dtype, {t, width}, fused);
+        const Stored keys(dtype, {pages, g, kPage, d}, Floats(pages * g * kPage * d, 7.0f));
+        const Stored values(dtype, {pages, g, kPage, d}, Floats(pages * g * kPage * d, 8.0f));
+        const auto heads = [&](std::int64_t first) {
+          return runtime::split_heads(runtime::columns(all, first * d, g * d), g);
+        };
+        backend.kv_write(stream, {.k = heads(0),
+                                  .v = heads(g),
+                                  .slots = tensor(slots.data(), {t}),
+                                  .k_pages = keys,
+                                  .v_pages = values});
+        backend.kv_copy(stream, {.pages = copies, .k_pages = keys, .v_pages = values});
+        return std::vector{keys.values(), values.values()};
+      });
 }
 
 }  // namespace

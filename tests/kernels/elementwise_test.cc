@@ -26,7 +26,20 @@ TEST(Elementwise, AddAndScale) {
   }
 }
 
-using runtime::DType;
+TEST(Elementwise, InBf16EachOperationRoundsOnce) {
+  for (const std::int64_t n : {1, 16, 17, 1000, 70000}) {
+    Rng rng(3);
+    const Floats x = rounded(normals(rng, n), DType::kBF16);
+    const Floats before = rounded(normals(rng, n), DType::kBF16);
+    expect_rounded_once({DType::kBF16, DType::kBF16}, [&](DType dtype, const Backend& backend,
+                                                          const Stream& stream) {
+      const Stored xs(dtype, {n}, x), sum(dtype, {n}, before), scaled(dtype, {n}, before);
+      backend.add(stream, {.x = xs, .y = sum});
+      backend.scale(stream, {.y = scaled, .factor = 0.3f});
+      return std::vector{sum.values(), scaled.values()};
+    });
+  }
+}
 
 // Both ways, and a copy of either: dtype.h's rounding, however the range is cut.
 TEST(Elementwise, ConvertsBetweenStorageAndArithmetic) {
@@ -54,6 +67,12 @@ TEST(Elementwise, ConvertsBetweenStorageAndArithmetic) {
       return wide;
     });
   }
+}
+
+TEST(Elementwise, NoOtherDtypeIsComputedIn) {
+  std::uint16_t bits[4] = {};
+  const TensorView y = tensor(static_cast<void*>(bits), DType::kF16, {4});
+  EXPECT_DEATH(scale(Stream{}, {.y = y, .factor = 2}), "computes");
 }
 
 TEST(Elementwise, ConvertKnowsTwoDtypesAndNoPlaceInPlace) {

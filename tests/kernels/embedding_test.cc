@@ -43,26 +43,27 @@ TEST(Embedding, TakesRowsAndAddsGradientsInTheOrderOfTokens) {
 // The bits are those of the plain table, also of the rows of a last panel that is not full.
 TEST(Embedding, TakesRowsOutOfAPackedTable) {
   const std::int64_t tokens = 700;
-  for (const std::int64_t vocabulary : {1, 32, 75})
-    for (const std::int64_t channels : {1, 20, 130}) {
+  for (const DType dtype : {DType::kF32, DType::kBF16})
+    for (const auto& [vocabulary, channels] :
+         {std::pair<std::int64_t, std::int64_t>(1, 1), {32, 20}, {75, 130}, {33, 21}}) {
       Rng rng(1);
       const auto ids = ids_below(rng, tokens, vocabulary);
       std::vector<std::int32_t> drawn;
       const auto named = name_some(ids, drawn);
-      const Floats table = normals(rng, vocabulary * channels);
+      const Floats table = rounded(normals(rng, vocabulary * channels), dtype);
+      const std::int64_t V = vocabulary, C = channels;
       const Floats taken = same_everywhere([&](const Backend& backend, const Stream& stream) {
-        const auto bytes = static_cast<std::size_t>(packed_elements(vocabulary, channels)) * 4;
+        const auto bytes = static_cast<std::size_t>(packed_elements(dtype, V, C)) * 4;
         const auto memory = runtime::Buffer::allocate(bytes, "a packed table");
-        const PackedWeight packed = packed_weight(memory->as<float>().data(), vocabulary, channels);
-        backend.pack_weight(
-            stream, {.weight = tensor(table.data(), {vocabulary, channels}), .packed = packed});
-        Floats y = poison(tokens * channels);
+        const PackedWeight packed = packed_weight(memory->data(), dtype, V, C);
+        const Stored plain(dtype, {V, C}, table), y = Stored::poisoned(dtype, {tokens, C});
+        backend.pack_weight(stream, {.weight = plain, .packed = packed});
         backend.embedding(stream, {.ids = tensor(named.data(), {tokens}),
                                    .table = {},
-                                   .y = tensor(y.data(), {tokens, channels}),
+                                   .y = y,
                                    .drawn = tensor(drawn.data(), {std::ssize(drawn)}),
                                    .packed = packed});
-        return y;
+        return y.values();
       });
       for (std::int64_t i = 0; i < tokens * channels; ++i)
         ASSERT_EQ(taken[i], table[ids[i / channels] * channels + i % channels]);
@@ -80,6 +81,24 @@ TEST(Embedding, APackedTableOfAnotherShapeIsABug) {
   embedding(Stream{}, op);
   op.packed.k = 19;
   EXPECT_DEATH(embedding(Stream{}, op), "packed");
+}
+
+TEST(Embedding, InBf16RowsAreCopiesAndGradientsAreSummedInF32) {
+  const std::int64_t tokens = 700, vocabulary = 11, channels = 20;
+  Rng rng(2);
+  const auto ids = ids_below(rng, tokens, vocabulary);
+  const Floats table = rounded(normals(rng, vocabulary * channels), DType::kBF16);
+  const Floats dy = rounded(normals(rng, tokens * channels), DType::kBF16);
+  expect_rounded_once({DType::kBF16, DType::kF32}, [&](DType dtype, const Backend& backend,
+                                                       const Stream& stream) {
+    const Stored tables(dtype, {vocabulary, channels}, table), dys(dtype, {tokens, channels}, dy);
+    const Stored y = Stored::poisoned(dtype, {tokens, channels});
+    const Stored dtable(DType::kF32, {vocabulary, channels}, table);
+    const TensorView views = tensor(ids.data(), {tokens});
+    backend.embedding(stream, {.ids = views, .table = tables, .y = y});
+    backend.embedding_backward(stream, {.ids = views, .dy = dys, .dtable = dtable});
+    return std::vector{y.values(), dtable.values()};
+  });
 }
 
 }  // namespace

@@ -108,5 +108,43 @@ TEST(LogProb, ImpossibleTokensHaveNoPartInTheEntropy) {
   EXPECT_NEAR(forward.entropy[0], std::log(2.0), 1e-6);
 }
 
+// Logits in f32 with gradients in bf16, and both in bf16: the target's gradient is rounded once
+// too.
+TEST(LogProb, GradientsInBf16AreRoundedOnce) {
+  for (const std::int64_t v : {5, 16, 1001}) {
+    Rows rows = make_rows(7, v, 0.7f, 5);
+    rows.logits = rounded(rows.logits, DType::kBF16);
+    Rng rng(6);
+    const Floats dlog_prob = normals(rng, rows.r), dentropy = normals(rng, rows.r);
+    for (const bool wide_logits : {false, true}) {
+      const DType f32 = DType::kF32;
+      expect_rounded_once(
+          {f32, f32, DType::kBF16}, [&](DType dtype, const Backend& backend, const Stream& stream) {
+            const Stored logits(wide_logits ? f32 : dtype, {rows.r, v}, rows.logits);
+            const Stored dlogits = Stored::poisoned(dtype, {rows.r, v});
+            const Stored log_prob = Stored::poisoned(f32, {rows.r});
+            const Stored entropy = Stored::poisoned(f32, {rows.r}),
+                         lse = Stored::poisoned(f32, {rows.r});
+            const TensorView targets = tensor(rows.targets.data(), {rows.r});
+            backend.log_prob(stream, {.logits = logits,
+                                      .targets = targets,
+                                      .temperature = rows.temperature,
+                                      .log_prob = log_prob,
+                                      .entropy = entropy,
+                                      .lse = lse});
+            backend.log_prob_backward(stream, {.logits = logits,
+                                               .targets = targets,
+                                               .temperature = rows.temperature,
+                                               .lse = lse,
+                                               .entropy = entropy,
+                                               .dlog_prob = tensor(dlog_prob.data(), {rows.r}),
+                                               .dentropy = tensor(dentropy.data(), {rows.r}),
+                                               .dlogits = dlogits});
+            return std::vector{log_prob.values(), entropy.values(), dlogits.values()};
+          });
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tandem::kernels

@@ -38,11 +38,12 @@ class Packed {
  public:
   Packed(const Backend& backend, const TensorView& weight)
       : memory_(*runtime::Buffer::allocate(
-            static_cast<std::size_t>(packed_elements(weight.dim(0), weight.dim(1))) * 4,
+            static_cast<std::size_t>(packed_elements(weight.dtype, weight.dim(0), weight.dim(1))) *
+                runtime::size_bytes(weight.dtype),
             "a test")) {
-    const std::span<float> panels = memory_.as<float>();
-    std::fill(panels.begin(), panels.end(), NAN);
-    weight_ = packed_weight(panels.data(), weight.dim(0), weight.dim(1));
+    const std::span<std::byte> panels = memory_.as<std::byte>();
+    std::fill(panels.begin(), panels.end(), std::byte{0xff});  // NaN
+    weight_ = packed_weight(panels.data(), weight.dtype, weight.dim(0), weight.dim(1));
     backend.pack_weight(Stream{}, {.weight = weight, .packed = weight_});
   }
   const PackedWeight& weight() const { return weight_; }
@@ -85,90 +86,296 @@ TEST(Matmul, ForwardIsTheProductWhateverElseIsComputed) {  // MM-1
   }
 }
 
-// An output as MM-1 states it. `a` and `b` read the factors of term t.
+// What operands are, and what is made of them.
+struct Types {
+  DType operand, output;
+};
+
+constexpr Types kTypes[] = {
+    {DType::kF32, DType::kF32}, {DType::kBF16, DType::kF32}, {DType::kBF16, DType::kBF16}};
+
+// As the arithmetic of bf16 operands sees a number.
+float flushed(float x) { return std::fpclassify(x) == FP_SUBNORMAL ? std::copysign(0.0f, x) : x; }
+
+float add_product(DType operand, float a, float b, float sum) {
+  if (operand == DType::kF32) return std::fma(a, b, sum);
+  return flushed(std::fma(flushed(a), flushed(b), flushed(sum)));
+}
+
+// The terms of one chain, as MM-1 states it, added to `sum`. `a` and `b` read the factors of a
+// term.
 template <class A, class B>
-float sum_of_chains(std::int64_t terms, Output output, float before, const A& a, const B& b) {
-  float sum = before;
-  for (std::int64_t first = 0; first < terms; first += kChainSteps) {
-    float chain = 0;
-    for (std::int64_t t = first; t < std::min(first + kChainSteps, terms); ++t) {
-      chain = std::fma(a(t), b(t), chain);
-    }
-    sum = first == 0 && output == Output::kWrite ? chain : sum + chain;
+float chain(DType operand, std::int64_t first, std::int64_t last, float sum, const A& a,
+            const B& b) {
+  if (operand == DType::kF32) {
+    for (std::int64_t t = first; t < last; ++t) sum = add_product(operand, a(t), b(t), sum);
+    return sum;
+  }
+  for (std::int64_t t = first; t < last; t += 2) {
+    const bool filled = t + 1 == last;
+    sum = add_product(operand, filled ? 0 : a(t + 1), filled ? 0 : b(t + 1), sum);
+    sum = add_product(operand, a(t), b(t), sum);
   }
   return sum;
 }
 
-// m rows by `columns` outputs of so many terms, every way that there is to compute them.
-void expect_sums_of_chains(std::int64_t terms, std::int64_t columns, Output output) {
-  const std::int64_t m = 13;
+template <class A, class B>
+float sum_of_chains(DType operand, std::int64_t terms, Output output, float before, const A& a,
+                    const B& b) {
+  float sum = before;
+  for (std::int64_t first = 0; first < terms; first += kChainSteps) {
+    const std::int64_t last = std::min(first + kChainSteps, terms);
+    const float one = chain(operand, first, last, 0, a, b);
+    sum = first == 0 && output == Output::kWrite ? one : sum + one;
+  }
+  return sum;
+}
+
+struct Sums {
+  Types types;
+  std::int64_t terms, columns;
+  Output output;
+};
+
+// 13 rows by `columns` outputs of so many terms, every way that there is to compute them.
+void expect_sums_of_chains(const Sums& s) {
+  const std::int64_t m = 13, terms = s.terms, columns = s.columns;
+  const DType operand = s.types.operand, output = s.types.output;
   Rng rng(static_cast<std::uint64_t>(terms));
-  const Floats a = normals(rng, m * terms), base = normals(rng, m * columns);
+  const Floats a = rounded(normals(rng, m * terms), operand);
+  const Floats base = rounded(normals(rng, m * columns), output);
   // The same numbers as the weight [N, K] of forward and, transposed, of backward-input.
-  const Floats w = normals(rng, columns * terms);
+  const Floats w = rounded(normals(rng, columns * terms), operand);
   Floats turned(w.size());
   for (std::int64_t i = 0; i < columns * terms; ++i) turned[i % terms * columns + i / terms] = w[i];
+  const Stored as(operand, {m, terms}, a), ws(operand, {columns, terms}, w);
+  const Stored back_ws(operand, {terms, columns}, turned);
   const Floats y = same_everywhere([&](const Backend& backend, const Stream& stream) {
-    const TensorView as = tensor(a.data(), {m, terms}), ws = tensor(w.data(), {columns, terms});
-    const TensorView back_ws = tensor(turned.data(), {terms, columns});
     const Packed packed(backend, ws);
-    Floats by_packed = base, by_plain = base, back = base, alone = base;
-    const auto view = [&](Floats& of) { return tensor(of.data(), {m, columns}); };
+    const auto before = [&] { return Stored(output, {m, columns}, base); };
+    const Stored by_packed = before(), by_plain = before(), alone = before();
     backend.matmul(stream,
-                   {.x = as, .weight = packed.weight(), .y = view(by_packed), .output = output});
-    backend.matmul_plain(stream, {.x = as, .weight = ws, .y = view(by_plain), .output = output});
-    backend.matmul_backward_input(
-        stream, {.dy = as, .weight = back_ws, .dx = view(back), .output = output});
+                   {.x = as, .weight = packed.weight(), .y = by_packed, .output = s.output});
+    backend.matmul_plain(stream, {.x = as, .weight = ws, .y = by_plain, .output = s.output});
     for (std::int64_t r = 0; r < m; ++r)
       backend.matmul(stream, {.x = rows(as, r, 1),
                               .weight = packed.weight(),
-                              .y = rows(view(alone), r, 1),
-                              .output = output});
-    EXPECT_TRUE(same_bits(by_packed, by_plain)) << "packed or not";
-    EXPECT_TRUE(same_bits(by_packed, back)) << "backward of the input";
-    EXPECT_TRUE(same_bits(by_packed, alone)) << "a row alone";
-    return by_packed;
+                              .y = rows(alone, r, 1),
+                              .output = s.output});
+    EXPECT_TRUE(same_bits(by_packed.values(), by_plain.values())) << "packed or not";
+    EXPECT_TRUE(same_bits(by_packed.values(), alone.values())) << "a row alone";
+    if (operand != output) return by_packed.values();
+    const Stored back = before();
+    backend.matmul_backward_input(stream,
+                                  {.dy = as, .weight = back_ws, .dx = back, .output = s.output});
+    EXPECT_TRUE(same_bits(by_packed.values(), back.values())) << "backward of the input";
+    return by_packed.values();
   });
+  Floats expected(y.size());
   for (std::int64_t i = 0; i < m * columns; ++i) {
     const float* factors = a.data() + i / columns * terms;
     const float* weights = w.data() + i % columns * terms;
-    ASSERT_EQ(y[i], sum_of_chains(
-                        terms, output, base[i], [&](std::int64_t t) { return factors[t]; },
-                        [&](std::int64_t t) { return weights[t]; }));
+    expected[i] = sum_of_chains(
+        operand, terms, s.output, base[i], [&](std::int64_t t) { return factors[t]; },
+        [&](std::int64_t t) { return weights[t]; });
   }
+  expected = rounded(expected, output);
+  for (std::size_t i = 0; i < y.size(); ++i) ASSERT_EQ(y[i], expected[i]);
 }
 
-TEST(Matmul, OutputsAreSumsOfChains) {  // MM-1
-  for (const std::int64_t terms : {1, 40, 255, 256, 257, 512, 600, 1024}) {
+class MatmulTypes : public testing::TestWithParam<Types> {};
+
+std::string types_name(const testing::TestParamInfo<Types>& info) {
+  return std::string(runtime::name(info.param.operand)) + "_to_" + runtime::name(info.param.output);
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, MatmulTypes, testing::ValuesIn(kTypes), types_name);
+
+TEST_P(MatmulTypes, OutputsAreSumsOfChains) {  // MM-1
+  for (const std::int64_t terms : {1, 2, 41, 255, 256, 257, 512, 601, 1024}) {
     // Backward-input reads its weight in place where there are 64 columns, and packs it otherwise.
-    for (const std::int64_t columns : {45, 64, 300}) {
+    for (const std::int64_t columns : {45, 64, 140}) {
       for (const Output output : {Output::kWrite, Output::kAdd}) {
         SCOPED_TRACE(testing::Message() << terms << " terms, " << columns << " columns, output "
                                         << static_cast<int>(output));
-        expect_sums_of_chains(terms, columns, output);
+        expect_sums_of_chains({GetParam(), terms, columns, output});
       }
     }
   }
 }
 
-TEST(Matmul, AWeightsGradientIsOneChainFromItsOwnValue) {  // MM-1
-  const Shape s{600, 33, 20};
-  Rng rng(9);
-  const Floats dy = normals(rng, s.m * s.n), x = normals(rng, s.m * s.k);
-  const Floats base = normals(rng, s.n * s.k);
-  const Floats dw = same_everywhere([&](const Backend& backend, const Stream& stream) {
-    Floats out = base;
-    backend.matmul_backward_weight(stream, {.dy = tensor(dy.data(), {s.m, s.n}),
-                                            .x = tensor(x.data(), {s.m, s.k}),
-                                            .dweight = tensor(out.data(), {s.n, s.k})});
-    return out;
-  });
-  for (std::int64_t i = 0; i < s.n * s.k; ++i) {
-    float chain = base[i];
-    for (std::int64_t m = 0; m < s.m; ++m)
-      chain = std::fma(dy[m * s.n + i / s.k], x[m * s.k + i % s.k], chain);
-    ASSERT_EQ(dw[i], chain);
+// Many rows, few rows, ragged ones: what the sizes of shapes() do to tiles and parts.
+TEST_P(MatmulTypes, ARowDoesNotDependOnTheOthers) {  // MM-1
+  const auto [operand, output] = GetParam();
+  for (const Shape& s : shapes(11)) {
+    SCOPED_TRACE(testing::Message() << s.m << " x " << s.k << " x " << s.n);
+    Rng rng(12);
+    const Floats x = rounded(normals(rng, s.m * s.k), operand);
+    const Floats w = rounded(normals(rng, s.n * s.k), operand);
+    const Stored xs(operand, {s.m, s.k}, x), ws(operand, {s.n, s.k}, w);
+    const Floats y = same_everywhere([&](const Backend& backend, const Stream& stream) {
+      const Packed packed(backend, ws);
+      const Stored all = Stored::poisoned(output, {s.m, s.n}),
+                   plain = Stored::poisoned(output, {s.m, s.n});
+      const Stored some = Stored::poisoned(output, {s.m, s.n});
+      backend.matmul(stream, {.x = xs, .weight = packed.weight(), .y = all});
+      backend.matmul_plain(stream, {.x = xs, .weight = ws, .y = plain});
+      for (std::int64_t r = 0; r < s.m; r += 5) {
+        const std::int64_t count = std::min<std::int64_t>(5, s.m - r);
+        backend.matmul(
+            stream,
+            {.x = rows(xs, r, count), .weight = packed.weight(), .y = rows(some, r, count)});
+      }
+      EXPECT_TRUE(same_bits(all.values(), plain.values())) << "packed or not";
+      EXPECT_TRUE(same_bits(all.values(), some.values())) << "some rows";
+      return all.values();
+    });
+    Floats expected(y.size());
+    for (std::int64_t i = 0; i < s.m * s.n; ++i)
+      expected[i] = static_cast<float>(
+          dot(std::span(x).subspan(i / s.n * s.k, s.k), std::span(w).subspan(i % s.n * s.k, s.k)));
+    expect_close(y, expected, output);
   }
+}
+
+class MatmulIn : public testing::TestWithParam<DType> {};
+
+INSTANTIATE_TEST_SUITE_P(Types, MatmulIn, testing::ValuesIn(kFloatTypes), dtype_name);
+
+// Every way that the operands of dw can lie, in calls that cut its rows.
+TEST_P(MatmulIn, AWeightsGradientIsOneChainFromItsOwnValue) {  // MM-1
+  const DType operand = GetParam();
+  for (const Shape s :
+       {Shape{600, 33, 20}, Shape{41, 64, 700}, Shape{1, 7, 5}, Shape{257, 300, 530}}) {
+    SCOPED_TRACE(testing::Message() << s.m << " x " << s.k << " x " << s.n);
+    Rng rng(9);
+    const Floats dy = rounded(normals(rng, s.m * s.n), operand);
+    const Floats x = rounded(normals(rng, s.m * s.k), operand), base = normals(rng, s.n * s.k);
+    const Stored dys(operand, {s.m, s.n}, dy), xs(operand, {s.m, s.k}, x);
+    const Floats dw = same_everywhere([&](const Backend& backend, const Stream& stream) {
+      Floats out = base, in_cuts = base;
+      backend.matmul_backward_weight(
+          stream, {.dy = dys, .x = xs, .dweight = tensor(out.data(), {s.n, s.k})});
+      const std::int64_t cut = s.m / 3 / 2 * 2;  // bf16 takes pairs of rows
+      for (const auto& [begin, count] : {std::pair{std::int64_t{0}, cut}, {cut, s.m - cut}}) {
+        backend.matmul_backward_weight(stream, {.dy = rows(dys, begin, count),
+                                                .x = rows(xs, begin, count),
+                                                .dweight = tensor(in_cuts.data(), {s.n, s.k})});
+      }
+      EXPECT_TRUE(same_bits(out, in_cuts)) << "rows in two calls";
+      return out;
+    });
+    for (std::int64_t i = 0; i < s.n * s.k; ++i) {
+      ASSERT_EQ(dw[i],
+                chain(
+                    operand, 0, s.m, base[i], [&](std::int64_t m) { return dy[m * s.n + i / s.k]; },
+                    [&](std::int64_t m) { return x[m * s.k + i % s.k]; }));
+    }
+  }
+}
+
+// Where bf16 differs from f32: a denormal factor, a product or a sum that is denormal, and a
+// denormal output that is added to are zeros.
+TEST(Matmul, DenormalsOfBf16OperandsCountAsZeros) {  // MM-1
+  const float smallest = 0x1p-126f, denormal = 0x1p-130f;
+  struct Terms {
+    Floats x, w;
+    float before, expected;
+  };
+  const Terms all[] = {
+      {{denormal, 0}, {0x1p20f, 0}, 0, 0},         {{0, denormal}, {0, 0x1p20f}, 0, 0},
+      {{0x1p-70f, 0}, {0x1p-70f, 0}, 0, 0},        {{smallest, -1}, {1.5f, smallest}, 0, 0},
+      {{1, 1}, {smallest, 0}, denormal, smallest}, {{1}, {smallest}, 0, smallest}};
+  for (const Terms& terms : all) {
+    const std::int64_t k = std::ssize(terms.x);
+    const Stored x(DType::kBF16, {1, k}, terms.x), w(DType::kBF16, {1, k}, terms.w);
+    for (const DType output : {DType::kF32, DType::kBF16}) {
+      const Floats y = same_everywhere([&](const Backend& backend, const Stream& stream) {
+        const Stored out(output, {1, 1}, Floats{terms.before});
+        backend.matmul_plain(stream, {.x = x, .weight = w, .y = out, .output = Output::kAdd});
+        return out.values();
+      });
+      EXPECT_EQ(y[0], terms.expected) << &terms - all;
+    }
+  }
+  EXPECT_NE(denormal * 1.5f, 0.0f) << "the mode of the thread is what it was";
+}
+
+// Factors whose products lie on both sides of the smallest normal number.
+TEST(Matmul, TinySumsOfBf16OperandsHaveTheSameBitsEverywhere) {  // MM-1
+  const std::int64_t m = 24, k = 17, n = 70;
+  Rng rng(14);
+  const auto tiny = [&](std::int64_t count) {
+    Floats values = normals(rng, count);
+    for (float& value : values) value = std::ldexp(value, -60 - static_cast<int>(rng.below(6)));
+    return rounded(values, DType::kBF16);
+  };
+  const Floats x = tiny(m * k), w = tiny(n * k);
+  const Stored xs(DType::kBF16, {m, k}, x), ws(DType::kBF16, {n, k}, w);
+  const Floats y = same_everywhere([&](const Backend& backend, const Stream& stream) {
+    const Stored out = Stored::poisoned(DType::kF32, {m, n});
+    backend.matmul_plain(stream, {.x = xs, .weight = ws, .y = out});
+    return out.values();
+  });
+  std::int64_t zeros = 0;
+  for (std::int64_t i = 0; i < m * n; ++i) {
+    const float expected = chain(
+        DType::kBF16, 0, k, 0, [&](std::int64_t t) { return x[i / n * k + t]; },
+        [&](std::int64_t t) { return w[i % n * k + t]; });
+    ASSERT_EQ(y[i], expected);
+    zeros += expected == 0 ? 1 : 0;
+  }
+  EXPECT_GT(zeros, 10);
+  EXPECT_LT(zeros, m * n - 10);
+}
+
+TEST(Matmul, InfinitiesAndNansOfBf16OperandsStayWhatTheyAre) {
+  const std::int64_t k = 259;
+  const auto product = [&](float a, float b, std::int64_t at) {
+    Floats xs(k, 1.0f), ws(k, 1.0f);
+    xs[at] = a;
+    ws[at] = b;
+    const Stored x(DType::kBF16, {1, k}, xs), w(DType::kBF16, {1, k}, ws);
+    return same_everywhere([&](const Backend& backend, const Stream& stream) {
+      const Packed packed(backend, w);
+      const Stored y = Stored::poisoned(DType::kBF16, {1, 1});
+      backend.matmul(stream, {.x = x, .weight = packed.weight(), .y = y});
+      return y.values();
+    })[0];
+  };
+  for (const std::int64_t at : {0, 1, 255, 258}) {
+    EXPECT_EQ(product(INFINITY, 1, at), INFINITY);
+    EXPECT_EQ(product(-INFINITY, 2, at), -INFINITY);
+    EXPECT_TRUE(std::isnan(product(INFINITY, 0, at)));
+    EXPECT_TRUE(std::isnan(product(NAN, 1, at)));
+    EXPECT_EQ(product(3e38f, 3e38f, at), INFINITY);
+  }
+}
+
+// An odd number of terms ends before its neighbours, which a product must not read.
+TEST(Matmul, AnOddNumberOfBf16TermsIsFilledWithZeros) {
+  const std::int64_t m = 3, k = 7, n = 5;
+  Rng rng(13);
+  Floats wide(static_cast<std::size_t>(m * (k + 1)), NAN),
+      w = rounded(normals(rng, n * k), DType::kBF16);
+  Floats x;
+  for (std::int64_t r = 0; r < m; ++r) {
+    for (std::int64_t t = 0; t < k; ++t) {
+      x.push_back(rounded(normals(rng, 1), DType::kBF16)[0]);
+      wide[r * (k + 1) + t] = x.back();
+    }
+  }
+  const Stored inside(DType::kBF16, {m, k + 1}, wide), xs(DType::kBF16, {m, k}, x);
+  const Stored ws(DType::kBF16, {n, k}, w);
+  same_everywhere([&](const Backend& backend, const Stream& stream) {
+    const Stored y = Stored::poisoned(DType::kF32, {m, n}),
+                 same = Stored::poisoned(DType::kF32, {m, n});
+    backend.matmul_plain(stream, {.x = xs, .weight = ws, .y = y});
+    backend.matmul_plain(stream, {.x = runtime::columns(inside, 0, k), .weight = ws, .y = same});
+    EXPECT_FALSE(has_nan(y.values()));
+    EXPECT_TRUE(same_bits(y.values(), same.values()));
+    return y.values();
+  });
 }
 
 // Every term is less than half a unit in the last place of 1024, and a chain of them is not.
@@ -270,22 +477,24 @@ TEST(Matmul, BackwardIsTheTransposedProductsHoweverCut) {  // MM-1
   }
 }
 
-TEST(Matmul, ManyThreadedPartsCoverEveryOutput) {
-  // Large enough to be cut in both directions.
+// Large enough to be cut in both directions.
+TEST_P(MatmulTypes, ManyThreadedPartsCoverEveryOutput) {
+  const auto [operand, output] = GetParam();
   const Shape s{300, 256, 200};
   Rng rng(7);
-  const Floats x = normals(rng, s.m * s.k), w = normals(rng, s.n * s.k);
+  const Stored xs(operand, {s.m, s.k}, normals(rng, s.m * s.k));
+  const Stored ws(operand, {s.n, s.k}, normals(rng, s.n * s.k));
+  const Stored dys(operand, {s.m, s.n}, normals(rng, s.m * s.n));
   const Floats y = same_everywhere([&](const Backend& backend, const Stream& stream) {
-    const TensorView ws = tensor(w.data(), {s.n, s.k}), xs = tensor(x.data(), {s.m, s.k});
     const Packed packed(backend, ws);
-    Floats out = poison(s.m * s.n), dx = poison(s.m * s.k), dw(static_cast<std::size_t>(s.n * s.k));
-    const TensorView ys = tensor(out.data(), {s.m, s.n});
-    backend.matmul(stream, {.x = xs, .weight = packed.weight(), .y = ys});
-    backend.matmul_backward_input(stream,
-                                  {.dy = ys, .weight = ws, .dx = tensor(dx.data(), {s.m, s.k})});
+    const Stored out = Stored::poisoned(output, {s.m, s.n});
+    const Stored dx = Stored::poisoned(operand, {s.m, s.k});
+    Floats dw(static_cast<std::size_t>(s.n * s.k));
+    backend.matmul(stream, {.x = xs, .weight = packed.weight(), .y = out});
+    backend.matmul_backward_input(stream, {.dy = dys, .weight = ws, .dx = dx});
     backend.matmul_backward_weight(stream,
-                                   {.dy = ys, .x = xs, .dweight = tensor(dw.data(), {s.n, s.k})});
-    return joined({out, dx, dw});
+                                   {.dy = dys, .x = xs, .dweight = tensor(dw.data(), {s.n, s.k})});
+    return joined({out.values(), dx.values(), dw});
   });
   EXPECT_FALSE(has_nan(y));
 }

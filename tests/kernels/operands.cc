@@ -22,6 +22,40 @@ Floats poison(std::int64_t count) {
   return Floats(static_cast<std::size_t>(count), std::numeric_limits<float>::quiet_NaN());
 }
 
+Floats rounded(Floats values, DType dtype) {
+  runtime::to_f32(stored(dtype, values), dtype, values);
+  return values;
+}
+
+std::vector<std::byte> stored(DType dtype, std::span<const float> values) {
+  std::vector<std::byte> bytes(values.size() * runtime::size_bytes(dtype));
+  runtime::from_f32(values, dtype, bytes);
+  return bytes;
+}
+
+std::string dtype_name(const testing::TestParamInfo<DType>& info) {
+  return runtime::name(info.param);
+}
+
+Stored::Stored(DType dtype, std::initializer_list<std::int64_t> shape,
+               std::span<const float> values)
+    : memory_(*runtime::Buffer::allocate(values.size() * runtime::size_bytes(dtype), "a test")),
+      view_(runtime::tensor(static_cast<void*>(memory_.data()), dtype, shape)) {
+  CHECK(view_.elements() == std::ssize(values));
+  runtime::from_f32(values, dtype, memory_.as<std::byte>());
+}
+
+Stored Stored::poisoned(DType dtype, std::initializer_list<std::int64_t> shape) {
+  const TensorView view = runtime::tensor(static_cast<void*>(nullptr), dtype, shape);
+  return Stored(dtype, shape, poison(view.elements()));
+}
+
+Floats Stored::values() const {
+  Floats values(static_cast<std::size_t>(view_.elements()));
+  runtime::to_f32(memory_.as<std::byte>(), view_.dtype, values);
+  return values;
+}
+
 std::vector<std::int32_t> ids_below(Rng& rng, std::int64_t count, std::int64_t bound) {
   std::vector<std::int32_t> ids(static_cast<std::size_t>(count));
   for (std::int32_t& id : ids) {
@@ -41,12 +75,16 @@ std::vector<std::int32_t> name_some(std::vector<std::int32_t> ids,
 
 std::vector<Isa> isas() {
   const Isa best = detect_isa().value();
-  if (best == Isa::kAvx2) {
-    static const int said = std::printf("this CPU has no AVX-512: only AVX2 is tested\n");
-    static_cast<void>(said);
-    return {Isa::kAvx2};
+  std::vector<Isa> all;
+  for (const Isa isa : {Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Bf16}) {
+    if (isa <= best) all.push_back(isa);
   }
-  return {Isa::kAvx2, Isa::kAvx512};
+  static const int said =
+      best == Isa::kAvx512Bf16
+          ? 0
+          : std::printf("this CPU has nothing better than %s to test\n", name(best));
+  static_cast<void>(said);
+  return all;
 }
 
 Floats same_everywhere(const Body& body) {
@@ -59,6 +97,51 @@ Floats same_everywhere(const Body& body) {
     EXPECT_TRUE(same_bits(results.front(), results.back())) << name(isa) << " on two threads";
   }
   return results.front();
+}
+
+void expect_rounded_once(std::initializer_list<DType> types, const TypedBody& body) {
+  Floats expected;
+  std::vector<Floats> exact = body(DType::kF32, cpu_backend(), Stream{});
+  ASSERT_EQ(exact.size(), types.size());
+  for (std::size_t i = 0; i < exact.size(); ++i) {
+    const Floats part = rounded(std::move(exact[i]), types.begin()[i]);
+    expected.insert(expected.end(), part.begin(), part.end());
+  }
+  const Floats actual = same_everywhere([&](const Backend& backend, const Stream& stream) {
+    Floats all;
+    for (const Floats& part : body(DType::kBF16, backend, stream))
+      all.insert(all.end(), part.begin(), part.end());
+    return all;
+  });
+  ASSERT_EQ(actual.size(), expected.size());
+  for (std::size_t i = 0; i < actual.size(); ++i)
+    ASSERT_TRUE(same_bits({&actual[i], 1}, {&expected[i], 1}))
+        << "element " << i << ": " << actual[i] << " for " << expected[i];
+}
+
+double tolerance(DType dtype) {
+  switch (dtype) {
+    case DType::kF32:
+      return 2e-5;
+    case DType::kBF16:
+      return 1.0 / 256;
+    case DType::kF16:
+    case DType::kI32:
+    case DType::kU8:
+      break;
+  }
+  CHECK(false);
+}
+
+void expect_close(std::span<const float> actual, std::span<const float> expected, DType dtype) {
+  ASSERT_EQ(actual.size(), expected.size());
+  double squares = 0;
+  for (const float value : expected) squares += static_cast<double>(value) * value;
+  const double typical = expected.empty() ? 0 : std::sqrt(squares / std::size(expected));
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const double size = std::abs(static_cast<double>(expected[i])) + typical;
+    ASSERT_NEAR(actual[i], expected[i], tolerance(dtype) * size) << "element " << i;
+  }
 }
 
 bool same_bits(std::span<const float> a, std::span<const float> b) {

@@ -138,5 +138,55 @@ TEST(RmsNorm, HeadsOfAFusedBufferAreRows) {
   });
 }
 
+TEST_P(RmsNormShapes, InBf16ItRoundsOnce) {
+  const auto [r, c] = GetParam();
+  Rng rng(5);
+  const auto operand = [&](std::int64_t n) { return rounded(normals(rng, n), DType::kBF16); };
+  const Floats x = operand(r * c), w = operand(c), dy = operand(r * c), branch = operand(r * c);
+  const Floats dw_before = normals(rng, c);
+  const DType bf16 = DType::kBF16, f32 = DType::kF32;
+  expect_rounded_once(
+      {bf16, f32, bf16, bf16, f32}, [&](DType dtype, const Backend& backend, const Stream& stream) {
+        const Stored xs(dtype, {r, c}, x), ws(dtype, {c}, w), dys(dtype, {r, c}, dy);
+        const Stored y = Stored::poisoned(dtype, {r, c}), inv = Stored::poisoned(f32, {r});
+        const Stored added(dtype, {r, c}, branch), dw(f32, {c}, dw_before);
+        const Stored space =
+            Stored::poisoned(f32, {rms_norm_workspace(runtime::DeviceKind::kCpu, r, c)});
+        backend.rms_norm(stream, {.x = xs, .weight = ws, .y = y, .inv_rms = inv, .eps = kEps});
+        RmsNormBackward op{.dy = dys,
+                           .x = xs,
+                           .weight = ws,
+                           .inv_rms = inv,
+                           .dx = added,
+                           .dweight = dw,
+                           .workspace = space};
+        backend.rms_norm_backward(stream, op);
+        op.dx = dys;
+        op.output = Output::kWrite;
+        backend.rms_norm_backward(stream, op);
+        return std::vector{y.values(), inv.values(), added.values(), dys.values(), dw.values()};
+      });
+}
+
+// What the next layer reads is the rounded sum, so that is what is normalised.
+TEST(RmsNorm, InBf16TheResidualIsRoundedBeforeItIsNormalised) {
+  Rng rng(6);
+  const std::int64_t r = 4, c = 24;
+  const DType bf16 = DType::kBF16;
+  const Floats x = rounded(normals(rng, r * c), bf16), more = rounded(normals(rng, r * c), bf16);
+  Floats sum = x;
+  for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += more[i];
+  const Stored ws(bf16, {c}, normals(rng, c)), summed(bf16, {r, c}, sum);
+  same_everywhere([&](const Backend& backend, const Stream& stream) {
+    const Stored residual(bf16, {r, c}, x), add(bf16, {r, c}, more);
+    const Stored y = Stored::poisoned(bf16, {r, c}), expected = Stored::poisoned(bf16, {r, c});
+    backend.rms_norm(stream, {.x = residual, .weight = ws, .y = y, .eps = kEps, .add = add});
+    backend.rms_norm(stream, {.x = summed, .weight = ws, .y = expected, .eps = kEps});
+    EXPECT_TRUE(same_bits(residual.values(), summed.values()));
+    EXPECT_TRUE(same_bits(y.values(), expected.values()));
+    return y.values();
+  });
+}
+
 }  // namespace
 }  // namespace tandem::kernels

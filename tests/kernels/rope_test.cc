@@ -104,5 +104,27 @@ TEST(Rope, BackwardIsTheTransposeOfForward) {
               1e-5);
 }
 
+TEST(Rope, InBf16ItRoundsOnce) {
+  for (const std::int64_t d : {2, 10, 32, 64}) {
+    const std::int64_t t = 9, h = 3, width = h * d + 5;
+    Rng rng(3);
+    const Table table(100, d);
+    const Floats before = rounded(normals(rng, t * width), DType::kBF16);
+    const auto positions = ids_below(rng, t, 100);
+    for (const Direction direction : {Direction::kForward, Direction::kBackward}) {
+      expect_rounded_once(
+          {DType::kBF16}, [&](DType dtype, const Backend& backend, const Stream& stream) {
+            const Stored x(dtype, {t, width}, before);
+            backend.rope(stream, {.x = runtime::split_heads(runtime::columns(x, 2, h * d), h),
+                                  .positions = tensor(positions.data(), {t}),
+                                  .cos = table.cosines,
+                                  .sin = table.sines,
+                                  .direction = direction});
+            return std::vector<Floats>{x.values()};
+          });
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tandem::kernels

@@ -210,5 +210,31 @@ TEST(Sample, TopKOfALargeVocabularyAgreesWithSorting) {
   }
 }
 
+// An element in bf16 is an f32 like any other: equal draws, and log-probabilities.
+TEST(Sample, LogitsMayBeBf16) {
+  const std::int64_t r = 40, v = 301;
+  Rng rng(21);
+  const Floats logits = rounded(normals(rng, r * v, 2), DType::kBF16);
+  std::vector<RowSampling> rows;
+  for (std::int64_t i = 0; i < r; ++i) {
+    rows.push_back({.seed = 3,
+                    .position = static_cast<std::uint64_t>(i),
+                    .temperature = i % 4 == 0 ? 0.0f : 0.8f,
+                    .top_p = i % 3 == 0 ? 0.9f : 1.0f,
+                    .top_k = i % 5 == 0 ? 20 : 0});
+  }
+  expect_rounded_once({DType::kF32, DType::kF32},
+                      [&](DType dtype, const Backend& backend, const Stream& stream) {
+                        const Stored stored_logits(dtype, {r, v}, logits);
+                        Tokens tokens(rows.size(), -1);
+                        Floats log_probs = poison(r);
+                        backend.sample(stream, {.logits = stored_logits,
+                                                .rows = rows,
+                                                .tokens = tensor(tokens.data(), {r}),
+                                                .log_prob = tensor(log_probs.data(), {r})});
+                        return std::vector{log_probs, Floats(tokens.begin(), tokens.end())};
+                      });
+}
+
 }  // namespace
 }  // namespace tandem::kernels

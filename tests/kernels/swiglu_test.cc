@@ -54,5 +54,22 @@ TEST(Swiglu, BackwardMatchesFiniteDifferences) {
   });
 }
 
+TEST(Swiglu, InBf16ItRoundsOnce) {
+  for (const std::int64_t f : {1, 17, 192}) {
+    const std::int64_t t = 150;
+    Rng rng(3);
+    const Floats x = rounded(normals(rng, t * 2 * f, 3), DType::kBF16);
+    const Floats dy = rounded(normals(rng, t * f), DType::kBF16);
+    expect_rounded_once({DType::kBF16, DType::kBF16},
+                        [&](DType dtype, const Backend& backend, const Stream& stream) {
+                          const Stored xs(dtype, {t, 2 * f}, x), dys(dtype, {t, f}, dy);
+                          const Stored y = Stored::poisoned(dtype, {t, f});
+                          backend.swiglu(stream, {.x = xs, .y = y});
+                          backend.swiglu_backward(stream, {.dy = dys, .x = xs, .dx = xs});
+                          return std::vector{y.values(), xs.values()};
+                        });
+  }
+}
+
 }  // namespace
 }  // namespace tandem::kernels

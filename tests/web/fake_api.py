@@ -154,6 +154,9 @@ class World:
                            "learner": {"desired": 1, "ready": 1},
                            "reward": {"desired": 1, "ready": 1}},
                 "reward_mean": run.value("critic/rewards/mean", run.step), "eval": 0.913,
+                "eval_figures": {"mean": 0.913, "pass@1": 0.913, "pass@8": 0.985, "greedy": 0.92,
+                                 "sources": {"math": {"mean": 0.91, "scored": 800, "failed": 0},
+                                             HOSTILE: {"mean": None, "scored": 0, "failed": 9}}},
                 "staleness": {"bound": 2, "max": 2, "mean": 0.71}, "queue_depth": 97,
                 "trainer_idle_fraction": 0.116,
                 "tokens_per_second": {"generated": 20911.4, "trained": 19377.8},
@@ -235,7 +238,8 @@ class World:
                       "versions": [step - kind % 3, step][: 1 + (kind % 3 > 0)],
                       "finish_reason": "length" if kind == 1 else "stop"}
             if evaluation:
-                sample["eval"] = "periodic"
+                sample |= {"eval": "periodic", "sample": kind, "greedy": False,
+                           "data_source": HOSTILE if kind == 0 else "math"}
             if failed:
                 sample["error"] = "the program ended with status 1: " + HOSTILE
             else:

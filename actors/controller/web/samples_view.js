@@ -131,6 +131,9 @@ function card(sample) {
   setClass(reward, 'reward ' + (failed ? 'bad' : sample.reward > 0 ? 'good' : 'wait'));
   const facts = [
     sample.eval ? `evaluation ${visible(sample.eval)}` : null,
+    sample.greedy ? 'greedy' : typeof sample.sample === 'number' ?
+        `sample ${format.count(sample.sample)}` : null,
+    sample.data_source === undefined ? null : `from ${visible(sample.data_source)}`,
     sample.step === undefined ? null : `step ${format.count(sample.step)}`,
     typeof sample.advantage === 'number' ? `advantage ${format.number(sample.advantage)}` : null,
     versionsOf(sample),

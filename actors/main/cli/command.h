@@ -154,6 +154,8 @@ struct GenerateCommand {
 struct TokenizeCommand {
   std::filesystem::path model;
   std::vector<std::string> texts;  // or ids, with `decode`; none: standard input
+  std::optional<std::string>
+      jsonl;  // a file instead, with one text or list a line; -: standard input
   bool decode = false;
   OutputForm output = OutputForm::kTable;
 };

@@ -464,11 +464,19 @@ void Grammar::add_tokenize() {
   CLI::App* tokenize =
       add("tokenize", kModels, "The token ids of texts, or the text of token ids", finish,
           {"tandem tokenize MODEL_DIR 'Once upon a time'", "tandem tokenize MODEL_DIR < prompt.txt",
-           "tandem tokenize MODEL_DIR --decode 12 7 431"});
+           "tandem tokenize MODEL_DIR --decode 12 7 431",
+           "tandem tokenize MODEL_DIR --jsonl texts.jsonl"});
   add_required(tokenize, "MODEL_DIR", model_path_, "A Hugging Face model directory");
-  tokenize->add_option("TEXT", tokenize_.texts, "What to tokenize; else standard input is read")
-      ->option_text("...");
+  CLI::Option* text =
+      tokenize->add_option("TEXT", tokenize_.texts, "What to tokenize; else standard input is read")
+          ->option_text("...");
   tokenize->add_flag("--decode", tokenize_.decode, "Take ids and print their text");
+  tokenize
+      ->add_option("--jsonl", tokenize_.jsonl,
+                   "Take a JSON string from each line of FILE (-: of standard input) and print the "
+                   "JSON list of its ids on one line; with --decode the reverse")
+      ->option_text("FILE")
+      ->excludes(text);
   add_output(tokenize, tokenize_.output, {"table", "json"});
 }
 

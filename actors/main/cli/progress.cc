@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdio>
 
+#include "actors/main/cli/evaluation_view.h"
 #include "actors/main/cli/table.h"
 #include "runtime/base/json.h"
 #include "runtime/base/text.h"
@@ -55,14 +56,25 @@ std::string optional_number(const json& item, const char* pointer, const char* l
   return has_number(item, pointer) ? label + format("%.3f", number(item, pointer)) : "";
 }
 
-// Beside an evaluation's mean that leaves prompts out: " over 97 of 100, 3 failed". A mean over no
-// prompt is one whose run did not count them.
-std::string left_out(const json& item, const char* scored, const char* failed) {
-  if (!has_number(item, failed) || number(item, failed) == 0) return "";
-  const std::string failures = ", " + whole(number(item, failed)) + " failed";
-  if (number(item, scored) == 0) return failures;
-  return " over " + whole(number(item, scored)) + " of " +
-         whole(number(item, scored) + number(item, failed)) + failures;
+// The member at a pointer, or null.
+json member_at(const json& item, const std::string& pointer) {
+  const json::json_pointer at(pointer);
+  return item.contains(at) ? item[at] : json();
+}
+
+std::string evaluation_text(const json& job) {
+  return optional_number(job, "/eval", "  eval ") +
+         left_out(member_at(job, "/eval_scored"), member_at(job, "/eval_failed")) +
+         evaluation_beside(member_at(job, "/eval_figures"));
+}
+
+std::string evaluation_words(const json& job) {
+  const json scored = member_at(job, "/eval_scored"), failed = member_at(job, "/eval_failed");
+  std::string text = optional_number(job, "/eval", " eval=");
+  if (!left_out(scored, failed).empty())
+    text += " eval_scored=" + whole(number(job, "/eval_scored")) +
+            " eval_failed=" + whole(number(job, "/eval_failed"));
+  return text + evaluation_pairs(member_at(job, "/eval_figures"));
 }
 
 std::string steps_text(const json& job, int cells) {
@@ -150,10 +162,8 @@ std::string live_bar(const json& job, int width) {
   lines.push_back("  reward " +
                   (has_number(job, "/reward_mean") ? format("%.3f", number(job, "/reward_mean"))
                                                    : std::string("-")) +
-                  optional_number(job, "/eval", "  eval ") +
-                  left_out(job, "/eval_scored", "/eval_failed") + "  staleness " +
-                  whole(number(job, "/staleness/max")) + " of " +
-                  whole(number(job, "/staleness/bound")) + " (mean " +
+                  evaluation_text(job) + "  staleness " + whole(number(job, "/staleness/max")) +
+                  " of " + whole(number(job, "/staleness/bound")) + " (mean " +
                   format("%.2f", number(job, "/staleness/mean")) + ")  queue " +
                   whole(number(job, "/queue_depth")));
   lines.push_back("  tokens/s " + short_count(number(job, "/tokens_per_second/generated")) +
@@ -174,12 +184,7 @@ std::string live_line(const json& job) {
     line += " warm_start_step=" + whole(number(warm, "/step")) +
             optional_number(warm, "/metric", " metric=");
   line += " step=" + whole(number(job, "/step")) + "/" + whole(number(job, "/total_steps")) +
-          optional_number(job, "/reward_mean", " reward=") +
-          optional_number(job, "/eval", " eval=") +
-          (left_out(job, "/eval_scored", "/eval_failed").empty()
-               ? ""
-               : " eval_scored=" + whole(number(job, "/eval_scored")) +
-                     " eval_failed=" + whole(number(job, "/eval_failed"))) +
+          optional_number(job, "/reward_mean", " reward=") + evaluation_words(job) +
           " generated_per_s=" + whole(number(job, "/tokens_per_second/generated")) +
           " trained_per_s=" + whole(number(job, "/tokens_per_second/trained")) +
           " staleness=" + whole(number(job, "/staleness/max")) + "/" +
@@ -199,6 +204,7 @@ std::string final_summary(const json& job, const json& result, int width) {
   row("steps", whole(number(result, "/steps")) + " (policy version " +
                    whole(number(result, "/policy_version")) + ")");
   if (result.value("eval", json()).is_object()) {
+    const std::string sources = means_of_sources(member_at(result, "/eval/figures/final"));
     std::string eval;
     for (const auto& [kind, label] :
          {std::pair("before", "before "), std::pair("after_warm_start", "after warm start "),
@@ -206,13 +212,16 @@ std::string final_summary(const json& job, const json& result, int width) {
       const std::string mean = std::string("/eval/") + kind;
       const std::string counts = std::string("/eval/counts/") + kind;
       if (const std::string one = optional_number(result, mean.c_str(), label); !one.empty())
-        eval += (eval.empty() ? "" : ", ") + one +
-                left_out(result, (counts + "/scored").c_str(), (counts + "/failed").c_str());
+        eval +=
+            (eval.empty() ? "" : ", ") + one +
+            left_out(member_at(result, counts + "/scored"), member_at(result, counts + "/failed")) +
+            evaluation_in_brackets(member_at(result, std::string("/eval/figures/") + kind));
     }
     if (eval.empty()) eval = "none";
     if (const std::string failure = word(result, "/eval/failure"); !failure.empty())
       eval += "; " + failure;
     row("eval", eval);
+    if (!sources.empty()) row("by source", sources);
   }
   row("staleness", "at most " + whole(number(result, "/staleness/max")) + " of " +
                        whole(number(result, "/staleness/bound")) + ", mean " +

@@ -3,6 +3,7 @@
 //
 // A job is contract §2's minimum JSON; shown as well when present:
 //   "eval": the last mean validation reward        "eta_seconds": a number
+//   "eval_figures": as evaluation_view.h has them
 //   "warm_start": {"step", "max_steps", "metric"}  while state is WarmStart
 //   "why": [{"who", "waits_for", "since_s", "deadline_s", "detail"}]
 #pragma once

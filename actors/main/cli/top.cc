@@ -20,7 +20,7 @@ namespace {
 using cells::at;
 using cells::text;
 using nlohmann::json;
-using Lines = std::vector<std::string>;
+using ScreenLines = std::vector<std::string>;
 
 constexpr const char* kBold = "\x1b[1m";
 constexpr const char* kReverse = "\x1b[7m";
@@ -75,8 +75,8 @@ class Painter {
   const TopScreen& screen_;
 };
 
-Lines lines_of(const std::string& text) {
-  Lines lines;
+ScreenLines lines_of(const std::string& text) {
+  ScreenLines lines;
   std::istringstream stream(text);
   for (std::string line; std::getline(stream, line);) lines.push_back(std::move(line));
   return lines;
@@ -194,9 +194,9 @@ std::string actor_table(const json& actors, const TopChoice& choice, const TopSc
 // At most `rows_max` lines below the head; those left out are counted.
 void append_table(const std::string& table, const json& items, int rows_max,
                   const std::string& noun, const std::string& chosen, const TopScreen& screen,
-                  Lines& lines) {
+                  ScreenLines& lines) {
   const Painter painter(screen);
-  const Lines rendered = lines_of(table);
+  const ScreenLines rendered = lines_of(table);
   lines.push_back(painter.painted(rendered.front(), kBold));
   const bool all = items.size() <= static_cast<std::size_t>(std::max(rows_max, 0));
   const std::size_t shown =
@@ -213,7 +213,7 @@ void append_table(const std::string& table, const json& items, int rows_max,
         fit("… and " + plural(items.size() - shown, "more " + noun), screen.size.columns));
 }
 
-Lines help_lines() {
+ScreenLines help_lines() {
   return {"q, Esc    leave",
           "s, right  sort by the next column; S, left: by the one before",
           "j, down   the next job alone; k, up: the one before",
@@ -226,11 +226,10 @@ Lines help_lines() {
 std::string key_line(const TopPicture& picture, const TopChoice& choice, const TopScreen& screen) {
   const Painter painter(screen);
   if (!picture.trouble.empty())
-    return painter.painted(fit(visible(picture.trouble, tandem::Lines::kOne), screen.size.columns),
-                           kRed);
+    return painter.painted(fit(visible(picture.trouble, Lines::kOne), screen.size.columns), kRed);
   const std::string keys = std::string("q quit  s sort:") + order_of(choice.sort).name +
                            "  j/k job:" + (choice.job.empty() ? "all" : choice.job) + "  ? help";
-  return painter.painted(fit(visible(keys, tandem::Lines::kOne), screen.size.columns), kBold);
+  return painter.painted(fit(visible(keys, Lines::kOne), screen.size.columns), kBold);
 }
 
 std::string head_line(const TopPicture& picture, const json& jobs, const TopScreen& screen) {
@@ -242,11 +241,11 @@ std::string head_line(const TopPicture& picture, const json& jobs, const TopScre
 
 }  // namespace
 
-Lines top_lines(const TopPicture& picture, const TopChoice& choice, const TopScreen& screen) {
+ScreenLines top_lines(const TopPicture& picture, const TopChoice& choice, const TopScreen& screen) {
   const auto [columns, rows] = screen.size;
   const json jobs = live_jobs(picture), actors = shown_actors(picture, choice);
-  Lines lines{Painter(screen).painted(fit(head_line(picture, jobs, screen), columns), kBold),
-              fit(visible(node_line(picture), tandem::Lines::kOne), columns), ""};
+  ScreenLines lines{Painter(screen).painted(fit(head_line(picture, jobs, screen), columns), kBold),
+                    fit(visible(node_line(picture), Lines::kOne), columns), ""};
   const int rows_of_lists = std::max(rows - kRowsAroundLists, 2);
   const int jobs_max = rows == kUnlimitedWidth ? rows : std::max(rows_of_lists / 3, 1);
   const std::size_t before = lines.size();

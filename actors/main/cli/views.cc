@@ -331,11 +331,20 @@ std::string said(const json& value) {
   return value.is_string() ? value.get<std::string>() : text(value);
 }
 
+// Which of an evaluated prompt's completions it is: "3", or "greedy".
+std::string sample_text(const json& sample) {
+  const json& greedy = at(sample, {"greedy"});
+  return greedy.is_boolean() && greedy.get<bool>() ? "greedy" : text(at(sample, {"sample"}));
+}
+
 std::string sample_block(const json& sample) {
   std::string head =
       "step " + text(at(sample, {"step"})) + "  reward " + fixed(at(sample, {"reward"})) +
       "  advantage " + fixed(at(sample, {"advantage"})) + "  versions " +
       versions_of(at(sample, {"versions"})) + "  " + text(at(sample, {"finish_reason"}));
+  if (const std::string which = sample_text(sample); which != kNone) head += "  sample " + which;
+  if (const json& source = at(sample, {"data_source"}); source.is_string())
+    head += "  from " + text(source);
   if (const json& error = at(sample, {"error"});
       error.is_string() && !error.get<std::string>().empty())
     head += "  error: " + text(error);
@@ -343,6 +352,31 @@ std::string sample_block(const json& sample) {
          visible(text(at(sample, {"prompt"})) + "\n=> " + text(at(sample, {"completion"})),
                  Lines::kMany) +
          "\n\n";
+}
+
+// Columns of which no sample has anything are left out.
+std::string table_of_samples(const json& samples, const Screen& screen) {
+  std::vector<Column> columns{{"STEP", Align::kRight},          {"SAMPLE", Align::kLeft, 6},
+                              {"SOURCE", Align::kLeft, 6},      {"REWARD", Align::kRight, 6},
+                              {"ADV", Align::kRight, 5},        {"VERSIONS", Align::kLeft, 8},
+                              {"FINISH", Align::kLeft, 6},      {"PROMPT", Align::kLeft, 8},
+                              {"COMPLETION", Align::kLeft, 10}, {"ERROR", Align::kLeft, 8}};
+  std::vector<Row> rows;
+  for (const json& sample : samples)
+    rows.push_back({text(at(sample, {"step"})), sample_text(sample),
+                    text(at(sample, {"data_source"})), fixed(at(sample, {"reward"})),
+                    fixed(at(sample, {"advantage"})), versions_of(at(sample, {"versions"})),
+                    text(at(sample, {"finish_reason"})), said(at(sample, {"prompt"})),
+                    said(at(sample, {"completion"})), text(at(sample, {"error"}))});
+  for (const char* const name : {"ERROR", "SOURCE", "SAMPLE"}) {
+    const auto column = std::ranges::find(columns, name, &Column::title);
+    const auto at = column - columns.begin();
+    const auto empty = [at](const Row& row) { return row[static_cast<std::size_t>(at)] == kNone; };
+    if (!std::ranges::all_of(rows, empty)) continue;
+    columns.erase(column);
+    for (Row& row : rows) row.erase(row.begin() + at);
+  }
+  return render_table(columns, rows, screen.width);
 }
 
 std::string wait_lines(const json& why, const Screen& screen) {
@@ -438,20 +472,7 @@ std::string render_samples(const json& samples, OutputForm form, const Screen& s
     for (const json& sample : samples) blocks += sample_block(sample);
     return blocks;
   }
-  std::vector<Row> rows;
-  for (const json& sample : samples)
-    rows.push_back({text(at(sample, {"step"})), fixed(at(sample, {"reward"})),
-                    fixed(at(sample, {"advantage"})), versions_of(at(sample, {"versions"})),
-                    text(at(sample, {"finish_reason"})), said(at(sample, {"prompt"})),
-                    said(at(sample, {"completion"})), text(at(sample, {"error"}))});
-  const bool failures =
-      std::ranges::any_of(rows, [](const Row& row) { return row.back() != kNone; });
-  std::vector<Column> columns{{"STEP", Align::kRight},         {"REWARD", Align::kRight, 6},
-                              {"ADV", Align::kRight, 5},       {"VERSIONS", Align::kLeft, 8},
-                              {"FINISH", Align::kLeft, 6},     {"PROMPT", Align::kLeft, 8},
-                              {"COMPLETION", Align::kLeft, 10}};
-  if (failures) columns.push_back({"ERROR", Align::kLeft, 8});
-  return render_table(columns, rows, screen.width);
+  return table_of_samples(samples, screen);
 }
 
 }  // namespace tandem::cli

@@ -139,6 +139,8 @@ Result<Record> parse_record(std::string line, const DatasetKeys& keys, RecordNee
     if (!completion) return completion.error();
     if (!*completion) return missing_field(keys.completion, where, object);
   }
+  auto data_source = text_field(object, keys.data_source, where);
+  if (!data_source) return data_source.error();
   const auto answer = object.find(keys.answer);
   if (needs == RecordNeeds::kAnswer && answer == object.end())
     return missing_field(keys.answer, where, object);
@@ -146,6 +148,7 @@ Result<Record> parse_record(std::string line, const DatasetKeys& keys, RecordNee
   Record record{.prompt = *std::move(prompt), .json = std::move(line), .where = std::move(where)};
   if (answer != object.end()) record.answer_json = dump_json(*answer);
   if (completion) record.completion = std::move(*completion);
+  record.data_source = *std::move(data_source);
   return record;
 }
 
@@ -212,6 +215,7 @@ DatasetKeys dataset_keys(const JobSpec& job) {
       .prompt = data.prompt_key,
       .answer = data.answer_key,
       .completion = data.completion_key,
+      .data_source = data.data_source_key,
       .chat = {.model = job.model.path,
                .chosen = {},
                .options = {.enable_thinking = data.enable_thinking, .date = data.chat_date}}};

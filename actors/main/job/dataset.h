@@ -29,6 +29,7 @@ struct Record {
   std::string prompt;
   std::optional<std::string> answer_json;  // the answer as JSON text; absent when the line has none
   std::optional<std::string> completion;   // what a warm start learns to say
+  std::optional<std::string> data_source;  // the data set that the line is from
   std::string json;                        // the whole record
   std::string where;                       // "train.jsonl:17", for messages
 };
@@ -46,6 +47,7 @@ struct DatasetKeys {
   std::string prompt = "prompt";
   std::string answer = "answer";
   std::string completion = "completion";
+  std::string data_source = "data_source";
   ChatSource chat;
 };
 

@@ -1,5 +1,5 @@
-// The rows of the job table but for the learner's (learner_keys.cc). Order is the order of the
-// printed job and of the reference page.
+// The rows of the job table, but for those of rollout_keys.cc and learner_keys.cc. Order is the
+// order of the printed job and of the reference page.
 #include <array>
 #include <iterator>
 #include <vector>
@@ -11,7 +11,6 @@ namespace tandem::cli {
 namespace {
 
 constexpr std::array<std::string_view, 2> kLaterDtypes{"float16", "fp8"};
-constexpr std::array<std::string_view, 3> kLaterEngines{"vllm", "sglang", "tensorrt-llm"};
 constexpr std::array<std::string_view, 1> kLaterRewards{"code"};
 constexpr std::array<std::string_view, 2> kStalenessAliases{"async.max_head_offpolicyness",
                                                             "async.max_off_policy_steps"};
@@ -77,6 +76,10 @@ const Key kKeys[] = {
     {.path = "data.completion_key",
      .field = [](J& j) { return slot(j.data.completion_key); },
      .description = "The field of a warm-start line that holds what to say."},
+    {.path = "data.data_source_key",
+     .field = [](J& j) { return slot(j.data.data_source_key); },
+     .description = "The field that holds the name of the data set a line is from, a string: "
+                    "evaluations have means for each name too. A line may have none."},
     {.path = "data.chat_template",
      .field = [](J& j) { return slot(j.data.chat_template); },
      .description = "How a line's messages become a prompt; auto: by the model's own template, "
@@ -142,90 +145,9 @@ const Key kKeys[] = {
      .description = "The warm start ends when the metric reaches it.",
      .range = between(0, 1),
      .presence = Presence::kRequired},
+};
 
-    {.path = "rollout.name",
-     .field = [](J& j) { return slot(j.rollout.name); },
-     .description = "The engine that generates.",
-     .later_values = kLaterEngines},
-    {.path = "rollout.replicas",
-     .field = [](J& j) { return slot(j.rollout.replicas); },
-     .description = "Rollout actors at the start; `tandem scale` changes it while the job runs.",
-     .range = between(1, kActorsMax),
-     .unit = "actors"},
-    {.path = "rollout.n",
-     .field = [](J& j) { return slot(j.rollout.n); },
-     .description = "Completions per prompt (a group).",
-     .range = between(1, kGroupSizeMax),
-     .unit = "trajectories"},
-    {.path = "rollout.temperature",
-     .field = [](J& j) { return slot(j.rollout.temperature); },
-     .description = "Log-probabilities are of softmax(logits / temperature) in engine and learner.",
-     .range = above_to(0, 100)},
-    {.path = "rollout.top_p",
-     .field = [](J& j) { return slot(j.rollout.top_p); },
-     .description = "Sample from the smallest set of tokens with this probability; 1: off.",
-     .range = above_to(0, 1)},
-    {.path = "rollout.top_k",
-     .field = [](J& j) { return slot(j.rollout.top_k); },
-     .description = "Sample from so many likeliest tokens; 0: off.",
-     .range = between(0, kTokensMax),
-     .unit = "tokens"},
-    {.path = "rollout.min_p",
-     .field = [](J& j) { return slot(j.rollout.min_p); },
-     .description = "Drop tokens below this share of the likeliest one's probability; 0: off.",
-     .range = between(0, 1)},
-    {.path = "rollout.min_tokens",
-     .field = [](J& j) { return slot(j.rollout.min_tokens); },
-     .description = "No end before so many sampled tokens.",
-     .range = between(0, kTokensMax),
-     .unit = "tokens"},
-    {.path = "rollout.stop",
-     .field = [](J& j) { return slot(j.rollout.stop); },
-     .description = "Texts that end a completion, also across token borders."},
-    {.path = "rollout.stop_token_ids",
-     .field = [](J& j) { return slot(j.rollout.stop_token_ids); },
-     .description = "Tokens that end a completion, beside the model's own.",
-     .range = between(0, kTokensMax)},
-    {.path = "rollout.tensor_model_parallel_size",
-     .field = [](J& j) { return slot(j.rollout.tensor_model_parallel_size); },
-     .description = "Ranks that share one copy of the model.",
-     .range = between(1, kActorsMax),
-     .unit = "ranks",
-     .later_above = 1},
-    {.path = "rollout.gpu_memory_utilization",
-     .field = [](J& j) { return slot(j.rollout.gpu_memory_utilization); },
-     .description = "Share of the device's memory (on a CPU: of the memory the node offers) that "
-                    "an engine may take.",
-     .range = above_to(0, 1)},
-    {.path = "rollout.max_num_seqs",
-     .field = [](J& j) { return slot(j.rollout.max_num_seqs); },
-     .description = "Sequences that one engine decodes at a time.",
-     .range = between(1, 65536),
-     .unit = "sequences"},
-    {.path = "rollout.max_num_batched_tokens",
-     .field = [](J& j) { return slot(j.rollout.max_num_batched_tokens); },
-     .description = "Tokens in one forward pass; longer prompts are prefilled in chunks.",
-     .range = between(1, kTokensMax),
-     .unit = "tokens"},
-    {.path = "rollout.block_size",
-     .field = [](J& j) { return slot(j.rollout.block_size); },
-     .description = "Positions in one KV page; a multiple of 16.",
-     .range = between(16, 4096),
-     .unit = "tokens"},
-    {.path = "rollout.enable_prefix_caching",
-     .field = [](J& j) { return slot(j.rollout.enable_prefix_caching); },
-     .description = "Keep the pages of finished prompts for later ones of the same version."},
-    {.path = "rollout.cudagraph_capture_sizes",
-     .field = [](J& j) { return slot(j.rollout.cudagraph_capture_sizes); },
-     .description = "Batch sizes captured as CUDA graphs; one above `rollout.max_num_seqs` stands "
-                    "for that. Without a GPU there is nothing to capture.",
-     .range = between(1, 65536),
-     .unit = "sequences"},
-    {.path = "rollout.async_scheduling",
-     .field = [](J& j) { return slot(j.rollout.async_scheduling); },
-     .description = "On a GPU, plan and queue a step while the one before computes. With "
-                    "`model.batch_invariant` tokens come out the same."},
-
+const Key kRewardKeys[] = {
     {.path = "reward.replicas",
      .field = [](J& j) { return slot(j.reward.replicas); },
      .description = "Reward actors at the start.",
@@ -404,6 +326,7 @@ const Section kSections[] = {
      },
      [](const J& j) { return j.warm_start && j.warm_start->until; }},
     {"rollout", "The engines that generate and how they sample."},
+    {"eval", "How `data.val_files` are evaluated; `learner.test_freq` says how often."},
     {"reward", "What scores a completion."},
     {"reward.limits", "What the program of type `command` may take; null: no limit."},
     {"learner", "Training steps, checkpoints and evaluation."},
@@ -425,7 +348,8 @@ const Section kSections[] = {
 std::span<const Key> job_keys() {
   static const std::vector<Key> kAll = [] {
     std::vector<Key> all(std::begin(kKeys), std::end(kKeys));
-    for (const std::span<const Key> more : {learner_keys(), std::span<const Key>(kLaterKeys)})
+    for (const std::span<const Key> more : {rollout_keys(), std::span<const Key>(kRewardKeys),
+                                            learner_keys(), std::span<const Key>(kLaterKeys)})
       all.insert(all.end(), more.begin(), more.end());
     return all;
   }();

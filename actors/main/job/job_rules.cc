@@ -36,7 +36,8 @@ Broken data_rules(const JobSpec& job) {
                      "name at least one file, or leave the section out"};
   for (const auto& [key, value] : {std::pair("data.prompt_key", &job.data.prompt_key),
                                    std::pair("data.answer_key", &job.data.answer_key),
-                                   std::pair("data.completion_key", &job.data.completion_key)})
+                                   std::pair("data.completion_key", &job.data.completion_key),
+                                   std::pair("data.data_source_key", &job.data.data_source_key)})
     if (value->empty())
       return Violation{key, "`" + std::string(key) + "` is empty", "name a field of the lines"};
   return {};
@@ -89,6 +90,30 @@ Broken engine_rules(const JobSpec& job) {
                      "`async.max_concurrent_rollouts` is " + text(*concurrent) +
                          ", less than one group, `rollout.n: " + text(r.n) + "`",
                      "raise it to at least " + text(r.n)};
+  return {};
+}
+
+Broken eval_rules(const JobSpec& job) {
+  const EvalSpec& e = job.eval;
+  if (e.n > 1 && e.temperature == 0)
+    return Violation{
+        "eval.n",
+        "`eval.n` is " + text(e.n) +
+            ", and with `eval.temperature: 0` all completions of a prompt are the same",
+        "set `eval.temperature` above 0 (1.0 as in training), or `eval.n: 1`"};
+  if (e.greedy && e.temperature == 0)
+    return Violation{"eval.greedy",
+                     "`eval.greedy` adds a greedy completion to sampled ones, and with "
+                     "`eval.temperature: 0` the only completion is greedy",
+                     "set `eval.temperature` above 0, or leave `eval.greedy` out"};
+  const std::int64_t completions = e.n + (e.greedy ? 1 : 0);
+  if (job.rollout.max_num_seqs < completions)
+    return Violation{"rollout.max_num_seqs",
+                     "`rollout.max_num_seqs` is " + text(job.rollout.max_num_seqs) +
+                         ", less than the completions of one evaluated prompt, " +
+                         text(completions) + " (`eval.n`" + (e.greedy ? " and a greedy one" : "") +
+                         ")",
+                     "raise it to at least " + text(completions) + ", or lower `eval.n`"};
   return {};
 }
 
@@ -270,8 +295,8 @@ void settle_loss(AlgorithmSpec& a, const Given& given, std::vector<std::string>&
 }  // namespace
 
 std::optional<Violation> broken_rule(const JobSpec& job) {
-  for (const auto rule : {name_rule, data_rules, sampling_rules, engine_rules, reward_rules,
-                          learner_rules, staleness_rules, cuda_ipc_rules, nccl_rules})
+  for (const auto rule : {name_rule, data_rules, sampling_rules, engine_rules, eval_rules,
+                          reward_rules, learner_rules, staleness_rules, cuda_ipc_rules, nccl_rules})
     if (Broken broken = rule(job)) return broken;
   return {};
 }
@@ -297,6 +322,8 @@ std::vector<std::string> job_warnings(const JobSpec& job) {
     warnings.push_back(
         "top_k, top_p and min_p truncate what is sampled, but the loss's ratios are of the whole "
         "distribution: the policy gradient is biased");
+  if (job.eval.temperature == 0 && (job.eval.top_k > 0 || job.eval.top_p < 1))
+    warnings.push_back("eval.top_p and eval.top_k have no effect while eval.temperature is 0");
   if (!job.algorithm.use_kl_loss && job.algorithm.kl_loss_coef > 0)
     warnings.push_back("algorithm.kl_loss_coef has no effect while use_kl_loss is false");
   if (!job.algorithm.bypass_mode && !job.algorithm.rollout_is && updates_per_batch(job) == 1)

@@ -15,51 +15,10 @@
 #include <string_view>
 #include <vector>
 
+#include "actors/main/job/job_values.h"
+#include "actors/main/job/rollout_spec.h"
+
 namespace tandem::cli {
-
-enum class ModelInit { kPretrained, kRandom };
-enum class ModelDtype { kFloat32, kBfloat16 };
-enum class ChatName { kAuto, kSmolLm2, kQwen25, kQwen3, kQwen3Instruct, kLlama3, kLlama31 };
-enum class WarmStartMetric { kSampleAccuracy };
-enum class EngineName { kNative };
-enum class RewardType { kExact, kMath, kRegex, kCommand };
-enum class ResumeMode { kAuto, kDisable };
-enum class LrScheduler { kConstant, kLinear, kCosine };
-enum class AdvEstimator { kGrpo, kDrGrpo, kRloo, kReinforcePlusPlus };
-enum class LossMode { kVanilla, kGspo, kCispo };
-enum class LossAggMode { kTokenMean, kSeqMeanTokenSum, kSeqMeanTokenMean, kSeqMeanTokenSumNorm };
-enum class RolloutIs { kToken, kSequence };
-enum class KlPenalty { kKl, kAbs, kMse, kLowVarKl };
-enum class Schedule { kBudget, kFixedLag };
-enum class KvOnUpdate { kKeep, kRecompute };
-enum class BroadcastType { kAuto, kShm, kDisk, kCudaIpc, kTcp, kNccl };
-enum class PoolStrategy { kPack, kSpread };
-
-// The YAML spellings, in enumerator order: value_names(ModelInit{}) is {"pretrained", "random"}.
-using Names = std::span<const std::string_view>;
-std::string join(Names names);  // "a, b, c"
-Names value_names(ModelInit);
-Names value_names(ModelDtype);
-Names value_names(ChatName);
-Names value_names(WarmStartMetric);
-Names value_names(EngineName);
-Names value_names(RewardType);
-Names value_names(ResumeMode);
-Names value_names(LrScheduler);
-Names value_names(AdvEstimator);
-Names value_names(LossMode);
-Names value_names(LossAggMode);
-Names value_names(RolloutIs);
-Names value_names(KlPenalty);
-Names value_names(Schedule);
-Names value_names(KvOnUpdate);
-Names value_names(BroadcastType);
-Names value_names(PoolStrategy);
-
-template <class Enum>
-std::string_view spelling(Enum value) {
-  return value_names(value)[static_cast<std::size_t>(value)];
-}
 
 struct ModelSpec {
   std::filesystem::path path;  // an HF directory
@@ -74,6 +33,7 @@ struct DataSpec {
   std::string prompt_key = "prompt";
   std::string answer_key = "answer";
   std::string completion_key = "completion";
+  std::string data_source_key = "data_source";
   ChatName chat_template = ChatName::kAuto;
   bool enable_thinking = true;
   std::string chat_date = "26 Jul 2024";
@@ -95,27 +55,6 @@ struct WarmStartSpec {
   std::int64_t max_steps = 400;
   std::int64_t eval_freq = 10;     // steps between measurements of `until`
   std::optional<UntilSpec> until;  // absent: all max_steps are taken
-};
-
-struct RolloutSpec {
-  EngineName name = EngineName::kNative;
-  std::int64_t replicas = 1;
-  std::int64_t n = 8;  // trajectories per group
-  double temperature = 1.0;
-  double top_p = 1.0;
-  std::int64_t top_k = 0;  // 0: off
-  double min_p = 0.0;
-  std::int64_t min_tokens = 0;
-  std::vector<std::string> stop;
-  std::vector<std::int64_t> stop_token_ids;
-  std::int64_t tensor_model_parallel_size = 1;
-  double gpu_memory_utilization = 0.5;  // share of the device memory (CPU: of the RAM) it may take
-  std::int64_t max_num_seqs = 256;
-  std::int64_t max_num_batched_tokens = 8192;
-  std::int64_t block_size = 16;  // positions per KV page
-  bool enable_prefix_caching = true;
-  std::vector<std::int64_t> cudagraph_capture_sizes{1, 2, 4, 8, 16, 32};
-  bool async_scheduling = true;
 };
 
 struct RewardLimitsSpec {  // of the program; null: none
@@ -248,6 +187,7 @@ struct JobSpec {
   DataSpec data;
   std::optional<WarmStartSpec> warm_start;  // absent: RL starts from the model as it is
   RolloutSpec rollout;
+  EvalSpec eval;
   RewardSpec reward;
   LearnerSpec learner;
   AlgorithmSpec algorithm;

@@ -17,15 +17,14 @@ inline constexpr double kActorsMax = scheduler::kReplicasMax;
 inline constexpr double kTokensMax = 1 << 24;
 inline constexpr double kStepsMax = 1e9;
 inline constexpr double kBatchMax = 1 << 20;
-inline constexpr double kGroupSizeMax = 4096;
 inline constexpr double kStalenessMax = 64;  // the publisher keeps max_staleness + 2 versions
 inline constexpr double kThreadsMax = 1024;
 inline constexpr double kGpusMax = 64;  // of one machine
 inline constexpr double kDayInSeconds = 86400;
 inline constexpr double kMegabytesMax = 1 << 30;  // a pebibyte
 
-// The rows of `learner` and `algorithm`.
-std::span<const Key> learner_keys();
+std::span<const Key> rollout_keys();  // the rows of `rollout` and `eval`
+std::span<const Key> learner_keys();  // the rows of `learner` and `algorithm`
 
 constexpr Range between(double min, double max) { return {.min = min, .max = max}; }
 constexpr Range at_least(double min) { return {.min = min}; }

@@ -7,7 +7,7 @@
 namespace tandem::cli {
 namespace {
 
-constexpr std::size_t kShownBytesMax = 120;  // of a line
+constexpr std::size_t kLineBytesMax = 120;  // of a line
 
 std::vector<std::string_view> lines_of(std::string_view text) {
   std::vector<std::string_view> lines;
@@ -87,7 +87,7 @@ bool opens_section(std::string_view line) {
 
 // Control characters of a file must not reach a terminal.
 std::string shown(std::string_view line) {
-  std::string text(line.substr(0, kShownBytesMax));
+  std::string text(line.substr(0, kLineBytesMax));
   while (!text.empty() && (static_cast<unsigned char>(text.back()) & 0xC0) == 0x80 &&
          text.size() < line.size())
     text.pop_back();
@@ -136,7 +136,7 @@ std::string yaml_excerpt(std::string_view text, const YamlFault& fault) {
   std::string excerpt;
   if (const auto above = line_before(lines, fault.line)) excerpt += row(*above);
   excerpt += row(fault.line);
-  const int column = std::clamp(fault.column, 0, static_cast<int>(kShownBytesMax));
+  const int column = std::clamp(fault.column, 0, static_cast<int>(kLineBytesMax));
   excerpt += "\n  " + std::string(number.size(), ' ') + " | " +
              std::string(static_cast<std::size_t>(column), ' ') + "^";
   return fault.note.empty() ? excerpt : excerpt + " " + fault.note;

@@ -29,7 +29,8 @@ TEST(ApiJson, AnEndedExchangesFiguresComeFromItsResult) {
   ASSERT_TRUE(write_file_atomic(run / "result.json", R"({
     "steps": 20, "policy_version": 20, "reward_mean": 0.75, "trainer_idle_fraction": 0.5,
     "staleness": {"bound": 2, "max": 1, "mean": 0.5}, "eval": {"before": 0.1, "final": 0.9,
-    "counts": {"final": {"scored": 97, "failed": 3}}}})"));
+    "counts": {"final": {"scored": 97, "failed": 3}},
+    "figures": {"final": {"mean": 0.9, "pass@8": 0.95}}}})"));
   const Time now{};
   for (const JobState state : {JobState::kStopping, JobState::kSucceeded, JobState::kCancelled}) {
     const auto job = shown_job(record_in(state, run), nullptr, now);
@@ -40,11 +41,18 @@ TEST(ApiJson, AnEndedExchangesFiguresComeFromItsResult) {
     EXPECT_EQ(job["eval"], 0.9);
     EXPECT_EQ(job["eval_scored"], 97);
     EXPECT_EQ(job["eval_failed"], 3);
+    EXPECT_EQ(job["eval_figures"]["pass@8"], 0.95);
   }
   // A run that is taken up again has the result of its earlier life until it ends itself.
   EXPECT_EQ(shown_job(record_in(JobState::kStarting, run), nullptr, now)["step"], 0);
   ExchangeReport report;
   report.status.step = 7;
+  report.status.eval = EvaluationFigures{.all = {.greedy = 0.5, .failed = 2}};
+  const auto lived = shown_job(record_in(JobState::kRunning, run), &report, now);
+  EXPECT_TRUE(lived["eval"].is_null());
+  EXPECT_EQ(lived["eval_scored"], 0);
+  EXPECT_EQ(lived["eval_failed"], 2);
+  EXPECT_EQ(lived["eval_figures"]["greedy"], 0.5);
   EXPECT_EQ(shown_job(record_in(JobState::kStopping, run), &report, now)["step"], 7);
 
   std::filesystem::remove_all(run);

@@ -51,7 +51,7 @@ TEST(Doors, ARolloutSaysWhatRolloutsSay_DR2) {
   expect_all<RolloutEvents>(
       door, kRolloutPeer,
       {RolloutUp{me, 1}, Installed{me, kInitialWeights, 0.5}, Generated{me, {group({fine, fine})}},
-       Unservable{me}, Evaluated{me, {}, {{0, "t", false}}, {1}}, RolloutStats{me}},
+       Unservable{me}, Evaluated{me, {}, {{0, 0, "t", false}}, {1}}, RolloutStats{me}},
       true);
   const auto of = [&](TrajectoryHeader wrong) {
     return Generated{me, {group({fine}), group({fine, wrong})}};
@@ -79,7 +79,8 @@ TEST(Doors, ARolloutSaysWhatRolloutsSay_DR2) {
                              of({PolicyVersion{2}, PolicyVersion{1}, 1}),
                              of({PolicyVersion{0}, huge, 1}),
                              of({PolicyVersion{0}, PolicyVersion{0}, -1}),
-                             Evaluated{me, {}, {{-1, "t", false}}, {}},
+                             Evaluated{me, {}, {{-1, 0, "t", false}}, {}},
+                             Evaluated{me, {}, {{1, -1, "t", false}}, {}},
                              Evaluated{me, {}, {}, {-1}},
                              nan,
                              negative,
@@ -99,13 +100,14 @@ TEST(Doors, ARewardSaysWhatRewardsSay_DR2) {
   expect_all<RewardEvents>(door, kRewardPeer,
                            {RewardUp{me, 1}, GroupsScored{me, {{GroupId{1}, 1, {Scored{-2.5}}}}},
                             GroupsScored{me, {{GroupId{1}, 1, {ScoreFailed{"why"}}}}},
-                            TextsScored{me, {}, {{0, Scored{1}}}}},
+                            TextsScored{me, {}, {{0, 0, Scored{1}}}}},
                            true);
   expect_all<RewardEvents>(
       door, kRewardPeer,
       {RewardUp{me, 0}, GroupsScored{me, {{GroupId{1}, 1, {Scored{kNan}}}}},
        GroupsScored{me, {{GroupId{1}, 1, {Scored{1}, Scored{-kInf}}}}},
-       TextsScored{me, {}, {{-1, Scored{1}}}}, TextsScored{me, {}, {{1, Scored{kInf}}}}},
+       TextsScored{me, {}, {{-1, 0, Scored{1}}}}, TextsScored{me, {}, {{1, -1, Scored{1}}}},
+       TextsScored{me, {}, {{1, 0, Scored{kInf}}}}},
       false);
 }
 

@@ -237,7 +237,7 @@ TEST(ExchangeOutgoing, LongListsGoInSeveralMessages) {
     Evaluated done{.from = kRollout, .evaluation = part.evaluation};
     for (const EvaluationPrompt& prompt : part.prompts) {
       EXPECT_EQ(prompt.index, index++) << "in their order";
-      done.completions.push_back({prompt.index, std::string(60, 't'), false});
+      done.completions.push_back({prompt.index, 0, std::string(60, 't'), false});
     }
     stage.tell(done);
   }

@@ -331,7 +331,7 @@ TEST(Exchange, EvaluationGoesBackToItsVersion) {
   stage.score_everything();
   EXPECT_EQ(stage.step_sent()->step, StepId{0}) << "EX-E: version 2 has no place yet";
   Evaluated done{.from = other, .evaluation = second[0].evaluation};
-  for (std::int32_t i = 0; i < 6; ++i) done.completions.push_back({i, "text", false});
+  for (std::int32_t i = 0; i < 6; ++i) done.completions.push_back({i, 0, "text", false});
   stage.tell(done);
   EXPECT_EQ(stage.step_sent()->step, StepId{1});
 }

@@ -5,7 +5,9 @@
 
 #include <filesystem>
 
+#include "actors/controller/evaluation_json.h"
 #include "actors/controller/run_files.h"
+#include "runtime/base/json.h"
 
 namespace tandem::actors {
 namespace {
@@ -49,14 +51,20 @@ void expect_two_lives(const GroupHistory& history) {
   EXPECT_FALSE(history.at(StepId{1})[3].trained_at);
 }
 
+using Means = std::map<std::string, double>;
+Means means_of(const RunStatistics& statistics) {
+  Means means;
+  for (const auto& [kind, figures] : statistics.evaluations)
+    if (figures.all.mean) means[kind] = *figures.all.mean;
+  return means;
+}
+
 TEST(GroupHistory, LastFateOfEachGroupCountsAsOfTheCheckpoint) {
   const GroupHistory history = history_of(kTwoLives);
   expect_two_lives(history);
-  using Means = std::map<std::string, double>;
-  EXPECT_EQ(history.statistics(StepId{1}, 9).evaluations,
-            (Means{{"before", 0.25}, {"last", 0.25}}));
+  EXPECT_EQ(means_of(history.statistics(StepId{1}, 9)), (Means{{"before", 0.25}, {"last", 0.25}}));
   EXPECT_EQ(history.statistics(StepId{1}, 9).evaluations_failed, 0);
-  EXPECT_EQ(history.statistics(StepId{2}, 9).evaluations, (Means{{"before", 0.25}}))
+  EXPECT_EQ(means_of(history.statistics(StepId{2}, 9)), (Means{{"before", 0.25}}))
       << "an older mean is not that of an evaluation in which everything failed";
   EXPECT_EQ(history.statistics(StepId{2}, 9).evaluations_failed, 10);
 }
@@ -67,22 +75,33 @@ TEST(GroupHistory, AnEvaluationKeepsHowManyItLeftOut) {
       {.kind = "evaluated", .version = 2, .detail = "periodic=0.5 scored=7 failed=3"},
       {.kind = "evaluated", .version = 4, .detail = "periodic=none scored=0 failed=10"}};
   const RunStatistics some = history_of(events).statistics(StepId{2}, 9);
-  EXPECT_EQ(some.evaluation_counts.at("before"), (EvaluationCounts{.scored = 10, .failed = 0}));
-  EXPECT_EQ(some.evaluation_counts.at("last"), (EvaluationCounts{.scored = 7, .failed = 3}));
-  EXPECT_EQ(some.evaluations.at("last"), 0.5);
+  EXPECT_EQ(some.evaluations.at("before").all, (RewardFigures{.mean = 0.25, .scored = 10}));
+  EXPECT_EQ(some.evaluations.at("last").all,
+            (RewardFigures{.mean = 0.5, .scored = 7, .failed = 3}));
   const RunStatistics none = history_of(events).statistics(StepId{4}, 9);
-  EXPECT_FALSE(none.evaluations.contains("last")) << "an older mean is not this evaluation's";
-  EXPECT_EQ(none.evaluation_counts.at("last"), (EvaluationCounts{.scored = 0, .failed = 10}));
+  EXPECT_EQ(none.evaluations.at("last").all, (RewardFigures{.failed = 10}))
+      << "an older mean is not this evaluation's";
   EXPECT_EQ(none.evaluations_failed, 13);
+}
+
+TEST(GroupHistory, AnEvaluationKeepsAllItsFigures) {
+  const EvaluationFigures figures{
+      .all =
+          {.mean = 0.1, .greedy = 0.3, .pass = {{1, 0.1}, {4, 1.0 / 3}}, .scored = 7, .failed = 3},
+      .sources = {{"a", {.failed = 3}}, {"b", {.mean = 0.1, .scored = 7}}}};
+  const std::vector<JournalEvent> events = {
+      {.kind = "evaluated",
+       .version = 0,
+       .detail = "before=0.1 scored=7 failed=3 figures=" + dump_json(figures_json(figures))}};
+  EXPECT_EQ(history_of(events).statistics(StepId{0}, 9).evaluations.at("before"), figures);
 }
 
 TEST(GroupHistory, AFinalEvaluationIsThatOfTheLastStepAlone) {
   const std::vector<JournalEvent> events = {
       {.kind = "evaluated", .version = 2, .detail = "final=0.5 failed=0"}};
-  using Means = std::map<std::string, double>;
-  EXPECT_EQ(history_of(events).statistics(StepId{2}, 2).evaluations,
+  EXPECT_EQ(means_of(history_of(events).statistics(StepId{2}, 2)),
             (Means{{"final", 0.5}, {"last", 0.5}}));
-  EXPECT_EQ(history_of(events).statistics(StepId{2}, 3).evaluations,
+  EXPECT_EQ(means_of(history_of(events).statistics(StepId{2}, 3)),
             (Means{{"periodic", 0.5}, {"last", 0.5}}));
 }
 
@@ -158,7 +177,7 @@ TEST(GroupHistory, JournalFileTellsTheSame) {
   GroupHistory history;
   ASSERT_TRUE((*again)->replay([&](const JournalEvent& event) { history.take(event); }));
   expect_two_lives(history);
-  EXPECT_EQ(history.statistics(StepId{2}, 9).evaluations.at("before"), 0.25);
+  EXPECT_EQ(means_of(history.statistics(StepId{2}, 9)).at("before"), 0.25);
   std::filesystem::remove_all(folder);
 }
 

@@ -18,17 +18,26 @@ namespace {
 
 constexpr const char* kPage = "metrics.md";
 
+// As the page names keys of which a job has several.
+std::string pattern_of(const std::string& key) {
+  const std::string source =
+      std::regex_replace(key, std::regex("^val/[^/]+/reward/"), "val/SOURCE/reward/");
+  return std::regex_replace(source, std::regex("pass@[0-9]+$"), "pass@k");
+}
+
 TEST(MetricsReference, HasEachKeyOfMetricsJsonl) {
   const auto cluster = cluster_of(1);
   SimulatedJob job = plain_job(1);
   job.validation_prompts = 20;  // some keys are of evaluated jobs only
   job.exchange.test_freq = 5;
+  job.exchange.evaluation.sampling = {.n = 4, .temperature = 1, .greedy = true};
+  job.data_sources = {"math", "code"};
   const std::string id = run_job(*cluster, job);
   const auto run = cluster->run_of(id);
   std::set<std::string> written;
   for (const std::string& text : run->record.metrics_lines) {
     const nlohmann::json line = parse_json(text);
-    for (const auto& [key, value] : line.items()) written.insert(key);
+    for (const auto& [key, value] : line.items()) written.insert(pattern_of(key));
   }
   EXPECT_EQ(codes_of(table_rows(kPage, "Keys of `metrics.jsonl`")), written);
 }
@@ -44,9 +53,9 @@ std::string prometheus_page() {
   ClusterView cluster{};
   cluster.jobs.push_back(std::move(job));
   ExchangeReport report;
-  report.status.eval_last = 0.5;
-  report.status.eval_scored = 97;
-  report.status.eval_failed = 3;
+  const RewardFigures figures{
+      .mean = 0.5, .greedy = 0.5, .pass = {{1, 0.5}}, .scored = 97, .failed = 3};
+  report.status.eval = EvaluationFigures{.all = figures, .sources = {{"math", figures}}};
   report.status.broadcasts = report.status.broadcast_failures = 1;
   report.last_step = {.logprob_diff_max_at_staleness_0 = 0.1};
   report.loads.push_back({.actor = actor, .engine = RolloutStats{}});

@@ -95,7 +95,9 @@ TEST(Prometheus, UnknownValuesAreAbsent) {
   EXPECT_EQ(lines_of(before, "tandem_actor_restarts_total").size(), 1u) << "none so far is known";
 
   report.last_step = {.loss = -0.5, .grad_norm = std::numeric_limits<double>::quiet_NaN()};
-  report.status.eval_last = 0.25;
+  report.status.eval = EvaluationFigures{
+      .all = {.mean = 0.25, .pass = {{1, 0.25}, {8, 0.75}}, .scored = 8},
+      .sources = {{"math", {.mean = 0.5, .pass = {{8, 1}}}}, {"code", {.failed = 3}}}};
   RankRecord rank{.alive = true};
   rank.usage = runtime::RankUsage{.cpu_percent = 50, .memory_bytes = 1000};
   cluster.jobs[0].actors.begin()->second.ranks = {rank, rank, {}};
@@ -107,6 +109,16 @@ TEST(Prometheus, UnknownValuesAreAbsent) {
   EXPECT_EQ(lines_of(after, "tandem_logprob_diff_max"), Lines{}) << "no token of staleness 0";
   EXPECT_EQ(lines_of(after, "tandem_evaluation_reward_mean"),
             Lines{R"(tandem_evaluation_reward_mean{tandem_job="j-1"} 0.25)"});
+  EXPECT_EQ(lines_of(after, "tandem_evaluation_pass_at_k"),
+            (Lines{R"(tandem_evaluation_pass_at_k{tandem_job="j-1",k="1"} 0.25)",
+                   R"(tandem_evaluation_pass_at_k{tandem_job="j-1",k="8"} 0.75)"}));
+  EXPECT_EQ(lines_of(after, "tandem_evaluation_reward_greedy"), Lines{});
+  EXPECT_EQ(lines_of(after, "tandem_evaluation_source_reward_mean"),
+            Lines{R"(tandem_evaluation_source_reward_mean{tandem_job="j-1",source="math"} 0.5)"});
+  EXPECT_EQ(
+      lines_of(after, "tandem_evaluation_source_pass_at_k"),
+      Lines{R"(tandem_evaluation_source_pass_at_k{tandem_job="j-1",source="math",k="8"} 1.0)"});
+  EXPECT_EQ(lines_of(after, "tandem_evaluation_source_failed").size(), 2u);
   EXPECT_EQ(
       lines_of(after, "tandem_actor_resident_memory_bytes"),
       Lines{

@@ -111,6 +111,9 @@ TEST(Resume, FinishedRunIsLeftAsItIs) {
   auto first = cluster_of(7);
   SimulatedJob job = plain_job(7);
   job.validation_prompts = 10;
+  job.exchange.evaluation.sampling = {.n = 3, .temperature = 1, .greedy = true};
+  job.data_sources = {"math", "a=b c"};
+  job.scorer.values = 2;
   const std::string id = run_job(*first, job);
   const auto run = first->run_of(id);
   const std::string weights = weights_of(*first, id);

@@ -64,6 +64,11 @@ SimulatedJob random_job(std::uint64_t seed) {
   job.exchange.save_freq = static_cast<std::int64_t>(rng.below(3)) * 3;
   job.exchange.test_freq = static_cast<std::int64_t>(rng.below(3)) * 4;
   if (one_in(rng, 2)) job.validation_prompts = 20;
+  Rng of_evaluations(derive_seed(seed, "evaluations"));  // the other draws are without its own
+  if (one_in(of_evaluations, 2))
+    job.exchange.evaluation.sampling = {
+        .n = 3, .temperature = 1, .greedy = one_in(of_evaluations, 2)};
+  if (one_in(of_evaluations, 2)) job.data_sources = {"math", "code", "math"};
   if (one_in(rng, 3)) job.prompts_unservable = 0.1;
   if (one_in(rng, 3)) job.scorer.fails = 0.05;
   if (one_in(rng, 3)) job.payload_fails = 0.05;
@@ -237,7 +242,15 @@ void expect_evaluated(SimulatedCluster& cluster, const std::string& job) {
   ASSERT_TRUE(run->record.result_json.has_value());
   const json result = parse_json(*run->record.result_json);
   if (run->job.validation_prompts > 0) {
-    EXPECT_EQ(result["eval"]["failed"], 0) << "EX-E";
+    const bool some_fail = run->job.scorer.fails > 0;
+    EXPECT_TRUE(some_fail || result["eval"]["failed"] == 0) << result["eval"]["failed"] << ": EX-E";
+    // The simulated engine says the same at every version, so nothing may differ, to the bit.
+    const json& figures = result["eval"]["figures"];
+    EXPECT_EQ(figures["final"], figures["before"]) << "EX-E, EM-2";
+    EXPECT_EQ(figures["final"]["scored"].get<std::int64_t>() +
+                  figures["final"]["failed"].get<std::int64_t>(),
+              run->job.validation_prompts * completions_of(run->job.exchange.evaluation.sampling));
+    EXPECT_EQ(figures["final"].contains("sources"), !run->job.data_sources.empty());
     EXPECT_TRUE(result["eval"]["before"].is_number());
     EXPECT_TRUE(result["eval"]["final"].is_number());
     EXPECT_EQ(result["eval"]["after_warm_start"].is_number(), run->job.exchange.warm_start);

@@ -147,6 +147,12 @@ ExchangeConfig exchange_config(const SimulatedJob& job, const std::string& id, b
   config.resume = resume;
   config.train = prompts_of(job, "prompt", job.prompts);
   config.validation = prompts_of(job, "held-out prompt", job.validation_prompts);
+  config.evaluation.prompts = job.validation_prompts;
+  config.evaluation.seed = job.seed;
+  std::vector<std::optional<std::string>> data_source(config.validation.size());
+  for (std::size_t i = 0; i < data_source.size(); ++i)
+    if (!job.data_sources.empty()) data_source[i] = job.data_sources[i % job.data_sources.size()];
+  config.evaluation.sources = sources_of(data_source);
   config.prompt_at = [seed = job.seed, count = job.prompts](std::int64_t position) {
     const auto p = static_cast<std::uint64_t>(position);
     return static_cast<std::uint32_t>(derive_seed(seed, {p}) % static_cast<std::uint64_t>(count));

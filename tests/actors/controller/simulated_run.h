@@ -34,10 +34,12 @@ struct SimulatedJob {
   std::map<Role, std::int32_t> replicas = {{Role::kRollout, 3}, {Role::kReward, 2}};
   std::int32_t learner_ranks = 1;
   double cpus_per_rank = 1;
-  ExchangeConfig exchange;  // without job, seed, epoch, prompts and resume
+  // Without job, seed, epoch, prompts and resume; of `evaluation` the sampling alone.
+  ExchangeConfig exchange;
   std::int32_t prompts = 64;
   std::int32_t validation_prompts = 0;
-  double prompts_unservable = 0;  // fraction
+  std::vector<std::string> data_sources;  // of the validation prompts, in turn
+  double prompts_unservable = 0;          // fraction
   FakeEngineConfig engine;
   std::int32_t rollout_capacity = 0;  // 0: the actor's own default
   FakeTrainerConfig trainer;

@@ -49,6 +49,43 @@ TEST(Simulation, PlainJobEndsWellWithoutFaults) {
   EXPECT_EQ(cluster->counters().undecodable, 0u);
 }
 
+TEST(Simulation, AnEvaluationOfSeveralSamplesTellsOfEach) {
+  auto cluster = cluster_of(3);
+  SimulatedJob job = plain_job(3);
+  job.validation_prompts = 40;
+  job.exchange.evaluation.sampling = {.n = 6, .temperature = 1, .greedy = true};
+  job.data_sources = {"openai/gsm8k", "math"};
+  job.scorer.values = 2;  // half of the completions succeed
+  job.scorer.fails = 0.1;
+  const std::string id = run_job(*cluster, job);
+  expect_success(*cluster, id);
+  expect_evaluated(*cluster, id);
+  const auto figures = result_of(*cluster, id)["eval"]["figures"]["final"];
+  const double mean = figures["mean"], greedy = figures["greedy"];
+  EXPECT_NEAR(mean, 0.5, 0.15);
+  EXPECT_NEAR(greedy, 0.5, 0.3);
+  EXPECT_GT(figures["failed"], 5);
+  EXPECT_LT(figures["pass@1"], figures["pass@2"]);
+  EXPECT_LT(figures["pass@2"], figures["pass@4"]);
+  EXPECT_GT(figures["pass@6"], 0.8);
+  EXPECT_EQ(figures["sources"].size(), 2u);
+  EXPECT_EQ(figures["sources"]["math"]["scored"].get<int>() +
+                figures["sources"]["openai_gsm8k"]["scored"].get<int>(),
+            figures["scored"]);
+  const auto run = cluster->run_of(id);
+  std::map<std::string, int> greedily, sampled;  // completions by source
+  for (const std::string& text : run->record.sample_lines) {
+    const auto sample = parse_json(text);
+    if (!sample.contains("eval")) continue;
+    ++(sample["greedy"].get<bool>() ? greedily : sampled)[sample["data_source"].get<std::string>()];
+    EXPECT_EQ(sample["sample"].is_null(), sample["greedy"].get<bool>());
+  }
+  for (const char* const source : {"math", "openai_gsm8k"}) {
+    EXPECT_GE(greedily[source], 2 * 16) << source;
+    EXPECT_GE(sampled[source], 2 * 16 * 4) << source;
+  }
+}
+
 TEST(Simulation, RandomJobsEndWellWithoutFaults) {
   for_seeds(200, [](std::uint64_t seed) {
     auto cluster = cluster_of(seed);

@@ -21,10 +21,11 @@ using runtime::Stream;
 // Largest difference allowed, as a fraction of the golden tensor's largest magnitude. Both sides
 // compute in f32 (epsilon 6e-8) and differ in the order of sums, in exp, and in where cos and sin
 // are rounded; errors grow with the depth of the chain, which is twice as long for a gradient. Each
-// bound is about five times the largest difference seen.
+// bound is about five times the largest difference seen; for the entropy it is twice the error of
+// the golden numbers themselves, which lie up to 2.4e-6 from those of float64.
 constexpr double kLogitsTolerance = 6e-6;
 constexpr double kLogprobTolerance = 2e-6;
-constexpr double kEntropyTolerance = 2e-6;
+constexpr double kEntropyTolerance = 5e-6;
 constexpr double kGradientTolerance = 2e-5;
 
 constexpr const char* kNames[] = {"grouped_untied_f32",      "tied_bf16",

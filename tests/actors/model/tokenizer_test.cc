@@ -260,6 +260,16 @@ TEST(Nfc, ComposesAndLeavesAloneWhatIsComposed) {
   EXPECT_EQ(to_nfc(marks)->size(), marks.size() - 1 - 2 + 3);
 }
 
+// As the `tokenizers` library has it, whose tables end with Unicode 9.
+TEST(Nfc, KeepsCodePointsYoungerThanUnicode9WhereTheyAre) {
+  for (const char* text : {"q\u08d3\u0334", "q\u0345\u08d3", "e\u1df9\u0301",
+                           "\U00011935\U00011930", "\U00011938", "\u05c8\u0334"})
+    EXPECT_FALSE(to_nfc(text)) << text;
+  EXPECT_EQ(to_nfc("e\u0301\u1df9\u0301"), "\u00e9\u1df9\u0301");
+  EXPECT_EQ(to_nfc("a\u0307\u0323\u08d3\u0307\u0323"), "\u1ea1\u0307\u08d3\u0323\u0307");
+  EXPECT_EQ(to_nfc("\U00011938e\u0301"), "\U00011938\u00e9");
+}
+
 TEST(Tokenizer, RefusesByNameWhatItDoesNotDo) {
   const std::vector<std::pair<json, std::string>> refused = {
       {{{"model", {{"type", "Unigram"}}}}, "Unigram"},

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "actors/model/kv_cache.h"
 #include "actors/model/parameters.h"
@@ -476,6 +478,45 @@ TEST_P(NativeEngineTest, EvaluationIsGreedyAndHoldsItsVersion) {  // WQ-1
     const auto events = other->poll();
     EXPECT_EQ(std::get<EvaluationDone>(events.at(0)).completions.at(0).text, text.text);
   }
+}
+
+// Whatever runs beside them and however many fit at a time: samples follow from the prompt's seed,
+// and the greedy completion is that of an evaluation which is greedy.
+TEST_P(NativeEngineTest, EvaluationSamplesRepeatAndTheGreedyOneIsGreedy) {  // EN-4
+  const TinyModel model(2);
+  const auto texts_of = [&](std::int32_t max_num_seqs, const EvaluationSampling& sampling) {
+    EngineConfig config = base();
+    config.max_num_seqs = max_num_seqs;
+    const auto engine = model.engine(config);
+    if (max_num_seqs > 8) engine->submit(group_work(1, kPrompts[1]));
+    Evaluate evaluation{.evaluation = EvaluationId{9}, .version = kV0, .sampling = sampling};
+    for (std::int32_t i = 0; i < 5; ++i)
+      evaluation.prompts.push_back(
+          {i, kPrompts[static_cast<std::size_t>(i)], 1000 + static_cast<std::uint64_t>(i)});
+    engine->submit(evaluation);
+    std::map<std::pair<std::int32_t, std::int32_t>, std::string> texts;
+    while (engine->can_step()) {
+      engine->step();
+      for (EngineEvent& event : engine->poll())
+        if (auto* done = std::get_if<EvaluationDone>(&event))
+          for (EvaluationText& text : done->completions)
+            texts[{text.index, text.sample}] = std::move(text.text);
+    }
+    return texts;
+  };
+  const EvaluationSampling sampled{.n = 6, .temperature = 1, .greedy = true};
+  const auto some = texts_of(8, sampled);
+  ASSERT_EQ(some.size(), 5u * 7);
+  EXPECT_EQ(texts_of(32, sampled), some);
+  const auto greedy = texts_of(8, {});
+  std::set<std::string> different;
+  for (std::int32_t i = 0; i < 5; ++i) {
+    EXPECT_EQ(some.at({i, 6}), greedy.at({i, 0})) << i;
+    for (std::int32_t sample = 0; sample < 6; ++sample) different.insert(some.at({i, sample}));
+  }
+  EXPECT_GT(different.size(), 5u);
+  const auto likeliest = texts_of(8, {.n = 2, .temperature = 1, .top_k = 1});
+  for (std::int32_t i = 0; i < 5; ++i) EXPECT_EQ(likeliest.at({i, 1}), greedy.at({i, 0})) << i;
 }
 
 TEST_P(NativeEngineTest, WhatCannotBeServedIsSaid) {

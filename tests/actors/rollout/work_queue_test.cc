@@ -19,7 +19,7 @@ Request group(std::uint64_t id, std::int64_t due,
 }
 
 Request evaluation(std::int32_t index, PolicyVersion version) {
-  return request_of(version, 1, {index, "p"});
+  return request_of({.version = version}, 1, {index, "p"});
 }
 
 void install(WorkQueue& queue, PolicyVersion version) {
@@ -41,7 +41,7 @@ TEST(WorkQueue, EarliestDueFirstThenArrivalAndEvaluationsBeforeAll) {
   install(queue, kV0);
   queue.push(evaluation(0, kV0));
   EXPECT_EQ(queue.sequences(), 7);
-  EXPECT_TRUE(queue.take().greedy());
+  EXPECT_TRUE(queue.take().of_evaluation());
   EXPECT_EQ(id_of(queue.next()), 2u);
   queue.take();
   EXPECT_EQ(id_of(queue.next()), 3u);
@@ -84,7 +84,7 @@ TEST(WorkQueue, PinnedRequestsHoldTheirVersion) {  // WQ-1
   queue.begin_update(kV1);
   EXPECT_FALSE(queue.may_finish_update()) << "an evaluation of this version waits";
   const Request first = queue.take();
-  EXPECT_TRUE(first.greedy());
+  EXPECT_TRUE(first.of_evaluation());
   EXPECT_FALSE(queue.may_finish_update()) << "and runs";
   EXPECT_EQ(id_of(queue.next()), 1u) << "free requests may start meanwhile";
   const Request second = queue.take();
@@ -108,7 +108,7 @@ TEST(WorkQueue, GoingBackWaitsForFreeRequestsAndNoneStartsBelowTheHighestVersion
   queue.ended(running);
   install(queue, kV0);
   const Request judged = queue.take();
-  EXPECT_TRUE(judged.greedy());
+  EXPECT_TRUE(judged.of_evaluation());
   EXPECT_EQ(queue.next(), nullptr) << "the group was dated by version 1";
   EXPECT_EQ(queue.wants({kV1, kV0}), kV1);
   queue.ended(judged);
@@ -221,6 +221,38 @@ TEST(WorkQueue, RandomWorkIsAllServed) {  // WQ-1, WQ-2, WQ-4
     }
     ASSERT_EQ(served, pushed) << "stuck";
   }
+}
+
+TEST(Evaluations, EachPromptHasItsSamplesAndOneGreedyCompletion) {
+  Evaluations evaluations;
+  std::vector<Request> requests;
+  const EvaluationSampling sampling{.n = 3, .temperature = 0.5, .greedy = true};
+  evaluations.open({.evaluation = EvaluationId{4},
+                    .version = kV1,
+                    .sampling = sampling,
+                    .prompts = {{7, "a", 70}, {9, "b", 90}, {11, "c", 110}}},
+                   [&](Request request) { requests.push_back(std::move(request)); });
+  ASSERT_EQ(requests.size(), 3u);
+  EXPECT_EQ(requests[0].n, 4);
+  EXPECT_EQ(requests[0].pinned, kV1);
+  EXPECT_EQ(requests[1].trajectory_seed(2), derive_seed(90, {2}));
+  for (const std::int32_t sample : {0, 1, 2}) EXPECT_FALSE(is_greedy(sampling, sample));
+  EXPECT_TRUE(is_greedy(sampling, 3));
+  const auto key = [&](std::size_t i) { return std::get<EvaluationKey>(requests[i].key); };
+  std::vector<Trajectory> four(4);
+  for (std::size_t i = 0; i < four.size(); ++i) four[i].text = std::to_string(i);
+  evaluations.completed(key(1), four);
+  evaluations.unservable(key(2));
+  EXPECT_TRUE(evaluations.take_done().empty());
+  evaluations.completed(key(0), four);
+  const auto done = evaluations.take_done();
+  ASSERT_EQ(done.size(), 1u);
+  EXPECT_EQ(done[0].evaluation, EvaluationId{4});
+  EXPECT_EQ(done[0].unservable, std::vector<std::int32_t>{11});
+  ASSERT_EQ(done[0].completions.size(), 8u);
+  EXPECT_EQ(done[0].completions[2].index, 9);
+  EXPECT_EQ(done[0].completions[2].sample, 2);
+  EXPECT_EQ(done[0].completions[2].text, "2");
 }
 
 }  // namespace

@@ -1,28 +1,14 @@
 #include "tests/kernels/cuda/cuda_operands.h"
 
-#include <cmath>
-#include <cstring>
-
 namespace tandem::kernels {
 
 namespace {
-
-std::vector<std::byte> stored(DType dtype, std::span<const float> values) {
-  std::vector<std::byte> bytes(values.size() * runtime::size_bytes(dtype));
-  runtime::from_f32(values, dtype, bytes);
-  return bytes;
-}
 
 TensorView shaped(DType dtype, std::initializer_list<std::int64_t> shape) {
   return runtime::tensor(static_cast<void*>(nullptr), dtype, shape);
 }
 
 }  // namespace
-
-Floats rounded(Floats values, DType dtype) {
-  runtime::to_f32(stored(dtype, values), dtype, values);
-  return values;
-}
 
 BytesOnGpu::BytesOnGpu(const Stream& stream, std::span<const std::byte> bytes)
     : stream_(stream),
@@ -77,35 +63,6 @@ std::vector<std::int32_t> Operand::integers() const {
   std::vector<std::int32_t> values(static_cast<std::size_t>(view_.elements()));
   memory_.read(std::as_writable_bytes(std::span(values)));
   return values;
-}
-
-double tolerance(DType dtype) {
-  switch (dtype) {
-    case DType::kF32:
-      return 2e-5;
-    case DType::kBF16:
-      return 1.0 / 256;
-    case DType::kF16:
-    case DType::kI32:
-    case DType::kU8:
-      break;
-  }
-  CHECK(false);
-}
-
-void expect_close(std::span<const float> actual, std::span<const float> expected, DType dtype) {
-  ASSERT_EQ(actual.size(), expected.size());
-  double squares = 0;
-  for (const float value : expected) squares += static_cast<double>(value) * value;
-  const double typical = expected.empty() ? 0 : std::sqrt(squares / std::size(expected));
-  for (std::size_t i = 0; i < expected.size(); ++i) {
-    const double size = std::abs(static_cast<double>(expected[i])) + typical;
-    ASSERT_NEAR(actual[i], expected[i], tolerance(dtype) * size) << "element " << i;
-  }
-}
-
-std::string dtype_name(const testing::TestParamInfo<DType>& info) {
-  return runtime::name(info.param);
 }
 
 }  // namespace tandem::kernels

@@ -19,13 +19,7 @@
 
 namespace tandem::kernels {
 
-using runtime::DType;
 using runtime::emulated;
-
-inline constexpr DType kFloatTypes[] = {DType::kF32, DType::kBF16};
-
-// The nearest values that the dtype has.
-Floats rounded(Floats values, DType dtype);
 
 // A block in the GPU's memory.
 class BytesOnGpu {
@@ -83,21 +77,9 @@ class OnGpu {
   std::size_t count_;
 };
 
-// How far a result may lie from the CPU's, in units of |expected| + its root mean square.
-//   f32   2e-5    the same f32 operations summed in another order: some 10 roundings of 2^-24 in
-//                 chains of up to 10,000 terms, and cancellation within a sum
-//   bf16  2^-8    one rounding to 8 bits of the exact result, where the CPU's and the GPU's f32
-//   values
-//                 may fall to either side of a tie: one unit in the last place
-// The result's own dtype counts: f32 sums of bf16 operands are held to f32's.
-double tolerance(DType dtype);
-
-void expect_close(std::span<const float> actual, std::span<const float> expected, DType dtype);
-
 using CudaTest = runtime::CudaCase;
 
 // With the dtype as parameter.
 class CudaDTypeTest : public CudaTest, public testing::WithParamInterface<DType> {};
-std::string dtype_name(const testing::TestParamInfo<DType>& info);
 
 }  // namespace tandem::kernels

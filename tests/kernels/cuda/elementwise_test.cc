@@ -69,11 +69,5 @@ TEST_P(CudaElementwise, ConvertKeepsNaN) {
 
 INSTANTIATE_TEST_SUITE_P(Types, CudaElementwise, testing::ValuesIn(kFloatTypes), dtype_name);
 
-TEST(Elementwise, ACpuRefusesBf16) {
-  std::uint16_t bits[4] = {};
-  const TensorView y = tensor(static_cast<void*>(bits), DType::kBF16, {4});
-  EXPECT_DEATH(scale(Stream{}, {.y = y, .factor = 2}), "computes");
-}
-
 }  // namespace
 }  // namespace tandem::kernels

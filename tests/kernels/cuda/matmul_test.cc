@@ -23,7 +23,7 @@ std::vector<Shape> shapes() {
 }
 
 Operand packed_panels(const Stream& stream, DType dtype, std::int64_t n, std::int64_t k) {
-  return Operand::poisoned(stream, dtype, {packed_elements(n, k)});
+  return Operand::poisoned(stream, dtype, {packed_elements(dtype, n, k)});
 }
 
 using CudaMatmul = CudaDTypeTest;

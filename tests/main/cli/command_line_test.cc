@@ -87,6 +87,10 @@ TEST(CommandLine, TakesTheRest) {
   EXPECT_EQ(tokenize.model, "m");
   EXPECT_EQ(tokenize.texts, (std::vector<std::string>{"[1,2]"}));
   EXPECT_TRUE(tokenize.decode);
+  EXPECT_FALSE(tokenize.jsonl);
+  const auto lines = parsed<TokenizeCommand>({"tokenize", "m", "--jsonl", "-"});
+  EXPECT_EQ(lines.jsonl, "-");
+  EXPECT_TRUE(lines.texts.empty());
   const auto samples = parsed<SamplesCommand>({"samples", "a", "--step", "0", "--eval"});
   EXPECT_EQ(samples.step, 0);
   EXPECT_TRUE(samples.eval);
@@ -136,6 +140,7 @@ TEST(CommandLine, SaysWhatAMistakeWasMeantToBe) {
   check({"get", "jobs", "--wach"}, "unknown option `--wach`", "`--watch`");
   check({"get", "jobs", "a", "b"}, "At Most 2", "tandem get --help");
   check({"get"}, "required", "tandem get --help");
+  check({"tokenize", "m", "a", "--jsonl", "f"}, "TEXT excludes --jsonl", "tandem tokenize --help");
   check({"get", "jobs", "-o", "xml"}, "xml", "tandem get --help");
   check({"--nothing"}, "unknown option `--nothing`", "--help");
   check({"scale", "a", "rolout=2"}, "unknown role `rolout`", "`rollout`");

@@ -423,6 +423,13 @@ TEST(Progress, TheBarSaysWhatMattersAndFits) {
       << live_bar(job, 200);
   EXPECT_NE(live_line(job).find(" eval=0.790 eval_scored=97 eval_failed=3 "), std::string::npos)
       << live_line(job);
+  job["eval_figures"] = {{"pass@1", 0.5}, {"pass@16", 0.875}, {"pass@2", 0.6}, {"greedy", 0.75}};
+  EXPECT_NE(live_bar(job, 200).find("3 failed  pass@16 0.875  greedy 0.750  staleness"),
+            std::string::npos)
+      << live_bar(job, 200);
+  EXPECT_NE(live_line(job).find(" eval_failed=3 eval_pass@16=0.875 eval_greedy=0.750 "),
+            std::string::npos)
+      << live_line(job);
   expect_fits(live_bar(json::object(), 80), 80);
 }
 
@@ -502,6 +509,16 @@ TEST(Progress, TheSummaryEndsWithTheNextSteps) {
         "tandem generate /home/u/.tandem/runs/arith-1/checkpoints/step-1500 'PROMPT'",
         "tandem samples /home/u/.tandem/runs/arith-1"})
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+  json sampled = result;
+  sampled["eval"]["figures"]["final"] = {
+      {"mean", 0.97},
+      {"pass@8", 1.0},
+      {"sources",
+       {{"code", {{"mean", nullptr}, {"scored", 0}, {"failed", 3}}},
+        {"math", {{"mean", 0.97}, {"scored", 97}, {"failed", 0}}}}}};
+  const std::string with_sources = final_summary(a_job(), sampled, 200);
+  for (const char* part : {"3 failed (pass@8 1.000)", "by source", "code -, 3 failed, math 0.970"})
+    EXPECT_NE(with_sources.find(part), std::string::npos) << part << "\n" << with_sources;
   json failed = result;
   failed["state"] = "Failed";
   failed["eval"] = nullptr;

@@ -40,6 +40,25 @@ TEST(Dataset, ReadsOtherFieldNames) {
   EXPECT_EQ(records->front().completion, "b");
 }
 
+TEST(Dataset, ReadsWhichDataSetALineIsFrom) {
+  const JobFolder folder;
+  const auto records = load(folder, R"({"prompt": "a", "data_source": "math"})"
+                                    "\n"
+                                    R"({"prompt": "b"})");
+  ASSERT_TRUE(records) << render(records.error());
+  EXPECT_EQ((*records)[0].data_source, "math");
+  EXPECT_EQ((*records)[1].data_source, std::nullopt);
+  const auto wrong = load(folder, R"({"prompt": "a", "data_source": 3})");
+  ASSERT_FALSE(wrong);
+  EXPECT_NE(wrong.error().message.find("`data_source` must be a string"), std::string::npos);
+  folder.write("d.jsonl", R"({"prompt": "a", "from": "code", "data_source": 3})");
+  DatasetKeys keys;
+  keys.data_source = "from";
+  const auto renamed = load_dataset({folder.root() / "d.jsonl"}, keys, RecordNeeds::kPrompt);
+  ASSERT_TRUE(renamed) << render(renamed.error());
+  EXPECT_EQ(renamed->front().data_source, "code");
+}
+
 const DatasetKeys kSmolLm2Chat{.chat = {.model = {}, .chosen = actors::ChatTemplate::kSmolLm2}};
 
 TEST(Dataset, RendersConversationsAndKeepsTheirMessages) {

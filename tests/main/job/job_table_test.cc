@@ -287,6 +287,8 @@ bool is_tied(const Key& key) {
   static const std::set<std::string_view> kTied{"name",
                                                 "model.dtype",
                                                 "rollout.n",
+                                                "eval.n",
+                                                "eval.greedy",
                                                 "rollout.min_tokens",
                                                 "rollout.block_size",
                                                 "rollout.max_num_seqs",

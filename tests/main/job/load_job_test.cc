@@ -226,6 +226,10 @@ TEST(LoadJob, RefusesWhatKeysTogetherForbid) {  // JS-1
          "algorithm.filter_groups.enable=true"},
         "zero variance");
   check({"rollout.stop=[\"\"]"}, "empty string");
+  check({"eval.n=8"}, "with `eval.temperature: 0` all completions of a prompt are the same");
+  check({"eval.greedy=true"}, "the only completion is greedy");
+  check({"eval.n=256", "eval.temperature=1", "eval.greedy=true"}, "one evaluated prompt, 257");
+  check({"data.data_source_key=\"\""}, "is empty");
   check({"data.train_files=[]"}, "is empty");
   check({"name=\"a b\""}, "cannot name a job");
   check({"name=\"../a\""}, "cannot name a job");
@@ -243,6 +247,8 @@ TEST(LoadJob, SettlesAndWarns) {
   EXPECT_HAS(warnings({"async.max_staleness=6"}), "above 5");
   EXPECT_EQ(warnings({"async.max_staleness=5"}), "");
   EXPECT_HAS(warnings({"rollout.top_k=20"}), "truncate");
+  EXPECT_HAS(warnings({"eval.top_k=20"}), "no effect while eval.temperature is 0");
+  EXPECT_EQ(warnings({"eval.top_k=20", "eval.temperature=1", "eval.n=256"}), "");
   EXPECT_HAS(warnings({"algorithm.bypass_mode=false"}), "every ratio is 1");
   EXPECT_EQ(warnings({"algorithm.bypass_mode=false", "learner.ppo_epochs=2"}), "");
   EXPECT_EQ(warnings({"algorithm.bypass_mode=false", "algorithm.rollout_is=token"}), "");

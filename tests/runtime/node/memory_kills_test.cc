@@ -1,7 +1,10 @@
 #include "runtime/node/memory_kills.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+#include <fstream>
 
 #include "runtime/base/file.h"
 
@@ -47,6 +50,19 @@ TEST_F(MemoryKillsTest, ALevelThatCannotBeReadIsCountedByTheOneAboveIt) {
   put("cgroup", "0::/host/only/path\n");  // a container sees its own group as the mount
   put("fs/memory.events", "oom 1\noom_kill 1\n");
   EXPECT_EQ(read().own, 1u);
+}
+
+TEST(MemoryKillScore, OfAProcessThatOffersItselfIsHigherThanItsParents) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    die_first_for_memory();
+    int score = 0;
+    std::ifstream("/proc/self/oom_score_adj") >> score;
+    ::_exit(score >= 500 ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 TEST_F(MemoryKillsTest, Version1CountsInOomControl) {

@@ -1,0 +1,22 @@
+// The figures of an evaluation as JSON: {mean, scored, failed, greedy, pass@k …}, and under
+// `sources` the same for each data set. In result.json, the journal, the HTTP API and `tandem
+// eval`; and as keys of metrics.jsonl.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "actors/messages/evaluation_figures.h"
+
+namespace tandem::actors {
+
+nlohmann::json figures_json(const EvaluationFigures& figures);
+// What figures_json() wrote; a part that is missing or of another kind is as if it was not there.
+EvaluationFigures figures_from(const nlohmann::json& object);
+// More than a mean and its counts: pass@k, a greedy mean or sources.
+bool has_more_than_mean(const EvaluationFigures& figures);
+
+// Sets `val/reward/mean` …, and `val/SOURCE/reward/mean` … of each source.
+void add_metrics(nlohmann::json& line, const EvaluationFigures& figures);
+
+}  // namespace tandem::actors

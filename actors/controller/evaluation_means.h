@@ -1,0 +1,98 @@
+// The means of one evaluation, from the outcomes of its completions in whatever order they come.
+// Pure arithmetic; the exchange's evaluations and `tandem eval` use it.
+//
+// Letters: n samples of a prompt, of which s have a score and c succeed; k samples are drawn.
+//
+//   EM-1  A completion that failed is in no mean: it is counted, and never a reward of 0.
+//   EM-2  A mean is that of its prompts' means, so each prompt weighs the same; sums are taken in
+//         the order of samples and prompts, so figures repeat to the bit.
+//   EM-3  pass@k is the mean over prompts with s >= k of 1 - C(s-c, k) / C(s, k), the unbiased
+//         estimate of arXiv:2107.03374. Other prompts are left out.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "actors/messages/evaluation_figures.h"
+#include "actors/messages/rollout.h"
+
+namespace tandem::actors {
+
+inline constexpr double kSuccessAbove = 0.5;    // a sample succeeds whose reward is above it
+inline constexpr std::size_t kSourcesMax = 64;  // with figures of their own
+inline constexpr std::size_t kSourceCharsMax = 64;
+inline constexpr const char* kOtherSources = "other_sources";  // all beyond kSourcesMax
+
+// Which data set each prompt is from, by names that are safe in keys, labels and on terminals.
+struct EvaluationSources {
+  std::vector<std::string> names;                      // each once; at most kSourcesMax + 1
+  std::vector<std::optional<std::uint8_t>> of_prompt;  // into `names`; empty: no prompt has one
+};
+// `data_source`: of each prompt; none, or empty, where it has none. The first kSourcesMax names
+// keep figures of their own.
+EvaluationSources sources_of(const std::vector<std::optional<std::string>>& data_source);
+// Letters, digits, `.`, `_` and `-`; a `_` for any other character. At most kSourceCharsMax.
+std::string source_name(std::string_view data_source);
+
+struct EvaluationPlan {
+  std::int32_t prompts = 0;
+  EvaluationSampling sampling;
+  std::uint64_t seed = 0;
+  EvaluationSources sources;
+};
+// The seed of a prompt: of the job's and the prompt's place alone, so that an evaluation repeats.
+std::uint64_t prompt_seed(const EvaluationPlan& plan, std::int32_t index);
+
+// The powers of two up to n, and n; none for n = 1.
+std::vector<std::int32_t> pass_sizes(std::int32_t n);
+
+struct SampleCount {
+  std::int32_t scored = 0;     // s
+  std::int32_t succeeded = 0;  // c
+};
+double pass_at(std::int32_t k, SampleCount samples);  // EM-3; needs s >= k
+
+struct CompletionId {
+  std::int32_t index = 0;   // of the prompt
+  std::int32_t sample = 0;  // as EvaluationText's
+  auto operator<=>(const CompletionId&) const = default;
+};
+
+class EvaluationMeans {
+ public:
+  explicit EvaluationMeans(const EvaluationPlan& plan);
+
+  // Each completion has one outcome.
+  void scored(CompletionId completion, double reward) { take(completion, reward); }
+  void failed(CompletionId completion) { take(completion, std::nullopt); }
+  bool done() const { return outcomes_left_ == 0; }
+  EvaluationFigures figures() const;
+
+ private:
+  struct Open {  // a prompt that has not all its outcomes
+    std::vector<std::optional<double>> rewards;
+    std::int32_t outcomes_left = 0;
+  };
+  struct Prompt {
+    SampleCount samples;
+    std::int32_t failed = 0;  // completions
+    double mean = 0;          // over the samples with a score
+    std::optional<double> greedy;
+  };
+  struct Sums;
+  void take(CompletionId completion, std::optional<double> reward);
+  Prompt closed(const Open& open) const;
+
+  const EvaluationSampling sampling_;
+  const EvaluationSources sources_;
+  const std::vector<std::int32_t> pass_sizes_;
+  std::vector<Prompt> prompts_;
+  std::map<std::int32_t, Open> open_;
+  std::int64_t outcomes_left_ = 0;
+};
+
+}  // namespace tandem::actors

@@ -1,0 +1,129 @@
+// The rows of the job table's sections `rollout` and `eval`.
+#include <array>
+
+#include "actors/main/job/key_fields.h"
+
+namespace tandem::cli {
+namespace {
+
+constexpr double kGroupSizeMax = 4096;
+constexpr std::array<std::string_view, 3> kLaterEngines{"vllm", "sglang", "tensorrt-llm"};
+
+using J = JobSpec;
+
+const Key kRolloutKeys[] = {
+    {.path = "rollout.name",
+     .field = [](J& j) { return slot(j.rollout.name); },
+     .description = "The engine that generates.",
+     .later_values = kLaterEngines},
+    {.path = "rollout.replicas",
+     .field = [](J& j) { return slot(j.rollout.replicas); },
+     .description = "Rollout actors at the start; `tandem scale` changes it while the job runs.",
+     .range = between(1, kActorsMax),
+     .unit = "actors"},
+    {.path = "rollout.n",
+     .field = [](J& j) { return slot(j.rollout.n); },
+     .description = "Completions per prompt (a group).",
+     .range = between(1, kGroupSizeMax),
+     .unit = "trajectories"},
+    {.path = "rollout.temperature",
+     .field = [](J& j) { return slot(j.rollout.temperature); },
+     .description = "Log-probabilities are of softmax(logits / temperature) in engine and learner.",
+     .range = above_to(0, 100)},
+    {.path = "rollout.top_p",
+     .field = [](J& j) { return slot(j.rollout.top_p); },
+     .description = "Sample from the smallest set of tokens with this probability; 1: off.",
+     .range = above_to(0, 1)},
+    {.path = "rollout.top_k",
+     .field = [](J& j) { return slot(j.rollout.top_k); },
+     .description = "Sample from so many likeliest tokens; 0: off.",
+     .range = between(0, kTokensMax),
+     .unit = "tokens"},
+    {.path = "rollout.min_p",
+     .field = [](J& j) { return slot(j.rollout.min_p); },
+     .description = "Drop tokens below this share of the likeliest one's probability; 0: off.",
+     .range = between(0, 1)},
+    {.path = "rollout.min_tokens",
+     .field = [](J& j) { return slot(j.rollout.min_tokens); },
+     .description = "No end before so many sampled tokens.",
+     .range = between(0, kTokensMax),
+     .unit = "tokens"},
+    {.path = "rollout.stop",
+     .field = [](J& j) { return slot(j.rollout.stop); },
+     .description = "Texts that end a completion, also across token borders."},
+    {.path = "rollout.stop_token_ids",
+     .field = [](J& j) { return slot(j.rollout.stop_token_ids); },
+     .description = "Tokens that end a completion, beside the model's own.",
+     .range = between(0, kTokensMax)},
+    {.path = "rollout.tensor_model_parallel_size",
+     .field = [](J& j) { return slot(j.rollout.tensor_model_parallel_size); },
+     .description = "Ranks that share one copy of the model.",
+     .range = between(1, kActorsMax),
+     .unit = "ranks",
+     .later_above = 1},
+    {.path = "rollout.gpu_memory_utilization",
+     .field = [](J& j) { return slot(j.rollout.gpu_memory_utilization); },
+     .description = "Share of the device's memory (on a CPU: of the memory the node offers) that "
+                    "an engine may take.",
+     .range = above_to(0, 1)},
+    {.path = "rollout.max_num_seqs",
+     .field = [](J& j) { return slot(j.rollout.max_num_seqs); },
+     .description = "Sequences that one engine decodes at a time.",
+     .range = between(1, 65536),
+     .unit = "sequences"},
+    {.path = "rollout.max_num_batched_tokens",
+     .field = [](J& j) { return slot(j.rollout.max_num_batched_tokens); },
+     .description = "Tokens in one forward pass; longer prompts are prefilled in chunks.",
+     .range = between(1, kTokensMax),
+     .unit = "tokens"},
+    {.path = "rollout.block_size",
+     .field = [](J& j) { return slot(j.rollout.block_size); },
+     .description = "Positions in one KV page; a multiple of 16.",
+     .range = between(16, 4096),
+     .unit = "tokens"},
+    {.path = "rollout.enable_prefix_caching",
+     .field = [](J& j) { return slot(j.rollout.enable_prefix_caching); },
+     .description = "Keep the pages of finished prompts for later ones of the same version."},
+    {.path = "rollout.cudagraph_capture_sizes",
+     .field = [](J& j) { return slot(j.rollout.cudagraph_capture_sizes); },
+     .description = "Batch sizes captured as CUDA graphs; one above `rollout.max_num_seqs` stands "
+                    "for that. Without a GPU there is nothing to capture.",
+     .range = between(1, 65536),
+     .unit = "sequences"},
+    {.path = "rollout.async_scheduling",
+     .field = [](J& j) { return slot(j.rollout.async_scheduling); },
+     .description = "On a GPU, plan and queue a step while the one before computes. With "
+                    "`model.batch_invariant` tokens come out the same."},
+
+    {.path = "eval.n",
+     .field = [](J& j) { return slot(j.eval.n); },
+     .description = "Completions of each prompt that an evaluation samples. With more than 1 it "
+                    "tells pass@k as well, and needs `eval.temperature` above 0.",
+     .range = between(1, 1024),
+     .unit = "completions"},
+    {.path = "eval.temperature",
+     .field = [](J& j) { return slot(j.eval.temperature); },
+     .description = "0: each token is the likeliest one (greedy). Above 0: completions are "
+                    "sampled from softmax(logits / temperature), by seeds that follow from the "
+                    "job's, so that an evaluation repeats.",
+     .range = between(0, 100)},
+    {.path = "eval.top_p",
+     .field = [](J& j) { return slot(j.eval.top_p); },
+     .description = "As `rollout.top_p`, of what an evaluation samples.",
+     .range = above_to(0, 1)},
+    {.path = "eval.top_k",
+     .field = [](J& j) { return slot(j.eval.top_k); },
+     .description = "As `rollout.top_k`, of what an evaluation samples.",
+     .range = between(0, kTokensMax),
+     .unit = "tokens"},
+    {.path = "eval.greedy",
+     .field = [](J& j) { return slot(j.eval.greedy); },
+     .description = "Beside what is sampled, one greedy completion of each prompt, which has a "
+                    "mean of its own."},
+};
+
+}  // namespace
+
+std::span<const Key> rollout_keys() { return kRolloutKeys; }
+
+}  // namespace tandem::cli

@@ -1,0 +1,157 @@
+#include "actors/main/tokenize_command.h"
+
+#include <algorithm>
+#include <charconv>
+#include <fstream>
+#include <istream>
+#include <iterator>
+#include <ostream>
+#include <utility>
+
+#include "actors/main/cli/views.h"
+#include "actors/model/tokenizer.h"
+#include "runtime/base/file.h"
+#include "runtime/base/json.h"
+#include "runtime/base/text.h"
+
+namespace tandem::cli {
+namespace {
+
+using actors::SpecialTokens;
+using actors::Tokenizer;
+using nlohmann::json;
+using Ids = std::vector<std::int32_t>;
+
+Error invalid(std::string message, std::string help) {
+  return {ErrorCode::kInvalid, std::move(message), "", std::move(help)};
+}
+
+// The id that `word` is; ids past the vocabulary are errors here, unlike in Tokenizer::decode.
+Result<std::int32_t> parse_id(const Tokenizer& tokenizer, std::string_view word) {
+  const std::int32_t count = tokenizer.vocab_size();
+  std::int32_t id = 0;
+  const auto [stop, error] = std::from_chars(word.data(), word.data() + word.size(), id);
+  if (error != std::errc{} || stop != word.data() + word.size() || id < 0 || id >= count)
+    return invalid("`" + std::string(word) + "` is not a token id",
+                   "the ids of this tokenizer are 0 to " + std::to_string(count - 1) +
+                       "; give them as `tandem tokenize` prints them: 12 7 431");
+  return id;
+}
+
+// Appends token ids that have white space or commas between them.
+Result<void> parse_ids(const Tokenizer& tokenizer, std::string_view text, Ids& ids) {
+  constexpr std::string_view kBetween = " \t\r\n,[]";
+  for (std::size_t at = 0; (at = text.find_first_not_of(kBetween, at)) != text.npos;) {
+    const std::size_t end = std::min(text.find_first_of(kBetween, at), text.size());
+    const auto id = parse_id(tokenizer, text.substr(at, end - at));
+    if (!id) return id.error();
+    ids.push_back(*id);
+    at = end;
+  }
+  return {};
+}
+
+Result<Ids> encoded(const Tokenizer& tokenizer, const std::string& text) {
+  auto ids = tokenizer.encode_prompt(text);
+  if (!ids)
+    return invalid(ids.error().message, "give UTF-8 text that the model's tokenizer covers");
+  return ids;
+}
+
+// The answer to one line of --jsonl.
+Result<json> answer_to(const Tokenizer& tokenizer, std::string_view line, bool decode) {
+  const json given = parse_json(line);
+  if (!decode) {
+    if (!given.is_string())
+      return invalid("the line is not a JSON string in UTF-8", R"(as in "12 + 30 =")");
+    auto ids = encoded(tokenizer, given.get<std::string>());
+    if (!ids) return ids.error();
+    return json(*std::move(ids));
+  }
+  if (!given.is_array())
+    return invalid("the line is not a JSON list of token ids", "as in [12,7,431]");
+  Ids ids;
+  for (const json& id : given) {
+    const auto known = parse_id(tokenizer, dump_json(id));
+    if (!known) return known.error();
+    ids.push_back(*known);
+  }
+  return json(tokenizer.decode(ids, SpecialTokens::kKeep));
+}
+
+// Line n of what is printed answers line n of `lines`, so that no line may be left out.
+Result<void> tokenize_lines(const Tokenizer& tokenizer, const TokenizeCommand& command,
+                            std::istream& lines, std::ostream& out) {
+  std::string line;
+  for (std::int64_t number = 1; std::getline(lines, line); ++number) {
+    auto answer = answer_to(tokenizer, line, command.decode);
+    if (!answer) {
+      Error error = answer.error();
+      error.where = *command.jsonl + ":" + std::to_string(number);
+      return error;
+    }
+    out << shown_json(*answer) << "\n";
+  }
+  if (lines.bad()) return file_error("read file", *command.jsonl);
+  return {};
+}
+
+Result<void> tokenize_file(const Tokenizer& tokenizer, const TokenizeCommand& command,
+                           std::istream& in, std::ostream& out) {
+  if (*command.jsonl == "-") return tokenize_lines(tokenizer, command, in, out);
+  std::ifstream file(*command.jsonl);
+  if (!file) return file_error("open file", *command.jsonl);
+  return tokenize_lines(tokenizer, command, file, out);
+}
+
+// [{"text": …, "ids": […]}, …]; with --decode one such object.
+Result<json> tokenize_texts(const Tokenizer& tokenizer, const std::vector<std::string>& texts,
+                            bool decode) {
+  json items = json::array();
+  Ids all;
+  for (const std::string& text : texts) {
+    if (decode) {
+      if (auto parsed = parse_ids(tokenizer, text, all); !parsed) return parsed.error();
+      continue;
+    }
+    const auto ids = encoded(tokenizer, text);
+    if (!ids) return ids.error();
+    items.push_back({{"text", text}, {"ids", *ids}});
+  }
+  if (decode)
+    items.push_back({{"ids", all}, {"text", tokenizer.decode(all, SpecialTokens::kKeep)}});
+  return items;
+}
+
+std::string shown_item(const json& item, const TokenizeCommand& command, bool terminal) {
+  std::string line;
+  if (command.decode)
+    line = item["text"].get<std::string>();
+  else
+    for (const json& id : item["ids"]) line += (line.empty() ? "" : " ") + dump_json(id);
+  return terminal ? visible(line, Lines::kMany) : line;
+}
+
+}  // namespace
+
+int tokenize(const TokenizeCommand& command, std::istream& in, const Console& console) {
+  const auto tokenizer = Tokenizer::read(command.model / "tokenizer.json");
+  if (!tokenizer) return console.complain(tokenizer.error());
+  if (command.jsonl) {
+    const auto done = tokenize_file(*tokenizer, command, in, console.out);
+    return done ? 0 : console.complain(done.error());
+  }
+  std::vector<std::string> texts = command.texts;
+  if (texts.empty()) texts = {{std::istreambuf_iterator<char>(in), {}}};
+  const auto items = tokenize_texts(*tokenizer, texts, command.decode);
+  if (!items) return console.complain(items.error());
+  if (command.output == OutputForm::kJson) {
+    console.out << shown_json(*items, 2) << "\n";
+    return 0;
+  }
+  for (const json& item : *items)
+    console.out << shown_item(item, command, console.terminal) << "\n";
+  return 0;
+}
+
+}  // namespace tandem::cli

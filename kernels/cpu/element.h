@@ -1,0 +1,35 @@
+// The element types of operands: float, and bf16, which is a type of storage alone. Lanes of either
+// load as f32, and a store rounds to the element (simd.h).
+#pragma once
+
+#include <cstdint>
+
+#include "runtime/device/tensor_view.h"
+
+namespace tandem::kernels::TANDEM_CPU_ISA {
+
+struct Bf16 {
+  std::uint16_t bits = 0;
+};
+
+template <class T>
+inline constexpr runtime::DType kDType = runtime::DType::kF32;
+template <>
+inline constexpr runtime::DType kDType<Bf16> = runtime::DType::kBF16;
+
+// The first element; null of an empty view.
+template <class T>
+[[gnu::always_inline]] inline T* data(const runtime::TensorView& view) {
+  CHECK(view.empty() || view.dtype == kDType<T>);
+  return static_cast<T*>(view.data);
+}
+
+// Calls body(T{}) with the element type T of a dtype that operators compute in.
+template <class Body>
+[[gnu::always_inline]] inline void with_type(runtime::DType dtype, const Body& body) {
+  if (dtype == runtime::DType::kBF16) return body(Bf16{});
+  CHECK(dtype == runtime::DType::kF32);
+  body(float{});
+}
+
+}  // namespace tandem::kernels::TANDEM_CPU_ISA

@@ -1,0 +1,113 @@
+// The 16-lane vector on AVX-512, for the headers of its two instruction sets, which differ in the
+// products of pairs. simd.h says what each function means.
+#pragma once
+
+#include <immintrin.h>
+
+#include "kernels/cpu/element.h"
+
+namespace tandem::kernels::TANDEM_CPU_ISA {
+
+struct F32x16 {
+  __m512 v;
+};
+struct Mask16 {
+  __mmask16 bits;
+};
+struct Pairs16 {
+  __m512i v;
+};
+
+// Accumulators that a matmul tile can hold in registers, in 16-lane vectors; of f32, and of pairs.
+inline constexpr int kTileVectors = 24;
+inline constexpr int kTileRowsMax = 12;
+inline constexpr int kPairTileVectors = 24;
+inline constexpr int kPairTileRowsMax = 12;
+
+#define TANDEM_INLINE [[gnu::always_inline]] inline
+
+TANDEM_INLINE F32x16 zero() { return {_mm512_setzero_ps()}; }
+TANDEM_INLINE F32x16 set(float x) { return {_mm512_set1_ps(x)}; }
+TANDEM_INLINE F32x16 load(const float* p) { return {_mm512_loadu_ps(p)}; }
+TANDEM_INLINE void store(float* p, F32x16 a) { _mm512_storeu_ps(p, a.v); }
+TANDEM_INLINE Mask16 first(int n) { return {static_cast<__mmask16>((1u << n) - 1u)}; }
+TANDEM_INLINE F32x16 load(const float* p, int n) {
+  return {_mm512_maskz_loadu_ps(first(n).bits, p)};
+}
+TANDEM_INLINE void store(float* p, F32x16 a, int n) {
+  _mm512_mask_storeu_ps(p, first(n).bits, a.v);
+}
+
+TANDEM_INLINE F32x16 widen(__m256i bits) {
+  return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16))};
+}
+TANDEM_INLINE __m256i narrow(F32x16 a) {
+  const __m512i bits = _mm512_castps_si512(a.v);
+  const __m512i odd = _mm512_and_epi32(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+  const __m512i nearest = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
+  const __mmask16 nan = _mm512_cmp_ps_mask(a.v, a.v, _CMP_UNORD_Q);
+  const __m512i kept = _mm512_mask_or_epi32(nearest, nan, bits, _mm512_set1_epi32(0x400000));
+  return _mm512_cvtepi32_epi16(_mm512_srli_epi32(kept, 16));
+}
+TANDEM_INLINE F32x16 load(const Bf16* p) {
+  return widen(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+}
+TANDEM_INLINE void store(Bf16* p, F32x16 a) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), narrow(a));
+}
+TANDEM_INLINE F32x16 load(const Bf16* p, int n) {
+  return widen(_mm256_maskz_loadu_epi16(first(n).bits, p));
+}
+TANDEM_INLINE void store(Bf16* p, F32x16 a, int n) {
+  _mm256_mask_storeu_epi16(p, first(n).bits, narrow(a));
+}
+
+TANDEM_INLINE Pairs16 load_pairs(const Bf16* p) { return {_mm512_loadu_si512(p)}; }
+TANDEM_INLINE void store_pairs(Bf16* p, Pairs16 a) { _mm512_storeu_si512(p, a.v); }
+TANDEM_INLINE Pairs16 set_pair(const Bf16* p) {
+  std::int32_t bits;
+  __builtin_memcpy(&bits, p, sizeof bits);
+  return {_mm512_set1_epi32(bits)};
+}
+TANDEM_INLINE Pairs16 pairs(F32x16 even, F32x16 odd) {
+  return {_mm512_or_epi32(_mm512_castps_si512(odd.v),
+                          _mm512_srli_epi32(_mm512_castps_si512(even.v), 16))};
+}
+
+TANDEM_INLINE F32x16 operator+(F32x16 a, F32x16 b) { return {_mm512_add_ps(a.v, b.v)}; }
+TANDEM_INLINE F32x16 operator-(F32x16 a, F32x16 b) { return {_mm512_sub_ps(a.v, b.v)}; }
+TANDEM_INLINE F32x16 operator*(F32x16 a, F32x16 b) { return {_mm512_mul_ps(a.v, b.v)}; }
+TANDEM_INLINE F32x16 operator/(F32x16 a, F32x16 b) { return {_mm512_div_ps(a.v, b.v)}; }
+TANDEM_INLINE F32x16 fma(F32x16 a, F32x16 b, F32x16 c) { return {_mm512_fmadd_ps(a.v, b.v, c.v)}; }
+TANDEM_INLINE F32x16 fnma(F32x16 a, F32x16 b, F32x16 c) {
+  return {_mm512_fnmadd_ps(a.v, b.v, c.v)};
+}
+TANDEM_INLINE F32x16 min(F32x16 a, F32x16 b) { return {_mm512_min_ps(a.v, b.v)}; }
+TANDEM_INLINE F32x16 max(F32x16 a, F32x16 b) { return {_mm512_max_ps(a.v, b.v)}; }
+TANDEM_INLINE F32x16 sqrt(F32x16 a) { return {_mm512_sqrt_ps(a.v)}; }
+TANDEM_INLINE F32x16 round(F32x16 a) {
+  return {_mm512_roundscale_ps(a.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)};
+}
+TANDEM_INLINE Mask16 less(F32x16 a, F32x16 b) { return {_mm512_cmp_ps_mask(a.v, b.v, _CMP_LT_OQ)}; }
+TANDEM_INLINE F32x16 select(Mask16 m, F32x16 yes, F32x16 no) {
+  return {_mm512_mask_blend_ps(m.bits, no.v, yes.v)};
+}
+TANDEM_INLINE bool any(Mask16 m) { return m.bits != 0; }
+
+TANDEM_INLINE F32x16 power_of_two(F32x16 n) {
+  const __m512i bits = _mm512_add_epi32(_mm512_cvtps_epi32(n.v), _mm512_set1_epi32(127));
+  return {_mm512_castsi512_ps(_mm512_slli_epi32(bits, 23))};
+}
+TANDEM_INLINE F32x16 binary_exponent(F32x16 a) {
+  const __m512i bits = _mm512_srli_epi32(_mm512_castps_si512(a.v), 23);
+  return {_mm512_cvtepi32_ps(_mm512_sub_epi32(bits, _mm512_set1_epi32(127)))};
+}
+TANDEM_INLINE F32x16 significand(F32x16 a) {
+  const __m512i bits = _mm512_and_epi32(_mm512_castps_si512(a.v), _mm512_set1_epi32(0x007fffff));
+  return {_mm512_castsi512_ps(_mm512_or_epi32(bits, _mm512_set1_epi32(0x3f800000)))};
+}
+
+TANDEM_INLINE __m256 low_half(F32x16 a) { return _mm512_castps512_ps256(a.v); }
+TANDEM_INLINE __m256 high_half(F32x16 a) { return _mm512_extractf32x8_ps(a.v, 1); }
+
+}  // namespace tandem::kernels::TANDEM_CPU_ISA
