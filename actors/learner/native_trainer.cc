@@ -67,6 +67,7 @@ class NativeTrainer::Impl {
 
  private:
   Result<void> load(const std::filesystem::path& directory, const TrainerState& state);
+  Result<void> load_master(const std::filesystem::path& directory, const TrainerState& state);
   bool holds_other_dtype(const std::filesystem::path& directory, const TrainerState& state) const;
   Result<void> load_older(const std::filesystem::path& directory, const TrainerState& state);
   void keep_older();
@@ -136,19 +137,17 @@ void NativeTrainer::Impl::start_rl() {
 
 Result<void> NativeTrainer::Impl::load(const std::filesystem::path& directory,
                                        const TrainerState& state) {
-  Result<Model> loaded = load_model(directory, {.init = InitMode::kPretrained});
-  if (!loaded) return Error{.message = loaded.error().message, .where = loaded.error().where};
-  if (checksum64(loaded->weights.bytes()) != state.weights_checksum)
-    return Error{.message = "its weights do not have the checksum they were written with",
-                 .where = directory.string()};
+  Result<ModelInfo> info = load_model_info(directory);
+  if (!info) return Error{.message = info.error().message, .where = info.error().where};
   const auto refuse = [&](const char* why) { return invalid(why, directory.string()); };
-  loaded->config.dtype = model_.dtype;  // master weights suit any
-  if (!(loaded->config == model_)) return refuse("it is of another model");
+  info->config.dtype = model_.dtype;  // master weights suit any
+  if (!(info->config == model_)) return refuse("it is of another model");
   if (holds_other_dtype(directory, state))
     return refuse("its reference or older versions were published in another model.dtype");
   if (state.seed != config_.seed) return refuse("it is of a job with another seed");
   if (weights_.reference() != nullptr && state.reference_checksum == 0)
     return refuse("it has no reference weights, which use_kl_loss and use_kl_in_reward need");
+  if (auto read = load_master(directory, state); !read) return read;
   if (auto read = load_moments(directory, state); !read) return read;
   if (weights_.reference() != nullptr) {
     auto read =
@@ -159,8 +158,19 @@ Result<void> NativeTrainer::Impl::load(const std::filesystem::path& directory,
   if (auto read = load_older(directory, state); !read) return read;
   memory_.optimizer.set_steps(state.optimizer_steps);
   skipped_ = state.skipped;
-  weights_.replace(stream_, std::move(loaded->weights));
+  weights_.loaded(stream_);
   return {};
+}
+
+// Into the weights that are there: a second model would not fit beside a large one.
+Result<void> NativeTrainer::Impl::load_master(const std::filesystem::path& directory,
+                                              const TrainerState& state) {
+  const runtime::Arena& weights = weights_.begin_load();
+  const auto read = load_weights(directory, {model_, weights, threads_.get()});
+  if (!read) return Error{.message = read.error().message, .where = read.error().where};
+  if (checksum64(weights.bytes()) == state.weights_checksum) return {};
+  return Error{.message = "its weights do not have the checksum they were written with",
+               .where = directory.string()};
 }
 
 // What was published is kept as it was, in the dtype of the job that wrote it.

@@ -56,7 +56,7 @@ class Trainer {
   virtual ~Trainer() = default;
 
   // Forgets everything and loads the newest complete checkpoint, as the resume mode says; none:
-  // the untrained weights.
+  // the untrained weights. On an Error the weights are undefined: nothing but restore() may follow.
   virtual Result<std::optional<StepId>> restore() = 0;
 
   virtual StepId step() const = 0;  // the step that train() does next

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstring>
 #include <system_error>
 #include <utility>
 
@@ -227,17 +226,10 @@ Result<std::optional<TrainerState>> read_checkpoint(const CheckpointConfig& conf
 }
 
 Result<void> read_array(const fs::path& file, std::uint64_t checksum, std::span<std::byte> out) {
-  const Result<std::string> bytes = read_file(file);
-  if (!bytes) return bytes.error();
-  if (bytes->size() != out.size())
-    return Error{.message = "it has " + std::to_string(bytes->size()) + " bytes instead of " +
-                            std::to_string(out.size()),
-                 .where = file.string()};
-  if (checksum64(std::as_bytes(std::span(*bytes))) != checksum)
-    return Error{.message = "its content does not have the checksum it was written with",
-                 .where = file.string()};
-  std::memcpy(out.data(), bytes->data(), out.size());
-  return {};
+  if (Result<void> read = read_file_into(file, out); !read) return read;
+  if (checksum64(out) == checksum) return {};
+  return Error{.message = "its content does not have the checksum it was written with",
+               .where = file.string()};
 }
 
 }  // namespace tandem::actors

@@ -71,8 +71,8 @@ using CheckpointLoader =
 Result<std::optional<TrainerState>> read_checkpoint(const CheckpointConfig& config,
                                                     const CheckpointLoader& load);
 
-// For a CheckpointLoader: fills `out` from a file of trainer/ that holds exactly its size and has
-// the checksum.
+// For a CheckpointLoader: reads a file of trainer/, which holds exactly its size and has the
+// checksum, into `out` and nowhere else. After an Error the content of `out` is undefined.
 Result<void> read_array(const std::filesystem::path& file, std::uint64_t checksum,
                         std::span<std::byte> out);
 std::filesystem::path m_file(const std::filesystem::path& checkpoint);

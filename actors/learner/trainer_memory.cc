@@ -33,7 +33,7 @@ std::vector<MemoryPart> trainer_memory(const ModelConfig& model, const TrainerCo
   const std::size_t arena = make_manifest(model).bytes_total;
   std::vector<MemoryPart> parts{
       {"weights", arena},
-      {"their copy to compute with", Weights::bytes(model, WeightsUse::kTraining, device)},
+      {"their copy to compute with", Weights::bytes(model, WeightsUse::kTrainingInPlace, device)},
       {"gradients", arena},
       {"moments", 2 * arena / static_cast<std::size_t>(sharing)}};
   if (config.algorithm.needs_reference())

@@ -2,7 +2,6 @@
 
 #include <cstring>
 #include <utility>
-#include <vector>
 
 #include "actors/model/parameters.h"
 #include "runtime/base/check.h"
@@ -13,7 +12,7 @@ namespace tandem::actors {
 
 Result<TrainerWeights> TrainerWeights::allocate(const Shape& shape, runtime::Arena host) {
   const runtime::Manifest manifest = host.manifest(), published = published_manifest(shape.model);
-  auto policy = Weights::allocate(shape.model, WeightsUse::kTraining, shape.device);
+  auto policy = Weights::allocate(shape.model, WeightsUse::kTrainingInPlace, shape.device);
   if (!policy) return policy.error();
   TrainerWeights weights(std::move(host), *std::move(policy));
   if (shape.device != runtime::DeviceKind::kCpu) {
@@ -55,11 +54,12 @@ void TrainerWeights::restart(const runtime::Stream& stream) {
   install_reference(stream);
 }
 
-void TrainerWeights::replace(const runtime::Stream& stream, runtime::Arena host) {
-  CHECK(host.manifest() == host_.manifest());
-  host_ = std::move(host);
-  install_host(stream);
+const runtime::Arena& TrainerWeights::begin_load() {
+  master_changed();
+  return host_;
 }
+
+void TrainerWeights::loaded(const runtime::Stream& stream) { install_host(stream); }
 
 void TrainerWeights::install_host(const runtime::Stream& stream) {
   if (master_)
@@ -106,13 +106,10 @@ const runtime::Arena& TrainerWeights::fetch(const runtime::Stream& stream) {
 }
 
 std::string TrainerWeights::host_sha256() const {
-  std::vector<std::byte> bytes;
-  bytes.reserve(host_.bytes().size());
-  for (const runtime::ParameterSpec& spec : host_.manifest().parameters) {
-    const auto part = host_.bytes().subspan(spec.offset_bytes, spec.bytes);
-    bytes.insert(bytes.end(), part.begin(), part.end());
-  }
-  return sha256_hex(bytes);
+  Sha256 digest;
+  for (const runtime::ParameterSpec& spec : host_.manifest().parameters)
+    digest.update(host_.bytes().subspan(spec.offset_bytes, spec.bytes));
+  return digest.hex();
 }
 
 }  // namespace tandem::actors

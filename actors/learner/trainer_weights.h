@@ -2,7 +2,9 @@
 //
 //   host       f32, in the host's memory: a checkpoint has them
 //   master     f32, on the device: AdamW updates them. On a CPU they are the host's.
-//   policy     rounded to the dtype that the model computes in, and packed (actors/model/weights.h)
+//   policy     rounded to the dtype that the model computes in, and packed
+//   (actors/model/weights.h).
+//              Of f32 on a CPU it reads the master weights where it needs them unpacked.
 //   published  in that dtype, in the host's memory. For f32 they are the host's.
 //   reference  the weights that were published when RL began; only where the KL loss needs them
 //
@@ -46,8 +48,10 @@ class TrainerWeights {
 
   // RL starts from the newest weights: all forms become them, the reference too.
   void restart(const runtime::Stream& stream);
-  // All forms but the reference become `host`'s.
-  void replace(const runtime::Stream& stream, runtime::Arena host);
+  // The host's weights, for a loader to write to. All other forms but the reference are undefined
+  // from now on, until loaded() makes them the host's again.
+  const runtime::Arena& begin_load();
+  void loaded(const runtime::Stream& stream);
   // After reference_bytes() were written.
   void install_reference(const runtime::Stream& stream);
   // AdamW has changed the master weights, or is about to: the other forms are older from now on.
@@ -61,7 +65,7 @@ class TrainerWeights {
   void publish(const runtime::Stream& stream);
   // The host's weights become the master weights.
   const runtime::Arena& fetch(const runtime::Stream& stream);
-  // The host's weights of the last fetch(), restart() or replace(); on a CPU always the newest.
+  // The host's weights of the last fetch(), restart() or loaded(); on a CPU always the newest.
   const runtime::Arena& host() const { return host_; }
   std::string host_sha256() const;  // of the parameters' bytes in the manifest's order
 
@@ -79,7 +83,7 @@ class TrainerWeights {
   runtime::Arena host_;
   std::optional<runtime::Arena> master_;   // of a GPU
   std::optional<runtime::Arena> rounded_;  // of bf16: what is published
-  Weights policy_;                         // kTraining
+  Weights policy_;                         // kTrainingInPlace, in master()
   std::optional<Reference> reference_;
   bool host_follows_ = true;   // the host's weights are the master weights
   std::int64_t followed_ = 0;  // floats of the master weights that the policy has

@@ -1,7 +1,6 @@
 #include "actors/main/model_commands.h"
 
 #include <algorithm>
-#include <cstring>
 #include <memory>
 #include <ostream>
 #include <span>
@@ -40,13 +39,9 @@ Result<std::unique_ptr<actors::NativeEngine>> load_engine(const std::filesystem:
   auto tokenizer = std::make_shared<const actors::Tokenizer>(std::move(model->tokenizer));
   auto engine = actors::NativeEngine::make({model->config, std::move(tokenizer)}, config, {});
   if (!engine) return engine.error();
-  const auto bytes = model->weights.bytes();
-  const std::span<std::byte> sink = (*engine)->weight_sink();
-  CHECK(sink.size() == bytes.size());
-  std::memcpy(sink.data(), bytes.data(), bytes.size());
   (*engine)->begin_update(kOnlyVersion);
   CHECK((*engine)->may_finish_update());
-  (*engine)->finish_update();
+  (*engine)->finish_update(model->weights.bytes());
   return engine;
 }
 

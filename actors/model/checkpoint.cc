@@ -40,6 +40,18 @@ std::optional<TiedTensor> tied_of(const ModelConfig& config) {
   return TiedTensor{kHeadName, kEmbeddingName};
 }
 
+// The files of the weights, judged; no value has been read.
+Result<TensorFiles> open_weights(const std::filesystem::path& directory,
+                                 const ModelConfig& config) {
+  if (Result<void> there = check_model_directory(directory, ModelFiles::kAll); !there)
+    return there.error();
+  std::vector<NamedTensor> wanted;
+  for (const runtime::ParameterSpec& spec : make_manifest(config).parameters)
+    wanted.push_back({spec.name, spec.shape, {}});
+  const std::optional<TiedTensor> tied = tied_of(config);
+  return TensorFiles::open(directory, wanted, tied ? &*tied : nullptr);
+}
+
 Result<void> check_vocabulary(const ModelInfo& info) {
   const std::int64_t ids = info.tokenizer.vocab_size();
   if (ids <= info.config.vocab_size) return {};
@@ -67,29 +79,33 @@ Result<ModelInfo> load_model_info(const std::filesystem::path& directory, runtim
 }
 
 Result<void> check_weights(const std::filesystem::path& directory, const ModelConfig& config) {
-  if (Result<void> there = check_model_directory(directory, ModelFiles::kAll); !there) return there;
-  std::vector<NamedTensor> wanted;
-  for (const runtime::ParameterSpec& spec : make_manifest(config).parameters)
-    wanted.push_back({spec.name, spec.shape, {}});
-  const std::optional<TiedTensor> tied = tied_of(config);
-  return check_tensors(directory, wanted, tied ? &*tied : nullptr);
+  const Result<TensorFiles> files = open_weights(directory, config);
+  if (!files) return files.error();
+  return {};
+}
+
+Result<void> load_weights(const std::filesystem::path& directory, const LoadWeights& load) {
+  const Result<TensorFiles> files = open_weights(directory, load.config);
+  if (!files) return files.error();
+  return files->read(tensors_of(load.weights), load.threads);
 }
 
 Result<Model> load_model(const std::filesystem::path& directory, const LoadOptions& options) {
   Result<ModelInfo> info = load_model_info(directory, options.dtype);
   if (!info) return info.error();
-  if (options.init == InitMode::kPretrained)
-    if (Result<void> fits = check_weights(directory, info->config); !fits) return fits.error();
+  std::optional<TensorFiles> files;
+  if (options.init == InitMode::kPretrained) {
+    Result<TensorFiles> opened = open_weights(directory, info->config);
+    if (!opened) return opened.error();
+    files = *std::move(opened);
+  }
   Result<runtime::Arena> weights =
       runtime::Arena::allocate(make_manifest(info->config), "the model's weights");
   if (!weights) return weights.error();
-  if (options.init == InitMode::kRandom) {
+  if (!files) {
     initialize({options.seed, info->config.initializer_range, options.threads}, *weights);
-  } else {
-    const std::optional<TiedTensor> tied = tied_of(info->config);
-    const std::vector<NamedTensor> tensors = tensors_of(*weights);
-    const Result<void> read = read_tensors(directory, tensors, tied ? &*tied : nullptr);
-    if (!read) return read.error();
+  } else if (auto read = files->read(tensors_of(*weights), options.threads); !read) {
+    return read.error();
   }
   return Model{info->directory, std::move(info->config), std::move(info->tokenizer),
                *std::move(weights)};

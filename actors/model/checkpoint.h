@@ -26,7 +26,7 @@ struct LoadOptions {
   InitMode init = InitMode::kPretrained;
   std::uint64_t seed = 0;                       // of random weights
   runtime::DType dtype = runtime::DType::kF32;  // that the model is to compute in
-  runtime::ThreadPool* threads = nullptr;       // that draw random weights
+  runtime::ThreadPool* threads = nullptr;       // that draw random weights, or read the files
 };
 
 struct Model {
@@ -39,6 +39,15 @@ struct Model {
 // Reads and checks everything: a truncated or mismatching file is an error that names file and
 // tensor. Nothing is allocated for the weights before config and tokenizer have passed.
 Result<Model> load_model(const std::filesystem::path& directory, const LoadOptions& options);
+
+// Fills `weights`, laid out by make_manifest(config), from DIR's weight files, with the same
+// checks. After an error its content is undefined.
+struct LoadWeights {
+  const ModelConfig& config;
+  const runtime::Arena& weights;
+  runtime::ThreadPool* threads = nullptr;
+};
+Result<void> load_weights(const std::filesystem::path& directory, const LoadWeights& load);
 
 // Whether DIR's weight files, by their headers, hold the parameters of `config`. Nothing is
 // allocated for weights; load_model asks first, and who is told of a job may.

@@ -170,9 +170,9 @@ class TrainDecoder {
   // Of the batch that forward() computed last, with the same weights: adds (+=) to `gradients`,
   // laid out as the weights' arena, the gradient of sum_m logprob[m] dlogprob[m] +
   // entropy[m] dentropy[m]; an empty `dentropy` stands for zeros. At most once per forward: it
-  // consumes the activations. `weights` must have been made with WeightsUse::kTraining. On a GPU it
-  // may return before the gradients are there; `dlogprob` and `dentropy` have been read. `finished`
-  // may be empty.
+  // consumes the activations. `weights` must not have been made with WeightsUse::kInference. On a
+  // GPU it may return before the gradients are there; `dlogprob` and `dentropy` have been read.
+  // `finished` may be empty.
   void backward(const runtime::Stream& stream, const Weights& weights, const PackedBatch& batch,
                 std::span<const float> dlogprob, std::span<const float> dentropy,
                 const runtime::Arena& gradients, const GradientsFinished& finished = {});

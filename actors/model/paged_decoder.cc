@@ -347,9 +347,10 @@ void PagedDecoder::Workspace::compute(const Stream& stream, const Weights& weigh
   const TensorView x = rows(all.x, 0, T), h = rows(all.h, 0, T);
   const TensorView gate_up = rows(all.gate_up, 0, T), act = rows(all.act, 0, T);
   kernels::embedding(stream, kernels::Embedding{.ids = on_device(tables.tokens, T),
-                                                .table = weights.embedding(),
+                                                .table = weights.embedding().plain,
                                                 .y = x,
-                                                .drawn = batch.drawn});
+                                                .drawn = batch.drawn,
+                                                .packed = weights.embedding().packed});
   for (std::int64_t i = 0; i < config.layers; ++i) {
     const LayerWeights& layer = weights.layer(i);
     attend(stream, layer, batch, cache.keys(i), cache.values(i));
@@ -392,7 +393,7 @@ void PagedDecoder::Workspace::compute(const Stream& stream, const Weights& weigh
 void PagedDecoder::Workspace::replay(const Stream& stream, const Weights& weights,
                                      const KvCache& cache, const Batch& batch) {
   Recorded now{.stream = stream.native,
-               .weights = weights.embedding().data,
+               .weights = weights.final_norm().data,
                .cache = cache.keys(0).data,
                .drawn = batch.drawn.data,
                .pages = cache.pages(),

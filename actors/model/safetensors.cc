@@ -27,6 +27,7 @@ constexpr std::uint64_t kHeaderBytesMax = 100'000'000;  // the reference impleme
 constexpr std::uint64_t kIndexBytesMax = 100'000'000;
 constexpr std::size_t kHeaderAlignment = 8;
 constexpr std::size_t kChunkValues = 1 << 16;  // read and widened at a time
+constexpr std::size_t kPieceValues = 1 << 20;  // that one thread reads of a tensor
 constexpr std::string_view kRotaryFrequencies = ".rotary_emb.inv_freq";
 constexpr const char* kSingleFile = "model.safetensors";
 constexpr const char* kIndexFile = "model.safetensors.index.json";
@@ -183,23 +184,32 @@ Result<std::vector<SafetensorsFile>> open_files(const std::filesystem::path& dir
   return files;
 }
 
-Result<void> check_tied_copy(const SafetensorsFile& file, const TiedTensor& tied,
-                             std::span<const NamedTensor> wanted) {
-  const auto original = std::find_if(wanted.begin(), wanted.end(),
-                                     [&](const NamedTensor& t) { return t.name == tied.alias_of; });
-  CHECK(original != wanted.end());
-  if (file.entries().at(tied.alias).shape != original->shape)
-    return damaged(file.file(), "tensor '" + tied.alias + "' has another shape than '" +
-                                    tied.alias_of + "', to which config.json ties it");
-  const std::span<const float> values = original->values;
-  std::vector<float> copy(std::min(kChunkValues, values.size()));
-  for (std::size_t at = 0; at < values.size(); at += copy.size()) {
-    const std::span<float> part = std::span(copy).first(std::min(copy.size(), values.size() - at));
-    if (Result<void> read = file.read_part(tied.alias, at, part); !read) return read;
-    if (std::memcmp(part.data(), values.data() + at, part.size_bytes()) != 0)
-      return damaged(file.file(), "tensor '" + tied.alias + "' differs from '" + tied.alias_of +
-                                      "', to which config.json ties it");
-  }
+// A part of one of several tensors, which one thread reads.
+struct Piece {
+  std::size_t tensor;
+  std::size_t first, count;  // values
+};
+
+// Every value of the tensors once, in the order of the files.
+std::vector<Piece> pieces_of(std::span<const NamedTensor> tensors) {
+  std::vector<Piece> pieces;
+  for (std::size_t i = 0; i < tensors.size(); ++i)
+    for (std::size_t at = 0; at < tensors[i].values.size(); at += kPieceValues)
+      pieces.push_back({i, at, std::min(kPieceValues, tensors[i].values.size() - at)});
+  return pieces;
+}
+
+// Does all of them, and returns the error of the first that failed.
+template <class Work>
+Result<void> for_each_piece(runtime::ThreadPool* threads, std::span<const Piece> pieces,
+                            const Work& work) {
+  std::vector<std::optional<Error>> failed(pieces.size());
+  runtime::parallel_for(threads, std::ssize(pieces), 1, [&](std::int64_t begin, std::int64_t end) {
+    for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i)
+      if (Result<void> done = work(pieces[i]); !done) failed[i] = done.error();
+  });
+  for (std::optional<Error>& error : failed)
+    if (error) return *std::move(error);
   return {};
 }
 
@@ -269,22 +279,14 @@ Result<void> SafetensorsFile::read_part(const std::string& name, std::size_t fir
   return {};
 }
 
-namespace {
-
-// The files of a directory, judged, and which of them holds each wanted tensor.
-struct Located {
-  std::vector<SafetensorsFile> files;
-  std::vector<const SafetensorsFile*> holders;   // of `wanted`, in its order
-  const SafetensorsFile* tied_holder = nullptr;  // of the alias, if it is there
-};
-
-Result<Located> locate(const std::filesystem::path& directory, std::span<const NamedTensor> wanted,
-                       const TiedTensor* tied) {
+Result<TensorFiles> TensorFiles::open(const std::filesystem::path& directory,
+                                      std::span<const NamedTensor> wanted, const TiedTensor* tied) {
   Result<std::vector<SafetensorsFile>> files = open_files(directory);
   if (!files) return files.error();
-  Located out{.files = *std::move(files), .holders = {}};
+  TensorFiles out;
+  out.files_ = *std::move(files);
   std::map<std::string, const SafetensorsFile*> holder;
-  for (const SafetensorsFile& file : out.files)
+  for (const SafetensorsFile& file : out.files_)
     for (const auto& [name, entry] : file.entries()) {
       if (name.ends_with(kRotaryFrequencies)) continue;
       if (!holder.emplace(name, &file).second)
@@ -294,18 +296,19 @@ Result<Located> locate(const std::filesystem::path& directory, std::span<const N
   for (const NamedTensor& tensor : wanted) {
     const auto at = holder.find(tensor.name);
     if (at == holder.end())
-      return damaged(out.files.front().file(), "tensor '" + tensor.name + "' is missing");
+      return damaged(out.files_.front().file(), "tensor '" + tensor.name + "' is missing");
     const std::vector<std::int64_t>& shape = at->second->entries().at(tensor.name).shape;
     if (shape != tensor.shape)
       return damaged(at->second->file(), "tensor '" + tensor.name + "' has shape " +
                                              shape_text(shape) + "; config.json asks for " +
                                              shape_text(tensor.shape));
-    out.holders.push_back(at->second);
+    out.holders_.push_back(at->second);
     holder.erase(at);
   }
   if (tied != nullptr)
     if (const auto copy = holder.find(tied->alias); copy != holder.end()) {
-      out.tied_holder = copy->second;
+      out.tied_ = *tied;
+      out.tied_holder_ = copy->second;
       holder.erase(copy);
     }
   if (!holder.empty())
@@ -314,24 +317,49 @@ Result<Located> locate(const std::filesystem::path& directory, std::span<const N
   return out;
 }
 
-}  // namespace
+Result<void> TensorFiles::read(std::span<const NamedTensor> tensors,
+                               runtime::ThreadPool* threads) const {
+  CHECK(tensors.size() == holders_.size());
+  for (std::size_t i = 0; i < tensors.size(); ++i)
+    CHECK(value_count(holders_[i]->entries().at(tensors[i].name).shape) ==
+          tensors[i].values.size());
+  Result<void> read = for_each_piece(threads, pieces_of(tensors), [&](const Piece& piece) {
+    const NamedTensor& tensor = tensors[piece.tensor];
+    return holders_[piece.tensor]->read_part(tensor.name, piece.first,
+                                             tensor.values.subspan(piece.first, piece.count));
+  });
+  if (!read || tied_holder_ == nullptr) return read;
+  return check_tied_copy(tensors, threads);
+}
 
-Result<void> check_tensors(const std::filesystem::path& directory,
-                           std::span<const NamedTensor> wanted, const TiedTensor* tied) {
-  const Result<Located> located = locate(directory, wanted, tied);
-  if (!located) return located.error();
-  return {};
+Result<void> TensorFiles::check_tied_copy(std::span<const NamedTensor> tensors,
+                                          runtime::ThreadPool* threads) const {
+  const auto original = std::find_if(tensors.begin(), tensors.end(), [&](const NamedTensor& t) {
+    return t.name == tied_.alias_of;
+  });
+  CHECK(original != tensors.end());
+  const std::string unlike = "', to which config.json ties it";
+  if (tied_holder_->entries().at(tied_.alias).shape != original->shape)
+    return damaged(tied_holder_->file(), "tensor '" + tied_.alias + "' has another shape than '" +
+                                             tied_.alias_of + unlike);
+  const std::span<const NamedTensor> one(&*original, 1);
+  return for_each_piece(threads, pieces_of(one), [&](const Piece& piece) -> Result<void> {
+    std::vector<float> copy(piece.count);
+    if (Result<void> read = tied_holder_->read_part(tied_.alias, piece.first, copy); !read)
+      return read;
+    if (std::memcmp(copy.data(), original->values.data() + piece.first,
+                    piece.count * sizeof(float)) == 0)
+      return {};
+    return damaged(tied_holder_->file(),
+                   "tensor '" + tied_.alias + "' differs from '" + tied_.alias_of + unlike);
+  });
 }
 
 Result<void> read_tensors(const std::filesystem::path& directory,
                           std::span<const NamedTensor> wanted, const TiedTensor* tied) {
-  const Result<Located> located = locate(directory, wanted, tied);
-  if (!located) return located.error();
-  for (std::size_t i = 0; i < wanted.size(); ++i)
-    if (Result<void> read = located->holders[i]->read(wanted[i].name, wanted[i].values); !read)
-      return read;
-  if (located->tied_holder == nullptr) return {};
-  return check_tied_copy(*located->tied_holder, *tied, wanted);
+  const Result<TensorFiles> files = TensorFiles::open(directory, wanted, tied);
+  if (!files) return files.error();
+  return files->read(wanted);
 }
 
 Result<void> write_safetensors(const std::filesystem::path& file,

@@ -5,6 +5,11 @@
 // exactly (no hole, overlap, overflow or truncation), byte counts that match dtype and shape.
 // Values are read as f32: F32 as they are, BF16 and F16 widened exactly; other dtypes are refused
 // by name.
+//
+// Large tensors are read by pread straight to where they go, in pieces that the threads of a pool
+// share; 16-bit values pass through a block that stays in the cache. A mapping would spare the
+// kernel's copy of F32 alone, and would end the process (SIGBUS) where somebody truncates the file
+// meanwhile; pread gives an error.
 #pragma once
 
 #include <cstddef>
@@ -17,6 +22,7 @@
 
 #include "runtime/base/file.h"
 #include "runtime/base/result.h"
+#include "runtime/device/parallel.h"
 
 namespace tandem::actors {
 
@@ -66,9 +72,28 @@ struct TiedTensor {
 Result<void> read_tensors(const std::filesystem::path& directory,
                           std::span<const NamedTensor> wanted, const TiedTensor* tied);
 
-// The same judgement from the files' headers: nothing is read, and `values` may be empty.
-Result<void> check_tensors(const std::filesystem::path& directory,
-                           std::span<const NamedTensor> wanted, const TiedTensor* tied);
+// The same in two steps, so that nothing need be allocated before the files have passed.
+class TensorFiles {
+ public:
+  // Finds and judges the tensors by the files' headers: no value is read, and `values` may be
+  // empty.
+  static Result<TensorFiles> open(const std::filesystem::path& directory,
+                                  std::span<const NamedTensor> wanted, const TiedTensor* tied);
+
+  // Fills `tensors`, which are those that open() was asked for, in that order.
+  Result<void> read(std::span<const NamedTensor> tensors,
+                    runtime::ThreadPool* threads = nullptr) const;
+
+ private:
+  TensorFiles() = default;
+  Result<void> check_tied_copy(std::span<const NamedTensor> tensors,
+                               runtime::ThreadPool* threads) const;
+
+  std::vector<SafetensorsFile> files_;
+  std::vector<const SafetensorsFile*> holders_;   // of the wanted tensors, in files_
+  const SafetensorsFile* tied_holder_ = nullptr;  // of the alias, if it is there
+  TiedTensor tied_;
+};
 
 // Writes one f32 file with the tensors in the order given, atomically.
 Result<void> write_safetensors(const std::filesystem::path& file,

@@ -385,8 +385,10 @@ void TrainDecoder::forward(const Stream& stream, const Weights& weights, const P
   };
   need(w.layer_begins.front());
   kernels::embedding(stream, kernels::Embedding{.ids = w.on_device(w.tables.tokens),
-                                                .table = weights.embedding(),
-                                                .y = w.now.layers.front().x});
+                                                .table = weights.embedding().plain,
+                                                .y = w.now.layers.front().x,
+                                                .drawn = {},
+                                                .packed = weights.embedding().packed});
   for (std::size_t i = 0; i < w.now.layers.size(); ++i) {
     const LayerActivations& layer = w.now.layers[i];
     const LayerWeights& of = weights.layer(static_cast<std::int64_t>(i));
@@ -548,7 +550,7 @@ void TrainDecoder::backward(const Stream& stream, const Weights& weights, const 
                             const runtime::Arena& gradients, const GradientsFinished& finished) {
   Workspace& w = *work_;
   const std::int64_t T = std::ssize(w.tables.tokens), M = std::ssize(w.tables.item_rows);
-  CHECK(stream.device == w.device && !w.consumed && weights.use() == WeightsUse::kTraining);
+  CHECK(stream.device == w.device && !w.consumed && weights.use() != WeightsUse::kInference);
   CHECK(gradients.manifest() == w.master);
   CHECK(std::ssize(batch.tokens) == T && std::ssize(batch.items) == M);
   CHECK(std::ssize(dlogprob) == M && (dentropy.empty() || std::ssize(dentropy) == M));

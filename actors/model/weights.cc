@@ -1,3 +1,5 @@
+// The forms are laid out once, in the constructor: packed operands on memory of their own, views of
+// what is kept, and, in place, views that every install points at its arena (install_part).
 #include "actors/model/weights.h"
 
 #include "actors/model/parameters.h"
@@ -15,9 +17,12 @@ bool is_matrix(const runtime::ParameterSpec& spec) {
 runtime::Manifest kept_manifest(const ModelConfig& config, WeightsUse use,
                                 runtime::DeviceKind device) {
   runtime::Manifest all = published_manifest(config), kept;
-  if (use == WeightsUse::kTraining || device == runtime::DeviceKind::kCuda) return all;
-  for (const runtime::ParameterSpec& spec : all.parameters)
-    if (!is_matrix(spec)) kept.add(spec.name, spec.dtype, spec.shape);
+  if (device == runtime::DeviceKind::kCuda || use == WeightsUse::kTraining) return all;
+  if (use == WeightsUse::kTrainingInPlace) return config.dtype == runtime::DType::kF32 ? kept : all;
+  for (const runtime::ParameterSpec& spec : all.parameters) {
+    const bool is_head = spec.name == kEmbeddingName && config.tie_word_embeddings;
+    if (!is_matrix(spec) && !is_head) kept.add(spec.name, spec.dtype, spec.shape);
+  }
   return kept;
 }
 
@@ -55,41 +60,62 @@ Weights::Weights(const ModelConfig& config, WeightsUse use, runtime::Arena kept,
       manifest_(published_manifest(config)),
       kept_(std::move(kept)),
       packed_(std::move(packed)),
-      embedding_(kept_.view(kEmbeddingName)),
-      final_norm_(kept_.view(kFinalNormName)) {
+      forms_(std::make_unique<Forms>()) {
   for (const runtime::ParameterSpec& spec : kept_.manifest().parameters)
     copies_.push_back({manifest_.find(spec.name)->offset_bytes, spec.offset_bytes, spec.bytes});
-  const std::int64_t H = config.hidden_size, F = config.intermediate_size;
-  for (std::int64_t layer = 0; layer < config.layers; ++layer) {
-    const LayerNames names(layer);
-    const OptionalVectors vectors = optional_vectors(kept_, names);
-    layers_.push_back({.input_norm = kept_.view(names.input_norm),
-                       .qkv = operand(names.q, names.v, config.qkv_width(), H),
-                       .qkv_bias = vectors.qkv_bias,
-                       .q_norm = vectors.q_norm,
-                       .k_norm = vectors.k_norm,
-                       .o = operand(names.o, names.o, H, config.q_width()),
-                       .post_attention_norm = kept_.view(names.post_attention_norm),
-                       .gate_up = operand(names.gate, names.up, 2 * F, H),
-                       .down = operand(names.down, names.down, H, F)});
-  }
-  const char* head = config.tie_word_embeddings ? kEmbeddingName : kHeadName;
-  head_ = operand(head, head, config.vocab_size, H);
+  const std::int64_t V = config.vocab_size, H = config.hidden_size;
+  forms_->layers.resize(static_cast<std::size_t>(config.layers));
+  for (std::int64_t layer = 0; layer < config.layers; ++layer) lay_out_layer(config, layer);
+  place(kFinalNormName, runtime::tensor(nullptr, config.dtype, {H}), forms_->final_norm);
+  operand(config.tie_word_embeddings ? kEmbeddingName : kHeadName, V, H, forms_->head);
+  place(kEmbeddingName, runtime::tensor(nullptr, config.dtype, {V, H}), forms_->embedding.plain);
+  if (config.tie_word_embeddings) forms_->embedding.packed = forms_->head.packed;
 }
 
-// The parameters `first` … `last`, which lie one after another, as one [n, k] matrix.
-MatrixOperand Weights::operand(const std::string& first, const std::string& last, std::int64_t n,
-                               std::int64_t k) {
-  MatrixOperand operand;
-  if (kept_.manifest() == manifest_) operand.plain = kept_.fused(first, last);
+void Weights::lay_out_layer(const ModelConfig& config, std::int64_t index) {
+  const std::int64_t H = config.hidden_size, F = config.intermediate_size;
+  const LayerNames names(index);
+  LayerWeights& layer = forms_->layers[static_cast<std::size_t>(index)];
+  const auto vector = [&](std::int64_t n) { return runtime::tensor(nullptr, config.dtype, {n}); };
+  place(names.input_norm, vector(H), layer.input_norm);
+  place(names.post_attention_norm, vector(H), layer.post_attention_norm);
+  place(names.q_norm, vector(config.head_dim), layer.q_norm);
+  place(names.k_norm, vector(config.head_dim), layer.k_norm);
+  place(names.q_bias, runtime::tensor(nullptr, config.dtype, {config.qkv_width(), 1}),
+        layer.qkv_bias);
+  operand(names.q, config.qkv_width(), H, layer.qkv);
+  operand(names.o, H, config.q_width(), layer.o);
+  operand(names.gate, 2 * F, H, layer.gate_up);
+  operand(names.down, H, F, layer.down);
+}
+
+// `view` becomes one of that shape, of the parameters from `first` on, which lie one after another
+// (parameters.h); it stays empty where the family has no such parameter, or only a packed one.
+void Weights::place(const std::string& first, const runtime::TensorView& shape,
+                    runtime::TensorView& view) {
+  const runtime::ParameterSpec* const from = manifest_.find(first);
+  const runtime::ParameterSpec* const to = kept_.manifest().find(first);
+  if (from == nullptr || (to == nullptr && !in_place())) return;
+  view = shape;
+  if (to != nullptr) {
+    view.data = static_cast<std::byte*>(kept_.flat().data) + to->offset_bytes;
+  } else {
+    const auto elements = static_cast<std::size_t>(shape.elements());
+    borrowed_.push_back({from->offset_bytes, elements * runtime::size_bytes(shape.dtype), &view});
+  }
+}
+
+// The parameters from `first` on, which lie one after another, as one [n, k] matrix.
+void Weights::operand(const std::string& first, std::int64_t n, std::int64_t k,
+                      MatrixOperand& operand) {
+  place(first, runtime::tensor(nullptr, manifest_.find(first)->dtype, {n, k}), operand.plain);
   if (packed_.size() == 0) {
     operand.packed = kernels::packed_weight(operand.plain.data, operand.plain.dtype, n, k);
-    return operand;
+    return;
   }
   operand.packed = kernels::packed_weight(packed_.as<float>().data() + packed_used_, n, k);
   packed_used_ += static_cast<std::size_t>(kernels::packed_elements(n, k));
   packings_.push_back({manifest_.find(first)->offset_bytes, operand.packed});
-  return operand;
 }
 
 void Weights::install(const runtime::Stream& stream, std::span<const std::byte> arena) {
@@ -105,10 +131,12 @@ void Weights::install_part(const runtime::Stream& stream, const std::byte* arena
     CHECK(inside ? from + bytes <= end : from + bytes <= begin || from >= end);
     return inside;
   };
-  auto* const kept = static_cast<std::byte*>(kept_.flat().data);
   for (const Copy& copy : copies_)
     if (in_part(copy.from, copy.bytes))
-      runtime::copy(stream, kept + copy.to, arena + copy.from, copy.bytes);
+      runtime::copy(stream, static_cast<std::byte*>(kept_.flat().data) + copy.to, arena + copy.from,
+                    copy.bytes);
+  for (const Borrowed& part : borrowed_)
+    if (in_part(part.from, part.bytes)) part.view->data = const_cast<std::byte*>(arena) + part.from;
   for (const Packing& packing : packings_) {
     const std::int64_t n = packing.packed.n, k = packing.packed.k;
     if (!in_part(packing.from, static_cast<std::size_t>(n * k) * sizeof(float))) continue;

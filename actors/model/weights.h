@@ -1,15 +1,17 @@
 // One version of the parameters on one device, in the forms that the decoder multiplies with.
 //
-// install() copies and packs everything out of an arena, which may change afterwards, and
-// install_master() does so for a part of it. They write in place: what was captured with the
-// addresses of one version computes with the next. The decoder only reads: a Weights that is not
-// being installed may be shared by threads.
+// install() copies and packs everything out of an arena, which may change afterwards (but see
+// kTrainingInPlace), and install_master() does so for a part of it. They write in place: what was
+// captured with the addresses of one version computes with the next. The decoder only reads: a
+// Weights that is not being installed may be shared by threads.
 //
-// A CPU packs its matrices; a GPU reads them as they are, so there both forms are one memory.
+// A CPU packs its matrices; a GPU reads them as they are, so there both forms are one memory. For
+// inference on a CPU a tied embedding is the packed head and nothing else.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -27,9 +29,13 @@ namespace tandem::actors {
 enum class WeightsUse : std::uint8_t {
   kInference,  // forward passes only
   kTraining,   // backward as well, which reads the matrices unpacked
+  // The same without a copy of what is read unpacked, on a CPU that computes in f32: that is read
+  // in the arena of the install, part by part, which has to stay, and whose content may change only
+  // while nothing computes and an install of it follows. Elsewhere as kTraining.
+  kTrainingInPlace,
 };
 
-// A matrix in both forms; `plain` is empty in kInference.
+// A matrix in both forms; `plain` is empty in kInference on a CPU (but see embedding()).
 struct MatrixOperand {
   kernels::PackedWeight packed;
   runtime::TensorView plain;
@@ -67,25 +73,29 @@ class Weights {
   void install_master(const runtime::Stream& stream, const runtime::Arena& master,
                       const FloatRange& range);
 
-  // What install() would have to read, to the host; of kTraining or a GPU's.
+  // What install() would have to read, to the host; where all of it is kept: of kTraining or a
+  // GPU's.
   void fetch(const runtime::Stream& stream, std::span<std::byte> arena) const;
 
   WeightsUse use() const { return use_; }
   // Of what install() reads.
   const runtime::Manifest& manifest() const { return manifest_; }
-  const runtime::TensorView& embedding() const { return embedding_; }  // [V, H]
+  // [V, H]: plain, or packed where `plain` is empty.
+  const MatrixOperand& embedding() const { return forms_->embedding; }
   const LayerWeights& layer(std::int64_t index) const {
-    return layers_[static_cast<std::size_t>(index)];
+    return forms_->layers[static_cast<std::size_t>(index)];
   }
-  const runtime::TensorView& final_norm() const { return final_norm_; }  // [H]
-  const MatrixOperand& head() const { return head_; }                    // [V, H]
+  const runtime::TensorView& final_norm() const { return forms_->final_norm; }  // [H]
+  const MatrixOperand& head() const { return forms_->head; }                    // [V, H]
 
  private:
   Weights(const ModelConfig& config, WeightsUse use, runtime::Arena kept, runtime::Buffer packed);
   void install_part(const runtime::Stream& stream, const std::byte* arena, std::size_t begin,
                     std::size_t end);
-  MatrixOperand operand(const std::string& first, const std::string& last, std::int64_t n,
-                        std::int64_t k);
+  bool in_place() const { return kept_.manifest().parameters.empty(); }
+  void lay_out_layer(const ModelConfig& config, std::int64_t index);
+  void place(const std::string& first, const runtime::TensorView& shape, runtime::TensorView& view);
+  void operand(const std::string& first, std::int64_t n, std::int64_t k, MatrixOperand& operand);
 
   // Offsets in bytes into the arena that install() reads, and into kept_.
   struct Copy {
@@ -96,16 +106,28 @@ class Weights {
     kernels::PackedWeight packed;
   };
 
+  // A view of what lies in the arena of an install.
+  struct Borrowed {
+    std::size_t from, bytes;
+    runtime::TensorView* view;  // in forms_
+  };
+  struct Forms {
+    MatrixOperand embedding, head;
+    runtime::TensorView final_norm;
+    std::vector<LayerWeights> layers;
+  };
+
   WeightsUse use_;
   runtime::Manifest manifest_;
-  runtime::Arena kept_;  // what is read unpacked: on a CPU for kInference, embedding and norms only
+  // What is read unpacked: on a CPU for kInference, norms, biases and an embedding that is not the
+  // head. Nothing where all of it is borrowed.
+  runtime::Arena kept_;
   runtime::Buffer packed_;  // empty on a GPU
   std::size_t packed_used_ = 0;
   std::vector<Copy> copies_;
   std::vector<Packing> packings_;
-  runtime::TensorView embedding_, final_norm_;
-  std::vector<LayerWeights> layers_;
-  MatrixOperand head_;
+  std::vector<Borrowed> borrowed_;
+  std::unique_ptr<Forms> forms_;
 };
 
 }  // namespace tandem::actors

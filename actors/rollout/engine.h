@@ -29,6 +29,7 @@
 #include "actors/messages/rollout.h"
 #include "kernels/ops/matmul.h"
 #include "runtime/base/clock.h"
+#include "runtime/base/result.h"
 
 namespace tandem::actors {
 
@@ -130,15 +131,20 @@ class Engine {
   virtual std::optional<PolicyVersion> version() const = 0;
   // The version that the engine's work wants next, if that is not the installed one.
   virtual std::optional<PolicyVersion> wants(const VersionOffer& offer) = 0;
-  // Where the bytes of an update go, one arena, in the host's memory unless the configuration says
-  // otherwise; they may be written at any time before finish_update.
-  virtual std::span<std::byte> weight_sink() = 0;
+  // Whether finish_update() may be given a version where the publisher left it, in host memory of
+  // any kind. Else it is given weight_sink().
+  virtual bool installs_in_place() const = 0;
+  // Where the bytes of an update go that arrives from elsewhere, one arena, in the host's memory
+  // unless the configuration says otherwise; they may be written at any time before finish_update.
+  // The sink is allocated when it is first asked for, and kept. The error is want of memory.
+  virtual Result<std::span<std::byte>> weight_sink() = 0;
   // From now on the engine makes room for `version`: it starts nothing that would delay it for
   // long. A second call replaces the first.
   virtual void begin_update(PolicyVersion version) = 0;
   virtual bool may_finish_update() const = 0;  // an update has begun and nothing delays it
-  // The sink holds the version of begin_update(), whole. Returns as step() does.
-  virtual Duration finish_update() = 0;
+  // `arena` is the version of begin_update(), whole, and has been read on return. Returns as step()
+  // does.
+  virtual Duration finish_update(std::span<const std::byte> arena) = 0;
   // `version` can no longer be had: the work that wants exactly it becomes unservable.
   virtual void version_gone(PolicyVersion version) = 0;
 };

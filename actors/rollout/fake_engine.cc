@@ -172,7 +172,7 @@ EngineStats FakeEngine::stats() const {
   return stats;
 }
 
-Duration FakeEngine::finish_update() {
+Duration FakeEngine::finish_update(std::span<const std::byte>) {
   queue_.finish_update();
   now_ = now_ + config_.install_time;
   return config_.install_time;

@@ -24,6 +24,7 @@ struct FakeEngineConfig {
   std::int32_t tokens_max = 16;   // one in `long_every` is max_response_length, truncated
   std::int32_t long_every = 0;    // 0: none
   std::string unservable_prompt;  // this prompt is refused as too long; empty: none is
+  bool installs_in_place = false;
 };
 
 class FakeEngine final : public Engine {
@@ -44,10 +45,11 @@ class FakeEngine final : public Engine {
   std::optional<PolicyVersion> wants(const VersionOffer& offer) override {
     return queue_.wants(offer);
   }
-  std::span<std::byte> weight_sink() override { return {}; }
+  bool installs_in_place() const override { return config_.installs_in_place; }
+  Result<std::span<std::byte>> weight_sink() override { return std::span<std::byte>{}; }
   void begin_update(PolicyVersion version) override { queue_.begin_update(version); }
   bool may_finish_update() const override { return queue_.may_finish_update(); }
-  Duration finish_update() override;
+  Duration finish_update(std::span<const std::byte> arena) override;
   void version_gone(PolicyVersion version) override;
 
  private:

@@ -129,7 +129,7 @@ struct NativeEngine::State {
   Weights weights;
   KvCache cache;
   TokenSampler sampler;
-  runtime::Buffer sink;  // one arena; the host's but where weights_arrive_on_device
+  runtime::Buffer sink;  // one arena, or nothing yet; see weight_sink()
 
   // Scratch of a step.
   std::vector<std::int32_t> pages;
@@ -364,11 +364,6 @@ Result<std::unique_ptr<NativeEngine>> NativeEngine::make(NativeModel model,
   const std::int32_t pages = page_count(model.config, config);
   Result<KvCache> cache = KvCache::allocate(model.config, pages, config.block_size, stream.device);
   if (!cache) return cache.error();
-  Result<runtime::Buffer> sink = runtime::Buffer::allocate(
-      published_manifest(model.config).bytes_total, "the weights that arrive",
-      config.weights_arrive_on_device ? runtime::operand_place(stream.device)
-                                      : runtime::staging_place(stream.device));
-  if (!sink) return sink.error();
   Result<TokenSampler> sampler =
       TokenSampler::make(sequences_max(config), rules->stop_tokens, stream);
   if (!sampler) return sampler.error();
@@ -377,7 +372,7 @@ Result<std::unique_ptr<NativeEngine>> NativeEngine::make(NativeModel model,
                                     .sequences_max = sequences_max(config),
                                     .tokens_max = config.max_num_batched_tokens,
                                     .prefix_caching = config.enable_prefix_caching};
-  return std::unique_ptr<NativeEngine>(
+  std::unique_ptr<NativeEngine> engine(
       new NativeEngine(std::unique_ptr<State>(new State{.model = std::move(model),
                                                         .config = config,
                                                         .rules = *std::move(rules),
@@ -388,8 +383,10 @@ Result<std::unique_ptr<NativeEngine>> NativeEngine::make(NativeModel model,
                                                         .decoder = *std::move(decoder),
                                                         .weights = *std::move(weights),
                                                         .cache = *std::move(cache),
-                                                        .sampler = *std::move(sampler),
-                                                        .sink = *std::move(sink)})));
+                                                        .sampler = *std::move(sampler)})));
+  if (stream.device != runtime::DeviceKind::kCpu)
+    if (auto sink = engine->weight_sink(); !sink) return sink.error();
+  return engine;
 }
 
 void NativeEngine::submit(GroupWork work) { state_->submit(request_of(std::move(work))); }
@@ -471,20 +468,34 @@ std::optional<PolicyVersion> NativeEngine::wants(const VersionOffer& offer) {
   return state_->queue.wants(offer);
 }
 
-std::span<std::byte> NativeEngine::weight_sink() {
-  return {state_->sink.data(), state_->sink.size()};
+bool NativeEngine::installs_in_place() const {
+  return state_->stream.device == runtime::DeviceKind::kCpu;
+}
+
+Result<std::span<std::byte>> NativeEngine::weight_sink() {
+  runtime::Buffer& sink = state_->sink;
+  if (sink.size() == 0) {
+    const runtime::DeviceKind device = state_->stream.device;
+    auto made = runtime::Buffer::allocate(
+        state_->weights.manifest().bytes_total, "the weights that arrive",
+        state_->config.weights_arrive_on_device ? runtime::operand_place(device)
+                                                : runtime::staging_place(device));
+    if (!made) return made.error();
+    sink = *std::move(made);
+  }
+  return std::span(sink.data(), sink.size());
 }
 
 void NativeEngine::begin_update(PolicyVersion version) { state_->queue.begin_update(version); }
 
 bool NativeEngine::may_finish_update() const { return state_->queue.may_finish_update(); }
 
-Duration NativeEngine::finish_update() {
+Duration NativeEngine::finish_update(std::span<const std::byte> arena) {
   state_->take_all_drawn();  // they are of the version before
   const std::optional<PolicyVersion> before = state_->queue.version();
   const PolicyVersion now = state_->queue.finish_update();
-  state_->weights.install(state_->stream, weight_sink());
-  runtime::synchronize(state_->stream);  // the next version may arrive in the sink
+  state_->weights.install(state_->stream, arena);
+  runtime::synchronize(state_->stream);  // the next version may arrive in the same place
   const auto pages = state_->config.kv_on_update == KvOnUpdate::kRecompute
                          ? Sequences::Pages::kRecompute
                          : Sequences::Pages::kKeep;

@@ -46,7 +46,8 @@ class NativeEngine final : public Engine {
   ~NativeEngine() override;
 
   // What make() allocates on the device with this configuration besides the pages: weights and
-  // workspace.
+  // workspace. A CPU's sink, where a version ever arrives in it, is another arena of
+  // published_manifest(model).
   static std::size_t bytes_beside_pages(const ModelConfig& model, const EngineConfig& config,
                                         runtime::DeviceKind device);
   // How many pages make() takes: what config.kv_memory_bytes holds, but no more than could ever be
@@ -66,11 +67,14 @@ class NativeEngine final : public Engine {
   EngineStats stats() const override;
   std::optional<PolicyVersion> version() const override;
   std::optional<PolicyVersion> wants(const VersionOffer& offer) override;
-  // One arena of published_manifest(config).
-  std::span<std::byte> weight_sink() override;
+  // A CPU packs a version from wherever it lies. A GPU copies it from the sink, which is pinned
+  // memory or its own.
+  bool installs_in_place() const override;
+  // One arena of published_manifest(config). A GPU's is allocated by make().
+  Result<std::span<std::byte>> weight_sink() override;
   void begin_update(PolicyVersion version) override;
   bool may_finish_update() const override;
-  Duration finish_update() override;
+  Duration finish_update(std::span<const std::byte> arena) override;
   void version_gone(PolicyVersion version) override;
 
   std::int64_t graphs_recorded() const;  // for tests: sizes of decode steps

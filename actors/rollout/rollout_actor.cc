@@ -133,10 +133,17 @@ std::optional<PolicyVersion> RolloutActor::wish() {
 }
 
 void RolloutActor::begin_update(runtime::Context& cx, PolicyVersion version) {
-  if (copying_) weights_->cancel();
-  copying_ = false;
+  if (copying_ || (in_place_ && !let_go_)) weights_->cancel();
+  copying_ = let_go_ = false;
   updating_.reset();
-  const Result<void> begun = weights_->begin(version, engine_->weight_sink());
+  in_place_ = engine_->installs_in_place() && weights_->in_place();
+  sink_ = {};
+  if (!in_place_) {
+    const auto sink = engine_->weight_sink();
+    if (!sink) return cx.fail(sink.error());
+    sink_ = *sink;
+  }
+  const Result<void> begun = weights_->begin(version, sink_);
   if (begun) {
     engine_->begin_update(version);
     updating_ = version;
@@ -153,7 +160,8 @@ void RolloutActor::begin_update(runtime::Context& cx, PolicyVersion version) {
 void RolloutActor::retry_update(runtime::Context& cx, const Error& why) {
   if (std::exchange(update_failure_, why.message) != why.message)
     log::warn("event=update_failed actor={} error=\"{}\"", config_.self.actor, why.message);
-  copying_ = false;
+  if (in_place_) weights_->cancel();
+  copying_ = in_place_ = let_go_ = false;
   updating_.reset();
   update_waits_ = true;
   cx.after(config_.retry_interval, [this](runtime::Context& later) {
@@ -162,8 +170,19 @@ void RolloutActor::retry_update(runtime::Context& cx, const Error& why) {
   });
 }
 
+// A version that is read in place keeps its place from the publisher. Sequences that must end
+// before the update may run for minutes, so the place is let go for as long.
+void RolloutActor::hold_while_installable(runtime::Context& cx) {
+  if (!updating_ || !in_place_ || let_go_ != engine_->may_finish_update()) return;
+  if (let_go_) return begin_update(cx, PolicyVersion{*updating_});
+  weights_->cancel();
+  copying_ = false;
+  let_go_ = true;
+}
+
 Duration RolloutActor::pull_weights(runtime::Context& cx) {
   if (const auto version = wish()) begin_update(cx, *version);
+  hold_while_installable(cx);
   if (copying_) {
     note("update", cx.now());
     const Result<runtime::UpdateProgress> progress =
@@ -182,9 +201,21 @@ bool RolloutActor::may_install() const {
   return updating_ && !copying_ && engine_->may_finish_update();
 }
 
+std::span<const std::byte> RolloutActor::arrived() const {
+  return in_place_ ? weights_->held() : std::span<const std::byte>(sink_);
+}
+
 Duration RolloutActor::install(runtime::Context& cx) {
+  const std::span<const std::byte> arena = arrived();
+  if (in_place_ && arena.empty()) {
+    retry_update(cx, Error{.message = "policy version " + std::to_string(updating_->value) +
+                                      " was withdrawn before it was installed"});
+    return {};
+  }
   const Time before = cx.now();
-  const Duration simulated = engine_->finish_update();
+  const Duration simulated = engine_->finish_update(arena);
+  if (in_place_) weights_->cancel();
+  in_place_ = false;
   const double paused = seconds(simulated + (cx.now() - before));
   if (log::worth_a_line(++totals_.installs))
     log::info("event=installed actor={} version={} seconds={:.3f} installs={}", config_.self.actor,

@@ -93,10 +93,12 @@ class RolloutActor {
   void advance(runtime::Context& cx);
   void advance_later(runtime::Context& cx, Duration delay);
   Duration pull_weights(runtime::Context& cx);
+  void hold_while_installable(runtime::Context& cx);
   std::optional<PolicyVersion> wish();  // the update to begin now, if there is one
   void begin_update(runtime::Context& cx, PolicyVersion version);
   void retry_update(runtime::Context& cx, const Error& why);
   bool may_install() const;  // the update is copied, and nothing that runs stands against it
+  std::span<const std::byte> arrived() const;  // empty where it went before it was installed
   Duration install(runtime::Context& cx);
   Duration step_engine(runtime::Context& cx);
   void collect(runtime::Context& cx);
@@ -117,7 +119,10 @@ class RolloutActor {
   std::optional<VersionOffer> offer_;
   std::optional<PolicyVersion> updating_;  // begun at the engine
   std::string update_failure_;             // told once, however often it is met again
-  bool copying_ = false;                   // the subscriber is filling the sink with updating_
+  bool copying_ = false;                   // the subscriber copies or verifies updating_
+  bool in_place_ = false;                  // it is read where the publisher left it, not copied
+  bool let_go_ = false;                    // it is to be begun again when it may be installed
+  std::span<std::byte> sink_;              // where it is copied to
   bool update_waits_ = false;              // an update failed; it is tried again by a timer
   bool advance_waits_ = false;             // a Step or a timer that leads to advance() is under way
   std::deque<GroupPayload> finished_;      // not yet being stored

@@ -8,22 +8,42 @@ namespace {
 constexpr std::int64_t kTokensPerRange = 512;
 constexpr std::int64_t kChannelsPerRange = 64;
 
+// Row `id` of a packed [V, C] table (matmul.h): column id % kPanelColumns of its panel. Of bf16 two
+// values of a row lie side by side.
+template <class T>
+void unpack_row(const PackedWeight& table, std::int64_t id, T* to) {
+  constexpr std::int64_t kPair = sizeof(T) == 2 ? 2 : 1;
+  const T* from = data<T>(table.panels) + id / kPanelColumns * table.panels.row_stride +
+                  id % kPanelColumns * kPair;
+  for (std::int64_t c = 0; c < table.k; ++c)
+    to[c] = from[c / kPair * kPair * kPanelColumns + c % kPair];
+}
+
+template <class T>
+void copy_row(const T* from, std::int64_t channels, T* to) {
+  for (std::int64_t c = 0; c < channels; c += kLanes) {
+    const int n = lanes(channels - c);
+    store(to + c, load(from + c, n), n);
+  }
+}
+
 template <class T>
 void take_rows(const Stream& stream, const Embedding& op) {
-  const T* table = data<T>(op.table);
+  const bool packed = op.table.empty();
+  const T* table = packed ? nullptr : data<T>(op.table);
   T* y = data<T>(op.y);
-  const std::int64_t channels = op.table.dim(1);
+  const std::int64_t channels = op.y.dim(1);
   const std::int32_t* ids = op.ids.i32();
   const auto* drawn = static_cast<const std::int32_t*>(op.drawn.data);
   runtime::parallel_for(stream.pool, op.ids.dim(0), kTokensPerRange,
                         [&](std::int64_t begin, std::int64_t end) {
                           for (std::int64_t t = begin; t < end; ++t) {
                             const std::int32_t id = ids[t] < 0 ? drawn[~ids[t]] : ids[t];
-                            const T* from = table + id * op.table.row_stride;
                             T* to = y + t * op.y.row_stride;
-                            for (std::int64_t c = 0; c < channels; c += kLanes) {
-                              const int n = lanes(channels - c);
-                              store(to + c, load(from + c, n), n);
+                            if (packed) {
+                              unpack_row(op.packed, id, to);
+                            } else {
+                              copy_row(table + id * op.table.row_stride, channels, to);
                             }
                           }
                         });

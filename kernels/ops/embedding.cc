@@ -5,10 +5,18 @@
 namespace tandem::kernels {
 
 void embedding(const Stream& stream, const Embedding& op) {
-  const std::int64_t tokens = op.ids.dim(0), channels = op.table.dim(1);
+  const bool packed = op.table.empty();
+  const std::int64_t tokens = op.ids.dim(0), channels = packed ? op.packed.k : op.table.dim(1);
   CHECK(is_i32(op.ids, {tokens}));
   CHECK(computes(op.y.dtype));
-  CHECK(is(op.y.dtype, op.table, {op.table.dim(0), channels}));
+  if (packed) {
+    const TensorView& panels = op.packed.panels;
+    const TensorView shape = packed_weight(panels.data, op.y.dtype, op.packed.n, channels).panels;
+    CHECK(stream.device == runtime::DeviceKind::kCpu && panels.dense());
+    CHECK(is(op.y.dtype, panels, {shape.dim(0), shape.dim(1), shape.dim(2)}));
+  } else {
+    CHECK(is(op.y.dtype, op.table, {op.table.dim(0), channels}));
+  }
   CHECK(is(op.y.dtype, op.y, {tokens, channels}));
   CHECK(op.drawn.empty() || is_i32(op.drawn, {op.drawn.dim(0)}));
   backend(stream.device).embedding(stream, op);

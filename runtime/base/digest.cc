@@ -1,5 +1,6 @@
 #include "runtime/base/digest.h"
 
+#include <openssl/evp.h>
 #include <openssl/sha.h>
 // Gives the functions of xxhash.h the widest vectors that the processor has, which doubles the rate
 // of bytes that lie in the cache; the values are the same.
@@ -26,6 +27,28 @@ std::string sha256_hex(std::span<const std::byte> bytes) {
   std::array<unsigned char, SHA256_DIGEST_LENGTH> digest;
   SHA256(reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(), digest.data());
   return hex(std::as_bytes(std::span(digest)));
+}
+
+void Sha256::StateDeleter::operator()(void* state) const {
+  EVP_MD_CTX_free(static_cast<EVP_MD_CTX*>(state));
+}
+
+Sha256::Sha256() : state_(EVP_MD_CTX_new()) {
+  CHECK(state_ != nullptr);
+  CHECK(EVP_DigestInit_ex(static_cast<EVP_MD_CTX*>(state_.get()), EVP_sha256(), nullptr) == 1);
+}
+
+void Sha256::update(std::span<const std::byte> part) {
+  CHECK(EVP_DigestUpdate(static_cast<EVP_MD_CTX*>(state_.get()), part.data(), part.size()) == 1);
+}
+
+std::string Sha256::hex() const {
+  const Sha256 ended;  // the end of a digest uses it up
+  auto* const copy = static_cast<EVP_MD_CTX*>(ended.state_.get());
+  std::array<unsigned char, SHA256_DIGEST_LENGTH> digest;
+  CHECK(EVP_MD_CTX_copy_ex(copy, static_cast<const EVP_MD_CTX*>(state_.get())) == 1);
+  CHECK(EVP_DigestFinal_ex(copy, digest.data(), nullptr) == 1);
+  return tandem::hex(std::as_bytes(std::span(digest)));
 }
 
 std::uint64_t checksum64(std::span<const std::byte> bytes) {

@@ -15,6 +15,20 @@ std::string hex(std::span<const std::byte> bytes);  // two lower-case digits for
 std::string sha256_hex(std::span<const std::byte> bytes);
 std::uint64_t checksum64(std::span<const std::byte> bytes);
 
+// sha256_hex of bytes that come in parts, none of which is kept.
+class Sha256 {
+ public:
+  Sha256();
+  void update(std::span<const std::byte> part);
+  std::string hex() const;  // of all parts so far
+
+ private:
+  struct StateDeleter {
+    void operator()(void* state) const;
+  };
+  std::unique_ptr<void, StateDeleter> state_;  // an EVP_MD_CTX
+};
+
 // checksum64 of bytes that arrive in parts: it does not depend on how they were cut.
 class Checksum64 {
  public:

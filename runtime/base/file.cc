@@ -1,6 +1,7 @@
 #include "runtime/base/file.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -85,6 +86,29 @@ Result<std::string> read_file(const std::filesystem::path& path) {
     if (got == 0) return content;
     content.append(block.data(), static_cast<std::size_t>(got));
   }
+}
+
+Result<void> read_file_into(const std::filesystem::path& path, std::span<std::byte> out) {
+  const OwnedFd fd = open_file(path, O_RDONLY);
+  if (!fd) return file_error("open file", path);
+  struct stat status {};
+  if (::fstat(fd.get(), &status) != 0) return file_error("examine file", path);
+  const auto wrong_size = [&](std::size_t bytes) {
+    return Error{.message = "it has " + std::to_string(bytes) + " bytes instead of " +
+                            std::to_string(out.size()),
+                 .where = path.string(),
+                 .help = {}};
+  };
+  if (static_cast<std::size_t>(status.st_size) != out.size())
+    return wrong_size(static_cast<std::size_t>(status.st_size));
+  for (std::size_t done = 0; done < out.size();) {
+    const ssize_t got = ::read(fd.get(), out.data() + done, out.size() - done);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return file_error("read file", path);
+    if (got == 0) return wrong_size(done);  // it was truncated meanwhile
+    done += static_cast<std::size_t>(got);
+  }
+  return {};
 }
 
 Result<void> write_file(const std::filesystem::path& path, std::span<const std::byte> content) {

@@ -38,6 +38,9 @@ Error file_error(std::string_view action, const std::filesystem::path& path);
 
 Result<std::string> read_file(const std::filesystem::path& path);
 
+// A file of exactly out.size() bytes, into `out`, whose content is undefined after an error.
+Result<void> read_file_into(const std::filesystem::path& path, std::span<std::byte> out);
+
 // Makes or overwrites `path`, in place and without waiting for the disk: for what a crash may lose.
 Result<void> write_file(const std::filesystem::path& path, std::span<const std::byte> content);
 

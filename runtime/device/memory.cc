@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -16,6 +17,16 @@ namespace tandem::runtime {
 namespace {
 
 constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
+
+// Counts alone: nothing is decided by them.
+std::atomic<std::size_t> host_bytes_now = 0, host_bytes_peak = 0;
+
+void count_allocated(Place place, std::size_t bytes) {
+  if (place == Place::kDevice) return;
+  const std::size_t now = host_bytes_now.fetch_add(bytes) + bytes;
+  std::size_t peak = host_bytes_peak.load();
+  while (peak < now && !host_bytes_peak.compare_exchange_weak(peak, now)) continue;
+}
 
 Error no_memory(ErrorCode code, std::size_t bytes, const char* purpose, const std::string& why) {
   return {.code = code,
@@ -80,6 +91,7 @@ Result<std::byte*> block(Place place, std::size_t bytes, const char* purpose) {
 
 void release(Place place, std::byte* data, std::size_t size) {
   if (data == nullptr) return;
+  if (place != Place::kDevice) host_bytes_now.fetch_sub(size);
   switch (place) {
     case Place::kHost:
       if (size >= kMappedBytesMin) {
@@ -105,6 +117,7 @@ Result<Buffer> Buffer::allocate(std::size_t bytes, const char* purpose, Place pl
   if (!memory) return memory.error();
   buffer.data_ = *memory;
   buffer.size_ = bytes;
+  count_allocated(place, bytes);
   return buffer;
 }
 
@@ -124,6 +137,12 @@ Buffer& Buffer::operator=(Buffer&& other) noexcept {
   }
   return *this;
 }
+
+HostBlocks host_blocks() {
+  return {.bytes_now = host_bytes_now.load(), .bytes_peak = host_bytes_peak.load()};
+}
+
+void reset_host_blocks_peak() { host_bytes_peak = host_bytes_now.load(); }
 
 MemoryInfo memory_info(DeviceKind device) {
   if (device == DeviceKind::kCuda) return cuda_module().value()->memory_info();

@@ -75,6 +75,16 @@ class Buffer {
   Place place_ = Place::kHost;
 };
 
+// Bytes of host memory (kHost, kPinned) that this process holds in blocks now, and the most that it
+// has held at a time since reset_host_blocks_peak(). For tests, and for the comparison of a memory
+// plan with what was allocated; nothing depends on them.
+struct HostBlocks {
+  std::size_t bytes_now = 0;
+  std::size_t bytes_peak = 0;
+};
+HostBlocks host_blocks();
+void reset_host_blocks_peak();
+
 // What a device has. Of a CPU: the machine's memory, and what is available of it.
 MemoryInfo memory_info(DeviceKind device);
 

@@ -36,6 +36,8 @@ class AutoSubscriber final : public WeightSubscriber {
     copying_.reset();
     moved_during_.reset();
   }
+  bool in_place() const override { return inner_->in_place(); }
+  std::span<const std::byte> held() override { return inner_->held(); }
   std::optional<Installed> installed() const override {
     const auto newer = inner_->installed();
     return newer ? newer : installed_before_;

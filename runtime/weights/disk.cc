@@ -1,7 +1,10 @@
 #include "runtime/weights/disk.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,6 +17,7 @@
 #include "runtime/base/file.h"
 #include "runtime/base/json.h"
 #include "runtime/weights/retention.h"
+#include "runtime/weights/shm_segment.h"
 #include "runtime/weights/version_copy.h"
 
 namespace tandem::runtime {
@@ -235,6 +239,27 @@ Result<void> DiskPublisher::withdraw_from(PolicyVersion first) {
   return write_latest(config_.directory);
 }
 
+// Whether pages of a mapped file can always be read: the file system is this host's own. Elsewhere
+// a file that another host removes takes its pages along, and a read of them ends the process
+// (SIGBUS); there, versions are read into a buffer, by calls that fail instead.
+bool is_local(const fs::path& directory) {
+  constexpr std::uint32_t kXfs = 0x58465342, kZfs = 0x2fc12fc1;  // not in linux/magic.h
+  struct statfs status {};
+  if (::statfs(directory.c_str(), &status) != 0) return false;
+  switch (static_cast<std::uint32_t>(status.f_type)) {
+    case EXT4_SUPER_MAGIC:  // of ext2 and ext3 as well
+    case BTRFS_SUPER_MAGIC:
+    case F2FS_SUPER_MAGIC:
+    case TMPFS_MAGIC:
+    case OVERLAYFS_SUPER_MAGIC:
+    case kXfs:
+    case kZfs:
+      return true;
+    default:
+      return false;
+  }
+}
+
 class DiskSubscriber : public WeightSubscriber {
  public:
   explicit DiskSubscriber(const WeightsConfig& config) : config_(config) {}
@@ -243,20 +268,24 @@ class DiskSubscriber : public WeightSubscriber {
   bool available(PolicyVersion version) override;
   Result<void> begin(PolicyVersion version, std::span<std::byte> buffer) override;
   Result<UpdateProgress> progress(std::uint64_t bytes_max) override;
-  void cancel() override { copy_.reset(); }
+  void cancel() override;
+  bool in_place() const override { return is_local(config_.directory); }
+  std::span<const std::byte> held() override;
   std::optional<Installed> installed() const override { return installed_; }
   std::uint64_t publisher_life() override {
     return read_family_facts(config_.directory).publisher_life;
   }
 
  private:
+  Result<void> map(const fs::path& arena);
   Result<void> read_part(std::uint64_t bytes_max);
   Result<void> finish() const;
 
   const WeightsConfig config_;
-  std::optional<VersionCopy> copy_;
-  OwnedFd arena_;              // copy_'s source
-  std::uint64_t lineage_ = 0;  // when copy_ began
+  std::optional<VersionCopy> copy_;  // in place it stays when it is complete
+  OwnedFd arena_;                    // copy_'s source
+  Mapping mapped_;                   // of arena_, where copy_ is in place
+  std::uint64_t lineage_ = 0;        // when copy_ began
   std::optional<Installed> installed_;
 };
 
@@ -278,7 +307,7 @@ bool DiskSubscriber::available(PolicyVersion version) {
 }
 
 Result<void> DiskSubscriber::begin(PolicyVersion version, std::span<std::byte> buffer) {
-  CHECK(buffer.size() == config_.layout.arena_bytes);
+  CHECK(buffer.size() == config_.layout.arena_bytes || (buffer.empty() && in_place()));
   cancel();
   const std::uint64_t lineage = read_family_facts(config_.directory).lineage;
   const fs::path arena = version_directory(config_.directory, version) / kArena;
@@ -293,7 +322,7 @@ Result<void> DiskSubscriber::begin(PolicyVersion version, std::span<std::byte> b
                  .help = {}};
   }
   if (!facts) return facts.error();
-  if (facts->layout_hash != config_.layout.hash || facts->bytes != buffer.size()) {
+  if (facts->layout_hash != config_.layout.hash || facts->bytes != config_.layout.arena_bytes) {
     return Error{.code = ErrorCode::kInvalid,
                  .message = "the published weights have another layout than this process expects",
                  .where = arena.string(),
@@ -301,8 +330,39 @@ Result<void> DiskSubscriber::begin(PolicyVersion version, std::span<std::byte> b
   }
   lineage_ = lineage;
   arena_ = std::move(fd);
-  copy_.emplace(version, facts->checksum, buffer);
+  if (!buffer.empty()) {
+    copy_.emplace(version, facts->checksum, buffer);
+    return {};
+  }
+  if (auto mapped = map(arena); !mapped) return mapped;
+  copy_.emplace(version, facts->checksum, config_.layout.arena_bytes);
   return {};
+}
+
+// A publisher writes a file before it gives it its name, and never again; one that it removes stays
+// as long as it is mapped. Who truncates the file meanwhile, against that, ends this process
+// (SIGBUS); a file that is too short already is an error.
+Result<void> DiskSubscriber::map(const fs::path& arena) {
+  struct stat status {};
+  if (::fstat(arena_.get(), &status) != 0) return file_error("examine weights", arena);
+  const std::size_t bytes = config_.layout.arena_bytes;
+  if (static_cast<std::uint64_t>(status.st_size) < bytes)
+    return Error{.message = "the weights end too early", .where = arena.string(), .help = {}};
+  void* address = ::mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, arena_.get(), 0);
+  if (address == MAP_FAILED) return file_error("map weights", arena);
+  mapped_ = Mapping(address, bytes);
+  ::madvise(address, bytes, MADV_WILLNEED);  // advice only
+  return {};
+}
+
+void DiskSubscriber::cancel() {
+  copy_.reset();
+  mapped_ = {};
+}
+
+std::span<const std::byte> DiskSubscriber::held() {
+  if (!copy_ || !copy_->in_place() || !copy_->complete() || !finish()) return {};
+  return {mapped_.data(), config_.layout.arena_bytes};
 }
 
 Result<UpdateProgress> DiskSubscriber::progress(std::uint64_t bytes_max) {
@@ -313,12 +373,16 @@ Result<UpdateProgress> DiskSubscriber::progress(std::uint64_t bytes_max) {
   if (step && progress.complete) {
     installed_ = Installed{.version = copy_->version(), .checksum = copy_->checksum()};
   }
-  if (!step || progress.complete) cancel();
+  if (!step || (progress.complete && !copy_->in_place())) cancel();
   if (!step) return step.error();
   return progress;
 }
 
 Result<void> DiskSubscriber::read_part(std::uint64_t bytes_max) {
+  if (copy_->in_place()) {
+    copy_->take({mapped_.data() + copy_->offset(), copy_->next_bytes(bytes_max)});
+    return {};
+  }
   const std::span<std::byte> part = copy_->next(bytes_max);
   ssize_t got = 0;
   do {

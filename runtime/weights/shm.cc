@@ -182,6 +182,8 @@ class ShmSubscriber : public WeightSubscriber {
   Result<void> begin(PolicyVersion version, std::span<std::byte> buffer) override;
   Result<UpdateProgress> progress(std::uint64_t bytes_max) override;
   void cancel() override;
+  bool in_place() const override { return config_.type != WeightsType::kCudaIpc; }
+  std::span<const std::byte> held() override;
   std::optional<Installed> installed() const override { return installed_; }
   std::optional<std::uint64_t> checksum_of(PolicyVersion version) override;
   std::uint64_t publisher_life() override;
@@ -190,6 +192,7 @@ class ShmSubscriber : public WeightSubscriber {
   Result<bool> attach();
   bool publisher_is_there() const;
   bool still_offered() const;
+  std::span<const std::byte> take_part(std::uint64_t bytes);
   void unpin();
   Error withdrawn(PolicyVersion version) const;
   Error give_up();
@@ -199,8 +202,8 @@ class ShmSubscriber : public WeightSubscriber {
   std::unique_ptr<ShmSegment> segment_;
   std::unique_ptr<SlotReader> memory_;  // of segment_
   std::optional<ShmReader> reader_;     // in segment_
-  std::optional<VersionCopy> copy_;
-  std::size_t slot_ = 0;  // pinned for copy_
+  std::optional<VersionCopy> copy_;     // in place it stays when it is complete
+  std::size_t slot_ = 0;                // pinned for copy_
   std::optional<Installed> installed_;
   std::optional<Refusals> refusals_;
 };
@@ -263,7 +266,7 @@ std::optional<std::uint64_t> ShmSubscriber::checksum_of(PolicyVersion version) {
 }
 
 Result<void> ShmSubscriber::begin(PolicyVersion version, std::span<std::byte> buffer) {
-  CHECK(buffer.size() == config_.layout.arena_bytes);
+  CHECK(buffer.size() == config_.layout.arena_bytes || (buffer.empty() && in_place()));
   cancel();
   const Result<bool> attached = attach();
   if (!attached) return attached.error();
@@ -282,8 +285,19 @@ Result<void> ShmSubscriber::begin(PolicyVersion version, std::span<std::byte> bu
     return not_opened(version, opened.error());
   }
   refusals_.reset();
-  copy_.emplace(version, segment_->header().slot[slot_].checksum.load(), buffer);
+  const std::uint64_t checksum = segment_->header().slot[slot_].checksum.load();
+  if (buffer.empty()) {
+    copy_.emplace(version, checksum, config_.layout.arena_bytes);
+  } else {
+    copy_.emplace(version, checksum, buffer);
+  }
   return {};
+}
+
+// The pin lasts as long as copy_ does, so the slot is not written meanwhile.
+std::span<const std::byte> ShmSubscriber::held() {
+  if (!copy_ || !copy_->in_place() || !copy_->complete() || !still_offered()) return {};
+  return segment_->slot_bytes(slot_).first(config_.layout.arena_bytes);
 }
 
 // A block cannot be opened when its publisher dies meanwhile. The lock tells that, but for two
@@ -306,14 +320,20 @@ Error ShmSubscriber::not_opened(PolicyVersion version, const Error& why) {
       .help = "cuda_ipc needs learner and rollouts on one GPU; set it to auto"};
 }
 
+// The next `bytes` of the copy, for the caller to hash; fewer may have been copied.
+std::span<const std::byte> ShmSubscriber::take_part(std::uint64_t bytes) {
+  if (copy_->in_place()) return segment_->slot_bytes(slot_).subspan(copy_->offset(), bytes);
+  return memory_->read(copy_->offset(), copy_->next(bytes));
+}
+
 Result<UpdateProgress> ShmSubscriber::progress(std::uint64_t bytes_max) {
   CHECK(copy_.has_value());
   // Asked before each read, for what has gone, and after the last, for what went meanwhile: the
   // memory may end with its publisher (shared_block.h).
-  const std::uint64_t end = copy_->offset() + copy_->next(bytes_max).size();
+  const std::uint64_t end = copy_->offset() + copy_->next_bytes(bytes_max);
   while (copy_->offset() < end) {
     if (!still_offered()) return give_up();
-    copy_->take(memory_->read(copy_->offset(), copy_->next(end - copy_->offset())));
+    copy_->take(take_part(end - copy_->offset()));
   }
   const UpdateProgress progress = copy_->progress();
   if (!still_offered()) return give_up();
@@ -322,7 +342,7 @@ Result<UpdateProgress> ShmSubscriber::progress(std::uint64_t bytes_max) {
   if (verified) {
     installed_ = Installed{.version = copy_->version(), .checksum = copy_->checksum()};
   }
-  cancel();
+  if (!verified || !copy_->in_place()) cancel();
   if (!verified) return verified.error();
   return progress;
 }

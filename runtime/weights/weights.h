@@ -7,8 +7,9 @@
 // Invariants, for every implementation (tests/runtime/weights/conformance_test.cc)
 //   WT-1  A version is installed whole and as published (checksum64), or not at all; it is never
 //         torn, whichever side is killed at whatever moment.
-//   WT-2  A version that the publisher retains, or that a subscriber is copying, is not replaced.
-//         Over TCP a subscriber copies as long as it is heard (Serving::silence_max).
+//   WT-2  A version that the publisher retains, or that a subscriber is copying or holds in place,
+//         is not replaced. Over TCP a subscriber copies as long as it is heard
+//         (Serving::silence_max).
 //   WT-3  A subscriber that dies holds nothing; a publisher that dies leaves what it had published,
 //         and its successor of the same name carries on from it. Of kCudaIpc nothing is left: the
 //         versions go with the publisher's GPU memory, and are no longer offered. Over TCP the
@@ -136,7 +137,7 @@ class WeightPublisher {
 struct UpdateProgress {
   std::uint64_t bytes_done = 0;
   std::uint64_t bytes_total = 0;
-  bool complete = false;           // the buffer holds the whole version, verified
+  bool complete = false;           // the buffer, or held(), is the whole version, verified
   bool arrives_by_itself = false;  // also between two calls of progress()
 };
 
@@ -163,8 +164,18 @@ class WeightSubscriber {
 
   // Starts copying `version` into `buffer` (arena_bytes, borrowed until complete, error or
   // cancel); a copy that was under way is cancelled. kNotFound if the version is not offered; else
-  // as newest().
+  // as newest(). An empty `buffer`, where in_place(): nothing is copied. progress() then verifies
+  // the version where the publisher left it, and held() is the version.
   virtual Result<void> begin(PolicyVersion version, std::span<std::byte> buffer) = 0;
+
+  // Whether this process can read a version where the publisher left it. It may change when the
+  // publisher moves (look_at).
+  virtual bool in_place() const { return false; }
+  // The version that was begun without a buffer and is complete; empty before, and as soon as the
+  // version has been withdrawn. The bytes stay as they were verified until cancel() or the next
+  // begin(), even if the version is withdrawn meanwhile. In shared memory the publisher finds the
+  // place in use for as long, so hold a version briefly.
+  virtual std::span<const std::byte> held() { return {}; }
 
   // Copies up to `bytes_max` more (at least one byte). Call between decode steps, only after
   // begin(). An error (the version was forgotten, or is damaged) ends the copy; the buffer

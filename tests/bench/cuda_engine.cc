@@ -87,8 +87,9 @@ std::unique_ptr<NativeEngine> engine_for(std::span<const Lengths> lengths, const
   auto engine = must(NativeEngine::make(
       {model, std::make_shared<const actors::Tokenizer>(tokenizer())}, config, gpu()));
   engine->begin_update(PolicyVersion{0});
-  fill_weights(model, actors::published_manifest(model), engine->weight_sink());
-  engine->finish_update();
+  const std::span<std::byte> sink = must(engine->weight_sink());
+  fill_weights(model, actors::published_manifest(model), sink);
+  engine->finish_update(sink);
   return engine;
 }
 

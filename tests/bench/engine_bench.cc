@@ -35,9 +35,7 @@ void generate(benchmark::State& state, const std::string& prompt, std::int32_t t
   auto engine = must(NativeEngine::make(
       {model.config, std::make_shared<const Tokenizer>(std::move(model.tokenizer))}, config, {}));
   engine->begin_update(PolicyVersion{0});
-  std::memcpy(engine->weight_sink().data(), model.weights.bytes().data(),
-              engine->weight_sink().size());
-  engine->finish_update();
+  engine->finish_update(model.weights.bytes());
   std::uint64_t group = 0;
   for (auto _ : state) {
     for (std::uint64_t i = 0; i < kGroups; ++i, ++group)
@@ -64,17 +62,17 @@ void install(benchmark::State& state) {
   model.head_dim = 128;
   auto engine = must(NativeEngine::make(
       {model, std::make_shared<const Tokenizer>(std::move(small.tokenizer))}, {}, {}));
-  const std::span<std::byte> sink = engine->weight_sink();
+  const std::span<std::byte> sink = must(engine->weight_sink());
   std::vector<std::byte> copy(sink.size());
   engine->begin_update(PolicyVersion{0});
-  engine->finish_update();  // touches the memory that the others find warm
+  engine->finish_update(sink);  // touches the memory that the others find warm
   std::memcpy(copy.data(), sink.data(), sink.size());
   double paused = 0, copied = 0;
   PolicyVersion version{1};
   for (auto _ : state) {
     const Time begin = steady_now();
     engine->begin_update(version);
-    engine->finish_update();
+    engine->finish_update(sink);
     const Time installed = steady_now();
     std::memcpy(copy.data(), sink.data(), sink.size());
     benchmark::DoNotOptimize(copy.data());

@@ -171,12 +171,9 @@ nlohmann::json completions(Model model, const Request& request) {
                             .max_response_length = request.completion_tokens};
   auto tokenizer = std::make_shared<const Tokenizer>(std::move(model.tokenizer));
   const auto engine = must(NativeEngine::make({model.config, tokenizer}, config, {}));
-  const auto bytes = model.weights.bytes();
-  CHECK(engine->weight_sink().size() == bytes.size());
-  std::memcpy(engine->weight_sink().data(), bytes.data(), bytes.size());
   engine->begin_update(PolicyVersion{0});
   CHECK(engine->may_finish_update());
-  engine->finish_update();
+  engine->finish_update(model.weights.bytes());
   for (std::size_t i = 0; i < request.prompts.size(); ++i)
     engine->submit(GroupWork{.group = GroupId{i}, .n = 1, .prompt = request.prompts[i]});
   while (engine->can_step()) engine->step();

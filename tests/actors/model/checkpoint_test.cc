@@ -7,6 +7,8 @@
 
 #include "actors/model/parameters.h"
 #include "runtime/base/file.h"
+#include "runtime/device/memory.h"
+#include "runtime/device/parallel.h"
 #include "tests/actors/model/tiny_model.h"
 
 namespace tandem::actors {
@@ -121,6 +123,32 @@ TEST(Checkpoint, AnyNumberOfThreadsDrawsTheSame) {
   };
   runtime::ThreadPool threads(3);
   EXPECT_TRUE(same_bytes(init(&threads), init(nullptr)));
+}
+
+// The peak counts: a second model beside a large one does not fit.
+TEST(Checkpoint, LoadsIntoOneArena) {
+  const ModelConfig config = testing::tiny_config();
+  const auto folder = testing::scratch_folder("one-arena");
+  testing::write_model_folder(folder, config);
+  const runtime::Arena saved = testing::random_weights(config, 4);
+  ASSERT_TRUE(save_model(folder, {.config = config, .weights = saved, .source = folder}));
+  const std::size_t arena = saved.bytes().size(), before = runtime::host_blocks().bytes_now;
+  runtime::reset_host_blocks_peak();
+  runtime::ThreadPool threads(2);
+  const Model model = must_load(folder, {.threads = &threads});
+  EXPECT_TRUE(same_bytes(model.weights, saved));
+  EXPECT_EQ(runtime::host_blocks().bytes_peak, before + arena);
+  const runtime::Arena there = testing::random_weights(config, 5);
+  runtime::reset_host_blocks_peak();
+  const std::size_t now = runtime::host_blocks().bytes_now;
+  const Result<void> loaded =
+      load_weights(folder, {.config = config, .weights = there, .threads = &threads});
+  ASSERT_TRUE(loaded.has_value()) << render(loaded.error());
+  EXPECT_TRUE(same_bytes(there, saved));
+  EXPECT_EQ(runtime::host_blocks().bytes_peak, now);
+  ModelConfig other = config;
+  other.layers = 1;
+  EXPECT_FALSE(load_weights(folder, {.config = other, .weights = there}));
 }
 
 TEST(Checkpoint, NamesTheFileThatIsMissingOrWrong) {

@@ -12,6 +12,8 @@
 #include "runtime/base/file.h"
 #include "runtime/base/json.h"
 #include "runtime/base/rng.h"
+#include "runtime/device/dtype.h"
+#include "runtime/device/parallel.h"
 #include "tests/actors/model/tiny_model.h"
 
 namespace tandem::actors {
@@ -208,6 +210,49 @@ TEST(Safetensors, ATiedCopyIsComparedToItsEnd) {
   const Result<void> differs = with_copy();
   ASSERT_FALSE(differs.has_value());
   EXPECT_NE(differs.error().message.find("'b' differs from 'a'"), std::string::npos);
+}
+
+// Values in pieces of several threads, those of the last piece too, from every dtype.
+TEST(Safetensors, AnyNumberOfThreadsReadsTheSame) {
+  const auto folder = testing::scratch_folder("threads");
+  constexpr std::size_t kValues = (std::size_t{1} << 20) * 2 + 77;
+  for (const auto& [name, dtype] :
+       {std::pair("F32", runtime::DType::kF32), std::pair("BF16", runtime::DType::kBF16),
+        std::pair("F16", runtime::DType::kF16)}) {
+    SCOPED_TRACE(name);
+    const std::size_t width = runtime::size_bytes(dtype);
+    std::vector<std::byte> stored(kValues * width);
+    std::vector<float> expected(kValues);
+    for (std::size_t i = 0; i < kValues; ++i) expected[i] = static_cast<float>(i % 2039) - 1000;
+    runtime::from_f32(expected, dtype, stored);
+    runtime::to_f32(stored, dtype, expected);
+    std::string file = file_bytes(json{{"x", entry(name, {kValues}, 0, stored.size())}}.dump(), 0);
+    file.append(reinterpret_cast<const char*>(stored.data()), stored.size());
+    testing::write_text(folder / "model.safetensors", file);
+    for (const int count : {1, 3}) {
+      runtime::ThreadPool threads(count);
+      std::vector<float> read(kValues);
+      const NamedTensor wanted[] = {{"x", {static_cast<std::int64_t>(kValues)}, read}};
+      const auto files = TensorFiles::open(folder, wanted, nullptr);
+      ASSERT_TRUE(files.has_value());
+      ASSERT_TRUE(files->read(wanted, &threads).has_value());
+      EXPECT_EQ(read, expected);
+    }
+  }
+}
+
+TEST(Safetensors, AFileThatIsTruncatedWhileItIsReadIsAnError) {
+  const auto folder = testing::scratch_folder("truncated-meanwhile");
+  std::vector<float> values(5'000'000, 1.0f);
+  const NamedTensor wanted[] = {{"x", {std::ssize(values)}, values}};
+  ASSERT_TRUE(write_safetensors(folder / "model.safetensors", wanted).has_value());
+  const auto files = TensorFiles::open(folder, wanted, nullptr);
+  ASSERT_TRUE(files.has_value());
+  std::filesystem::resize_file(folder / "model.safetensors", 10'000'000);
+  runtime::ThreadPool threads(2);
+  const Result<void> read = files->read(wanted, &threads);
+  ASSERT_FALSE(read.has_value());
+  EXPECT_NE(read.error().message.find("ended while it was read"), std::string::npos);
 }
 
 // A limit on file size stands in for a full disk: both fail in the middle of a write.

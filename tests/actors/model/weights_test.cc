@@ -1,4 +1,5 @@
-// Weights that are installed in parts, each when forward says that it needs it.
+// Weights that are installed in parts, each when forward says that it needs it; and how many copies
+// of them there are.
 #include "actors/model/weights.h"
 
 #include <gtest/gtest.h>
@@ -11,6 +12,7 @@
 
 #include "actors/model/decoder.h"
 #include "actors/model/parameters.h"
+#include "runtime/device/memory.h"
 #include "tests/actors/model/tiny_model.h"
 
 namespace tandem::actors {
@@ -21,12 +23,13 @@ using runtime::Stream;
 
 // One sequence, and every token's log-probability and entropy.
 struct Scored {
-  std::vector<float> logprob, entropy;
+  std::vector<float> logprob, entropy, gradients;
   bool operator==(const Scored& other) const {
     const auto same = [](const std::vector<float>& a, const std::vector<float>& b) {
       return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
     };
-    return same(logprob, other.logprob) && same(entropy, other.entropy);
+    return same(logprob, other.logprob) && same(entropy, other.entropy) &&
+           same(gradients, other.gradients);
   }
 };
 
@@ -40,10 +43,27 @@ Scored score(const ModelConfig& config, const Weights& weights, const WeightsNee
   const std::vector<kernels::Segment> segments{{.begin = 0, .len = 20}};
   auto decoder = TrainDecoder::make(config, {.rows_max = 32, .items_max = 32, .positions_max = 32},
                                     runtime::DeviceKind::kCpu);
-  Scored scored{std::vector<float>(items.size()), std::vector<float>(items.size())};
-  decoder->forward(Stream{}, weights, {tokens, segments, items}, scored.logprob, scored.entropy,
-                   needed);
+  Scored scored{std::vector<float>(items.size()), std::vector<float>(items.size()), {}};
+  const PackedBatch batch{tokens, segments, items};
+  decoder->forward(Stream{}, weights, batch, scored.logprob, scored.entropy, needed);
+  if (weights.use() == WeightsUse::kInference || needed) return scored;
+  const Arena gradients = *Arena::allocate(make_manifest(config), "gradients");
+  const std::vector<float> dlogprob(items.size(), -0.25f);
+  decoder->backward(Stream{}, weights, batch, dlogprob, {}, gradients);
+  scored.gradients.assign(gradients.f32().begin(), gradients.f32().end());
   return scored;
+}
+
+std::size_t matrix_bytes(std::int64_t n, std::int64_t k) {
+  return static_cast<std::size_t>(kernels::packed_elements(n, k)) * sizeof(float);
+}
+
+std::size_t packed_bytes(const ModelConfig& config) {
+  const std::int64_t H = config.hidden_size, F = config.intermediate_size;
+  const std::size_t layer = matrix_bytes(config.qkv_width(), H) +
+                            matrix_bytes(H, config.q_width()) + matrix_bytes(2 * F, H) +
+                            matrix_bytes(H, F);
+  return static_cast<std::size_t>(config.layers) * layer + matrix_bytes(config.vocab_size, H);
 }
 
 Arena not_there(const ModelConfig& config) {
@@ -55,15 +75,19 @@ Arena not_there(const ModelConfig& config) {
 // Before a part is needed it is no number, and when the next part is needed it is none again (but
 // for an embedding that is the head as well).
 TEST(Weights, ForwardReadsEachPartOnlyOnceItNeedsIt_DE5) {
-  for (const bool tied : {false, true}) {
+  for (const auto& [tied, use] :
+       {std::pair(false, WeightsUse::kTraining), std::pair(true, WeightsUse::kTraining),
+        std::pair(false, WeightsUse::kTrainingInPlace),
+        std::pair(true, WeightsUse::kTrainingInPlace)}) {
     SCOPED_TRACE(tied);
     ModelConfig config = testing::tiny_config();
     config.layers = 3;
     config.tie_word_embeddings = tied;
     const Arena master = testing::random_weights(config, 8), none = not_there(config);
-    Weights weights = *Weights::allocate(config, WeightsUse::kTraining, runtime::DeviceKind::kCpu);
+    Weights weights = *Weights::allocate(config, use, runtime::DeviceKind::kCpu);
     weights.install(Stream{}, master.bytes());
-    const Scored whole = score(config, weights);
+    Scored whole = score(config, weights);
+    whole.gradients.clear();
     weights.install(Stream{}, none.bytes());
     EXPECT_TRUE(std::isnan(score(config, weights).logprob.front()));
 
@@ -92,6 +116,65 @@ TEST(Weights, PartsThatCutAParameterAreABug) {
   const std::int64_t layer = layer_begins(config).front();
   EXPECT_DEATH(weights.install_master(Stream{}, master, {.begin = 0, .end = 10}), "inside");
   EXPECT_DEATH(weights.install_master(Stream{}, master, {.begin = 1, .end = layer}), "inside");
+}
+
+TEST(Weights, BytesAreWhatIsAllocated) {
+  for (const bool tied : {false, true})
+    for (const WeightsUse use :
+         {WeightsUse::kInference, WeightsUse::kTraining, WeightsUse::kTrainingInPlace}) {
+      ModelConfig config = testing::tiny_config();
+      config.tie_word_embeddings = tied;
+      const std::size_t before = runtime::host_blocks().bytes_now;
+      const Weights weights = *Weights::allocate(config, use, runtime::DeviceKind::kCpu);
+      EXPECT_EQ(runtime::host_blocks().bytes_now - before,
+                Weights::bytes(config, use, runtime::DeviceKind::kCpu));
+    }
+}
+
+// For inference the head's panels alone: the rest that is kept are vectors.
+TEST(Weights, ATiedEmbeddingExistsOnce) {
+  for (const Family family : testing::kFamilies) {
+    const ModelConfig config = testing::tiny_config(family);
+    const Arena arena = testing::random_weights(config, 8);
+    std::size_t vectors = 0;
+    for (const runtime::ParameterSpec& spec : arena.manifest().parameters)
+      if (spec.shape.size() == 1) vectors += runtime::align_up(spec.bytes);
+    const auto device = runtime::DeviceKind::kCpu;
+    EXPECT_EQ(Weights::bytes(config, WeightsUse::kInference, device),
+              packed_bytes(config) + vectors);
+    Weights inference = *Weights::allocate(config, WeightsUse::kInference, device);
+    Weights training = *Weights::allocate(config, WeightsUse::kTraining, device);
+    inference.install(Stream{}, arena.bytes());
+    training.install(Stream{}, arena.bytes());
+    EXPECT_TRUE(inference.embedding().plain.empty());
+    Scored expected = score(config, training);
+    expected.gradients.clear();
+    EXPECT_TRUE(score(config, inference) == expected);
+  }
+}
+
+// Beside the master weights a learner on a CPU has the packed ones, and no third copy.
+TEST(Weights, InPlaceReadsTheMasterWeights) {
+  for (const Family family : testing::kFamilies)
+    for (const bool tied : {false, true}) {
+      ModelConfig config = testing::tiny_config(family);
+      config.tie_word_embeddings = tied;
+      const auto device = runtime::DeviceKind::kCpu;
+      EXPECT_EQ(Weights::bytes(config, WeightsUse::kTrainingInPlace, device), packed_bytes(config));
+      const Arena master = testing::random_weights(config, 8);
+      const Arena changed = testing::random_weights(config, 9);
+      Weights copied = *Weights::allocate(config, WeightsUse::kTraining, device);
+      Weights in_place = *Weights::allocate(config, WeightsUse::kTrainingInPlace, device);
+      const FloatRange all{.begin = 0, .end = master.flat().elements()};
+      copied.install(Stream{}, master.bytes());
+      in_place.install_master(Stream{}, master, all);
+      EXPECT_EQ(in_place.embedding().plain.data, master.view(kEmbeddingName).data);
+      EXPECT_TRUE(score(config, in_place) == score(config, copied));
+      std::ranges::copy(changed.bytes(), master.bytes().begin());  // as AdamW does
+      in_place.install_master(Stream{}, master, all);
+      copied.install(Stream{}, changed.bytes());
+      EXPECT_TRUE(score(config, in_place) == score(config, copied));
+    }
 }
 
 }  // namespace

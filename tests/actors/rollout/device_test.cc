@@ -205,7 +205,7 @@ TEST_P(EngineOnAGpu, AnUpdatedOneIsAFreshOne) {
     engine.begin_update(PolicyVersion{swap});
     model_.fill_sink(engine, PolicyVersion{swap % kVersions});
     ASSERT_TRUE(engine.may_finish_update());
-    engine.finish_update();
+    engine.finish_update(engine.weight_sink().value());
   };
   const auto swapped = engine(config);
   for (int swap = 1; swap <= kSwaps; ++swap) {

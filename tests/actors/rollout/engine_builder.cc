@@ -50,14 +50,19 @@ std::unique_ptr<NativeEngine> TinyModel::engine(const EngineConfig& config, runt
 
 void TinyModel::fill_sink(NativeEngine& engine, PolicyVersion version) const {
   const auto from = weights(version).bytes();
-  std::memcpy(engine.weight_sink().data(), from.data(), from.size());
+  const std::span<std::byte> sink = engine.weight_sink().value();
+  std::memcpy(sink.data(), from.data(), from.size());
 }
 
 void TinyModel::update(NativeEngine& engine, PolicyVersion version) const {
   engine.begin_update(version);
-  fill_sink(engine, version);
   ASSERT_TRUE(engine.may_finish_update());
-  engine.finish_update();
+  if (engine.installs_in_place()) {
+    engine.finish_update(weights(version).bytes());
+    return;
+  }
+  fill_sink(engine, version);
+  engine.finish_update(engine.weight_sink().value());
 }
 
 EngineConfig tiny_engine_config() {

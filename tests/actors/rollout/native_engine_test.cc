@@ -7,7 +7,10 @@
 #include <set>
 
 #include "actors/model/kv_cache.h"
+#include "actors/model/parameters.h"
+#include "actors/model/weights.h"
 #include "runtime/base/rng.h"
+#include "runtime/device/memory.h"
 #include "runtime/device/parallel.h"
 #include "tests/actors/latency_counts.h"
 #include "tests/actors/rollout/engine_builder.h"
@@ -74,6 +77,41 @@ class NativeEngineTest : public ::testing::TestWithParam<bool> {
 
 INSTANTIATE_TEST_SUITE_P(Scheduling, NativeEngineTest, ::testing::Bool(),
                          [](const auto& test) { return test.param ? "Async" : "Sync"; });
+
+// No arena lies beside the packed weights, unless a version has to be copied.
+TEST(NativeEngineMemory, OneCopyOfTheWeights) {
+  const TinyModel model(2);
+  const EngineConfig config = tiny_engine_config();
+  const std::size_t arena = model.weights(kV0).bytes().size();
+  const std::size_t before = runtime::host_blocks().bytes_now;
+  const auto engine = model.engine(config);
+  model.update(*engine, kV1);
+  const std::size_t held = runtime::host_blocks().bytes_now - before;
+  const std::size_t pages = pages_bytes(model, engine->pages_total());
+  const std::size_t planned =
+      NativeEngine::bytes_beside_pages(model.config(), config, runtime::DeviceKind::kCpu) + pages;
+  EXPECT_LT(held, planned + arena);
+  EXPECT_GE(held, pages + Weights::bytes(model.config(), WeightsUse::kInference,
+                                         runtime::DeviceKind::kCpu));
+  ASSERT_TRUE(engine->weight_sink());
+  ASSERT_TRUE(engine->weight_sink());
+  EXPECT_EQ(runtime::host_blocks().bytes_now - before, held + arena);
+}
+
+TEST(NativeEngineMemory, AVersionInPlaceIsTheSameAsOneFromTheSink) {
+  const TinyModel model(2);
+  const auto in_place = model.engine(tiny_engine_config()),
+             copied = model.engine(tiny_engine_config());
+  model.update(*in_place, kV1);
+  copied->begin_update(kV1);
+  model.fill_sink(*copied, kV1);
+  copied->finish_update(copied->weight_sink().value());
+  for (const GroupWork& group : all_groups()) {
+    in_place->submit(group);
+    copied->submit(group);
+  }
+  expect_same(run_to_end(*in_place), run_to_end(*copied), "in place");
+}
 
 TEST_P(NativeEngineTest, TokensDoNotDependOnTheCompany) {  // NE-1, NE-4, EN-4
   const TinyModel model;
@@ -300,7 +338,7 @@ TEST_P(NativeEngineTest, WithoutPartialRolloutAnUpdateWaitsForWhatRuns) {  // EN
   EXPECT_TRUE(payloads.contains(GroupId{1}));
   EXPECT_FALSE(payloads.contains(GroupId{2}));
   ASSERT_TRUE(engine->may_finish_update());
-  engine->finish_update();
+  engine->finish_update(engine->weight_sink().value());
   payloads.merge(run_to_end(*engine));
   for (const Trajectory& t : payloads.at(GroupId{1}).trajectories)
     EXPECT_EQ(t.versions.front().version, kV0);
@@ -363,7 +401,7 @@ Payloads drive(const TinyModel& model, NativeEngine& engine, const VersionOffer&
     const auto wanted = engine.wants(offer);
     if (wanted && engine.may_finish_update()) {
       model.fill_sink(engine, *wanted);
-      engine.finish_update();
+      engine.finish_update(engine.weight_sink().value());
     }
     if (!engine.can_step()) break;
     engine.step();
@@ -535,7 +573,7 @@ TEST_P(NativeEngineTest, RandomSchedulesChangeNothing) {  // NE-1, NE-3, WQ-1
           engine->begin_update(*wanted);
           if (engine->may_finish_update()) {
             model.fill_sink(*engine, *wanted);
-            engine->finish_update();
+            engine->finish_update(engine->weight_sink().value());
           }
         }
         if (engine->can_step()) engine->step();

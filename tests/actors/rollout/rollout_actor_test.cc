@@ -47,12 +47,14 @@ std::uint64_t checksum_of(PolicyVersion version) {
   return 100 + static_cast<std::uint64_t>(version.value);
 }
 
-// Notes in which order it is told of a broadcast and asked for a version.
+// Notes in which order it is told of a broadcast and asked for a version. It reads in place too.
 class NotingSubscriber final : public FakeWeightSubscriber {
  public:
   NotingSubscriber(std::shared_ptr<const FakeWeightBoard> board,
-                   std::shared_ptr<std::vector<std::string>> calls)
-      : FakeWeightSubscriber(std::move(board), 3), calls_(std::move(calls)) {}
+                   std::shared_ptr<std::vector<std::string>> calls, const bool* lose_in_place)
+      : FakeWeightSubscriber(std::move(board), 3),
+        calls_(std::move(calls)),
+        lose_in_place_(lose_in_place) {}
   void look_at(const runtime::WeightSource& source) override {
     calls_->push_back("look at " + source.endpoint);
   }
@@ -70,9 +72,16 @@ class NotingSubscriber final : public FakeWeightSubscriber {
     calls_->push_back("cancel");
     FakeWeightSubscriber::cancel();
   }
+  bool in_place() const override { return true; }
+  std::span<const std::byte> held() override {
+    calls_->push_back("held");
+    return std::span(&byte_, *lose_in_place_ ? 0 : 1);
+  }
 
  private:
   const std::shared_ptr<std::vector<std::string>> calls_;
+  const bool* const lose_in_place_;
+  const std::byte byte_{};
 };
 
 // A payload store in virtual time.
@@ -111,7 +120,7 @@ struct Fixture {
           RolloutConfig{
               .self = {"j/rollout/0", Incarnation{3}}, .group_size = 4, .max_num_seqs = 16},
           std::make_unique<FakeEngine>(engine),
-          std::make_shared<NotingSubscriber>(board, weight_calls),
+          std::make_shared<NotingSubscriber>(board, weight_calls, &lose_in_place),
           RolloutActor::Joints{
               .exchange = runtime::Ref<RolloutEvents>({"exchange/j", Incarnation{1}}, heard_target),
               .write = [this](auto batch, auto done) { store.write(std::move(batch), done); },
@@ -170,6 +179,7 @@ struct Fixture {
   runtime::SimulatedExecutor executor;
   runtime::System system;
   std::optional<Error> failure;
+  bool lose_in_place = false;  // what is held goes before it is installed
   std::shared_ptr<FakeWeightBoard> board = std::make_shared<FakeWeightBoard>();
   std::shared_ptr<std::vector<std::string>> weight_calls =
       std::make_shared<std::vector<std::string>>();
@@ -264,6 +274,50 @@ TEST(RolloutActor, ABroadcastIsExpectedBeforeItsVersionIsWanted) {
   EXPECT_EQ(*f.weight_calls,
             (std::vector<std::string>{"look at tcp://h:1", "expect 0 of 100 at 3/8", "begin 0",
                                       "begin 1"}));
+}
+
+TEST(RolloutActor, AVersionThatLiesInPlaceIsHeldUntilItIsInstalled) {
+  FakeEngineConfig engine = Fixture::engine_config();
+  engine.installs_in_place = true;
+  Fixture f(1, engine);
+  f.publish(kV0, kV0);
+  ASSERT_TRUE(f.executor.run_until([&] { return !f.heard->all<Installed>().empty(); }, 1s));
+  EXPECT_EQ(*f.weight_calls, (std::vector<std::string>{"begin 0", "held", "cancel"}));
+}
+
+// A publisher may need the place while sequences run for minutes before the update.
+TEST(RolloutActor, AVersionThatLiesInPlaceIsNotHeldWhileTheUpdateWaits) {
+  FakeEngineConfig engine = Fixture::engine_config();
+  engine.installs_in_place = true;
+  engine.engine.partial_rollout = false;
+  engine.long_every = 1;
+  Fixture f(1, engine);
+  f.publish(kV0, kV0);
+  f.assign(1, 1);
+  f.executor.run_until([&] { return f.heard->all<Installed>().size() == 1; }, 1s);
+  f.executor.run_until([] { return false; }, 4ms);  // they run
+  f.weight_calls->clear();
+  f.publish(kV1, kV0);
+  f.executor.run_until([] { return false; }, 10ms);  // as they do still
+  EXPECT_TRUE(f.generated().empty());
+  EXPECT_EQ(*f.weight_calls, (std::vector<std::string>{"begin 1", "cancel"}));
+  ASSERT_TRUE(f.executor.run_until([&] { return f.heard->all<Installed>().size() == 2; }, 1s));
+  EXPECT_EQ(*f.weight_calls,
+            (std::vector<std::string>{"begin 1", "cancel", "begin 1", "held", "cancel"}));
+}
+
+TEST(RolloutActor, AVersionThatIsWithdrawnInItsPlaceIsNotInstalled) {
+  FakeEngineConfig engine = Fixture::engine_config();
+  engine.installs_in_place = true;
+  Fixture f(1, engine);
+  f.lose_in_place = true;
+  f.publish(kV0, kV0);
+  ASSERT_TRUE(f.executor.run_until(
+      [&] { return std::ranges::count(*f.weight_calls, "begin 0") >= 2; }, 1s));
+  EXPECT_TRUE(f.heard->all<Installed>().empty());
+  f.lose_in_place = false;
+  EXPECT_TRUE(f.executor.run_until([&] { return !f.heard->all<Installed>().empty(); }, 1s));
+  EXPECT_FALSE(f.failure);
 }
 
 // Another actor may share the subscriber, and what it copies into goes with this one.

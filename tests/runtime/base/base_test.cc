@@ -65,6 +65,17 @@ std::vector<std::byte> counted_bytes(std::size_t count) {
   return bytes;
 }
 
+TEST(Digest, Sha256OfPartsIsThatOfTheWhole) {
+  const std::vector<std::byte> whole = counted_bytes(1'000);
+  Sha256 digest;
+  EXPECT_EQ(digest.hex(), sha256_hex({}));
+  digest.update(std::span(whole).first(63));
+  EXPECT_EQ(digest.hex(), sha256_hex(std::span(whole).first(63)));
+  digest.update({});
+  digest.update(std::span(whole).subspan(63));
+  EXPECT_EQ(digest.hex(), sha256_hex(whole));
+}
+
 // XXH3-64, whose values lie in journals and checkpoints, by a build of its library for plain SSE2:
 // each of the lengths takes another way through it.
 TEST(Digest, Checksum64IsTheSameOnEveryProcessor) {

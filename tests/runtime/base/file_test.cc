@@ -68,6 +68,21 @@ TEST_F(FileTest, ErrorsNameThePathAndTheReason) {
   EXPECT_FALSE(write_file_atomic(directory_ / "absent" / "x", std::string_view("x")));
 }
 
+TEST_F(FileTest, ReadsAFileOfTheRightSizeIntoMemory) {
+  const std::filesystem::path path = directory_ / "five";
+  ASSERT_TRUE(write_file_atomic(path, std::string_view("12345")));
+  std::string five(5, 'x'), four(4, 'x'), six(6, 'x');
+  const auto into = [&](std::string& text) {
+    return read_file_into(path, std::as_writable_bytes(std::span(text)));
+  };
+  EXPECT_TRUE(into(five));
+  EXPECT_EQ(five, "12345");
+  EXPECT_EQ(into(four).error().message, "it has 5 bytes instead of 4");
+  EXPECT_EQ(into(six).error().message, "it has 5 bytes instead of 6");
+  EXPECT_EQ(read_file_into(directory_ / "absent", {}).error().message,
+            "cannot open file: No such file or directory");
+}
+
 TEST_F(FileTest, ASecondTakerOfALockLearnsWhoHasIt) {
   const std::filesystem::path path = directory_ / "lock";
   std::optional<FileLock> first = FileLock::take(path, "the state in /x", "stop it").value();

@@ -38,6 +38,22 @@ TEST(Buffer, MoreThanTheMachineHasIsAnErrorWithItsPurpose) {
   EXPECT_NE(buffer.error().message.find("KV pages"), std::string::npos);
 }
 
+TEST(Buffer, BlocksOfTheHostAreCounted) {
+  reset_host_blocks_peak();
+  const std::size_t before = host_blocks().bytes_now;
+  {
+    const Buffer large = *Buffer::allocate(3 * kMappedBytesMin, "a test");
+    Buffer small = *Buffer::allocate(100, "a test");
+    const Buffer moved = std::move(small);
+    EXPECT_EQ(host_blocks().bytes_now, before + 3 * kMappedBytesMin + 100);
+  }
+  const Buffer later = *Buffer::allocate(200, "a test");
+  EXPECT_EQ(host_blocks().bytes_now, before + 200);
+  EXPECT_EQ(host_blocks().bytes_peak, before + 3 * kMappedBytesMin + 100);
+  reset_host_blocks_peak();
+  EXPECT_EQ(host_blocks().bytes_peak, before + 200);
+}
+
 TEST(Buffer, NothingIsABufferToo) {
   const Result<Buffer> buffer = Buffer::allocate(0, "a test");
   ASSERT_TRUE(buffer);

@@ -1,0 +1,112 @@
+// How many copies of the weights a learner on a CPU has, at rest and at its peaks.
+#include "actors/learner/trainer_memory.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+#include "actors/learner/trainer_weights.h"
+#include "actors/model/parameters.h"
+#include "runtime/base/digest.h"
+#include "runtime/device/memory.h"
+#include "tests/actors/learner/learner_builder.h"
+#include "tests/actors/model/tiny_model.h"
+
+namespace {
+// The largest block that this program has asked the heap for since it was last set to 0.
+std::atomic<std::size_t> heap_block_max = 0;
+}  // namespace
+
+[[gnu::noinline]] void* operator new(std::size_t bytes) {
+  std::size_t most = heap_block_max.load();
+  while (most < bytes && !heap_block_max.compare_exchange_weak(most, bytes)) continue;
+  if (void* memory = std::malloc(bytes == 0 ? 1 : bytes)) return memory;
+  std::abort();
+}
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+
+namespace tandem::actors {
+namespace {
+
+constexpr auto kCpu = runtime::DeviceKind::kCpu;
+
+// The learner's model with matrices that outweigh everything else.
+ModelConfig wide_model() {
+  ModelConfig config = testing::learner_model();
+  config.hidden_size = 128;
+  config.intermediate_size = 512;
+  return config;
+}
+
+std::unique_ptr<NativeTrainer> wide_trainer(const std::filesystem::path& folder,
+                                            const TrainerConfig& config) {
+  if (!std::filesystem::exists(folder / "model"))
+    testing::write_model_folder(folder / "model", wide_model());
+  return testing::make_trainer(folder, config);
+}
+
+TEST(TrainerMemory, MasterAndPackedWeightsAndNoThirdCopy) {
+  const ModelConfig model = wide_model();
+  const std::size_t before = runtime::host_blocks().bytes_now;
+  const auto weights = TrainerWeights::allocate(
+      {.model = model, .device = kCpu, .reference = false}, testing::random_weights(model, 3));
+  ASSERT_TRUE(weights);
+  const std::size_t arena = make_manifest(model).bytes_total;
+  const std::size_t held = runtime::host_blocks().bytes_now - before;
+  EXPECT_EQ(held, arena + Weights::bytes(model, WeightsUse::kTrainingInPlace, kCpu));
+  EXPECT_LT(held, arena * 5 / 2);
+}
+
+// What trainer_memory() says is what is there, but for tables of a few numbers for each token.
+TEST(TrainerMemory, ThePartsAreWhatIsAllocated) {
+  const auto folder = testing::scratch_folder("parts");
+  const TrainerConfig config = testing::trainer_config(folder);
+  const std::size_t before = runtime::host_blocks().bytes_now;
+  const auto trainer = wide_trainer(folder, config);
+  const std::size_t held = runtime::host_blocks().bytes_now - before;
+  std::size_t sum = 0;
+  for (const MemoryPart& part : trainer_memory(wide_model(), config, kCpu)) sum += part.bytes;
+  EXPECT_GE(held, sum);
+  EXPECT_LT(held, sum + make_manifest(wide_model()).bytes_total / 2);
+}
+
+TEST(TrainerMemory, RestoreAndCheckpointsTakeNoSecondModel) {
+  const auto folder = testing::scratch_folder("peaks");
+  const TrainerConfig config = testing::trainer_config(folder);
+  const std::size_t arena = make_manifest(wide_model()).bytes_total;
+  const auto trainer = wide_trainer(folder, config);
+  const auto expect_no_model = [&](const char* what) {
+    const runtime::HostBlocks blocks = runtime::host_blocks();
+    EXPECT_LT(blocks.bytes_peak, blocks.bytes_now + arena / 2) << what;
+    EXPECT_LT(heap_block_max.load(), arena / 2) << what;
+    runtime::reset_host_blocks_peak();
+    heap_block_max = 0;
+  };
+  runtime::reset_host_blocks_peak();
+  heap_block_max = 0;
+  const auto saved = trainer->save();
+  ASSERT_TRUE(saved);
+  expect_no_model("save");
+  ASSERT_TRUE(trainer->restore());
+  expect_no_model("restore");
+}
+
+// In the order of the manifest, without the gaps.
+TEST(TrainerMemory, TheDigestIsOfTheParametersBytes) {
+  const ModelConfig model = testing::learner_model();
+  const runtime::Arena arena = testing::random_weights(model, 3);
+  std::vector<std::byte> bytes;
+  for (const runtime::ParameterSpec& spec : arena.manifest().parameters) {
+    const auto part = arena.bytes().subspan(spec.offset_bytes, spec.bytes);
+    bytes.insert(bytes.end(), part.begin(), part.end());
+  }
+  const auto weights = TrainerWeights::allocate(
+      {.model = model, .device = kCpu, .reference = false}, testing::random_weights(model, 3));
+  EXPECT_EQ(weights->host_sha256(), sha256_hex(bytes));
+}
+
+}  // namespace
+}  // namespace tandem::actors
