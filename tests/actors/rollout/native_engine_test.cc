@@ -8,9 +8,7 @@
 
 #include "actors/model/kv_cache.h"
 #include "actors/model/parameters.h"
-#include "actors/model/weights.h"
 #include "runtime/base/rng.h"
-#include "runtime/device/memory.h"
 #include "runtime/device/parallel.h"
 #include "tests/actors/latency_counts.h"
 #include "tests/actors/rollout/engine_builder.h"
@@ -77,41 +75,6 @@ class NativeEngineTest : public ::testing::TestWithParam<bool> {
 
 INSTANTIATE_TEST_SUITE_P(Scheduling, NativeEngineTest, ::testing::Bool(),
                          [](const auto& test) { return test.param ? "Async" : "Sync"; });
-
-// No arena lies beside the packed weights, unless a version has to be copied.
-TEST(NativeEngineMemory, OneCopyOfTheWeights) {
-  const TinyModel model(2);
-  const EngineConfig config = tiny_engine_config();
-  const std::size_t arena = model.weights(kV0).bytes().size();
-  const std::size_t before = runtime::host_blocks().bytes_now;
-  const auto engine = model.engine(config);
-  model.update(*engine, kV1);
-  const std::size_t held = runtime::host_blocks().bytes_now - before;
-  const std::size_t pages = pages_bytes(model, engine->pages_total());
-  const std::size_t planned =
-      NativeEngine::bytes_beside_pages(model.config(), config, runtime::DeviceKind::kCpu) + pages;
-  EXPECT_LT(held, planned + arena);
-  EXPECT_GE(held, pages + Weights::bytes(model.config(), WeightsUse::kInference,
-                                         runtime::DeviceKind::kCpu));
-  ASSERT_TRUE(engine->weight_sink());
-  ASSERT_TRUE(engine->weight_sink());
-  EXPECT_EQ(runtime::host_blocks().bytes_now - before, held + arena);
-}
-
-TEST(NativeEngineMemory, AVersionInPlaceIsTheSameAsOneFromTheSink) {
-  const TinyModel model(2);
-  const auto in_place = model.engine(tiny_engine_config()),
-             copied = model.engine(tiny_engine_config());
-  model.update(*in_place, kV1);
-  copied->begin_update(kV1);
-  model.fill_sink(*copied, kV1);
-  copied->finish_update(copied->weight_sink().value());
-  for (const GroupWork& group : all_groups()) {
-    in_place->submit(group);
-    copied->submit(group);
-  }
-  expect_same(run_to_end(*in_place), run_to_end(*copied), "in place");
-}
 
 TEST_P(NativeEngineTest, TokensDoNotDependOnTheCompany) {  // NE-1, NE-4, EN-4
   const TinyModel model;

@@ -1,0 +1,50 @@
+// What an engine holds of its weights, and that a version computes the same wherever it was packed
+// from.
+#include <gtest/gtest.h>
+
+#include "actors/model/kv_cache.h"
+#include "actors/model/weights.h"
+#include "actors/rollout/native_engine.h"
+#include "runtime/device/memory.h"
+#include "tests/actors/rollout/engine_builder.h"
+
+namespace tandem::actors {
+namespace {
+
+// No arena lies beside the packed weights, unless a version has to be copied.
+TEST(NativeEngineMemory, OneCopyOfTheWeights) {
+  const TinyModel model(2);
+  const EngineConfig config = tiny_engine_config();
+  const std::size_t arena = model.weights(PolicyVersion{0}).bytes().size();
+  const std::size_t before = runtime::host_blocks().bytes_now;
+  const auto engine = model.engine(config);
+  model.update(*engine, PolicyVersion{1});
+  const std::size_t held = runtime::host_blocks().bytes_now - before;
+  const std::size_t pages = static_cast<std::size_t>(engine->pages_total()) *
+                            KvCache::page_bytes(model.config(), config.block_size);
+  const std::size_t planned =
+      NativeEngine::bytes_beside_pages(model.config(), config, runtime::DeviceKind::kCpu) + pages;
+  EXPECT_LT(held, planned + arena);
+  EXPECT_GE(held, pages + Weights::bytes(model.config(), WeightsUse::kInference,
+                                         runtime::DeviceKind::kCpu));
+  ASSERT_TRUE(engine->weight_sink());
+  ASSERT_TRUE(engine->weight_sink());
+  EXPECT_EQ(runtime::host_blocks().bytes_now - before, held + arena);
+}
+
+TEST(NativeEngineMemory, AVersionInPlaceIsTheSameAsOneFromTheSink) {
+  const TinyModel model(2);
+  const auto in_place = model.engine(tiny_engine_config()),
+             copied = model.engine(tiny_engine_config());
+  model.update(*in_place, PolicyVersion{1});
+  copied->begin_update(PolicyVersion{1});
+  model.fill_sink(*copied, PolicyVersion{1});
+  copied->finish_update(copied->weight_sink().value());
+  const GroupWork group = group_work(0, "36+01=");
+  in_place->submit(group);
+  copied->submit(group);
+  expect_same(run_to_end(*in_place).at(GroupId{0}), run_to_end(*copied).at(GroupId{0}), "in place");
+}
+
+}  // namespace
+}  // namespace tandem::actors
