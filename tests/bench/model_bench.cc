@@ -239,13 +239,14 @@ class Engine {
     const std::span<const float> floats = model.weights.f32();
     const runtime::Manifest master = model.weights.manifest();
     const runtime::Manifest published = actors::published_manifest(model.config);
+    std::vector<std::byte> version(published.bytes_total);
     for (std::size_t i = 0; i < master.parameters.size(); ++i) {
       const runtime::ParameterSpec &from = master.parameters[i], &to = published.parameters[i];
       runtime::from_f32(
           floats.subspan(from.offset_bytes / sizeof(float), from.bytes / sizeof(float)), to.dtype,
-          engine_->weight_sink().subspan(to.offset_bytes, to.bytes));
+          std::span(version).subspan(to.offset_bytes, to.bytes));
     }
-    engine_->finish_update();
+    engine_->finish_update(version);
   }
 
   // Tokens per second behind the first one of each sequence. One step computes all prompts and

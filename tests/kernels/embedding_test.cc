@@ -80,7 +80,7 @@ TEST(Embedding, APackedTableOfAnotherShapeIsABug) {
                .packed = packed_weight(memory->as<float>().data(), 32, 20)};
   embedding(Stream{}, op);
   op.packed.k = 19;
-  EXPECT_DEATH(embedding(Stream{}, op), "packed");
+  EXPECT_DEATH(embedding(Stream{}, op), "panels");
 }
 
 TEST(Embedding, InBf16RowsAreCopiesAndGradientsAreSummedInF32) {
