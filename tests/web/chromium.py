@@ -116,19 +116,23 @@ class Browser:
     def wait_for(self, expression):
         """Until the expression is true in the page; the page itself watches, frame by frame."""
         deadline = time.monotonic() + self.deadline_s
+        while time.monotonic() < deadline:
+            if self.becomes(expression):
+                return
+        raise AssertionError(f"never became true: {expression}\n"
+                             f"the page says: {self.value('document.body.innerText')[:2000]}")
+
+    def becomes(self, expression):
+        """Whether the expression becomes true within five seconds, in this page."""
         watch = ("new Promise((done) => { const end = performance.now() + 5000; "
                  "const look = () => { let is = false; "
                  f"try {{ is = Boolean({expression}); }} catch {{}}"
                  " if (is || performance.now() > end) done(is); else setTimeout(look, 20); };"
                  " look(); })")
-        while time.monotonic() < deadline:
-            try:
-                if self.value(watch):
-                    return
-            except RuntimeError:
-                continue  # the page was left for another while it watched
-        raise AssertionError(f"never became true: {expression}\n"
-                             f"the page says: {self.value('document.body.innerText')[:2000]}")
+        try:
+            return self.value(watch)
+        except RuntimeError:
+            return False  # the page was left for another while it watched
 
     def screenshot(self, path, whole=False):
         path.parent.mkdir(parents=True, exist_ok=True)
