@@ -26,7 +26,8 @@ struct Scored {
   std::vector<float> logprob, entropy, gradients;
   bool operator==(const Scored& other) const {
     const auto same = [](const std::vector<float>& a, const std::vector<float>& b) {
-      return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+      return a.size() == b.size() &&
+             (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0);
     };
     return same(logprob, other.logprob) && same(entropy, other.entropy) &&
            same(gradients, other.gradients);
