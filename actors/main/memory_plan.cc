@@ -139,8 +139,9 @@ MemoryDemand plan_learner(const JobSpec& job, const PlannedModel& model) {
       (job.data.max_prompt_length + job.rollout.n * job.data.max_response_length);
   add_row(demand, "batch", tokens * kBatchBytesPerToken);
   add_process(demand, &model);
-  // A GPU's moments come to the host for both; the digest of saved weights reads a copy of them,
-  // and whoever restores holds the loaded weights and the file that is read.
+  // A GPU's moments come to the host for both. Beside them a saved and a restored checkpoint are
+  // counted as a copy of the weights and two: more than they take, since files are written from
+  // the weights and read into them.
   const std::int64_t moments = on_gpu ? 2 * arena : 0;
   add_row(demand, "checkpoint", moments + arena, MemoryUse::kPeak);
   add_row(demand, "restore", moments + 2 * arena - activations, MemoryUse::kPeak);
@@ -159,42 +160,32 @@ Change integer_change(std::string key, std::int64_t value,
           [value, apply = std::move(apply)](JobSpec& job) { apply(job, value); }};
 }
 
-// The value halved until it would be below `least`, descending; `least` itself last.
-std::vector<std::int64_t> halves(std::int64_t value, std::int64_t least) {
-  std::vector<std::int64_t> smaller;
-  for (std::int64_t half = value / 2; half > least; half /= 2) smaller.push_back(half);
-  if (least < value) smaller.push_back(least);
-  return smaller;
+// The key lowered by halves, descending, as long as it stays above `least`; then `least` itself.
+Changes halvings(const char* key, std::int64_t value, std::int64_t least,
+                 const std::function<void(JobSpec&, std::int64_t)>& apply) {
+  Changes changes;
+  for (std::int64_t half = value / 2; half > least; half /= 2)
+    changes.push_back(integer_change(key, half, apply));
+  if (least < value) changes.push_back(integer_change(key, least, apply));
+  return changes;
 }
 
 Changes token_changes(const JobSpec& job) {
-  Changes changes;
-  const std::int64_t longest = job.data.max_prompt_length + job.data.max_response_length;
-  for (const std::int64_t tokens : halves(job.learner.max_token_len, longest))
-    changes.push_back(
-        integer_change("learner.max_token_len", tokens,
-                       [](JobSpec& j, std::int64_t n) { j.learner.max_token_len = n; }));
-  return changes;
+  return halvings("learner.max_token_len", job.learner.max_token_len,
+                  job.data.max_prompt_length + job.data.max_response_length,
+                  [](JobSpec& j, std::int64_t n) { j.learner.max_token_len = n; });
 }
 
 Changes sequence_changes(const JobSpec& job) {
-  Changes changes;
-  for (const std::int64_t sequences : halves(job.rollout.max_num_seqs, job.rollout.n))
-    changes.push_back(
-        integer_change("rollout.max_num_seqs", sequences,
-                       [](JobSpec& j, std::int64_t n) { j.rollout.max_num_seqs = n; }));
-  return changes;
+  return halvings("rollout.max_num_seqs", job.rollout.max_num_seqs, job.rollout.n,
+                  [](JobSpec& j, std::int64_t n) { j.rollout.max_num_seqs = n; });
 }
 
 // Of the tokens that an engine computes in a step, but no fewer than one for each sequence.
 Changes batched_changes(const JobSpec& job) {
-  Changes changes;
-  for (const std::int64_t tokens :
-       halves(job.rollout.max_num_batched_tokens, job.rollout.max_num_seqs))
-    changes.push_back(
-        integer_change("rollout.max_num_batched_tokens", tokens,
-                       [](JobSpec& j, std::int64_t n) { j.rollout.max_num_batched_tokens = n; }));
-  return changes;
+  return halvings("rollout.max_num_batched_tokens", job.rollout.max_num_batched_tokens,
+                  job.rollout.max_num_seqs,
+                  [](JobSpec& j, std::int64_t n) { j.rollout.max_num_batched_tokens = n; });
 }
 
 Change checkpointing() {

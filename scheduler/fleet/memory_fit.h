@@ -26,7 +26,7 @@ Result<void> check_pages(std::span<const NodeCapacity> nodes, std::span<const Ro
 // The roles do not fit, and would if they took no memory.
 bool memory_is_short(std::span<const NodeCapacity> nodes, std::span<const RoleDemand> roles);
 
-// What is known of a job for which memory is short.
+// Why a job does not fit in memory, and what would help.
 struct MemoryShortage {
   std::string message;  // the arithmetic, in a sentence
   std::optional<std::string>

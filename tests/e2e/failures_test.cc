@@ -95,8 +95,8 @@ TEST(Failures, AJobTooLargeForItsCgroupIsRefusedWithTheTable) {
   home.expect_nothing_left();
 }
 
-// What a job needs is checked when it is submitted; this limit is lowered after the node has said
-// what it offers.
+// A job that cannot fit is refused when it is submitted. To see a kill all the same, the cgroup's
+// limit is lowered later, when the node has already said how much memory it has.
 TEST(Failures, ALearnerTooLargeForItsCgroupEndsTheJobWithTheFigures) {  // RB-6
   const Home home;
   const auto cgroup = MemoryCgroup::make(8 * std::int64_t{kTooLittle});

@@ -86,7 +86,7 @@ TEST(Matmul, ForwardIsTheProductWhateverElseIsComputed) {  // MM-1
   }
 }
 
-// What operands are, and what is made of them.
+// The dtypes of a product's operands and of its output.
 struct Types {
   DType operand, output;
 };

@@ -168,7 +168,8 @@ TEST_P(RmsNormShapes, InBf16ItRoundsOnce) {
       });
 }
 
-// What the next layer reads is the rounded sum, so that is what is normalised.
+// The sum of residual and branch is stored in bf16 for the next layer. The norm must be of this
+// rounded sum, not of the exact one.
 TEST(RmsNorm, InBf16TheResidualIsRoundedBeforeItIsNormalised) {
   Rng rng(6);
   const std::int64_t r = 4, c = 24;
