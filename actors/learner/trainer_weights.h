@@ -83,7 +83,7 @@ class TrainerWeights {
   runtime::Arena host_;
   std::optional<runtime::Arena> master_;   // of a GPU
   std::optional<runtime::Arena> rounded_;  // of bf16: what is published
-  Weights policy_;                         // kTrainingInPlace, in master()
+  Weights policy_;                         // kTrainingInPlace; of f32 on a CPU it reads master()
   std::optional<Reference> reference_;
   bool host_follows_ = true;   // the host's weights are the master weights
   std::int64_t followed_ = 0;  // floats of the master weights that the policy has

@@ -101,7 +101,7 @@ Result<actors::RunDirectory> make_run_directory(const fs::path& home,
 
 // Of a job that came by HTTP. It may take up runs of this controller's own alone.
 Result<actors::JobShape> submitted_shape(const std::string& yaml, const std::string& resume,
-                                         const fs::path& runs) {
+                                         const fs::path& runs, Hosts hosts) {
   auto job = parse_job({.yaml = yaml,
                         .origin = "the submitted job",
                         .base = fs::current_path(),
@@ -112,7 +112,7 @@ Result<actors::JobShape> submitted_shape(const std::string& yaml, const std::str
   auto checked = check_inputs(*job);
   if (!checked) return checked.error();
   actors::JobShape shape = job_shape(job->spec);
-  add_memory_plan(job->spec, checked->model, shape);
+  add_memory_plan(job->spec, checked->model, hosts, shape);
   shape.warnings = std::move(checked->warnings);
   shape.yaml = print_job(job->spec);
   if (resume.empty()) return shape;
@@ -384,15 +384,17 @@ Result<void> ControllerProcess::Parts::listen() {
   if (!server) return server.error();
   link = std::move(*server);
   link->start();
-  actors::HttpApi api{
-      .controller = controller,
-      .shape_of = [runs = options.home / "runs"](
-                      const std::string& yaml,
-                      const std::string& resume) { return submitted_shape(yaml, resume, runs); },
-      .home = options.home,
-      .read_job = read_job_facts,
-      .identity = [this] { return identity(); },
-      .system = system};
+  const Hosts hosts = options.bind == runtime::kLoopback ? Hosts::kOne : Hosts::kSeveral;
+  actors::HttpApi api{.controller = controller,
+                      .shape_of =
+                          [runs = options.home / "runs", hosts](const std::string& yaml,
+                                                                const std::string& resume) {
+                            return submitted_shape(yaml, resume, runs, hosts);
+                          },
+                      .home = options.home,
+                      .read_job = read_job_facts,
+                      .identity = [this] { return identity(); },
+                      .system = system};
   door = std::make_unique<actors::HttpDoor>(
       actors::HttpDoorRules{.token = token,
                             .hosts = options.allow_hosts,

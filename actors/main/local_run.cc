@@ -53,7 +53,7 @@ int dry_run(const RunCommand& command, const LoadedJob& loaded, const CheckedInp
   actors::ControllerCore fleet(0);  // of this machine alone, as `run` would have it
   CHECK(fleet.step(*machine, Time{}).has_value());
   actors::JobShape asked = job_shape(job);
-  add_memory_plan(job, inputs.model, asked);
+  add_memory_plan(job, inputs.model, Hosts::kOne, asked);
   const auto shape = fleet.accepted(asked);
   if (!shape) return console.complain(shape.error());
   console.out << print_job(job);
@@ -188,7 +188,7 @@ int run_job(const RunCommand& command, const Console& console, bool verbose) {
   if (const auto agent = (*cluster)->start_agent({.memory_bytes = command.memory_bytes}); !agent)
     return console.complain(agent.error());
   actors::JobShape shape = job_shape(loaded->spec);
-  add_memory_plan(loaded->spec, checked->model, shape);
+  add_memory_plan(loaded->spec, checked->model, Hosts::kOne, shape);
   shape.yaml = print_job(loaded->spec);
   if (run) shape.resume_dir = run->string();
   const auto id = runtime::ask_and_wait((*cluster)->controller(), actors::Submit{std::move(shape)},

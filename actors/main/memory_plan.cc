@@ -1,10 +1,6 @@
 // A row is one block that a rank allocates, or several of one kind. Where an object has a function
 // that says its bytes before it is made (Weights, KvCache, the decoders, trainer_memory), the row
 // is that function's answer, so that the plan and the allocation cannot differ.
-//
-// On a CPU large blocks are mapped and cost nothing before they are written. That is why restoring
-// a checkpoint, which is over before the first forward, takes only what it needs beyond the
-// activations.
 #include "actors/main/memory_plan.h"
 
 #include <algorithm>
@@ -12,7 +8,6 @@
 #include <limits>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -35,8 +30,6 @@ using scheduler::MemoryOption;
 using scheduler::MemoryUse;
 
 namespace {
-
-constexpr const char* kActivations = "activations";
 
 std::int64_t int_of(std::size_t bytes) { return static_cast<std::int64_t>(bytes); }
 
@@ -66,7 +59,25 @@ scheduler::PagedMemory pages_of(const JobSpec& job, const actors::ModelConfig& m
           .share_key = "rollout.gpu_memory_utilization"};
 }
 
-MemoryDemand plan_rollout(const JobSpec& job, const PlannedModel& model) {
+// Whether a rollout keeps a place for whole versions. On the learner's host it packs those that are
+// published through memory, or through files of a local disk, from there.
+bool versions_arrive(const JobSpec& job, DeviceKind device, Hosts hosts) {
+  if (device != DeviceKind::kCpu) return !engine_config(job, 0).weights_arrive_on_device;
+  switch (job.weight_broadcast.type) {
+    case BroadcastType::kShm:
+      return false;
+    case BroadcastType::kAuto:
+    case BroadcastType::kDisk:
+      return hosts == Hosts::kSeveral;
+    case BroadcastType::kCudaIpc:
+    case BroadcastType::kTcp:
+    case BroadcastType::kNccl:
+      return true;
+  }
+  return true;
+}
+
+MemoryDemand plan_rollout(const JobSpec& job, const PlannedModel& model, Hosts hosts) {
   const DeviceKind device = planned_device(job.pools.rollout.gpus_per_actor);
   const actors::EngineConfig config = engine_config(job, 0);
   const std::int64_t published = int_of(actors::published_manifest(model.config).bytes_total);
@@ -75,11 +86,11 @@ MemoryDemand plan_rollout(const JobSpec& job, const PlannedModel& model) {
     const std::size_t weights =
         actors::Weights::bytes(model.config, actors::WeightsUse::kInference, device);
     add_row(demand, "weights", int_of(weights));
-    add_row(demand, kActivations,
+    add_row(demand, "activations",
             int_of(NativeEngine::bytes_beside_pages(model.config, config, device) - weights));
     demand.paged = pages_of(job, model.config);
   }
-  if (!config.weights_arrive_on_device) add_row(demand, "weights that arrive", published);
+  if (versions_arrive(job, device, hosts)) add_row(demand, "weights that arrive", published);
   add_process(demand, &model);
   return demand;
 }
@@ -121,12 +132,9 @@ MemoryDemand plan_learner(const JobSpec& job, const PlannedModel& model) {
   const std::int64_t published = int_of(published_layout.bytes_total);
   const bool on_gpu = device != DeviceKind::kCpu;
   MemoryDemand demand;
-  std::int64_t activations = 0;
   if (!on_gpu)
-    for (const actors::MemoryPart& part : actors::trainer_memory(model.config, config, device)) {
+    for (const actors::MemoryPart& part : actors::trainer_memory(model.config, config, device))
       add_row(demand, part.name, int_of(part.bytes));
-      if (part.name == std::string_view(kActivations)) activations = int_of(part.bytes);
-    }
   add_host_copies(demand, {.master = arena,
                            .published = published,
                            .on_gpu = on_gpu,
@@ -139,12 +147,11 @@ MemoryDemand plan_learner(const JobSpec& job, const PlannedModel& model) {
       (job.data.max_prompt_length + job.rollout.n * job.data.max_response_length);
   add_row(demand, "batch", tokens * kBatchBytesPerToken);
   add_process(demand, &model);
-  // A GPU's moments come to the host for both. Beside them a saved and a restored checkpoint are
-  // counted as a copy of the weights and two: more than they take, since files are written from
-  // the weights and read into them.
-  const std::int64_t moments = on_gpu ? 2 * arena : 0;
-  add_row(demand, "checkpoint", moments + arena, MemoryUse::kPeak);
-  add_row(demand, "restore", moments + 2 * arena - activations, MemoryUse::kPeak);
+  // Files are written from the weights and moments and read into them. A GPU's moments come to the
+  // host for that.
+  if (on_gpu)
+    for (const char* peak : {"checkpoint", "restore"})
+      add_row(demand, peak, 2 * arena, MemoryUse::kPeak);
   return demand;
 }
 
@@ -227,7 +234,7 @@ std::vector<Changes> changes_to_try(const JobSpec& job) {
 }
 
 // None where the change breaks a rule, or the model's sizes forbid it.
-std::optional<MemoryOption> option_of(const JobSpec& job, const PlannedModel& model,
+std::optional<MemoryOption> option_of(const JobSpec& job, const PlannedModel& model, Hosts hosts,
                                       const Changes& changes) {
   JobSpec changed = job;
   MemoryOption option{.changes = static_cast<int>(changes.size())};
@@ -238,7 +245,7 @@ std::optional<MemoryOption> option_of(const JobSpec& job, const PlannedModel& mo
   PlannedModel computed = model;
   if (broken_rule(changed) || !actors::compute_in(dtype_of(changed.model), computed.config))
     return std::nullopt;
-  for (auto& [role, demand] : plan_memory(changed, computed))
+  for (auto& [role, demand] : plan_memory(changed, computed, hosts))
     option.demand.emplace(name(role), std::move(demand));
   return option;
 }
@@ -251,27 +258,30 @@ PlannedModel planned_model(actors::ModelConfig config, const std::filesystem::pa
   return {std::move(config), absent ? 0 : static_cast<std::int64_t>(bytes)};
 }
 
-std::map<Role, MemoryDemand> plan_memory(const JobSpec& job, const PlannedModel& model) {
+std::map<Role, MemoryDemand> plan_memory(const JobSpec& job, const PlannedModel& model,
+                                         Hosts hosts) {
   MemoryDemand reward;
   add_process(reward, nullptr);
-  return {{Role::kRollout, plan_rollout(job, model)},
+  return {{Role::kRollout, plan_rollout(job, model, hosts)},
           {Role::kLearner, plan_learner(job, model)},
           {Role::kReward, std::move(reward)}};
 }
 
-std::vector<MemoryOption> memory_options(const JobSpec& job, const PlannedModel& model) {
+std::vector<MemoryOption> memory_options(const JobSpec& job, const PlannedModel& model,
+                                         Hosts hosts) {
   std::map<std::string, MemoryDemand> asked;
-  for (auto& [role, demand] : plan_memory(job, model)) asked.emplace(name(role), demand);
+  for (auto& [role, demand] : plan_memory(job, model, hosts)) asked.emplace(name(role), demand);
   std::vector<MemoryOption> options;
   for (const Changes& changes : changes_to_try(job))
-    if (auto option = option_of(job, model, changes); option && option->demand != asked)
+    if (auto option = option_of(job, model, hosts, changes); option && option->demand != asked)
       options.push_back(*std::move(option));
   return options;
 }
 
-void add_memory_plan(const JobSpec& job, const PlannedModel& model, actors::JobShape& shape) {
-  shape.memory = plan_memory(job, model);
-  shape.memory_options = memory_options(job, model);
+void add_memory_plan(const JobSpec& job, const PlannedModel& model, Hosts hosts,
+                     actors::JobShape& shape) {
+  shape.memory = plan_memory(job, model, hosts);
+  shape.memory_options = memory_options(job, model, hosts);
 }
 
 }  // namespace tandem::cli

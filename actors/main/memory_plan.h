@@ -42,15 +42,21 @@ struct PlannedModel {
 // A tokenizer.json that cannot be looked at counts as empty: whoever reads it says so.
 PlannedModel planned_model(actors::ModelConfig config, const std::filesystem::path& directory);
 
+// Whether ranks may run on other hosts than the learner's, where versions arrive in memory of their
+// own before they are packed.
+enum class Hosts : std::uint8_t { kOne, kSeveral };
+
 // Of each rank of every role.
 std::map<actors::Role, scheduler::MemoryDemand> plan_memory(const JobSpec& job,
-                                                            const PlannedModel& model);
+                                                            const PlannedModel& model, Hosts hosts);
 
 // Changes to the job with which some rank takes less, from those that cost the least to all of them
 // together. Each keeps the job's rules (job_rules.h).
-std::vector<scheduler::MemoryOption> memory_options(const JobSpec& job, const PlannedModel& model);
+std::vector<scheduler::MemoryOption> memory_options(const JobSpec& job, const PlannedModel& model,
+                                                    Hosts hosts);
 
 // Both, for the controller.
-void add_memory_plan(const JobSpec& job, const PlannedModel& model, actors::JobShape& shape);
+void add_memory_plan(const JobSpec& job, const PlannedModel& model, Hosts hosts,
+                     actors::JobShape& shape);
 
 }  // namespace tandem::cli

@@ -15,6 +15,7 @@
 #include "actors/main/role_config.h"
 #include "actors/model/chat_template.h"
 #include "actors/model/checkpoint.h"
+#include "actors/model/weights.h"
 #include "actors/reward/verifier.h"
 #include "actors/rollout/native_engine.h"
 #include "runtime/actor/system.h"
@@ -31,17 +32,20 @@ namespace {
 constexpr PolicyVersion kOnlyVersion{0};
 constexpr Duration kEvaluationTimeout = std::chrono::hours(24);
 
-// An engine that holds the weights of `directory`.
-Result<std::unique_ptr<actors::NativeEngine>> load_engine(const std::filesystem::path& directory,
-                                                          const actors::EngineConfig& config) {
-  auto model = actors::load_model(directory, {});
+// An engine that holds the weights of `directory` and computes in `dtype`.
+Result<std::unique_ptr<actors::NativeEngine>> load_engine(
+    const std::filesystem::path& directory, const actors::EngineConfig& config,
+    runtime::DType dtype = runtime::DType::kF32) {
+  auto model = actors::load_model(directory, {.dtype = dtype});
   if (!model) return model.error();
+  const auto weights = actors::as_published(model->config, std::move(model->weights));
+  if (!weights) return weights.error();
   auto tokenizer = std::make_shared<const actors::Tokenizer>(std::move(model->tokenizer));
   auto engine = actors::NativeEngine::make({model->config, std::move(tokenizer)}, config, {});
   if (!engine) return engine.error();
   (*engine)->begin_update(kOnlyVersion);
   CHECK((*engine)->may_finish_update());
-  (*engine)->finish_update(model->weights.bytes());
+  (*engine)->finish_update(weights->bytes());
   return engine;
 }
 
@@ -261,7 +265,7 @@ int evaluate(const EvalCommand& command, const Console& console) {
   auto verifier = actors::make_verifier(verifier_config(spec, ""), actors::process_spawner(io));
   if (!verifier) return console.complain(verifier.error());
   actors::EngineConfig config = engine_config(spec, std::uint64_t{8} << 30);
-  auto engine = load_engine(command.model, config);
+  auto engine = load_engine(command.model, config, dtype_of(spec.model));
   if (!engine) return console.complain(engine.error());
 
   const actors::EvaluationPlan plan = evaluation_plan(spec, *records);

@@ -76,7 +76,8 @@ class PagedDecoder {
   static Result<PagedDecoder> make(const ModelConfig& config, const PagedLimits& limits,
                                    runtime::DeviceKind device);
   // On the device; what the host holds besides is small.
-  static std::size_t workspace_bytes(const ModelConfig& config, const PagedLimits& limits);
+  static std::size_t workspace_bytes(const ModelConfig& config, const PagedLimits& limits,
+                                     runtime::DeviceKind device);
   ~PagedDecoder();
   PagedDecoder(PagedDecoder&&) noexcept;
   PagedDecoder& operator=(PagedDecoder&&) noexcept;

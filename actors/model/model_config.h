@@ -49,8 +49,9 @@ struct ModelConfig {
   std::vector<std::int32_t> eos_token_ids;  // any of them ends a completion; may be empty
   std::optional<std::int32_t> bos_token_id;
   std::optional<std::int32_t> pad_token_id;
-  // What weights and activations are computed in: f32, or bf16 on a GPU. The job's choice, not the
-  // checkpoint's; sums, statistics, logits, gradients of parameters and master weights are f32.
+  // The dtype of weights and activations while the model computes: f32 or bf16. The job chooses it,
+  // whatever the checkpoint's files hold. Sums, statistics, logits, gradients of parameters and
+  // master weights are f32 all the same.
   runtime::DType dtype = runtime::DType::kF32;
 
   bool qk_norm() const { return family == Family::kQwen3; }   // every head of q and k is normalised

@@ -47,8 +47,11 @@ struct Tables {                                      // filled on the host
 
 constexpr std::size_t kTableSides = 2;  // one is filled while the other is on its way
 
-// What PagedDecoder tells attention of shared prefixes: on a GPU, in bf16.
-bool tells_shared(const ModelConfig& config) { return config.dtype == runtime::DType::kBF16; }
+// Whether attention of one query can spread the splits of its sequences (attention.h), and then
+// gains from shared prefixes and a workspace.
+bool spreads_splits(const ModelConfig& config, runtime::DeviceKind device) {
+  return device == runtime::DeviceKind::kCuda && config.dtype == runtime::DType::kBF16;
+}
 
 std::int64_t blocks_for(std::int64_t positions, std::int64_t block) {
   return (positions + block - 1) / block;
@@ -59,9 +62,10 @@ std::int64_t blocks_for(std::int64_t positions, std::int64_t block) {
 constexpr std::int64_t kSpreadSequences = 8;
 
 // Floats of attention's workspace: as many splits of every sequence as may be shared, or all of few
-// sequences. Attention in f32 uses none.
-std::int64_t split_sums(const ModelConfig& config, const PagedLimits& limits) {
-  if (config.dtype != runtime::DType::kBF16) return 0;
+// sequences.
+std::int64_t split_sums(const ModelConfig& config, const PagedLimits& limits,
+                        runtime::DeviceKind device) {
+  if (!spreads_splits(config, device)) return 0;
   const auto floats = [&](std::int64_t sequences, std::int64_t splits) {
     return kernels::attention_paged_workspace(sequences, config.heads, config.head_dim, splits);
   };
@@ -72,7 +76,8 @@ std::int64_t split_sums(const ModelConfig& config, const PagedLimits& limits) {
                          blocks_for(limits.positions_max, kernels::kSplitPositions)));
 }
 
-Buffers cut_buffers(BufferCutter& cut, const ModelConfig& config, const PagedLimits& limits) {
+Buffers cut_buffers(BufferCutter& cut, const ModelConfig& config, const PagedLimits& limits,
+                    runtime::DeviceKind device) {
   const std::int64_t T = limits.rows_max, R = limits.logit_rows_max;
   const std::int64_t H = config.hidden_size, F = config.intermediate_size;
   const auto tensor = [&](std::initializer_list<std::int64_t> shape) {
@@ -86,7 +91,7 @@ Buffers cut_buffers(BufferCutter& cut, const ModelConfig& config, const PagedLim
           .act = tensor({T, F}),
           .picked = tensor({R, H}),
           .logits = cut.f32({R, config.vocab_size}),
-          .splits = cut.f32({split_sums(config, limits)})};
+          .splits = cut.f32({split_sums(config, limits, device)})};
 }
 
 Tables cut_tables(BufferCutter& cut, const ModelConfig& config, const PagedLimits& limits) {
@@ -134,6 +139,7 @@ struct Recorded {
 struct PagedDecoder::Workspace {
   ModelConfig config;
   PagedLimits limits;
+  runtime::DeviceKind device = runtime::DeviceKind::kCpu;
   RotaryTable rotary;
   runtime::Buffer memory;
   Buffers all;
@@ -170,9 +176,10 @@ PagedDecoder::PagedDecoder(PagedDecoder&&) noexcept = default;
 PagedDecoder& PagedDecoder::operator=(PagedDecoder&&) noexcept = default;
 PagedDecoder::~PagedDecoder() = default;
 
-std::size_t PagedDecoder::workspace_bytes(const ModelConfig& config, const PagedLimits& limits) {
+std::size_t PagedDecoder::workspace_bytes(const ModelConfig& config, const PagedLimits& limits,
+                                          runtime::DeviceKind device) {
   BufferCutter buffers(nullptr), tables(nullptr);
-  cut_buffers(buffers, config, limits);
+  cut_buffers(buffers, config, limits, device);
   cut_tables(tables, config, limits);
   return buffers.bytes() + tables.bytes() + RotaryTable::bytes(config, limits.positions_max);
 }
@@ -182,7 +189,7 @@ Result<PagedDecoder> PagedDecoder::make(const ModelConfig& config, const PagedLi
   Result<RotaryTable> rotary = RotaryTable::make(config, limits.positions_max, device);
   if (!rotary) return rotary.error();
   BufferCutter measure(nullptr), measure_tables(nullptr);
-  cut_buffers(measure, config, limits);
+  cut_buffers(measure, config, limits, device);
   cut_tables(measure_tables, config, limits);
   Result<runtime::Buffer> memory = runtime::Buffer::allocate(
       measure.bytes(), "the decoder's workspace", runtime::operand_place(device));
@@ -198,7 +205,8 @@ Result<PagedDecoder> PagedDecoder::make(const ModelConfig& config, const PagedLi
   auto workspace = std::make_unique<Workspace>();
   workspace->config = config;
   workspace->limits = limits;
-  workspace->all = cut_buffers(cut, config, limits);
+  workspace->device = device;
+  workspace->all = cut_buffers(cut, config, limits, device);
   workspace->rotary = *std::move(rotary);
   workspace->memory = *std::move(memory);
   workspace->staged = *std::move(staged);
@@ -281,7 +289,7 @@ Batch PagedDecoder::Workspace::lay_out(std::span<const PagedSlice> slices, const
   if (padded > 0) batch.blocks = blocks_for(limits.positions_max, cache.page_positions());
   for (const PagedSlice& slice : slices) add_slice(batch, slice, cache);
   tables.query_begin[batch.slices] = static_cast<std::int32_t>(batch.rows);
-  if (tells_shared(config) && batch.rows == batch.slices) {
+  if (spreads_splits(config, device) && batch.rows == batch.slices) {
     const bool any = find_shared(slices, cache.page_positions(), tables.shared);
     batch.shares = any || padded > 0;  // a graph is told in any case: the next batch may share
   }

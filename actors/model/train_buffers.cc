@@ -80,7 +80,9 @@ void cut_train_buffers(BufferCutter& cut, const ModelConfig& config, runtime::De
   buffers.dpicked = tensor({C, H});
   buffers.norm_sums = cut.f32(
       {std::max({norm_sums(T, H), norm_sums(T * A, D), norm_sums(T * B, D), norm_sums(C, H)})});
-  buffers.attention_sums = cut.f32({kernels::attention_backward_workspace(device, T, A)});
+  buffers.attention_sums = cut.f32({kernels::attention_backward_workspace(
+      device, runtime::tensor(nullptr, config.dtype, {T, A, D}),
+      runtime::tensor(nullptr, config.dtype, {T, B, D}))});
 }
 
 std::size_t train_buffer_bytes(const ModelConfig& config, const TrainLimits& limits,

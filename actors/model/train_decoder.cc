@@ -98,12 +98,8 @@ Heads split_qkv(const ModelConfig& config, const TensorView& qkv) {
           split_heads(columns(qkv, q + kv, kv), config.kv_heads)};
 }
 
-std::size_t bytes_of(const TensorView& view) {
-  return static_cast<std::size_t>(view.elements()) * runtime::size_bytes(view.dtype);
-}
-
 void copy(const Stream& stream, const TensorView& from, const TensorView& to) {
-  runtime::copy(stream, to.data, from.data, bytes_of(from));
+  runtime::copy(stream, to.data, from.data, runtime::size_bytes(from));
 }
 
 }  // namespace
@@ -504,7 +500,7 @@ void TrainDecoder::Workspace::head_backward(const Stream& stream, const Weights&
   const TensorView entropy = score_memory.on_device(scores.entropy);
   const std::int64_t M = std::ssize(tables.item_rows);
   const bool logits_kept = M <= logit_rows_per_chunk(config, device);
-  runtime::zero(stream, now.dx_sums.data, bytes_of(now.dx_sums));
+  runtime::zero(stream, now.dx_sums.data, runtime::size_bytes(now.dx_sums));
   for (std::int64_t at = 0; at < M;) {
     const Chunk part = chunk(at);
     const TensorView dpicked = rows(now.dpicked, 0, part.count);

@@ -2,6 +2,8 @@
 // what is kept, and, in place, views that every install points at its arena (install_part).
 #include "actors/model/weights.h"
 
+#include <algorithm>
+
 #include "actors/model/parameters.h"
 #include "kernels/ops/elementwise.h"
 #include "runtime/base/check.h"
@@ -26,20 +28,39 @@ runtime::Manifest kept_manifest(const ModelConfig& config, WeightsUse use,
   return kept;
 }
 
-std::int64_t packed_floats(const ModelConfig& config, runtime::DeviceKind device) {
+std::size_t packed_bytes(const ModelConfig& config, runtime::DeviceKind device) {
   if (device == runtime::DeviceKind::kCuda) return 0;
   const std::int64_t H = config.hidden_size, F = config.intermediate_size;
-  return config.layers * (kernels::packed_elements(config.qkv_width(), H) +
-                          kernels::packed_elements(H, config.q_width()) +
-                          kernels::packed_elements(2 * F, H) + kernels::packed_elements(H, F)) +
-         kernels::packed_elements(config.vocab_size, H);
+  const auto elements = [&](std::int64_t n, std::int64_t k) {
+    return kernels::packed_elements(config.dtype, n, k);
+  };
+  const std::int64_t layer = elements(config.qkv_width(), H) + elements(H, config.q_width()) +
+                             elements(2 * F, H) + elements(H, F);
+  return static_cast<std::size_t>(config.layers * layer + elements(config.vocab_size, H)) *
+         runtime::size_bytes(config.dtype);
+}
+
+void round_parameter(const runtime::Stream& stream, const runtime::Arena& from,
+                     const runtime::Arena& to, const std::string& name) {
+  const runtime::TensorView x = from.view(name), y = to.view(name);
+  kernels::convert(
+      stream, {.x = runtime::reshape(x, {x.elements()}), .y = runtime::reshape(y, {y.elements()})});
 }
 
 }  // namespace
 
+Result<runtime::Arena> as_published(const ModelConfig& config, runtime::Arena master) {
+  const runtime::Manifest manifest = published_manifest(config);
+  if (master.manifest() == manifest) return master;
+  Result<runtime::Arena> published = runtime::Arena::allocate(manifest, "the rounded weights");
+  if (!published) return published.error();
+  for (const runtime::ParameterSpec& spec : manifest.parameters)
+    round_parameter(runtime::Stream{}, master, *published, spec.name);
+  return published;
+}
+
 std::size_t Weights::bytes(const ModelConfig& config, WeightsUse use, runtime::DeviceKind device) {
-  return kept_manifest(config, use, device).bytes_total +
-         static_cast<std::size_t>(packed_floats(config, device)) * sizeof(float);
+  return kept_manifest(config, use, device).bytes_total + packed_bytes(config, device);
 }
 
 Result<Weights> Weights::allocate(const ModelConfig& config, WeightsUse use,
@@ -47,9 +68,8 @@ Result<Weights> Weights::allocate(const ModelConfig& config, WeightsUse use,
   Result<runtime::Arena> kept = runtime::Arena::allocate(
       kept_manifest(config, use, device), "a copy of the weights", runtime::operand_place(device));
   if (!kept) return kept.error();
-  Result<runtime::Buffer> packed = runtime::Buffer::allocate(
-      static_cast<std::size_t>(packed_floats(config, device)) * sizeof(float),
-      "the packed weights");
+  Result<runtime::Buffer> packed =
+      runtime::Buffer::allocate(packed_bytes(config, device), "the packed weights");
   if (!packed) return packed.error();
   return Weights(config, use, *std::move(kept), *std::move(packed));
 }
@@ -100,50 +120,57 @@ void Weights::place(const std::string& first, const runtime::TensorView& shape,
   if (to != nullptr) {
     view.data = static_cast<std::byte*>(kept_.flat().data) + to->offset_bytes;
   } else {
-    const auto elements = static_cast<std::size_t>(shape.elements());
-    borrowed_.push_back({from->offset_bytes, elements * runtime::size_bytes(shape.dtype), &view});
+    borrowed_.push_back({from->offset_bytes, runtime::size_bytes(shape), &view});
   }
 }
 
 // The parameters from `first` on, which lie one after another, as one [n, k] matrix.
 void Weights::operand(const std::string& first, std::int64_t n, std::int64_t k,
                       MatrixOperand& operand) {
-  place(first, runtime::tensor(nullptr, manifest_.find(first)->dtype, {n, k}), operand.plain);
+  const runtime::DType dtype = manifest_.find(first)->dtype;
+  place(first, runtime::tensor(nullptr, dtype, {n, k}), operand.plain);
   if (packed_.size() == 0) {
-    operand.packed = kernels::packed_weight(operand.plain.data, operand.plain.dtype, n, k);
+    operand.packed = kernels::packed_weight(operand.plain.data, dtype, n, k);
     return;
   }
-  operand.packed = kernels::packed_weight(packed_.as<float>().data() + packed_used_, n, k);
-  packed_used_ += static_cast<std::size_t>(kernels::packed_elements(n, k));
+  operand.packed = kernels::packed_weight(packed_.data() + packed_used_, dtype, n, k);
+  packed_used_ += runtime::size_bytes(operand.packed.panels);
   packings_.push_back({manifest_.find(first)->offset_bytes, operand.packed});
 }
 
 void Weights::install(const runtime::Stream& stream, std::span<const std::byte> arena) {
   CHECK(arena.size() == manifest_.bytes_total);
-  install_part(stream, arena.data(), 0, arena.size());
+  install_part(stream, arena.data(), {.begin = 0, .end = arena.size()});
 }
 
-// What is read of bytes [begin, end), to which every piece belongs whole or not at all.
-void Weights::install_part(const runtime::Stream& stream, const std::byte* arena, std::size_t begin,
-                           std::size_t end) {
-  const auto in_part = [&](std::size_t from, std::size_t bytes) {
-    const bool inside = from >= begin && from < end;
-    CHECK(inside ? from + bytes <= end : from + bytes <= begin || from >= end);
-    return inside;
-  };
+// Copies, borrows and packs every piece that lies in `part`. A piece that lies only partly in it is
+// a bug.
+void Weights::install_part(const runtime::Stream& stream, const std::byte* arena,
+                           const ByteRange& part) {
   for (const Copy& copy : copies_)
-    if (in_part(copy.from, copy.bytes))
+    if (part.holds(copy.from, copy.bytes))
       runtime::copy(stream, static_cast<std::byte*>(kept_.flat().data) + copy.to, arena + copy.from,
                     copy.bytes);
-  for (const Borrowed& part : borrowed_)
-    if (in_part(part.from, part.bytes)) part.view->data = const_cast<std::byte*>(arena) + part.from;
-  for (const Packing& packing : packings_) {
-    const std::int64_t n = packing.packed.n, k = packing.packed.k;
-    if (!in_part(packing.from, static_cast<std::size_t>(n * k) * sizeof(float))) continue;
-    const auto* from = reinterpret_cast<const float*>(arena + packing.from);
-    kernels::pack_weight(stream,
-                         {.weight = runtime::tensor(from, {n, k}), .packed = packing.packed});
+  for (const Borrowed& view : borrowed_)
+    if (part.holds(view.from, view.bytes))
+      view.view->data = const_cast<std::byte*>(arena) + view.from;
+  pack_part(stream, arena, part);
+}
+
+void Weights::pack_part(const runtime::Stream& stream, const std::byte* arena,
+                        const ByteRange& part) {
+  for (const auto& [from, packed] : packings_) {
+    const runtime::TensorView weight = runtime::tensor(const_cast<std::byte*>(arena) + from,
+                                                       packed.panels.dtype, {packed.n, packed.k});
+    if (part.holds(from, runtime::size_bytes(weight)))
+      kernels::pack_weight(stream, {.weight = weight, .packed = packed});
   }
+}
+
+bool Weights::ByteRange::holds(std::size_t from, std::size_t bytes) const {
+  const bool inside = from >= begin && from < end;
+  CHECK(inside ? from + bytes <= end : from + bytes <= begin || from >= end);
+  return inside;
 }
 
 void Weights::install_master(const runtime::Stream& stream, const runtime::Arena& master,
@@ -151,19 +178,27 @@ void Weights::install_master(const runtime::Stream& stream, const runtime::Arena
   const auto bytes_to = [](std::int64_t floats) {
     return static_cast<std::size_t>(floats) * sizeof(float);
   };
-  const std::size_t begin = bytes_to(range.begin), end = bytes_to(range.end);
-  CHECK(begin <= end && end <= master.manifest().bytes_total);
+  const ByteRange part{.begin = bytes_to(range.begin), .end = bytes_to(range.end)};
+  CHECK(part.begin <= part.end && part.end <= master.manifest().bytes_total);
   if (master.manifest() == manifest_)
-    return install_part(stream, static_cast<const std::byte*>(master.flat().data), begin, end);
-  CHECK(stream.device == runtime::DeviceKind::kCuda &&
-        master.manifest().parameters.size() == manifest_.parameters.size());
-  for (const runtime::ParameterSpec& spec : master.manifest().parameters) {
-    if (spec.offset_bytes < begin || spec.offset_bytes >= end) continue;
-    const runtime::TensorView from = master.view(spec.name), to = kept_.view(spec.name);
-    CHECK(spec.offset_bytes + spec.bytes <= end && from.elements() == to.elements());
-    kernels::convert(stream, {.x = runtime::reshape(from, {from.elements()}),
-                              .y = runtime::reshape(to, {to.elements()})});
+    return install_part(stream, static_cast<const std::byte*>(master.flat().data), part);
+  install_rounded(stream, master, part);
+}
+
+// Rounds the part into the kept weights, which are all of them, and packs it from there.
+void Weights::install_rounded(const runtime::Stream& stream, const runtime::Arena& master,
+                              const ByteRange& part) {
+  const auto& from = master.manifest().parameters;
+  const auto& to = manifest_.parameters;
+  CHECK(kept_.manifest() == manifest_ && from.size() == to.size());
+  ByteRange rounded{.begin = manifest_.bytes_total, .end = 0};
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    if (!part.holds(from[i].offset_bytes, from[i].bytes)) continue;
+    round_parameter(stream, master, kept_, to[i].name);
+    rounded.begin = std::min(rounded.begin, to[i].offset_bytes);
+    rounded.end = to[i].offset_bytes + to[i].bytes;
   }
+  pack_part(stream, static_cast<const std::byte*>(kept_.flat().data), rounded);
 }
 
 void Weights::fetch(const runtime::Stream& stream, std::span<std::byte> arena) const {

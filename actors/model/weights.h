@@ -57,6 +57,11 @@ struct FloatRange {
   std::int64_t begin, end;
 };
 
+// Returns what a learner with these master weights publishes: the weights rounded to config.dtype,
+// in f32 the same arena. `master` has make_manifest(config)'s layout and lies in the host's memory.
+// Fails only for want of memory.
+Result<runtime::Arena> as_published(const ModelConfig& config, runtime::Arena master);
+
 class Weights {
  public:
   // The error is want of memory.
@@ -69,7 +74,8 @@ class Weights {
   void install(const runtime::Stream& stream, std::span<const std::byte> arena);
   // The same from master weights, make_manifest(config)'s layout, on the device: rounded. Reads the
   // floats of `range` alone, which begins and ends where a layer does (layer_begins in
-  // parameters.h) or where the arena does.
+  // parameters.h) or where the arena does. Of bf16 on a CPU not for kInference, which keeps no copy
+  // to round into.
   void install_master(const runtime::Stream& stream, const runtime::Arena& master,
                       const FloatRange& range);
 
@@ -90,12 +96,21 @@ class Weights {
 
  private:
   Weights(const ModelConfig& config, WeightsUse use, runtime::Arena kept, runtime::Buffer packed);
-  void install_part(const runtime::Stream& stream, const std::byte* arena, std::size_t begin,
-                    std::size_t end);
   bool in_place() const { return kept_.manifest().parameters.empty(); }
   void lay_out_layer(const ModelConfig& config, std::int64_t index);
   void place(const std::string& first, const runtime::TensorView& shape, runtime::TensorView& view);
   void operand(const std::string& first, std::int64_t n, std::int64_t k, MatrixOperand& operand);
+
+  // Bytes of an arena.
+  struct ByteRange {
+    std::size_t begin, end;
+    // Whether the `bytes` bytes from `from` on lie in the range. A range that cuts them is a bug.
+    bool holds(std::size_t from, std::size_t bytes) const;
+  };
+  void install_part(const runtime::Stream& stream, const std::byte* arena, const ByteRange& part);
+  void pack_part(const runtime::Stream& stream, const std::byte* arena, const ByteRange& part);
+  void install_rounded(const runtime::Stream& stream, const runtime::Arena& master,
+                       const ByteRange& part);
 
   // Offsets in bytes into the arena that install() reads, and into kept_.
   struct Copy {
@@ -122,8 +137,8 @@ class Weights {
   // What is read unpacked: on a CPU for kInference, norms, biases and an embedding that is not the
   // head. Nothing where all of it is borrowed.
   runtime::Arena kept_;
-  runtime::Buffer packed_;  // empty on a GPU
-  std::size_t packed_used_ = 0;
+  runtime::Buffer packed_;       // empty on a GPU
+  std::size_t packed_used_ = 0;  // bytes
   std::vector<Copy> copies_;
   std::vector<Packing> packings_;
   std::vector<Borrowed> borrowed_;

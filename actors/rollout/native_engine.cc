@@ -337,7 +337,7 @@ std::size_t NativeEngine::bytes_beside_pages(const ModelConfig& model, const Eng
   const std::size_t sink =
       config.weights_arrive_on_device ? published_manifest(model).bytes_total : std::size_t{0};
   return Weights::bytes(model, WeightsUse::kInference, device) + sink +
-         PagedDecoder::workspace_bytes(model, decoder_limits(config));
+         PagedDecoder::workspace_bytes(model, decoder_limits(config), device);
 }
 
 std::int32_t NativeEngine::pages_taken(const ModelConfig& model, const EngineConfig& config) {

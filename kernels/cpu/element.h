@@ -12,6 +12,8 @@ struct Bf16 {
   std::uint16_t bits = 0;
 };
 
+inline constexpr std::int64_t kLineBytes = 64;  // bytes of a cache line
+
 template <class T>
 inline constexpr runtime::DType kDType = runtime::DType::kF32;
 template <>

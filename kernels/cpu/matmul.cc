@@ -5,7 +5,8 @@
 // backward-input is one chain of kChainSteps (MM-1). The weight's gradient is one chain over all
 // terms: between two blocks its unfinished sum waits in c, as an f32, so that the number of terms
 // of a block does not change its bits. Sums of outputs in bf16 wait in f32 on the stack, and are
-// rounded when all chains have been added.
+// rounded when all chains have been added. While a block is multiplied, the memory of the next one
+// is prefetched (Ahead, tile.h).
 #include <cstdint>
 
 #include "kernels/cpu/operators.h"
@@ -20,35 +21,32 @@ namespace {
 using runtime::parallel_for;
 
 constexpr std::int64_t kPanel = kPanelColumns;
-// Terms that are taken at a time: of f32 a panel of them is 32 KiB, and c is visited once per
-// block.
+// Terms of a block: c is read and written once for each.
 constexpr std::int64_t kBlockTerms = kChainSteps;
-// Panels that are packed here fill 128 KiB of stack, of bf16 half. A long row of b is read in one
-// go, while a strip of it costs a cache miss per term. So eight panels of half a block are packed
-// where the next block may continue the chain, and four panels of a whole block elsewhere.
-constexpr std::int64_t kPackedHereElements = 128 * 8 * kPanel;
+// Columns of b that are packed at a time. Their panels take 256 KiB of stack in f32, half of that
+// in bf16.
+constexpr std::int64_t kPackedHereColumns = 8 * kPanel;
 // Where operands are read in place, and where copied together first. Terms of b, or of a transposed
 // a, that lie far apart fall on few cache sets and on a page each. Rows of a tile that lie a
 // multiple of 4 KiB apart share one set of eight ways, so twelve of them evict each other.
 constexpr std::int64_t kNearColumns = 256;  // b's terms, in elements
 constexpr std::int64_t kNearRows = 512;     // a transposed a's terms, in elements
 constexpr std::int64_t kAliasBytes = 4096;
-constexpr std::int64_t kLineBytes = 64;
 constexpr std::int64_t kWays = 8;
-// Rows whose block is copied at a time, 204 KiB of stack; a multiple of kLanes.
-constexpr std::int64_t kCopiedRows = 192;
-// Rows of one part: few, so that c's columns stay in the cache from block to block; more where
-// they spare packing b.
-constexpr std::int64_t kPartRows = kCopiedRows;
-constexpr std::int64_t kPackingPartRows = 3 * kCopiedRows;
-// Sums of outputs in bf16, 288 KiB of stack: all rows of a part that packs b, by the columns that
-// it packs.
-constexpr std::int64_t kSumsElements = kPackingPartRows * kPackedHereElements / kBlockTerms;
+// Rows of a part, a multiple of kRowUnit and kLanes. A block of them that is copied takes 204 KiB
+// of stack in f32.
+constexpr std::int64_t kPartRows = 192;
+// Outputs that are finished before others are begun: 384 KiB, so that they stay in the cache from
+// block to block.
+constexpr std::int64_t kPartElements = 96 * 1024;
+// Sums of outputs in bf16, 288 KiB of stack.
+constexpr std::int64_t kSumsElements = 72 * 1024;
 // Multiply-adds that are worth a hand-over to another thread (about 10 us).
 constexpr std::int64_t kWorkPerRange = std::int64_t{1} << 19;
+// Steps between the terms that are packed and those that are prefetched.
 constexpr std::int64_t kPrefetchSteps = 4;
-// Parts that a large product is cut into: enough for as many threads.
-constexpr std::int64_t kPartsWanted = 16;
+// Parts for each thread that a large product is cut into, so that none waits long for the last.
+constexpr std::int64_t kPartsPerThread = 4;
 // Parts begin at multiples of a tile's height.
 constexpr std::int64_t kRowUnit = 12;
 
@@ -114,22 +112,20 @@ void pack_step(const Bf16* from, std::int64_t term, std::int64_t terms, std::int
 // to = panels [steps][32][terms of a step] of the first `count` lines, which lie side by side.
 template <class T>
 void pack_terms(const Lines<T>& from, std::int64_t terms, std::int64_t count, T* to) {
-  const std::int64_t panel = filled<T>(terms) * kPanel;
   const std::int64_t second = kTerms<T> == 1 ? kLanes : from.term;
-  const T* step = from.data;
-  for (std::int64_t t = 0; t < terms; t += kTerms<T>) {
-    T* row = to + t * kPanel;
-    for (std::int64_t j = 0; j < count; j += kPanel, row += panel) {
+  for (std::int64_t j = 0; j < count; j += kPanel) {
+    const T* step = from.data + j;
+    for (std::int64_t t = 0; t < terms; t += kTerms<T>, to += kTerms<T> * kPanel) {
       // Terms far apart defeat the hardware's prefetcher; a prefetch past the end does nothing.
-      const T* ahead = step + kPrefetchSteps * kTerms<T> * from.term + j;
+      const T* ahead = step + kPrefetchSteps * kTerms<T> * from.term;
       _mm_prefetch(ahead, _MM_HINT_T0);
       _mm_prefetch(ahead + second, _MM_HINT_T0);
       for (std::int64_t half = 0; half < kPanel; half += kLanes) {
-        pack_step(step + j + half, from.term, terms - t, clamp(count - j - half, 0, kLanes),
-                  row + half * kTerms<T>);
+        pack_step(step + half, from.term, terms - t, clamp(count - j - half, 0, kLanes),
+                  to + half * kTerms<T>);
       }
+      step += kTerms<T> * from.term;
     }
-    step += kTerms<T> * from.term;
   }
 }
 
@@ -211,53 +207,83 @@ struct PanelSource {
   const T* data = nullptr;  // panel 0 of the part's columns
   std::int64_t step = 0;
   std::int64_t group = 0;
+  bool packed_here = false;
 };
 
-// The rows of one block of terms, copied where they lie far apart, times the part's columns.
+// The memory that copying or packing a block reads, to be prefetched in equal shares by about
+// `tiles` tiles.
 template <class T>
-void multiply_block(const Part<T, float>& block, const PanelSource<T>& b, std::int64_t width) {
-  alignas(64) T copied[(kBlockTerms + kLineBytes / sizeof(T)) * kCopiedRows];
-  const bool near = is_near(block);
-  const std::int64_t height = near ? block.rows : kCopiedRows;
-  for (std::int64_t i = 0; i < block.rows; i += height) {
-    Lines<T> a = block.a;
-    a.data += i * a.line;
-    Product<T> product{.a = a.data,
-                       .a_row = a.line,
-                       .a_step = a.term * kTerms<T>,
-                       .b_step = b.step,
-                       .b_group = b.group,
-                       .c_row = block.c_row,
-                       .rows = clamp(block.rows - i, 0, height),
-                       .steps = ceil_div(block.terms, kTerms<T>),
-                       .sum = block.sum};
-    if (!near) copy_rows(a, block.terms, copied, product);
-    for (std::int64_t j = 0; j < block.columns; j += width) {
-      product.columns = clamp(block.columns - j, 0, width);
-      product.b = b.data + j / kPanel * b.group;
-      product.c = block.c + i * block.c_row + j;
-      multiply(product);
-    }
+Ahead ahead_of(const Lines<T>& block, std::int64_t lines, std::int64_t terms, std::int64_t tiles) {
+  constexpr auto kSize = static_cast<std::int64_t>(sizeof(T));
+  const bool by_line = block.term == 1;
+  const std::int64_t rows = by_line ? lines : terms;
+  return {.data = reinterpret_cast<const char*>(block.data),
+          .row = (by_line ? block.line : block.term) * kSize,
+          .row_lines = ceil_div((by_line ? terms : lines) * kSize, kLineBytes),
+          .rows = rows,
+          .rows_per_tile = ceil_div(rows, tiles)};
+}
+
+// Multiplies the rows of one block of terms, copied first where they lie far apart, by the part's
+// columns. Meanwhile it prefetches what will be copied or packed of `next`, the block that follows.
+template <class T>
+void multiply_block(const Part<T, float>& block, const PanelSource<T>& b, std::int64_t width,
+                    const Part<T, float>& next) {
+  alignas(64) T copied[(kBlockTerms + kLineBytes / sizeof(T)) * kPartRows];
+  const std::int64_t tiles = ceil_div(block.rows, kRowUnit) * ceil_div(block.columns, kPanel);
+  Ahead ahead[2];
+  Product<T> product{.a = block.a.data,
+                     .a_row = block.a.line,
+                     .a_step = block.a.term * kTerms<T>,
+                     .b_step = b.step,
+                     .b_group = b.group,
+                     .c_row = block.c_row,
+                     .rows = block.rows,
+                     .steps = ceil_div(block.terms, kTerms<T>),
+                     .sum = block.sum,
+                     .ahead = ahead};
+  if (!is_near(block)) {
+    copy_rows(block.a, block.terms, copied, product);
+    ahead[0] = ahead_of(next.a, next.rows, next.terms, tiles);
+  }
+  if (b.packed_here) ahead[1] = ahead_of(next.b, next.columns, next.terms, tiles);
+  for (std::int64_t j = 0; j < block.columns; j += width) {
+    product.columns = clamp(block.columns - j, 0, width);
+    product.b = b.data + j / kPanel * b.group;
+    product.c = block.c + j;
+    multiply(product);
   }
 }
 
-// Terms of a block whose panels are packed here, and the columns that then fit.
-std::int64_t packed_here_terms(Sum sum) {
-  return sum == Sum::kContinue ? kBlockTerms / 2 : kBlockTerms;
-}
-std::int64_t packed_here_columns(Sum sum) { return kPackedHereElements / packed_here_terms(sum); }
-
-// At most packed_here_columns where b is packed here.
+// The block that follows the one at term t: the next terms of the same columns, or the first terms
+// of the columns after them. Without `more` columns after them that block is empty.
 template <class T>
-void multiply_part(const Part<T, float>& part) {
-  alignas(64) T panels[kPackedHereElements];
+Part<T, float> block_after(Part<T, float> part, std::int64_t t, bool more) {
+  const std::int64_t next = t + kBlockTerms;
+  if (next < part.terms) {
+    part.a.data += next * part.a.term;
+    part.b.data += next * part.b.term;
+    part.terms -= next;
+  } else if (more) {
+    part.b.data += part.columns * part.b.line;
+  } else {
+    part.rows = part.columns = part.terms = 0;
+  }
+  part.terms = clamp(part.terms, 0, kBlockTerms);
+  return part;
+}
+
+// A part whose b is packed here has at most kPackedHereColumns columns. `more`: the columns after
+// the part's are multiplied next, by the same rows.
+template <class T>
+void multiply_part(const Part<T, float>& part, bool more) {
+  alignas(64) T panels[kBlockTerms * kPackedHereColumns];
   const bool in_place = !part.packed && is_in_place(part);
-  const std::int64_t most = part.packed || in_place ? kBlockTerms : packed_here_terms(part.sum);
   // A few rows take several panels at a time; many rows keep one panel in the L1 cache.
   const std::int64_t width = part.packed && part.rows <= kRowUnit ? part.columns : kPanel;
-  for (std::int64_t t = 0; t < part.terms || t == 0; t += most) {
+  for (std::int64_t t = 0; t < part.terms || t == 0; t += kBlockTerms) {
     Part<T, float> block = part;
-    block.terms = clamp(part.terms - t, 0, most);
+    block.terms = clamp(part.terms - t, 0, kBlockTerms);
     block.a.data += t * part.a.term;
     if (t > 0 && part.sum == Sum::kWrite) block.sum = Sum::kAdd;
     PanelSource<T> source{
@@ -270,8 +296,9 @@ void multiply_part(const Part<T, float>& part) {
     } else {
       block.b.data += t * part.b.term;
       pack_panels(block.b, block.terms, part.columns, panels);
+      source.packed_here = true;
     }
-    multiply_block(block, source, width);
+    multiply_block(block, source, width, block_after(part, t, more));
   }
 }
 
@@ -288,34 +315,38 @@ void convert_rows(const From* from, std::int64_t from_row, To* to, std::int64_t 
 
 // With outputs in bf16; rows * columns is at most kSumsElements.
 template <class T>
-void multiply_part(const Part<T, Bf16>& part) {
+void multiply_part(const Part<T, Bf16>& part, bool more) {
   alignas(64) float sums[kSumsElements];
   if (part.sum == Sum::kAdd)
     convert_rows(part.c, part.c_row, sums, part.columns, part.rows, part.columns);
-  multiply_part(Part<T, float>{.a = part.a,
-                               .b = part.b,
-                               .packed = part.packed,
-                               .c = sums,
-                               .c_row = part.columns,
-                               .rows = part.rows,
-                               .columns = part.columns,
-                               .terms = part.terms,
-                               .sum = part.sum});
+  const Part<T, float> in_f32{.a = part.a,
+                              .b = part.b,
+                              .packed = part.packed,
+                              .c = sums,
+                              .c_row = part.columns,
+                              .rows = part.rows,
+                              .columns = part.columns,
+                              .terms = part.terms,
+                              .sum = part.sum};
+  multiply_part(in_f32, more);
   convert_rows(sums, part.columns, part.c, part.c_row, part.rows, part.columns);
 }
 
-// How the outputs are cut: by their size alone, into about kPartsWanted parts of kWorkPerRange.
+// How the outputs are cut into parts. With several threads there are about kPartsPerThread parts
+// for each, of kWorkPerRange multiply-adds or more. The cut may depend on the number of threads:
+// every output is computed whole within one part, so its bits do not depend on it (MM-1).
 struct Cut {
   std::int64_t rows, columns;
 };
 
 template <class T, class Out>
-Cut cut(const Part<T, Out>& product, bool packs_here) {
+Cut cut(const Part<T, Out>& product, std::int64_t threads) {
   const std::int64_t work = product.rows * product.columns * product.terms;
-  const std::int64_t parts = clamp(work / kWorkPerRange, 1, kPartsWanted);
+  const std::int64_t wanted = threads == 1 ? 1 : kPartsPerThread * threads;
+  const std::int64_t parts = clamp(work / kWorkPerRange, 1, wanted);
   const std::int64_t least = ceil_div(parts, ceil_div(product.columns, kPanel));
   const std::int64_t even = ceil_div(ceil_div(product.rows, least), kRowUnit) * kRowUnit;
-  const std::int64_t rows = clamp(even, kRowUnit, packs_here ? kPackingPartRows : kPartRows);
+  const std::int64_t rows = clamp(even, kRowUnit, kPartRows);
   const std::int64_t across = ceil_div(parts, ceil_div(product.rows, rows));
   const std::int64_t columns = ceil_div(ceil_div(product.columns, across), kPanel) * kPanel;
   return {.rows = rows, .columns = columns};
@@ -325,11 +356,13 @@ template <class T, class Out>
 void multiply_matrix(const Stream& stream, const Part<T, Out>& product) {
   if (product.rows == 0 || product.columns == 0) return;
   const bool packs_here = !product.packed && !is_in_place(product);
-  const Cut size = cut(product, packs_here);
+  const Cut size = cut(product, stream.pool ? stream.pool->threads() : 1);
   const std::int64_t across = ceil_div(product.columns, size.columns);
-  std::int64_t group = packs_here ? packed_here_columns(product.sum) : size.columns;
-  if (sizeof(Out) < sizeof(float))
-    group = clamp(kSumsElements / size.rows / kPanel * kPanel, kPanel, group);
+  const std::int64_t elements = sizeof(Out) < sizeof(float) ? kSumsElements : kPartElements;
+  std::int64_t most = clamp(elements / size.rows / kPanel * kPanel, kPanel, size.columns);
+  if (packs_here && most > kPackedHereColumns) most = kPackedHereColumns;
+  const std::int64_t groups = ceil_div(size.columns, most);
+  const std::int64_t group = ceil_div(ceil_div(size.columns, groups), kPanel) * kPanel;
   parallel_for(stream.pool, ceil_div(product.rows, size.rows) * across, 1,
                [&](std::int64_t begin, std::int64_t end) {
                  for (std::int64_t i = begin; i < end; ++i) {
@@ -337,8 +370,10 @@ void multiply_matrix(const Stream& stream, const Part<T, Out>& product) {
                    const Range rows{row, clamp(product.rows - row, 0, size.rows)};
                    const std::int64_t first = i % across * size.columns;
                    const std::int64_t last = clamp(first + size.columns, 0, product.columns);
-                   for (std::int64_t j = first; j < last; j += group)
-                     multiply_part(cut_out(product, rows, {j, clamp(last - j, 0, group)}));
+                   for (std::int64_t j = first; j < last; j += group) {
+                     const Range columns{j, clamp(last - j, 0, group)};
+                     multiply_part(cut_out(product, rows, columns), j + group < last);
+                   }
                  }
                });
 }

@@ -34,6 +34,15 @@ enum class Sum : std::uint8_t {
   kAdd,       // c = c + chain(0), one rounded addition at the store
 };
 
+// Memory that is read soon after a product. Each tile prefetches the next rows_per_tile rows of it.
+struct Ahead {
+  const char* data = nullptr;
+  std::int64_t row = 0;        // bytes from row to row
+  std::int64_t row_lines = 0;  // cache lines of a row
+  std::int64_t rows = 0;       // not yet prefetched
+  std::int64_t rows_per_tile = 0;
+};
+
 // T is float or Bf16; strides are in elements of T.
 template <class T>
 struct Product {
@@ -49,6 +58,7 @@ struct Product {
   std::int64_t columns = 0;  // b is readable up to the next multiple of 16
   std::int64_t steps = 0;
   Sum sum = Sum::kWrite;
+  Ahead* ahead = nullptr;  // null, or two; each tile advances them
 };
 
 void multiply(const Product<float>& product);

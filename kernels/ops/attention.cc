@@ -31,16 +31,10 @@ void check_segments(const Stream& stream, std::span<const Segment> segments, std
 
 }  // namespace
 
-std::int64_t attention_backward_workspace(runtime::DeviceKind device, std::int64_t rows,
-                                          std::int64_t heads) {
-  return device == runtime::DeviceKind::kCpu ? 0 : rows * heads;
-}
-
 std::int64_t attention_backward_workspace(runtime::DeviceKind device, const TensorView& q,
                                           const TensorView& k) {
-  if (device == runtime::DeviceKind::kCpu && q.dtype == runtime::DType::kBF16)
-    return q.elements() + 2 * k.elements();
-  return attention_backward_workspace(device, q.dim(0), q.dim(1));
+  if (device == runtime::DeviceKind::kCuda) return q.dim(0) * q.dim(1);
+  return q.dtype == runtime::DType::kBF16 ? q.elements() + 2 * k.elements() : 0;
 }
 
 void attention(const Stream& stream, const AttentionPacked& op) {

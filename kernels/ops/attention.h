@@ -76,13 +76,10 @@ struct AttentionBackward {
   TensorView workspace;  // [attention_backward_workspace(device, q, k)] f32
 };
 
-// From the views of q [T, H, D] and k [T, G, D], whose memory is not read. On a CPU bf16 needs room
-// for the sums of dq, dk and dv, and f32 needs none.
+// From the views of q [T, H, D] and k [T, G, D], whose memory is not read. A GPU needs a number for
+// each row and head. On a CPU bf16 needs room for the sums of dq, dk and dv, and f32 needs none.
 std::int64_t attention_backward_workspace(runtime::DeviceKind device, const TensorView& q,
                                           const TensorView& k);
-// Of f32, or on a GPU, where the dtype does not matter.
-std::int64_t attention_backward_workspace(runtime::DeviceKind device, std::int64_t rows,
-                                          std::int64_t heads);
 
 // Neighbouring sequences whose tables begin with the same pages, for at least `positions`
 // positions, none of which is a new query's: all of them have the first of them as leader, and the

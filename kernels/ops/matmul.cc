@@ -33,17 +33,9 @@ std::int64_t packed_elements(runtime::DType dtype, std::int64_t n, std::int64_t 
   return panels(n) * terms(dtype, k) * kPanelColumns;
 }
 
-std::int64_t packed_elements(std::int64_t n, std::int64_t k) {
-  return packed_elements(runtime::DType::kF32, n, k);
-}
-
 PackedWeight packed_weight(void* memory, runtime::DType dtype, std::int64_t n, std::int64_t k) {
   const auto shape = {panels(n), terms(dtype, k), kPanelColumns};
   return {.panels = runtime::tensor(memory, dtype, shape), .n = n, .k = k};
-}
-
-PackedWeight packed_weight(float* memory, std::int64_t n, std::int64_t k) {
-  return packed_weight(memory, runtime::DType::kF32, n, k);
 }
 
 void pack_weight(const Stream& stream, const PackWeight& op) {

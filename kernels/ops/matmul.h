@@ -58,12 +58,10 @@ struct PackedWeight {
   std::int64_t k = 0;
 };
 
-// Elements that a packed [N, K] weight takes; without a dtype, of f32.
+// Elements that a packed [N, K] weight takes.
 std::int64_t packed_elements(runtime::DType dtype, std::int64_t n, std::int64_t k);
-std::int64_t packed_elements(std::int64_t n, std::int64_t k);
 // A PackedWeight on packed_elements(dtype, n, k) elements of the caller's (aligned to 64 bytes).
 PackedWeight packed_weight(void* memory, runtime::DType dtype, std::int64_t n, std::int64_t k);
-PackedWeight packed_weight(float* memory, std::int64_t n, std::int64_t k);
 
 struct PackWeight {
   TensorView weight;    // [N, K]

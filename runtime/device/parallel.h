@@ -1,7 +1,8 @@
 // A fork-join pool. The caller is one of its threads; the others sleep between calls.
 //
 // PA-1  Work is split by data: how [0, count) is cut depends on count and grain, never on the
-//       number of threads, so a reduction per range repeats on any machine.
+//       number of threads, so a reduction per range repeats on any machine. A caller that computes
+//       every output whole within one item may choose its items by the number of threads.
 // PA-2  A pool of one thread (or none at all, a null pool) starts no thread and adds no
 //       synchronisation: the ranges run in order in the caller.
 //

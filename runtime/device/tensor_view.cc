@@ -21,6 +21,10 @@ TensorView tensor(const std::int32_t* data, std::initializer_list<std::int64_t> 
   return tensor(const_cast<std::int32_t*>(data), DType::kI32, shape);
 }
 
+std::size_t size_bytes(const TensorView& view) {
+  return static_cast<std::size_t>(view.elements()) * size_bytes(view.dtype);
+}
+
 namespace {
 
 void* advance(const TensorView& view, std::int64_t elements) {

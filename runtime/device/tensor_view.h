@@ -74,6 +74,9 @@ TensorView columns(const TensorView& view, std::int64_t begin, std::int64_t coun
 // A [R, heads * C] view as [R, heads, C].
 TensorView split_heads(const TensorView& view, std::int64_t heads);
 
+// Bytes of the view's elements, without the gaps between its rows.
+std::size_t size_bytes(const TensorView& view);
+
 // Same elements under another shape; the view must be dense.
 TensorView reshape(const TensorView& view, std::initializer_list<std::int64_t> shape);
 

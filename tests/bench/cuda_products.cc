@@ -178,7 +178,7 @@ void attention_backward(benchmark::State& state, const DecoderShape& s, const Pa
     attention(gpu(), f);
     const kernels::AttentionPacked d = forward(s, attended(o, s, packed));  // where gradients go
     const std::int64_t workspace =
-        kernels::attention_backward_workspace(runtime::DeviceKind::kCuda, T, s.heads);
+        kernels::attention_backward_workspace(runtime::DeviceKind::kCuda, f.q, f.k);
     const kernels::AttentionBackward op{.dout = d.out,
                                         .q = f.q,
                                         .k = f.k,

@@ -1,11 +1,18 @@
 // Matrix products at decoder shapes, one thread, each beside oneDNN in the same process:
-//   gemm/forward/M/K/N     y = x W^T with a packed weight     gemm/backward_input, backward_weight
-//   gemm/…_onednn          the same by oneDNN's matmul, its weight reordered beforehand
+//   gemm/forward/M/K/N     y = x W^T with a packed weight, in f32
+//   gemm/backward_input/M/K/N, gemm/backward_weight/M/K/N
+//   gemm/bf16/forward/M/K/N, and so on: the same in bf16
 // items_per_second is floating-point operations per second of CPU time; `ratio` is ours / oneDNN's,
-// measured in alternating slices so that a busy neighbour slows both.
+// measured in alternating slices so that a busy neighbour slows both. Where oneDNN is not
+// installed, or has no such product on this processor, Tandem is measured alone. oneDNN's matmul
+// has its second operand reordered beforehand, also where a training step would have to reorder it
+// each time.
 #include <benchmark/benchmark.h>
 
+#include <bit>
+#include <cstddef>
 #include <ctime>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,32 +30,45 @@ struct Shape {
 
 using Kind = bench::ProductKind;
 
+using runtime::DType;
+
 struct Operands {
-  explicit Operands(const Shape& s)
-      : x(fill(s.m * s.k)),
-        w(fill(s.n * s.k)),
-        y(fill(s.m * s.n)),
-        panels(fill(packed_elements(s.n, s.k))) {}
-  static runtime::Buffer fill(std::int64_t elements) {
-    auto buffer = runtime::Buffer::allocate(static_cast<std::size_t>(elements) * 4, "a benchmark");
+  Operands(const Shape& s, DType dtype)
+      : x(fill(s.m * s.k, dtype)),
+        w(fill(s.n * s.k, dtype)),
+        y(fill(s.m * s.n, dtype)),
+        dw(fill(s.n * s.k, DType::kF32)),
+        panels(fill(packed_elements(dtype, s.n, s.k), dtype)) {}
+
+  static runtime::Buffer fill(std::int64_t elements, DType dtype) {
+    const std::size_t bytes = static_cast<std::size_t>(elements) * runtime::size_bytes(dtype);
+    auto buffer = runtime::Buffer::allocate(bytes, "a benchmark");
     std::uint32_t state = 1;
-    for (float& value : buffer->as<float>()) {
+    const auto value = [&state] {
       state = state * 1664525u + 1013904223u;
-      value = static_cast<float>(state >> 8) * 0x1p-24f - 0.5f;
+      return static_cast<float>(state >> 8) * 0x1p-24f - 0.5f;
+    };
+    if (dtype == DType::kF32) {
+      for (float& to : buffer->as<float>()) to = value();
+    } else {
+      for (std::uint16_t& to : buffer->as<std::uint16_t>())
+        to = static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(value()) >> 16);
     }
     return *std::move(buffer);
   }
-  runtime::Buffer x, w, y, panels;
+
+  runtime::Buffer x, w, y, dw, panels;
 };
 
 // One call of ours for a shape and kind.
 class Ours {
  public:
-  Ours(const Shape& s, Kind kind, Operands& operands) : kind_(kind) {
-    x_ = runtime::tensor(operands.x.as<float>().data(), {s.m, s.k});
-    w_ = runtime::tensor(operands.w.as<float>().data(), {s.n, s.k});
-    y_ = runtime::tensor(operands.y.as<float>().data(), {s.m, s.n});
-    packed_ = packed_weight(operands.panels.as<float>().data(), s.n, s.k);
+  Ours(const Shape& s, DType dtype, Kind kind, Operands& o) : kind_(kind) {
+    x_ = runtime::tensor(o.x.as<std::byte>().data(), dtype, {s.m, s.k});
+    w_ = runtime::tensor(o.w.as<std::byte>().data(), dtype, {s.n, s.k});
+    y_ = runtime::tensor(o.y.as<std::byte>().data(), dtype, {s.m, s.n});
+    dw_ = runtime::tensor(o.dw.as<float>().data(), {s.n, s.k});
+    packed_ = packed_weight(o.panels.as<std::byte>().data(), dtype, s.n, s.k);
     pack_weight(stream_, {.weight = w_, .packed = packed_});
   }
   void operator()() const {
@@ -58,30 +78,35 @@ class Ours {
       case Kind::kBackwardInput:
         return matmul(stream_, MatmulBackwardInput{.dy = y_, .weight = w_, .dx = x_});
       case Kind::kBackwardWeight:
-        return matmul(stream_, MatmulBackwardWeight{.dy = y_, .x = x_, .dweight = w_});
+        return matmul(stream_, MatmulBackwardWeight{.dy = y_, .x = x_, .dweight = dw_});
     }
   }
 
  private:
   Kind kind_;
   Stream stream_;
-  TensorView x_, w_, y_;
+  TensorView x_, w_, y_, dw_;
   PackedWeight packed_;
 };
 
-bench::GemmPeer peer(const Shape& s, Kind kind, Operands& o) {
-  float *x = o.x.as<float>().data(), *w = o.w.as<float>().data(), *y = o.y.as<float>().data();
+bench::GemmPeer peer(const Shape& s, DType dtype, Kind kind, Operands& o) {
+  bench::GemmPeer::Shape shape;
+  shape.bf16 = shape.bf16_out = dtype == DType::kBF16;
+  void *x = o.x.as<std::byte>().data(), *w = o.w.as<std::byte>().data();
+  void *y = o.y.as<std::byte>().data(), *dw = o.dw.as<std::byte>().data();
   switch (kind) {
     case Kind::kForward:  // x [M,K] . W^T [K,N]
-      return bench::GemmPeer({.rows = s.m, .columns = s.n, .depth = s.k, .b_transposed = true},
-                             {.a = x, .b = w, .c = y});
+      shape.rows = s.m, shape.columns = s.n, shape.depth = s.k, shape.b_transposed = true;
+      return {shape, {.a = x, .b = w, .c = y}};
     case Kind::kBackwardInput:  // dy [M,N] . W [N,K]
-      return bench::GemmPeer({.rows = s.m, .columns = s.k, .depth = s.n}, {.a = y, .b = w, .c = x});
+      shape.rows = s.m, shape.columns = s.k, shape.depth = s.n;
+      return {shape, {.a = y, .b = w, .c = x}};
     case Kind::kBackwardWeight:  // dy^T [N,M] . x [M,K]
       break;
   }
-  return bench::GemmPeer({.rows = s.n, .columns = s.k, .depth = s.m, .a_transposed = true},
-                         {.a = y, .b = x, .c = w});
+  shape.rows = s.n, shape.columns = s.k, shape.depth = s.m, shape.a_transposed = true;
+  shape.bf16_out = false;
+  return {shape, {.a = y, .b = x, .c = dw}};
 }
 
 // CPU time of this thread: both products run on it, and a busy machine takes its turns elsewhere.
@@ -98,46 +123,55 @@ double seconds(const Call& call, int calls) {
   return now() - begin;
 }
 
-void run(benchmark::State& state, Shape s, Kind kind) {
-  Operands operands(s);
-  const Ours ours(s, kind, operands);
-  bench::GemmPeer theirs = peer(s, kind, operands);
+void run(benchmark::State& state, Shape s, DType dtype, Kind kind) {
+  Operands operands(s, dtype);
+  const Ours ours(s, dtype, kind, operands);
+  std::optional<bench::GemmPeer> theirs;
+  if (bench::GemmPeer::computes(dtype == DType::kBF16))
+    theirs.emplace(peer(s, dtype, kind, operands));
   const double flops =
       2.0 * static_cast<double>(s.m) * static_cast<double>(s.k) * static_cast<double>(s.n);
   const int calls = static_cast<int>(2e7 / flops) + 1;
-  const auto call_theirs = [&theirs] { theirs.multiply(); };
+  const auto call_theirs = [&theirs] { theirs->multiply(); };
   seconds(ours, 2);
-  seconds(call_theirs, 2);
+  if (theirs) seconds(call_theirs, 2);
   double mine = 0, peers = 0;
   for (auto _ : state) {
     const double slice = seconds(ours, calls);
     mine += slice;
-    peers += seconds(call_theirs, calls);
+    if (theirs) peers += seconds(call_theirs, calls);
     state.SetIterationTime(slice);
   }
   const double done = flops * calls * static_cast<double>(state.iterations());
   state.counters["items_per_second"] = done / mine;
-  if (bench::GemmPeer::kPresent) {
+  if (theirs) {
     state.counters["onednn_items_per_second"] = done / peers;
     state.counters["ratio"] = peers / mine;
   }
 }
 
+void add(const Shape& s, DType dtype, Kind kind) {
+  const std::string title = std::string("gemm/") + (dtype == DType::kF32 ? "" : "bf16/") +
+                            name(kind) + "/" + std::to_string(s.m) + "/" + std::to_string(s.k) +
+                            "/" + std::to_string(s.n);
+  benchmark::RegisterBenchmark(title.c_str(), run, s, dtype, kind)->UseManualTime()->MinTime(0.05);
+}
+
 void add_all() {
-  const std::int64_t rows[] = {1, 2, 4, 8, 64, 256, 2048};
-  const Shape layers[] = {{0, 64, 32},    {0, 64, 64},    {0, 64, 128},
-                          {0, 64, 384},   {0, 192, 64},   {0, 128, 512},
-                          {0, 256, 1024}, {0, 512, 2048}, {0, 1024, 4096}};
+  const std::int64_t rows[] = {1, 2, 4, 8, 64, 256, 1024};
+  const Shape small[] = {{0, 64, 32},  {0, 64, 64},   {0, 64, 128},  {0, 64, 384},
+                         {0, 192, 64}, {0, 128, 512}, {0, 256, 1024}};
+  // The linear layers of SmolLM2-135M, and of Qwen3-0.6B.
+  const Shape real[] = {{0, 576, 960},   {0, 576, 3072},  {0, 1536, 576}, {0, 1024, 4096},
+                        {0, 2048, 1024}, {0, 1024, 6144}, {0, 3072, 1024}};
+  const auto add_layer = [&](Shape layer, DType dtype, Kind kind) {
+    for (const std::int64_t m : rows)
+      if (kind == Kind::kForward || m >= 256) add({m, layer.k, layer.n}, dtype, kind);
+  };
   for (const Kind kind : {Kind::kForward, Kind::kBackwardInput, Kind::kBackwardWeight}) {
-    for (const Shape& layer : layers) {
-      for (const std::int64_t m : rows) {
-        if (kind != Kind::kForward && m < 256) continue;
-        const Shape s{m, layer.k, layer.n};
-        const std::string title = std::string("gemm/") + name(kind) + "/" + std::to_string(s.m) +
-                                  "/" + std::to_string(s.k) + "/" + std::to_string(s.n);
-        benchmark::RegisterBenchmark(title.c_str(), run, s, kind)->UseManualTime()->MinTime(0.05);
-      }
-    }
+    for (const Shape& layer : small) add_layer(layer, DType::kF32, kind);
+    for (const DType dtype : {DType::kF32, DType::kBF16})
+      for (const Shape& layer : real) add_layer(layer, dtype, kind);
   }
 }
 

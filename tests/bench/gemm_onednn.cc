@@ -7,7 +7,26 @@ extern "C" void omp_set_num_threads(int threads);  // of libgomp
 
 namespace tandem::bench {
 
-const bool GemmPeer::kPresent = true;
+namespace {
+
+dnnl::memory::data_type type(bool bf16) {
+  return bf16 ? dnnl::memory::data_type::bf16 : dnnl::memory::data_type::f32;
+}
+
+}  // namespace
+
+bool GemmPeer::computes(bool bf16) {
+  const dnnl::memory::desc square({16, 16}, type(bf16), dnnl::memory::format_tag::ab);
+  const dnnl::memory::desc sums({16, 16}, type(false), dnnl::memory::format_tag::ab);
+  const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+  try {
+    for (const dnnl::memory::desc& c : {square, sums})
+      const dnnl::matmul::primitive_desc description(dnnl::matmul::desc(square, square, c), engine);
+  } catch (const dnnl::error&) {
+    return false;
+  }
+  return true;
+}
 
 struct GemmPeer::Plan {
   dnnl::engine engine{dnnl::engine::kind::cpu, 0};
@@ -20,11 +39,11 @@ GemmPeer::GemmPeer(const Shape& s, const Operands& operands) : plan_(std::make_u
   using dnnl::memory;
   omp_set_num_threads(1);
   using Tag = memory::format_tag;
-  constexpr auto kType = memory::data_type::f32;
-  const memory::desc a({s.rows, s.depth}, kType, s.a_transposed ? Tag::ba : Tag::ab);
-  const memory::desc b({s.depth, s.columns}, kType, s.b_transposed ? Tag::ba : Tag::ab);
-  const memory::desc any({s.depth, s.columns}, kType, Tag::any);
-  const memory::desc c({s.rows, s.columns}, kType, Tag::ab);
+  const auto in = type(s.bf16);
+  const memory::desc a({s.rows, s.depth}, in, s.a_transposed ? Tag::ba : Tag::ab);
+  const memory::desc b({s.depth, s.columns}, in, s.b_transposed ? Tag::ba : Tag::ab);
+  const memory::desc any({s.depth, s.columns}, in, Tag::any);
+  const memory::desc c({s.rows, s.columns}, type(s.bf16_out), Tag::ab);
   const dnnl::matmul::primitive_desc description(dnnl::matmul::desc(a, any, c), plan_->engine);
   memory plain(b, plan_->engine, operands.b);
   memory reordered(description.weights_desc(), plan_->engine);

@@ -8,8 +8,8 @@
 //                  behind the first token of each; sampled at temperature 1, with log-probabilities
 //   decode_1_share of the bandwidth: weight_bytes * decode_1 / bandwidth
 //   prefill        prompt tokens per second: one prompt of 512 tokens, until its first token is
-//   drawn train_shared   tokens per second of a learner's step (forward, backward, norm, AdamW, and
-//   the
+//                  drawn
+//   train_shared   tokens per second of a learner's step (forward, backward, norm, AdamW, and the
 //                  copy that is published) on 32 sequences of 42 tokens, all of which count: 4
 //                  groups of 8, whose prompts of 18 tokens are computed once for a group
 //   train_apart    the same of 32 different prompts
@@ -59,7 +59,7 @@ constexpr int kRepetitions = 3;
 constexpr std::int32_t kDecodePrompt = 32, kDecodeTokens = 64, kPrefillPrompt = 512;
 constexpr std::int64_t kTrainSequences = 32, kTrainPrompt = 18, kTrainCompletion = 24;
 constexpr std::int32_t kPage = 16;
-constexpr int kUsage = 64, kRefused = 2;  // exit codes
+constexpr int kUsage = 64;  // an exit code
 
 struct Options {
   std::string model;
@@ -75,8 +75,7 @@ int usage() {
                "                   [--what decode,prefill,train] [--batch 1,8,32] [--json]\n"
                "\n"
                "MODEL is a Hugging Face directory, or the name of a shape in tests/bench/models:\n"
-               "135m (SmolLM2's), 0.6b (Qwen3's), tiny. Exit code 2: the dtype is not computed on "
-               "a CPU.\n";
+               "135m (SmolLM2's), 0.6b (Qwen3's), tiny.\n";
   return kUsage;
 }
 
@@ -377,10 +376,6 @@ void print(const Options& options, const Figures& figures) {
 }
 
 int run(const Options& options) {
-  if (options.dtype != DType::kF32) {
-    std::cerr << "model_bench: error: bfloat16 is computed on GPUs only\nhelp: --dtype float32\n";
-    return kRefused;
-  }
   ThreadPool threads(options.threads);
   Model model = make_model(options, threads);
   Figures figures;

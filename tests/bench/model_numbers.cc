@@ -9,13 +9,14 @@
 //   dlogprob           the gradient of the loss by the log-probability of each item
 //   prompts            texts to complete
 //   completion_tokens  of each prompt
+//   dtype              float32 or bfloat16: what the decoders and the engine compute in
 // The directory OUT, which must exist, gets
 //   numbers.safetensors  logits.<i> [length, V] of sequence i by the engine's decoder; logprob [M]
 //                        and grad.<parameter> by the learner's decoder, sequences in order
 //   numbers.json         of each prompt its token ids and those of its greedy completion, by the
 //                        native engine
 //   saved/               the model as Tandem saves it
-// It runs on one thread of a CPU, in f32.
+// It runs on one thread of a CPU.
 #include <algorithm>
 #include <cstring>
 #include <deque>
@@ -52,15 +53,18 @@ struct Request {
   float dlogprob;
   std::vector<std::string> prompts;
   std::int32_t completion_tokens;
+  runtime::DType dtype;
 };
 
 Request read_request(const std::filesystem::path& file) {
   const nlohmann::json json = parse_json(must(read_file(file)));
-  Request request{.sequences = json.at("sequences"),
-                  .prompt_lengths = json.at("prompt_lengths"),
-                  .dlogprob = json.at("dlogprob"),
-                  .prompts = json.at("prompts"),
-                  .completion_tokens = json.at("completion_tokens")};
+  Request request{
+      .sequences = json.at("sequences"),
+      .prompt_lengths = json.at("prompt_lengths"),
+      .dlogprob = json.at("dlogprob"),
+      .prompts = json.at("prompts"),
+      .completion_tokens = json.at("completion_tokens"),
+      .dtype = json.at("dtype") == "bfloat16" ? runtime::DType::kBF16 : runtime::DType::kF32};
   CHECK(request.sequences.size() == request.prompt_lengths.size());
   return request;
 }
@@ -189,9 +193,10 @@ nlohmann::json completions(Model model, const Request& request) {
 
 int run(const std::filesystem::path& directory, const Request& request,
         const std::filesystem::path& out) {
-  Model model = must(load_model(directory, {}));
+  Model model = must(load_model(directory, {.dtype = request.dtype}));
   must(save_model(out / "saved",
                   {.config = model.config, .weights = model.weights, .source = directory}));
+  model.weights = must(as_published(model.config, std::move(model.weights)));
   Numbers numbers;
   add_logits(model, request, numbers);
   add_gradients(model, request, numbers);

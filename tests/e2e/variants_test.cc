@@ -59,6 +59,10 @@ const Variant kVariants[] = {
     {"two_of_each",
      {"rollout.replicas=2", "reward.replicas=2", "learner.ranks=2",
       "pools.rollout.cpus_per_actor=0.2", "pools.learner.cpus_per_actor=0.2"}},
+    {"bf16", {"model.dtype=bfloat16", "async.schedule=fixed_lag"}},
+    {"bf16_two_of_each",
+     {"model.dtype=bfloat16", "rollout.replicas=2", "learner.ranks=2",
+      "pools.rollout.cpus_per_actor=0.2", "pools.learner.cpus_per_actor=0.2"}},
     {"no_warm_start", {"warm_start=null"}},
     {"no_prefix_cache", {"rollout.enable_prefix_caching=false"}},
     {"truncating_samplers", {"rollout.top_k=5", "rollout.top_p=0.9", "rollout.temperature=0.8"}},
@@ -76,7 +80,11 @@ TEST(FilterGroups, GroupsWithoutVarianceAreReplaced) {
   expect_ledger_balances(home.run_dir(kSmallId), result);
 }
 
-TEST(Evaluation, OfACheckpointRepeatsWhatItsRunSaid) {
+class Evaluation : public testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(In, Evaluation, testing::Values("float32", "bfloat16"),
+                         [](const auto& dtype) { return std::string(dtype.param); });
+
+TEST_P(Evaluation, OfACheckpointRepeatsWhatItsRunSaid) {
   const Home home;
   const std::filesystem::path file = home.path() / "val.jsonl";
   {
@@ -88,7 +96,8 @@ TEST(Evaluation, OfACheckpointRepeatsWhatItsRunSaid) {
             << "\n";
   }
   const Words job = small_job(kSteps, {"data.val_files=[" + file.string() + "]",
-                                       "eval={n: 5, temperature: 1.0, greedy: true}"});
+                                       "eval={n: 5, temperature: 1.0, greedy: true}",
+                                       std::string("model.dtype=") + GetParam()});
   const json run = home.train(kSmallId, job)["eval"]["figures"]["final"];
   EXPECT_EQ(run["scored"], 60 * 6);
   EXPECT_GT(run["pass@5"], run["pass@1"]);

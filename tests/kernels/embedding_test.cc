@@ -77,7 +77,7 @@ TEST(Embedding, APackedTableOfAnotherShapeIsABug) {
   Embedding op{.ids = tensor(ids.data(), {1}),
                .table = {},
                .y = tensor(y.data(), {1, 20}),
-               .packed = packed_weight(memory->as<float>().data(), 32, 20)};
+               .packed = packed_weight(memory->data(), runtime::DType::kF32, 32, 20)};
   embedding(Stream{}, op);
   op.packed.k = 19;
   EXPECT_DEATH(embedding(Stream{}, op), "panels");

@@ -19,12 +19,13 @@ struct Shape {
 };
 
 // Ragged in every direction: below, at and above tiles, panels, step blocks and parts; rows 4 KiB
-// apart (copied) and not; operands read in place and packed.
+// apart (copied) and not; operands read in place and packed. The last shape has a part of 192 rows
+// with several blocks of terms, and several groups of columns that are packed one after another.
 std::vector<Shape> shapes(std::uint64_t seed) {
-  std::vector<Shape> all = {{1, 1, 1},     {1, 64, 32},    {12, 64, 128}, {13, 65, 33},
-                            {2, 600, 50},  {25, 300, 7},   {64, 64, 384}, {100, 520, 40},
-                            {9, 1024, 40}, {200, 1024, 6}, {30, 40, 600}, {700, 30, 40},
-                            {300, 5, 1024}};
+  std::vector<Shape> all = {{1, 1, 1},      {1, 64, 32},    {12, 64, 128}, {13, 65, 33},
+                            {2, 600, 50},   {25, 300, 7},   {64, 64, 384}, {100, 520, 40},
+                            {9, 1024, 40},  {200, 1024, 6}, {30, 40, 600}, {700, 30, 40},
+                            {300, 5, 1024}, {200, 300, 530}};
   Rng rng(seed);
   for (int i = 0; i < 12; ++i) {
     all.push_back({static_cast<std::int64_t>(rng.below(40)) + 1,

@@ -40,7 +40,7 @@ PlannedModel model_of(const JobSpec& job) {
 }
 
 MemoryDemand plan_of(const JobSpec& job, Role role) {
-  return plan_memory(job, model_of(job)).at(role);
+  return plan_memory(job, model_of(job), Hosts::kSeveral).at(role);
 }
 
 // The 0.6B job of configs/gpu in f32 on CPUs.
@@ -61,10 +61,16 @@ std::int64_t row_of(const MemoryDemand& demand, const std::string& name) {
 
 std::int64_t signed_bytes(std::size_t bytes) { return static_cast<std::int64_t>(bytes); }
 
-TEST(MemoryPlan, ARolloutTakesWhatItsEngineAllocates) {
-  const JobSpec job = job_with();
+// On CPUs; the parameter is the setting of model.dtype.
+class MemoryPlanIn : public testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Of, MemoryPlanIn,
+                         testing::Values("model.dtype=float32", "model.dtype=bfloat16"),
+                         [](const auto& test) { return std::string(test.param).substr(12); });
+
+TEST_P(MemoryPlanIn, ARolloutTakesWhatItsEngineAllocates) {
+  const JobSpec job = job_with({GetParam()});
   const PlannedModel model = model_of(job);
-  MemoryDemand plan = plan_memory(job, model).at(Role::kRollout);
+  MemoryDemand plan = plan_memory(job, model, Hosts::kSeveral).at(Role::kRollout);
   scheduler::settle_pages(plan, 8 * kGib);
   actors::EngineConfig engine = engine_config(job, 8 * kGib);
   const std::int64_t pages = actors::NativeEngine::pages_taken(model.config, engine);
@@ -82,12 +88,28 @@ TEST(MemoryPlan, ARolloutTakesWhatItsEngineAllocates) {
       signed_bytes(fs::file_size(job.model.path / "tokenizer.json")) * kTokenizerBytesPerFileByte);
 }
 
+// Where all ranks share a host a rollout packs its weights from the published version.
+TEST(MemoryPlan, VersionsArriveWhereTheyMayComeFromAnotherHost) {
+  const auto arriving = [](const char* type, Hosts hosts) {
+    const JobSpec job = job_with({std::string("weight_broadcast.type=") + type});
+    return row_of(plan_memory(job, model_of(job), hosts).at(Role::kRollout), "weights that arrive");
+  };
+  const JobSpec job = job_with();
+  const auto version = signed_bytes(actors::published_manifest(model_of(job).config).bytes_total);
+  EXPECT_EQ(arriving("auto", Hosts::kSeveral), version);
+  EXPECT_EQ(arriving("auto", Hosts::kOne), 0);
+  EXPECT_EQ(arriving("tcp", Hosts::kOne), version);
+  EXPECT_EQ(arriving("disk", Hosts::kOne), 0);
+  EXPECT_EQ(arriving("disk", Hosts::kSeveral), version) << "its file system may be a network's";
+  EXPECT_EQ(arriving("shm", Hosts::kSeveral), 0);
+}
+
 TEST(MemoryPlan, PagesAreTheShareThatTheRolloutsDivide) {
   for (const std::int64_t replicas : {1, 3}) {
     const JobSpec job = job_with(
         {"rollout.replicas=" + std::to_string(replicas), "rollout.gpu_memory_utilization=0.002"});
     const PlannedModel model = model_of(job);
-    MemoryDemand plan = plan_memory(job, model).at(Role::kRollout);
+    MemoryDemand plan = plan_memory(job, model, Hosts::kSeveral).at(Role::kRollout);
     scheduler::settle_pages(plan, kGib);
     EXPECT_EQ(plan.paged->pages,
               actors::NativeEngine::pages_taken(model.config, engine_config(job, kGib)))
@@ -95,10 +117,11 @@ TEST(MemoryPlan, PagesAreTheShareThatTheRolloutsDivide) {
   }
 }
 
-TEST(MemoryPlan, ALearnerTakesWhatItsTrainerAllocates) {
-  const JobSpec job = job_with({"learner.max_token_len=64", "algorithm.use_kl_loss=true"});
+TEST_P(MemoryPlanIn, ALearnerTakesWhatItsTrainerAllocates) {
+  const JobSpec job =
+      job_with({"learner.max_token_len=64", "algorithm.use_kl_loss=true", GetParam()});
   const PlannedModel model = model_of(job);
-  const MemoryDemand plan = plan_memory(job, model).at(Role::kLearner);
+  const MemoryDemand plan = plan_memory(job, model, Hosts::kSeveral).at(Role::kLearner);
   const actors::TrainerConfig trainer = trainer_config(job, {"job", "run"}, false);
   std::int64_t lasting = 0;
   for (const actors::MemoryPart& part :
@@ -107,13 +130,14 @@ TEST(MemoryPlan, ALearnerTakesWhatItsTrainerAllocates) {
     lasting += signed_bytes(part.bytes);
   }
   const std::int64_t published = signed_bytes(actors::published_manifest(model.config).bytes_total);
+  const bool rounded = job.model.dtype == ModelDtype::kBfloat16;
+  EXPECT_EQ(row_of(plan, "weights in the published dtype"), rounded ? published : 0);
   EXPECT_EQ(row_of(plan, "the reference as published"), published);
   EXPECT_EQ(row_of(plan, "published versions"), (job.async.max_staleness + 2) * published);
-  lasting += published + row_of(plan, "published versions") + row_of(plan, "batch") +
+  lasting += published + row_of(plan, "weights in the published dtype") +
+             row_of(plan, "published versions") + row_of(plan, "batch") +
              row_of(plan, "tokenizer") + kRankProcessBytes;
-  const std::int64_t arena = signed_bytes(actors::make_manifest(model.config).bytes_total);
-  EXPECT_EQ(row_of(plan, "checkpoint"), arena) << "the digest of what is saved";
-  EXPECT_EQ(scheduler::reserved_bytes(plan), lasting + std::max(arena, row_of(plan, "restore")));
+  EXPECT_EQ(scheduler::reserved_bytes(plan), lasting) << "saving and restoring take nothing more";
 }
 
 // On a CPU a micro-batch ends at 512 rows, or with one group.
@@ -140,7 +164,7 @@ TEST(MemoryPlan, OfARankOnAGpuWhatItKeepsOnTheHost) {
   auto job = load_job(kConfigs / "gpu/qwen3_0.6b.yaml", {});
   ASSERT_TRUE(job) << render(job.error());
   const PlannedModel model = model_of(job->spec);
-  const auto plan = plan_memory(job->spec, model);
+  const auto plan = plan_memory(job->spec, model, Hosts::kSeveral);
   EXPECT_FALSE(plan.at(Role::kRollout).paged);
   EXPECT_EQ(row_of(plan.at(Role::kRollout), "activations"), 0);
   const MemoryDemand& learner = plan.at(Role::kLearner);
@@ -154,8 +178,8 @@ TEST(MemoryPlan, OfARankOnAGpuWhatItKeepsOnTheHost) {
 TEST(MemoryPlan, OptionsKeepTheRulesAndTakeLess) {
   const JobSpec job = job_of_0_6b();
   const PlannedModel model = model_of(job);
-  const auto asked = plan_memory(job, model);
-  const auto options = memory_options(job, model);
+  const auto asked = plan_memory(job, model, Hosts::kSeveral);
+  const auto options = memory_options(job, model, Hosts::kSeveral);
   ASSERT_FALSE(options.empty());
   EXPECT_EQ(options.front().setting, "learner.enable_gradient_checkpointing=true");
   for (const scheduler::MemoryOption& option : options) {
@@ -172,7 +196,7 @@ TEST(MemoryPlan, OptionsKeepTheRulesAndTakeLess) {
 TEST(MemoryPlan, The06BJobInF32IsRefusedOn12GiBWithTheTable) {
   const JobSpec job = job_of_0_6b();
   actors::JobShape shape = job_shape(job);
-  add_memory_plan(job, model_of(job), shape);
+  add_memory_plan(job, model_of(job), Hosts::kSeveral, shape);
   const auto verdict_on = [&shape](std::int64_t bytes) {
     actors::ControllerCore core(1);
     const runtime::NodeUp node{
@@ -183,8 +207,8 @@ TEST(MemoryPlan, The06BJobInF32IsRefusedOn12GiBWithTheTable) {
   const auto refused = verdict_on(12 * kGib);
   ASSERT_FALSE(refused);
   EXPECT_EQ(exit_code(refused.error().code), 2);
-  for (const char* part : {"gradients", "moments", "activations", "published versions", "KV pages",
-                           "at its peak: restore", "learner"})
+  for (const char* part :
+       {"gradients", "moments", "activations", "published versions", "KV pages", "learner"})
     EXPECT_NE(refused.error().message.find(part), std::string::npos) << refused.error().message;
   EXPECT_FALSE(refused.error().help.empty());
   EXPECT_TRUE(verdict_on(256 * kGib).has_value());

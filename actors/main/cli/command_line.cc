@@ -400,7 +400,6 @@ void Grammar::add_cluster_commands() {
                              [this]() -> Result<Command> { return Command(controller_); },
                              {"tandem controller --port 7420"});
   add_listening_options(controller, controller_.port, controller_.door);
-
   CLI::App* node = add("node", kCluster, "The agent of this machine, in the foreground",
                        [this] { return with_memory(node_, memory_); },
                        {"tandem node", "tandem node --cpus 2 --memory 8GiB",
@@ -442,7 +441,8 @@ void Grammar::add_model_commands() {
   CLI::App* eval = add("eval", kModels, "Mean reward of a model over a job's validation files",
                        finish_eval, {"tandem eval MODEL_DIR configs/arithmetic.yaml"});
   add_required(eval, "MODEL_DIR", model_path_, "A Hugging Face model directory");
-  add_required(eval, "JOB.yaml", job_path_, "Its data, sampling limits and reward are used");
+  add_required(eval, "JOB.yaml", job_path_,
+               "Its data, sampling limits, reward and model.dtype are used");
   add_sets(eval, eval_.sets);
   add_output(eval, eval_.output, {"table", "json", "yaml"});
   add_tokenize();

@@ -50,8 +50,9 @@ const Key kKeys[] = {
     {.path = "model.dtype",
      .field = [](J& j) { return slot(j.model.dtype); },
      .description =
-         "What the model computes in; `bfloat16` needs rollout and learner on GPUs. Sums, "
-         "logits, gradients, AdamW and checkpoints are float32 all the same.",
+         "What the model computes in. With `bfloat16`, activations, keys and values, published "
+         "versions and the weights that are multiplied with are bf16; sums, logits, gradients, "
+         "the weights that AdamW updates and checkpoints are float32 all the same.",
      .later_values = kLaterDtypes},
     {.path = "model.batch_invariant",
      .field = [](J& j) { return slot(j.model.batch_invariant); },

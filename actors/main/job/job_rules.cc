@@ -181,13 +181,6 @@ Broken learner_rules(const JobSpec& job) {
                          " tokens (`data.max_prompt_length` + `data.max_response_length`)",
                      "raise it to at least " + text(longest)};
   if (Broken broken = batch_rules(job)) return broken;
-  if (job.model.dtype == ModelDtype::kBfloat16 &&
-      (job.pools.learner.gpus_per_actor <= 0 || job.pools.rollout.gpus_per_actor <= 0))
-    return Violation{
-        "model.dtype",
-        "`model.dtype: bfloat16` is computed on GPUs only, and rollout or learner has none",
-        "set `pools.rollout.gpus_per_actor` and `pools.learner.gpus_per_actor`, or "
-        "`model.dtype: float32`"};
   if (!job.model.batch_invariant && job.async.schedule == Schedule::kFixedLag)
     return Violation{"model.batch_invariant",
                      "`async.schedule: fixed_lag` repeats a run to the bit, and with "

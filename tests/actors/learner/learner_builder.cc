@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <thread>
 #include <utility>
 
@@ -88,6 +89,16 @@ std::unique_ptr<NativeTrainer> make_trainer(const std::filesystem::path& folder,
                                       .beat = nullptr});
   EXPECT_TRUE(trainer) << trainer.error().message;
   return *std::move(trainer);
+}
+
+void expect_publishes_its_checkpoint(NativeTrainer& trainer, runtime::DType dtype) {
+  const auto saved = trainer.save();
+  ASSERT_TRUE(saved) << saved.error().message;
+  const auto model = load_model(saved->directory, {.dtype = dtype});
+  ASSERT_TRUE(model) << model.error().message;
+  const runtime::Arena expected = published(model->config, model->weights);
+  EXPECT_TRUE(std::ranges::equal(trainer.weights(), expected.bytes()))
+      << "step " << trainer.step().value;
 }
 
 std::vector<RankEnd> run_gang(const std::filesystem::path& folder, const TrainerConfig& config,

@@ -43,6 +43,9 @@ std::unique_ptr<NativeTrainer> make_trainer(const std::filesystem::path& folder,
                                             runtime::DType dtype = runtime::DType::kF32,
                                             Sharing sharing = {});
 
+// Saves a checkpoint: its weights, rounded to `dtype`, are what the trainer publishes.
+void expect_publishes_its_checkpoint(NativeTrainer& trainer, runtime::DType dtype);
+
 struct GangShape {
   int ranks = 2;
   std::vector<std::unique_ptr<runtime::ShardExchange>> shards = {};  // one a rank, or none

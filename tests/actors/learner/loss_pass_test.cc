@@ -10,16 +10,14 @@
 #include "actors/model/parameters.h"
 #include "runtime/base/rng.h"
 #include "tests/actors/learner/learner_builder.h"
+#include "tests/actors/learner/one_pass.h"
 #include "tests/actors/model/tiny_model.h"
+#include "tests/actors/must.h"
 
 namespace tandem::actors {
 namespace {
 
-template <class T>
-T must(Result<T> result) {
-  CHECK(result.has_value());
-  return *std::move(result);
-}
+using testing::must;
 
 // A model, a batch whose behaviour policy is near the model's, and the loss between them.
 class Rig {
@@ -246,6 +244,31 @@ TEST(LossPass, AtEqualWeightsEveryDifferenceIsZero_NT2) {
   rig.weights.f32()[5] += 0.01f;
   rig.loss();
   EXPECT_NE(rig.objective().diff_max_at_staleness_0(), 0);
+}
+
+// On the CPU, of every family; with the layers computed twice it has the same bits.
+TEST(LossPass, Bf16IsF32ToWithinItsRoundings) {
+  constexpr auto kCpu = runtime::DeviceKind::kCpu;
+  constexpr auto kProducts = kernels::Rows::kInvariant;
+  const TrainBatch batch = testing::random_batch(11, StepId{4});
+  for (const Family family : testing::kFamilies) {
+    SCOPED_TRACE(architecture(family));
+    const auto pass = [&](runtime::DType dtype, bool checkpointing) {
+      return testing::pass_on(kCpu, batch, dtype, checkpointing, kProducts, family);
+    };
+    const testing::Pass f32 = pass(runtime::DType::kF32, false);
+    const testing::Pass bf16 = pass(runtime::DType::kBF16, false);
+    ASSERT_FALSE(f32.logprobs.empty());
+    // Scores that no norm of q and k bounds are larger, and a rounding moves them further.
+    const double allowed = (family == Family::kQwen3 ? 1 : 2) * testing::kBf16LogprobTolerance;
+    EXPECT_LE(testing::furthest(bf16.logprobs, f32.logprobs), allowed);
+    EXPECT_GT(testing::furthest(bf16.logprobs, f32.logprobs), 1e-4) << "was it computed in bf16?";
+    EXPECT_LE(testing::relative_error(bf16.gradients, f32.gradients),
+              testing::kBf16GradientTolerance);
+    const testing::Pass again = pass(runtime::DType::kBF16, true);
+    EXPECT_EQ(again.logprobs, bf16.logprobs);
+    EXPECT_EQ(again.gradients, bf16.gradients);
+  }
 }
 
 }  // namespace

@@ -47,6 +47,16 @@ void with_gang(const std::filesystem::path& folder, const TrainerConfig& config,
     EXPECT_EQ(end.error, "");
 }
 
+class NativeTrainerIn : public ::testing::TestWithParam<runtime::DType> {
+ protected:
+  static std::unique_ptr<NativeTrainer> trainer_of(const std::filesystem::path& folder,
+                                                   const TrainerConfig& config) {
+    return make_trainer(folder, config, nullptr, {}, runtime::DeviceKind::kCpu, GetParam());
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Of, NativeTrainerIn, ::testing::ValuesIn(testing::kDTypes),
+                         [](const auto& test) { return runtime::name(test.param); });
+
 TEST(NativeTrainer, ReportsWhatItTrainedOn) {
   const auto folder = scratch_folder("report");
   const auto trainer = make_trainer(folder, trainer_config(folder));
@@ -139,21 +149,21 @@ TEST(NativeTrainer, MetricsCoverEveryResponseToken_NT1) {
   }
 }
 
-TEST(NativeTrainer, LearningRateZeroLeavesTheWeights_NT3) {
+TEST_P(NativeTrainerIn, LearningRateZeroLeavesTheWeights_NT3) {
   const auto folder = scratch_folder("lr0");
   TrainerConfig config = trainer_config(folder);
   config.optimizer.lr = 0;
   config.optimizer.weight_decay = 0.1;
-  const auto trainer = make_trainer(folder, config);
+  const auto trainer = trainer_of(folder, config);
   const std::uint64_t before = checksum64(trainer->weights());
   train_to(*trainer, 4);
   EXPECT_EQ(checksum64(trainer->weights()), before);
 }
 
-TEST(NativeTrainer, RepeatsToTheBit_TR1) {
+TEST_P(NativeTrainerIn, RepeatsToTheBit_TR1) {
   const auto folder = scratch_folder("repeat");
   const TrainerConfig config = trainer_config(folder);
-  EXPECT_EQ(train_to(*make_trainer(folder, config), 5), train_to(*make_trainer(folder, config), 5));
+  EXPECT_EQ(train_to(*trainer_of(folder, config), 5), train_to(*trainer_of(folder, config), 5));
 }
 
 TEST(NativeTrainer, TwoRanksRepeatAndAgreeWithOne_TR1) {
@@ -230,17 +240,56 @@ TEST(NativeTrainer, RewardedAnswersBecomeLikelier) {
   EXPECT_GT(likelihood_ratio(), before);
 }
 
-TEST(NativeTrainer, ResumesToTheBit_TR2) {
+// A trainer in bf16 publishes the weights of its checkpoint, rounded to bf16.
+TEST_P(NativeTrainerIn, PublishesItsMasterWeights) {
+  const auto folder = scratch_folder("published");
+  const auto trainer = trainer_of(folder, trainer_config(folder));
+  for (const std::int64_t end : {0, 2}) {
+    train_to(*trainer, end);
+    testing::expect_publishes_its_checkpoint(*trainer, GetParam());
+  }
+}
+
+// The reference and the older versions are kept as they were published, so a job that has one of
+// them goes on in its own dtype; a job without them goes on in either.
+TEST_P(NativeTrainerIn, PublishedWeightsOfAnotherDtypeAreRefused) {
+  using runtime::DType;
+  const DType other = GetParam() == DType::kF32 ? DType::kBF16 : DType::kF32;
+  struct Published {
+    bool reference;
+    std::int64_t older_versions;
+  };
+  for (const Published& held : {Published{false, 0}, {true, 0}, {false, 1}}) {
+    SCOPED_TRACE(::testing::Message()
+                 << "reference " << held.reference << ", older versions " << held.older_versions);
+    const auto folder = scratch_folder("dtype");
+    TrainerConfig config = trainer_config(folder);
+    config.algorithm.use_kl_loss = held.reference;
+    config.older_versions = held.older_versions;
+    const auto trained = trainer_of(folder, config);
+    train_to(*trained, 1);
+    ASSERT_TRUE(trained->save());
+    const auto restored =
+        make_trainer(folder, config, nullptr, {}, runtime::DeviceKind::kCpu, other)->restore();
+    EXPECT_EQ(restored.has_value(), !held.reference && held.older_versions == 0);
+    if (restored) continue;
+    EXPECT_EQ(restored.error().code, ErrorCode::kInvalid);
+    EXPECT_NE(restored.error().message.find("model.dtype"), std::string::npos)
+        << restored.error().message;
+  }
+}
+
+TEST_P(NativeTrainerIn, ResumesToTheBit_TR2) {
   const auto folder = scratch_folder("resume");
   TrainerConfig config = trainer_config(folder);
   config.algorithm.use_kl_loss = true;
   config.algorithm.kl_loss_coef = 0.1;
-  const auto whole = make_trainer(folder, config);
+  const auto whole = trainer_of(folder, config);
   train_to(*whole, 3);
   const auto saved = whole->save();
   ASSERT_TRUE(saved) << saved.error().message;
   const std::string rest = train_to(*whole, 7);
-  const auto resumed = make_trainer(folder, config);
+  const auto resumed = trainer_of(folder, config);
   const auto restored = resumed->restore();
   ASSERT_TRUE(restored) << restored.error().message;
   EXPECT_EQ(*restored, StepId{3});

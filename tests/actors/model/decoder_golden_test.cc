@@ -12,11 +12,13 @@
 #include "runtime/base/file.h"
 #include "runtime/base/json.h"
 #include "tests/actors/model/tiny_model.h"
+#include "tests/actors/must.h"
 
 namespace tandem::actors {
 namespace {
 
 using runtime::Stream;
+using testing::must;
 
 // Largest difference allowed, as a fraction of the golden tensor's largest magnitude. Both sides
 // compute in f32 (epsilon 6e-8) and differ in the order of sums, in exp, and in where cos and sin
@@ -57,11 +59,6 @@ class Golden {
   std::vector<std::vector<std::int32_t>> sequences;
 
  private:
-  template <class T>
-  static T must(Result<T> result) {
-    if (!result) ADD_FAILURE() << render(result.error());
-    return *std::move(result);
-  }
   static Model load(const std::string& name) {
     const auto folder = testing::scratch_folder(name);
     std::filesystem::copy(testing::golden_folder() / name, folder,

@@ -12,7 +12,7 @@
 
 namespace tandem::actors::testing {
 
-ModelConfig tiny_config(Family family) {
+ModelConfig tiny_config(Family family, runtime::DType dtype) {
   ModelConfig config;
   config.family = family;
   if (family == Family::kLlama)
@@ -32,6 +32,7 @@ ModelConfig tiny_config(Family family) {
   config.tie_word_embeddings = true;
   config.eos_token_ids = {1};
   config.pad_token_id = 0;
+  CHECK(compute_in(dtype, config).has_value());
   return config;
 }
 

@@ -14,7 +14,9 @@
 namespace tandem::actors::testing {
 
 // Two layers, grouped heads, head_dim unlike hidden / heads, tied. Llama with scaled positions.
-ModelConfig tiny_config(Family family = Family::kQwen3);
+ModelConfig tiny_config(Family family = Family::kQwen3,
+                        runtime::DType dtype = runtime::DType::kF32);
+inline constexpr runtime::DType kDTypes[] = {runtime::DType::kF32, runtime::DType::kBF16};
 inline constexpr Family kFamilies[] = {Family::kQwen3, Family::kQwen2, Family::kLlama};
 
 // The quickstart's model with random weights of the seed.

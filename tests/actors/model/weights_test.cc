@@ -55,16 +55,18 @@ Scored score(const ModelConfig& config, const Weights& weights, const WeightsNee
   return scored;
 }
 
-std::size_t matrix_bytes(std::int64_t n, std::int64_t k) {
-  return static_cast<std::size_t>(kernels::packed_elements(n, k)) * sizeof(float);
+std::size_t matrix_bytes(const ModelConfig& config, std::int64_t n, std::int64_t k) {
+  return static_cast<std::size_t>(kernels::packed_elements(config.dtype, n, k)) *
+         runtime::size_bytes(config.dtype);
 }
 
 std::size_t packed_bytes(const ModelConfig& config) {
   const std::int64_t H = config.hidden_size, F = config.intermediate_size;
-  const std::size_t layer = matrix_bytes(config.qkv_width(), H) +
-                            matrix_bytes(H, config.q_width()) + matrix_bytes(2 * F, H) +
-                            matrix_bytes(H, F);
-  return static_cast<std::size_t>(config.layers) * layer + matrix_bytes(config.vocab_size, H);
+  const std::size_t layer = matrix_bytes(config, config.qkv_width(), H) +
+                            matrix_bytes(config, H, config.q_width()) +
+                            matrix_bytes(config, 2 * F, H) + matrix_bytes(config, H, F);
+  return static_cast<std::size_t>(config.layers) * layer +
+         matrix_bytes(config, config.vocab_size, H);
 }
 
 Arena not_there(const ModelConfig& config) {
@@ -73,23 +75,29 @@ Arena not_there(const ModelConfig& config) {
   return *std::move(arena);
 }
 
+class WeightsIn : public ::testing::TestWithParam<runtime::DType> {};
+INSTANTIATE_TEST_SUITE_P(Of, WeightsIn, ::testing::ValuesIn(testing::kDTypes),
+                         [](const auto& test) { return runtime::name(test.param); });
+
 // Before a part is needed it is no number, and when the next part is needed it is none again (but
 // for an embedding that is the head as well).
-TEST(Weights, ForwardReadsEachPartOnlyOnceItNeedsIt_DE5) {
+TEST_P(WeightsIn, ForwardReadsEachPartOnlyOnceItNeedsIt_DE5) {
   for (const auto& [tied, use] :
        {std::pair(false, WeightsUse::kTraining), std::pair(true, WeightsUse::kTraining),
         std::pair(false, WeightsUse::kTrainingInPlace),
         std::pair(true, WeightsUse::kTrainingInPlace)}) {
     SCOPED_TRACE(tied);
-    ModelConfig config = testing::tiny_config();
+    ModelConfig config = testing::tiny_config(Family::kQwen3, GetParam());
     config.layers = 3;
     config.tie_word_embeddings = tied;
     const Arena master = testing::random_weights(config, 8), none = not_there(config);
+    const Arena rounded = testing::published(config, master);
+    const Arena rounded_none = testing::published(config, none);
     Weights weights = *Weights::allocate(config, use, runtime::DeviceKind::kCpu);
-    weights.install(Stream{}, master.bytes());
+    weights.install(Stream{}, rounded.bytes());
     Scored whole = score(config, weights);
     whole.gradients.clear();
-    weights.install(Stream{}, none.bytes());
+    weights.install(Stream{}, rounded_none.bytes());
     EXPECT_TRUE(std::isnan(score(config, weights).logprob.front()));
 
     std::vector<std::int64_t> ends{0};
@@ -110,8 +118,8 @@ TEST(Weights, ForwardReadsEachPartOnlyOnceItNeedsIt_DE5) {
   }
 }
 
-TEST(Weights, PartsThatCutAParameterAreABug) {
-  const ModelConfig config = testing::tiny_config();
+TEST_P(WeightsIn, PartsThatCutAParameterAreABug) {
+  const ModelConfig config = testing::tiny_config(Family::kQwen3, GetParam());
   const Arena master = testing::random_weights(config, 8);
   Weights weights = *Weights::allocate(config, WeightsUse::kTraining, runtime::DeviceKind::kCpu);
   const std::int64_t layer = layer_begins(config).front();
@@ -119,11 +127,11 @@ TEST(Weights, PartsThatCutAParameterAreABug) {
   EXPECT_DEATH(weights.install_master(Stream{}, master, {.begin = 1, .end = layer}), "inside");
 }
 
-TEST(Weights, BytesAreWhatIsAllocated) {
+TEST_P(WeightsIn, BytesAreWhatIsAllocated) {
   for (const bool tied : {false, true})
     for (const WeightsUse use :
          {WeightsUse::kInference, WeightsUse::kTraining, WeightsUse::kTrainingInPlace}) {
-      ModelConfig config = testing::tiny_config();
+      ModelConfig config = testing::tiny_config(Family::kQwen3, GetParam());
       config.tie_word_embeddings = tied;
       const std::size_t before = runtime::host_blocks().bytes_now;
       const Weights weights = *Weights::allocate(config, use, runtime::DeviceKind::kCpu);
@@ -133,10 +141,10 @@ TEST(Weights, BytesAreWhatIsAllocated) {
 }
 
 // For inference the head's panels alone: the rest that is kept are vectors.
-TEST(Weights, ATiedEmbeddingExistsOnce) {
+TEST_P(WeightsIn, ATiedEmbeddingExistsOnce) {
   for (const Family family : testing::kFamilies) {
-    const ModelConfig config = testing::tiny_config(family);
-    const Arena arena = testing::random_weights(config, 8);
+    const ModelConfig config = testing::tiny_config(family, GetParam());
+    const Arena arena = testing::published(config, testing::random_weights(config, 8));
     std::size_t vectors = 0;
     for (const runtime::ParameterSpec& spec : arena.manifest().parameters)
       if (spec.shape.size() == 1) vectors += runtime::align_up(spec.bytes);
@@ -154,28 +162,42 @@ TEST(Weights, ATiedEmbeddingExistsOnce) {
   }
 }
 
-// Beside the master weights a learner on a CPU has the packed ones, and no third copy.
-TEST(Weights, InPlaceReadsTheMasterWeights) {
+// Beside the master weights a learner on a CPU has the packed ones, and no third copy; but in bf16
+// the rounded ones as well.
+TEST_P(WeightsIn, InPlaceReadsTheMasterWeightsOrTheirRoundedCopy) {
+  const bool reads_master = GetParam() == runtime::DType::kF32;
   for (const Family family : testing::kFamilies)
     for (const bool tied : {false, true}) {
-      ModelConfig config = testing::tiny_config(family);
+      ModelConfig config = testing::tiny_config(family, GetParam());
       config.tie_word_embeddings = tied;
       const auto device = runtime::DeviceKind::kCpu;
-      EXPECT_EQ(Weights::bytes(config, WeightsUse::kTrainingInPlace, device), packed_bytes(config));
+      EXPECT_EQ(Weights::bytes(config, WeightsUse::kTrainingInPlace, device),
+                packed_bytes(config) + (reads_master ? 0 : published_manifest(config).bytes_total));
       const Arena master = testing::random_weights(config, 8);
       const Arena changed = testing::random_weights(config, 9);
       Weights copied = *Weights::allocate(config, WeightsUse::kTraining, device);
       Weights in_place = *Weights::allocate(config, WeightsUse::kTrainingInPlace, device);
       const FloatRange all{.begin = 0, .end = master.flat().elements()};
-      copied.install(Stream{}, master.bytes());
+      copied.install(Stream{}, testing::published(config, master).bytes());
       in_place.install_master(Stream{}, master, all);
-      EXPECT_EQ(in_place.embedding().plain.data, master.view(kEmbeddingName).data);
+      EXPECT_EQ(in_place.embedding().plain.data == master.view(kEmbeddingName).data, reads_master);
       EXPECT_TRUE(score(config, in_place) == score(config, copied));
       std::ranges::copy(changed.bytes(), master.bytes().begin());  // as AdamW does
       in_place.install_master(Stream{}, master, all);
-      copied.install(Stream{}, changed.bytes());
+      copied.install(Stream{}, testing::published(config, changed).bytes());
       EXPECT_TRUE(score(config, in_place) == score(config, copied));
     }
+}
+
+TEST_P(WeightsIn, ArePublishedRounded) {
+  const ModelConfig config = testing::tiny_config(Family::kQwen2, GetParam());
+  Arena master = testing::random_weights(config, 8);
+  const Arena expected = testing::published(config, master);
+  const void* const before = master.flat().data;
+  const Result<Arena> published = as_published(config, std::move(master));
+  ASSERT_TRUE(published);
+  EXPECT_TRUE(std::ranges::equal(published->bytes(), expected.bytes()));
+  EXPECT_EQ(published->flat().data == before, GetParam() == runtime::DType::kF32) << "no copy";
 }
 
 }  // namespace

@@ -54,7 +54,8 @@ INSTANTIATE_TEST_SUITE_P(Of, EngineOnAGpu,
 // little to draw another token from these seeds; a GPU's library is further away.
 TEST_P(EngineOnAGpu, GeneratesTheCpusTokens) {
   if (!runtime::emulated()) GTEST_SKIP() << "another library's products";
-  if (GetParam() != runtime::DType::kF32) GTEST_SKIP() << "a CPU computes in f32";
+  if (GetParam() != runtime::DType::kF32)
+    GTEST_SKIP() << "in bf16 its attention is not the CPU's (AT-1)";
   const auto on_cpu = model_.engine(small_config());
   submit_three_groups(*on_cpu);
   const Payloads expected = run_to_end(*on_cpu), actual = generate(small_config());
@@ -167,7 +168,8 @@ TEST_P(EngineOnAGpu, GraphsAndStepsUnderWayChangeNoBit) {
 // cancelled group, a prompt of many steps, and the end. As on a CPU, where nothing is under way.
 TEST_P(EngineOnAGpu, StepsUnderWayAreInNobodysWay) {
   if (!runtime::emulated()) GTEST_SKIP() << "another library's products";
-  if (GetParam() != runtime::DType::kF32) GTEST_SKIP() << "a CPU computes in f32";
+  if (GetParam() != runtime::DType::kF32)
+    GTEST_SKIP() << "in bf16 its attention is not the CPU's (AT-1)";
   EngineConfig config = small_config();
   config.max_num_batched_tokens = 3;
   config.kv_on_update = KvOnUpdate::kRecompute;

@@ -6,14 +6,19 @@
 #include "actors/model/weights.h"
 #include "actors/rollout/native_engine.h"
 #include "runtime/device/memory.h"
+#include "tests/actors/model/tiny_model.h"
 #include "tests/actors/rollout/engine_builder.h"
 
 namespace tandem::actors {
 namespace {
 
+class NativeEngineMemory : public ::testing::TestWithParam<runtime::DType> {};
+INSTANTIATE_TEST_SUITE_P(Of, NativeEngineMemory, ::testing::ValuesIn(testing::kDTypes),
+                         [](const auto& test) { return runtime::name(test.param); });
+
 // No arena lies beside the packed weights, unless a version has to be copied.
-TEST(NativeEngineMemory, OneCopyOfTheWeights) {
-  const TinyModel model(2);
+TEST_P(NativeEngineMemory, OneCopyOfTheWeights) {
+  const TinyModel model(2, GetParam());
   const EngineConfig config = tiny_engine_config();
   const std::size_t arena = model.weights(PolicyVersion{0}).bytes().size();
   const std::size_t before = runtime::host_blocks().bytes_now;
@@ -32,8 +37,8 @@ TEST(NativeEngineMemory, OneCopyOfTheWeights) {
   EXPECT_EQ(runtime::host_blocks().bytes_now - before, held + arena);
 }
 
-TEST(NativeEngineMemory, AVersionInPlaceIsTheSameAsOneFromTheSink) {
-  const TinyModel model(2);
+TEST_P(NativeEngineMemory, AVersionInPlaceIsTheSameAsOneFromTheSink) {
+  const TinyModel model(2, GetParam());
   const auto in_place = model.engine(tiny_engine_config()),
              copied = model.engine(tiny_engine_config());
   model.update(*in_place, PolicyVersion{1});

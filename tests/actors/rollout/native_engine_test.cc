@@ -147,6 +147,18 @@ TEST(NativeEngineAsync, AStepIsQueuedBeforeTheOneBeforeIsTaken) {
   EXPECT_EQ(async->pages_free(), async->pages_total()) << "NE-3";
 }
 
+TEST_P(NativeEngineTest, InBf16TokensDoNotDependOnTheCompany) {  // NE-1, NE-4
+  const TinyModel model(1, runtime::DType::kBF16);
+  Payloads alone;
+  for (const GroupWork& group : all_groups())
+    alone.merge(generate(model, tiny_engine_config(), {group}));
+  EngineConfig config = base();
+  config.max_num_seqs = 5;
+  config.max_num_batched_tokens = 7;
+  runtime::ThreadPool threads(3);
+  expect_same(alone, generate(model, config, all_groups(), {.pool = &threads}), "chunks of 7");
+}
+
 TEST_P(NativeEngineTest, PreemptedSequencesContinueBitForBit) {  // NE-1
   const TinyModel model;
   EngineConfig config = base();
@@ -166,15 +178,18 @@ TEST_P(NativeEngineTest, PreemptedSequencesContinueBitForBit) {  // NE-1
 }
 
 TEST_P(NativeEngineTest, LogprobsEqualTheLearnersBitForBit) {  // NE-2
-  const TinyModel model;
-  for (const float temperature : {1.0f, 0.7f}) {
+  for (const auto& [dtype, temperature] : {std::pair{runtime::DType::kF32, 1.0f},
+                                           {runtime::DType::kF32, 0.7f},
+                                           {runtime::DType::kBF16, 1.0f},
+                                           {runtime::DType::kBF16, 0.7f}}) {
+    const TinyModel model(1, dtype);
     EngineConfig config = base();
     config.temperature = temperature;
     config.top_k = temperature < 1 ? 5 : 0;  // truncation does not change what is reported
     for (const auto& [id, payload] : generate(model, config, all_groups()))
       for (const Trajectory& t : payload.trajectories)
         EXPECT_EQ(t.logprobs, learner_logprobs({}, model, kV0, payload, t, temperature))
-            << "temperature " << temperature << ", group " << id.value;
+            << runtime::name(dtype) << ", temperature " << temperature << ", group " << id.value;
   }
 }
 

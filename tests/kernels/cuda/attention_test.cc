@@ -111,8 +111,9 @@ void expect_backward(const Stream& gpu, DType dtype, const Batch& batch) {
   const Forward forward(gpu, dtype, batch);
   const Operand douts(gpu, dtype, {rows, h, d}, dout);
   const Operand to = Operand::poisoned(gpu, dtype, {rows, batch.width()});
-  const Operand space = Operand::poisoned(
-      gpu, DType::kF32, {attention_backward_workspace(DeviceKind::kCuda, rows, h)});
+  const std::int64_t workspace = attention_backward_workspace(
+      DeviceKind::kCuda, batch.q(forward.qkv.view()), batch.k(forward.qkv.view()));
+  const Operand space = Operand::poisoned(gpu, DType::kF32, {workspace});
   AttentionBackward op{.dout = douts,
                        .q = batch.q(forward.qkv.view()),
                        .k = batch.k(forward.qkv.view()),

@@ -285,7 +285,6 @@ struct Randomise {
 // Keys that rules tie to others stay as they are; everything else is random.
 bool is_tied(const Key& key) {
   static const std::set<std::string_view> kTied{"name",
-                                                "model.dtype",
                                                 "rollout.n",
                                                 "eval.n",
                                                 "eval.greedy",
