@@ -11,7 +11,6 @@
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <optional>
 #include <utility>
@@ -28,10 +27,8 @@ namespace {
 
 constexpr int kLookAgainMs = 5;
 
-std::string content(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
+// Nothing where it is not, or no longer, there: a process may end while its /proc file is read.
+std::string content(const fs::path& path) { return read_file(path).value_or(""); }
 
 // Our environment with this home and no address, as "NAME=value".
 Words environment(const fs::path& home) {
