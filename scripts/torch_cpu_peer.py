@@ -3,7 +3,7 @@
 prints a JSON object of the same form; that source explains the figures.
 
 usage: torch_cpu_peer.py MODEL [--dtype float32|bfloat16] [--threads 2]
-                         [--what decode,prefill,train] [--batch 1,8,32]
+                         [--what decode,prefill,long,train] [--batch 1,8,32]
 
 Generation is that of transformers, eager: prompts of one length, one batch from the first token to
 the last, greedy. A step of training computes the prompts of all sequences, shared ones too, so both
@@ -23,7 +23,7 @@ import transformers
 
 SHAPES = pathlib.Path(__file__).resolve().parent.parent / "tests/bench/models"
 REPETITIONS = 3
-DECODE_PROMPT, DECODE_TOKENS, PREFILL_PROMPT = 32, 64, 512
+DECODE_PROMPT, DECODE_TOKENS, PREFILL_PROMPT, LONG_PROMPT = 32, 64, 512, 2048
 TRAIN_SEQUENCES, TRAIN_PROMPT, TRAIN_COMPLETION = 32, 18, 24
 BANDWIDTH_BYTES = 1 << 30
 CLIP_LOW, CLIP_HIGH, GRAD_CLIP = 0.2, 0.28, 1.0
@@ -63,8 +63,8 @@ class Clock(transformers.StoppingCriteria):
         return torch.zeros(len(input_ids), dtype=torch.bool)
 
 
-def decode(model, batch):
-    prompts, clock = random_tokens(model, batch, DECODE_PROMPT), Clock()
+def decode(model, batch, prompt=DECODE_PROMPT):
+    prompts, clock = random_tokens(model, batch, prompt), Clock()
     model.generate(prompts, attention_mask=torch.ones_like(prompts), do_sample=False,
                    max_new_tokens=DECODE_TOKENS, stopping_criteria=[clock])
     assert len(clock.times) == DECODE_TOKENS
@@ -130,7 +130,7 @@ class Trainer:
 
 def measure(given, dtype):
     figures = {}
-    if {"decode", "prefill"} & set(given.what):
+    if {"decode", "prefill", "long"} & set(given.what):
         model = make_model(given.model, dtype).eval()
         if "decode" in given.what:
             figures["bandwidth"] = read_bandwidth()
@@ -142,6 +142,8 @@ def measure(given, dtype):
                     figures["decode_1_share"] = share
         if "prefill" in given.what:
             figures["prefill"] = repeated(lambda: prefill(model))
+        if "long" in given.what:
+            figures["decode_long"] = repeated(lambda: decode(model, 1, LONG_PROMPT))
         del model
     if "train" in given.what:
         rate = repeated(Trainer(make_model(given.model, torch.float32), dtype).step)
@@ -155,11 +157,11 @@ def main():
     parser.add_argument("model", metavar="MODEL")
     parser.add_argument("--dtype", choices=["float32", "bfloat16"], default="float32")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--what", default="decode,prefill,train", type=lambda text: text.split(","))
+    parser.add_argument("--what", default="decode,prefill,long,train", type=lambda text: text.split(","))
     parser.add_argument("--batch", default="1,8,32",
                         type=lambda text: [int(item) for item in text.split(",")])
     given = parser.parse_args()
-    if unknown := set(given.what) - {"decode", "prefill", "train"}:
+    if unknown := set(given.what) - {"decode", "prefill", "long", "train"}:
         parser.error(f"--what does not know {', '.join(sorted(unknown))}")
     torch.set_num_threads(given.threads)
     transformers.utils.logging.set_verbosity_error()

@@ -23,9 +23,6 @@ using runtime::parallel_for;
 constexpr std::int64_t kPanel = kPanelColumns;
 // Terms of a block: c is read and written once for each.
 constexpr std::int64_t kBlockTerms = kChainSteps;
-// Columns of b that are packed at a time. Their panels take 256 KiB of stack in f32, half of that
-// in bf16.
-constexpr std::int64_t kPackedHereColumns = 8 * kPanel;
 // Where operands are read in place, and where copied together first. Terms of b, or of a transposed
 // a, that lie far apart fall on few cache sets and on a page each. Rows of a tile that lie a
 // multiple of 4 KiB apart share one set of eight ways, so twelve of them evict each other.
@@ -35,14 +32,16 @@ constexpr std::int64_t kAliasBytes = 4096;
 constexpr std::int64_t kWays = 8;
 // Rows of a part, a multiple of kRowUnit and kLanes. A block of them that is copied takes 204 KiB
 // of stack in f32.
-constexpr std::int64_t kPartRows = 192;
+constexpr std::int64_t kPartRows = 264;
 // Outputs that are finished before others are begun: 384 KiB, so that they stay in the cache from
 // block to block.
 constexpr std::int64_t kPartElements = 96 * 1024;
 // Sums of outputs in bf16, 288 KiB of stack.
-constexpr std::int64_t kSumsElements = 72 * 1024;
+constexpr std::int64_t kSumsElements = 96 * 1024;
 // Multiply-adds that are worth a hand-over to another thread (about 10 us).
 constexpr std::int64_t kWorkPerRange = std::int64_t{1} << 19;
+// Fewer rows take no less time: reading b from memory takes as long as its products with so many.
+constexpr std::int64_t kReadingRows = 8;
 // Steps between the terms that are packed and those that are prefetched.
 constexpr std::int64_t kPrefetchSteps = 4;
 // Parts for each thread that a large product is cut into, so that none waits long for the last.
@@ -109,23 +108,22 @@ void pack_step(const Bf16* from, std::int64_t term, std::int64_t terms, std::int
   store_pairs(to, pairs(load(from, n), terms > 1 ? load(from + term, n) : zero()));
 }
 
-// to = panels [steps][32][terms of a step] of the first `count` lines, which lie side by side.
+// to = a panel [steps][32][terms of a step] of the first `count` (0 … 32) lines, which lie side by
+// side.
 template <class T>
 void pack_terms(const Lines<T>& from, std::int64_t terms, std::int64_t count, T* to) {
   const std::int64_t second = kTerms<T> == 1 ? kLanes : from.term;
-  for (std::int64_t j = 0; j < count; j += kPanel) {
-    const T* step = from.data + j;
-    for (std::int64_t t = 0; t < terms; t += kTerms<T>, to += kTerms<T> * kPanel) {
-      // Terms far apart defeat the hardware's prefetcher; a prefetch past the end does nothing.
-      const T* ahead = step + kPrefetchSteps * kTerms<T> * from.term;
-      _mm_prefetch(ahead, _MM_HINT_T0);
-      _mm_prefetch(ahead + second, _MM_HINT_T0);
-      for (std::int64_t half = 0; half < kPanel; half += kLanes) {
-        pack_step(step + half, from.term, terms - t, clamp(count - j - half, 0, kLanes),
-                  to + half * kTerms<T>);
-      }
-      step += kTerms<T> * from.term;
+  const T* step = from.data;
+  for (std::int64_t t = 0; t < terms; t += kTerms<T>, to += kTerms<T> * kPanel) {
+    // Terms far apart defeat the hardware's prefetcher; a prefetch past the end does nothing.
+    const T* ahead = step + kPrefetchSteps * kTerms<T> * from.term;
+    _mm_prefetch(ahead, _MM_HINT_T0);
+    _mm_prefetch(ahead + second, _MM_HINT_T0);
+    for (std::int64_t half = 0; half < kPanel; half += kLanes) {
+      pack_step(step + half, from.term, terms - t, clamp(count - half, 0, kLanes),
+                to + half * kTerms<T>);
     }
+    step += kTerms<T> * from.term;
   }
 }
 
@@ -139,21 +137,19 @@ template <class T>
 void pack_lines(const Lines<T>& from, std::int64_t terms, std::int64_t count, T* to) {
   const std::int64_t whole = terms / kTerms<T>, steps = ceil_div(terms, kTerms<T>);
   auto* panel = reinterpret_cast<Step<T>*>(to);
-  for (std::int64_t j = 0; j < count; j += kPanel, panel += steps * kPanel) {
-    for (std::int64_t c = 0; c < kPanel; ++c) {
-      const T* line = from.data + (j + c) * from.line;
-      const bool inside = j + c < count;
-      for (std::int64_t s = 0; s < whole; ++s) {
-        panel[s * kPanel + c] =
-            inside ? *reinterpret_cast<const Step<T>*>(line + s * kTerms<T>) : Step<T>{};
-      }
-      if (whole < steps) panel[whole * kPanel + c] = {{inside ? line[terms - 1] : T{}}};
+  for (std::int64_t c = 0; c < kPanel; ++c) {
+    const T* line = from.data + c * from.line;
+    const bool inside = c < count;
+    for (std::int64_t s = 0; s < whole; ++s) {
+      panel[s * kPanel + c] =
+          inside ? *reinterpret_cast<const Step<T>*>(line + s * kTerms<T>) : Step<T>{};
     }
+    if (whole < steps) panel[whole * kPanel + c] = {{inside ? line[terms - 1] : T{}}};
   }
 }
 
 template <class T>
-void pack_panels(const Lines<T>& b, std::int64_t terms, std::int64_t count, T* to) {
+void pack_panel(const Lines<T>& b, std::int64_t terms, std::int64_t count, T* to) {
   if (b.term == 1) {
     pack_lines(b, terms, count, to);
   } else {
@@ -170,6 +166,18 @@ bool is_near(const Part<T, float>& block) {
          (block.a.line * size % kAliasBytes != 0 || block.rows <= kWays);
 }
 
+void copy_vector(const float* from, float* to) { store(to, load(from)); }
+void copy_vector(const Bf16* from, Bf16* to) { store_pairs(to, load_pairs(from)); }
+
+// A memcpy of some hundred bytes, whose number the compiler does not know, takes twice as long.
+template <class T>
+void copy_row(const T* from, std::int64_t terms, T* to) {
+  constexpr std::int64_t kVector = kLanes * kTerms<T>;
+  std::int64_t t = 0;
+  for (; t + kVector <= terms; t += kVector) copy_vector(from + t, to + t);
+  for (; t < terms; ++t) to[t] = from[t];
+}
+
 // Copies some rows of a block of a, dense along the side that is contiguous already, and points
 // `product` at them.
 template <class T>
@@ -181,7 +189,7 @@ void copy_rows(const Lines<T>& a, std::int64_t terms, T* to, Product<T>& product
     product.a_row = filled<T>(terms) + kLineBytes / static_cast<std::int64_t>(sizeof(T));
     product.a_step = kTerms<T>;
     for (std::int64_t r = 0; r < rows; ++r, to += product.a_row) {
-      __builtin_memcpy(to, a.data + r * a.line, static_cast<std::size_t>(terms) * sizeof(T));
+      copy_row(a.data + r * a.line, terms, to);
       if (terms % kTerms<T> != 0) to[terms] = T{};
     }
     return;
@@ -207,7 +215,7 @@ struct PanelSource {
   const T* data = nullptr;  // panel 0 of the part's columns
   std::int64_t step = 0;
   std::int64_t group = 0;
-  bool packed_here = false;
+  T* panel = nullptr;  // each panel is packed to here just before it is multiplied
 };
 
 // The memory that copying or packing a block reads, to be prefetched in equal shares by about
@@ -224,13 +232,28 @@ Ahead ahead_of(const Lines<T>& block, std::int64_t lines, std::int64_t terms, st
           .rows_per_tile = ceil_div(rows, tiles)};
 }
 
+// The lines of one panel of a block's b, and some before or after them.
+template <class T>
+Lines<T> lines_from(const Part<T, float>& block, std::int64_t column) {
+  Lines<T> lines = block.b;
+  lines.data += column * lines.line;
+  return lines;
+}
+
+template <class T>
+Ahead ahead_of_panel(const Part<T, float>& block, std::int64_t column, std::int64_t tiles) {
+  return ahead_of(lines_from(block, column), clamp(block.columns - column, 0, kPanel), block.terms,
+                  tiles);
+}
+
 // Multiplies the rows of one block of terms, copied first where they lie far apart, by the part's
-// columns. Meanwhile it prefetches what will be copied or packed of `next`, the block that follows.
+// columns. Meanwhile it prefetches what will be copied or packed soon, of this block and of `next`,
+// the block that follows.
 template <class T>
 void multiply_block(const Part<T, float>& block, const PanelSource<T>& b, std::int64_t width,
                     const Part<T, float>& next) {
   alignas(64) T copied[(kBlockTerms + kLineBytes / sizeof(T)) * kPartRows];
-  const std::int64_t tiles = ceil_div(block.rows, kRowUnit) * ceil_div(block.columns, kPanel);
+  const std::int64_t tiles = ceil_div(block.rows, kRowUnit);  // of a panel
   Ahead ahead[2];
   Product<T> product{.a = block.a.data,
                      .a_row = block.a.line,
@@ -244,13 +267,18 @@ void multiply_block(const Part<T, float>& block, const PanelSource<T>& b, std::i
                      .ahead = ahead};
   if (!is_near(block)) {
     copy_rows(block.a, block.terms, copied, product);
-    ahead[0] = ahead_of(next.a, next.rows, next.terms, tiles);
+    ahead[0] = ahead_of(next.a, next.rows, next.terms, tiles * ceil_div(block.columns, kPanel));
   }
-  if (b.packed_here) ahead[1] = ahead_of(next.b, next.columns, next.terms, tiles);
   for (std::int64_t j = 0; j < block.columns; j += width) {
     product.columns = clamp(block.columns - j, 0, width);
     product.b = b.data + j / kPanel * b.group;
     product.c = block.c + j;
+    if (b.panel != nullptr) {
+      pack_panel(lines_from(block, j), block.terms, product.columns, b.panel);
+      product.b = b.panel;
+      ahead[1] = j + width < block.columns ? ahead_of_panel(block, j + width, tiles)
+                                           : ahead_of_panel(next, 0, tiles);
+    }
     multiply(product);
   }
 }
@@ -273,11 +301,10 @@ Part<T, float> block_after(Part<T, float> part, std::int64_t t, bool more) {
   return part;
 }
 
-// A part whose b is packed here has at most kPackedHereColumns columns. `more`: the columns after
-// the part's are multiplied next, by the same rows.
+// `more`: the columns after the part's are multiplied next, by the same rows.
 template <class T>
 void multiply_part(const Part<T, float>& part, bool more) {
-  alignas(64) T panels[kBlockTerms * kPackedHereColumns];
+  alignas(64) T panel[kBlockTerms * kPanel];
   const bool in_place = !part.packed && is_in_place(part);
   // A few rows take several panels at a time; many rows keep one panel in the L1 cache.
   const std::int64_t width = part.packed && part.rows <= kRowUnit ? part.columns : kPanel;
@@ -286,8 +313,7 @@ void multiply_part(const Part<T, float>& part, bool more) {
     block.terms = clamp(part.terms - t, 0, kBlockTerms);
     block.a.data += t * part.a.term;
     if (t > 0 && part.sum == Sum::kWrite) block.sum = Sum::kAdd;
-    PanelSource<T> source{
-        .data = panels, .step = kPanel * kTerms<T>, .group = filled<T>(block.terms) * kPanel};
+    PanelSource<T> source{.step = kPanel * kTerms<T>};
     if (part.packed) {
       source.group = filled<T>(part.terms) * kPanel;
       source.data = part.b.data + t * kPanel;
@@ -295,8 +321,7 @@ void multiply_part(const Part<T, float>& part, bool more) {
       source = {.data = part.b.data + t * part.b.term, .step = part.b.term, .group = kPanel};
     } else {
       block.b.data += t * part.b.term;
-      pack_panels(block.b, block.terms, part.columns, panels);
-      source.packed_here = true;
+      source.panel = panel;
     }
     multiply_block(block, source, width, block_after(part, t, more));
   }
@@ -341,7 +366,8 @@ struct Cut {
 
 template <class T, class Out>
 Cut cut(const Part<T, Out>& product, std::int64_t threads) {
-  const std::int64_t work = product.rows * product.columns * product.terms;
+  const std::int64_t rows_of_work = product.rows < kReadingRows ? kReadingRows : product.rows;
+  const std::int64_t work = rows_of_work * product.columns * product.terms;
   const std::int64_t wanted = threads == 1 ? 1 : kPartsPerThread * threads;
   const std::int64_t parts = clamp(work / kWorkPerRange, 1, wanted);
   const std::int64_t least = ceil_div(parts, ceil_div(product.columns, kPanel));
@@ -355,12 +381,10 @@ Cut cut(const Part<T, Out>& product, std::int64_t threads) {
 template <class T, class Out>
 void multiply_matrix(const Stream& stream, const Part<T, Out>& product) {
   if (product.rows == 0 || product.columns == 0) return;
-  const bool packs_here = !product.packed && !is_in_place(product);
   const Cut size = cut(product, stream.pool ? stream.pool->threads() : 1);
   const std::int64_t across = ceil_div(product.columns, size.columns);
   const std::int64_t elements = sizeof(Out) < sizeof(float) ? kSumsElements : kPartElements;
-  std::int64_t most = clamp(elements / size.rows / kPanel * kPanel, kPanel, size.columns);
-  if (packs_here && most > kPackedHereColumns) most = kPackedHereColumns;
+  const std::int64_t most = clamp(elements / size.rows / kPanel * kPanel, kPanel, size.columns);
   const std::int64_t groups = ceil_div(size.columns, most);
   const std::int64_t group = ceil_div(ceil_div(size.columns, groups), kPanel) * kPanel;
   parallel_for(stream.pool, ceil_div(product.rows, size.rows) * across, 1,

@@ -95,9 +95,36 @@ Kept shrink(const Row<T>& row, Kept kept, std::uint64_t target, const Measure& m
 
 std::uint64_t mass(float e) { return e > 0 ? static_cast<std::uint64_t>(e * kUnitMass) : 0; }
 
+// The masses of the 16 tokens from `begin`: 0 of one that is banned, of NaN and behind the last.
+struct Masses {
+  std::uint64_t at[kLanes];
+  std::uint64_t sum = 0;
+};
+
+template <class T>
+[[gnu::always_inline]] inline Masses masses_from(const Row<T>& row, std::int64_t begin) {
+  alignas(64) float weights[kLanes];
+  const int n = lanes(row.count - begin);
+  store(weights, exp(load(row.logits + begin, n) * set(row.factor) - set(row.maximum)));
+  for (int j = n; j < kLanes; ++j) weights[j] = 0;
+  for (std::size_t i = 0; i < row.banned.size(); ++i) {
+    const std::int64_t j = row.banned.data()[i] - begin;
+    if (j >= 0 && j < kLanes) weights[j] = 0;
+  }
+  Masses masses;
+  for (int j = 0; j < kLanes; ++j) masses.sum += masses.at[j] = mass(weights[j]);
+  return masses;
+}
+
+bool is_whole(const Kept& kept) { return kept.threshold == 0; }  // banned ones are out all the same
+
 template <class T>
 std::uint64_t total_mass(const Row<T>& row, const Kept& kept) {
   std::uint64_t total = 0;
+  if (is_whole(kept)) {
+    for (std::int64_t i = 0; i < row.count; i += kLanes) total += masses_from(row, i).sum;
+    return total;
+  }
   for_each_kept(row, kept, [&](std::int64_t, std::uint32_t, float e) {
     total += mass(e);
     return true;
@@ -105,9 +132,28 @@ std::uint64_t total_mass(const Row<T>& row, const Kept& kept) {
   return total;
 }
 
+// The first token up to which the masses sum to more than `target`.
+template <class T>
+std::int64_t whole_row_token(const Row<T>& row, std::uint64_t target) {
+  std::uint64_t sum = 0;
+  for (std::int64_t i = 0; i < row.count; i += kLanes) {
+    const Masses masses = masses_from(row, i);
+    if (sum + masses.sum <= target) {
+      sum += masses.sum;
+      continue;
+    }
+    for (int j = 0; j < kLanes; ++j) {
+      sum += masses.at[j];
+      if (sum > target) return i + j;
+    }
+  }
+  return 0;
+}
+
 template <class T>
 std::int32_t draw(const Row<T>& row, const Kept& kept, std::uint32_t random) {
   const std::uint64_t target = drawn_mass(total_mass(row, kept), random);
+  if (is_whole(kept)) return static_cast<std::int32_t>(whole_row_token(row, target));
   std::uint64_t sum = 0;
   std::int64_t token = 0;
   for_each_kept(row, kept, [&](std::int64_t i, std::uint32_t, float e) {

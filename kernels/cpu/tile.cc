@@ -30,9 +30,10 @@ TANDEM_INLINE F32x16 add_step(F32x16 a, F32x16 b, F32x16 sum) { return fma(a, b,
 TANDEM_INLINE F32x16 add_step(Pairs16 a, Pairs16 b, F32x16 sum) { return dot(a, b, sum); }
 
 // A panel and the rows that it meets do not fit the L1 cache together, so each step prefetches the
-// columns of the step kAheadSteps later. Wide tiles of f32, for few rows, do not: there the
+// columns of a later step: of one 4 KiB further on in each panel, but for few rows, whose wide
+// tiles read four panels at once, of one 1 KiB further on. Wide tiles of f32 prefetch nothing:
 // products of 1 to 8 rows were slower with it.
-constexpr int kAheadSteps = 8;
+constexpr int kAheadSteps = 32, kAheadStepsWide = 8;
 
 // One tile: R rows by V vectors of columns; with kTail the last vector has `lanes` columns in c.
 template <class T, int R, int V, bool kTail>
@@ -56,7 +57,7 @@ void tile(const Product<T>& product, const T* a, const T* b, float* c, int lanes
     for (int v = 0; v < V; ++v) {
       const T* columns = b + (v / 2) * b_group + (v % 2) * kLanes * kTerms<T>;
       if constexpr (V <= 2 || kTerms<T> == 2)
-        _mm_prefetch(columns + kAheadSteps * b_step, _MM_HINT_T0);
+        _mm_prefetch(columns + (V <= 2 ? kAheadSteps : kAheadStepsWide) * b_step, _MM_HINT_T0);
       row[v] = step_of_columns(columns);
     }
 #pragma GCC unroll 16
@@ -132,11 +133,20 @@ void prefetch(Ahead& ahead) {
   ahead.rows -= rows;
 }
 
+// The sums that the tile after this one begins with, where it has as many rows.
 template <class T>
-void multiply_rows(const Product<T>& p, const T* a, float* c, std::int64_t rows) {
+void prefetch_sums(const Product<T>& p, const float* next, std::int64_t rows, std::int64_t width) {
+  for (std::int64_t r = 0; r < rows; ++r, next += p.c_row)
+    for (std::int64_t j = 0; j < width; j += kLanes) _mm_prefetch(next + j, _MM_HINT_T0);
+}
+
+// `more`: other rows of the product follow.
+template <class T>
+void multiply_rows(const Product<T>& p, const T* a, float* c, std::int64_t rows, bool more) {
   const std::int64_t index = rows - 1;
   std::int64_t j = 0;
   const auto run = [&](TileFunction<T> function, std::int64_t width, int lanes) {
+    if (more) prefetch_sums(p, c + rows * p.c_row + j, rows, width);
     if (p.ahead != nullptr) {
       prefetch(p.ahead[0]);
       prefetch(p.ahead[1]);
@@ -167,7 +177,7 @@ void multiply_blocks(const Product<T>& p) {
   for (std::int64_t block = 0; block < blocks; ++block) {
     const std::int64_t begin = p.rows * block / blocks;
     const std::int64_t end = p.rows * (block + 1) / blocks;
-    multiply_rows(p, p.a + begin * p.a_row, p.c + begin * p.c_row, end - begin);
+    multiply_rows(p, p.a + begin * p.a_row, p.c + begin * p.c_row, end - begin, end < p.rows);
   }
 }
 

@@ -6,7 +6,7 @@ bool GemmPeer::computes(bool) { return false; }
 
 struct GemmPeer::Plan {};
 
-GemmPeer::GemmPeer(const Shape&, const Operands&) {}
+GemmPeer::GemmPeer(const Shape&, const Operands&, Layout) {}
 GemmPeer::~GemmPeer() = default;
 GemmPeer::GemmPeer(GemmPeer&&) noexcept = default;
 void GemmPeer::multiply() {}

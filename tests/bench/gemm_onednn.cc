@@ -1,4 +1,5 @@
 #include <oneapi/dnnl/dnnl.hpp>
+#include <optional>
 #include <unordered_map>
 
 #include "tests/bench/gemm_peer.h"
@@ -31,11 +32,14 @@ bool GemmPeer::computes(bool bf16) {
 struct GemmPeer::Plan {
   dnnl::engine engine{dnnl::engine::kind::cpu, 0};
   dnnl::stream stream{engine};
+  std::optional<dnnl::reorder> reorder;  // once more in each call
+  dnnl::memory plain, reordered;
   dnnl::matmul primitive;
   std::unordered_map<int, dnnl::memory> arguments;
 };
 
-GemmPeer::GemmPeer(const Shape& s, const Operands& operands) : plan_(std::make_unique<Plan>()) {
+GemmPeer::GemmPeer(const Shape& s, const Operands& operands, Layout layout)
+    : plan_(std::make_unique<Plan>()) {
   using dnnl::memory;
   omp_set_num_threads(1);
   using Tag = memory::format_tag;
@@ -44,14 +48,27 @@ GemmPeer::GemmPeer(const Shape& s, const Operands& operands) : plan_(std::make_u
   const memory::desc b({s.depth, s.columns}, in, s.b_transposed ? Tag::ba : Tag::ab);
   const memory::desc any({s.depth, s.columns}, in, Tag::any);
   const memory::desc c({s.rows, s.columns}, type(s.bf16_out), Tag::ab);
-  const dnnl::matmul::primitive_desc description(dnnl::matmul::desc(a, any, c), plan_->engine);
-  memory plain(b, plan_->engine, operands.b);
-  memory reordered(description.weights_desc(), plan_->engine);
-  dnnl::reorder(plain, reordered).execute(plan_->stream, plain, reordered);
-  plan_->stream.wait();
+  const memory::desc& read = layout == Layout::kPlain ? b : any;
+  dnnl::primitive_attr attributes;
+  if (s.adds) {
+    dnnl::post_ops sum;
+    sum.append_sum();
+    attributes.set_post_ops(sum);
+  }
+  const dnnl::matmul::primitive_desc description(dnnl::matmul::desc(a, read, c), attributes,
+                                                 plan_->engine);
+  plan_->plain = memory(b, plan_->engine, operands.b);
+  plan_->reordered = plan_->plain;
+  if (layout != Layout::kPlain) {
+    plan_->reordered = memory(description.weights_desc(), plan_->engine);
+    plan_->reorder.emplace(plan_->plain, plan_->reordered);
+    plan_->reorder->execute(plan_->stream, plan_->plain, plan_->reordered);
+    plan_->stream.wait();
+    if (layout == Layout::kReordered) plan_->reorder.reset();
+  }
   plan_->primitive = dnnl::matmul(description);
   plan_->arguments = {{DNNL_ARG_SRC, memory(a, plan_->engine, operands.a)},
-                      {DNNL_ARG_WEIGHTS, reordered},
+                      {DNNL_ARG_WEIGHTS, plan_->reordered},
                       {DNNL_ARG_DST, memory(c, plan_->engine, operands.c)}};
 }
 
@@ -59,6 +76,7 @@ GemmPeer::~GemmPeer() = default;
 GemmPeer::GemmPeer(GemmPeer&&) noexcept = default;
 
 void GemmPeer::multiply() {
+  if (plan_->reorder) plan_->reorder->execute(plan_->stream, plan_->plain, plan_->reordered);
   plan_->primitive.execute(plan_->stream, plan_->arguments);
   plan_->stream.wait();
 }

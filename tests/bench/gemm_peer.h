@@ -1,6 +1,5 @@
-// The benchmark's peer: one matrix product by oneDNN, on one thread, with b in the layout that
-// oneDNN prefers (reordered once, outside the measured call). Where oneDNN is not installed the
-// peer computes nothing.
+// The benchmark's peer: one matrix product by oneDNN, on one thread. Where oneDNN is not installed
+// the peer computes nothing.
 #pragma once
 
 #include <cstdint>
@@ -16,16 +15,22 @@ class GemmPeer {
     bool b_transposed = false;
     bool bf16 = false;      // a and b
     bool bf16_out = false;  // c
+    bool adds = false;      // to c
+  };
+  enum class Layout {
+    kReordered,   // of b: the one that oneDNN prefers, made outside the measured call
+    kReordering,  // the same, made anew in every call
+    kPlain,       // b is read where it lies
   };
   struct Operands {
-    void *a, *b, *c;  // c = a . b, row-major; f32 where the shape does not say bf16
+    void *a, *b, *c;  // c = a . b, or c + a . b, row-major; f32 where the shape does not say bf16
   };
   // Whether oneDNN is installed and multiplies operands of bf16, or of f32, on this processor.
   // Below AVX-512 it may have no product of bf16. Where it has none, no peer of such a shape may be
   // made.
   static bool computes(bool bf16);
 
-  GemmPeer(const Shape& shape, const Operands& operands);
+  GemmPeer(const Shape& shape, const Operands& operands, Layout layout);
   ~GemmPeer();
   GemmPeer(GemmPeer&&) noexcept;
   void multiply();

@@ -9,6 +9,9 @@
 //   decode_1_share of the bandwidth: weight_bytes * decode_1 / bandwidth
 //   prefill        prompt tokens per second: one prompt of 512 tokens, until its first token is
 //                  drawn
+//   prefill_group  the time until all first tokens of a group of 8 with such a prompt are drawn,
+//                  over that of one sequence
+//   decode_long    sampled tokens per second of one sequence behind a prompt of 2048 tokens
 //   train_shared   tokens per second of a learner's step (forward, backward, norm, AdamW, and the
 //                  copy that is published) on 32 sequences of 42 tokens, all of which count: 4
 //                  groups of 8, whose prompts of 18 tokens are computed once for a group
@@ -56,7 +59,9 @@ using runtime::DType;
 using runtime::ThreadPool;
 
 constexpr int kRepetitions = 3;
-constexpr std::int32_t kDecodePrompt = 32, kDecodeTokens = 64, kPrefillPrompt = 512;
+constexpr std::int32_t kDecodePrompt = 32, kDecodeTokens = 64, kPrefillPrompt = 512,
+                       kLongPrompt = 2048;
+constexpr std::int32_t kGroup = 8;
 constexpr std::int64_t kTrainSequences = 32, kTrainPrompt = 18, kTrainCompletion = 24;
 constexpr std::int32_t kPage = 16;
 constexpr int kUsage = 64;  // an exit code
@@ -65,14 +70,14 @@ struct Options {
   std::string model;
   DType dtype = DType::kF32;
   std::int32_t threads = 2;
-  bool decode = true, prefill = true, train = true;
+  bool decode = true, prefill = true, longer = true, train = true;
   std::vector<std::int32_t> batches = {1, 8, 32};
   bool json = false;
 };
 
 int usage() {
   std::cerr << "usage: model_bench MODEL [--dtype float32|bfloat16] [--threads 2]\n"
-               "                   [--what decode,prefill,train] [--batch 1,8,32] [--json]\n"
+               "                   [--what decode,prefill,long,train] [--batch 1,8,32] [--json]\n"
                "\n"
                "MODEL is a Hugging Face directory, or the name of a shape in tests/bench/models:\n"
                "135m (SmolLM2's), 0.6b (Qwen3's), tiny.\n";
@@ -95,12 +100,14 @@ std::optional<std::int32_t> number(std::string_view text, std::int32_t most) {
 }
 
 bool parse_what(std::string_view list, Options& options) {
-  options.decode = options.prefill = options.train = false;
+  options.decode = options.prefill = options.longer = options.train = false;
   for (const std::string& item : items_of(list)) {
     if (item == "decode") {
       options.decode = true;
     } else if (item == "prefill") {
       options.prefill = true;
+    } else if (item == "long") {
+      options.longer = true;
     } else if (item == "train") {
       options.train = true;
     } else {
@@ -248,13 +255,13 @@ class Engine {
     engine_->finish_update(version);
   }
 
-  // Tokens per second behind the first one of each sequence. One step computes all prompts and
+  // Tokens per second behind the first one of each sequence. The step that has computed all prompts
   // draws these, each of the following ones draws a token of every sequence.
-  double decode(std::int32_t batch, std::uint64_t seed) {
+  double decode(std::int32_t batch, std::int32_t prompt, std::uint64_t seed) {
     const std::uint64_t before = sampled();
     const auto rows = static_cast<std::uint64_t>(batch);
-    for (std::uint64_t i = 0; i < rows; ++i) submit(kDecodePrompt, seed * rows + i);
-    engine_->step();
+    for (std::uint64_t i = 0; i < rows; ++i) submit(prompt, seed * rows + i, 1);
+    while (sampled() == before) engine_->step();
     CHECK(sampled() - before == rows);
     const Time began = steady_now();
     while (engine_->can_step()) engine_->step();
@@ -264,24 +271,26 @@ class Engine {
     return static_cast<double>(rows * (kDecodeTokens - 1)) / taken;
   }
 
-  double prefill(std::uint64_t seed) {
+  // Seconds until the first tokens of a group are drawn.
+  double prefill(std::int32_t group, std::uint64_t seed) {
     const std::uint64_t before = sampled();
-    submit(kPrefillPrompt, seed);
+    submit(kPrefillPrompt, seed, group);
     const Time began = steady_now();
-    while (sampled() == before) engine_->step();
+    while (sampled() - before < static_cast<std::uint64_t>(group)) engine_->step();
     const double taken = seconds(steady_now() - began);
     engine_->cancel_all();
-    return kPrefillPrompt / taken;
+    return taken;
   }
 
  private:
   static EngineConfig engine_config(const ModelConfig& model, const Options& options) {
-    const std::int32_t batch = std::ranges::max(options.batches);
+    const std::int32_t batch = std::max(std::ranges::max(options.batches), kGroup);
     // With what a copied last page and a half-filled one take.
-    constexpr std::int32_t kPagesOfDecode = (kDecodePrompt + kDecodeTokens) / kPage + 3;
-    constexpr std::int32_t kPagesOfPrefill = (kPrefillPrompt + kDecodeTokens) / kPage + 3;
-    const std::int32_t pages = std::max(batch * kPagesOfDecode, kPagesOfPrefill);
-    return {.max_prompt_length = kPrefillPrompt,
+    constexpr std::int32_t kPagesOfTokens = kDecodeTokens / kPage + 3;
+    const std::int32_t longest = options.longer ? kLongPrompt : kPrefillPrompt;
+    const std::int32_t pages = std::max(batch * (kDecodePrompt / kPage + kPagesOfTokens),
+                                        longest / kPage + kGroup * kPagesOfTokens);
+    return {.max_prompt_length = longest,
             .max_response_length = kDecodeTokens,
             .max_num_seqs = batch,
             .max_num_batched_tokens = std::max(kPrefillPrompt, batch * kDecodePrompt),
@@ -291,9 +300,9 @@ class Engine {
                 static_cast<std::size_t>(pages) * actors::KvCache::page_bytes(model, kPage)};
   }
 
-  void submit(std::int32_t prompt, std::uint64_t seed) {
+  void submit(std::int32_t prompt, std::uint64_t seed, std::int32_t n) {
     engine_->submit(
-        {.group = GroupId{next_group_++}, .seed = seed, .n = 1, .prompt = digits(prompt, seed)});
+        {.group = GroupId{next_group_++}, .seed = seed, .n = n, .prompt = digits(prompt, seed)});
   }
 
   std::uint64_t sampled() const { return engine_->stats().generation_tokens; }
@@ -312,14 +321,22 @@ void measure_engine(const Model& model, const Options& options, ThreadPool& thre
     figures.emplace_back("bandwidth", bandwidth);
     figures.emplace_back("weight_bytes", bytes);
     for (const std::int32_t batch : options.batches) {
-      const double rate = repeated([&](std::uint64_t seed) { return engine.decode(batch, seed); });
+      const double rate =
+          repeated([&](std::uint64_t seed) { return engine.decode(batch, kDecodePrompt, seed); });
       figures.emplace_back("decode_" + std::to_string(batch), rate);
       if (batch == 1) figures.emplace_back("decode_1_share", bytes * rate / bandwidth);
     }
   }
-  if (options.prefill)
-    figures.emplace_back("prefill",
-                         repeated([&](std::uint64_t seed) { return engine.prefill(seed); }));
+  if (options.prefill) {
+    const double one = repeated([&](std::uint64_t seed) { return engine.prefill(1, seed); });
+    const double group = repeated([&](std::uint64_t seed) { return engine.prefill(kGroup, seed); });
+    figures.emplace_back("prefill", kPrefillPrompt / one);
+    figures.emplace_back("prefill_group", group / one);
+  }
+  if (options.longer)
+    figures.emplace_back("decode_long", repeated([&](std::uint64_t seed) {
+                           return engine.decode(1, kLongPrompt, seed);
+                         }));
 }
 
 // Groups of one have no advantage under GRPO. The estimator of reinforce_plus_plus gives them one
@@ -379,7 +396,8 @@ int run(const Options& options) {
   ThreadPool threads(options.threads);
   Model model = make_model(options, threads);
   Figures figures;
-  if (options.decode || options.prefill) measure_engine(model, options, threads, figures);
+  if (options.decode || options.prefill || options.longer)
+    measure_engine(model, options, threads, figures);
   if (options.train) measure_trainer(std::move(model), options, figures);
   print(options, figures);
   return 0;

@@ -28,7 +28,10 @@ namespace {
 constexpr int kLookAgainMs = 5;
 
 // Nothing where it is not, or no longer, there: a process may end while its /proc file is read.
-std::string content(const fs::path& path) { return read_file(path).value_or(""); }
+std::string content(const fs::path& path) {
+  const Result<std::string> read = read_file(path);
+  return read ? *read : "";
+}
 
 // Our environment with this home and no address, as "NAME=value".
 Words environment(const fs::path& home) {
