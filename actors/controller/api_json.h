@@ -1,5 +1,5 @@
-// The API's objects as JSON (contract §2, minimum JSON). Pure, but for shown_job(), which may read
-// a file.
+// The API's objects as JSON (docs/design/contract.md lists their fields). Pure, but for
+// shown_job(), which may read a file.
 #pragma once
 
 #include <map>

@@ -1,4 +1,4 @@
-// The exchange of one job: its groups, from the next prompt to the committed step (design §3).
+// The exchange of one job: its groups, from the next prompt to the committed step.
 //
 // It decides by scheduler/fleet (ledger, staleness budget, fixed lag) and acts by messages: leases
 // groups to rollouts, has them scored, forms batches, drives the learner through publish, warm
@@ -13,10 +13,9 @@
 //         generated: training waits for it only where the publisher's K + 2 places are taken.
 //   EX-L  A life that ended is never given work again, however late its messages are.
 //   EX-C  A requested checkpoint is asked for again until it is saved, whoever dies meanwhile.
-//   EX-P  A version's place in a broadcast is told to each rollout that the broadcast reaches,
-//   once. EX-I  No work goes to a rollout that installed other weights than were published, and
-//   none of
-//         its tokens is taken after that: its incarnation ends.
+//   EX-P  Each rollout that a broadcast of a version reaches is told its place there, once.
+//   EX-I  A rollout that installed other weights than were published gets no more work, and no more
+//         of its tokens are taken: its incarnation ends.
 //   EX-S  A cancelled job ends once what it has trained is saved, or at that save's deadline.
 #pragma once
 

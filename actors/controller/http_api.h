@@ -1,7 +1,7 @@
-// The HTTP API of contract §3 on the controller's actors: /api/v1 and /metrics. Handlers run on the
-// HTTP server's threads and ask the controller and the exchanges; streams (watch, follow) are fed
-// by an actor of their own, so that no server thread waits. Runs, samples, logs and events are
-// runs_api.h's.
+// The HTTP API (docs/design/contract.md) on the controller's actors: /api/v1 and /metrics. Handlers
+// run on the HTTP server's threads and ask the controller and the exchanges; streams (watch,
+// follow) are fed by an actor of their own, so that no server thread waits. Runs, samples, logs and
+// events are runs_api.h's.
 #pragma once
 
 #include <filesystem>

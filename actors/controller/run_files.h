@@ -1,9 +1,9 @@
-// The run directory of contract §3 as a RunRecord: journal.sqlite (table `journal`, one row per
-// JournalEvent), metrics.jsonl, samples.jsonl (bounded), job.yaml, result.json (atomic; there once
-// this incarnation of the run has ended), of both of which the earlier ones stay as job.yaml.1,
-// result.json.1, …, and, where they are asked for, TensorBoard's event files. The last are an
-// extra: if they cannot be written, the log says so once, no more of them are written until the run
-// is resumed, and the run goes on.
+// The run directory (docs/design/contract.md) as a RunRecord: journal.sqlite (table `journal`, one
+// row per JournalEvent), metrics.jsonl, samples.jsonl (bounded), job.yaml, result.json (atomic;
+// there once this incarnation of the run has ended), of both of which the earlier ones stay as
+// job.yaml.1, result.json.1, …, and, where they are asked for, TensorBoard's event files. The last
+// are an extra: if they cannot be written, the log says so once, no more of them are written until
+// the run is resumed, and the run goes on.
 #pragma once
 
 #include <cstddef>

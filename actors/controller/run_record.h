@@ -15,10 +15,10 @@
 
 namespace tandem::actors {
 
-// One transition of one group, or one step of the job. Of a group, `kind` is its ledger state's
-// name
-// ("admitted", "rolling", …, "trained", "discarded"), or "released", "expired", "refused"; the last
-// row among admitted, trained and discarded is what became of it, also over several lives of a run.
+// One transition of one group, or one step of the job. Of a group, `kind` is the name of its state
+// in the ledger ("admitted", "rolling", …, "trained", "discarded"), or "released", "expired",
+// "handed_back", "refused"; the last row among admitted, trained and discarded is what became of
+// it, also over several lives of a run.
 // Of the job: "phase", "published", "committed", "retrained", "checkpoint", "learner_restarted",
 // "resumed", "evaluated", "evaluation_incomplete", "totals", "ended".
 struct JournalEvent {

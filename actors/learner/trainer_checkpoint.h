@@ -3,8 +3,7 @@
 // named step-N is whole. What the disk did to it later is found by checksums when it is read.
 //
 //   CP-1  A failed or killed write leaves every earlier checkpoint as it was.
-//   CP-2  A damaged checkpoint is never loaded: it is named in the log, the next older one is
-//   taken.
+//   CP-2  A damaged checkpoint is never loaded: the log names it, and the next older one is taken.
 //
 // Knows bytes and files, not what they mean. Logs (a refused checkpoint is a warning).
 #pragma once

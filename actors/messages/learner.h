@@ -6,7 +6,7 @@
 //
 // One TrainStep is under way at a time. A learner that starts again loads the newest complete
 // checkpoint c and says so in LearnerUp; the exchange then sends the batches c, c+1, … again in the
-// same order, and compares each checksum with the one that it knows (design §8).
+// same order, and compares each checksum with the one that it knows.
 #pragma once
 
 #include <cstdint>

@@ -10,9 +10,8 @@
 //         submitted evaluation likewise.
 //   EN-3  A trajectory's `oldest` is at most the version of any of its tokens and of any key or
 //         value that they read.
-//   EN-4  The tokens of trajectory i follow from the weights, the prompt and derive_seed(seed,
-//   {i}),
-//         not from what else runs.
+//   EN-4  The tokens of trajectory i follow from the weights, the prompt and
+//         derive_seed(seed, {i}), not from what else runs.
 //
 // One thread at a time. No call waits for anything but its own arithmetic.
 #pragma once

@@ -11,7 +11,7 @@
 
 namespace tandem {
 
-// What went wrong, as a user meets it: each code has one exit code (contract §2).
+// What went wrong, as a user meets it: each code has one exit code (docs/reasons.md).
 enum class ErrorCode {
   kInvalid,       // 64: flags or the content of a job file
   kFailed,        // 1: a job or actor failed, a file cannot be read

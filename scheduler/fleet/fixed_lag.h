@@ -1,4 +1,4 @@
-// The fixed-lag schedule: training that repeats bit for bit, asynchronous or not (design §5).
+// The fixed-lag schedule: training that repeats bit for bit, asynchronous or not.
 //
 // Slot (d, i) of step d is generated entirely by version max(0, d - K), from a prompt that depends
 // on (d, i, attempt) alone; attempt a + 1 replaces a discarded attempt a; batches are in slot

@@ -1,4 +1,4 @@
-// The ledger of groups: where each one is, who holds it, and what became of it (design §3).
+// The ledger of groups: where each one is, who holds it, and what became of it.
 //
 //   admitted -> rolling -> generated -> scoring -> scored -> training -> trained -> durable
 //        or discarded(reason) from any state before trained.

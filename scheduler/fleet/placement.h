@@ -9,9 +9,8 @@
 // PL-1  No node is given more than it has free.
 // PL-2  Every rank of every gang is placed, or none.
 // PL-3  A share lies on one GPU; a whole GPU is shared with nobody.
-// PL-4  The ranks that meet in communicators of NCCL go to nodes that have NCCL, of one version,
-// and
-//       to a share of a GPU only where NCCL lets its ranks share one.
+// PL-4  The ranks that meet in communicators of NCCL go to nodes that have NCCL, of one version.
+//       They get a share of a GPU only where NCCL lets its ranks share one.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // The staleness budget: when a group may be admitted, leased and trained so that no trajectory is
-// ever more than K steps old and none is dropped for age (design §5). Earliest deadline first with
-// a feasibility test.
+// ever more than K steps old and none is dropped for age. Earliest deadline first with a
+// feasibility test (docs/decisions/0015-staleness-bound.md).
 //
 // Pure functions over a small state that the ledger keeps up to date (Ledger::budget_state). Each
 // decision costs O(K), whatever the number of groups. Not responsible for who leases what.
@@ -37,7 +37,7 @@ struct Budget {
 // K up to 2, K - 1 up to 4, K - 2 above.
 std::int64_t default_lookahead(std::int64_t max_staleness);
 
-// Above this bound a job is accepted with a warning: clipped losses degrade (design §5).
+// Above this bound a job is accepted with a warning: clipped losses degrade.
 inline constexpr std::int64_t kMaxStalenessAdvised = 5;
 
 // The refusals at submit (kInvalid, with help); the value is the warnings.

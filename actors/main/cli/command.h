@@ -1,4 +1,4 @@
-// What a user asked for: the grammar of contract §2 as values. parse_command_line (command_line.h)
+// What a user asked for: the grammar of docs/cli.md as values. parse_command_line (command_line.h)
 // makes them; actors/main carries them out, those that only talk HTTP through client_commands.h.
 #pragma once
 

@@ -1,7 +1,7 @@
 // What `tandem run` shows of one job: a bar that is redrawn, a plain line off a terminal, and the
 // summary at the end. Pure functions of the controller's JSON; `width` is in columns.
 //
-// A job is contract §2's minimum JSON; shown as well when present:
+// A job is the JSON of docs/design/contract.md; shown as well when present:
 //   "eval": the last mean validation reward        "eta_seconds": a number
 //   "eval_figures": as evaluation_view.h has them
 //   "warm_start": {"step", "max_steps", "metric"}  while state is WarmStart

@@ -1,5 +1,6 @@
 // How the API's objects look on a terminal: one list of columns per kind, `describe`, `why`,
-// samples. Pure functions of JSON (shapes: contract §2), so the same data gives the same text.
+// samples. Pure functions of JSON (docs/design/contract.md has its fields), so the same data gives
+// the same text.
 #pragma once
 
 #include <cstdint>

@@ -62,8 +62,9 @@ Result<std::vector<Record>> load_dataset(const std::vector<std::filesystem::path
 std::vector<std::uint32_t> epoch_order(std::uint64_t seed, std::uint64_t epoch, std::uint32_t size,
                                        bool shuffle);
 
-// A warm start's records, split: every tenth of a seeded order is held out (contract §1,
-// evaluation), at least one and never all; fewer than two records leave nothing held out.
+// A warm start's records, split: every tenth of a seeded order is held out, on which
+// warm_start.until is measured; at least one and never all. Of fewer than two records none is held
+// out.
 struct HeldOut {
   std::vector<std::uint32_t> train;
   std::vector<std::uint32_t> held_out;

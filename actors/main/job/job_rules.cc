@@ -10,7 +10,7 @@ namespace tandem::cli {
 namespace {
 
 constexpr std::size_t kNameCharsMax = 63;
-constexpr std::int64_t kPositionsPerChunk = 16;  // attention's reduction chunk (design §7)
+constexpr std::int64_t kPositionsPerChunk = 16;  // attention's reduction chunk (AT-1)
 
 using Broken = std::optional<Violation>;
 

@@ -1,4 +1,4 @@
-// A job as the program uses it: the job file of contract §1 after parsing, with every default
+// A job as the program uses it: the job file (docs/job-file.md) after parsing, with every default
 // filled in, every range and cross-field rule checked, and every path absolute. Field names are key
 // names. Not responsible for parsing (load_job.h), the keys' documentation (job_table.h) or
 // printing (print_job.h). Member initialisers are the defaults; a key that has none is required.
@@ -139,7 +139,7 @@ struct AlgorithmSpec {
 
 struct AsyncSpec {
   std::int64_t max_staleness = 2;         // K, policy versions
-  std::optional<std::int64_t> lookahead;  // L; null: default of design §5, see lookahead() below
+  std::optional<std::int64_t> lookahead;  // L; null: the default, see lookahead() below
   Schedule schedule = Schedule::kBudget;
   bool partial_rollout = true;
   KvOnUpdate kv_on_update = KvOnUpdate::kKeep;
@@ -196,8 +196,9 @@ struct JobSpec {
   PoolsSpec pools;
 };
 
-// L: the given lookahead, or the default of design §5 (K up to 2, K-1 up to 4, K-2 above).
 std::int64_t updates_per_batch(const JobSpec& job);  // optimizer steps
+// L: the given lookahead, or the default of scheduler/fleet/staleness.h (K up to 2, K-1 up to 4,
+// K-2 above).
 std::int64_t lookahead(const AsyncSpec& async);
 
 }  // namespace tandem::cli

@@ -1,6 +1,6 @@
-// The one table of every key of the job file (contract §1). Parsing, ranges, the printed effective
-// job, `tandem explain`, docs/job-file.md and a generated bad-input test per key are driven by it.
-// A key's default is the value that a default JobSpec holds. Rules that concern several keys are in
+// The one table of every key of the job file. Parsing, ranges, the printed effective job, `tandem
+// explain`, docs/job-file.md and a generated bad-input test per key are driven by it. A key's
+// default is the value that a default JobSpec holds. Rules that concern several keys are in
 // job_rules.h.
 // JT-1  Keys of one section follow each other; a section's own keys come before its subsections.
 #pragma once

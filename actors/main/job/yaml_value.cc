@@ -189,7 +189,7 @@ struct Assign {
     return (*this)(&value->emplace());
   }
 
-  // An argv: what names a file is a path like any other (contract §1); other words stay as written.
+  // An argv: what names a file is a path like any other; other words stay as written.
   Failure operator()(std::optional<std::vector<std::string>>* value) const {
     value->reset();
     if (node.IsNull()) return {};

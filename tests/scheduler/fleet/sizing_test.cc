@@ -5,8 +5,8 @@
 namespace tandem::scheduler {
 namespace {
 
-// The runbook's worked example: 512 samples of 1,536 tokens per step of 20 s; 4,000 tok/s measured
-// per instance.
+// A worked example: 512 samples of 1,536 tokens per step of 20 s; 4,000 tok/s measured per
+// instance.
 constexpr Rates kRunbook{.consumed_per_s = 512 * 1536.0 / 20.0, .instance_per_s = 4000.0};
 
 TEST(Sizing, MatchesTheFleetToTheTrainer) {
@@ -28,7 +28,7 @@ TEST(Sizing, TooManyGrowABacklogOrIdle) {
   EXPECT_NEAR(rollout_idle_fraction(kRunbook, 15), 20678.4 / 60000, 1e-12);
 }
 
-// The lesson's: 8 replicas that each finish 8 completions in 3 s.
+// 8 replicas that each finish 8 completions in 3 s.
 TEST(Sizing, TheLessonsThroughput) {
   constexpr Replicas kReplicas{.count = 8, .completions = 8, .seconds = 3};
   EXPECT_NEAR(completions_per_s(kReplicas), 21.3, 0.05);
