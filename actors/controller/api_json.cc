@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "actors/controller/evaluation_json.h"
+#include "actors/exchange/evaluation_json.h"
 #include "runtime/base/file.h"
 #include "runtime/base/json.h"
 #include "runtime/collective/nccl_api.h"

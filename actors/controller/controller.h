@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "actors/controller/controller_core.h"
-#include "actors/controller/outgoing.h"
+#include "actors/exchange/outgoing.h"
 #include "runtime/actor/actor.h"
 #include "runtime/actor/context.h"
 

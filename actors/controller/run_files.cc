@@ -5,7 +5,7 @@
 #include <sstream>
 #include <utility>
 
-#include "actors/controller/group_history.h"
+#include "actors/exchange/group_history.h"
 #include "runtime/base/file.h"
 #include "runtime/base/json.h"
 #include "runtime/base/log.h"

@@ -12,9 +12,9 @@
 #include <optional>
 #include <string>
 
-#include "actors/controller/run_record.h"
 #include "actors/controller/sqlite.h"
 #include "actors/controller/tensorboard.h"
+#include "actors/exchange/run_record.h"
 
 namespace tandem::actors {
 

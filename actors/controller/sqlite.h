@@ -12,7 +12,7 @@
 #include <variant>
 #include <vector>
 
-#include "actors/controller/run_record.h"
+#include "actors/exchange/run_record.h"
 #include "runtime/base/result.h"
 
 struct sqlite3;

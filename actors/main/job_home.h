@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "actors/controller/controller.h"
-#include "actors/controller/exchange.h"
 #include "actors/controller/run_files.h"
+#include "actors/exchange/exchange.h"
 #include "actors/main/job/job_spec.h"
 #include "runtime/actor/system.h"
 #include "runtime/net/bulk.h"

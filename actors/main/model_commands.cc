@@ -6,8 +6,8 @@
 #include <span>
 #include <utility>
 
-#include "actors/controller/evaluation_json.h"
-#include "actors/controller/evaluation_means.h"
+#include "actors/exchange/evaluation_json.h"
+#include "actors/exchange/evaluation_means.h"
 #include "actors/main/cli/evaluation_view.h"
 #include "actors/main/cli/views.h"
 #include "actors/main/job/dataset.h"

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "actors/controller/controller_core.h"
-#include "actors/controller/exchange.h"
+#include "actors/exchange/exchange.h"
 #include "actors/learner/learner_config.h"
 #include "actors/learner/warm_start.h"
 #include "actors/main/job/dataset.h"

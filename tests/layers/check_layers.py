@@ -36,7 +36,8 @@ ALLOWED = {  # folder -> folders it may include, besides itself
     "actors/rollout": ENGINES,
     "actors/learner": ENGINES,
     "actors/reward": ["runtime", "actors/messages"],
-    "actors/controller": ["runtime", "scheduler", "actors/messages"],
+    "actors/exchange": ["runtime", "scheduler", "actors/messages"],
+    "actors/controller": ["runtime", "scheduler", "actors/messages", "actors/exchange"],
     "actors/main": ["runtime", "scheduler", "kernels", "actors"],
 }
 CUDA = ["kernels/cuda", "runtime/device"]  # what goes into the CUDA module

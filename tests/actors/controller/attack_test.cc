@@ -8,7 +8,7 @@
 #include <set>
 
 #include "actors/controller/doors.h"
-#include "actors/controller/exchange.h"
+#include "actors/exchange/exchange.h"
 #include "runtime/actor/system.h"
 #include "runtime/actor/threaded_executor.h"
 #include "runtime/base/guarded.h"

@@ -8,7 +8,7 @@
 #include "actors/controller/doors.h"
 #include "runtime/collective/nccl_api.h"
 #include "runtime/net/remote.h"
-#include "tests/actors/controller/exchange_stage.h"
+#include "tests/actors/exchange/exchange_stage.h"
 #include "tests/seeds.h"
 
 namespace tandem::actors {

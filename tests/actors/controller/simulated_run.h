@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "actors/controller/controller_core.h"
-#include "actors/controller/exchange.h"
-#include "actors/controller/run_record.h"
+#include "actors/exchange/exchange.h"
+#include "actors/exchange/run_record.h"
 #include "actors/learner/fake_trainer.h"
 #include "actors/rollout/fake_engine.h"
 #include "actors/rollout/fake_weights.h"

@@ -1,0 +1,114 @@
+// The broadcasts of one job's weights, as its exchange sees them: the group that decides who is in
+// which membership epoch (scheduler/fleet/broadcast_group.h), the unique ids and layouts of the
+// epochs that form, and what the ranks last said of the operations that they are at. It turns the
+// group's orders into messages, and epochs into words for people. Plain state: the exchange tells
+// it what came, sends what it answers, and carries no epoch number of its own.
+//
+// Not responsible for which version is announced to whom; who sends a message was checked at the
+// door (doors.h), and that its incarnation is not over, by the exchange (EX-L).
+//
+// Invariants (tests/actors/exchange/broadcasts_test.cc)
+//   BC-1  An actor is believed only on epochs into which it was asked, and on answers that it owes;
+//         what it says of an epoch that it has left has no effect.
+//   BC-2  Of an epoch that ends other than by its successor people read at most one line, and of
+//         failures in a row ever fewer, which say how many they stand for.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "actors/messages/broadcast.h"
+#include "actors/messages/exchange.h"
+#include "runtime/actor/ref.h"
+#include "runtime/base/clock.h"
+#include "scheduler/fleet/broadcast_group.h"
+
+namespace tandem::actors {
+
+// The newest report of one rank of an epoch; no operations where it has none to report.
+struct RankOperations {
+  std::string actor;
+  std::vector<EpochOperation> operations;  // oldest first
+  Time at;                                 // when the report came
+};
+
+// Of the ranks of one epoch, what those wait for that are within its oldest unfinished operation
+// for longer than a second: the ranks that have not entered it, or, where all have, its end.
+std::vector<Wait> waits_within(const std::vector<RankOperations>& ranks, Time now);
+
+class Broadcasts {
+ public:
+  Broadcasts(std::string job, const scheduler::BroadcastLimits& limits);
+
+  // Why no honest actor says this; nothing where it was taken, or came too late to matter.
+  std::optional<std::string> take(const BroadcastEvents& event, Time now);
+  // This incarnation and those before it are over; or it drains and is in no further epoch.
+  void gone(const std::string& actor, Incarnation incarnation);
+  void leaves(const std::string& actor, Incarnation incarnation);
+
+  struct Message {
+    runtime::Address to;
+    BroadcastInbox what;
+  };
+  // What to send now, in order. Call it after events and when next_deadline() has come.
+  std::vector<Message> decide(Time now);
+  std::optional<Time> next_deadline() const { return group_.next_deadline(); }
+
+  bool takes_part(const runtime::Address& rollout, std::uint64_t epoch) const;
+  // Whether the learner was ever told to broadcast in this epoch.
+  bool was_used(std::uint64_t epoch) const { return epoch > 0 && epoch <= used_last_; }
+
+  std::vector<Wait> waits(Time now) const;  // for `tandem why`
+  std::vector<std::string> take_news();     // lines for `tandem events`, since the last call
+  std::int64_t failures() const { return failures_; }
+
+ private:
+  struct Peer {
+    Incarnation incarnation;
+    bool learner = false;
+    std::uint64_t asked_last = 0;         // the newest epoch into which it was asked
+    std::map<std::uint64_t, bool> asked;  // not yet left; whether it was told to leave
+    EpochProgress progress;
+    Time reported;
+  };
+  struct Epoch {
+    std::optional<EpochOpened> opened;
+    bool told_to_use = false;
+    std::optional<Time> in_use;  // since
+    bool over = false;           // someone was told to leave it
+    std::string failure;         // of the rank that was first to say so
+  };
+
+  std::optional<std::string> come_up(const BroadcastUp& up);
+  std::optional<std::string> answer(Peer& peer, const EpochOpened& opened, Time now);
+  std::optional<std::string> answer(Peer& peer, const EpochJoined& joined, Time now);
+  std::optional<std::string> answer(Peer& peer, const EpochInUse& used, Time now);
+  std::optional<std::string> answer(Peer& peer, const EpochFailed& failed, Time now);
+  std::optional<std::string> answer(Peer& peer, const EpochLeft& left, Time now);
+  std::optional<std::string> answer(Peer& peer, const EpochProgress& progress, Time now);
+  Message carry_out(const scheduler::OpenOrder& order, Time now);
+  Message carry_out(const scheduler::JoinOrder& order, Time now);
+  Message carry_out(const scheduler::UseOrder& order, Time now);
+  Message carry_out(const scheduler::LeaveOrder& order, Time now);
+  Peer& ask_into(const scheduler::BroadcastPeer& to, std::uint64_t epoch);
+  void forget_empty_epochs();
+  void note_use(Time now);
+  void note_end(std::uint64_t epoch, const std::string& why, Time now);
+  bool everybody_takes_part() const;
+
+  const std::string job_;
+  scheduler::BroadcastGroup group_;
+  std::map<std::string, Peer> peers_;      // by actor
+  std::map<std::uint64_t, Epoch> epochs_;  // that someone was asked into and has not left
+  std::uint64_t used_last_ = 0;
+  std::optional<std::uint64_t> in_use_;  // as the newest news say
+  std::int64_t failures_ = 0;
+  std::int64_t failures_in_row_ = 0;  // until an epoch was in use for a while
+  std::vector<std::string> news_;
+};
+
+}  // namespace tandem::actors

@@ -1,0 +1,118 @@
+#include "actors/exchange/evaluation.h"
+
+#include <utility>
+
+namespace tandem::actors {
+
+const char* name(EvaluationKind kind) {
+  switch (kind) {
+    case EvaluationKind::kBefore:
+      return "before";
+    case EvaluationKind::kAfterWarmStart:
+      return "after_warm_start";
+    case EvaluationKind::kPeriodic:
+      return "periodic";
+    case EvaluationKind::kFinal:
+      return "final";
+  }
+  return "";
+}
+
+Evaluation::Evaluation(EvaluationId id, EvaluationKind kind, PolicyVersion version,
+                       const EvaluationPlan& plan)
+    : id_(id),
+      kind_(kind),
+      version_(version),
+      completions_(completions_of(plan.sampling)),
+      means_(plan) {
+  for (std::int32_t i = 0; i < plan.prompts; ++i) prompts_.push_back(i);
+}
+
+std::vector<std::int32_t> Evaluation::take_prompts(const std::string& rollout, std::size_t count) {
+  std::vector<std::int32_t> taken;
+  for (; !prompts_.empty() && taken.size() < count; prompts_.pop_front())
+    taken.push_back(prompts_.front());
+  generating_[rollout].insert(taken.begin(), taken.end());
+  return taken;
+}
+
+void Evaluation::generated(const std::string& rollout, std::vector<EvaluationText> texts,
+                           const std::vector<std::int32_t>& unservable) {
+  const auto it = generating_.find(rollout);
+  if (it == generating_.end()) return;
+  for (EvaluationText& text : texts) take_text(it->second, std::move(text));
+  for (const std::int32_t index : unservable)
+    if (it->second.erase(index) > 0)
+      fail_prompt(index, "the prompt cannot be served: too long, or not to be encoded");
+  if (it->second.empty()) generating_.erase(it);
+}
+
+void Evaluation::take_text(std::set<std::int32_t>& held, EvaluationText text) {
+  const std::int32_t index = text.index;
+  if (!held.contains(index) || text.sample < 0 || text.sample >= completions_) return;
+  auto& come = come_[index];
+  if (come.insert(text.sample).second) texts_.push_back(std::move(text));
+  if (std::ssize(come) < completions_) return;
+  come_.erase(index);
+  held.erase(index);
+}
+
+std::vector<EvaluationText> Evaluation::take_texts(const std::string& reward, std::size_t count) {
+  std::vector<EvaluationText> taken;
+  auto& held = scoring_[reward];
+  for (; !texts_.empty() && taken.size() < count; texts_.pop_front()) {
+    EvaluationText& text = texts_.front();
+    held.emplace(CompletionId{text.index, text.sample}, text);
+    taken.push_back(std::move(text));
+  }
+  return taken;
+}
+
+std::vector<Evaluation::Judged> Evaluation::scored(const std::string& reward,
+                                                   const std::vector<TextScore>& scores) {
+  std::vector<Judged> judged;
+  const auto it = scoring_.find(reward);
+  if (it == scoring_.end()) return judged;
+  for (const TextScore& score : scores) {
+    const CompletionId completion{score.index, score.sample};
+    auto held = it->second.extract(completion);
+    if (held.empty()) continue;
+    if (const auto* value = std::get_if<Scored>(&score.score))
+      means_.scored(completion, value->value);
+    else
+      fail(completion, std::get<ScoreFailed>(score.score).reason);
+    judged.push_back({std::move(held.mapped()), score.score});
+  }
+  if (it->second.empty()) scoring_.erase(it);
+  return judged;
+}
+
+void Evaluation::actor_down(const std::string& actor) {
+  if (auto held = generating_.extract(actor); !held.empty())
+    prompts_.insert(prompts_.end(), held.mapped().begin(), held.mapped().end());
+  if (auto held = scoring_.extract(actor); !held.empty())
+    for (auto& [completion, text] : held.mapped()) texts_.push_back(std::move(text));
+}
+
+void Evaluation::fail_waiting() {
+  for (; !prompts_.empty(); prompts_.pop_front())
+    fail_prompt(prompts_.front(), "its version is gone");
+}
+
+// Its completions that have come are scored all the same.
+void Evaluation::fail_prompt(std::int32_t index, const std::string& reason) {
+  const auto come = come_.extract(index);
+  for (std::int32_t sample = 0; sample < completions_; ++sample)
+    if (come.empty() || !come.mapped().contains(sample)) fail({index, sample}, reason);
+}
+
+void Evaluation::fail(CompletionId completion, const std::string& reason) {
+  if (failure_.empty()) failure_ = reason;
+  means_.failed(completion);
+}
+
+bool Evaluation::held_by(const std::string& actor) const {
+  return generating_.contains(actor) || scoring_.contains(actor);
+}
+
+}  // namespace tandem::actors

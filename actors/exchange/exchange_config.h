@@ -1,0 +1,64 @@
+// The settings of one exchange: its job as plain values, and the functions by which it reaches its
+// peers.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "actors/exchange/evaluation_means.h"
+#include "actors/messages/broadcast.h"
+#include "actors/messages/exchange.h"
+#include "actors/messages/learner.h"
+#include "actors/messages/reward.h"
+#include "actors/messages/rollout.h"
+#include "runtime/actor/ref.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/ids.h"
+#include "scheduler/fleet/broadcast_group.h"
+#include "scheduler/fleet/staleness.h"
+
+namespace tandem::actors {
+
+struct ExchangeRecord {
+  std::string prompt, data;  // data: the dataset's line
+};
+
+struct ExchangeConfig {
+  std::string job;  // id
+  std::uint64_t seed = 0;
+  scheduler::Budget budget;
+  bool fixed_lag = false;
+  std::int32_t n = 1;  // trajectories per group
+  std::vector<ExchangeRecord> train, validation;
+  EvaluationPlan evaluation;  // of `validation`
+  // Position in the endless shuffled sequence of prompts -> index into `train`.
+  std::function<std::uint32_t(std::int64_t position)> prompt_at;
+  bool warm_start = false;
+  std::int64_t save_freq = 0;  // 0: only at the end
+  std::int64_t test_freq = 0;  // 0: only before and after
+  bool filter_groups = false;
+  std::int64_t gen_batches_max = 10;
+  Duration rollout_lease = std::chrono::minutes(10);  // without a token or a result from its holder
+  Duration reward_lease = std::chrono::minutes(10);   // without a result from its holder
+  Epoch epoch{1};
+  bool resume = false;        // take up what record.replay() tells
+  std::string job_yaml;       // effective; what record.take_up() is given then
+  Duration save_on_cancel{};  // a cancelled job saves a checkpoint within it; 0: it saves none
+  std::optional<scheduler::BroadcastLimits> broadcasts = {};  // none: weights are only fetched
+};
+
+struct ExchangeLinks {
+  std::function<runtime::Ref<RolloutInbox>(const runtime::Address&)> rollout;
+  std::function<runtime::Ref<RewardInbox>(const runtime::Address&)> reward;
+  std::function<runtime::Ref<LearnerInbox>(const runtime::Address&)> learner;
+  // Of the learner and of rollouts; never called for a job without broadcasts.
+  std::function<runtime::Ref<BroadcastInbox>(const runtime::Address&)> broadcast = {};
+  runtime::Ref<ExchangeNotices> controller;
+  // This incarnation said something that no honest one says: its link ends, and with it its rank.
+  std::function<void(const runtime::Address&, const std::string& why)> refuse;
+};
+
+}  // namespace tandem::actors

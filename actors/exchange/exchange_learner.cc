@@ -1,0 +1,322 @@
+// The exchange's conversation with the learner: its lives, the warm start, steps and checkpoints,
+// and taking up a run that was interrupted.
+//
+// A learner that comes back stands at a checkpoint. What it trained after that is sent again first
+// (replay_), then training goes on; a checkpoint that was asked for is asked for again when the
+// learner is back at its step (EX-C).
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "actors/exchange/exchange.h"
+
+namespace tandem::actors {
+
+using scheduler::LeaseId;
+
+namespace {
+
+std::string text(StepId step) { return std::to_string(step.value); }
+
+std::string skipped_text(std::int64_t step, const StepReport& report) {
+  return "step " + std::to_string(step) + " was skipped: its gradient is not finite (norm " +
+         std::to_string(report.grad_norm) + ", loss " + std::to_string(report.loss) +
+         "); skipped in a row: " + std::to_string(report.skipped_in_row) +
+         ", in all: " + std::to_string(report.steps_skipped);
+}
+
+}  // namespace
+
+void Exchange::handle(runtime::Context& cx, LearnerUp up) {
+  if (buried(up.from) || stage_ == Stage::kEnded) return;
+  learner_ = Worker{.address = {up.from.actor, up.from.incarnation}};
+  end_broadcasts_of_learner();
+  learner_busy_ = false;
+  step_in_flight_.reset();
+  replay_.clear();
+  if (std::exchange(source_, up.source) != up.source)
+    for (auto& [name, rollout] : rollouts_)
+      if (rollout.announced >= kInitialWeights) announce(rollout, rollout.announced);
+  if (stage_ == Stage::kStarting || stage_ == Stage::kWarmStart)
+    meet_before_training(cx, up);
+  else
+    meet_again(cx, up);
+  wake(cx);
+}
+
+void Exchange::meet_before_training(runtime::Context& cx, const LearnerUp& up) {
+  const StepId checkpoint = up.checkpoint.value_or(StepId{0});
+  stage_ = Stage::kStarting;
+  if (checkpoint.value > config_.budget.steps_total)
+    return fail(cx, "the newest checkpoint is of step " + text(checkpoint) +
+                        " and the job ends at step " + std::to_string(config_.budget.steps_total));
+  if (config_.resume && !restored_) restore(cx, checkpoint);
+  if (ending_) return;
+  if (checkpoint != ledger_.next_commit())
+    return fail(cx, "the newest checkpoint is of step " + text(checkpoint) +
+                        " but this run is at step " + text(ledger_.next_commit()));
+  PolicyVersion retain = kInitialWeights;
+  if (restored_)
+    retain = fixed_ ? scheduler::slot_version(config_.budget, checkpoint)
+                    : PolicyVersion{checkpoint.value};
+  send(links_.learner, learner_->address, PublishInitial{retain});
+  learner_busy_ = true;
+}
+
+void Exchange::meet_again(runtime::Context& cx, const LearnerUp& up) {
+  const StepId done = ledger_.next_commit();
+  if (!up.checkpoint)
+    return fail(cx,
+                "the learner came back without any checkpoint: " + text(done) + " steps are lost");
+  if (*up.checkpoint > done || *up.checkpoint < durable_)
+    return fail(cx, "the learner came back with a checkpoint of step " + text(*up.checkpoint) +
+                        ", but the batches of steps " + text(durable_) + " to " + text(done) +
+                        " are those that are kept");
+  const auto resend = ledger_.learner_started(*up.checkpoint, up.from.incarnation);
+  replay_.assign(resend.begin(), resend.end());
+  note({.kind = "learner_restarted",
+        .holder = up.from.actor + "#" + std::to_string(up.from.incarnation.value),
+        .step = up.checkpoint->value,
+        .detail = std::to_string(resend.size()) + " batches to train again"});
+  if (checkpoint_awaited_ == up.checkpoint->value) ask_checkpoint();
+}
+
+// A checkpoint is worth nothing without the rows that tell which groups it covers: those are on the
+// disk first.
+void Exchange::ask_checkpoint() {
+  durability_ = Durability::kPowerCut;
+  send(links_.learner, learner_->address, SaveCheckpoint{StepId{*checkpoint_awaited_}});
+}
+
+void Exchange::handle(runtime::Context& cx, Published published) {
+  if (!learner_ || learner_->address.incarnation != published.from.incarnation) return;
+  if (const auto why = misfit(published)) return refuse(cx, published.from, *why);
+  learner_busy_ = false;
+  published_ = std::max(published_, published.publication.version);
+  take_publication(published.publication);
+  if (published_ == kInitialWeights) {
+    if (config_.warm_start) {
+      start_evaluation(EvaluationKind::kBefore, kInitialWeights);
+      enter(Stage::kWarmStart, "warm start");
+    }
+    send(links_.learner, learner_->address, WarmStart{});
+    learner_busy_ = true;
+    return wake(cx);
+  }
+  ledger_.published(published_);
+  (void)ledger_.learner_started(ledger_.next_commit(), published.from.incarnation);
+  durable_ = ledger_.next_commit();
+  statistics_.running_since = cx.now();
+  checksums_[ledger_.next_commit()] = published.publication.checksum;
+  if (published_ == PolicyVersion{0})
+    start_evaluation(config_.warm_start ? EvaluationKind::kAfterWarmStart : EvaluationKind::kBefore,
+                     published_);
+  enter(Stage::kRunning, "resumed at step " + text(ledger_.next_commit()));
+  if (ledger_.next_commit().value == config_.budget.steps_total) {
+    checkpoint_awaited_ = ledger_.next_commit().value;
+    ask_checkpoint();
+    finish_training();
+  }
+  wake(cx);
+}
+
+void Exchange::handle(runtime::Context& cx, WarmStartProgress progress) {
+  if (!learner_ || learner_->address.incarnation != progress.from.incarnation) return;
+  const std::uint64_t known =
+      std::exchange(statistics_.trained.steps_skipped, progress.steps_skipped);
+  warm_start_ = std::move(progress);
+  if (warm_start_.steps_skipped <= known) return;
+  notices_.push_back(
+      ExchangeEvent{config_.job, config_.job,
+                    "the warm start has skipped steps whose gradient is not finite: " +
+                        std::to_string(warm_start_.steps_skipped) + " by step " +
+                        std::to_string(warm_start_.step)});
+  wake(cx);
+}
+
+void Exchange::handle(runtime::Context& cx, WarmStarted started) {
+  if (!learner_ || learner_->address.incarnation != started.from.incarnation) return;
+  if (const auto why = misfit(started)) return refuse(cx, started.from, *why);
+  learner_busy_ = false;
+  published_ = started.publication.version;
+  take_publication(started.publication);
+  statistics_.running_since = cx.now();
+  checksums_[StepId{0}] = started.publication.checksum;
+  (void)ledger_.learner_started(StepId{0}, started.from.incarnation);
+  ledger_.published(published_);
+  note({.kind = "published",
+        .version = 0,
+        .detail = "warm start of " + std::to_string(started.steps) + " steps"});
+  note_totals(cx.now(), started.publication);
+  start_evaluation(config_.warm_start ? EvaluationKind::kAfterWarmStart : EvaluationKind::kBefore,
+                   published_);
+  enter(Stage::kRunning, started.reached
+                             ? "training"
+                             : "training; the warm start ended by max_steps, not by `until`");
+  wake(cx);
+}
+
+void Exchange::handle(runtime::Context& cx, StepCommitted committed) {
+  if (!learner_ || learner_->address.incarnation != committed.from.incarnation) return;
+  if (const auto why = misfit(committed)) return refuse(cx, committed.from, *why);
+  const bool repeated = ledger_.replaying();
+  if (const auto refusal = ledger_.commit(committed.step, committed.from.incarnation)) {
+    note({.kind = "refused", .step = committed.step.value, .detail = scheduler::name(*refusal)});
+    return wake(cx);
+  }
+  learner_busy_ = false;
+  step_in_flight_.reset();
+  if (statistics_.running_since)
+    statistics_.work.learner_busy_seconds += seconds(cx.now() - statistics_.step_sent);
+  const StepId version{committed.step.value + 1};
+  const auto known = checksums_.find(version);
+  if (known != checksums_.end() && known->second != committed.checksum)
+    return fail(cx, "training step " + text(committed.step) +
+                        " again gave other weights than before; was the binary or the machine "
+                        "changed?");
+  checksums_[version] = committed.checksum;
+  if (!repeated)
+    for (const GroupId group : batch_in_flight_)
+      note({.kind = "trained",
+            .group = static_cast<std::int64_t>(group.value),
+            .step = committed.step.value,
+            .version = version.value});
+  note({.kind = repeated ? "retrained" : "committed",
+        .step = committed.step.value,
+        .version = version.value,
+        .detail = std::to_string(committed.checksum)});
+  if (committed.publication) {
+    published_ = std::max(published_, committed.publication->version);
+    take_publication(*committed.publication);
+    ledger_.published(published_);
+  }
+  if (!repeated) after_commit(cx, committed);
+  if (checkpoint_awaited_ == version.value) ask_checkpoint();
+  wake(cx);
+}
+
+void Exchange::after_commit(runtime::Context& cx, const StepCommitted& committed) {
+  const std::int64_t done = committed.step.value + 1;
+  const bool last = done == config_.budget.steps_total;
+  if (fixed_) fixed_->committed(committed.step);
+  TrainedTotals& trained = statistics_.trained;
+  trained.tokens += committed.report.tokens_trained;
+  trained.tokens_at_staleness_0 += committed.report.tokens_at_staleness_0;
+  const double diff = committed.report.logprob_diff_max_at_staleness_0;
+  if (std::isfinite(diff))
+    trained.logprob_diff_max_at_staleness_0 =
+        std::max(trained.logprob_diff_max_at_staleness_0, diff);
+  trained.steps_skipped = committed.report.steps_skipped;
+  if (committed.report.skipped_in_row > 0)
+    notices_.push_back(
+        ExchangeEvent{config_.job, config_.job, skipped_text(done, committed.report)});
+  trained.staleness.add(statistics_.staleness_of_step);
+  note_totals(cx.now(), committed.publication);
+  statistics_.add_rate_point(cx.now());
+  if (const auto kept = write_metrics(cx.now(), committed); !kept)
+    return fail(cx, kept.error().message);
+  if (const auto kept = write_samples(committed); !kept) return fail(cx, kept.error().message);
+  if (last || (config_.save_freq > 0 && done % config_.save_freq == 0)) checkpoint_awaited_ = done;
+  if (last)
+    finish_training();
+  else if (published_.value == done && config_.test_freq > 0 && done % config_.test_freq == 0)
+    start_evaluation(EvaluationKind::kPeriodic, published_);
+}
+
+void Exchange::finish_training() {
+  start_evaluation(EvaluationKind::kFinal, published_);
+  enter(Stage::kFinishing, "all steps are trained");
+}
+
+void Exchange::handle(runtime::Context& cx, CheckpointSaved saved) {
+  if (!learner_ || learner_->address.incarnation != saved.from.incarnation) return;
+  if (const auto why = misfit(saved)) return refuse(cx, saved.from, *why);
+  statistics_.weights_sha256 = saved.weights_sha256;
+  note({.kind = "checkpoint", .step = saved.step.value, .detail = saved.directory});
+  if (checkpoint_awaited_ == saved.step.value) checkpoint_awaited_.reset();
+  wake(cx);
+  if (saved.step <= durable_) return;
+  ledger_.durable(saved.step);
+  durable_ = saved.step;
+  checksums_.erase(checksums_.begin(), checksums_.lower_bound(saved.step));
+  for (auto it = entries_.begin(); it != entries_.end();) {
+    if (ledger_.find(it->first)) {
+      ++it;
+      continue;
+    }
+    if (it->second.header) shelf_.release(it->second.header->payload);
+    it = entries_.erase(it);
+  }
+}
+
+// Also of a learner that could not come up: LearnerUp never came.
+void Exchange::handle(runtime::Context& cx, LearnerFailed failed) {
+  if (buried(failed.from)) return;
+  if (learner_ && learner_->address.incarnation != failed.from.incarnation) return;
+  fail(cx, failed.from.actor + ": " + failed.message);
+}
+
+// ---- resume
+
+// Why these groups are not those of a run of this job; nothing where they may be.
+Exchange::Misfit Exchange::misfit(const std::vector<RestoredGroup>& groups, StepId at) const {
+  std::int64_t trained = 0;
+  for (const RestoredGroup& group : groups) {
+    trained += group.trained_at.has_value();
+    const bool slot_ahead = group.slot && group.slot->step >= at;
+    if (fixed_ && !slot_ahead && !group.trained_at && !group.discarded)
+      return "the journal was not written under async.schedule: fixed_lag";
+  }
+  const std::int64_t due = at.value * config_.budget.groups_per_step;
+  if (trained == due) return std::nullopt;
+  return "the journal holds " + std::to_string(trained) + " groups trained before checkpoint " +
+         text(at) + ", not " + std::to_string(due);
+}
+
+// A run that is refused here stays as it was.
+void Exchange::restore(runtime::Context& cx, StepId checkpoint) {
+  GroupHistory history;
+  const auto read = record_.replay([&](const JournalEvent& event) { history.take(event); });
+  if (!read) return fail(cx, read.error().message);
+  const std::vector<RestoredGroup> groups = history.at(checkpoint);
+  if (const auto why = misfit(groups, checkpoint)) return fail(cx, *why);
+  if (const auto kept = record_.take_up(config_.job_yaml); !kept)
+    return fail(cx, kept.error().message);
+  if (const auto done = record_.rewind_metrics(checkpoint); !done)
+    return fail(cx, done.error().message);
+  restored_ = true;
+  const auto started = statistics_.started;
+  statistics_ = history.statistics(checkpoint, config_.budget.steps_total);
+  statistics_.started = started;
+  scheduler::LedgerSnapshot snapshot{.next_group = GroupId{1}, .next_lease = LeaseId{1}};
+  snapshot.counters.retrained = history.retrained(checkpoint, config_.budget.groups_per_step);
+  if (fixed_) fixed_.emplace(config_.budget, checkpoint);
+  note({.kind = "resumed",
+        .step = checkpoint.value,
+        .detail = std::to_string(groups.size()) + " groups"});
+  for (const RestoredGroup& group : groups) {
+    ++snapshot.counters.issued;
+    snapshot.next_group = GroupId{group.group.value + 1};
+    position_next_ = std::max(position_next_, group.position + 1);
+    if (group.trained_at) {
+      ++snapshot.counters.trained;
+      ++snapshot.counters.durable;
+      continue;
+    }
+    const bool slot_ahead = group.slot && group.slot->step >= checkpoint;
+    if (fixed_ && slot_ahead) fixed_->issued(*group.slot, group.group);
+    if (group.discarded) {
+      ++snapshot.counters.discarded[static_cast<std::size_t>(*group.discarded)];
+      if (fixed_ && slot_ahead) fixed_->discarded(group.group);
+      continue;
+    }
+    ++snapshot.counters.live;
+    snapshot.records.push_back({.id = group.group});
+    open_entry(group.group, {.position = group.position, .slot = group.slot, .admitted = cx.now()});
+  }
+  snapshot.next_step = snapshot.next_commit = snapshot.replay_next = checkpoint;
+  snapshot.published = PolicyVersion{checkpoint.value};
+  ledger_ = scheduler::Ledger(config_.budget, snapshot);
+}
+
+}  // namespace tandem::actors

@@ -1,0 +1,56 @@
+#include "actors/exchange/reward_troubles.h"
+
+#include <utility>
+
+#include "runtime/base/text.h"
+
+namespace tandem::actors {
+
+namespace {
+
+constexpr std::size_t kLinesMax = 8, kTextBytesMax = 1024;  // of each text: more than actors send
+
+void bound(RewardTrouble& trouble) {
+  trouble.what = cut_utf8(trouble.what, kTextBytesMax);
+  trouble.log = cut_utf8(trouble.log, kTextBytesMax);
+  if (trouble.stderr_tail.size() > kLinesMax) trouble.stderr_tail.resize(kLinesMax);
+  for (std::string& line : trouble.stderr_tail) line = cut_utf8(line, kTextBytesMax);
+}
+
+}  // namespace
+
+const RewardTrouble* RewardTroubles::take(RewardTrouble trouble, Time now) {
+  bound(trouble);
+  const auto [at, first] = by_actor_.try_emplace(trouble.from.actor);
+  Known& known = at->second;
+  const bool alike = known.trouble.kind == trouble.kind && known.trouble.attempt == trouble.attempt;
+  const Duration quiet = now - known.said;
+  const bool say = first || quiet >= kTroubleRepeated || (!alike && quiet >= kTroubleGap);
+  known = {std::move(trouble), now, say ? now : known.said, false};
+  return say ? &known.trouble : nullptr;
+}
+
+void RewardTroubles::scored(const std::string& actor) {
+  if (const auto at = by_actor_.find(actor); at != by_actor_.end()) at->second.scored_since = true;
+}
+
+void RewardTroubles::forget(const std::string& actor) { by_actor_.erase(actor); }
+
+std::vector<TroubleView> RewardTroubles::shown(Time now) const {
+  std::vector<TroubleView> shown;
+  for (const auto& [actor, known] : by_actor_)
+    if (!known.scored_since || now - known.at < kTroubleShown)
+      shown.push_back({known.trouble, seconds(now - known.at)});
+  return shown;
+}
+
+std::string RewardTroubles::explained(const std::string& reason) const {
+  const Known* newest = nullptr;
+  for (const auto& [actor, known] : by_actor_)
+    if (!newest || known.at > newest->at) newest = &known;
+  if (!newest) return reason;
+  const std::string of_actor = newest->trouble.from.actor + ": " + text(newest->trouble);
+  return reason.starts_with(newest->trouble.what) ? of_actor : reason + "; " + of_actor;
+}
+
+}  // namespace tandem::actors

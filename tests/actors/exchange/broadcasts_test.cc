@@ -1,0 +1,126 @@
+// What `tandem why` and `tandem events` say of broadcasts. Who is in which epoch, and the whole
+// conversation, are exchange_broadcast_test's and broadcast_group_test's.
+#include "actors/exchange/broadcasts.h"
+
+#include <gtest/gtest.h>
+
+namespace tandem::actors {
+namespace {
+
+using namespace std::chrono_literals;
+using State = EpochOperationState;
+
+const Time kNow{std::int64_t{100} * 1'000'000'000};
+
+EpochOperation bucket(std::uint64_t sequence, State state, std::int64_t since_ms) {
+  return {.sequence = sequence,
+          .label = "version 7, bucket " + std::to_string(sequence),
+          .bytes = 64,
+          .state = state,
+          .since_ms = since_ms};
+}
+
+RankOperations rank(const std::string& actor, std::vector<EpochOperation> operations) {
+  return {.actor = "job-1/" + actor, .operations = std::move(operations), .at = kNow + -1s};
+}
+
+TEST(BroadcastWaits, TheRankThatDidNotEnterIsNamedWithThoseThatDid) {
+  const auto waits = waits_within({rank("learner/0", {bucket(2, State::kStarted, 11'000)}),
+                                   rank("rollout/0", {bucket(2, State::kEntered, 10'500)}),
+                                   rank("rollout/1", {bucket(1, State::kDone, 0)})},
+                                  kNow);
+  ASSERT_EQ(waits.size(), 1u);
+  EXPECT_EQ(waits[0].who, "job-1/learner/0");
+  EXPECT_EQ(waits[0].waits_for, "job-1/rollout/1 to enter the broadcast of version 7, bucket 2");
+  EXPECT_DOUBLE_EQ(waits[0].since_s, 12);
+  EXPECT_EQ(waits[0].detail,
+            "rollout/1 has not entered the broadcast of version 7, bucket 2, which learner/0, "
+            "rollout/0 entered 12 s ago");
+}
+
+TEST(BroadcastWaits, ARankThatQueuedItOrSaidNothingIsToldApart) {
+  const auto waits =
+      waits_within({rank("learner/0", {bucket(2, State::kStarted, 11'000)}),
+                    rank("rollout/0", {bucket(2, State::kQueued, 10'500)}), rank("rollout/1", {})},
+                   kNow);
+  ASSERT_EQ(waits.size(), 2u);
+  EXPECT_TRUE(waits[0].detail.starts_with("rollout/0 has not entered the broadcast"));
+  EXPECT_TRUE(waits[1].detail.starts_with("rollout/1 has not said that it entered"));
+}
+
+TEST(BroadcastWaits, WhereAllEnteredItsEndIsAwaited) {
+  // rollout/1 is past it and has dropped it from its list.
+  const auto waits = waits_within({rank("learner/0", {bucket(2, State::kDone, 0)}),
+                                   rank("rollout/0", {bucket(2, State::kStarted, 2'000)}),
+                                   rank("rollout/1", {bucket(12, State::kQueued, 0)})},
+                                  kNow);
+  ASSERT_EQ(waits.size(), 1u);
+  EXPECT_EQ(waits[0].who, "job-1/rollout/0");
+  EXPECT_EQ(waits[0].waits_for, "the end of the broadcast of version 7, bucket 2");
+  EXPECT_EQ(waits[0].detail, "no rank is outside it; rollout/0 entered 3 s ago");
+}
+
+TEST(BroadcastWaits, TheOldestOperationCountsAndQuickOnesAreNoWait) {
+  EXPECT_TRUE(waits_within({}, kNow).empty());
+  RankOperations quick{"job-1/learner/0", {bucket(2, State::kEntered, 900)}, kNow};
+  EXPECT_TRUE(waits_within({quick, rank("rollout/0", {})}, kNow).empty());
+  const auto waits = waits_within({rank("learner/0", {bucket(4, State::kEntered, 5'000)}),
+                                   rank("rollout/0", {bucket(3, State::kStarted, 5'000)})},
+                                  kNow);
+  ASSERT_EQ(waits.size(), 1u);
+  EXPECT_EQ(waits[0].who, "job-1/rollout/0");
+  EXPECT_NE(waits[0].waits_for.find("the end of the broadcast of version 7, bucket 3"),
+            std::string::npos)
+      << "the learner is past it";
+}
+
+TEST(BroadcastWaits, TheStartOfAnEpochIsNoBroadcast) {
+  const EpochOperation start{
+      .label = "the start of epoch 4", .state = State::kEntered, .since_ms = 4'000};
+  const auto waits = waits_within({rank("learner/0", {start}), rank("rollout/0", {})}, kNow);
+  ASSERT_EQ(waits.size(), 1u);
+  EXPECT_EQ(waits[0].waits_for, "job-1/rollout/0 to enter the start of epoch 4");
+}
+
+// An epoch that fails as soon as it has formed, again and again, for an hour.
+TEST(BroadcastNews, FailuresInARowAreSaidEverMoreRarely_BC2) {
+  const Sender learner{"j/learner/0", {1}}, rollout{"j/rollout/0", {2}};
+  Broadcasts broadcasts("j", {});
+  Time now = kNow;
+  const auto say = [&](const BroadcastEvents& event) {
+    EXPECT_EQ(broadcasts.take(event, now), std::nullopt);
+  };
+  say(BroadcastUp{learner, 22809});
+  say(BroadcastUp{rollout, 22809});
+  std::vector<std::string> news;
+  std::int64_t formed = 0;
+  for (int i = 0; i < 7200; ++i, now = now + 500ms) {
+    for (const Broadcasts::Message& message : broadcasts.decide(now)) {
+      const bool to_learner = message.to.name == learner.actor;
+      const Sender& from = to_learner ? learner : rollout;
+      if (const auto* open = std::get_if<OpenEpoch>(&message.what)) {
+        say(EpochOpened{learner, open->epoch, std::string(128, 'u'), 1});
+        say(EpochJoined{learner, open->epoch});
+      } else if (const auto* join = std::get_if<JoinEpoch>(&message.what)) {
+        say(EpochJoined{rollout, join->epoch});
+      } else if (const auto* use = std::get_if<UseEpoch>(&message.what)) {
+        say(EpochInUse{learner, use->epoch});
+        say(EpochFailed{rollout, use->epoch, "no route to host"});
+        ++formed;
+      } else if (const auto* leave = std::get_if<LeaveEpoch>(&message.what)) {
+        say(EpochLeft{from, leave->epoch});
+      }
+    }
+    for (std::string& line : broadcasts.take_news()) news.push_back(std::move(line));
+  }
+  EXPECT_GE(broadcasts.failures(), 2);
+  EXPECT_EQ(broadcasts.failures(), formed);
+  EXPECT_LE(news.size(), 30u);
+  ASSERT_GE(news.size(), 3u);
+  EXPECT_EQ(news[0], "weights are broadcast to 1 rollout, in epoch 1");
+  EXPECT_EQ(news[1], "broadcast epoch 1 ended: rollout/0: no route to host");
+  EXPECT_NE(news[2].find("after 1 failures in a row"), std::string::npos) << news[2];
+}
+
+}  // namespace
+}  // namespace tandem::actors

@@ -1,0 +1,60 @@
+#include "actors/exchange/evaluation_json.h"
+
+#include <gtest/gtest.h>
+
+#include "runtime/base/json.h"
+
+namespace tandem::actors {
+namespace {
+
+const EvaluationFigures kFigures{
+    .all = {.mean = 0.1,
+            .greedy = 0.25,
+            .pass = {{1, 0.125}, {2, 0.5}, {16, 0.75}},
+            .scored = 97,
+            .failed = 3},
+    .sources = {{"code", {.failed = 3}},
+                {"math", {.mean = 0.1, .pass = {{1, 0.5}}, .scored = 97}}}};
+
+TEST(EvaluationJson, GivesBackWhatItWasGiven) {
+  const auto object = figures_json(kFigures);
+  EXPECT_EQ(object["mean"], 0.1);
+  EXPECT_EQ(object["pass@16"], 0.75);
+  EXPECT_TRUE(object["sources"]["code"]["mean"].is_null());
+  EXPECT_EQ(figures_from(parse_json(dump_json(object))), kFigures);
+  EXPECT_EQ(figures_from(figures_json({})), EvaluationFigures{});
+  EXPECT_FALSE(figures_json({}).contains("sources"));
+}
+
+TEST(EvaluationJson, TakesWhatItUnderstands) {
+  EXPECT_EQ(figures_from(parse_json("not JSON")), EvaluationFigures{});
+  EXPECT_EQ(figures_from(parse_json(R"({"mean": "x", "pass@": 1, "pass@x": 1, "sources": 3})")),
+            EvaluationFigures{});
+}
+
+TEST(EvaluationJson, EachFigureIsAKeyOfMetrics) {
+  nlohmann::json line;
+  add_metrics(line, kFigures);
+  EXPECT_EQ(line, (nlohmann::json{{"val/reward/mean", 0.1},
+                                  {"val/reward/greedy", 0.25},
+                                  {"val/reward/pass@1", 0.125},
+                                  {"val/reward/pass@2", 0.5},
+                                  {"val/reward/pass@16", 0.75},
+                                  {"val/reward/scored", 97},
+                                  {"val/reward/failed", 3},
+                                  {"val/code/reward/scored", 0},
+                                  {"val/code/reward/failed", 3},
+                                  {"val/math/reward/mean", 0.1},
+                                  {"val/math/reward/pass@1", 0.5},
+                                  {"val/math/reward/scored", 97},
+                                  {"val/math/reward/failed", 0}}));
+}
+
+TEST(EvaluationJson, APlainEvaluationHasAMeanAndNoMore) {
+  EXPECT_FALSE(has_more_than_mean({.all = {.mean = 1, .scored = 3}}));
+  EXPECT_TRUE(has_more_than_mean(kFigures));
+  EXPECT_TRUE(has_more_than_mean({.sources = {{"a", {}}}}));
+}
+
+}  // namespace
+}  // namespace tandem::actors

@@ -1,0 +1,185 @@
+#include "actors/exchange/evaluation_means.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "runtime/base/rng.h"
+
+namespace tandem::actors {
+namespace {
+
+EvaluationPlan plan_of(std::int32_t prompts, std::int32_t n, bool greedy = false) {
+  return {.prompts = prompts,
+          .sampling = {.n = n, .temperature = 1, .greedy = greedy},
+          .seed = 5,
+          .sources = {}};
+}
+
+// The share of all k-element subsets of s samples that hold one of the first c.
+double brute_force(std::int32_t k, SampleCount samples) {
+  std::int64_t subsets = 0, with_success = 0;
+  for (std::uint32_t mask = 0; mask < 1u << samples.scored; ++mask) {
+    if (std::popcount(mask) != k) continue;
+    ++subsets;
+    with_success += (mask & ((1u << samples.succeeded) - 1)) != 0 ? 1 : 0;
+  }
+  return static_cast<double>(with_success) / static_cast<double>(subsets);
+}
+
+TEST(EvaluationMeans, PassAtKIsTheShareOfSubsetsWithASuccess) {  // EM-3
+  for (std::int32_t s = 1; s <= 10; ++s)
+    for (std::int32_t c = 0; c <= s; ++c)
+      for (std::int32_t k = 1; k <= s; ++k)
+        EXPECT_NEAR(pass_at(k, {s, c}), brute_force(k, {s, c}), 1e-12)
+            << "s " << s << ", c " << c << ", k " << k;
+  EXPECT_EQ(pass_at(1, {1024, 0}), 0);
+  EXPECT_EQ(pass_at(1024, {1024, 1}), 1);
+  EXPECT_NEAR(pass_at(512, {1024, 1}), 0.5, 1e-12);
+}
+
+TEST(EvaluationMeans, SizesArePowersOfTwoAndNItself) {
+  using Sizes = std::vector<std::int32_t>;
+  EXPECT_EQ(pass_sizes(1), Sizes{});
+  EXPECT_EQ(pass_sizes(2), (Sizes{1, 2}));
+  EXPECT_EQ(pass_sizes(8), (Sizes{1, 2, 4, 8}));
+  EXPECT_EQ(pass_sizes(11), (Sizes{1, 2, 4, 8, 11}));
+}
+
+TEST(EvaluationMeans, OneCompletionOfEachPromptHasAMeanAndNoMore) {
+  EvaluationMeans means(plan_of(3, 1));
+  means.scored({2, 0}, 1);
+  means.scored({0, 0}, 0.25);
+  EXPECT_FALSE(means.done());
+  means.scored({1, 0}, 0);
+  EXPECT_TRUE(means.done());
+  EXPECT_EQ(means.figures(), (EvaluationFigures{.all = {.mean = 1.25 / 3, .scored = 3}}));
+}
+
+// EM-1, EM-2: prompt 0 has 3 of 4 samples, of which two succeed; prompt 1 has all, and one does.
+TEST(EvaluationMeans, EachPromptWeighsTheSameAndAFailureIsNoZero) {
+  EvaluationMeans means(plan_of(2, 4, true));
+  means.scored({0, 0}, 1);
+  means.failed({0, 1});
+  means.scored({0, 2}, 0.5);  // a half is no success
+  means.scored({0, 3}, 1);
+  means.failed({0, 4});  // the greedy one
+  for (const std::int32_t sample : {0, 1, 2}) means.scored({1, sample}, 0);
+  means.scored({1, 3}, 2);
+  means.scored({1, 4}, 0.75);
+  ASSERT_TRUE(means.done());
+  const RewardFigures all = means.figures().all;
+  EXPECT_EQ(all.mean, (2.5 / 3 + 0.5) / 2);
+  EXPECT_EQ(all.greedy, 0.75);
+  EXPECT_EQ(all.scored, 8);
+  EXPECT_EQ(all.failed, 2);
+  ASSERT_EQ(all.pass.size(), 3u);
+  EXPECT_EQ(all.pass[0].k, 1);
+  EXPECT_NEAR(all.pass[0].value, (2.0 / 3 + 1.0 / 4) / 2, 1e-12);
+  EXPECT_NEAR(all.pass[1].value, (1 + 0.5) / 2, 1e-12);
+  EXPECT_EQ(all.pass[2], (PassAt{4, 1})) << "of prompt 1 alone: the other has 3 scores";
+}
+
+TEST(EvaluationMeans, FiguresDoNotDependOnTheOrderOfOutcomes) {  // EM-2
+  const std::int32_t prompts = 30, n = 7;
+  std::vector<CompletionId> order;
+  for (std::int32_t i = 0; i < prompts; ++i)
+    for (std::int32_t k = 0; k <= n; ++k) order.push_back({i, k});
+  const auto figures_of = [&](const std::vector<CompletionId>& completions) {
+    EvaluationPlan plan = plan_of(prompts, n, true);
+    std::vector<std::optional<std::string>> data_source;
+    for (std::int32_t i = 0; i < prompts; ++i) data_source.emplace_back(i % 3 == 0 ? "a" : "b");
+    plan.sources = sources_of(data_source);
+    EvaluationMeans means(plan);
+    for (const CompletionId& completion : completions) {
+      Rng rng(derive_seed(9, {static_cast<std::uint64_t>(completion.index),
+                              static_cast<std::uint64_t>(completion.sample)}));
+      if (rng.below(10) == 0)
+        means.failed(completion);
+      else
+        means.scored(completion, rng.unit());
+    }
+    EXPECT_TRUE(means.done());
+    return means.figures();
+  };
+  const EvaluationFigures in_order = figures_of(order);
+  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+    Rng rng(seed);
+    shuffle(std::span(order), rng);
+    EXPECT_EQ(figures_of(order), in_order) << "seed " << seed;
+  }
+}
+
+TEST(EvaluationMeans, EachSourceHasItsOwnFigures) {
+  EvaluationPlan plan = plan_of(5, 2);
+  plan.sources = sources_of({"math", std::nullopt, "code", "math", ""});
+  EvaluationMeans means(plan);
+  for (const std::int32_t index : {0, 3, 1, 4})
+    for (const std::int32_t sample : {0, 1})
+      means.scored({index, sample}, index == 0 || sample == 1 ? 1 : 0);
+  means.failed({2, 0});
+  means.failed({2, 1});
+  const EvaluationFigures figures = means.figures();
+  EXPECT_EQ(figures.all.mean, (1 + 0.5 + 0.5 + 0.5) / 4);
+  ASSERT_EQ(figures.sources.size(), 2u) << "two prompts are of no source";
+  EXPECT_EQ(figures.sources[0], (std::pair<std::string, RewardFigures>{"code", {.failed = 2}}))
+      << "in which everything failed";
+  EXPECT_EQ(figures.sources[1].first, "math");
+  EXPECT_EQ(figures.sources[1].second.mean, 0.75);
+  EXPECT_EQ(figures.sources[1].second.scored, 4);
+  EXPECT_EQ(figures.sources[1].second.pass, (std::vector<PassAt>{{1, 0.75}, {2, 1}}));
+}
+
+TEST(EvaluationMeans, WhereEverythingFailedThereIsNoMean) {
+  EvaluationPlan plan = plan_of(2, 2, true);
+  plan.sources = sources_of({"a", "b"});
+  EvaluationMeans means(plan);
+  for (const std::int32_t index : {0, 1})
+    for (const std::int32_t sample : {0, 1, 2}) means.failed({index, sample});
+  ASSERT_TRUE(means.done());
+  EXPECT_EQ(means.figures(),
+            (EvaluationFigures{.all = {.failed = 6},
+                               .sources = {{"a", {.failed = 3}}, {"b", {.failed = 3}}}}));
+}
+
+TEST(EvaluationMeans, BeyondTheLimitSourcesAreCountedTogether) {
+  std::vector<std::optional<std::string>> data_source;
+  for (int i = 0; i < 100; ++i) data_source.push_back("s" + std::to_string(i));
+  data_source.push_back("s0");
+  EvaluationPlan plan = plan_of(101, 1);
+  plan.sources = sources_of(data_source);
+  EXPECT_EQ(plan.sources.names.size(), kSourcesMax + 1);
+  EvaluationMeans means(plan);
+  for (std::int32_t i = 0; i < 101; ++i) means.scored({i, 0}, 1);
+  std::map<std::string, std::int64_t> scored;
+  for (const auto& [name, figures] : means.figures().sources) scored[name] = figures.scored;
+  EXPECT_EQ(scored.size(), kSourcesMax + 1);
+  EXPECT_EQ(scored[kOtherSources], 36);
+  EXPECT_EQ(scored["s0"], 2);
+  EXPECT_EQ(scored["s63"], 1);
+  EXPECT_FALSE(scored.contains("s64"));
+}
+
+TEST(EvaluationMeans, NamesOfSourcesAreSafe) {
+  EXPECT_EQ(source_name("gsm8k-v1.1"), "gsm8k-v1.1");
+  EXPECT_EQ(source_name("openai/gsm8k"), "openai_gsm8k");
+  EXPECT_EQ(source_name("a b\x1b[2J\n\"\\"), "a_b__2J___");
+  EXPECT_EQ(source_name("\u6570\u5b66"), "__") << "one for each character";
+  EXPECT_EQ(source_name("\xff\x80"), "_");
+  EXPECT_EQ(source_name("\x80"), "_");
+  EXPECT_EQ(source_name(std::string(1000, 'x')).size(), kSourceCharsMax);
+  const EvaluationSources same = sources_of({"a/b", "a b"});
+  EXPECT_EQ(same.names, std::vector<std::string>{"a_b"});
+}
+
+TEST(EvaluationMeans, APromptsSeedIsItsPlacesAndTheJobs) {
+  EvaluationPlan plan = plan_of(2, 1), other = plan;
+  other.seed = 6;
+  EXPECT_EQ(prompt_seed(plan, 1), prompt_seed(plan_of(9, 4), 1));
+  EXPECT_NE(prompt_seed(plan, 0), prompt_seed(plan, 1));
+  EXPECT_NE(prompt_seed(plan, 0), prompt_seed(other, 0));
+}
+
+}  // namespace
+}  // namespace tandem::actors

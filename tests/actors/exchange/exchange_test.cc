@@ -1,0 +1,450 @@
+// The exchange against peers that the test plays: what it sends, in which order, and what it makes
+// of late, wrong and missing answers. Whole runs are simulation_test's.
+#include "actors/exchange/exchange.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "runtime/base/json.h"
+#include "tests/actors/exchange/exchange_stage.h"
+
+namespace tandem::actors {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(Exchange, LeasesOnlyToRolloutsWithTrainedWeights) {
+  Stage stage;
+  stage.tell(LearnerUp{kLearner, {}});
+  stage.tell(Published{kLearner, {.version = kInitialWeights, .oldest_retained = kInitialWeights}});
+  stage.tell(RolloutUp{kRollout, 100});
+  stage.tell(Installed{kRollout, kInitialWeights});  // to evaluate them, say
+  stage.tell(
+      WarmStarted{.from = kLearner, .publication = {PolicyVersion{0}, kInitialWeights, 100}});
+  EXPECT_TRUE(stage.assigned().empty());
+  stage.install(kRollout, PolicyVersion{0});
+  EXPECT_EQ(stage.assigned().size(), 12u);  // (p + L + 1) B
+}
+
+TEST(Exchange, DeadLivesAreNotGivenWorkHoweverLateTheySpeak) {
+  Stage stage;
+  stage.begin();
+  stage.tell(ActorDown{kRollout.actor, kRollout.incarnation, "killed"});
+  EXPECT_EQ(stage.exchange->ledger().count(scheduler::GroupState::kAdmitted), 12) << "EX-L";
+  stage.to_rollout.clear();
+  stage.tell(RolloutUp{kRollout, 100});  // it was on its way when its sender died
+  stage.install(kRollout, PolicyVersion{0});
+  EXPECT_TRUE(stage.to_rollout.empty()) << "EX-L";
+  stage.tell(DrainActor{"job-1/rollout/1", Incarnation{9}, 1000});  // not up yet
+  EXPECT_EQ(Stage::only<ActorDrained>(stage.to_controller).size(), 1u);
+  stage.tell(RolloutUp{{"job-1/rollout/1", Incarnation{9}}, 100});
+  EXPECT_TRUE(stage.to_rollout.empty()) << "EX-L";
+  stage.tell(RolloutUp{{kRollout.actor, Incarnation{10}}, 100});
+  EXPECT_FALSE(stage.to_rollout.empty());
+}
+
+TEST(Exchange, LateAnswersAreRefusedAndTheirPayloadsReleased) {
+  Stage stage;
+  stage.begin();
+  const auto works = stage.assigned();
+  stage.tell(ActorDown{kRollout.actor, kRollout.incarnation, "killed"});
+  stage.generate(works[0], PolicyVersion{0});
+  EXPECT_EQ(stage.shelf.size(), 0u);
+  EXPECT_EQ(stage.exchange->ledger().count(scheduler::GroupState::kGenerated), 0);
+}
+
+TEST(Exchange, GroupOlderThanItsLeaseSaysIsGeneratedAgainAndFreesItsPlace) {
+  Stage stage;
+  stage.begin();
+  const GroupWork work = stage.assigned()[0];
+  stage.to_rollout.clear();
+  stage.generate(work, kInitialWeights);  // due says version 0 at least
+  const auto again = stage.assigned();
+  ASSERT_EQ(again.size(), 1u);
+  EXPECT_EQ(again[0].group, work.group);
+  EXPECT_GT(again[0].attempt, work.attempt);
+  EXPECT_EQ(stage.shelf.size(), 0u);
+  EXPECT_EQ(stage.exchange->ledger().count(scheduler::GroupState::kRolling), 12);
+}
+
+TEST(Exchange, SilentHoldersLoseTheirLeasesThoughNobodySpeaks) {
+  SimulatedJob job = plain_job(1);
+  job.exchange.rollout_lease = 30s;
+  Stage stage(job);
+  stage.begin();
+  const std::size_t assigned = stage.assigned().size();
+  stage.run(29s);
+  stage.tell(RolloutStats{.from = kRollout, .generation_tokens = 5});  // progress
+  stage.run(29s);
+  EXPECT_EQ(stage.assigned().size(), assigned);
+  stage.tell(RolloutStats{.from = kRollout, .generation_tokens = 5});  // none
+  stage.run(2s);
+  EXPECT_EQ(Stage::only<HandBack>(stage.to_rollout).size(), 12u);
+  EXPECT_EQ(stage.assigned().size(), assigned * 2);
+}
+
+TEST(Exchange, CheckpointIsAskedForAgainWhenTheLearnerIsBackAtItsStep) {
+  SimulatedJob job = plain_job(1);
+  job.exchange.save_freq = 2;
+  Stage stage(job);
+  stage.begin();
+  stage.train(2);
+  ASSERT_EQ(Stage::only<SaveCheckpoint>(stage.to_learner).size(), 1u);
+  stage.tell(ActorDown{kLearner.actor, kLearner.incarnation, "killed"});
+  const Sender next{kLearner.actor, Incarnation{4}};
+  stage.to_learner.clear();
+  stage.tell(LearnerUp{next, StepId{0}});
+  EXPECT_TRUE(Stage::only<SaveCheckpoint>(stage.to_learner).empty()) << "it is at step 0";
+  EXPECT_EQ(stage.step_sent()->step, StepId{0});
+  EXPECT_FALSE(stage.step_sent()->publish);
+  stage.commit(next);
+  EXPECT_EQ(stage.step_sent()->step, StepId{1});
+  stage.commit(next);
+  const auto saves = Stage::only<SaveCheckpoint>(stage.to_learner);
+  ASSERT_EQ(saves.size(), 1u) << "EX-C";
+  EXPECT_EQ(saves[0].step, StepId{2});
+  EXPECT_EQ(stage.exchange->ledger().counters().retrained, 8);
+  EXPECT_FALSE(stage.ended());
+}
+
+// Also to rollouts that have the newest version: one may be copying it from the former place.
+TEST(Exchange, TheSourceOfALearnersNextIncarnationIsToldToAllRollouts) {
+  const runtime::WeightSource former{"host", "10.0.0.1:1", "key", "other key"};
+  runtime::WeightSource later = former;
+  later.endpoint = "10.0.0.1:2";
+  Stage stage;
+  stage.tell(LearnerUp{kLearner, {}, former});
+  stage.tell(Published{kLearner, {.version = kInitialWeights, .oldest_retained = kInitialWeights}});
+  stage.tell(WarmStarted{.from = kLearner, .publication = {PolicyVersion{0}, kInitialWeights}});
+  stage.tell(CheckpointSaved{kLearner, StepId{0}, "step-0", "sha"});
+  stage.tell(RolloutUp{kRollout, kCapacity});
+  auto offers = Stage::only<NewVersion>(std::exchange(stage.to_rollout, {}));
+  ASSERT_EQ(offers.size(), 1u);
+  EXPECT_EQ(offers[0].source, former);
+  stage.tell(ActorDown{kLearner.actor, kLearner.incarnation, "killed"});
+  stage.tell(LearnerUp{{kLearner.actor, Incarnation{4}}, StepId{0}, later});
+  offers = Stage::only<NewVersion>(stage.to_rollout);
+  ASSERT_EQ(offers.size(), 1u);
+  EXPECT_EQ(offers[0].version, PolicyVersion{0});
+  EXPECT_EQ(offers[0].source, later);
+}
+
+TEST(Exchange, LearnerThatTrainsOtherwiseThanBeforeEndsTheJob) {
+  Stage stage;
+  stage.begin();
+  stage.train(1);
+  stage.tell(ActorDown{kLearner.actor, kLearner.incarnation, "killed"});
+  const Sender next{kLearner.actor, Incarnation{4}};
+  stage.tell(LearnerUp{next, StepId{0}});
+  stage.tell(StepCommitted{.from = next, .step = StepId{0}, .checksum = 7});
+  ASSERT_TRUE(stage.ended());
+  EXPECT_EQ(stage.ended()->outcome, JobOutcome::kFailed);
+  EXPECT_NE(stage.ended()->reason.find("other weights"), std::string::npos);
+}
+
+TEST(Exchange, LearnerWhoseCheckpointsAreGoneEndsTheJob) {
+  for (const std::optional<StepId> checkpoint : {std::optional<StepId>{}, {StepId{9}}}) {
+    Stage stage;
+    stage.begin();
+    stage.train(1);
+    stage.tell(ActorDown{kLearner.actor, kLearner.incarnation, "killed"});
+    stage.tell(LearnerUp{{kLearner.actor, Incarnation{4}}, checkpoint});
+    ASSERT_TRUE(stage.ended());
+    EXPECT_EQ(stage.ended()->outcome, JobOutcome::kFailed);
+    EXPECT_EQ(stage.exchange->ledger().counters().live, 0);
+  }
+}
+
+TEST(Exchange, LearnerThatCannotComeUpEndsTheJobWithItsReason) {
+  Stage stage;
+  stage.tell(LearnerFailed{kLearner, "cannot resume from checkpoint step-30"});
+  ASSERT_TRUE(stage.ended());
+  EXPECT_EQ(stage.ended()->outcome, JobOutcome::kFailed);
+  EXPECT_NE(stage.ended()->reason.find("step-30"), std::string::npos);
+}
+
+TEST(Exchange, NothingBeginsAfterTheEnd) {
+  Stage stage;
+  stage.tell(LearnerUp{kLearner, {}});
+  stage.tell(EndJob{JobOutcome::kCancelled, "cancelled by the user"});
+  ASSERT_TRUE(stage.ended());
+  const std::size_t sent = stage.to_learner.size();
+  stage.tell(Published{kLearner, {.version = kInitialWeights, .oldest_retained = kInitialWeights}});
+  stage.tell(WarmStarted{.from = kLearner, .publication = {PolicyVersion{0}, kInitialWeights, 1}});
+  stage.tell(RolloutUp{kRollout, 100});
+  stage.tell(EndJob{JobOutcome::kFailed, "again"});
+  EXPECT_EQ(stage.to_learner.size(), sent);
+  EXPECT_TRUE(stage.to_rollout.empty());
+  EXPECT_EQ(Stage::only<JobEnded>(stage.to_controller).size(), 1u);
+  EXPECT_EQ(parse_json(*stage.record.result_json)["state"], "Cancelled");
+}
+
+TEST(Exchange, ATroubledRewardProgramIsAnEventAWaitAndPartOfTheFinalError) {
+  Stage stage;
+  stage.begin();
+  stage.tell(RewardTrouble{.from = kReward,
+                           .kind = TroubleKind::kEnded,
+                           .what = "the program exited with code 1",
+                           .attempt = 1,
+                           .attempts = 3,
+                           .stderr_tail = {"NameError: x"},
+                           .log = "/run/logs/reward.0.2.log"});
+  const auto events = Stage::only<ExchangeEvent>(stage.to_controller);
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_EQ(events[0].subject, kReward.actor);
+  EXPECT_NE(events[0].message.find("attempt 1 of 3"), std::string::npos) << events[0].message;
+  EXPECT_NE(events[0].message.find("NameError: x"), std::string::npos) << events[0].message;
+
+  std::optional<ExchangeReport> report;
+  const runtime::ReplyTo<ExchangeReport> reply(
+      [&](Result<ExchangeReport> answer) { report = *std::move(answer); });
+  stage.tell(runtime::Ask<GetExchangeReport>{{}, reply});
+  ASSERT_TRUE(report.has_value());
+  ASSERT_EQ(report->status.troubles.size(), 1u);
+  EXPECT_TRUE(std::ranges::any_of(report->status.waits, [](const Wait& wait) {
+    return wait.who == kReward.actor && wait.detail.find("NameError") != std::string::npos;
+  }));
+
+  for (std::size_t done = 0; !stage.ended();) {  // every group fails, until that is enough
+    const auto all = stage.assigned();
+    ASSERT_LT(done, all.size());
+    for (; done < all.size(); ++done) stage.generate(all[done], PolicyVersion{0});
+    for (const RewardInbox& message : std::exchange(stage.to_reward, {}))
+      if (const auto* work = std::get_if<ScoreGroups>(&message))
+        for (const GroupToScore& group : work->groups)
+          if (!stage.ended())
+            stage.tell(
+                GroupsScored{kReward,
+                             {{group.group,
+                               group.attempt,
+                               {ScoreFailed{"the program exited with code 1"}, Scored{0}}}}});
+  }
+  EXPECT_EQ(stage.ended()->outcome, JobOutcome::kFailed);
+  for (const char* part : {"failed in a row", "NameError: x", "/run/logs/reward.0.2.log"})
+    EXPECT_NE(stage.ended()->reason.find(part), std::string::npos) << stage.ended()->reason;
+}
+
+SimulatedJob saving_job() {
+  SimulatedJob job = plain_job(1);
+  job.exchange.save_on_cancel = 2min;
+  return job;
+}
+
+void cancel(Stage& stage) { stage.tell(EndJob{JobOutcome::kCancelled, "cancelled by the user"}); }
+
+TEST(Exchange, ACancelledJobEndsOnceWhatItTrainedIsSaved) {  // EX-S
+  Stage stage(saving_job());
+  stage.begin();
+  stage.train(3);
+  cancel(stage);
+  EXPECT_FALSE(stage.ended());
+  const auto notices = Stage::only<JobProgress>(stage.to_controller);
+  EXPECT_EQ(notices.back().phase, JobPhase::kStopping);
+  const bool training = stage.step_sent()->step == StepId{3};
+  if (training) stage.commit();  // the step under way is finished first
+  const auto saves = Stage::only<SaveCheckpoint>(stage.to_learner);
+  ASSERT_EQ(saves.size(), 1u);
+  EXPECT_EQ(saves[0].step, StepId{training ? 4 : 3});
+  EXPECT_FALSE(stage.ended());
+  stage.tell(CheckpointSaved{kLearner, saves[0].step, "step", "sha"});
+  ASSERT_TRUE(stage.ended());
+  EXPECT_EQ(stage.ended()->outcome, JobOutcome::kCancelled);
+  EXPECT_EQ(parse_json(*stage.record.result_json)["weights_sha256"], "sha");
+}
+
+TEST(Exchange, TheSaveOfACancelledJobHasADeadlineAndAnAbleLearner) {  // EX-S
+  for (const bool learner_dies : {true, false}) {
+    Stage stage(saving_job());
+    stage.begin();
+    stage.train(3);
+    cancel(stage);
+    EXPECT_FALSE(stage.ended());
+    if (learner_dies)
+      stage.tell(ActorDown{kLearner.actor, kLearner.incarnation, "killed"});
+    else
+      stage.run(3min);
+    ASSERT_TRUE(stage.ended());
+    EXPECT_EQ(stage.ended()->outcome, JobOutcome::kCancelled);
+  }
+  Stage failing(saving_job());
+  failing.begin();
+  failing.train(3);
+  cancel(failing);
+  failing.tell(LearnerFailed{kLearner, "the disk is full"});
+  ASSERT_TRUE(failing.ended());
+  EXPECT_EQ(failing.ended()->outcome, JobOutcome::kCancelled);
+  EXPECT_EQ(failing.ended()->reason, "was being cancelled when: job-1/learner/0: the disk is full");
+}
+
+TEST(Exchange, ACancelledJobThatCannotBeRecordedFailsAndSaysThatItWasBeingCancelled) {
+  Stage stage(saving_job());
+  stage.begin();
+  stage.train(3);
+  stage.record.disk_full = true;
+  cancel(stage);
+  ASSERT_TRUE(stage.ended());
+  EXPECT_EQ(stage.ended()->outcome, JobOutcome::kFailed);
+  EXPECT_TRUE(stage.ended()->reason.starts_with("was being cancelled when: "))
+      << stage.ended()->reason;
+}
+
+TEST(Exchange, WithNothingTrainedOrWithoutTheKeyACancelledJobEndsAtOnce) {
+  Stage begun(saving_job()), keyless;
+  begun.begin();
+  cancel(begun);
+  EXPECT_TRUE(begun.ended());
+  keyless.begin();
+  keyless.train(3);
+  cancel(keyless);
+  EXPECT_TRUE(keyless.ended());
+}
+
+// Two rollouts evaluate version 0; one dies when the other has moved on to version 1. The prompts
+// go to the other all the same, and version 0 is retained for it.
+TEST(Exchange, EvaluationGoesBackToItsVersion) {
+  SimulatedJob job = plain_job(1);
+  job.exchange.budget.max_staleness = job.exchange.budget.lookahead = 0;
+  job.validation_prompts = 6;
+  Stage stage(job);
+  stage.begin();  // the rollout has all six prompts
+  const auto first = Stage::only<Evaluate>(stage.to_rollout);
+  ASSERT_EQ(first.size(), 1u);
+  EXPECT_EQ(first[0].version, PolicyVersion{0});
+  stage.train(1);  // with K = 0 two versions are held: 0 and 1
+  EXPECT_EQ(stage.step_sent()->retain, PolicyVersion{0});
+  stage.tell(ActorDown{kRollout.actor, kRollout.incarnation, "killed"});
+  const Sender other{kRollout.actor, Incarnation{8}};
+  stage.to_rollout.clear();
+  stage.tell(RolloutUp{other, 100});
+  stage.install(other, PolicyVersion{1});
+  const auto second = Stage::only<Evaluate>(stage.to_rollout);
+  ASSERT_EQ(second.size(), 1u);
+  EXPECT_EQ(second[0].version, PolicyVersion{0});
+  EXPECT_EQ(second[0].prompts.size(), 6u);
+  for (const GroupWork& work : stage.assigned()) {
+    GroupHeader header{
+        .group = work.group, .attempt = work.attempt, .payload = stage.shelf.put("")};
+    header.trajectories.assign(2, {.oldest = PolicyVersion{1}, .newest = PolicyVersion{1}});
+    stage.tell(Generated{other, {header}});
+  }
+  stage.score_everything();
+  EXPECT_EQ(stage.step_sent()->step, StepId{0}) << "EX-E: version 2 has no place yet";
+  Evaluated done{.from = other, .evaluation = second[0].evaluation};
+  for (std::int32_t i = 0; i < 6; ++i) done.completions.push_back({i, 0, "text", false});
+  stage.tell(done);
+  EXPECT_EQ(stage.step_sent()->step, StepId{1});
+}
+
+TEST(Exchange, TheNewestStepsFiguresAreReported) {
+  Stage stage;
+  stage.begin();
+  std::optional<ExchangeReport> report;
+  const auto ask = [&] {
+    const runtime::ReplyTo<ExchangeReport> reply(
+        [&](Result<ExchangeReport> answer) { report = *std::move(answer); });
+    stage.tell(runtime::Ask<GetExchangeReport>{{}, reply});
+  };
+  ask();
+  ASSERT_TRUE(report);
+  EXPECT_FALSE(report->last_step) << "none is committed";
+  for (const GroupWork& work : stage.assigned()) stage.generate(work, PolicyVersion{0});
+  stage.score_everything();
+  stage.commit(kLearner, {.loss = -0.5,
+                          .entropy = 1.5,
+                          .ppo_kl = 0.01,
+                          .grad_norm = 3,
+                          .lr = 1e-3,
+                          .logprob_diff_max_at_staleness_0 = 0.25,
+                          .tokens_at_staleness_0 = 7});
+  ask();
+  ASSERT_TRUE(report && report->last_step);
+  const StepFigures& figures = *report->last_step;
+  const nlohmann::json line = parse_json(stage.record.metrics_lines.back());
+  EXPECT_EQ(line["critic/rewards/mean"], figures.reward_mean);
+  EXPECT_EQ(line["actor/loss"], figures.loss);
+  EXPECT_EQ(line["actor/ppo_kl"], figures.ppo_kl);
+  EXPECT_EQ(line["actor/entropy"], figures.entropy);
+  EXPECT_EQ(line["actor/grad_norm"], figures.grad_norm);
+  EXPECT_EQ(line["actor/lr"], figures.lr);
+  EXPECT_EQ(figures.loss, -0.5);
+  EXPECT_EQ(figures.logprob_diff_max_at_staleness_0, 0.25);
+  stage.score_everything();
+  stage.commit();
+  ask();
+  EXPECT_FALSE(report->last_step->logprob_diff_max_at_staleness_0) << "no token of staleness 0";
+}
+
+TEST(Exchange, AStepThatWasSkippedIsToldAndDoesNotSpoilTheFiguresAfterIt) {
+  constexpr double kInf = std::numeric_limits<double>::infinity();
+  Stage stage;
+  stage.begin();
+  for (const GroupWork& work : stage.assigned()) stage.generate(work, PolicyVersion{0});
+  stage.score_everything();
+  stage.commit(kLearner, {.loss = kInf,
+                          .grad_norm = std::numeric_limits<double>::quiet_NaN(),
+                          .tokens_trained = 6,
+                          .skipped_in_row = 2,
+                          .steps_skipped = 3,
+                          .logprob_diff_max_at_staleness_0 = kInf,
+                          .tokens_at_staleness_0 = 7});
+  const nlohmann::json line = parse_json(stage.record.metrics_lines.back());
+  ASSERT_TRUE(line.is_object()) << stage.record.metrics_lines.back();
+  EXPECT_TRUE(line["actor/grad_norm"].is_null() && line["actor/loss"].is_null());
+  EXPECT_EQ(line["tandem/steps_skipped"], 3);
+  const auto events = Stage::only<ExchangeEvent>(stage.to_controller);
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_EQ(events[0].subject, "job-1");
+  EXPECT_EQ(events[0].message,
+            "step 1 was skipped: its gradient is not finite (norm nan, loss inf); skipped in a "
+            "row: 2, in all: 3");
+  const auto ask = [&] {
+    std::optional<ExchangeReport> report;
+    const runtime::ReplyTo<ExchangeReport> reply(
+        [&](Result<ExchangeReport> answer) { report = *std::move(answer); });
+    stage.tell(runtime::Ask<GetExchangeReport>{{}, reply});
+    return report.value();
+  };
+  const auto waits_for_gradient = [](const ExchangeReport& report) {
+    return std::ranges::any_of(report.status.waits, [](const Wait& wait) {
+      return wait.waits_for == "a finite gradient" &&
+             wait.detail.find("in a row: 2") != std::string::npos;
+    });
+  };
+  EXPECT_EQ(ask().status.steps_skipped, 3u);
+  EXPECT_TRUE(waits_for_gradient(ask()));
+  // A later incarnation of the run reads the totals, and they go on.
+  const auto totals = [&] {
+    std::optional<RunTotals> newest;
+    const auto read = stage.record.replay([&](const JournalEvent& event) {
+      if (event.kind == "totals") newest = totals_from(event.detail);
+    });
+    EXPECT_TRUE(read);
+    return newest.value();
+  };
+  EXPECT_EQ(totals().trained.steps_skipped, 3u);
+  EXPECT_EQ(totals().trained.logprob_diff_max_at_staleness_0, 0);
+  stage.score_everything();
+  stage.commit(kLearner, {.grad_norm = 1,
+                          .steps_skipped = 3,
+                          .logprob_diff_max_at_staleness_0 = 0.5,
+                          .tokens_at_staleness_0 = 7});
+  EXPECT_EQ(totals().trained.logprob_diff_max_at_staleness_0, 0.5);
+  EXPECT_FALSE(waits_for_gradient(ask()));
+  EXPECT_EQ(Stage::only<ExchangeEvent>(stage.to_controller).size(), 1u);
+}
+
+TEST(Exchange, TheWarmStartsSkippedStepsAreTold) {
+  Stage stage;
+  stage.tell(LearnerUp{kLearner, {}});
+  for (const auto& [step, skipped] : {std::pair(1, 0u), std::pair(9, 4u), std::pair(11, 4u)})
+    stage.tell(WarmStartProgress{
+        .from = kLearner, .step = step, .steps_max = 20, .steps_skipped = skipped});
+  const auto events = Stage::only<ExchangeEvent>(stage.to_controller);
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_NE(events[0].message.find("not finite: 4 by step 9"), std::string::npos)
+      << events[0].message;
+}
+
+}  // namespace
+}  // namespace tandem::actors

@@ -1,0 +1,66 @@
+#include "actors/exchange/reward_troubles.h"
+
+#include <gtest/gtest.h>
+
+namespace tandem::actors {
+namespace {
+
+using namespace std::chrono_literals;
+
+RewardTrouble trouble_of(TroubleKind kind, std::int32_t attempt) {
+  return {.from = {"j/reward/0", Incarnation{1}},
+          .kind = kind,
+          .what = "the program hung",
+          .attempt = attempt,
+          .attempts = 3,
+          .stderr_tail = {"ValueError"},
+          .log = "reward.log"};
+}
+
+TEST(RewardTroubles, AnEventSaysWhatIsNewAndAgainAfterAWhile) {
+  RewardTroubles troubles;
+  const Time start{};
+  EXPECT_TRUE(troubles.take(trouble_of(TroubleKind::kHung, 1), start));
+  EXPECT_FALSE(troubles.take(trouble_of(TroubleKind::kHung, 1), start + 3s));
+  EXPECT_TRUE(troubles.take(trouble_of(TroubleKind::kHung, 2), start + 6s)) << "attempt 2 of 3";
+  EXPECT_TRUE(troubles.take(trouble_of(TroubleKind::kGarbage, 2), start + 9s));
+  EXPECT_FALSE(troubles.take(trouble_of(TroubleKind::kGarbage, 2), start + 30s));
+  EXPECT_TRUE(troubles.take(trouble_of(TroubleKind::kGarbage, 2), start + 9s + kTroubleRepeated));
+}
+
+TEST(RewardTroubles, AreShownUntilTheActorScoresAgainAndAWhileHasPassed) {
+  RewardTroubles troubles;
+  const Time start{};
+  EXPECT_TRUE(troubles.shown(start).empty());
+  (void)troubles.take(trouble_of(TroubleKind::kHung, 1), start);
+  ASSERT_EQ(troubles.shown(start + 1h).size(), 1u) << "nothing was scored since";
+  troubles.scored("j/reward/0");
+  EXPECT_EQ(troubles.shown(start + kTroubleShown / 2).size(), 1u);
+  EXPECT_TRUE(troubles.shown(start + kTroubleShown).empty());
+  troubles.forget("j/reward/0");
+  EXPECT_EQ(troubles.explained("r"), "r");
+}
+
+TEST(RewardTroubles, TextOfAnActorIsBoundedAndMadeValid) {
+  RewardTroubles troubles;
+  RewardTrouble trouble = trouble_of(TroubleKind::kEnded, 0);
+  trouble.what = std::string(100'000, 'x');
+  trouble.stderr_tail.assign(100, "half of \xc3");
+  const RewardTrouble* const kept = troubles.take(trouble, Time{});
+  ASSERT_NE(kept, nullptr);
+  EXPECT_LT(kept->what.size(), 2000u);
+  ASSERT_EQ(kept->stderr_tail.size(), 8u);
+  EXPECT_EQ(kept->stderr_tail[0], "half of \uFFFD");
+}
+
+TEST(RewardTroubles, ExplainAReasonWithStderrAndTheLogsPath) {
+  RewardTroubles troubles;
+  (void)troubles.take(trouble_of(TroubleKind::kHung, 3), Time{});
+  const std::string whole =
+      "j/reward/0: the program hung (attempt 3 of 3); its stderr ends: ValueError; log: reward.log";
+  EXPECT_EQ(troubles.explained("the program hung; its stderr ends: ValueError"), whole);
+  EXPECT_EQ(troubles.explained("other"), "other; " + whole);
+}
+
+}  // namespace
+}  // namespace tandem::actors
