@@ -1,348 +1,249 @@
+// Carries out the effects of an exchange's core.
+//
+// Messages wait in outgoing_ until decide() has had the core decide and its journal is written
+// (EX-J). A message whose link is full is offered again after kRetryAfter; the later messages to
+// the same peer wait behind it.
 #include "actors/exchange/exchange.h"
 
-#include <algorithm>
-#include <cmath>
-#include <limits>
+#include <type_traits>
 #include <utility>
+
+#include "actors/exchange/samples.h"
+#include "runtime/base/check.h"
+#include "runtime/base/log.h"
+#include "runtime/wire/codec.h"
+#include "runtime/wire/split.h"
 
 namespace tandem::actors {
 
-using scheduler::DiscardReason;
-using scheduler::GroupState;
-using scheduler::LeaseId;
-using scheduler::LeaseKey;
-
 namespace {
 
-// A reward that always fails would discard and replace groups for ever.
-constexpr std::int64_t kRewardFailedBatchesMax = 8;
+// Events for people that may wait for room at the controller. Every other notice is of a phase of
+// the job, of an actor's drain or of the job's end, hence bounded by what the controller has asked.
+constexpr std::size_t kEventsWaitingMax = 1000;
 
-LeaseKey key_of(GroupId group, std::uint32_t attempt, Epoch epoch) {
-  return {.group = group, .id = LeaseId{attempt}, .epoch = epoch};
+// The list of a message that may be too long for one frame; null of other messages.
+constexpr auto list_of(const Assign&) { return &Assign::groups; }
+constexpr auto list_of(const Evaluate&) { return &Evaluate::prompts; }
+constexpr auto list_of(const ScoreGroups&) { return &ScoreGroups::groups; }
+constexpr auto list_of(const ScoreTexts&) { return &ScoreTexts::texts; }
+template <class Message>
+constexpr std::nullptr_t list_of(const Message&) {
+  return nullptr;
+}
+
+template <class Inbox>
+void add(OutgoingMessages& outgoing, const runtime::Address& to, const runtime::Ref<Inbox>& ref,
+         Inbox message) {
+  std::visit(
+      [&](auto& part) {
+        if constexpr (std::is_null_pointer_v<decltype(list_of(part))>)
+          outgoing.add(to, ref, std::move(part));
+        else
+          outgoing.add(to, ref, std::move(part), list_of(part));
+      },
+      message);
 }
 
 }  // namespace
 
 Exchange::Exchange(ExchangeConfig config, ExchangeLinks links, RunRecord& record,
                    PayloadShelf& shelf)
-    : config_(std::move(config)),
-      links_(std::move(links)),
-      record_(record),
-      shelf_(shelf),
-      ledger_(config_.budget) {
-  if (config_.fixed_lag) fixed_.emplace(config_.budget);
-  CHECK(config_.evaluation.prompts == std::ssize(config_.validation));
-  if (config_.broadcasts) broadcasts_.emplace(config_.job, *config_.broadcasts);
-}
-
-void Exchange::fail(runtime::Context& cx, std::string reason) {
-  if (save_deadline_) save_deadline_ = cx.now();  // what goes wrong now may be the save itself
-  handle(cx, EndJob{JobOutcome::kFailed, std::move(reason)});
-}
-
-// ---- lives of actors
-
-Exchange::Worker* Exchange::sender(std::map<std::string, Worker>& role, const Sender& from) {
-  const auto it = role.find(from.actor);
-  if (it == role.end() || it->second.address.incarnation != from.incarnation) return nullptr;
-  return &it->second;
-}
-
-bool Exchange::buried(const Sender& from) const {
-  const auto it = buried_.find(from.actor);
-  return it != buried_.end() && from.incarnation <= it->second;
-}
-
-void Exchange::bury(const std::string& actor, Incarnation incarnation) {
-  buried_[actor] = std::max(buried_[actor], incarnation);
-  if (broadcasts_) broadcasts_->gone(actor, incarnation);
-}
-
-void Exchange::handle(runtime::Context& cx, RolloutUp up) {
-  if (buried(up.from)) return;
-  if (sender(rollouts_, up.from)) return refuse(cx, up.from, "RolloutUp: it is up already");
-  if (const auto old = rollouts_.find(up.from.actor); old != rollouts_.end())
-    forget_worker(old->second, cx.now());
-  Worker& worker = rollouts_[up.from.actor];
-  worker = Worker{
-      .address = {up.from.actor, up.from.incarnation}, .up = cx.now(), .capacity = up.capacity};
-  wake(cx);
-}
-
-void Exchange::handle(runtime::Context& cx, RewardUp up) {
-  if (buried(up.from)) return;
-  if (sender(rewards_, up.from)) return refuse(cx, up.from, "RewardUp: it is up already");
-  if (const auto old = rewards_.find(up.from.actor); old != rewards_.end())
-    forget_worker(old->second, cx.now());
-  rewards_[up.from.actor] =
-      Worker{.address = {up.from.actor, up.from.incarnation}, .capacity = up.capacity};
-  wake(cx);
-}
-
-// In seconds, of the part of the run that trains.
-double Exchange::lifetime(const Worker& worker, Time now) const {
-  return statistics_.running_since ? seconds(now - std::max(worker.up, *statistics_.running_since))
-                                   : 0.0;
-}
-
-void Exchange::forget_worker(Worker& worker, Time now) {
-  for (const GroupId group : ledger_.release_holder(worker.address.incarnation))
-    note({.kind = "released",
-          .group = static_cast<std::int64_t>(group.value),
-          .holder = worker.address.name});
-  for (Evaluation& evaluation : evaluations_) evaluation.actor_down(worker.address.name);
-  if (rollouts_.contains(worker.address.name)) {
-    statistics_.work.rollout_busy_seconds += worker.stats.busy_seconds;
-    statistics_.work.rollout_actor_seconds += lifetime(worker, now);
-  }
-  drain_deadlines_.erase(worker.address.name);
-}
-
-void Exchange::handle(runtime::Context& cx, ActorDown down) {
-  bury(down.actor, down.incarnation);
-  for (auto* role : {&rollouts_, &rewards_}) {
-    const auto it = role->find(down.actor);
-    if (it == role->end() || it->second.address.incarnation != down.incarnation) continue;
-    forget_worker(it->second, cx.now());
-    role->erase(it);
-  }
-  if (learner_ && learner_->address == runtime::Address{down.actor, down.incarnation}) {
-    if (learner_busy_ && statistics_.running_since)
-      statistics_.work.learner_busy_seconds += seconds(cx.now() - statistics_.step_sent);
-    learner_.reset();
-    end_broadcasts_of_learner();
-    learner_busy_ = false;
-    step_in_flight_.reset();
-    replay_.clear();
-    if (stage_ == Stage::kWarmStart) stage_ = Stage::kStarting;  // its next life does it again
-  }
-  wake(cx);
-}
-
-void Exchange::handle(runtime::Context& cx, DrainActor drain) {
-  const Time deadline = cx.now() + std::chrono::milliseconds(drain.deadline_ms);
-  if (broadcasts_) broadcasts_->leaves(drain.actor, drain.incarnation);
-  for (auto* role : {&rollouts_, &rewards_})
-    if (Worker* worker = sender(*role, {drain.actor, drain.incarnation})) {
-      worker->draining = true;
-      drain_deadlines_[drain.actor] = deadline;
-      wake(cx);
-      cx.after(deadline - cx.now(), [this](runtime::Context& then) { wake(then); });
-      return;
-    }
-  bury(drain.actor, drain.incarnation);  // it never came up, and now it need not
-  notices_.push_back(ActorDrained{config_.job, drain.actor, drain.incarnation});
-  wake(cx);
-}
-
-void Exchange::handle(runtime::Context& cx, EndJob end) {
-  const bool fails = end.outcome == JobOutcome::kFailed;
-  if (!ending_)
-    ending_ = std::move(end);  // the first cause is the one that counts
-  else if (fails && ending_->outcome == JobOutcome::kCancelled &&
-           !ending_->reason.starts_with(kWhileCancelled))
-    ending_->reason = kWhileCancelled + end.reason;
-  wake(cx);
-}
-
-// ---- rollouts
-
-void Exchange::handle(runtime::Context& cx, Installed installed) {
-  Worker* worker = sender(rollouts_, installed.from);
-  if (!worker) return;
-  if (installed.version > published_)
-    return refuse(cx, installed.from,
-                  "Installed: version " + std::to_string(installed.version.value) +
-                      ", which is not published");
-  if (const auto why = misfit(installed)) return condemn(cx, installed.from, *why);
-  worker->installed = installed.version;
-  statistics_.pause_seconds += installed.seconds;
-  wake(cx);
-}
-
-void Exchange::handle(runtime::Context& cx, RolloutStats stats) {
-  statistics_.add_rate_point(cx.now());
-  Worker* worker = sender(rollouts_, stats.from);
-  if (!worker) return;
-  if (stats.generation_tokens > worker->stats.generation_tokens)
-    extend_leases(*worker, cx.now() + config_.rollout_lease);
-  worker->stats = std::move(stats);
-}
-
-// A holder that makes progress keeps what it holds, however long that takes.
-void Exchange::extend_leases(const Worker& worker, Time deadline) {
-  for (const scheduler::Lease& lease : ledger_.leases_of(worker.address.incarnation))
-    CHECK(!ledger_.extend({lease.group, lease.id, lease.epoch}, deadline));
-}
+    : links_(std::move(links)), record_(record), shelf_(shelf), core_(std::move(config)) {}
 
 void Exchange::handle(runtime::Context& cx, Generated generated) {
-  Worker* worker = sender(rollouts_, generated.from);
-  for (GroupHeader& header : generated.groups) {
-    if (!shelf_.free(header.payload)) return refuse(cx, generated, "a payload that is not its own");
-    if (const auto why = worker ? misfit(*worker, header) : std::nullopt)
-      return refuse(cx, generated, *why);
-    PolicyVersion oldest =
-        header.trajectories.empty() ? PolicyVersion{} : header.trajectories[0].oldest;
-    std::uint64_t tokens = 0;
-    for (const TrajectoryHeader& trajectory : header.trajectories) {
-      oldest = std::min(oldest, trajectory.oldest);
-      tokens += static_cast<std::uint64_t>(trajectory.completion_tokens);
-    }
-    const auto refusal =
-        worker ? ledger_.generated(key_of(header.group, header.attempt, config_.epoch), oldest)
-               : std::optional(scheduler::Refusal::kOldLease);
-    note({.kind = refusal ? "refused" : "generated",
-          .group = static_cast<std::int64_t>(header.group.value),
-          .lease = header.attempt,
-          .holder = generated.from.actor,
-          .version = oldest.value,
-          .detail = refusal ? scheduler::name(*refusal) : ""});
-    if (refusal) {
-      // An over-age group is not its holder's any more; an old lease says nothing of the new one.
-      if (*refusal == scheduler::Refusal::kOverAge) worker->holding.erase(header.group);
-      shelf_.release(header.payload);
-      continue;
-    }
-    worker->holding.erase(header.group);
-    statistics_.work.tokens_generated += tokens;
-    ++generated_for_step_;
-    shelf_.hold(header.payload);
-    entries_.at(header.group).header = std::move(header);
+  GroupsGenerated stored{.message = std::move(generated), .payloads = {}};
+  for (const GroupHeader& header : stored.message.groups)
+    if (shelf_.holds(header.payload)) stored.payloads.insert(header.payload);
+  step(cx, std::move(stored));
+}
+
+void Exchange::handle(runtime::Context& cx, runtime::Ask<GetExchangeReport> ask) {
+  ask.reply(core_.report(cx.now()));
+}
+
+void Exchange::handle(runtime::Context& cx, runtime::Ask<GetGroups> ask) {
+  ask.reply(core_.groups(cx.now()));
+}
+
+void Exchange::step(runtime::Context& cx, ExchangeInput input) {
+  for (ExchangeEffect& effect : core_.step(std::move(input), cx.now()))
+    std::visit([&](auto& what) { carry_out(cx, std::move(what)); }, effect);
+}
+
+// ---- deciding, then sending
+
+void Exchange::wake(runtime::Context& cx) {
+  if (std::exchange(decide_due_, true)) return;
+  cx.after(Duration{0}, [this](runtime::Context& then) { decide(then); });
+}
+
+void Exchange::decide(runtime::Context& cx) {
+  decide_due_ = false;
+  if (core_.ended()) return tell_controller(cx);
+  step(cx, Decide{});
+  // Of a peer that died ActorDown is on its way.
+  const Result<bool> some_wait = outgoing_.flush();
+  if (!some_wait) step(cx, SendFailed{some_wait.error().message});
+  if (some_wait && *some_wait) retry(cx);
+  tell_controller(cx);
+  step(cx, MessagesSent{});
+}
+
+void Exchange::retry(runtime::Context& cx) {
+  if (std::exchange(retry_due_, true)) return;
+  cx.after(kRetryAfter, [this](runtime::Context& then) {
+    retry_due_ = false;
+    wake(then);
+  });
+}
+
+// What ranks and agents say shares the controller's mailbox, so it may be full: a notice is kept in
+// its order until it is taken, also after the job's end, of which nobody else would tell.
+void Exchange::tell_controller(runtime::Context& cx) {
+  for (ExchangeNotices& notice : std::exchange(notices_, {})) {
+    const auto* event = std::get_if<ExchangeEvent>(&notice);
+    if (event && to_controller_.size() >= kEventsWaitingMax)
+      log::error("event=dropped job={} reason=\"the controller's mailbox is full\" message=\"{}\"",
+                 core_.job(), event->message);
+    else
+      to_controller_.add(links_.controller.address(), links_.controller, std::move(notice));
   }
-  wake(cx);
+  const Result<bool> some_wait = to_controller_.flush();
+  CHECK(some_wait.has_value());  // a mailbox of this process takes messages of any size
+  if (*some_wait) retry(cx);
 }
 
-void Exchange::handle(runtime::Context& cx, Unservable unservable) {
-  Worker* worker = sender(rollouts_, unservable.from);
-  if (!worker) return;
-  if (const auto why = misfit(*worker, unservable.group, unservable.attempt))
-    return refuse(cx, unservable.from, "Unservable: " + *why);
-  if (ledger_.hand_back(key_of(unservable.group, unservable.attempt, config_.epoch),
-                        scheduler::Kept::kNothing))
-    return;
-  worker->holding.erase(unservable.group);
-  note({.kind = "handed_back",
-        .group = static_cast<std::int64_t>(unservable.group.value),
-        .lease = unservable.attempt,
-        .holder = unservable.from.actor,
-        .detail = unservable.message});
-  switch (unservable.reason) {
-    case UnservableReason::kPromptTooLong:
-      discard(unservable.group, DiscardReason::kPromptTooLong);
-      break;
-    case UnservableReason::kCannotEncode:
-      return fail(cx, "a prompt cannot be encoded: " + unservable.message);
-    case UnservableReason::kVersionGone:  // leased again, to an actor that can still have it
-      break;
+// ---- messages
+
+void Exchange::carry_out(runtime::Context&, ToRollout effect) {
+  add(outgoing_, effect.to, links_.rollout(effect.to), std::move(effect.message));
+}
+
+void Exchange::carry_out(runtime::Context&, ToReward effect) {
+  add(outgoing_, effect.to, links_.reward(effect.to), std::move(effect.message));
+}
+
+void Exchange::carry_out(runtime::Context&, ToLearner effect) {
+  const auto learner = links_.learner(effect.to);
+  auto* train = std::get_if<TrainStep>(&effect.message);
+  if (train == nullptr) return add(outgoing_, effect.to, learner, std::move(effect.message));
+  auto parts = runtime::split(std::move(*train), &TrainStep::groups, learner.bytes_max());
+  for (TrainStep& part : parts) {
+    part.more = &part != &parts.back();
+    outgoing_.add(effect.to, learner, part);
   }
-  wake(cx);
 }
 
-void Exchange::handle(runtime::Context& cx, Evaluated evaluated) {
-  if (!sender(rollouts_, evaluated.from)) return;
-  for (Evaluation& evaluation : evaluations_)
-    if (evaluation.id() == evaluated.evaluation)
-      evaluation.generated(evaluated.from.actor, std::move(evaluated.completions),
-                           evaluated.unservable);
-  wake(cx);
+void Exchange::carry_out(runtime::Context&, ToBroadcast effect) {
+  outgoing_.add(effect.to, links_.broadcast(effect.to), std::move(effect.message));
 }
 
-void Exchange::discard(GroupId group, DiscardReason reason) {
-  ledger_.discard(group, reason);
-  note({.kind = "discarded",
-        .group = static_cast<std::int64_t>(group.value),
-        .detail = scheduler::name(reason)});
-  const auto entry = entries_.find(group);
-  if (entry->second.header) shelf_.release(entry->second.header->payload);
-  entries_.erase(entry);
-  if (fixed_) fixed_->discarded(group);
+void Exchange::carry_out(runtime::Context&, Notify effect) {
+  notices_.push_back(std::move(effect.notice));
 }
 
-// ---- rewards
+void Exchange::carry_out(runtime::Context&, const Refuse& effect) {
+  links_.refuse(effect.who, effect.why);
+}
 
-void Exchange::handle(runtime::Context& cx, GroupsScored scored) {
-  Worker* worker = sender(rewards_, scored.from);
-  if (!worker) return;
-  for (const GroupScore& group : scored.groups) {
-    if (const auto why = misfit(*worker, group.group, group.attempt))
-      return refuse(cx, scored.from, "GroupsScored: " + *why);
-    take_scores(cx, *worker, group);
+// ---- timers
+
+void Exchange::carry_out(runtime::Context& cx, DecideSoon) { wake(cx); }
+
+void Exchange::carry_out(runtime::Context& cx, DecideAt effect) {
+  cx.after(effect.at - cx.now(), [this](runtime::Context& then) { wake(then); });
+}
+
+void Exchange::carry_out(runtime::Context& cx, WakeAtDeadline effect) {
+  cx.after(effect.at - cx.now(), [this](runtime::Context& then) { step(then, DeadlineCame{}); });
+}
+
+// ---- files of the run
+
+void Exchange::carry_out(runtime::Context& cx, Journal effect) {
+  for (JournalEvent& event : effect.events) event.time_ms = unix_ms();
+  const auto kept = record_.journal(effect.events, effect.durability);
+  if (kept || core_.ended()) return;
+  outgoing_.clear();
+  step(cx, JournalFailed{kept.error().message});
+}
+
+void Exchange::expect_kept(runtime::Context& cx, const Result<void>& kept) {
+  if (!kept) step(cx, RecordFailed{kept.error().message});
+}
+
+void Exchange::carry_out(runtime::Context& cx, const WriteMetrics& effect) {
+  expect_kept(cx, record_.metrics(effect.line));
+}
+
+void Exchange::carry_out(runtime::Context& cx, const WriteSample& effect) {
+  expect_kept(cx, record_.sample(effect.line));
+}
+
+void Exchange::carry_out(runtime::Context& cx, const WriteStepSamples& effect) {
+  const auto payload = read(effect.payload);
+  if (!payload) return;
+  for (const std::string& line : sample_lines(effect, *payload))
+    if (const auto kept = record_.sample(line); !kept) return expect_kept(cx, kept);
+}
+
+void Exchange::carry_out(runtime::Context&, const WriteFailureSample& effect) {
+  const auto payload = read(effect.payload);
+  (void)record_.sample(failure_line(effect, payload ? &*payload : nullptr));
+}
+
+void Exchange::carry_out(runtime::Context& cx, ReadHistory) {
+  GroupHistory history;
+  const auto read = record_.replay([&](const JournalEvent& event) { history.take(event); });
+  if (!read) return expect_kept(cx, read);
+  step(cx, HistoryRead{std::move(history)});
+}
+
+void Exchange::carry_out(runtime::Context& cx, const TakeUpRun& effect) {
+  if (const auto kept = record_.take_up(effect.job_yaml); !kept) return expect_kept(cx, kept);
+  if (const auto done = record_.rewind_metrics(effect.checkpoint); !done)
+    return expect_kept(cx, done);
+  step(cx, RunTakenUp{});
+}
+
+void Exchange::carry_out(runtime::Context&, EndRun effect) {
+  const auto written = effect.result ? record_.result(*effect.result) : Result<void>{};
+  if (!written && effect.ended.outcome == JobOutcome::kSucceeded) {
+    effect.ended.outcome = JobOutcome::kFailed;
+    effect.ended.reason = written.error().message;
   }
-  extend_leases(*worker, cx.now() + config_.reward_lease);
-  wake(cx);
+  notices_.push_back(std::move(effect.ended));
 }
 
-// Whether a group without variance may still be replaced. Under fixed_lag the count of its own slot
-// decides: what else was generated meanwhile depends on timing.
-bool Exchange::may_filter(const Entry& entry) const {
-  if (!config_.filter_groups) return false;
-  if (entry.slot) return entry.slot->attempt + 1 < config_.gen_batches_max;
-  return generated_for_step_ <= config_.gen_batches_max * config_.budget.groups_per_step;
+// ---- payloads
+
+void Exchange::carry_out(runtime::Context&, const ReleasePayload& effect) {
+  shelf_.release(effect.payload);
 }
 
-void Exchange::take_scores(runtime::Context& cx, Worker& from, const GroupScore& group) {
-  if (const auto refusal = ledger_.scored(key_of(group.group, group.attempt, config_.epoch))) {
-    note({.kind = "refused",
-          .group = static_cast<std::int64_t>(group.group.value),
-          .lease = group.attempt,
-          .holder = from.address.name,
-          .detail = scheduler::name(*refusal)});
-    return;
-  }
-  from.holding.erase(group.group);
-  Entry& entry = entries_.at(group.group);
-  entry.rewards.clear();
-  const ScoreFailed beyond{"the reward is beyond what a 32-bit float holds"};
-  for (const TrajectoryScore& score : group.scores) {
-    const auto* value = std::get_if<Scored>(&score);
-    const auto* failure = std::get_if<ScoreFailed>(&score);
-    if (value && !(std::abs(value->value) <= std::numeric_limits<float>::max())) failure = &beyond;
-    if (failure) {
-      write_failure_sample(entry, entry.rewards.size(), *failure);
-      discard(group.group, DiscardReason::kRewardFailed);
-      if (++reward_failures_ >= kRewardFailedBatchesMax * config_.budget.groups_per_step)
-        fail(cx, "the rewards of " + std::to_string(reward_failures_) +
-                     " groups failed in a row; the last: " + troubles_.explained(failure->reason));
-      return;
-    }
-    troubles_.scored(from.address.name);
-    entry.rewards.push_back(static_cast<float>(value->value));
-  }
-  if (std::ssize(entry.rewards) != config_.n)
-    return discard(group.group, DiscardReason::kRewardFailed);
-  reward_failures_ = 0;
-  const auto [low, high] = std::minmax_element(entry.rewards.begin(), entry.rewards.end());
-  const bool varied = *low != *high;
-  if (!varied && may_filter(entry)) return discard(group.group, DiscardReason::kZeroVariance);
-  const bool kept_anyway = !varied && config_.filter_groups;
-  note({.kind = "scored",
-        .group = static_cast<std::int64_t>(group.group.value),
-        .detail = kept_anyway ? "kept without variance: max_num_gen_batches is reached" : ""});
-  if (fixed_) fixed_->scored(group.group);
+void Exchange::carry_out(runtime::Context&, const ReleaseWritten& effect) {
+  for (const runtime::PayloadRef& payload : effect.payloads)
+    if (shelf_.holds(payload) && wrote(effect.writer, payload)) shelf_.release(payload);
 }
 
-// Late ones too are of use: they say why the actor ended.
-void Exchange::handle(runtime::Context& cx, RewardTrouble trouble) {
-  if (!sender(rewards_, trouble.from) && !buried(trouble.from)) return;
-  const std::string actor = trouble.from.actor;
-  const RewardTrouble* const said = troubles_.take(std::move(trouble), cx.now());
-  if (!said) return;
-  notices_.push_back(ExchangeEvent{config_.job, actor, text(*said)});
-  wake(cx);
+// A payload says itself for which lease it was made. Where the sender holds that lease no other
+// honest rank wrote it; where it does not, the payload may be another's whose message is on its
+// way.
+bool Exchange::wrote(const Sender& from, const runtime::PayloadRef& payload) {
+  const auto group = read(payload);
+  const auto* record = group ? core_.ledger().find(group->group) : nullptr;
+  return record && record->lease && record->lease->id.value == group->attempt &&
+         record->lease->holder == from.incarnation;
 }
 
-void Exchange::handle(runtime::Context& cx, TextsScored scored) {
-  Worker* worker = sender(rewards_, scored.from);
-  if (!worker) return;
-  for (const TextScore& text : scored.scores)
-    if (std::holds_alternative<Scored>(text.score)) troubles_.scored(scored.from.actor);
-  for (Evaluation& evaluation : evaluations_) {
-    if (evaluation.id() != scored.evaluation) continue;
-    for (const Evaluation::Judged& judged : evaluation.scored(scored.from.actor, scored.scores))
-      if (const auto kept = write_evaluation_sample(evaluation, judged); !kept)
-        return fail(cx, kept.error().message);
-  }
-  wake(cx);
+// Nothing where the bytes lie on another node, or nowhere, as in a simulation.
+std::optional<GroupPayload> Exchange::read(const runtime::PayloadRef& payload) {
+  const auto bytes = shelf_.read(payload);
+  if (!bytes) return std::nullopt;
+  auto group = runtime::decode<GroupPayload>(*bytes);
+  if (!group) return std::nullopt;
+  return std::move(*group);
 }
 
 }  // namespace tandem::actors

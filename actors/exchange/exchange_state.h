@@ -1,4 +1,4 @@
-// What an exchange knows of one actor and of one group, besides the ledger's record of it.
+// The exchange's record of one actor, and its record of one group besides the ledger's.
 #pragma once
 
 #include <cstdint>

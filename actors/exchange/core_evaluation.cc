@@ -1,13 +1,13 @@
-// Evaluations of an exchange: which rollouts generate their prompts, which rewards score what came
-// back, what is kept of an evaluation that is over. Evaluations are outside the ledger: no group of
-// theirs is admitted, leased or trained.
+// Evaluations of an exchange: which rollouts generate their prompts, which rewards score the
+// completions, and which figures stay of an evaluation that is over. Evaluations are outside the
+// ledger: no group of theirs is admitted, leased or trained.
 #include <algorithm>
 #include <charconv>
 #include <iterator>
 #include <utility>
 
 #include "actors/exchange/evaluation_json.h"
-#include "actors/exchange/exchange.h"
+#include "actors/exchange/exchange_core.h"
 #include "runtime/base/json.h"
 
 namespace tandem::actors {
@@ -26,9 +26,10 @@ std::string exact_text(double value) {  // what strtod reads back bit for bit
 
 }  // namespace
 
-void Exchange::start_evaluation(EvaluationKind kind, PolicyVersion version) {
+void ExchangeCore::start_evaluation(EvaluationKind kind, PolicyVersion version) {
   if (config_.validation.empty()) return;
-  const bool known = statistics_.evaluations.contains(name(kind));  // to an earlier life of the run
+  const bool known =
+      statistics_.evaluations.contains(name(kind));  // to an earlier incarnation of the run
   if (kind != EvaluationKind::kPeriodic && (known || !evaluated_once_.insert(kind).second)) return;
   evaluations_.emplace_back(EvaluationId{++evaluation_last_}, kind, version, config_.evaluation);
 }
@@ -36,7 +37,7 @@ void Exchange::start_evaluation(EvaluationKind kind, PolicyVersion version) {
 // Announces new versions to rollouts and hands evaluations out. A rollout that has not moved on
 // meets Evaluate(v) after NewVersion(v) and before any later one; one that has goes back to v,
 // which the publisher retains. Where a publisher's end has lost v, the prompts fail.
-void Exchange::run_evaluations() {
+void ExchangeCore::run_evaluations() {
   for (Evaluation& evaluation : evaluations_) {
     const PolicyVersion version = evaluation.version();
     std::vector<Worker*> able;
@@ -62,7 +63,7 @@ void Exchange::run_evaluations() {
     if (worker.announced < published_) announce(worker, published_);
 }
 
-void Exchange::evaluate_on(Evaluation& evaluation, Worker& rollout, std::size_t prompts) {
+void ExchangeCore::evaluate_on(Evaluation& evaluation, Worker& rollout, std::size_t prompts) {
   if (rollout.announced < evaluation.version()) announce(rollout, evaluation.version());
   const EvaluationPlan& plan = config_.evaluation;
   const auto completions = static_cast<std::size_t>(completions_of(plan.sampling));
@@ -77,11 +78,11 @@ void Exchange::evaluate_on(Evaluation& evaluation, Worker& rollout, std::size_t 
     for (const std::int32_t index : indices)
       work.prompts.push_back({index, config_.validation[static_cast<std::size_t>(index)].prompt,
                               prompt_seed(plan, index)});
-    send(links_.rollout, rollout.address, std::move(work), &Evaluate::prompts);
+    tell_rollout(rollout.address, std::move(work));
   }
 }
 
-void Exchange::score_texts(Evaluation& evaluation) {
+void ExchangeCore::score_texts(Evaluation& evaluation) {
   for (auto& [name, worker] : rewards_) {
     if (worker.draining) continue;
     while (evaluation.texts_wait()) {
@@ -93,12 +94,12 @@ void Exchange::score_texts(Evaluation& evaluation) {
                               .text = std::move(text.text),
                               .truncated = text.truncated,
                               .special_text = text.special_text});
-      send(links_.reward, worker.address, std::move(work), &ScoreTexts::texts);
+      tell_reward(worker.address, std::move(work));
     }
   }
 }
 
-void Exchange::evaluation_done(const Evaluation& evaluation) {
+void ExchangeCore::evaluation_done(const Evaluation& evaluation) {
   const char* const kind = name(evaluation.kind());
   const EvaluationFigures figures = evaluation.figures();
   const RewardFigures& all = figures.all;
@@ -109,7 +110,7 @@ void Exchange::evaluation_done(const Evaluation& evaluation) {
     statistics_.evaluation_failure = "evaluation " + std::string(kind) + ": all " +
                                      std::to_string(all.failed) + " " + what + " failed; " +
                                      troubles_.explained(evaluation.failure());
-    notices_.push_back(ExchangeEvent{config_.job, config_.job, statistics_.evaluation_failure});
+    notify(ExchangeEvent{config_.job, config_.job, statistics_.evaluation_failure});
   }
   std::string detail = std::string(kind) + "=" + (all.mean ? exact_text(*all.mean) : "none") +
                        " scored=" + std::to_string(all.scored) +
@@ -119,14 +120,13 @@ void Exchange::evaluation_done(const Evaluation& evaluation) {
 }
 
 // Some of each evaluation, and every failure.
-Result<void> Exchange::write_evaluation_sample(const Evaluation& of,
-                                               const Evaluation::Judged& judged) {
+void ExchangeCore::write_evaluation_sample(const Evaluation& of, const Evaluation::Judged& judged) {
   const auto* failure = std::get_if<ScoreFailed>(&judged.score);
   const EvaluationText& text = judged.text;
   const EvaluationPlan& plan = config_.evaluation;
   const bool greedy_beside = text.sample == plan.sampling.n;
   const bool shown = text.index < kPromptsShown && (text.sample < kSamplesShown || greedy_beside);
-  if (!failure && !shown) return {};
+  if (!failure && !shown) return;
   const auto index = static_cast<std::size_t>(text.index);
   nlohmann::json line{{"eval", name(of.kind())},
                       {"step", of.version().value},
@@ -142,7 +142,7 @@ Result<void> Exchange::write_evaluation_sample(const Evaluation& of,
     line["error"] = failure->reason;
   else
     line["reward"] = std::get<Scored>(judged.score).value;
-  return record_.sample(dump_json(line));
+  effects_.push_back(WriteSample{dump_json(line)});
 }
 
 }  // namespace tandem::actors

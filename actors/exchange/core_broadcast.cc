@@ -1,9 +1,9 @@
-// What the exchange knows of published versions, and its conversation with the ranks that broadcast
-// them. Nothing here waits for a broadcast: a rollout whose NewVersion names no broadcast fetches
-// the version.
+// Published versions, as far as the exchange knows them, and its conversation with the ranks that
+// broadcast them. Nothing here waits for a broadcast: a rollout whose NewVersion names no broadcast
+// fetches the version.
 #include <utility>
 
-#include "actors/exchange/exchange.h"
+#include "actors/exchange/exchange_core.h"
 
 namespace tandem::actors {
 
@@ -15,23 +15,23 @@ constexpr std::size_t kPublicationsKept = 64;
 
 }  // namespace
 
-void Exchange::take_broadcast(runtime::Context& cx, BroadcastEvents event) {
+void ExchangeCore::take(BroadcastEvents event) {
   const Sender from = std::visit([](const auto& message) { return message.from; }, event);
   if (buried(from) || stage_ == Stage::kEnded) return;
-  if (!broadcasts_) return refuse(cx, from, "the weights of this job are not broadcast");
-  if (const auto why = broadcasts_->take(event, cx.now())) return refuse(cx, from, *why);
-  wake(cx);
+  if (!broadcasts_) return refuse(from, "the weights of this job are not broadcast");
+  if (const auto why = broadcasts_->take(event, now_)) return refuse(from, *why);
+  wake();
 }
 
-void Exchange::order_broadcasts(Time now) {
+void ExchangeCore::order_broadcasts(Time now) {
   if (!broadcasts_) return;
   for (Broadcasts::Message& order : broadcasts_->decide(now))
-    outgoing_.add(order.to, links_.broadcast(order.to), std::move(order.what));
+    effects_.push_back(ToBroadcast{order.to, std::move(order.what)});
   for (std::string& line : broadcasts_->take_news())
-    notices_.push_back(ExchangeEvent{config_.job, config_.job, std::move(line)});
+    notify(ExchangeEvent{config_.job, config_.job, std::move(line)});
 }
 
-void Exchange::take_publication(const Publication& publication) {
+void ExchangeCore::take_publication(const Publication& publication) {
   oldest_retained_ = publication.oldest_retained;
   statistics_.add_publication(publication);
   publications_[publication.version] = publication;
@@ -41,12 +41,13 @@ void Exchange::take_publication(const Publication& publication) {
     publications_.erase(publications_.begin());
 }
 
-// Its epochs ended with it. What it had published stays published, with the same content.
-void Exchange::end_broadcasts_of_learner() {
+// The learner's epochs ended with the learner. The versions that it had published stay published,
+// with the same content.
+void ExchangeCore::end_broadcasts_of_learner() {
   for (auto& [version, publication] : publications_) publication.broadcast.reset();
 }
 
-void Exchange::announce(Worker& rollout, PolicyVersion version) {
+void ExchangeCore::announce(Worker& rollout, PolicyVersion version) {
   NewVersion offer{.version = version, .oldest_retained = oldest_retained_, .source = source_};
   const bool first = rollout.announced < version;
   rollout.announced = version;
@@ -57,18 +58,18 @@ void Exchange::announce(Worker& rollout, PolicyVersion version) {
         broadcasts_->takes_part(rollout.address, publication.broadcast->epoch))
       offer.broadcast = publication.broadcast;  // EX-P
   }
-  send(links_.rollout, rollout.address, std::move(offer));
+  tell_rollout(rollout.address, std::move(offer));
 }
 
 // Ends a rollout that installed wrong weights (EX-I): its groups are leased again, its later
 // messages are ignored, and its link is cut.
-void Exchange::condemn(runtime::Context& cx, const Sender& rollout, const std::string& why) {
-  notices_.push_back(ExchangeEvent{config_.job, rollout.actor, why});
+void ExchangeCore::condemn(const Sender& rollout, const std::string& why) {
+  notify(ExchangeEvent{config_.job, rollout.actor, why});
   const auto worker = rollouts_.find(rollout.actor);
-  forget_worker(worker->second, cx.now());
+  forget_worker(worker->second, now_);
   rollouts_.erase(worker);
   bury(rollout.actor, rollout.incarnation);
-  refuse(cx, rollout, why);
+  refuse(rollout, why);
 }
 
 }  // namespace tandem::actors

@@ -1,12 +1,12 @@
-// What people and scripts see of a run: status, waits, metrics.jsonl, samples.jsonl, result.json.
+// The run as people and scripts see it: status, waits, metrics.jsonl, samples.jsonl, result.json.
+// Figures are taken from the ledger and the run's statistics when somebody asks, or a step is
+// committed; nothing here changes a decision.
 #include <algorithm>
 #include <iterator>
 
 #include "actors/exchange/evaluation_json.h"
-#include "actors/exchange/exchange.h"
-#include "actors/messages/payload.h"
+#include "actors/exchange/exchange_core.h"
 #include "runtime/base/json.h"
-#include "runtime/wire/codec.h"
 
 namespace tandem::actors {
 
@@ -24,12 +24,6 @@ const char* name(JobOutcome outcome) {
       return "Cancelled";
   }
   return "";
-}
-
-const char* name(FinishReason reason) { return reason == FinishReason::kStop ? "stop" : "length"; }
-
-std::string one_line(const nlohmann::json& line) {  // sampled text need not be UTF-8
-  return dump_json(line);
 }
 
 nlohmann::json result_of_evaluations(const RunStatistics& statistics) {
@@ -67,8 +61,8 @@ std::int64_t oldest_sample_age(const scheduler::Ledger& ledger, const auto& entr
 
 }  // namespace
 
-// The totals with this life, and the rollouts that live, up to now.
-WorkTotals Exchange::work(Time now) const {
+// The totals with this incarnation of the run and the rollouts that are up, up to now.
+WorkTotals ExchangeCore::work(Time now) const {
   WorkTotals work = statistics_.work;
   if (statistics_.started) work.wall_seconds += seconds(now - *statistics_.started);
   if (statistics_.running_since) work.running_seconds += seconds(now - *statistics_.running_since);
@@ -79,23 +73,23 @@ WorkTotals Exchange::work(Time now) const {
   return work;
 }
 
-double Exchange::rollout_idle_fraction(Time now) const {
+double ExchangeCore::rollout_idle_fraction(Time now) const {
   const WorkTotals total = work(now);
   if (total.rollout_actor_seconds <= 0) return 0;
   return std::clamp(1 - total.rollout_busy_seconds / total.rollout_actor_seconds, 0.0, 1.0);
 }
 
-void Exchange::note(JournalEvent event) { events_.push_back(std::move(event)); }
+void ExchangeCore::note(JournalEvent event) { events_.push_back(std::move(event)); }
 
-// For a later life of the run.
-void Exchange::note_totals(Time now, const std::optional<Publication>& publication) {
+// For a later incarnation of the run.
+void ExchangeCore::note_totals(Time now, const std::optional<Publication>& publication) {
   RunTotals totals{.trained = statistics_.trained, .work = work(now), .publish_seconds = {}};
   if (publication) totals.publish_seconds = publication->seconds;
   note({.kind = "totals", .step = ledger_.next_commit().value, .detail = to_text(totals)});
 }
 
-void Exchange::handle(runtime::Context& cx, runtime::Ask<GetExchangeReport> ask) {
-  ExchangeReport report{.status = status(cx.now()), .last_step = statistics_.last_step};
+ExchangeReport ExchangeCore::report(Time now) const {
+  ExchangeReport report{.status = status(now), .last_step = statistics_.last_step};
   const auto counters = ledger_.counters();
   report.ledger = {.issued = counters.issued, .trained = counters.trained, .live = counters.live};
   for (std::size_t i = 0; i < scheduler::kDiscardReasons; ++i)
@@ -121,17 +115,17 @@ void Exchange::handle(runtime::Context& cx, runtime::Ask<GetExchangeReport> ask)
         {.actor = learner_->address.name,
          .policy_version = ledger_.next_commit().value,
          .load = step_in_flight_ ? "step " + std::to_string(step_in_flight_->value) : "idle"});
-  ask.reply(std::move(report));
+  return report;
 }
 
-void Exchange::handle(runtime::Context& cx, runtime::Ask<GetGroups> ask) {
+std::vector<GroupView> ExchangeCore::groups(Time now) const {
   std::vector<GroupView> groups;
   for (const auto& [group, entry] : entries_) {
     const auto* record = ledger_.find(group);
     if (!record) continue;
     GroupView view{.group = group.value,
                    .state = scheduler::name(record->state),
-                   .age_s = seconds(cx.now() - entry.admitted)};
+                   .age_s = seconds(now - entry.admitted)};
     if (record->due) view.due = record->due->value;
     if (record->lease) {
       view.attempt = record->lease->id.value;
@@ -141,10 +135,10 @@ void Exchange::handle(runtime::Context& cx, runtime::Ask<GetGroups> ask) {
     }
     groups.push_back(std::move(view));
   }
-  ask.reply(std::move(groups));
+  return groups;
 }
 
-JobStatus Exchange::status(Time now) const {
+JobStatus ExchangeCore::status(Time now) const {
   const auto& points = statistics_.rate_points;
   JobStatus status{.step = ledger_.next_commit().value,
                    .total_steps = config_.budget.steps_total,
@@ -187,7 +181,7 @@ JobStatus Exchange::status(Time now) const {
   return status;
 }
 
-std::vector<Wait> Exchange::waits(Time now) const {
+std::vector<Wait> ExchangeCore::waits(Time now) const {
   std::vector<Wait> waits;
   if (stage_ == Stage::kEnded) return waits;
   const double since = statistics_.started ? seconds(now - *statistics_.started) : 0;
@@ -243,7 +237,7 @@ std::vector<Wait> Exchange::waits(Time now) const {
   return waits;
 }
 
-Result<void> Exchange::write_metrics(Time now, const StepCommitted& committed) {
+void ExchangeCore::write_metrics(Time now, const StepCommitted& committed) {
   const StepReport& report = committed.report;
   const StalenessCount& staleness = statistics_.staleness_of_step;
   const auto counters = ledger_.counters();
@@ -307,55 +301,33 @@ Result<void> Exchange::write_metrics(Time now, const StepCommitted& committed) {
         static_cast<double>(statistics_.work.tokens_generated) /
         static_cast<double>(statistics_.trained.tokens);
   if (job.eval) add_metrics(line, *job.eval);
-  return record_.metrics(dump_json(line));
+  effects_.push_back(WriteMetrics{dump_json(line)});
 }
 
-Result<void> Exchange::write_samples(const StepCommitted& committed) {
+void ExchangeCore::write_samples(const StepCommitted& committed) {
   const Entry& entry = entries_.at(batch_in_flight_.front());
-  const auto payload = read(entry.header->payload);
-  if (!payload || payload->trajectories.size() != entry.rewards.size()) return {};
-  const auto& advantages = committed.report.advantages;
-  for (std::size_t i = 0; i < payload->trajectories.size(); ++i) {
-    const Trajectory& trajectory = payload->trajectories[i];
-    nlohmann::json versions = nlohmann::json::array();
-    for (const VersionSpan& span : trajectory.versions) versions.push_back(span.version.value);
-    const nlohmann::json line{
-        {"step", committed.step.value},
-        {"group", payload->group.value},
-        {"prompt", payload->prompt},
-        {"completion", trajectory.text},
-        {"reward", entry.rewards[i]},
-        {"advantage", i < advantages.size() ? nlohmann::json(advantages[i]) : nlohmann::json()},
-        {"versions", versions},
-        {"finish_reason", name(entry.header->trajectories[i].finish)}};
-    if (const auto kept = record_.sample(one_line(line)); !kept) return kept;
-  }
-  return {};
+  WriteStepSamples samples{.step = committed.step,
+                           .payload = entry.header->payload,
+                           .rewards = entry.rewards,
+                           .advantages = committed.report.advantages,
+                           .finishes = {}};
+  for (const TrajectoryHeader& trajectory : entry.header->trajectories)
+    samples.finishes.push_back(trajectory.finish);
+  effects_.push_back(std::move(samples));
 }
 
-// Nothing where the bytes lie on another node, or nowhere, as in a simulation.
-std::optional<GroupPayload> Exchange::read(const runtime::PayloadRef& payload) {
-  const auto bytes = shelf_.read(payload);
-  if (!bytes) return std::nullopt;
-  auto group = runtime::decode<GroupPayload>(*bytes);
-  if (!group) return std::nullopt;
-  return std::move(*group);
+// A group that is discarded because the reward failed.
+void ExchangeCore::write_failure_sample(const Entry& entry, std::size_t trajectory,
+                                        const ScoreFailed& failure) {
+  effects_.push_back(
+      WriteFailureSample{.step = ledger_.next_commit(),
+                         .payload = entry.header->payload,
+                         .trajectory = trajectory,
+                         .prompt = config_.train[config_.prompt_at(entry.position)].prompt,
+                         .reason = failure.reason});
 }
 
-// A group that is discarded because the reward failed. A sample that cannot be written is no loss
-// that ends a job: the journal holds the discard.
-void Exchange::write_failure_sample(const Entry& entry, std::size_t trajectory,
-                                    const ScoreFailed& failure) {
-  nlohmann::json line{{"prompt", config_.train[config_.prompt_at(entry.position)].prompt},
-                      {"step", ledger_.next_commit().value},
-                      {"error", failure.reason}};
-  if (const auto payload = read(entry.header->payload);
-      payload && trajectory < payload->trajectories.size())
-    line["completion"] = payload->trajectories[trajectory].text;
-  (void)record_.sample(one_line(line));
-}
-
-std::string Exchange::result_json(Time now, JobOutcome outcome) const {
+std::string ExchangeCore::result_json(Time now, JobOutcome outcome) const {
   const auto counters = ledger_.counters();
   nlohmann::json discarded = nlohmann::json::object();
   for (std::size_t i = 0; i < scheduler::kDiscardReasons; ++i)

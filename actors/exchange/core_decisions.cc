@@ -4,8 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "actors/exchange/exchange.h"
-#include "runtime/base/log.h"
+#include "actors/exchange/exchange_core.h"
 #include "runtime/base/rng.h"
 
 namespace tandem::actors {
@@ -17,103 +16,72 @@ using scheduler::LeaseVerdict;
 
 namespace {
 
-// Events for people that may wait for room at the controller. Every other notice is of a phase of
-// the job, of an actor's drain or of the job's end, hence bounded by what the controller has asked.
-constexpr std::size_t kEventsWaitingMax = 1000;
-
 std::string holder_name(const runtime::Address& address) {
   return address.name + "#" + std::to_string(address.incarnation.value);
 }
 
 }  // namespace
 
-void Exchange::wake(runtime::Context& cx) {
-  if (std::exchange(flush_due_, true)) return;
-  cx.after(Duration{0}, [this](runtime::Context& then) { flush(then); });
-}
+void ExchangeCore::wake() { effects_.push_back(DecideSoon{}); }
 
-void Exchange::flush(runtime::Context& cx) {
-  flush_due_ = false;
-  if (stage_ == Stage::kEnded) return tell_controller(cx);
-  if (!statistics_.started) statistics_.started = cx.now();
-  order_broadcasts(cx.now());
-  if (ending_ && saves_first(cx)) {
-    expire_leases(cx);
-    form(cx);  // a learner that repeats steps comes back to the last one first
+void ExchangeCore::notify(ExchangeNotices notice) { effects_.push_back(Notify{std::move(notice)}); }
+
+void ExchangeCore::take(Decide) {
+  if (stage_ == Stage::kEnded) return;
+  if (!statistics_.started) statistics_.started = now_;
+  order_broadcasts(now_);
+  if (ending_ && saves_first()) {
+    expire_leases();
+    form();  // a learner that repeats steps comes back to the last one first
   } else if (ending_) {
-    end(cx, ending_->outcome, ending_->reason);
+    end(ending_->outcome, ending_->reason);
   } else {
-    expire_leases(cx);
+    expire_leases();
     run_evaluations();
-    form(cx);
+    form();
     if (stage_ == Stage::kRunning) {
-      admit(cx);
-      lease_rollouts(cx);
-      lease_rewards(cx);
-      form(cx);
+      admit();
+      lease_rollouts();
+      lease_rewards();
+      form();
     }
     if (stage_ == Stage::kFinishing && !checkpoint_awaited_ && evaluations_.empty())
-      end(cx, JobOutcome::kSucceeded, "all steps are trained");
+      end(JobOutcome::kSucceeded, "all steps are trained");
   }
-  finish_drains(cx);
-  journal(cx);
-  // Of a peer that died ActorDown is on its way.
-  const Result<bool> some_wait = outgoing_.flush();
-  if (!some_wait) fail(cx, some_wait.error().message);
-  if (some_wait && *some_wait) retry(cx);
-  tell_controller(cx);
-  wake_at_next_deadline(cx);
-}
-
-void Exchange::retry(runtime::Context& cx) {
-  if (std::exchange(retry_due_, true)) return;
-  cx.after(kRetryAfter, [this](runtime::Context& then) {
-    retry_due_ = false;
-    wake(then);
-  });
-}
-
-// What ranks and agents say shares the controller's mailbox, so it may be full: a notice is kept in
-// its order until it is taken, also after the job's end, of which nobody else would tell.
-void Exchange::tell_controller(runtime::Context& cx) {
-  for (ExchangeNotices& notice : std::exchange(notices_, {})) {
-    const auto* event = std::get_if<ExchangeEvent>(&notice);
-    if (event && to_controller_.size() >= kEventsWaitingMax)
-      log::error("event=dropped job={} reason=\"the controller's mailbox is full\" message=\"{}\"",
-                 config_.job, event->message);
-    else
-      to_controller_.add(links_.controller.address(), links_.controller, std::move(notice));
-  }
-  const Result<bool> some_wait = to_controller_.flush();
-  CHECK(some_wait.has_value());  // a mailbox of this process takes messages of any size
-  if (*some_wait) retry(cx);
-}
-
-void Exchange::journal(runtime::Context& cx) {
+  finish_drains();
   if (events_.empty()) return;
-  for (JournalEvent& event : events_) event.time_ms = unix_ms();
-  const auto kept = record_.journal(events_, std::exchange(durability_, Durability::kKill));
-  events_.clear();
-  if (kept || stage_ == Stage::kEnded) return;
-  outgoing_.clear();
+  effects_.push_back(Journal{.events = std::exchange(events_, {}),
+                             .durability = std::exchange(durability_, Durability::kKill)});
+}
+
+void ExchangeCore::take(JournalFailed failed) {
+  if (stage_ == Stage::kEnded) return;
   const bool cancelled = ending_ && ending_->outcome == JobOutcome::kCancelled;
-  end(cx, JobOutcome::kFailed, (cancelled ? kWhileCancelled : "") + kept.error().message);
+  end(JobOutcome::kFailed, (cancelled ? kWhileCancelled : "") + failed.message);
   events_.clear();
 }
 
-void Exchange::wake_at_next_deadline(runtime::Context& cx) {
+void ExchangeCore::take(RecordFailed failed) { fail(std::move(failed.message)); }
+
+void ExchangeCore::take(SendFailed failed) { fail(std::move(failed.message)); }
+
+// Asks to be woken at the next deadline of a lease or of a broadcast.
+void ExchangeCore::take(MessagesSent) {
   std::optional<Time> deadline = ledger_.next_deadline();
   if (const auto other = broadcasts_ ? broadcasts_->next_deadline() : std::nullopt)
     deadline = std::min(*other, deadline.value_or(*other));
-  if (!deadline || stage_ == Stage::kEnded || (expiry_wake_ && *expiry_wake_ <= *deadline)) return;
-  expiry_wake_ = deadline;
-  cx.after(*deadline - cx.now(), [this](runtime::Context& then) {
-    expiry_wake_.reset();
-    wake(then);
-  });
+  if (!deadline || stage_ == Stage::kEnded || (deadline_wake_ && *deadline_wake_ <= *deadline))
+    return;
+  deadline_wake_ = deadline;
+  effects_.push_back(WakeAtDeadline{*deadline});
 }
 
-void Exchange::admit(runtime::Context& cx) {
+void ExchangeCore::take(DeadlineCame) {
+  deadline_wake_.reset();
+  wake();
+}
+
+void ExchangeCore::admit() {
   for (;;) {
     std::optional<scheduler::Slot> slot;
     if (fixed_) {
@@ -128,11 +96,11 @@ void Exchange::admit(runtime::Context& cx) {
     open_entry(group, {.position = slot ? scheduler::prompt_position(config_.budget, *slot)
                                         : position_next_++,
                        .slot = slot,
-                       .admitted = cx.now()});
+                       .admitted = now_});
   }
 }
 
-void Exchange::open_entry(GroupId group, Entry entry) {
+void ExchangeCore::open_entry(GroupId group, Entry entry) {
   const auto& slot = entry.slot;
   entry.seed = slot ? derive_seed(config_.seed, {static_cast<std::uint64_t>(slot->step.value),
                                                  static_cast<std::uint64_t>(slot->index),
@@ -146,7 +114,7 @@ void Exchange::open_entry(GroupId group, Entry entry) {
   entries_.emplace(group, std::move(entry));
 }
 
-void Exchange::lease_rollouts(runtime::Context& cx) {
+void ExchangeCore::lease_rollouts() {
   std::map<std::string, Assign> assignments;
   while (!ledger_.queue(GroupState::kAdmitted).empty()) {
     const GroupId group = ledger_.queue(GroupState::kAdmitted).begin()->second;
@@ -156,7 +124,8 @@ void Exchange::lease_rollouts(runtime::Context& cx) {
     PolicyVersion version;
     std::int64_t room_best = 0;
     for (auto& [name, worker] : rollouts_) {
-      // A rollout that has only the untrained weights, for an evaluation of them, trains nobody.
+      // A rollout that has only the untrained weights, for an evaluation of them, generates nothing
+      // to train.
       if (worker.draining || (!fixed_ && worker.installed < PolicyVersion{0})) continue;
       const PolicyVersion r = entry.slot ? scheduler::slot_version(config_.budget, entry.slot->step)
                                          : *worker.installed;
@@ -174,7 +143,7 @@ void Exchange::lease_rollouts(runtime::Context& cx) {
     const auto lease = ledger_.lease_rollout(group,
                                              {.holder = best->address.incarnation,
                                               .epoch = config_.epoch,
-                                              .deadline = cx.now() + config_.rollout_lease},
+                                              .deadline = now_ + config_.rollout_lease},
                                              version);
     best->holding.insert(group);
     GroupWork work{.group = group,
@@ -192,10 +161,10 @@ void Exchange::lease_rollouts(runtime::Context& cx) {
     assignments[best->address.name].groups.push_back(std::move(work));
   }
   for (auto& [name, assign] : assignments)
-    send(links_.rollout, rollouts_.at(name).address, std::move(assign), &Assign::groups);
+    tell_rollout(rollouts_.at(name).address, std::move(assign));
 }
 
-void Exchange::lease_rewards(runtime::Context& cx) {
+void ExchangeCore::lease_rewards() {
   for (auto& [name, worker] : rewards_) {
     if (worker.draining) continue;
     ScoreGroups batch;
@@ -204,7 +173,7 @@ void Exchange::lease_rewards(runtime::Context& cx) {
       const GroupId group = ledger_.queue(GroupState::kGenerated).begin()->second;
       const auto lease = ledger_.lease_reward(group, {.holder = worker.address.incarnation,
                                                       .epoch = config_.epoch,
-                                                      .deadline = cx.now() + config_.reward_lease});
+                                                      .deadline = now_ + config_.reward_lease});
       worker.holding.insert(group);
       const Entry& entry = entries_.at(group);
       note({.kind = "scoring",
@@ -216,19 +185,18 @@ void Exchange::lease_rewards(runtime::Context& cx) {
                               .data = config_.train[config_.prompt_at(entry.position)].data,
                               .payload = entry.header->payload});
     }
-    if (!batch.groups.empty())
-      send(links_.reward, worker.address, std::move(batch), &ScoreGroups::groups);
+    if (!batch.groups.empty()) tell_reward(worker.address, std::move(batch));
   }
 }
 
-void Exchange::form(runtime::Context& cx) {
+void ExchangeCore::form() {
   if (!learner_ || learner_busy_) return;
   if (!replay_.empty()) {
     if (evaluation_in_the_way(replay_.front().step)) return;
     const scheduler::Ledger::Resend resend = replay_.front();
     replay_.pop_front();
     send_step(resend.step, resend.groups);
-    statistics_.step_sent = cx.now();
+    statistics_.step_sent = now_;
     return;
   }
   if (ledger_.replaying() || stage_ != Stage::kRunning || ending_) return;
@@ -265,11 +233,11 @@ void Exchange::form(runtime::Context& cx) {
   statistics_.completion_tokens_mean = tokens / trajectories;
   statistics_.truncated_fraction = truncated / trajectories;
   generated_for_step_ = 0;
-  statistics_.step_sent = cx.now();
+  statistics_.step_sent = now_;
   send_step(step, batch);
 }
 
-void Exchange::send_step(StepId step, const std::vector<GroupId>& batch) {
+void ExchangeCore::send_step(StepId step, const std::vector<GroupId>& batch) {
   TrainStep train{.step = step, .publish = publishes(step), .retain = oldest_needed()};
   for (const GroupId group : batch) {
     const Entry& entry = entries_.at(group);
@@ -279,27 +247,22 @@ void Exchange::send_step(StepId step, const std::vector<GroupId>& batch) {
   learner_busy_ = true;
   step_in_flight_ = step;
   batch_in_flight_ = batch;
-  const auto learner = links_.learner(learner_->address);
-  auto parts = runtime::split(std::move(train), &TrainStep::groups, learner.bytes_max());
-  for (TrainStep& part : parts) {
-    part.more = &part != &parts.back();
-    outgoing_.add(learner_->address, learner, part);
-  }
+  tell_learner(std::move(train));
 }
 
-bool Exchange::publishes(StepId step) const {
+bool ExchangeCore::publishes(StepId step) const {
   const std::int64_t version = step.value + 1;
   return version > published_.value &&
          (version % config_.budget.sync_steps == 0 || version == config_.budget.steps_total);
 }
 
-// What is retained and the version that comes next fill the publisher's K + 2 places at most.
-bool Exchange::evaluation_in_the_way(StepId step) const {
+// The retained versions and the one that comes next fill the publisher's K + 2 places at most.
+bool ExchangeCore::evaluation_in_the_way(StepId step) const {
   return publishes(step) && oldest_needed().value < published_.value - config_.budget.max_staleness;
 }
 
 // Versions that someone may still have to install.
-PolicyVersion Exchange::oldest_needed() const {
+PolicyVersion ExchangeCore::oldest_needed() const {
   PolicyVersion oldest = published_;
   if (fixed_)
     oldest =
@@ -309,16 +272,16 @@ PolicyVersion Exchange::oldest_needed() const {
   return oldest;
 }
 
-void Exchange::expire_leases(runtime::Context& cx) {
-  for (const GroupId group : ledger_.release_expired(cx.now())) {
+void ExchangeCore::expire_leases() {
+  for (const GroupId group : ledger_.release_expired(now_)) {
     note({.kind = "expired", .group = static_cast<std::int64_t>(group.value)});
     for (auto& [name, worker] : rollouts_)
-      if (worker.holding.erase(group) > 0) send(links_.rollout, worker.address, HandBack{{group}});
+      if (worker.holding.erase(group) > 0) tell_rollout(worker.address, HandBack{{group}});
     for (auto& [name, worker] : rewards_) worker.holding.erase(group);
   }
 }
 
-void Exchange::finish_drains(runtime::Context& cx) {
+void ExchangeCore::finish_drains() {
   for (auto* role : {&rollouts_, &rewards_})
     for (auto it = role->begin(); it != role->end();) {
       Worker& worker = it->second;
@@ -328,32 +291,31 @@ void Exchange::finish_drains(runtime::Context& cx) {
           std::any_of(evaluations_.begin(), evaluations_.end(), [&](const Evaluation& evaluation) {
             return evaluation.held_by(worker.address.name);
           });
-      if (!worker.draining || (busy && cx.now() < deadline->second)) {
+      if (!worker.draining || (busy && now_ < deadline->second)) {
         ++it;
         continue;
       }
-      if (busy && role == &rollouts_) send(links_.rollout, worker.address, HandBack{});
+      if (busy && role == &rollouts_) tell_rollout(worker.address, HandBack{});
       bury(worker.address.name, worker.address.incarnation);
-      notices_.push_back(
-          ActorDrained{config_.job, worker.address.name, worker.address.incarnation});
-      forget_worker(worker, cx.now());
+      notify(ActorDrained{config_.job, worker.address.name, worker.address.incarnation});
+      forget_worker(worker, now_);
       troubles_.forget(worker.address.name);
       it = role->erase(it);
     }
 }
 
-void Exchange::enter(Stage stage, std::string message) {
+void ExchangeCore::enter(Stage stage, std::string message) {
   stage_ = stage;
   JobPhase phase = JobPhase::kStarting;
   if (stage == Stage::kWarmStart) phase = JobPhase::kWarmStart;
   if (stage == Stage::kRunning || stage == Stage::kFinishing) phase = JobPhase::kRunning;
   note({.kind = "phase", .detail = message});
-  notices_.push_back(JobProgress{config_.job, phase, std::move(message)});
+  notify(JobProgress{config_.job, phase, std::move(message)});
 }
 
 // A cancelled job loses no step: the one under way is finished and saved (EX-S). A learner that is
 // down, or dies meanwhile, is not waited for.
-bool Exchange::saves_first(runtime::Context& cx) {
+bool ExchangeCore::saves_first() {
   const bool trains = stage_ == Stage::kRunning || stage_ == Stage::kFinishing;
   if (ending_->outcome != JobOutcome::kCancelled || config_.save_on_cancel <= Duration{} ||
       !learner_ || !trains)
@@ -362,20 +324,20 @@ bool Exchange::saves_first(runtime::Context& cx) {
     const bool trains_new = step_in_flight_ == ledger_.next_commit();
     last_save_ = {ledger_.next_commit().value + (trains_new ? 1 : 0)};
     if (last_save_ <= durable_) return false;
-    save_deadline_ = cx.now() + config_.save_on_cancel;
-    cx.after(config_.save_on_cancel, [this](runtime::Context& then) { wake(then); });
+    save_deadline_ = now_ + config_.save_on_cancel;
+    effects_.push_back(DecideAt{*save_deadline_});
     std::string message =
         "cancelled; saving a checkpoint of step " + std::to_string(last_save_.value);
     note({.kind = "phase", .detail = message});
-    notices_.push_back(JobProgress{config_.job, JobPhase::kStopping, std::move(message)});
+    notify(JobProgress{config_.job, JobPhase::kStopping, std::move(message)});
     const bool asked = checkpoint_awaited_ == last_save_.value;
     checkpoint_awaited_ = last_save_.value;  // EX-C
     if (!asked && !learner_busy_ && !ledger_.replaying()) ask_checkpoint();
   }
-  return durable_ < last_save_ && cx.now() < *save_deadline_;
+  return durable_ < last_save_ && now_ < *save_deadline_;
 }
 
-void Exchange::end(runtime::Context& cx, JobOutcome outcome, std::string reason) {
+void ExchangeCore::end(JobOutcome outcome, std::string reason) {
   stage_ = Stage::kEnded;
   learner_.reset();  // what it still says must not begin anything
   const auto left = outcome == JobOutcome::kSucceeded ? scheduler::DiscardReason::kJobFinished
@@ -386,18 +348,14 @@ void Exchange::end(runtime::Context& cx, JobOutcome outcome, std::string reason)
             .group = static_cast<std::int64_t>(group.value),
             .detail = scheduler::name(left)});
   ledger_.discard_live(left);
-  for (const auto& [name, worker] : rollouts_) send(links_.rollout, worker.address, HandBack{});
-  if (statistics_.running_since) note_totals(cx.now(), std::nullopt);
+  for (const auto& [name, worker] : rollouts_) tell_rollout(worker.address, HandBack{});
+  if (statistics_.running_since) note_totals(now_, std::nullopt);
   note({.kind = "ended", .detail = reason});
-  // A life that never got to take its run up leaves what an earlier one wrote of it.
+  // An incarnation that never took the run up leaves the result that an earlier one wrote.
   const bool knows_its_run = !config_.resume || restored_;
-  const auto written =
-      knows_its_run ? record_.result(result_json(cx.now(), outcome)) : Result<void>{};
-  if (!written && outcome == JobOutcome::kSucceeded) {
-    outcome = JobOutcome::kFailed;
-    reason = written.error().message;
-  }
-  notices_.push_back(JobEnded{config_.job, outcome, std::move(reason)});
+  EndRun run{.result = std::nullopt, .ended = {config_.job, outcome, std::move(reason)}};
+  if (knows_its_run) run.result = result_json(now_, outcome);
+  effects_.push_back(std::move(run));
 }
 
 }  // namespace tandem::actors

@@ -1,14 +1,14 @@
-// The exchange's conversation with the learner: its lives, the warm start, steps and checkpoints,
-// and taking up a run that was interrupted.
+// The exchange's conversation with the learner: its incarnations, the warm start, steps and
+// checkpoints, and taking up a run that was interrupted.
 //
-// A learner that comes back stands at a checkpoint. What it trained after that is sent again first
-// (replay_), then training goes on; a checkpoint that was asked for is asked for again when the
-// learner is back at its step (EX-C).
+// A learner that comes back stands at a checkpoint. The batches that it trained after that are sent
+// again first (replay_), then training goes on; a checkpoint that was asked for is asked for again
+// when the learner is back at the checkpoint's step (EX-C).
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
-#include "actors/exchange/exchange.h"
+#include "actors/exchange/exchange_core.h"
 
 namespace tandem::actors {
 
@@ -27,7 +27,7 @@ std::string skipped_text(std::int64_t step, const StepReport& report) {
 
 }  // namespace
 
-void Exchange::handle(runtime::Context& cx, LearnerUp up) {
+void ExchangeCore::take(LearnerUp up) {
   if (buried(up.from) || stage_ == Stage::kEnded) return;
   learner_ = Worker{.address = {up.from.actor, up.from.incarnation}};
   end_broadcasts_of_learner();
@@ -38,40 +38,46 @@ void Exchange::handle(runtime::Context& cx, LearnerUp up) {
     for (auto& [name, rollout] : rollouts_)
       if (rollout.announced >= kInitialWeights) announce(rollout, rollout.announced);
   if (stage_ == Stage::kStarting || stage_ == Stage::kWarmStart)
-    meet_before_training(cx, up);
+    meet_before_training(up);
   else
-    meet_again(cx, up);
-  wake(cx);
+    meet_again(up);
+  wake();
 }
 
-void Exchange::meet_before_training(runtime::Context& cx, const LearnerUp& up) {
+void ExchangeCore::meet_before_training(const LearnerUp& up) {
   const StepId checkpoint = up.checkpoint.value_or(StepId{0});
   stage_ = Stage::kStarting;
   if (checkpoint.value > config_.budget.steps_total)
-    return fail(cx, "the newest checkpoint is of step " + text(checkpoint) +
-                        " and the job ends at step " + std::to_string(config_.budget.steps_total));
-  if (config_.resume && !restored_) restore(cx, checkpoint);
+    return fail("the newest checkpoint is of step " + text(checkpoint) +
+                " and the job ends at step " + std::to_string(config_.budget.steps_total));
+  if (config_.resume && !restored_) {
+    restoring_ = Restoring{.checkpoint = checkpoint, .history = {}};
+    return effects_.push_back(ReadHistory{});
+  }
+  ask_to_publish(checkpoint);
+}
+
+void ExchangeCore::ask_to_publish(StepId checkpoint) {
   if (ending_) return;
   if (checkpoint != ledger_.next_commit())
-    return fail(cx, "the newest checkpoint is of step " + text(checkpoint) +
-                        " but this run is at step " + text(ledger_.next_commit()));
+    return fail("the newest checkpoint is of step " + text(checkpoint) +
+                " but this run is at step " + text(ledger_.next_commit()));
   PolicyVersion retain = kInitialWeights;
   if (restored_)
     retain = fixed_ ? scheduler::slot_version(config_.budget, checkpoint)
                     : PolicyVersion{checkpoint.value};
-  send(links_.learner, learner_->address, PublishInitial{retain});
+  tell_learner(PublishInitial{retain});
   learner_busy_ = true;
 }
 
-void Exchange::meet_again(runtime::Context& cx, const LearnerUp& up) {
+void ExchangeCore::meet_again(const LearnerUp& up) {
   const StepId done = ledger_.next_commit();
   if (!up.checkpoint)
-    return fail(cx,
-                "the learner came back without any checkpoint: " + text(done) + " steps are lost");
+    return fail("the learner came back without any checkpoint: " + text(done) + " steps are lost");
   if (*up.checkpoint > done || *up.checkpoint < durable_)
-    return fail(cx, "the learner came back with a checkpoint of step " + text(*up.checkpoint) +
-                        ", but the batches of steps " + text(durable_) + " to " + text(done) +
-                        " are those that are kept");
+    return fail("the learner came back with a checkpoint of step " + text(*up.checkpoint) +
+                ", but the batches of steps " + text(durable_) + " to " + text(done) +
+                " are those that are kept");
   const auto resend = ledger_.learner_started(*up.checkpoint, up.from.incarnation);
   replay_.assign(resend.begin(), resend.end());
   note({.kind = "learner_restarted",
@@ -83,14 +89,14 @@ void Exchange::meet_again(runtime::Context& cx, const LearnerUp& up) {
 
 // A checkpoint is worth nothing without the rows that tell which groups it covers: those are on the
 // disk first.
-void Exchange::ask_checkpoint() {
+void ExchangeCore::ask_checkpoint() {
   durability_ = Durability::kPowerCut;
-  send(links_.learner, learner_->address, SaveCheckpoint{StepId{*checkpoint_awaited_}});
+  tell_learner(SaveCheckpoint{StepId{*checkpoint_awaited_}});
 }
 
-void Exchange::handle(runtime::Context& cx, Published published) {
+void ExchangeCore::take(Published published) {
   if (!learner_ || learner_->address.incarnation != published.from.incarnation) return;
-  if (const auto why = misfit(published)) return refuse(cx, published.from, *why);
+  if (const auto why = misfit(published)) return refuse(published.from, *why);
   learner_busy_ = false;
   published_ = std::max(published_, published.publication.version);
   take_publication(published.publication);
@@ -99,14 +105,14 @@ void Exchange::handle(runtime::Context& cx, Published published) {
       start_evaluation(EvaluationKind::kBefore, kInitialWeights);
       enter(Stage::kWarmStart, "warm start");
     }
-    send(links_.learner, learner_->address, WarmStart{});
+    tell_learner(WarmStart{});
     learner_busy_ = true;
-    return wake(cx);
+    return wake();
   }
   ledger_.published(published_);
   (void)ledger_.learner_started(ledger_.next_commit(), published.from.incarnation);
   durable_ = ledger_.next_commit();
-  statistics_.running_since = cx.now();
+  statistics_.running_since = now_;
   checksums_[ledger_.next_commit()] = published.publication.checksum;
   if (published_ == PolicyVersion{0})
     start_evaluation(config_.warm_start ? EvaluationKind::kAfterWarmStart : EvaluationKind::kBefore,
@@ -117,63 +123,62 @@ void Exchange::handle(runtime::Context& cx, Published published) {
     ask_checkpoint();
     finish_training();
   }
-  wake(cx);
+  wake();
 }
 
-void Exchange::handle(runtime::Context& cx, WarmStartProgress progress) {
+void ExchangeCore::take(WarmStartProgress progress) {
   if (!learner_ || learner_->address.incarnation != progress.from.incarnation) return;
   const std::uint64_t known =
       std::exchange(statistics_.trained.steps_skipped, progress.steps_skipped);
   warm_start_ = std::move(progress);
   if (warm_start_.steps_skipped <= known) return;
-  notices_.push_back(
-      ExchangeEvent{config_.job, config_.job,
-                    "the warm start has skipped steps whose gradient is not finite: " +
-                        std::to_string(warm_start_.steps_skipped) + " by step " +
-                        std::to_string(warm_start_.step)});
-  wake(cx);
+  notify(ExchangeEvent{config_.job, config_.job,
+                       "the warm start has skipped steps whose gradient is not finite: " +
+                           std::to_string(warm_start_.steps_skipped) + " by step " +
+                           std::to_string(warm_start_.step)});
+  wake();
 }
 
-void Exchange::handle(runtime::Context& cx, WarmStarted started) {
+void ExchangeCore::take(WarmStarted started) {
   if (!learner_ || learner_->address.incarnation != started.from.incarnation) return;
-  if (const auto why = misfit(started)) return refuse(cx, started.from, *why);
+  if (const auto why = misfit(started)) return refuse(started.from, *why);
   learner_busy_ = false;
   published_ = started.publication.version;
   take_publication(started.publication);
-  statistics_.running_since = cx.now();
+  statistics_.running_since = now_;
   checksums_[StepId{0}] = started.publication.checksum;
   (void)ledger_.learner_started(StepId{0}, started.from.incarnation);
   ledger_.published(published_);
   note({.kind = "published",
         .version = 0,
         .detail = "warm start of " + std::to_string(started.steps) + " steps"});
-  note_totals(cx.now(), started.publication);
+  note_totals(now_, started.publication);
   start_evaluation(config_.warm_start ? EvaluationKind::kAfterWarmStart : EvaluationKind::kBefore,
                    published_);
   enter(Stage::kRunning, started.reached
                              ? "training"
                              : "training; the warm start ended by max_steps, not by `until`");
-  wake(cx);
+  wake();
 }
 
-void Exchange::handle(runtime::Context& cx, StepCommitted committed) {
+void ExchangeCore::take(StepCommitted committed) {
   if (!learner_ || learner_->address.incarnation != committed.from.incarnation) return;
-  if (const auto why = misfit(committed)) return refuse(cx, committed.from, *why);
+  if (const auto why = misfit(committed)) return refuse(committed.from, *why);
   const bool repeated = ledger_.replaying();
   if (const auto refusal = ledger_.commit(committed.step, committed.from.incarnation)) {
     note({.kind = "refused", .step = committed.step.value, .detail = scheduler::name(*refusal)});
-    return wake(cx);
+    return wake();
   }
   learner_busy_ = false;
   step_in_flight_.reset();
   if (statistics_.running_since)
-    statistics_.work.learner_busy_seconds += seconds(cx.now() - statistics_.step_sent);
+    statistics_.work.learner_busy_seconds += seconds(now_ - statistics_.step_sent);
   const StepId version{committed.step.value + 1};
   const auto known = checksums_.find(version);
   if (known != checksums_.end() && known->second != committed.checksum)
-    return fail(cx, "training step " + text(committed.step) +
-                        " again gave other weights than before; was the binary or the machine "
-                        "changed?");
+    return fail("training step " + text(committed.step) +
+                " again gave other weights than before; was the binary or the machine "
+                "changed?");
   checksums_[version] = committed.checksum;
   if (!repeated)
     for (const GroupId group : batch_in_flight_)
@@ -190,12 +195,12 @@ void Exchange::handle(runtime::Context& cx, StepCommitted committed) {
     take_publication(*committed.publication);
     ledger_.published(published_);
   }
-  if (!repeated) after_commit(cx, committed);
+  if (!repeated) after_commit(committed);
   if (checkpoint_awaited_ == version.value) ask_checkpoint();
-  wake(cx);
+  wake();
 }
 
-void Exchange::after_commit(runtime::Context& cx, const StepCommitted& committed) {
+void ExchangeCore::after_commit(const StepCommitted& committed) {
   const std::int64_t done = committed.step.value + 1;
   const bool last = done == config_.budget.steps_total;
   if (fixed_) fixed_->committed(committed.step);
@@ -208,14 +213,12 @@ void Exchange::after_commit(runtime::Context& cx, const StepCommitted& committed
         std::max(trained.logprob_diff_max_at_staleness_0, diff);
   trained.steps_skipped = committed.report.steps_skipped;
   if (committed.report.skipped_in_row > 0)
-    notices_.push_back(
-        ExchangeEvent{config_.job, config_.job, skipped_text(done, committed.report)});
+    notify(ExchangeEvent{config_.job, config_.job, skipped_text(done, committed.report)});
   trained.staleness.add(statistics_.staleness_of_step);
-  note_totals(cx.now(), committed.publication);
-  statistics_.add_rate_point(cx.now());
-  if (const auto kept = write_metrics(cx.now(), committed); !kept)
-    return fail(cx, kept.error().message);
-  if (const auto kept = write_samples(committed); !kept) return fail(cx, kept.error().message);
+  note_totals(now_, committed.publication);
+  statistics_.add_rate_point(now_);
+  write_metrics(now_, committed);
+  write_samples(committed);
   if (last || (config_.save_freq > 0 && done % config_.save_freq == 0)) checkpoint_awaited_ = done;
   if (last)
     finish_training();
@@ -223,18 +226,18 @@ void Exchange::after_commit(runtime::Context& cx, const StepCommitted& committed
     start_evaluation(EvaluationKind::kPeriodic, published_);
 }
 
-void Exchange::finish_training() {
+void ExchangeCore::finish_training() {
   start_evaluation(EvaluationKind::kFinal, published_);
   enter(Stage::kFinishing, "all steps are trained");
 }
 
-void Exchange::handle(runtime::Context& cx, CheckpointSaved saved) {
+void ExchangeCore::take(CheckpointSaved saved) {
   if (!learner_ || learner_->address.incarnation != saved.from.incarnation) return;
-  if (const auto why = misfit(saved)) return refuse(cx, saved.from, *why);
+  if (const auto why = misfit(saved)) return refuse(saved.from, *why);
   statistics_.weights_sha256 = saved.weights_sha256;
   note({.kind = "checkpoint", .step = saved.step.value, .detail = saved.directory});
   if (checkpoint_awaited_ == saved.step.value) checkpoint_awaited_.reset();
-  wake(cx);
+  wake();
   if (saved.step <= durable_) return;
   ledger_.durable(saved.step);
   durable_ = saved.step;
@@ -244,22 +247,23 @@ void Exchange::handle(runtime::Context& cx, CheckpointSaved saved) {
       ++it;
       continue;
     }
-    if (it->second.header) shelf_.release(it->second.header->payload);
+    if (it->second.header) release(it->second.header->payload);
     it = entries_.erase(it);
   }
 }
 
 // Also of a learner that could not come up: LearnerUp never came.
-void Exchange::handle(runtime::Context& cx, LearnerFailed failed) {
+void ExchangeCore::take(LearnerFailed failed) {
   if (buried(failed.from)) return;
   if (learner_ && learner_->address.incarnation != failed.from.incarnation) return;
-  fail(cx, failed.from.actor + ": " + failed.message);
+  fail(failed.from.actor + ": " + failed.message);
 }
 
 // ---- resume
 
 // Why these groups are not those of a run of this job; nothing where they may be.
-Exchange::Misfit Exchange::misfit(const std::vector<RestoredGroup>& groups, StepId at) const {
+ExchangeCore::Misfit ExchangeCore::misfit(const std::vector<RestoredGroup>& groups,
+                                          StepId at) const {
   std::int64_t trained = 0;
   for (const RestoredGroup& group : groups) {
     trained += group.trained_at.has_value();
@@ -274,16 +278,24 @@ Exchange::Misfit Exchange::misfit(const std::vector<RestoredGroup>& groups, Step
 }
 
 // A run that is refused here stays as it was.
-void Exchange::restore(runtime::Context& cx, StepId checkpoint) {
-  GroupHistory history;
-  const auto read = record_.replay([&](const JournalEvent& event) { history.take(event); });
-  if (!read) return fail(cx, read.error().message);
+void ExchangeCore::take(HistoryRead read) {
+  if (!restoring_) return;
+  restoring_->history = std::move(read.history);
+  if (const auto why =
+          misfit(restoring_->history.at(restoring_->checkpoint), restoring_->checkpoint))
+    return fail(*why);
+  effects_.push_back(TakeUpRun{.job_yaml = config_.job_yaml, .checkpoint = restoring_->checkpoint});
+}
+
+void ExchangeCore::take(RunTakenUp) {
+  if (!restoring_) return;
+  const Restoring from = *std::exchange(restoring_, std::nullopt);
+  restore(from.history, from.checkpoint);
+  ask_to_publish(from.checkpoint);
+}
+
+void ExchangeCore::restore(const GroupHistory& history, StepId checkpoint) {
   const std::vector<RestoredGroup> groups = history.at(checkpoint);
-  if (const auto why = misfit(groups, checkpoint)) return fail(cx, *why);
-  if (const auto kept = record_.take_up(config_.job_yaml); !kept)
-    return fail(cx, kept.error().message);
-  if (const auto done = record_.rewind_metrics(checkpoint); !done)
-    return fail(cx, done.error().message);
   restored_ = true;
   const auto started = statistics_.started;
   statistics_ = history.statistics(checkpoint, config_.budget.steps_total);
@@ -312,7 +324,7 @@ void Exchange::restore(runtime::Context& cx, StepId checkpoint) {
     }
     ++snapshot.counters.live;
     snapshot.records.push_back({.id = group.group});
-    open_entry(group.group, {.position = group.position, .slot = group.slot, .admitted = cx.now()});
+    open_entry(group.group, {.position = group.position, .slot = group.slot, .admitted = now_});
   }
   snapshot.next_step = snapshot.next_commit = snapshot.replay_next = checkpoint;
   snapshot.published = PolicyVersion{checkpoint.value};

@@ -1,0 +1,148 @@
+// The inputs and the effects of an exchange's core (exchange_core.h): messages of peers and answers
+// to the core's own effects go in, effects come out. The actor around the core (exchange.h) carries
+// effects out in their order, all of them before it hands the core the next message.
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "actors/exchange/group_history.h"
+#include "actors/exchange/run_record.h"
+#include "actors/messages/broadcast.h"
+#include "actors/messages/exchange.h"
+#include "actors/messages/learner.h"
+#include "actors/messages/reward.h"
+#include "actors/messages/rollout.h"
+#include "runtime/actor/ref.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/ids.h"
+#include "runtime/wire/payload_ref.h"
+
+namespace tandem::actors {
+
+// ---- inputs, besides messages
+
+// Generated, with those of its payloads that are in the payload store exactly as it says.
+struct GroupsGenerated {
+  Generated message;
+  std::set<runtime::PayloadRef> payloads;
+};
+struct Decide {};        // the messages that were waiting are handled: decide, journal
+struct DeadlineCame {};  // the answer to WakeAtDeadline
+struct MessagesSent {};  // after Decide: the journal is written, and messages are on their way
+
+// Why the actor could not carry an effect out. Each of them ends the job.
+struct JournalFailed {  // nothing of the last Decide was sent
+  std::string message;
+};
+struct RecordFailed {  // a file of the run, or its history
+  std::string message;
+};
+struct SendFailed {  // a message that no link can carry
+  std::string message;
+};
+
+struct HistoryRead {  // the answer to ReadHistory
+  GroupHistory history;
+};
+struct RunTakenUp {};  // the answer to TakeUpRun
+
+using ExchangeInput =
+    std::variant<RolloutUp, Installed, GroupsGenerated, Unservable, Evaluated, RolloutStats,
+                 RewardUp, GroupsScored, TextsScored, RewardTrouble, LearnerUp, Published,
+                 WarmStartProgress, WarmStarted, StepCommitted, CheckpointSaved, LearnerFailed,
+                 BroadcastEvents, ActorDown, DrainActor, EndJob, Decide, DeadlineCame, MessagesSent,
+                 JournalFailed, RecordFailed, SendFailed, HistoryRead, RunTakenUp>;
+
+// ---- effects
+
+// A message leaves once the next Journal is written (EX-J). A list that is too long for the link
+// leaves in parts.
+struct ToRollout {
+  runtime::Address to;
+  RolloutInbox message;
+};
+struct ToReward {
+  runtime::Address to;
+  RewardInbox message;
+};
+struct ToLearner {
+  runtime::Address to;
+  LearnerInbox message;
+};
+struct ToBroadcast {  // the broadcast actor of a rank
+  runtime::Address to;
+  BroadcastInbox message;
+};
+struct Notify {  // the controller
+  ExchangeNotices notice;
+};
+struct Refuse {  // this incarnation said something that no honest one says
+  runtime::Address who;
+  std::string why;
+};
+
+struct DecideSoon {};  // Decide, once for all that is waiting now
+struct DecideAt {      // Decide then
+  Time at;
+};
+struct WakeAtDeadline {  // DeadlineCame then
+  Time at;
+};
+
+struct Journal {
+  std::vector<JournalEvent> events;  // in order; the actor fills in their time
+  Durability durability = Durability::kKill;
+};
+
+struct WriteMetrics {  // a line of metrics.jsonl
+  std::string line;
+};
+struct WriteSample {  // a line of samples.jsonl
+  std::string line;
+};
+struct WriteStepSamples {  // of one group of a step; nothing where its payload cannot be read
+  StepId step;
+  runtime::PayloadRef payload;
+  std::vector<float> rewards;
+  std::vector<float> advantages;  // may be fewer than rewards
+  std::vector<FinishReason> finishes;
+};
+// Of a trajectory that got no score. One that cannot be written ends no job: the journal has the
+// discard.
+struct WriteFailureSample {
+  StepId step;
+  runtime::PayloadRef payload;
+  std::size_t trajectory = 0;
+  std::string prompt, reason;
+};
+
+struct ReleasePayload {
+  runtime::PayloadRef payload;
+};
+// Releases those that say themselves that `writer` made them for a lease that it holds. Another's
+// payload, whose message is on its way, stays.
+struct ReleaseWritten {
+  Sender writer;
+  std::set<runtime::PayloadRef> payloads;
+};
+
+struct ReadHistory {};  // of the run's earlier incarnations
+struct TakeUpRun {      // goes on in the run directory, at a checkpoint
+  std::string job_yaml;
+  StepId checkpoint;
+};
+struct EndRun {
+  std::optional<std::string> result;  // for result.json
+  JobEnded ended;                     // kFailed in place of kSucceeded where that cannot be written
+};
+
+using ExchangeEffect = std::variant<ToRollout, ToReward, ToLearner, ToBroadcast, Notify, Refuse,
+                                    DecideSoon, DecideAt, WakeAtDeadline, Journal, WriteMetrics,
+                                    WriteSample, WriteStepSamples, WriteFailureSample,
+                                    ReleasePayload, ReleaseWritten, ReadHistory, TakeUpRun, EndRun>;
+
+}  // namespace tandem::actors

@@ -1,0 +1,19 @@
+// Lines of samples.jsonl from what an exchange's core says of a sample and its payload's texts.
+// docs/design/contract.md has the fields. Pure.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "actors/exchange/effects.h"
+#include "actors/messages/payload.h"
+
+namespace tandem::actors {
+
+// A line for each trajectory; none where the payload has another number of them.
+std::vector<std::string> sample_lines(const WriteStepSamples& samples, const GroupPayload& payload);
+
+// `payload` may be null: then the line has no completion.
+std::string failure_line(const WriteFailureSample& sample, const GroupPayload* payload);
+
+}  // namespace tandem::actors
