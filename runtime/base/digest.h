@@ -1,7 +1,7 @@
 // Digests of bytes, and bytes as hexadecimal digits.
 //
 //   SHA-256   for results that people compare, such as weights_sha256: every system has a tool
-//   XXH3-64   for damage that the program looks for (payloads, published weights): as fast as a copy
+//   XXH3-64   for damage that the program looks for (payloads, published weights): at memory speed
 //   CRC-32C   for file formats of others that ask for it
 //
 // None of the three keeps a secret or proves who wrote the bytes; for that see secret.h. All have
