@@ -100,7 +100,7 @@ class CellBase : public Cell {
 
   // Touched only by the thread that runs the cell.
   std::uint64_t life_ = 1;        // grows by one with each restart
-  bool built_ = false;            // the actor exists
+  bool built_ = false;            // the actor of this incarnation exists
   bool stop_ = false;             // stop() was called
   std::optional<Error> failure_;  // fail() was called, or a handler threw
   std::vector<Time> restarts_;    // within the period of the policy
@@ -173,7 +173,7 @@ class TypedCell final : public CellBase, public Target<typename A::Inbox> {
   bool work_waits() const override { return !turns_.empty() || !messages_.empty(); }
 
   const std::function<std::unique_ptr<A>()> factory_;
-  std::unique_ptr<A> actor_;
+  std::unique_ptr<A> actor_;    // null before build() and after destroy()
   std::deque<Inbox> messages_;  // guarded by mutex_
 };
 
@@ -214,6 +214,7 @@ class System {
  private:
   friend class detail::CellBase;
   friend class detail::CellContext;
+  // Incarnations are counted over all actors of the System, from 1.
   Incarnation next_incarnation();
   void add(std::shared_ptr<detail::CellBase> cell);
   void remove(const detail::CellBase& cell);
