@@ -24,6 +24,7 @@ inline constexpr bool handles_all = false;
 template <class A, class... M>
 inline constexpr bool handles_all<A, std::variant<M...>> = (Handles<A, M> && ...);
 
+// A class that System::spawn takes: its Inbox lists the messages, and each has a handler.
 template <class A>
 concept Actor = requires {
   typename A::Inbox;

@@ -5,6 +5,11 @@
 // An ask is a message of its own type, Ask<Q>, that carries a ReplyTo, by which the receiver
 // answers once, in its handler or later. When the last copy of a ReplyTo is destroyed without an
 // answer, the asker gets an Error, so that no actor waits for an answer that cannot come any more.
+//
+//   struct Count { using Reply = int; };                       // the question names its answer
+//   using Inbox = std::variant<Ask<Count>>;                    // of the actor that is asked
+//   void handle(Context&, Ask<Count> ask) { ask.reply(17); }   // now, or later from a kept copy
+//   cx.ask(ref, Count{}, deadline, then);                      // in another actor (context.h)
 #pragma once
 
 #include <atomic>
@@ -58,6 +63,7 @@ class Target {
   virtual Delivery post(Inbox message) = 0;  // from any thread; never blocks
   // The largest encoding of a message; a mailbox of this process has no such limit.
   virtual std::uint64_t bytes_max() const { return kBytesUnlimited; }
+  // The Error for a message over that limit (Ref::too_large).
   virtual Error too_large(const Inbox&) const { return {ErrorCode::kInvalid, "too large"}; }
 };
 
@@ -74,6 +80,7 @@ class Ref {
   [[nodiscard]] Delivery tell(Inbox message) const {
     return target_ ? target_->post(std::move(message)) : Delivery::kGone;
   }
+  // As it was when the Ref was made: a restart of the actor does not change it.
   const Address& address() const { return address_; }
   // The largest encoding of one message; a larger message is kTooLarge.
   std::uint64_t bytes_max() const { return target_ ? target_->bytes_max() : kBytesUnlimited; }

@@ -5,6 +5,11 @@
 // Ref stays valid over a restart. `life`, in the names of code, counts the incarnations of one
 // cell.
 //
+//   System system(executor, on_failure);
+//   Ref<Counter::Inbox> counter = system.spawn<Counter>("counter", [] {
+//     return std::make_unique<Counter>();
+//   });
+//
 // Invariants
 //   AC-1  A mailbox never holds more than its limit of messages.
 //   AC-2  A failure is never swallowed: an exception or fail() restarts the actor by its policy, or
@@ -48,6 +53,8 @@ class CellContext;
 class CellBase : public Cell {
  public:
   CellBase(System& system, Executor& executor, Address address, SpawnOptions options);
+  // The executor's entry: handles messages, then restarts or ends the actor where a handler asked
+  // for that, and decides whether the cell stays runnable.
   bool run(int messages_max) override;
   // These may be called from any thread. Turns and answers for another incarnation than the
   // one that runs are dropped; `life` 0 stands for any incarnation.
@@ -79,6 +86,7 @@ class CellBase : public Cell {
   // Makes the cell runnable. The caller has just put work where drain() finds it, under `lock`,
   // which is released before the executor is called.
   void wake(std::unique_lock<std::mutex> lock);
+  // Runs the item if its incarnation is the one that runs.
   void take_turn(Item& item, Context& cx);
 
   friend class CellContext;
@@ -113,11 +121,14 @@ class CellBase : public Cell {
   std::optional<Alarm> alarm_;  // the one timer for all asks, set for the earliest deadline
 
  private:
+  // Asks: `expect` registers one with its deadline, and the alarm calls `ring`, which times out
+  // those that are due and sets the alarm for the next.
   void expect(const std::shared_ptr<WaitingAsk>& ask, Duration deadline);
   void set_alarm(Time at);
   void stop_alarm();
   void ring();
   bool may_restart();  // counts the restart if so
+  // Ends the actor for good: destroys it, frees its name, and tells monitors and on_failure.
   void finish(Error reason);
 };
 

@@ -34,7 +34,7 @@ class ThreadedExecutor final : public Executor {
   std::uint64_t draw_seed() override;
 
  private:
-  void work();
+  void work();  // of each thread, until stop()
 
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -1,6 +1,10 @@
 // Result<T>: a value, or an Error that says what was attempted, on what, why it failed, and how to
 // mend it. For events of the world: a file, a peer, a config, no room. Bugs of our own are CHECKed
 // (check.h). The member names are those of std::expected (C++23).
+//
+//   Result<std::string> text = read_file(path);
+//   if (!text) return text.error();
+//   use(*text);
 #pragma once
 
 #include <optional>

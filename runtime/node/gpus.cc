@@ -2,8 +2,7 @@
 //
 // Easy to get wrong:
 //   - A device that has failed must neither hide the others nor shift their numbers. Each call to
-//   it is
-//     checked on its own, and the device stays in the list with its trouble.
+//     it is checked on its own, and the device stays in the list with its trouble.
 //   - CUDA reads the variable in its own way: the first word that names no device ends the list.
 //   - A driver may be older than a function. All of NVML is looked up by name; functions that only
 //     describe (topology, affinity) may be missing, and the description then stays empty.

@@ -286,7 +286,7 @@ void PosixProcessHost::Loop::run() {
     const int ready =
         ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), wait_ms());
     CHECK(ready >= 0 || errno == EINTR);
-    // Ends before commands: a signal that was posted for a child that has ended goes nowhere.
+    // Ends before commands: a command for a child that has ended finds no child.
     for (int i = 0; i < ready; ++i) {
       const ProcessId process{events[static_cast<std::size_t>(i)].data.u64};
       if (process != ProcessId{}) reap(process);

@@ -6,7 +6,7 @@
 //         first; then never again.
 //   PH-2  No process that a host started, and none of that process's group, outlives the host: the
 //         destructor kills and reaps them, and after a `kill -9` of the host's process each child
-//         dies by its parent-death signal (if it called arm_parent_death_signal).
+//         is killed by its parent-death signal (if it called arm_parent_death_signal).
 //   PH-3  When the first process of a group ends, the other processes of the group are killed.
 //   PH-4  A signal reaches only processes of the group it was meant for: it is sent while the
 //         group's first process is not yet reaped, so a reused pid is never hit.

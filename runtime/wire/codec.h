@@ -18,7 +18,11 @@
 //   std::vector of anything else             array
 //
 // Decoding trusts nothing: bytes of any content give a value or an Error (kInvalid) that names the
-// type, the field and the place. Memory is checked against WireLimits before it is allocated.
+// type, the field and the place, such as "cannot decode Generate.prompt_tokens: the bytes end
+// early", byte 17. Memory is checked against WireLimits before it is allocated. Encoding cannot
+// fail.
+//
+// All functions are pure and may be called from any thread.
 #pragma once
 
 #include <chrono>
@@ -41,6 +45,7 @@
 #include "runtime/wire/fields.h"
 
 namespace tandem {
+// Here and not in result.h, since runtime/base does not know runtime/wire.
 TANDEM_WIRE_ENUM(ErrorCode, kInvalid, kFailed, kOutOfMemory, kInfeasible, kNotFound, kUnauthorised,
                  kTimedOut, kUnreachable)
 TANDEM_WIRE(Error, code, message, where, help, os_error)
@@ -57,7 +62,9 @@ std::string encode(const T& value) {
   return bytes;
 }
 
-// The value of a whole message; bytes behind the value are an error.
+// The value of a whole message; bytes behind the value are an error. T must be
+// default-constructible. `limits` bound the cost of a message from a peer; readers of files of our
+// own pass larger ones.
 template <class T>
 Result<T> decode(std::string_view bytes, WireLimits limits = {}) {
   WireReader in(bytes, limits);

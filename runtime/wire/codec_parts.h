@@ -44,6 +44,7 @@ namespace wire_detail {
 
 static_assert(std::endian::native == std::endian::little, "packed vectors are copied as they lie");
 
+// T is an Id<> (runtime/base/ids.h), which travels as its number.
 template <class T>
 inline constexpr bool is_id = false;
 template <class Tag, class Value>
@@ -75,6 +76,7 @@ constexpr bool takes(std::index_sequence<I...>) {
   return requires { Struct{(void(I), AnyField{})...}; };
 }
 
+// A struct is an array of its fields, without names: the order is the schema.
 template <class Struct, class... Members>
 void encode_fields(WireWriter& out, const Struct& value,
                    const WireFields<Struct, Members...>& fields) {
@@ -124,6 +126,7 @@ bool decode_vector(WireReader& in, std::vector<T>& value) {
   if constexpr (is_packed<T>) {
     std::string_view bytes;
     if (!in.bin(bytes)) return false;
+    // bin counts bytes and knows no elements.
     if (bytes.size() % sizeof(T) != 0) return in.fail("a numeric array ends inside an element");
     if (!in.charge(bytes.size())) return false;
     value.resize(bytes.size() / sizeof(T));
@@ -169,6 +172,7 @@ bool decode_map(WireReader& in, std::map<std::string, T>& value) {
 // A number that does not fit T is a failure and is never cut off.
 template <class T>
 bool decode_integer(WireReader& in, T& value) {
+  // Read at full width first: msgpack does not say how wide the sender's type was.
   std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t> wide = 0;
   bool ok = false;
   if constexpr (std::is_signed_v<T>) {

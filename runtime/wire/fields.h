@@ -27,6 +27,7 @@ struct WireFields {
   std::tuple<Members Struct::*...> members;
 };
 
+// Deduces the types of the members; the macro calls it with a pointer to each.
 template <class Struct, class... Members>
 constexpr WireFields<Struct, Members...> wire_fields_of(const char* type, const char* names,
                                                         Members Struct::*... members) {
@@ -56,6 +57,8 @@ constexpr WireFields<Struct, Members...> wire_fields_of(const char* type, const 
     __VA_OPT__(TANDEM_WIRE_CASE_AGAIN TANDEM_WIRE_PARENS(Type, __VA_ARGS__))
 #define TANDEM_WIRE_CASE_AGAIN() TANDEM_WIRE_CASE
 
+// wire_fields(const Type*) is the function by which the codec knows a struct, and wire_has(Type)
+// the one by which it knows an enum. The pointer only selects the overload; it may be null.
 #define TANDEM_WIRE(Type, ...)                                       \
   [[maybe_unused]] constexpr auto wire_fields(const Type*) {         \
     return ::tandem::runtime::wire_fields_of<Type>(                  \

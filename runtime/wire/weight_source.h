@@ -17,6 +17,7 @@ struct WeightSource {
   // "10.0.0.2:41234", where subscribers dial. The endpoint and both keys are empty where the
   // publisher does not serve other hosts.
   std::string endpoint;
+  // Both keys are made anew by each publisher, so that they end with it.
   std::string server_key;  // CURVE public key (Z85) of the publisher
   std::string client_key;  // CURVE secret key (Z85) that all subscribers share
   bool operator==(const WeightSource&) const = default;
