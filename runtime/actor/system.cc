@@ -1,4 +1,4 @@
-// A cell runs one actor, one handler at a time, and survives its restarts.
+// A cell runs one actor, one handler at a time, and stays the same over the actor's restarts.
 //
 // Other threads reach a cell in two ways: they put a message or a turn into its queues under
 // mutex_, and wake() gives the cell to the executor if the executor has it not yet (`scheduled_`).

@@ -2,8 +2,7 @@
 // executor, knows them by name, restarts them by their policy and tells monitors of their end.
 //
 // An actor lies in a cell, which outlives the actor's incarnations and owns the mailbox, so that a
-// Ref stays valid over a restart. `life`, in the names of code, counts the incarnations of one
-// cell.
+// Ref stays valid over a restart. `life`, in the code, counts the incarnations of one cell.
 //
 //   System system(executor, on_failure);
 //   Ref<Counter::Inbox> counter = system.spawn<Counter>("counter", [] {

@@ -52,7 +52,6 @@ Result<std::string> read_secret(const std::filesystem::path& path) {
   const OwnedFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   struct stat status {};
   if (!fd || ::fstat(fd.get(), &status) != 0) return file_error("read the secret", path);
-  // fstat of the open file and not stat of the path: the checks hold for the file that was opened.
   if (!S_ISREG(status.st_mode)) return not_private(path, "it is not a plain file");
   if (status.st_uid != ::geteuid()) return not_private(path, "it belongs to another user");
   if ((status.st_mode & kOthers) != 0) return not_private(path, "others may read or write it");

@@ -1,7 +1,6 @@
 // The agent translates between two conversations: messages of the controller and calls of a
 // ProcessHost. Exits come on the host's own thread and are posted as turns, so that all members are
-// used by the actor's thread alone. A report that the link does not take is logged and not sent
-// again.
+// used by the actor's thread alone. A report that the link refuses is logged and not sent again.
 #include "runtime/node/agent.h"
 
 #include <unistd.h>

@@ -47,8 +47,7 @@ Result<Daemon> spawn_daemon(DaemonSpec spec) {
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0)
     return file_error("make a socket pair for " + spec.name, spec.log);
   OwnedFd ours(ends[0]);
-  // Closed at the end of this function: the daemon then has the only copy, so that its end is
-  // heard.
+  // Closed at the end of this function: the daemon then has the only copy, and its end is heard.
   const OwnedFd theirs(ends[1]);
   posix_spawn_file_actions_t files;
   posix_spawn_file_actions_init(&files);

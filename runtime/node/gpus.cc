@@ -162,8 +162,7 @@ GpuLink link_of(const Nvml& nvml, NvmlDevice one, NvmlDevice other) {
   return level >= 0 && at < kLevels.size() ? kLevels[at] : GpuLink::kUnknown;
 }
 
-// Fills in where a device is. The failure of a call here leaves its part empty and makes no
-// trouble.
+// Fills in where a device is. A call that fails leaves its part empty and makes no trouble.
 void locate(const Nvml& nvml, Listed& found, const std::vector<Listed>& listed) {
   Mask cpus{}, nodes{};
   constexpr auto kWords = static_cast<unsigned>(Mask{}.size());
