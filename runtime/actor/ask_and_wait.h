@@ -1,4 +1,7 @@
-// The body of ask_and_wait (system.h).
+// The body of ask_and_wait, which system.h declares and describes.
+//
+// The slot for the answer is shared with the ReplyTo: an answer that comes after the deadline finds
+// memory to write to although the waiting call has returned.
 #pragma once
 
 #include <condition_variable>
@@ -20,7 +23,10 @@ Result<typename Q::Reply> ask_and_wait(const Ref<Inbox>& whom, Q question, Durat
                                            slot->reply = std::move(reply);
                                            slot->changed.notify_one();
                                          })});
+  // The ReplyTo of a message that was not taken has filled the slot too; the reason of the refusal
+  // says more.
   if (sent != Delivery::kAccepted) return undelivered(whom.address().name, sent);
+  // Time of the machine and not of an executor. A simulated executor does not run meanwhile.
   std::unique_lock lock(slot->mutex);
   if (!slot->changed.wait_for(lock, deadline, [&] { return slot->reply.has_value(); }))
     return Error{ErrorCode::kTimedOut,

@@ -1,5 +1,7 @@
-// What a handler may do besides its own work: read the time, draw random numbers, set timers, ask,
-// monitor, stop. Valid only during the handler's call; never kept, never shared between threads.
+// The Context is the only way of a handler to the world around its actor: the time, random numbers,
+// timers, asks, monitors, and the actor's own end. Because nothing else is used, the same actor
+// runs on threads and in a simulation (executor.h). A Context is valid only during the handler's
+// call; never keep one, and never use one on another thread.
 #pragma once
 
 #include <functional>
@@ -16,7 +18,9 @@ namespace tandem::runtime {
 
 class Context;
 
-// A piece of work that runs in an actor's turn: a timer or the answer to an ask.
+// A piece of work that runs in an actor's turn, that is, between two handlers and with the same
+// exclusion as one (EX-1): a timer or the answer to an ask. Turns that wait are run before
+// messages.
 using Turn = std::function<void(Context&)>;
 
 class Context {
@@ -24,29 +28,41 @@ class Context {
   virtual ~Context() = default;
 
   virtual Time now() const = 0;
+  // One generator for the actor, in all of its incarnations; its seed is the executor's
+  // draw_seed().
   virtual Rng& rng() = 0;
+  // Of the incarnation that is running.
   virtual const Address& self() const = 0;
 
-  // `turn` runs in this actor's turn after `delay`. It may capture the actor: an actor that was
-  // restarted or has stopped never sees its predecessor's turns.
+  // `turn` runs in this actor's turn, at the earliest after `delay`. `turn` may capture the actor's
+  // `this`: turns of an incarnation are dropped when that incarnation ends.
   virtual TimerId after(Duration delay, Turn turn) = 0;
+  // Nothing happens where the timer has fired. A turn of a fired timer may still wait behind the
+  // handler that cancels it; that turn runs.
   virtual void cancel(TimerId timer) = 0;
 
-  // Runs `down` in this actor's turn when the watched local actor ends for good (a restart is no
-  // end); at once if it already has.
+  // Runs `down` in this actor's turn when the watched actor of the same System ends for good; a
+  // restart is no end. If no such actor exists, or if the actor of that name is a later one, `down`
+  // runs in the next turn with kNotFound.
   virtual void monitor(const Address& watched,
                        std::function<void(Context&, const Error&)> down) = 0;
 
-  virtual void stop() = 0;              // this actor ends after the handler, its mailbox dropped
-  virtual void fail(Error reason) = 0;  // as stop, but its supervisor hears of it and may restart
+  // Ends this actor after the handler; the messages in its mailbox are dropped.
+  virtual void stop() = 0;
+  // Reports a failure after the handler. The restart policy of the System decides whether a new
+  // incarnation follows, which keeps the mailbox, or the actor ends as by stop() (AC-2, AC-3).
+  virtual void fail(Error reason) = 0;
 
-  // Asks with a deadline: `then` runs in this actor's turn exactly once, with the reply or an Error
-  // (kTimedOut names whom was asked; a full or missing receiver fails at once).
+  // Asks with a deadline. `then` runs in this actor's turn exactly once, with the reply or an
+  // Error: kTimedOut with the name of the asked actor, kUnreachable or kInvalid where the message
+  // was not taken, kFailed where the asked actor dropped the ask. `then` does not run if this
+  // incarnation ends first.
   template <class Q, class Inbox>
   void ask(const Ref<Inbox>& whom, Q question, Duration deadline,
            std::function<void(Context&, Result<typename Q::Reply>)> then) {
     using R = typename Q::Reply;
-    // Kept until the outcome is known: a message that was not taken dies unanswered.
+    // A second owner until tell() has returned: with only the one in the message, a message that is
+    // not taken would answer for itself, and the reason of the refusal would be lost.
     const auto ask =
         std::make_shared<detail::AskOf<R>>(asker(), whom.address().name, std::move(then));
     expect(ask, deadline);
@@ -54,13 +70,15 @@ class Context {
     if (sent != Delivery::kAccepted) ask->answer(undelivered(whom.address().name, sent));
   }
 
-  // Posts turns to this actor from any thread, for machinery that answers later. At the mailbox's
-  // limit a turn is still taken: it is the answer to something this actor started and bounded.
+  // A function that posts turns to this actor from any thread, for machinery that answers later. It
+  // may outlive the actor; turns for an incarnation that has ended are dropped. Turns do not count
+  // against the limit of the mailbox: each is the answer to work that this actor started and
+  // bounds.
   virtual std::function<void(Turn)> turn_poster() = 0;
 
  private:
   virtual detail::Asker asker() const = 0;
-  // Times `ask` out after `deadline`, unless it is answered by then.
+  // Registers `ask`, which times out after `deadline` unless it is answered before.
   virtual void expect(const std::shared_ptr<detail::WaitingAsk>& ask, Duration deadline) = 0;
 };
 

@@ -1,9 +1,15 @@
 // How one actor reaches another: a Ref posts to a mailbox of this process or hands the message to a
-// link; the caller can't tell. Refs are values, cheap to copy, usable from any thread.
+// link, and the sender cannot tell which. Refs are values, cheap to copy, usable from any thread,
+// and may outlive the actor that they name.
 //
-// An ask is a message of its own type, Ask<Q>, that carries its ReplyTo: the receiver answers now
-// or later, once. A ReplyTo that dies unanswered answers with an Error, so nobody waits for the
-// dead.
+// An ask is a message of its own type, Ask<Q>, that carries a ReplyTo, by which the receiver
+// answers once, in its handler or later. When the last copy of a ReplyTo is destroyed without an
+// answer, the asker gets an Error, so that no actor waits for an answer that cannot come any more.
+//
+//   struct Count { using Reply = int; };                       // the question names its answer
+//   using Inbox = std::variant<Ask<Count>>;                    // of the actor that is asked
+//   void handle(Context&, Ask<Count> ask) { ask.reply(17); }   // now, or later from a kept copy
+//   cx.ask(ref, Count{}, deadline, then);                      // in another actor (context.h)
 #pragma once
 
 #include <atomic>
@@ -21,21 +27,25 @@
 
 namespace tandem::runtime {
 
-// "controller", "exchange/arith-1", "arith-1/rollout/0", "node/vm"; incarnation 0: whichever lives.
+// Names are "controller", "exchange/arith-1", "arith-1/rollout/0", "node/vm". Incarnation 0 stands
+// for the one that is running, whichever that is.
 struct Address {
   std::string name;
   Incarnation incarnation;
   auto operator<=>(const Address&) const = default;
 };
 
+// The outcome of a tell. kAccepted says that the message lies in a mailbox or in the queue of a
+// link, not that it has been handled: the receiver may end before.
 enum class Delivery {
   kAccepted,
-  kFull,      // the mailbox or the link's window is at its limit: nothing was taken
-  kGone,      // nobody of that name
+  kFull,      // the mailbox or the link's window is at its limit: nothing was taken, try again
+  kGone,      // the actor has ended, or the link to its process is down
   kTooLarge,  // over the link's limit, now and always: Ref::too_large() says by how much
 };
 
-// Why an ask was not taken, for whoever asked.
+// The Error for an ask that was not taken: kInvalid if the message is too large, since trying again
+// cannot help, else kUnreachable. `sent` is not kAccepted.
 inline Error undelivered(const std::string& to, Delivery sent) {
   const char* const why = sent == Delivery::kFull       ? " is at its limit"
                           : sent == Delivery::kTooLarge ? " was asked more than its link can carry"
@@ -45,16 +55,19 @@ inline Error undelivered(const std::string& to, Delivery sent) {
 
 inline constexpr std::uint64_t kBytesUnlimited = std::numeric_limits<std::uint64_t>::max();
 
+// The receiving end of Refs: a mailbox, or a link to one.
 template <class Inbox>
 class Target {
  public:
   virtual ~Target() = default;
   virtual Delivery post(Inbox message) = 0;  // from any thread; never blocks
-  // Only what goes over a link has a limit.
+  // The largest encoding of a message; a mailbox of this process has no such limit.
   virtual std::uint64_t bytes_max() const { return kBytesUnlimited; }
+  // The Error for a message over that limit (Ref::too_large).
   virtual Error too_large(const Inbox&) const { return {ErrorCode::kInvalid, "too large"}; }
 };
 
+// An empty Ref, made by Ref(), answers kGone to every tell.
 template <class Inbox>
 class Ref {
  public:
@@ -62,13 +75,17 @@ class Ref {
   Ref(Address address, std::shared_ptr<Target<Inbox>> target)
       : address_(std::move(address)), target_(std::move(target)) {}
 
+  // Never blocks. Messages of one sender to one receiver are handled in the order of their tells
+  // (EX-2). A message that was not taken is destroyed.
   [[nodiscard]] Delivery tell(Inbox message) const {
     return target_ ? target_->post(std::move(message)) : Delivery::kGone;
   }
+  // As it was when the Ref was made: a restart of the actor does not change it.
   const Address& address() const { return address_; }
-  // The largest encoding of one message; a longer one is kTooLarge.
+  // The largest encoding of one message; a larger message is kTooLarge.
   std::uint64_t bytes_max() const { return target_ ? target_->bytes_max() : kBytesUnlimited; }
-  // kInvalid, with the type of the message, its bytes and the limit.
+  // The Error for a message that is kTooLarge: kInvalid, with the type of the message, its bytes
+  // and the limit.
   Error too_large(const Inbox& message) const {
     return target_ ? target_->too_large(message) : undelivered(address_.name, Delivery::kGone);
   }
@@ -79,8 +96,8 @@ class Ref {
   std::shared_ptr<Target<Inbox>> target_;
 };
 
-// A view of an actor that takes only the alternatives of Sub, each one of Inbox's: what a remote
-// peer may send is a type of its own.
+// A Ref to the same actor that takes only the alternatives of Sub, all of which are alternatives of
+// Inbox. By this the messages that a remote peer may send are a type of their own.
 template <class Sub, class Inbox>
 Ref<Sub> narrow(const Ref<Inbox>& ref) {
   struct Narrowed final : Target<Sub> {
@@ -98,7 +115,7 @@ Ref<Sub> narrow(const Ref<Inbox>& ref) {
   return Ref<Sub>(ref.address(), std::make_shared<Narrowed>(ref));
 }
 
-// Where one answer goes. The first one counts, those after it are dropped. Any thread.
+// The place for one answer. The first answer counts; later ones are dropped. From any thread.
 template <class R>
 class Answerable {
  public:
@@ -111,7 +128,9 @@ class Answerable {
   }
 };
 
-// Calls its function exactly once: by operator(), or with an Error when the last copy dies.
+// The right to answer one ask. Copies share it: the first call of any copy answers. When the last
+// copy is destroyed without an answer, the asker gets the Error of unanswered(). A ReplyTo made by
+// ReplyTo() drops answers: no actor waits for them.
 template <class R>
 class ReplyTo {
  public:
@@ -123,10 +142,11 @@ class ReplyTo {
   void operator()(Result<R> reply) const {
     if (state_) state_->answer(std::move(reply));
   }
-  // For machinery that keeps many; null for a ReplyTo() that nobody waits for.
+  // For machinery that keeps many of them; null for ReplyTo().
   const std::shared_ptr<Answerable<R>>& state() const { return state_; }
 
  private:
+  // A function that is called once, with the answer or by the destructor.
   template <class F>
   class Once final : public Answerable<R> {
    public:
@@ -143,7 +163,8 @@ class ReplyTo {
   std::shared_ptr<Answerable<R>> state_;
 };
 
-// The message form of a question of type Q, which names its answer: `using Reply = …`.
+// The message by which a question of type Q is asked; `Q::Reply` is the type of its answer. An
+// Inbox lists Ask<Q>; Context::ask and ask_and_wait make it.
 template <class Q>
 struct Ask {
   Q question;

@@ -1,3 +1,6 @@
+// A discrete-event simulation. Runnable cells come before timers, and one message is run for each
+// draw of the seed, so that a seed chooses among all the orders in which threads could handle the
+// messages of different actors.
 #include "runtime/actor/simulated_executor.h"
 
 #include <algorithm>
@@ -22,6 +25,7 @@ void SimulatedExecutor::cancel(TimerId timer) {
 bool SimulatedExecutor::step() {
   ++steps_;
   if (!runnable_.empty()) {
+    // The drawn cell is moved to the end, where taking it out costs nothing.
     std::swap(runnable_[rng_.below(runnable_.size())], runnable_.back());
     std::shared_ptr<Cell> cell = std::move(runnable_.back());
     runnable_.pop_back();
@@ -32,6 +36,7 @@ bool SimulatedExecutor::step() {
   auto due = timers_.extract(timers_.begin());
   timer_times_.erase(due.key().second);
   now_ = due.key().first;
+  // The timer is out of both maps before it runs: it may set timers and cancel itself.
   due.mapped()();
   return true;
 }

@@ -1,9 +1,11 @@
-// Runs the same actors on one thread in virtual time, from one seed: which runnable actor is next,
-// and every Rng, comes from the seed, so a run repeats exactly. Time advances only when nobody is
-// runnable. A test drives it by run_until and friends; nothing here ever sleeps.
+// Runs the same actors on one thread in virtual time, from one seed. The seed decides which
+// runnable actor is next, and seeds every Rng, so that a run repeats exactly. Time advances only
+// when no actor is runnable, and then to the next timer: handlers take no time. A test drives the
+// executor by step() and run_until(); nothing here ever sleeps. All calls are made by the one
+// thread.
 //
-// Processes are simulated by giving each its own System on this executor; what travels between them
-// goes through at() with a drawn delay (tests/… SimulatedNetwork).
+// Several processes are simulated by several Systems on one executor. Messages between them travel
+// by at() with a drawn delay (SimulatedNetwork of the tests).
 #pragma once
 
 #include <deque>
@@ -26,9 +28,11 @@ class SimulatedExecutor final : public Executor {
   void cancel(TimerId timer) override;
   std::uint64_t draw_seed() override { return rng_.next(); }
 
-  // Runs one thing: a turn of one runnable actor, else the earliest timer. False: nothing is left.
+  // Lets one runnable actor, drawn at random, handle one message or turn; if none is runnable,
+  // moves the time to the earliest timer and runs that. False: neither actors nor timers are left.
   bool step();
-  // Steps until `done`, or until virtual time passes `limit` or nothing is left; returns done().
+  // Steps until `done()`, which is the result, or until no step is left within `limit` of virtual
+  // time from now. Timers behind the limit do not run, and the time stays at that of the last step.
   bool run_until(const std::function<bool()>& done, Duration limit);
 
   Rng& rng() { return rng_; }
@@ -37,9 +41,10 @@ class SimulatedExecutor final : public Executor {
  private:
   Time now_{};
   Rng rng_;
-  std::vector<std::shared_ptr<Cell>> runnable_;
+  std::vector<std::shared_ptr<Cell>> runnable_;  // in no order: the next one is drawn
+  // By time, and by id where times are equal: timers for one moment run in the order of at().
   std::map<std::pair<Time, TimerId>, std::function<void()>> timers_;
-  std::map<TimerId, Time> timer_times_;
+  std::map<TimerId, Time> timer_times_;  // the same timers by id, for cancel()
   std::uint64_t timer_last_ = 0;
   std::uint64_t steps_ = 0;
 };

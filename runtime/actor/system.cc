@@ -1,3 +1,15 @@
+// A cell runs one actor, one handler at a time, and stays the same over the actor's restarts.
+//
+// Other threads reach a cell in two ways: they put a message or a turn into its queues under
+// mutex_, and wake() gives the cell to the executor if the executor has it not yet (`scheduled_`).
+// All other state belongs to the thread that is inside run(). Because a cell is scheduled at most
+// once at a time, no two threads are inside run() together (EX-1), and handlers need no lock.
+//
+// A timer or an answer carries the count of the incarnation that asked for it (`life`); take_turn()
+// drops the item where that incarnation has ended, so that closures may capture the actor's `this`.
+//
+// Locks: handlers, monitors and actors' destructors run without a mutex of this file, since all of
+// them may post to a cell. Where both are needed, the System's mutex is locked before a cell's.
 #include "runtime/actor/system.h"
 
 #include <algorithm>
@@ -6,7 +18,7 @@
 namespace tandem::runtime {
 namespace detail {
 
-// The Context of one cell; lives for one run of it.
+// The Context of one cell, made anew for each run().
 class CellContext final : public Context {
  public:
   explicit CellContext(CellBase& cell) : cell_(cell) {}
@@ -15,6 +27,8 @@ class CellContext final : public Context {
   Rng& rng() override { return cell_.rng_; }
   const Address& self() const override { return cell_.address_; }
 
+  // The executor's timer runs outside the actor: it only posts the turn, by the poster of this
+  // incarnation.
   TimerId after(Duration delay, Turn turn) override {
     return cell_.executor_.at(
         now() + delay,
@@ -27,7 +41,8 @@ class CellContext final : public Context {
       post([down, reason](Context& cx) { down(cx, reason); });
     };
     const auto cell = cell_.system_.find(watched.name);
-    // A restart is not an end: an address of any of the cell's lives means the cell.
+    // A restart is not an end: an address of any incarnation of this cell means the cell. An
+    // address from before born_ means an earlier cell of the same name, which has ended.
     if (cell && (watched.incarnation.value == 0 || watched.incarnation >= cell->born_))
       cell->monitor(std::move(told));
     else
@@ -37,6 +52,7 @@ class CellContext final : public Context {
   void stop() override { cell_.stop_ = true; }
   void fail(Error reason) override { cell_.failure_ = std::move(reason); }
 
+  // Holds the cell weakly: a poster that some machinery keeps must not keep an ended actor.
   std::function<void(Turn)> turn_poster() override {
     auto weak = std::weak_ptr<Cell>(cell_.weak_from_this());
     return [weak, life = cell_.life_](Turn turn) {
@@ -66,6 +82,7 @@ void Asker::hear(std::shared_ptr<WaitingAsk> answered) const {
   if (const auto held = cell.lock()) static_cast<CellBase&>(*held).hear(std::move(answered), life);
 }
 
+// The lock is released first, so that a thread that starts to run the cell at once finds it free.
 void CellBase::wake(std::unique_lock<std::mutex> lock) {
   if (std::exchange(scheduled_, true)) return;
   lock.unlock();
@@ -87,12 +104,14 @@ void CellBase::hear(std::shared_ptr<WaitingAsk> answered, std::uint64_t life) {
 }
 
 void CellBase::take_turn(Item& item, Context& cx) {
-  if (item.life != 0 && item.life != life_) return;
+  if (item.life != 0 && item.life != life_) return;  // the incarnation that wanted it has ended
   if (!item.answered) return item.turn(cx);
   if (deadlines_.handed_over()) stop_alarm();
   item.answered->hand_over(cx);
 }
 
+// One alarm serves all asks of the actor (waiting_ask.h); it moves only if the new ask is due
+// first.
 void CellBase::expect(const std::shared_ptr<WaitingAsk>& ask, Duration deadline) {
   const Time now = executor_.now();
   deadlines_.add(ask, now, deadline);
@@ -101,6 +120,7 @@ void CellBase::expect(const std::shared_ptr<WaitingAsk>& ask, Duration deadline)
 
 void CellBase::set_alarm(Time at) {
   stop_alarm();
+  // The alarm rings in a turn of the actor, since deadlines_ belongs to the thread inside run().
   const TimerId timer = executor_.at(at, [weak = weak_from_this(), life = life_] {
     const auto held = weak.lock();
     auto* const cell = static_cast<CellBase*>(held.get());
@@ -121,6 +141,7 @@ void CellBase::ring() {
 }
 
 void CellBase::monitor(std::function<void(const Error&)> down) {
+  // `down` is called without the mutex: it posts a turn, which may be to this very cell.
   {
     const std::lock_guard lock(mutex_);
     if (!ended_) {
@@ -141,7 +162,8 @@ void CellBase::stop_from_outside() {
 }
 
 void CellBase::abandon() {
-  std::deque<Item> dropped;  // outlives the lock: what turns own may call back here
+  // Destroyed after the lock is released: closures may own a ReplyTo, whose end posts to its asker.
+  std::deque<Item> dropped;
   {
     const std::lock_guard lock(mutex_);
     ended_ = true;
@@ -161,7 +183,7 @@ bool CellBase::run(int messages_max) {
       built_ = true;
     }
     more = drain(cx, messages_max);
-  } catch (const std::exception& error) {  // the one place where a handler's exception ends (AC-2)
+  } catch (const std::exception& error) {  // AC-2: the one place that catches for all handlers
     failure_ = Error{ErrorCode::kFailed, address_.name + " threw: " + error.what()};
   }
   if (failure_) {
@@ -171,11 +193,14 @@ bool CellBase::run(int messages_max) {
       finish(std::move(reason));
       return false;
     }
+    // A new incarnation, with the messages that wait (AC-3). Turns and asks of the old one are void
+    // once life_ has grown. The actor itself is built by the next run().
     destroy();
     built_ = false;
     ++life_;
     deadlines_.clear();
     stop_alarm();
+    // Before mutex_: add() and remove() lock the System's mutex first and a cell's second.
     const Incarnation next = system_.next_incarnation();
     const std::lock_guard lock(mutex_);
     address_.incarnation = next;
@@ -186,11 +211,13 @@ bool CellBase::run(int messages_max) {
   }
   if (more) return true;
   const std::lock_guard lock(mutex_);
-  if (work_waits()) return true;  // it came after the drain, and wake() saw scheduled_ and left
+  // Work that came after drain() had looked: wake() found scheduled_ set and left it to this check.
+  if (work_waits()) return true;
   scheduled_ = false;
   return false;
 }
 
+// A sliding window: only restarts within the last `period` count.
 bool CellBase::may_restart() {
   const Time now = executor_.now();
   std::erase_if(restarts_, [&](Time t) { return now - t > options_.restart.period; });
@@ -199,6 +226,8 @@ bool CellBase::may_restart() {
   return true;
 }
 
+// scheduled_ stays set: an ended cell is never given to the executor again. Monitors are
+// called when the name is free, so that an actor of the same name can be spawned in response.
 void CellBase::finish(Error reason) {
   const bool failed = !stop_;
   stop_alarm();
@@ -222,6 +251,7 @@ System::System(Executor& executor, std::function<void(const Address&, const Erro
     : executor_(executor), on_failure_(std::move(on_failure)) {}
 
 System::~System() {
+  // Abandoned without the mutex: an actor's destructor may call back into this System.
   std::map<std::string, std::shared_ptr<detail::CellBase>> cells;
   {
     const std::lock_guard lock(mutex_);

@@ -1,3 +1,6 @@
+// One mutex guards the queue of runnable cells and the timers, and is never held while a cell or a
+// timer runs. A closure or a cell is also destroyed without the mutex: the end of an object that it
+// owns may schedule a cell or cancel a timer here.
 #include "runtime/actor/threaded_executor.h"
 
 #include <utility>
@@ -5,7 +8,9 @@
 namespace tandem::runtime {
 namespace {
 
-constexpr int kMessagesPerTurn = 256;  // then the next actor has its turn
+// Of one actor, before the next runnable actor has its turn: an actor with a full mailbox delays
+// the others by so many handlers at most.
+constexpr int kMessagesPerTurn = 256;
 
 }  // namespace
 
@@ -23,6 +28,7 @@ void ThreadedExecutor::stop() {
   }
   for (std::thread& thread : threads_) thread.join();
   threads_.clear();
+  // Declared before the lock, and so destroyed after it is released.
   std::deque<std::shared_ptr<Cell>> runnable;
   std::map<std::pair<Time, TimerId>, std::function<void()>> timers;
   const std::lock_guard lock(mutex_);
@@ -43,12 +49,13 @@ TimerId ThreadedExecutor::at(Time when, std::function<void()> function) {
   if (stopping_) return id;
   const auto place = timers_.emplace(std::pair(when, id), std::move(function)).first;
   timer_times_.emplace(id, when);
+  // Idle threads sleep until the earliest timer: only a new earliest one concerns them.
   if (place == timers_.begin() && idle_ > 0) changed_.notify_one();
   return id;
 }
 
 void ThreadedExecutor::cancel(TimerId timer) {
-  std::function<void()> dropped;  // outlives the lock: what it owns may call back here
+  std::function<void()> dropped;  // destroyed after the lock is released
   const std::lock_guard lock(mutex_);
   const auto it = timer_times_.find(timer);
   if (it == timer_times_.end()) return;
@@ -71,7 +78,7 @@ void ThreadedExecutor::work() {
       timer_times_.erase(due.key().second);
       lock.unlock();
       due.mapped()();
-      due.mapped() = nullptr;
+      due.mapped() = nullptr;  // destroys the closure while the mutex is free
       lock.lock();
     } else if (!runnable_.empty()) {
       std::shared_ptr<Cell> cell = std::move(runnable_.front());
@@ -79,8 +86,9 @@ void ThreadedExecutor::work() {
       lock.unlock();
       const bool more = cell->run(kMessagesPerTurn);
       lock.lock();
+      // At the end of the queue: runnable actors take turns.
       if (more && !stopping_) runnable_.push_back(std::move(cell));
-      if (cell) {  // its last owner may be this thread, and its end may call back
+      if (cell) {  // this thread may be the last owner, and the actor's destructor may call back
         lock.unlock();
         cell.reset();
         lock.lock();

@@ -1,4 +1,6 @@
-// Runs actors on a fixed number of threads with the machine's monotonic clock.
+// Runs actors on a fixed number of threads with the machine's monotonic clock. Runnable actors take
+// turns in one queue, and a due timer goes before any actor; any thread may run any actor, one
+// thread at a time (EX-1). A handler that blocks takes one thread away from all actors.
 #pragma once
 
 #include <condition_variable>
@@ -15,12 +17,14 @@ namespace tandem::runtime {
 
 class ThreadedExecutor final : public Executor {
  public:
-  // `seed` feeds the actors' Rngs (jitter only: nothing that must repeat hangs on it).
+  // `seed` feeds the Rngs of the actors. These are for jitter only: threads do not repeat a run, so
+  // work that must repeat takes seeds of its own (derive_seed).
   ThreadedExecutor(int threads, std::uint64_t seed);
   ~ThreadedExecutor() override;  // stop()
 
-  // Lets running handlers finish, then joins; waiting messages and timers are dropped. From
-  // outside.
+  // Lets running handlers finish, joins the threads, and drops the timers and the actors that wait
+  // to run. Not from a thread of this executor, which would join itself. A second call does
+  // nothing.
   void stop();
 
   Time now() const override { return steady_now(); }
@@ -30,16 +34,17 @@ class ThreadedExecutor final : public Executor {
   std::uint64_t draw_seed() override;
 
  private:
-  void work();
+  void work();  // of each thread, until stop()
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  // Guarded by mutex_.
+  // Guarded by mutex_. Timers are ordered by time, then by id; timer_times_ finds them for
+  // cancel().
   std::deque<std::shared_ptr<Cell>> runnable_;
   std::map<std::pair<Time, TimerId>, std::function<void()>> timers_;
   std::map<TimerId, Time> timer_times_;
   std::uint64_t timer_last_ = 0;
-  int idle_ = 0;
+  int idle_ = 0;  // threads that wait for changed_
   bool stopping_ = false;
   Rng rng_;
   std::vector<std::thread> threads_;

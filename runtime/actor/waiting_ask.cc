@@ -5,7 +5,11 @@
 namespace tandem::runtime::detail {
 namespace {
 
-constexpr std::size_t kEntriesPerOpen = 4;  // more are not worth their memory
+// Entries of answered asks are dropped from the front of a queue as they get there. Behind an ask
+// that waits long they gather: once there are more than kEntriesPerOpen for each open ask, all
+// queues are searched. At least three quarters of the entries then go, so that the search costs
+// each of them a constant. Few entries are not worth a search.
+constexpr std::size_t kEntriesPerOpen = 4;
 constexpr std::size_t kEntriesFew = 64;
 
 }  // namespace
@@ -27,6 +31,7 @@ void AskDeadlines::add(const std::shared_ptr<WaitingAsk>& ask, Time now, Duratio
   if (entries_ > kEntriesFew && entries_ > kEntriesPerOpen * open_) drop_answered();
 }
 
+// An actor without open asks keeps no entry, although deadlines of answered ones lie ahead.
 bool AskDeadlines::handed_over() {
   if (--open_ > 0) return false;
   clear();
@@ -44,6 +49,8 @@ void AskDeadlines::drop_answered() {
 
 void AskDeadlines::expire(Time now) {
   for (auto& [deadline, queue] : queues_) {
+    // Answered asks at the front go too, so that next() is the end of one that waited just now.
+    // time_out() does nothing to an ask that was answered.
     while (!queue.empty() && (queue.front().at <= now || !queue.front().waits())) {
       if (const auto ask = queue.front().ask.lock()) ask->time_out();
       queue.pop_front();

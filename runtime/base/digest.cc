@@ -2,8 +2,8 @@
 
 #include <openssl/evp.h>
 #include <openssl/sha.h>
-// Gives the functions of xxhash.h the widest vectors that the processor has, which doubles the rate
-// of bytes that lie in the cache; the values are the same.
+// Replaces the functions of xxhash.h by ones that choose the widest vectors of the processor at run
+// time, which doubles the rate for bytes in the cache. The values are the same.
 #include <xxh_x86dispatch.h>
 
 #include <array>
@@ -43,7 +43,9 @@ void Sha256::update(std::span<const std::byte> part) {
 }
 
 std::string Sha256::hex() const {
-  const Sha256 ended;  // the end of a digest uses it up
+  // EVP_DigestFinal_ex ends the context that it is given: a copy is ended, so that more parts can
+  // follow.
+  const Sha256 ended;
   auto* const copy = static_cast<EVP_MD_CTX*>(ended.state_.get());
   std::array<unsigned char, SHA256_DIGEST_LENGTH> digest;
   CHECK(EVP_MD_CTX_copy_ex(copy, static_cast<const EVP_MD_CTX*>(state_.get())) == 1);
@@ -74,6 +76,7 @@ std::uint64_t Checksum64::value() const {
 }
 
 std::uint32_t crc32c(std::span<const std::byte> bytes) {
+  // Width, polynomial, first remainder, final exclusive-or, bits of input and of output reflected.
   boost::crc_optimal<32, 0x1EDC6F41, 0xFFFFFFFF, 0xFFFFFFFF, true, true> crc;
   crc.process_bytes(bytes.data(), bytes.size());
   return static_cast<std::uint32_t>(crc.checksum());

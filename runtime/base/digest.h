@@ -1,6 +1,11 @@
-// Digests of bytes: SHA-256 where a person compares results (weights_sha256, OpenSSL's), XXH3-64
-// where a program looks for damage (payloads, published weights; libxxhash's), CRC-32C where a
-// format of others asks for it (Boost's); and bytes as a person reads them.
+// Digests of bytes, and bytes as hexadecimal digits.
+//
+//   SHA-256   for results that people compare, such as weights_sha256: every system has a tool
+//   XXH3-64   for damage that the program looks for (payloads, published weights): at memory speed
+//   CRC-32C   for file formats of others that ask for it
+//
+// None of the three keeps a secret or proves who wrote the bytes; for that see secret.h. All have
+// the same value on every machine. Objects of one thread at a time; functions from any thread.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +16,11 @@
 
 namespace tandem {
 
-std::string hex(std::span<const std::byte> bytes);  // two lower-case digits for each
+// Two lower-case digits for each byte.
+std::string hex(std::span<const std::byte> bytes);
+// In hex, 64 digits.
 std::string sha256_hex(std::span<const std::byte> bytes);
+// XXH3 with 64 bits and no seed.
 std::uint64_t checksum64(std::span<const std::byte> bytes);
 
 // sha256_hex of bytes that come in parts, none of which is kept.
@@ -20,7 +28,8 @@ class Sha256 {
  public:
   Sha256();
   void update(std::span<const std::byte> part);
-  std::string hex() const;  // of all parts so far
+  // The digest of all parts so far; more parts may follow.
+  std::string hex() const;
 
  private:
   struct StateDeleter {
@@ -29,12 +38,13 @@ class Sha256 {
   std::unique_ptr<void, StateDeleter> state_;  // an EVP_MD_CTX
 };
 
-// checksum64 of bytes that arrive in parts: it does not depend on how they were cut.
+// checksum64 of bytes that arrive in parts. The value does not depend on how the bytes were cut.
 class Checksum64 {
  public:
   Checksum64();
   void update(std::span<const std::byte> part);
-  std::uint64_t value() const;  // of all parts so far
+  // The checksum of all parts so far; more parts may follow.
+  std::uint64_t value() const;
 
  private:
   struct StateDeleter {
@@ -43,6 +53,7 @@ class Checksum64 {
   std::unique_ptr<void, StateDeleter> state_;  // an XXH3_state_t
 };
 
-std::uint32_t crc32c(std::span<const std::byte> bytes);  // Castagnoli's, as in RFC 3720
+// The CRC of Castagnoli's polynomial, as in RFC 3720.
+std::uint32_t crc32c(std::span<const std::byte> bytes);
 
 }  // namespace tandem

@@ -1,3 +1,14 @@
+// Calls of the operating system, retried where a signal interrupts them, and their failures as
+// Errors.
+//
+// Two parts have an idea of their own. write_file_atomic makes the content durable before the name
+// points at it: fsync of the temporary, then rename, then fsync of the directory, without which a
+// power cut may undo the rename. FileLock tells the owner's pid without reading the file: the owner
+// locks the bytes 0 … pid, so that the length of the lock is the pid. A pid in the content could be
+// read before the new owner has written it, or after an owner that has ended.
+//
+// The lock belongs to the open file (F_OFD_SETLK) and not to the process (F_SETLK): two takers in
+// one process exclude each other, and closing another descriptor of the file does not end the lock.
 #include "runtime/base/file.h"
 
 #include <fcntl.h>
@@ -12,7 +23,7 @@
 namespace tandem {
 namespace {
 
-// open() of a directory entry; retried where a signal interrupts it.
+// A new file can be read by everybody (0644); secrets are made in secret.cc.
 OwnedFd open_file(const std::filesystem::path& path, int flags) {
   int fd = -1;
   do {
@@ -21,7 +32,7 @@ OwnedFd open_file(const std::filesystem::path& path, int flags) {
   return OwnedFd(fd);
 }
 
-// False with errno set.
+// Writes all of `content`, in as many calls as the system needs. False with errno set.
 bool write_all(int fd, std::span<const std::byte> content) {
   while (!content.empty()) {
     const ssize_t written = ::write(fd, content.data(), content.size());
@@ -32,10 +43,12 @@ bool write_all(int fd, std::span<const std::byte> content) {
   return true;
 }
 
+// A lock whose owner ends between our try and our look at it is tried again. Owners that come and
+// go faster than this many times are reported without a pid.
 constexpr int kLockTries = 100;
 
-// The bytes 0 … pid of a lock file: whoever finds byte 0 locked learns the owner's pid from the
-// kernel, in the same moment and never half written.
+// The bytes 0 … pid of a lock file. A taker that finds byte 0 locked learns the pid from the length
+// of the lock, which the kernel sets together with the lock itself.
 struct flock lock_range(pid_t pid) {
   struct flock range {};
   range.l_type = F_WRLCK;
@@ -44,8 +57,7 @@ struct flock lock_range(pid_t pid) {
   return range;
 }
 
-// 0: nobody has it. A lock of the open file, not of the process, so that two takers in one process
-// exclude each other too.
+// The pid of the process that holds the lock on an open file; 0: no process does.
 pid_t lock_owner(int fd) {
   struct flock range = lock_range(0);
   if (::fcntl(fd, F_OFD_GETLK, &range) != 0 || range.l_type == F_UNLCK) return 0;
@@ -105,7 +117,7 @@ Result<void> read_file_into(const std::filesystem::path& path, std::span<std::by
     const ssize_t got = ::read(fd.get(), out.data() + done, out.size() - done);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return file_error("read file", path);
-    if (got == 0) return wrong_size(done);  // it was truncated meanwhile
+    if (got == 0) return wrong_size(done);  // the file was truncated after fstat
     done += static_cast<std::size_t>(got);
   }
   return {};
@@ -120,7 +132,7 @@ Result<void> write_file(const std::filesystem::path& path, std::span<const std::
 
 Result<void> write_file_atomic(const std::filesystem::path& path,
                                std::span<const std::span<const std::byte>> parts) {
-  // The pid keeps two processes' temporaries apart; two threads do not write one path.
+  // The pid keeps the temporaries of two processes apart.
   const std::filesystem::path temporary = path.string() + ".tmp" + std::to_string(::getpid());
   const auto fail = [&](std::string_view action, const std::filesystem::path& where) {
     Error error = file_error(action, where);
@@ -133,6 +145,7 @@ Result<void> write_file_atomic(const std::filesystem::path& path,
     for (const std::span<const std::byte> part : parts) {
       if (!write_all(fd.get(), part)) return fail("write file", temporary);
     }
+    // Before the rename: otherwise a crash could leave the new name on content not yet on the disk.
     if (::fsync(fd.get()) != 0) return fail("sync file", temporary);
   }
   if (::rename(temporary.c_str(), path.c_str()) != 0) return fail("replace file", path);
@@ -149,6 +162,7 @@ Result<void> write_file_atomic(const std::filesystem::path& path, std::string_vi
 }
 
 Result<void> sync_directory(const std::filesystem::path& directory) {
+  // The parent path of a bare file name is empty.
   const std::filesystem::path where = directory.empty() ? "." : directory;
   const OwnedFd fd = open_file(where, O_RDONLY | O_DIRECTORY);
   if (!fd) return file_error("open directory", where);
@@ -169,7 +183,7 @@ Result<FileLock> FileLock::take(const std::filesystem::path& path, std::string_v
   for (int tries = 1; ::fcntl(fd.get(), F_OFD_SETLK, &range) != 0; ++tries) {
     if (errno != EAGAIN && errno != EACCES) return file_error("lock file", path);
     const pid_t owner = lock_owner(fd.get());
-    if (owner == 0 && tries < kLockTries) continue;  // it has just ended
+    if (owner == 0 && tries < kLockTries) continue;  // the owner has just ended: try again
     const std::string who = owner == 0 ? "another process" : "process " + std::to_string(owner);
     return Error{.message = std::string(guarded) + " is in use by " + who,
                  .where = path.string(),

@@ -16,7 +16,7 @@
 
 namespace tandem {
 
-// A file descriptor with one owner, closed with it. -1 holds none.
+// A file descriptor with one owner, which closes it at its own end. -1 stands for no descriptor.
 class OwnedFd {
  public:
   OwnedFd() = default;
@@ -27,49 +27,59 @@ class OwnedFd {
 
   int get() const { return fd_; }
   explicit operator bool() const { return fd_ >= 0; }
+  // Gives the descriptor up without closing it.
   int release() { return std::exchange(fd_, -1); }
 
  private:
   int fd_ = -1;
 };
 
-// "cannot <action>: <errno text>" with `where` = path; reads errno, so call it at once.
+// "cannot <action>: <errno text>" with `where` = path. Reads errno: call it right after the
+// failure.
 Error file_error(std::string_view action, const std::filesystem::path& path);
 
+// The whole content. Without a limit: for files that this user or this program wrote.
 Result<std::string> read_file(const std::filesystem::path& path);
 
-// A file of exactly out.size() bytes, into `out`, whose content is undefined after an error.
+// Reads a file of exactly out.size() bytes into `out`. A file of another size is an error. After an
+// error the content of `out` is undefined.
 Result<void> read_file_into(const std::filesystem::path& path, std::span<std::byte> out);
 
-// Makes or overwrites `path`, in place and without waiting for the disk: for what a crash may lose.
+// Makes or overwrites `path`, in place and without waiting for the disk. A crash may leave part of
+// the content, or none.
 Result<void> write_file(const std::filesystem::path& path, std::span<const std::byte> content);
 
-// Replaces `path` whole or not at all, also through a crash or a power cut: a temporary beside it,
-// fsync, rename, fsync of the directory. The directory must exist. Nothing is left behind on error.
+// Replaces `path` whole or not at all, also through a crash or a power cut: writes a temporary file
+// beside it, fsync, rename, fsync of the directory. The directory must exist. An error removes the
+// temporary file. Two threads of one process must not write one path at a time.
 Result<void> write_file_atomic(const std::filesystem::path& path, std::string_view content);
 Result<void> write_file_atomic(const std::filesystem::path& path,
                                std::span<const std::byte> content);
-// The parts one after another, for content that does not lie in one piece.
+// The same for content in several parts, which are written one after another.
 Result<void> write_file_atomic(const std::filesystem::path& path,
                                std::span<const std::span<const std::byte>> parts);
 
 // Makes a rename or an unlink in `directory` durable.
 Result<void> sync_directory(const std::filesystem::path& directory);
 
-// What starts this program once more: $TANDEM_PROGRAM where a wrapper that carries its own loader
-// set it (scripts/bundle), else the executable itself, also if its file was replaced meanwhile.
+// The path by which this program can be started once more: $TANDEM_PROGRAM where it is set, which a
+// wrapper with a loader of its own does (scripts/bundle); else /proc/PID/exe, which names the
+// executable that runs even after its file was replaced.
 std::filesystem::path own_program();
 
-// An exclusive lock on a file (an open file description lock), which ends with its owner however
-// that dies; the file holds the owner's pid and stays when the lock ends. The error of a second
-// taker names that pid, also where both take it at the same moment.
+// An exclusive lock on a file, by which one process at a time uses a directory. The kernel ends the
+// lock when its owner ends, by `kill -9` too. The file also holds the owner's pid as text, for
+// people, and stays when the lock ends. The error of a second taker names that pid, even where both
+// take the lock at the same moment. Two takers in one process exclude each other as well.
 class FileLock {
  public:
-  // `guarded` completes "… is in use by process 4711": "the state in ~/.tandem". `help` goes into
-  // the error as it is. Creates the file; its directory must exist. Does not wait.
+  // Takes the lock or fails; does not wait. `guarded` begins the message of the error, "the state
+  // in ~/.tandem" of "the state in ~/.tandem is in use by process 4711"; `help` is the error's
+  // help. Creates the file; its directory must exist.
   static Result<FileLock> take(const std::filesystem::path& path, std::string_view guarded,
                                std::string_view help);
-  // Whether somebody has it now; takes nothing. False where the file does not exist.
+  // Whether any process holds the lock at this moment; takes nothing. False where the file does not
+  // exist.
   static bool held(const std::filesystem::path& path);
 
  private:

@@ -1,4 +1,5 @@
-// Strong ids: two of different meaning never compare or convert. JSON and tables print `.value`.
+// Strong ids: a number with a type of its own, so that two ids of different meaning never compare
+// or convert. JSON and tables print `.value`. Ids that only one folder uses are declared there.
 #pragma once
 
 #include <compare>
@@ -7,6 +8,8 @@
 
 namespace tandem {
 
+// `Tag` is an incomplete type whose only use is to make two kinds of ids different types. The
+// default value is 0.
 template <class Tag, class Value = std::uint64_t>
 struct Id {
   Value value = 0;
@@ -15,11 +18,13 @@ struct Id {
 
 using GroupId = Id<struct GroupTag>;              // one prompt and its n trajectories, within a job
 using StepId = Id<struct StepTag, std::int64_t>;  // step s trains at version s and produces s+1
-using Incarnation = Id<struct IncarnationTag>;    // which life of an actor; never reused, 0 = none
-using Epoch = Id<struct EpochTag>;                // which life of a controller
+// One start of an actor, by a number that is never used again; 0 stands for no start, or for any.
+using Incarnation = Id<struct IncarnationTag>;
+// One start of the controller of a TANDEM_HOME; grows with each start.
+using Epoch = Id<struct EpochTag>;
 
-// Committed training steps since the warm start. kInitialWeights, the only negative one, names the
-// weights before the warm start, which exist so that they can be evaluated.
+// How many training steps have been committed since the warm start. The only negative version,
+// kInitialWeights, names the weights before the warm start; they exist to be evaluated.
 using PolicyVersion = Id<struct PolicyVersionTag, std::int64_t>;
 inline constexpr PolicyVersion kInitialWeights{-1};
 

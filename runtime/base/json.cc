@@ -1,11 +1,13 @@
 #include "runtime/base/json.h"
 
+// The instantiation that json.h declares extern.
 template class nlohmann::basic_json<>;
 
 namespace tandem {
 namespace {
 
-// Exact for valid JSON. Text that is not JSON may be taken for too deep; it is refused either way.
+// Counts the open brackets outside strings, without recursion. Exact for valid JSON. Text that is
+// not JSON may be taken for too deep; the parser would refuse such text anyway.
 bool too_deep(std::string_view text) {
   std::size_t depth = 0;
   bool quoted = false;
@@ -14,7 +16,7 @@ bool too_deep(std::string_view text) {
     if (c == '"')
       quoted = !quoted;
     else if (quoted)
-      i += c == '\\' ? 1 : 0;
+      i += c == '\\' ? 1 : 0;  // skips the character behind it, which may be a quote
     else if (c == '[' || c == '{')
       ++depth;
     else if ((c == ']' || c == '}') && depth > 0)

@@ -1,9 +1,9 @@
-// JSON as it enters and leaves. The one place that compiles nlohmann::json: a source that parses or
-// prints by the library's own templates compiles the whole parser or printer again, which takes
+// JSON text to values and back. json.cc is the one place that compiles nlohmann::json: a source
+// that calls the library's own templates for parsing or printing compiles them again, which takes
 // about five seconds each.
 //
-// Foreign JSON is bounded before the parser sees it: the library copies, compares and prints a
-// value by recursion, so that a few hundred kilobytes of brackets would end the process.
+// Text is checked against limits before the parser sees it: the library copies, compares and prints
+// a value by recursion, so that a few hundred kilobytes of brackets would overflow the stack.
 #pragma once
 
 #include <cstddef>
@@ -16,16 +16,20 @@ extern template class nlohmann::basic_json<>;
 
 namespace tandem {
 
-inline constexpr std::size_t kNestingMax = 64;  // lists and objects within one another; YAML's too
-inline constexpr std::size_t kJsonBytesMax = std::size_t{256} << 20;  // a tokenizer's file
+// Levels of lists and objects within one another; the reader of YAML has the same limit.
+inline constexpr std::size_t kNestingMax = 64;
+// Of one text; the largest are the files of tokenizers.
+inline constexpr std::size_t kJsonBytesMax = std::size_t{256} << 20;
 
-// The value that `text` is; `is_discarded()` where it is not JSON, or over a limit.
+// The value of `text`. The result `is_discarded()` where `text` is not JSON, or is over a limit.
 nlohmann::json parse_json(std::string_view text);
 
-// The limit that `text` is over, for a message: "nested more than 64 deep". Nothing: over none.
+// The limit that `text` exceeds, in words for a message: "nested more than 64 deep". nullopt where
+// `text` keeps both limits, whether or not it is JSON.
 std::optional<std::string> json_over_limit(std::string_view text);
 
-// Never throws: bytes that are not UTF-8 leave as U+FFFD. `indent` -1: on one line.
+// The text of `value`. Never throws: bytes that are not UTF-8 are written as U+FFFD. `indent` is
+// the number of spaces for each level; -1 writes one line.
 std::string dump_json(const nlohmann::json& value, int indent = -1);
 
 }  // namespace tandem

@@ -13,7 +13,7 @@
 namespace tandem {
 namespace {
 
-constexpr std::size_t kBlockBytes = std::size_t{1} << 18;
+constexpr std::size_t kBlockBytes = std::size_t{1} << 18;  // of one read
 
 std::uint64_t checksum_of(const std::string& text) {
   return checksum64(std::as_bytes(std::span(text.data(), text.size())));
@@ -22,7 +22,8 @@ std::uint64_t checksum_of(const std::string& text) {
 }  // namespace
 
 Result<LineFile> LineFile::open(const std::filesystem::path& path) {
-  // Without O_NONBLOCK a pipe in the file's place would hold its reader up.
+  // The directory may hold anything. Without O_NONBLOCK the open of a pipe would wait for a writer;
+  // without O_NOFOLLOW a link could point at a file that the caller was not to show.
   OwnedFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (!fd) {
     const bool absent = errno == ENOENT || errno == ENOTDIR;
@@ -76,14 +77,16 @@ bool LineFile::continues(const LineMark& mark) {
 }
 
 Result<LineMark> LineFile::read_lines(LineMark mark, std::uint64_t bytes_max, const Take& take) {
-  std::string held;  // of a line whose end is not read yet; it begins at mark.offset
+  // mark.offset is always the start of a line, or lies in a long line; `at` is ahead of it by the
+  // bytes in `held`, which belong to a line whose end has not been read yet.
+  std::string held;
   std::uint64_t at = mark.offset;
   const std::uint64_t end = at + std::min(bytes_max, size_ > at ? size_ - at : 0);
   const std::uint64_t begin = at;
   while (at < end) {
     const auto block = read(at, std::min<std::uint64_t>(end - at, kBlockBytes));
     if (!block) return block.error();
-    if (block->empty()) break;  // it was shortened meanwhile
+    if (block->empty()) break;  // the file was shortened after open()
     at += block->size();
     std::string_view rest = *block;
     for (std::size_t newline; (newline = rest.find('\n')) != std::string_view::npos;) {
@@ -95,11 +98,14 @@ Result<LineMark> LineFile::read_lines(LineMark mark, std::uint64_t bytes_max, co
       held.clear();
     }
     held.append(rest);
+    // A line over the limit is dropped here, in parts, so that `held` never exceeds the limit by
+    // more than a block.
     if (held.size() <= kLineBytesMax && !mark.inside_long_line) continue;
     mark.inside_long_line = true;
     mark.offset += held.size();
     held.clear();
   }
+  // A mark that did not move keeps its checksums: sealing it again would read the file in vain.
   return mark.offset == begin && mark.inode != 0 ? mark : seal(mark);
 }
 

@@ -44,6 +44,8 @@ spdlog::level::level_enum level_of(log::Severity severity) {
 void init_logging(std::string_view process, LogLevel level) {
   auto sink = std::make_shared<spdlog::sinks::stderr_sink_mt>();
   auto logger = std::make_shared<spdlog::logger>(std::string(process), std::move(sink));
+  // "2026-11-24T09:30:00.123Z I controller event=…": line_time_ms (runtime/node/log_files.h) reads
+  // the time at the start.
   logger->set_pattern("%Y-%m-%dT%H:%M:%S.%eZ %L %n %v", spdlog::pattern_time_type::utc);
   logger->set_level(least(level));
   logger->flush_on(spdlog::level::info);
@@ -53,6 +55,8 @@ void init_logging(std::string_view process, LogLevel level) {
 namespace log {
 
 void write(Severity severity, fmt::string_view format, fmt::format_args values) {
+  // Dropped lines are not formatted. The finished line is passed as one string, in which spdlog
+  // does not look for braces.
   const auto level = level_of(severity);
   if (spdlog::should_log(level))
     spdlog::log(level, visible(fmt::vformat(format, values), Lines::kOne));

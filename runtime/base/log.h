@@ -1,9 +1,10 @@
-// One log line per event, `key=value`, to stderr by spdlog; the agent redirects a rank's stderr to
-// its log file. kernels/ and scheduler/ never log. Foreign text in a line is made visible (text.h):
-// it neither starts a line of its own nor steers a terminal.
+// One log line per event, `key=value`, to stderr by spdlog. The agent redirects the stderr of a
+// rank to the rank's log file. kernels/ and scheduler/ never log. Control characters in a line are
+// shown as escapes (text.h), so that foreign text neither starts a line of its own nor steers a
+// terminal.
 //
-// Lines are formatted here and not by spdlog's own templates, which compile all of fmt again in
-// each source that logs (six seconds each).
+// Lines are formatted in log.cc and not by spdlog's own templates, which compile all of fmt again
+// in each source that logs (six seconds each). Every function here may be called from any thread.
 #pragma once
 
 #include <fmt/core.h>
@@ -13,21 +14,26 @@
 
 namespace tandem {
 
+// The least severe lines that are written; those below are dropped.
 enum class LogLevel { kWarnings, kInfo, kDebug };
 
-// `process` leads each line: "controller", "node/vm", "arith-1/rollout/0#3". Call once, from main.
+// `process` stands in each line behind the time and the severity: "controller", "node/vm",
+// "arith-1/rollout/0#3". Call once, from main, before other threads exist.
 void init_logging(std::string_view process, LogLevel level);
 
 namespace log {
 
 enum class Severity { kDebug, kInfo, kWarning, kError, kCritical };
 
+// The functions below call this one; a format error is a compile error there.
 void write(Severity severity, fmt::string_view format, fmt::format_args values);
-// Of events that come often the first is worth a line, then one in kOneIn; `count` is from 1.
+// For events that come often: the first one is worth a line, then every kOneIn-th. `count` is the
+// number of the event, from 1.
 inline constexpr std::uint64_t kOneIn = 100;
 constexpr bool worth_a_line(std::uint64_t count) { return count == 1 || count % kOneIn == 0; }
 
-void mute();  // no line at all from now on: for tests of what is bound to fail
+// No line at all is written after this: for tests of code that is bound to fail.
+void mute();
 
 template <class... T>
 void debug(fmt::format_string<T...> format, const T&... values) {

@@ -22,7 +22,7 @@ int exit_code(ErrorCode code) {
     case ErrorCode::kTimedOut:
       return 5;
     case ErrorCode::kUnreachable:
-      return 69;
+      return 69;  // EX_UNAVAILABLE of sysexits.h, as 64 is EX_USAGE
   }
   return 1;
 }

@@ -1,5 +1,10 @@
-// Result<T>: a value, or an Error that says what was attempted, on what, why, and how to mend it.
-// The member names are std::expected's (C++23). For bugs of our own see check.h.
+// Result<T>: a value, or an Error that says what was attempted, on what, why it failed, and how to
+// mend it. For events of the world: a file, a peer, a config, no room. Bugs of our own are CHECKed
+// (check.h). The member names are those of std::expected (C++23).
+//
+//   Result<std::string> text = read_file(path);
+//   if (!text) return text.error();
+//   use(*text);
 #pragma once
 
 #include <optional>
@@ -11,7 +16,8 @@
 
 namespace tandem {
 
-// What went wrong, as a user meets it: each code has one exit code (docs/reasons.md).
+// The kinds of failure that a user can tell apart: each has one exit code (docs/reasons.md), which
+// is the number at the start of each line.
 enum class ErrorCode {
   kInvalid,       // 64: flags or the content of a job file
   kFailed,        // 1: a job or actor failed, a file cannot be read
@@ -24,7 +30,8 @@ enum class ErrorCode {
 };
 
 int exit_code(ErrorCode code);
-const char* name(ErrorCode code);  // "invalid", "not_found", …; the `code` of an HTTP error
+// "invalid", "not_found", …: the `code` of an HTTP error, and of the text of render().
+const char* name(ErrorCode code);
 
 struct Error {
   ErrorCode code = ErrorCode::kFailed;
@@ -34,13 +41,19 @@ struct Error {
   int os_error = 0;        // errno where the operating system refused; 0: it did not
 };
 
-// "error[invalid]: message\n  --> where\n  help: help", the form that a terminal shows: foreign
-// text in it is made visible (text.h).
+// The error as a terminal shows it, with control characters as escapes (text.h); the lines of
+// `where` and `help` are left out where these are empty:
+//
+//   error[invalid]: message
+//     --> where
+//     help: help
 std::string render(const Error& error);
 
 // The text of errno for messages: "No space left on device".
 std::string errno_text(int error_number);
 
+// Both constructors convert, so that a function can return a T or an Error as it is. value(), * and
+// -> are for a Result that has a value, error() for one that has not: anything else is CHECKed.
 template <class T>
 class [[nodiscard]] Result {
  public:
@@ -75,6 +88,7 @@ class [[nodiscard]] Result {
   std::variant<T, Error> state_;
 };
 
+// For functions without a value: `return {};` says that all went well.
 template <>
 class [[nodiscard]] Result<void> {
  public:

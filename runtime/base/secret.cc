@@ -17,6 +17,7 @@
 namespace tandem {
 namespace {
 
+// The rights of everybody but the owner.
 constexpr mode_t kOthers = S_IRWXG | S_IRWXO;
 
 Error not_private(const std::filesystem::path& path, const std::string& why) {
@@ -28,7 +29,8 @@ Error not_private(const std::filesystem::path& path, const std::string& why) {
 
 std::string random_secret() {
   std::array<unsigned char, kSecretBytes> bytes;
-  // The kernel gives so few bytes whole, once its generator has been seeded at boot.
+  // For up to 256 bytes the call returns all of them at once, and waits only until the generator
+  // has been seeded at boot.
   CHECK(::getrandom(bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()));
   return hex(std::as_bytes(std::span(bytes)));
 }
@@ -62,12 +64,14 @@ Result<std::string> read_secret(const std::filesystem::path& path) {
 
 Result<bool> write_secret(const std::filesystem::path& path, std::string_view content) {
   std::string temporary = path.string() + ".XXXXXX";
-  const OwnedFd fd(::mkostemp(temporary.data(), O_CLOEXEC));  // mode 0600
+  // mkostemp makes the file with mode 0600: there is no moment in which others can open it.
+  const OwnedFd fd(::mkostemp(temporary.data(), O_CLOEXEC));
   if (!fd) return file_error("make the secret", path);
   const bool written =
       ::write(fd.get(), content.data(), content.size()) == static_cast<ssize_t>(content.size()) &&
       ::fsync(fd.get()) == 0;
-  // A link, unlike a rename, fails where the name is taken.
+  // A link, unlike a rename, fails where the name is taken: of several writers one wins, and its
+  // file has its whole content before it gets the name.
   const bool linked = written && ::link(temporary.c_str(), path.c_str()) == 0;
   const int reason = errno;
   ::unlink(temporary.c_str());
@@ -80,6 +84,7 @@ Result<bool> write_secret(const std::filesystem::path& path, std::string_view co
 Result<std::string> shared_secret(const std::filesystem::path& path) {
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored)) {
+    // False (another process was first) is no error: that process's secret is read below.
     if (const auto made = write_secret(path, random_secret() + "\n"); !made) return made.error();
   }
   return read_secret(path);

@@ -1,6 +1,6 @@
-// Secrets: random ones, one that several processes share by a file, the proof of knowing one
-// without saying it, and a comparison whose time says nothing. Errors of files have the code
-// kUnauthorised where a file is not private, else kFailed.
+// Secrets: random ones, one that several processes share by a file, the proof of knowing a secret
+// without sending it, and a comparison whose time tells nothing about the content. Errors have the
+// code kUnauthorised where a file or directory is not private, else kFailed. From any thread.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace tandem {
 
-inline constexpr std::size_t kSecretBytes = 32;
+inline constexpr std::size_t kSecretBytes = 32;  // of a random one, before it is written in hex
 
 // kSecretBytes from the kernel's generator, in hex.
 std::string random_secret();
@@ -20,22 +20,26 @@ std::string random_secret();
 // HMAC-SHA256 (RFC 2104) of `text` under `key`, in hex.
 std::string hmac_hex(std::string_view key, std::string_view text);
 
-// Whether both are equal, in a time that depends on their lengths alone.
+// Whether both are equal, in a time that depends on their lengths alone: a peer that guesses cannot
+// learn from the time how many of its first characters are right.
 bool same_secret(std::string_view a, std::string_view b);
 
-// The secret in `path`, made there where there is none yet. Several processes may ask at once: all
-// get the one that came first, and no reader sees half of it. The file has mode 0600 and belongs to
-// this user; one that others can read is refused, since it is no secret any more.
+// The secret in the file `path`, which is made with a random one where it does not exist. Several
+// processes may call at once: all get the secret of the first, and none reads half of it. The file
+// has mode 0600 and belongs to this user. A file that others can read or write is refused, since it
+// is no secret any more; so are symbolic links and empty files.
 Result<std::string> shared_secret(const std::filesystem::path& path);
 
-// The content of `path`, which must be private as above; without the newline at its end.
+// The content of `path`, which must be private as above, without the newlines at its end.
 Result<std::string> read_secret(const std::filesystem::path& path);
 
-// Makes `path` with mode 0600 and `content`, whole; nothing where it exists already (false).
+// Makes `path` with mode 0600 and the whole `content`. False where `path` exists already; the file
+// there is left as it is.
 Result<bool> write_secret(const std::filesystem::path& path, std::string_view content);
 
-// Makes the directory with mode 0700, or takes the rights of group and others from one of ours.
-// Errors: it belongs to somebody else, or is a link to elsewhere that does.
+// Makes the directory with mode 0700, and its parents with the usual one. From a directory of ours
+// that exists, takes the rights of group and others. An error where it belongs to another user,
+// also by way of a link.
 Result<void> make_private_directory(const std::filesystem::path& path);
 
 }  // namespace tandem

@@ -11,9 +11,10 @@ constexpr std::string_view kReplacement = "\uFFFD";
 constexpr std::string_view kEllipsis = "…";
 constexpr CodePoint kInvalid{0xFFFD, 1, false};
 
-struct Shape {  // of the sequences that start with one lead byte
+// The sequences that start with one lead byte; 0 bytes: none does.
+struct Shape {
   std::size_t bytes;
-  char32_t least;  // a smaller value has a shorter form
+  char32_t least;  // a smaller value has a shorter form, so that this one is overlong
 };
 
 Shape shape_of(unsigned char lead) {
@@ -25,14 +26,19 @@ Shape shape_of(unsigned char lead) {
   return {0, 0};
 }
 
+// Printable ASCII, which visible() leaves as it is.
 bool is_plain(char c) { return c >= 0x20 && c < 0x7F; }
 
+// C0, DEL and C1; the Arabic letter mark and the left-to-right and right-to-left marks; the line
+// and paragraph separators with the embeddings and overrides behind them; the isolates. Embeddings
+// and overrides can make a terminal show text in another order than it has.
 bool steers(char32_t c) {
   return c < 0x20 || (c >= 0x7F && c < 0xA0) || c == 0x061C || c == 0x200E || c == 0x200F ||
          (c >= 0x2028 && c <= 0x202E) || (c >= 0x2066 && c <= 0x2069);
 }
 
-std::string escape(char32_t c) {  // at most U+FFFF
+// For characters up to U+FFFF, as all that steer are.
+std::string escape(char32_t c) {
   if (c == '\n') return "\\n";
   if (c == '\r') return "\\r";
   if (c == '\t') return "\\t";
@@ -50,7 +56,7 @@ CodePoint first_code_point(std::string_view text) {
   const auto [bytes, least] = shape_of(byte(0));
   if (bytes == 0 || text.size() < bytes) return kInvalid;
   if (bytes == 1) return {byte(0), 1, true};
-  char32_t value = byte(0) & (0x7Fu >> bytes);
+  char32_t value = byte(0) & (0x7Fu >> bytes);  // the bits behind the lead byte's ones and zero
   for (std::size_t i = 1; i < bytes; ++i) {
     if ((byte(i) & 0xC0) != 0x80) return kInvalid;
     value = (value << 6) | (byte(i) & 0x3F);
@@ -72,10 +78,12 @@ std::string valid_utf8(std::string_view text) {
 }
 
 std::string cut_utf8(std::string_view text, std::size_t bytes_max) {
-  constexpr std::size_t kCharacterBytesMax = 4;  // one that is cut here ends beyond bytes_max
+  // Only as much as can matter is made valid. A character that this first cut breaks begins behind
+  // bytes_max, so that the U+FFFD in its place is dropped below.
+  constexpr std::size_t kCharacterBytesMax = 4;
   std::string valid = valid_utf8(text.substr(0, bytes_max + kCharacterBytesMax));
   if (valid.size() <= bytes_max) return valid;
-  std::size_t end = bytes_max;
+  std::size_t end = bytes_max;  // goes back to the start of the character that crosses it
   while (end > 0 && (static_cast<unsigned char>(valid[end]) & 0xC0) == 0x80) --end;
   valid.resize(end);
   return valid + std::string(kEllipsis);

@@ -1,3 +1,6 @@
+// The agent translates between two conversations: messages of the controller and calls of a
+// ProcessHost. Exits come on the host's own thread and are posted as turns, so that all members are
+// used by the actor's thread alone. A report that the link refuses is logged and not sent again.
 #include "runtime/node/agent.h"
 
 #include <unistd.h>
@@ -32,8 +35,11 @@ void Agent::handle(Context& cx, SpawnRank spawn) {
   for (std::string& word : rank_words(config_)) spec.argv.push_back(std::move(word));
   spec.secret = config_.secret;
   std::string visible;
+  // Without GPUs of its own a rank inherits the agent's variable, if any.
   for (const std::string& uuid : spawn.gpus) visible += (visible.empty() ? "" : ",") + uuid;
   if (!visible.empty()) spec.environment.emplace_back("CUDA_VISIBLE_DEVICES", visible);
+  // Blocks until the program has been loaded. A process that ends at once is still reported after
+  // RankSpawned (AG-1): its exit is a turn, which cannot run before this handler has ended.
   auto started = host_.spawn(std::move(spec), [this, post = cx.turn_poster(), id = spawn.id](
                                                   ProcessId, ExitStatus status) {
     post([this, id, status](Context&) { exited(id, status); });
@@ -54,6 +60,7 @@ void Agent::handle(Context&, StopRankProcess stop) {
 }
 
 void Agent::handle(Context& cx, NodeRefused refused) {
+  // The other agent may have ended without its link's end being known yet: ask again for a while.
   if (introductions_ >= kNameAttemptsMax) {
     CHECK(config_.on_refused && "an agent that may be refused must say what follows");
     return config_.on_refused(refused);
@@ -79,7 +86,8 @@ void Agent::exited(const RankId& id, const ExitStatus& status) {
     log::warn("event=exit_report_lost actor={}", id.actor);
 }
 
-// A report that does not arrive is no loss: the next one says it anew.
+// A report that does not arrive is no loss: the next one has the newer figures. The timer ends with
+// the last rank, and the next spawn sets it again.
 void Agent::report_usage(Context& cx) {
   UsageReport report;
   for (auto& [id, rank] : ranks_)

@@ -1,11 +1,12 @@
-// The agent of one node: the actor that owns its rank processes. It does what the controller says
-// and reports what happens; a process that ends is reported within the time a pidfd takes.
+// The agent of one node: the actor that owns the rank processes of the node. It starts and stops
+// them as the controller says, reports their ends and their use of the node, and decides nothing.
+// The end of a process is noticed by a pidfd, at once and without polling.
 //
 //   AG-1  Every SpawnRank is answered by RankSpawned and then one RankExited, or RankSpawnFailed.
-//   AG-2  An agent whose name another one has asks again until that one would be known as lost;
+//   AG-2  An agent whose name another agent has asks again until the other would be known as lost;
 //         then on_refused is called.
 //
-// Its processes end with the host that it was given (PH-2), which ends with the agent's process.
+// The rank processes end with the ProcessHost (PH-2), which ends with the agent's process.
 #pragma once
 
 #include <functional>
@@ -22,23 +23,26 @@
 
 namespace tandem::runtime {
 
-inline constexpr Duration kUsageInterval = std::chrono::seconds(1);
+inline constexpr Duration kUsageInterval = std::chrono::seconds(1);  // of real agents
 
 struct AgentConfig {
-  NodeUp node;          // what it says of itself when it starts
-  std::string program;  // this binary
-  // The agent passes these to its ranks: where a rank dials, the address where it may listen for
-  // other hosts (empty: it must not), and the address by which other hosts reach it.
+  NodeUp node;          // sent to the controller when the agent starts
+  std::string program;  // path of this binary, which the ranks run
+  // The agent passes these to its ranks: where a rank dials, the address where a rank may listen
+  // for other hosts (empty: it must not), and the address by which other hosts reach it.
   std::string controller, bind, advertise;
-  std::string secret;         // what its ranks inherit (SpawnSpec::secret)
-  Duration usage_interval{};  // between two UsageReports; zero: none, as in a simulation
-  std::function<void(const NodeRefused&)> on_refused = {};  // AG-2; needed where others may come
+  std::string secret;         // inherited by the ranks (SpawnSpec::secret)
+  Duration usage_interval{};  // between two UsageReports; zero: no reports, as in a simulation
+  // AG-2. May be empty only where no other agent can have this node's name: else CHECKed.
+  std::function<void(const NodeRefused&)> on_refused = {};
 };
 
-// The arguments of a rank behind SpawnRank::arguments: the three places, and this process's pid.
+// The arguments of a rank behind SpawnRank::arguments: controller, bind, advertise, and the pid of
+// this process, which a rank expects as its parent (arm_parent_death_signal).
 std::vector<std::string> rank_words(const AgentConfig& config);
 
-// A lost agent is known as lost when its link has been silent for 5 s, over TCP for 10 s (link.h).
+// AG-2: how often an agent asks for its name, and the time between two attempts. A link counts as
+// lost when it has been silent for 5 s, over TCP for 10 s (link.h).
 inline constexpr int kNameAttemptsMax = 8;
 inline constexpr Duration kNameRetryDelay = std::chrono::seconds(1);
 
@@ -46,7 +50,7 @@ class Agent {
  public:
   using Inbox = AgentInbox;
 
-  // `host` outlives the agent.
+  // Introduces itself to the controller at once. `host` must outlive the agent.
   Agent(AgentConfig config, ProcessHost& host, Ref<AgentEvents> controller);
 
   void handle(Context& cx, SpawnRank spawn);
@@ -54,6 +58,7 @@ class Agent {
   void handle(Context& cx, NodeRefused refused);
 
  private:
+  // A rank process that has started and whose end has not been reported.
   struct Running {
     ProcessId process;
     UsageMeter usage;
@@ -61,14 +66,14 @@ class Agent {
 
   void introduce();
   void exited(const RankId& id, const ExitStatus& status);
-  void report_usage(Context& cx);  // and again after the interval, while a rank lives
+  void report_usage(Context& cx);  // and again after the interval, while a rank runs
 
   const AgentConfig config_;
   ProcessHost& host_;
   const Ref<AgentEvents> controller_;
   std::map<RankId, Running> ranks_;
-  bool usage_reported_ = false;  // a timer runs for the next report
-  int introductions_ = 0;
+  bool usage_reported_ = false;  // a timer is set for the next report
+  int introductions_ = 0;        // NodeUps that were sent
 };
 
 static_assert(Actor<Agent>);

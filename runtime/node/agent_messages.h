@@ -20,95 +20,109 @@ namespace tandem::runtime {
 
 TANDEM_WIRE_ENUM(MemoryKill, kNone, kProven, kHinted)
 
-struct RankId {  // one process of one life of an actor
+// One process of one incarnation of an actor.
+struct RankId {
   std::string actor;
   Incarnation incarnation;
-  std::int32_t rank = 0;
+  std::int32_t rank = 0;  // from 0; rank 0 has the actor's mailbox
   auto operator<=>(const RankId&) const = default;
 };
 TANDEM_WIRE(RankId, actor, incarnation, rank)
 
+// The order to start a rank process.
 struct SpawnRank {
   RankId id;
-  std::vector<std::string> arguments;  // of this node's own binary; the agent adds where the
-                                       // controller is, and its own pid
-  std::string log_path;
-  std::vector<std::string> gpus;  // uuids: it sees these alone; empty: what the agent itself sees
+  // Of the node's own binary. The agent adds where the controller is, and its own pid (rank_words).
+  std::vector<std::string> arguments;
+  std::string log_path;  // stdout and stderr are appended
+  // Uuids of the GPUs that the process sees. Empty: it sees those that the agent sees.
+  std::vector<std::string> gpus;
 };
 TANDEM_WIRE(SpawnRank, id, arguments, log_path, gpus)
 
-struct StopRankProcess {  // SIGTERM, and SIGKILL after the grace
+// The order to end a rank process: SIGTERM, and SIGKILL after the grace. Not answered by itself;
+// the process's end is reported as any other. Nothing happens where the rank is unknown.
+struct StopRankProcess {
   RankId id;
   std::int64_t grace_ms = 0;
 };
 TANDEM_WIRE(StopRankProcess, id, grace_ms)
 
-// The answer to a NodeUp while another agent that lives has this node's name.
+// The answer to a NodeUp while another agent, whose link is up, has this node's name.
 struct NodeRefused {
-  std::int64_t pid = 0;  // the other one's
+  std::int64_t pid = 0;  // of the other agent
 };
 TANDEM_WIRE(NodeRefused, pid)
 
 using AgentInbox = std::variant<SpawnRank, StopRankProcess, NodeRefused>;
 
-// The NCCL of an agent's environment, which its ranks inherit.
+// The NCCL library that an agent finds in its environment, which its ranks inherit.
 struct NodeNccl {
   std::int32_t version = 0;  // 22809 for 2.28.9; 0: none was found, or looked for
-  std::string path;          // of its library
+  std::string path;          // of the library's file
   bool shares_gpus = false;  // ranks of one communicator may share a GPU
-  std::string absent;        // why there is none; empty where the node has no GPU
+  std::string absent;        // why there is no NCCL; empty where the node has no GPU
 };
 TANDEM_WIRE(NodeNccl, version, path, shares_gpus, absent)
+// The first version in which ranks of one communicator may share a GPU: 2.30.3.
 inline constexpr std::int32_t kNcclSharesGpusSince = 23003;
 inline constexpr std::size_t kNcclTextMax = 4096;  // bytes of path, and of absent
 
+// An agent's introduction: a node's name and what the node offers. Sent when the agent starts, and
+// again after a NodeRefused. The figures are those of the agent's start.
 struct NodeUp {
   std::string node;
-  Incarnation incarnation;
-  double cpus = 0;
-  std::int64_t memory_bytes = 0;
-  std::int64_t pid = 0;
+  Incarnation incarnation;        // of the agent
+  double cpus = 0;                // usable cores; a fraction where a quota says so
+  std::int64_t memory_bytes = 0;  // free for ranks
+  std::int64_t pid = 0;           // of the agent
   std::vector<Gpu> gpus;
-  std::vector<std::string> gpus_unusable;  // GpuListing's
-  std::string gpus_absent;                 // why there are none
+  std::vector<std::string> gpus_unusable;  // GpuListing::unusable
+  std::string gpus_absent;                 // why there is no usable GPU; empty where there is one
   NodeNccl nccl;
 };
 TANDEM_WIRE(NodeUp, node, incarnation, cpus, memory_bytes, pid, gpus, gpus_unusable, gpus_absent,
             nccl)
 
+// The process has started and its program is loaded.
 struct RankSpawned {
   RankId id;
   std::int64_t pid = 0;
 };
 TANDEM_WIRE(RankSpawned, id, pid)
 
+// No process was started.
 struct RankSpawnFailed {
   RankId id;
-  std::string message;
+  std::string message;  // why, for people
 };
 TANDEM_WIRE(RankSpawnFailed, id, message)
 
+// The process has ended and has been reaped. Exactly one of code and signal is set.
 struct RankExited {
   RankId id;
-  std::optional<std::int32_t> code;    // set if it exited by itself
-  std::optional<std::int32_t> signal;  // set if a signal ended it
-  std::string description;             // "killed by signal 9 (Killed)"
-  // Whether the kernel killed it for want of memory, and how large it was; bytes resident.
-  MemoryKill out_of_memory = MemoryKill::kNone;
-  std::int64_t memory_peak_bytes = 0;
-  std::optional<std::int64_t> memory_last_bytes;  // at the last look, a second before the end
+  std::optional<std::int32_t> code;              // set if it exited by itself
+  std::optional<std::int32_t> signal;            // set if a signal ended it
+  std::string description;                       // "killed by signal 9 (Killed)"
+  MemoryKill out_of_memory = MemoryKill::kNone;  // whether the kernel killed it for want of memory
+  std::int64_t memory_peak_bytes = 0;            // the largest resident set
+  // The resident set at the last look, at most about a second before the end; none: no look was
+  // taken.
+  std::optional<std::int64_t> memory_last_bytes;
 };
 TANDEM_WIRE(RankExited, id, code, signal, description, out_of_memory, memory_peak_bytes,
             memory_last_bytes)
 
-struct RankUsage {  // ProcessUsage's
+// A ProcessUsage (process_usage.h) of one rank.
+struct RankUsage {
   RankId id;
   double cpu_percent = 0;
   std::int64_t memory_bytes = 0;
 };
 TANDEM_WIRE(RankUsage, id, cpu_percent, memory_bytes)
 
-struct UsageReport {  // of the ranks that live, once in a while; nothing depends on it
+// The use of the ranks that run, once per interval. For people: no decision depends on a report.
+struct UsageReport {
   std::vector<RankUsage> ranks;
 };
 TANDEM_WIRE(UsageReport, ranks)

@@ -1,4 +1,5 @@
-// What execve and posix_spawn take: pointers to strings, which must outlive it, and a null.
+// Arguments, or an environment, in the form that execve and posix_spawn take: pointers to the
+// strings, and a null pointer at the end. The strings must outlive the result and must not move.
 #pragma once
 
 #include <string>

@@ -8,6 +8,7 @@
 namespace tandem::runtime {
 namespace {
 
+// "/a/b" below the mount M: M/a/b, M/a, M.
 std::vector<std::filesystem::path> levels(const std::filesystem::path& mount,
                                           std::string_view group) {
   std::vector<std::filesystem::path> folders;
@@ -28,7 +29,8 @@ std::vector<Cgroup> read_cgroups(const std::filesystem::path& own_cgroups,
   const Result<std::string> text = read_file(own_cgroups);
   if (!text) return cgroups;
   std::istringstream lines(*text);
-  // "number:controllers:group"; version 2 names no controllers.
+  // Lines are "number:controllers:group". Version 2 has no controllers there and may be mounted at
+  // either place; version 1 is mounted in a directory that is named like its controllers.
   for (std::string line; std::getline(lines, line);) {
     const std::size_t first = line.find(':');
     const std::size_t second = line.find(':', first + 1);

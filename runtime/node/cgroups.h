@@ -1,5 +1,6 @@
-// Where the kernel shows the cgroups of this process: version 1, version 2, and both mixed, where
-// version 2 is mounted in the folder "unified". Not here: what is read there.
+// The directories in which the kernel shows the cgroups of this process: of version 1, of version
+// 2, and of both mixed, where version 2 is mounted in the directory "unified". This header finds
+// the directories; resources.h and memory_kills.h read the files in them.
 #pragma once
 
 #include <filesystem>
@@ -8,14 +9,17 @@
 
 namespace tandem::runtime {
 
+// One hierarchy, as one line of /proc/self/cgroup names it.
 struct Cgroup {
   std::string controllers;  // of version 1: "memory", "cpu,cpuacct"; empty: version 2
-  // Its folders, from the process's own group up to the mount. In a container the path may name
-  // folders that only the host sees; those are just not there.
+  // The group's directories, from the process's own group up to the mount. A limit at any level
+  // holds. In a container the path may name directories that only the host sees: these do not
+  // exist, and readers skip them.
   std::vector<std::filesystem::path> levels;
 };
 
-// None where `own_cgroups` (/proc/self/cgroup) cannot be read.
+// `own_cgroups` is /proc/self/cgroup and `mount` is /sys/fs/cgroup, but in a test. Empty where
+// `own_cgroups` cannot be read.
 std::vector<Cgroup> read_cgroups(const std::filesystem::path& own_cgroups,
                                  const std::filesystem::path& mount);
 

@@ -21,11 +21,15 @@ extern char** environ;
 namespace tandem::runtime {
 namespace {
 
-constexpr int kWordsFd = 3;  // in the daemon
+// The daemon finds its end of the socket at this descriptor. The variable says that it is there: a
+// process that is started by hand may have another file at descriptor 3.
+constexpr int kWordsFd = 3;
 constexpr const char* kWordsVariable = "TANDEM_DAEMON_WORDS";
 constexpr const char* kWordsSetting = "TANDEM_DAEMON_WORDS=3";
 
-// Polls until something is ready or the deadline passes; a signal handler's return is neither.
+// Polls until a descriptor is ready (true) or the deadline passes. A poll that a signal interrupts
+// is repeated with the time that is left, rounded up so that it does not spin in the last
+// millisecond.
 bool poll_until(std::span<pollfd> descriptors, Time deadline) {
   for (;;) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - steady_now());
@@ -43,6 +47,7 @@ Result<Daemon> spawn_daemon(DaemonSpec spec) {
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0)
     return file_error("make a socket pair for " + spec.name, spec.log);
   OwnedFd ours(ends[0]);
+  // Closed at the end of this function: the daemon then has the only copy, and its end is heard.
   const OwnedFd theirs(ends[1]);
   posix_spawn_file_actions_t files;
   posix_spawn_file_actions_init(&files);
@@ -54,6 +59,7 @@ Result<Daemon> spawn_daemon(DaemonSpec spec) {
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID);
+  // First in the list: a program takes the first of two variables of one name.
   std::vector<std::string> environment{kWordsSetting};
   for (char** variable = environ; *variable; ++variable) environment.emplace_back(*variable);
   pid_t pid = 0;
@@ -68,9 +74,11 @@ Result<Daemon> spawn_daemon(DaemonSpec spec) {
 }
 
 Heard wait_for_word(const Daemon& speaker, const Daemon& other, Duration timeout) {
+  // No events are asked of `other`: poll reports the end of a socket (POLLHUP) all the same.
   std::array<pollfd, 2> both{{{.fd = speaker.words.get(), .events = POLLIN, .revents = 0},
                               {.fd = other.words.get(), .events = 0, .revents = 0}}};
   if (!poll_until(both, steady_now() + timeout)) return Heard::kNothing;
+  // A word that `speaker` said before it ended is read first.
   char word = 0;
   const bool spoke = recv(speaker.words.get(), &word, 1, MSG_DONTWAIT) == 1;
   return spoke ? Heard::kWord : Heard::kEnd;
@@ -86,7 +94,7 @@ DaemonWords DaemonWords::inherited() {
 }
 
 void DaemonWords::say() const {
-  // Nobody listens any more: the one that waited has its answer, or has given up.
+  // An error means that no process listens any more: the starter has its answer or has given up.
   if (socket_) (void)send(socket_.get(), "w", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 

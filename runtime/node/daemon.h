@@ -1,9 +1,10 @@
-// Processes that outlive the one that starts them: starting one, hearing from it, and waiting for
-// the end of a process that somebody else reaps.
+// Daemons: processes that outlive the process that starts them. This header starts a daemon, hears
+// from it that it is ready, and waits for the end of a process that is not a child.
 //
-// A word is a byte on a socket that a daemon inherits, so that waiting for it needs neither a poll
-// nor a file, and a daemon that ends early is heard as the end of the socket. What a word means is
-// agreed between the two. Not here: rank processes, which end with their host (process_host.h).
+// A daemon reports by words. A word is one byte on a socket that the daemon inherits, so that its
+// starter waits without polling a file, and hears a daemon that ends early as the end of the
+// socket. The meaning of a word is agreed between the two. Rank processes are no daemons: they end
+// with their host (process_host.h).
 #pragma once
 
 #include <sys/types.h>
@@ -19,44 +20,49 @@
 namespace tandem::runtime {
 
 struct DaemonSpec {
-  std::string name;  // for errors: "the controller"
-  std::filesystem::path program;
-  std::vector<std::string> argv;  // argv[0] is what ps shows
-  std::filesystem::path log;      // its output and errors are appended
+  std::string name;               // for errors: "the controller"
+  std::filesystem::path program;  // not looked up in PATH
+  std::vector<std::string> argv;  // argv[0] is the name that ps shows
+  std::filesystem::path log;      // stdout and stderr are appended; its directory must exist
 };
 struct Daemon {
   pid_t pid = 0;
-  OwnedFd words;
+  OwnedFd words;  // the starter's end of the socket
 };
 
-// In a session of its own, reading /dev/null.
+// Starts a daemon in a session of its own, so that no terminal's signals reach it; its stdin is
+// /dev/null. An error where the program or the log cannot be opened; then no process is left.
 Result<Daemon> spawn_daemon(DaemonSpec spec);
 
 enum class Heard { kWord, kEnd, kNothing };
 
-// The next word of `speaker`; kEnd if it or `other` ends first, kNothing if the time does.
+// Waits for the next word of `speaker`: kEnd if `speaker` or `other` ends before it, kNothing if
+// the time passes. Words of `other` are not heard.
 Heard wait_for_word(const Daemon& speaker, const Daemon& other, Duration timeout);
 
-// A daemon's side. A process that nobody waits for may say its words as well.
+// A daemon's end of the socket. In a process that was not started as a daemon it does nothing.
 class DaemonWords {
  public:
-  // Takes the socket out of what this process hands on: call it before threads and children exist.
+  // Takes the socket over, and keeps it from this process's own children. Changes the environment:
+  // call it before threads and children exist, and once.
   static DaemonWords inherited();
-  void say() const;  // from any thread
+  // Says one word, from any thread. Never blocks or fails, also where no process listens any more.
+  void say() const;
 
  private:
   OwnedFd socket_;
 };
 
-// The end of a process that is not ours to reap. It is found by its pid once, when this is made:
-// whoever has the number later is not mistaken for it.
+// Waits for the end of a process that is not a child of this one. The process is looked up by its
+// pid once, in the constructor: a later process with the same pid is not mistaken for it.
 class ProcessEnd {
  public:
   explicit ProcessEnd(pid_t pid);
-  bool wait_until(Time deadline) const;  // whether it has ended; a zombie has
+  // Whether the process has ended by `deadline`; a zombie has ended.
+  bool wait_until(Time deadline) const;
 
  private:
-  OwnedFd pidfd_;  // none: there is no such process
+  OwnedFd pidfd_;  // none: there was no such process
 };
 
 }  // namespace tandem::runtime

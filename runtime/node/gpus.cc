@@ -1,3 +1,11 @@
+// Asks NVML for each device of the machine, then chooses as CUDA_VISIBLE_DEVICES says.
+//
+// Easy to get wrong:
+//   - A device that has failed must neither hide the others nor shift their numbers. Each call to
+//     it is checked on its own, and the device stays in the list with its trouble.
+//   - CUDA reads the variable in its own way: the first word that names no device ends the list.
+//   - A driver may be older than a function. All of NVML is looked up by name; functions that only
+//     describe (topology, affinity) may be missing, and the description then stays empty.
 #include "runtime/node/gpus.h"
 
 #include <dlfcn.h>
@@ -14,18 +22,21 @@
 namespace tandem::runtime {
 namespace {
 
-// NVML's interface as far as it is used, from its documented, stable ABI.
+// The part of NVML's interface that is used, written down from its documented, stable ABI: NVML's
+// own header is not needed to build.
 using NvmlReturn = int;  // 0: success
 using NvmlDevice = void*;
 struct NvmlMemory {
   unsigned long long total, free, used;
 };
-constexpr unsigned kTextMax = 96;
-constexpr int kNvlinkCapability =
-    2;                              // of nvmlDeviceGetP2PStatus, which answers 0 where it is there
-constexpr unsigned kNodeScope = 0;  // of nvmlDeviceGetMemoryAffinity: nodes, not sockets
+constexpr unsigned kTextMax = 96;  // bytes of a name or uuid
+// An argument of nvmlDeviceGetP2PStatus, which sets the status 0 where the two have NVLink.
+constexpr int kNvlinkCapability = 2;
+// An argument of nvmlDeviceGetMemoryAffinity: NUMA nodes, not sockets.
+constexpr unsigned kNodeScope = 0;
 using Mask = std::array<unsigned long, 64>;  // a bit for each of 4,096 CPUs or NUMA nodes
 
+// The functions by their symbols in the library (find_all).
 struct Nvml {
   NvmlReturn (*init)();
   NvmlReturn (*shutdown)();
@@ -35,7 +46,7 @@ struct Nvml {
   NvmlReturn (*name)(NvmlDevice, char*, unsigned);
   NvmlReturn (*uuid)(NvmlDevice, char*, unsigned);
   NvmlReturn (*memory)(NvmlDevice, NvmlMemory*);
-  // Null where the driver is too old for them.
+  // These are null where the driver is too old to have them.
   NvmlReturn (*mig_mode)(NvmlDevice, unsigned* current, unsigned* pending);
   NvmlReturn (*common_ancestor)(NvmlDevice, NvmlDevice, int* level);
   NvmlReturn (*peer_status)(NvmlDevice, NvmlDevice, int capability, int* status);
@@ -48,12 +59,15 @@ struct CloseLibrary {
 };
 using Library = std::unique_ptr<void, CloseLibrary>;
 
+// Sets `function` to the symbol, or to null and returns false.
 template <class Function>
 bool find(const Library& library, const char* symbol, Function& function) {
   function = reinterpret_cast<Function>(::dlsym(library.get(), symbol));
   return function != nullptr;
 }
 
+// False: a function is missing without which GPUs cannot be listed. The last lookup is then the one
+// that failed, so that dlerror() names the function.
 bool find_all(const Library& library, Nvml& nvml) {
   (void)find(library, "nvmlDeviceGetMigMode", nvml.mig_mode);
   (void)find(library, "nvmlDeviceGetTopologyCommonAncestor", nvml.common_ancestor);
@@ -73,12 +87,12 @@ Error none(std::string what) {
   return {.code = ErrorCode::kNotFound, .message = "no GPU: " + std::move(what)};
 }
 
-// One of NVML's list.
+// One device of NVML's list.
 struct Listed {
   NvmlDevice device = nullptr;
   Gpu gpu;
-  std::string label;    // "GPU 1 (NVIDIA H200, GPU-6f2a…)": as much as it told
-  std::string trouble;  // why it cannot be used; empty: it can
+  std::string label;  // "GPU 1 (NVIDIA H200, GPU-6f2a…)", without the parts that it did not tell
+  std::string trouble;  // why the device cannot be used; empty: it can
 };
 
 bool in_mig_mode(const Nvml& nvml, NvmlDevice device) {
@@ -86,7 +100,8 @@ bool in_mig_mode(const Nvml& nvml, NvmlDevice device) {
   return nvml.mig_mode != nullptr && nvml.mig_mode(device, &current, &pending) == 0 && current == 1;
 }
 
-// A device that has fallen off the bus fails in any of these calls; the others go on.
+// Reads one device. A device that has fallen off the bus may fail in any of these calls; the first
+// failure becomes its trouble, and calls that still work add to its label.
 Listed look_at(const Nvml& nvml, unsigned index) {
   Listed found;
   NvmlDevice& device = found.device;
@@ -132,6 +147,7 @@ std::string ranges_of(const Mask& mask) {
   return all;
 }
 
+// NVLink first: NVML's levels of topology know only PCIe.
 GpuLink link_of(const Nvml& nvml, NvmlDevice one, NvmlDevice other) {
   int status = 1, level = 0;
   if (one == other) return GpuLink::kSelf;
@@ -146,7 +162,7 @@ GpuLink link_of(const Nvml& nvml, NvmlDevice one, NvmlDevice other) {
   return level >= 0 && at < kLevels.size() ? kLevels[at] : GpuLink::kUnknown;
 }
 
-// Where a device is. Only told: what the driver does not say stays empty.
+// Fills in where a device is. A call that fails leaves its part empty and makes no trouble.
 void locate(const Nvml& nvml, Listed& found, const std::vector<Listed>& listed) {
   Mask cpus{}, nodes{};
   constexpr auto kWords = static_cast<unsigned>(Mask{}.size());
@@ -161,6 +177,8 @@ void locate(const Nvml& nvml, Listed& found, const std::vector<Listed>& listed) 
 
 bool is_uuid(std::string_view word) { return word.starts_with("GPU-"); }
 
+// The index of the device that a word of CUDA_VISIBLE_DEVICES names: by number, or by a uuid that
+// may be cut short.
 std::optional<std::size_t> position(const std::vector<Listed>& all, std::string_view word) {
   if (is_uuid(word)) {
     const auto found = std::ranges::find_if(
@@ -174,8 +192,10 @@ std::optional<std::size_t> position(const std::vector<Listed>& all, std::string_
   return number && index < all.size() ? std::optional(index) : std::nullopt;
 }
 
-// As CUDA reads it: what follows a word that names no device, or one again, is not seen. A uuid
-// that nobody has may be that of a lost device that no longer tells its own, and ends nothing.
+// The devices that CUDA_VISIBLE_DEVICES leaves, in its order, as CUDA reads the variable: a word
+// that names no device, or one that was named before, ends the list. One exception: a uuid that no
+// device has may belong to a lost device that does not tell its uuid any more. Such a uuid ends
+// nothing, and the devices without a uuid are appended, so that they are reported as unusable.
 std::vector<Listed> visible(const std::vector<Listed>& all, const std::string& variable) {
   std::vector<Listed> seen;
   std::vector<bool> taken(all.size());
@@ -247,6 +267,7 @@ Result<GpuListing> read_gpus(const std::string& library) {
   if (!find_all(opened, nvml)) return none(library + " is too old: " + std::string(::dlerror()));
   if (const NvmlReturn error = nvml.init(); error != 0)
     return none("the NVIDIA driver does not answer: " + std::string(nvml.error_text(error)));
+  // The listing holds copies: nothing of it refers to the library, which is closed on return.
   Result<GpuListing> gpus = list(nvml);
   nvml.shutdown();
   return gpus;

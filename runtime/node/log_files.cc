@@ -1,3 +1,9 @@
+// Logs are read by pread at offsets and never scanned as a whole: the cost of a look at a log is
+// bounded by kLogReadBytesMax, whatever its size. A file may grow, be truncated or be replaced
+// between two calls; each call opens it anew and takes its size once.
+//
+// The name of a file carries the actor and the incarnation, so that a directory is its own index.
+// '/' is written as '.' there; so "a.b" and "a/b" have one name, which reads as "a/b".
 #include "runtime/node/log_files.h"
 
 #include <fcntl.h>
@@ -29,7 +35,7 @@ struct LogName {
   Incarnation incarnation;
 };
 
-// "rollout.0.3.log" is the log of rollout/0's incarnation 3.
+// "rollout.0.3.log" is the log of incarnation 3 of rollout/0. None for any other form of name.
 std::optional<LogName> log_name(std::string_view file) {
   if (!file.ends_with(kSuffix)) return std::nullopt;
   file.remove_suffix(kSuffix.size());
@@ -45,9 +51,11 @@ std::optional<LogName> log_name(std::string_view file) {
 
 struct OpenLog {
   OwnedFd fd;
-  std::uint64_t size = 0;
+  std::uint64_t size = 0;  // when it was opened; the file may grow meanwhile
 };
 
+// A symbolic link in the file's place is refused (O_NOFOLLOW), and the open of a pipe there does
+// not wait for a writer (O_NONBLOCK).
 Result<OpenLog> open_log(const std::filesystem::path& path) {
   OwnedFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (!fd) return file_error("open log", path);
@@ -73,7 +81,7 @@ Result<std::string> read_at(const OpenLog& log, std::uint64_t offset, std::size_
   return text;
 }
 
-// Where the last `lines_max` lines of `text` begin.
+// The offset at which the last `lines_max` lines of `text` begin, found by a search backwards.
 std::size_t start_of_last_lines(std::string_view text, std::size_t lines_max) {
   std::size_t start = text.size();
   if (start > 0 && text[start - 1] == '\n') --start;  // the newline that ends the last line
@@ -114,7 +122,7 @@ std::vector<ActorLogs> logs_in(const std::filesystem::path& directory) {
 std::vector<Incarnation> log_incarnations(const std::filesystem::path& directory,
                                           std::string_view actor) {
   std::string name(actor);
-  std::replace(name.begin(), name.end(), '.', '/');  // as logs_in reads it
+  std::replace(name.begin(), name.end(), '.', '/');  // as logs_in reads names
   for (ActorLogs& logs : logs_in(directory))
     if (logs.actor == name) return std::move(logs.incarnations);
   return {};
@@ -146,6 +154,7 @@ Result<LogChunk> tail_log(const std::filesystem::path& path, std::size_t lines_m
 }
 
 std::optional<std::int64_t> line_time_ms(std::string_view line) {
+  // A '0' stands for any digit; the other characters must be as they are here.
   constexpr std::string_view kForm = "0000-00-00T00:00:00.000Z";
   if (line.size() < kForm.size()) return std::nullopt;
   for (std::size_t i = 0; i < kForm.size(); ++i) {

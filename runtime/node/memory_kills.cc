@@ -15,7 +15,9 @@
 namespace tandem::runtime {
 namespace {
 
-constexpr std::size_t kRisesMax = 4096;  // that wait for an explanation
+// Of rises that explain no end yet. The count of the machine may rise for processes of others
+// without end; more are dropped.
+constexpr std::size_t kRisesMax = 4096;
 
 // The number on the line "oom_kill N"; older kernels lack it.
 std::optional<std::uint64_t> oom_kill_of(const std::filesystem::path& path) {
@@ -47,12 +49,15 @@ MemoryKillCounts read_memory_kills(const MemoryKillSources& sources) {
 }
 
 void die_first_for_memory() {
-  constexpr int kScore = 500;  // of -1000 to 1000: as if half of all memory were in use besides
+  // The scale is -1000 … 1000: 500 counts as if the process used half of all memory on top. A
+  // process may raise its own score without any right, and a higher score that it has is kept.
+  constexpr int kScore = 500;
   const char* const file = "/proc/self/oom_score_adj";
   int current = 0;
   if (std::ifstream(file) >> current && current < kScore) std::ofstream(file) << kScore;
 }
 
+// A process that is ending, or a zombie, still has a file but no pages.
 std::optional<std::uint64_t> resident_bytes(pid_t pid) {
   const Result<std::string> text = read_file("/proc/" + std::to_string(pid) + "/statm");
   if (!text) return std::nullopt;
@@ -67,7 +72,8 @@ bool kill_may_be_pending(pid_t pid) {
   const Result<std::string> text = read_file("/proc/" + std::to_string(pid) + "/status");
   if (!text) return true;
   std::istringstream lines(*text);
-  int masks = 0;  // of its first thread and of the whole process
+  // Two lines: signals pending for the first thread (SigPnd), and for the whole process (ShdPnd).
+  int masks = 0;
   for (std::string line; std::getline(lines, line);) {
     std::istringstream words(line);
     std::string key;
@@ -88,21 +94,26 @@ void MemoryKillWatch::note(const MemoryKillCounts& counted, Time now) {
 }
 
 MemoryKill MemoryKillWatch::claim(Time now, Time lived_on) {
+  // Both are taken: the count of the machine rises for a kill in our own cgroup as well, and must
+  // not explain another end later (MK-1).
   const bool own = take(own_, now, lived_on);
-  const bool machine = take(machine_, now, lived_on);  // the machine counts ours as well
+  const bool machine = take(machine_, now, lived_on);
   if (own) return MemoryKill::kProven;
   return machine && !own_.seen ? MemoryKill::kHinted : MemoryKill::kNone;
 }
 
 void MemoryKillWatch::note(Counter& counter, std::optional<std::uint64_t> counted, Time now) {
   if (!counted) return;
+  // The first count that can be read is a start and no rise.
   for (std::uint64_t n = counter.seen.value_or(*counted);
        n < *counted && counter.unexplained.size() < kRisesMax; ++n)
     counter.unexplained.push_back(now);
   counter.seen = counted;
 }
 
-bool MemoryKillWatch::take(Counter& counter, Time now, Time lived_on) {  // MK-1, MK-2
+// MK-1: rises that are too old are dropped, and one that explains an end is used up. MK-2: only a
+// rise that was seen after `lived_on` counts, the oldest of them.
+bool MemoryKillWatch::take(Counter& counter, Time now, Time lived_on) {
   auto& rises = counter.unexplained;
   while (!rises.empty() && now - rises.front() > kMemoryKillWindow) rises.pop_front();
   const auto rise = std::ranges::upper_bound(rises, lived_on);

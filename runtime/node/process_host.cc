@@ -1,9 +1,14 @@
-// One thread does everything: it spawns (so that parent-death signals last as long as the host), it
-// waits on the pidfds of all children, and it keeps the kill deadlines. Callers hand it commands
-// through a queue, so no state but the queue is shared. Once a second it looks at the children's
-// memory, so that an end for want of memory can be told with the size before it. posix_spawn and
-// not fork: fork copies the page tables of a large parent, 36-60 ms at 2 GiB resident against 0.1
-// ms.
+// One thread does everything: it spawns (so that parent-death signals last as long as the host),
+// waits on the pidfds of all children, and keeps the deadlines after which they are killed. Callers
+// put commands into a queue, which is the only state that is shared between threads.
+//
+// Order makes the invariants hold. A child is removed from the table before it is reaped, and only
+// this thread sends signals: so a signal goes to children that are not reaped, whose pids cannot be
+// in use again (PH-4). Once a second the thread reads the kernel's counts of memory kills, and
+// after them the state of each child, so that a later end can be explained (MK-2, memory_kills.h).
+//
+// posix_spawn and not fork: fork copies the page tables of a large parent, which takes 36 to 60 ms
+// at 2 GiB resident against 0.1 ms.
 #include "runtime/node/process_host.h"
 
 #include <fcntl.h>
@@ -37,9 +42,12 @@
 namespace tandem::runtime {
 namespace {
 
-constexpr std::size_t kProcessesMax = 4096;
-constexpr Duration kReapWait = std::chrono::seconds(5);  // for killed children, in the destructor
+constexpr std::size_t kProcessesMax = 4096;  // of one host
+// The destructor waits so long for the ends of children that it has killed. A process in an
+// uninterruptible call of the kernel may take longer; it is logged.
+constexpr Duration kReapWait = std::chrono::seconds(5);
 
+// Owns the list of what the child does with its descriptors before it runs the program.
 struct SpawnActions {
   SpawnActions() { CHECK(::posix_spawn_file_actions_init(&value) == 0); }
   ~SpawnActions() { ::posix_spawn_file_actions_destroy(&value); }
@@ -49,6 +57,8 @@ struct SpawnActions {
   posix_spawn_file_actions_t value;
 };
 
+// A group of the child's own (0: its pid becomes the group's number), no blocked signal, and every
+// signal with its default action, whatever this process blocks or ignores.
 struct SpawnAttributes {
   SpawnAttributes() {
     CHECK(::posix_spawnattr_init(&value) == 0);
@@ -93,7 +103,8 @@ Result<OwnedFd> open_log_for_append(const std::filesystem::path& path) {
   return fd;
 }
 
-// The reading end of a pipe that holds the secret; the writing end is closed.
+// The reading end of a pipe that holds the secret. The writing end is closed, so that the reader
+// finds the end of the secret. One write fills the pipe without a wait (kSecretBytesMax).
 Result<OwnedFd> pipe_with(const std::string& secret) {
   CHECK(secret.size() <= kSecretBytesMax);
   int ends[2] = {-1, -1};
@@ -105,6 +116,9 @@ Result<OwnedFd> pipe_with(const std::string& secret) {
   return reading;
 }
 
+// posix_spawn with the actions in this order: 0 is /dev/null, 1 and 2 are the log, 3 is the
+// secret's pipe if there is one, and everything above is closed. An error of the program or of an
+// action is an error of the call.
 Result<pid_t> start(SpawnSpec& spec) {
   Result<OwnedFd> log = open_log_for_append(spec.log_path);
   if (!log) return log.error();
@@ -158,12 +172,14 @@ ExitStatus exit_status(int status, const rusage& usage) {
   }
   result.user_time = duration_of(usage.ru_utime);
   result.system_time = duration_of(usage.ru_stime);
-  result.memory_peak_bytes = static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
+  result.memory_peak_bytes = static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;  // from KiB
   return result;
 }
 
 }  // namespace
 
+// The thread with its children. The public members are called by other threads, all others by the
+// thread alone.
 class PosixProcessHost::Loop {
  public:
   explicit Loop(const MemoryKillSources& memory_kills);
@@ -193,14 +209,14 @@ class PosixProcessHost::Loop {
     pid_t pid;
     OwnedFd pidfd;
     ExitHandler on_exit;
-    std::optional<Time> kill_at;
-    bool killed = false;  // by a SIGKILL of this host
-    std::optional<std::uint64_t> memory_bytes = {};
-    Time lived_on = steady_now();  // it had memory, and no SIGKILL was on its way to it
+    std::optional<Time> kill_at;                     // when a stop() turns into a SIGKILL
+    bool killed = false;                             // by a SIGKILL of this host
+    std::optional<std::uint64_t> memory_bytes = {};  // resident, at the last look
+    Time lived_on = steady_now();  // the last look at which it had memory and no pending SIGKILL
   };
 
   static void send(Child& child, int signal_number);  // to the whole group
-  void run();
+  void run();                                         // the thread's function
   void handle(Spawn& command);
   void handle(Signal& command);
   void handle(Stop& command);
@@ -209,7 +225,7 @@ class PosixProcessHost::Loop {
   void run_commands();
   void kill_the_overdue();
   void look_at_memory();
-  int wait_ms() const;  // until the next deadline; -1: none
+  int wait_ms() const;  // until the next deadline, for epoll_wait; -1: there is none
   void reap(ProcessId process);
 
   OwnedFd epoll_;
@@ -218,13 +234,13 @@ class PosixProcessHost::Loop {
   std::mutex mutex_;
   std::vector<Command> commands_;  // guarded by mutex_
 
-  // Only the thread's.
+  // Used by the thread alone.
   std::map<ProcessId, Child> children_;
   std::uint64_t last_id_ = 0;
-  std::optional<Time> closing_until_;
+  std::optional<Time> closing_until_;  // set by Close: children are reaped without on_exit
   const MemoryKillSources memory_kill_sources_;
   MemoryKillWatch memory_kills_;
-  Time look_at_ = steady_now();  // at the children's memory, if there are any
+  Time look_at_ = steady_now();  // when the children's memory is looked at next, if there are any
 
   std::thread thread_;  // last: it uses all of the above
 };
@@ -250,6 +266,7 @@ void PosixProcessHost::Loop::post(Command command) {
     const std::lock_guard lock(mutex_);
     commands_.push_back(std::move(command));
   }
+  // The eventfd counts: a write before the thread waits wakes it as well.
   const std::uint64_t one = 1;
   CHECK(::write(wake_.get(), &one, sizeof one) == sizeof one);
 }
@@ -269,6 +286,7 @@ void PosixProcessHost::Loop::run() {
     const int ready =
         ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), wait_ms());
     CHECK(ready >= 0 || errno == EINTR);
+    // Ends before commands: a command for a child that has ended finds no child.
     for (int i = 0; i < ready; ++i) {
       const ProcessId process{events[static_cast<std::size_t>(i)].data.u64};
       if (process != ProcessId{}) reap(process);
@@ -285,6 +303,7 @@ void PosixProcessHost::Loop::run() {
 void PosixProcessHost::Loop::run_commands() {
   std::uint64_t wakes = 0;
   if (::read(wake_.get(), &wakes, sizeof wakes) < 0) CHECK(errno == EAGAIN || errno == EINTR);
+  // The wake is read first: a command that is posted after the swap wakes the thread again.
   std::vector<Command> commands;
   {
     const std::lock_guard lock(mutex_);
@@ -310,10 +329,13 @@ Result<SpawnedProcess> PosixProcessHost::Loop::spawn_child(Spawn& command) {
   }
   const Result<pid_t> pid = start(command.spec);
   if (!pid) return pid.error();
+  // Nothing but reap(), on this thread, waits for children: even a process that has ended by this
+  // moment is a zombie, and its pid cannot belong to another.
   OwnedFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, *pid, 0)));
   const ProcessId id{++last_id_};
   epoll_event event{.events = EPOLLIN, .data = {.u64 = id.value}};
   if (!pidfd || ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, pidfd.get(), &event) != 0) {
+    // A process that cannot be watched must not run.
     Error error = file_error("watch process " + std::to_string(*pid), name);
     ::kill(-*pid, SIGKILL);
     ::waitpid(*pid, nullptr, 0);
@@ -354,6 +376,7 @@ void PosixProcessHost::Loop::kill_the_overdue() {
 }
 
 void PosixProcessHost::Loop::send(Child& child, int signal_number) {
+  // Remembered, so that reap() does not take a SIGKILL of ours for one of the kernel's.
   child.killed = child.killed || signal_number == SIGKILL;
   ::kill(-child.pid, signal_number);
 }
@@ -362,6 +385,8 @@ void PosixProcessHost::Loop::look_at_memory() {
   const Time now = steady_now();
   if (children_.empty() || now < look_at_) return;
   look_at_ = now + memory_kill_sources_.look_every;
+  // MK-2: the counts first and the children after them. A child without a pending SIGKILL is then
+  // none of those whose kills have been counted so far.
   memory_kills_.note(read_memory_kills(memory_kill_sources_), now);
   for (auto& [id, child] : children_) {
     const bool may_be_killed = kill_may_be_pending(child.pid);
@@ -378,6 +403,7 @@ int PosixProcessHost::Loop::wait_ms() const {
     if (child.kill_at && (!next || *child.kill_at < *next)) next = child.kill_at;
   }
   if (!next) return -1;
+  // Rounded up: rounded down, the thread would wake before the deadline and spin until it.
   const auto rest = std::chrono::ceil<std::chrono::milliseconds>(*next - steady_now()).count();
   return static_cast<int>(std::clamp<std::int64_t>(rest, 0, INT_MAX));
 }
@@ -387,7 +413,8 @@ void PosixProcessHost::Loop::reap(ProcessId process) {
   CHECK(found != children_.end());
   Child child = std::move(found->second);
   children_.erase(found);
-  // PH-3, PH-4: until wait4 the dead leader keeps the group's number from being used again.
+  // PH-3, PH-4: until wait4 the leader is a zombie, which keeps the number of its group from being
+  // used again. Not by send(): that would make the end look like one of ours.
   ::kill(-child.pid, SIGKILL);
   int status = 0;
   rusage usage{};
@@ -396,10 +423,11 @@ void PosixProcessHost::Loop::reap(ProcessId process) {
     reaped = ::wait4(child.pid, &status, 0, &usage);
   } while (reaped < 0 && errno == EINTR);
   CHECK(reaped == child.pid);
-  if (closing_until_) return;
+  if (closing_until_) return;  // PH-1: the owner of on_exit may be gone
   ExitStatus ended = exit_status(status, usage);
   ended.memory_last_bytes = child.memory_bytes;
   if (ended.signal == SIGKILL && !child.killed) {
+    // The last look may be a second old: the kill that ended this child is in the counts by now.
     const Time now = steady_now();
     memory_kills_.note(read_memory_kills(memory_kill_sources_), now);
     ended.memory_kill = memory_kills_.claim(now, child.lived_on);
@@ -425,6 +453,7 @@ void PosixProcessHost::stop(ProcessId process, Duration grace) {
 
 Result<void> arm_parent_death_signal(pid_t expected_parent) {
   CHECK(::prctl(PR_SET_PDEATHSIG, SIGKILL) == 0);
+  // Asked after prctl: a parent that ended before it sends no signal, and is noticed here.
   if (::getppid() == expected_parent) return {};
   return Error{.message = "the process that started this one, " + std::to_string(expected_parent) +
                           ", has gone",

@@ -1,13 +1,13 @@
-// Starts, signals, watches and reaps processes. It decides nothing: what should run, and whether a
-// dead one comes back, is the agent's and the controller's.
+// A process host starts, signals, watches and reaps processes. It decides nothing: which processes
+// run, and whether one is started again, is decided by the controller.
 //
 // Invariants
 //   PH-1  on_exit is called exactly once for each spawned process, unless the host is destroyed
 //         first; then never again.
 //   PH-2  No process that a host started, and none of that process's group, outlives the host: the
 //         destructor kills and reaps them, and after a `kill -9` of the host's process each child
-//         dies by its parent-death signal (if it called arm_parent_death_signal).
-//   PH-3  When the first process of a group ends, what is left of its group is killed.
+//         is killed by its parent-death signal (if it called arm_parent_death_signal).
+//   PH-3  When the first process of a group ends, the other processes of the group are killed.
 //   PH-4  A signal reaches only processes of the group it was meant for: it is sent while the
 //         group's first process is not yet reaped, so a reused pid is never hit.
 #pragma once
@@ -35,16 +35,20 @@ using ProcessId = Id<struct ProcessTag>;  // within one host; never reused, unli
 struct SpawnSpec {
   std::string name;               // for errors: "arith-1/rollout/0"
   std::vector<std::string> argv;  // argv[0] is looked up in PATH unless it holds a '/'
-  std::vector<std::pair<std::string, std::string>> environment;  // added to ours, or replacing
-  std::filesystem::path log_path;           // stdout and stderr are appended; folders are made
-  std::filesystem::path working_directory;  // empty: ours
-  // Not empty: the process reads it from kSecretFd, where no list of processes shows it. At most
-  // kSecretBytesMax.
+  // Added to the environment of this process, or in place of variables of the same name.
+  std::vector<std::pair<std::string, std::string>> environment;
+  std::filesystem::path log_path;           // stdout and stderr are appended; directories are made
+  std::filesystem::path working_directory;  // empty: that of this process
+  // If not empty, the process reads the secret from the descriptor kSecretFd: unlike arguments and
+  // environment, no list of processes shows it. At most kSecretBytesMax, CHECKed.
   std::string secret;
 };
 inline constexpr int kSecretFd = 3;
-inline constexpr std::size_t kSecretBytesMax = 4096;  // what a pipe takes without a reader
+// A pipe takes so many bytes without a reader, so that the host never waits for the process.
+inline constexpr std::size_t kSecretBytesMax = 4096;
 
+// How a process ended, and what it used. The times and the peak count the process and those of its
+// children that it has waited for.
 struct ExitStatus {
   std::optional<int> code;    // set if it exited by itself
   std::optional<int> signal;  // set if a signal ended it; exactly one of the two is set
@@ -52,12 +56,14 @@ struct ExitStatus {
   Duration user_time{};
   Duration system_time{};
   std::uint64_t memory_peak_bytes = 0;  // largest resident set
-  // Resident when it was last looked at, which happens once a second; none: it ended before.
+  // The resident set when the host last looked, which it does once a second; none: the process
+  // ended before the first look.
   std::optional<std::uint64_t> memory_last_bytes;
   MemoryKill memory_kill = MemoryKill::kNone;  // of a SIGKILL that this host did not send
 };
 
-// "exited with code 3", "killed by signal 9 (Killed)", "… (core dumped)", "… for want of memory".
+// For people: "exited with code 3", "killed by signal 9 (Killed)", "… (core dumped)", "… for want
+// of memory". The last one only where it is proven.
 std::string describe(const ExitStatus& status);
 
 struct SpawnedProcess {
@@ -65,28 +71,32 @@ struct SpawnedProcess {
   pid_t pid = 0;
 };
 
-// Called on the host's own thread: post a message and return; never call the host from it.
+// Called on the host's own thread: post a message and return. Never call spawn() from it (CHECKed:
+// it would wait for itself), and do not block, since no other process is watched meanwhile.
 using ExitHandler = std::function<void(ProcessId, const ExitStatus&)>;
 
 class ProcessHost {
  public:
   virtual ~ProcessHost() = default;
 
-  // Each process leads a process group of its own, reads /dev/null, has no other descriptor of
-  // ours but a secret's, no signal blocked or ignored. Returns once the program has been loaded; an
-  // unknown program, an unwritable log, or too many processes is an error and starts nothing.
+  // Starts a process that leads a process group of its own, reads /dev/null, inherits no descriptor
+  // but the log's and a secret's, and has no signal blocked or ignored. Returns when the program
+  // has been loaded. An unknown program, a log that cannot be written, or too many processes
+  // (kInfeasible) is an error, and then no process is started.
   virtual Result<SpawnedProcess> spawn(SpawnSpec spec, ExitHandler on_exit) = 0;
 
-  // To the whole group. A process that is gone, or unknown, is not an error.
+  // Sends a signal to the whole group. Nothing happens where the process has ended or is unknown.
   virtual void signal(ProcessId process, int signal_number) = 0;
 
-  // SIGTERM to the group, then SIGKILL once `grace` has passed. Of two calls the earlier end
-  // counts.
+  // Sends SIGTERM to the group, and SIGKILL when `grace` has passed. Of several calls the earliest
+  // SIGKILL counts.
   virtual void stop(ProcessId process, Duration grace) = 0;
 };
 
-// Real processes. Any thread may call; one thread inside spawns all of them and lives as long as
-// the host, because a parent-death signal fires when the *thread* that spawned ends.
+// The host of real processes; a simulation has another one. Any thread may call. One thread inside
+// spawns all processes and runs until the host is destroyed, because a parent-death signal is sent
+// when the thread that spawned ends, and not only when its process does. The destructor kills all
+// processes and waits up to 5 s for their ends.
 class PosixProcessHost : public ProcessHost {
  public:
   explicit PosixProcessHost(const MemoryKillSources& memory_kills = {});
@@ -101,11 +111,13 @@ class PosixProcessHost : public ProcessHost {
   std::unique_ptr<Loop> loop_;
 };
 
-// A spawned process calls this before anything else: the kernel will kill it (SIGKILL) when its
-// parent goes. Fails if the parent is already gone, that is, getppid() is not `expected_parent`.
+// A spawned process calls this before anything else: from then on the kernel kills it (SIGKILL)
+// when its parent ends. An error if the parent has ended already, that is, if getppid() is not
+// `expected_parent`: the process should then exit.
 Result<void> arm_parent_death_signal(pid_t expected_parent);
 
-// What a process was given as SpawnSpec::secret; once. Empty where it was given none.
+// The SpawnSpec::secret that this process was given; empty where it was given none. Closes
+// kSecretFd: call it once, and before another file can have that number.
 std::string inherited_secret();
 
 }  // namespace tandem::runtime

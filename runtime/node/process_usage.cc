@@ -14,12 +14,13 @@ namespace {
 namespace fs = std::filesystem;
 
 struct Reading {
-  std::uint64_t ticks = 0;
-  std::int64_t pages = 0;
+  std::uint64_t ticks = 0;  // of CPU time, user and system
+  std::int64_t pages = 0;   // resident
 };
 
-// The fields of /proc/PID/stat behind the program's name, which may hold spaces and brackets:
-// state is field 3, utime 14, stime 15, rss 24.
+// Reads /proc/PID/stat. Its second field, the program's name in brackets, may hold spaces and
+// brackets itself: fields are counted from the last ')'. State is field 3, utime 14, stime 15, rss
+// 24.
 std::optional<Reading> read_process(const fs::path& process) {
   std::ifstream file(process / "stat");
   std::string line;
@@ -37,7 +38,8 @@ std::optional<Reading> read_process(const fs::path& process) {
   return reading;
 }
 
-// A child is listed by the thread that started it. A kernel without these files lists none.
+// Adds the children of a process. The kernel lists a child at the thread that started it, so that
+// all threads are asked; a kernel without these files lists none.
 void append_children(const fs::path& process, std::vector<pid_t>& pids) {
   std::error_code error;
   for (fs::directory_iterator thread(process / "task", error), end; !error && thread != end;
@@ -55,6 +57,7 @@ std::optional<ProcessUsage> UsageMeter::sample(Time now) {
   std::uint64_t grown = 0;
   std::int64_t pages = 0;
   std::vector<pid_t> pids{pid_};
+  // The list grows while it is walked: children are appended behind their parents.
   for (std::size_t i = 0; i < pids.size(); ++i) {
     const fs::path process = proc_ / std::to_string(pids[i]);
     const auto reading = read_process(process);
@@ -62,6 +65,8 @@ std::optional<ProcessUsage> UsageMeter::sample(Time now) {
     append_children(process, pids);
     const auto known = ticks_.find(pids[i]);
     const std::uint64_t before = known == ticks_.end() ? 0 : known->second;
+    // PU-1: fewer ticks than before mean that a new process has the pid. A process that has ended
+    // is simply missing, and takes nothing away from the sum.
     if (reading->ticks > before) grown += reading->ticks - before;
     pages += reading->pages;
     ticks[pids[i]] = reading->ticks;

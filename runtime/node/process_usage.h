@@ -1,5 +1,5 @@
-// How much CPU time and memory a rank's process and its descendants (the programs of a reward) use
-// now, read from /proc. The figures are for people: nothing is decided by them.
+// How much CPU time and memory the process of a rank and its descendants (the programs of a reward)
+// use at present, read from /proc. The figures are for people: no decision depends on them.
 //
 //   PU-1  The CPU use is the growth of each process's own time between two samples; a process that
 //         ends, or a pid that a new process gets, never makes it negative.
@@ -17,27 +17,29 @@
 namespace tandem::runtime {
 
 struct ProcessUsage {
-  double cpu_percent = 0;  // of one core, since the last sample
+  double cpu_percent = 0;  // of one core, since the last sample; may exceed 100
   // The sum of the resident sets. Pages that processes share count for each of them.
   std::int64_t memory_bytes = 0;
 };
 
 inline constexpr std::size_t kUsageProcessesMax = 256;  // of one rank; more are not looked at
 
+// Samples one process with its descendants. Used by one thread.
 class UsageMeter {
  public:
-  // `proc` is /proc but in a test.
+  // `pid` is the first process; `proc` is /proc but in a test.
   explicit UsageMeter(pid_t pid, std::filesystem::path proc = "/proc")
       : pid_(pid), proc_(std::move(proc)) {}
 
-  // nullopt: the process is gone, or this is the first sample, which only starts the count.
+  // The use since the last call. None if the process has ended, and for the first sample, which
+  // only starts the count.
   std::optional<ProcessUsage> sample(Time now);
 
  private:
   pid_t pid_;
   std::filesystem::path proc_;
-  std::map<pid_t, std::uint64_t> ticks_;  // of CPU time at the last sample
-  std::optional<Time> sampled_;
+  std::map<pid_t, std::uint64_t> ticks_;  // CPU time of each process at the last sample
+  std::optional<Time> sampled_;           // when that was; none: never
 };
 
 }  // namespace tandem::runtime

@@ -1,3 +1,10 @@
+// Every limit is a minimum over all places where it can be set: the hardware, the affinity mask,
+// and each level of each cgroup hierarchy. A place that cannot be read, or that says "no limit" in
+// its own way ("max", -1, a huge number), takes no part in the minimum.
+//
+// Free memory takes more care. A group's usage includes pages of files, which the kernel drops when
+// memory is wanted; counted as held, they would make a machine that has read large files look
+// full. So they are taken off, by memory.stat. Shared memory stays: the kernel cannot drop it.
 #include "runtime/node/resources.h"
 
 #include <sched.h>
@@ -21,8 +28,8 @@
 namespace tandem::runtime {
 namespace {
 
-// The numbers of a one-line file such as "150000 100000"; words ("max") and a missing file give
-// none.
+// The numbers in a file of one line such as "150000 100000". A word ("max") is left out, and a file
+// that cannot be read has no numbers.
 std::vector<std::int64_t> numbers(const std::filesystem::path& path) {
   std::vector<std::int64_t> values;
   const Result<std::string> text = read_file(path);
@@ -36,6 +43,7 @@ std::vector<std::int64_t> numbers(const std::filesystem::path& path) {
   return values;
 }
 
+// The least of all limits so far; the initial values are no limit.
 struct Limits {
   double cpus = std::numeric_limits<double>::infinity();
   std::uint64_t memory_bytes = std::numeric_limits<std::uint64_t>::max();
@@ -64,13 +72,16 @@ std::uint64_t sum_of_keys(const std::filesystem::path& path,
   return sum;
 }
 
-// How a version of cgroups names what a level allows, what it holds, and what of that the kernel
-// can drop: pages of files, which in neither version include shared memory.
+// The names that a version of cgroups uses: of the files with limits of memory, of the file with
+// the memory that a group holds, and of the lines of memory.stat with memory that the kernel can
+// drop. In neither version do these lines include shared memory.
 struct MemoryFiles {
   std::vector<const char*> limits;
   const char* held;
-  std::initializer_list<std::string_view> droppable;  // lines of memory.stat
+  std::initializer_list<std::string_view> droppable;
 };
+
+// Applies the limits of one level. A group may hold more than a limit: then nothing is free.
 
 void apply_memory(Limits& limits, const std::filesystem::path& folder, const MemoryFiles& files) {
   const auto held = numbers(folder / files.held);
@@ -118,10 +129,10 @@ Limits cgroup_limits(const ResourceSources& sources) {
 }
 
 struct MachineMemory {
-  std::uint64_t total, available;
+  std::uint64_t total, available;  // bytes
 };
 
-// Of a kernel that does not say what is available (before 3.14) all counts as available.
+// A kernel before 3.14 has no MemAvailable: then all memory counts as available.
 Result<MachineMemory> machine_memory(const std::filesystem::path& memory_info) {
   const Result<std::string> text = read_file(memory_info);
   if (!text) return text.error();

@@ -1,8 +1,8 @@
-// What this machine gives to Tandem. Limits of the process count, not only the hardware: the CPU
-// affinity mask and the cgroup's CPU quota and memory limits (version 2, version 1, and both
-// mixed), at every level from the process's own group up to the root that it can see. Shared memory
-// counts as memory of the cgroup whose process writes it first. Swap is never counted: an actor
-// that is swapped out is as good as dead.
+// The CPUs, the memory and the disk that this machine gives to Tandem. The limits of this process
+// count and not only the hardware: the CPU affinity mask, and the CPU quota and memory limits of
+// its cgroup (version 2, version 1, and both mixed) at every level from its own group up to the
+// root that it can see. The kernel counts shared memory as memory of the cgroup whose process
+// writes it first. Swap is never counted: an actor that is swapped out is too slow to be of use.
 #pragma once
 
 #include <cstdint>
@@ -15,28 +15,32 @@
 namespace tandem::runtime {
 
 struct MachineResources {
-  double cpus = 0;                 // usable cores; a fraction where a quota says so
-  std::uint64_t memory_bytes = 0;  // the least of MemTotal, memory.max and memory.high
-  // Less what others hold: the least, over the same, of what can still be had. File pages that the
-  // kernel can drop are not held.
+  double cpus = 0;  // usable cores; a fraction where a quota says so
+  // The least of MemTotal and all limits.
+  std::uint64_t memory_bytes = 0;
+  // The least of MemAvailable and, for each limit, the limit less the memory that its group holds.
+  // File pages that the kernel can drop do not count as held.
   std::uint64_t memory_free_bytes = 0;
   std::string hostname;
 };
 
-// Where the kernel says so; a test points them at files of its own.
+// The files in which the kernel tells it; a test names files of its own.
 struct ResourceSources {
   std::filesystem::path memory_info = "/proc/meminfo";
   std::filesystem::path own_cgroups = "/proc/self/cgroup";
   std::filesystem::path cgroup_mount = "/sys/fs/cgroup";
 };
 
-// Fails only where /proc cannot be read. Cgroup files that are missing limit nothing.
+// An error only where `memory_info` cannot be read or lacks MemTotal. A cgroup file that is missing
+// sets no limit.
 Result<MachineResources> read_machine_resources(const ResourceSources& sources = {});
 
-// SLURMD_NODENAME where it is set: several Slurm nodes share a hostname.
+// The name by which this node is known: SLURMD_NODENAME where it is set, since several Slurm nodes
+// may share a hostname; else the hostname.
 std::string hostname();
 
-// What an agent here says of its node when it starts, GPUs included. Its memory is what is free.
+// The introduction of an agent on this machine, GPUs included and NCCL left out. Its memory is the
+// memory that is free at this moment.
 Result<NodeUp> describe_node(Incarnation incarnation);
 
 // Bytes that this user can still write below `path`, which must exist.

@@ -1,6 +1,7 @@
-// Which broadcast of a job's weights brings a version: the number of the membership epoch, and the
-// number of the broadcast in it. All ranks of an epoch take part in its broadcasts in the order of
-// these numbers.
+// Which broadcast of a job's weights brings a version: the number of the membership epoch (a fixed
+// set of ranks with one communicator), and the number of the broadcast within that epoch. All ranks
+// of an epoch take part in its broadcasts in the order of these numbers; else they would wait for
+// each other in different broadcasts.
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,12 @@
+// Both directions by msgpack-cxx, held so that bytes of a peer cannot make the library allocate,
+// throw or recurse.
+//
+// The reader calls the library's parse() once for each value, with a visitor (WireReader::Value)
+// that takes one value and refuses to be led into a container. So codec.h, which knows the type
+// that it wants next, walks through the message, and checks counts, depth and memory before it
+// allocates. The library's own unpack() makes a tree of all values first: 64 KiB of nested heads,
+// each of which claims as many elements as the limits allow, take 126 MiB before anything is
+// checked.
 #include "runtime/wire/bytes.h"
 
 #include <algorithm>
@@ -7,7 +16,7 @@
 #include <utility>
 #include <variant>
 
-// Nested containers that parse() sets memory aside for, at every call: it is let into none here.
+// parse() reserves memory for so many nested containers at every call. Here it enters none.
 #define MSGPACK_EMBED_STACK_SIZE 0
 #include <msgpack.hpp>
 
@@ -16,6 +25,7 @@
 namespace tandem::runtime {
 namespace {
 
+// The library's packer writes to any object with such a write().
 struct Appender {
   std::string& out;
   void write(const char* bytes, std::size_t size) { out.append(bytes, size); }
@@ -31,14 +41,16 @@ std::uint32_t length(std::size_t size) {
   return static_cast<std::uint32_t>(size);
 }
 
+// Kinds of values that differ on the wire although C++ has one type for them.
 struct Nil {};
 struct Text : std::string_view {};
 struct Bin : std::string_view {};
 enum class Array : std::uint32_t {};  // its elements follow
 enum class Map : std::uint32_t {};    // its pairs follow
 
+// The name of one field out of "group, prompt_tokens", the text of the macro's arguments.
 std::string_view field_name(const char* names, std::uint32_t index) {
-  std::string_view rest = names;  // "group, prompt_tokens", as the macro saw it
+  std::string_view rest = names;
   for (; index > 0; --index) rest.remove_prefix(rest.find(',') + 1);
   rest = rest.substr(0, rest.find(','));
   rest.remove_prefix(std::min(rest.find_first_not_of(' '), rest.size()));
@@ -54,8 +66,8 @@ void WireWriter::boolean(bool value) {
 void WireWriter::integer(std::int64_t value) { Packer(out_).pack_int64(value); }
 void WireWriter::unsigned_integer(std::uint64_t value) { Packer(out_).pack_uint64(value); }
 
-// Not pack_float: it makes an integer of every whole number, so that -0 loses its sign. A float's
-// bytes are those of its bits as an integer, but for the tag.
+// Not by pack_float, which writes every whole number as an integer, so that -0 loses its sign. The
+// bits are written as an integer of the same width, and the tag is replaced by that of a float.
 void WireWriter::float32(float value) {
   Packer(out_).pack_fix_uint32(std::bit_cast<std::uint32_t>(value));
   out_[out_.size() - 1 - sizeof(value)] = '\xca';
@@ -77,17 +89,18 @@ void WireWriter::bin(const void* data, std::size_t bytes) {
 void WireWriter::array(std::size_t elements) { Packer(out_).pack_array(length(elements)); }
 void WireWriter::map(std::size_t pairs) { Packer(out_).pack_map(length(pairs)); }
 
-// The one value that parse() comes upon. Of a container it sees the head alone, because refusing it
-// ends the parse: so the library never allocates, throws or recurses by what the bytes claim.
+// A visitor that holds the one value that parse() comes upon. Of a container it sees the head
+// alone: start_array and start_map return false, which ends the parse.
 struct WireReader::Value : msgpack::null_visitor {
   std::variant<std::monostate, Nil, bool, std::uint64_t, std::int64_t, float, double, Text, Bin,
                Array, Map>
       is;
-  bool cut = false;
+  bool cut = false;  // the bytes end within the value
 
   bool visit_nil() { return seen(Nil{}); }
   bool visit_boolean(bool value) { return seen(value); }
   bool visit_positive_integer(std::uint64_t value) { return seen(value); }
+  // The library also calls this for positive integers that the sender wrote in a signed form.
   bool visit_negative_integer(std::int64_t value) {
     return value < 0 ? seen(value) : seen(static_cast<std::uint64_t>(value));
   }
@@ -124,7 +137,7 @@ bool WireReader::fail(std::string what) {
 }
 
 bool WireReader::failed_in(const char* type, const char* names, std::uint32_t index) {
-  // "Inner.field" becomes "Outer.inner.field": inside a field its type is known.
+  // "Inner.field" becomes "Outer.inner.field": the name of the field says enough about its type.
   const std::string inner = path_.empty() ? "" : path_.substr(path_.find('.'));
   path_ = std::string(type) + "." + std::string(field_name(names, index)) + inner;
   return false;
@@ -141,7 +154,7 @@ WireReader::Value WireReader::next() {
   Value value;
   if (failed_) return value;
   value_at_ = at_;
-  // A container, being refused, leaves at_ on the last byte of its head.
+  // A container was refused, which leaves at_ on the last byte of its head.
   if (!msgpack::parse(bytes_.data(), bytes_.size(), at_, value)) ++at_;
   if (value.cut) fail("the bytes end early");
   return value;
@@ -176,6 +189,7 @@ bool WireReader::finish() {
 }
 
 bool WireReader::nil() {
+  // Any other value is given back by moving at_; a failure of next() stays recorded.
   const std::size_t here = at_;
   if (std::holds_alternative<Nil>(next().is)) return true;
   at_ = here;
@@ -195,6 +209,7 @@ bool WireReader::integer(std::int64_t& value) {
   }
   const auto* positive = std::get_if<std::uint64_t>(&found.is);
   if (positive == nullptr) return wrong("an integer");
+  // A value of 2^63 or more turns negative here, and is refused.
   value = static_cast<std::int64_t>(*positive);
   return value >= 0 || fail("an integer does not fit its field");
 }
@@ -204,7 +219,8 @@ bool WireReader::float64(double& value) { return take<double>(value, "a float 64
 bool WireReader::text(std::string_view& value) { return take<Text>(value, "a string"); }
 bool WireReader::bin(std::string_view& value) { return take<Bin>(value, "a numeric array as bin"); }
 
-// Every value takes at least one byte, so a count beyond what is left is a lie.
+// Every value takes at least one byte: a count of more values than bytes are left cannot be true,
+// and is refused before memory is taken for it.
 bool WireReader::enter(std::uint64_t values) {
   if (values > bytes_.size() - at_) return fail("an array or map is longer than the message");
   if (++depth_ > limits_.depth_max) return fail("values are nested too deeply");

@@ -1,17 +1,28 @@
 // Plain structs ↔ msgpack bytes: encode(value), decode<T>(bytes). A struct becomes an array of its
-// fields in the order of TANDEM_WIRE (fields.h); that order is the schema, one binary speaks it, so
-// a missing or an extra field is an error. Include this where messages are sent or received, never
-// in a header of messages. The bytes themselves are written and read in bytes.h.
+// fields in the order of TANDEM_WIRE (fields.h). That order is the whole schema: both ends are the
+// same binary, so a missing or an extra field is an error and versions are never mixed. Include
+// this where messages are sent or received, never in a header of messages. bytes.h writes and reads
+// the bytes themselves.
 //
-//   bool, integers, enums     bool, int            std::string              str
-//   float, double             float 32, float 64   Id<>, Time, Duration     int
-//   std::optional             nil | the value      std::map<std::string,T>  map
-//   std::variant              [index, value]       a wired struct           array
-//   std::vector of numbers (also of Id<> and std::byte): bin, little endian; of anything else:
-//   array
+//   C++                                      msgpack
+//   bool                                     bool
+//   integers, enums, Id<>, Time, Duration    int
+//   float, double                            float 32, float 64
+//   std::string                              str
+//   std::optional<T>                         nil, or the T
+//   std::monostate                           nil
+//   std::variant                             array of the index and the value
+//   a struct with TANDEM_WIRE                array of its fields
+//   std::map<std::string, T>                 map
+//   std::vector of numbers, Id<>, std::byte  bin, little endian, as the elements lie in memory
+//   std::vector of anything else             array
 //
 // Decoding trusts nothing: bytes of any content give a value or an Error (kInvalid) that names the
-// type, the field and the place; memory is bounded by WireLimits before it is allocated.
+// type, the field and the place, such as "cannot decode Generate.prompt_tokens: the bytes end
+// early", byte 17. Memory is checked against WireLimits before it is allocated. Encoding cannot
+// fail.
+//
+// All functions are pure and may be called from any thread.
 #pragma once
 
 #include <chrono>
@@ -34,6 +45,7 @@
 #include "runtime/wire/fields.h"
 
 namespace tandem {
+// Here and not in result.h, since runtime/base does not know runtime/wire.
 TANDEM_WIRE_ENUM(ErrorCode, kInvalid, kFailed, kOutOfMemory, kInfeasible, kNotFound, kUnauthorised,
                  kTimedOut, kUnreachable)
 TANDEM_WIRE(Error, code, message, where, help, os_error)
@@ -41,6 +53,7 @@ TANDEM_WIRE(Error, code, message, where, help, os_error)
 
 namespace tandem::runtime {
 
+// The bytes of one value.
 template <class T>
 std::string encode(const T& value) {
   std::string bytes;
@@ -49,6 +62,9 @@ std::string encode(const T& value) {
   return bytes;
 }
 
+// The value of a whole message; bytes behind the value are an error. T must be
+// default-constructible. `limits` bound the cost of a message from a peer; readers of files of our
+// own pass larger ones.
 template <class T>
 Result<T> decode(std::string_view bytes, WireLimits limits = {}) {
   WireReader in(bytes, limits);
@@ -57,6 +73,8 @@ Result<T> decode(std::string_view bytes, WireLimits limits = {}) {
   return in.error();
 }
 
+// Appends one value. The order of the branches matters where kinds overlap: bool is an integral
+// type too, and an enum or an Id is written as its number.
 template <class T>
 void encode_to(WireWriter& out, const T& value) {
   if constexpr (Wired<T>) {
@@ -84,6 +102,7 @@ void encode_to(WireWriter& out, const T& value) {
   } else if constexpr (std::is_same_v<T, std::monostate>) {
     out.nil();
   } else if constexpr (wire_detail::is_a<T, std::optional>) {
+    // An optional in an optional could not tell which of the two is empty.
     static_assert(!wire_detail::is_a<typename T::value_type, std::optional>, "nil is ambiguous");
     value ? encode_to(out, *value) : out.nil();
   } else if constexpr (wire_detail::is_a<T, std::variant>) {
@@ -108,6 +127,8 @@ void encode_to(WireWriter& out, const T& value) {
   }
 }
 
+// Takes one value off, by the same branches. After a failure, which `in` remembers, the content of
+// `value` is undefined.
 template <class T>
 bool decode_from(WireReader& in, T& value) {
   if constexpr (Wired<T>) {
@@ -124,6 +145,7 @@ bool decode_from(WireReader& in, T& value) {
     return in.float64(value);
   } else if constexpr (std::is_same_v<T, std::string>) {
     std::string_view text;
+    // Charged before the copy, as in every branch that allocates.
     if (!in.text(text) || !in.charge(text.size())) return false;
     value.assign(text);
     return true;

@@ -1,5 +1,8 @@
-// The pieces that codec.h is made of: what kind of type something is, and how structs and
-// containers are taken apart. Included by codec.h alone.
+// The parts of codec.h: predicates that tell the kind of a type, and the encoding and decoding of
+// structs and containers, field by field and element by element. Included by codec.h alone.
+//
+// A decode_* function returns false after a failure; the reader then knows why and where. Depth is
+// counted by enter_* and leave(); after a failure no leave() is needed, since the reader is done.
 #pragma once
 
 #include <bit>
@@ -19,52 +22,61 @@
 
 namespace tandem::runtime {
 
+// T is a struct with a TANDEM_WIRE beside it.
 template <class T>
 concept Wired = requires {
   wire_fields(static_cast<const T*>(nullptr));
 };
 
+// T is an enum with a TANDEM_WIRE_ENUM beside it.
 template <class T>
 concept WiredEnum = std::is_enum_v<T> && requires(T value) {
   wire_has(value);
 };
 
+// The two of codec.h, which these parts call for fields and elements.
 template <class T>
 void encode_to(WireWriter& out, const T& value);
 template <class T>
-bool decode_from(WireReader& in, T& value);  // false: `in` knows why and where
+bool decode_from(WireReader& in, T& value);
 
 namespace wire_detail {
 
 static_assert(std::endian::native == std::endian::little, "packed vectors are copied as they lie");
 
+// T is an Id<> (runtime/base/ids.h), which travels as its number.
 template <class T>
 inline constexpr bool is_id = false;
 template <class Tag, class Value>
 inline constexpr bool is_id<Id<Tag, Value>> = true;
 
-// Elements whose vectors travel as one bin.
+// Elements whose vectors travel as one bin: copied as they lie, without a tag for each, which makes
+// long vectors of tokens many times cheaper. Not bool, since std::vector<bool> has no such memory.
 template <class T>
 inline constexpr bool is_packed = (std::is_arithmetic_v<T> && !std::is_same_v<T, bool>) ||
                                   std::is_same_v<T, std::byte> || is_id<T>;
 
+// T is an instance of the class template Of.
 template <class T, template <class...> class Of>
 inline constexpr bool is_a = false;
 template <template <class...> class Of, class... Args>
 inline constexpr bool is_a<Of<Args...>, Of> = true;
 
+// Stands for a value of any type in the check below. Never evaluated, and so not defined.
 struct AnyField {
   template <class T>
   operator T() const;
 };
 
-// Whether Struct can be initialised with this many values: with more than TANDEM_WIRE lists, a
-// field was forgotten there. (A field that nothing converts to unambiguously escapes the check.)
+// Whether Struct can be initialised with sizeof...(I) values. If it can with more values than
+// TANDEM_WIRE lists fields, a field was forgotten there. A field whose type takes no AnyField
+// without ambiguity escapes the check.
 template <class Struct, std::size_t... I>
 constexpr bool takes(std::index_sequence<I...>) {
   return requires { Struct{(void(I), AnyField{})...}; };
 }
 
+// A struct is an array of its fields, without names: the order is the schema.
 template <class Struct, class... Members>
 void encode_fields(WireWriter& out, const Struct& value,
                    const WireFields<Struct, Members...>& fields) {
@@ -74,6 +86,8 @@ void encode_fields(WireWriter& out, const Struct& value,
   std::apply([&](auto... member) { (encode_to(out, value.*member), ...); }, fields.members);
 }
 
+// A failure adds the field's name on the way out of each struct, so that the error has the whole
+// path.
 template <class Struct, class... Members>
 bool decode_fields(WireReader& in, Struct& value, const WireFields<Struct, Members...>& fields) {
   if (!in.enter_struct(fields.type, sizeof...(Members))) return false;
@@ -88,11 +102,13 @@ bool decode_fields(WireReader& in, Struct& value, const WireFields<Struct, Membe
   return ok;
 }
 
+// An array of two: the index, then the value of that alternative.
 template <class... Alternatives>
 bool decode_variant(WireReader& in, std::variant<Alternatives...>& value) {
   std::uint64_t index = 0;
   if (!in.enter_struct("variant", 2) || !in.unsigned_integer(index)) return false;
   if (index >= sizeof...(Alternatives)) return in.fail("a variant's index is out of range");
+  // Walks over the alternatives at compile time; only the one with the received index is decoded.
   std::uint64_t i = 0;
   bool ok = false;
   const auto one = [&]<class Alternative>(std::type_identity<Alternative>) {
@@ -103,11 +119,14 @@ bool decode_variant(WireReader& in, std::variant<Alternatives...>& value) {
   return ok;
 }
 
+// The memory of the elements is charged before it is reserved; memory that elements own in turn
+// (strings, vectors) is charged as each of them is decoded.
 template <class T>
 bool decode_vector(WireReader& in, std::vector<T>& value) {
   if constexpr (is_packed<T>) {
     std::string_view bytes;
     if (!in.bin(bytes)) return false;
+    // bin counts bytes and knows no elements.
     if (bytes.size() % sizeof(T) != 0) return in.fail("a numeric array ends inside an element");
     if (!in.charge(bytes.size())) return false;
     value.resize(bytes.size() / sizeof(T));
@@ -120,6 +139,7 @@ bool decode_vector(WireReader& in, std::vector<T>& value) {
     value.clear();
     value.reserve(count);
     for (std::uint32_t i = 0; i < count; ++i) {
+      // std::vector<bool> has no references to its elements.
       if constexpr (std::is_same_v<T, bool>) {
         bool element = false;
         if (!decode_from(in, element)) return false;
@@ -133,6 +153,7 @@ bool decode_vector(WireReader& in, std::vector<T>& value) {
   }
 }
 
+// Of equal keys the last one counts. Each pair is charged on its own: a map has no reserve().
 template <class T>
 bool decode_map(WireReader& in, std::map<std::string, T>& value) {
   std::uint32_t count = 0;
@@ -148,8 +169,10 @@ bool decode_map(WireReader& in, std::map<std::string, T>& value) {
   return true;
 }
 
+// A number that does not fit T is a failure and is never cut off.
 template <class T>
 bool decode_integer(WireReader& in, T& value) {
+  // Read at full width first: msgpack does not say how wide the sender's type was.
   std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t> wide = 0;
   bool ok = false;
   if constexpr (std::is_signed_v<T>) {
@@ -163,6 +186,7 @@ bool decode_integer(WireReader& in, T& value) {
   return true;
 }
 
+// A number that is none of the listed enumerators is a failure.
 template <class T>
 bool decode_enum(WireReader& in, T& value) {
   std::underlying_type_t<T> number{};

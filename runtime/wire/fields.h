@@ -1,21 +1,25 @@
-// TANDEM_WIRE(Type, field, …): makes a plain struct encodable, beside its definition and without a
-// method in it. Light on purpose: message headers include this, only senders and receivers include
-// codec.h.
+// TANDEM_WIRE(Type, field, …) makes a plain struct encodable by codec.h. It stands beside the
+// struct, which stays free of methods. This header is light on purpose: headers of messages include
+// it, and only senders and receivers include codec.h.
 //
 //   struct Generate { GroupId group; std::vector<std::int32_t> prompt_tokens; };
 //   TANDEM_WIRE(Generate, group, prompt_tokens)
 //
-// Place it at namespace scope in the struct's own namespace (it is found by argument-dependent
-// lookup). The order of the fields is the schema; every field of the struct must be listed.
-// TANDEM_WIRE_EMPTY(Type) is for a struct without fields. TANDEM_WIRE_ENUM(Type, kA, kB, …) lists
-// every enumerator: decoding refuses all other values. The codec takes no enum without it, and the
-// compiler none that is listed in part (-Wswitch).
+// The macro stands at namespace scope in the struct's own namespace, because the codec finds its
+// function by argument-dependent lookup. The order of the fields is the schema. Every field must be
+// listed; codec_parts.h checks that at compile time. For a struct without fields there is
+// TANDEM_WIRE_EMPTY(Type).
+//
+// TANDEM_WIRE_ENUM(Type, kA, kB, …) lists every enumerator of an enum; decoding refuses all other
+// values. The codec does not take an enum without this list, and the compiler does not take a list
+// that lacks an enumerator (-Wswitch).
 #pragma once
 
 #include <tuple>
 
 namespace tandem::runtime {
 
+// The fields of one struct: their names, for errors, and pointers to the members.
 template <class Struct, class... Members>
 struct WireFields {
   const char* type;   // "Generate"
@@ -23,6 +27,7 @@ struct WireFields {
   std::tuple<Members Struct::*...> members;
 };
 
+// Deduces the types of the members; the macro calls it with a pointer to each.
 template <class Struct, class... Members>
 constexpr WireFields<Struct, Members...> wire_fields_of(const char* type, const char* names,
                                                         Members Struct::*... members) {
@@ -31,7 +36,10 @@ constexpr WireFields<Struct, Members...> wire_fields_of(const char* type, const 
 
 }  // namespace tandem::runtime
 
-// Expands to `, &Type::a, &Type::b, …` by recursive rescanning, for up to 39 fields.
+// TANDEM_WIRE_MEMBERS expands to `, &Type::a, &Type::b, …` for up to 39 fields. A macro cannot call
+// itself; TANDEM_WIRE_STEP leaves a call behind that becomes one only when its text is scanned
+// again, and each TANDEM_WIRE_EXPAND scans the text many times. TANDEM_WIRE_CASE does the same for
+// the enumerators of an enum.
 #define TANDEM_WIRE_PARENS ()
 #define TANDEM_WIRE_EXPAND(...) \
   TANDEM_WIRE_EXPAND3(TANDEM_WIRE_EXPAND3(TANDEM_WIRE_EXPAND3(__VA_ARGS__)))
@@ -49,6 +57,8 @@ constexpr WireFields<Struct, Members...> wire_fields_of(const char* type, const 
     __VA_OPT__(TANDEM_WIRE_CASE_AGAIN TANDEM_WIRE_PARENS(Type, __VA_ARGS__))
 #define TANDEM_WIRE_CASE_AGAIN() TANDEM_WIRE_CASE
 
+// wire_fields(const Type*) is the function by which the codec knows a struct, and wire_has(Type)
+// the one by which it knows an enum. The pointer only selects the overload; it may be null.
 #define TANDEM_WIRE(Type, ...)                                       \
   [[maybe_unused]] constexpr auto wire_fields(const Type*) {         \
     return ::tandem::runtime::wire_fields_of<Type>(                  \

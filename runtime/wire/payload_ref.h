@@ -1,4 +1,6 @@
-// Where a payload lies, and what it must be: passed around in place of the bytes.
+// A reference to a stored payload, which travels in messages in place of the bytes: where they lie,
+// and by which checksum a reader knows that it got them right. The segment store makes references
+// (runtime/net/segment_store.h), and the bulk socket reads by them (runtime/net/bulk.h).
 #pragma once
 
 #include <compare>
@@ -10,10 +12,10 @@
 namespace tandem::runtime {
 
 struct PayloadRef {
-  std::string node;
+  std::string node;  // whose store has the payload
   std::uint32_t segment = 0;
-  std::uint64_t offset = 0;
-  std::uint64_t bytes = 0;
+  std::uint64_t offset = 0;    // of the first byte, in the segment's file
+  std::uint64_t bytes = 0;     // length of the payload
   std::uint64_t checksum = 0;  // checksum64 (runtime/base/digest.h) of the bytes
   auto operator<=>(const PayloadRef&) const = default;
 };

@@ -1,6 +1,7 @@
-// A message whose list is long, as several messages of its type that each fit where it would not.
-// Everything but the list is repeated in each part, so the receiver must mean the same by several
-// parts as by the whole; the items keep their order.
+// Splits a message with a long list into several messages of the same type, each of which fits a
+// link that would refuse the whole (Delivery::kTooLarge). All other fields are repeated in each
+// part. So this suits only messages that mean the same to a receiver in parts as whole. The items
+// keep their order over the parts.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +12,17 @@
 
 namespace tandem::runtime {
 
-// At least one part. A part takes at most `bytes_max` encoded, unless it holds a single item that
-// is larger by itself: sending that one fails and says so (Delivery::kTooLarge).
+// `list` points to the list's member, such as &Generated::groups. Gives at least one part, also for
+// an empty list. The encoding of a part has at most `bytes_max` bytes, unless the part holds a
+// single item that is too large by itself: sending that part fails with Delivery::kTooLarge.
 template <class M, class Item>
 std::vector<M> split(M whole, std::vector<Item> M::*list, std::uint64_t bytes_max) {
-  constexpr std::uint64_t kLengthBytesMax = 5;  // of the list's own head, and of an item's
+  // The longest head of a msgpack list, a tag and four bytes. Added for each item too, so that the
+  // sum is a bound and not an exact size.
+  constexpr std::uint64_t kLengthBytesMax = 5;
   std::vector<M> parts;
   std::vector<Item> items = std::exchange(whole.*list, {});
+  // The list is empty here: the size of everything that each part repeats.
   const std::uint64_t frame = encode(whole).size() + kLengthBytesMax;
   std::uint64_t bytes = frame;
   parts.push_back(whole);
