@@ -24,7 +24,7 @@ enum class Operation : std::uint32_t {
 struct Call {
   Operation operation = Operation::kBarrier;
   std::uint32_t root = 0;   // of a broadcast; else 0
-  std::uint64_t bytes = 0;  // of each rank's data; 0 for a barrier, and for all_gather's own sizes
+  std::uint64_t bytes = 0;  // of each rank's data; 0 for barrier and all_gather (sizes differ)
 
   bool operator==(const Call&) const = default;
 };

@@ -117,8 +117,8 @@ std::span<const std::byte> bytes_of(const FrameHeader& header);
 // sending.
 void send_abort(int fd, const Error& error);
 
-// Whether a header is one of this protocol and within the limits. CHECK nothing on a header before
-// this: it is a peer's word.
+// Whether a header is one of this protocol and within the limits. Its other fields are a peer's
+// word, and are compared with the call under way before they are used.
 bool plausible(const FrameHeader& header);
 Error no_frame_of_ours(int rank);  // the rank sent something that is not plausible here
 

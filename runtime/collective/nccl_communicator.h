@@ -3,9 +3,9 @@
 // communicator; two may exist side by side, so that the next starts while the last still works.
 //
 // Not responsible for: who is a member, and telling the others to abort (the control plane carries
-// both); sums (they are ours, in rank order); checksums of what arrives. NCCL does not check that
-// the ranks ask for the same thing: where they do not, an operation never ends, or fills in
-// garbage.
+// both); sums (shard_exchange.h makes them, in rank order); checksums of the bytes that arrive.
+// NCCL does not check that the ranks ask for the same thing: where they do not, an operation never
+// ends, or fills in garbage.
 //
 // Invariants
 //   NC-1  No call outlasts its deadline by more than the thread's grace, whatever NCCL does.

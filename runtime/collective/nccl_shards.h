@@ -25,7 +25,7 @@ namespace tandem::runtime {
 inline constexpr int kShardRanksMax = 64;
 
 struct NcclShardsConfig {
-  std::unique_ptr<NcclCommunicator> communicator;  // started or starting, and used by nobody else
+  std::unique_ptr<NcclCommunicator> communicator;  // started or starting; for this exchange alone
   int rank = 0;                                    // as in its epoch
   int size = 1;
   std::int64_t bucket_floats_max = 0;  // a larger bucket is a bug

@@ -6,7 +6,8 @@
 //
 // A deadline is the only sure sign of a lost peer: NCCL may never report one. After any error the
 // communicator is aborted. NC-3: an outcome is given only when the device has passed the
-// operation's last event, because until then a kernel may still write into the memory.
+// operation's last event, because until then a kernel may still write into the memory; a stream
+// that never gets there is reported, which ends the process.
 #include "runtime/collective/nccl_state.h"
 
 #include <algorithm>

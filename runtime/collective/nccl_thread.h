@@ -9,7 +9,7 @@
 //   NH-1  Only functions that this thread runs have an NcclCalls: calls of NCCL are made on it and
 //         nowhere else, one at a time.
 //   NH-2  A call that has not returned by its limit is reported once, with its name, within half of
-//         the grace; nobody waits for its thread any more, the destructor included.
+//         the grace; no other thread waits for the hung one any more, the destructor included.
 #pragma once
 
 #include <functional>

@@ -63,10 +63,10 @@ class ShardExchange {
   // buckets are equal afterwards. The call waits for its producer as above.
   virtual Result<void> all_gather(const TensorView& bucket, const Stream& producer) = 0;
 
-  // What `consumer` is given from now on waits for the first `calls` calls that were made since the
-  // last wait(), and for no later call that is still under way. The caller itself may be held for
-  // as long as ranks wait for each other, at most until these calls' own deadlines. Errors as
-  // wait().
+  // Work that `consumer` is given from now on waits for the first `calls` calls that were made
+  // since the last wait(), and for no later call that is still under way. The caller itself may be
+  // held for as long as ranks wait for each other, at most until these calls' own deadlines. Errors
+  // as wait().
   virtual Result<void> hold_back(const Stream& consumer, std::uint64_t calls) = 0;
   // Until everything that was queued is done, or failed; at most the calls' own deadlines. An error
   // names the call and the ranks that it waited for.

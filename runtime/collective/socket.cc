@@ -127,7 +127,6 @@ void Rendezvous::accept_candidates() {
     std::span<const std::byte> asked = std::as_bytes(std::span(&candidate.challenge, 1));
     send_some(candidate.fd.get(), asked);  // an empty socket takes it
     // Usually there is no hello yet. A connection that has ended already is dropped here.
-    // already.
     if (!listen_to(candidate)) continue;
     if (candidates_.size() >= kCandidatesMax) candidates_.erase(candidates_.begin());
     candidates_.push_back(std::move(candidate));

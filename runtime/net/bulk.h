@@ -2,6 +2,7 @@
 // returns a PayloadRef, get() fetches the bytes of a PayloadRef. A request carries any number of
 // payloads as one stream of chunks, so thousands of small payloads cost one message and a large one
 // never fills a queue: at most kBulkChunksInFlight chunks of a request travel unacknowledged.
+//
 // Checksums: the server verifies a put before it commits it, the client verifies every payload that
 // it got. Not responsible for: retries (a put whose answer was lost leaves a payload without a
 // reference), and for when a payload is deleted (the owner of the store decides, see
@@ -42,8 +43,9 @@ struct BulkCounters {
 // delays other requests and no heartbeat.
 class BulkServer {
  public:
-  // Listens on all of `at` (port 0: any) with an IoThread of its own. `node` is what refs will
-  // name. The store must outlive the server. Errors: a place is taken; TCP without keys.
+  // Listens on all of `at` (port 0: any) with an IoThread of its own. `node` is the node's name in
+  // the refs that it makes. The store must outlive the server. Errors: a place is taken; TCP
+  // without keys.
   static Result<std::unique_ptr<BulkServer>> listen(const std::vector<Binding>& at,
                                                     std::string node, SegmentStore& store);
   ~BulkServer();
@@ -59,7 +61,7 @@ class BulkServer {
 class BulkClient {
  public:
   BulkClient(IoThread& io, Dial server);
-  // `io` outlives the client.
+  // `io` must outlive the client.
   ~BulkClient();  // requests under way end with an Error
 
   // A put's refs come in the order of its payloads, a get's bytes in the order of its refs.

@@ -1,5 +1,5 @@
-// The client's end of the bulk socket. A request waits for its turn, travels with at most kOpenMax
-// - 1 others, and moves as a stream of chunks (bulk_messages.h).
+// The client's end of the bulk socket. A request waits for its turn, then moves as a stream of
+// chunks (bulk_messages.h); at most kOpenMax requests move at the same time.
 //
 // All state belongs to the IoThread. A public call makes the Request on its caller's thread,
 // checksums included, so that hashing does not hold the loop up, and posts it. The socket calls

@@ -226,7 +226,6 @@ void BulkServer::State::open_get(const std::string& from, const GetOpen& open) {
     get.extents.push_back({ref.segment, ref.offset, ref.bytes});
   }
   Transfer& begun = transfers.emplace(key, std::move(get)).first->second;
-  // The room is freed before the client hears of it, so that it may try again at once.
   if (!send_chunks(key, begun)) end(key);
 }
 
@@ -281,6 +280,7 @@ void BulkServer::State::take_ack(const TransferKey& key, std::uint32_t chunks) {
 void BulkServer::State::fail(const TransferKey& key, const Error& error) {
   log::warn("bulk request failed node={} request={} reason=\"{}\"", node, key.second.value,
             error.message);
+  // The room is freed before the client hears of it, so that it may try again at once.
   count(&BulkCounters::requests_failed, 1);
   end(key);
   reply(key, Failed{key.second, error});

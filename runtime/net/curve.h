@@ -3,9 +3,9 @@
 // Z85 text of 40 characters. A Unix socket needs no keys: only its owner can open its folder.
 //
 // Files, below the state folder:
-//   controller.secret     the controller's secret key; stays where the controller runs
-//   keys/controller.public, keys/node.secret     what a node needs: copy keys/ to another host's
-//                                                TANDEM_HOME and start `tandem node` there
+//   controller.secret        the controller's secret key; stays where the controller runs
+//   keys/controller.public   these two are for nodes: copy keys/ to another host's TANDEM_HOME and
+//   keys/node.secret         start `tandem node` there
 #pragma once
 
 #include <filesystem>

@@ -70,7 +70,7 @@ struct Down {
     kDisconnected,  // its connection ended and did not come back within disconnect_grace
     kSilent,        // nothing was heard of it for peer_timeout, or remote_peer_timeout
     kSuperseded,    // a newer incarnation (of the client) or epoch (of the server) took its place
-    kFenced,        // server: fence() was called; client: the server fenced us, never dial again
+    kFenced,        // server: fence() was called; client: the server fenced it, never dial again
     kRefused,       // client only: the introduction was refused for good, see `error`
   };
   Reason reason = Reason::kClosed;

@@ -1,9 +1,9 @@
 // The server's end of all links: who may be a peer, and which incarnation of a name is up (LK-2).
 //
-// `names` has, for each name ever seen, the least incarnation that may still come, its floor, and
-// the peer that is up; `routes` finds the peer that is up by the routing id of its packets. Both
-// change on the IoThread alone, under the mutex: the IoThread may read them without it, other
-// threads with it.
+// `names` has, for each name that it remembers, the least incarnation that may still come, its
+// floor, and the peer that is up; `routes` finds the peer that is up by the routing id of its
+// packets. Both change on the IoThread alone, under the mutex: the IoThread may read them without
+// it, other threads with it.
 //
 // On an introduction: the build, the floor and the admission are checked first, because a peer that
 // is refused must disturb nothing. Then an earlier session of that name goes down, and only then

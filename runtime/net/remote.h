@@ -92,8 +92,8 @@ class Directory {
                               to, std::move(sender), asks_, frame_bytes_max_));
   }
 
-  // Takes a parcel from a link. `back` leads to its sender, `from` is who a door is told sent it.
-  // The frame is only read, so that the link can offer it again after kLater.
+  // Takes a parcel from a link. `back` leads to its sender; a door is asked about `from`. The
+  // frame is only read, so that the link can offer it again after kLater.
   Offer deliver(std::string_view frame, const ParcelSender& back, const PeerId& from = {});
 
   // Ends the asks that wait for an actor of this name, or all asks.

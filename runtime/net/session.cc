@@ -114,6 +114,7 @@ std::uint32_t Session::gather(std::string& packet) {
 
 std::optional<std::string> Session::next_packet(Time now) {
   if (resend_at_ && now >= *resend_at_) {
+    // Nothing was heard in time: send again, and less often each time.
     go_back();
     resend_after_ = std::min(2 * resend_after_, limits_.resend_after_max);
     resend_at_.reset();
@@ -254,7 +255,6 @@ void Session::release(std::uint32_t frames, Time now) {
 
 void Session::reconnected() {
   if (queue_.empty()) return;
-  // Nothing was heard in time: send again, and less often each time.
   go_back();
   resend_after_ = limits_.resend_after;
   resend_at_.reset();

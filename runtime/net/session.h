@@ -11,6 +11,7 @@
 // Received frames need not travel again; taken ones make room for more. A loss is mended by going
 // back to the first frame that was not received: the transport is TCP, in order except across a
 // reconnect, so a receiver keeps no frames out of order.
+//
 // Invariants, while neither side's key changes:
 //   SE-1  delivered frames are a prefix of accepted frames: in order, none missing, none twice.
 //   SE-2  frames in flight never exceed the window, nor what the receiver granted.
@@ -65,7 +66,7 @@ enum class Sent {
 enum class Received {
   kAccepted,   // may have delivered frames, none included
   kStale,      // of an older key; `answer` fences its sender
-  kFenced,     // the peer knows a newer key than ours: this session is over
+  kFenced,     // the peer knows a newer key than this one: this session is over
   kMalformed,  // not a packet of this protocol, or one that no honest peer could send
 };
 
@@ -89,8 +90,8 @@ class Session {
   std::optional<std::string> next_packet(Time now);
   std::optional<Time> next_deadline() const;
 
-  // Appends what the packet delivers, in order. `answer` is set when something must travel back
-  // although this session has nothing to say (a fence).
+  // Appends the frames that the packet delivers, in order. `answer` is set to a packet (a fence)
+  // that must travel back although this session has nothing to send.
   Received receive(std::string_view packet, Time now, std::vector<std::string>& delivered,
                    std::optional<std::string>& answer);
 

@@ -69,8 +69,10 @@ ZmqSocket::ZmqSocket(IoThread& io, zmq::socket_type type, const ZmqOptions& opti
   socket.set(zmq::sockopt::reconnect_ivl_max, milliseconds(options.redial_max));
   socket.set(zmq::sockopt::handshake_ivl, 3000);
   socket.set(zmq::sockopt::connect_timeout, 1000);  // TCP itself tries less and less often
-  socket.set(zmq::sockopt::heartbeat_ivl, 1000);    // for half-open connections only: libzmq's own
-  socket.set(zmq::sockopt::heartbeat_timeout, 3000);  // thread answers while ours hangs
+  // These heartbeats find half-open connections only: libzmq's own thread answers them, even while
+  // all threads of this program hang.
+  socket.set(zmq::sockopt::heartbeat_ivl, 1000);
+  socket.set(zmq::sockopt::heartbeat_timeout, 3000);
   socket.set(zmq::sockopt::heartbeat_ttl, 3000);
   socket.set(zmq::sockopt::tcp_keepalive, 1);
   if (state_->routed) {
