@@ -20,8 +20,8 @@
 
 namespace tandem::runtime {
 
-// Beyond a limit: a body is answered with 413, a header with 431, a request that comes too slowly
-// with 408; a connection too many is closed without an answer.
+// Beyond a limit: a body is answered with 413, a header with 431; a connection on which a request
+// comes too slowly, or one connection too many, is closed.
 struct HttpLimits {
   std::size_t body_bytes_max = 1 << 20;
   std::uint32_t header_bytes_max = 16 << 10;
