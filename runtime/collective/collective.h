@@ -5,7 +5,7 @@
 //   CO-1  all_reduce_sum gives ((rank 0 + rank 1) + rank 2) + … elementwise: the same bits on all
 //         ranks, whatever the timing, the chunks or the implementation.
 //   CO-2  No call outlasts its timeout, where it has one, by more than kAbortGrace.
-//   CO-3  If a rank dies, leaves or makes another call, every other rank's call fails promptly and
+//   CO-3  If a rank ends, leaves or makes another call, every other rank's call fails promptly and
 //         says which rank it was.
 //   CO-4  After an error the gang is broken: each further call returns that error at once.
 //   CO-5  A rank that waits for rank 0 in await_broadcast waits as long as rank 0 is at work or
@@ -29,8 +29,8 @@
 namespace tandem::runtime {
 
 inline constexpr int kRanksMax = 256;
-inline constexpr std::size_t kBlobBytesMax = std::size_t{256} << 10;  // of one rank's all_gather
-inline constexpr Duration kAbortGrace = std::chrono::milliseconds(250);
+inline constexpr std::size_t kBlobBytesMax = std::size_t{256} << 10;     // of one rank's all_gather
+inline constexpr Duration kAbortGrace = std::chrono::milliseconds(250);  // see CO-2
 
 // accumulator[i] += addend[i], each a single float addition.
 using AddFloats = void (*)(float* accumulator, const float* addend, std::size_t count);
@@ -52,20 +52,21 @@ class Collective {
   // `bytes` of rank `root` replace those of the others; the same size and root on every rank.
   virtual Result<void> broadcast(std::span<std::byte> bytes, int root, Duration timeout) = 0;
 
-  // A broadcast from rank 0, for the ranks that wait until rank 0 has something to say. Rank 0
-  // itself calls broadcast(). `awaited` is for the Error: "rank 0's next command".
+  // The receiving end of rank 0's broadcast(), for a wait without a timeout (CO-5). CHECKed: not on
+  // rank 0. `awaited` completes the Error: "rank 0's next command".
   virtual Result<void> await_broadcast(std::span<std::byte> bytes, std::string_view awaited) = 0;
 
   // Every rank's blob, by rank; sizes may differ, each at most kBlobBytesMax.
   virtual Result<std::vector<std::string>> all_gather(std::string_view blob, Duration timeout) = 0;
 
+  // Returns once every rank has made this call.
   virtual Result<void> barrier(Duration timeout) = 0;
 };
 
 inline constexpr Duration kLocalAwaitMax = std::chrono::minutes(15);
 
-// `size` members of one gang inside this process, each for a thread of its own. With size 1 every
-// call is a no-op. An await_broadcast times out after `await_max`.
+// `size` members of one gang inside this process, by rank, each for a thread of its own. With size
+// 1 every call returns at once. An await_broadcast times out after `await_max`.
 std::vector<std::unique_ptr<Collective>> make_local_collectives(
     int size, AddFloats add = add_floats, Duration await_max = kLocalAwaitMax);
 

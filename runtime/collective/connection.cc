@@ -1,3 +1,10 @@
+// Sockets, frames and the handshake of the socket collective.
+//
+// No call here waits except in poll(), which has a deadline, and in the look-up of a host's name:
+// the sockets are non-blocking from the start, a connect() included. A peer that closes its end
+// must not raise SIGPIPE, hence MSG_NOSIGNAL. Bytes of a peer are bounded before they are used:
+// plausible() limits the payload, an abort's text has kAbortTextBytesMax, an error code is cut to
+// the known ones.
 #include "runtime/collective/connection.h"
 
 #include <arpa/inet.h>
@@ -67,7 +74,8 @@ OwnedFd make_socket(int family) {
   return OwnedFd(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 }
 
-// What a proof covers: who speaks, as whom, and both nonces.
+// A proof covers the speaker's role, the rank and size that it claims, and both nonces. The role
+// keeps a proof of one side from being sent back as that of the other.
 std::string proof_of(std::string_view secret, const char* speaker, const Hello& hello,
                      const Challenge& challenge) {
   std::string text = std::string(speaker) + " " + std::to_string(hello.rank) + " of " +
@@ -106,6 +114,8 @@ Result<OwnedFd> dial_stream(const Endpoint& to, Time deadline) {
   OwnedFd fd = make_socket(name->family());
   if (!fd) return socket_error("make a socket", to);
   if (::connect(fd.get(), name->get(), name->length) != 0) {
+    // A connection over TCP is made in the background; the socket becomes writable when it is
+    // decided.
     if (errno != EINPROGRESS) return socket_error("connect", to);
     pollfd ready{.fd = fd.get(), .events = POLLOUT, .revents = 0};
     while (::poll(&ready, 1, poll_timeout_ms(deadline)) < 0 && errno == EINTR) {
@@ -122,10 +132,11 @@ Result<OwnedFd> dial_stream(const Endpoint& to, Time deadline) {
 
 void prepare_stream(int fd) {
   const int one = 1;
-  ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+  ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);  // fails on a Unix socket
 }
 
 int poll_timeout_ms(Time deadline) {
+  // Rounded up: a wait that ends just before its deadline would go round once more for nothing.
   const auto rest = std::chrono::ceil<std::chrono::milliseconds>(deadline - steady_now()).count();
   return static_cast<int>(std::clamp<std::int64_t>(rest, 0, INT_MAX));
 }
@@ -228,6 +239,7 @@ void send_abort(int fd, const Error& error) {
   std::string frame(reinterpret_cast<const char*>(&header), sizeof header);
   frame += text;
   std::span<const std::byte> bytes = std::as_bytes(std::span(frame));
+  // Without waiting: the peer may not read any more, and this rank has its own error to return.
   send_some(fd, bytes);
   ::shutdown(fd, SHUT_WR);
 }
@@ -250,6 +262,7 @@ Error receive_abort(int fd, const FrameHeader& header, Time deadline) {
   const Transfer read = receive_all(fd, std::as_writable_bytes(std::span(text)), deadline);
   if (read != Transfer::kDone) text = "rank 0 gave up";
   constexpr auto kLast = static_cast<std::uint32_t>(ErrorCode::kUnreachable);
+  // The number is the peer's word: one beyond the enumeration must not become an ErrorCode.
   const auto code = static_cast<ErrorCode>(std::min(header.error_code, kLast));
   return {.code = code, .message = std::move(text), .where = {}, .help = {}};
 }

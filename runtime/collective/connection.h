@@ -1,6 +1,6 @@
 // Stream sockets (Unix or TCP) as the socket collective uses them: frames over non-blocking
 // sockets, each wait with a deadline. Internal to runtime/collective. Both ends are one binary on
-// one kind of machine, so a frame's header travels as it lies in memory.
+// one kind of machine, so a frame's header travels as it is in memory.
 #pragma once
 
 #include <algorithm>
@@ -19,6 +19,8 @@
 
 namespace tandem::runtime {
 
+// kData: part of a call. kAbort: why the sender gives up; the last frame. kWelcome: rank 0 accepts
+// a rank. kHeartbeat: rank 0's progress.
 enum class FrameKind : std::uint32_t { kData = 1, kAbort, kWelcome, kHeartbeat };
 
 struct FrameHeader {
@@ -26,19 +28,19 @@ struct FrameHeader {
   FrameKind kind = FrameKind::kData;
   Call call;                     // kData
   std::uint64_t sequence = 0;    // kData: which call of this gang, from 1
-  std::uint32_t bytes = 0;       // that follow: payload, or the text of an abort
+  std::uint32_t bytes = 0;       // of the payload that follows; of an abort, its text
   std::uint32_t error_code = 0;  // kAbort: an ErrorCode
 };
 
 static_assert(sizeof(FrameHeader) == 40);  // no padding
 
-inline constexpr std::uint32_t kFrameMagic = 0x54474e33;  // changes with the frames
+inline constexpr std::uint32_t kFrameMagic = 0x54474e33;  // another one with each change of frames
 inline constexpr std::size_t kFrameBytesMax = std::size_t{256} << 10;
 inline constexpr std::size_t kAbortTextBytesMax = 4096;
 static_assert(kFrameBytesMax % sizeof(float) == 0 && kFrameBytesMax >= kBlobBytesMax);
 
-// The payload of a kHeartbeat: what rank 0's process says about its progress (runtime/net's
-// ProgressReport). Such a frame may come between any two others.
+// The payload of a kHeartbeat: the progress of rank 0's process (a ProgressReport of runtime/net).
+// Such a frame may come between any two others.
 struct Heartbeat {
   std::uint64_t counter = 0;
   char phase[24] = {};  // cut to fit; ends with a zero
@@ -60,17 +62,20 @@ std::span<Byte> frame_part(std::span<Byte> block, std::size_t frame) {
   return block.subspan(offset, std::min(kFrameBytesMax, block.size() - offset));
 }
 
-// How two ranks prove to each other that they know the gang's secret, which itself does not travel.
-// Rank 0 sends a Challenge, the other a Hello whose proof covers both nonces, and rank 0's welcome
-// frame carries a proof of its own. A nonce is used once, so nothing that was overheard helps.
+// The handshake by which two ranks prove to each other that they know the gang's secret, which
+// itself does not travel. Rank 0 sends a Challenge; the other rank answers with a Hello, whose
+// proof covers both nonces; and rank 0's welcome frame carries a proof of its own. A proof is an
+// HMAC. A nonce is used once, so a proof that was overheard is of no use.
 inline constexpr std::size_t kNonceBytes = 64;  // a random_secret()
 inline constexpr std::size_t kProofBytes = 64;  // an hmac_hex()
 
+// Rank 0 to a dialler, before anything else.
 struct Challenge {
   std::uint32_t magic = kFrameMagic;
   char nonce[kNonceBytes] = {};
 };
 
+// A rank's claim to a place in the gang.
 struct Hello {
   std::uint32_t magic = kFrameMagic;
   std::uint32_t rank = 0;
@@ -83,10 +88,11 @@ Challenge make_challenge();
 // The answer of rank `rank` of `size` to a challenge.
 Hello hello_of(int rank, int size, std::string_view secret, const Challenge& challenge);
 bool proves(const Hello& hello, std::string_view secret, const Challenge& challenge);
-// What rank 0 answers to a hello that it accepts.
+// The proof in rank 0's welcome to a hello that it accepts.
 std::string welcome_proof(std::string_view secret, const Hello& hello, const Challenge& challenge);
 
-// `bound` is where it listens then: port 0 is replaced by the one that was free.
+// Listens at `at`; `bound` gets the address, in which a port 0 is replaced by the one that was
+// chosen. Errors: kUnreachable, with the address, as of dial_stream().
 Result<OwnedFd> listen_stream(const Endpoint& at, Endpoint* bound);
 Result<OwnedFd> dial_stream(const Endpoint& to, Time deadline);
 void prepare_stream(int fd);  // of an accepted socket: no delay, where it is TCP
@@ -96,24 +102,28 @@ int poll_timeout_ms(Time deadline);
 
 enum class Transfer { kDone, kWouldBlock, kClosed };
 
-// Moves what the socket takes or gives now, and shortens the span by it. kDone: the span is empty.
+// Transfers as many bytes as the socket takes or gives without waiting, and cuts them off the front
+// of the span. kDone: the span is empty. kClosed: the connection has ended.
 Transfer send_some(int fd, std::span<const std::byte>& bytes);
 Transfer receive_some(int fd, std::span<std::byte>& bytes);
 
-// Waits for all of it; kWouldBlock: the deadline came first.
+// Fills all of `bytes`, waiting as needed. kWouldBlock: the deadline came first.
 Transfer receive_all(int fd, std::span<std::byte> bytes, Time deadline);
 
 std::span<std::byte> bytes_of(FrameHeader& header);
 std::span<const std::byte> bytes_of(const FrameHeader& header);
 
-// Tells the other side why this one gives up, as far as that works without waiting.
+// Sends an abort frame with the error, as far as the socket takes it without waiting, and ends
+// sending.
 void send_abort(int fd, const Error& error);
 
-// Whether a header can be taken seriously: a frame of ours, within the limits.
+// Whether a header is one of this protocol and within the limits. Its other fields are a peer's
+// word, and are compared with the call under way before they are used.
 bool plausible(const FrameHeader& header);
-Error no_frame_of_ours(int rank);  // what this rank sent
+Error no_frame_of_ours(int rank);  // the rank sent something that is not plausible here
 
-// The error that an abort frame carries, its text yet to be received.
+// The error that an abort frame carries. Its header has been received; the text is received here,
+// and replaced by a general one if it does not come by the deadline.
 Error receive_abort(int fd, const FrameHeader& header, Time deadline);
 
 }  // namespace tandem::runtime

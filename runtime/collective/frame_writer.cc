@@ -8,7 +8,8 @@ Result<Transfer> FrameWriter::write(const FrameHeader& header, std::span<const s
                                     const std::function<Result<void>()>& until_writable) {
   const std::lock_guard lock(mutex_);
   if (closed_) return Transfer::kClosed;
-  closed_ = true;  // unless all of it is written
+  closed_ = true;  // each early return leaves a frame half written; undone below
+  // FW-1: the rest of a heartbeat that beat() has begun goes first.
   for (std::span<const std::byte> part : {beat_rest_, bytes_of(header), payload}) {
     for (;;) {
       const Transfer step = send_some(fd_, part);
@@ -31,7 +32,7 @@ void FrameWriter::beat(const Heartbeat& heartbeat) {
   }
   const Transfer step = send_some(fd_, beat_rest_);
   if (step == Transfer::kClosed) closed_ = true;
-  // Of a frame that has not begun nothing is owed, and the next one is newer.
+  // A frame of which no byte went out is dropped: the next heartbeat is newer.
   if (beat_rest_.size() == beat_.size()) beat_rest_ = {};
 }
 

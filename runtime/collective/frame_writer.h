@@ -1,8 +1,8 @@
 // The writing side of one of rank 0's connections, shared by the thread that makes the gang's calls
 // and the one that sends heartbeats. Internal to runtime/collective.
 //
-// FW-1  The other side reads whole frames, whoever wrote them: none begins within another.
-// FW-2  beat() and abort() never wait: not for the socket, and beat() not for the other thread.
+// FW-1  The other side reads whole frames, whichever thread wrote them: none begins within another.
+// FW-2  beat() and abort() never wait for the socket, and beat() never for the other thread.
 #pragma once
 
 #include <functional>
@@ -24,12 +24,12 @@ class FrameWriter {
   Result<Transfer> write(const FrameHeader& header, std::span<const std::byte> payload,
                          const std::function<Result<void>()>& until_writable);
 
-  // Leaves the heartbeat out where a frame is under way, which says as much, or where the socket
-  // has no room, because the other side does not listen now.
+  // Sends a heartbeat, or leaves it out: while a frame is under way, whose bytes show as well that
+  // rank 0 runs, and where the socket has no room, because the other side does not read.
   void beat(const Heartbeat& heartbeat);
 
-  // The last frame: why rank 0 gives up. Where a half-written frame stands before it, the
-  // connection just ends.
+  // Sends the last frame, which says why rank 0 gives up. Behind a half-written frame it would not
+  // be understood: then the connection just ends.
   void abort(const Error& error);
 
  private:

@@ -42,6 +42,7 @@ HeartbeatSender::~HeartbeatSender() {
 void HeartbeatSender::run(Duration every) {
   std::unique_lock lock(mutex_);
   while (!ending_changed_.wait_for(lock, every, [this] { return ending_; })) {
+    // mutex_ is held here. Only the destructor wants it besides, and joins this thread anyway.
     const Heartbeat heartbeat = report_();
     for (FrameWriter* writer : writers_) writer->beat(heartbeat);
   }
@@ -56,6 +57,8 @@ void RankZeroWatch::heard(const Heartbeat& heartbeat) {
 }
 
 void RankZeroWatch::listened(Duration time) {
+  // A wait takes at most one pace (SocketSpoke::listen). A longer one means that this process was
+  // stopped.
   time = std::min(time, limits_.heartbeat_every);
   silent_ += time;
   unmoved_ += time;
@@ -63,6 +66,7 @@ void RankZeroWatch::listened(Duration time) {
 
 std::optional<Error> RankZeroWatch::verdict(int rank, const std::string& awaited) const {
   if (silent_ >= limits_.silence_max) return hung("has been silent", silent_, rank, awaited);
+  // Silence first: a rank 0 that is silent has told nothing about its phase.
   if (!newest_ || !limits_.stuck_max) return std::nullopt;
   const std::string phase(phase_of(*newest_));
   const std::optional<Duration> allowed = limits_.stuck_max(phase);

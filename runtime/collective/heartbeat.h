@@ -1,7 +1,7 @@
-// How the ranks of a socket gang know that rank 0 lives and gets on. Rank 0 sends each of them a
-// heartbeat frame at an even pace, from a thread of its own, and each says how far its process has
-// come. Ranks 1 and up judge: a rank 0 that is silent is cut off or dead, one that speaks and
-// never gets further is stuck. Internal to runtime/collective.
+// The watch of the ranks of a socket gang over rank 0. Rank 0 sends each of them a heartbeat frame
+// at an even pace, from a thread of its own, with the progress of its process. Ranks 1 and up
+// judge: a rank 0 that is silent is cut off or has ended, one that sends heartbeats and makes no
+// progress is stuck. Internal to runtime/collective.
 //
 // Not here: the other direction. Each wait of rank 0 for another rank has its call's timeout.
 #pragma once
@@ -23,7 +23,7 @@
 
 namespace tandem::runtime {
 
-// Rank 0's thread. The destructor joins it.
+// The thread of rank 0 that sends heartbeats. The destructor joins it; it never waits for a socket.
 class HeartbeatSender {
  public:
   // `report` is called on the thread, once for all writers; the writers outlive this.
@@ -44,17 +44,19 @@ class HeartbeatSender {
   std::thread thread_;   // last: it uses all of the above
 };
 
-// The silence of rank 0, as one other rank notes it in the call under way. It counts only the time
+// The silence of rank 0, as one other rank measures it in the call under way. Only the time counts
 // that this rank has spent listening, in pieces of at most one heartbeat's pace: a process or a
-// machine that was itself stopped for a minute has not listened for a minute, and accuses nobody.
+// machine that was itself stopped for a minute has not listened for a minute, and must not accuse
+// rank 0. One thread.
 class RankZeroWatch {
  public:
   explicit RankZeroWatch(GangLiveness limits) : limits_(std::move(limits)) {}
 
-  void begin_call();  // between two calls nobody listens
-  void heard() { silent_ = {}; }
+  void begin_call();              // between two calls this rank does not listen
+  void heard() { silent_ = {}; }  // any bytes of rank 0
   void heard(const Heartbeat& heartbeat);
-  void listened(Duration time);  // and what came meanwhile, if anything, has not been read yet
+  // This rank has waited so long; bytes that came meanwhile are reported by heard() afterwards.
+  void listened(Duration time);
 
   // An Error once rank 0 has been silent, or without progress, for too long. `awaited` completes
   // "while rank 2 waited for …".
@@ -66,7 +68,7 @@ class RankZeroWatch {
   const GangLiveness limits_;
   std::optional<Heartbeat> newest_;
   Duration silent_{};
-  Duration unmoved_{};  // since newest_ differed from the heartbeat before it
+  Duration unmoved_{};  // listened since the last heartbeat that differed from the one before it
 };
 
 }  // namespace tandem::runtime

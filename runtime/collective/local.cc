@@ -1,4 +1,9 @@
-// The ranks of one process meet under one lock; the last to come does the work for all of them.
+// A gang of threads. The ranks meet under one lock: each posts its call and waits, and the rank
+// that comes last does the work for all of them, because their memory is all in this process.
+//
+// A meeting has a number. A waiting rank knows by a higher number that its call was carried out,
+// even if others have begun the next one meanwhile. Easy to get wrong: after a failure no rank
+// touches another's memory any more, since a rank whose call has returned may free its own.
 #include <condition_variable>
 #include <cstring>
 #include <mutex>
@@ -49,6 +54,7 @@ Result<void> LocalGang::meet(int rank, const Post& post, Duration timeout,
                              std::vector<std::string>* gathered) {
   std::unique_lock lock(mutex_);
   if (failure_) return *failure_;
+  // The number is read before perform(), which raises it.
   const std::uint64_t meeting = meetings_;
   Post& ours = posts_[static_cast<std::size_t>(rank)];
   ours = post;
@@ -57,9 +63,12 @@ Result<void> LocalGang::meet(int rank, const Post& post, Duration timeout,
     perform();
   } else {
     met_.wait_for(lock, timeout, [&] { return meetings_ != meeting || failure_; });
+    // CO-2: the rank whose time runs out breaks the gang for all (CO-4), and names one that did not
+    // come.
     if (meetings_ == meeting && !failure_) fail(timed_out(post.call, *first_missing()));
   }
   if (meetings_ == meeting) return *failure_;
+  // Still of this meeting: the next one needs this rank as well.
   if (gathered != nullptr) *gathered = gathered_;
   return {};
 }
@@ -73,6 +82,7 @@ std::optional<int> LocalGang::first_missing() const {
 
 void LocalGang::perform() {
   const Call& call = posts_[0].call;
+  // CO-3: the calls are compared before any memory is touched.
   for (std::size_t rank = 1; rank < posts_.size(); ++rank) {
     if (posts_[rank].call == call) continue;
     return fail(ranks_disagree(static_cast<int>(rank), posts_[rank].call, 0, call));
@@ -95,6 +105,8 @@ void LocalGang::sum() {
   const std::size_t bytes = posts_[0].bytes.size();
   if (bytes == 0 || posts_.size() == 1) return;
   total_.resize(bytes / sizeof(float));
+  // CO-1: rank 0's values first, then the others in rank order, in memory of its own, because ranks
+  // may not be overwritten before they are read.
   std::memcpy(total_.data(), posts_[0].bytes.data(), bytes);
   for (std::size_t rank = 1; rank < posts_.size(); ++rank) {
     add_(total_.data(), reinterpret_cast<const float*>(posts_[rank].bytes.data()), total_.size());
@@ -109,7 +121,7 @@ void LocalGang::fail(Error error) {
 
 void LocalGang::leave(int rank) {
   const std::lock_guard lock(mutex_);
-  // Whoever waits, waits in the call that it posted.
+  // The error names the call that a waiting rank has posted.
   Call call;
   for (const Post& post : posts_) {
     if (post.here) call = post.call;

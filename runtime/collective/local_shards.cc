@@ -1,6 +1,6 @@
-// Each call of a rank is a post. Ranks post in order, so the calls become complete in order: the
-// rank whose post completes one carries it out under the lock, which is also what keeps everybody
-// from memory once the exchange is broken.
+// Each call of a rank is a post, in that rank's queue. Ranks post in the same order (SH-2), so
+// calls become complete in order: the rank whose post completes one carries it out under the lock.
+// The lock also keeps SH-3: once the exchange is broken no rank touches another's memory.
 #include "runtime/collective/local_shards.h"
 
 #include <condition_variable>
@@ -34,12 +34,12 @@ class LocalShardGang {
     Time deadline;
   };
   struct Rank {
-    std::deque<Post> posts;  // that are not carried out yet
+    std::deque<Post> posts;  // not carried out yet; a rank may be ahead of others by several
     std::uint64_t made = 0;  // posts, since the last wait()
     bool gone = false;
   };
 
-  std::optional<int> missing() const;  // whom the oldest call waits for
+  std::optional<int> missing() const;  // the first rank that the oldest call waits for
   void fail(Error error);
   Result<void> await(std::unique_lock<std::mutex>& lock, int rank, std::size_t left);
   void carry_out(const Stream& stream);
@@ -69,7 +69,7 @@ void LocalShardGang::fail(Error error) {
 Result<void> LocalShardGang::post(int rank, Operation operation, const TensorView& bucket,
                                   const Stream& stream) {
   CHECK(bucket.rank == 1 && bucket.dense());
-  synchronize(stream);  // what the bucket is made by
+  synchronize(stream);  // until the bucket is complete; without the lock, as it may take a while
   const std::lock_guard lock(mutex_);
   if (failure_) return *failure_;
   const Call call{.operation = operation,
@@ -78,6 +78,7 @@ Result<void> LocalShardGang::post(int rank, Operation operation, const TensorVie
   own.posts.push_back({.call = call, .bucket = bucket, .deadline = steady_now() + timeout_});
   ++own.made;
   for (std::size_t other = 0; other < ranks_.size() && !failure_; ++other)
+    // A rank that has left can still be part of calls that it had posted, but of no new one.
     if (ranks_[other].gone && ranks_[other].posts.empty())
       fail(rank_gone(call, static_cast<int>(other)));
   if (!failure_ && !missing()) carry_out(stream);
@@ -100,6 +101,7 @@ void LocalShardGang::carry_out(const Stream& stream) {
 
 void LocalShardGang::reduce_scatter(const Stream& stream, std::int64_t floats) {
   const auto bytes = static_cast<std::size_t>(floats) * sizeof(float);
+  // Copied to the host first, because the sums replace parts of the same buckets.
   std::vector<std::vector<float>> copies;
   std::vector<const float*> pieces;
   for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
@@ -112,6 +114,7 @@ void LocalShardGang::reduce_scatter(const Stream& stream, std::int64_t floats) {
   sum_on_host(Stream{}, pieces, sums.data(), floats);
   for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
     const ShardRange shard = shard_of(floats, static_cast<int>(rank), size());
+    // Each rank gets its own shard alone; the contract leaves the rest unspecified.
     copy(stream, memory(rank) + shard.begin, sums.data() + shard.begin,
          static_cast<std::size_t>(shard.size()) * sizeof(float));
   }
@@ -161,7 +164,8 @@ void LocalShardGang::leave(int rank) {
   const std::lock_guard lock(mutex_);
   Rank& own = ranks_[static_cast<std::size_t>(rank)];
   own.gone = true;
-  // Its buckets may end with it, and others' calls that it has not come to never complete.
+  // Buckets may be freed once their rank has left, and calls that it has not made never complete.
+  // Without any post nothing is lost: ranks leave one after the other at the end.
   for (const Rank& other : ranks_)
     if (!own.posts.empty() || !other.posts.empty())
       return fail(rank_gone((own.posts.empty() ? other : own).posts.front().call, rank));

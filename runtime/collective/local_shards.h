@@ -1,5 +1,5 @@
-// A ShardExchange between threads of one process, for tests of whoever uses one. Memory may be the
-// host's or a GPU's; sums are made on the host.
+// A ShardExchange between threads of one process, for tests of the code that uses one. Memory may
+// be the host's or a GPU's; sums are made on the host.
 //
 // Not for speed: the rank that comes to a call last does the work of all in its own thread, and
 // hold_back() waits for it as wait() does.

@@ -1,3 +1,9 @@
+// Finding and opening NCCL. A library that the user names is the only one tried. Otherwise these
+// are tried in order: the one that the loader finds, the CUDA toolkit's, and that of an active
+// Python environment.
+//
+// A library is used only if its version is known to have the interface that nccl_api.h declares,
+// and every required function is there. Nothing is called before that, except ncclGetVersion.
 #include "runtime/collective/nccl_api.h"
 
 #include <dlfcn.h>
@@ -18,7 +24,8 @@ constexpr const char* kNcclFileName = "libnccl.so.2";
 // Where Python's package nvidia-nccl-cu13 puts the library in the environment at `prefix`.
 void add_python_places(const char* prefix, std::vector<std::string>& places) {
   if (prefix == nullptr || *prefix == 0) return;
-  std::error_code ignored, error;  // a folder that cannot be listed holds no library for us
+  // The folder of an environment has one subfolder for each version of Python.
+  std::error_code ignored, error;  // a folder that cannot be listed counts as one without NCCL
   fs::directory_iterator entry(fs::path(prefix) / "lib", error);
   for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
     if (!entry->path().filename().string().starts_with("python3")) continue;
@@ -57,6 +64,7 @@ Error unfit_nccl(const std::string& path, const std::string& why) {
 Result<void*> open_first(const std::vector<std::string>& places) {
   std::string reasons;
   for (const std::string& place : places) {
+    // RTLD_LOCAL: its symbols must not take the place of another library's.
     if (void* library = ::dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
     reasons += (reasons.empty() ? "" : "; ") + std::string(::dlerror());
   }
@@ -129,7 +137,7 @@ std::string describe_nccl_failure(const NcclApi& api, const char* function, Nccl
 }
 
 Result<NcclApi> open_nccl(const std::string& path) {
-  // Never closed: NCCL has threads of its own.
+  // Never closed: NCCL has threads of its own, whose code must stay.
   const Result<void*> library =
       open_first(path.empty() ? places_of_nccl() : std::vector<std::string>{path});
   if (!library) return library.error();

@@ -1,6 +1,6 @@
-// NCCL as Tandem calls it: our own declarations of the part of its C interface that is used, and a
-// table of its functions that is filled when the program runs. Nothing here needs NVIDIA's headers,
-// and the binary links no library of NVIDIA's.
+// NCCL as Tandem calls it: declarations of the part of its C interface that is used, and a table of
+// its functions that is filled when the program runs. Nothing here needs NVIDIA's headers, and the
+// binary links no library of NVIDIA's.
 //
 // Not responsible for: when a function may be called, and what happens if it does not return
 // (nccl_thread.h, nccl_communicator.h).
@@ -19,11 +19,13 @@ namespace tandem::runtime {
 
 inline constexpr std::size_t kNcclUniqueIdBytes = 128;
 
-// ncclUniqueId: where the ranks of one communicator meet. Any channel may carry it.
+// ncclUniqueId: the address at which the ranks of one communicator meet. Any channel may carry it.
 struct NcclUniqueId {
   char internal[kNcclUniqueIdBytes] = {};
 };
 
+// kInProgress comes only from non-blocking communicators: the call goes on in the background, and
+// comm_get_async_error says how it ends.
 enum class NcclResult : int {  // ncclResult_t
   kSuccess = 0,
   kUnhandledCudaError = 1,
@@ -35,15 +37,15 @@ enum class NcclResult : int {  // ncclResult_t
   kInProgress = 7,
 };
 
-enum class NcclType : int { kUint8 = 1 };  // ncclDataType_t: only bytes travel
+enum class NcclType : int { kUint8 = 1 };  // ncclDataType_t: everything is sent as bytes
 
-// ncclConfig_t as of 2.19. Later versions append fields, and take a shorter struct of an older
-// version for what it is, by its size and version.
+// ncclConfig_t as of 2.19. Later versions append fields, and recognize the shorter struct of an
+// older version by its size and version.
 struct NcclConfig {
   std::size_t size = sizeof(NcclConfig);
   unsigned int magic = 0xcafebeef;
   unsigned int version = 21900;
-  int blocking = 0;
+  int blocking = 0;                // no call waits for other ranks; see kInProgress
   int cga_cluster_size = INT_MIN;  // INT_MIN and null: NCCL's own choice
   int ctas_min = INT_MIN;
   int ctas_max = INT_MIN;
@@ -53,6 +55,8 @@ struct NcclConfig {
 
 inline constexpr int kNcclVersionMin = 21900;  // 2.19.0, coded as NCCL does
 
+// The functions of one opened library, by NCCL's own names and with its own arguments. Only NCCL's
+// thread may call them (NH-1). Any thread may copy the table.
 struct NcclApi {
   using Comm = void*;    // ncclComm_t
   using Stream = void*;  // cudaStream_t
@@ -60,6 +64,7 @@ struct NcclApi {
   std::string path;  // of the library that was opened
   int version = 0;   // 22809 for 2.28.9
 
+  // Required: open_nccl() refuses a library that lacks one of these.
   NcclResult (*get_version)(int* version) = nullptr;
   NcclResult (*get_unique_id)(NcclUniqueId* id) = nullptr;
   NcclResult (*comm_init_rank_config)(Comm* comm, int ranks, NcclUniqueId id, int rank,
@@ -79,12 +84,13 @@ struct NcclApi {
   NcclResult (*receive)(void* to, std::size_t count, NcclType type, int peer, Comm comm,
                         Stream stream) = nullptr;
 
+  // Memory that can be registered (nccl_memory.h); required as well.
   NcclResult (*mem_alloc)(void** memory, std::size_t bytes) = nullptr;
   NcclResult (*mem_free)(void* memory) = nullptr;
   NcclResult (*comm_register)(Comm comm, void* memory, std::size_t bytes, void** handle) = nullptr;
   NcclResult (*comm_deregister)(Comm comm, void* handle) = nullptr;
 
-  // Null where the library is older than it is (the version is that of its first release).
+  // Optional: null where the library is older than the release that is named here.
   NcclResult (*comm_revoke)(Comm comm, int flags) = nullptr;  // 2.28.7
 };
 

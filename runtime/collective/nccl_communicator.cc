@@ -1,5 +1,7 @@
-// The callers' side: requests are queued for NCCL's thread, which carries them out (nccl_state.cc),
-// and each wait ends by the caller's own clock, so that a thread that hangs holds nobody up.
+// The callers' side of a communicator. Requests are queued under the mutex for NCCL's thread, which
+// carries them out (nccl_state.cc). Each wait ends by the caller's own clock, at the deadline plus
+// the thread's grace, so that a thread that hangs holds no caller up (NC-1); the wait's error then
+// names the call in which it hangs.
 #include "runtime/collective/nccl_communicator.h"
 
 #include <utility>
@@ -46,12 +48,13 @@ Result<NcclTicket> NcclCommunicator::State::submit(NcclOperation operation) {
     ++under_way_;
     submitted_.push_back(made);
   }
-  thread().post([](NcclCalls&) {});  // wakes it
+  thread().post([](NcclCalls&) {});  // wakes the thread, which polls this communicator
   return NcclTicket(std::move(made));
 }
 
 void NcclCommunicator::State::fail(Error error) {
   const std::lock_guard lock(mutex_);
+  // NC-2: the first error counts, and none comes after an orderly end.
   if (!error_ && !closed_) error_ = std::move(error);
 }
 
@@ -80,6 +83,7 @@ Result<void> NcclCommunicator::State::wait_for(const Operation& operation) {
   if (changed_.wait_until(lock, steady_point(operation.deadline + thread().grace()), known))
     return *operation.outcome;
   const Error error = hung(describe_operation(operation.operation));
+  // The communicator is over as well: NCCL's thread aborts it if it ever comes back.
   if (!error_) error_ = error;
   return error;
 }
@@ -127,10 +131,12 @@ Result<void> NcclTicket::wait() const { return parts_->communicator->wait_for(*p
 Result<std::unique_ptr<NcclCommunicator>> NcclCommunicator::start(const NcclProcess& process,
                                                                   const NcclEpoch& epoch,
                                                                   Duration timeout) {
+  // NC-5: refused before NCCL sees it.
   if (epoch.size < 1 || epoch.size > kRanksMax || epoch.rank < 0 || epoch.rank >= epoch.size)
     return refusal("cannot start " + epoch.name, "there is no rank " + std::to_string(epoch.rank) +
                                                      " of " + std::to_string(epoch.size));
   auto state = std::make_shared<State>(process, epoch, steady_now() + timeout);
+  // The thread holds the state until the communicator is closed, also if this object ends before.
   process.thread->poll([state](NcclCalls& calls) { return state->poll(calls); });
   return std::unique_ptr<NcclCommunicator>(new NcclCommunicator(std::move(state)));
 }

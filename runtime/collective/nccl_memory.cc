@@ -12,7 +12,7 @@ namespace {
 
 const std::string kOwner = "this process";
 
-// As libcuda tells, which is there where a GPU is. The emulator has no such memory.
+// Asks libcuda, which is installed wherever a GPU is. Without libcuda, as with the emulator: false.
 bool gpu_can_multicast() {
   constexpr int kMulticastSupported = 132;  // CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED
   using GetAttribute = int (*)(int* value, int attribute, int device);
@@ -37,6 +37,8 @@ Result<std::shared_ptr<NcclMemory>> NcclMemory::allocate(const NcclProcess& proc
   return ask_nccl<Made>(
       process, "ncclMemAlloc", timeout,
       [process, bytes, attempt](NcclCalls& calls, Time deadline) -> Result<Made> {
+        // A question that is begun late still gets the time that one call takes: it cannot be
+        // stopped halfway.
         void* memory = nullptr;
         const NcclResult result = calls("ncclMemAlloc", kOwner, std::max(deadline, calls.soon()),
                                         [&] { return process.api.mem_alloc(&memory, bytes); });

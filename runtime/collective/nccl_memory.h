@@ -17,12 +17,12 @@ namespace tandem::runtime {
 // Any thread. The process's NcclThread must outlive it.
 class NcclMemory {
  public:
-  // What is in it is unspecified. `purpose` names the owner in the error: "the staging buckets".
-  // kInvalid for no bytes.
+  // Memory with unspecified content. `purpose` names its owner in the error: "the staging buckets".
+  // Errors: kInvalid for no bytes; kTimedOut; kFailed with NCCL's own words, such as no room.
   static Result<std::shared_ptr<NcclMemory>> allocate(const NcclProcess& process, std::size_t bytes,
                                                       const char* purpose, Duration timeout);
-  // Has it freed on NCCL's thread, behind what was posted there before. No work that uses it may
-  // be left.
+  // Has the memory freed on NCCL's thread, behind the work that was posted there before. No work of
+  // a GPU that uses the memory may be left.
   ~NcclMemory();
   NcclMemory(const NcclMemory&) = delete;
   NcclMemory& operator=(const NcclMemory&) = delete;

@@ -42,7 +42,7 @@ std::string describe_operation(const NcclOperation& operation) {
   return text;
 }
 
-// Whom an operation of rank `rank` waits for, as far as it is known here.
+// The root of a broadcast waits for all others, whose numbers are not in its operation.
 std::string awaited_ranks(const NcclOperation& operation, int rank) {
   std::string list;
   for (const int peer : peers_of(operation))

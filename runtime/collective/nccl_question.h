@@ -1,5 +1,5 @@
-// A question that any thread has NCCL's thread answer, within a deadline of its own: a thread that
-// hangs holds nobody up. Internal to runtime/collective.
+// A question from any thread to NCCL's thread, with a deadline of the asker's own: a thread that
+// hangs holds no asker up. Internal to runtime/collective.
 #pragma once
 
 #include <condition_variable>
@@ -13,15 +13,18 @@
 
 namespace tandem::runtime {
 
+// The same moment as the standard library's waits take it.
 inline std::chrono::steady_clock::time_point steady_point(Time time) {
   return std::chrono::steady_clock::time_point(Duration(time.ns));
 }
 
-// `function` names the call of NCCL in the error of a thread that does not answer. An answer that
-// comes too late is destroyed unseen.
+// Runs `question` on NCCL's thread and returns its answer. kTimedOut if none comes within `timeout`
+// and the thread's grace; the error names `function` and the call under way. An answer that comes
+// later is destroyed. Not on NCCL's thread, which would wait for itself.
 template <class Answer>
 Result<Answer> ask_nccl(const NcclProcess& process, const char* function, Duration timeout,
                         std::function<Result<Answer>(NcclCalls& calls, Time deadline)> question) {
+  // Shared, because the question may run after its asker has given up.
   struct Shared {
     std::mutex mutex;
     std::condition_variable given;

@@ -56,6 +56,7 @@ NcclRecords::Id NcclRecords::add(NcclRecord record) {
 
 void NcclRecords::change(Id id, NcclState state, Time now) {
   const std::lock_guard lock(mutex_);
+  // NR-1: its place holds a newer record.
   if (id + kNcclRecordsMax < added_) return;
   NcclRecord& record = ring_[id % kNcclRecordsMax];
   record.state = state;
@@ -66,6 +67,7 @@ void NcclRecords::change(Id id, NcclState state, Time now) {
 std::vector<NcclRecord> NcclRecords::snapshot() const {
   const std::lock_guard lock(mutex_);
   std::vector<NcclRecord> records = ring_;
+  // A full ring begins behind the newest record.
   if (added_ > kNcclRecordsMax)
     std::rotate(records.begin(),
                 records.begin() + static_cast<std::ptrdiff_t>(added_ % kNcclRecordsMax),
@@ -100,6 +102,7 @@ std::string explain_stall(std::span<const std::vector<NcclRecord>> by_rank, std:
   for (const std::vector<NcclRecord>& records : by_rank)
     entered.push_back(last_entered(records, epoch));
   if (entered.empty()) return "";
+  // Operations are entered in order, so the ranks with the lowest number hold the others up.
   const std::uint64_t least = std::ranges::min(entered);
   const NcclRecord* awaited = nullptr;  // the operation that the last ranks have not come to
   std::string behind, ahead;

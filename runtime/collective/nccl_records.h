@@ -1,5 +1,5 @@
 // A ring of the latest requests of this process to NCCL, each with how far it came. The threads of
-// a communicator write it, and any thread may read it while an operation hangs.
+// a communicator write it; any thread may read it, above all while an operation hangs.
 //
 // Invariants
 //   NR-1  The ring holds the newest kNcclRecordsMax records in the order of their enqueuing; a
@@ -23,6 +23,8 @@ namespace tandem::runtime {
 inline constexpr std::size_t kNcclRecordsMax = 1024;
 
 enum class NcclKind : std::uint8_t { kStart, kBroadcast, kSend, kReceive, kGroup, kFinish, kAbort };
+// How far a request came; the order of the values is the order in which they follow each other, up
+// to kDone. The last three end it.
 enum class NcclState : std::uint8_t {
   kQueued,   // handed to the thread of NCCL
   kEntered,  // this rank has called NCCL
@@ -45,19 +47,22 @@ struct NcclRecord {
   std::uint64_t bytes = 0;  // that this rank sends and receives
   std::vector<int> peers;   // the root of a broadcast; whom a send or receive is to or from
   NcclState state = NcclState::kQueued;
-  Time enqueued_at;
-  std::optional<Time> started_at;  // when the start was seen, not when it was
+  Time enqueued_at;                // when submit() was called
+  std::optional<Time> started_at;  // when the thread saw that it had started, so a little later
   std::optional<Time> ended_at;
 };
 
+// Any thread.
 class NcclRecords {
  public:
   using Id = std::uint64_t;
 
+  // The Id stays valid for change() also after the ring has dropped the record (NR-1).
   Id add(NcclRecord record);
+  // Sets the state, and with it the time of the start or the end.
   void change(Id id, NcclState state, Time now);
 
-  // Oldest first.
+  // A copy of all records, oldest first.
   std::vector<NcclRecord> snapshot() const;
 
  private:
@@ -69,10 +74,10 @@ class NcclRecords {
 // A list of objects; times are in seconds before `now`.
 nlohmann::json to_json(std::span<const NcclRecord> records, Time now);
 
-// Compares the snapshots of an epoch's ranks (`by_rank[r]` is rank r's, empty where nothing could
-// be had from it) and names those that are behind: "rank 2 did not enter operation 5 (broadcast of
-// 4096 bytes), which rank 0, rank 1 entered". Empty where all are in the same operation. For
-// communicators whose ranks take part in the same operations.
+// Explains which ranks hold an epoch up. `by_rank[r]` is the snapshot of rank r, empty where none
+// could be had. The text names the ranks that are behind: "rank 2 did not enter operation 5
+// (broadcast of 4096 bytes), which rank 0, rank 1 entered". Empty where all are in the same
+// operation. Meaningful for communicators whose ranks all take part in the same operations.
 std::string explain_stall(std::span<const std::vector<NcclRecord>> by_rank, std::uint64_t epoch);
 
 }  // namespace tandem::runtime

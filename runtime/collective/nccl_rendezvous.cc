@@ -37,6 +37,7 @@ Result<void> check_rendezvous(const NcclRendezvous& offered, int rank, std::uint
 }
 
 Result<void> check_layouts(const Manifest& ours, const Manifest& theirs) {
+  // The first difference is named; the rest mostly follows from it, since offsets shift.
   const std::size_t both = std::min(ours.parameters.size(), theirs.parameters.size());
   for (std::size_t i = 0; i < both; ++i)
     if (!(ours.parameters[i] == theirs.parameters[i]))

@@ -1,4 +1,4 @@
-// The invitation to a new epoch, which each rank is sent before the epoch starts, and the check
+// The invitation to a new epoch, which is sent to each rank before the epoch starts, and the check
 // that all ranks mean the same bytes. The control plane carries it; a rank checks it and refuses
 // before it joins. Pure.
 //
@@ -22,10 +22,12 @@ struct NcclRendezvous {
   std::uint64_t layout_hash = 0;  // of the manifest that the bytes follow
 };
 
-// Whether a rank that has `ours` may take part; kInvalid says why not. `rank` is this rank's place.
+// Whether a rank whose layout has the hash `ours` may take part as rank `rank`; kInvalid says why
+// not.
 Result<void> check_rendezvous(const NcclRendezvous& offered, int rank, std::uint64_t ours);
 
-// For the words, once hashes differ: the first tensor in which two layouts differ, and how.
+// Compares two layouts whose hashes differ, for the text of the error: kInvalid names the first
+// tensor in which they differ, and how.
 Result<void> check_layouts(const Manifest& ours, const Manifest& theirs);
 
 }  // namespace tandem::runtime

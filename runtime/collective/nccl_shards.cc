@@ -1,11 +1,12 @@
 // Two lanes take the calls in turn. A lane is a stream, room for received pieces and a thread. The
-// thread gives the call to NCCL when the call before it was given, waits for the ticket, and queues
-// the sum on the stream; then it takes its next call. It must wait because NCCL's own thread puts
-// the work on the stream later, and a sum queued before that would come too early.
+// thread gives its call to NCCL as soon as the call before it was given, waits for the ticket,
+// queues the sum on the stream, and takes its next call. It must wait for the ticket because NCCL's
+// own thread puts the transfers on the stream later, and a sum that is queued before them would run
+// too early.
 //
 // Each lane's stream waits for one producer at a time, so a bucket that is ready never waits for
-// the producer of a later one. Only a call of the other kind than the one before waits for that
-// one's end: they may be of the same bucket.
+// the producer of a later one. Only a call of the other kind than the call before it waits for that
+// one's end, because both may be of the same bucket.
 #include "runtime/collective/nccl_shards.h"
 
 #include <algorithm>
@@ -28,22 +29,22 @@ namespace {
 struct ShardCall {
   std::uint64_t number = 0;  // from 1
   Operation operation = Operation::kReduceScatter;
-  bool turns = false;  // the call before is of the other kind
+  bool turns = false;  // the call before it is of the other kind
   float* bucket = nullptr;
   std::int64_t floats = 0;
-  Event ready;  // the producer's place
+  Event ready;  // the producer's work at the time of the call
   Time deadline;
 };
 
 struct ShardLane {
   ShardLane(Buffer room, DeviceKind device) : staging(std::move(room)), queue(device) {}
 
-  // A CPU has no streams; tests' NCCL then knows one by its address.
+  // A CPU has no streams. The NCCL of the tests takes a lane's address for one.
   void* native() { return queue.stream().native == nullptr ? this : queue.stream().native; }
 
   Buffer staging;
   Queue queue;
-  Event done;                   // behind the last call that succeeded; guarded likewise
+  Event done;                   // behind the last call that succeeded; guarded as `calls` is
   std::deque<ShardCall> calls;  // the first one is under way; guarded by the exchange's mutex
   std::thread thread;
 };
@@ -88,15 +89,15 @@ class NcclShards : public ShardExchange {
   }
 
   std::array<std::unique_ptr<ShardLane>, 2> lanes_;
-  const NcclShardsConfig config_;  // its communicator ends before the lanes' memory does
+  const NcclShardsConfig config_;  // after lanes_: its communicator ends before their memory does
 
   std::mutex mutex_;
   std::condition_variable changed_;
   // Guarded by mutex_.
   std::uint64_t made_ = 0;    // calls
-  std::uint64_t waited_ = 0;  // those made before the last wait()
+  std::uint64_t waited_ = 0;  // calls made before the last wait(); hold_back() counts from here
   Operation last_made_ = Operation::kReduceScatter;
-  std::uint64_t submitted_ = 0;  // those that NCCL was given, in order
+  std::uint64_t submitted_ = 0;  // calls that NCCL was given; the same order on all ranks
   bool closing_ = false;
   std::optional<Error> error_;
 };
@@ -114,7 +115,7 @@ NcclShards::~NcclShards() {
     closing_ = true;
     changed_.notify_all();
   }
-  config_.communicator->abort("its owner left it");  // no ticket is waited for any longer
+  config_.communicator->abort("its owner left it");  // ends every wait for a ticket
   for (const auto& lane : lanes_) lane->thread.join();
 }
 
@@ -126,6 +127,8 @@ Result<void> NcclShards::queue(Operation operation, const TensorView& bucket,
                  .floats = bucket.elements(),
                  .ready = {},
                  .deadline = steady_now() + config_.timeout};
+  // On the caller's thread: work that is queued on the producer later does not belong to the
+  // bucket.
   call.ready.record(producer);
   const std::lock_guard lock(mutex_);
   if (error_) return *error_;
@@ -140,11 +143,12 @@ bool NcclShards::may_begin(const ShardLane& lane) const {
   if (lane.calls.empty()) return false;
   const ShardCall& call = lane.calls.front();
   const auto& before = lane_of(call.number - 1).calls;
+  // The lane of the call before may have begun a later call, or still have that call at its front.
   const bool before_ended = before.empty() || before.front().number > call.number;
   return call.number == submitted_ + 1 && (!call.turns || before_ended);
 }
 
-// Until the lane's first call may be given to NCCL; false: it never will.
+// Waits until the lane's first call may be given to NCCL. False: there is an error, or the end.
 bool NcclShards::await_turn(std::unique_lock<std::mutex>& lock, const ShardLane& lane) {
   changed_.wait(lock, [&] {
     return closing_ || (error_ && !lane.calls.empty()) || (!error_ && may_begin(lane));
@@ -158,6 +162,7 @@ void NcclShards::run(ShardLane& lane) {
     if (await_turn(lock, lane)) {
       ShardCall& call = lane.calls.front();
       lock.unlock();
+      // Without the mutex; the call stays at the front, by which wait() sees that it is under way.
       const Result<void> done = carry_out(lane, call);
       lock.lock();
       if (!done && !error_) {
@@ -191,7 +196,7 @@ Result<void> NcclShards::carry_out(ShardLane& lane, ShardCall& call) {
   return {};
 }
 
-// No ticket: there is nothing to send or receive.
+// Gives the call to NCCL. No ticket: this rank has nothing to send or receive in it.
 Result<std::optional<NcclTicket>> NcclShards::submit(ShardLane& lane, ShardCall& call) {
   call.ready.hold_back(lane.queue.stream());
   if (call.turns) {
@@ -205,7 +210,7 @@ Result<std::optional<NcclTicket>> NcclShards::submit(ShardLane& lane, ShardCall&
       .stream = lane.native(),
       .timeout = std::max<Duration>(call.deadline - steady_now(), std::chrono::milliseconds(1))};
   if (operation.transfers.empty()) return std::optional<NcclTicket>();
-  // What is wrong with the start is the start's to say.
+  // If the start failed, its own error says more than that of a submit.
   if (auto started = config_.communicator->wait_started(); !started) return started.error();
   auto ticket = config_.communicator->submit(std::move(operation));
   if (!ticket) return ticket.error();
@@ -243,8 +248,8 @@ void NcclShards::sum(ShardLane& lane, const ShardCall& call) const {
   config_.sum(lane.queue.stream(), pieces, ours, own.size());
 }
 
-// Until no call up to `last` is under way; each ends by its deadline. What the lanes' streams still
-// hold of them is theirs alone then, and ends by itself.
+// Waits until no call up to `last` is under way; each ends by its deadline. Sums of these calls may
+// still be queued on the lanes' streams.
 Result<void> NcclShards::await_calls(std::unique_lock<std::mutex>& lock, std::uint64_t last) {
   changed_.wait(lock, [&] {
     return std::ranges::all_of(lanes_, [&](const auto& lane) {
@@ -255,8 +260,8 @@ Result<void> NcclShards::await_calls(std::unique_lock<std::mutex>& lock, std::ui
   return {};
 }
 
-// Where a lane has done later calls too, their transfers are over, and waiting for them costs
-// nothing.
+// `done` of a lane may stand behind later calls as well. Their transfers are over, so waiting for
+// them costs nothing.
 Result<void> NcclShards::hold_back(const Stream& consumer, std::uint64_t calls) {
   std::unique_lock lock(mutex_);
   CHECK(error_ || waited_ + calls <= made_);

@@ -1,13 +1,14 @@
 // A ShardExchange by NCCL, over a communicator of its own. Each pair of ranks sends its shards
-// directly, so that the sums can be made in rank order (SH-1); a rank sends and receives
-// (G - 1) / G n floats a call, as in a ring.
+// directly, so that the sums can be made in rank order (SH-1). A rank sends and receives (G - 1) /
+// G n floats a call, as much as in a ring.
 //
 // Two calls are under way at a time: while one call's pieces are summed the next one's travel.
 // Device memory of its own: about 2 (G - 1) / G bucket_floats_max floats, for pieces.
 //
-// Not responsible for telling the other ranks of an error here: it aborts this rank's communicator,
-// and theirs end by their deadlines or by who owns them. Nor for leaving in order: the destructor
-// aborts what is under way, so ranks agree that they are through before one of them leaves.
+// Not responsible for telling the other ranks of an error: an error aborts this rank's
+// communicator, and the others end by their deadlines or by their owners. Nor for leaving in order:
+// the destructor aborts the calls under way, so ranks agree that they have finished before one of
+// them leaves.
 //
 // Calls wait for the communicator's start, until the start's own deadline. An operation's label is
 // "reduce_scatter 12 of 4096 floats": the twelfth call of the exchange.
@@ -24,7 +25,7 @@ namespace tandem::runtime {
 inline constexpr int kShardRanksMax = 64;
 
 struct NcclShardsConfig {
-  std::unique_ptr<NcclCommunicator> communicator;  // started or starting, and used by nobody else
+  std::unique_ptr<NcclCommunicator> communicator;  // started or starting; for this exchange alone
   int rank = 0;                                    // as in its epoch
   int size = 1;
   std::int64_t bucket_floats_max = 0;  // a larger bucket is a bug

@@ -1,8 +1,13 @@
-// A communicator is one small machine: starting, ready, finishing or aborting, closed.
-// NCCL's thread drives it by poll(): it asks NCCL for its state and events for theirs, compares
-// deadlines, and hands the next operation to NCCL when the last one's call has come through, as
-// non-blocking communicators demand. Callers only queue requests and wait, by their own clock, for
-// outcomes. A deadline is the real detector of a lost peer: NCCL may never report one.
+// A communicator as a small state machine: starting, ready, finishing or aborting, closed. NCCL's
+// thread drives it by poll(), which never waits. In each step the machine asks NCCL for the
+// communicator's state and events for theirs, compares deadlines, and hands the next operation to
+// NCCL once the call of the last one has come through, as non-blocking communicators demand.
+// Callers only queue requests and wait, by their own clock, for outcomes.
+//
+// A deadline is the only sure sign of a lost peer: NCCL may never report one. After any error the
+// communicator is aborted. NC-3: an outcome is given only when the device has passed the
+// operation's last event, because until then a kernel may still write into the memory; a stream
+// that never gets there is reported, which ends the process.
 #include "runtime/collective/nccl_state.h"
 
 #include <algorithm>
@@ -25,6 +30,7 @@ void NcclCommunicator::State::take_requests() {
 
 NcclPolled NcclCommunicator::State::poll(NcclCalls& calls) {
   take_requests();
+  // An error may come from this machine, from a caller's abort(), or from a wait that gave up.
   if (phase_ < Phase::kAborting && broken()) tear_down(calls);
   switch (phase_) {
     case Phase::kNew:
@@ -62,6 +68,7 @@ void NcclCommunicator::State::begin_step(NcclKind kind) {
 }
 
 void NcclCommunicator::State::end_step(NcclState state) {
+  // None is under way when an abort follows the ready phase.
   if (step_) process_.records->change(*std::exchange(step_, std::nullopt), state, steady_now());
 }
 
@@ -69,6 +76,7 @@ void NcclCommunicator::State::begin_start(NcclCalls& calls) {
   begin_step(NcclKind::kStart);
   phase_ = Phase::kStarting;
   NcclConfig config;
+  // A start that is begun late still gets the time that one call takes.
   const NcclResult result =
       calls("ncclCommInitRankConfig", label_, std::max(start_deadline_, calls.soon()), [&] {
         return process_.api.comm_init_rank_config(&comm_, epoch_.size, epoch_.unique_id,
@@ -89,6 +97,7 @@ NcclResult NcclCommunicator::State::async_state(NcclCalls& calls) {
 void NcclCommunicator::State::look_at_start(NcclCalls& calls) {
   const NcclResult state = async_state(calls);
   if (state == NcclResult::kSuccess) {
+    // One registration per poll, each once the one before has come through.
     if (registered_.size() < epoch_.memory.size()) return register_next(calls);
     end_step(NcclState::kDone);
     phase_ = Phase::kReady;
@@ -108,7 +117,8 @@ void NcclCommunicator::State::look_at_start(NcclCalls& calls) {
   }
 }
 
-// The handle has its final place, where NCCL may still write it while the call is in progress.
+// NCCL may write the handle while the call is in progress, so the vector must not move its
+// elements: hence the reserve().
 void NcclCommunicator::State::register_next(NcclCalls& calls) {
   registered_.reserve(epoch_.memory.size());
   const NcclMemory& memory = *epoch_.memory[registered_.size()];
@@ -167,8 +177,8 @@ void NcclCommunicator::State::settle(NcclCalls& calls, Operation& operation, Res
   changed_.notify_all();
 }
 
-// The calls of one operation; the last that was made is `function`. Once a group is open it is
-// closed, because NCCL keeps it for the thread.
+// Makes the calls of one operation; `function` is the last that was made, for an error. A group
+// that was opened is always closed, because NCCL keeps an open group for the thread.
 NcclResult NcclCommunicator::State::call_nccl(NcclCalls& calls, const Operation& operation,
                                               const char*& function) {
   const NcclApi& api = process_.api;
@@ -199,6 +209,7 @@ NcclResult NcclCommunicator::State::call_nccl(NcclCalls& calls, const Operation&
     return opened;
   NcclResult result = NcclResult::kSuccess;
   for (std::size_t i = 0; i < transfers.size() && fine(result); ++i) result = one(transfers[i]);
+  // The first failure counts; ncclGroupEnd must not hide it.
   const char* const failed = function;
   const NcclResult ended = make("ncclGroupEnd", api.group_end);
   if (fine(result)) return ended;
@@ -220,8 +231,8 @@ void NcclCommunicator::State::enter(NcclCalls& calls, const Shared& operation) {
       nccl_failure(process_.api, function, result, comm_,
                    "cannot begin " + describe_operation(operation->operation) + ", operation " +
                        std::to_string(operation->sequence) + " of " + label_);
-  // An invalid argument has no effect; all others end the communicator. So does an invalid argument
-  // that NCCL keeps as the communicator's state.
+  // An invalid argument has no effect and fails this operation alone. All other results end the
+  // communicator, and so does an invalid argument that NCCL keeps as the communicator's state.
   if (result == NcclResult::kInvalidArgument && async_state(calls) == NcclResult::kSuccess)
     return settle(calls, *operation, std::move(error), NcclState::kFailed);
   entered_.push_back(operation);
@@ -234,6 +245,7 @@ void NcclCommunicator::State::look_at_operations(NcclCalls& calls) {
   if (operations_left()) {
     const NcclResult state = async_state(calls);
     if (state == NcclResult::kSuccess && entering_) {
+      // Only now is the operation's work on its stream, so only now does an event stand behind it.
       entering_->end = record_event(calls, entering_->operation.stream);
       entering_ = nullptr;
     } else if (state != NcclResult::kSuccess && state != NcclResult::kInProgress) {
@@ -256,6 +268,7 @@ void NcclCommunicator::State::look_at_operations(NcclCalls& calls) {
     const std::lock_guard lock(mutex_);
     return submitted_.empty() ? finish_by_ : std::nullopt;
   }();
+  // Operations that were submitted before finish() are all carried out first.
   if (!finish_by || operations_left() || broken()) return;
   begin_step(NcclKind::kFinish);
   phase_ = Phase::kFinishing;
@@ -284,6 +297,7 @@ void NcclCommunicator::State::look_at_events(NcclCalls& calls) {
 void NcclCommunicator::State::look_at_deadlines() {
   const Time now = steady_now();
   const auto late = [now](const Shared& operation) { return now > operation->deadline; };
+  // An operation that NCCL has is the better one to blame: the waiting ones wait for it.
   auto found = std::ranges::find_if(entered_, late);
   const bool entered = found != entered_.end();
   if (!entered && std::ranges::none_of(waiting_, late)) return;
@@ -304,6 +318,7 @@ void NcclCommunicator::State::look_at_deadlines() {
 void NcclCommunicator::State::look_at_finish(NcclCalls& calls) {
   const NcclResult state = async_state(calls);
   if (state == NcclResult::kSuccess) {
+    // In order, one call per poll: deregister, finalize, destroy.
     if (!registered_.empty()) return deregister_last(calls);
     if (!finalized_) return finalize(calls);
     const NcclResult result = calls("ncclCommDestroy", label_, calls.soon(), [&] {
@@ -341,19 +356,22 @@ void NcclCommunicator::State::tear_down(NcclCalls& calls) {
   if (comm_ != nullptr)
     calls("ncclCommAbort", label_, abort_limit_,
           [&] { return process_.api.comm_abort(std::exchange(comm_, nullptr)); });
-  // An operation whose call did not come through may have put work on its stream all the same.
+  // An operation whose call did not come through may have put work on its stream all the same, so
+  // its end is marked here.
   for (const Shared& operation : entered_)
     if (operation->end == nullptr)
       operation->end = record_event(calls, operation->operation.stream);
 }
 
 void NcclCommunicator::State::look_at_abort(NcclCalls& calls) {
+  // NC-3: the abort makes kernels end, but only the streams say that they have.
   const bool drained = std::ranges::all_of(
       entered_, [&](const Shared& operation) { return event_done(calls, operation->end); });
   if (drained) return close(calls);
   if (steady_now() <= abort_limit_) return;
   calls.report("the stream of " + label_ + " after ncclCommAbort", abort_began_);
-  for (const Shared& operation : entered_) operation->begin = operation->end = nullptr;  // in use
+  // The events are leaked, because the stream still uses them.
+  for (const Shared& operation : entered_) operation->begin = operation->end = nullptr;
   close(calls);
 }
 
@@ -369,7 +387,7 @@ void NcclCommunicator::State::close(NcclCalls& calls) {
     settle(calls, *operation, *error, culprit ? NcclState::kFailed : NcclState::kAborted);
   }
   entering_ = nullptr;
-  epoch_.memory.clear();  // an abort has undone the registrations
+  epoch_.memory.clear();  // the registrations have ended, by finish or by abort
   end_step(NcclState::kDone);
   phase_ = Phase::kClosed;
   const std::lock_guard lock(mutex_);

@@ -1,5 +1,9 @@
 // One communicator as NCCL's thread drives it and its callers wait for it. Internal to
-// runtime/collective; the contract is nccl_communicator.h's.
+// runtime/collective; the contract is that of nccl_communicator.h.
+//
+// The functions for any thread, and those that only wait, are in nccl_communicator.cc;
+// nccl_state.cc has the part of NCCL's thread. Shared by the communicator's owner, its tickets and
+// the thread's poll.
 #pragma once
 
 #include <condition_variable>
@@ -14,6 +18,7 @@
 
 namespace tandem::runtime {
 
+// One operation, from its submit() to its outcome.
 struct NcclTicket::Parts {
   NcclOperation operation;
   std::uint64_t sequence = 0;
@@ -23,9 +28,9 @@ struct NcclTicket::Parts {
   std::shared_ptr<NcclCommunicator::State> communicator;
 
   // NCCL's thread alone.
-  void* begin = nullptr;  // events before and behind its work in the stream; null: not recorded
+  void* begin = nullptr;  // events before and behind its work in the stream; null: none recorded
   void* end = nullptr;
-  bool started = false;
+  bool started = false;  // the stream has passed `begin`
 
   std::optional<Result<void>> outcome;  // the communicator's mutex guards it
 };
@@ -51,12 +56,15 @@ class NcclCommunicator::State : public std::enable_shared_from_this<State> {
   NcclThread& thread() const { return *process_.thread; }
 
   // NCCL's thread alone.
+  // One step of the machine in nccl_state.cc; never waits for another rank.
   NcclPolled poll(NcclCalls& calls);
 
  private:
+  // In this order. kFinishing follows ask_to_finish(), kAborting any error; both end in kClosed.
   enum class Phase { kNew, kStarting, kReady, kFinishing, kAborting, kClosed };
   using Shared = std::shared_ptr<Operation>;
 
+  // One for each phase: what poll() does in it.
   void begin_start(NcclCalls& calls);
   void look_at_start(NcclCalls& calls);
   void register_next(NcclCalls& calls);
@@ -67,21 +75,25 @@ class NcclCommunicator::State : public std::enable_shared_from_this<State> {
   void look_at_finish(NcclCalls& calls);
   void finalize(NcclCalls& calls);
   void look_at_abort(NcclCalls& calls);
+  // Hands an operation to NCCL, between two events on its stream.
   void enter(NcclCalls& calls, const Shared& operation);
   NcclResult call_nccl(NcclCalls& calls, const Operation& operation, const char*& function);
+  // NCCL's word on the last call that was in progress, or the communicator's failure.
   NcclResult async_state(NcclCalls& calls);
   void* record_event(NcclCalls& calls, void* stream);
   bool event_done(NcclCalls& calls, void* event);
   void release_events(NcclCalls& calls, Operation& operation);
+  // Begins the abort after an error.
   void tear_down(NcclCalls& calls);
+  // Gives an operation its outcome, and wakes the callers that wait for it.
   void settle(NcclCalls& calls, Operation& operation, Result<void> outcome, NcclState state);
   void close(NcclCalls& calls);
   void begin_step(NcclKind kind);  // the start, the finish or the abort, for the records
   void end_step(NcclState state);
   bool operations_left() const { return !waiting_.empty() || !entered_.empty(); }
-  bool broken();
-  void take_requests();
-  Error hung(const std::string& what);
+  bool broken();                        // an error has ended it
+  void take_requests();                 // moves submitted_ to waiting_
+  Error hung(const std::string& what);  // for a wait that ended before NCCL's thread answered
 
   const NcclProcess process_;
   NcclEpoch epoch_;          // its memory is NCCL's thread's, the rest does not change
@@ -92,15 +104,17 @@ class NcclCommunicator::State : public std::enable_shared_from_this<State> {
   // NCCL's thread alone.
   Phase phase_ = Phase::kNew;
   NcclApi::Comm comm_ = nullptr;
-  std::vector<void*> registered_;  // handles, of epoch_.memory in its order
-  bool finalized_ = false;         // ncclCommFinalize was called
-  std::deque<Shared> waiting_;     // for the call of NCCL before them
-  std::vector<Shared> entered_;    // handed to NCCL, oldest first
-  Shared entering_;                // the one whose call of NCCL is still in progress
-  std::uint64_t culprit_ = 0;      // the sequence of the operation that ended the communicator
-  Time abort_began_, abort_limit_;
-  std::optional<NcclRecords::Id> step_;
+  std::vector<void*> registered_;   // handles, of epoch_.memory in its order
+  bool finalized_ = false;          // ncclCommFinalize was called
+  std::deque<Shared> waiting_;      // not handed to NCCL yet: the call before is in progress
+  std::vector<Shared> entered_;     // handed to NCCL, oldest first
+  Shared entering_;                 // the one whose call of NCCL is still in progress
+  std::uint64_t culprit_ = 0;       // the sequence of the operation that ended the communicator
+  Time abort_began_, abort_limit_;  // from ncclCommAbort to the end of the streams' work
+  std::optional<NcclRecords::Id> step_;  // the record of the start, finish or abort under way
 
+  // For callers and NCCL's thread; the fields below are guarded by it. Never held during a call of
+  // NCCL.
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Shared> submitted_;  // not yet taken by NCCL's thread

@@ -1,5 +1,10 @@
-// Both threads share the state with their owner and keep it alive: one that hangs in a call is left
-// behind, and must find its state if the call returns after all.
+// Two detached threads: one runs the work and makes the calls, the other is the watchdog. Both
+// share the state with their owner and keep it alive: a thread that hangs in a call is left behind,
+// and must find its state if the call returns after all.
+//
+// The call under way is a field of the state, written around each call under the mutex. The
+// watchdog looks at it a few times per grace and reports a call that is overdue at two looks in a
+// row, so that a machine that stood still does not accuse NCCL.
 #include "runtime/collective/nccl_thread.h"
 
 #include <unistd.h>
@@ -17,7 +22,7 @@
 namespace tandem::runtime {
 namespace {
 
-constexpr Duration kPollEvery = std::chrono::microseconds(200);
+constexpr Duration kPollEvery = std::chrono::microseconds(200);  // while a poll waits for NCCL
 
 std::string full_name(const char* function, const std::string& owner) {
   return std::string(function) + " of " + owner;
@@ -37,26 +42,26 @@ struct NcclCalls::State {
     const std::string* owner = nullptr;
     Time since;
     Time limit;
-    bool overdue = false;   // at the watchdog's look before
+    bool overdue = false;   // it was past its limit at the watchdog's last look
     bool reported = false;  // to on_stuck, or about to be
-    bool told = false;      // on_stuck has returned
+    bool told = false;      // on_stuck has returned, so the destructor need not wait
   };
 
   explicit State(NcclThreadOptions given) : options(std::move(given)) {}
   void run_thread();
   void run_watchdog();
-  std::optional<StuckNcclCall> look();  // `mutex` held
+  std::optional<StuckNcclCall> look();  // the call to report, if any; `mutex` held
 
   const NcclThreadOptions options;
 
   std::mutex mutex;
-  std::condition_variable changed;  // work was posted, or the end
-  std::condition_variable closed;   // the thread has ended, or will not
+  std::condition_variable changed;  // work was posted, or the destructor runs
+  std::condition_variable closed;   // the thread has ended, or hangs and was reported
   std::deque<std::function<void(NcclCalls&)>> posted;
   std::vector<std::function<NcclPolled(NcclCalls&)>> to_poll;
   std::optional<Call> call;
   bool closing = false;
-  bool ended = false;  // the thread
+  bool ended = false;  // run_thread() has returned
 };
 
 NcclResult NcclCalls::operator()(const char* function, const std::string& owner, Time limit,
@@ -73,6 +78,7 @@ void NcclCalls::run(const char* function, const std::string& owner, Time limit,
     state_.call =
         State::Call{.function = function, .owner = &owner, .since = steady_now(), .limit = limit};
   }
+  // Without the mutex: the watchdog, and callers of under_way(), must get through meanwhile.
   call();
   const std::lock_guard lock(state_.mutex);
   state_.call.reset();
@@ -96,8 +102,9 @@ void NcclCalls::State::run_thread() {
       changed.wait(lock, awake);
     }
     for (auto& poll : std::exchange(to_poll, {})) polled.push_back(std::move(poll));
+    // Work and polls run without the mutex, so they may post themselves.
     std::deque<std::function<void(NcclCalls&)>> work = std::exchange(posted, {});
-    if (closing && work.empty()) break;
+    if (closing && work.empty()) break;  // polls that have not ended are dropped
     lock.unlock();
     for (const auto& item : work) item(calls);
     waiting = false;
@@ -106,6 +113,7 @@ void NcclCalls::State::run_thread() {
       waiting = waiting || answer == NcclPolled::kWaiting;
       return answer == NcclPolled::kEnded;
     });
+    // Destroyed without the mutex: the last reference to NCCL's memory posts when it goes.
     work.clear();
     lock.lock();
   }
@@ -115,7 +123,7 @@ void NcclCalls::State::run_thread() {
 
 std::optional<StuckNcclCall> NcclCalls::State::look() {
   if (!call || call->reported || steady_now() <= call->limit) return std::nullopt;
-  // A machine that stood still makes every call late: this one gets another moment.
+  // A machine that stood still makes every call late: the call gets one more look's time.
   if (!std::exchange(call->overdue, true)) return std::nullopt;
   call->reported = true;
   closed.notify_all();
@@ -146,7 +154,7 @@ NcclThread::~NcclThread() {
   std::unique_lock lock(state_->mutex);
   state_->closing = true;
   state_->changed.notify_all();
-  // A call that does not return is reported, and its thread left behind.
+  // A call that hangs is reported by the watchdog; its thread is left behind.
   state_->closed.wait(lock,
                       [this] { return state_->ended || (state_->call && state_->call->told); });
 }

@@ -18,6 +18,8 @@ ShardRange shard_of(std::int64_t floats, int rank, int ranks) {
 void sum_on_host(const Stream&, std::span<const float* const> pieces, float* out,
                  std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) {
+    // SH-1: in the order of the pieces, in a single f32; `out` may be one of them, so it is written
+    // last.
     float sum = pieces.front()[i];
     for (const float* piece : pieces.subspan(1)) sum += piece[i];
     out[i] = sum;

@@ -7,9 +7,9 @@
 // Letters: n floats of a bucket, G ranks. Shard r is [n r / G, n (r + 1) / G), rounded down to
 // multiples of kShardAlignFloats but for the bucket's end; it may be empty.
 //
-// Calls only queue work: they return before it is done. Buckets move in the order of the calls,
-// which is the same on all ranks (SH-2). Each waits in the queue for what its `producer` holds, and
-// sees what calls of the other kind before it have made of its bucket.
+// Calls only queue work, and return before it is done. Buckets move in the order of the calls,
+// which is the same on all ranks (SH-2). Each call waits in the queue for the work that its
+// `producer` holds, and sees the results of earlier calls of the other kind in its bucket.
 //
 // Invariants (tests/runtime/collective/shard_exchange_test.cc)
 //   SH-1  Sums have the same bits for the same inputs: ((x0 + x1) + x2) + … in rank order, by one
@@ -56,16 +56,17 @@ class ShardExchange {
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
-  // `bucket` [n] f32 on the device. The own shard of it holds the sum afterwards; the rest of it is
-  // unspecified. The work waits for what `producer` holds now.
+  // `bucket` [n] f32 on the device. This rank's shard of it holds the sum afterwards; the rest is
+  // unspecified. The call waits for the work that `producer` holds when it is made.
   virtual Result<void> reduce_scatter(const TensorView& bucket, const Stream& producer) = 0;
-  // `bucket` [n] f32 on the device, whose own shard is right; afterwards all of it is. As above.
+  // `bucket` [n] f32 on the device. Each rank's own shard is copied to all ranks, so that the
+  // buckets are equal afterwards. The call waits for its producer as above.
   virtual Result<void> all_gather(const TensorView& bucket, const Stream& producer) = 0;
 
-  // What `consumer` is given from now on waits for the first `calls` calls that were made since the
-  // last wait(), and for no later call that is still under way. The caller itself may be held for
-  // as long as ranks wait for each other, at most until these calls' own deadlines. Errors as
-  // wait().
+  // Work that `consumer` is given from now on waits for the first `calls` calls that were made
+  // since the last wait(), and for no later call that is still under way. The caller itself may be
+  // held for as long as ranks wait for each other, at most until these calls' own deadlines. Errors
+  // as wait().
   virtual Result<void> hold_back(const Stream& consumer, std::uint64_t calls) = 0;
   // Until everything that was queued is done, or failed; at most the calls' own deadlines. An error
   // names the call and the ranks that it waited for.

@@ -1,3 +1,11 @@
+// How a socket gang comes together. Rank 0 polls its listener, the dialled connections that have
+// not yet proved who they are (candidates), and the ranks that have (seats), until every seat is
+// taken; then it welcomes them all at once. A rank dials, answers the challenge, and waits for the
+// welcome.
+//
+// Any process of the network may dial, so a candidate can do no harm: their number is bounded, none
+// of them is waited for alone, and one that fails leaves the seats as they are. A rank that ends
+// before the gang is complete frees its seat.
 #include "runtime/collective/socket.h"
 
 #include <poll.h>
@@ -14,11 +22,11 @@
 namespace tandem::runtime {
 namespace {
 
-// How long after the deadline a rank that is connected may take to say who it is.
+// After the deadline a rank that is connected still has this time to say who it is.
 constexpr Duration kHelloGrace = kAbortGrace / 2;
-constexpr std::size_t kCandidatesMax = 2 * kRanksMax;  // connected, but not yet seated
+constexpr std::size_t kCandidatesMax = 2 * kRanksMax;  // one more drops the oldest candidate
 
-// The ranks that have come so far, and those who have connected but not yet said who they are.
+// Rank 0's side of the gathering. One thread.
 class Rendezvous {
  public:
   Rendezvous(int listener, const GangSpec& spec)
@@ -36,7 +44,7 @@ class Rendezvous {
     OwnedFd fd;
     Challenge challenge;
     Hello hello;
-    std::size_t received = 0;
+    std::size_t received = 0;  // bytes of the hello
   };
 
   std::string missing() const;
@@ -61,8 +69,8 @@ std::string Rendezvous::missing() const {
   return ranks;
 }
 
-// CO-2: this process may itself have slept until the deadline, so it looks once more, and gives
-// those who are connected the time that the way there and back takes.
+// CO-2: this process may itself have been stopped until the deadline, so it looks once more, and
+// gives ranks that are connected the time that the way there and back takes.
 Result<std::vector<OwnedFd>> Rendezvous::gather(Time deadline) {
   while (!missing().empty()) {
     const bool late = steady_now() >= deadline;
@@ -84,7 +92,7 @@ Result<std::vector<OwnedFd>> Rendezvous::gather(Time deadline) {
   welcome.kind = FrameKind::kWelcome;
   welcome.bytes = kProofBytes;
   for (std::size_t i = 0; i < seats_.size(); ++i) {
-    // An empty socket takes both; one that is gone shows in the first call.
+    // The send buffer is empty, so both fit; a rank that has ended shows in the first call.
     std::span<const std::byte> header = bytes_of(std::as_const(welcome));
     std::span<const std::byte> proof = std::as_bytes(std::span(proofs_[i]));
     send_some(seats_[i].get(), header);
@@ -103,20 +111,22 @@ void Rendezvous::poll_once(Time deadline) {
   }
   CHECK(::poll(set.data(), set.size(), poll_timeout_ms(deadline)) >= 0 || errno == EINTR);
   for (std::size_t i = 0; i < seats_.size(); ++i) {
-    if (seats_[i] && set[1 + i].revents != 0) seats_[i] = OwnedFd();  // died; may come again
+    if (seats_[i] && set[1 + i].revents != 0) seats_[i] = OwnedFd();  // ended; another may come
   }
   std::erase_if(candidates_, [this](Candidate& candidate) { return !listen_to(candidate); });
   if (set[0].revents != 0) accept_candidates();
 }
 
 void Rendezvous::accept_candidates() {
-  for (std::size_t accepted = 0; accepted < kCandidatesMax; ++accepted) {  // then the others' turn
+  // Bounded, so that a flood of connections does not keep the candidates from being heard.
+  for (std::size_t accepted = 0; accepted < kCandidatesMax; ++accepted) {
     OwnedFd fd(::accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!fd) return;
     prepare_stream(fd.get());
     Candidate candidate{.fd = std::move(fd), .challenge = make_challenge(), .hello = {}};
     std::span<const std::byte> asked = std::as_bytes(std::span(&candidate.challenge, 1));
     send_some(candidate.fd.get(), asked);  // an empty socket takes it
+    // Usually there is no hello yet. A connection that has ended already is dropped here.
     if (!listen_to(candidate)) continue;
     if (candidates_.size() >= kCandidatesMax) candidates_.erase(candidates_.begin());
     candidates_.push_back(std::move(candidate));
@@ -139,6 +149,7 @@ void Rendezvous::seat(Candidate& candidate) {
         candidate.fd.get(),
         {.code = code, .message = "rank 0 refuses: " + std::move(why), .where = {}, .help = {}});
   };
+  // The secret is checked first: a stranger learns nothing about size and ranks of the gang.
   if (hello.magic != kFrameMagic || !proves(hello, secret_, candidate.challenge)) {
     return refuse(ErrorCode::kUnauthorised, "the secret is not this gang's");
   }
@@ -179,6 +190,7 @@ Result<std::unique_ptr<Collective>> dial_gang(const Endpoint& to, int rank, cons
   Result<OwnedFd> fd = dial_stream(to, deadline);
   if (!fd) return fd.error();
   const auto hear = [&](std::span<std::byte> bytes) {
+    // The grace lets rank 0's own error, which names the missing ranks, come first.
     return receive_all(fd->get(), bytes, deadline + kAbortGrace);
   };
   const auto failed = [&](ErrorCode code, const char* why) {
@@ -186,6 +198,7 @@ Result<std::unique_ptr<Collective>> dial_gang(const Endpoint& to, int rank, cons
   };
   Challenge challenge;
   Transfer heard = hear(std::as_writable_bytes(std::span(&challenge, 1)));
+  // Made even if no challenge came; it is then not sent.
   const Hello hello = hello_of(rank, spec.size, spec.secret, challenge);
   FrameHeader answer;
   if (heard == Transfer::kDone && challenge.magic == kFrameMagic) {

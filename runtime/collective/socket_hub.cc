@@ -1,3 +1,11 @@
+// The hub's side of each call: hear all ranks, compute, answer all ranks.
+//
+// all_reduce_sum goes frame by frame: while the sums of one frame travel back, the next frame of
+// each rank is already on its way, and only one frame of one other rank needs memory here. The
+// receive loop fixes the order of the additions (CO-1), so timing does not change the bits.
+//
+// Every wait watches all ranks that are still owed an answer (wait()): the end of any of them fails
+// the call at once with that rank's number (CO-3), whichever rank is being heard.
 #include "runtime/collective/socket_hub.h"
 
 #include <poll.h>
@@ -18,7 +26,7 @@ SocketHub::SocketHub(std::vector<OwnedFd> peers, const GangSpec& spec)
       liveness_.heartbeat_every, [this] { return heartbeat(); }, std::move(writers));
 }
 
-// Progress of either kind moves the sum of both counters, and neither ever falls.
+// Either kind of progress changes the sum: both counters only grow.
 Heartbeat SocketHub::heartbeat() const {
   const ProgressReport report =
       liveness_.progress ? liveness_.progress() : ProgressReport{.phase = "idle"};
@@ -37,6 +45,7 @@ Result<void> SocketHub::open(const Call& call, Duration timeout) {
 Result<void> SocketHub::close(Result<void> outcome) {
   if (outcome || failure_) return outcome;
   failure_ = outcome.error();
+  // CO-3: the other ranks return this rank's error, which names the rank to blame.
   for (const auto& peer : peers_) peer->writer.abort(*failure_);
   return outcome;
 }
@@ -91,13 +100,14 @@ Result<void> SocketHub::sum(std::span<float> values) {
     }
     for (int rank = 1; rank < size(); ++rank) {
       if (auto sent = send_frame(rank, part); !sent) return sent;
-      peer(rank).answered = frame + 1 == frames;
+      peer(rank).answered = frame + 1 == frames;  // then it may leave while others are still served
     }
   }
   return {};
 }
 
-// Hears every rank, the root's bytes among them, and passes them on. A barrier relays nothing.
+// Hears every rank, the root's bytes among them, and passes these on. Each rank sends and gets at
+// least one empty frame, so that all ranks meet. A barrier is a relay of nothing.
 Result<void> SocketHub::relay(std::span<std::byte> bytes, int root) {
   const std::size_t frames = frames_of(bytes.size());
   for (int rank = 1; rank < size(); ++rank) {
@@ -121,6 +131,7 @@ Result<std::vector<std::string>> SocketHub::gather(std::string_view blob) {
   for (int rank = 1; rank < size(); ++rank) {
     const Result<FrameHeader> header = receive_header(rank);
     if (!header) return header.error();
+    // Bounded: plausible() has refused a frame above kFrameBytesMax.
     std::string& theirs = blobs.emplace_back(header->bytes, '\0');
     if (auto got = receive_payload(rank, std::as_writable_bytes(std::span(theirs))); !got) {
       return got.error();
@@ -141,6 +152,7 @@ Result<FrameHeader> SocketHub::receive_header(int rank) {
   if (!plausible(header) || header.kind != FrameKind::kData) {
     return no_frame_of_ours(rank);
   }
+  // CO-3: the rank that makes another call is named together with its call.
   if (header.call != call_) return ranks_disagree(rank, header.call, 0, call_);
   if (header.sequence != sequence_) return no_frame_of_ours(rank);
   return header;
@@ -179,8 +191,9 @@ Result<void> SocketHub::send_frame(int rank, std::span<const std::byte> bytes) {
   return {};
 }
 
-// Until rank `rank` can go on, the deadline passes, or any rank that is still owed something goes;
-// or for the time between two heartbeats, so that each tells the others that this rank only waits.
+// Waits until rank `rank` can go on, the deadline passes, or any rank that is still owed something
+// ends; at most for the time between two heartbeats, so that each heartbeat tells the others that
+// this rank only waits. Returning early is fine: the callers try again.
 Result<void> SocketHub::wait(int rank, short events) {
   std::vector<pollfd> set;
   std::vector<int> ranks;
@@ -197,8 +210,8 @@ Result<void> SocketHub::wait(int rank, short events) {
   CHECK(ready >= 0 || errno == EINTR);
   for (std::size_t i = 0; i < set.size() && ready > 0; ++i) {
     if (set[i].revents == 0) continue;
-    // The transfer will tell data from an end; but one who only stopped sending leaves nothing to
-    // do.
+    // The transfer tells data from an end of the connection. A rank that only stopped sending
+    // (POLLRDHUP) cannot go on with a transfer either.
     const bool can_go_on = (set[i].revents & (events | POLLERR | POLLHUP)) != 0;
     if (ranks[i] == rank && can_go_on) return {};
     return rank_gone(call_, ranks[i]);

@@ -1,8 +1,8 @@
-// Rank 0 of a socket gang: the centre of the star. In each call it hears every rank first, in rank
-// order, and then answers every rank. It may wait for one rank at a time, because the others read
-// and write at once (socket_spoke.h) and their sockets hold what is not yet wanted; the hub notices
-// the end of any of them meanwhile. From its making to its end it sends them heartbeats (CO-5).
-// Internal to runtime/collective.
+// Rank 0 of a socket gang: the centre of the star. In each call the hub hears every rank first, in
+// rank order, and then answers every rank. It may wait for one rank at a time, because the others
+// read and write at once (socket_spoke.h) and their sockets hold what the hub does not want yet;
+// meanwhile it notices if any of them ends. Until its destructor runs it sends heartbeats to all
+// ranks (CO-5). Internal to runtime/collective.
 #pragma once
 
 #include <atomic>
@@ -20,7 +20,7 @@ namespace tandem::runtime {
 
 class SocketHub : public Collective {
  public:
-  // `peers[r - 1]` leads to rank r.
+  // `peers[r - 1]` leads to rank r; all of them have been welcomed.
   SocketHub(std::vector<OwnedFd> peers, const GangSpec& spec);
 
   int rank() const override { return 0; }
@@ -37,15 +37,20 @@ class SocketHub : public Collective {
     explicit Peer(OwnedFd socket) : fd(std::move(socket)), writer(fd.get()) {}
     const OwnedFd fd;
     FrameWriter writer;
-    bool answered = false;  // has all that this call gives it, so it may leave
+    bool answered = false;  // it has been sent all that this call owes it, so it may leave
   };
 
+  // Every public call begins with open() and ends with close(), which breaks the gang on an error
+  // (CO-4) and tells the other ranks why.
   Result<void> open(const Call& call, Duration timeout);
-  Result<void> close(Result<void> outcome);  // of a call: an error breaks the gang
+  Result<void> close(Result<void> outcome);
+  // The work of the calls: sum() of all_reduce_sum, relay() of broadcast and barrier, gather() of
+  // all_gather.
   Result<void> sum(std::span<float> values);
   Result<void> relay(std::span<std::byte> bytes, int root);
   Result<std::vector<std::string>> gather(std::string_view blob);
 
+  // One frame from or to one rank of the call under way; each waits until the call's deadline.
   Result<FrameHeader> receive_header(int rank);
   Result<void> receive_payload(int rank, std::span<std::byte> bytes);
   Result<void> receive_frame(int rank, std::span<std::byte> bytes);
@@ -56,16 +61,16 @@ class SocketHub : public Collective {
 
   std::vector<std::unique_ptr<Peer>> peers_;
   const AddFloats add_;
-  std::vector<float> addend_;  // one frame
+  std::vector<float> addend_;  // one frame of another rank's values
   std::optional<Error> failure_;
 
   // Of the call under way.
   Call call_;
-  std::uint64_t sequence_ = 0;
+  std::uint64_t sequence_ = 0;  // of the call, from 1; all ranks count alike
   Time deadline_;
 
   const GangLiveness liveness_;
-  std::atomic<std::uint64_t> waits_ = 0;   // grows while a call waits: it is not stuck
+  std::atomic<std::uint64_t> waits_ = 0;   // grows while a call waits; read by the sender's thread
   std::optional<HeartbeatSender> sender_;  // last: it uses peers_ and waits_
 };
 

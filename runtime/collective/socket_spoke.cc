@@ -1,3 +1,11 @@
+// The spoke's side of each call, one loop for all of them (run): send what the socket takes,
+// receive what it has, judge whether to go on waiting, listen. Sending and receiving never wait for
+// each other, because rank 0 may be able to go on only if this rank reads while it still has frames
+// to send.
+//
+// Easy to get wrong: time is judged only after everything that had come was read. A process that
+// was stopped beyond its deadline then finds the answer first, and accuses rank 0 only of real
+// silence.
 #include "runtime/collective/socket_spoke.h"
 
 #include <poll.h>
@@ -10,8 +18,8 @@
 namespace tandem::runtime {
 namespace {
 
-// Read in a row before this rank looks at its own sending and at the time again: more than a
-// connection holds of an honest rank 0, and an end to a flood.
+// Heartbeats read in a row before this rank looks at its own sending and at the time again: more
+// than the buffers of a connection hold from an honest rank 0, and a bound for a flood.
 constexpr int kHeartbeatsPerTurn = 4096;
 
 }  // namespace
@@ -21,8 +29,8 @@ SocketSpoke::Answer SocketSpoke::into(std::span<std::byte> block) {
           .place = [block](std::size_t frame, std::size_t) { return frame_part(block, frame); }};
 }
 
-// A frame of the answer comes only after rank 0 has heard the same frame from here, so the sums may
-// replace the addends in place.
+// Sums replace addends in place: a frame of the answer comes only after rank 0 has received that
+// frame from every rank.
 Result<void> SocketSpoke::all_reduce_sum(std::span<float> values, Duration timeout) {
   const std::span<std::byte> bytes = std::as_writable_bytes(values);
   return exchange({.operation = Operation::kAllReduceSum, .bytes = bytes.size()}, bytes,
@@ -34,6 +42,7 @@ Result<void> SocketSpoke::broadcast(std::span<std::byte> bytes, int root, Durati
   const Call call{.operation = Operation::kBroadcast,
                   .root = static_cast<std::uint32_t>(root),
                   .bytes = bytes.size()};
+  // The root sends, and gets an empty frame by which it knows that all ranks came.
   if (root == rank_) return exchange(call, bytes, into({}), {.timeout = timeout});
   return exchange(call, {}, into(bytes), {.timeout = timeout});
 }
@@ -67,7 +76,8 @@ Result<void> SocketSpoke::exchange(const Call& call, std::span<const std::byte> 
   call_ = call;
   ++sequence_;
   deadline_.reset();
-  // Rank 0 may be about to say for whom it waits in vain; its word is better than "rank 0".
+  // Rank 0 has the same timeout and knows which rank it waited for. The grace lets its error come
+  // first.
   if (patience.timeout) deadline_ = steady_now() + *patience.timeout + kAbortGrace;
   awaited_ = patience.awaited.empty() ? "it in " + describe(call) : std::move(patience.awaited);
   frame_out_ = 0;
@@ -89,7 +99,8 @@ Result<void> SocketSpoke::run(std::span<const std::byte> up, const Answer& answe
     moved_ = false;
     if (can_send) {
       const Result<bool> sent = send_more(up);
-      // Rank 0 no longer reads; what it said before that is still to be received.
+      // An error of sending means that rank 0 no longer reads. Its abort, with the reason, may
+      // still be there to be received.
       if (!sent || *sent) can_send = false;
     }
     const Result<bool> received = receive_more(answer);
@@ -100,7 +111,7 @@ Result<void> SocketSpoke::run(std::span<const std::byte> up, const Answer& answe
   }
 }
 
-// Whatever had come has been read, so a rank that slept through its time has looked once more.
+// Called after everything that had come was read. A call in which data moved is not timed out yet.
 Result<void> SocketSpoke::check_patience() const {
   if (auto hung = watch_.verdict(rank_, awaited_)) return *std::move(hung);
   if (!moved_ && deadline_ && steady_now() >= *deadline_) return timed_out(call_, 0);
@@ -150,6 +161,7 @@ Result<bool> SocketSpoke::receive_more(const Answer& answer) {
     const Transfer step = receive_some(hub_.get(), in_rest_);
     if (in_rest_.size() < before) {
       watch_.heard();
+      // Heartbeats do not count: they would keep a call without an answer from its timeout.
       moved_ = moved_ || part_in_ == Part::kPayload;
     }
     if (step == Transfer::kClosed) return rank_gone(call_, 0);
@@ -172,7 +184,7 @@ Result<bool> SocketSpoke::receive_more(const Answer& answer) {
   return false;
 }
 
-// A header has come: says where its payload goes.
+// A header is complete: decides where its payload goes, or that the call ends here.
 Result<void> SocketSpoke::open_frame(const Answer& answer) {
   if (!plausible(header_in_)) return no_frame_of_ours(0);
   if (header_in_.kind == FrameKind::kAbort) {
@@ -183,6 +195,7 @@ Result<void> SocketSpoke::open_frame(const Answer& answer) {
     in_rest_ = std::as_writable_bytes(std::span(&heartbeat_in_, 1));
     return {};
   }
+  // place() below writes only where this call's own memory is.
   if (header_in_.call != call_ || header_in_.sequence != sequence_) return no_frame_of_ours(0);
   part_in_ = Part::kPayload;
   in_rest_ = answer.place(frame_in_, header_in_.bytes);

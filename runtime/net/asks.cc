@@ -7,7 +7,7 @@
 namespace tandem::runtime::remote_detail {
 namespace {
 
-constexpr std::size_t kSpareNodesMax = 8'192;
+constexpr std::size_t kSpareNodesMax = 8'192;  // after a burst the rest is freed
 
 }  // namespace
 
@@ -16,6 +16,7 @@ std::uint64_t Asks::await(const std::shared_ptr<const Address>& to, Asker asker)
   std::uint64_t ask = 0;
   {
     const std::lock_guard lock(mutex_);
+    // Numbers grow, so the first entry is the oldest ask and a new one belongs at the end.
     if (waiting_.size() >= kAsksMax) oldest = take(waiting_.begin());
     ask = ++last_;
     if (spare_.empty()) {
@@ -27,6 +28,7 @@ std::uint64_t Asks::await(const std::shared_ptr<const Address>& to, Asker asker)
       spare_.pop_back();
     }
   }
+  // Without the lock: the asker may ask again from within its callback.
   if (oldest) {
     oldest->hear(Error{ErrorCode::kTimedOut,
                        "asked " + oldest->to->name + " and had no answer when " +
@@ -35,7 +37,7 @@ std::uint64_t Asks::await(const std::shared_ptr<const Address>& to, Asker asker)
   return ask;
 }
 
-// Under mutex_.
+// Called with mutex_ held.
 Asks::Waiting Asks::take(Map::iterator found) {
   Waiting taken = std::move(found->second);
   auto node = waiting_.extract(found);
@@ -44,7 +46,9 @@ Asks::Waiting Asks::take(Map::iterator found) {
 }
 
 void Asks::forget(std::uint64_t ask) {
-  std::optional<Waiting> forgotten;  // its ReplyTo may speak as it dies: not under the lock
+  // Declared before the lock, so that it ends after the lock's release: a ReplyTo that ends
+  // unanswered calls its asker.
+  std::optional<Waiting> forgotten;
   const std::lock_guard lock(mutex_);
   const auto found = waiting_.find(ask);
   if (found != waiting_.end()) forgotten = take(found);
@@ -93,6 +97,7 @@ void AnswerGate::open() {
     open_ = true;
     early = std::exchange(frame_, std::nullopt);
   }
+  // Sent without the lock: the sender takes the link's own mutex.
   if (early && back_(std::move(*early)) != Sent::kAccepted) ++*lost_;
 }
 

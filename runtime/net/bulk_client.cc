@@ -1,3 +1,13 @@
+// The client's end of the bulk socket. A request waits for its turn, then moves as a stream of
+// chunks (bulk_messages.h); at most kOpenMax requests move at the same time.
+//
+// All state belongs to the IoThread. A public call makes the Request on its caller's thread,
+// checksums included, so that hashing does not hold the loop up, and posts it. The socket calls
+// flush() when it has room: flush() opens requests and sends the chunks that each window allows.
+// on_message() takes answers, and tick() ends the requests whose deadline has passed.
+//
+// Easy to get wrong: a request leaves `open` or `waiting` before its callback runs, so that it ends
+// once; and a chunk that the socket did not take leaves the stream where it was.
 #include <deque>
 #include <future>
 #include <map>
@@ -22,14 +32,14 @@ std::uint64_t checksum_of(const std::string& payload) {
 
 // One request; a put has payloads and checksums, a get has refs.
 struct Request {
-  StreamCursor stream;                // put: sent so far; get: received so far
-  std::vector<std::string> payloads;  // put: to send; get: received
+  StreamCursor stream;  // at the first byte that was not sent (put) or not received (get)
+  std::vector<std::string> payloads;  // put: to send; get: filled as chunks come
   std::vector<std::uint64_t> checksums;
   std::vector<PayloadRef> refs;
   bool is_put = false;
   Time deadline;
   bool opened = false;        // its first message was taken by the socket
-  std::uint32_t unacked = 0;  // put: chunks sent
+  std::uint32_t unacked = 0;  // put: chunks sent and not acknowledged
   WriteDone put_done;
   ReadDone get_done;
 
@@ -86,6 +96,7 @@ void BulkClient::State::start() {
 }
 
 void BulkClient::State::submit(Request request) {
+  // A destructor that runs on the IoThread comes before submits that were posted earlier.
   if (!socket) return request.fail({ErrorCode::kUnreachable, "the bulk client is closed"});
   if (auto fits = check_bulk_sizes(request.stream.sizes()); !fits) {
     return request.fail(fits.error());
@@ -142,6 +153,7 @@ bool BulkClient::State::send_open(BulkRequest id, Request& request) {
     }
   } else {
     request.opened = send(GetOpen{id, request.refs}) == Wrote::kSent;
+    // Room for the answer is made only when the request travels: requests that wait hold none.
     for (const PayloadRef& ref : request.refs) {
       if (request.opened) request.payloads.emplace_back(ref.bytes, '\0');
     }
@@ -160,7 +172,7 @@ std::string BulkClient::State::next_chunk(Request& request) {
 
 void BulkClient::State::on_message(std::span<zmq::message_t> parts) {
   auto message = decode<BulkMessage>(parts[0].to_string_view());
-  if (!message) return;  // not of a server of ours; the request's deadline speaks
+  if (!message) return;  // not of a server of ours; the request ends by its deadline
   const std::string_view body = parts.size() > 1 ? parts[1].to_string_view() : std::string_view();
   if (const auto* chunk = std::get_if<Chunk>(&*message)) {
     take_chunk(*chunk, body);
@@ -171,6 +183,7 @@ void BulkClient::State::on_message(std::span<zmq::message_t> parts) {
   } else if (const auto* ack = std::get_if<Ack>(&*message)) {
     const auto found = open.find(ack->request);
     if (found != open.end()) {
+      // The minimum, since the number is the peer's word and must not wrap around.
       found->second.unacked -= std::min(found->second.unacked, ack->chunks);
     }
   }
@@ -178,7 +191,7 @@ void BulkClient::State::on_message(std::span<zmq::message_t> parts) {
 
 void BulkClient::State::take_chunk(const Chunk& chunk, std::string_view body) {
   const auto found = open.find(chunk.request);
-  if (found == open.end() || found->second.is_put) return;  // given up on
+  if (found == open.end() || found->second.is_put) return;  // the request has ended here
   Request& get = found->second;
   if (chunk.offset != get.stream.position() || body.size() > get.stream.left()) {
     return fail(chunk.request,
@@ -220,6 +233,7 @@ void BulkClient::State::fail(BulkRequest id, const Error& error) {
 }
 
 void BulkClient::State::tick(Time now) {
+  // Collected first, because fail() takes entries out of `open`.
   std::vector<BulkRequest> late;
   for (const auto& [id, request] : open) {
     if (now >= request.deadline) late.push_back(id);
@@ -233,6 +247,7 @@ void BulkClient::State::tick(Time now) {
       fail(id, {ErrorCode::kUnreachable, "no bulk server was reached in time", to_string(dial.to)});
     }
   }
+  // Only the front is looked at: requests wait in the order of their calls.
   while (!waiting.empty() && now >= waiting.front().deadline) {
     Request request = std::move(waiting.front());
     waiting.pop_front();
@@ -246,6 +261,7 @@ void BulkClient::State::tick(Time now) {
 void BulkClient::State::close() {
   ticker.reset();
   socket.reset();
+  // After the socket is gone, so that a callback that asks again is refused at once.
   const Error closed{ErrorCode::kUnreachable, "the bulk client was closed", to_string(dial.to)};
   while (!open.empty()) fail(open.begin()->first, closed);
   while (!waiting.empty()) {
@@ -260,6 +276,7 @@ BulkClient::BulkClient(IoThread& io, Dial server)
   io.run([this] { state_->start(); });
 }
 
+// Waits for close(), which ends every request.
 BulkClient::~BulkClient() {
   state_->io.run([this] { state_->close(); });
 }
@@ -270,6 +287,7 @@ void BulkClient::put_many(std::vector<std::string> payloads, Duration timeout, W
     sizes.push_back(payload.size());
     checksums.push_back(checksum_of(payload));
   }
+  // In a shared_ptr because a std::function must be copyable and a Request is expensive to copy.
   auto put = std::make_shared<Request>(Request{.stream = StreamCursor(std::move(sizes)),
                                                .payloads = std::move(payloads),
                                                .checksums = std::move(checksums),

@@ -14,9 +14,11 @@ std::vector<StreamCursor::Piece> StreamCursor::take(std::uint64_t bytes) {
   position_ += bytes;
   while (bytes > 0) {
     const std::uint64_t here = std::min(bytes, sizes_[payload_] - offset_);
+    // An empty payload has no piece.
     if (here > 0) pieces.push_back({payload_, offset_, here});
     bytes -= here;
     offset_ += here;
+    // Only with bytes to come: behind the last payload there is none to move to.
     if (offset_ == sizes_[payload_] && bytes > 0) {
       ++payload_;
       offset_ = 0;
@@ -29,6 +31,7 @@ Result<void> check_bulk_sizes(const std::vector<std::uint64_t>& sizes) {
   std::uint64_t room = kBulkRequestBytesMax;
   bool fits = sizes.size() <= kBulkPayloadsMax;
   for (const std::uint64_t size : sizes) {
+    // Compared with the room left and never summed: the sizes of a peer may overflow any sum.
     fits = fits && size <= room;
     if (fits) room -= size;
   }

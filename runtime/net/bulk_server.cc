@@ -1,3 +1,13 @@
+// The server's end of the bulk socket: one Transfer per client and request, all on one IoThread.
+//
+// A put reserves room in the store with its first message, writes each chunk where it belongs as it
+// comes, reads the whole back to verify the checksums, and only then commits (SS-1). A get reads
+// one chunk at a time. The window of kBulkChunksInFlight chunks bounds the memory of a transfer,
+// kBulkTransfersMax their number, kTransferIdleMax their age without a sign of the client.
+//
+// Each field of a message is a peer's word and is checked before it is used. A ROUTER socket does
+// not say when a client goes: a get notices by a send that fails, a put by its silence. Easy to get
+// wrong: end() must free the room of a put that did not commit, and must not run after a commit.
 
 #include <map>
 #include <mutex>
@@ -14,20 +24,20 @@
 namespace tandem::runtime {
 namespace {
 
-constexpr Duration kTransferIdleMax = std::chrono::seconds(60);  // its client is gone
+constexpr Duration kTransferIdleMax = std::chrono::seconds(60);  // then its client counts as gone
 
-// One request under way. A put fills `extents`; a get reads them.
+// One request under way. A put fills `extents`, a get reads them; one extent per payload.
 struct Transfer {
   StreamCursor stream;
   std::vector<Extent> extents;
   std::vector<std::uint64_t> checksums;  // put
   bool is_put = false;
-  std::uint32_t unacked = 0;  // get: chunks sent
+  std::uint32_t unacked = 0;  // get: chunks sent and not acknowledged
   bool started = false;       // get: an empty stream is one empty chunk
-  Time active;
+  Time active;                // when the client last sent something for it
 };
 
-// Client and request.
+// The client's routing id, and the request's number among that client's.
 using TransferKey = std::pair<std::string, BulkRequest>;
 
 std::span<const std::byte> bytes_of(std::string_view text) {
@@ -119,6 +129,7 @@ void BulkServer::State::on_message(std::string_view from, std::span<zmq::message
 
 bool BulkServer::State::admit(const TransferKey& key) {
   if (transfers.size() < kBulkTransfersMax && !transfers.contains(key)) return true;
+  // fail() also ends a transfer of this number that is under way: its client has lost track of it.
   fail(key, {ErrorCode::kFailed,
              "the bulk server has " + std::to_string(transfers.size()) + " transfers open",
              to_string(bound.front()), "try again later"});
@@ -140,6 +151,7 @@ void BulkServer::State::open_put(const std::string& from, PutOpen open, std::str
                                   .checksums = std::move(open.checksums),
                                   .is_put = true,
                                   .active = steady_now()});
+  // The first chunk came along; an empty put completes with it.
   take_chunk(key, 0, body);
 }
 
@@ -152,6 +164,7 @@ void BulkServer::State::take_chunk(const TransferKey& key, std::uint64_t offset,
   }
   Transfer& put = found->second;
   if (offset != put.stream.position() || body.size() > put.stream.left()) {
+    // The socket keeps order, so a gap means that messages were lost with a connection.
     return fail(key, {ErrorCode::kInvalid, "a chunk of a put does not follow the one before"});
   }
   put.active = steady_now();
@@ -170,7 +183,7 @@ Result<void> BulkServer::State::write(Transfer& put, std::string_view body) {
   return {};
 }
 
-// Reads back what the store holds now: this finds damage on the way and in the store alike.
+// Reads the payloads back from the store: this finds damage on the way and in the store alike.
 Result<void> BulkServer::State::verify(const Transfer& put) const {
   std::string payload;
   for (std::size_t i = 0; i < put.extents.size(); ++i) {
@@ -195,6 +208,7 @@ void BulkServer::State::finish_put(const TransferKey& key, Transfer& put) {
   }
   count(&BulkCounters::payloads_put, put.extents.size());
   count(&BulkCounters::bytes_put, put.stream.total());
+  // Erased without end(), which would give up the room that has just been committed.
   transfers.erase(key);
   reply(key, std::move(done));
 }
@@ -205,6 +219,7 @@ void BulkServer::State::open_get(const std::string& from, const GetOpen& open) {
   if (auto fits = check_bulk_sizes(sizes_of(open.refs)); !fits) return fail(key, fits.error());
   Transfer get{.stream = StreamCursor(sizes_of(open.refs)), .active = steady_now()};
   for (const PayloadRef& ref : open.refs) {
+    // The store itself refuses an extent that it does not hold (kNotFound).
     if (ref.node != node) {
       return fail(key, {ErrorCode::kNotFound, to_string(ref) + " is not of this node, " + node});
     }
@@ -227,18 +242,19 @@ Result<std::string> BulkServer::State::read_chunk(Transfer& get, std::uint64_t b
   return chunk;
 }
 
-// Sends as many chunks as may be in flight. False: the transfer is over, whole or with an error.
+// Sends as many chunks as may be in flight. False: the caller is to end the transfer, because all
+// was sent or its client is gone. True: it goes on, or fail() has ended it already.
 bool BulkServer::State::send_chunks(const TransferKey& key, Transfer& get) {
   while (get.unacked < kBulkChunksInFlight && (get.stream.left() > 0 || !get.started)) {
     const StreamCursor before = get.stream;
     const auto chunk = read_chunk(get, get.stream.next_chunk_bytes());
     if (!chunk) {
       fail(key, chunk.error());
-      return true;  // fail() has ended it
+      return true;  // `get` no longer exists
     }
     const Wrote wrote = reply(key, Chunk{key.second, before.position()}, *chunk);
     if (wrote == Wrote::kUnreachable) return false;
-    if (wrote == Wrote::kBusy) {  // the next tick tries again
+    if (wrote == Wrote::kBusy) {  // the next tick, or an Ack, tries again
       get.stream = before;
       return true;
     }
@@ -255,6 +271,7 @@ void BulkServer::State::take_ack(const TransferKey& key, std::uint32_t chunks) {
   const auto found = transfers.find(key);
   if (found == transfers.end() || found->second.is_put) return;  // of a get that is over
   Transfer& get = found->second;
+  // The minimum, since the number is the peer's word and must not wrap around.
   get.unacked -= std::min(get.unacked, chunks);
   get.active = steady_now();
   if (!send_chunks(key, get)) end(key);
@@ -263,6 +280,7 @@ void BulkServer::State::take_ack(const TransferKey& key, std::uint32_t chunks) {
 void BulkServer::State::fail(const TransferKey& key, const Error& error) {
   log::warn("bulk request failed node={} request={} reason=\"{}\"", node, key.second.value,
             error.message);
+  // The room is freed before the client hears of it, so that it may try again at once.
   count(&BulkCounters::requests_failed, 1);
   end(key);
   reply(key, Failed{key.second, error});
@@ -278,6 +296,7 @@ void BulkServer::State::end(const TransferKey& key) {
 }
 
 void BulkServer::State::tick(Time now) {
+  // Keys are collected first, because ending a transfer changes the map.
   std::vector<TransferKey> over;
   std::vector<TransferKey> gets;
   for (const auto& [key, transfer] : transfers) {
@@ -307,6 +326,7 @@ Result<std::unique_ptr<BulkServer>> BulkServer::listen(const std::vector<Binding
 
 BulkServer::~BulkServer() {
   state_->io.run([this] {
+    // Frees the room of unfinished puts: the store outlives this server.
     while (!state_->transfers.empty()) state_->end(state_->transfers.begin()->first);
     state_->ticker.reset();
     state_->socket.reset();

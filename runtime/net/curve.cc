@@ -12,10 +12,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kKeyText = 40;
+constexpr std::size_t kKeyText = 40;  // Z85: five characters for four of a key's 32 bytes
 using KeyText = std::array<char, kKeyText + 1>;
 
-// The key pair whose secret lies in `path`, made there where there is none.
+// The key pair whose secret is in the file `path`, which is made where it does not exist.
 Result<CurveKeys> kept_keys(const fs::path& path) {
   std::error_code ignored;
   if (!fs::exists(path, ignored)) {
@@ -86,6 +86,7 @@ Result<CurveClient> parse_curve_client(const std::string& text) {
   CurveClient keys;
   std::string secret;
   lines >> keys.server_key >> secret;
+  // Decoding is done only to see whether the server's key is Z85 text.
   std::array<std::uint8_t, 32> raw;
   const auto own = curve_keys_of(secret);
   if (!own || keys.server_key.size() != kKeyText ||

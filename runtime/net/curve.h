@@ -1,11 +1,11 @@
 // CURVE (rfc.zeromq.org/spec/26), by which ZeroMQ sockets over TCP encrypt and know each other:
 // keys, who dials and who listens with them, and the files in which a cluster keeps them. Keys are
-// Z85 text of 40 characters. A Unix socket needs none: its folder is its owner's alone.
+// Z85 text of 40 characters. A Unix socket needs no keys: only its owner can open its folder.
 //
 // Files, below the state folder:
-//   controller.secret     the controller's secret key; stays where the controller runs
-//   keys/controller.public, keys/node.secret     what a node needs: copy keys/ to another host's
-//                                                TANDEM_HOME and start `tandem node` there
+//   controller.secret        the controller's secret key; stays where the controller runs
+//   keys/controller.public   these two are for nodes: copy keys/ to another host's TANDEM_HOME and
+//   keys/node.secret         start `tandem node` there
 #pragma once
 
 #include <filesystem>
@@ -21,22 +21,24 @@ namespace tandem::runtime {
 struct CurveKeys {
   std::string public_key, secret_key;
 };
+// A new random key pair.
 CurveKeys make_curve_keys();
-// The pair of a secret key; kInvalid where the text is none.
+// The key pair of a secret key. kInvalid: the text is no key.
 Result<CurveKeys> curve_keys_of(const std::string& secret_key);
 
 struct CurveServer {
   std::string secret_key;
-  std::vector<std::string> clients;  // public keys of those that may connect; all others may not
+  std::vector<std::string> clients;  // public keys; a client with any other key may not connect
 };
 struct CurveClient {
-  std::string server_key;  // the server's public one: nobody else is talked to
+  std::string server_key;  // the server's public key; a server without its secret is not talked to
   CurveKeys own;
 };
 
 // Where a socket listens. TCP without keys is refused.
 struct Binding {
   Endpoint at;
+  // Not used for a Unix socket.
   std::optional<CurveServer> keys;
 };
 
@@ -51,7 +53,8 @@ Result<CurveServer> controller_keys(const std::filesystem::path& home);
 // A node's side, from keys/. Errors: kUnauthorised where a file is missing or not private.
 Result<CurveClient> node_keys(const std::filesystem::path& home);
 
-// A node's keys as its ranks inherit them, in one piece of text, and back again.
+// A node's keys as one piece of text, in which form its ranks inherit them, and back again.
+// kInvalid: the text is not two keys.
 std::string to_text(const CurveClient& keys);
 Result<CurveClient> parse_curve_client(const std::string& text);
 

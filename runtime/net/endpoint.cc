@@ -29,6 +29,7 @@ Result<Endpoint> parse_endpoint(std::string_view text) {
   std::string_view rest = text;
   if (rest.starts_with("http://")) rest.remove_prefix(7);
   if (rest.ends_with('/')) rest.remove_suffix(1);
+  // The last colon, since a host may be an IPv6 address.
   const auto colon = rest.rfind(':');
   const Error error{ErrorCode::kInvalid, "'" + std::string(text) + "' is not an address", "",
                     "write host:port, like 127.0.0.1:7420"};
@@ -36,6 +37,7 @@ Result<Endpoint> parse_endpoint(std::string_view text) {
   Endpoint endpoint{.host = std::string(rest.substr(0, colon))};
   const char* const end = rest.data() + rest.size();
   const auto [stopped, failure] = std::from_chars(rest.data() + colon + 1, end, endpoint.port);
+  // from_chars refuses a number that does not fit into a port.
   if (failure != std::errc() || stopped != end) return error;
   return endpoint;
 }

@@ -1,5 +1,5 @@
-// Where something listens: host and port, printed and parsed as "127.0.0.1:7420", or a Unix socket,
-// as "ipc:///run/user/1000/tandem-sock-x1/link".
+// An address that a socket listens at: host and port, printed and parsed as "127.0.0.1:7420", or a
+// Unix socket, as "ipc:///run/user/1000/tandem-sock-x1/link".
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,8 @@ inline constexpr std::size_t kSocketPathMax = 107;  // sockaddr_un, without the 
 struct Endpoint {
   std::string host = kLoopback;
   std::uint16_t port = 0;  // 0 in a request to listen: any free port
-  std::string path = {};   // not empty: a Unix socket there, and host and port mean nothing
+  std::string path = {};   // not empty: a Unix socket there, and host and port are not used
+  // A Unix socket, which needs no keys (curve.h).
   bool is_local() const { return !path.empty(); }
   bool operator==(const Endpoint&) const = default;
 };

@@ -8,7 +8,7 @@ namespace tandem::runtime {
 namespace {
 
 constexpr std::size_t kChunkBytes = 32 << 10;
-constexpr std::size_t kCopiedBytesMax = 4 << 10;  // a longer frame is a chunk of its own
+constexpr std::size_t kCopiedBytesMax = 4 << 10;  // a longer frame is moved, as its own chunk
 
 }  // namespace
 
@@ -16,6 +16,7 @@ void FrameQueue::push(std::string frame) {
   const std::size_t bytes = frame.size();
   const bool fits = !chunks_.empty() && bytes <= kCopiedBytesMax &&
                     chunks_.back().bytes.capacity() - chunks_.back().bytes.size() >= bytes;
+  // A last chunk whose frames are all dropped is used again, whatever the frame's size.
   const bool empty = !chunks_.empty() && chunks_.back().frames == 0;
   if (!fits && !empty) chunks_.emplace_back();
   Chunk& chunk = chunks_.back();
@@ -43,7 +44,7 @@ void FrameQueue::drop_bytes(std::size_t i) {
   Chunk& chunk = chunks_.front();
   if (--chunk.frames > 0) return;
   if (chunks_.size() == 1 && chunk.bytes.capacity() <= 2 * kChunkBytes) {
-    chunk.bytes.clear();  // for the frames to come
+    chunk.bytes.clear();  // keeps its capacity for the frames to come
     return;
   }
   chunks_.pop_front();

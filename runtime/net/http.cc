@@ -35,7 +35,8 @@ int status_of(ErrorCode code) {
   return 500;
 }
 
-// Valid UTF-8, whatever bytes the escapes stand for: names become messages, events and log lines.
+// Undoes %-escapes. The result is valid UTF-8, whatever bytes the escapes stand for, because names
+// become messages, events and log lines. Nothing: an escape is broken.
 std::optional<std::string> percent_decoded(std::string_view text) {
   std::string plain;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -46,6 +47,7 @@ std::optional<std::string> percent_decoded(std::string_view text) {
     unsigned char byte = 0;
     if (i + 2 >= text.size()) return std::nullopt;
     const char* const end = text.data() + i + 3;
+    // Both digits must be hexadecimal; from_chars stops at the first that is not.
     if (std::from_chars(text.data() + i + 1, end, byte, 16).ptr != end) return std::nullopt;
     plain += static_cast<char>(byte);
     i += 2;
@@ -53,7 +55,7 @@ std::optional<std::string> percent_decoded(std::string_view text) {
   return valid_utf8(plain);
 }
 
-// Calls `part` for each piece between separators, the empty ones too; false as soon as it is.
+// Calls `part` for each piece between separators, empty ones included. False as soon as `part` is.
 template <class Part>
 bool each_part(std::string_view text, char separator, Part part) {
   while (true) {
@@ -129,6 +131,7 @@ Error error_of(const HttpResponse& response) {
   const auto body = parse_json(response.body);
   Error error{ErrorCode::kFailed,
               "the server answered with status " + std::to_string(response.status)};
+  // Of two codes with one status the last in kCodes wins; the body's own code, below, is exact.
   for (const ErrorCode code : kCodes) {
     if (status_of(code) == response.status) error.code = code;
   }

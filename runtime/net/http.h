@@ -1,4 +1,5 @@
-// Requests and responses of the HTTP API as plain values, shared by server and client.
+// Requests and responses of the HTTP API as plain values, shared by server and client. Not here:
+// sockets (http_server.h, http_client.h), and which paths exist (actors/controller).
 #pragma once
 
 #include <map>
@@ -10,9 +11,11 @@
 
 namespace tandem::runtime {
 
-// Names in lower case. A request that repeats a name has the values joined by ", ".
+// Names are in lower case. A header that repeats a name has the values joined by ", ".
 using HttpHeaders = std::map<std::string, std::string>;
 
+// A request as a handler sees it. Text in it is valid UTF-8 except for headers and body, which are
+// bytes of the client's.
 struct HttpRequest {
   std::string method;                        // "GET", "POST" …
   std::string target;                        // as sent, valid UTF-8: "/api/v1/jobs/a-1?watch=1"
@@ -21,7 +24,7 @@ struct HttpRequest {
   HttpHeaders headers;
   std::string body;
 
-  // Empty where there is none of that name.
+  // The value of a header; empty where there is none. `name` is in lower case.
   std::string header(const std::string& name) const;
 };
 
@@ -32,11 +35,15 @@ struct HttpResponse {
   HttpHeaders headers;  // besides the content's type and length
 };
 
-// Fills target, segments and query. Errors: kInvalid, not an absolute path or a broken %-escape.
+// Fills target, segments and query. Empty segments are left out, and of a repeated query key the
+// last value counts. Errors: kInvalid, not an absolute path or a broken %-escape.
 Result<void> split_target(std::string_view target, HttpRequest& request);
+// The inverse for building targets: escapes all but letters, digits and -._~
 std::string percent_encoded(std::string_view text);  // for one segment or one query value
 
-// {"error": {"code", "message", "help"}} with the status that the code maps to, and back again.
+// {"error": {"code", "message", "help", "where"}} with the status that the code maps to, or the one
+// given. error_of() is the way back: it takes the code from the body, and from the status where the
+// body is not of this form, as that of a proxy.
 HttpResponse error_response(const Error& error);
 HttpResponse error_response(int status, const Error& error);
 Error error_of(const HttpResponse& response);

@@ -1,3 +1,10 @@
+// A blocking client on top of Boost.Beast, whose deadlines exist for asynchronous operations only.
+// So each operation is started on an event loop of the connection's own, which the calling thread
+// runs until the operation is done or its deadline has ended it.
+//
+// A stream of lines is read in pieces of kReadBytes by HttpLines. Easy to get wrong: a read that
+// does not finish within the caller's time stays under way and writes into `chunk` later, so the
+// state has a fixed address, and the next call waits for that read instead of starting another.
 #include "runtime/net/http_client.h"
 
 #include <algorithm>
@@ -29,6 +36,7 @@ Error error_from(const Endpoint& server, const error_code& error) {
   if (error == beast::error::timeout) {
     return {ErrorCode::kTimedOut, "the server did not answer in time", where};
   }
+  // All errors of Beast's HTTP parser share one category.
   const bool is_http = error.category() == make_error_code(http::error::bad_method).category();
   if (is_http || error == asio::error::eof) {
     return {ErrorCode::kFailed, "the server did not answer in HTTP: " + error.message(), where};
@@ -47,8 +55,8 @@ Message message_of(const Endpoint& server, http::verb verb, const std::string& t
   return message;
 }
 
-// Beast's deadlines exist for asynchronous operations only, so each runs on a loop of its own until
-// it is done.
+// One connection and its loop. Not the actor of that name: here an exchange is a request and its
+// response.
 class Exchange {
  public:
   explicit Exchange(Endpoint server) : server_(std::move(server)), stream_(loop_) {}
@@ -141,7 +149,7 @@ struct HttpLines::State {
     parser.body_limit(std::numeric_limits<std::uint64_t>::max());  // a stream has no end
   }
 
-  // Whether a read finished within the time; one that did not stays under way for the next call.
+  // Whether a read finished within the time. A read that did not stays under way for the next call.
   bool read_some(Duration timeout);
   std::optional<std::string> next_line();
 
@@ -161,12 +169,14 @@ bool HttpLines::State::read_some(Duration timeout) {
     parser.get().body() = {.data = chunk.data(), .size = chunk.size(), .more = true};
     http::async_read_some(call.stream(), call.buffer(), parser, [this](error_code e, std::size_t) {
       reading = false;
+      // need_buffer says that `chunk` is full, which is how a piece of a body ends.
       error = e == http::error::need_buffer ? error_code() : e;
     });
   }
   call.loop().restart();
   call.loop().run_for(timeout);
   if (reading) return false;
+  // Beast has moved `size` on to the part of `chunk` that is still free.
   pending.append(chunk.data(), chunk.size() - parser.get().body().size);
   return true;
 }
@@ -174,6 +184,7 @@ bool HttpLines::State::read_some(Duration timeout) {
 std::optional<std::string> HttpLines::State::next_line() {
   const std::size_t end = pending.find('\n', searched);
   if (end == std::string::npos) {
+    // Lines that were handed out are erased only here, once per read, and not once per line.
     pending.erase(0, std::exchange(taken, 0));
     searched = pending.size();
     return std::nullopt;
@@ -196,6 +207,7 @@ Result<HttpLines> HttpLines::open(const Endpoint& server, const std::string& tar
     return sent.error();
   }
   if (auto got = call.read_header(state->parser); !got) return got.error();
+  // From here on each next() has a time of its own.
   call.stream().expires_never();
   const int status = static_cast<int>(state->parser.get().result_int());
   if (status / 100 == 2) return HttpLines(std::move(state));
@@ -216,6 +228,7 @@ Result<std::optional<std::string>> HttpLines::next(Duration timeout) {
       return Error{ErrorCode::kFailed, "a streamed line is too long",
                    to_string(state.call.server())};
     }
+    // Zero still runs what is ready, so a line that has come is found even with no time left.
     const auto left = std::max<Duration>(end - std::chrono::steady_clock::now(), Duration::zero());
     if (!state.read_some(left)) {
       return Error{ErrorCode::kTimedOut, "no line came in time", to_string(state.call.server())};

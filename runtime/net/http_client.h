@@ -1,6 +1,7 @@
-// Blocking HTTP for the CLI: GET, POST and DELETE with a deadline, and a reader of streamed lines.
-// Errors: kUnreachable (nobody listens there), kTimedOut, kFailed (the answer is not HTTP). A
-// response with an error status is a response; error_of() (http.h) makes an Error of it.
+// Blocking HTTP for the command line: GET, POST and DELETE with a deadline, and a reader of
+// streamed lines. Errors: kUnreachable (no server listens there), kTimedOut, kFailed (the answer is
+// not HTTP). A response with an error status is a response and no Error; error_of() (http.h) makes
+// an Error of it.
 #pragma once
 
 #include <memory>
@@ -14,9 +15,12 @@
 
 namespace tandem::runtime {
 
-inline constexpr std::size_t kHttpResponseBytesMax = 256 << 20;
-inline constexpr std::size_t kHttpLineBytesMax = 16 << 20;
+inline constexpr std::size_t kHttpResponseBytesMax = 256 << 20;  // of a body; a longer one: kFailed
+inline constexpr std::size_t kHttpLineBytesMax = 16 << 20;       // of a streamed line; likewise
 
+// `target` is path and query with %-escapes made. `timeout` covers the connection, the request and
+// the whole response; looking up the host's name is not covered. Each call has a connection of its
+// own.
 Result<HttpResponse> http_get(const Endpoint& server, const std::string& target, Duration timeout,
                               const HttpHeaders& headers = {});
 Result<HttpResponse> http_post(const Endpoint& server, const std::string& target, std::string body,
@@ -24,7 +28,8 @@ Result<HttpResponse> http_post(const Endpoint& server, const std::string& target
 Result<HttpResponse> http_delete(const Endpoint& server, const std::string& target,
                                  Duration timeout, const HttpHeaders& headers = {});
 
-class HttpLines {  // one thread
+// A streamed response, line by line. One thread at a time.
+class HttpLines {
  public:
   // Returns when the response's header has come; an error status becomes its Error.
   static Result<HttpLines> open(const Endpoint& server, const std::string& target, Duration timeout,
@@ -32,8 +37,8 @@ class HttpLines {  // one thread
   HttpLines(HttpLines&&) noexcept;
   ~HttpLines();
 
-  // The next line without its end; nothing: the server closed the stream. kTimedOut: none came
-  // within `timeout`, and the stream may be read further.
+  // The next line without its end. Nothing: the server closed the stream. kTimedOut: no line came
+  // within `timeout`; the stream is intact, and next() may be called again.
   Result<std::optional<std::string>> next(Duration timeout);
 
  private:

@@ -1,4 +1,5 @@
-// Beast's header fields as HttpHeaders. Internal to runtime/net: server and client.
+// The header fields of a message of Boost.Beast as HttpHeaders. Internal to runtime/net: shared by
+// server and client. Lower case is made by hand, because the C library's depends on the locale.
 #pragma once
 
 #include <string>
@@ -8,6 +9,9 @@
 
 namespace tandem::runtime {
 
+// Fields is a request, response or field list of Beast: a range of fields, each with name_string()
+// and value(). Fields without a well-known name are kept as well. The order of different names is
+// lost.
 template <class Fields>
 HttpHeaders headers_of(const Fields& fields) {
   HttpHeaders headers;
@@ -15,6 +19,7 @@ HttpHeaders headers_of(const Fields& fields) {
     std::string name(field.name_string());
     for (char& c : name) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
     const std::string value(field.value());
+    // A repeated field: its values become one list, as RFC 9110 allows.
     const auto [at, is_new] = headers.emplace(std::move(name), value);
     if (!is_new) at->second += ", " + value;
   }

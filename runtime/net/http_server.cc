@@ -1,3 +1,13 @@
+// An HTTP server: an acceptor, and one Connection per client on a strand, so that its handlers
+// never overlap although several threads run the loop, and its fields need no lock.
+//
+// A connection goes round: wait (idle_timeout), read (request_timeout), answer, respond, wait. A
+// streaming answer leaves the circle: the header, then a chunk whenever the Stream has lines, until
+// the stream is closed or the client hangs up.
+//
+// Ownership: a pending operation keeps its connection alive; a connection without one ends. The
+// Stream belongs to its writers and may outlive the connection, so it has a mutex and a pointer
+// back, which the connection clears when it ends.
 #include "runtime/net/http_server.h"
 
 #include <atomic>
@@ -54,7 +64,7 @@ class Stream final : public HttpStream {
  private:
   const std::size_t bytes_max_;
   mutable std::mutex mutex_;
-  Connection* connection_;  // guarded by mutex_, as are the others; none: it is gone
+  Connection* connection_;  // guarded by mutex_, as are the others; null: it has ended
   std::string buffer_;
   bool closed_ = false;
 };
@@ -122,6 +132,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
 bool Stream::write(std::string line) {
   const std::lock_guard lock(mutex_);
+  // Empty while the connection's destructor waits for mutex_ to clear the pointer.
   const auto connection = connection_ ? connection_->weak_from_this().lock() : nullptr;
   if (!connection || closed_) return false;
   if (buffer_.size() + line.size() + 1 > bytes_max_) {
@@ -129,6 +140,7 @@ bool Stream::write(std::string line) {
     connection->drop_soon();
     return false;
   }
+  // While the buffer has lines the connection knows of them already.
   const bool idle = buffer_.empty();
   buffer_ += line;
   buffer_ += '\n';
@@ -151,6 +163,7 @@ std::string Stream::take(bool& last) {
 
 // Between requests a connection may idle; once a request has begun it must arrive in time.
 void Connection::wait() {
+  // The client has sent its next request behind the last one.
   if (buffer_.size() > 0) return read();
   stream_.expires_after(shared_->limits.idle_timeout);
   stream_.async_read_some(buffer_.prepare(kReadBytes),
@@ -172,6 +185,7 @@ void Connection::read() {
 }
 
 void Connection::on_read(error_code error) {
+  // After such an error the rest of the request is not read, so the connection cannot go on.
   const auto refuse = [this](int status, std::string why) {
     respond(error_response(status, {ErrorCode::kInvalid, std::move(why)}), false, false);
   };
@@ -221,7 +235,7 @@ void Connection::respond(HttpResponse response, bool keep_alive, bool head_only)
   response_->keep_alive(keep_alive);
   response_->body() = std::move(response.body);
   response_->prepare_payload();
-  if (head_only) response_->body().clear();
+  if (head_only) response_->body().clear();  // the length in the header stays that of the body
   stream_.expires_after(shared_->limits.request_timeout);
   http::async_write(stream_, *response_,
                     [self = shared_from_this(), keep_alive](error_code error, std::size_t) {
@@ -238,6 +252,7 @@ void Connection::begin_stream(HttpStreaming streaming) {
   header_->keep_alive(false);
   header_->chunked(true);
   serializer_.emplace(*header_);
+  // Lines that come before the header is out wait in the Stream.
   writing_ = true;
   stream_.expires_after(shared_->limits.request_timeout);
   http::async_write_header(stream_, *serializer_,
@@ -255,7 +270,8 @@ void Connection::begin_stream(HttpStreaming streaming) {
   }
 }
 
-// A client that hangs up is seen although nothing is written to it.
+// Reads and drops whatever the client sends, so that a client that hangs up is noticed although
+// nothing is being written.
 void Connection::watch_client() {
   stream_.expires_never();
   stream_.async_read_some(asio::buffer(&ignored_, 1),
@@ -271,7 +287,7 @@ void Connection::write_lines() {
   sending_ = lines_->take(last);
   if (sending_.empty() && !last) return;
   writing_ = true;
-  stream_.expires_after(shared_->limits.request_timeout);  // of writes: a read is pending
+  stream_.expires_after(shared_->limits.request_timeout);  // of this write: the read goes on
   const auto done = [self = shared_from_this(), end = sending_.empty()](error_code error,
                                                                         std::size_t) {
     self->writing_ = false;
@@ -329,6 +345,7 @@ void HttpServer::State::accept() {
       });
       return;
     }
+    // Otherwise the socket's destructor closes the connection at once.
     if (shared->connections < shared->limits.connections_max) {
       socket.set_option(tcp::no_delay(true), error);
       std::make_shared<Connection>(std::move(socket), shared)->start();
@@ -352,6 +369,8 @@ Result<std::unique_ptr<HttpServer>> HttpServer::listen(Endpoint at, HttpLimits l
 }
 
 HttpServer::~HttpServer() {
+  // Pending operations do not end by themselves; they are destroyed with the loop, after its
+  // threads.
   state_->loop.stop();
   for (std::thread& thread : state_->threads) thread.join();
 }

@@ -1,8 +1,9 @@
 // A small HTTP/1.1 server (Boost.Beast) on threads of its own. A handler answers with a whole
-// response, or with a stream of lines that somebody writes to until it is closed.
+// response, or with a stream of lines that the handler's owner writes until it closes the stream.
 //
-// Handlers run on the server's threads, several at once, and may block up to request_timeout (a
-// blocked one occupies one of `threads`). Not here: TLS, and who may ask (the handler's business).
+// Handlers run on the server's threads, several at once, and may block for up to request_timeout; a
+// blocked one occupies one of `threads`. An exception of a handler becomes a response with status
+// 500. Not here: TLS, and who may ask (the handler decides).
 #pragma once
 
 #include <cstddef>
@@ -19,40 +20,50 @@
 
 namespace tandem::runtime {
 
+// Beyond a limit: a body is answered with 413, a header with 431; a connection on which a request
+// comes too slowly, or one connection too many, is closed.
 struct HttpLimits {
   std::size_t body_bytes_max = 1 << 20;
   std::uint32_t header_bytes_max = 16 << 10;
   std::size_t connections_max = 256;
-  std::size_t stream_buffer_bytes_max = 4 << 20;  // not yet taken by the client; more drops it
-  Duration request_timeout = std::chrono::seconds(10);  // to arrive whole, and to be taken whole
+  std::size_t stream_buffer_bytes_max = 4 << 20;        // lines not yet sent; more drops the client
+  Duration request_timeout = std::chrono::seconds(10);  // to arrive whole; its answer, to be sent
   Duration idle_timeout = std::chrono::seconds(60);     // between requests of a connection
   unsigned threads = 4;
 };
 
-// The writing end of a streaming response. Any thread.
+// The writing end of a streaming response. Any thread; it may outlive its connection and the
+// server.
 class HttpStream {
  public:
   virtual ~HttpStream() = default;
   // Appends "line\n". False: the client is gone, too slow, or the stream was closed.
   virtual bool write(std::string line) = 0;
-  virtual void close() = 0;  // what was written still arrives
+  virtual void close() = 0;  // ends the response after the lines that were written
+  // Whether write() could still succeed.
   virtual bool open() const = 0;
 };
 
+// An answer whose body is a stream of lines, with status 200; by default one JSON value per line.
 struct HttpStreaming {
   std::string content_type = "application/x-ndjson";
   HttpHeaders headers;
-  std::function<void(std::shared_ptr<HttpStream>)> start;  // called once; keep the stream to write
+  // Called once, on the connection's thread, as soon as the header is on its way. Whoever keeps the
+  // stream may write to it.
+  std::function<void(std::shared_ptr<HttpStream>)> start;
 };
 
+// A whole response, or a stream.
 using HttpAnswer = std::variant<HttpResponse, HttpStreaming>;
 using HttpHandler = std::function<HttpAnswer(const HttpRequest&)>;
 
 class HttpServer {
  public:
-  // Port 0: any. Errors: the port is busy.
+  // `at.host` is an address of this machine, no name; port 0: any free port. Errors: the place is
+  // taken or not of this machine.
   static Result<std::unique_ptr<HttpServer>> listen(Endpoint at, HttpLimits limits,
                                                     HttpHandler handler);
+  // Whatever the handler refers to must outlive the server.
   ~HttpServer();  // drops connections, waits for handlers that run
   Endpoint endpoint() const;
 

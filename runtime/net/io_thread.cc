@@ -20,6 +20,7 @@ struct IoThread::State {
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work{
       loop.get_executor()};
   zmq::context_t context{1};
+  // Its socket belongs to `context`, so it is destroyed first.
   std::unique_ptr<KeyGate> key_gate;
   std::thread thread;
 };
@@ -31,6 +32,7 @@ IoThread::IoThread(const char* name) : state_(std::make_unique<State>()) {
 
 IoThread::~IoThread() {
   CHECK(!on_this_thread());
+  // The order matters: the gate's socket is used by the loop's thread until that thread has ended.
   state_->loop.stop();
   state_->thread.join();
   state_->key_gate.reset();

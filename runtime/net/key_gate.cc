@@ -21,7 +21,8 @@ constexpr const char* kZapEndpoint = "inproc://zeromq.zap.01";
 constexpr std::size_t kRawKeyBytes = 32;
 constexpr Duration kSayEvery = std::chrono::seconds(1);
 
-// The frames of a request, the client's address and the empty one before them.
+// The frames of a ZAP request, behind the two that a ROUTER socket sees first: the address of
+// libzmq's own request socket, and an empty frame.
 enum Frame { kPeer, kEmpty, kVersion, kRequest, kDomain, kAddress, kIdentity, kMechanism, kKey };
 constexpr std::size_t kFrames = kKey + 1;
 
@@ -34,7 +35,8 @@ struct KeyGate::State : std::enable_shared_from_this<KeyGate::State> {
     socket.bind(kZapEndpoint);
   }
 
-  // Edge-triggered, as zmq_socket.cc says: it waits only once nothing is left to read.
+  // The descriptor is edge-triggered, as zmq_socket.cc explains: wait only once nothing is left to
+  // read.
   void serve() {
     std::vector<zmq::message_t> frames;
     while (zmq::recv_multipart(socket, std::back_inserter(frames), zmq::recv_flags::dontwait)) {
@@ -64,9 +66,11 @@ struct KeyGate::State : std::enable_shared_from_this<KeyGate::State> {
   }
 
   void answer(const std::vector<zmq::message_t>& frames) {
+    // Too short to be answered; libzmq sends no such request.
     if (frames.size() <= kAddress) return;
     const bool good = admits(frames);
     if (!good) say_refused(frames[kAddress].to_string());
+    // Address, empty frame, version, request id, status, its text, user id, metadata.
     const std::array<zmq::const_buffer, 8> reply{
         zmq::buffer(frames[kPeer].to_string_view()),
         zmq::str_buffer(""),
@@ -81,7 +85,7 @@ struct KeyGate::State : std::enable_shared_from_this<KeyGate::State> {
 
   zmq::socket_t socket;
   boost::asio::posix::stream_descriptor descriptor;  // borrows libzmq's: released, never closed
-  std::map<std::string, std::set<std::string>> admitted;  // raw keys by domain
+  std::map<std::string, std::set<std::string>> admitted;  // keys by domain, as 32 raw bytes
   std::uint64_t refused = 0;
   std::optional<Time> said;
   bool closed = false;
@@ -93,6 +97,8 @@ KeyGate::KeyGate(boost::asio::io_context& loop, zmq::context_t& context)
 }
 
 KeyGate::~KeyGate() {
+  // A wait that is still pending holds the state and returns once more; it must not touch the
+  // socket.
   state_->closed = true;
   state_->descriptor.release();
   state_->socket.close();

@@ -1,5 +1,5 @@
-// Answers ZeroMQ's question (rfc.zeromq.org/spec/27, ZAP) whether a client's key may connect. One
-// for each ZeroMQ context; without one, libzmq lets any key in. Internal to runtime/net.
+// The answer to ZeroMQ's question whether a client's key may connect (rfc.zeromq.org/spec/27, ZAP).
+// One gate for each ZeroMQ context; without one, libzmq lets any key in. Internal to runtime/net.
 //
 // All calls, and all work, on the IoThread whose loop it was given.
 #pragma once
@@ -19,11 +19,13 @@ namespace tandem::runtime {
 
 class KeyGate {
  public:
+  // Takes the context's ZAP address and begins to answer. Both arguments outlive the gate.
   KeyGate(boost::asio::io_context& loop, zmq::context_t& context);
+  // Before the context ends, which else would wait for the gate's socket for ever.
   ~KeyGate();
 
-  // The name of a new domain (ZMQ_ZAP_DOMAIN), to whose sockets these clients (Z85), and no others,
-  // may connect.
+  // Makes a domain (ZMQ_ZAP_DOMAIN) and returns its name. To the sockets of that domain the clients
+  // with these public keys (Z85, CHECKed) may connect, and no others.
   std::string make_domain(const std::vector<std::string>& client_keys);
 
  private:

@@ -1,3 +1,15 @@
+// The client's end of a link. libzmq dials, with backoff and jitter; introducing this process on
+// each connection, and noticing that the server is gone, is done here.
+//
+// A client is in one of four states: about to introduce itself (no `server`, no `introduced_at`),
+// introduced and waiting for the answer, up (`server` is set), or given up (refused or fenced, for
+// good). A Welcome leads up; a good-bye, silence, a lost connection, a newer epoch or an Unknown
+// lead back to the first state with the next `attempt`. The number of the attempt is part of the
+// session's key, so a late Welcome and late frames of an earlier session are told from those of
+// this one (SE-3).
+//
+// LK-1: `server` is exchanged under the mutex before on_down, and set before on_up, so that send()
+// in a callback sees the state that the callback reports.
 #include <unistd.h>
 
 #include <utility>
@@ -12,13 +24,13 @@
 namespace tandem::runtime {
 namespace {
 
-// An introduction that was not answered is repeated; its answer may have been lost.
+// An introduction without an answer is repeated after this time; either may have been lost.
 constexpr Duration kIntroduceAgainAfter = std::chrono::milliseconds(250);
 constexpr std::size_t kNonceBytes = 16;  // of a routing id, which ends at 255 bytes
 
 }  // namespace
 
-// Dialling is libzmq's (backoff with jitter); introducing ourselves on each new connection is ours.
+// The routing id stays the same for all connections, so that the server knows the client again.
 struct LinkClient::State : std::enable_shared_from_this<LinkClient::State> {
   State(IoThread& io, Dial address, Hello hello, LinkOptions options, LinkCallbacks callbacks)
       : dial(std::move(address)),
@@ -49,14 +61,14 @@ struct LinkClient::State : std::enable_shared_from_this<LinkClient::State> {
 
   const Dial dial;
   Hello self;
-  const std::string route;  // the same for each connection of this client
+  const std::string route;
   LinkTraffic traffic;
-  std::shared_ptr<LinkPeer> server;  // while up; changed on the IoThread under traffic.mutex
+  std::shared_ptr<LinkPeer> server;  // set while up; changed on the IoThread under traffic.mutex
   // Only on the IoThread.
   std::optional<Ticker> ticker;
-  std::uint64_t attempt = 1;          // of the introduction that counts
-  std::optional<Time> introduced_at;  // since then an answer is awaited
-  Epoch newest;                       // of the servers that welcomed us
+  std::uint64_t attempt = 1;          // of the newest introduction
+  std::optional<Time> introduced_at;  // an answer is awaited since then
+  Epoch newest;                       // the highest epoch among the servers that welcomed it
   bool given_up = false;
   std::optional<Time> close_at;
 };
@@ -77,7 +89,8 @@ void LinkClient::State::connect() {
       [this] { return flush(steady_now()); });
 }
 
-// The socket takes something only while it is connected.
+// Called whenever the socket has room, and it has room only while it is connected; so a new
+// connection begins with an introduction.
 bool LinkClient::State::flush(Time now) {
   if (given_up) return false;
   if (server) return traffic.flush_dirty(now);
@@ -126,7 +139,7 @@ void LinkClient::State::take_welcome(std::string_view body, Time now) {
   const auto welcome = decode<Welcome>(body, {.message_bytes_max = kControlBytesMax});
   if (!welcome || server || welcome->attempt != attempt) return;
   const Epoch epoch{welcome->hello.incarnation.value};
-  if (epoch < newest) return;  // an older life of the server, still there
+  if (epoch < newest) return;  // an earlier controller that still runs
   newest = epoch;
   {
     const std::lock_guard lock(traffic.mutex);
@@ -143,7 +156,8 @@ void LinkClient::State::take_refusal(std::string_view body) {
   give_up({.reason = Down::Reason::kRefused, .error = std::move(refusal->error)});
 }
 
-// Either this life of ours is over, or only the session was.
+// A fence for a newer incarnation of this client ends the client for good. One for a newer session
+// or epoch ends the session alone, and the client introduces itself again.
 void LinkClient::State::take_fence(std::string_view packet) {
   const auto newer = Session::fence_key(packet);
   if (!newer) return;
@@ -157,6 +171,7 @@ void LinkClient::State::take_fence(std::string_view packet) {
 }
 
 void LinkClient::State::take_unknown(std::string_view body) {
+  // The server does not know this client: it has started anew, or has taken the client for lost.
   const auto epoch = decode<Epoch>(body, {.message_bytes_max = kControlBytesMax});
   if (!epoch) return;
   if (server) {
@@ -167,6 +182,8 @@ void LinkClient::State::take_unknown(std::string_view body) {
 }
 
 void LinkClient::State::down(Down::Reason reason) {
+  // New frames are refused before on_down is called, and those in the session are counted by it
+  // (LK-3).
   std::shared_ptr<LinkPeer> was;
   {
     const std::lock_guard lock(traffic.mutex);

@@ -1,3 +1,17 @@
+// The server's end of all links: who may be a peer, and which incarnation of a name is up (LK-2).
+//
+// `names` has, for each name that it remembers, the least incarnation that may still come, its
+// floor, and the peer that is up; `routes` finds the peer that is up by the routing id of its
+// packets. Both change on the IoThread alone, under the mutex: the IoThread may read them without
+// it, other threads with it.
+//
+// On an introduction: the build, the floor and the admission are checked first, because a peer that
+// is refused must disturb nothing. Then an earlier session of that name goes down, and only then
+// the new one comes up, so that on_down and on_up alternate (LK-1). A packet from a sender without
+// a session is answered with a fence if its incarnation is over, else with Unknown, so that it
+// introduces itself.
+//
+// Callbacks run without the mutex: they may call send().
 #include <unistd.h>
 
 #include <charconv>
@@ -13,7 +27,7 @@
 namespace tandem::runtime {
 namespace {
 
-constexpr std::size_t kNamesMax = 65'536;  // whose highest incarnation is remembered
+constexpr std::size_t kNamesMax = 65'536;  // names whose floor is remembered
 
 // "name#incarnation~nonce" or "name#incarnation".
 std::optional<PeerId> parse_route(std::string_view route) {
@@ -61,7 +75,7 @@ struct LinkServer::State : std::enable_shared_from_this<LinkServer::State> {
     return up ? found->second.up : nullptr;
   }
 
-  // The least incarnation that may still come, and the one that is up.
+  // One name. `up` is null while no incarnation is up; the floor stays then.
   struct Name {
     Incarnation floor;
     std::shared_ptr<LinkPeer> up;
@@ -122,6 +136,7 @@ void LinkServer::State::on_message(std::string_view from, std::string_view packe
   if (kind == PacketKind::kHello) return introduce(from, body, now);
   const auto found = routes.find(from);
   if (found == routes.end()) return stranger(from);
+  // A shared_ptr of its own: down() takes the peer out of both tables.
   const std::shared_ptr<LinkPeer> peer = found->second;
   switch (kind) {
     case PacketKind::kFrames:
@@ -144,7 +159,8 @@ void LinkServer::State::on_message(std::string_view from, std::string_view packe
   count(&LinkCounters::packets_malformed);
 }
 
-// Somebody whose introduction this life of the server has not seen, or whose life is over.
+// A packet of a sender without a session: this server has not seen its introduction, or its
+// incarnation is over.
 void LinkServer::State::stranger(std::string_view from) {
   const std::optional<PeerId> peer = parse_route(from);
   if (!peer) return count(&LinkCounters::packets_malformed);
@@ -159,6 +175,8 @@ void LinkServer::State::stranger(std::string_view from) {
 
 bool LinkServer::State::acceptable(std::string_view from, const Introduction& who) {
   const Hello& hello = who.hello;
+  // The routing id must name the same peer as the introduction, else one client could speak for
+  // another.
   if (parse_route(from) != PeerId{hello.name, hello.incarnation} ||
       hello.opaque.size() > kHelloOpaqueBytesMax) {
     return false;
@@ -174,6 +192,7 @@ bool LinkServer::State::acceptable(std::string_view from, const Introduction& wh
     traffic.socket->write(from, Session::fence({epoch(), name->second.floor, 0}));
     return false;
   }
+  // LK-2: a second socket that claims the incarnation that is up. It has another nonce.
   const bool is_up = name != names.end() && name->second.up;
   if (is_up && name->second.up->id.incarnation == hello.incarnation &&
       name->second.up->route != from) {
@@ -182,10 +201,13 @@ bool LinkServer::State::acceptable(std::string_view from, const Introduction& wh
   if (traffic.callbacks.admit)
     if (const auto may = traffic.callbacks.admit(hello); !may)
       return refuse(from, hello, may.error());
+  // A peer too many gets no answer: it introduces itself again later, and gets in once there is
+  // room.
   return routes.size() < traffic.options.peers_max || routes.contains(from);
 }
 
-// Returns false.
+// Logs the refusal, and tells the client never to come back as it is. Returns false, for
+// acceptable().
 bool LinkServer::State::refuse(std::string_view from, const Hello& hello, Error why) {
   const std::string peer = to_string(PeerId{hello.name, hello.incarnation});
   log::warn("link refused peer={} reason=\"{}\"", peer, why.message);
@@ -203,8 +225,8 @@ void LinkServer::State::introduce(std::string_view from, std::string_view body, 
     const std::shared_ptr<LinkPeer> before = name->second.up;
     const bool same_life = before->id.incarnation == who->hello.incarnation;
     const std::uint64_t attempt = before->session.key().attempt;
-    if (same_life && who->attempt < attempt) return;  // an introduction that was under way
-    if (same_life && who->attempt == attempt) return welcome(*before);
+    if (same_life && who->attempt < attempt) return;  // a late copy of an earlier introduction
+    if (same_life && who->attempt == attempt) return welcome(*before);  // the Welcome was lost
     down(before, same_life ? Down::Reason::kDisconnected : Down::Reason::kSuperseded);
     if (!same_life) {
       traffic.socket->write(before->route, Session::fence({epoch(), who->hello.incarnation, 0}));
@@ -220,11 +242,13 @@ void LinkServer::State::up(std::string_view from, const Introduction& who, Time 
   {
     const std::lock_guard lock(traffic.mutex);
     if (names.size() >= kNamesMax && !names.contains(peer->id.name)) {
+      // Bounded memory: the floors of names that are not up are forgotten.
       std::erase_if(names, [](const auto& entry) { return !entry.second.up; });
     }
     names[peer->id.name] = {peer->id.incarnation, peer};
     routes[peer->route] = peer;
   }
+  // Before on_up, so that the Welcome is on its way ahead of the frames that the callback sends.
   welcome(*peer);
   traffic.callbacks.on_up(peer->id, peer->hello);
 }
@@ -252,13 +276,14 @@ void LinkServer::State::fence_life(const PeerId& id) {
     Name& name = names[id.name];
     name.floor = std::max(name.floor, next);
   }
-  // Another one of that name, or this one when it comes back, is told at its first word.
+  // If this incarnation is not up, it is fenced when it sends its first packet.
   if (peer) traffic.socket->write(peer->route, Session::fence({epoch(), next, 0}));
   if (peer) down(peer, Down::Reason::kFenced);
 }
 
 void LinkServer::State::tick(Time now) {
   traffic.begin_tick(now);
+  // A copy, because down() changes `routes`.
   std::vector<std::shared_ptr<LinkPeer>> peers;
   for (const auto& [route, peer] : routes) peers.push_back(peer);
   for (const auto& peer : peers) {

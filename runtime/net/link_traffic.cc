@@ -1,3 +1,13 @@
+// How frames move and how peers are judged, the same for both ends of a link.
+//
+// Sending: send() puts the frame into the peer's session, marks the peer as dirty and wakes the
+// IoThread once for many frames; the socket then calls flush_dirty(), and each session builds
+// packets until its window is full. Receiving: the session unpacks and orders frames into the
+// inbox, and offer() hands them to the user until one is left for later. Only frames that the user
+// took are released, so credit follows the user's pace.
+//
+// A peer is lost when it is silent too long or cannot be written to for too long. Both are measured
+// only over time in which this process itself was awake (begin_tick).
 #include "runtime/net/link_traffic.h"
 
 #include <algorithm>
@@ -11,7 +21,7 @@
 namespace tandem::runtime {
 namespace {
 
-// Beyond any window: a full socket queue then means that there is no connection.
+// More messages than any window allows: a full socket queue then means that there is no connection.
 constexpr int kQueueMessages = 20'000;
 
 }  // namespace
@@ -56,8 +66,9 @@ Sent LinkTraffic::send(const std::shared_ptr<LinkPeer>& peer, std::string frame,
   const Sent sent = peer->session.send(std::move(frame));
   if (sent != Sent::kAccepted) return sent;
   if (!std::exchange(peer->dirty, true)) dirty_.push_back(peer);
-  // Inside a callback of the socket's own loop, which flushes before it rests.
+  // Within a callback of the socket's own loop, which calls flush_dirty() before it waits.
   if (io.on_this_thread() && socket && socket->pumping()) return sent;
+  // One posted pump serves all frames until it runs; woken() then asks for the next one.
   if (!std::exchange(wake_posted_, true)) {
     lock.unlock();
     io.post(std::move(pump));
@@ -69,6 +80,7 @@ bool LinkTraffic::close(const std::function<void()>& begin) {
   CHECK(!io.on_this_thread());
   {
     const std::lock_guard lock(mutex);
+    // From here on send() answers kGone.
     if (std::exchange(closing, true)) return true;
   }
   io.post(begin);
@@ -81,6 +93,7 @@ void LinkTraffic::woken() {
 }
 
 bool LinkTraffic::flush_dirty(Time now) {
+  // Taken out first: flushing a peer without the mutex may mark it as dirty again.
   std::vector<std::shared_ptr<LinkPeer>> peers;
   {
     const std::lock_guard lock(mutex);
@@ -109,7 +122,8 @@ bool LinkTraffic::flush(LinkPeer& peer, Time now) {
   return wrote;
 }
 
-// A peer that nothing can be written to is disconnected; libzmq redials by itself.
+// A write that fails means that the peer is disconnected; libzmq dials again by itself. After the
+// gap the session sends again whatever the old connection may have lost.
 Wrote LinkTraffic::write(LinkPeer& peer, std::string_view packet, Time now) {
   const Wrote result = socket->write(peer.route, packet);
   if (result != Wrote::kSent) {
@@ -138,8 +152,10 @@ Received LinkTraffic::receive(const std::shared_ptr<LinkPeer>& peer, std::string
     received = peer->session.receive(packet, now, delivered, answer);
     if (received == Received::kStale) ++counters.packets_stale;
     if (received == Received::kMalformed) ++counters.packets_malformed;
+    // Even a packet without frames may have opened the window, or asked for an answer.
     if (!std::exchange(peer->dirty, true)) dirty_.push_back(peer);
   }
+  // A fence for a sender with an older key; it does not belong to this session.
   if (answer) write(*peer, *answer, now);
   for (std::string& frame : delivered) peer->inbox.push_back(std::move(frame));
   offer(*peer, now);
@@ -168,6 +184,7 @@ void LinkTraffic::take_heartbeat(LinkPeer& peer, std::string_view body, Time now
     ++counters.packets_malformed;
     return;
   }
+  // The clamp keeps a peer's number from making times before the clock's zero or in the future.
   const Duration in_phase = std::clamp(beat->in_phase, Duration{0}, Duration{now.ns});
   if (beat->counter != peer.progress.counter) peer.progress_changed = now;
   peer.progress = {beat->counter, std::move(beat->phase), Time{now.ns - in_phase.count()}};
@@ -202,6 +219,7 @@ void LinkTraffic::begin_tick(Time now) {
 std::optional<Down::Reason> LinkTraffic::tick(LinkPeer& peer, Time now) {
   if (now >= peer.beat_at) beat(peer, now);
   offer(peer, now);
+  // A packet that the socket did not take is tried again at each tick.
   bool due = peer.packet.has_value();
   {
     const std::lock_guard lock(mutex);

@@ -1,6 +1,6 @@
 // How an actor stores and fetches payloads, whatever carries them: BulkClient (bulk.h), or memory
-// in a simulation. Results come in the order of what was asked for; `done` is called once, on any
-// thread.
+// in a simulation. Results come in the order of the payloads or refs; `done` is called once, on any
+// thread, and must not block.
 #pragma once
 
 #include <functional>
@@ -12,8 +12,10 @@
 
 namespace tandem::runtime {
 
+// Stores payloads and passes on their refs; one Error for the whole request.
 using WriteDone = std::function<void(Result<std::vector<PayloadRef>>)>;
 using PayloadWriter = std::function<void(std::vector<std::string> payloads, WriteDone done)>;
+// Fetches the payloads of refs; one Error for the whole request.
 using ReadDone = std::function<void(Result<std::vector<std::string>>)>;
 using PayloadReader = std::function<void(std::vector<PayloadRef> refs, ReadDone done)>;
 

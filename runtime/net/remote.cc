@@ -51,6 +51,7 @@ void Directory::add(const std::string& name, Port port) {
 }
 
 void Directory::withdraw(const std::string& name) {
+  // Declared before the lock, so that the port ends after the lock's release.
   std::shared_ptr<const Port> port;  // may hold the last reference to an actor: not under the lock
   const std::lock_guard lock(mutex_);
   const auto found = ports_.find(name);
@@ -63,6 +64,7 @@ Offer Directory::deliver(std::string_view frame, const ParcelSender& back, const
   WireReader in(frame, {});
   ParcelHead head;
   if (!decode_from(in, head)) {
+    // Without a head there is no ask to answer; the refusal is only logged and counted.
     refuse({}, back, in.error());
   } else if (head.answers == 0) {
     return deliver_to_port(from, head, in, back);
@@ -89,10 +91,12 @@ Offer Directory::deliver_to_port(const PeerId& from, const ParcelHead& head, Wir
     refuse(head, back, gone);
     return Offer::kTaken;
   }
+  // The port is used without the lock: a door or a full mailbox may take a while.
   const auto gate = std::make_shared<remote_detail::AnswerGate>(head.ask, back, answers_lost_);
   const Result<Delivery> delivery = port->post(from, body, gate);
   if (!delivery) {
     refuse(head, back, delivery.error());
+    // RM-2: a port with a door lets no peer try again; without a door one bad parcel is forgiven.
     if (!port->guarded) return Offer::kTaken;
     const std::lock_guard lock(mutex_);
     ++counters_.refused;
@@ -103,6 +107,7 @@ Offer Directory::deliver_to_port(const PeerId& from, const ParcelHead& head, Wir
   } else if (*delivery == Delivery::kGone) {
     refuse(head, back, gone);
   } else {
+    // The mailbox has the question, so an answer may travel, also one that was given meanwhile.
     gate->open();
   }
   return Offer::kTaken;
@@ -115,6 +120,7 @@ void Directory::refuse(const ParcelHead& head, const ParcelSender& back, Error e
     ++counters_.undecodable;
   }
   if (head.ask == 0) return;
+  // The refusal travels as the answer to the ask, so that the asker does not wait for its deadline.
   remote_detail::AnswerGate gate(head.ask, back, answers_lost_);
   gate.open();
   gate.answer(

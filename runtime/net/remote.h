@@ -1,6 +1,6 @@
-// How typed actors meet a link. A Directory holds the ports of this process that peers may write
-// to, and makes Refs to actors elsewhere: telling such a Ref encodes the message into a parcel, a
-// frame of the link, and the Directory at the other end decodes it and posts it to the port.
+// Typed actors on top of a link. A Directory holds the ports of this process to which peers may
+// write, and makes Refs to actors elsewhere. Telling such a Ref encodes the message into a parcel,
+// a frame of the link; the Directory at the other end decodes it and posts it to the port.
 //
 //   server: on_parcel = [&](const PeerId& from, std::string& frame) {
 //             return directory.deliver(frame, to_peer(server, from)); }
@@ -13,7 +13,7 @@
 // ends by the asker's own deadline.
 //
 // Threading: any thread; deliver() on the link's. A full mailbox leaves the parcel in the link
-// (Offer::kLater), whose credit slows the sender down.
+// (Offer::kLater), whose credit then slows the sender down.
 //
 // RM-1  Bytes from a peer never crash: an unknown port or a body that does not decode is counted,
 //       logged, and answered with an Error if it was an ask.
@@ -41,28 +41,32 @@
 
 namespace tandem::runtime {
 
-// Whether a peer may say this: a question to what the message says and to who its sender is, on the
-// link's thread. The Error says what is wrong with it.
+// A door decides whether `from` may send this message to the port; it is asked on the link's
+// thread, before the message is posted. The Error says what is wrong.
 template <class Inbox>
 using Door = std::function<Result<void>(const PeerId& from, const Inbox&)>;
 
-ParcelSender to_server(LinkClient& link);  // the link must outlive the sender
+// Senders over a link, which must outlive them.
+ParcelSender to_server(LinkClient& link);
 ParcelSender to_peer(LinkServer& link, PeerId peer);
 
+// Parcels and answers that went nowhere, since the Directory was made.
 struct RemoteCounters {
   std::uint64_t unknown_ports = 0, undecodable = 0;
   std::uint64_t refused = 0;          // by a port's door
-  std::uint64_t answers_lost = 0;     // the link would not take them
-  std::uint64_t answers_unasked = 0;  // late, after the ask had ended
+  std::uint64_t answers_lost = 0;     // answers that the link did not accept
+  std::uint64_t answers_unasked = 0;  // answers that came after their ask had ended
 };
 
+// One per process that has a link. Refs that it made may outlive it: they share its asks.
 class Directory {
  public:
-  // A message that takes more bytes than a frame of the link is not sent.
+  // A Ref refuses a message whose parcel takes more bytes than this (Delivery::kTooLarge).
   explicit Directory(std::uint64_t frame_bytes_max = SessionLimits{}.frame_bytes_max);
 
-  // Peers reach `port` as `name`; a second of that name takes its place. A parcel to another
-  // incarnation than port.address()'s is refused. Without a door everybody may say everything.
+  // Peers reach `port` as `name`; a second port of that name takes the place of the first. A parcel
+  // for another incarnation than port.address()'s is refused. Without a door every peer may send
+  // every message of the Inbox.
   template <class Inbox>
   void expose(const std::string& name, Ref<Inbox> port, Door<Inbox> door = nullptr) {
     const Incarnation incarnation = port.address().incarnation;
@@ -77,31 +81,36 @@ class Directory {
     };
     add(name, {incarnation, post, door != nullptr});
   }
+  // Parcels for `name` are refused from now on. One that is being posted may still arrive.
   void withdraw(const std::string& name);
 
+  // A Ref to an actor elsewhere. Nothing is checked here: whether the actor exists shows when the
+  // peer answers an ask, or counts an unknown port.
   template <class Inbox>
   Ref<Inbox> remote(Address to, ParcelSender sender) {
     return Ref<Inbox>(to, std::make_shared<remote_detail::RemoteTarget<Inbox>>(
                               to, std::move(sender), asks_, frame_bytes_max_));
   }
 
-  // Takes a parcel from a link; `back` is the way back to its sender, `from` whom a door asks
-  // about.
+  // Takes a parcel from a link. `back` leads to its sender; a door is asked about `from`. The
+  // frame is only read, so that the link can offer it again after kLater.
   Offer deliver(std::string_view frame, const ParcelSender& back, const PeerId& from = {});
 
-  void fail_asks(const std::string& to, const Error& error);  // those to this name
-  void fail_asks(const Error& error);                         // all
+  // Ends the asks that wait for an actor of this name, or all asks.
+  void fail_asks(const std::string& to, const Error& error);
+  void fail_asks(const Error& error);
   RemoteCounters counters() const;
 
  private:
   using Gate = std::shared_ptr<remote_detail::AnswerGate>;
-  // An Error: the body did not decode, or the door refused it.
+  // Decodes a body and posts the message, a type-erased expose(). An Error: the body did not
+  // decode, or the door refused it.
   using Post =
       std::function<Result<Delivery>(const PeerId& from, WireReader& body, const Gate& gate)>;
   struct Port {
     Incarnation incarnation;
     Post post;
-    bool guarded = false;
+    bool guarded = false;  // it has a door
   };
   void add(const std::string& name, Port port);
   Offer deliver_to_port(const PeerId& from, const ParcelHead& head, WireReader& body,

@@ -1,5 +1,6 @@
-// How many payloads each segment holds, and when one may go: the book-keeping that the stores of
-// segment_store.h share. A plain state machine; its owner guards it.
+// The book-keeping of a segment store: how many payloads each segment holds, and when a segment may
+// be deleted. A plain state machine that both stores of segment_store.cc share; it knows no bytes
+// and no files. Threading: none of its own, its owner guards it with a mutex.
 #pragma once
 
 #include <compare>
@@ -18,19 +19,28 @@ class SegmentBook {
  public:
   explicit SegmentBook(SegmentLimits limits) : limits_(limits) {}
 
-  void found(std::uint32_t segment, std::uint64_t bytes);  // of an earlier life: sealed
-  // Of payloads none of which is empty (SS-3). Nothing: together they are over bytes_max.
+  // A segment that an earlier run of the store left, with nothing live in it. Later segments get
+  // higher numbers, so it is sealed.
+  void found(std::uint32_t segment, std::uint64_t bytes);
+  // Places for payloads of these sizes, none of them empty (SS-3), in the open segment and the ones
+  // after it. Nothing: together they are over bytes_max, and nothing was reserved.
   std::optional<std::vector<Extent>> reserve(std::span<const std::uint64_t> sizes);
+  // One of the two ends each extent that was reserved. CHECKed: the segment has one that is not
+  // ended.
   void commit(const Extent& extent, std::uint64_t checksum);
   void abandon(const Extent& extent);
+  // As SegmentStore's functions of these names; `node` of the reference is not looked at.
   bool holds(const PayloadRef& payload) const;
+  // Ignored where the segment does not exist.
   void retain(const PayloadRef& payload);
   bool release(const PayloadRef& payload);
+  // The segments that SS-2 allows to be deleted.
   std::vector<std::uint32_t> reclaimable(std::uint32_t below) const;
-  bool erase(std::uint32_t segment);  // false: no such segment
-  bool contains(const Extent& extent) const;
+  // Whatever is live in it; the number is not used again. False: no such segment.
+  bool erase(std::uint32_t segment);
+  bool contains(const Extent& extent) const;  // within the reserved bytes of its segment
   std::uint32_t open_segment() const { return open_; }
-  std::uint64_t bytes() const { return bytes_; }
+  std::uint64_t bytes() const { return bytes_; }  // of all segments, reserved ones included
 
  private:
   struct Live {  // a payload that was committed and not released
@@ -39,14 +49,17 @@ class SegmentBook {
     std::uint64_t checksum = 0;
     auto operator<=>(const Live&) const = default;
   };
+  // One segment that has not been deleted.
   struct Segment {
-    std::uint64_t bytes = 0;
+    std::uint64_t bytes = 0;  // reserved so far: the place of the next payload
+    // The payloads for whose sake SS-2 keeps the segment.
     std::set<Live> live;
     std::uint64_t writing = 0;  // reserved, neither committed nor abandoned
   };
   const SegmentLimits limits_;
+  // By number. The open segment has an entry only once it holds something.
   std::map<std::uint32_t, Segment> segments_;
-  std::uint32_t open_ = 0;
+  std::uint32_t open_ = 0;  // the segment that takes payloads; all before it are sealed
   std::uint64_t bytes_ = 0;
 };
 

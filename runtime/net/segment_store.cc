@@ -1,3 +1,13 @@
+// Segment stores: SegmentBook decides where payloads are placed and which segments may be deleted;
+// BookedStore guards the book with one mutex; MemorySegments and FileSegments move the bytes.
+//
+// FileSegments reads and writes by pread and pwrite without the mutex: extents never overlap (SS-3)
+// and committed bytes never change (SS-1), so transfers need no order among themselves. Only the
+// book and the cache of open files are guarded. Deleted files stay readable for whoever has them
+// open.
+//
+// Within a process numbers of segments only grow. After a restart the first new one comes behind
+// the highest that the directory holds.
 #include "runtime/net/segment_store.h"
 
 #include <fcntl.h>
@@ -32,6 +42,8 @@ std::optional<std::vector<Extent>> SegmentBook::reserve(std::span<const std::uin
   std::vector<Extent> extents;
   for (const std::uint64_t size : sizes) {
     const std::uint64_t used = segments_[open_].bytes;
+    // Written without a sum that could overflow. A payload that is larger than a whole segment goes
+    // into an empty one, which `used > 0` below lets through.
     const bool fits = used <= limits_.segment_bytes_max && size <= limits_.segment_bytes_max - used;
     if (used > 0 && !fits) ++open_;
     Segment& segment = segments_[open_];
@@ -44,6 +56,7 @@ std::optional<std::vector<Extent>> SegmentBook::reserve(std::span<const std::uin
 }
 
 void SegmentBook::commit(const Extent& extent, std::uint64_t checksum) {
+  // Either way the extent is no longer being written.
   abandon(extent);
   segments_.at(extent.segment).live.insert({extent.offset, extent.bytes, checksum});
 }
@@ -86,6 +99,7 @@ bool SegmentBook::erase(std::uint32_t segment) {
   if (found == segments_.end()) return false;
   bytes_ -= found->second.bytes;
   segments_.erase(found);
+  // The open segment gets a new number, because a reused one would revive old references.
   if (segment == open_) ++open_;
   return true;
 }
@@ -98,13 +112,15 @@ bool SegmentBook::contains(const Extent& extent) const {
 
 namespace {
 
-// What both stores do with their book, under one mutex; they differ in where the bytes lie.
+// The part that both stores have in common: the book and its mutex. They differ in where the bytes
+// are.
 class BookedStore : public SegmentStore {
  public:
   BookedStore(SegmentLimits limits, std::string place)
       : limits_(limits), place_(std::move(place)), book_(limits) {}
 
   Result<std::vector<Extent>> reserve(std::span<const std::uint64_t> sizes) override {
+    // SS-3: an empty payload would have the offset of the payload behind it.
     if (const auto empty = std::ranges::find(sizes, 0u); empty != sizes.end())
       return Error{ErrorCode::kInvalid,
                    "payload " + std::to_string(empty - sizes.begin()) + " of " +
@@ -141,6 +157,8 @@ class BookedStore : public SegmentStore {
     book_.retain(payload);
   }
   Result<void> reclaim(std::uint32_t below_segment) override {
+    // Each deletion takes the lock for itself. A segment that may be deleted stays so in between:
+    // nothing is written into a sealed one.
     std::vector<std::uint32_t> dead;
     {
       const std::lock_guard lock(mutex_);
@@ -172,7 +190,7 @@ class BookedStore : public SegmentStore {
         "no payload there: segment " + std::to_string(segment) + " is gone or shorter than that",
         place_};
   }
-  virtual Result<void> drop(std::uint32_t segment) = 0;  // mutex_ held
+  virtual Result<void> drop(std::uint32_t segment) = 0;  // deletes the bytes; mutex_ held
 
   const SegmentLimits limits_;
   const std::string place_;
@@ -190,6 +208,7 @@ class MemorySegments final : public BookedStore {
     const std::lock_guard lock(mutex_);
     std::string& segment = segments_[within.segment];
     const std::uint64_t begin = within.offset + offset;
+    // Pieces of several puts come in any order, so a gap may be filled later.
     segment.resize(std::max<std::uint64_t>(segment.size(), begin + bytes.size()));
     if (!bytes.empty()) std::memcpy(segment.data() + begin, bytes.data(), bytes.size());
     return {};
@@ -217,13 +236,14 @@ class MemorySegments final : public BookedStore {
 };
 
 constexpr std::string_view kFilePrefix = "segment-";
-constexpr std::size_t kOpenFilesMax = 64;
+constexpr std::size_t kOpenFilesMax = 64;  // descriptors that the cache keeps
 
 class FileSegments final : public BookedStore {
  public:
   FileSegments(std::filesystem::path directory, SegmentLimits limits)
       : BookedStore(limits, directory.string()), directory_(std::move(directory)) {}
 
+  // Finds the segments of earlier processes. Other files of the directory are left alone.
   Result<void> scan() {
     std::error_code error;
     std::filesystem::create_directories(directory_, error);
@@ -248,6 +268,7 @@ class FileSegments final : public BookedStore {
                      std::span<const std::byte> bytes) override {
     CHECK(offset + bytes.size() <= within.bytes);
     if (bytes.empty()) return {};
+    // The file of a new segment is made by its first write.
     const auto file = open(within.segment, O_RDWR | O_CREAT | O_CLOEXEC);
     if (!file) return file.error();
     while (!bytes.empty()) {
@@ -275,6 +296,7 @@ class FileSegments final : public BookedStore {
           pread((*file)->get(), to.data(), to.size(), static_cast<off_t>(from.offset + offset));
       if (got < 0 && errno == EINTR) continue;
       if (got < 0) return failure("read a payload from", errno);
+      // The file ends before the extent: its bytes were reserved and never written.
       if (got == 0) return no_segment(from.segment);
       to = to.subspan(static_cast<std::size_t>(got));
       offset += static_cast<std::uint64_t>(got);
@@ -283,6 +305,7 @@ class FileSegments final : public BookedStore {
   }
 
  private:
+  // Shared, so that a file that is deleted or leaves the cache stays open for a transfer under way.
   using File = std::shared_ptr<const OwnedFd>;
 
   std::filesystem::path path(std::uint32_t segment) const {
@@ -305,6 +328,7 @@ class FileSegments final : public BookedStore {
     const int fd = ::open(path(segment).c_str(), flags, 0644);
     if (fd < 0 && errno == ENOENT) return no_segment(segment);
     if (fd < 0) return failure("open a segment of", errno);
+    // The lowest number is the oldest segment.
     if (files_.size() >= kOpenFilesMax) files_.erase(files_.begin());
     return files_[segment] = std::make_shared<const OwnedFd>(fd);
   }

@@ -1,3 +1,13 @@
+// Go-back-N with cumulative acknowledgements and credit. Every packet of the peer tells `expected`
+// (frames before it were received), `released` (frames before it were taken by the user) and
+// `grant` (frames before it may be sent), all as sequence numbers from 0. The numbers only grow, so
+// a packet that is repeated or late tells nothing new and does no harm.
+//
+// Easy to get wrong:
+//   - After go_back() the peer may acknowledge frames beyond sent_, which were on their way.
+//   - A closed window and a lost grant look alike to the sender. So the timer runs while any frame
+//     is not taken, and its end sends at least a probe, which the peer answers with its numbers.
+//   - Each number in a header is a peer's word: credible() compares it before any is used (SE-5).
 #include "runtime/net/session.h"
 
 #include <algorithm>
@@ -10,7 +20,7 @@
 
 namespace tandem::runtime {
 
-// As it travels, little endian. Frames follow, each as a 32-bit length and its bytes.
+// The header of a packet, little endian. Frames follow, each as a 32-bit length and its bytes.
 struct Session::Head {
   std::uint8_t kind = static_cast<std::uint8_t>(PacketKind::kFrames);
   std::uint8_t wants_answer = 0;
@@ -18,7 +28,7 @@ struct Session::Head {
   std::uint32_t frames = 0;
   std::uint64_t epoch = 0, incarnation = 0, attempt = 0;
   std::uint64_t first = 0;     // sequence number of the first frame
-  std::uint64_t expected = 0;  // of the sender of this packet, as a receiver
+  std::uint64_t expected = 0;  // these three: of the sender of this packet, as a receiver
   std::uint64_t released = 0;
   std::uint64_t grant = 0;
 };
@@ -27,9 +37,10 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "packets are copied as they lie");
 
+// Sequence numbers end here, so that a sum of one and a count of frames cannot overflow.
 constexpr std::uint64_t kSequenceMax = 1ull << 62;
 
-// Whether `frames` is exactly so many length-prefixed frames.
+// Whether `frames` consists of exactly `count` length-prefixed frames.
 bool well_formed(std::string_view frames, std::uint32_t count) {
   for (; count > 0; --count) {
     std::uint32_t bytes = 0;
@@ -54,6 +65,8 @@ Session::Session(SessionKey key, SessionLimits limits)
 
 Sent Session::send(std::string frame) {
   if (frame.size() > limits_.frame_bytes_max) return Sent::kTooLarge;
+  // SE-4. An empty queue accepts any frame, so that a frame larger than the queue is not stuck for
+  // ever.
   const bool full = queue_.size() >= limits_.queue_frames_max ||
                     (!queue_.empty() && queue_bytes_ + frame.size() > limits_.queue_bytes_max);
   if (full) {
@@ -71,6 +84,7 @@ bool Session::may_send_next() const {
   if (index >= queue_.size() || index >= limits_.window_frames_max || sent_ >= granted_) {
     return false;
   }
+  // SE-2. One frame may always travel, whatever its size.
   return index == 0 || in_flight_bytes_ + queue_.bytes(index) <= limits_.window_bytes_max;
 }
 
@@ -86,6 +100,7 @@ std::uint32_t Session::gather(std::string& packet) {
     const std::string_view next = queue_[sent_ - taken_];
     const auto bytes = static_cast<std::uint32_t>(next.size());
     if (frames > 0 && packet.size() + sizeof(bytes) + bytes > limits_.packet_bytes_max) break;
+    // The first frame always fits: it may be longer than packet_bytes_max.
     packet.append(reinterpret_cast<const char*>(&bytes), sizeof(bytes));
     packet.append(next);
     if (sent_ < sent_max_) ++counters_.frames_resent;
@@ -99,6 +114,7 @@ std::uint32_t Session::gather(std::string& packet) {
 
 std::optional<std::string> Session::next_packet(Time now) {
   if (resend_at_ && now >= *resend_at_) {
+    // Nothing was heard in time: send again, and less often each time.
     go_back();
     resend_after_ = std::min(2 * resend_after_, limits_.resend_after_max);
     resend_at_.reset();
@@ -136,6 +152,7 @@ Received Session::receive(std::string_view packet, Time now, std::vector<std::st
                           std::optional<std::string>& answer) {
   ++counters_.packets_received;
   if (const auto newer = fence_key(packet)) {
+    // A fence for an earlier session of this end comes late.
     if (*newer > key_) return Received::kFenced;
     ++counters_.packets_stale;
     return Received::kAccepted;
@@ -166,15 +183,17 @@ Received Session::receive(std::string_view packet, Time now, std::vector<std::st
 }
 
 bool Session::credible(const Head& head) const {
+  // A peer cannot have received frames that have never travelled.
   return head.released <= head.expected && head.expected <= sent_max_ &&
          head.first < kSequenceMax && head.grant < kSequenceMax;
 }
 
 void Session::take_ack(const Head& head) {
+  // Only progress restarts the timer: a peer that repeats old numbers must not hold off a resend.
   const bool progress = head.expected > acked_ || head.released > taken_;
   granted_ = std::max(granted_, head.grant);
   for (; acked_ < head.expected; ++acked_) {
-    if (acked_ >= sent_) {  // it was on its way although we went back before it
+    if (acked_ >= sent_) {  // it had travelled before go_back()
       in_flight_bytes_ += queue_.bytes(acked_ - taken_);
       ++sent_;
     }
@@ -193,6 +212,7 @@ void Session::take_ack(const Head& head) {
 void Session::take_frames(std::string_view frames, const Head& head, Time now,
                           std::vector<std::string>& delivered) {
   if (head.first > expected_) {
+    // A gap: the frames are dropped, and the answer shows the peer where to go on.
     counters_.frames_early += head.frames;
     tell_now_ = true;
     return;
@@ -205,6 +225,7 @@ void Session::take_frames(std::string_view frames, const Head& head, Time now,
     if (sequence < expected_) {
       ++counters_.frames_repeated;
       tell_now_ = true;
+      // Beyond the grant nothing is delivered: the memory of the inbox is bounded by this end.
     } else if (sequence < released_ + limits_.window_frames_max) {
       delivered.emplace_back(frame);
       untold_bytes_ += bytes;
@@ -215,8 +236,8 @@ void Session::take_frames(std::string_view frames, const Head& head, Time now,
   tell_soon(now);
 }
 
-// What was received or taken is told at once when the peer's window runs low, else with a delay in
-// which a frame of ours may carry it for nothing.
+// The peer is told at once of received or taken frames when its window runs low, else after a delay
+// in which a frame of this end may carry the news for nothing.
 void Session::tell_soon(Time now) {
   const bool low = expected_ - expected_told_ >= limits_.window_frames_max / 4 + 1 ||
                    released_ - released_told_ >= limits_.window_frames_max / 4 + 1 ||

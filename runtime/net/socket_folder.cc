@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kPrefix = "tandem-sock-";
 constexpr const char* kLock = "lock";
-constexpr std::size_t kRandomBytes = 6;  // what mkdtemp puts behind the prefix
+constexpr std::size_t kRandomBytes = 6;  // the characters that mkdtemp replaces
 constexpr std::size_t kNameMax = 8;      // "/s12345"
 // A folder this young may be about to get its lock.
 constexpr auto kSettled = std::chrono::minutes(1);
@@ -42,15 +42,15 @@ fs::path parent(const fs::path& preferred) {
   return error || !has_room(temporary) ? fs::path("/tmp") : temporary;
 }
 
-// A folder that a killed process left holds a lock that nobody has, and sockets; nothing else of it
-// is removed.
+// Removes a folder that a killed process left. Such a folder has a lock file that no process holds,
+// and sockets; other files in it are not touched, and rmdir then keeps the folder.
 void reclaim(const fs::path& folder) {
   std::error_code error;
   const auto changed = fs::last_write_time(folder, error);
   const bool settled = !error && fs::file_time_type::clock::now() - changed > kSettled;
   if (!settled || !is_ours(folder, S_IRWXG | S_IRWXO)) return;
-  // Without its lock nobody can tell: a cleaner of old files may have taken it from a living
-  // process.
+  // A folder without its lock file is left alone: a cleaner of old files may have removed the lock
+  // of a process that still runs.
   if (!fs::exists(folder / kLock, error) || FileLock::held(folder / kLock)) return;
   for (const auto& entry : fs::directory_iterator(folder, error)) {
     if (entry.is_socket(error) || entry.path().filename() == kLock) {

@@ -1,5 +1,6 @@
-// A short folder of this user's alone for the Unix sockets of one process. It goes with its owner;
-// one that a killed process left is removed by the next process that makes one in the same place.
+// A folder for the Unix sockets of one process, which only this user can open and whose path is
+// short enough for a socket's address. The destructor removes it. A folder that a killed process
+// left is removed by the next process that makes one in the same place.
 #pragma once
 
 #include <filesystem>
@@ -13,16 +14,17 @@ namespace tandem::runtime {
 
 class SocketFolder {
  public:
-  // In `preferred` where that is a private directory of ours, else in XDG_RUNTIME_DIR under the
-  // same condition, else in the folder for temporary files; a path that leaves no room for a
-  // socket's name is passed over. A process that outlives its user's sessions names a place of its
-  // own: XDG_RUNTIME_DIR goes with the last of them. Errors: the folder cannot be made.
+  // Makes the folder in `preferred` where that is a private directory of this user, else in
+  // XDG_RUNTIME_DIR under the same condition, else in the folder for temporary files. A place whose
+  // path leaves no room for a socket's name is skipped. XDG_RUNTIME_DIR is removed when its user's
+  // last session ends, so a process that outlives sessions names another place. Errors: the folder
+  // cannot be made.
   static Result<SocketFolder> make(const std::filesystem::path& preferred = {});
   SocketFolder(SocketFolder&&) noexcept = default;
   SocketFolder& operator=(SocketFolder&&) = delete;
   ~SocketFolder();
 
-  // A place that no earlier call has returned.
+  // A path in the folder that no earlier call has returned.
   Endpoint next();
   const std::filesystem::path& path() const { return path_; }
 
@@ -31,8 +33,8 @@ class SocketFolder {
       : path_(std::move(path)), lock_(std::move(lock)) {}
 
   std::filesystem::path path_;
-  FileLock lock_;
-  int used_ = 0;
+  FileLock lock_;  // says to other processes that this folder is in use
+  int used_ = 0;   // sockets that next() has named
 };
 
 }  // namespace tandem::runtime

@@ -13,8 +13,10 @@ struct Ticker::State : std::enable_shared_from_this<State> {
   void arm() {
     timer.expires_after(every);
     timer.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
+      // A cancelled timer whose time had come already still reports success.
       if (error || self->stopped) return;
       self->tick(steady_now());
+      // `tick` may have stopped the ticker.
       if (!self->stopped) self->arm();
     });
   }
@@ -30,7 +32,8 @@ Ticker::Ticker(IoThread& io, Duration every, std::function<void(Time)> tick)
   state_->arm();
 }
 
-// A tick that was stopped from within may not have returned: what it reads is not written again.
+// A tick that called stop() may still be running on the IoThread while another thread destroys the
+// ticker, so a state that is stopped is not written again.
 Ticker::~Ticker() {
   if (!state_->stopped) stop();
 }

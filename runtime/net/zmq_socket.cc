@@ -1,7 +1,7 @@
 // The descriptor of a ZeroMQ socket is edge-triggered: it says that something may have changed
-// since the events were last read, and stays quiet about input that was there before. So pump()
-// reads the events until nothing is left to do, and only then waits. A periodic pump by the owner's
-// timer hides an edge that was missed nevertheless.
+// since the events were last read, and stays silent about input that was there before. So pump()
+// reads the events until nothing is left to do, and only then waits (ZQ-1). The owner's timer calls
+// pump() as well, which makes up for an edge that was missed nevertheless.
 #include "runtime/net/zmq_socket.h"
 
 #include <array>
@@ -69,22 +69,28 @@ ZmqSocket::ZmqSocket(IoThread& io, zmq::socket_type type, const ZmqOptions& opti
   socket.set(zmq::sockopt::reconnect_ivl_max, milliseconds(options.redial_max));
   socket.set(zmq::sockopt::handshake_ivl, 3000);
   socket.set(zmq::sockopt::connect_timeout, 1000);  // TCP itself tries less and less often
-  socket.set(zmq::sockopt::heartbeat_ivl, 1000);    // for half-open connections only: libzmq's own
-  socket.set(zmq::sockopt::heartbeat_timeout, 3000);  // thread answers while ours hangs
+  // These heartbeats find half-open connections only: libzmq's own thread answers them, even while
+  // all threads of this program hang.
+  socket.set(zmq::sockopt::heartbeat_ivl, 1000);
+  socket.set(zmq::sockopt::heartbeat_timeout, 3000);
   socket.set(zmq::sockopt::heartbeat_ttl, 3000);
   socket.set(zmq::sockopt::tcp_keepalive, 1);
   if (state_->routed) {
+    // Without it libzmq silently drops a message to a peer that is not connected.
     socket.set(zmq::sockopt::router_mandatory, true);
-    socket.set(zmq::sockopt::router_handover, true);  // a reconnect; ids name one life only
+    // A client that reconnects takes over its own routing id; a nonce in the id keeps all others
+    // from it.
+    socket.set(zmq::sockopt::router_handover, true);
   } else {
+    // Messages are queued for a connection that stands, never for one that is still being dialled.
     socket.set(zmq::sockopt::immediate, true);
   }
 }
 
 ZmqSocket::~ZmqSocket() { close(Duration::zero()); }
 
-// Options count for the binds that follow, so a socket may listen to a Unix socket without keys and
-// to TCP with them.
+// An option counts for the binds that follow it, so one socket may listen to a Unix socket without
+// keys and to TCP with them.
 Result<Endpoint> ZmqSocket::bind(const Binding& binding) {
   const Endpoint& at = binding.at;
   zmq::socket_t& socket = state_->socket;
@@ -119,7 +125,8 @@ void ZmqSocket::connect(const Dial& dial, const std::string& routing_id) {
     socket.set(zmq::sockopt::curve_secretkey, dial.keys->own.secret_key);
   }
   const std::string to = dial.to.is_local() ? to_string(dial.to) : "tcp://" + to_string(dial.to);
-  // An address that cannot be one is another process's word: nothing is ever connected then.
+  // The address may come from another process. One that libzmq refuses is logged, and never
+  // connects.
   if (zmq_connect(socket.handle(), to.c_str()) != 0)
     log::error("event=cannot_dial to=\"{}\" error=\"{}\"", to, zmq_strerror(zmq_errno()));
 }
@@ -146,7 +153,7 @@ bool ZmqSocket::State::receive(zmq::message_t& part) {
              [&] { return zmq_msg_recv(part.handle(), socket.handle(), ZMQ_DONTWAIT); }) >= 0;
 }
 
-// Takes one message off and hands it on; one with a wrong number of parts is dropped.
+// Takes one message off and passes it to its owner; one with a wrong number of parts is dropped.
 bool ZmqSocket::State::receive_one() {
   zmq::message_t from;
   std::array<zmq::message_t, kPartsMax> parts;
@@ -169,6 +176,7 @@ void ZmqSocket::State::pump() {
   const auto self = shared_from_this();  // a callback may drop the socket
   pumping = true;
   int budget = kMessagesPerTurn;
+  // `budget` bounds the messages of one turn, because other sockets and timers share this loop.
   bool busy = true;
   while (busy && budget > 0) {
     busy = false;
@@ -182,7 +190,7 @@ void ZmqSocket::State::pump() {
     if (closed) return;
   }
   pumping = false;
-  if (busy) return io.post([self] { self->pump(); });
+  if (busy) return io.post([self] { self->pump(); });  // the turn ended, the work did not
   wait();
 }
 
@@ -203,6 +211,7 @@ Wrote ZmqSocket::write(std::string_view to, std::string_view head, std::string_v
     return uninterrupted(
         [&] { return zmq_send(state_->socket.handle(), bytes.data(), bytes.size(), flags); });
   };
+  // libzmq looks for room at the first part alone; once it took that, it takes the rest.
   if (state_->routed && send(to, true) < 0) {
     return zmq_errno() == EHOSTUNREACH ? Wrote::kUnreachable : Wrote::kBusy;
   }
