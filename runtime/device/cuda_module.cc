@@ -82,7 +82,7 @@ Result<const CudaModule*> open_cuda_module(const std::string& path) {
 
 std::string cuda_module_path() {
   if (const char* path = std::getenv("TANDEM_CUDA_MODULE")) return path;
-  // without /proc the name alone remains, and the loader's own rules find the file
+  // Without /proc the name alone remains, and the loader's own rules find the file.
   std::error_code ignored;
   const fs::path executable = fs::read_symlink("/proc/self/exe", ignored);
   const fs::path beside = executable.parent_path() / kFileName;

@@ -27,7 +27,7 @@ Result<Staged> Staged::allocate(std::size_t bytes, const char* purpose, DeviceKi
 }
 
 void Staged::wait(std::size_t side) const {
-  CHECK(moved_.size() > 1);  // else nothing is recorded
+  CHECK(moved_.size() > 1);  // with one side no move is recorded
   moved_[side].wait();
 }
 

@@ -25,7 +25,7 @@ struct TensorView {
   DType dtype = DType::kF32;
   std::array<std::int64_t, kRankMax> shape{};
   int rank = 0;
-  // elements from one row to the next; more than a row where there are gaps
+  // Elements from one row to the next; more than a row where there are gaps.
   std::int64_t row_stride = 0;
 
   [[gnu::always_inline]] bool empty() const { return data == nullptr; }

@@ -213,7 +213,7 @@ Result<std::optional<ShmSegment>> ShmSegment::create(const WeightsConfig& config
   header->publisher_life = life;
   header->publisher_pid = ::getpid();
   header->magic = kMagic;
-  // no other process can open the file before it has a name
+  // No other process can open the file before it has a name.
   CHECK(segment->lock_byte(kPublisherLockByte));
   const std::string self = "/proc/self/fd/" + std::to_string(segment->fd_.get());
   if (::linkat(AT_FDCWD, self.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) != 0) {

@@ -73,7 +73,7 @@ using WeightReply = std::variant<WeightOffers, WeightChunk, WeightGone>;
 
 inline constexpr std::uint64_t kWeightChunkBytesMax = 1 << 20;
 inline constexpr std::size_t kWeightChunksMax = 64;  // per subscriber: asked for and not answered
-// bytes of a message without its second part
+// Bytes of a message without its second part.
 inline constexpr std::uint64_t kWeightHeadBytesMax = 16 << 10;
 
 }  // namespace tandem::runtime

@@ -144,7 +144,7 @@ bool WeightServer::State::take(ServedSubscriber& subscriber, const WeightFetch& 
       fetch.bytes > arena - fetch.offset) {
     return false;
   }
-  // of a copy that is over: a late message, not a fault
+  // Of a copy that is over: a late message, not a fault.
   if (fetch.copy < subscriber.copy) return true;
   const SlotOffer wanted{.version = fetch.version, .checksum = fetch.checksum};
   if (fetch.copy > subscriber.copy) {

@@ -27,7 +27,7 @@ class VersionCopy {
   std::uint64_t checksum() const { return checksum_; }
   std::uint64_t offset() const { return done_; }  // bytes taken so far
   bool in_place() const { return buffer_.empty(); }
-  // all bytes taken; verify() then says whether they are right
+  // All bytes taken; verify() then says whether they are right.
   bool complete() const { return done_ == bytes_total_; }
 
   // The size of the next part: at most bytes_max, and at least one byte while any is missing.

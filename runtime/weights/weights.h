@@ -74,7 +74,7 @@ std::string host_identity();
 struct Serving {
   std::string bind = kLoopback;  // an address of this host, or 0.0.0.0 for all of them
   std::string advertise = {};    // the host that subscribers dial; empty: what `bind` says
-  // after so long without a message a subscriber's version may be replaced
+  // After so long without a message a subscriber's version may be replaced.
   Duration silence_max = std::chrono::seconds(20);
 };
 
