@@ -1,8 +1,7 @@
 // The weight family in a directory, which every host that mounts the directory can read:
 //
-//   v<version>/       arena.bin, manifest.json, version.json; written aside, then renamed, so that
-//   a
-//                     version is whole or absent
+//   v<version>/       arena.bin, manifest.json, version.json; written aside and then
+//                     renamed, so that a version is whole or absent
 //   LATEST            the number of the newest version
 //   family.json       publisher_life: how many publishers have started; lineage: how often versions
 //                     were forgotten

@@ -34,8 +34,8 @@ namespace {
 
 constexpr Duration kSubscriberTick = std::chrono::milliseconds(50);
 constexpr Duration kWatchEvery = std::chrono::seconds(1);
-constexpr Duration kProbeAfter =
-    std::chrono::milliseconds(200);  // of silence, while chunks are due
+// After so long a silence, while chunks are due, a probe is sent.
+constexpr Duration kProbeAfter = std::chrono::milliseconds(200);
 // After so long without a connection the socket is replaced: libzmq does not dial again by itself
 // when the other end broke the protocol, as damaged bytes do, or refused the keys.
 constexpr Duration kRedialAfter = std::chrono::seconds(3);

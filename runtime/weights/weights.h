@@ -11,10 +11,10 @@
 //         is not replaced. Over TCP a subscriber counts as copying as long as it is heard
 //         (Serving::silence_max).
 //   WT-3  A subscriber that dies holds no version; a publisher that dies leaves the versions that
-//   it
-//         had published, and its successor of the same name carries on from them. Of kCudaIpc none
-//         are left: the versions go with the publisher's GPU memory, and are no longer offered.
-//         Over TCP the successor serves the versions that are left; until then no bytes arrive.
+//         it had published, and its successor of the same name carries on from them. Of kCudaIpc
+//         none are left: the versions go with the publisher's GPU memory, and are no longer
+//         offered. Over TCP the successor serves the versions that are left; until then no bytes
+//         arrive.
 //   WT-4  One publisher per name at a time.
 #pragma once
 
