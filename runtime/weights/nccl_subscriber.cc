@@ -1,8 +1,8 @@
 // The subscriber of kNccl: a fetching subscriber, and a spare arena in which broadcasts arrive. All
 // ranks take part in all broadcasts of an epoch, whether the version is wanted or not, so a version
-// arrives on the epoch's thread before begin() asks for it, or never. begin() and progress() take a
-// version over from the spare arena once it is whole and verified (WB-1). A version that is not on
-// its way, or has been overwritten by a later one, is fetched instead.
+// may arrive on the epoch's thread before or after begin() asks for it. progress() takes a version
+// over from the spare arena once it is whole and verified (WB-1). A version that is not on its way,
+// or has been overwritten by a later one, is fetched instead.
 //
 // Easy to get wrong: the spare arena is written without its mutex, while `content_` is empty;
 // readers look at `content_` under the mutex first.

@@ -5,8 +5,8 @@
 // kAttemptsMax times.
 //
 // Open-file-description locks (F_OFD_SETLK, fcntl(2)) belong to the open file and not to the
-// process: they end when the last descriptor is closed, and two descriptors of one process exclude
-// each other.
+// process: a lock ends when the last descriptor of its open file is closed, and two opens of the
+// file exclude each other even in one process.
 #include "runtime/weights/shm_segment.h"
 
 #include <fcntl.h>

@@ -1,7 +1,8 @@
 // Each subscriber has a queue of requests. The server answers them in order (tcp_messages.h says
 // why), as fast as the subscriber's connection takes the answers (ZeroMQ's high-water mark); a slow
 // subscriber delays no other. A chunk's bytes are copied by ZeroMQ from the pinned slot when its
-// answer is written. All state below is used on the IoThread alone.
+// answer is written. Subscribers and pins are touched on the
+// IoThread alone.
 //
 // Peers are not trusted (TW-3): every number of a request is checked against the arena's size, the
 // queue of requests is bounded, and a subscriber that breaks the protocol gets no more answers.
