@@ -17,6 +17,7 @@ TensorView Arena::flat() const {
   CHECK(!manifest_.parameters.empty());
   const DType dtype = manifest_.parameters.front().dtype;
   for (const ParameterSpec& spec : manifest_.parameters) CHECK(spec.dtype == dtype);
+  // The size divides evenly: kAlignmentBytes is a multiple of every dtype's size (MF-1).
   return tensor(buffer_.data(), dtype,
                 {static_cast<std::int64_t>(buffer_.size() / size_bytes(dtype))});
 }

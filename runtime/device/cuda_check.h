@@ -1,5 +1,6 @@
-// CUDA_CHECK: for sources of the CUDA module. An error of CUDA's ends the process with the
-// expression, the place and the error's name; the supervisor starts it anew.
+// CUDA_CHECK, for sources of the CUDA module: a CUDA error ends the process with the expression,
+// the place and the error's name on stderr. The process is not trusted to go on, because its CUDA
+// context may be damaged; the supervisor decides whether to start another.
 #pragma once
 
 #include <cuda_runtime.h>

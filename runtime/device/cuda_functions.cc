@@ -1,3 +1,7 @@
+// Thin wrappers around the CUDA runtime that decide one thing: which errors are answers. CUDA keeps
+// an error and reports it again from a later call, so every error that is an answer (no memory, not
+// ready, not shareable) is taken out of CUDA's record by cudaGetLastError(). All other errors end
+// the process in CUDA_CHECK.
 #include "runtime/device/cuda_functions.h"
 
 #include <cstdio>
@@ -41,8 +45,7 @@ MemoryInfo memory_info() {
   return info;
 }
 
-// Running out of memory is the one error that leaves the context whole; it is taken out of CUDA's
-// record so that the next call does not report it again.
+// Running out of memory leaves CUDA's context whole.
 bool out_of_memory(cudaError_t error) {
   if (error != cudaErrorMemoryAllocation) return false;
   static_cast<void>(cudaGetLastError());
@@ -71,7 +74,7 @@ void release_pinned(void* memory) { CUDA_CHECK(cudaFreeHost(memory)); }
 
 static_assert(sizeof(cudaIpcMemHandle_t) == kIpcHandleBytes);
 
-// An error that is told and not fatal, taken out of CUDA's record likewise.
+// Turns an error of CUDA IPC into its name, which the caller reports; none of them is fatal.
 const char* told(cudaError_t error) {
   if (error == cudaSuccess) return nullptr;
   static_cast<void>(cudaGetLastError());
@@ -88,7 +91,7 @@ const char* ipc_open(const void* handle, void** memory) {
   return told(cudaIpcOpenMemHandle(memory, named, cudaIpcMemLazyEnablePeerAccess));
 }
 
-// Its owner may have died, and the mapping with it: then there is nothing to close.
+// The block's owner may have ended and its mapping with it: then there is nothing to close.
 void ipc_close(void* memory) {
   if (const char* error = told(cudaIpcCloseMemHandle(memory)))
     std::fprintf(stderr, "CUDA: another process's memory at %p not closed: %s\n", memory, error);
@@ -98,14 +101,14 @@ cudaStream_t native(void* stream) { return static_cast<cudaStream_t>(stream); }
 
 void* create_stream() {
   cudaStream_t stream = nullptr;
+  // Non-blocking: such a stream has no order with CUDA's default stream.
   CUDA_CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
   return stream;
 }
 
 void destroy_stream(void* stream) { CUDA_CHECK(cudaStreamDestroy(native(stream))); }
 
-// The answer to a question that does not wait. No is an error by its number alone, and is taken out
-// of CUDA's record as well.
+// The answer to a query: cudaErrorNotReady means no and is an error by its number alone.
 bool done(cudaError_t error, const char* question) {
   if (error == cudaErrorNotReady) {
     static_cast<void>(cudaGetLastError());
@@ -152,7 +155,7 @@ void zero(void* stream, void* to, std::size_t bytes) {
 }
 
 void begin_capture(void* stream) {
-  // Other threads go on allocating and waiting meanwhile.
+  // Thread-local, because other threads go on allocating and waiting while this one records.
   CUDA_CHECK(cudaStreamBeginCapture(native(stream), cudaStreamCaptureModeThreadLocal));
 }
 
@@ -162,7 +165,8 @@ void* end_capture(void* stream) {
   cudaGraphExec_t graph = nullptr;
   cudaError_t error = cudaGraphInstantiate(&graph, recorded, 0);
   CUDA_CHECK(cudaGraphDestroy(recorded));
-  // Takes what memory it needs now, not when it is launched for the first time.
+  // The upload takes the graph's memory here, where a lack of it can be answered, and not in the
+  // first launch.
   if (error == cudaSuccess) error = cudaGraphUpload(graph, native(stream));
   if (out_of_memory(error)) {
     if (graph != nullptr) CUDA_CHECK(cudaGraphExecDestroy(graph));

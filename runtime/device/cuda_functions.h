@@ -1,12 +1,12 @@
-// Device memory, copies and streams: the part of CudaModule that is not kernels. For the CUDA
-// module alone; everybody else goes through memory.h and queue.h.
+// Device memory, copies, streams, events and graphs: the part of CudaModule that is not kernels.
+// Only the CUDA module links this file; all other code uses memory.h, queue.h and graph.h.
 #pragma once
 
 #include "runtime/device/cuda_module.h"
 
 namespace tandem::runtime {
 
-// All functions of CudaModule; abi and backend are the caller's to fill in.
+// All functions of CudaModule. The caller fills in `abi` and `backend`.
 CudaModule cuda_functions();
 
 }  // namespace tandem::runtime

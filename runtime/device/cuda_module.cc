@@ -1,3 +1,6 @@
+// Opens the module by dlopen and turns each way in which that can fail into an error that names the
+// next step for the user. The loader's own text is the only source of the library's name that is
+// missing, so errors are told apart by that text.
 #include "runtime/device/cuda_module.h"
 
 #include <dlfcn.h>
@@ -14,7 +17,8 @@ namespace fs = std::filesystem;
 
 constexpr const char* kFileName = "libtandem_cuda.so";
 
-// The module is there, and a library of NVIDIA's that it needs is not. `why` names the library.
+// The module exists, and a library of NVIDIA's that it needs was not found. `why` names the
+// library.
 Error no_library(const std::string& path, const std::string& why) {
   const char* given = std::getenv("LD_LIBRARY_PATH");
   return {.code = ErrorCode::kInfeasible,
@@ -40,6 +44,8 @@ Error no_module(const std::string& path, const std::string& why) {
 Result<void> find_device(const CudaModule& module) {
   const CudaDevices devices = module.devices();
   const std::string reason = devices.error == nullptr ? "" : devices.error;
+  // The driver is asked first: without one the count of devices is 0 for a reason that would
+  // mislead.
   if (devices.driver_version == 0) {
     return Error{
         .code = ErrorCode::kInfeasible,
@@ -63,7 +69,7 @@ Result<void> find_device(const CudaModule& module) {
 }  // namespace
 
 Result<const CudaModule*> open_cuda_module(const std::string& path) {
-  // Never closed: kernels and their contexts live as long as the process.
+  // The library is never closed: kernels and CUDA's context stay in use until the process ends.
   void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return no_module(path, ::dlerror());
   auto* entry = reinterpret_cast<CudaModuleEntry*>(::dlsym(library, kCudaModuleEntry));
@@ -76,7 +82,8 @@ Result<const CudaModule*> open_cuda_module(const std::string& path) {
 
 std::string cuda_module_path() {
   if (const char* path = std::getenv("TANDEM_CUDA_MODULE")) return path;
-  std::error_code ignored;  // without /proc the name alone is looked up by the loader's own rules
+  // Without /proc the name alone remains, and the loader's own rules find the file.
+  std::error_code ignored;
   const fs::path executable = fs::read_symlink("/proc/self/exe", ignored);
   const fs::path beside = executable.parent_path() / kFileName;
   const fs::path library = executable.parent_path().parent_path() / "lib" / kFileName;

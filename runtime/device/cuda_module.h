@@ -1,13 +1,13 @@
-// The CUDA module, libtandem_cuda.so: everything of ours that needs a CUDA library, in one file
-// that is opened on demand. A process that computes on a CPU never touches it, and the same binary
+// The CUDA module, libtandem_cuda.so: all code of Tandem that needs a CUDA library, in one file
+// that is opened on demand. A process that computes on a CPU never opens it, and the same binary
 // starts on a machine without a driver.
 //
-// A process uses one GPU, the first that it is shown: whoever spawns a rank picks it by
-// CUDA_VISIBLE_DEVICES. Hence a device is a DeviceKind and nothing more.
+// A process uses one GPU, the first that CUDA shows to it: whoever spawns a rank picks the GPU by
+// CUDA_VISIBLE_DEVICES. Hence a DeviceKind names a device completely.
 //
-// Not responsible for: buffers and streams as values (memory.h, queue.h), or for what the operators
-// mean (kernels/). The functions below abort the process on a CUDA error other than those they
-// name, because the context is not to be trusted after one.
+// Not responsible for buffers and streams as values (memory.h, queue.h), or for the meaning of
+// operators (kernels/). The functions below abort the process on a CUDA error, except on the errors
+// that they name, because a CUDA context is not to be trusted after an error.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,7 @@ struct CudaDevices {
   int driver_version = 0;       // 13000 for CUDA 13.0; 0 where no driver is installed
   const char* error = nullptr;  // the CUDA error's name where count is 0
   char name[256] = "";          // of the first one: "NVIDIA H200"
-  char bus_id[32] = "";  // of the first one, "0000:65:00.0": tells it from others of its host
+  char bus_id[32] = "";         // of the first one, unique on its host: "0000:65:00.0"
 };
 
 struct MemoryInfo {
@@ -35,10 +35,11 @@ struct MemoryInfo {
   std::size_t total_bytes = 0;
 };
 
-// Names a block of device memory to another process on the same GPU.
+// Bytes of a handle that names a block of device memory to another process on the same GPU.
 inline constexpr std::size_t kIpcHandleBytes = 64;
 
-// What the module offers. Streams are cudaStream_t, events cudaEvent_t.
+// The functions of the module, as a table of pointers. Streams are cudaStream_t, events are
+// cudaEvent_t, memory is a CUDA address. Any thread may call.
 struct CudaModule {
   std::uint32_t abi = 0;
   const void* backend = nullptr;  // a kernels::Backend
@@ -46,12 +47,13 @@ struct CudaModule {
   MemoryInfo (*memory_info)() = nullptr;
   void* (*allocate)(std::size_t bytes) = nullptr;  // null: out of memory
   void (*release)(void* memory) = nullptr;
-  void* (*allocate_pinned)(std::size_t bytes) =
-      nullptr;  // page-locked host memory; null: none left
+  // Page-locked host memory; null: none is left.
+  void* (*allocate_pinned)(std::size_t bytes) = nullptr;
   void (*release_pinned)(void* memory) = nullptr;
-  // Of a block of allocate(), to be opened by other processes than the one that has it, once by
-  // each. Both give null where they succeed, else the CUDA error's name; what can be opened no more
-  // (its owner has gone) or not from here (another GPU) is no failure of this process.
+  // ipc_export names a block of allocate(); ipc_open opens the block in another process, at most
+  // once per process. Both return null where they succeed, else the CUDA error's name. A block
+  // whose owner has ended, or that lies on another GPU, cannot be opened; that is no failure of
+  // this process.
   const char* (*ipc_export)(void* memory, void* handle) = nullptr;
   const char* (*ipc_open)(const void* handle, void** memory) = nullptr;
   void (*ipc_close)(void* memory) = nullptr;
@@ -64,32 +66,38 @@ struct CudaModule {
   void (*record_event)(void* event, void* stream) = nullptr;
   void (*wait_for_event)(void* event) = nullptr;  // the calling thread does
   bool (*event_done)(void* event) = nullptr;      // whether wait_for_event would return at once
-  // Work that the stream is given from now on waits; the calling thread does not.
+  // Work that is queued on the stream from now on waits for the event; the calling thread does not.
   void (*stream_waits_for)(void* stream, void* event) = nullptr;
-  // In the stream's order, either side in either memory. Pageable host memory may be read before
-  // the call returns; pinned memory must stay as it is until the stream has come past.
+  // copy and zero run in the stream's order, and each side of a copy may lie in either memory.
+  // Pageable host memory may be read before copy returns; pinned memory must stay as it is until
+  // the stream has come past the copy.
   void (*copy)(void* stream, void* to, const void* from, std::size_t bytes) = nullptr;
   void (*zero)(void* stream, void* to, std::size_t bytes) = nullptr;
-  // What the calling thread queues on the stream between the first two is recorded, not run
-  // (graph.h). The second gives a cudaGraphExec_t.
+  // Work that the calling thread queues on the stream between begin_capture and end_capture is
+  // recorded and does not run (graph.h). end_capture returns a cudaGraphExec_t, or null where the
+  // GPU has no memory for one.
   void (*begin_capture)(void* stream) = nullptr;
   void* (*end_capture)(void* stream) = nullptr;
   void (*launch_graph)(void* graph, void* stream) = nullptr;
   void (*destroy_graph)(void* graph) = nullptr;
 };
 
-// The module's one exported function, of this name; null where it was built for another abi.
+// The name and type of the module's one exported function. It returns null where the module was
+// built for another abi.
 inline constexpr const char* kCudaModuleEntry = "tandem_cuda_module";
 using CudaModuleEntry = const CudaModule*(std::uint32_t abi);
 
-// Opens the module at `path` and sees to it that it has a device to run on. Three errors are kept
-// apart, each with what was found: no module (or one that does not load), no driver, no device.
+// Opens the module at `path` and checks that there is a device to run on. Three errors
+// (kInfeasible) are kept apart, each with the facts that were found: no module (or one that does
+// not load), no driver, no device.
 Result<const CudaModule*> open_cuda_module(const std::string& path);
 
-// Where this process looks for it: $TANDEM_CUDA_MODULE, else beside the executable or in ../lib.
+// The path at which this process looks for the module: $TANDEM_CUDA_MODULE, else beside the
+// executable or in ../lib.
 std::string cuda_module_path();
 
-// The module of this process, opened by the first call and kept until the process ends.
+// The module of this process, opened by the first call and kept until the process ends. Any thread
+// may call; the error of a first call that failed is kept as well.
 const Result<const CudaModule*>& cuda_module();
 
 }  // namespace tandem::runtime

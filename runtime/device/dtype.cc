@@ -1,3 +1,6 @@
+// Conversions work on the bits of IEEE 754 numbers. Rounding to nearest with ties to even is an
+// addition: half of the last kept bit, less one, plus that bit itself. A carry out of the mantissa
+// raises the exponent, which is the right result, up to infinity.
 #include "runtime/device/dtype.h"
 
 #include <bit>
@@ -44,6 +47,8 @@ float bf16_to_f32(std::uint16_t bits) {
 
 std::uint16_t f32_to_bf16(float value) {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
+  // 0x40 is the quiet bit. Without it a NaN whose upper mantissa bits are zero would become
+  // infinity.
   if (std::isnan(value)) return static_cast<std::uint16_t>((bits >> 16) | 0x40u);
   const std::uint32_t round = 0x7fffu + ((bits >> 16) & 1u);
   return static_cast<std::uint16_t>((bits + round) >> 16);
@@ -57,7 +62,9 @@ float f16_to_f32(std::uint16_t bits) {
     const float magnitude = static_cast<float>(mantissa) * 0x1p-24f;
     return std::bit_cast<float>(std::bit_cast<std::uint32_t>(magnitude) | sign);
   }
+  // Infinity or NaN: the exponent's bits are all ones in both formats.
   if (exponent == 0x1f) return std::bit_cast<float>(sign | 0x7f800000u | (mantissa << 13));
+  // The biases of the exponents are 127 and 15; 112 is their difference.
   return std::bit_cast<float>(sign | ((exponent + 112) << 23) | (mantissa << 13));
 }
 
@@ -68,11 +75,15 @@ std::uint16_t f32_to_f16(float value) {
   if (std::isnan(value)) {
     return static_cast<std::uint16_t>(sign | 0x7e00u | ((magnitude >> 13) & 0x3ffu));
   }
-  if (magnitude >= 0x477ff000u) return static_cast<std::uint16_t>(sign | 0x7c00u);  // >= 65520
+  // 65520 lies halfway between the largest f16, 65504, and 65536: the tie goes to infinity.
+  if (magnitude >= 0x477ff000u) return static_cast<std::uint16_t>(sign | 0x7c00u);
   if (magnitude < 0x38800000u) {  // below 2^-14: rounded to a multiple of 2^-24
+    // Scaling by a power of two is exact, and nearbyint rounds ties to even. The result 1024 is
+    // also right: it is the bit pattern of 2^-14, the smallest normal number.
     const float scaled = std::bit_cast<float>(magnitude) * 0x1p24f;
     return static_cast<std::uint16_t>(sign | static_cast<std::uint16_t>(std::nearbyint(scaled)));
   }
+  // 0x38000000 is the difference of the exponents' biases, 112 << 23.
   const std::uint32_t round = 0xfffu + ((magnitude >> 13) & 1u);
   return static_cast<std::uint16_t>(sign | ((magnitude - 0x38000000u + round) >> 13));
 }

@@ -21,7 +21,9 @@ float f16_to_f32(std::uint16_t bits);
 std::uint16_t f32_to_bf16(float value);
 std::uint16_t f32_to_f16(float value);
 
-// Converts `to.size()` elements of a floating dtype; `from` holds as many and needs no alignment.
+// Converts between bytes of a floating dtype and f32, element by element. Both sides hold the same
+// number of elements (CHECKed), and the bytes need no alignment. An integer dtype is a bug and is
+// CHECKed.
 void to_f32(std::span<const std::byte> from, DType dtype, std::span<float> to);
 void from_f32(std::span<const float> from, DType dtype, std::span<std::byte> to);
 

@@ -24,6 +24,7 @@ Graph::~Graph() {
 Graph::Graph(Graph&& other) noexcept : native_(std::exchange(other.native_, nullptr)) {}
 
 Graph& Graph::operator=(Graph&& other) noexcept {
+  // `other` destroys the graph that this one had.
   std::swap(native_, other.native_);
   return *this;
 }

@@ -20,6 +20,7 @@ void Manifest::add(std::string name, DType dtype, std::vector<std::int64_t> shap
                         .shape = std::move(shape),
                         .offset_bytes = bytes_total,
                         .bytes = bytes});
+  // The gap is part of the total, so that the next parameter starts aligned (MF-1).
   bytes_total += align_up(bytes);
 }
 
@@ -51,6 +52,7 @@ TensorView fused_view(const Manifest& manifest, std::string_view first, std::str
   const ParameterSpec* end = manifest.find(last);
   CHECK(spec != nullptr && end != nullptr && spec <= end);
   TensorView view = parameter_view(*spec, base);
+  // Each next parameter must begin where the one before ends: a gap would be a row of the result.
   for (; spec != end; ++spec) {
     const ParameterSpec& next = spec[1];
     CHECK(next.dtype == view.dtype && next.offset_bytes == spec->offset_bytes + spec->bytes);

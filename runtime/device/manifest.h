@@ -1,9 +1,10 @@
-// What lies where in an arena: the parameters of a model in layer order, by their HF names.
+// The layout of an arena: the parameters of a model in layer order, by their Hugging Face names.
 //
 // MF-1  Offsets ascend in the order of `parameters`, each a multiple of kAlignmentBytes; the gaps
-//       are zero bytes and belong to nobody.
+//       between parameters are zero bytes and belong to no parameter.
 // MF-2  A parameter whose size is a multiple of kAlignmentBytes is followed by the next without a
-//       gap, which is what lets q|k|v or gate|up be one fused operand (see fused_view).
+//       gap, so that q|k|v or gate|up can be one fused operand (see fused_view).
+//
 // Two processes that add the same parameters in the same order have the same manifest.
 #pragma once
 
@@ -44,8 +45,8 @@ struct Manifest {
 // A parameter inside a block that is laid out by the manifest and begins at `base`.
 TensorView parameter_view(const ParameterSpec& spec, std::byte* base);
 
-// The parameters first … last (adjacent in the manifest, one dtype, equal but for dimension 0, no
-// gap between them) as one tensor whose dimension 0 is the sum of theirs. Not so: a bug.
+// The parameters first … last as one tensor whose dimension 0 is the sum of theirs. They must be
+// adjacent in the manifest, without gaps, of one dtype, and equal but for dimension 0 (CHECKed).
 TensorView fused_view(const Manifest& manifest, std::string_view first, std::string_view last,
                       std::byte* base);
 

@@ -1,3 +1,6 @@
+// One allocator per place, chosen by block(). Every allocator returns zeroed memory: mmap does so
+// by itself, the others clear. release() must undo exactly the allocation that was made, so it
+// repeats the choice between mmap and malloc by the same size, kMappedBytesMin.
 #include "runtime/device/memory.h"
 
 #include <sys/mman.h>
@@ -18,7 +21,8 @@ namespace {
 
 constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
 
-// Counts alone: nothing is decided by them.
+// Statistics (host_blocks()); no decision depends on them. A peak that another thread raises at the
+// same moment is kept: the exchange loop only ever raises it.
 std::atomic<std::size_t> host_bytes_now = 0, host_bytes_peak = 0;
 
 void count_allocated(Place place, std::size_t bytes) {
@@ -71,6 +75,8 @@ Result<std::byte*> device_block(std::size_t bytes, const char* purpose) {
                      "of the GPU's " + std::to_string(info.total_bytes) + " bytes " +
                          std::to_string(info.free_bytes) + " are free");
   }
+  // cudaMalloc does not clear memory. The work runs on a queue of its own, since no stream of the
+  // caller is known here.
   const Queue queue(DeviceKind::kCuda);
   zero(queue.stream(), memory, bytes);
   synchronize(queue.stream());

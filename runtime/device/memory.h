@@ -1,10 +1,11 @@
-// An owned block of memory on a device: zeroed, aligned to kAlignmentBytes, movable, freed at the
-// end. Which device is a value; only looking into the block needs a CPU's.
+// An owned block of memory on a device: zeroed, aligned to kAlignmentBytes, movable, freed by the
+// destructor. The place of a block is a value of the object; only access from the host needs host
+// memory.
 //
-// On a CPU, from kMappedBytesMin on, it is mapped on its own (transparent huge pages where the
-// system has them), so that untouched pages cost nothing and freeing gives them back at once.
-// On a GPU the CUDA module must have been found (cuda_module.h). Work that uses a block must have
-// ended before the block does.
+// On a CPU, blocks of kMappedBytesMin bytes or more are mapped one by one (with transparent huge
+// pages where the system has them), so that untouched pages cost nothing and freeing gives pages
+// back at once. On a GPU the CUDA module must have been found (cuda_module.h). Work that uses a
+// block must have ended before the block is destroyed.
 #pragma once
 
 #include <cstddef>
@@ -20,22 +21,23 @@ namespace tandem::runtime {
 inline constexpr std::size_t kAlignmentBytes = 64;
 inline constexpr std::size_t kMappedBytesMin = std::size_t{1} << 20;
 
+// Rounds up to a multiple of kAlignmentBytes.
 constexpr std::size_t align_up(std::size_t bytes) {
   return (bytes + kAlignmentBytes - 1) / kAlignmentBytes * kAlignmentBytes;
 }
 
-// Left alone on a GPU, for what CUDA and its libraries take when kernels are first launched:
-// whoever plans to fill one stays below what is free by this much.
+// Bytes of a GPU that plans leave unused, for the memory that CUDA and its libraries take when
+// kernels are first launched: whoever plans to fill a GPU stays below the free memory by this much.
 inline constexpr std::size_t kGpuReserveBytes = std::size_t{1} << 30;
 
-// Where a block lies.
+// The memory in which a block lies.
 enum class Place : std::uint8_t {
   kHost,
   kPinned,  // host memory that a GPU copies from and to while the host goes on
   kDevice,  // a GPU's
 };
 
-// Of a device's operands, and of the host's side of copies from and to it.
+// The places of a device's operands, and of the host's side of copies to and from the device.
 constexpr Place operand_place(DeviceKind device) {
   return device == DeviceKind::kCpu ? Place::kHost : Place::kDevice;
 }
@@ -46,8 +48,9 @@ constexpr Place staging_place(DeviceKind device) {
 class Buffer {
  public:
   Buffer() = default;
-  // `purpose` names the owner in the error: "the weights", "KV pages". No room on a GPU is the
-  // error kOutOfMemory, which says what was asked and what was free.
+  // `purpose` names the owner in the error: "the weights", "KV pages". No room on a GPU, or no more
+  // pinned memory, is kOutOfMemory with the bytes that were asked and that were free; a failed
+  // allocation of plain host memory is kFailed. A block of 0 bytes has no address.
   static Result<Buffer> allocate(std::size_t bytes, const char* purpose,
                                  Place place = Place::kHost);
   ~Buffer();
@@ -57,12 +60,12 @@ class Buffer {
   std::byte* data() const { return data_; }
   std::size_t size() const { return size_; }
   Place place() const { return place_; }
-  // The block itself, for a host's eyes: of a kDevice block it is a bug.
+  // The block as the host reads and writes it. A kDevice block has no such view (CHECKed).
   std::span<std::byte> bytes() const {
     CHECK(place_ != Place::kDevice);
     return {data_, size_};
   }
-  // The block as elements of T, as many as fit; likewise.
+  // The block as elements of T, as many as fit. A kDevice block is refused as well (CHECKed).
   template <class T>
   std::span<T> as() const {
     CHECK(place_ != Place::kDevice);
@@ -75,9 +78,9 @@ class Buffer {
   Place place_ = Place::kHost;
 };
 
-// Bytes of host memory (kHost, kPinned) that this process holds in blocks now, and the most that it
-// has held at a time since reset_host_blocks_peak(). For tests, and for the comparison of a memory
-// plan with what was allocated; nothing depends on them.
+// Bytes of host memory (kHost, kPinned) that this process holds in blocks at present, and the most
+// that it has held at a time since reset_host_blocks_peak(). For tests, and for the comparison of a
+// memory plan with the memory that was allocated; no decision depends on the counts.
 struct HostBlocks {
   std::size_t bytes_now = 0;
   std::size_t bytes_peak = 0;
@@ -85,7 +88,8 @@ struct HostBlocks {
 HostBlocks host_blocks();
 void reset_host_blocks_peak();
 
-// What a device has. Of a CPU: the machine's memory, and what is available of it.
+// The memory of a device, in all and free. Of a CPU: the machine's memory, and the part of it that
+// is available.
 MemoryInfo memory_info(DeviceKind device);
 
 }  // namespace tandem::runtime

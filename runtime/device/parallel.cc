@@ -1,10 +1,12 @@
-// The pool hands out indices through one atomic ticket that holds (generation, indices left).
-// Taking an index is a compare-and-swap on the whole, so a thread that wakes late can never take an
-// index of a call that has ended, and the caller need not wait for threads that slept through it.
-// (A barrier that every thread must reach costs a wake-up per call even for tiny work.)
+// Indices are handed out through one atomic ticket that holds (generation, indices left). A thread
+// takes an index by a compare-and-swap on the whole ticket, so a thread that wakes late can never
+// take an index of a call that has ended, and the caller need not wait for threads that slept
+// through the call. The rejected alternative, a barrier that every thread must reach, costs a
+// wake-up per call even for tiny work.
 //
-// Memory order: the fields of a call are written before its ticket is released and read after an
-// index of it was acquired; they are overwritten only after every index has been counted in `done`.
+// Memory order: the fields of a call are written before its ticket is released, and are read after
+// an index of the call was acquired. They are overwritten only after every index has been counted
+// in `done`.
 #include "runtime/device/parallel.h"
 
 #include <immintrin.h>
@@ -26,9 +28,9 @@ constexpr std::uint64_t kLeftMask = 0xffffffffu;
 }  // namespace
 
 struct ThreadPool::Shared {
-  alignas(64) std::atomic<std::uint64_t> ticket{0};
-  alignas(64) std::atomic<std::int64_t> done{0};
-  alignas(64) std::atomic<int> calls{0};  // bumped per call; sleepers wait on it
+  alignas(64) std::atomic<std::uint64_t> ticket{0};  // generation << 32 | indices left
+  alignas(64) std::atomic<std::int64_t> done{0};     // bodies of this call that have returned
+  alignas(64) std::atomic<int> calls{0};             // incremented per call; sleepers wait for that
   std::atomic<int> sleepers{0};
   std::atomic<bool> stopping{false};
   std::int64_t count = 0;
@@ -79,6 +81,7 @@ ThreadPool::ThreadPool(int threads) {
 ThreadPool::~ThreadPool() {
   if (shared_ == nullptr) return;
   shared_->stopping = true;
+  // A change of `calls` ends both ways of waiting in serve(): spinning and sleeping.
   shared_->calls.fetch_add(1);
   shared_->calls.notify_all();
   for (std::thread& thread : shared_->threads) thread.join();
@@ -104,10 +107,12 @@ void ThreadPool::run(std::int64_t count, void (*body)(void*, std::int64_t), void
   shared.ticket.store(generation << 32 | static_cast<std::uint64_t>(count),
                       std::memory_order_release);
   shared.calls.fetch_add(1);
+  // A thread counts itself as a sleeper before it waits, and wait() returns at once where `calls`
+  // has changed already: so no thread sleeps through a call unnoticed when the wake-up is left out.
   if (shared.sleepers.load() > 0) shared.calls.notify_all();
   shared.take_all();
   for (std::int64_t spin = 0; shared.done.load(std::memory_order_acquire) != count; ++spin) {
-    // A thread that holds the last index may have lost its core: give way to it.
+    // The thread that runs the last index may have lost its core; yielding lets it run.
     if (spin < kSpins) {
       _mm_pause();
     } else {

@@ -1,12 +1,14 @@
-// A fork-join pool. The caller is one of its threads; the others sleep between calls.
+// A fork-join pool of threads. The thread that calls run() is one of them; the others sleep between
+// calls.
 //
-// PA-1  Work is split by data: how [0, count) is cut depends on count and grain, never on the
+// PA-1  Work is split by data: the cut of [0, count) depends on count and grain, never on the
 //       number of threads, so a reduction per range repeats on any machine. A caller that computes
 //       every output whole within one item may choose its items by the number of threads.
 // PA-2  A pool of one thread (or none at all, a null pool) starts no thread and adds no
 //       synchronisation: the ranges run in order in the caller.
 //
-// One caller at a time; bodies must not call the pool they run on and must not throw.
+// One thread at a time may call run(). Bodies must not call the pool that they run on, must not
+// throw, and may run at the same time: each must write to places of its own.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +16,7 @@
 
 namespace tandem::runtime {
 
+// Bounds the threads of one pool.
 inline constexpr int kPoolThreadsMax = 256;
 
 class ThreadPool {
@@ -25,8 +28,8 @@ class ThreadPool {
 
   int threads() const;
 
-  // Calls body(context, i) once for every i in [0, count), on any thread; returns when all are
-  // done.
+  // Calls body(context, i) once for every i in [0, count), on any thread and in any order; returns
+  // when all calls have returned. Their writes are visible to the caller. `count` < 2^32 (CHECKed).
   void run(std::int64_t count, void (*body)(void* context, std::int64_t index), void* context);
 
  private:

@@ -1,3 +1,5 @@
+// Each function does the work at once on a CPU, or passes it to the CUDA module. value() CHECKs
+// that the module is there: no stream or event of a GPU can exist without it.
 #include "runtime/device/queue.h"
 
 #include <cstring>
@@ -51,6 +53,7 @@ Event::~Event() {
 Event::Event(Event&& other) noexcept : native_(std::exchange(other.native_, nullptr)) {}
 
 Event& Event::operator=(Event&& other) noexcept {
+  // `other` destroys the event that this one had.
   std::swap(native_, other.native_);
   return *this;
 }

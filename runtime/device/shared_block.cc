@@ -31,6 +31,7 @@ SharedBlock::SharedBlock(SharedBlock&& other) noexcept
     : data_(std::exchange(other.data_, nullptr)) {}
 
 SharedBlock& SharedBlock::operator=(SharedBlock&& other) noexcept {
+  // `other` closes the block that this one had.
   std::swap(data_, other.data_);
   return *this;
 }

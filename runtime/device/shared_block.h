@@ -1,8 +1,9 @@
-// A block of a GPU's memory that its owner lets other processes on that GPU open (CUDA IPC). What
-// it holds and when it may be read is for owner and openers to agree on. CUDA leaves undefined what
-// an opener reads that has it open still when the owner frees it; whether the memory of an owner
-// that died lives on so long is unproved. So nobody relies on either: openers ask whether the owner
-// is there before they read, and again before they use what they read.
+// A block of a GPU's memory that its owner lets other processes on the same GPU open (CUDA IPC).
+// Owner and openers agree by other means on the content and on when it may be read.
+//
+// CUDA leaves undefined what an opener reads from a block that its owner has freed, and whether the
+// memory of an owner that died stays readable is unproved. The code relies on neither: openers ask
+// whether the owner is alive before they read, and again before they use the bytes that they read.
 #pragma once
 
 #include <array>
@@ -14,24 +15,27 @@
 
 namespace tandem::runtime {
 
-// Plain bytes, which may travel as such.
+// The name under which other processes open a block. Plain bytes: it may be copied into shared
+// memory or a message.
 struct BlockName {
   alignas(8) std::array<std::byte, kIpcHandleBytes> handle;
 };
 
-// Of a block in kDevice, for as long as it lives. kInfeasible where the driver cannot share it.
+// Names a block in kDevice (CHECKed). The name is valid until the block is freed. kInfeasible where
+// the driver cannot share the block.
 Result<BlockName> share(const Buffer& block);
 
-// Another process's block, open until the end of this.
+// A block of another process, open in this one until the object is destroyed.
 class SharedBlock {
  public:
-  // kNotFound where the owner has gone or the block is on a GPU that this process does not see.
+  // kNotFound where the owner has ended, or where the block is on a GPU that this process does not
+  // see. A process cannot open a block of its own.
   static Result<SharedBlock> open(const BlockName& name);
   ~SharedBlock();
   SharedBlock(SharedBlock&& other) noexcept;
   SharedBlock& operator=(SharedBlock&& other) noexcept;
 
-  std::byte* data() const { return data_; }
+  std::byte* data() const { return data_; }  // device memory: the host cannot read it
 
  private:
   explicit SharedBlock(std::byte* data) : data_(data) {}

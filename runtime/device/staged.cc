@@ -5,6 +5,7 @@
 namespace tandem::runtime {
 namespace {
 
+// Bytes; a multiple of the alignment that any dtype needs, so that every side can hold any table.
 constexpr std::size_t kSideAlignment = 256;
 
 }  // namespace
@@ -26,7 +27,7 @@ Result<Staged> Staged::allocate(std::size_t bytes, const char* purpose, DeviceKi
 }
 
 void Staged::wait(std::size_t side) const {
-  CHECK(moved_.size() > 1);  // else nothing is recorded
+  CHECK(moved_.size() > 1);  // with one side no move is recorded
   moved_[side].wait();
 }
 
@@ -37,6 +38,7 @@ void Staged::turn() {
 
 void Staged::move(const Stream& stream, void* to, const void* from, std::size_t bytes) {
   CHECK(bytes <= size_);
+  // On a CPU host and device are one block, and there is nothing to move.
   if (device_.data() == nullptr) return;
   copy(stream, to, from, bytes);
   if (moved_.size() > 1) moved_[side_].record(stream);

@@ -1,5 +1,7 @@
-// Where an operator runs. On a CPU work is done when the call returns, by the threads of `pool`
-// (null: the caller alone). On a GPU `native` is the queue and work may run after return.
+// Where an operator runs. On a CPU, work is done when the call returns, by the threads of `pool`.
+// On a GPU, `native` is the queue, and work may run after the call has returned.
+//
+// A stream is a value that borrows the queue and the pool; Queue (queue.h) owns a GPU's.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +14,8 @@ enum class DeviceKind : std::uint8_t { kCpu, kCuda };
 
 struct Stream {
   DeviceKind device = DeviceKind::kCpu;
-  void* native = nullptr;
-  ThreadPool* pool = nullptr;
+  void* native = nullptr;      // a GPU's cudaStream_t; null on a CPU
+  ThreadPool* pool = nullptr;  // a CPU's threads; null: the caller alone
 };
 
 }  // namespace tandem::runtime

@@ -14,6 +14,7 @@ TensorView tensor(void* data, DType dtype, std::initializer_list<std::int64_t> s
 }
 
 TensorView tensor(const float* data, std::initializer_list<std::int64_t> shape) {
+  // TensorView has one pointer type; operators write only to the operands that their headers name.
   return tensor(const_cast<float*>(data), DType::kF32, shape);
 }
 
@@ -45,6 +46,7 @@ TensorView rows(const TensorView& view, std::int64_t begin, std::int64_t count) 
 TensorView columns(const TensorView& view, std::int64_t begin, std::int64_t count) {
   CHECK(view.rank == 2 && begin >= 0 && count >= 0 && begin + count <= view.dim(1));
   TensorView part = view;
+  // The row stride stays, so that the columns left out become gaps between rows.
   part.data = advance(view, begin);
   part.shape[1] = count;
   return part;
@@ -52,6 +54,7 @@ TensorView columns(const TensorView& view, std::int64_t begin, std::int64_t coun
 
 TensorView split_heads(const TensorView& view, std::int64_t heads) {
   CHECK(view.rank == 2 && heads > 0 && view.dim(1) % heads == 0);
+  // Heads of a row are dense, and the row stride counts elements: it holds for the new shape too.
   TensorView split = view;
   split.rank = 3;
   split.shape[1] = heads;

@@ -8,8 +8,8 @@ namespace tandem::runtime {
 namespace {
 
 // Owns the subscriber that fits the publisher's host, and replaces it when the publisher moves
-// between this host and another. A copy does not survive such a move: it fails, and the owner asks
-// for it again.
+// between this host and another. A copy does not survive such a move: the copy fails with
+// kNotFound, and the owner begins it again.
 class AutoSubscriber final : public WeightSubscriber {
  public:
   AutoSubscriber(const WeightsConfig& config, WeightsType first) : config_(config) {
@@ -50,7 +50,7 @@ class AutoSubscriber final : public WeightSubscriber {
  private:
   void become(WeightsType type);
 
-  WeightsConfig config_;  // whose type is inner_'s
+  WeightsConfig config_;  // its type is always that of inner_
   std::unique_ptr<WeightSubscriber> inner_;
   std::optional<PolicyVersion> copying_;
   std::optional<PolicyVersion> moved_during_;  // the copy that the last move ended
@@ -60,6 +60,7 @@ class AutoSubscriber final : public WeightSubscriber {
 void AutoSubscriber::become(WeightsType type) {
   if (inner_) {
     installed_before_ = installed();
+    // The copy's buffer is free at once; the error is reported by the next progress().
     if (copying_) moved_during_ = std::exchange(copying_, std::nullopt);
     inner_.reset();
   }

@@ -1,10 +1,10 @@
-// The broadcast family of weights: besides leaving a version where the pull family leaves it, the
-// publisher sends the version to a group of subscribers by NCCL, all at once.
+// The broadcast family of weights: the publisher leaves a version where the pull family leaves it,
+// and also sends the version to a group of subscribers by NCCL, all at once.
 //
-// A broadcast is never needed for a version to be right or to arrive: whoever missed it, joined
-// late, is not in the group, or found a wrong checksum, fetches the version as of the pull family.
-// So a broadcast waits for nobody but the ranks of its own epoch, and those no longer than each
-// operation's deadline (WeightsConfig::stall_max).
+// A broadcast is never needed for a version to be right or to arrive: a subscriber that missed it,
+// joined late, is not in the group, or found a wrong checksum, fetches the version as of the pull
+// family. So a broadcast waits only for the ranks of its own epoch, and for those no longer than
+// each operation's deadline (WeightsConfig::stall_max).
 //
 // A membership epoch is one group of ranks with one NCCL communicator: the publisher is rank 0, and
 // subscribers are the others. Who belongs to which epoch is decided elsewhere
@@ -14,7 +14,8 @@
 //   WB-1  A version that came by broadcast is offered to begin() only whole and with the checksum
 //         that expect() named.
 //   WB-2  An operation that outlasts its deadline, a peer's death, a wrong checksum or leave() end
-//         the epoch on this rank; what was under way is then fetched as of the pull family.
+//         the epoch on this rank; versions that were under way are then fetched as of the pull
+//         family.
 //   WB-3  Neither publish() nor a subscriber's calls wait for a broadcast.
 //   WB-4  leave() of an epoch is answered by exactly one kLeft, whatever state the epoch is in, and
 //         by at most NCCL's grace later (else NCCL's thread ends the process, NH-2).
@@ -33,11 +34,11 @@
 
 namespace tandem::runtime {
 
-// What WeightsConfig needs for kNccl. The NCCL thread that `nccl` names, and `nccl` itself, outlive
+// The part of WeightsConfig that kNccl needs. `nccl` and the NCCL thread that it names outlive
 // publishers and subscribers.
 struct Broadcasting {
   const NcclProcess* nccl = nullptr;
-  // Where staging buffers and the spare arena lie. kCpu is for tests with the fake library.
+  // The device of the staging buffers and the spare arena. kCpu is for tests with the fake library.
   DeviceKind device = DeviceKind::kCuda;
   std::string name;  // of the communicators, for errors and records: "job/weights"
 };
@@ -46,7 +47,7 @@ struct BroadcastEvent {
   enum class Kind : std::uint8_t {
     kOpened,  // publisher: the epoch has a unique id, which the others need to join
     kJoined,  // this rank's communicator has started: all ranks of the epoch are there
-    kInUse,   // publisher: every broadcast of earlier epochs has ended, after use(epoch)
+    kInUse,   // publisher: use(epoch) was called, and every broadcast of earlier epochs has ended
     kFailed,  // the epoch ended here by an error; leave() is still to be called
     kLeft,    // nothing of the epoch is left on this rank
   };
@@ -57,8 +58,8 @@ struct BroadcastEvent {
 };
 
 // One rank's part in the epochs of a job's weights. It belongs to a WeightPublisher (rank 0) or a
-// WeightSubscriber (the other ranks) and lives as long. Any thread may call; no call blocks. Two
-// epochs may live side by side: the next one starts while the last one still carries broadcasts.
+// WeightSubscriber (the other ranks), which destroys it. Any thread may call; no call blocks. Two
+// epochs may exist side by side: the next one starts while the last one still carries broadcasts.
 class BroadcastRank {
  public:
   virtual ~BroadcastRank() = default;
@@ -74,17 +75,18 @@ class BroadcastRank {
   // check_rendezvous() refuses.
   virtual void join(const NcclRendezvous& rendezvous, int rank) = 0;
 
-  // Ends the epoch here, whatever it is at; unknown epochs too. kLeft follows.
+  // Ends the epoch on this rank, whatever its state; epochs that this rank does not know are
+  // answered too. kLeft follows.
   virtual void leave(std::uint64_t epoch, const std::string& why) = 0;
 
-  // What has happened since the last call, in order. `wake` of on_event() is called on a thread of
-  // this family, after each event, and must not block.
+  // take_events() returns the events since its last call, in order. on_event() sets a function that
+  // is called after each event, on a thread of this family; the function must not block.
   virtual std::vector<BroadcastEvent> take_events() = 0;
   virtual void on_event(std::function<void()> wake) = 0;
 };
 
-// The device's memory that a publisher or a subscriber takes for broadcasts, beside what an engine
-// has: at most two epochs' buckets, and a subscriber's spare arena.
+// Bytes of the device's memory that a publisher or a subscriber takes for broadcasts, beside the
+// engine's own: the buckets of at most two epochs, and a subscriber's spare arena.
 struct WeightsConfig;
 std::uint64_t broadcast_bytes_of_publisher(const WeightsConfig& config);
 std::uint64_t broadcast_bytes_of_subscriber(const WeightsConfig& config);

@@ -1,6 +1,12 @@
-// An epoch is one thread: it starts the communicator, carries what is queued, and takes the
-// communicator down. leave() and whatever else ends the epoch from outside set a word and abort the
-// communicator, which wakes the thread wherever it waits.
+// An epoch is one thread: it starts the communicator, carries the jobs that are queued, and takes
+// the communicator down. Any cause from outside that ends the epoch (leave(), a gap, the owner's
+// end) sets `why` or `failure` under the mutex and aborts the communicator, which wakes the thread
+// wherever it waits. The thread itself reports every event, so that the events of one epoch come in
+// order: kOpened, kJoined, kInUse, kFailed, kLeft.
+//
+// Easy to get wrong: the mutex is never held while NCCL is waited for or the carrier works (WB-3),
+// but it is held while a communicator is made, so that leave() either prevents the communicator or
+// finds it and aborts it.
 #include "runtime/weights/broadcast_epochs.h"
 
 #include <algorithm>
@@ -12,7 +18,7 @@ namespace tandem::runtime {
 
 struct BroadcastEpochs::Epoch {
   NcclEpoch nccl;
-  bool opens = false;  // this rank makes the unique id
+  bool opens = false;  // this rank makes the unique id: the publisher
   std::thread thread;
 
   // The mutex of BroadcastEpochs guards the rest.
@@ -20,9 +26,9 @@ struct BroadcastEpochs::Epoch {
   std::optional<std::string> why;  // leave() was called
   bool used = false;               // use() was called, kInUse is due
   bool at_work = false;            // started, and not ended
-  bool over = false;               // carries nothing any more
-  bool gone = false;               // kLeft can be taken
-  bool finished = false;           // the thread is about to end
+  bool over = false;               // its jobs are dropped, and it takes no more
+  bool gone = false;               // kLeft has been queued: the number is unknown again
+  bool finished = false;           // the thread is about to end, and can be joined
   std::uint64_t sequence = 0;      // of the last job
   std::deque<BroadcastJob> jobs;   // the first one may be being carried
   std::unique_ptr<NcclCommunicator> communicator;
@@ -59,7 +65,7 @@ void BroadcastEpochs::join_the_finished() {
   for (const Shared& epoch : finished) epoch->thread.join();
 }
 
-// A second beginning of an epoch that is there changes nothing.
+// Starts the epoch's thread; an epoch of that number that exists already is left as it is.
 void BroadcastEpochs::begin(const Shared& epoch) {
   join_the_finished();
   epoch->nccl.name = config_.broadcasting->name;
@@ -95,8 +101,7 @@ void BroadcastEpochs::use(std::uint64_t epoch) {
   changed_.notify_all();
 }
 
-// An unknown epoch gets a thread all the same, which has nothing to do but to tell that it has
-// gone.
+// An unknown epoch gets a thread as well, whose only work is to report kLeft (WB-4).
 void BroadcastEpochs::leave(std::uint64_t number, const std::string& why) {
   const auto unknown = std::make_shared<Epoch>();
   unknown->nccl.epoch = number;
@@ -121,6 +126,7 @@ void BroadcastEpochs::on_event(std::function<void()> wake) {
 }
 
 void BroadcastEpochs::tell(BroadcastEvent event) {
+  // Called without the mutex: the function may call take_events() at once.
   std::function<void()> wake;
   {
     const std::lock_guard lock(mutex_);
@@ -177,6 +183,8 @@ bool BroadcastEpochs::ends(const Epoch& epoch) const {
 }
 
 bool BroadcastEpochs::turn_of(const Epoch& epoch) const {
+  // All ranks carry the broadcasts of one epoch before those of the next: their order on the
+  // network, and into the one spare arena, is then the same everywhere.
   return std::ranges::none_of(epochs_, [&](const Shared& other) {
     return other->nccl.epoch < epoch.nccl.epoch && !other->jobs.empty();
   });
@@ -242,7 +250,8 @@ Result<void> BroadcastEpochs::start(Epoch& epoch) {
   return {};
 }
 
-// Waits for the next job that may be carried; none: the epoch ends.
+// Waits for the next job that may be carried; none means that the epoch ends. kInUse is reported
+// here because at this point the broadcasts of all earlier epochs have ended.
 std::optional<BroadcastJob> BroadcastEpochs::next(Epoch& epoch) {
   std::unique_lock lock(mutex_);
   for (;;) {
@@ -269,11 +278,13 @@ void BroadcastEpochs::end(Epoch& epoch, const Result<void>& outcome) {
     const std::lock_guard lock(mutex_);
     epoch.over = true;
     epoch.at_work = false;
+    // Taken out under the mutex: no abort reaches a communicator that is being destroyed.
     communicator = std::move(epoch.communicator);
     dropped = std::exchange(epoch.jobs, {});
     if (!epoch.why) failure = epoch.failure ? *epoch.failure : outcome.error();
     changed_.notify_all();
   }
+  // The first of them may be the job whose carry() failed.
   for (const BroadcastJob& job : dropped) carrier_.over(job);
   if (failure) {
     log::warn("event=weights_epoch_failed weights={} epoch={} rank={} reason=\"{}\"", config_.name,
@@ -283,10 +294,12 @@ void BroadcastEpochs::end(Epoch& epoch, const Result<void>& outcome) {
           .unique_id = {},
           .message = failure->message});
   }
+  // The communicator goes before the memory that is registered with it.
   communicator.reset();
   epoch.nccl.memory.clear();
   {
     std::unique_lock lock(mutex_);
+    // An epoch that failed stays until leave(): kLeft answers leave() and nothing else (WB-4).
     changed_.wait(lock, [&] { return epoch.why.has_value(); });
   }
   tell({.kind = BroadcastEvent::Kind::kLeft,

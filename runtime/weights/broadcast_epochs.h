@@ -1,10 +1,10 @@
-// The membership epochs that one rank takes part in, as both sides of the broadcast family share
-// them: each epoch's start, its queue of broadcasts, its end, and what is told of them
-// (broadcast.h). How a version gets in or out is its owner's, a BroadcastCarrier.
+// The membership epochs that one rank takes part in, for both sides of the broadcast family: the
+// start of each epoch, its queue of broadcasts, its end, and the events that are reported
+// (broadcast.h). The owner moves versions in or out of the staging memory, as a BroadcastCarrier.
 // Internal to runtime/weights.
 //
-// Threading: each epoch has a thread, on which the carrier is called. Broadcasts of one rank are
-// carried one at a time: those of an epoch wait until all earlier epochs have carried theirs.
+// Threading: each epoch has a thread, on which the carrier is called. One broadcast of a rank is
+// carried at a time: those of an epoch wait until all earlier epochs have carried theirs.
 #pragma once
 
 #include <condition_variable>
@@ -24,30 +24,35 @@
 
 namespace tandem::runtime {
 
+// One broadcast that is queued or under way.
 struct BroadcastJob {
   BroadcastPlace place;
   PolicyVersion version;
   std::uint64_t checksum = 0;
-  std::size_t slot = 0;  // a publisher's, pinned
+  std::size_t slot = 0;  // of a publisher: the slot that holds the version, pinned until over()
 };
 
+// The owner's part in a broadcast. All calls come from threads of epochs, never two carry() at
+// once.
 class BroadcastCarrier {
  public:
   virtual ~BroadcastCarrier() = default;
-  // Before an epoch starts here: memory.
+  // Called before an epoch starts on this rank, to allocate memory. An error ends the epoch.
   virtual Result<void> prepare() = 0;
-  // One broadcast, to its end. An error ends the epoch.
+  // Carries one broadcast to its end. An error ends the epoch.
   virtual Result<void> carry(NcclCommunicator& communicator, const BroadcastStaging& staging,
                              const BroadcastJob& job) = 0;
-  // The job was carried, or its epoch ended before it could be. Once for each job.
+  // The job was carried, or its epoch ended before that. Called once for each job.
   virtual void over(const BroadcastJob& job) = 0;
 };
 
+// `carrier` is borrowed and must outlive the epochs: their threads call it until the destructor
+// ends.
 class BroadcastEpochs final : public BroadcastRank {
  public:
   BroadcastEpochs(const WeightsConfig& config, BroadcastCarrier& carrier)
       : config_(config), carrier_(carrier) {}
-  ~BroadcastEpochs() override;  // leaves all of them
+  ~BroadcastEpochs() override;  // leaves all epochs and joins their threads
 
   void open(std::uint64_t epoch, int size) override;
   void use(std::uint64_t epoch) override;
@@ -56,13 +61,16 @@ class BroadcastEpochs final : public BroadcastRank {
   std::vector<BroadcastEvent> take_events() override;
   void on_event(std::function<void()> wake) override;
 
-  // Publisher: queues it in the epoch of the last use(), at the next place, which is returned; none
-  // if that epoch is not at work.
+  // Publisher: queues the job in the epoch of the last use(), at the next place, and returns that
+  // place; none if that epoch has not started or is ending. The job's slot then stays with the
+  // caller.
   std::optional<BroadcastPlace> send(BroadcastJob job);
-  // Subscriber: queues it in its place's epoch. What is unknown, over or was queued before is left
-  // alone; a gap before the place ends the epoch.
+  // Subscriber: queues the job in the epoch of its place. A job of an epoch that is unknown or
+  // over, and a job that was queued before, is ignored. A gap before the place ends the epoch,
+  // because the ranks no longer agree on the order.
   void receive(const BroadcastJob& job);
-  // Of the newest job of this version that is queued or being carried.
+  // The checksum of the newest job of this version that is queued or being carried; none where
+  // there is no such job.
   std::optional<std::uint64_t> checksum_on_its_way(PolicyVersion version) const;
 
  private:
@@ -75,20 +83,22 @@ class BroadcastEpochs final : public BroadcastRank {
   Result<void> start(Epoch& epoch);
   std::optional<BroadcastJob> next(Epoch& epoch);
   void end(Epoch& epoch, const Result<void>& outcome);
-  bool ending(const Epoch& epoch) const;  // with the mutex held
-  bool ends(const Epoch& epoch) const;    // takes it
-  bool turn_of(const Epoch& epoch) const;
-  Epoch* find(std::uint64_t number) const;
+  bool ending(const Epoch& epoch) const;    // with the mutex held
+  bool ends(const Epoch& epoch) const;      // takes the mutex
+  bool turn_of(const Epoch& epoch) const;   // no earlier epoch has jobs; with the mutex held
+  Epoch* find(std::uint64_t number) const;  // with the mutex held; null where the epoch has gone
   void tell(BroadcastEvent event);
   void join_the_finished();
 
   const WeightsConfig config_;
   BroadcastCarrier& carrier_;
 
+  // Guards all fields below it, and the fields of epochs that say so. Not held while the carrier or
+  // `wake_` runs.
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::list<Shared> epochs_;
-  std::uint64_t in_use_ = 0;  // of the last use()
+  std::uint64_t in_use_ = 0;  // the epoch of the last use()
   std::vector<BroadcastEvent> events_;
   std::function<void()> wake_;
 };

@@ -8,10 +8,13 @@
 namespace tandem::runtime {
 namespace {
 
+// Two, so that one is filled or emptied while NCCL works on the other.
 constexpr std::uint64_t kBuckets = 2;
+// The epoch in use and the one that forms (BG-1).
 constexpr std::uint64_t kEpochsAtATime = 2;
 
 std::uint64_t bytes_of_bucket(const WeightsConfig& config) {
+  // A bucket larger than the version would never be filled.
   return std::min(std::max<std::uint64_t>(config.bucket_bytes, 1), config.layout.arena_bytes);
 }
 

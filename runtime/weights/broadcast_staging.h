@@ -1,6 +1,7 @@
-// The memory that NCCL itself sends from and receives into: two buckets of one epoch, used in turn
-// and registered with its communicator, and the parts of a version that pass through them. Not
-// here: where the bytes come from and go to. Internal to runtime/weights; the thread of the epoch.
+// The memory that NCCL sends from and receives into: two buckets of one epoch, used in turn and
+// registered with its communicator, and the split of a version into parts that pass through them.
+// Not responsible for the source or the destination of the bytes. Internal to runtime/weights; used
+// by the epoch's thread.
 #pragma once
 
 #include <cstddef>
@@ -18,19 +19,24 @@ namespace tandem::runtime {
 
 class BroadcastStaging {
  public:
+  // Has NCCL allocate the buckets, within half of the grace of its thread. The error is
+  // NcclMemory's.
   static Result<std::unique_ptr<BroadcastStaging>> make(const WeightsConfig& config);
   BroadcastStaging(const WeightsConfig& config, std::shared_ptr<NcclMemory> memory);
 
-  // For the epoch to register; all ranks have as much.
+  // For the epoch to register with its communicator; all ranks have equally many bytes.
   const std::shared_ptr<NcclMemory>& memory() const { return memory_; }
 
-  // The parts of a version, from 0: each but the last one is a whole bucket.
+  // A version is sent in parts, counted from 0; each but the last one fills a whole bucket. Offsets
+  // and sizes are in bytes. Parts with even numbers pass through one bucket and odd ones through
+  // the other.
   std::size_t parts() const { return (arena_bytes_ + bucket_bytes_ - 1) / bucket_bytes_; }
   std::size_t offset(std::size_t part) const { return part * bucket_bytes_; }
   std::size_t bytes(std::size_t part) const;
   std::byte* bucket(std::size_t part) const;
 
-  // Has the part's bucket broadcast from rank 0, within the configured stall_max.
+  // Queues the broadcast of the part's bucket from rank 0 to the others, within
+  // WeightsConfig::stall_max. The bucket must not be touched until the ticket is done.
   Result<NcclTicket> submit(NcclCommunicator& communicator, PolicyVersion version,
                             std::size_t part) const;
 
@@ -38,8 +44,8 @@ class BroadcastStaging {
   const std::size_t arena_bytes_;
   const std::size_t bucket_bytes_;
   const Duration timeout_;
-  const std::shared_ptr<NcclMemory> memory_;  // of both
-  const Queue queue_;  // for NCCL alone, which wants no other work between its own
+  const std::shared_ptr<NcclMemory> memory_;  // both buckets
+  const Queue queue_;  // for NCCL alone, so that no other work runs between its operations
 };
 
 }  // namespace tandem::runtime

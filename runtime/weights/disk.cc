@@ -1,3 +1,13 @@
+// Files that appear whole under their names. A version is written into a staging directory and
+// renamed, and small files are replaced by rename, so a reader sees either the old state or the new
+// one, and a publisher that is killed leaves at worst a staging directory (WT-1, WT-3). The
+// publisher's file lock makes it the only writer (WT-4); subscribers take no lock.
+//
+// Withdrawal is the hard part. A subscriber may read a version while the publisher forgets it: the
+// open file stays readable, so the bytes alone do not tell. Hence the count `lineage`: the
+// publisher raises it before it removes files, and a subscriber that finds another count at the end
+// of its copy looks again whether that version is still offered with the same checksum. Pruning an
+// old version raises no count, so a copy of a pruned version succeeds.
 #include "runtime/weights/disk.h"
 
 #include <fcntl.h>
@@ -31,7 +41,7 @@ constexpr const char* kVersionFacts = "version.json";
 constexpr const char* kLatest = "LATEST";
 constexpr const char* kFamilyFacts = "family.json";
 constexpr const char* kLock = "publisher.lock";
-constexpr const char* kStaging = "staging";  // a version being written; the lock has one writer
+constexpr const char* kStaging = "staging";  // a version being written; the lock allows one writer
 
 fs::path version_directory(const fs::path& directory, PolicyVersion version) {
   return directory / ("v" + std::to_string(version.value));
@@ -45,7 +55,7 @@ std::optional<PolicyVersion> parse_version(std::string_view text) {
   return version;
 }
 
-// The versions that lie in `directory`, ascending.
+// The versions in `directory`, ascending.
 std::vector<PolicyVersion> versions_in(const fs::path& directory) {
   std::vector<PolicyVersion> versions;
   std::error_code error;
@@ -98,15 +108,16 @@ Result<VersionFacts> read_version_facts(const fs::path& directory, PolicyVersion
   return VersionFacts{.bytes = n[0], .checksum = n[1], .layout_hash = n[2]};
 }
 
-// Nothing yet where no publisher has been.
+// All zero where no publisher has been.
 FamilyFacts read_family_facts(const fs::path& directory) {
   const auto numbers = read_numbers(directory / kFamilyFacts, {"publisher_life", "lineage"});
   if (!numbers) return {};
   return {.publisher_life = (*numbers)[0], .lineage = (*numbers)[1]};
 }
 
-// Whole or not at all for whoever reads it, and for a writer that is killed. Not synced: what a
-// power cut leaves of published weights is worth nothing, and a sync costs milliseconds per step.
+// Replaces a file so that readers, and a writer that is killed, see the old content or the new one,
+// whole. Not synced to the medium: published weights are worth nothing after a power cut, and a
+// sync costs milliseconds per step.
 Result<void> replace_file(const fs::path& path, std::string_view content) {
   const fs::path temporary = path.string() + ".tmp";  // the publisher's lock allows one writer
   if (auto done = write_file(temporary, std::as_bytes(std::span(content))); !done) return done;
@@ -168,6 +179,8 @@ class DiskPublisher : public WeightPublisher {
 Result<PublishStats> DiskPublisher::publish(PolicyVersion version, std::span<const std::byte> arena,
                                             Duration) {
   CHECK(arena.size() == config_.layout.arena_bytes);
+  // A lineage that could not be withdrawn may still be offered; publishing on top of it would mix
+  // two.
   if (failure_) return *failure_;
   const Time start = steady_now();
   const std::uint64_t checksum = checksum64(arena);
@@ -181,6 +194,7 @@ Result<PublishStats> DiskPublisher::publish(PolicyVersion version, std::span<con
     if (auto done = withdraw_from(version); !done) return done.error();
   }
   if (auto done = write_version(version, arena, checksum); !done) return done.error();
+  // LATEST is written after the version that it names.
   if (auto done = write_latest(config_.directory); !done) return done.error();
   if (auto done = prune(version); !done) return done.error();
   return PublishStats{
@@ -228,7 +242,7 @@ void DiskPublisher::forget_after(PolicyVersion last) {
   if (auto done = withdraw_from(PolicyVersion{last.value + 1}); !done) failure_ = done.error();
 }
 
-// The lineage changes first: a copy of a withdrawn version that ends at any later moment sees it.
+// The count changes first: a copy of a withdrawn version that ends at any later moment sees it.
 Result<void> DiskPublisher::withdraw_from(PolicyVersion first) {
   ++facts_.lineage;
   if (auto done = write_family_facts(config_.directory, facts_); !done) return done;
@@ -239,9 +253,10 @@ Result<void> DiskPublisher::withdraw_from(PolicyVersion first) {
   return write_latest(config_.directory);
 }
 
-// Whether pages of a mapped file can always be read: the file system is this host's own. Elsewhere
-// a file that another host removes takes its pages along, and a read of them ends the process
-// (SIGBUS); there, versions are read into a buffer, by calls that fail instead.
+// Whether pages of a mapped file can always be read, which holds where the file system is this
+// host's own. On a network file system a file that another host removes takes its pages along, and
+// reading them ends the process (SIGBUS). There, versions are read into a buffer, by calls that
+// fail with an error instead.
 bool is_local(const fs::path& directory) {
   constexpr std::uint32_t kXfs = 0x58465342, kZfs = 0x2fc12fc1;  // not in linux/magic.h
   struct statfs status {};
@@ -282,10 +297,10 @@ class DiskSubscriber : public WeightSubscriber {
   Result<void> finish() const;
 
   const WeightsConfig config_;
-  std::optional<VersionCopy> copy_;  // in place it stays when it is complete
+  std::optional<VersionCopy> copy_;  // one in place stays after it is complete
   OwnedFd arena_;                    // copy_'s source
   Mapping mapped_;                   // of arena_, where copy_ is in place
-  std::uint64_t lineage_ = 0;        // when copy_ began
+  std::uint64_t lineage_ = 0;        // FamilyFacts::lineage when copy_ began
   std::optional<Installed> installed_;
 };
 
@@ -309,11 +324,14 @@ bool DiskSubscriber::available(PolicyVersion version) {
 Result<void> DiskSubscriber::begin(PolicyVersion version, std::span<std::byte> buffer) {
   CHECK(buffer.size() == config_.layout.arena_bytes || (buffer.empty() && in_place()));
   cancel();
+  // Read before the version: a withdrawal between the two makes finish() look again.
   const std::uint64_t lineage = read_family_facts(config_.directory).lineage;
   const fs::path arena = version_directory(config_.directory, version) / kArena;
   OwnedFd fd(::open(arena.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd && errno != ENOENT) return file_error("open weights", arena);
   const Result<VersionFacts> facts = read_version_facts(config_.directory, version);
+  // The version may be pruned between the two reads: then its facts are missing although its file
+  // is open.
   if (!fd || (!facts && !available(version))) {
     return Error{.code = ErrorCode::kNotFound,
                  .message = "policy version " + std::to_string(version.value) + " of " +
@@ -339,9 +357,9 @@ Result<void> DiskSubscriber::begin(PolicyVersion version, std::span<std::byte> b
   return {};
 }
 
-// A publisher writes a file before it gives it its name, and never again; one that it removes stays
-// as long as it is mapped. Who truncates the file meanwhile, against that, ends this process
-// (SIGBUS); a file that is too short already is an error.
+// Maps the arena's file. A publisher writes a file before it gives the file its name, and never
+// again; a file that it removes stays readable as long as it is mapped. A file that is too short is
+// an error here; a file that some other program truncates later ends this process (SIGBUS).
 Result<void> DiskSubscriber::map(const fs::path& arena) {
   struct stat status {};
   if (::fstat(arena_.get(), &status) != 0) return file_error("examine weights", arena);
@@ -397,7 +415,8 @@ Result<void> DiskSubscriber::read_part(std::uint64_t bytes_max) {
   return {};
 }
 
-// The copy is whole: whether it is what was published, and still offered or only pruned.
+// The copy is complete: checks that it has the published bytes and that the version is still
+// offered, or was only pruned.
 Result<void> DiskSubscriber::finish() const {
   if (auto verified = copy_->verify(config_.name); !verified) return verified;
   if (read_family_facts(config_.directory).lineage == lineage_) return {};
@@ -450,7 +469,7 @@ Result<void> remove_disk_weights(const WeightsConfig& config) {
   for (const char* file : {kStaging, kLatest, kFamilyFacts, kLock}) {
     if (auto done = remove_tree(config.directory / file); !done) return done;
   }
-  // What a publisher that was killed while it replaced one of them had begun (write_file_atomic).
+  // Temporary files of replace_file(), left by a publisher that was killed.
   for (const auto& entry : fs::directory_iterator(config.directory, ignored)) {
     const std::string file = entry.path().filename();
     if (!file.starts_with(std::string(kLatest) + ".tmp") &&
@@ -458,7 +477,7 @@ Result<void> remove_disk_weights(const WeightsConfig& config) {
       continue;
     if (auto done = remove_tree(entry.path()); !done) return done;
   }
-  fs::remove(config.directory, ignored);  // ours only if nothing else lies in it
+  fs::remove(config.directory, ignored);  // succeeds only if no other file is in the directory
   return {};
 }
 

@@ -34,6 +34,9 @@ bool FetchWindow::arrived(const Range& chunk) {
 }
 
 void FetchWindow::answered(std::uint64_t probe) {
+  // The publisher answers in order, so the first chunk that waits is the oldest request: if it was
+  // sent after the probe, no chunk was lost. If it was lost, the chunks behind it are useless until
+  // it has arrived, so all are asked for again.
   if (!asked_.empty() && asked_.front().probe < probe) lose_all();
 }
 

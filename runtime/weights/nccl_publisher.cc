@@ -1,5 +1,7 @@
-// The publisher of the shared memory that is served, and rank 0 of the broadcasts: a version that
-// was published is pinned where it lies until its broadcast is over.
+// The publisher of kNccl: a TCP publisher, which keeps the versions, and rank 0 of the broadcasts.
+// A version that was published is pinned in its slot until its broadcast is over, so that the bytes
+// stay while NCCL reads them. At most kBroadcastSlots versions are pinned; a version published
+// while so many wait is not broadcast, and subscribers fetch it.
 #include <mutex>
 #include <utility>
 
@@ -38,16 +40,16 @@ class NcclPublisher final : public WeightPublisher, private BroadcastCarrier {
   void over(const BroadcastJob& job) override;
 
   const WeightsConfig config_;
-  const std::unique_ptr<WeightPublisher> store_;
-  std::mutex mutex_;  // guards the next two
+  const std::unique_ptr<WeightPublisher> store_;  // the TCP publisher
+  std::mutex mutex_;                              // guards the next two
   SharedPins pins_;
-  int pinned_ = 0;          // under way or waiting
+  int pinned_ = 0;          // broadcasts under way or waiting; at most kBroadcastSlots
   bool skipping_ = false;   // the last version was not broadcast, because too many wait
-  const Queue copies_;      // of the thread that carries
-  BroadcastEpochs epochs_;  // goes first: its threads use the others
+  const Queue copies_;      // used only by the thread that carries
+  BroadcastEpochs epochs_;  // destroyed first: its threads use the others
 };
 
-// What was there before has been offered, and perhaps broadcast, before.
+// A version that was there already (bytes == 0) was offered before, and perhaps broadcast.
 Result<PublishStats> NcclPublisher::publish(PolicyVersion version, std::span<const std::byte> arena,
                                             Duration timeout) {
   Result<PublishStats> published = store_->publish(version, arena, timeout);
@@ -59,6 +61,7 @@ std::optional<BroadcastPlace> NcclPublisher::send(PolicyVersion version, std::ui
   BroadcastJob job{.place = {}, .version = version, .checksum = checksum};
   {
     const std::lock_guard lock(mutex_);
+    // Waiting here would make publish() wait for a broadcast (WB-3).
     if (pinned_ == kBroadcastSlots) {
       if (!std::exchange(skipping_, true))
         log::warn("event=weights_not_broadcast weights={} version={} reason=\"{} are under way\"",
@@ -76,7 +79,8 @@ std::optional<BroadcastPlace> NcclPublisher::send(PolicyVersion version, std::ui
   return place;
 }
 
-// While NCCL sends one bucket the next one is filled.
+// Fills one bucket while NCCL sends the other. A bucket is filled again only after its last send
+// has ended.
 Result<void> NcclPublisher::carry(NcclCommunicator& communicator, const BroadcastStaging& staging,
                                   const BroadcastJob& job) {
   const std::byte* const from = pins_.bytes(job.slot).data();
@@ -108,6 +112,7 @@ void NcclPublisher::over(const BroadcastJob& job) {
 Result<std::unique_ptr<WeightPublisher>> make_nccl_publisher(const WeightsConfig& config) {
   WeightsConfig stored = config;
   stored.type = WeightsType::kTcp;
+  // Pinned versions occupy slots, which must not come out of those that the configuration asks for.
   stored.slots += kBroadcastSlots;
   CHECK(stored.slots <= static_cast<int>(kSlotsMax));
   if (config.broadcasting->device == DeviceKind::kCuda)

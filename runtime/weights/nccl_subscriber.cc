@@ -1,7 +1,11 @@
-// Broadcasts arrive in a spare arena, on the threads of their epochs, whether somebody has asked
-// for the version or not: all ranks take part in all of an epoch's broadcasts. A version that is
-// wanted is taken over from there once it is whole and verified; one that does not come, or has
-// been overwritten by a later one, is fetched instead.
+// The subscriber of kNccl: a fetching subscriber, and a spare arena in which broadcasts arrive. All
+// ranks take part in all broadcasts of an epoch, whether the version is wanted or not, so a version
+// may arrive on the epoch's thread before or after begin() asks for it. progress() takes a version
+// over from the spare arena once it is whole and verified (WB-1). A version that is not on its way,
+// or has been overwritten by a later one, is fetched instead.
+//
+// Easy to get wrong: the spare arena is written without its mutex, while `content_` is empty;
+// readers look at `content_` under the mutex first.
 #include <fmt/format.h>
 
 #include <mutex>
@@ -17,13 +21,15 @@
 namespace tandem::runtime {
 namespace {
 
+// The configuration of the fetching subscriber. The publisher's segment has kBroadcastSlots more
+// slots (nccl_publisher.cc), and a subscriber must expect the same number.
 WeightsConfig fetched_as(WeightsConfig config) {
   config.type = WeightsType::kAuto;
   config.slots += kBroadcastSlots;
   return config;
 }
 
-// The newest version that came, and the memory in which the next one comes.
+// The newest version that arrived by broadcast, and the memory in which the next one arrives.
 class SpareArena final : public BroadcastCarrier {
  public:
   using Content = WeightSubscriber::Installed;
@@ -34,7 +40,8 @@ class SpareArena final : public BroadcastCarrier {
     const std::lock_guard lock(mutex_);
     return content_;
   }
-  // Whether it held the version, which `to` now has. Nobody changes it meanwhile.
+  // Copies the wanted version to `to` if the arena holds it. The mutex is held throughout, so that
+  // the next broadcast cannot overwrite the version meanwhile.
   bool take(const Content& wanted, const Stream& stream, std::span<std::byte> to) const {
     const std::lock_guard lock(mutex_);
     if (!holds(wanted)) return false;
@@ -42,7 +49,8 @@ class SpareArena final : public BroadcastCarrier {
     synchronize(stream);
     return true;
   }
-  // Other content under this number or a later one is of a lineage that has ended.
+  // Forgets a version of this number or a later one with other content: it is of a lineage that has
+  // ended.
   void forget_other(const Content& expected) {
     const std::lock_guard lock(mutex_);
     if (content_ && content_->version >= expected.version && !holds(expected)) content_.reset();
@@ -67,14 +75,15 @@ class SpareArena final : public BroadcastCarrier {
   const WeightsConfig config_;
   mutable std::mutex mutex_;
   std::unique_ptr<ReadBack> copies_;
-  Buffer arena_;                    // written by who carries, and only while content_ is none
-  std::optional<Content> content_;  // whole and verified
-  PolicyVersion carried_;           // on its way now, or the last that was
-  std::uint64_t arrived_ = 0;       // bytes of it
+  Buffer arena_;                    // written by carry() alone, and only while content_ is empty
+  std::optional<Content> content_;  // set once arena_ is whole and verified
+  PolicyVersion carried_;           // the version on its way, or the last that was
+  std::uint64_t arrived_ = 0;       // bytes of carried_
 };
 
 Result<void> SpareArena::prepare() {
   const std::lock_guard lock(mutex_);
+  // The arena is allocated with the first epoch, and later epochs use it too.
   if (copies_) return {};
   const Place place = operand_place(config_.broadcasting->device);
   auto arena =
@@ -107,7 +116,8 @@ Result<void> SpareArena::carry(NcclCommunicator& communicator, const BroadcastSt
   return {};
 }
 
-// The checksum of what came. While one bucket is taken out the next one arrives.
+// Receives a version into the arena and returns the checksum of its bytes. While one bucket is
+// emptied, the other is filled by NCCL.
 Result<std::uint64_t> SpareArena::receive(NcclCommunicator& communicator,
                                           const BroadcastStaging& staging, PolicyVersion version) {
   std::optional<NcclTicket> coming[2];
@@ -123,6 +133,8 @@ Result<std::uint64_t> SpareArena::receive(NcclCommunicator& communicator,
     if (auto asked = ask(part); !asked) return asked.error();
   for (std::size_t part = 0; part < staging.parts(); ++part) {
     if (auto came = coming[part % 2]->wait(); !came) return came.error();
+    // The version that was there stays available until bytes of the next one are about to be
+    // written.
     if (part == 0) {
       const std::lock_guard lock(mutex_);
       content_.reset();
@@ -176,14 +188,14 @@ class NcclSubscriber final : public WeightSubscriber {
   const Queue copies_;
 
   std::span<std::byte> buffer_;      // of the copy that is under way
-  std::optional<Installed> coming_;  // it is to come by broadcast
-  PolicyVersion version_;            // of it
-  Buffer fetched_;                   // on the host, on its way to a buffer on a GPU
+  std::optional<Installed> coming_;  // set while the version is expected by broadcast
+  PolicyVersion version_;            // the version of begin()
+  Buffer fetched_;                   // on the host: a fetched version on its way to a GPU
   std::optional<Installed> installed_;
-  std::uint64_t taken_ = 0;  // versions that came by broadcast, for the log
+  std::uint64_t taken_ = 0;  // versions that came by broadcast; for the log
 
   SpareArena spare_;
-  BroadcastEpochs epochs_;  // goes first: its threads use the spare arena
+  BroadcastEpochs epochs_;  // destroyed first: its threads use the spare arena
 };
 
 void NcclSubscriber::expect(PolicyVersion version, std::uint64_t checksum,
@@ -192,7 +204,9 @@ void NcclSubscriber::expect(PolicyVersion version, std::uint64_t checksum,
   epochs_.receive({.place = place, .version = version, .checksum = checksum});
 }
 
-// What is offered now is of the newest lineage that this subscriber knows of.
+// The checksum under which the version arrives, or has arrived, by broadcast; none where it must be
+// fetched. A version that is offered with another checksum belongs to a newer lineage: the
+// broadcast is of an old one.
 std::optional<std::uint64_t> NcclSubscriber::checksum_by_broadcast(PolicyVersion version) {
   std::optional<std::uint64_t> checksum = epochs_.checksum_on_its_way(version);
   if (!checksum) {
@@ -215,7 +229,8 @@ Result<void> NcclSubscriber::begin(PolicyVersion version, std::span<std::byte> b
   return begin_fetch();
 }
 
-// The fetching families write into the host's memory alone.
+// The fetching families write into host memory alone, so a GPU's buffer is filled from a host
+// buffer.
 Result<void> NcclSubscriber::begin_fetch() {
   if (config_.broadcasting->device == DeviceKind::kCpu) return fetches_->begin(version_, buffer_);
   auto host = Buffer::allocate(buffer_.size(), "weights that are fetched");
@@ -227,7 +242,7 @@ Result<void> NcclSubscriber::begin_fetch() {
 
 Result<UpdateProgress> NcclSubscriber::progress(std::uint64_t bytes_max) {
   if (!coming_) return progress_of_fetch(bytes_max);
-  // Asked first: a broadcast that ends meanwhile is then seen in the spare arena.
+  // Asked before the spare arena: a broadcast that ends between the two is then found there.
   const bool on_its_way = epochs_.checksum_on_its_way(version_) == coming_->checksum;
   UpdateProgress now{.bytes_total = buffer_.size(), .arrives_by_itself = true};
   if (spare_.take(*coming_, copies_.stream(), buffer_)) {

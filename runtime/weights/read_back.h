@@ -1,6 +1,7 @@
-// Copies of one device whose bytes the host hashes: what has arrived on a GPU is read back into
-// pinned memory. One checksum of the host, over what the learner published and what the engine has,
-// and no second one to be computed by kernels. Internal to runtime/weights; one thread at a time.
+// Copies on one device of which the host computes the checksum: bytes that arrived on a GPU are
+// read back into pinned memory. So there is one implementation of the checksum, the host's, for the
+// bytes that the learner published and those that the engine has; none has to be written for the
+// GPU. Internal to runtime/weights; used by one thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -16,16 +17,18 @@ namespace tandem::runtime {
 
 class ReadBack {
  public:
-  // For arenas of that size. Of a GPU the CUDA module must have been found.
+  // For arenas of `arena_bytes`. On a GPU the CUDA module must have been found; kOutOfMemory where
+  // the host can pin no more memory.
   static Result<std::unique_ptr<ReadBack>> make(DeviceKind device, std::size_t arena_bytes);
   ReadBack(DeviceKind device, Buffer pinned) : pinned_(std::move(pinned)), queue_(device) {}
 
-  // Copies from `from` the beginning of `part`, at least a byte, and returns as many bytes for the
-  // host to read, as they arrived; they stay until the next call. Done when it returns.
+  // Copies the first bytes of `from` to the beginning of `part`, at least one, and returns them for
+  // the host to read, as they arrived: the result's size is their number. The returned bytes stay
+  // valid until the next call. The copy is done when the call returns.
   std::span<const std::byte> copy_part(const std::byte* from, std::span<std::byte> part);
 
  private:
-  const Buffer pinned_;  // of a GPU
+  const Buffer pinned_;  // bytes read back from a GPU; empty on a CPU
   const Queue queue_;
 };
 

@@ -1,4 +1,5 @@
-// Which place the next version goes to, as a pure function of what the places hold (WT-2).
+// Decides which place the next version goes to: a pure function of the versions in the places
+// (WT-2).
 #pragma once
 
 #include <cstddef>
@@ -10,14 +11,15 @@
 namespace tandem::runtime {
 
 struct VersionPlace {
-  std::optional<PolicyVersion> version;  // none: nothing is offered there
+  std::optional<PolicyVersion> version;  // none: no version is offered there
   bool in_use = false;                   // being copied by a subscriber
 };
 
-// The index of the place to overwrite, none if all are in use or kept. Kept are the newest version
-// and all from `retained` on. In this order: an empty place; the lowest version that is not kept;
-// the highest version later than `publishing`, which a successor that went back to a checkpoint
-// will come to again.
+// The index of the place to overwrite; none if all places are in use or kept. Kept are the newest
+// version and all from `retained` on. The choice is, in this order: an empty place; the lowest
+// version that is not kept; the highest version later than `publishing`. The last kind belongs to a
+// publisher that went back to a checkpoint: it will come to those versions again, so they may go
+// although they are kept.
 std::optional<std::size_t> place_to_reuse(std::span<const VersionPlace> places,
                                           std::optional<PolicyVersion> retained,
                                           PolicyVersion publishing);

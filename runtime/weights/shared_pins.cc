@@ -33,6 +33,7 @@ SharedPins::Pin* SharedPins::pin_of(std::size_t slot) {
 std::optional<std::size_t> SharedPins::acquire(const SlotOffer& wanted) {
   const std::vector<SlotOffer> there = offers();
   if (std::ranges::find(there, wanted) == there.end()) return std::nullopt;
+  // A slot that an entry has pinned already needs no second entry.
   for (Pin& pin : pins_) {
     if (!pin.slot || !offered(*pin.slot) || content(*pin.slot) != wanted) continue;
     ++pin.copies;
@@ -42,6 +43,7 @@ std::optional<std::size_t> SharedPins::acquire(const SlotOffer& wanted) {
   if (free == pins_.end()) return std::nullopt;
   const std::optional<std::size_t> slot = free->reader.pin(wanted.version);
   if (!slot) return std::nullopt;
+  // pin() compares the version alone; other content may have been published under it meanwhile.
   if (content(*slot) != wanted) {
     free->reader.unpin();
     return std::nullopt;
@@ -64,7 +66,8 @@ SlotOffer SharedPins::content(std::size_t pinned) const {
   return {.version = {slot.version.load()}, .checksum = slot.checksum.load()};
 }
 
-// Not offer_of(): the sequence may be odd for a moment, while a claim is taken back.
+// Not offer_of(): while a publisher takes a claim back the sequence is odd for a moment, although
+// the pinned slot is still offered.
 bool SharedPins::offered(std::size_t slot) const {
   return segment_->header().slot[slot].offered == 1;
 }

@@ -1,6 +1,7 @@
-// The slots of one segment, pinned for any number of copies at the same time: one reader's entry
-// (shm_reader.h) pins a slot from its first copy to its last. Every slot in use has an entry of its
-// own, so a pin never waits for another. Internal to runtime/weights; one thread at a time.
+// Pins slots of one segment for any number of copies at the same time. One reader's entry
+// (shm_reader.h) pins a slot from the first copy of it to the last. There is an entry for every
+// slot, so a pin never waits for another. Internal to runtime/weights; used by one thread at a
+// time.
 #pragma once
 
 #include <cstddef>
@@ -19,22 +20,27 @@ namespace tandem::runtime {
 
 class SharedPins {
  public:
-  // Opens the segment of that name once more. kFailed if there is none, or too many readers.
+  // Opens the segment of config.name once more and takes an entry for each of its slots. kFailed if
+  // there is no segment, or there are too many readers.
   static Result<SharedPins> open(const WeightsConfig& config);
 
-  // The slot that holds exactly this version, pinned; none if no slot offers it. Each acquire()
-  // needs a release() of its own.
+  // Pins the slot that holds exactly this version, with this checksum, and returns its index; none
+  // if no slot offers it. Each acquire() needs a release() of its own.
   std::optional<std::size_t> acquire(const SlotOffer& wanted);
   void release(std::size_t slot);
 
-  // Of a pinned slot. One that was forgotten is readable, but not offered any more.
+  // Both only of a pinned slot. A version that was forgotten stays readable, but is not offered any
+  // more.
   bool offered(std::size_t slot) const;
   std::span<const std::byte> bytes(std::size_t slot) const { return segment_->slot_bytes(slot); }
 
+  // The versions that the segment offers at present.
   std::vector<SlotOffer> offers() const;
   std::uint64_t publisher_life() const { return segment_->header().publisher_life; }
 
  private:
+  // One entry in the segment: `slot` is none while it pins no slot, `copies` counts acquire()
+  // calls.
   struct Pin {
     ShmReader reader;
     std::optional<std::size_t> slot;

@@ -1,3 +1,13 @@
+// Publisher and subscriber of the slots in shared memory, without a server between them.
+// Publishing: choose a place (retention.h), claim its slot by making `sequence` odd, write, offer
+// the version, and make `sequence` even. Subscribing: pin the slot, copy and hash it in parts,
+// compare the checksum, unpin. Why a claim and a pin can never both succeed is explained in
+// shm_segment.h (WT-1, WT-2).
+//
+// A subscriber that dies cannot unpin, so a pin counts only while the lock of its entry is held
+// (WT-3), and the lock is asked for, not announced. Of kCudaIpc the bytes are the publisher's GPU
+// memory and end with the publisher, so a subscriber asks whether the publisher is alive before and
+// after each read.
 #include "runtime/weights/shm.h"
 
 #include <algorithm>
@@ -15,9 +25,10 @@
 namespace tandem::runtime {
 namespace {
 
-// A subscriber that dies wakes nobody, so a publisher that waits looks again this often.
+// A subscriber that dies does not wake a publisher that waits for its pin, so the publisher looks
+// again this often.
 constexpr Duration kLivenessProbe = std::chrono::milliseconds(20);
-// So long a publisher that takes its versions along waits for those who copy one of them to notice.
+// A kCudaIpc publisher that ends waits at most so long until subscribers that copy have noticed.
 constexpr Duration kWithdrawWait = std::chrono::seconds(1);
 
 class ShmPublisher : public WeightPublisher {
@@ -31,7 +42,7 @@ class ShmPublisher : public WeightPublisher {
                                Duration timeout) override;
   void retain(PolicyVersion oldest) override { retained_ = oldest; }
   void forget_after(PolicyVersion last) override;
-  // For kAuto: subscribers of other hosts learn that nothing is served to them.
+  // For kAuto: subscribers of other hosts learn that this publisher does not serve them.
   std::optional<WeightSource> source() const override {
     if (config_.type != WeightsType::kAuto) return std::nullopt;
     return WeightSource{.host = host_identity()};
@@ -53,6 +64,8 @@ class ShmPublisher : public WeightPublisher {
 ShmPublisher::~ShmPublisher() {
   if (config_.type != WeightsType::kCudaIpc) return;
   SegmentHeader& header = segment_->header();
+  // The GPU memory goes with this object: withdraw every version, then give readers time to close
+  // their blocks, since CUDA leaves undefined what a reader with an open block sees.
   for (SegmentSlot& slot : header.slot) slot.offered = 0;
   const Time deadline = steady_now() + kWithdrawWait;
   for (;;) {
@@ -76,6 +89,7 @@ Result<PublishStats> ShmPublisher::publish(PolicyVersion version, std::span<cons
       return PublishStats{
           .bytes = 0, .seconds = seconds(steady_now() - start), .checksum = checksum};
     }
+    // Other content under the same number starts a new lineage: later versions are of the old one.
     forget_after(PolicyVersion{version.value - 1});
     break;
   }
@@ -83,6 +97,7 @@ Result<PublishStats> ShmPublisher::publish(PolicyVersion version, std::span<cons
   if (!claimed) return claimed.error();
   SegmentSlot& slot = segment_->header().slot[*claimed];
   const std::uint64_t checksum = memory_->write(*claimed, arena);
+  // `sequence` is odd until the last line, so readers see either none of these stores or all.
   slot.version = version.value;
   slot.checksum = checksum;
   slot.offered = 1;
@@ -91,7 +106,7 @@ Result<PublishStats> ShmPublisher::publish(PolicyVersion version, std::span<cons
       .bytes = arena.size(), .seconds = seconds(steady_now() - start), .checksum = checksum};
 }
 
-// The slot, marked as being written.
+// Waits for a slot that may be reused, and returns it marked as being written.
 Result<std::size_t> ShmPublisher::claim(PolicyVersion version, Time deadline) {
   SegmentHeader& header = segment_->header();
   for (;;) {
@@ -126,7 +141,8 @@ bool ShmPublisher::pinned(std::size_t slot) {
   for (std::uint32_t i = 0; i < kReadersMax; ++i) {
     SegmentReader& reader = segment_->header().reader[i];
     if (reader.pinned.load() != slot + 1) continue;
-    // A pin whose owner has died ends with the next owner of its entry; until then it is ignored.
+    // The pin of a process that has ended stays in its entry until a next reader takes the entry
+    // over; the lock tells that it does not count.
     if (segment_->byte_is_locked_by_another(i)) return true;
   }
   return false;
@@ -140,6 +156,7 @@ std::vector<VersionPlace> ShmPublisher::places() {
   return all;
 }
 
+// For the error: which version is held by which process, or kept.
 std::string ShmPublisher::holders() {
   std::string text;
   const auto add = [&](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
@@ -166,7 +183,7 @@ void ShmPublisher::forget_after(PolicyVersion last) {
   }
 }
 
-// Since when no block of one publisher's life could be opened.
+// Since when no block of one start of the publisher (`life`) could be opened.
 struct Refusals {
   std::uint64_t life;
   Time since;
@@ -202,14 +219,14 @@ class ShmSubscriber : public WeightSubscriber {
   std::unique_ptr<ShmSegment> segment_;
   std::unique_ptr<SlotReader> memory_;  // of segment_
   std::optional<ShmReader> reader_;     // in segment_
-  std::optional<VersionCopy> copy_;     // in place it stays when it is complete
+  std::optional<VersionCopy> copy_;     // one in place stays after it is complete
   std::size_t slot_ = 0;                // pinned for copy_
   std::optional<Installed> installed_;
   std::optional<Refusals> refusals_;
 };
 
-// Whether there is a segment to read. One that has been given up is left for its successor, but not
-// under a copy.
+// Opens the segment where none is open; false where there is none. A segment that has been given up
+// (its name leads to it no more) is left for its successor, but not while a copy reads from it.
 Result<bool> ShmSubscriber::attach() {
   if (segment_ && !segment_->given_up()) return true;
   if (copy_) return false;
@@ -230,7 +247,7 @@ Result<bool> ShmSubscriber::attach() {
   return true;
 }
 
-// Whether what the segment offers is still somewhere: GPU memory goes with its publisher.
+// Whether the bytes of the offered versions exist: GPU memory ends with its publisher.
 bool ShmSubscriber::publisher_is_there() const {
   return config_.type != WeightsType::kCudaIpc ||
          segment_->byte_is_locked_by_another(kPublisherLockByte);
@@ -294,16 +311,16 @@ Result<void> ShmSubscriber::begin(PolicyVersion version, std::span<std::byte> bu
   return {};
 }
 
-// The pin lasts as long as copy_ does, so the slot is not written meanwhile.
+// The pin lasts as long as copy_, so the slot is not written while the bytes are held.
 std::span<const std::byte> ShmSubscriber::held() {
   if (!copy_ || !copy_->in_place() || !copy_->complete() || !still_offered()) return {};
   return segment_->slot_bytes(slot_).first(config_.layout.arena_bytes);
 }
 
-// A block cannot be opened when its publisher dies meanwhile. The lock tells that, but for two
-// moments: the publisher's memory is gone and its lock not yet, or a successor has taken the lock
-// over and not yet withdrawn what it found. What lasts longer, within one publisher's life, is
-// something else: another GPU, and trying again would not help.
+// A block cannot be opened after its publisher has died. The publisher's lock tells that, except at
+// two moments: the publisher's memory is gone and its lock not yet, or a successor has taken the
+// lock and has not yet withdrawn the versions that it found. A refusal that lasts longer, with one
+// and the same publisher, has another cause, such as another GPU, and trying again would not help.
 Error ShmSubscriber::not_opened(PolicyVersion version, const Error& why) {
   const std::uint64_t life = segment_->header().publisher_life;
   const Time now = steady_now();
@@ -328,8 +345,9 @@ std::span<const std::byte> ShmSubscriber::take_part(std::uint64_t bytes) {
 
 Result<UpdateProgress> ShmSubscriber::progress(std::uint64_t bytes_max) {
   CHECK(copy_.has_value());
-  // Asked before each read, for what has gone, and after the last, for what went meanwhile: the
-  // memory may end with its publisher (shared_block.h).
+  // Asked before each read, because the memory may have gone, and after the last one, because it
+  // may have gone during a read: GPU memory can end with its publisher at any time
+  // (shared_block.h).
   const std::uint64_t end = copy_->offset() + copy_->next_bytes(bytes_max);
   while (copy_->offset() < end) {
     if (!still_offered()) return give_up();
@@ -347,7 +365,8 @@ Result<UpdateProgress> ShmSubscriber::progress(std::uint64_t bytes_max) {
   return progress;
 }
 
-// Not offered_version(): the sequence may be odd for a moment, while a claim is taken back.
+// Not offered_version(): while a publisher takes a claim back the sequence is odd for a moment,
+// although the pinned slot is still offered.
 bool ShmSubscriber::still_offered() const {
   return segment_->header().slot[slot_].offered != 0 && publisher_is_there();
 }

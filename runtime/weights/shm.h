@@ -1,6 +1,7 @@
 // The weight families of one host, kShm and kCudaIpc: a ring of reused slots, which shared memory
-// guards (shm_segment.h) and slot_memory.h fills. Reused, because cold shared memory is no faster
-// than TCP, and warm memory ten times as fast.
+// guards (shm_segment.h) and slot_memory.h fills. Slots are reused because pages that are touched
+// for the first time are slow: cold shared memory is no faster than TCP, and warm memory is ten
+// times as fast.
 #pragma once
 
 #include <memory>
@@ -9,6 +10,7 @@
 
 namespace tandem::runtime {
 
+// As make_publisher() and make_subscriber() of weights.h.
 Result<std::unique_ptr<WeightPublisher>> make_shm_publisher(const WeightsConfig& config);
 std::unique_ptr<WeightSubscriber> make_shm_subscriber(const WeightsConfig& config);
 

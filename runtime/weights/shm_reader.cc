@@ -7,6 +7,7 @@
 namespace tandem::runtime {
 namespace {
 
+// A version can look absent while a publisher takes a claim back; after so many looks it is absent.
 constexpr int kPinAttemptsMax = 16;
 
 }  // namespace
@@ -15,7 +16,7 @@ Result<ShmReader> ShmReader::enter(const ShmSegment& segment, const WeightsConfi
                                    const ShmReader* last) {
   for (std::uint32_t i = last == nullptr ? 0 : last->entry_ + 1; i < kReadersMax; ++i) {
     if (!segment.lock_byte(i)) continue;
-    segment.header().reader[i].pinned = 0;  // a dead owner's
+    segment.header().reader[i].pinned = 0;  // left by a reader that has ended
     segment.header().reader[i].pid = ::getpid();
     return ShmReader(segment, i);
   }
@@ -33,6 +34,8 @@ std::optional<std::size_t> ShmReader::pin(PolicyVersion version) const {
     for (std::uint32_t i = 0; i < header.slots; ++i) {
       if (offered_version(header.slot[i]) != version) continue;
       pinned = i + 1;
+      // Looked at again after the pin: a publisher that claimed the slot before it could see the
+      // pin has made the sequence odd by now.
       if (offered_version(header.slot[i]) == version) return i;
       pinned = 0;
     }

@@ -1,6 +1,6 @@
-// One reader of a segment: its entry there, by which it pins a slot at a time. A pinned slot is not
-// replaced (shm_segment.h says why), and a pin ends with its process. What is done with the bytes
-// is the reader's own business. Internal to runtime/weights.
+// One reader of a segment: it has an entry there, by which it pins one slot at a time. A pinned
+// slot is not replaced (shm_segment.h says why), and a pin ends with its process. How the bytes are
+// used is the reader's own matter. Internal to runtime/weights.
 #pragma once
 
 #include <cstddef>
@@ -16,14 +16,17 @@ namespace tandem::runtime {
 
 class ShmReader {
  public:
-  // Takes a free entry of `segment`, which is borrowed and keeps the entry until it is closed.
-  // Whoever enters one ShmSegment several times names the last entry: a lock does not shut out its
-  // own holder. kFailed if there are too many readers.
+  // Takes a free entry of `segment`, which is borrowed, must outlive the reader, and keeps the
+  // entry until the segment is closed. A caller that enters one ShmSegment several times passes its
+  // last entry: a lock does not shut out its own holder, so the search goes on behind that entry.
+  // kFailed if there are too many readers.
   static Result<ShmReader> enter(const ShmSegment& segment, const WeightsConfig& config,
                                  const ShmReader* last = nullptr);
 
-  // Pins the slot that offers `version`, none if there is none; nothing may be pinned before.
+  // Pins the slot that offers `version` and returns its index; none if no slot offers it. No slot
+  // may be pinned before the call.
   std::optional<std::size_t> pin(PolicyVersion version) const;
+  // Ends the pin and wakes a publisher that waits for a place.
   void unpin() const;
 
  private:

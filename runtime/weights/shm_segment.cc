@@ -1,3 +1,12 @@
+// The file's creation and takeover, where two publishers may race and any of them may die. A new
+// segment is an unnamed file (O_TMPFILE) that is filled in, locked and only then linked to its
+// name: so a segment under a name is always complete, and of several publishers linkat() lets one
+// win. A publisher that loses, or finds that its file lost its name meanwhile, looks again, at most
+// kAttemptsMax times.
+//
+// Open-file-description locks (F_OFD_SETLK, fcntl(2)) belong to the open file and not to the
+// process: a lock ends when the last descriptor of its open file is closed, and two opens of the
+// file exclude each other even in one process.
 #include "runtime/weights/shm_segment.h"
 
 #include <fcntl.h>
@@ -63,7 +72,8 @@ Error not_ours(const std::filesystem::path& path) {
           .help = {}};
 }
 
-// Whether the file holds a segment of this configuration; its life is read for a successor.
+// Whether the file holds a segment of this configuration. `life`, where given, receives the number
+// of publishers that the segment has had, for a successor that counts on.
 bool matches(int fd, const WeightsConfig& config, std::uint64_t* life) {
   struct stat facts;
   if (::fstat(fd, &facts) != 0) return false;
@@ -105,6 +115,7 @@ std::optional<SlotOffer> offer_of(const SegmentSlot& slot) {
   const std::uint64_t sequence = slot.sequence.load();
   if (sequence % 2 != 0 || slot.offered.load() == 0) return std::nullopt;
   const SlotOffer offer{.version = {slot.version.load()}, .checksum = slot.checksum.load()};
+  // A publisher has claimed the slot meanwhile: version and checksum may not belong together.
   if (slot.sequence.load() != sequence) return std::nullopt;
   return offer;
 }
@@ -149,13 +160,13 @@ Result<ShmSegment> ShmSegment::open_or_create(const WeightsConfig& config) {
       Result<std::optional<ShmSegment>> created = create(config, life + 1);
       if (!created) return created.error();
       if (*created) return std::move(**created);
-      continue;  // another publisher was faster: look at what it made
+      continue;  // another publisher was faster: look at its segment
     }
     if (!lock_bytes(fd.get(), kPublisherLockByte, 1)) return publisher_lives(fd.get(), path);
     struct stat facts;
     if (::fstat(fd.get(), &facts) == 0 && facts.st_nlink == 0) continue;  // given up meanwhile
     if (!matches(fd.get(), config, &life)) {
-      ::unlink(path.c_str());  // ours to remove: we hold the lock of the file of that name
+      ::unlink(path.c_str());  // allowed: this publisher holds the lock of that file
       continue;
     }
     Result<ShmSegment> segment = map(std::move(fd), config, Access::kWriteSlots);
@@ -176,7 +187,7 @@ Result<ShmSegment> ShmSegment::map(OwnedFd fd, const WeightsConfig& config, Acce
   return ShmSegment(std::move(fd), std::move(*header), std::move(*slots));
 }
 
-// None if the name was taken meanwhile.
+// Makes a segment; none if another publisher took the name meanwhile.
 Result<std::optional<ShmSegment>> ShmSegment::create(const WeightsConfig& config,
                                                      std::uint64_t life) {
   const std::filesystem::path path = path_of(config.name);
@@ -184,8 +195,8 @@ Result<std::optional<ShmSegment>> ShmSegment::create(const WeightsConfig& config
   // O_TMPFILE has no name until it is linked: a creator that dies leaves nothing.
   OwnedFd fd(::open(kDirectory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
   if (!fd) return file_error("create shared memory", kDirectory);
-  // Allocates every page now: later writes are warm, and a full file system is an error here and
-  // not a SIGBUS there.
+  // Allocates every page at once: later writes find warm memory, and a full file system is an error
+  // here and not a SIGBUS in a later write.
   if (const int failure = ::posix_fallocate(fd.get(), 0, static_cast<off_t>(bytes))) {
     errno = failure;
     Error error = file_error("allocate " + std::to_string(bytes) + " bytes of shared memory", path);
@@ -202,7 +213,8 @@ Result<std::optional<ShmSegment>> ShmSegment::create(const WeightsConfig& config
   header->publisher_life = life;
   header->publisher_pid = ::getpid();
   header->magic = kMagic;
-  CHECK(segment->lock_byte(kPublisherLockByte));  // nobody else has the file yet
+  // No other process can open the file before it has a name.
+  CHECK(segment->lock_byte(kPublisherLockByte));
   const std::string self = "/proc/self/fd/" + std::to_string(segment->fd_.get());
   if (::linkat(AT_FDCWD, self.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) != 0) {
     if (errno == EEXIST) return std::optional<ShmSegment>();
@@ -211,7 +223,7 @@ Result<std::optional<ShmSegment>> ShmSegment::create(const WeightsConfig& config
   return std::optional<ShmSegment>(std::move(*segment));
 }
 
-// What a publisher that died while writing a slot left: the slot is empty.
+// A publisher that died while it wrote a slot left an odd sequence there: the slot becomes empty.
 void ShmSegment::take_over() const {
   for (SegmentSlot& slot : header().slot) {
     if (slot.sequence.load() % 2 == 0) continue;
@@ -250,6 +262,7 @@ bool ShmSegment::given_up() const {
 void ShmSegment::tell_release() const {
   std::atomic<std::uint32_t>& releases = header().releases;
   releases.fetch_add(1);
+  // Not a private futex: the waiting publisher is another process.
   ::syscall(SYS_futex, &releases, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
@@ -277,6 +290,8 @@ int remove_abandoned_segments(std::string_view name_prefix) {
        entry.increment(error)) {
     if (!entry->path().filename().string().starts_with(prefix)) continue;
     const OwnedFd fd = open_segment_file(entry->path());
+    // The publisher's byte and all readers' bytes at once: the lock succeeds only if none of them
+    // is held.
     if (!fd || !lock_bytes(fd.get(), 0, kPublisherLockByte + 1)) continue;
     if (::unlink(entry->path().c_str()) == 0) ++removed;
   }

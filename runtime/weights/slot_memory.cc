@@ -1,5 +1,7 @@
-// On a GPU a version reaches the subscriber's buffer without passing through the host, and an
-// engine installs it without an upload; what has arrived is read back to be hashed (read_back.h).
+// Two memories behind one pair of interfaces. In shared memory, a version is copied by blocks and
+// hashed in the same pass (stream_copy.h). On a GPU, a version reaches the subscriber's buffer
+// without passing through the host, and an engine installs it without an upload; the bytes that
+// arrived are read back to be hashed (read_back.h).
 #include "runtime/weights/slot_memory.h"
 
 #include <cstring>
@@ -59,6 +61,8 @@ class ShmSlotReader final : public SlotReader {
   std::span<const std::byte> from_;
 };
 
+// Has a block of GPU memory for each slot, and writes the blocks' names into the slots when it is
+// made. Names do not change afterwards, so readers need no lock to read them.
 class GpuSlotWriter final : public SlotWriter {
  public:
   static Result<std::unique_ptr<SlotWriter>> make(const WeightsConfig& config,
@@ -79,7 +83,7 @@ class GpuSlotWriter final : public SlotWriter {
 
   std::uint64_t write(std::size_t slot, std::span<const std::byte> arena) override {
     copy(queue_.stream(), blocks_[slot].data(), arena.data(), arena.size());
-    const std::uint64_t checksum = checksum64(arena);  // while the copy is under way
+    const std::uint64_t checksum = checksum64(arena);  // computed while the copy is under way
     synchronize(queue_.stream());
     return checksum;
   }
@@ -89,6 +93,7 @@ class GpuSlotWriter final : public SlotWriter {
   const Queue queue_{DeviceKind::kCuda};
 };
 
+// Opens the block of a pinned slot for the time of a copy.
 class GpuSlotReader final : public SlotReader {
  public:
   GpuSlotReader(const ShmSegment& segment, std::unique_ptr<ReadBack> copies)

@@ -8,7 +8,7 @@
 namespace tandem::runtime {
 namespace {
 
-// The versions are the shared memory's; the server is told when they change.
+// Publishes into shared memory, and tells the server whenever the offered versions change.
 class TcpPublisher final : public WeightPublisher {
  public:
   TcpPublisher(std::unique_ptr<WeightPublisher> store, std::unique_ptr<WeightServer> server)
@@ -29,7 +29,7 @@ class TcpPublisher final : public WeightPublisher {
 
  private:
   const std::unique_ptr<WeightPublisher> store_;
-  const std::unique_ptr<WeightServer> server_;  // goes first: it reads the store's segment
+  const std::unique_ptr<WeightServer> server_;  // destroyed first: it reads the store's segment
 };
 
 }  // namespace
@@ -37,6 +37,7 @@ class TcpPublisher final : public WeightPublisher {
 Result<std::unique_ptr<WeightPublisher>> make_tcp_publisher(const WeightsConfig& config) {
   auto store = make_shm_publisher(config);
   if (!store) return store.error();
+  // The server opens the segment as a subscriber does, so the store must have made it before.
   auto server = WeightServer::listen(config, config.serving.value_or(Serving{}));
   if (!server) return server.error();
   return std::unique_ptr<WeightPublisher>(

@@ -13,12 +13,12 @@
 
 namespace tandem::runtime {
 
-// Serves as config.serving says, on loopback without it.
+// Serves as config.serving says, and on loopback where it is not set.
 Result<std::unique_ptr<WeightPublisher>> make_tcp_publisher(const WeightsConfig& config);
 std::unique_ptr<WeightSubscriber> make_tcp_subscriber(const WeightsConfig& config);
 
-// kAuto: what make_subscriber() gives for `fallback` until it is told where the publisher is; then
-// shared memory on the publisher's host, and TCP elsewhere.
+// The subscriber of kAuto: of the type `fallback` until look_at() tells where the publisher is;
+// then shared memory on the publisher's host, and TCP elsewhere.
 std::unique_ptr<WeightSubscriber> make_auto_subscriber(const WeightsConfig& config,
                                                        WeightsType fallback);
 

@@ -1,5 +1,5 @@
-// What travels between a subscriber (DEALER) and the publisher that serves it (ROUTER). A message
-// is one part; a WeightChunk has the bytes as a second one. Internal to runtime/weights.
+// The messages between a subscriber (DEALER) and the publisher that serves it (ROUTER). A message
+// is one part; a WeightChunk has the bytes as a second part. Internal to runtime/weights.
 //
 //   subscriber                                 publisher
 //   WeightWatch: every second, when a copy     WeightOffers with the probe's number; also, with the
@@ -8,7 +8,7 @@
 //
 // The publisher answers one subscriber in the order in which it asked. So when an answer to a probe
 // arrives, every fetch that was sent before that probe has been answered or was lost with its link,
-// and may be sent again. No clock decides that, and a slow link carries nothing twice.
+// and may be sent again. No clock decides that, and a slow link carries no chunk twice.
 #pragma once
 
 #include <cstdint>
@@ -22,27 +22,31 @@
 namespace tandem::runtime {
 
 struct WeightWatch {
-  std::uint64_t probe = 0;  // counts the subscriber's, from 1
-  std::uint64_t copy = 0;   // the one under way; all others are over. 0: none
+  std::uint64_t probe = 0;  // number of this probe, from 1
+  std::uint64_t copy = 0;   // number of the copy under way, 0: none; all other copies are over
 };
 TANDEM_WIRE(WeightWatch, probe, copy)
 
-// Whole in itself: a publisher that was started anew can answer it.
+// Asks for one chunk. The message is complete in itself, so a publisher that was started anew can
+// answer it.
 struct WeightFetch {
-  std::uint64_t copy = 0;  // counts the subscriber's, from 1
+  std::uint64_t copy = 0;  // number of the copy, from 1 for each subscriber
   PolicyVersion version;
-  std::uint64_t checksum = 0;  // another content of that version is not wanted
+  std::uint64_t checksum = 0;  // only that content of the version is wanted
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
 };
 TANDEM_WIRE(WeightFetch, copy, version, checksum, offset, bytes)
 
+// A version that can be fetched.
 struct WeightOffer {
   PolicyVersion version;
   std::uint64_t checksum = 0;
 };
 TANDEM_WIRE(WeightOffer, version, checksum)
 
+// All versions that can be fetched, and the facts by which a subscriber recognises the publisher
+// and its layout. At most kSlotsMax versions (shm_segment.h).
 struct WeightOffers {
   std::uint64_t probe = 0;
   std::uint64_t publisher_life = 0;
@@ -52,6 +56,7 @@ struct WeightOffers {
 };
 TANDEM_WIRE(WeightOffers, probe, publisher_life, arena_bytes, layout_hash, versions)
 
+// The head of a chunk; the bytes are the message's second part.
 struct WeightChunk {
   std::uint64_t copy = 0;
   std::uint64_t offset = 0;
@@ -67,7 +72,8 @@ using WeightRequest = std::variant<WeightWatch, WeightFetch>;
 using WeightReply = std::variant<WeightOffers, WeightChunk, WeightGone>;
 
 inline constexpr std::uint64_t kWeightChunkBytesMax = 1 << 20;
-inline constexpr std::size_t kWeightChunksMax = 64;  // asked for and not answered, of a subscriber
-inline constexpr std::uint64_t kWeightHeadBytesMax = 16 << 10;  // a message without a chunk's bytes
+inline constexpr std::size_t kWeightChunksMax = 64;  // per subscriber: asked for and not answered
+// Bytes of a message without its second part.
+inline constexpr std::uint64_t kWeightHeadBytesMax = 16 << 10;
 
 }  // namespace tandem::runtime

@@ -1,7 +1,11 @@
-// Each subscriber has a queue of requests. The server answers them in order, as fast as the
-// subscriber's connection takes the answers (ZeroMQ's high-water mark); a slow subscriber delays
-// nobody else. ZeroMQ copies the bytes of a chunk from the pinned slot. A subscriber that
-// breaks the protocol is not answered any more.
+// Each subscriber has a queue of requests. The server answers them in order (tcp_messages.h says
+// why), as fast as the subscriber's connection takes the answers (ZeroMQ's high-water mark); a slow
+// subscriber delays no other. A chunk's bytes are copied by ZeroMQ from the pinned slot when its
+// answer is written. Subscribers and pins are touched on the
+// IoThread alone.
+//
+// Peers are not trusted (TW-3): every number of a request is checked against the arena's size, the
+// queue of requests is bounded, and a subscriber that breaks the protocol gets no more answers.
 #include "runtime/weights/tcp_server.h"
 
 #include <algorithm>
@@ -23,7 +27,7 @@ namespace tandem::runtime {
 namespace {
 
 constexpr std::size_t kSubscribersMax = 256;
-constexpr int kAnswersQueued = 8;  // in ZeroMQ, for each subscriber; a chunk has at most a MiB
+constexpr int kAnswersQueued = 8;  // in ZeroMQ, per subscriber; so at most 8 MiB of chunks
 // An honest subscriber waits for at most kWeightChunksMax chunks, with a probe behind each.
 constexpr std::size_t kRequestsMax = 2 * kWeightChunksMax + 2;
 constexpr Duration kServerTick = std::chrono::milliseconds(100);
@@ -31,14 +35,14 @@ constexpr WireLimits kRequestLimits{.message_bytes_max = kWeightHeadBytesMax,
                                     .decoded_bytes_max = kWeightHeadBytesMax};
 
 struct ServedSubscriber {
-  std::uint64_t copy = 0;           // the newest one that it has asked for
-  SlotOffer wanted;                 // by that copy
-  std::optional<std::size_t> slot;  // pinned for it
+  std::uint64_t copy = 0;           // number of the newest copy that it asked for
+  SlotOffer wanted;                 // the version of that copy
+  std::optional<std::size_t> slot;  // pinned for that copy
   std::deque<WeightRequest> waiting;
-  std::uint64_t probe = 0;  // answered last
+  std::uint64_t probe = 0;  // the last one that was answered
   bool offers_due = false;
-  bool ended = false;  // it broke the protocol: it is not listened to until it has gone
-  Duration silent{};
+  bool ended = false;  // it broke the protocol: its messages are ignored
+  Duration silent{};   // time since its last message
 };
 
 }  // namespace
@@ -125,7 +129,8 @@ ServedSubscriber* WeightServer::State::admit(const std::string& from) {
   return nullptr;
 }
 
-// Of several probes in a row only the last one needs an answer.
+// Of several probes in a row only the last one needs an answer, because the answer says that all
+// requests before it were answered or lost.
 bool WeightServer::State::take(ServedSubscriber& subscriber, const WeightWatch& watch) {
   if (watch.copy != subscriber.copy) release(subscriber);
   auto& waiting = subscriber.waiting;
@@ -140,7 +145,8 @@ bool WeightServer::State::take(ServedSubscriber& subscriber, const WeightFetch& 
       fetch.bytes > arena - fetch.offset) {
     return false;
   }
-  if (fetch.copy < subscriber.copy) return true;  // of a copy that is over
+  // Of a copy that is over: a late message, not a fault.
+  if (fetch.copy < subscriber.copy) return true;
   const SlotOffer wanted{.version = fetch.version, .checksum = fetch.checksum};
   if (fetch.copy > subscriber.copy) {
     release(subscriber);
@@ -149,12 +155,14 @@ bool WeightServer::State::take(ServedSubscriber& subscriber, const WeightFetch& 
   } else if (wanted != subscriber.wanted) {
     return false;
   }
+  // Where no slot offers the version, the fetch is queued all the same and is answered by
+  // WeightGone.
   if (!subscriber.slot) subscriber.slot = pins.acquire(wanted);
   subscriber.waiting.emplace_back(fetch);
   return true;
 }
 
-// The subscriber's copy is over: its fetches are dropped, and of its probes all but the last one.
+// Ends the subscriber's copy: its fetches are dropped, and all probes but the last one.
 void WeightServer::State::release(ServedSubscriber& subscriber) {
   std::erase_if(subscriber.waiting, [](const WeightRequest& request) {
     return std::holds_alternative<WeightFetch>(request);
@@ -180,7 +188,8 @@ bool WeightServer::State::flush() {
   return wrote;
 }
 
-// Requests from a connection that has gone need no answer: the subscriber asks again.
+// Answers requests while the connection takes them. Requests of a connection that has gone need no
+// answer: the subscriber asks again.
 bool WeightServer::State::flush(const std::string& to, ServedSubscriber& subscriber) {
   bool wrote = false;
   Wrote last = Wrote::kSent;
@@ -218,6 +227,7 @@ Wrote WeightServer::State::answer(const std::string& to, ServedSubscriber& subsc
 
 Wrote WeightServer::State::answer(const std::string& to, ServedSubscriber& subscriber,
                                   const WeightFetch& fetch) {
+  // Asked for each chunk: the version may have been forgotten since the copy began.
   if (!subscriber.slot || !pins.offered(*subscriber.slot))
     return send(to, WeightGone{.copy = fetch.copy});
   const auto bytes = pins.bytes(*subscriber.slot).subspan(fetch.offset, fetch.bytes);
@@ -225,7 +235,8 @@ Wrote WeightServer::State::answer(const std::string& to, ServedSubscriber& subsc
               {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 
-// A server that stood still itself does not blame its subscribers for it.
+// Counts each subscriber's silence. A step counts at most two ticks, so that a server that stood
+// still itself does not blame its subscribers for it.
 void WeightServer::State::tick(Time now) {
   const Duration passed = std::min(now - std::exchange(ticked, now), 2 * kServerTick);
   for (auto it = subscribers.begin(); it != subscribers.end();) {

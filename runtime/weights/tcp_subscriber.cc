@@ -1,7 +1,12 @@
-// The subscriber has a thread of its own, which runs the socket and fills the buffer. A request is
-// repeated when the answer to a later probe shows that its own answer was lost (tcp_messages.h), so
-// a link that was cut, or a publisher that started anew with the same versions, costs no more than
-// the chunks that were on their way. The owner's thread never waits for the network.
+// The subscriber has a thread of its own (WeightLink), which runs the socket and fills the buffer.
+// A request is repeated when the answer to a later probe shows that its own answer was lost
+// (tcp_messages.h). So a link that was cut, or a publisher that started anew with the same
+// versions, costs no more than the chunks that were on their way. The owner's thread
+// (TcpSubscriber) never waits for the network; it waits for the link's thread only to change the
+// source and to begin or end a copy.
+//
+// Easy to get wrong: the buffer belongs to the owner again as soon as progress() reports an end, so
+// the link's thread writes no byte after it has set the state to complete or failed.
 #include <algorithm>
 #include <atomic>
 #include <cctype>
@@ -29,16 +34,18 @@ namespace {
 
 constexpr Duration kSubscriberTick = std::chrono::milliseconds(50);
 constexpr Duration kWatchEvery = std::chrono::seconds(1);
-constexpr Duration kProbeAfter = std::chrono::milliseconds(200);  // of silence, when chunks are due
+// After so long a silence, while chunks are due, a probe is sent.
+constexpr Duration kProbeAfter = std::chrono::milliseconds(200);
 // After so long without a connection the socket is replaced: libzmq does not dial again by itself
 // when the other end broke the protocol, as damaged bytes do, or refused the keys.
 constexpr Duration kRedialAfter = std::chrono::seconds(3);
-constexpr Duration kFarewell = std::chrono::milliseconds(500);  // at most, for a last message
+constexpr Duration kFarewell = std::chrono::milliseconds(500);  // longest wait for a last message
 constexpr Duration kSilenceWorthALine = std::chrono::seconds(10);
 constexpr WireLimits kReplyLimits{.message_bytes_max = kWeightHeadBytesMax,
                                   .decoded_bytes_max = kWeightHeadBytesMax};
 
-// The source is another process's text, and libzmq throws at impossible host names and keys.
+// Checks a publisher's source before it is dialled: the source is another process's text, and
+// libzmq throws at impossible host names and keys.
 Result<Dial> dial_of(const WeightSource& source) {
   if (source.endpoint.empty())
     return Error{ErrorCode::kInvalid, "the learner serves weights to its own host alone",
@@ -64,11 +71,12 @@ std::optional<std::uint64_t> checksum_in(const WeightOffers& offers, PolicyVersi
 
 enum class CopyState { kUnderWay, kComplete, kFailed };
 
+// The copy that is under way.
 struct TcpCopy {
   std::uint64_t number = 0;
   VersionCopy bytes;
   FetchWindow window;
-  Time advanced;
+  Time advanced;  // when the last chunk arrived
 };
 
 // The subscriber's thread and what it owns.
@@ -82,13 +90,13 @@ class WeightLink {
   void cancel() {
     io_.run([this] { end_copy(); });
   }
-  // The last offers that arrived, from any publisher.
+  // The last offers that arrived, from any publisher. Any thread.
   std::optional<WeightOffers> offers() const {
     const std::lock_guard lock(mutex_);
     return offers_;
   }
-  // Of the copy that was begun last. The owner may ask in a tight loop: it locks nothing that the
-  // arrival of a chunk needs.
+  // How far the copy is that was begun last. The owner may ask in a tight loop: the call takes no
+  // lock that the arrival of a chunk needs.
   Result<UpdateProgress> progress() const;
 
  private:
@@ -127,7 +135,7 @@ class WeightLink {
   std::string endpoint_;
   std::optional<TcpCopy> copy_;
   std::uint64_t copies_ = 0;
-  std::uint64_t probe_ = 0;  // sent last
+  std::uint64_t probe_ = 0;  // number of the last probe that was sent
   bool watch_due_ = false;
   Time probed_;
   Time heard_;
@@ -153,7 +161,8 @@ void WeightLink::dial() {
       io_, zmq::socket_type::dealer,
       ZmqOptions{.message_bytes_max = kWeightChunkBytesMax + kWeightHeadBytesMax,
                  .queue_messages = 2 * static_cast<int>(kWeightChunksMax)});
-  // A new name each time: what the former socket asked for does not count against this one.
+  // A new name each time: the publisher's server then sees a new subscriber, and requests of the
+  // former socket do not count against this one.
   socket_->connect(source_, random_secret());
   probed_ = steady_now();
   watch_due_ = true;
@@ -162,7 +171,8 @@ void WeightLink::dial() {
                  [this] { return flush(); });
 }
 
-// A copy that is under way ends first, so that the publisher does not keep its version any longer.
+// A copy that is under way ends first, and the publisher is told so, which lets it replace the
+// version at once.
 WeightLink::~WeightLink() {
   io_.run([this] {
     end_copy();
@@ -184,7 +194,7 @@ void WeightLink::begin(PolicyVersion version, std::uint64_t checksum, std::span<
   });
 }
 
-// The next watch tells the publisher.
+// Ends the copy on this side; the next watch tells the publisher.
 void WeightLink::end_copy() {
   if (!copy_) return;
   copy_.reset();
@@ -197,6 +207,7 @@ void WeightLink::fail(Error error) {
     const std::lock_guard lock(mutex_);
     failure_ = std::move(error);
   }
+  // After failure_: the owner reads failure_ once it sees kFailed.
   state_ = CopyState::kFailed;
   end_copy();
 }
@@ -226,6 +237,8 @@ void WeightLink::on_message(std::span<zmq::message_t> parts) {
 
 void WeightLink::take(WeightOffers& offers, std::string_view body) {
   if (offers.versions.size() > kSlotsMax || !body.empty()) return drop("these are no offers");
+  // Offers that lack the version, or have it with another checksum, end its copy: it was withdrawn,
+  // or the publisher is another one.
   if (copy_ && (offers.layout_hash != config_.layout.hash ||
                 checksum_in(offers, copy_->bytes.version()) != copy_->bytes.checksum())) {
     fail_gone();
@@ -247,8 +260,8 @@ void WeightLink::take(const WeightChunk& chunk, std::string_view body) {
   if (complete()) finish();
 }
 
-// The publisher keeps the version until the owner has seen that it is here: one that is withdrawn
-// before is not installed.
+// Verifies the version. The copy is not ended here, so the publisher still keeps the version: one
+// that is withdrawn before the owner has seen the completion is not installed.
 void WeightLink::finish() {
   if (Result<void> verified = copy_->bytes.verify(config_.name); !verified)
     return fail(verified.error());
@@ -344,13 +357,13 @@ class TcpSubscriber final : public WeightSubscriber {
 
   const WeightsConfig config_;
   std::optional<WeightSource> source_;
-  std::optional<Error> bad_source_;
-  std::optional<Installed> copying_;
+  std::optional<Error> bad_source_;   // why the last source cannot be dialled
+  std::optional<Installed> copying_;  // begun, and not yet complete, failed or cancelled
   std::optional<Installed> installed_;
   std::unique_ptr<WeightLink> link_;  // made when the publisher is first known
 };
 
-// A source that cannot be dialled leaves the link as it is.
+// A source that cannot be dialled is remembered as an error and leaves the link as it is.
 void TcpSubscriber::look_at(const WeightSource& source) {
   if (source_ == source) return;
   source_ = source;
@@ -364,7 +377,8 @@ void TcpSubscriber::look_at(const WeightSource& source) {
   link_->look_at(*dial);
 }
 
-// The last offers stay while the link is cut, because it may heal; a copy fails when it does not.
+// The last offers stay valid while the link is cut, because the link may heal; if it does not, a
+// copy fails by stall_max.
 Result<WeightOffers> TcpSubscriber::offers() const {
   if (bad_source_) return *bad_source_;
   std::optional<WeightOffers> last;

@@ -1,5 +1,6 @@
-// One version on its way into a subscriber's buffer, or being verified where it lies: how far it
-// is, and its checksum so far. Where the bytes come from is the implementation's.
+// One version on its way into a subscriber's buffer, or being verified where the publisher left it:
+// how many bytes have arrived, and their checksum so far. The implementation of a family supplies
+// the bytes. Not thread-safe; the buffer is borrowed.
 #pragma once
 
 #include <cstddef>
@@ -17,25 +18,28 @@ namespace tandem::runtime {
 class VersionCopy {
  public:
   VersionCopy(PolicyVersion version, std::uint64_t checksum, std::span<std::byte> buffer);
-  // Without a buffer: take() is given parts of the version itself.
+  // In place, without a buffer: take() is given parts of the version itself.
   VersionCopy(PolicyVersion version, std::uint64_t checksum, std::uint64_t bytes_total)
       : version_(version), checksum_(checksum), bytes_total_(bytes_total) {}
 
+  // The version that is copied, and its checksum as it was published.
   PolicyVersion version() const { return version_; }
-  std::uint64_t checksum() const { return checksum_; }  // as published
-  std::uint64_t offset() const { return done_; }
+  std::uint64_t checksum() const { return checksum_; }
+  std::uint64_t offset() const { return done_; }  // bytes taken so far
   bool in_place() const { return buffer_.empty(); }
+  // All bytes taken; verify() then says whether they are right.
   bool complete() const { return done_ == bytes_total_; }
 
-  // How many bytes come next: at most bytes_max, and at least one while any is missing.
+  // The size of the next part: at most bytes_max, and at least one byte while any is missing.
   std::uint64_t next_bytes(std::uint64_t bytes_max) const;
-  // The next part of the buffer to fill, at most bytes_max and at least one byte; take() then
-  // accounts for the beginning of it that has been filled, and now holds `arrived`.
+  // The next part of the buffer, of next_bytes(); not in place. The caller fills the beginning of
+  // it and passes that to take(), which adds it to the checksum. Parts must come in order.
   std::span<std::byte> next(std::uint64_t bytes_max) const;
   void take(std::span<const std::byte> arrived);
 
   UpdateProgress progress() const;
-  // With all bytes taken: whether they are the published ones.
+  // With all bytes taken (CHECKed): fails where the checksum differs from the published one.
+  // `family` names the weights in the error.
   Result<void> verify(const std::string& family) const;
 
  private:
@@ -44,7 +48,7 @@ class VersionCopy {
   std::span<std::byte> buffer_;  // empty: in place
   std::uint64_t bytes_total_;
   std::uint64_t done_ = 0;
-  Checksum64 arrived_;  // the first done_ bytes
+  Checksum64 arrived_;  // of the first done_ bytes
 };
 
 }  // namespace tandem::runtime

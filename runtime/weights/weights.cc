@@ -1,3 +1,7 @@
+// The seam of the families: picks the implementation that a configuration means, and writes and
+// reads the text of a layout. Publisher and subscriber each resolve kAuto by themselves, so
+// resolve() depends only on facts that all processes of a host see alike; for other hosts the
+// subscriber of kAuto learns the choice from the publisher's source (auto_subscriber.cc).
 #include "runtime/weights/weights.h"
 
 #include <fmt/format.h>
@@ -31,7 +35,8 @@ std::optional<DType> dtype_named(const nlohmann::json& text) {
   return std::nullopt;
 }
 
-// One tensor of a manifest_json; none where `one` is something else.
+// Reads one tensor of a manifest_json; none where `one` is something else. The text may come from
+// another process, so every key and type is checked first.
 std::optional<ParameterSpec> parameter_in(const nlohmann::json& one) {
   for (const char* key : {"name", "dtype", "shape", "offset_bytes", "bytes"})
     if (!one.is_object() || !one.contains(key)) return std::nullopt;
@@ -51,7 +56,7 @@ std::optional<ParameterSpec> parameter_in(const nlohmann::json& one) {
   return spec;
 }
 
-// The other way round from layout_of(); none where `text` is not what it makes.
+// Reads a text of layout_of(); none where `text` is something else.
 std::optional<Manifest> manifest_in(const std::string& text) {
   const nlohmann::json whole = parse_json(text);
   if (!whole.is_object() || !whole.contains("parameters") || !whole["parameters"].is_array() ||
@@ -101,7 +106,7 @@ std::string weights_name(std::string_view job, const std::filesystem::path& run_
 
 WeightsType resolve(const WeightsConfig& config) {
   if (config.type != WeightsType::kAuto) return config.type;
-  // The size and not the free space: what all processes of a host agree on at any time.
+  // The size and not the free space: all processes of a host see the same size at any time.
   struct statvfs facts;
   if (::statvfs("/dev/shm", &facts) != 0) return WeightsType::kDisk;
   const std::uint64_t room = std::uint64_t{facts.f_blocks} * facts.f_frsize / 2;

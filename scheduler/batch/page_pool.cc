@@ -1,3 +1,6 @@
+// Free pages are a stack. Idle pages are a doubly linked list inside the array of pages, from the
+// oldest to the newest, around a sentinel behind the last page: a page leaves the middle of the
+// list in constant time when a sequence uses it again.
 #include "scheduler/batch/page_pool.h"
 
 #include <algorithm>
@@ -37,6 +40,7 @@ std::optional<PageId> PagePool::allocate() {
 void PagePool::retain(PageId page) {
   Page& p = at(page);
   CHECK(p.references > 0 || p.cached);
+  // A cached page without references is in the idle list (PP-1).
   if (p.references++ == 0) unlink_idle(page);
 }
 
@@ -52,6 +56,7 @@ void PagePool::release(PageId page) {
 }
 
 void PagePool::mark_cached(PageId page) {
+  // A page gets content only while a table lists it.
   CHECK(at(page).references > 0);
   at(page).cached = true;
 }

@@ -1,3 +1,7 @@
+// An entry's key hashes the key of the page before it and the page's own tokens; the first page's
+// parent is derived from the version. So one lookup per page compares a whole prefix: where the
+// parent entry matched, equal parent keys stand for equal prefixes, and only the page's own tokens
+// are compared.
 #include "scheduler/batch/prefix_cache.h"
 
 #include <algorithm>
@@ -32,6 +36,7 @@ PageTable PrefixCache::match(PolicyVersion version, std::span<const TokenId> tok
   tokens_queried_ += std::ssize(tokens);
   const auto page_tokens = static_cast<std::size_t>(page_tokens_);
   Key parent = root(version);
+  // `<` and not `<=`: the last token stays to be computed even where it ends a page.
   for (std::size_t begin = 0; begin + page_tokens < tokens.size(); begin += page_tokens) {
     const auto page = tokens.subspan(begin, page_tokens);
     const Key key = next(parent, page);
@@ -72,6 +77,7 @@ std::optional<PageId> PrefixCache::allocate() {
   if (const auto page = pool_.allocate()) return page;
   const auto idle = pool_.oldest_idle();
   if (!idle) return std::nullopt;
+  // The oldest idle page becomes free, so the second allocate() succeeds (PC-2).
   forget(*key_of_page_[static_cast<std::size_t>(idle->value)]);
   return pool_.allocate();
 }
@@ -103,6 +109,7 @@ std::optional<CopyPage> unshare_tail(PagePool& pool, PrefixCache& cache, PageTab
   const std::optional<PageId> own = cache.allocate();
   CHECK(own.has_value());
   const CopyPage copy{tail, *own};
+  // Others still refer to the page, so its content stays for the caller's copy.
   pool.release(tail);
   tail = *own;
   return copy;

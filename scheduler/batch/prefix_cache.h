@@ -1,10 +1,11 @@
 // Prompt pages that later sequences can use again (rollout.enable_prefix_caching).
 //
-// A full page is found by the policy version that computed it and a hash chain over its tokens and
-// those of all pages before it; tokens are compared too, so a colliding hash is a miss and never a
-// wrong page. Pages of another version never match: new sequences read only the current one's KV.
-// Unreferenced pages stay until room is needed, the least recently released first. Where the cache
-// is off, nothing is inserted and the rest works alike. Not thread-safe.
+// A full page is found by the policy version that computed it and by a hash chain over its tokens
+// and those of all pages before it. Tokens are compared too, so a colliding hash is a miss and
+// never a wrong page. Pages of another version never match: new sequences read only the keys and
+// values of the current one. Unreferenced pages stay until room is needed; the least recently
+// released one goes first. Where the cache is off, no page is inserted and the other calls work
+// alike. Not thread-safe.
 //
 // PC-1  match() returns pages whose content is exactly (version, tokens).
 // PC-2  allocate() fails only if every page is referred to.
@@ -25,14 +26,16 @@ using TokenId = std::int32_t;  // an index into the vocabulary
 
 class PrefixCache {
  public:
+  // `pool` is borrowed and outlives the cache.
   PrefixCache(PagePool& pool, std::int32_t page_tokens);
 
   // The longest cached run of full pages at the head of `tokens`, retained for the caller. Leaves
   // at least the last token to compute: its logits are needed.
   PageTable match(PolicyVersion version, std::span<const TokenId> tokens);
 
-  // The full pages of `tokens` lie in `table`, every one computed by `version` from pages that
-  // `version` computed. Content that is cached already stays where it is.
+  // Caches the full pages of `tokens`, which are in `table`. Precondition: `version` computed every
+  // one of them, from pages that `version` computed. Content that is cached already stays in its
+  // page.
   void insert(PolicyVersion version, std::span<const TokenId> tokens, const PageTable& table);
 
   // A page with one reference: a free one, else the longest idle one, which is forgotten.
@@ -41,7 +44,8 @@ class PrefixCache {
   void drop_before(PolicyVersion version);  // an installed version makes older pages useless
   void drop_all();                          // a new lineage: the same number names other weights
 
-  std::int64_t tokens_queried() const { return tokens_queried_; }  // as vLLM counts them
+  // Tokens in all calls of match(), and those that were found; counted as vLLM counts them.
+  std::int64_t tokens_queried() const { return tokens_queried_; }
   std::int64_t tokens_hit() const { return tokens_hit_; }
   std::int32_t entries() const { return static_cast<std::int32_t>(entries_.size()); }
 
@@ -68,9 +72,9 @@ class PrefixCache {
   std::int64_t tokens_hit_ = 0;
 };
 
-// Before a token is written at position `fill.tokens_cached`: where the page it falls into is
-// shared, the table gets a page of its own there, to which the caller copies `from`. Nothing to
-// copy: nullopt. Precondition: tail_shared() implies that a page is available.
+// To be called before a token is written at position `fill.tokens_cached`. Where the page of that
+// position is shared, the table gets a page of its own there, and the caller copies `from` to `to`.
+// nullopt: no copy is needed. Precondition: tail_shared() implies that a page is available.
 struct CopyPage {
   PageId from;
   PageId to;

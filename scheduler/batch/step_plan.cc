@@ -1,3 +1,8 @@
+// A greedy plan in priority order with three rules: each running sequence decodes one token,
+// prompts that have started take the rest of the tokens, then waiting sequences start. Counters of
+// free pages and tokens go down as slices are added, so the limits hold by construction (SP-1).
+// Only a want of pages evicts, always from the end of the priority order, so the running sequence
+// of highest priority keeps its pages and makes progress (SP-2).
 #include "scheduler/batch/step_plan.h"
 
 #include <algorithm>
@@ -15,6 +20,7 @@ constexpr std::int32_t kSparePagesPerRunning = 1;
 
 using Order = std::vector<const Sequence*>;
 
+// The id breaks ties, so that a plan does not depend on the order of the input.
 Order by_priority(std::span<const Sequence> sequences) {
   Order order;
   for (const Sequence& seq : sequences) order.push_back(&seq);
@@ -47,11 +53,13 @@ class Planner {
   }
 
  private:
+  // Pages that `tokens` more tokens need; one more where the shared last page must be copied first.
   std::int32_t pages_to_grow(const Sequence& seq, std::int32_t tokens) const {
     return pages_for(seq.tokens_cached + tokens, limits_.page_tokens) -
            pages_for(seq.tokens_cached, limits_.page_tokens) + (seq.tail_shared ? 1 : 0);
   }
 
+  // The reverse: how many more tokens find room with `pages` free pages.
   std::int32_t tokens_that_fit(const Sequence& seq, std::int32_t pages) const {
     const std::int32_t spare = pages - (seq.tail_shared ? 1 : 0);
     if (spare < 0) return 0;
@@ -59,7 +67,8 @@ class Planner {
     return (held + spare) * limits_.page_tokens - seq.tokens_cached;
   }
 
-  // Frees at least one victim below running_[i]; false where there is none.
+  // Evicts one sequence below running_[i]; false where there is none. It may free no page, since
+  // all of its pages may be shared, so callers repeat.
   bool evict_below(std::size_t i) {
     const Sequence* victim = nullptr;
     if (!holders_.empty()) {
@@ -90,7 +99,7 @@ class Planner {
     run(seq, 1);
   }
 
-  // A prompt takes what pages there are. It evicts only when nothing else would move.
+  // A prompt takes the pages that are free. It evicts only when no sequence would run otherwise.
   void prefill(std::size_t i) {
     const Sequence& seq = *running_[i];
     if (tokens_ == 0) return;
@@ -105,6 +114,7 @@ class Planner {
     auto slots = limits_.sequences_max - static_cast<std::int32_t>(running_.size());
     auto spare = kSparePagesPerRunning * static_cast<std::int32_t>(running_.size());
     for (const Sequence* seq : waiting_) {
+      // SP-3: where the first that waits cannot start, none behind it does.
       if (tokens_ == 0 || slots == 0) return;
       const std::int32_t tokens = std::min(seq->tokens_pending, tokens_);
       const bool alone = running_.empty() && plan_.run.empty();
@@ -118,8 +128,8 @@ class Planner {
     }
   }
 
-  // Nothing runs, and the first that waits has not the room for its chunk: it starts with what
-  // there is, or others that wait give up the pages that they hold.
+  // No sequence runs, and the first that waits lacks the pages for its chunk. It starts with a
+  // smaller chunk, or else others that wait give up the pages that they hold, for the next step.
   void start_alone(const Sequence& seq) {
     const std::int32_t tokens =
         std::min({seq.tokens_pending, tokens_, tokens_that_fit(seq, pages_)});
@@ -131,7 +141,7 @@ class Planner {
   const StepLimits& limits_;
   Order running_;
   Order waiting_;
-  Order holders_;  // those of waiting_ that hold pages
+  Order holders_;  // those of waiting_ that hold pages, by priority
   std::int32_t pages_;
   std::int32_t tokens_;
   StepPlan plan_;

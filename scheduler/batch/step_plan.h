@@ -1,9 +1,9 @@
-// Continuous batching: choose what one forward pass computes.
+// Continuous batching: chooses the tokens that one forward pass computes.
 //
 // Pure: the same inputs give the same plan. No clock, no lock, no GPU, no allocation of pages; the
 // caller (actors/rollout) applies the plan. Priority is the due step, earliest first, then arrival.
-// Decoding comes first so that running sequences never stall behind a long prompt; prompts fill
-// what is left, in priority order, in chunks.
+// Decoding comes first, so that running sequences never stall behind a long prompt; prompts fill
+// the rest of the pass, in priority order, in chunks.
 //
 // A group's prompt is one waiting sequence. Once it is prefilled the caller forks its page table
 // into n sequences, each with its first sampled token pending, and puts those that follow the first
@@ -11,8 +11,8 @@
 // and pages allow.
 //
 // SP-1  A plan keeps the limits.
-// SP-2  Progress: where anything is unfinished, a plan runs or evicts at least one sequence, and
-//       what has the highest priority of the running ones is never evicted.
+// SP-2  Progress: where any sequence is unfinished, a plan runs or evicts at least one, and the
+//       running sequence of highest priority is never evicted.
 // SP-3  No overtaking: a waiting sequence starts only if all of higher priority have started.
 #pragma once
 
@@ -41,7 +41,7 @@ struct Sequence {
   std::uint64_t arrival = 0;  // of its group at this engine
   std::int32_t tokens_cached = 0;
   std::int32_t tokens_pending = 1;
-  std::int32_t pages_alone = 0;  // freed if it is evicted: pages_alone()
+  std::int32_t pages_alone = 0;  // pages freed if it is evicted: pages_alone()
   bool tail_shared = false;      // its next token needs a copy of its last page: tail_shared()
 };
 
@@ -59,9 +59,10 @@ struct StepPlan {
 };
 
 // `running`: started and unfinished, in any order; `waiting`: the others, in any order. When pages
-// run out the lowest in priority is evicted for a decode: first of those that wait and hold pages,
-// then of those that run. What finds no room and nobody below it stands still for the step.
-// Precondition: no sequence can outgrow the whole pool; admission rejects those.
+// run out, the sequence of lowest priority is evicted for a decode: first of those that wait and
+// hold pages, then of those that run. A sequence that finds no room, and none below it to evict,
+// stands still for the step. Precondition: no sequence can outgrow the whole pool; admission
+// rejects those.
 StepPlan plan_step(std::span<const Sequence> running, std::span<const Sequence> waiting,
                    const StepLimits& limits);
 

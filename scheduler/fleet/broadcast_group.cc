@@ -1,3 +1,10 @@
+// Events only note what has happened and queue Leaves; decide() alone returns orders, so that an
+// order never outlives a later event of the same turn. An epoch is moved from forming_ to in_use_
+// to previous_, or ended by end(), the one place that asks its ranks to leave (BG-3).
+//
+// Easy to get wrong: an actor may end at any moment between two calls. forget() drops every order
+// that is queued for it, and every event names an incarnation and an epoch, which are compared with
+// the present ones before the event has any effect (BG-5).
 #include "scheduler/fleet/broadcast_group.h"
 
 #include <algorithm>
@@ -5,9 +12,6 @@
 #include <tuple>
 #include <utility>
 
-// Events only note what has happened and queue Leaves; decide() alone sends, so that an order never
-// outlives a later event of the same turn. An epoch is moved from forming_ to in_use_ to previous_,
-// or ended by end(), the one place that asks its ranks to leave.
 namespace tandem::scheduler {
 namespace {
 
@@ -57,8 +61,10 @@ void BroadcastGroup::learner_up(const BroadcastPeer& learner, int nccl_version) 
   const auto ended = ended_.find(learner.actor);
   if (ended != ended_.end() && ended->second == learner.incarnation) return;
   if (learner_ && learner_->peer == learner) return;
+  // A copy of the name: gone() destroys the learner that holds it.
   if (learner_) gone(std::string(learner_->peer.actor));
   learner_ = Actor{.peer = learner, .nccl_version = nccl_version};
+  // The new learner clears all blame: it may itself have been the cause.
   for (auto& [name, member] : members_) {
     member.proven = false;
     member.noticed = member.failures = 0;
@@ -78,6 +84,8 @@ void BroadcastGroup::member_up(const BroadcastPeer& member, int nccl_version) {
 }
 
 void BroadcastGroup::forget(const BroadcastPeer& peer) {
+  // An event that was sent before the end may arrive after it: `ended_` keeps it from reviving the
+  // actor.
   ended_[peer.actor] = peer.incarnation;
   if (learner_ && learner_->peer == peer)
     learner_.reset();
@@ -91,10 +99,12 @@ void BroadcastGroup::gone(const std::string& actor) {
   const bool learner = learner_ && learner_->peer.actor == actor;
   if (!learner && found == members_.end()) return;
   const BroadcastPeer peer = learner ? learner_->peer : found->second.peer;
+  // Forgotten first, so that end() queues no Leave for it (BG-5).
   forget(peer);
   const std::string why = (learner ? "the learner " : "") + actor + " is gone";
   if (forming_ && forming_->has(peer)) end(forming_, why);
   if (in_use_ && in_use_->has(peer)) end(in_use_, why);
+  // The Leaves of that epoch have been queued; only the record of its members ends.
   if (learner) previous_.reset();
 }
 
@@ -110,6 +120,8 @@ void BroadcastGroup::end(std::optional<Group>& group, const std::string& why) {
     if (find(peer)) leaves_.push_back({.to = peer, .epoch = group->number, .why = why});
   };
   leave(group->learner);
+  // Before kJoining no member has been asked, and a member that was not asked must get no Leave
+  // (BG-3).
   if (group->phase != Phase::kOpening && group->phase != Phase::kInviting)
     std::ranges::for_each(group->members, leave);
   group.reset();
@@ -123,6 +135,7 @@ void BroadcastGroup::opened(const BroadcastPeer& from, std::uint64_t epoch) {
 void BroadcastGroup::joined(const BroadcastPeer& from, std::uint64_t epoch) {
   if (!forming_ || forming_->number != epoch || !forming_->has(from)) return;
   if (forming_->phase != Phase::kInviting && forming_->phase != Phase::kJoining) return;
+  // The learner joins when it has opened, perhaps before any member was invited.
   forming_->joined.insert(from);
   if (forming_->phase == Phase::kJoining && forming_->absent().empty())
     forming_->phase = Phase::kJoined;
@@ -133,6 +146,7 @@ void BroadcastGroup::in_use(const BroadcastPeer& from, std::uint64_t epoch) {
   if (forming_->phase != Phase::kSwitching) return;
   previous_.reset();
   if (in_use_) {
+    // A copy is kept, since takes_part() is asked about members that have not left yet.
     previous_ = in_use_;
     end(in_use_, epoch_text(epoch) + " is in use");
   }
@@ -145,6 +159,7 @@ void BroadcastGroup::in_use(const BroadcastPeer& from, std::uint64_t epoch) {
     member.proven = true;
     member.noticed = member.failures = 0;
   }
+  // The members of this epoch are proven; the next one may try twice as many others.
   tried_max_ = tried_max_ > SIZE_MAX / 2 ? SIZE_MAX : tried_max_ * 2;
   backoff_until_ = {};
 }
@@ -155,6 +170,7 @@ void BroadcastGroup::failed(const BroadcastPeer& from, std::uint64_t epoch, cons
   const auto is = [&](const std::optional<Group>& group) {
     return group && group->number == epoch && group->has(from);
   };
+  // Its ranks have been asked to leave already; no broadcast reaches them any more.
   if (is(previous_)) previous_.reset();
   if (is(forming_)) {
     blame({from}, why);
@@ -174,12 +190,14 @@ void BroadcastGroup::left(const BroadcastPeer& from, std::uint64_t epoch) {
 
 void BroadcastGroup::count_failure(Time now) {
   Duration wait = limits_.backoff;
+  // The loop ends at backoff_max, so that the product cannot overflow.
   for (int i = 0; i < failures_ && wait < limits_.backoff_max; ++i) wait *= 2;
   ++failures_;
   backoff_until_ = now + std::min(wait, limits_.backoff_max);
 }
 
-// `noticed` failed first, or did not join.
+// Records an epoch that did not form. `noticed` are the ranks that failed first or did not join.
+// See Blame in the header.
 void BroadcastGroup::blame(std::vector<BroadcastPeer> noticed, const std::string& why) {
   if (forming_->phase <= Phase::kInviting) return;  // no member was asked
   failed_epoch_ = forming_->number;
@@ -187,7 +205,7 @@ void BroadcastGroup::blame(std::vector<BroadcastPeer> noticed, const std::string
   std::vector<Actor*> unproven;
   for (const BroadcastPeer& peer : forming_->members)
     if (Actor* const member = find(peer); !member->proven) unproven.push_back(member);
-  if (unproven.empty()) {  // one that worked no longer does: all have to prove themselves again
+  if (unproven.empty()) {  // one that worked before no longer does: all must prove themselves again
     learner_->proven = false;
     for (const BroadcastPeer& peer : forming_->members) find(peer)->proven = false;
     tried_max_ = std::max<std::size_t>(1, forming_->members.size() / 2);
@@ -211,7 +229,8 @@ std::vector<const BroadcastGroup::Actor*> BroadcastGroup::wanted() const {
   return found;
 }
 
-// A member in use that has yet to answer the Leave of an earlier epoch is no change.
+// Whether the wanted members differ from those in use. A member in use that still owes the answer
+// to the Leave of an earlier epoch is no change.
 bool BroadcastGroup::changed() const {
   return std::ranges::any_of(members_, [this](const auto& entry) {
     const Actor& member = entry.second;
@@ -223,7 +242,8 @@ bool BroadcastGroup::changed() const {
 std::vector<BroadcastPeer> BroadcastGroup::choose() const {
   std::vector<BroadcastPeer> chosen;
   std::vector<const Actor*> unproven;
-  bool hung = false;  // one that does not answer explains why the last one did not form
+  // A rank that owes an answer explains the last failure, so the others are not halved.
+  bool hung = false;
   for (const auto& [name, member] : members_) hung = hung || member.owes.contains(failed_epoch_);
   for (const Actor* const member : wanted()) {
     if (member->proven)
@@ -236,6 +256,7 @@ std::vector<BroadcastPeer> BroadcastGroup::choose() const {
   });
   if (!hung && unproven.size() > tried_max_) unproven.resize(tried_max_);
   for (const Actor* const member : unproven) chosen.push_back(member->peer);
+  // Sorted, so that ranks follow from names alone.
   std::ranges::sort(chosen);
   return chosen;
 }
@@ -246,6 +267,8 @@ std::optional<Time> BroadcastGroup::opens_at() const {
   Time at = backoff_until_;
   for (const auto& [name, member] : members_) {
     if (!eligible(member)) continue;
+    // Members that owe answers get `settle` to give them: without them the epoch would soon have to
+    // be replaced.
     for (const auto& [epoch, since] : member.owes) at = std::max(at, since + limits_.settle);
   }
   return at;
@@ -277,6 +300,8 @@ std::vector<BroadcastOrder> BroadcastGroup::decide(Time now) {
   std::vector<BroadcastOrder> orders;
   check_deadline(now);
   for (LeaveOrder& leave : std::exchange(leaves_, {})) {
+    // Owed from now on, when the order is sent; find() succeeds because forget() dropped the orders
+    // of actors that ended.
     find(leave.to)->owes.emplace(leave.epoch, now);
     orders.push_back(std::move(leave));
   }

@@ -1,12 +1,12 @@
 // Which actors broadcast a job's weights together, and when that changes: the membership epochs of
 // the learner (rank 0) and the rollouts. A state machine without clock or messages: the exchange
-// tells it what has happened, asks it for orders, and carries them out.
+// tells it the events, asks it for orders, and carries them out.
 //
 // An epoch is opened at the learner, then every member is invited, and when all have joined the
 // learner is told to use it. The epoch before carries broadcasts until then, so that a change of
-// membership pauses nobody; afterwards its ranks leave it. A failure in an epoch ends it for all of
-// its ranks. Whoever is in no epoch fetches its weights point to point, which always works, so
-// nothing waits for an epoch.
+// membership pauses no actor; afterwards its ranks leave it. A failure in an epoch ends it for all
+// of its ranks. An actor that is in no epoch fetches its weights point to point, which always
+// works, so no actor waits for an epoch.
 //
 // Invariants (tests/scheduler/fleet/broadcast_group_test.cc)
 //   BG-1  At most two epochs exist: one that is in use and one that forms. Epoch numbers ascend.
@@ -16,16 +16,16 @@
 //         incarnation ended or the learner's did.
 //   BG-4  When events stop, and every rank answers, the epoch in use holds exactly the members that
 //         are wanted: those that are up, do not leave, have the learner's version of NCCL, and have
-//         not failed failures_max times in a row. Where nobody is wanted none is formed, and the
-//         one in use ends with its members.
+//         not failed failures_max times in a row. Where no member is wanted no epoch is formed, and
+//         the one in use ends with its members.
 //   BG-5  No order names an incarnation that has ended.
 //
-// Blame. NCCL tells who noticed a fault, not whose it is: one sick rank can let every other one
-// report first, or let all of them miss the deadline. So an epoch that did not form counts against
-// a member only if all other ranks of it are proven: they were in an epoch that came into use.
-// Otherwise the next try takes, besides the proven, half as many of the unproven (those that
+// Blame. NCCL tells who noticed a fault, not whose fault it is: one sick rank can let every other
+// one report first, or let all of them miss the deadline. So an epoch that did not form counts
+// against a member only if all other ranks of it are proven: they were in an epoch that came into
+// use. Otherwise the next try takes, besides the proven, half as many of the unproven (those that
 // were noticed least first), until each is tried alone. A learner's new incarnation clears all
-// blame. Failures in an epoch in use count against nobody.
+// blame. Failures in an epoch in use count against no member.
 #pragma once
 
 #include <cstdint>
@@ -41,6 +41,7 @@
 
 namespace tandem::scheduler {
 
+// Deadlines and pauses of the group.
 struct BroadcastLimits {
   Duration forming_max = std::chrono::seconds(30);  // from Open until all have joined
   // After a failure: so long the next epoch waits for answers of those that still owe one.
@@ -52,13 +53,15 @@ struct BroadcastLimits {
   int failures_max = 3;  // of one member in a row, before it is left out until its next incarnation
 };
 
+// One incarnation of an actor.
 struct BroadcastPeer {
   std::string actor;
   Incarnation incarnation;
   auto operator<=>(const BroadcastPeer&) const = default;
 };
 
-// Orders, each for one actor.
+// Orders, each for one actor. The exchange sends them in the order of decide(). A rank answers each
+// with an event: opened, joined, in_use, failed or left.
 struct OpenOrder {  // to the learner
   BroadcastPeer to;
   std::uint64_t epoch = 0;
@@ -85,8 +88,9 @@ class BroadcastGroup {
  public:
   explicit BroadcastGroup(BroadcastLimits limits) : limits_(limits) {}
 
-  // What has happened. Events of incarnations or epochs that are over have no effect.
-  void learner_up(const BroadcastPeer& learner, int nccl_version);  // replaces the one before
+  // Events. Those of incarnations or epochs that are over have no effect. `nccl_version` is NCCL's
+  // number, 22809 for 2.28.9.
+  void learner_up(const BroadcastPeer& learner, int nccl_version);  // replaces the learner before
   void member_up(const BroadcastPeer& member, int nccl_version);    // likewise, by name
   void gone(const std::string& actor);    // its incarnation ended, the learner's too
   void leaves(const std::string& actor);  // it drains: it is in no further epoch
@@ -96,7 +100,7 @@ class BroadcastGroup {
   void failed(const BroadcastPeer& from, std::uint64_t epoch, const std::string& why, Time now);
   void left(const BroadcastPeer& from, std::uint64_t epoch);
 
-  // What to send now, in order. Call it after events and when next_deadline() has come.
+  // The orders to send now. To be called after events and when next_deadline() has come.
   std::vector<BroadcastOrder> decide(Time now);
   std::optional<Time> next_deadline() const;
 
@@ -109,6 +113,7 @@ class BroadcastGroup {
   std::vector<std::string> explain(Time now) const;
 
  private:
+  // An incarnation that is up, and its record.
   struct Actor {
     BroadcastPeer peer;
     int nccl_version = 0;
@@ -127,6 +132,7 @@ class BroadcastGroup {
     kSwitching,  // Use is sent
     kInUse,
   };
+  // One epoch.
   struct Group {
     std::uint64_t number = 0;
     BroadcastPeer learner;

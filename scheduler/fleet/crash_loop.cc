@@ -7,15 +7,18 @@
 namespace tandem::scheduler {
 namespace {
 
+// Its processes are ready.
 bool works(ActorState state) {
   return state == ActorState::kReady || state == ActorState::kBusy ||
          state == ActorState::kDraining;
 }
 
+// Its processes exist, ready or not.
 bool runs(ActorState state) {
   return works(state) || state == ActorState::kStarting || state == ActorState::kInitializing;
 }
 
+// No loop: no death, a final state, or healthy for long enough since it became ready.
 bool over(const CrashLoop& loop, const ActorStatus& status, Time now) {
   return loop.deaths == 0 || is_final(status.state) ||
          (works(status.state) && now - status.since >= RestartPolicy{}.healthy_after);
@@ -51,6 +54,7 @@ bool loops(const CrashLoop& loop, const ActorStatus& status, Time now) {
 
 std::optional<std::string> text(const CrashLoop& loop, const ActorStatus& status, Time now) {
   if (over(loop, status, now) || (loop.deaths == 1 && works(status.state))) return std::nullopt;
+  // While it does not run, the last death has not been followed by a restart yet.
   const std::int32_t restarts = runs(status.state) ? loop.deaths : loop.deaths - 1;
   const std::string how =
       restarts == 0 ? "died"

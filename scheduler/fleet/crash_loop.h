@@ -1,5 +1,5 @@
-// Deaths of one actor that follow each other: how often, since when, why, and the words for people.
-// A loop ends with a life of RestartPolicy::healthy_after.
+// Deaths of one actor that follow each other: how often it died, since when, why, and a text about
+// it for people. The loop ends when the actor has been healthy for RestartPolicy::healthy_after.
 //
 //   CL-1  From an actor's first death until it is healthy again, text() says how often it was
 //         restarted, why it died, and what comes next.
@@ -15,16 +15,16 @@
 namespace tandem::scheduler {
 
 struct CrashLoop {
-  std::int32_t deaths = 0;  // without a healthy life between them; 0: it is in no loop
-  Time since{};             // the first of them
+  std::int32_t deaths = 0;  // without a healthy time between them; 0: no loop
+  Time since{};             // of the first of them
   std::string cause;        // of the last
 };
 
-// More than one death, and not yet healthy again.
+// Whether the actor died more than once and is not yet healthy again.
 bool loops(const CrashLoop& loop, const ActorStatus& status, Time now);
 
-// "restarted 3 times in 40 s (killed by SIGSEGV (11)); next try in 8 s"; none where nothing died,
-// and where the one death is mended.
+// The loop in words: "restarted 3 times in 40 s (killed by SIGSEGV (11)); next try in 8 s". None
+// where the actor is healthy or final, and where it died once and works again.
 std::optional<std::string> text(const CrashLoop& loop, const ActorStatus& status, Time now);
 
 }  // namespace tandem::scheduler

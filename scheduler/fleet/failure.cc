@@ -9,7 +9,7 @@ FailureClass class_of(ErrorCode code) {
     case ErrorCode::kFailed:
     case ErrorCode::kTimedOut:
     case ErrorCode::kUnreachable:
-    case ErrorCode::kUnauthorised:  // of a gang: its port may be another's by now
+    case ErrorCode::kUnauthorised:  // in a gang another process may have taken its port by then
       return FailureClass::kMendable;
     case ErrorCode::kOutOfMemory:
       return FailureClass::kMemory;

@@ -1,3 +1,6 @@
+// A row per step that is not committed, a cell per slot. The version and the prompt of a slot are
+// functions of its numbers alone; this is why a run repeats, so no answer here may
+// depend on the order in which groups are generated or scored.
 #include "scheduler/fleet/fixed_lag.h"
 
 #include <algorithm>
@@ -12,6 +15,8 @@ PolicyVersion slot_version(const Budget& budget, StepId step) {
 
 std::int64_t prompt_position(const Budget& budget, const Slot& slot) {
   const std::int64_t first_try = slot.step.value * budget.groups_per_step + slot.index;
+  // The attempts a of all slots fill one block of steps_total * B positions, behind the blocks of
+  // the attempts before: so no two slots share a position.
   return slot.attempt * budget.steps_total * budget.groups_per_step + first_try;
 }
 
@@ -24,6 +29,7 @@ std::optional<Slot> FixedLag::next(PolicyVersion published) const {
       std::min(published.value + budget_.lookahead + 1, budget_.steps_total);  // first closed step
   for (StepId step = first_; step.value < end; ++step.value) {
     const auto row = rows_.find(step);
+    // A row is made by its first issued(): without one all slots are open.
     if (row == rows_.end()) return Slot{step, 0, 0};
     if (row->second.open == 0) continue;
     const auto& cells = row->second.cells;
@@ -53,6 +59,8 @@ FixedLag::Cell& FixedLag::cell_of(const Slot& slot) {
 }
 
 void FixedLag::discarded(GroupId group) {
+  // Keeps the row's count of scored cells right for a group that was scored before it was
+  // discarded.
   unscored(group);
   const auto at = slots_.find(group);
   Cell& cell = cell_of(at->second);

@@ -1,14 +1,17 @@
-// The fixed-lag schedule: training that repeats bit for bit, asynchronous or not.
+// The fixed-lag schedule: training that repeats bit for bit, although rollouts run ahead.
 //
 // Slot (d, i) of step d is generated entirely by version max(0, d - K), from a prompt that depends
-// on (d, i, attempt) alone; attempt a + 1 replaces a discarded attempt a; batches are in slot
-// order. So neither the number of actors nor any death changes what is trained. Plain state; the
-// exchange journals what it applies. Not responsible for the ledger's states: the caller says which
-// groups are scored.
+// on (d, i, attempt) alone. Attempt a + 1 replaces a discarded attempt a, and batches are in slot
+// order. So neither the number of actors nor any death changes the groups that are trained. Plain
+// state; the exchange journals the changes that it applies. Not responsible for the ledger's
+// states: the caller says which groups are scored.
 //
 // FL-1  A slot has at most one live group at a time.
 // FL-2  The batch of step d is slots 0 … B-1 in order, each with its lowest attempt not discarded.
 // FL-3  Held rows are the steps not yet committed, at most L + 2 of them.
+//
+// Letters as in staleness.h: K max_staleness, L lookahead, B groups_per_step, p published version,
+// s next step.
 #pragma once
 
 #include <compare>
@@ -23,13 +26,13 @@
 namespace tandem::scheduler {
 
 struct Slot {
-  StepId step;               // d
+  StepId step;               // d, the step that trains the slot
   std::int32_t index = 0;    // i, in [0, B)
-  std::int32_t attempt = 0;  // a
+  std::int32_t attempt = 0;  // a, counts discarded groups of the slot
   auto operator<=>(const Slot&) const = default;
 };
 
-// max(0, d - K): the one version that generates step d. The publisher retains s - K … s.
+// max(0, d - K): the one version that generates step d. The publisher must retain s - K … s.
 PolicyVersion slot_version(const Budget& budget, StepId step);
 
 // Position of the slot's prompt in the endless shuffled sequence of prompts (epoch after epoch):
@@ -38,33 +41,38 @@ std::int64_t prompt_position(const Budget& budget, const Slot& slot);
 
 class FixedLag {
  public:
-  // m == 1. `first`: the next step to commit, above 0 where a run resumes.
+  // `budget.sync_steps` must be 1 (CHECKed): every version is published. `first`: the next step to
+  // commit, above 0 where a run resumes.
   explicit FixedLag(const Budget& budget, StepId first = {});
 
-  // The next slot to admit: the earliest (step, index) without a live group among the steps
-  // d <= min(p + L, total - 1) that are not committed; nullopt where none is. A slot once issued
-  // stays issued until its group is discarded.
+  // The next slot to admit: the earliest (step, index) without a live group, among the steps d <=
+  // min(p + L, total - 1) that are not committed; none where all have one. A slot that was issued
+  // stays issued until its group is discarded. next() changes nothing; issued() follows when the
+  // group has been admitted.
   std::optional<Slot> next(PolicyVersion published) const;
   void issued(const Slot& slot, GroupId group);
 
-  void discarded(GroupId group);  // frees its slot for the next attempt
+  void discarded(GroupId group);  // frees the slot for the next attempt
   void scored(GroupId group);     // repeating it is harmless
   void unscored(GroupId group);   // a new lineage generates it anew
 
-  // Every slot of `step` scored: the groups in slot order. Unchanged by asking.
+  // The groups of `step` in slot order, where every slot is scored; else none. Changes nothing.
   std::optional<std::vector<GroupId>> batch(StepId step) const;
 
-  void committed(StepId step);  // steps commit in order; its row is forgotten
+  void committed(StepId step);  // steps commit in order (CHECKed); the step's row is forgotten
 
   std::optional<Slot> slot_of(GroupId group) const;  // of a group in a held row
   StepId first_held() const { return first_; }       // the next step to commit
 
  private:
+  // One slot of a row: the attempt that is next or under way, and its group once issued.
   struct Cell {
     std::int32_t attempt = 0;
     std::optional<GroupId> group;
     bool scored = false;
   };
+  // One step that is not committed. The two counts are kept with the cells, so that no question
+  // recounts a row.
   struct Row {
     std::vector<Cell> cells;  // B of them
     std::int64_t open = 0;    // cells without a group

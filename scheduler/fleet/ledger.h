@@ -1,14 +1,14 @@
-// The ledger of groups: where each one is, who holds it, and what became of it.
+// The ledger of groups: the state of each group, its holder, and the way in which it ended.
 //
 //   admitted -> rolling -> generated -> scoring -> scored -> training -> trained -> durable
-//        or discarded(reason) from any state before trained.
+//         or discarded(reason) from any state before trained.
 //
-// A plain state machine of one job, driven by its exchange's events; the same events give the same
-// ledger, so a journal replays it. Durable and discarded groups are counted and forgotten, so
-// memory is that of the live and the not yet durable ones (about 300 bytes each). An event costs
-// O(log groups). Not responsible for prompts, payloads and scores (the exchange's headers), nor for
-// which group goes to whom. Misuse by our own code is a CHECK; what a late or broken actor says is
-// a Refusal, counted.
+// A plain state machine of one job, driven by the events of its exchange. The same events give the
+// same ledger, so a journal replays it. Durable and discarded groups are counted and forgotten, so
+// memory is bounded by the live and the not yet durable groups (about 300 bytes each). An event
+// costs O(log groups). Not responsible for prompts, payloads and scores (the exchange's headers),
+// nor for the choice of a group's holder. Misuse by our own code is CHECKed; an answer of a late or
+// broken actor that cannot be taken is a Refusal, and counted. Not thread-safe.
 //
 // LG-1  issued = trained + discarded + live, each counted on its own over distinct groups.
 // LG-2  A group is trained at most once in the surviving lineage.
@@ -39,7 +39,7 @@ enum class GroupState {
   kGenerated,
   kScoring,
   kScored,
-  kTraining,  // live
+  kTraining,  // the last live state
   kTrained,   // until a checkpoint covers it
   kDurable,
   kDiscarded,  // counted, then forgotten
@@ -62,7 +62,7 @@ const char* name(DiscardReason reason);  // snake_case: "zero_variance"
 enum class Refusal {  // why an answer was not taken
   kUnknownGroup,      // forgotten, or never issued
   kOldLease,          // the group has been leased again, released, or its epoch is over
-  kOverAge,           // older tokens than the version that the actor had acknowledged
+  kOverAge,           // tokens older than the lease assumed; the group goes back to admitted
 };
 inline constexpr std::size_t kRefusals = 3;
 const char* name(Refusal refusal);
@@ -84,7 +84,7 @@ struct LeaseTerms {
   Time deadline;
 };
 
-// What a group's answer must name to be taken; the deadline is the exchange's business alone.
+// The names that an answer must give to be taken; only the exchange looks at the deadline.
 struct LeaseKey {
   GroupId group;
   LeaseId id;
@@ -96,7 +96,7 @@ enum class Kept { kNothing, kTokens };  // what of a rolling group outlives the 
 struct GroupRecord {
   GroupId id;
   GroupState state = GroupState::kAdmitted;
-  std::optional<StepId> due;   // set while any of its tokens is kept
+  std::optional<StepId> due;   // set from the lease on, until the tokens are lost
   std::optional<Lease> lease;  // set in kRolling and kScoring
   std::optional<StepId> step;  // set in kTraining and kTrained
 };
@@ -143,25 +143,27 @@ class Ledger {
   Lease lease_rollout(GroupId group, const LeaseTerms& terms, PolicyVersion installed);
   Lease lease_reward(GroupId group, const LeaseTerms& terms);
 
-  // Answers of holders. nullopt: taken. `oldest`: the oldest version among the group's tokens and
-  // the KV that they read.
+  // Answers of holders; nullopt: taken. `oldest`: the oldest version among the group's tokens and
+  // the keys and values that they read.
   std::optional<Refusal> generated(const LeaseKey& key, PolicyVersion oldest);
   std::optional<Refusal> scored(const LeaseKey& key);
-  // A drained, cancelled or failed piece of work: back one state. Tokens kept keep the date.
+  // The holder gives a group back unfinished: it goes back one state. Kept tokens keep the date.
   std::optional<Refusal> hand_back(const LeaseKey& key, Kept kept);
-  std::optional<Refusal> extend(const LeaseKey& key, Time deadline);  // it made progress
+  std::optional<Refusal> extend(const LeaseKey& key, Time deadline);  // the holder made progress
 
-  // Ends of leases that their holders did not end. Groups go back one state, tokens lost.
+  // Ends of leases without an answer: groups go back one state, and their tokens are lost.
+  // Returned: the groups.
   std::vector<GroupId> release_holder(Incarnation dead);
-  std::vector<GroupId> release_expired(Time now);           // deadline <= now
-  std::vector<GroupId> release_epochs_before(Epoch epoch);  // those that nobody had adopted
+  std::vector<GroupId> release_expired(Time now);           // of leases with deadline <= now
+  std::vector<GroupId> release_epochs_before(Epoch epoch);  // that no holder has claimed (adopt)
 
   // A new controller epoch adopts a lease that its still-running holder lists.
   std::optional<Refusal> adopt(GroupId group, LeaseId id, const LeaseTerms& terms);
 
-  // From any live state; it ends a lease that there is. `training` groups only when the job ends.
+  // Ends a live group and its lease. Groups in training are discarded only with all others, at the
+  // end of the job.
   void discard(GroupId group, DiscardReason reason);
-  void discard_live(DiscardReason reason);  // kJobFinished or kCancelled: everything live
+  void discard_live(DiscardReason reason);  // kJobFinished or kCancelled
 
   // Training. The learner's incarnation starts from version `checkpoint` (0 at first; at or above
   // what is durable). A batch in training goes back to scored. Returned: the batches of steps
@@ -178,24 +180,25 @@ class Ledger {
   // One batch at a time, steps in order; LG-4 is CHECKed here.
   std::vector<GroupId> earliest_due_batch() const;  // B scored groups; form_verdict == kForm
   void start_training(StepId step, std::vector<GroupId> batch);
-  // The groups of `step` are trained and `step + 1` is a version. A step that is replayed is taken
-  // and not counted again. Refused: another incarnation's, or a step that is not the next one.
+  // The groups of `step` are trained, and `step + 1` is a version. A replayed step is taken and not
+  // counted again. Refused: a commit of another incarnation, or of a step that is not the next one.
   std::optional<Refusal> commit(StepId step, Incarnation learner);
   void published(PolicyVersion version);
   void durable(
       StepId checkpoint);  // a checkpoint of version `checkpoint` covers the steps below it
 
-  // A new lineage: what is live was generated by weights that no longer exist. All of it goes back
-  // to admitted, undated; leases end. Returned: those that were leased, to be cancelled.
+  // A new lineage: live groups were generated by weights that no longer exist. All go back to
+  // admitted, undated, and leases end. Returned: the leases that ended, whose work is to be
+  // cancelled.
   std::vector<Lease> regenerate_live();
 
-  // What there is.
+  // Queries; references are valid until the next change.
   const BudgetState& budget_state() const { return budget_state_; }
   const Budget& budget() const { return budget_; }
   LedgerCounters counters() const;
   std::int64_t count(GroupState state) const;
-  const GroupRecord* find(GroupId group) const;  // null once forgotten; until the next change
-  const Queue& queue(GroupState state) const;    // of the live states; first = most urgent
+  const GroupRecord* find(GroupId group) const;  // null once forgotten
+  const Queue& queue(GroupState state) const;    // live states only; first = most urgent
   std::vector<Lease> leases_of(Incarnation holder) const;
   std::optional<Time> next_deadline() const;
   StepId next_commit() const { return next_commit_; }  // = the newest committed version

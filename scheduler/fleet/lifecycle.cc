@@ -1,3 +1,7 @@
+// Three tables: which actor states may follow each state, which job states, and the name and words
+// of each reason. The order of the rows is that of the enumerations (checked at compile time), so a
+// state is its row's index. Describe has one overload per reason; a reason without words does not
+// compile.
 #include "scheduler/fleet/lifecycle.h"
 
 #include <algorithm>
@@ -14,6 +18,8 @@ namespace {
 using A = ActorState;
 using J = JobState;
 
+// A row: a state, its name, and the `count` states that may follow it. All rows of a constexpr
+// table have one size, so the rest of `to` is unused.
 template <class State>
 struct Edges {
   State from;
@@ -22,9 +28,10 @@ struct Edges {
   std::size_t count;
 };
 
-// A death leads to Backoff where the actor is still wanted and to Stopped or Failed where it is
-// not. Stopping precedes Backoff when the other ranks of a gang, or a hung process, must be ended
-// first.
+// A death leads to Backoff where the actor is still wanted, and to Stopped or Failed where it is
+// not. Stopping comes before Backoff when processes have to be ended first: the other ranks of a
+// gang, or a process that hangs. Draining does not lead to Backoff: an actor that dies while it
+// drains is not wanted any more.
 constexpr std::array<Edges<A>, kActorStates> kActors{{
     {A::kQueued, "Queued", {A::kPlacing, A::kStopped, A::kFailed}, 3},
     {A::kPlacing, "Placing", {A::kQueued, A::kStarting, A::kStopped, A::kFailed}, 4},
@@ -52,6 +59,8 @@ constexpr std::array<Edges<A>, kActorStates> kActors{{
     {A::kLost, "Lost", {A::kBackoff, A::kStopped, A::kFailed}, 3},
 }};
 
+// A queued job has no processes, so it may end at once; every other job ends by way of Stopping,
+// which lasts until all its processes have ended.
 constexpr std::array<Edges<J>, kJobStates> kJobs{{
     {J::kQueued, "Queued", {J::kStarting, J::kFailed, J::kCancelled}, 3},
     {J::kStarting, "Starting", {J::kWarmStart, J::kRunning, J::kStopping}, 3},
@@ -138,6 +147,7 @@ struct Describe {
     return {"SpawnFailed", "its process could not be started: " + r.what};
   }
   Words operator()(const ExitSignal& r) const {
+    // Null for a number that is no signal's.
     const char* const abbreviation = sigabbrev_np(r.signal);
     const std::string which =
         abbreviation ? std::string("SIG") + abbreviation : "an unknown signal";

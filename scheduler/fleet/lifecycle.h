@@ -1,7 +1,8 @@
-// The states of actors and jobs, which may follow which, and why one is where it is.
+// The states of actors and jobs, which state may follow which, and the reason for which an actor or
+// a job is in its state.
 //
-// Tables, not code: a transition that the table lacks is a bug and a CHECK. What causes a
-// transition is the controller's business.
+// The transitions are tables: one that a table lacks is a bug and is CHECKed. The controller
+// decides when a transition happens. Pure values; no clock, no thread.
 //
 // LC-1  Only allowed() transitions happen.
 // LC-2  A state always has a typed reason; a pending one says what it waits for.
@@ -20,8 +21,9 @@
 
 namespace tandem::scheduler {
 
+// The states of an actor, that is of all its ranks together.
 enum class ActorState {
-  kQueued,        // wanted, not looked at yet, or no room
+  kQueued,        // wanted; not looked at yet, or there is no room
   kPlacing,       // a node is being asked
   kStarting,      // its processes are being spawned
   kInitializing,  // they run; model and weights are loading
@@ -36,6 +38,7 @@ enum class ActorState {
 };
 inline constexpr std::size_t kActorStates = 12;
 
+// The states of a job, in the order in which a job passes through them; the last three are final.
 enum class JobState {
   kQueued,
   kStarting,
@@ -48,6 +51,7 @@ enum class JobState {
 };
 inline constexpr std::size_t kJobStates = 8;
 
+// The tables, and their answers: which states may follow, and whether a state is final (none may).
 std::span<const ActorState> successors(ActorState from);
 std::span<const JobState> successors(JobState from);
 bool allowed(ActorState from, ActorState to);
@@ -57,8 +61,12 @@ bool is_final(JobState state);
 const char* name(ActorState state);  // "Initializing"
 const char* name(JobState state);    // "WarmStart"
 
-// Why: pending reasons, then the healthy one, then ends.
+// Reasons, in three kinds: those of a state that waits, those of an actor at work, and those of an
+// end. Users see their names and message() (docs/reasons.md lists them).
+
+// Of an actor or a job that the controller has not looked at since it was submitted.
 struct Submitted {};
+// The nodes together, or each of them, have less free than is needed.
 struct WaitingForCapacity {
   Resources need;  // of the whole gang
   Resources have;  // free, on the nodes that there are
@@ -66,70 +74,92 @@ struct WaitingForCapacity {
 struct WaitingForJobs {
   std::int32_t ahead;  // jobs queued before this one
 };
+// A rank fits no node, even an empty one: more waiting does not help.
 struct InfeasibleShape {
   std::string arithmetic;  // "needs 3.0 CPUs per rank; the largest node has 2.0 CPUs"
 };
+// Ranks of one gang start together: `ready` of `want` are there.
 struct WaitingForGang {
   std::int32_t ready;
   std::int32_t want;
 };
+// The agent of `node` was told to start the processes and has not answered.
 struct WaitingForSpawn {
   std::string node;
 };
+// The actor's processes run and have not said that they are ready.
 struct LoadingModel {};
+// Of a job that starts: `ready` of `want` actors are there.
 struct WaitingForActors {
   std::int32_t ready;
   std::int32_t want;
 };
+// The actor died and is started again at `until` (restart_budget.h).
 struct Backoff {
   Time until;
   std::int32_t n;    // which restart this will be, from 1
   std::int32_t max;  // restarts within the period before escalation
   std::string cause;
 };
+// The reason of every healthy state.
 struct Working {};
+// The actor takes no more groups. After `deadline` the groups that it still holds go back to the
+// exchange.
 struct Draining {
   std::int32_t held;  // groups still to finish or hand back
   Time deadline;
 };
+// The agent could not start a process.
 struct SpawnFailed {
   std::string what;
 };
+// A signal ended one of the actor's processes.
 struct ExitSignal {
   std::int32_t signal;
-  bool memory_hint = false;  // some process of the machine was killed for want of memory just then
+  bool memory_hint = false;  // the machine killed some process for want of memory at that time
 };
-struct OOMKilled {  // the kernel killed it for want of memory; bytes
+// The kernel killed the process for want of memory, which is proven (runtime/node/memory_kills.h).
+struct OOMKilled {
+  // Bytes: the most that the process had, and its use about a second before the end.
   std::int64_t peak_bytes;
-  std::optional<std::int64_t> last_bytes;  // a second before the end
-  std::int64_t room_bytes = 0;             // of its node, cgroup limits included; 0: not known
+  std::optional<std::int64_t> last_bytes;
+  std::int64_t room_bytes = 0;  // of its node, limits of the cgroup included; 0: not known
 };
-struct RankError {  // it said itself why it could not go on
+// A rank reported by itself why it could not go on.
+struct RankError {
   std::string what;
 };
+// A rank reported that an allocation failed: `what` has the amounts asked and free.
 struct OutOfMemory {
-  std::string what;  // what was asked and what was free
+  std::string what;
 };
+// A process exited with this code and reported no error.
 struct ExitCode {
   std::int32_t code;
 };
+// A process runs and makes no progress; the actor is ended and started again.
 struct Hung {
-  double silent_s;  // since the last heartbeat that showed progress; 0: its link went down
+  double silent_s;  // seconds since the last heartbeat with progress; 0: its link went down
 };
+// The agent of the actor's node cannot be reached.
 struct NodeLost {
   std::string node;
 };
+// Another rank of the same gang ended, so the whole gang is started again.
 struct GangMemberDied {
   std::int32_t rank;
 };
+// The restart budget of the actor and that of its role are used up.
 struct RestartsExhausted {
   std::int32_t restarts;
-  std::string cause;  // the root cause, as message() of the last end put it
+  std::string cause;  // message() of the end that was the root cause
 };
+// The ends that follow from decisions: the role got fewer actors, all steps are trained, a user
+// cancelled the job, or the actor's job has ended or failed.
 struct ScaleDown {};
 struct Completed {};
 struct CancelledByUser {
-  std::string how;  // and what failed before it had ended; may be empty
+  std::string how;  // and what failed before the job had ended; may be empty
 };
 struct JobEnded {};
 struct JobFailed {
@@ -143,11 +173,11 @@ using Reason =
                  NodeLost, GangMemberDied, RestartsExhausted, ScaleDown, Completed, CancelledByUser,
                  JobEnded, JobFailed>;
 
-const char* reason_name(const Reason& reason);  // CamelCase: "WaitingForCapacity"
-// One sentence without a final full stop; relative to `now` where the reason holds a time.
+const char* reason_name(const Reason& reason);  // CamelCase, stable for users: "WaitingForCapacity"
+// The reason in words: one sentence without a final full stop. Times in it are relative to `now`.
 std::string message(const Reason& reason, Time now);
 
-// A state with its since and its reason (LC-2).
+// A state, the time at which it began, and its reason (LC-2).
 template <class State>
 struct Status {
   State state{};
@@ -157,7 +187,8 @@ struct Status {
 using ActorStatus = Status<ActorState>;
 using JobStatus = Status<JobState>;
 
-// CHECKs LC-1. The same state again is allowed: only the reason changes, `since` stays.
+// Enters a state (LC-1 is CHECKed). Entering the present state again changes only the reason;
+// `since` stays, so that waits are measured from their beginning.
 void enter(ActorStatus& status, ActorState to, Reason reason, Time now);
 void enter(JobStatus& status, JobState to, Reason reason, Time now);
 

@@ -16,6 +16,7 @@ std::string padded(std::string text, std::size_t width) {
   return text;
 }
 
+// One line of the table; `note` stands behind the amount.
 struct TableLine {
   std::string role, name, amount, note;
 };
@@ -45,6 +46,7 @@ void settle_pages(MemoryDemand& demand, std::int64_t node_bytes) {
   CHECK(paged.page_bytes > 0 && paged.sharers > 0 && paged.pages_max >= 0);
   paged.pages = paged.pages_max;
   if (node_bytes <= 0) return;
+  // Whole pages only: the share is rounded down, so all sharers together stay within it (ME-2).
   const double share = paged.share * static_cast<double>(node_bytes) / paged.sharers;
   paged.pages = std::min(paged.pages_max, static_cast<std::int64_t>(share) / paged.page_bytes);
 }
@@ -65,6 +67,7 @@ std::int64_t reserved_bytes(const MemoryDemand& demand) {  // ME-1
 std::vector<MemoryRow> shown_rows(const MemoryDemand& demand) {
   std::vector<MemoryRow> rows = demand.rows;
   if (demand.paged) rows.push_back({demand.paged->name, paged_bytes(demand), MemoryUse::kLasting});
+  // Stable: within lasting rows and within peaks the planner's order stays.
   std::ranges::stable_sort(rows, {}, [](const MemoryRow& row) { return row.use; });
   return rows;
 }

@@ -1,5 +1,6 @@
-// How much of a node's memory one rank takes, row by row, and how much is reserved for it. Knows no
-// models: whoever plans a rank names the rows (actors/main/memory_plan.h). Pure.
+// How much of a node's memory one rank takes, row by row, and how much is reserved for it. This
+// file knows no models: whoever plans a rank names the rows (actors/main/memory_plan.h). Pure; all
+// amounts are bytes.
 //
 //   ME-1  What is reserved is the sum of all lasting rows and the largest peak: the phases in which
 //         peaks occur (load, restore, checkpoint) never overlap.
@@ -23,6 +24,7 @@ enum class MemoryUse : std::uint8_t {
   kPeak,     // in one phase only
 };
 
+// One use of memory by a rank, as the table of memory shows it.
 struct MemoryRow {
   std::string name;  // "gradients"
   std::int64_t bytes = 0;
@@ -30,36 +32,38 @@ struct MemoryRow {
   bool operator==(const MemoryRow&) const = default;
 };
 
-// Memory of which a rank takes as many equal pages as a share of its node holds.
+// Memory of which a rank takes as many equal pages as its share of a node holds.
 struct PagedMemory {
   std::string name;  // "KV pages"
   std::int64_t page_bytes = 1;
-  std::int64_t pages_min = 1;  // with fewer the rank cannot work
-  std::int64_t pages_max = 1;  // more are never in use
+  std::int64_t pages_min = 1;  // with fewer pages the rank cannot work
+  std::int64_t pages_max = 1;  // more pages are never in use
   double share = 1;            // of a node's memory, for all sharers together
   std::int32_t sharers = 1;    // actors that divide the share evenly
   std::string share_key;       // of the job file: "rollout.gpu_memory_utilization"
-  std::int64_t pages = 0;      // as settle_pages() decided
+  std::int64_t pages = 0;      // set by settle_pages()
   bool operator==(const PagedMemory&) const = default;
 };
 
+// All memory of one rank: fixed rows, and pages where it has any.
 struct MemoryDemand {
   std::vector<MemoryRow> rows;
   std::optional<PagedMemory> paged;
   bool operator==(const MemoryDemand&) const = default;
 };
 
-// Decides how many pages a rank takes where the largest node offers `node_bytes`; 0: not known, so
-// that pages_max are taken.
+// Decides how many pages a rank takes where the largest node offers `node_bytes` (ME-2). 0 means
+// that the node's memory is not known; pages_max are taken then.
 void settle_pages(MemoryDemand& demand, std::int64_t node_bytes);
 
+// The bytes of the pages that were settled, and all bytes that are reserved for the rank (ME-1).
 std::int64_t paged_bytes(const MemoryDemand& demand);
 std::int64_t reserved_bytes(const MemoryDemand& demand);
 
-// All rows, the pages among them, in the order in which they are shown: lasting ones first.
+// All rows, with one for the pages, in the order in which they are shown: lasting ones first.
 std::vector<MemoryRow> shown_rows(const MemoryDemand& demand);
 
-// One change to the job file or several, and what ranks take with them.
+// One or more changes to the job file that lower memory, and the demands of ranks with them.
 struct MemoryOption {
   std::string setting;                         // "learner.enable_gradient_checkpointing=true"
   std::map<std::string, MemoryDemand> demand;  // by role: "learner"
@@ -72,8 +76,8 @@ struct RoleMemory {
   MemoryDemand demand;     // of each rank
 };
 
-// "learner  weights  2274 MiB", a line per row, with what is reserved per role and in all. Empty
-// where no role has a row.
+// A table with a line per row, such as "learner  weights  2274 MiB", with the amounts reserved per
+// role and in all. Empty where no role has a row.
 std::string memory_table(std::span<const RoleMemory> roles);
 
 // Rounded up: "512 MiB".

@@ -1,7 +1,8 @@
-// A share of a node's memory is searched among whole hundredths, and among thousandths below one
-// hundredth: pages, and with them what is reserved, rise with the share, so the largest share that
-// fits is found by halving. Each trial is a placement of the whole job, which takes milliseconds
-// for thousands of actors.
+// The nearest change is found by trial: the job with a change is placed on empty nodes, until it
+// fits. A share of a node's memory is searched among whole hundredths, and among thousandths below
+// one hundredth. Pages, and with them the reserved memory, rise with the share, so the largest
+// share that fits is found by halving. Each trial is a placement of the whole job, which takes
+// milliseconds for thousands of actors.
 #include "scheduler/fleet/memory_fit.h"
 
 #include <algorithm>
@@ -18,7 +19,7 @@ constexpr std::int64_t kMebibyteBytes = std::int64_t{1} << 20;
 std::int64_t largest_memory(std::span<const NodeCapacity> nodes) {
   std::int64_t most = 0;
   for (const NodeCapacity& node : nodes) {
-    if (node.total.memory_bytes <= 0) return 0;  // it announces none
+    if (node.total.memory_bytes <= 0) return 0;  // one node announces none: the size is not known
     most = std::max(most, node.total.memory_bytes);
   }
   return most;
@@ -41,7 +42,7 @@ std::string share_text(double share) {
   return text;
 }
 
-// Shares below `share`, ascending, that are worth a try.
+// The shares below `share` that are worth a try, ascending: 0.001 … 0.009, then 0.01, 0.02, ….
 std::vector<double> smaller_shares(double share) {
   std::vector<double> shares;
   for (int n = 1; n < kThousandths; n += n < 10 ? 1 : 10)
@@ -50,7 +51,8 @@ std::vector<double> smaller_shares(double share) {
   return shares;
 }
 
-// The smallest share that gives a rank the pages that it needs; at most 1.
+// The smallest share that gives a rank the pages that it needs, rounded up to the steps of
+// smaller_shares(); at most 1.
 double share_needed(const PagedMemory& paged, std::int64_t node_bytes) {
   const double bytes = static_cast<double>(paged.pages_min * paged.page_bytes) * paged.sharers;
   const double share = bytes / static_cast<double>(std::max<std::int64_t>(node_bytes, 1));
@@ -58,6 +60,7 @@ double share_needed(const PagedMemory& paged, std::int64_t node_bytes) {
   return std::min(1.0, std::ceil(share * unit) / unit);
 }
 
+// A copy of the roles that is changed and placed. Trials do not affect each other.
 class Trial {
  public:
   Trial(std::span<const NodeCapacity> nodes, std::span<const RoleDemand> roles)
@@ -83,12 +86,14 @@ class Trial {
       settle_memory(roles_, nodes_);
       return fits();
     };
+    // The share that was asked for is too small for the rank itself: only a larger one can help.
     if (const double needed = share_needed(paged, largest_memory(nodes_)); needed > asked)
       return fits_with(needed) ? std::optional(setting(paged)) : std::nullopt;
     std::vector<double> shares = smaller_shares(asked);
     std::erase_if(shares, [&, least = share_needed(paged, largest_memory(nodes_))](double share) {
       return share < least;
     });
+    // Shares that fit come before those that do not, because memory rises with the share.
     const auto too_large = std::ranges::partition_point(shares, fits_with);
     if (too_large == shares.begin()) return std::nullopt;
     paged.share = *std::prev(too_large);
@@ -137,8 +142,9 @@ std::int64_t mebibytes_up(std::int64_t bytes) {
   return (bytes + kMebibyteBytes - 1) / kMebibyteBytes;
 }
 
-// With how many MiB in place of the largest node's memory the job fits as it is; its pages grow
-// with the node.
+// With how many MiB, in place of the largest node's memory, the job fits as it is. Found by halving
+// between the present size and the sum of all ranks' greatest needs; the job's pages grow with the
+// node.
 std::int64_t node_mebibytes_needed(std::span<const NodeCapacity> nodes,
                                    std::span<const RoleDemand> asked) {
   std::vector<NodeCapacity> changed(nodes.begin(), nodes.end());
@@ -148,6 +154,7 @@ std::int64_t node_mebibytes_needed(std::span<const NodeCapacity> nodes,
   std::int64_t all = 0;
   for (const RoleDemand& role : roles) {
     MemoryDemand most = role.memory;
+    // Unknown memory gives every rank all pages that it could ever use: an upper bound.
     settle_pages(most, 0);
     all += std::max(role.per_rank.memory_bytes, reserved_bytes(most)) * role.replicas * role.ranks;
   }

@@ -1,6 +1,6 @@
 // Why a job's planned memory can never fit, and the nearest change to the job file with which it
-// would. Pure. Not responsible for: what ranks take (memory_demand.h), which node takes whom
-// (placement.h).
+// would. Pure. Not responsible for the amounts that ranks take (memory_demand.h) or for the choice
+// of nodes (placement.h).
 //
 // All nodes here are empty ones, as fits_ever() sees them.
 #pragma once
@@ -15,15 +15,15 @@
 
 namespace tandem::scheduler {
 
-// Decides the pages of each role by the largest node, and with them per_rank.memory_bytes of every
-// role that has a plan. A role without rows stays as it is.
+// Decides the pages of each role by the largest node, and from them per_rank.memory_bytes of every
+// role that has a plan. A role without rows and pages stays as it is.
 void settle_memory(std::span<RoleDemand> roles, std::span<const NodeCapacity> nodes);
 
 // kInfeasible where a role's share of the largest node holds fewer pages than a rank needs.
 Result<void> check_pages(std::span<const NodeCapacity> nodes, std::span<const RoleDemand> roles,
                          std::span<const MemoryOption> options);
 
-// The roles do not fit, and would if they took no memory.
+// Whether the roles would fit if they took no memory. Asked of roles that do not fit.
 bool memory_is_short(std::span<const NodeCapacity> nodes, std::span<const RoleDemand> roles);
 
 // Why a job does not fit in memory, and what would help.
@@ -33,9 +33,9 @@ struct MemoryShortage {
       counts;  // lowered counts with which it would fit: "rollout.replicas=1"
 };
 
-// The error: the message, the table, and as help the nearest change. In this order a change is
-// looked for: a smaller share for pages, an option of one change, lowered counts, any option, with
-// a smaller share where it needs one; and in any case how much memory a node would need.
+// The error: the message, the table, and as help the nearest change. A change is looked for in this
+// order: a smaller share for pages; an option of one change; lowered counts; any option, with a
+// smaller share where it needs one. In any case the help says how much memory a node would need.
 Error memory_refusal(std::span<const NodeCapacity> nodes, std::span<const RoleDemand> roles,
                      std::span<const MemoryOption> options, MemoryShortage shortage);
 

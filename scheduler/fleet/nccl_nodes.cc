@@ -13,7 +13,7 @@ void append_fact(std::string& list, const std::string& fact) {
   list += (list.empty() ? "" : "; ") + fact;
 }
 
-// "a has no NCCL library: …; b has NCCL 2.28.9": of the nodes with GPUs.
+// The facts about NCCL on nodes that have it or have GPUs: "a: no NCCL library; b has NCCL 2.28.9".
 std::string nccl_found(std::span<const NodeCapacity> nodes) {
   std::string found;
   for (const NodeCapacity& node : nodes)
@@ -25,6 +25,7 @@ std::string nccl_found(std::span<const NodeCapacity> nodes) {
   return found.empty() ? "no node has GPUs" : found;
 }
 
+// Whether the node has room for one rank of the job's communicators, NCCL left aside.
 bool could_hold(const NodeCapacity& node, std::span<const RoleDemand> roles) {
   return std::ranges::any_of(roles, [&node](const RoleDemand& role) {
     const Gang one{.actor = role.role, .per_rank = role.per_rank};
@@ -90,7 +91,8 @@ Result<void> check_nccl(std::span<const NodeCapacity> nodes, std::span<const Rol
     return refusal("its nodes have several versions of NCCL: " + nccl_found(able), kOneVersion);
   if (place(nodes, gangs_of(roles, "job")).index() == 0) return {};
 
-  // It is NCCL that keeps it out: by being absent, or by not sharing GPUs.
+  // The job fits without NCCL, so NCCL keeps it out: by being absent, or by not sharing GPUs. A
+  // trial on nodes that all share GPUs tells which.
   std::vector<NodeCapacity> sharing(nodes.begin(), nodes.end());
   for (NodeCapacity& node : sharing) node.nccl.shares_gpus = true;
   if (place(sharing, gangs_of(roles, "job")).index() == 0)

@@ -1,6 +1,6 @@
 // Which nodes can hold the ranks that meet in communicators of NCCL (PL-4), and why a job that
-// needs NCCL is refused. Pure. Not responsible for: what a node has (its agent finds out), room
-// (placement.h).
+// needs NCCL is refused. Pure. Not responsible for the facts about a node (its agent finds them) or
+// for room (placement.h).
 #pragma once
 
 #include <optional>
@@ -13,19 +13,21 @@
 
 namespace tandem::scheduler {
 
-// Whatever the node has free. A gang that names no version takes any.
+// Whether NCCL lets ranks of the gang run on the node, without regard to free resources. A gang
+// that does not use NCCL may run anywhere; one that names no version takes any.
 bool nccl_allows(const Gang& gang, const NodeCapacity& node);
 
-// The versions of the nodes, each once, in the order of the nodes.
+// The versions of NCCL on the nodes, each once, in the order of the nodes.
 std::vector<std::string> nccl_versions(std::span<const NodeCapacity> nodes);
 
-// Why NCCL allows no node to a gang, with what those with GPUs have; none where it allows one.
+// Why NCCL rules out every node for the gang, with the facts about nodes with GPUs; none where it
+// allows at least one.
 std::optional<std::string> nccl_trouble(std::span<const NodeCapacity> nodes, const Gang& gang);
 
-// Of a job whose ranks fit the empty `nodes` if NCCL is left aside: kInfeasible where nodes that
-// can hold ranks of its communicators have several versions, or where there is no room for them
-// without the nodes that have no NCCL, or do not let ranks share a GPU; with the nodes and what
-// they have.
+// Checks a job whose ranks fit the empty `nodes` if NCCL is left aside. kInfeasible, with the nodes
+// and their facts, where nodes that can hold ranks of its communicators have several versions, or
+// where there is no room for the ranks without the nodes that have no NCCL, or that do not let
+// ranks share a GPU.
 Result<void> check_nccl(std::span<const NodeCapacity> nodes, std::span<const RoleDemand> roles);
 
 }  // namespace tandem::scheduler

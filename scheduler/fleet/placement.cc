@@ -1,3 +1,11 @@
+// A greedy choice, node by node: of a gang's ranks as many as fit go to the best node, then the
+// best node for the rest is sought. Gangs with the largest ranks go first, because small ones fit
+// into the gaps that large ones leave. An exact packing of several shapes would need a search over
+// all orders, which is exponential.
+//
+// The second half of the file explains refusals. A reason or a hint is found by trial: the job with
+// one setting changed is placed on empty nodes, until it fits. Trials are bounded (kCountsTried),
+// since each is a placement of the whole job.
 #include "scheduler/fleet/placement.h"
 
 #include <algorithm>
@@ -13,7 +21,8 @@
 namespace tandem::scheduler {
 namespace {
 
-// Of what a node has free, the part that ranks of this need can take.
+// The part of a node's free GPUs, in thousandths, that ranks with this need can take: whole GPUs
+// for whole ones (PL-3), and multiples of the share on each GPU for shares.
 std::int64_t usable_gpu_milli(const NodeCapacity& node, std::int64_t need) {
   std::int64_t usable = 0;
   for (const std::int64_t free : node.gpus_free_milli) {
@@ -25,6 +34,7 @@ std::int64_t usable_gpu_milli(const NodeCapacity& node, std::int64_t need) {
   return usable;
 }
 
+// How many of `wanted` ranks the node has room for.
 std::int64_t ranks_that_fit(const Resources& rank, const NodeCapacity& node, std::int64_t wanted) {
   std::int64_t count = wanted;
   const auto limit = [&count](std::int64_t need, std::int64_t have) {
@@ -40,9 +50,10 @@ std::int64_t ranks_that_fit(const Gang& gang, const NodeCapacity& node, std::int
   return nccl_allows(gang, node) ? ranks_that_fit(gang.per_rank, node, wanted) : 0;
 }
 
-// Nodes from the best to the worst for what is left of a gang: the most ranks first; among equals
-// the one with the least to spare, GPUs before CPUs, so that scarce and whole nodes stay free.
-// SPREAD takes one rank at a time and turns the second choice around.
+// The best node for the rest of a gang: the one that takes most of the ranks; among equals the one
+// with the least to spare, GPUs before CPUs, so that scarce resources and whole nodes stay free.
+// SPREAD asks for one rank at a time and turns the second choice around. Names break ties, so that
+// the same nodes give the same placement.
 std::optional<std::size_t> best_node(std::span<const NodeCapacity> nodes, const Gang& gang,
                                      std::int64_t wanted) {
   const std::int64_t order = gang.strategy == Strategy::kPack ? 1 : -1;
@@ -56,8 +67,8 @@ std::optional<std::size_t> best_node(std::span<const NodeCapacity> nodes, const 
   return static_cast<std::size_t>(best - nodes.begin());
 }
 
-// Takes a rank's GPUs from a node that has them: the first free ones; of a share, the one GPU where
-// the least (SPREAD: the most) is left.
+// Takes a rank's GPUs from a node that has them: the first ones that are wholly free, or for a
+// share the one GPU where the least (SPREAD: the most) is left.
 std::vector<std::int32_t> take_gpus(NodeCapacity& node, const Gang& gang) {
   const std::int64_t need = gang.per_rank.gpu_milli;
   std::vector<std::int64_t>& free = node.gpus_free_milli;
@@ -76,6 +87,7 @@ std::vector<std::int32_t> take_gpus(NodeCapacity& node, const Gang& gang) {
         !best || (gang.strategy == Strategy::kPack ? free[i] < free[*best] : free[i] > free[*best]);
     if (better) best = i;
   }
+  // ranks_that_fit() has found room, so `best` is set.
   free[*best] -= need;
   taken.push_back(static_cast<std::int32_t>(*best));
   return taken;
@@ -97,6 +109,7 @@ bool place_gang(std::vector<NodeCapacity>& nodes, const Gang& gang, Assignment& 
   return true;
 }
 
+// The nodes as if no job ran.
 std::vector<NodeCapacity> emptied(std::span<const NodeCapacity> nodes) {
   std::vector<NodeCapacity> empty(nodes.begin(), nodes.end());
   for (NodeCapacity& node : empty) {
@@ -112,7 +125,8 @@ Resources sum(std::span<const NodeCapacity> nodes, Resources NodeCapacity::*part
   return all;
 }
 
-// Component by component, so that the arithmetic names the one that is short.
+// The largest amount of each component, taken by itself, so that the arithmetic names the component
+// that is short.
 Resources largest(std::span<const NodeCapacity> nodes, Resources NodeCapacity::*part) {
   Resources most;
   for (const NodeCapacity& node : nodes) {
@@ -129,8 +143,8 @@ bool fits_some(const Resources& rank, std::span<const NodeCapacity> empty) {
       empty, [&](const NodeCapacity& n) { return ranks_that_fit(rank, n, 1) == 1; });
 }
 
-// Where a job asks for GPUs: those that cannot be used, of every node; and where no node has one
-// that can, what the agents of nodes without any found instead.
+// Adds what the agents found about GPUs to a refusal: the GPUs that cannot be used, of every node;
+// and where no node has a usable GPU, the agent's finding on the first node without one.
 std::string gpus_found(std::span<const NodeCapacity> nodes) {
   const bool some = std::ranges::any_of(nodes, [](const auto& n) { return n.total.gpu_milli > 0; });
   std::string unusable;
@@ -148,6 +162,8 @@ std::string gpus_found(std::span<const NodeCapacity> nodes) {
   return unusable + "; " + first->name + others + (without > 1 ? " have: " : " has: ") + found;
 }
 
+// The reason why `gangs` were not placed: a rank that fits no empty node, else a want of room.
+// Gangs of one role follow each other and are alike, so each role is examined once.
 Reason why_not(std::span<const NodeCapacity> nodes, std::span<const Gang> gangs) {
   const std::vector<NodeCapacity> empty = emptied(nodes);
   Resources need;
@@ -166,7 +182,7 @@ Reason why_not(std::span<const NodeCapacity> nodes, std::span<const Gang> gangs)
     need = need + gang.per_rank * gang.ranks;
   }
   Resources free = sum(nodes, &NodeCapacity::free);
-  if (!gangs.empty()) {  // what is free in pieces too small is not free for this gang
+  if (!gangs.empty()) {  // GPUs free in pieces too small are not free for this gang
     const Gang& most = *std::ranges::max_element(
         gangs, {}, [](const Gang& gang) { return gang.per_rank.gpu_milli; });
     free.gpu_milli = 0;
@@ -192,8 +208,9 @@ std::string setting(const std::string& key, std::int32_t value) {
   return key + "=" + std::to_string(value);
 }
 
-// No more than so many actors of a role, with the others as they are, can fit empty nodes: by what
-// all nodes have, and by what each node holds of this role alone.
+// An upper bound on the actors of a role that fit empty nodes with the other roles as they are: by
+// the resources of all nodes, and by the ranks of this role alone that each node holds. It spares
+// trials that cannot succeed.
 std::int64_t replicas_at_most(std::span<const NodeCapacity> empty,
                               std::span<const RoleDemand> roles, const RoleDemand& role) {
   Resources left = sum(empty, &NodeCapacity::total);
@@ -216,11 +233,12 @@ std::int64_t replicas_at_most(std::span<const NodeCapacity> empty,
   return std::min(most, ranks / role.ranks);
 }
 
-// Counts below the most that can be are tried one by one, then halved: a placement of thousands
+// Counts below that bound are tried one by one, then halved: a placement of thousands of actors
 // takes milliseconds, and this is only a hint.
 constexpr int kCountsTried = 16;
 
-// One count lowered as little as possible; else all of them lowered to 1.
+// The settings of a job that fits: one count lowered as little as possible, else all of them
+// lowered to 1; none where that does not fit either.
 std::optional<std::string> nearest_counts(std::span<const NodeCapacity> nodes,
                                           std::span<const RoleDemand> roles) {
   std::vector<RoleDemand> changed(roles.begin(), roles.end());
@@ -257,13 +275,14 @@ struct Amount {  // of a rank, that can be lowered in the job file
 constexpr Amount kAmounts[] = {{&Resources::cpu_milli, &RoleDemand::cpus_key},
                                {&Resources::gpu_milli, &RoleDemand::gpus_key}};
 
-// "2.0" of 2000 thousandths.
+// 2000 thousandths as "2.0".
 std::string amount_text(std::int64_t milli) {
   const std::string cpus = text({.cpu_milli = milli});
   return cpus.substr(0, cpus.find(' '));
 }
 
-// The roles whose rank fits no node, shrunk to what the largest node has.
+// The settings of a job that fits when ranks that are too large for any node are shrunk to the
+// largest node's size; with lowered counts where that alone is not enough.
 std::optional<std::string> nearest_shape(std::span<const NodeCapacity> nodes,
                                          std::span<const RoleDemand> roles) {
   const Resources most = largest(nodes, &NodeCapacity::total);
@@ -281,7 +300,8 @@ std::optional<std::string> nearest_shape(std::span<const NodeCapacity> nodes,
   return std::nullopt;
 }
 
-// Gangs that need NCCL say which version.
+// Places gangs of which those that need NCCL name its version, largest ranks first. The order of
+// the result is that of `gangs`.
 std::variant<std::vector<Assignment>, Reason> place_settled(std::span<const NodeCapacity> nodes,
                                                             std::span<const Gang> gangs) {
   std::vector<std::size_t> order(gangs.size());
@@ -304,6 +324,8 @@ std::variant<std::vector<Assignment>, Reason> place_settled(std::span<const Node
 
 std::variant<std::vector<Assignment>, Reason> place(std::span<const NodeCapacity> nodes,
                                                     std::span<const Gang> gangs) {
+  // Gangs that need NCCL must get one version (PL-4): the versions of the nodes are tried one by
+  // one.
   const auto open = [](const Gang& gang) { return gang.nccl && gang.nccl_version.empty(); };
   if (std::ranges::any_of(gangs, open)) {
     std::vector<Gang> settled(gangs.begin(), gangs.end());
@@ -329,7 +351,8 @@ std::variant<Assignment, Reason> place_next(std::vector<NodeCapacity>& room, con
     }
     return why_not(room, std::span(&gang, 1));
   }
-  std::vector<NodeCapacity> before;  // one rank is placed or leaves all as it was
+  // A gang of one rank that is not placed has changed nothing: it needs no copy.
+  std::vector<NodeCapacity> before;
   if (gang.ranks > 1) before = room;
   Assignment assignment;
   if (place_gang(room, gang, assignment)) return assignment;
@@ -365,7 +388,8 @@ Result<void> fits_ever(std::span<const NodeCapacity> nodes, std::span<const Role
   if (nodes.empty()) return {};
   const std::vector<NodeCapacity> empty = emptied(nodes);
   std::vector<RoleDemand> roles(asked.begin(), asked.end());
-  for (RoleDemand& role : roles) role.nccl = false;  // first what would be refused without it
+  // First the refusals that do not concern NCCL.
+  for (RoleDemand& role : roles) role.nccl = false;
   if (const auto enough = check_pages(empty, roles, options); !enough) return enough;
   if (fit_together(empty, roles)) return check_nccl(empty, asked);
 

@@ -9,6 +9,7 @@ namespace {
 constexpr double kMilli = 1000.0;
 constexpr std::int64_t kMebibyte = 1 << 20;
 
+// One decimal where it is exact, else three.
 std::string thousandths(std::int64_t milli, const char* unit) {
   char buffer[64];
   const bool tenths = milli % 100 == 0;
@@ -19,7 +20,7 @@ std::string thousandths(std::int64_t milli, const char* unit) {
 
 std::int64_t milli_of(double amount) {
   return static_cast<std::int64_t>(
-      std::ceil(amount * kMilli - 1e-6));  // 0.1 * 1000 is 100, not 101
+      std::ceil(amount * kMilli - 1e-6));  // so that 0.1 CPUs are 100 thousandths, not 101
 }
 
 }  // namespace

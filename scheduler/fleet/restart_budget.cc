@@ -14,7 +14,11 @@ RestartBudget::RestartBudget(const RestartPolicy& policy) : policy_(policy) {}
 
 std::variant<Restart, Exhausted> RestartBudget::died(const Life& life, Rng& rng) {
   if (life.died - life.started >= policy_.healthy_after) consecutive_ = 0;
+  // The window slides with the deaths: only restarts granted within one period before this death
+  // count.
   while (!granted_.empty() && life.died - granted_.front() >= policy_.period) granted_.pop_front();
+  // Counted apart from the window: starts that take longer than period / intensity to fail would
+  // never fill it (RB-5).
   never_ready_ = life.started < life.died ? 0 : never_ready_ + 1;
   if (std::ssize(granted_) >= policy_.intensity || never_ready_ > policy_.intensity)
     return Exhausted{std::max(static_cast<std::int32_t>(granted_.size()), never_ready_ - 1)};
@@ -37,6 +41,7 @@ RestartLadder::Decision RestartLadder::died(const Death& death, Rng& rng) {
   if (death.life.died - death.life.started >= policies_.actor.healthy_after) actor.loop = {};
   if (actor.loop.deaths++ == 0) actor.loop.since = death.life.died;
   actor.loop.cause = death.cause;
+  // Another cause between two kills by the kernel starts the count anew: they must be in a row.
   actor.memory_kills = death.memory_kill ? actor.memory_kills + 1 : 0;
   if (actor.memory_kills >= kMemoryKillsMax) return FailJobForMemory{death.cause};
 
@@ -47,6 +52,7 @@ RestartLadder::Decision RestartLadder::died(const Death& death, Rng& rng) {
   const auto whole = role.died(death.life, rng);
   if (const auto* exhausted = std::get_if<Exhausted>(&whole))
     return FailJob{exhausted->restarts, death.cause};
+  // All actors of the role are started again with fresh budgets; their counts of restarts go on.
   for (auto& [name, peer] : actors_) {
     if (peer.role != death.role) continue;
     peer.restarts_before += peer.budget.restarts_total() + 1;  // the restart of the role is one

@@ -1,12 +1,13 @@
-// Restarts: how often and how soon an actor that died is started again, and when that is given up.
+// Restarts: how often and how soon an actor that died is started again, and when the controller
+// gives up.
 //
-// Intensity and period as in OTP's supervisors: more than `intensity` restarts within `period`
-// exhaust the budget, and so do as many starts in a row that came to nothing. Between them
-// exponential backoff, backoff_first · 2^n up to backoff_max, ± jitter so that a fleet that died
-// together does not return together. Plain state; time and randomness are passed in.
+// Intensity and period are those of OTP's supervisors: more than `intensity` restarts within
+// `period` exhaust the budget, and so do as many starts in a row that failed. Between restarts
+// there is an exponential backoff, backoff_first · 2^n up to backoff_max, ± jitter so that a fleet
+// that died together does not return together. Plain state; time and randomness are passed in.
 //
 // RB-1  Within any `period` at most `intensity` restarts are granted.
-// RB-2  A life of at least `healthy_after` starts the backoff anew.
+// RB-2  A run of at least `healthy_after` starts the backoff anew.
 // RB-3  Escalation goes actor -> role -> job and keeps the root cause.
 // RB-4  A failure of the job's input ends the job at once, and so does a want of memory before the
 //       actor has ever worked; any other failure is a death like any other (failure.h).
@@ -29,53 +30,60 @@
 
 namespace tandem::scheduler {
 
+// The figures of one budget; those of an actor and of a role differ.
 struct RestartPolicy {
-  std::int32_t intensity = 5;
+  std::int32_t intensity = 5;  // restarts within `period`
   Duration period = std::chrono::minutes(5);
   Duration backoff_first = std::chrono::milliseconds(500);
   Duration backoff_max = std::chrono::seconds(60);
-  double jitter = 0.2;  // of the delay, to either side
+  double jitter = 0.2;  // part of the delay, to either side
   Duration healthy_after = std::chrono::seconds(60);
 };
 
+// Granted: the actor is to be started again.
 struct Restart {
-  Time until;        // start it then
+  Time until;        // start it at this time
   std::int32_t n;    // restarts within the period, this one included
   std::int32_t max;  // the intensity
 };
+// Refused: the budget is used up.
 struct Exhausted {
-  std::int32_t restarts;  // that were granted within the period, or after starts in vain in a row
+  std::int32_t restarts;  // granted within the period, or after starts in a row that failed
 };
 
+// The budget of one actor, or of one role.
 class RestartBudget {
  public:
   explicit RestartBudget(const RestartPolicy& policy);
 
-  // It ran from `started`, its Ready, until `died`; they are one where it never got there.
+  // One run of the actor, called a life here: from its Ready until its death. Both times are equal
+  // where it never got to Ready.
   struct Life {
     Time started;
     Time died;
   };
+  // Counts a death and decides what follows. A refusal counts no restart. Times must not decrease.
   std::variant<Restart, Exhausted> died(const Life& life, Rng& rng);
 
   std::int32_t restarts_total() const { return restarts_total_; }
 
  private:
   RestartPolicy policy_;
-  std::deque<Time> granted_;      // within the period
-  std::int32_t consecutive_ = 0;  // deaths without a healthy life between; the n of 2^n
+  std::deque<Time> granted_;      // times of restarts granted within the period
+  std::int32_t consecutive_ = 0;  // deaths without a healthy run between; the n of 2^n
   std::int32_t never_ready_ = 0;  // deaths without a Ready between
   std::int32_t restarts_total_ = 0;
 };
 
-// The ladder of one job: an actor's exhausted budget restarts its whole role, on the role's own
-// budget; a role's exhausted budget fails the job.
+// The escalation of one job: an actor's exhausted budget restarts its whole role, on the role's own
+// budget; a role's exhausted budget fails the job (RB-3).
 class RestartLadder {
  public:
   struct Policies {
     RestartPolicy actor;
     RestartPolicy role;
   };
+  // The decisions. A root cause is the message of the death that led to the decision.
   struct RestartActor {
     Restart restart;
   };
@@ -87,11 +95,13 @@ class RestartLadder {
     std::int32_t restarts;  // of the role, within its period
     std::string root_cause;
   };
+  // The actor was killed for want of memory twice in a row (RB-6).
   struct FailJobForMemory {  // RB-6
     std::string root_cause;
   };
   using Decision = std::variant<RestartActor, RestartRole, FailJob, FailJobForMemory>;
 
+  // One end of an actor, with everything that the decision depends on.
   struct Death {
     std::string actor;  // "JOB/rollout/0"
     std::string role;
@@ -103,6 +113,7 @@ class RestartLadder {
   explicit RestartLadder(const Policies& policies);
   Decision died(const Death& death, Rng& rng);
 
+  // Facts about an actor for people; 0 and an empty loop where it never died.
   std::int32_t restarts_of(const std::string& actor) const;
   CrashLoop loop_of(const std::string& actor) const;
   void forget(const std::string& actor);  // it was scaled away

@@ -1,8 +1,9 @@
-// Rate matching: how many rollout instances a trainer needs, and what too few or too many cost.
+// Rate matching: how many rollout instances a trainer needs, and the cost of too few or too many.
 //
-// First-order arithmetic of steady states, from measured rates (tokens per second). Rules of thumb,
-// not benchmarks: the headroom derates nameplate throughput for weight-sync pauses, stragglers and
-// drifting lengths.
+// First-order arithmetic of steady states, from measured rates (tokens per second). These are rules
+// of thumb, not benchmarks: the headroom lowers nominal throughput to allow for pauses while
+// weights are installed, stragglers, and lengths that drift. Pure; rates and counts must be
+// positive (CHECKed).
 #pragma once
 
 #include <cstdint>
@@ -19,10 +20,10 @@ struct Rates {
 // ceil(consumed / (instance · headroom)); headroom in (0, 1].
 std::int64_t matched_instances(const Rates& rates, double headroom = kSizingHeadroom);
 
-// Share of each cycle that the trainer waits for samples: 1 - step / max(step, produce).
+// The share of each cycle in which the trainer waits for samples: 1 - step / max(step, produce).
 double trainer_idle_fraction(const Rates& rates, std::int64_t instances);
 
-// Share of the fleet's rate that a bounded queue holds back.
+// The share of the fleet's rate that a bounded queue holds back.
 double rollout_idle_fraction(const Rates& rates, std::int64_t instances);
 
 // Tokens per second by which an unbounded queue would grow.

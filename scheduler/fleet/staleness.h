@@ -1,9 +1,9 @@
-// The staleness budget: when a group may be admitted, leased and trained so that no trajectory is
-// ever more than K steps old and none is dropped for age. Earliest deadline first with a
-// feasibility test (docs/decisions/0015-staleness-bound.md).
+// The staleness budget: when a group may be admitted, leased and trained, so that no trajectory is
+// ever more than K steps old and none is dropped for age. The method is earliest deadline first
+// with a feasibility test (docs/decisions/0015-staleness-bound.md).
 //
 // Pure functions over a small state that the ledger keeps up to date (Ledger::budget_state). Each
-// decision costs O(K), whatever the number of groups. Not responsible for who leases what.
+// decision costs O(K), whatever the number of groups. Not responsible for the choice of a holder.
 //
 // K max_staleness, L lookahead, m sync_steps, B groups_per_step; s next step to form, p newest
 // published version, r version that the leasing actor has acknowledged as installed.
@@ -26,6 +26,7 @@
 
 namespace tandem::scheduler {
 
+// The settings of a job, constant while it runs; validate() has accepted them.
 struct Budget {
   std::int64_t max_staleness = 0;    // K, in versions
   std::int64_t lookahead = 0;        // L, in steps, <= K
@@ -34,16 +35,17 @@ struct Budget {
   std::int64_t steps_total = 1;
 };
 
-// K up to 2, K - 1 up to 4, K - 2 above.
+// The lookahead of a job that sets none: K up to 2, K - 1 up to 4, K - 2 above.
 std::int64_t default_lookahead(std::int64_t max_staleness);
 
 // Above this bound a job is accepted with a warning: clipped losses degrade.
 inline constexpr std::int64_t kMaxStalenessAdvised = 5;
 
-// The refusals at submit (kInvalid, with help); the value is the warnings.
+// Checks the settings at submit: kInvalid with help, else the warnings for the user, of which there
+// may be none.
 Result<std::vector<std::string>> validate(const Budget& budget);
 
-// How many groups are due at each step. Holds at most K + 2 different steps.
+// Counts groups by the step at which they are due. Holds at most K + 2 different steps.
 class DueHistogram {
  public:
   void add(StepId due);
@@ -57,6 +59,7 @@ class DueHistogram {
   std::int64_t total_ = 0;
 };
 
+// All facts that the decisions depend on.
 struct BudgetState {
   StepId next_step;                           // s
   PolicyVersion published = kInitialWeights;  // p
@@ -74,6 +77,7 @@ enum class AdmitVerdict {
   kAllAdmitted,       // trained + live has reached steps_total * B
   kReplacementWaits,  // it would replace a discard of this version, and >= 2B groups are live
 };
+// Whether one more group may be admitted at present.
 AdmitVerdict admit_verdict(const Budget& budget, const BudgetState& state);
 
 enum class LeaseVerdict {
@@ -81,7 +85,8 @@ enum class LeaseVerdict {
   kActorBehind,  // r + K < s: the actor must install a newer version first
   kCrowded,      // SB-1 would break: steps up to the due one are full; a newer r helps
 };
-// `kept_due`: the date of a group handed back with tokens kept; nullopt for one that starts anew.
+// Whether the next group may be leased to an actor with version `installed`. `kept_due`: the date
+// of a group that was handed back with its tokens kept; nullopt for one that starts anew.
 LeaseVerdict lease_verdict(const Budget& budget, const BudgetState& state, PolicyVersion installed,
                            std::optional<StepId> kept_due = std::nullopt);
 
@@ -95,10 +100,11 @@ enum class FormVerdict {
   kDueNotScored,   // groups still in flight must be in this step or the next ones: wait for them
   kAllStepsFormed  // s == steps_total
 };
+// Whether the step s may be formed at present.
 FormVerdict form_verdict(const Budget& budget, const BudgetState& state);
 
-// The step by which form_verdict's answer is held up: the earliest d at which too many would be
-// left behind. Set only for kDueNotScored; engines give the groups due by then priority.
+// The step by which form_verdict's answer is held up: the earliest d at which too many groups would
+// be left behind. Set only for kDueNotScored; engines give the groups due by then priority.
 std::optional<StepId> held_up_by(const Budget& budget, const BudgetState& state);
 
 // SB-1 as it stands; the ledger CHECKs it at every event.
