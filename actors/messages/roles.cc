@@ -36,6 +36,7 @@ std::string node_peer(const std::string& node, std::int64_t pid) {
 bool is_node_peer(const std::string& peer) { return peer.starts_with(kNodePeerPrefix); }
 
 std::string node_of_peer(const std::string& peer) {
+  // From the right: the node's name may itself have an "@".
   const std::size_t begin = std::string_view(kNodePeerPrefix).size();
   return peer.substr(begin, peer.rfind('@') - begin);
 }
