@@ -4,8 +4,7 @@
 //   controller -> exchange   ActorDown, DrainActor, EndJob, Ask<GetExchangeReport>, Ask<GetGroups>
 //   exchange -> controller   JobProgress, ActorDrained, ExchangeEvent, JobEnded
 //
-// Times ending in _s are in seconds. Fields named policy_version or step are plain integers because
-// they are only shown.
+// Fields whose names end in _s are seconds.
 #pragma once
 
 #include <cstdint>

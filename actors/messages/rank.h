@@ -20,7 +20,7 @@
 
 namespace tandem::actors {
 
-// Everything that a rank process needs in order to begin; it has no other source of configuration.
+// Tells a rank process which rank it is and with which job file it works.
 struct StartRank {
   std::string job;    // the id: "arithmetic-grpo-1"
   std::string actor;  // "arithmetic-grpo-1/rollout/0"

@@ -10,6 +10,7 @@
 namespace tandem::actors {
 
 void* BufferCutter::take(std::size_t bytes) {
+  // Computed as an integer: arithmetic on a null pointer, as for measuring, is undefined.
   const auto address = reinterpret_cast<std::uintptr_t>(block_) + used_;
   used_ += runtime::align_up(bytes);
   return reinterpret_cast<void*>(address);
@@ -41,7 +42,7 @@ std::size_t RotaryTable::bytes(const ModelConfig& config, std::int64_t positions
   return cut.bytes();
 }
 
-// Computed on the host, so that every device has the same bits.
+// The table is computed on the host and then copied, so that every device has the same bits.
 Result<RotaryTable> RotaryTable::make(const ModelConfig& config, std::int64_t positions_max,
                                       runtime::DeviceKind device) {
   CHECK(positions_max >= 1 && positions_max <= config.max_position_embeddings);
