@@ -5,10 +5,10 @@
 // the model. Nothing is read back. The tables have two sides, so that the host fills one while the
 // device may still read the other.
 //
-// A decode step on a GPU consists of some hundred short operators, whose launches from the host
-// take longer than their work. Such a step is therefore recorded as a CUDA graph and replayed. A
-// graph has fixed shapes: the step is padded to one of a few sizes (pad), and everything that
-// varies between steps lies in the tables, whose device address is always the same.
+// A decode step consists of many short operators. A GPU records such a step as a CUDA graph, so
+// that one launch replaces those of all operators. A graph has fixed shapes: the step is padded to
+// one of a few sizes (pad), and everything that varies between steps lies in the tables, whose
+// device address is always the same.
 #include <algorithm>
 #include <map>
 
