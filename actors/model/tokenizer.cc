@@ -55,8 +55,8 @@ Result<Tokenizer> Tokenizer::read(const std::filesystem::path& file) {
 Result<std::vector<std::int32_t>> Tokenizer::encode(std::string_view text) const {
   if (const auto offset = first_malformed_utf8(text))
     return at_byte("the text is not UTF-8: " + byte_text(text[*offset]), *offset);
-  // Without ByteLevel the library counts characters and this file counts bytes. For ASCII these are
-  // the same.
+  // Without ByteLevel the library's symbols are characters, and here they are bytes. For ASCII
+  // these are the same.
   if (parts_->symbols == Symbols::kAscii) {
     const auto at = std::find_if(text.begin(), text.end(), [](char c) { return (c & 0x80) != 0; });
     if (at != text.end())
