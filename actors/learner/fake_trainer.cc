@@ -45,6 +45,7 @@ Result<WarmStartSlice> FakeTrainer::warm_start() {
 
 Result<TrainedStep> FakeTrainer::train(const TrainBatch& batch) {
   CHECK(batch.step == step_);
+  // The weights depend on everything in the batch: tokens, log-probabilities, rewards and order.
   TrainBatch hashed = batch;
   if (!config_.ids_count)
     for (BatchGroup& group : hashed.groups) group.group = {};
@@ -78,6 +79,7 @@ Result<TrainedStep> FakeTrainer::train(const TrainBatch& batch) {
 }
 
 std::optional<std::span<const std::byte>> FakeTrainer::older(PolicyVersion version) const {
+  // older_ holds the versions step - size … step - 1.
   const std::int64_t index = version.value - (step_.value - std::ssize(older_));
   if (index < 0 || index >= std::ssize(older_)) return std::nullopt;
   return std::as_bytes(std::span(older_[static_cast<std::size_t>(index)]));

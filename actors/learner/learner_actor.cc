@@ -79,6 +79,8 @@ void LearnerActor::warm_start_slice(runtime::Context& cx) {
 void LearnerActor::finish_warm_start(runtime::Context& cx, const WarmStartSlice& last) {
   log::info("event=warm_start_done actor={} steps={} loss={:.4f} reached={}", config_.self.actor,
             last.step, last.loss, last.reached);
+  // Saved before the publication: a learner that dies in between publishes version 0 after its
+  // restart from the checkpoint (PublishInitial).
   const auto saved = save(cx);  // LE-2
   if (!saved) return;
   restored_ = true;
@@ -89,6 +91,7 @@ void LearnerActor::finish_warm_start(runtime::Context& cx, const WarmStartSlice&
 }
 
 void LearnerActor::handle(runtime::Context& cx, TrainStep command) {
+  // A further part of the list that is being collected.
   if (step_ && step_->command.more && command.step == step_->command.step) {
     auto& groups = step_->command.groups;
     groups.insert(groups.end(), std::move_iterator(command.groups.begin()),
@@ -131,6 +134,7 @@ void LearnerActor::pulled(runtime::Context& cx, Result<std::vector<std::string>>
   Result<TrainedStep> result = trainer_->train(*batch);
   note("idle", cx.now());
   if (!result) return fail(cx, result.error());
+  // NativeTrainer has already taken its time; FakeTrainer's step takes virtual time from here on.
   const Duration wait = result->then_wait;
   if (wait == Duration{}) return trained(cx, *std::move(result));
   later(cx, wait,

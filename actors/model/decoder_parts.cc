@@ -37,6 +37,7 @@ float attention_scale(const ModelConfig& config) {
 }
 
 std::size_t RotaryTable::bytes(const ModelConfig& config, std::int64_t positions_max) {
+  // The same cuts as in make().
   BufferCutter cut(nullptr);
   for (int table = 0; table < 2; ++table) cut.f32({positions_max, config.head_dim / 2});
   return cut.bytes();
@@ -81,6 +82,7 @@ void multiply_qkv(const runtime::Stream& stream, const QkvProduct& op) {
       stream,
       kernels::Matmul{.x = op.h, .weight = op.weights.qkv.packed, .y = op.qkv, .rows = op.rows});
   if (op.weights.qkv_bias.empty()) return;
+  // The bias comes last, onto complete sums.
   kernels::matmul(stream, kernels::MatmulPlain{.x = op.ones,
                                                .weight = op.weights.qkv_bias,
                                                .y = op.qkv,

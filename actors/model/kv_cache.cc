@@ -1,3 +1,5 @@
+// One buffer holds 2 L pools, per layer that of the keys and then that of the values. A pool is
+// [pages, B, page_positions, D], so a page is a stretch of every pool and not one piece of memory.
 #include "actors/model/kv_cache.h"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// Checks go from the most to the least certain: not a directory, an adapter, a GGUF file, pointers
+// of git-LFS, missing weights. Each error says what was found, and gives a command that gets or
+// makes a usable directory.
 #include "actors/model/model_directory.h"
 
 #include <algorithm>

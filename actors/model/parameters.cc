@@ -17,6 +17,7 @@ float normal_at(std::uint64_t key, std::uint64_t counter, double deviation) {
   // In (0, 1), both ends excluded: the logarithm of 0 is infinite.
   const double open = (static_cast<double>(bits[0]) + 0.5) * 0x1p-32;
   const double angle = 2.0 * std::numbers::pi * (static_cast<double>(bits[1]) * 0x1p-32);
+  // The cosine's value; the sine's would be a second normal value.
   return static_cast<float>(deviation * std::sqrt(-2.0 * std::log(open)) * std::cos(angle));
 }
 
@@ -117,6 +118,7 @@ void initialize(const RandomInit& init, const runtime::Arena& arena) {
   for (const runtime::ParameterSpec& spec : arena.manifest().parameters) {
     const runtime::TensorView view = arena.view(spec.name);
     float* values = view.f32();
+    // By name, so that two models with a layer in common draw the same values for it.
     const std::uint64_t key = derive_seed(init.seed, spec.name);
     parallel_for(init.threads, view.elements(), kGrain, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i)

@@ -99,6 +99,7 @@ std::size_t train_buffer_bytes(const ModelConfig& config, const TrainLimits& lim
 
 TrainTables cut_train_tables(BufferCutter& cut, const ModelConfig& config, std::int64_t T,
                              std::int64_t M, std::int64_t S) {
+  // Segments are cut as words, because the cutter knows no other types of tables.
   constexpr std::int64_t kWords = sizeof(kernels::Segment) / sizeof(std::int32_t);
   TrainTables tables{.tokens = cut.i32(T),
                      .positions = cut.i32(T),

@@ -379,6 +379,7 @@ void TrainDecoder::forward(const Stream& stream, const Weights& weights, const P
   runtime::synchronize(stream);
   w.lay_out(batch);
   w.consumed = false;
+  // Room for entropies is always there; without them the kernel and the download skip that half.
   w.has_entropy = !entropy.empty();
   w.table_memory.upload(stream, w.table_bytes_used);
   const auto need = [&](std::int64_t end) {
@@ -568,10 +569,14 @@ void TrainDecoder::backward(const Stream& stream, const Weights& weights, const 
   };
   w.head_backward(stream, weights, batch.temperature, w.slope_memory.on_device(w.slopes.logprob),
                   dentropy.empty() ? TensorView{} : w.slope_memory.on_device(w.slopes.entropy));
+  // DE-4: an untied head lies behind the final norm. A tied head's gradient goes into the
+  // embedding, which is announced last.
   tell(w.sums.final_norm);
   for (std::int64_t i = w.config.layers - 1; i >= 0; --i) {
     const LayerActivations& layer = w.now.layers[static_cast<std::size_t>(i)];
     const LayerGradients& into = w.sums.layers[static_cast<std::size_t>(i)];
+    // The shared memory still has the last layer's activations. The down projection is not
+    // repeated: its result is the next layer's x.
     if (w.limits.checkpointing && i + 1 < w.config.layers) {
       w.attend(stream, weights.layer(i), layer);
       w.activate(stream, weights.layer(i), layer);

@@ -44,6 +44,8 @@ std::size_t well_formed_prefix(std::string_view text, std::size_t at) {
 
 std::optional<std::size_t> first_malformed_utf8(std::string_view text) {
   for (std::size_t at = 0; at < text.size();) {
+    // first_code_point() has the rules of table 3-7; the code here only adds lengths of broken
+    // parts.
     const CodePoint point = first_code_point(text.substr(at));
     if (!point.valid) return at;
     at += point.bytes;
