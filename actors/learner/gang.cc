@@ -19,6 +19,7 @@ struct Header {
 
 }  // namespace
 
+// `error.code` is dropped: whatever broke one call, the gang has to start again.
 Error broken_gang(const Error& error) {
   return {.message = "the learner's gang broke: " + error.message, .where = error.where};
 }
@@ -91,6 +92,7 @@ Result<void> Gang::barrier() {
   return {};
 }
 
+// Values are compared with rank 0's; every rank sees all of them, so all ranks fail alike.
 Result<void> Gang::agree(std::string_view value, std::string_view what) {
   if (ranks() == 1) return {};
   const Result<std::vector<std::string>> all = gather(value);

@@ -20,7 +20,7 @@
 
 namespace tandem::actors {
 
-// What a rank other than 0 is to do next: repeat one call of rank 0's Trainer, or end (kStop).
+// The next task of a rank other than 0: to repeat one call of rank 0's Trainer, or to end (kStop).
 enum class GangCommand : std::uint32_t { kRestore, kWarmStart, kTrain, kSave, kStop };
 
 // The content of a kTrain command is an encoded batch of tokens.

@@ -72,7 +72,7 @@ class Objective {
   std::vector<float> kl_penalties() const;
 
   struct Inputs {
-    std::span<const float> logprob;    // [M] of the policy, now
+    std::span<const float> logprob;    // [M] of the current policy
     std::span<const float> entropy;    // [M]
     std::span<const float> reference;  // [M] of the reference; empty without use_kl_loss, or kept
   };

@@ -82,6 +82,7 @@ Result<Optimizer::HostMoments> Optimizer::host_moments() const {
 }
 
 void Optimizer::fetch(const runtime::Stream& stream, const HostMoments& to) const {
+  // Other ranks' moments are not here: ShardedUpdate::gather_moments() collects them.
   CHECK(whole() && to.m.size() == m_.size() && to.v.size() == v_.size());
   copy_moment(stream, to.m.data(), m_.data(), m_.size());
   copy_moment(stream, to.v.data(), v_.data(), v_.size());
@@ -142,6 +143,7 @@ double Optimizer::begin_step(const OptimizerConfig& config, double lr, double sq
 void Optimizer::update(const runtime::Stream& stream, std::size_t part,
                        const runtime::Arena& weights, const runtime::Arena& gradients) {
   const auto& [range, moments] = parts_[part];
+  // A bucket may be too small to give every rank a shard.
   if (range.size() == 0) return;
   kernels::adamw(stream, {.parameters = runtime::rows(weights.flat(), range.begin, range.size()),
                           .gradients = runtime::rows(gradients.flat(), range.begin, range.size()),

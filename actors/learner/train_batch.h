@@ -40,8 +40,9 @@ TANDEM_WIRE(TrainBatch, step, groups)
 // number of trajectories than rewards, or contradicts itself.
 Result<TrainBatch> make_train_batch(const TrainStep& step, std::vector<std::string> payloads);
 
-// Checks what the decoder CHECKs, on data that came from other processes. kInvalid: a token is not
-// in the model's vocabulary, or a trajectory with its prompt is longer than positions_max.
+// Checks the limits that the decoder CHECKs, since a batch comes from other processes. kInvalid: a
+// token is not in the model's vocabulary, or a trajectory with its prompt is longer than
+// positions_max.
 Result<void> check_batch(const TrainBatch& batch, std::int64_t vocab_size,
                          std::int64_t positions_max);
 

@@ -57,6 +57,7 @@ Result<TrainerArenas> allocate_arenas(NativeTrainerSetup& setup) {
   auto gradients = runtime::Arena::allocate(setup.model.weights.manifest(), "gradients",
                                             runtime::operand_place(setup.device));
   if (!gradients) return gradients.error();
+  // Weights come last, because allocating them consumes setup.model.weights.
   auto optimizer = allocate_optimizer(setup);
   if (!optimizer) return optimizer.error();
   auto pass = LossPass::make(setup.model.config, setup.config, setup.device, setup.beat);

@@ -91,7 +91,7 @@ void remove_asides(const fs::path& directory) {
 }
 
 // Removes checkpoints that are no longer needed. Those of later steps remain from a course of
-// training that was left by resuming from an earlier checkpoint; training now repeats their steps.
+// training that was left by resuming from an earlier checkpoint; training repeats their steps.
 // A directory is renamed first, so that one that is half removed is never taken for whole.
 void prune(const CheckpointConfig& config, StepId written) {
   std::vector<StepId> steps = list_steps(config.directory);

@@ -92,6 +92,7 @@ void TrainerWeights::follow_master(const runtime::Stream& stream, std::int64_t e
 }
 
 void TrainerWeights::publish(const runtime::Stream& stream) {
+  // A partly followed policy would publish a mixture of two versions.
   CHECK(followed_ == floats());
   // In f32 the host's weights are published as they are.
   if (rounded_) {

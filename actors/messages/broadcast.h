@@ -142,6 +142,7 @@ struct EpochProgress {
 };
 TANDEM_WIRE(EpochProgress, from, epoch, operations)
 
+// Every message that the exchange can get from a broadcasting rank.
 using BroadcastEvents = std::variant<BroadcastUp, EpochOpened, EpochJoined, EpochInUse, EpochFailed,
                                      EpochLeft, EpochProgress>;
 

@@ -39,6 +39,7 @@ struct DrainActor {
 
 enum class JobOutcome : std::uint8_t { kSucceeded, kFailed, kCancelled };
 
+// After this time the job ends without the checkpoint (EX-S).
 // How long a cancelled job may take to finish its step and save a checkpoint.
 inline constexpr Duration kSaveOnCancelMax = std::chrono::minutes(2);
 
@@ -105,6 +106,7 @@ struct ActorLoad {
 };
 
 // Counts of groups. LG-1: issued = trained + discarded + live.
+// Counted over the whole run, with the groups that a resumed run took over.
 struct LedgerView {
   std::int64_t issued = 0, trained = 0, live = 0;
   std::vector<std::pair<std::string, std::int64_t>> discarded;  // by reason; no zeros

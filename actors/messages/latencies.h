@@ -19,9 +19,11 @@ namespace tandem::actors {
 inline constexpr auto kFirstTokenBounds =
     std::to_array<double>({0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75,
                            1,     2.5,   5,    7.5,  10,   20,   40,   80,  160,  640, 2560});
+// From one token to the next.
 inline constexpr auto kTokenBounds =
     std::to_array<double>({0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1, 2.5, 5,
                            7.5, 10, 20, 40, 80});
+// Whole requests and their parts.
 inline constexpr auto kRequestBounds = std::to_array<double>(
     {0.3, 0.5, 0.8, 1, 1.5, 2, 2.5, 5, 10, 15, 20, 30, 40, 50, 60, 120, 240, 480, 960, 1920, 7680});
 
@@ -33,6 +35,7 @@ struct Histogram {
 };
 TANDEM_WIRE(Histogram, counts, sum)
 
+// A histogram of the right size for these bounds, without any value.
 template <std::size_t N>
 Histogram empty_histogram(const std::array<double, N>&) {
   return {.counts = std::vector<std::uint64_t>(N + 1)};
@@ -57,6 +60,8 @@ struct LatencyFamily {
   std::span<const double> bounds;
   Histogram Latencies::*histogram;
 };
+// In the order of /metrics. The door also checks a rollout's histograms by this table: each must
+// have as many counts as its bounds ask for.
 inline constexpr auto kLatencyFamilies = std::to_array<LatencyFamily>({
     {"vllm:request_queue_time_seconds", "From submitted to first computed.", kRequestBounds,
      &Latencies::queue},

@@ -73,7 +73,7 @@ TANDEM_WIRE(SaveCheckpoint, step)
 // Every message that the learner can get from the exchange.
 using LearnerInbox = std::variant<PublishInitial, WarmStart, TrainStep, SaveCheckpoint>;
 
-// The first event of an incarnation, and the answer to a restarted exchange.
+// The first event of an incarnation; sent again when a restarted exchange is met.
 struct LearnerUp {
   Sender from;
   std::optional<StepId> checkpoint;  // empty: nothing trained yet, not even the warm start
@@ -81,7 +81,7 @@ struct LearnerUp {
 };
 TANDEM_WIRE(LearnerUp, from, checkpoint, source)
 
-// A version that the publisher holds whole, so that rollouts can fetch it from now on.
+// A version that the publisher holds whole, so that rollouts can fetch it.
 struct Publication {
   PolicyVersion version;
   PolicyVersion oldest_retained;  // older versions may be gone
@@ -183,6 +183,7 @@ struct LearnerFailed {
 };
 TANDEM_WIRE(LearnerFailed, from, message)
 
+// Every message that the exchange can get from the learner.
 using LearnerEvents = std::variant<LearnerUp, Published, WarmStartProgress, WarmStarted,
                                    StepCommitted, CheckpointSaved, LearnerFailed>;
 

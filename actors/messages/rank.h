@@ -26,8 +26,8 @@ struct StartRank {
   std::string actor;  // "arithmetic-grpo-1/rollout/0"
   Role role = Role::kRollout;
   Incarnation incarnation;
-  std::int32_t rank = 0;
-  std::int32_t ranks = 1;
+  std::int32_t rank = 0;   // the receiver's place in its gang, from 0
+  std::int32_t ranks = 1;  // of the gang
   std::string run_dir;
   std::string job_yaml;  // the effective job file
   // Of the payload socket: the Unix endpoint, then the TCP endpoint where one is open.
@@ -40,6 +40,7 @@ struct StartRank {
 TANDEM_WIRE(StartRank, job, actor, role, incarnation, rank, ranks, run_dir, job_yaml,
             bulk_endpoints, gang_endpoint, gang_secret, pages, resume)
 
+// Every message that a rank can get from the controller before its role begins.
 using RankInbox = std::variant<StartRank>;
 
 // Rank 0 of a gang listens for the other ranks. The controller starts those with this endpoint and
@@ -71,6 +72,7 @@ struct RankFailed {
 };
 TANDEM_WIRE(RankFailed, actor, incarnation, rank, message, code)
 
+// Every message that the controller can get from a rank.
 using RankEvents = std::variant<RankListening, RankReady, RankFailed>;
 
 }  // namespace tandem::actors

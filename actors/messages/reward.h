@@ -26,6 +26,7 @@ struct GroupToScore {
 };
 TANDEM_WIRE(GroupToScore, group, attempt, data, payload)
 
+// Gives the reward actor groups to score, at most as many as its capacity allows.
 struct ScoreGroups {
   std::vector<GroupToScore> groups;
 };
@@ -43,12 +44,14 @@ struct TextToScore {
 };
 TANDEM_WIRE(TextToScore, index, sample, data, text, truncated, special_text)
 
+// Gives the reward actor completions of an evaluation to score.
 struct ScoreTexts {
   EvaluationId evaluation;
   std::vector<TextToScore> texts;
 };
 TANDEM_WIRE(ScoreTexts, evaluation, texts)
 
+// Every message that a reward actor can get from the exchange.
 using RewardInbox = std::variant<ScoreGroups, ScoreTexts>;
 
 // The verifier's judgement of one completion.
@@ -80,18 +83,21 @@ struct RewardUp {
 };
 TANDEM_WIRE(RewardUp, from, capacity)
 
+// The answer for groups of ScoreGroups, in any order and number per message.
 struct GroupsScored {
   Sender from;
   std::vector<GroupScore> groups;
 };
 TANDEM_WIRE(GroupsScored, from, groups)
 
+// The judgement of one completion of an evaluation.
 struct TextScore {
   std::int32_t index = 0, sample = 0;  // as TextToScore's
   TrajectoryScore score;
 };
 TANDEM_WIRE(TextScore, index, sample, score)
 
+// The answer for texts of ScoreTexts, in any order and number per message.
 struct TextsScored {
   Sender from;
   EvaluationId evaluation;
@@ -99,6 +105,7 @@ struct TextsScored {
 };
 TANDEM_WIRE(TextsScored, from, evaluation, scores)
 
+// The ways in which a reward program fails.
 enum class TroubleKind : std::uint8_t {
   kCannotStart,        // by the program's own fault: no such file, no permission
   kNotStarted,         // by the machine's: no process, memory or descriptor is available
@@ -130,6 +137,7 @@ TANDEM_WIRE(RewardTrouble, from, kind, what, attempt, attempts, stderr_tail, log
 // log: PATH".
 std::string text(const RewardTrouble& trouble);
 
+// Every message that the exchange can get from a reward actor.
 using RewardEvents = std::variant<RewardUp, GroupsScored, TextsScored, RewardTrouble>;
 
 }  // namespace tandem::actors

@@ -23,6 +23,7 @@
 
 namespace tandem::actors {
 
+// One evaluation of one version, numbered by its exchange.
 using EvaluationId = Id<struct EvaluationTag>;
 
 // One group to generate: n completions of one prompt.
@@ -39,6 +40,7 @@ struct GroupWork {
 };
 TANDEM_WIRE(GroupWork, group, attempt, due, seed, n, prompt, version)
 
+// Gives the rollout groups to generate, each under a lease of this incarnation.
 struct Assign {
   std::vector<GroupWork> groups;
 };
@@ -59,6 +61,7 @@ TANDEM_WIRE(EvaluationSampling, n, temperature, top_p, top_k, greedy)
 constexpr std::int32_t completions_of(const EvaluationSampling& sampling) {
   return sampling.n + (sampling.greedy ? 1 : 0);
 }
+// Whether completion `sample` of a prompt is greedy, and so draws nothing.
 constexpr bool is_greedy(const EvaluationSampling& sampling, std::int32_t sample) {
   return sampling.temperature == 0 || sample == sampling.n;
 }
@@ -110,6 +113,7 @@ using RolloutInbox = std::variant<Assign, Evaluate, NewVersion, HandBack>;
 enum class FinishReason : std::uint8_t { kStop, kLength };
 TANDEM_WIRE_ENUM(FinishReason, kStop, kLength)
 
+// The facts about one completion that the exchange needs for staleness and for its counts.
 struct TrajectoryHeader {
   PolicyVersion oldest;  // as Trajectory's (payload.h)
   PolicyVersion newest;  // the newest version that sampled a token
@@ -172,10 +176,11 @@ struct Unservable {
   GroupId group;
   std::uint32_t attempt = 0;
   UnservableReason reason = UnservableReason::kPromptTooLong;
-  std::string message;
+  std::string message;  // for the log and the journal
 };
 TANDEM_WIRE(Unservable, from, group, attempt, reason, message)
 
+// One completion of an evaluation. It travels in the message: evaluations store no payloads.
 struct EvaluationText {
   std::int32_t index = 0;   // EvaluationPrompt::index
   std::int32_t sample = 0;  // which of the prompt's completions, from 0
@@ -190,7 +195,9 @@ struct Evaluated {
   Sender from;
   EvaluationId evaluation;
   std::vector<EvaluationText> completions;
-  std::vector<std::int32_t> unservable;  // prompts that are too long or can't be encoded
+  // EvaluationPrompt::index of prompts that are too long or cannot be encoded. They have no
+  // completions.
+  std::vector<std::int32_t> unservable;
 };
 TANDEM_WIRE(Evaluated, from, evaluation, completions, unservable)
 
@@ -199,7 +206,7 @@ TANDEM_WIRE(Evaluated, from, evaluation, completions, unservable)
 struct RolloutStats {
   Sender from;
   std::uint64_t generation_tokens = 0;
-  std::uint64_t prompt_tokens = 0;
+  std::uint64_t prompt_tokens = 0;         // of prompts; tokens found in the cache do not count
   std::uint64_t prefix_cache_queries = 0;  // tokens looked up
   std::uint64_t prefix_cache_hits = 0;     // tokens found
   std::uint64_t preemptions = 0;
@@ -213,6 +220,7 @@ TANDEM_WIRE(RolloutStats, from, generation_tokens, prompt_tokens, prefix_cache_q
             prefix_cache_hits, preemptions, requests_running, requests_waiting, kv_cache_usage,
             busy_seconds, latencies)
 
+// Every message that the exchange can get from a rollout.
 using RolloutEvents =
     std::variant<RolloutUp, Installed, Generated, Unservable, Evaluated, RolloutStats>;
 

@@ -82,7 +82,7 @@ void multiply_qkv(const runtime::Stream& stream, const QkvProduct& op) {
       stream,
       kernels::Matmul{.x = op.h, .weight = op.weights.qkv.packed, .y = op.qkv, .rows = op.rows});
   if (op.weights.qkv_bias.empty()) return;
-  // The bias comes last, onto complete sums.
+
   kernels::matmul(stream, kernels::MatmulPlain{.x = op.ones,
                                                .weight = op.weights.qkv_bias,
                                                .y = op.qkv,

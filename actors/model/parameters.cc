@@ -17,7 +17,7 @@ float normal_at(std::uint64_t key, std::uint64_t counter, double deviation) {
   // In (0, 1), both ends excluded: the logarithm of 0 is infinite.
   const double open = (static_cast<double>(bits[0]) + 0.5) * 0x1p-32;
   const double angle = 2.0 * std::numbers::pi * (static_cast<double>(bits[1]) * 0x1p-32);
-  // The cosine's value; the sine's would be a second normal value.
+
   return static_cast<float>(deviation * std::sqrt(-2.0 * std::log(open)) * std::cos(angle));
 }
 

@@ -125,7 +125,7 @@ class Weights {
     kernels::PackedWeight packed;
   };
 
-  // A view of what lies in the arena of an install.
+  // A view that every install points at parameters in its arena (kTrainingInPlace).
   struct Borrowed {
     std::size_t from, bytes;
     runtime::TensorView* view;  // in forms_
