@@ -37,10 +37,11 @@ struct DrainActor {
   std::int64_t deadline_ms = 0;  // from the receipt of this message
 };
 
+// How a job ended; in result.json and in the states of jobs.
 enum class JobOutcome : std::uint8_t { kSucceeded, kFailed, kCancelled };
 
-// After this time the job ends without the checkpoint (EX-S).
-// How long a cancelled job may take to finish its step and save a checkpoint.
+// How long a cancelled job may take to finish its step and save a checkpoint. After this time the
+// job ends without the checkpoint (EX-S).
 inline constexpr Duration kSaveOnCancelMax = std::chrono::minutes(2);
 
 // Begins the reason of a cancelled job that met a failure before it had ended.
@@ -143,6 +144,7 @@ struct GroupView {
   std::optional<std::int64_t> due;  // the last step that may train it; empty: never leased yet
   double age_s = 0;                 // since its admission
 };
+// Asks for all live groups, and for trained ones that no checkpoint covers yet.
 struct GetGroups {
   using Reply = std::vector<GroupView>;
 };
@@ -178,6 +180,7 @@ struct JobEnded {
   std::string reason;
 };
 
+// Every message that the controller can get from an exchange.
 using ExchangeNotices = std::variant<JobProgress, ActorDrained, ExchangeEvent, JobEnded>;
 
 }  // namespace tandem::actors

@@ -16,10 +16,11 @@ namespace tandem::actors {
 
 // Upper bounds of the buckets in seconds, ascending. A value that equals a bound counts in the
 // bucket below that bound.
+// From submission to the first token.
 inline constexpr auto kFirstTokenBounds =
     std::to_array<double>({0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75,
                            1,     2.5,   5,    7.5,  10,   20,   40,   80,  160,  640, 2560});
-// From one token to the next.
+// From one token of a sequence to the next.
 inline constexpr auto kTokenBounds =
     std::to_array<double>({0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1, 2.5, 5,
                            7.5, 10, 20, 40, 80});

@@ -38,6 +38,7 @@ struct Trajectory {
 };
 TANDEM_WIRE(Trajectory, tokens, logprobs, versions, oldest, text, truncated, special_text)
 
+// The content of a payload, encoded by runtime/wire/codec.h.
 struct GroupPayload {
   GroupId group;
   std::uint32_t attempt = 0;                // the lease under which the rollout generated

@@ -29,7 +29,8 @@ struct StartRank {
   std::int32_t rank = 0;   // the receiver's place in its gang, from 0
   std::int32_t ranks = 1;  // of the gang
   std::string run_dir;
-  std::string job_yaml;  // the effective job file
+  // The effective job file: every key with its value, so that all ranks read the same settings.
+  std::string job_yaml;
   // Of the payload socket: the Unix endpoint, then the TCP endpoint where one is open.
   std::vector<std::string> bulk_endpoints;
   std::string gang_endpoint;  // where rank 0 listens; empty for rank 0

@@ -35,7 +35,8 @@ TANDEM_WIRE(ScoreGroups, groups)
 // One completion of an evaluation. Texts of evaluations travel in the message: they are in no
 // ledger and have no payload.
 struct TextToScore {
-  std::int32_t index = 0, sample = 0;  // as EvaluationText's
+  // The prompt and its completion, as in EvaluationText; the answer repeats both.
+  std::int32_t index = 0, sample = 0;
   std::string data;
   // Decoded, without special tokens and stop strings.
   std::string text;
@@ -128,8 +129,9 @@ struct RewardTrouble {
   std::int32_t attempt = 0;              // the completion's attempt that failed; 0: none is charged
   std::int32_t attempts = 0;             // how many attempts a completion has
   std::vector<std::string> stderr_tail;  // the last lines of the program's stderr, oldest first
-  std::string log;                       // the file that holds all of its stderr; may be empty
-  std::int64_t count = 0;                // troubles since the actor came up, this one included
+  // The name of the file that holds all of its stderr; may be empty.
+  std::string log;
+  std::int64_t count = 0;  // troubles since the actor came up, this one included
 };
 TANDEM_WIRE(RewardTrouble, from, kind, what, attempt, attempts, stderr_tail, log, count)
 

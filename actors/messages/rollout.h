@@ -129,6 +129,7 @@ struct GroupHeader {
   std::uint32_t attempt = 0;
   std::int32_t prompt_tokens = 0;
   std::vector<TrajectoryHeader> trajectories;  // [n]
+  // Where tokens and texts lie, with the checksum by which a reader knows that they are whole.
   runtime::PayloadRef payload;
 };
 TANDEM_WIRE(GroupHeader, group, attempt, prompt_tokens, trajectories, payload)
@@ -206,7 +207,8 @@ TANDEM_WIRE(Evaluated, from, evaluation, completions, unservable)
 struct RolloutStats {
   Sender from;
   std::uint64_t generation_tokens = 0;
-  std::uint64_t prompt_tokens = 0;         // of prompts; tokens found in the cache do not count
+  std::uint64_t prompt_tokens = 0;  // of prompts; tokens found in the cache do not count
+  // Figures of the prefix cache are in tokens; hits / queries is the share found.
   std::uint64_t prefix_cache_queries = 0;  // tokens looked up
   std::uint64_t prefix_cache_hits = 0;     // tokens found
   std::uint64_t preemptions = 0;
