@@ -26,6 +26,7 @@ std::string actor_name(const std::string& job, Role role, int index) {
 }
 
 std::string rank_name(const std::string& actor, int rank) {
+  // Rank 0 has the actor's mailbox, so peers reach it by the actor's own name.
   return rank == 0 ? actor : actor + "@" + std::to_string(rank);
 }
 
