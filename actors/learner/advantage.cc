@@ -1,3 +1,8 @@
+// The formulas are in the header. Rewards of all trajectories are first brought into one flat list
+// in batch order (Shaped), on which every estimator works by index ranges of groups.
+//
+// Everything is computed by every rank from the whole batch, so no rank has to be told the result;
+// this is also why sums have one fixed order (TR-1).
 #include "actors/learner/advantage.h"
 
 #include <algorithm>
@@ -7,8 +12,8 @@
 namespace tandem::actors {
 namespace {
 
-constexpr double kGroupStdEps = 1.0e-4;
-constexpr double kWhitenEps = 1.0e-8;
+constexpr double kGroupStdEps = 1.0e-4;  // of grpo
+constexpr double kWhitenEps = 1.0e-8;    // of reinforce_plus_plus
 
 double mean_of(std::span<const double> values) {
   double sum = 0;
@@ -47,6 +52,7 @@ void whiten(std::span<double> returns) {
   for (double& r : returns) r = (r - mean) / std::sqrt(variance + kWhitenEps);
 }
 
+// dr_grpo and gspo define their own denominators, whatever the job says.
 LossAggregation aggregation_of(const AlgorithmConfig& config) {
   if (config.estimator == AdvantageEstimator::kDrGrpo) return LossAggregation::kSeqMeanTokenSumNorm;
   if (config.loss_mode == kernels::LossMode::kGspo) return LossAggregation::kSeqMeanTokenMean;
@@ -68,11 +74,11 @@ double token_weight(const AlgorithmConfig& config, double tokens, double sequenc
   return 0;
 }
 
-// A batch's trajectories in order, with rewards shaped by length.
+// The trajectories of a batch in order, with rewards shaped by length.
 struct Shaped {
   std::vector<double> rewards;        // [sum n_g]
   std::vector<std::int64_t> lengths;  // [sum n_g] completion tokens
-  std::vector<bool> counts;           // [sum n_g] it is in the loss (AD-3)
+  std::vector<bool> counts;           // [sum n_g] the trajectory is in the loss (AD-3)
   std::vector<std::size_t> begin{0};  // [B + 1] of each group
 };
 
@@ -90,7 +96,7 @@ Shaped shape(const AlgorithmConfig& config, const TrainBatch& batch) {
   return out;
 }
 
-// Weights of the groups [first, last), which are one mini-batch.
+// Appends the weights of the groups [first, last), which are one mini-batch.
 void append_weights(const AlgorithmConfig& config, const Shaped& shaped, std::size_t first,
                     std::size_t last, std::vector<float>& weights) {
   double tokens = 0, sequences = 0;
@@ -106,7 +112,9 @@ void append_weights(const AlgorithmConfig& config, const Shaped& shaped, std::si
                           : 0.0f);
 }
 
-// reinforce_plus_plus: each completion token's return, whitened over the batch.
+// reinforce_plus_plus: the return of each completion token, whitened over the batch. Returns are
+// computed from the last token back to the first, because a token's return includes the penalties
+// of the tokens behind it.
 void whitened_returns(const Shaped& shaped, std::span<const float> penalties,
                       BatchAdvantages& out) {
   std::vector<double> returns;
@@ -131,7 +139,7 @@ void whitened_returns(const Shaped& shaped, std::span<const float> penalties,
   if (!penalties.empty()) out.of_token.assign(returns.begin(), returns.end());
 }
 
-// The penalties of a completion's tokens, taken from its reward.
+// Takes the penalties of a completion's tokens from its reward.
 void take_penalties(std::span<const float> penalties, Shaped& shaped) {
   const float* next = penalties.data();
   for (std::size_t i = 0; i < shaped.lengths.size(); ++i)
@@ -175,6 +183,7 @@ BatchAdvantages compute_advantages(const AlgorithmConfig& config, const TrainBat
     out.zero_variance += equal ? 1 : 0;
     out.learns.push_back(any_counts(shaped, g) && (all_learn || !equal));
     if (!relative) continue;
+    // Exactly 0, and not the rounding of a mean: AD-1 promises no gradient at all.
     const std::vector<double> own =
         equal ? std::vector<double>(mine.size(), 0.0) : within_group(config, mine);
     out.advantage.insert(out.advantage.end(), own.begin(), own.end());

@@ -1,6 +1,6 @@
-// From rewards to what each completion token weighs in the loss. Pure functions over a batch of B
+// From rewards to the weight of each completion token in the loss. Pure functions over a batch of B
 // groups with n_g trajectories each; sums run over groups, then trajectories, ascending, in double.
-// Advantages are of the whole batch, weights of the mini-batch that a group is in.
+// Advantages are computed over the whole batch, weights over the mini-batch that a group is in.
 //
 //   KL         r' = r' - sum_t p_t, with p_t the penalty of token t where use_kl_in_reward is set;
 //              reinforce_plus_plus takes from token t the penalties of t and of those behind it
@@ -15,12 +15,12 @@
 //              discounting
 //
 //   AD-1  A group whose rewards (shaped as above) are all equal, a zero-variance group, has
-//         advantage 0: no policy gradient. Except under reinforce_plus_plus, whose baseline is the
-//         batch's: such a group has something to say.
+//         advantage 0: no policy gradient. The exception is reinforce_plus_plus, whose baseline is
+//         that of the batch, so that such a group still differs from it.
 //   AD-2  Every completion token of a mini-batch has its weight, whatever its advantage: KL,
 //         entropy and the denominators are of all of them, as in verl's agg_loss (core_algos.py).
-//   AD-3  Except for truncated completions where mask_truncated_completions is set (TRL): these
-//         weigh nothing and are in no denominator. Their rewards stay in their group's mean.
+//   AD-3  Truncated completions are the exception where mask_truncated_completions is set (TRL):
+//         they weigh nothing and are in no denominator. Their rewards stay in their group's mean.
 //
 // The loss of a mini-batch is sum_t weight_t * l_t over completion tokens; N_t counts those that
 // weigh, N_s the trajectories that do, T_i the tokens of trajectory i:
@@ -44,15 +44,17 @@ struct BatchAdvantages {
   std::vector<float> advantage;     // [sum n_g]; the mean over its tokens where these differ
   std::vector<float> of_token;      // [sum T_i] where they differ (reinforce_plus_plus with KL)
   std::vector<float> token_weight;  // [sum n_g] of each of its completion tokens
-  // [B] its tokens may have a gradient: of the policy, or because of a KL or entropy term.
+  // [B] whether the group's tokens may have a gradient: that of the policy loss, or that of a KL or
+  // entropy term. False saves the group's backward pass.
   std::vector<bool> learns;
   std::uint64_t zero_variance = 0;  // groups
   std::uint64_t tokens = 0;         // completion tokens of the batch
 };
 
+// The second term of `overlong` above; never positive.
 double overlong_penalty(const AlgorithmConfig& config, std::int64_t completion_tokens);
 
-// `penalties` [sum T_i]: what KL takes from the reward of each completion token; empty: nothing.
+// `penalties` [sum T_i] are the p_t of `KL` above. Empty: the reward has no KL term.
 BatchAdvantages compute_advantages(const AlgorithmConfig& config, const TrainBatch& batch,
                                    std::span<const float> penalties = {});
 

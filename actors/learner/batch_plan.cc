@@ -19,6 +19,7 @@ Result<std::vector<MiniBatch>> plan_batch(const TrainBatch& batch, const std::ve
       for (std::size_t g = first; g < last; ++g) chosen[g] = learns[g] == choice;
       return pack(share_of(batch, chosen, who.rank, who.ranks), config.rows_max, who.device);
     };
+    // Dealt out separately, so that the expensive groups are spread evenly over the ranks.
     auto learning = share(true), observed = share(false);
     if (!learning) return learning.error();
     if (!observed) return observed.error();

@@ -1,10 +1,11 @@
-// What one rank computes of a batch: for each mini-batch, which is one optimizer step of an epoch,
-// its share of the groups as micro-batches.
+// The part of a batch that one rank computes: for each mini-batch, which is one optimizer step of
+// an epoch, the rank's share of the groups, packed into micro-batches.
 //
 //   BP-1  Mini-batches are consecutive groups of the batch, mini_batch_groups each, so every group
 //         is in exactly one.
-//   BP-2  Every group is in exactly one rank's micro-batches; in which hangs on the number of ranks
-//         and on which groups learn alone, so it is the same in every epoch.
+//   BP-2  Every group is in exactly one rank's micro-batches. Which rank that is depends on the
+//         number of ranks and on which groups learn, and on nothing else, so the plan is the same
+//         in every epoch.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +27,7 @@ struct PlanFor {
   runtime::DeviceKind device = runtime::DeviceKind::kCpu;
 };
 
-// `learns` [B] as in BatchAdvantages. The error is pack()'s.
+// `learns` [B] as in BatchAdvantages. The error is that of pack().
 Result<std::vector<MiniBatch>> plan_batch(const TrainBatch& batch, const std::vector<bool>& learns,
                                           const TrainerConfig& config, const PlanFor& who);
 

@@ -45,6 +45,7 @@ Result<WarmStartSlice> FakeTrainer::warm_start() {
 
 Result<TrainedStep> FakeTrainer::train(const TrainBatch& batch) {
   CHECK(batch.step == step_);
+  // The weights depend on everything in the batch: tokens, log-probabilities, rewards and order.
   TrainBatch hashed = batch;
   if (!config_.ids_count)
     for (BatchGroup& group : hashed.groups) group.group = {};
@@ -56,6 +57,7 @@ Result<TrainedStep> FakeTrainer::train(const TrainBatch& batch) {
   auto counted = count_step({.kind = "step", .number = step_.value + 1, .norm = norm},
                             config_.nonfinite_steps_max, skipped_);
   if (!counted) return counted.error();
+  // A step without a finite gradient counts but leaves the weights alone (NT-4).
   if (finite) weights_[0] = derive_seed(weights_[0], {checksum64(std::as_bytes(std::span(bytes)))});
   step_ = StepId{step_.value + 1};
   TrainedStep out{.checksum = checksum(), .then_wait = config_.train_time};
@@ -66,7 +68,7 @@ Result<TrainedStep> FakeTrainer::train(const TrainBatch& batch) {
   for (std::optional<double>* figure :
        {&out.report.kl_loss, &out.report.pg_clipfrac_lower, &out.report.reward_kl_penalty,
         &out.report.rollout_is_mean, &out.report.rollout_is_eff_sample_size})
-    *figure = 1;  // all figures that there may be
+    *figure = 1;  // every figure is set, so that tests see all columns of reports
   for (const BatchGroup& group : batch.groups) {
     for (const TrainTrajectory& trajectory : group.trajectories) {
       out.report.tokens_trained += trajectory.tokens.size();
@@ -77,6 +79,7 @@ Result<TrainedStep> FakeTrainer::train(const TrainBatch& batch) {
 }
 
 std::optional<std::span<const std::byte>> FakeTrainer::older(PolicyVersion version) const {
+  // older_ holds the versions step - size … step - 1.
   const std::int64_t index = version.value - (step_.value - std::ssize(older_));
   if (index < 0 || index >= std::ssize(older_)) return std::nullopt;
   return std::as_bytes(std::span(older_[static_cast<std::size_t>(index)]));
@@ -90,6 +93,7 @@ Result<SavedCheckpoint> FakeTrainer::save() {
     --store_->refusals;
     return Error{.message = "cannot save checkpoint: Input/output error"};
   }
+  // A repeated save of one step replaces the earlier one, as NativeTrainer's does.
   store_->checkpoints[step_] = {weights_, older_, skipped_};
   return SavedCheckpoint{step_, "fake/step-" + std::to_string(step_.value), sha256_hex(weights())};
 }

@@ -1,7 +1,7 @@
-// The trainer of simulated control-plane tests: its weights are one number, the hash of its seed
-// and of the batches trained so far, so a lost, doubled or reordered batch changes every later
-// checksum. Steps take virtual time. Checkpoints lie in a store that the test owns and that
-// outlives kills.
+// The trainer of simulated control-plane tests. Its weights are one number, a hash of its seed and
+// of the batches trained so far, so a batch that is lost, doubled or out of order changes every
+// later checksum. Steps take virtual time. Checkpoints are in a store that the test owns and that
+// outlives the trainers which a simulated kill destroys.
 #pragma once
 
 #include <array>
@@ -16,6 +16,7 @@
 namespace tandem::actors {
 
 using FakeWeights = std::array<std::uint64_t, 1>;
+// All that restore() needs, as NativeTrainer's checkpoint has it (TR-2, TR-4).
 struct FakeCheckpoint {
   FakeWeights weights{};
   std::deque<FakeWeights> older;  // the newest last
@@ -23,8 +24,8 @@ struct FakeCheckpoint {
 };
 struct FakeStore {
   std::map<StepId, FakeCheckpoint> checkpoints;
-  bool full = false;  // saves fail, as on a full disk
-  int refusals = 0;   // so many saves fail, as on a disk with a moment's fault
+  bool full = false;  // every save fails, as on a full disk
+  int refusals = 0;   // the next so many saves fail, as on a disk with a short fault
 };
 
 struct FakeTrainerConfig {
@@ -32,13 +33,15 @@ struct FakeTrainerConfig {
   std::int32_t warm_start_steps = 0;
   Duration warm_start_step_time{};
   Duration train_time{};  // of one step
-  // False: the hash leaves out group ids, which may hang on timing where what is trained does not.
+  // False: the hash leaves out group ids. Under a fixed lag ids may depend on timing although the
+  // trained groups do not.
   bool ids_count = true;
   std::int64_t older_versions = 0;       // as TrainerConfig's
   std::set<StepId> nonfinite;            // steps whose gradient is not finite
   std::int64_t nonfinite_steps_max = 5;  // as TrainerConfig's
 };
 
+// One rank, on one thread. Shares `store` with the test and with later trainers of the same run.
 class FakeTrainer final : public Trainer {
  public:
   FakeTrainer(const FakeTrainerConfig& config, std::shared_ptr<FakeStore> store);

@@ -10,6 +10,7 @@
 namespace tandem::actors {
 namespace {
 
+// Broadcast first, with a fixed size, so that the followers know how long the content is.
 struct Header {
   std::uint32_t command = 0;
   std::uint32_t reserved = 0;
@@ -18,6 +19,7 @@ struct Header {
 
 }  // namespace
 
+// `error.code` is dropped: whatever broke one call, the gang has to start again.
 Error broken_gang(const Error& error) {
   return {.message = "the learner's gang broke: " + error.message, .where = error.where};
 }
@@ -65,6 +67,8 @@ Result<void> Gang::sum(std::span<float> values) {
 
 Result<void> Gang::reduce(std::span<double> sums, double& maximum) {
   if (ranks() == 1) return {};
+  // Gathered as bytes and added here, instead of by the collective's float sums, for doubles in
+  // rank order.
   std::vector<double> mine(sums.begin(), sums.end());
   mine.push_back(maximum);
   const Result<std::vector<std::string>> all =
@@ -76,6 +80,7 @@ Result<void> Gang::reduce(std::span<double> sums, double& maximum) {
       return broken_gang({.message = "a rank reduces another number of sums"});
     std::memcpy(mine.data(), blob.data(), blob.size());
     for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += mine[i];
+    // Written so that a NaN on either side stays: comparisons with NaN are false.
     if (!std::isnan(maximum) && !(mine.back() <= maximum)) maximum = mine.back();
   }
   return {};
@@ -87,6 +92,7 @@ Result<void> Gang::barrier() {
   return {};
 }
 
+// Values are compared with rank 0's; every rank sees all of them, so all ranks fail alike.
 Result<void> Gang::agree(std::string_view value, std::string_view what) {
   if (ranks() == 1) return {};
   const Result<std::vector<std::string>> all = gather(value);

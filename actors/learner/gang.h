@@ -1,7 +1,10 @@
-// The ranks of one learner as a rank's trainer sees them: rank 0 gives commands, the others follow;
-// all sum what they have. A gang of one needs no collective, and every call is then free.
+// The ranks of one learner as a rank's trainer sees them: rank 0 gives commands, the others follow,
+// and all ranks add up their sums. A gang of one rank needs no collective: every call then returns
+// at once.
 //
-// Errors have the code kFailed: a broken gang is started again as a whole.
+// All ranks must make the same calls in the same order; only command() and await_command() differ.
+// A call blocks until the other ranks have come to it or the timeout has passed. Errors have the
+// code kFailed, because a broken gang is started again as a whole. Used by one thread.
 #pragma once
 
 #include <cstdint>
@@ -17,37 +20,45 @@
 
 namespace tandem::actors {
 
+// The next task of a rank other than 0: to repeat one call of rank 0's Trainer, or to end (kStop).
 enum class GangCommand : std::uint32_t { kRestore, kWarmStart, kTrain, kSave, kStop };
 
+// The content of a kTrain command is an encoded batch of tokens.
 inline constexpr std::uint64_t kCommandBytesMax = 1ull << 31;
 
-// The Error of a collective operation, told as one of the whole gang: its code is kFailed.
+// Turns the Error of a collective operation into one of the whole gang, with the code kFailed.
 Error broken_gang(const Error& error);
 
 class Gang {
  public:
-  // `collective` may be null: one rank. `timeout` is that of each call but the wait for a command.
+  // `collective` is null for a gang of one rank. `timeout` limits every call except the wait for a
+  // command.
   Gang(std::unique_ptr<runtime::Collective> collective, Duration timeout);
 
   int rank() const { return collective_ ? collective_->rank() : 0; }
   int ranks() const { return collective_ ? collective_->size() : 1; }
 
-  Result<void> command(GangCommand command, std::string_view content);  // rank 0
+  // Rank 0 only: sends a command to all other ranks.
+  Result<void> command(GangCommand command, std::string_view content);
   struct Received {
     GangCommand command;
     std::string content;
   };
-  // The others. Rank 0 may be idle for as long as rollouts need; its death ends the wait at once
-  // (CO-3), and so does its hanging when that is found (CO-5).
+  // The other ranks only: waits for the next command, without a deadline, because rank 0 may be
+  // idle for as long as rollouts need. The death of rank 0 ends the wait at once (CO-3), and a rank
+  // 0 that hangs ends it when the hang is found (CO-5).
   Result<Received> await_command();
 
+  // Replaces `values` on every rank by their sums over all ranks, added in rank order.
   Result<void> sum(std::span<float> values);
-  // Every rank's sums, added in rank order, and the greatest of their maxima (a NaN is greatest);
-  // the same bits on all ranks.
+  // Adds up every rank's `sums` in rank order, and finds the greatest `maximum` (a NaN counts as
+  // the greatest). All ranks get the same bits.
   Result<void> reduce(std::span<double> sums, double& maximum);
-  // Until all ranks have come to it.
+  // Waits until all ranks have called it.
   Result<void> barrier();
-  // An Error unless all ranks have the same `value`, which is `what` ("the restored checkpoint").
+  // Returns an Error unless all ranks have the same `value`. `what` describes the value in the
+  // error
+  // ("the restored checkpoint").
   Result<void> agree(std::string_view value, std::string_view what);
 
  private:

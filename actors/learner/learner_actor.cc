@@ -1,3 +1,10 @@
+// A step goes through turns: handle(TrainStep) collects the parts of the list, pull() asks for the
+// payloads, pulled() trains, trained() publishes and reports. Reading payloads is asynchronous, so
+// other messages may come between; a MeetExchange among them drops the step. Every turn that is
+// scheduled for later therefore carries the number of its meeting and does nothing in another one.
+//
+// A command that does not fit the trainer's step is an error of the exchange or a lost message, and
+// ends the actor: to guess would train a batch twice or not at all.
 #include "actors/learner/learner_actor.h"
 
 #include <algorithm>
@@ -37,6 +44,7 @@ void LearnerActor::handle(runtime::Context& cx, MeetExchange) {
 void LearnerActor::handle(runtime::Context& cx, PublishInitial command) {
   const PolicyVersion newest = restored_ ? PolicyVersion{trainer_->step().value} : kInitialWeights;
   const PolicyVersion retain = std::min(newest, command.retain);
+  // Ascending, as versions were published the first time.
   for (PolicyVersion version = retain; version < newest; ++version.value)
     if (const auto weights = trainer_->older(version))
       if (!publish(cx, version, *weights, retain)) return;
@@ -54,12 +62,15 @@ void LearnerActor::warm_start_slice(runtime::Context& cx) {
   const Result<WarmStartSlice> slice = trainer_->warm_start();
   note("idle", cx.now());
   if (!slice) return fail(cx, slice.error());
+  // A measurement is always reported. Other progress is only for the screen: it is left out while
+  // earlier events wait, so that a slow link does not fill the outbox.
   const bool report = slice->metric || cx.now() - warm_start_reported_ >= kWarmStartReportEvery;
   if (report && slice->step > 0 && outbox_.empty()) {
     warm_start_reported_ = cx.now();
     outbox_.send(cx, WarmStartProgress{config_.self, slice->step, slice->steps_max, slice->loss,
                                        slice->metric, slice->steps_skipped});
   }
+  // One slice per turn: messages such as MeetExchange are handled between two slices.
   later(cx, slice->then_wait, [this, last = *slice](runtime::Context& then) {
     last.done ? finish_warm_start(then, last) : warm_start_slice(then);
   });
@@ -68,6 +79,8 @@ void LearnerActor::warm_start_slice(runtime::Context& cx) {
 void LearnerActor::finish_warm_start(runtime::Context& cx, const WarmStartSlice& last) {
   log::info("event=warm_start_done actor={} steps={} loss={:.4f} reached={}", config_.self.actor,
             last.step, last.loss, last.reached);
+  // Saved before the publication: a learner that dies in between publishes version 0 after its
+  // restart from the checkpoint (PublishInitial).
   const auto saved = save(cx);  // LE-2
   if (!saved) return;
   restored_ = true;
@@ -78,6 +91,7 @@ void LearnerActor::finish_warm_start(runtime::Context& cx, const WarmStartSlice&
 }
 
 void LearnerActor::handle(runtime::Context& cx, TrainStep command) {
+  // A further part of the list that is being collected.
   if (step_ && step_->command.more && command.step == step_->command.step) {
     auto& groups = step_->command.groups;
     groups.insert(groups.end(), std::move_iterator(command.groups.begin()),
@@ -120,6 +134,7 @@ void LearnerActor::pulled(runtime::Context& cx, Result<std::vector<std::string>>
   Result<TrainedStep> result = trainer_->train(*batch);
   note("idle", cx.now());
   if (!result) return fail(cx, result.error());
+  // NativeTrainer has already taken its time; FakeTrainer's step takes virtual time from here on.
   const Duration wait = result->then_wait;
   if (wait == Duration{}) return trained(cx, *std::move(result));
   later(cx, wait,
@@ -156,7 +171,7 @@ void LearnerActor::handle(runtime::Context& cx, SaveCheckpoint command) {
   if (const auto saved = save(cx)) outbox_.send(cx, *saved);
 }
 
-// Nothing on failure, which has then been dealt with.
+// Empty after a failure, which fail() has then handled.
 std::optional<Publication> LearnerActor::publish(runtime::Context& cx, PolicyVersion version,
                                                  std::span<const std::byte> weights,
                                                  PolicyVersion retain) {
@@ -175,8 +190,9 @@ std::optional<Publication> LearnerActor::publish(runtime::Context& cx, PolicyVer
                      .broadcast = stats->broadcast};
 }
 
-// A disk may fail for a moment. What it refuses again it would refuse after a restart as well, and
-// then every step since the last checkpoint would have been trained for nothing.
+// A disk may fail for a moment, so a save is tried again. An error that stays would also meet the
+// restarted learner, after it had trained every step since the last checkpoint anew; the job fails
+// at once instead (kInvalid).
 std::optional<CheckpointSaved> LearnerActor::save(runtime::Context& cx) {
   note("save", cx.now());
   Result<SavedCheckpoint> saved = trainer_->save();

@@ -1,6 +1,9 @@
-// The learner actor: rank 0 of the gang, the only one with a mailbox. It pulls the payloads of a
-// step, lets the Trainer train, publishes the new version, and reports to the exchange. The
-// arithmetic is the Trainer's; what is trained, and when, is the exchange's decision.
+// The learner actor runs in rank 0 of the gang, the only rank with a mailbox. It pulls the payloads
+// of a step, lets the Trainer train, publishes the new version, and reports to the exchange. The
+// Trainer has the arithmetic; the exchange decides what is trained, and when.
+//
+// Training runs inside a handler, so the mailbox waits for as long as a step takes. Messages that
+// must not wait, such as orders about broadcasts, have an actor of their own (actors/broadcast).
 //
 // Invariants
 //   LE-1  A step is reported (StepCommitted) after its version was published, if it was to be.
@@ -27,29 +30,32 @@
 
 namespace tandem::actors {
 
-// Starts the conversation: the trainer restores its newest checkpoint and LearnerUp goes out. Sent
-// by main once the exchange can be reached, and again when a restarted exchange has to be met anew:
-// the learner then returns to its checkpoint, from which that exchange repeats the batches.
+// Starts the conversation: the trainer restores its newest checkpoint, and LearnerUp is sent. This
+// message comes from actors/main once the exchange can be reached, and again after a restart of the
+// exchange: the learner then returns to its checkpoint, from which that exchange repeats the
+// batches.
 struct MeetExchange {};
 
 struct LearnerActorConfig {
   Sender self;
   Duration publish_timeout = std::chrono::seconds(30);
-  // Told what the actor is at ("idle", "train", "warm_start", "save"); may be empty.
+  // Called when the actor begins a phase ("idle", "train", "warm_start", "save"), for the progress
+  // that heartbeats carry. May be empty.
   std::function<void(const char* phase, Time now)> progress = {};
 };
 
-inline constexpr int kPayloadAttemptsMax = 5;
-inline constexpr int kSaveAttempts = 3;
+inline constexpr int kPayloadAttemptsMax = 5;  // to read the payloads of one step
+inline constexpr int kSaveAttempts = 3;        // of one checkpoint, one after another
 inline constexpr Duration kPayloadRetryDelay = std::chrono::milliseconds(200);
 inline constexpr Duration kOutboxRetryDelay = std::chrono::milliseconds(20);
+// The least time between two WarmStartProgress without a new measurement.
 inline constexpr Duration kWarmStartReportEvery = std::chrono::milliseconds(250);
 
 class LearnerActor {
  public:
   using Inbox = std::variant<MeetExchange, PublishInitial, WarmStart, TrainStep, SaveCheckpoint>;
 
-  // The publisher's broadcasts may be led by another actor, which then shares it.
+  // `publisher` is shared because the broadcast actor may lead its broadcasts.
   LearnerActor(LearnerActorConfig config, std::unique_ptr<Trainer> trainer,
                std::shared_ptr<runtime::WeightPublisher> publisher,
                runtime::PayloadReader read_payloads, runtime::Ref<LearnerEvents> exchange);
@@ -62,7 +68,8 @@ class LearnerActor {
   void handle(runtime::Context& cx, SaveCheckpoint save);
 
  private:
-  struct Step {  // the TrainStep under way
+  // The TrainStep under way.
+  struct Step {
     TrainStep command;
     Time began, pulled;
     int attempts = 0;
@@ -76,11 +83,12 @@ class LearnerActor {
   std::optional<Publication> publish(runtime::Context& cx, PolicyVersion version,
                                      std::span<const std::byte> weights, PolicyVersion retain);
   std::optional<CheckpointSaved> save(runtime::Context& cx);
-  // A permanent error becomes LearnerFailed; any other one ends the actor, so that the gang is
-  // started again.
+  // A permanent error (kInvalid, kInfeasible) becomes LearnerFailed. Any other error ends the
+  // actor, so that the gang is started again.
   void fail(runtime::Context& cx, const Error& error);
   void note(const char* phase, Time now) const;
-  // As cx.after, but not into another meeting. A delay of 0 lets waiting messages in first.
+  // As cx.after, except that the turn is dropped if a MeetExchange comes first. With a delay of 0
+  // the messages that already wait are handled before the turn.
   void later(runtime::Context& cx, Duration delay, runtime::Turn turn);
 
   const LearnerActorConfig config_;
@@ -88,7 +96,7 @@ class LearnerActor {
   const std::shared_ptr<runtime::WeightPublisher> publisher_;
   const runtime::PayloadReader read_payloads_;
 
-  bool restored_ = false;      // there is a checkpoint: the warm start is behind
+  bool restored_ = false;      // there is a checkpoint, so the warm start is done
   std::uint64_t meeting_ = 0;  // which MeetExchange the work under way belongs to
   std::optional<Step> step_;
   Time warm_start_reported_{};

@@ -1,5 +1,6 @@
-// What the learner is told: the keys `algorithm.*`, `learner.*` and `warm_start.*` of the job file,
-// parsed and checked by actors/main. Plain values; member initialisers are the documented defaults.
+// The configuration of the learner: the keys `algorithm.*`, `learner.*` and `warm_start.*` of the
+// job file, parsed and checked by actors/main. Plain values; member initialisers are the documented
+// defaults. docs/job-file.md describes each key to users.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +14,9 @@
 
 namespace tandem::actors {
 
+// Formulas are in advantage.h.
 enum class AdvantageEstimator : std::uint8_t { kGrpo, kDrGrpo, kRloo, kReinforcePlusPlus };
+// The denominators of the loss; formulas are in advantage.h.
 enum class LossAggregation : std::uint8_t {
   kTokenMean,
   kSeqMeanTokenSum,
@@ -23,41 +26,47 @@ enum class LossAggregation : std::uint8_t {
 
 // Estimators of the KL divergence of one token, with d = log p of the proximal policy - log p of
 // the reference: d, |d|, d^2 / 2, and min(exp(-d) + d - 1, 10). Schulman, "Approximating KL
-// divergence", 2020 (k1, |k1|, k2, k3); verl's kl_penalty, whose bound of 10 this is.
+// divergence", 2020 (k1, |k1|, k2, k3). As in verl's kl_penalty, which also has the bound of 10.
 enum class KlPenalty : std::uint8_t { kKl, kAbs, kMse, kLowVarKl };
 
-// Each trajectory longer than response_max - length tokens loses up to `penalty_factor` of reward.
+// A trajectory longer than response_max - length tokens loses reward in proportion to the excess,
+// and `penalty_factor` at response_max.
 struct OverlongBuffer {
   std::int32_t length = 0;  // tokens; 0: off
   double penalty_factor = 0;
 };
 
+// algorithm.*: how rewards become advantages, and the terms of the loss.
 struct AlgorithmConfig {
   AdvantageEstimator estimator = AdvantageEstimator::kGrpo;
   bool norm_adv_by_std_in_grpo = true;
   kernels::LossMode loss_mode = kernels::LossMode::kVanilla;
   LossAggregation loss_aggregation = LossAggregation::kTokenMean;
+  // The ratio of current to proximal probability is clipped to [1 - low, 1 + high].
   double clip_ratio_low = 0.2;
   double clip_ratio_high = 0.28;
-  std::optional<double> clip_ratio_c;  // dual clip; none: off
-  bool bypass_mode = true;             // the proximal policy is the behaviour policy
-  std::optional<kernels::ImportanceLevel> rollout_is;  // none when bypass_mode
+  std::optional<double> clip_ratio_c;  // dual clip; empty: off
+  // True: the proximal policy is the behaviour policy, so its log-probabilities come with the
+  // batch. False: the proximal policy is the policy before the batch's first update (objective.h).
+  bool bypass_mode = true;
+  // Importance weights of the proximal over the behaviour policy. Always empty with bypass_mode.
+  std::optional<kernels::ImportanceLevel> rollout_is;
   double rollout_is_threshold = 2.0;
   double entropy_coeff = 0;
-  bool use_kl_loss = false;  // against the weights at the start of RL
+  bool use_kl_loss = false;  // the reference is the policy at the start of RL
   double kl_loss_coef = 0;
-  bool use_kl_in_reward = false;  // against the same weights
+  bool use_kl_in_reward = false;  // with the same reference
   KlPenalty kl_penalty = KlPenalty::kKl;
   double kl_in_reward_coef = 0;
   bool mask_truncated_completions = false;
-  std::int64_t mini_batch_groups = 0;  // of one optimizer step; 0: the whole batch
-  std::int64_t epochs = 1;             // times that a batch is gone through
+  std::int64_t mini_batch_groups = 0;  // groups of one optimizer step; 0: the whole batch
+  std::int64_t epochs = 1;             // how often each batch is trained
   OverlongBuffer overlong_buffer;
   std::int32_t response_length_max = 64;  // data.max_response_length
   float temperature = 1.0f;               // rollout.temperature: log-probabilities are tempered
 
   bool needs_reference() const { return use_kl_loss || use_kl_in_reward; }
-  // A KL or entropy term, which gives tokens a gradient whose advantage is 0.
+  // Whether a KL or entropy term gives even tokens with advantage 0 a gradient.
   bool has_loss_on_every_token() const {
     return entropy_coeff != 0 || (use_kl_loss && kl_loss_coef != 0);
   }
@@ -65,11 +74,13 @@ struct AlgorithmConfig {
 
 enum class LrSchedule : std::uint8_t { kConstant, kLinear, kCosine };
 
-struct OptimizerConfig {  // AdamW
+// AdamW and the learning rate's schedule (lr_schedule.h). Steps are steps of training, one per
+// batch.
+struct OptimizerConfig {
   double lr = 1.0e-3;
   LrSchedule schedule = LrSchedule::kLinear;
   std::int64_t warmup_steps = 5;
-  double min_lr_ratio = 0.1;
+  double min_lr_ratio = 0.1;  // of lr, at the end of the schedule
   double beta1 = 0.9;
   double beta2 = 0.95;
   double eps = 1.0e-8;
@@ -77,24 +88,26 @@ struct OptimizerConfig {  // AdamW
   double grad_clip = 1.0;   // of the global norm; 0: off
 };
 
+// Where a trainer begins.
 enum class ResumeMode : std::uint8_t {
-  kAuto,     // from the newest complete checkpoint, if there is one
-  kDisable,  // always from the start
-  kPath,     // from exactly CheckpointConfig::resume_path
+  kAuto,     // at the newest complete checkpoint, if there is one
+  kDisable,  // always with the untrained weights
+  kPath,     // at CheckpointConfig::resume_path and nowhere else
 };
 
 struct CheckpointConfig {
   std::filesystem::path directory;  // RUN_DIR/checkpoints; made when first needed
   std::int64_t keep_max = 2;        // newest ones kept; at least 1
   ResumeMode resume = ResumeMode::kAuto;
-  std::filesystem::path resume_path;  // of one checkpoint; only with kPath
+  std::filesystem::path resume_path;  // the directory of one checkpoint; only with kPath
 };
 
 enum class WarmStartMetric : std::uint8_t {
   kSampleAccuracy,  // expected share of sampled completions (temperature 1) that equal the record's
-  kLoss,            // mean -log p of a completion token; stops at or below the value
+  kLoss,            // mean -log p of a completion token, in nats; stops at or below the value
 };
 
+// warm_start.*: supervised training on records before RL.
 struct WarmStartConfig {
   double lr = 4.0e-3;
   std::int64_t batch_size = 128;  // records per step
@@ -104,32 +117,37 @@ struct WarmStartConfig {
     WarmStartMetric metric = WarmStartMetric::kSampleAccuracy;
     double value = 0;
   };
-  std::optional<Until> until;  // none: all steps_max are taken
+  std::optional<Until> until;  // empty: all steps_max are taken
 };
 
+// All that a Trainer is configured with.
 struct TrainerConfig {
   std::uint64_t seed = 0;
   AlgorithmConfig algorithm;
   OptimizerConfig optimizer;
   std::int64_t steps_total = 0;  // learner.total_training_steps, the schedule's end
-  // learner.max_nonfinite_steps: so many in a row are skipped, the next one ends the job.
+  // learner.max_nonfinite_steps: up to so many steps in a row are skipped because their gradient is
+  // not finite; one more fails the job.
   std::int64_t nonfinite_steps_max = 5;
   std::int64_t rows_max = 8192;      // learner.max_token_len: token rows of one forward
   std::int64_t positions_max = 128;  // of one sequence: max_prompt_length + max_response_length
-  // Keep one layer's activations and compute the others again in backward: the same gradients to
-  // the bit, for a forward pass more.
+  // Keeps the activations of one layer only and computes the others again in backward. The
+  // gradients have the same bits; a step costs one more forward pass.
   bool enable_gradient_checkpointing = false;
-  // What a GPU's products promise of a row among others (kernels/ops/matmul.h).
+  // Whether a GPU's products keep a row's bits whatever other rows are computed with it
+  // (kernels/ops/matmul.h).
   kernels::Rows products = kernels::Rows::kInvariant;
   std::optional<WarmStartConfig> warm_start;
   CheckpointConfig checkpoints;
-  // So many versions before the newest one stay in memory and go into each checkpoint: K under a
-  // fixed lag, whose slots want them even after every process of the run has died.
+  // How many versions before the newest one stay in memory and go into each checkpoint. Under a
+  // fixed lag this is K: its slots need these versions even after every process of the run has
+  // died.
   std::int64_t older_versions = 0;
-  // Versions of the weights that lie published in the GPU's memory, beside what the trainer has.
+  // How many published versions lie in the GPU's memory, beside the trainer's own memory. These two
+  // figures only count in trainer_memory.h.
   std::int64_t versions_on_device = 0;
   std::size_t broadcast_bytes = 0;  // of the GPU's memory, for broadcasts of the weights
-  // How long a rank waits for the others in one collective operation of a step.
+  // How long a rank waits for the others in one collective operation.
   Duration collective_timeout = std::chrono::seconds(60);
 };
 

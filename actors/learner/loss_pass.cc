@@ -31,7 +31,8 @@ void LossPass::begin(const TrainBatch& batch, const BatchAdvantages& advantages)
   prepared_ = false;
 }
 
-// With one update its own forward computes all of them, unless the reward needs them before.
+// Whether log-probabilities at the weights before the first update must be computed beforehand.
+// With one update its own forward computes them, unless the reward already needs them.
 bool LossPass::needs_preparation(std::int64_t updates) const {
   return config_.use_kl_in_reward || (updates > 1 && (!config_.bypass_mode || config_.use_kl_loss));
 }
@@ -69,6 +70,7 @@ Objective::Gradient LossPass::evaluate(const runtime::Stream& stream, const Mode
   decoder_.forward(stream, models.policy, packed, logprob, entropy, needed);
   last_logprobs_ = logprob;
   beat();
+  // The objective is host arithmetic, also where the decoder runs on a GPU.
   const runtime::Stream host{.pool = stream.pool};
   return objective_.evaluate(host, batch, inputs);
 }
@@ -94,6 +96,8 @@ double LossPass::add_supervised(const runtime::Stream& stream, const Weights& po
   decoder_.forward(stream, policy, packed, logprob, {}, hooks.needed);
   double loss = 0;
   for (const float l : logprob) loss -= static_cast<double>(l);
+  // The derivative of the loss by every log-probability; the values themselves are no longer
+  // needed.
   std::fill(logprob.begin(), logprob.end(), -1.0f / static_cast<float>(tokens_total));
   decoder_.backward(stream, policy, packed, logprob, {}, gradients, hooks.finished);
   beat();

@@ -1,10 +1,12 @@
-// Forward, loss and backward of micro-batches, one after another: what one rank computes of a step,
-// before gradients are summed over ranks. Owns the decoder's memory; borrows weights and gradients.
+// Forward, loss and backward of micro-batches, one after another: all that one rank computes of a
+// step before gradients are summed over ranks. Owns the decoder's memory; borrows weights and
+// gradients for each call.
 //
-// Weights, gradients and streams are of the device that make() was given. Log-probabilities come to
-// the host, which computes the loss from them whatever the device.
+// Weights, gradients and streams are those of the device that make() was given. Log-probabilities
+// come to the host, which computes the loss from them on every kind of device.
 //
-// Gradients are added (+=) in the order of the calls, so equal micro-batches give equal bits.
+// Gradients are added (+=) in the order of the calls, so equal micro-batches give equal bits. Used
+// by one thread.
 #pragma once
 
 #include <functional>
@@ -21,28 +23,30 @@ namespace tandem::actors {
 
 class LossPass {
  public:
-  // `beat` (may be empty) is called after each piece of work. The error is want of memory.
+  // `beat` (may be empty) is called after each piece of work, so that a long step shows progress.
+  // The error means too little memory.
   static Result<LossPass> make(const ModelConfig& model, const TrainerConfig& config,
                                runtime::DeviceKind device, std::function<void()> beat);
 
   struct Models {
-    const Weights& policy;     // kTraining
+    const Weights& policy;     // not kInference: backward reads it too
     const Weights* reference;  // null: no KL
   };
 
-  // Either may be empty.
+  // The decoder's hooks (decoder.h). Either may be empty.
   struct Hooks {
-    WeightsNeeded needed;        // the policy's: for the first micro-batch that needs new weights
-    GradientsFinished finished;  // for the last one, after which no gradient changes any more
+    WeightsNeeded needed;        // for the first micro-batch that reads the policy's new weights
+    GradientsFinished finished;  // for the last micro-batch that changes gradients
   };
 
-  // The policy loss: begin() a batch, then add() its micro-batches; objective() has the sums.
-  // Of micro-batches without any gradient (BatchAdvantages::learns) observe() adds to the sums
-  // alone; the policy's weights are all there.
+  // The policy loss. begin() starts a batch and add() computes one micro-batch of it; objective()
+  // has the sums. For micro-batches without any gradient (BatchAdvantages::learns) observe() adds
+  // to the sums only; it requires that all of the policy's weights are there.
   //
-  // A batch of several updates is begun once: after an optimizer step call updated(). Where
+  // A batch of several updates is begun once, and each optimizer step is followed by updated(). If
   // needs_preparation() says so, prepare() comes first for every micro-batch of the plan, at the
-  // weights before the first update; weigh() then brings the advantages that kl_penalties() change.
+  // weights before the first update; where kl_penalties() change the advantages, weigh() brings the
+  // new ones.
   void begin(const TrainBatch& batch, const BatchAdvantages& advantages);
   bool needs_preparation(std::int64_t updates) const;
   void prepare(const runtime::Stream& stream, const Models& models, const MicroBatch& batch);

@@ -1,3 +1,7 @@
+// Every rank runs the same functions in the same order: rank 0 because the learner actor calls
+// them, the others from follow(). The order matters, because each function that sums or agrees over
+// the gang waits for all ranks. With shards weights may still be on their way when a step ends, so
+// whoever needs all of them calls settle_weights() first.
 #include "actors/learner/native_trainer.h"
 
 #include <algorithm>
@@ -32,14 +36,15 @@ Error invalid(std::string message, std::string where = {}, std::string help = {}
           .help = std::move(help)};
 }
 
-// The hooks of a step's micro-batches, as one of them has them.
+// One micro-batch's hooks: the first one of a step asks for weights, the last one ends gradients.
 LossPass::Hooks hooks_of(const MicroBatch& batch, const std::vector<MicroBatch>& all,
                          const LossPass::Hooks& hooks) {
   return {.needed = &batch == &all.front() ? hooks.needed : nullptr,
           .finished = &batch == &all.back() ? hooks.finished : nullptr};
 }
 
-// A step of a rank that has no micro-batch.
+// Calls the hooks once for a rank without a micro-batch, whose part in the exchange is still
+// needed.
 void take_no_part(const LossPass::Hooks& hooks, const runtime::Arena& gradients) {
   if (hooks.needed) hooks.needed(gradients.flat().elements());
   if (hooks.finished) hooks.finished(0);
@@ -59,7 +64,7 @@ class NativeTrainer::Impl {
   Result<void> follow();
   Result<void> stop_gang();
 
-  // The whole arena that is published: of the last step of RL, or its start.
+  // The whole arena that is published: that of the last step of RL, or of the start of RL.
   std::span<const std::byte> published() const { return weights_.published(); }
 
   Gang gang;
@@ -99,15 +104,15 @@ class NativeTrainer::Impl {
   const std::filesystem::path model_directory_;
   TrainerArenas memory_;
   TrainerWeights& weights_;
-  // Ends before the memory that its work uses, and before the threads.
+  // Declared behind the memory that its work uses and the threads, so that it ends before them.
   const runtime::Queue queue_;
   const runtime::Stream stream_;
-  // Ends before the memory that it moves and the queue that it waits for.
+  // Declared behind the memory that it moves and the queue that it waits for, for the same reason.
   std::optional<ShardedUpdate> sharded_;
   std::optional<WarmStartData> warm_start_data_;
   std::int64_t warm_start_steps_ = 0;
   SkippedSteps skipped_;
-  bool untrained_ = true;                     // the weights are as they came
+  bool untrained_ = true;                     // no step has changed the given weights
   std::deque<std::vector<std::byte>> older_;  // versions step - size … step - 1; of rank 0 alone
 };
 
@@ -127,7 +132,7 @@ NativeTrainer::Impl::Impl(NativeTrainerSetup setup, TrainerArenas arenas)
   start_rl();
 }
 
-// The current weights are those that RL starts from, as far as is known.
+// Makes the current weights those that RL starts from; a checkpoint or warm start may follow.
 void NativeTrainer::Impl::start_rl() {
   step = {};
   older_.clear();
@@ -140,7 +145,7 @@ Result<void> NativeTrainer::Impl::load(const std::filesystem::path& directory,
   Result<ModelInfo> info = load_model_info(directory);
   if (!info) return Error{.message = info.error().message, .where = info.error().where};
   const auto refuse = [&](const char* why) { return invalid(why, directory.string()); };
-  info->config.dtype = model_.dtype;  // master weights suit any
+  info->config.dtype = model_.dtype;  // the files are f32 master weights, fit for any dtype
   if (!(info->config == model_)) return refuse("it is of another model");
   if (holds_other_dtype(directory, state))
     return refuse("its reference or older versions were published in another model.dtype");
@@ -162,7 +167,7 @@ Result<void> NativeTrainer::Impl::load(const std::filesystem::path& directory,
   return {};
 }
 
-// Into the weights that are there: a second model would not fit beside a large one.
+// Loads into the existing weights: a second model would not fit beside a large one.
 Result<void> NativeTrainer::Impl::load_master(const std::filesystem::path& directory,
                                               const TrainerState& state) {
   const runtime::Arena& weights = weights_.begin_load();
@@ -173,7 +178,7 @@ Result<void> NativeTrainer::Impl::load_master(const std::filesystem::path& direc
                .where = directory.string()};
 }
 
-// What was published is kept as it was, in the dtype of the job that wrote it.
+// Reference and older versions are stored as published, in the dtype of the job that wrote them.
 bool NativeTrainer::Impl::holds_other_dtype(const std::filesystem::path& directory,
                                             const TrainerState& state) const {
   ModelConfig other = model_;
@@ -197,7 +202,7 @@ Result<void> NativeTrainer::Impl::load_moments(const std::filesystem::path& dire
   return {};
 }
 
-// The other ranks read them as well: all must agree on which checkpoint is whole.
+// Ranks other than 0 read the older versions too: all must agree on which checkpoint is whole.
 Result<void> NativeTrainer::Impl::load_older(const std::filesystem::path& directory,
                                              const TrainerState& state) {
   older_.clear();
@@ -241,8 +246,8 @@ Result<std::optional<StepId>> NativeTrainer::Impl::restore() {
   return restored;
 }
 
-// Sets the gradients to zero, to which micro-batches add. The result is empty where the update is
-// not shared. Where it is, the weights of the last step may still be on their way.
+// Zeroes the gradients, to which micro-batches add. Without shards the hooks returned are empty.
+// With shards they wait for weights of the last step, and start the sums of finished gradients.
 LossPass::Hooks NativeTrainer::Impl::begin_gradients() {
   const runtime::Arena& all = memory_.gradients;
   runtime::zero(stream_, all.flat().data, all.manifest().bytes_total);
@@ -250,7 +255,7 @@ LossPass::Hooks NativeTrainer::Impl::begin_gradients() {
   sharded_->begin();
   LossPass::Hooks hooks;
   hooks.needed = [this](std::int64_t end) {
-    // After an Error nothing is made of this step: apply() gives the same one.
+    // After an Error this step comes to nothing, because apply() returns the same Error.
     if (sharded_->gathered(stream_, end)) weights_.follow_master(stream_, end);
   };
   hooks.finished = [this](std::int64_t begin) {
@@ -259,7 +264,7 @@ LossPass::Hooks NativeTrainer::Impl::begin_gradients() {
   return hooks;
 }
 
-// Until all weights of the last step are there, and the policy is made of them.
+// Waits until all weights of the last step are there, and makes the policy follow them.
 Result<void> NativeTrainer::Impl::settle_weights() {
   if (sharded_)
     if (auto settled = sharded_->settle(); !settled) return settled;
@@ -273,7 +278,7 @@ Result<void> NativeTrainer::Impl::publish() {
   return {};
 }
 
-// The step of a rank that updates all weights, as every other rank of its gang does.
+// The update without shards: every rank sums all gradients and updates all weights.
 Result<double> NativeTrainer::Impl::apply_whole(const OptimizerConfig& config, double lr) {
   if (gang.ranks() > 1)
     if (auto summed = gang.sum(memory_.gradients.f32()); !summed) return summed.error();
@@ -284,9 +289,9 @@ Result<double> NativeTrainer::Impl::apply_whole(const OptimizerConfig& config, d
   return norm;
 }
 
-// Sums the ranks' gradients and takes a step; returns the norm. Where that is not finite, on all
-// ranks alike, no weight has changed. Where the update is shared, the policy follows in the next
-// forward, or in settle_weights().
+// Sums the ranks' gradients, takes a step and returns the norm. If the norm is not finite, which
+// all ranks see alike, no weight has changed (SK-1, NT-4). With shards the policy follows the new
+// weights in the next forward or in settle_weights().
 Result<double> NativeTrainer::Impl::apply_gradients(const OptimizerConfig& config, double lr) {
   const Result<double> norm =
       sharded_ ? sharded_->apply(stream_, gang, memory_.optimizer, {.config = config, .lr = lr},
@@ -380,8 +385,8 @@ Result<WarmStartSlice> NativeTrainer::Impl::warm_start() {
   return slice;
 }
 
-// Whatever needs the weights before the first update: log-probabilities that are kept, and with
-// them the KL that the reward loses. Returns the mean of that over the batch's completion tokens.
+// Computes everything that needs the weights before the first update: the log-probabilities to
+// keep, and with them the KL penalties. Returns the mean penalty of the batch's completion tokens.
 Result<double> NativeTrainer::Impl::prepare(const TrainBatch& batch,
                                             const std::vector<MiniBatch>& plan,
                                             BatchAdvantages& advantages) {
@@ -392,7 +397,7 @@ Result<double> NativeTrainer::Impl::prepare(const TrainBatch& batch,
       for (const MicroBatch& micro : *micros) memory_.pass.prepare(stream_, models, micro);
   if (!config_.algorithm.use_kl_in_reward) return 0.0;
   std::vector<float> penalties = memory_.pass.kl_penalties();
-  std::vector<double> summed(penalties.begin(), penalties.end());  // each is of one rank
+  std::vector<double> summed(penalties.begin(), penalties.end());  // one rank has each, others 0
   double unused = 0;
   if (auto reduced = gang.reduce(summed, unused); !reduced) return reduced.error();
   std::copy(summed.begin(), summed.end(), penalties.begin());
@@ -444,7 +449,7 @@ Result<StepReport> NativeTrainer::Impl::train_share(const TrainBatch& batch,
       report.grad_norm += *norm / static_cast<double>(updates);
     }
   }
-  // Rank 0 publishes it. The others come to the next forward while weights are on their way.
+  // Only rank 0 publishes; the others begin the next forward while weights are on their way.
   if (gang.rank() == 0)
     if (auto published = publish(); !published) return published.error();
   report.skipped_in_row = skipped_.in_row;
@@ -473,8 +478,8 @@ Result<TrainedStep> NativeTrainer::Impl::train(const TrainBatch& batch) {
   return TrainedStep{.report = *std::move(report), .checksum = checksum};
 }
 
-// A copy of our own, though the publisher has these versions too: what its places hold in the end
-// hangs on who copies and who died, and a checkpoint must not.
+// Keeps a copy although the publisher has these versions too: which of them the publisher still has
+// depends on timing and on deaths of readers, and a checkpoint must not depend on either.
 void NativeTrainer::Impl::keep_older() {
   if (config_.older_versions == 0 || gang.rank() > 0) return;
   std::vector<std::byte> bytes;
@@ -555,7 +560,7 @@ Result<void> NativeTrainer::Impl::follow() {
   }
 }
 
-// Other ranks may wait for weights of this one, which are sent while it lives.
+// Other ranks may still wait for weights from this one, so all are sent before this rank stops.
 Result<void> NativeTrainer::Impl::stop_gang() {
   if (auto settled = settle_weights(); !settled) return settled;
   return gang.command(GangCommand::kStop, {});

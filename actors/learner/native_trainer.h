@@ -1,25 +1,26 @@
 // Trains the model: one rank of the data-parallel gang. Each rank has all weights and computes its
-// share of the groups, gradients are summed in rank order. Without `shards` every rank has all
-// AdamW moments and updates all weights; with them each updates its shards (sharded_update.h).
-// Checkpoints are the same either way, and go on with any number of ranks.
+// share of the groups; gradients are summed in rank order. Without `shards` every rank has all
+// AdamW moments and updates all weights. With `shards` each rank updates its own shards
+// (sharded_update.h). Checkpoints are the same in both cases, and can be continued with any number
+// of ranks.
 //
-// On a GPU all of these lie in its memory, and the host keeps a copy of what is published, as of
-// the last step. Where the model computes in bf16, master weights,
-// gradients and moments are f32; what is published, and kept as the reference, is the master
-// rounded to bf16.
+// On a GPU weights, gradients and moments lie in its memory, and the host keeps a copy of the
+// published weights of the last step. Where the model computes in bf16, master weights, gradients
+// and moments are f32; published weights, and the reference, are the master weights rounded to
+// bf16.
 //
-// With shards a step ends before all weights have come from the other ranks, unless it publishes
-// them: the next forward waits for them layer by layer. Rank 0 publishes each step of RL; the
-// others and the steps of a warm start publish nothing.
+// With shards a step ends before all weights have come from the other ranks, unless the rank
+// publishes them: the next forward waits for them layer by layer. Rank 0 publishes each step of RL;
+// the other ranks, and the steps of a warm start, publish nothing.
 //
-// Rank 0 is driven through Trainer. Every other rank calls follow(), which repeats what rank 0
-// does, told by commands over the collective, and returns when rank 0 leaves.
+// Rank 0 is driven through Trainer, by one thread. Every other rank calls follow(), which repeats
+// the work of rank 0 as commands over the collective say, and returns when rank 0 leaves.
 //
 //   NT-1  A zero-variance group has no policy gradient. KL loss, entropy bonus, denominators and
 //         metrics are of its tokens too; without these two terms it has a forward and no backward.
 //   NT-2  At staleness 0 the training forward repeats the engine's log-probabilities to the bit.
 //   NT-3  lr = 0 leaves the weights as they are, to the bit.
-//   NT-4  So does a gradient that is not finite, and the moments and AdamW's t as well; the step
+//   NT-4  A gradient that is not finite leaves weights, moments and AdamW's t as they are; the step
 //         counts as done (skipped_steps.h).
 //   NT-5  A batch is epochs times as many updates as it has mini-batches (batch_plan.h), all at one
 //         learning rate; advantages, and where needed the proximal and the reference policy's
@@ -47,8 +48,8 @@ struct NativeTrainerSetup {
   Model model;                                // with its untrained weights
   std::vector<WarmStartRecord> records;       // of the warm start; the same on every rank
   std::unique_ptr<runtime::Collective> gang;  // null: one rank
-  // Moves gradients and weights between the ranks of `gang`, in memory of `device`; the gang then
-  // moves the rest. Several ranks on GPUs need it. Null: the gang moves everything.
+  // Moves gradients and weights between the ranks of `gang`, in memory of `device`, while the gang
+  // moves everything else. Required for several ranks on GPUs. Null: the gang moves everything.
   std::unique_ptr<runtime::ShardExchange> shards;
   BucketLimits buckets;  // the same on every rank
   runtime::DeviceKind device = runtime::DeviceKind::kCpu;
@@ -58,7 +59,7 @@ struct NativeTrainerSetup {
 
 class NativeTrainer final : public Trainer {
  public:
-  // Errors: the memory cannot be had; kInvalid where a setting contradicts the model or the device.
+  // Errors: too little memory, or kInvalid where a setting contradicts the model or the device.
   static Result<std::unique_ptr<NativeTrainer>> make(NativeTrainerSetup setup);
   ~NativeTrainer() override;
 
@@ -70,11 +71,11 @@ class NativeTrainer final : public Trainer {
   std::optional<std::span<const std::byte>> older(PolicyVersion version) const override;
   Result<SavedCheckpoint> save() override;
 
-  // Ranks >= 1: restores, then follows rank 0 until it says stop (no Error) or the gang breaks.
+  // For ranks >= 1: follows rank 0 until a stop command (no Error) or until the gang breaks.
   // weights() are the newest ones only after a stop.
   Result<void> follow();
 
-  // Rank 0: lets the other ranks' follow() return. Nothing else may be called afterwards.
+  // For rank 0: makes follow() of the other ranks return. Nothing else may be called afterwards.
   Result<void> stop_gang();
 
  private:

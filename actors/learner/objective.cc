@@ -1,3 +1,10 @@
+// A micro-batch lists its items sequence by sequence, and knows for each sequence the trajectory's
+// place in the batch. gather() uses these places to copy the operands of all items into flat
+// arrays, on which the kernels work; nothing here depends on how the batch was cut into
+// micro-batches.
+//
+// Maxima keep a NaN once one has occurred. std::max would drop it, and a report would then look
+// healthy although a log-probability is broken.
 #include "actors/learner/objective.h"
 
 #include <algorithm>
@@ -13,6 +20,7 @@ runtime::TensorView vector_view(std::span<const float> values) {
   return runtime::tensor(values.data(), {std::ssize(values)});
 }
 
+// The estimators of KlPenalty (learner_config.h), of one token.
 double estimated_kl(KlPenalty kind, double d) {
   constexpr double kMost = 10;
   switch (kind) {
@@ -23,7 +31,7 @@ double estimated_kl(KlPenalty kind, double d) {
     case KlPenalty::kMse:
       return 0.5 * d * d;
     case KlPenalty::kLowVarKl: {
-      const double bounded = std::clamp(d, -20.0, 20.0);
+      const double bounded = std::clamp(d, -20.0, 20.0);  // exp() stays finite, as in verl
       return std::min(std::exp(-bounded) + bounded - 1, kMost);
     }
   }
@@ -69,6 +77,7 @@ std::vector<float> Objective::kl_penalties() const {
   for (std::size_t i = 0; i < trajectories_.size(); ++i) {
     const std::span<const float> reference = kept_reference_.of(i);
     if (reference.empty()) continue;
+    // In bypass mode the engine's own log-probabilities are those of the proximal policy.
     const std::span<const float> proximal = config_.bypass_mode
                                                 ? std::span<const float>(trajectories_[i]->logprobs)
                                                 : kept_proximal_.of(i);
@@ -82,6 +91,7 @@ std::vector<float> Objective::kl_penalties() const {
   return penalties;
 }
 
+// Copies behaviour, advantage and weight of every item from the batch.
 void Objective::gather(const MicroBatch& batch) {
   for (std::size_t s = 0; s < batch.sequences.size(); ++s) {
     const std::size_t index = static_cast<std::size_t>(batch.sequences[s]);
@@ -90,9 +100,11 @@ void Objective::gather(const MicroBatch& batch) {
     const std::vector<float>& logprobs = trajectories_[index]->logprobs;
     CHECK(logprobs.size() == end - begin);
     std::copy(logprobs.begin(), logprobs.end(), behaviour_.begin() + batch.sequence_begin[s]);
-    const float* of_token = advantages_->of_token.empty()
-                                ? nullptr
-                                : &advantages_->of_token[kept_reference_.begin_of(index)];
+    const float* of_token =
+        advantages_->of_token.empty()
+            ? nullptr
+            // TokenStore has the offsets of a trajectory's tokens, also where it holds no values.
+            : &advantages_->of_token[kept_reference_.begin_of(index)];
     for (std::size_t m = begin; m < end; ++m) {
       advantage_[m] = of_token ? of_token[m - begin] : advantages_->advantage[index];
       weight_[m] = advantages_->token_weight[index];
@@ -100,6 +112,8 @@ void Objective::gather(const MicroBatch& batch) {
   }
 }
 
+// Adds the differences between the policy's log-probabilities and the engine's (NT-2). Requires
+// that gather() has filled behaviour_ for this micro-batch.
 void Objective::compare(const MicroBatch& batch, std::span<const float> logprob) {
   for (std::size_t s = 0; s < batch.sequences.size(); ++s) {
     const TrainTrajectory& trajectory =
@@ -113,7 +127,7 @@ void Objective::compare(const MicroBatch& batch, std::span<const float> logprob)
       sums_.compared += 1;
       if (!fresh) continue;
       sums_.tokens_at_staleness_0 += 1;
-      // A NaN must not hide: max() would drop it, and so would a later difference.
+      // Written so that a NaN is taken and stays.
       double& most = diff_max_at_staleness_0_;
       if (!std::isnan(most) && !(difference <= most)) most = difference;
     }
@@ -122,6 +136,7 @@ void Objective::compare(const MicroBatch& batch, std::span<const float> logprob)
 
 void Objective::count_importance(std::size_t items) {
   for (std::size_t m = 0; m < items; ++m) {
+    // AD-3: a masked completion is in no mean.
     if (weight_[m] == 0) continue;
     const double weight = static_cast<double>(importance_[m]);
     sums_.importance += weight;
@@ -139,6 +154,8 @@ Objective::Gradient Objective::evaluate(const runtime::Stream& stream, const Mic
     return vector_view(std::span(values).first(items));
   };
   const runtime::TensorView current = vector_view(inputs.logprob);
+  // Three cases: the engine's log-probabilities, those kept before the first update, or those of
+  // this forward, which then is the first and only update.
   runtime::TensorView proximal = config_.bypass_mode ? view(behaviour_) : current;
   if (!config_.bypass_mode && !kept_proximal_.empty()) {
     kept_proximal_.get(batch, std::span(proximal_).first(items));

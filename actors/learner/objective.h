@@ -1,13 +1,15 @@
-// The loss of a micro-batch as a function of its log-probabilities and entropies, and its gradient:
-// gathers each item's operands from the batch and calls the fused policy_loss operator, which has
-// the formulas. All of it is in the host's memory: a few numbers for each token.
+// The loss of a micro-batch as a function of its log-probabilities and entropies, and its gradient.
+// Objective gathers each item's operands from the batch and calls the fused policy_loss operator,
+// which has the formulas. All of its data is in host memory: a few numbers for each token.
 //
 // The proximal policy of the decoupled loss (bypass_mode = false) is the policy that a batch's
 // first update starts with. With one update per batch the training forward computes its
-// log-probabilities (DE-1 makes a recomputation equal to the bit); with several, or with KL in the
-// reward, they are kept before the first. Differences from the engine's log-probabilities are taken
-// at the weights before the first update: of kept ones over the whole batch, else over what that
-// update computes.
+// log-probabilities (DE-1 makes a recomputation equal to the bit). With several updates, or with KL
+// in the reward, they are computed and kept before the first update.
+//
+// Differences from the engine's log-probabilities are taken at the weights before the first update:
+// over the whole batch where log-probabilities are kept, else over the items that this update
+// computes.
 //
 // M items (completion tokens) of one micro-batch.
 #pragma once
@@ -29,7 +31,9 @@ namespace tandem::actors {
 // Sums over the items of a rank's micro-batches, and after Gang::sum of all ranks; in double.
 struct ObjectiveSums {
   double loss = 0;
-  double tokens = 0;  // that weigh; of each update, as the sums up to `importance_squares`
+  // Tokens that weigh in the loss. This sum and those up to `importance_squares` count each token
+  // once per update.
+  double tokens = 0;
   double clipped = 0;
   double dual_clipped = 0;
   double kl_k1 = 0;         // proximal - current
@@ -39,7 +43,7 @@ struct ObjectiveSums {
   double importance_squares = 0;
   double logprob_diff = 0;           // |current - behaviour| before the first update
   double compared = 0;               // tokens of that
-  double tokens_at_staleness_0 = 0;  // of them, those of trajectories all of this step's version
+  double tokens_at_staleness_0 = 0;  // of these, tokens of trajectories all of this step's version
   auto fields() {
     return std::array{&loss,         &tokens,     &clipped,
                       &dual_clipped, &kl_k1,      &reference_kl,
@@ -50,15 +54,17 @@ struct ObjectiveSums {
 
 class Objective {
  public:
+  // A micro-batch has at most `items_max` items; memory for them is allocated here.
   Objective(const AlgorithmConfig& config, std::int64_t items_max);
 
-  // Borrows both until the next call of begin().
+  // Starts a batch with empty sums. Borrows both arguments until the next begin().
   void begin(const TrainBatch& batch, const BatchAdvantages& advantages);
-  // Other advantages of the same batch.
+  // Replaces the advantages of the batch; borrowed in the same way.
   void weigh(const BatchAdvantages& advantages) { advantages_ = &advantages; }
   void updated() { before_first_update_ = false; }  // an optimizer step was taken
 
-  // Log-probabilities before the first update, of the policy and of the reference; [M] each.
+  // Keep the log-probabilities [M] of a micro-batch before the first update: those of the policy,
+  // and those of the reference.
   void keep_proximal(const MicroBatch& micro, std::span<const float> logprob);
   void keep_reference(const MicroBatch& micro, std::span<const float> logprob);
   // kl_in_reward_coef times the estimated KL of each completion token whose reference was kept, 0
@@ -66,7 +72,7 @@ class Objective {
   std::vector<float> kl_penalties() const;
 
   struct Inputs {
-    std::span<const float> logprob;    // [M] of the policy, now
+    std::span<const float> logprob;    // [M] of the current policy
     std::span<const float> entropy;    // [M]
     std::span<const float> reference;  // [M] of the reference; empty without use_kl_loss, or kept
   };
@@ -74,9 +80,11 @@ class Objective {
     std::span<const float> dlogprob;  // [M]
     std::span<const float> dentropy;  // [M]; empty without entropy_coeff
   };
-  // On a CPU's stream. Valid until the next call. Adds to sums(), and to diff_max_at_staleness_0().
+  // Computes the gradient of a micro-batch on a CPU's stream. The result is valid until the next
+  // call. Adds to sums(), diff_max_at_staleness_0() and ratio_max().
   Gradient evaluate(const runtime::Stream& stream, const MicroBatch& batch, const Inputs& inputs);
 
+  // Of this rank alone; report_objective() adds up the ranks.
   const ObjectiveSums& sums() const { return sums_; }
   double diff_max_at_staleness_0() const { return diff_max_at_staleness_0_; }
   double ratio_max() const { return ratio_max_; }  // the largest current / proximal of a token

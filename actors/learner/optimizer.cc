@@ -1,3 +1,5 @@
+// Moments are stored part after part in two blocks without gaps, while weights and gradients are
+// addressed by their place in the arena. Part::moments translates between the two.
 #include "actors/learner/optimizer.h"
 
 #include <algorithm>
@@ -21,7 +23,7 @@ runtime::TensorView floats_of(const runtime::Buffer& floats, std::int64_t begin,
   return runtime::tensor(floats.data() + float_bytes(begin), runtime::DType::kF32, {count});
 }
 
-// On a CPU both sides may be one memory.
+// HostMoments may be views of the optimizer's own memory; then there is nothing to copy.
 void copy_moment(const runtime::Stream& stream, std::byte* to, const std::byte* from,
                  std::size_t bytes) {
   if (to != from) runtime::copy(stream, to, from, bytes);
@@ -46,6 +48,7 @@ Result<Optimizer> Optimizer::allocate(std::int64_t arena_floats,
   if (!m) return m.error();
   auto v = runtime::Buffer::allocate(float_bytes(floats), "AdamW's second moments", place);
   if (!v) return v.error();
+  // One workspace serves all parts, because they run one after another.
   const auto sums = static_cast<std::size_t>(kernels::sum_of_squares_workspace(largest));
   auto workspace = runtime::Buffer::allocate(sums * sizeof(double), "the gradient's norm", place);
   if (!workspace) return workspace.error();
@@ -79,6 +82,7 @@ Result<Optimizer::HostMoments> Optimizer::host_moments() const {
 }
 
 void Optimizer::fetch(const runtime::Stream& stream, const HostMoments& to) const {
+  // Other ranks' moments are not here: ShardedUpdate::gather_moments() collects them.
   CHECK(whole() && to.m.size() == m_.size() && to.v.size() == v_.size());
   copy_moment(stream, to.m.data(), m_.data(), m_.size());
   copy_moment(stream, to.v.data(), v_.data(), v_.size());
@@ -108,6 +112,7 @@ void Optimizer::lay_out(const runtime::Stream& stream, Moment moment,
 
 double Optimizer::squares(const runtime::Stream& stream, const runtime::Arena& gradients) {
   double* const squares = reinterpret_cast<double*>(squares_.host());
+  // The kernel adds (+=), so all parts share one sum, which is read back once.
   runtime::zero(stream, squares_.on_device(squares), sizeof *squares);
   for (const Part& part : parts_) {
     if (part.range.size() == 0) continue;
@@ -125,6 +130,7 @@ double Optimizer::squares(const runtime::Stream& stream, const runtime::Arena& g
 double Optimizer::begin_step(const OptimizerConfig& config, double lr, double squares) {
   const double norm = std::sqrt(squares);
   if (!std::isfinite(norm)) return norm;
+  // Gradients are scaled inside AdamW: to scale them here would be one more pass over the arena.
   const double scale =
       config.grad_clip > 0 ? std::min(1.0, config.grad_clip / (norm + kClipEps)) : 1.0;
   config_ = config;
@@ -137,6 +143,7 @@ double Optimizer::begin_step(const OptimizerConfig& config, double lr, double sq
 void Optimizer::update(const runtime::Stream& stream, std::size_t part,
                        const runtime::Arena& weights, const runtime::Arena& gradients) {
   const auto& [range, moments] = parts_[part];
+  // A bucket may be too small to give every rank a shard.
   if (range.size() == 0) return;
   kernels::adamw(stream, {.parameters = runtime::rows(weights.flat(), range.begin, range.size()),
                           .gradients = runtime::rows(gradients.flat(), range.begin, range.size()),

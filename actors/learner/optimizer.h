@@ -2,8 +2,8 @@
 // A rank of a gang that shares the work updates its own parts only, and has moments for no others.
 //
 // Weights, gradients and moments are in the memory of one device; a checkpoint has the moments of
-// the whole arena in the host's. Not here: which rank updates which part, and everything that ranks
-// exchange (sharded_update.h).
+// the whole arena in host memory. Which rank updates which part, and everything that ranks
+// exchange, is the concern of sharded_update.h. Used by one thread.
 //
 //   OP-1  AdamW is elementwise: any cut of the arena into parts gives the same weights and moments,
 //         bit for bit, for equal norms. (A norm depends on the cut by a few roundings.)
@@ -28,36 +28,37 @@ inline constexpr double kClipEps = 1.0e-6;  // as torch.nn.utils.clip_grad_norm_
 
 class Optimizer {
  public:
-  // `own`: ranges of the arena, in floats, that do not overlap; some may be empty. The error is
-  // want of memory.
+  // `own`: ranges of the arena, in floats, that do not overlap; some may be empty. The error means
+  // too little memory. Moments are undefined before reset() or put().
   static Result<Optimizer> allocate(std::int64_t arena_floats, std::vector<runtime::ShardRange> own,
                                     runtime::DeviceKind device);
 
-  void reset(const runtime::Stream& stream);  // no history: as before the first step
+  void reset(const runtime::Stream& stream);  // moments and step count as before the first step
 
-  // The sum of the squares of the own parts of `gradients`, one part after another. Waits for it.
+  // The sum of the squares of the own parts of `gradients`, one part after another. Waits for the
+  // stream.
   double squares(const runtime::Stream& stream, const runtime::Arena& gradients);
 
-  // A step: begin_step(), then update() of each part once, in any order. `squares` is the sum over
-  // the whole gradient; returns its root, the norm before clipping. Where that is not finite no
-  // step has begun: steps() stays, and no update() may follow.
+  // A step is begin_step(), then update() of each part once, in any order. `squares` is the sum
+  // over the whole gradient, of all ranks; its root, the norm before clipping, is returned. If the
+  // norm is not finite, no step has begun: steps() stays the same, and no update() may follow.
   double begin_step(const OptimizerConfig& config, double lr, double squares);
   void update(const runtime::Stream& stream, std::size_t part, const runtime::Arena& weights,
               const runtime::Arena& gradients);
 
   std::size_t parts() const { return parts_.size(); }
   const runtime::ShardRange& part(std::size_t index) const { return parts_[index].range; }
-  bool whole() const;  // one part, which is the arena
+  bool whole() const;  // there is one part, and it is the whole arena
 
-  // Both moments of the whole arena in the host's memory. Where the optimizer has all of them and
-  // runs on a CPU they are its own memory, so that fetching and putting cost nothing; else this is
-  // room for a copy.
+  // Both moments of the whole arena in host memory. If the optimizer is whole() and runs on a CPU,
+  // m and v are views of its own memory, so that fetch() and put() copy nothing; else they are
+  // views of `copy`.
   struct HostMoments {
     std::span<std::byte> m, v;
     runtime::Buffer copy;  // may be empty
   };
-  Result<HostMoments> host_moments() const;  // the error is want of memory
-  void fetch(const runtime::Stream& stream, const HostMoments& to) const;  // of a whole() one
+  Result<HostMoments> host_moments() const;  // the error means too little memory
+  void fetch(const runtime::Stream& stream, const HostMoments& to) const;  // only if whole()
   void put(const runtime::Stream& stream, const HostMoments& from);        // takes the own parts
 
   enum class Moment : std::uint8_t { kFirst, kSecond };

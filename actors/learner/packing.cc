@@ -7,7 +7,7 @@
 namespace tandem::actors {
 namespace {
 
-// What computing a prompt and these completions takes.
+// The rows and items that a prompt and its completions take.
 struct Need {
   std::int64_t rows = 0;
   std::int64_t items = 0;
@@ -16,6 +16,7 @@ struct Need {
 
 Need operator+(Need a, Need b) { return {a.rows + b.rows, a.items + b.items}; }
 
+// Without the prompt, which is shared.
 Need need_of(std::span<const std::int32_t> completion) {
   return {std::ssize(completion) - 1, std::ssize(completion)};
 }
@@ -42,6 +43,7 @@ void append(MicroBatch& batch, const PromptGroup& group, std::size_t begin, std:
   for (std::size_t i = begin; i < end; ++i) {
     const std::span<const std::int32_t> completion = group.completions[i];
     const std::int32_t first_row = static_cast<std::int32_t>(batch.tokens.size());
+    // The last token needs no row; a completion of one token has no row at all.
     if (completion.size() > 1)
       append_rows(batch, completion.first(completion.size() - 1), prompt_begin, prompt_rows);
     batch.sequences.push_back(group.indices[i]);
@@ -72,6 +74,8 @@ Result<std::vector<MicroBatch>> pack(std::span<const PromptGroup> groups, std::i
       if (!group.completions.empty()) add(group, 0, group.completions.size(), whole);
       continue;
     }
+    // The group alone is too large (PK-3): it is cut into runs of completions, each with the
+    // prompt.
     for (std::size_t begin = 0; begin < group.completions.size();) {
       Need need = Need{std::ssize(group.prompt), 0} + need_of(group.completions[begin]);
       if (!need.within(rows_max))
@@ -100,6 +104,7 @@ std::vector<PromptGroup> share_of(const TrainBatch& batch, const std::vector<boo
   std::int32_t index = 0;
   for (std::size_t g = 0; g < batch.groups.size(); ++g) {
     const BatchGroup& group = batch.groups[g];
+    // Counts chosen groups only, so that ranks get equally many of them.
     const bool mine = chosen[g] && next % ranks == rank;
     next += chosen[g] ? 1 : 0;
     if (mine) share.push_back({group.prompt, {}, {}});

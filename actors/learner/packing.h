@@ -1,14 +1,14 @@
-// Cuts a rank's share of a batch into micro-batches: packed forwards of at most rows_max token rows
-// in which a group's prompt is computed once for all of its trajectories.
+// Cuts a rank's share of a batch into micro-batches: packed forward passes of at most rows_max
+// token rows, in which a group's prompt is computed once for all of its trajectories.
 //
-// A trajectory of T completion tokens has T - 1 rows (its last token predicts nothing that trains)
-// and T items; the prompt's last row predicts every trajectory's first token.
+// A trajectory of T completion tokens has T - 1 rows, because its last token predicts no trained
+// token, and T items; the prompt's last row predicts every trajectory's first token.
 //
 //   PK-1  Every trajectory of the share is in exactly one micro-batch, whole, in order.
 //   PK-2  No micro-batch has more than rows_max rows, nor more than rows_max items.
 //   PK-3  A group's prompt is repeated only if the group alone breaks PK-2.
 //   PK-4  Which rank computes a group depends on the number of ranks and on which groups of the
-//         batch are chosen, not on what they hold.
+//         batch are chosen, and not on the content of the groups.
 #pragma once
 
 #include <cstdint>
@@ -22,6 +22,7 @@
 
 namespace tandem::actors {
 
+// Owns its arrays; view() borrows them for the decoder.
 struct MicroBatch {
   std::vector<std::int32_t> tokens;  // [T] rows
   std::vector<kernels::Segment> segments;
@@ -38,9 +39,9 @@ struct PromptGroup {
   std::vector<std::int32_t> indices;  // of the completions: a trajectory's place in the batch
 };
 
-// A micro-batch takes no further group beyond this many rows. On a CPU the activations of larger
-// ones leave the cache (quickstart model, 38-token answers: 117k tokens/s at 512 rows, 82k at
-// 8192); a GPU is the busier the more rows it has.
+// A group is added to a micro-batch only if the result has at most this many rows. On a CPU the
+// activations of more rows leave the cache (quickstart model, 38-token answers: 117k tokens/s at
+// 512 rows, 82k at 8192). A GPU is used better with more rows.
 constexpr std::int64_t rows_target(runtime::DeviceKind device, std::int64_t rows_max) {
   return device == runtime::DeviceKind::kCpu && rows_max > 512 ? 512 : rows_max;
 }
@@ -49,7 +50,8 @@ constexpr std::int64_t rows_target(runtime::DeviceKind device, std::int64_t rows
 Result<std::vector<MicroBatch>> pack(std::span<const PromptGroup> groups, std::int64_t rows_max,
                                      runtime::DeviceKind device = runtime::DeviceKind::kCpu);
 
-// What `rank` of `ranks` computes of the chosen groups: every ranks-th of them.
+// The share of `rank` among `ranks` in the chosen groups: every ranks-th of them. The result
+// borrows from `batch`.
 std::vector<PromptGroup> share_of(const TrainBatch& batch, const std::vector<bool>& chosen,
                                   int rank, int ranks);
 

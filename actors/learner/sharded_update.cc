@@ -1,12 +1,15 @@
-// The stream computes and the exchange moves: each call of the exchange waits for what the stream
-// holds at that moment, so a bucket's sum runs beside the backward of the layers before it, and a
-// bucket's weights are on their way while AdamW works on the next. The host waits for all sums,
-// because the norm comes before AdamW, and for weights when somebody needs them: a forward does
-// layer by layer, a publication or a checkpoint needs all. Each wait has the exchange's deadlines.
+// The stream computes and the exchange moves data. Each call of the exchange waits for the work
+// that the stream holds at that moment, so the sum of a bucket runs beside the backward of the
+// layers before it, and the weights of a bucket are on their way while AdamW works on the next one.
+// The host waits for all sums, because the norm comes before AdamW, and for weights when they are
+// needed: a forward needs them layer by layer, a publication or a checkpoint needs all. Each wait
+// has the exchange's deadlines.
 //
 // Rejected: adding up the norm while later buckets are still being summed. Its kernels would have
-// to run between the matrix products of backward, and it reads the shards once, which is little
-// time.
+// to run between the matrix products of backward, and reading the shards once takes little time.
+//
+// queued_ is the first error, or none. After an error no further call is queued, but wait() is
+// still made: the exchange may be using the arenas.
 #include "actors/learner/sharded_update.h"
 
 #include <algorithm>
@@ -23,7 +26,7 @@ namespace {
 
 using runtime::ShardRange;
 
-// Where the gradients begin that backward finishes together, in its order.
+// The beginnings of the ranges of gradients that backward finishes together, in backward's order.
 std::vector<std::int64_t> finishing_order(const ModelConfig& model) {
   std::vector<std::int64_t> begins = layer_begins(model);
   std::ranges::reverse(begins);
@@ -31,7 +34,8 @@ std::vector<std::int64_t> finishing_order(const ModelConfig& model) {
   return begins;
 }
 
-// [begin, end) in equal pieces of at most floats_max, from the end on; cuts keep the alignment.
+// Appends [begin, end) in about equal pieces of at most floats_max, from the end on. Cuts keep the
+// alignment, so pieces are rounded up and the one at the end of the range may be smaller.
 void append_pieces(std::int64_t begin, std::int64_t end, std::int64_t floats_max,
                    std::vector<ShardRange>& buckets) {
   const std::int64_t pieces = (end - begin + floats_max - 1) / floats_max;
@@ -51,6 +55,7 @@ std::vector<ShardRange> cut_buckets(const ModelConfig& model, const BucketLimits
   std::vector<ShardRange> buckets;
   auto end = static_cast<std::int64_t>(make_manifest(model).bytes_total / sizeof(float));
   for (const std::int64_t begin : finishing_order(model)) {
+    // Too small: the range joins the next one.
     if (end - begin < limits.floats_min && begin > 0) continue;
     append_pieces(begin, end, floats_max, buckets);
     end = begin;
@@ -88,6 +93,8 @@ Result<double> ShardedUpdate::apply(const runtime::Stream& stream, Gang& gang, O
                                     const Step& step, const runtime::Arena& weights,
                                     const runtime::Arena& gradients) {
   CHECK(started_ == buckets_.size() && optimizer.parts() == buckets_.size());
+  // SU-4: a rank waits for slower ones in the Gang, which hears of deaths at once, and only then
+  // for the exchange.
   if (queued_)
     if (auto met = gang.barrier(); !met) return met.error();
   if (auto summed = wait(); !summed) return summed.error();
@@ -95,6 +102,7 @@ Result<double> ShardedUpdate::apply(const runtime::Stream& stream, Gang& gang, O
   if (auto added = gang.reduce(std::span(&squares, 1), unused); !added) return added.error();
   const double norm = optimizer.begin_step(step.config, step.lr, squares);
   if (!std::isfinite(norm)) return norm;
+  // From the arena's beginning on, which the next forward reads first (SU-5).
   for (std::size_t i = buckets_.size(); i-- > 0;) {
     optimizer.update(stream, i, weights, gradients);
     if (queued_) queued_ = exchange_->all_gather(bucket_of(weights, i), stream);
@@ -104,6 +112,8 @@ Result<double> ShardedUpdate::apply(const runtime::Stream& stream, Gang& gang, O
   return norm;
 }
 
+// Gathers complete in the order of the calls of apply(), so the weights before `end` have come when
+// as many gathers have completed as buckets begin before `end`.
 Result<void> ShardedUpdate::gathered(const runtime::Stream& stream, std::int64_t end) {
   const auto needed =
       std::ranges::count_if(buckets_, [&](const ShardRange& bucket) { return bucket.begin < end; });
@@ -134,7 +144,7 @@ Result<void> ShardedUpdate::gather_moments(const runtime::Stream& stream,
 
 Result<void> ShardedUpdate::settle() { return weights_move_ || !queued_ ? wait() : Result<void>{}; }
 
-// Until nothing moves any more.
+// Waits until nothing moves any more.
 Result<void> ShardedUpdate::wait() {
   const Result<void> settled = exchange_->wait();
   weights_move_ = false;

@@ -6,8 +6,8 @@
 //
 // Weights and gradients are whole on every rank. A bucket is a range of their arena, in floats;
 // buckets are in the order in which backward finishes them, from the arena's end to its beginning.
-// Weights go in the other order, in which forward reads them.
-// Commands, batches and the sums of a report do not go this way: the Gang moves them.
+// Weights are sent in the opposite order, in which forward reads them. Commands, batches and the
+// sums of a report are moved by the Gang instead.
 //
 // Invariants (tests/actors/learner/sharded_trainer_test.cc, sharded_overlap_test.cc)
 //   SU-1  Buckets tile the arena without gap or overlap; which ranges they are depends on the
@@ -25,9 +25,10 @@
 //   SU-5  gathered() waits for the weights before `end` alone: those behind may be under way, and
 //         other ranks may not even have asked for them.
 //
-// Errors: each ends the gang and is the error of every further call; the exchange may then touch
-// weights and gradients until this object ends, which has to be before they do. A gradient that is
-// not finite is none: all ranks get its norm, and no weight and no moment has changed.
+// Errors: each error ends the gang and is returned by every further call. The exchange may then
+// still touch weights and gradients until this object ends, so this object must end before they do.
+// A gradient that is not finite is no error: all ranks get the norm, and no weight and no moment
+// has changed. Used by one thread.
 #pragma once
 
 #include <cstddef>
@@ -45,15 +46,16 @@
 
 namespace tandem::actors {
 
-// A bucket ends where a layer does, once it has floats_min: the fixed cost of a call is then small
-// beside the time of moving. Larger ones than floats_max are cut into pieces, so that AdamW of one
-// piece overlaps with the moving of another.
+// Limits of a bucket's size. A bucket takes whole layers until it has floats_min, so that the fixed
+// cost of a call is small beside the time of moving. A larger bucket than floats_max is cut into
+// pieces, so that AdamW of one piece overlaps with the moving of another.
 struct BucketLimits {
   std::int64_t floats_min = std::int64_t{4} << 20;   // 16 MiB
   std::int64_t floats_max = std::int64_t{32} << 20;  // >= kShardAlignFloats
 };
 
-// The last one, which ends with the embedding, may be smaller than floats_min.
+// The buckets of a model's arena. The last one, which has the embedding, may be smaller than
+// floats_min.
 std::vector<runtime::ShardRange> cut_buckets(const ModelConfig& model, const BucketLimits& limits);
 
 // The shards of one rank, a range of the arena for each bucket.
@@ -80,14 +82,15 @@ class ShardedUpdate {
   Result<double> apply(const runtime::Stream& stream, Gang& gang, Optimizer& optimizer,
                        const Step& step, const runtime::Arena& weights,
                        const runtime::Arena& gradients);
-  // What the stream is given from now on finds the weights before float `end` of the arena. The
-  // caller may be held until they have come, at most until the exchange's deadlines.
+  // Work that the stream is given after this call finds the new weights before float `end` of the
+  // arena. The call may block until they have come, at most until the exchange's deadlines.
   Result<void> gathered(const runtime::Stream& stream, std::int64_t end);
-  // Until all weights are there, and nothing moves any more.
+  // Waits until all weights are there and nothing moves any more.
   Result<void> settle();
 
-  // Between steps, on all ranks at once: `to`, which the others leave null, gets the moments of the
-  // whole arena. They meet in `gradients`, whose content is lost. Waits as settle() does.
+  // Gathers the moments of the whole arena for a checkpoint. Called between steps by all ranks at
+  // once; `to` gets the moments and is null on ranks that do not need them. `gradients` serves as
+  // workspace, so its content is lost. Waits as settle() does.
   Result<void> gather_moments(const runtime::Stream& stream, const Optimizer& optimizer,
                               const runtime::Arena& gradients, const Optimizer::HostMoments* to);
 

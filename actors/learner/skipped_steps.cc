@@ -20,6 +20,7 @@ Result<void> count_step(const GradientFacts& gradient, std::int64_t in_row_max,
       "total={}",
       gradient.kind, gradient.number, gradient.rank, gradient.norm, gradient.loss, skipped.in_row,
       skipped.total);
+  // One bad batch is survivable. Many in a row mean that the weights no longer train.
   if (skipped.in_row <= static_cast<std::uint64_t>(in_row_max)) return {};
   return Error{
       ErrorCode::kInvalid,

@@ -1,6 +1,6 @@
-// Optimizer steps that were skipped because their gradient was not finite. Such a step changes no
-// weight and no moment and does not count in AdamW's t; its batch is trained all the same, the
-// place in the lr schedule moves on, and the version that it makes has the weights of the one
+// Counts optimizer steps that are skipped because their gradient is not finite. Such a step changes
+// no weight and no moment and does not count in AdamW's t. Its batch still counts as trained: the
+// place in the lr schedule moves on, and the version that the step makes has the weights of the one
 // before. Steps of a warm start count like those of RL.
 //
 //   SK-1  Every rank has the same norm and so counts the same: all skip a step, or none does, and
@@ -22,7 +22,7 @@ struct SkippedSteps {
 };
 TANDEM_WIRE(SkippedSteps, total, in_row)
 
-// What a rank knows of a step's gradient.
+// The facts about a step's gradient that a rank knows, for the log and the error.
 struct GradientFacts {
   const char* kind;         // "step", "warm-start step"
   std::int64_t number = 0;  // from 1, as in metrics.jsonl
@@ -31,8 +31,8 @@ struct GradientFacts {
   double loss = 0;  // the sum over the rank's own share of the batch
 };
 
-// Counts a step. kInvalid where it is one more than `in_row_max` in a row that are skipped: a
-// restart would meet the same batch.
+// Counts a step. The error is kInvalid and means that more than `in_row_max` steps in a row were
+// skipped; a restart would meet the same batch.
 Result<void> count_step(const GradientFacts& gradient, std::int64_t in_row_max,
                         SkippedSteps& skipped);
 

@@ -13,6 +13,7 @@ Result<void> report_objective(Gang& gang, const AlgorithmConfig& config, const O
   if (auto summed = gang.reduce(flat, report.logprob_diff_max_at_staleness_0); !summed)
     return summed;
   for (std::size_t i = 0; i < flat.size(); ++i) *sums.fields()[i] = flat[i];
+  // reduce() has room for one maximum, so the second one takes a call of its own.
   report.ratio_max = objective.ratio_max();
   if (auto reduced = gang.reduce({}, report.ratio_max); !reduced) return reduced;
   const auto ratio = [](double sum, double count) { return count == 0 ? 0 : sum / count; };
@@ -24,6 +25,7 @@ Result<void> report_objective(Gang& gang, const AlgorithmConfig& config, const O
   if (config.use_kl_loss) report.kl_loss = ratio(sums.reference_kl, sums.tokens);
   if (config.rollout_is) {
     report.rollout_is_mean = ratio(sums.importance, sums.tokens);
+    // (sum w)² / (n sum w²): 1 where all weights are equal.
     report.rollout_is_eff_sample_size =
         ratio(sums.importance * sums.importance, sums.importance_squares * sums.tokens);
   }

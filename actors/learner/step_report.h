@@ -1,4 +1,4 @@
-// The figures of a step, from what each rank summed over the items that it computed.
+// Computes the figures of a step from the sums of all ranks.
 #pragma once
 
 #include <cstddef>
@@ -9,9 +9,10 @@
 
 namespace tandem::actors {
 
-// Adds up all ranks' sums, and so is called by all. `loss` is the mean of the updates', all others
-// are means over tokens, or maxima; those of a term that the loss does not have stay empty. The
-// error is the gang's.
+// Adds up the sums of all ranks, so every rank must call this function. Sets the figures of
+// `report` that come from the objective: `loss` is the mean over the updates, the others are means
+// over tokens or maxima, and figures of a term that the loss does not have stay empty. The error is
+// that of the gang.
 Result<void> report_objective(Gang& gang, const AlgorithmConfig& config, const Objective& objective,
                               std::size_t updates, StepReport& report);
 

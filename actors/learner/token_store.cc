@@ -30,6 +30,7 @@ void TokenStore::put(const MicroBatch& micro, std::span<const float> values) {
   for (std::size_t s = 0; s < micro.sequences.size(); ++s) {
     const auto index = static_cast<std::size_t>(micro.sequences[s]);
     const std::span<const float> own = of_sequence(micro, s, values);
+    // A micro-batch has whole trajectories (PK-1).
     CHECK(own.size() == begin_[index + 1] - begin_[index]);
     std::ranges::copy(own, values_.begin() + static_cast<std::ptrdiff_t>(begin_[index]));
     held_[index] = true;

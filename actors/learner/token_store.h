@@ -1,4 +1,6 @@
-// One float for each completion token of a batch, kept and found by micro-batches.
+// One float for each completion token of a batch. Values are put and read by micro-batch, whose
+// items may come in any order; the store has them in batch order. A rank puts only the trajectories
+// of its own share.
 #pragma once
 
 #include <cstddef>
@@ -17,13 +19,13 @@ class TokenStore {
 
   // `values` [M] are of the items of the micro-batch.
   void put(const MicroBatch& micro, std::span<const float> values);
-  // Those of the micro-batch's items, all of which were put.
+  // Reads the values of the micro-batch's items. CHECKs that all of them were put.
   void get(const MicroBatch& micro, std::span<float> values) const;
 
-  bool empty() const { return !filled_; }
-  // Of trajectory i of the batch; empty: nothing was put.
+  bool empty() const { return !filled_; }  // no put() since reset()
+  // The values [T_i] of trajectory i of the batch. Empty: none were put.
   std::span<const float> of(std::size_t trajectory) const;
-  // Where its first token lies among those of all trajectories.
+  // The place of the trajectory's first token among the tokens of all trajectories.
   std::size_t begin_of(std::size_t trajectory) const { return begin_[trajectory]; }
   std::size_t tokens() const { return values_.size(); }
 

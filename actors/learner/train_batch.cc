@@ -13,6 +13,7 @@ Error refuse(const TrainGroup& group, const std::string& why) {
                      " cannot be trained on: " + why};
 }
 
+// Texts and version spans are dropped here: ranks do not need them, and the batch is broadcast.
 Result<BatchGroup> make_group(const TrainGroup& header, GroupPayload payload) {
   if (const auto why = misfit(payload, header.group)) return refuse(header, *why);
   if (payload.trajectories.size() != header.rewards.size())

@@ -1,5 +1,6 @@
 // A training batch as the learner's ranks see it: tokens, log-probabilities and rewards, without
-// texts. Made on rank 0 from a TrainStep and the payloads that it refers to, then broadcast.
+// texts. Rank 0 makes it from a TrainStep and the payloads that the TrainStep refers to, and then
+// broadcasts it to the other ranks.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,7 @@ namespace tandem::actors {
 struct TrainTrajectory {
   std::vector<std::int32_t> tokens;  // [T] completion, T >= 1
   std::vector<float> logprobs;       // [T] the behaviour policy's
-  PolicyVersion oldest;              // among its tokens and the KV that they read
+  PolicyVersion oldest;              // as Trajectory's in actors/messages/payload.h
   float reward = 0;
   bool truncated = false;  // ended by max_response_length
 };
@@ -34,11 +35,13 @@ struct TrainBatch {
 };
 TANDEM_WIRE(TrainBatch, step, groups)
 
-// `payloads` are encoded GroupPayloads in the order of step.groups. An Error (kFailed) names the
-// group whose payload cannot be decoded, is another group's, or contradicts itself.
+// Makes a batch. `payloads` are encoded GroupPayloads in the order of step.groups. The error
+// (kFailed) names the group whose payload cannot be decoded, belongs to another group, has another
+// number of trajectories than rewards, or contradicts itself.
 Result<TrainBatch> make_train_batch(const TrainStep& step, std::vector<std::string> payloads);
 
-// kInvalid where a token is not one of the model's, or a trajectory with its prompt is longer than
+// Checks the limits that the decoder CHECKs, since a batch comes from other processes. kInvalid: a
+// token is not in the model's vocabulary, or a trajectory with its prompt is longer than
 // positions_max.
 Result<void> check_batch(const TrainBatch& batch, std::int64_t vocab_size,
                          std::int64_t positions_max);

@@ -1,6 +1,6 @@
-// What the learner actor drives: weights that can be warm-started, trained step by step, saved and
-// restored. Two implementations: NativeTrainer (the model) and FakeTrainer (control-plane tests: no
-// model, virtual time).
+// The interface by which the learner actor trains: weights that can be warm-started, trained step
+// by step, saved and restored. There are two implementations: NativeTrainer (the model) and
+// FakeTrainer (control-plane tests, without a model and in virtual time).
 //
 // Invariants, for both (tests/actors/learner/…)
 //   TR-1  Equal weights, batches and rank counts give equal weights and reports, bit for bit.
@@ -9,8 +9,8 @@
 //   TR-3  A failed save leaves every earlier checkpoint as it was.
 //   TR-4  older() gives the versions that the configuration asks for, after a restore() as well.
 //
-// Errors: kInvalid and kInfeasible are permanent (a restart would meet them again), every other
-// code is worth a restart of the gang. One thread at a time.
+// Errors: kInvalid and kInfeasible are permanent (a restart would meet them again); with every
+// other code a restart of the gang may help. Used by one thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -26,22 +26,23 @@
 
 namespace tandem::actors {
 
+// The result of one call of warm_start().
 struct WarmStartSlice {
-  std::int32_t step = 0;  // optimizer steps taken
+  std::int32_t step = 0;  // optimizer steps taken so far
   std::int32_t steps_max = 0;
   double loss = 0;                  // of the last step, per completion token
   std::uint64_t steps_skipped = 0;  // for a gradient that is not finite (skipped_steps.h)
   std::optional<double> metric;     // when it was just measured
-  bool done = false;
-  bool reached = true;  // once done: false if steps_max passed before `until` was met
-  Duration then_wait{};
+  bool done = false;                // the warm start is over
+  bool reached = true;              // once done: false if steps_max passed before `until` was met
+  Duration then_wait{};             // as TrainedStep's
 };
 
 struct TrainedStep {
   StepReport report;           // without the seconds, which the caller measures
-  std::uint64_t checksum = 0;  // checksum64 of weights(); of the rank that publishes them
-  // How long the caller waits before it commits: 0 of the real trainer, which has already taken its
-  // time; the fake's share of virtual time.
+  std::uint64_t checksum = 0;  // checksum64 of weights(); 0 on ranks that do not publish
+  // How long the caller waits before it commits the step. NativeTrainer gives 0, because its work
+  // has already taken time; FakeTrainer gives the virtual time of the step.
   Duration then_wait{};
 };
 
@@ -55,28 +56,31 @@ class Trainer {
  public:
   virtual ~Trainer() = default;
 
-  // Forgets everything and loads the newest complete checkpoint, as the resume mode says; none:
-  // the untrained weights. On an Error the weights are undefined: nothing but restore() may follow.
+  // Drops the current state and loads a checkpoint as the resume mode says. Returns its step, or
+  // nothing when there is no checkpoint and the weights are untrained. After an Error the weights
+  // are undefined and only restore() may follow.
   virtual Result<std::optional<StepId>> restore() = 0;
 
   virtual StepId step() const = 0;  // the step that train() does next
-  // The whole arena that is published; while a warm start goes on, not its weights.
+  // The whole arena of weights to publish. During a warm start these are still the weights before
+  // it.
   virtual std::span<const std::byte> weights() const = 0;
 
   // One optimizer step of the supervised warm start, and the measurement that falls due after it.
-  // Without a warm start in the job: done at once, with 0 steps. Not after done.
+  // Without a warm start in the job: done at once, with 0 steps. Not to be called after `done`.
   virtual Result<WarmStartSlice> warm_start() = 0;
 
-  // batch.step == step(). On an Error the weights are undefined until restore(). A gradient that is
-  // not finite is none, but for too many in a row (kInvalid): the step is done and leaves the
-  // weights as they are.
+  // Trains one batch, whose step is step(). After an Error the weights are undefined until
+  // restore(). A gradient that is not finite is no Error: the step is done and leaves the weights
+  // as they are. Too many such steps in a row are an Error (kInvalid).
   virtual Result<TrainedStep> train(const TrainBatch& batch) = 0;
 
-  // The arena as it was at a version before step(), where the configuration keeps that many; none
-  // for any other version. Valid until the next train() or restore().
+  // The arena as it was at a version before step(), if the configuration keeps that many versions;
+  // nothing for any other version. Valid until the next train() or restore().
   virtual std::optional<std::span<const std::byte>> older(PolicyVersion version) const = 0;
 
-  virtual Result<SavedCheckpoint> save() = 0;  // durable when it returns
+  // Writes a checkpoint of step(), which is durable on return.
+  virtual Result<SavedCheckpoint> save() = 0;
 };
 
 }  // namespace tandem::actors

@@ -30,6 +30,7 @@ Error refusal(std::string message, std::string where) {
 
 Result<void> check_setup(const NativeTrainerSetup& setup) {
   const int rank = setup.gang ? setup.gang->rank() : 0, ranks = setup.gang ? setup.gang->size() : 1;
+  // The Gang's sums are made in host memory; between GPUs only shards can move gradients.
   CHECK(setup.device == runtime::DeviceKind::kCpu || ranks == 1 || setup.shards);
   CHECK(!setup.shards || (setup.shards->rank() == rank && setup.shards->size() == ranks));
   const std::int64_t model_positions = setup.model.config.max_position_embeddings;
@@ -40,6 +41,7 @@ Result<void> check_setup(const NativeTrainerSetup& setup) {
                    "data.max_prompt_length + data.max_response_length");
   if (setup.config.warm_start && setup.records.empty())
     return refusal("the warm start has no records", "warm_start.train_files");
+  // The decoder CHECKs its limits, so records from a user's file have to be checked here.
   for (const WarmStartRecord& record : setup.records) {
     const std::int64_t tokens = std::ssize(record.prompt) + std::ssize(record.completion);
     if (tokens > setup.config.positions_max)
@@ -55,6 +57,7 @@ Result<TrainerArenas> allocate_arenas(NativeTrainerSetup& setup) {
   auto gradients = runtime::Arena::allocate(setup.model.weights.manifest(), "gradients",
                                             runtime::operand_place(setup.device));
   if (!gradients) return gradients.error();
+  // Weights come last, because allocating them consumes setup.model.weights.
   auto optimizer = allocate_optimizer(setup);
   if (!optimizer) return optimizer.error();
   auto pass = LossPass::make(setup.model.config, setup.config, setup.device, setup.beat);

@@ -1,6 +1,6 @@
 // The large blocks of memory that one rank of NativeTrainer keeps for its whole run, on its device
-// and on the host, and what is checked before they are taken. trainer_memory.h computes beforehand
-// how much of a GPU they take.
+// and on the host, and the checks of a setup before they are allocated. trainer_memory.h computes
+// beforehand how much of a GPU these blocks take.
 #pragma once
 
 #include "actors/learner/loss_pass.h"
@@ -22,8 +22,8 @@ struct TrainerArenas {
 // kInvalid where the setup contradicts itself or the model.
 Result<void> check_setup(const NativeTrainerSetup& setup);
 
-// With setup.shards the optimizer's parts are this rank's shards; without it the optimizer is
-// whole(). Takes setup.model.weights. The error is want of memory.
+// With setup.shards the optimizer's parts are this rank's shards; without them the optimizer is
+// whole(). Moves setup.model.weights into the result. The error means too little memory.
 Result<TrainerArenas> allocate_arenas(NativeTrainerSetup& setup);
 
 }  // namespace tandem::actors

@@ -1,3 +1,11 @@
+// A checkpoint directory is only ever renamed as a whole:
+//
+//   .step-N.partial -> step-N                     when everything in it is written and synced
+//   step-N -> .step-N.replaced, .step-N.removed   before it is deleted
+//
+// A process that is killed at any point therefore leaves complete directories under step-N and
+// leftovers under names with a dot, which the next write deletes. To write in place, or to delete
+// without renaming, would at times leave half a checkpoint under a name that promises a whole one.
 #include "actors/learner/trainer_checkpoint.h"
 
 #include <algorithm>
@@ -16,8 +24,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kPrefix = "step-";
-constexpr std::string_view kAsidePrefix = ".step-";  // half written, or half removed
+constexpr std::string_view kAsidePrefix = ".step-";  // a directory that may be incomplete
 constexpr std::uint32_t kFormat = 3, kFormerFormat = 2;
+// States of the former format can still be resumed.
 // Format 2 ends before the counts of skipped steps.
 constexpr auto kFormerFields = runtime::wire_fields_of<TrainerState>(
     "TrainerState",
@@ -81,8 +90,9 @@ void remove_asides(const fs::path& directory) {
   for (const fs::path& path : found) fs::remove_all(path, failed);
 }
 
-// Later ones belong to a future that is being made anew. Renamed first, so that one that is half
-// removed is never taken for whole.
+// Removes checkpoints that are no longer needed. Those of later steps remain from a course of
+// training that was left by resuming from an earlier checkpoint; training repeats their steps.
+// A directory is renamed first, so that one that is half removed is never taken for whole.
 void prune(const CheckpointConfig& config, StepId written) {
   std::vector<StepId> steps = list_steps(config.directory);
   const auto later = std::upper_bound(steps.begin(), steps.end(), written);
@@ -98,6 +108,7 @@ void prune(const CheckpointConfig& config, StepId written) {
   remove_asides(config.directory);
 }
 
+// Writes everything into `path`, each file synced, and fills in the checksums of the state.
 Result<void> write_parts(const fs::path& path, CheckpointContent& content) {
   if (Result<void> done = make_directories(path / "trainer"); !done) return done;
   if (Result<void> done = content.save_model(path); !done) return done;
@@ -121,11 +132,14 @@ Result<void> write_parts(const fs::path& path, CheckpointContent& content) {
     if (Result<void> done = write_file_atomic(reference_file(path), content.reference); !done)
       return done;
   }
+  // The state is written last, because it has the checksums of all other files.
   if (Result<void> done = write_file_atomic(state_file(path), runtime::encode(state)); !done)
     return done;
   return sync_directory(path);
 }
 
+// A checkpoint of the same step cannot be replaced in one call, because rename() does not overwrite
+// a directory that has entries. A kill between the two renames leaves no step-N.
 Result<void> move_into_place(const fs::path& directory, StepId step, const fs::path& written) {
   const fs::path final_path = checkpoint_path(directory, step);
   std::error_code failed;
@@ -137,6 +151,8 @@ Result<void> move_into_place(const fs::path& directory, StepId step, const fs::p
   return sync_directory(directory);
 }
 
+// Reads format 2 or the current one. A format-2 state is tried first, because its shorter list of
+// fields fits no current state.
 Result<TrainerState> decode_state(std::string_view bytes) {
   TrainerState former;
   runtime::WireReader in(bytes, {});
@@ -212,15 +228,17 @@ Result<std::optional<TrainerState>> read_checkpoint(const CheckpointConfig& conf
   for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
     const fs::path path = checkpoint_path(config.directory, *step);
     Result<TrainerState> state = read_one(path, load);
+    // The name of a directory is no proof: somebody may have copied or renamed a checkpoint.
     if (state && state->step != *step)
       state = Error{.message = "it says that it is of step " + std::to_string(state->step.value)};
     if (state) return std::optional(*std::move(state));
+    // Of another job: an older checkpoint of the directory would be of that job too.
     if (state.error().code == ErrorCode::kInvalid) return cannot_resume(path, state.error());
     log::warn("checkpoint={} refused, an older one is tried: {} {}", path.string(),
               state.error().message, state.error().where);
     if (!newest) newest = cannot_resume(path, state.error());
   }
-  // Beginning anew would remove checkpoints that may only be unreadable today.
+  // To begin anew would in time remove checkpoints that may be unreadable only at the moment.
   if (newest) return *std::move(newest);
   return std::optional<TrainerState>{};
 }

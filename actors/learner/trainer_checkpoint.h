@@ -1,11 +1,12 @@
-// Checkpoints on disk: `step-N/` is a Hugging Face directory plus `trainer/`, which holds what else
-// a bit-exact continuation needs. Written under a temporary name, synced, renamed: a directory
-// named step-N is whole. What the disk did to it later is found by checksums when it is read.
+// Checkpoints on disk. `step-N/` is a Hugging Face directory plus `trainer/`, which holds
+// everything else that a bit-exact continuation needs. A checkpoint is written under a temporary
+// name, synced and renamed, so a directory named step-N is whole. Damage that happens later is
+// found by checksums when the checkpoint is read.
 //
 //   CP-1  A failed or killed write leaves every earlier checkpoint as it was.
 //   CP-2  A damaged checkpoint is never loaded: the log names it, and the next older one is taken.
 //
-// Knows bytes and files, not what they mean. Logs (a refused checkpoint is a warning).
+// This file knows bytes and files, not their meaning. Logs (a refused checkpoint is a warning).
 #pragma once
 
 #include <cstddef>
@@ -28,8 +29,8 @@ namespace tandem::actors {
 // trainer/state.bin, with the checksums of everything else.
 struct TrainerState {
   std::uint32_t format = 3;
-  // Covers every step below: the place in the lr schedule, and in the journal, whose rows tell what
-  // became of each group as of that step.
+  // The checkpoint covers every step below this one. Also the place in the lr schedule, and in the
+  // journal, whose rows tell the state of each group as of that step.
   StepId step;
   std::uint64_t optimizer_steps = 0;  // AdamW's t
   std::uint64_t seed = 0;             // all randomness is derived from it and the step
@@ -39,7 +40,7 @@ struct TrainerState {
   std::uint64_t reference_checksum = 0;  // of trainer/reference.bin; 0: there is none
   std::vector<std::uint64_t>
       older_checksums;   // of trainer/version-N.bin, N = step - size … step - 1
-  SkippedSteps skipped;  // format 2 has none: 0
+  SkippedSteps skipped;  // zeros in a checkpoint of format 2
 };
 TANDEM_WIRE(TrainerState, format, step, optimizer_steps, seed, weights_checksum, m_checksum,
             v_checksum, reference_checksum, older_checksums, skipped)
@@ -54,24 +55,27 @@ struct CheckpointContent {
   std::function<Result<void>(const std::filesystem::path&)> save_model;
 };
 
-// Writes step-N, replacing one of that name; then removes all but the newest keep_max. Returns its
-// path.
+// Writes step-N, replacing a checkpoint of that name. Then removes later checkpoints, which belong
+// to a course of training that is repeated, and all but the newest keep_max of the others. Returns
+// the path of step-N.
 Result<std::filesystem::path> write_checkpoint(const CheckpointConfig& config,
                                                CheckpointContent content);
 
-// Loads one checkpoint: an Error refuses it as damaged; with the code kInvalid, as one of another
-// job.
+// Loads one checkpoint. An Error refuses the checkpoint: with the code kInvalid because it belongs
+// to another job, with any other code because it is damaged.
 using CheckpointLoader =
     std::function<Result<void>(const std::filesystem::path& directory, const TrainerState& state)>;
 
-// As the resume mode says; none: there is nothing to resume. kPath's errors are final; with kAuto a
-// damaged checkpoint is skipped with a warning. One of another job is an Error in either mode:
-// going on without it would begin anew and remove what it is part of.
+// Reads a checkpoint as the resume mode says; nothing when there is none to resume. With kPath
+// every error is final. With kAuto a damaged checkpoint is skipped with a warning, and only if all
+// are damaged the error of the newest is returned. A checkpoint of another job is an Error in both
+// modes: going on without it would train from the beginning and remove that job's checkpoints.
 Result<std::optional<TrainerState>> read_checkpoint(const CheckpointConfig& config,
                                                     const CheckpointLoader& load);
 
-// For a CheckpointLoader: reads a file of trainer/, which holds exactly its size and has the
-// checksum, into `out` and nowhere else. After an Error the content of `out` is undefined.
+// For a CheckpointLoader: reads a file of trainer/ straight into `out`. Errors: the file has
+// another size than `out`, or its content another checksum. After an Error the content of `out` is
+// undefined.
 Result<void> read_array(const std::filesystem::path& file, std::uint64_t checksum,
                         std::span<std::byte> out);
 std::filesystem::path m_file(const std::filesystem::path& checkpoint);

@@ -22,6 +22,8 @@ std::string help_for(const TrainerConfig& config) {
   if (!config.enable_gradient_checkpointing)
     help += ", or set learner.enable_gradient_checkpointing,";
   help += " for the activations; or ";
+  // Versions lie on the device for cuda_ipc, which exists to share a GPU with a rollout; "auto"
+  // frees their memory.
   if (config.versions_on_device > 0) return help + "set weight_broadcast.type: auto";
   return help + "give the learner a GPU of its own (pools.learner.gpus_per_actor: 1)";
 }
@@ -30,6 +32,7 @@ std::string help_for(const TrainerConfig& config) {
 
 std::vector<MemoryPart> trainer_memory(const ModelConfig& model, const TrainerConfig& config,
                                        runtime::DeviceKind device, int sharing) {
+  // Master weights and gradients have this size, and each of AdamW's two moments.
   const std::size_t arena = make_manifest(model).bytes_total;
   std::vector<MemoryPart> parts{
       {"weights", arena},

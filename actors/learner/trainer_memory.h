@@ -1,4 +1,4 @@
-// What a learner takes of a GPU's memory, told before anything is allocated there.
+// Computes how much of a GPU's memory a learner takes, before anything is allocated there.
 #pragma once
 
 #include <cstddef>
@@ -17,13 +17,13 @@ struct MemoryPart {
 };
 
 // The arenas and workspaces that NativeTrainer allocates on the device, and the versions that its
-// publisher does; tables of a few numbers for each token are left out. `sharing` is the
-// number of ranks that share the optimizer's work, and with it the moments.
+// publisher allocates. Tables of a few numbers for each token are left out. `sharing` is the number
+// of ranks that share the optimizer's work, and with it the moments.
 std::vector<MemoryPart> trainer_memory(const ModelConfig& model, const TrainerConfig& config,
                                        runtime::DeviceKind device, int sharing = 1);
 
-// kOutOfMemory, with the arithmetic, where the parts are more than `free_bytes` but for
-// kGpuReserveBytes.
+// The error is kOutOfMemory, with the arithmetic in its text, if the parts and kGpuReserveBytes
+// together exceed `free_bytes`.
 Result<void> check_trainer_memory(const std::vector<MemoryPart>& parts, std::size_t free_bytes,
                                   std::size_t total_bytes, const TrainerConfig& config);
 

@@ -11,6 +11,7 @@
 namespace tandem::actors {
 
 Result<TrainerWeights> TrainerWeights::allocate(const Shape& shape, runtime::Arena host) {
+  // Copied before `host` is moved from.
   const runtime::Manifest manifest = host.manifest(), published = published_manifest(shape.model);
   auto policy = Weights::allocate(shape.model, WeightsUse::kTrainingInPlace, shape.device);
   if (!policy) return policy.error();
@@ -46,6 +47,7 @@ std::span<std::byte> TrainerWeights::reference_bytes() const {
 }
 
 void TrainerWeights::restart(const runtime::Stream& stream) {
+  // The newest weights are the master's; all other forms are then made from the host's copy.
   fetch(stream);
   install_host(stream);
   if (!reference_) return;
@@ -78,17 +80,21 @@ void TrainerWeights::install_reference(const runtime::Stream& stream) {
 
 void TrainerWeights::master_changed() {
   followed_ = 0;
+  // Without a GPU the host's weights are the master weights.
   host_follows_ = !master_;
 }
 
 void TrainerWeights::follow_master(const runtime::Stream& stream, std::int64_t end) {
+  // Every float is installed once per change of the master weights.
   if (end <= followed_) return;
   policy_.install_master(stream, master(), {.begin = followed_, .end = end});
   followed_ = end;
 }
 
 void TrainerWeights::publish(const runtime::Stream& stream) {
+  // A partly followed policy would publish a mixture of two versions.
   CHECK(followed_ == floats());
+  // In f32 the host's weights are published as they are.
   if (rounded_) {
     policy_.fetch(stream, rounded_->bytes());
     runtime::synchronize(stream);

@@ -38,8 +38,8 @@ std::vector<PromptGroup> groups_of_rank(std::span<const WarmStartRecord* const> 
 
 WarmStartData::WarmStartData(std::vector<WarmStartRecord> records, std::uint64_t seed)
     : records_(std::move(records)), seed_(derive_seed(seed, "warm_start")) {
-  // Ordered by a hash of the prompt, so that equal prompts are neighbours and the first tenth is
-  // a random one.
+  // Ordered by a hash of the prompt, so that equal prompts are neighbours and the first tenth is a
+  // random one.
   std::vector<std::pair<std::uint64_t, const WarmStartRecord*>> keyed;
   for (const WarmStartRecord& record : records_) {
     CHECK(!record.prompt.empty() && !record.completion.empty());
@@ -49,6 +49,7 @@ WarmStartData::WarmStartData(std::vector<WarmStartRecord> records, std::uint64_t
   std::stable_sort(keyed.begin(), keyed.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
   std::size_t held = keyed.size() < 2 ? 0 : std::max<std::size_t>(keyed.size() / 10, 1);
+  // WS-1: moves the border behind the last record with the same prompt.
   while (held > 0 && held < keyed.size() && keyed[held].first == keyed[held - 1].first) ++held;
   if (held == keyed.size()) held = 0;  // one prompt only: nothing can be held out
   for (std::size_t i = 0; i < keyed.size(); ++i) {
@@ -71,6 +72,7 @@ std::vector<const WarmStartRecord*> WarmStartData::batch(std::int64_t index,
   CHECK(!train_.empty());
   const std::int64_t size = std::ssize(train_);
   std::vector<const WarmStartRecord*> records;
+  // Epochs follow each other without a gap, so the order depends on the index alone (WS-2).
   for (std::int64_t i = index * batch_size; i < (index + 1) * batch_size; ++i) {
     shuffle_for(i / size);
     records.push_back(order_[static_cast<std::size_t>(i % size)]);

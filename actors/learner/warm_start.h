@@ -1,4 +1,5 @@
-// The data of the supervised warm start: which records train, which are held out, which are next.
+// The data of the supervised warm start: decides which records train, which are held out, and in
+// which order batches come.
 //
 // Invariants
 //   WS-1  A held-out record's prompt is never trained on: equal prompts fall on the same side.
@@ -19,7 +20,8 @@ struct WarmStartRecord {
   std::vector<std::int32_t> completion;  // >= 1 token, the end-of-sequence token included
 };
 
-// AdamW of the warm start. What it does not take from the job was found robust on small models.
+// AdamW's configuration for the warm start: the learning rate is the job's, and the other values
+// are constants that were found robust on small models.
 OptimizerConfig warm_start_optimizer(const WarmStartConfig& config);
 
 inline constexpr std::size_t kHeldOutEvaluatedMax = 512;  // records per measurement
@@ -36,10 +38,12 @@ class WarmStartData {
   WarmStartData(const WarmStartData&) = delete;
   WarmStartData& operator=(const WarmStartData&) = delete;
 
-  // The records of batch `index`: epochs are shuffled anew; a batch may span two of them.
+  // The records of batch `index`, from 0. Each epoch is shuffled anew, and a batch may span two
+  // epochs. Calls with ascending indices are cheap.
   std::vector<const WarmStartRecord*> batch(std::int64_t index, std::int64_t batch_size);
 
-  // What is measured on: at most kHeldOutEvaluatedMax; all records where there is only one.
+  // The records to measure on: at most kHeldOutEvaluatedMax. Where all records have one prompt,
+  // nothing can be held out, and these are training records.
   std::span<const WarmStartRecord* const> held_out() const { return held_out_; }
   std::size_t train_size() const { return train_.size(); }
 

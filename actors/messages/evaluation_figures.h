@@ -1,4 +1,5 @@
-// What an evaluation came to: plain numbers, which evaluation_means.h computes.
+// The results of an evaluation as plain numbers. evaluation_means.h in actors/controller computes
+// them and defines them exactly; messages, reports and `tandem eval` carry them.
 #pragma once
 
 #include <cstdint>
@@ -9,23 +10,34 @@
 
 namespace tandem::actors {
 
-struct PassAt {  // pass@k: the probability that of k samples of a prompt one at least succeeds
+// pass@k: the probability that at least one of k samples of a prompt succeeds, estimated from the
+// sampled completions.
+struct PassAt {
   std::int32_t k = 1;
   double value = 0;
   bool operator==(const PassAt&) const = default;
 };
 
+// Rewards over one set of prompts. Every prompt weighs the same, however many of its completions
+// have a score.
 struct RewardFigures {
-  std::optional<double> mean;    // none: nothing was scored
-  std::optional<double> greedy;  // the mean of the greedy completions beside the sampled ones
-  std::vector<PassAt> pass;      // ascending in k; without those of which no prompt tells anything
-  std::int64_t scored = 0, failed = 0;  // completions, the greedy ones beside included
+  // The mean reward of the sampled completions. Empty when nothing was scored.
+  std::optional<double> mean;
+  // The mean reward of the greedy completions. Empty when the evaluation made none beside the
+  // sampled ones.
+  std::optional<double> greedy;
+  // Ascending in k. A k for which no prompt has k scored samples is left out.
+  std::vector<PassAt> pass;
+  // Numbers of completions, sampled and greedy together. A failed completion is in no mean.
+  std::int64_t scored = 0, failed = 0;
   bool operator==(const RewardFigures&) const = default;
 };
 
 struct EvaluationFigures {
-  RewardFigures all;
-  std::vector<std::pair<std::string, RewardFigures>> sources;  // by name, ascending
+  RewardFigures all;  // over every prompt
+  // For each data source of the prompts its own figures, by name, ascending. Empty when prompts
+  // name no source.
+  std::vector<std::pair<std::string, RewardFigures>> sources;
   bool operator==(const EvaluationFigures&) const = default;
 };
 

@@ -1,7 +1,10 @@
-// The conversation of the controller and a job's exchange; both live in the controller's process.
+// The messages between the controller and a job's exchange. Both are actors of the controller's
+// process, so these messages never cross a wire and have no wire format.
 //
-//   controller -> exchange   ActorDown, DrainActor, EndJob, Ask<…>
+//   controller -> exchange   ActorDown, DrainActor, EndJob, Ask<GetExchangeReport>, Ask<GetGroups>
 //   exchange -> controller   JobProgress, ActorDrained, ExchangeEvent, JobEnded
+//
+// Fields whose names end in _s are seconds.
 #pragma once
 
 #include <cstdint>
@@ -19,38 +22,45 @@
 
 namespace tandem::actors {
 
-struct ActorDown {  // this life is over: its leases end
+// This incarnation of the actor has ended. The exchange ends the leases that it held.
+struct ActorDown {
   std::string actor;
   Incarnation incarnation;
   std::string reason;
 };
 
-struct DrainActor {  // no more work; what it holds is finished or, at the deadline, handed back
+// The actor gets no more work. It finishes the groups that it holds; those that are left at the
+// deadline go back to the exchange. ActorDrained follows.
+struct DrainActor {
   std::string actor;
   Incarnation incarnation;
-  std::int64_t deadline_ms = 0;  // from now
+  std::int64_t deadline_ms = 0;  // from the receipt of this message
 };
 
+// How a job ended; in result.json and in the states of jobs.
 enum class JobOutcome : std::uint8_t { kSucceeded, kFailed, kCancelled };
 
-// How long a cancelled job may take to finish its step and save a checkpoint.
+// How long a cancelled job may take to finish its step and save a checkpoint. After this time the
+// job ends without the checkpoint (EX-S).
 inline constexpr Duration kSaveOnCancelMax = std::chrono::minutes(2);
 
 // Begins the reason of a cancelled job that met a failure before it had ended.
 inline constexpr const char* kWhileCancelled = "was being cancelled when: ";
 
-struct EndJob {  // cancelled, or a role cannot be kept alive: write result.json and say JobEnded
+// The job is cancelled, or a role cannot be kept running. The exchange ends the job, writes
+// result.json and sends JobEnded. A second EndJob changes the reason at most (kWhileCancelled).
+struct EndJob {
   JobOutcome outcome = JobOutcome::kCancelled;
   std::string reason;
 };
 
-// What the exchange waits for, in words that `tandem why` prints.
+// One thing that the exchange or an actor waits for, in words that `tandem why` prints.
 struct Wait {
   std::string who;        // "learner/0"
   std::string waits_for;  // "60 of 64 scored groups for step 12"
-  double since_s = 0;
+  double since_s = 0;     // how long the wait has lasted
   std::optional<double> deadline_s;
-  std::string detail;
+  std::string detail;  // a sentence for the reader; may be empty
 };
 
 // The newest trouble of a reward actor's program, as `tandem why` and `describe` show it.
@@ -59,53 +69,65 @@ struct TroubleView {
   double since_s = 0;
 };
 
+// The state of a job at one moment, for `tandem get`, `tandem describe`, the web page and /metrics.
 struct JobStatus {
-  std::int64_t step = 0;
+  std::int64_t step = 0;  // the next step to commit, so as many steps are committed
   std::int64_t total_steps = 0;
-  std::int64_t policy_version = -1;
-  double reward_mean = 0;
+  std::int64_t policy_version = -1;       // the newest published one; -1: the initial weights
+  double reward_mean = 0;                 // over the newest committed step
   std::optional<EvaluationFigures> eval;  // of the newest evaluation
+  // In policy versions, over the trained trajectories: `async.max_staleness` and the figures found.
   std::int64_t staleness_bound = 0, staleness_max = 0;
   double staleness_mean = 0;
-  std::int64_t queue_depth = 0;  // groups generated and not yet in training
-  double trainer_idle_fraction = 0;
-  double tokens_generated_per_s = 0, tokens_trained_per_s = 0;
+  std::int64_t queue_depth = 0;      // groups generated and not yet in training
+  double trainer_idle_fraction = 0;  // 0…1, over the time that the job has been running
+  double tokens_generated_per_s = 0, tokens_trained_per_s = 0;  // over the last seconds
   std::int32_t warm_start_step = 0, warm_start_steps_max = 0;
-  std::optional<double> warm_start_metric;
+  std::optional<double> warm_start_metric;  // the newest measurement
+  // The remaining steps at the mean speed of the steps so far. Empty before the first step.
   std::optional<double> eta_s;
   std::vector<Wait> waits;
   std::vector<TroubleView> troubles;
   // Optimizer steps that were skipped because their gradient was not finite, since the run began.
   std::uint64_t steps_skipped = 0;
-  // Of a job whose weights are broadcast: versions that the learner broadcast, and epochs that
-  // failed, since the exchange started.
+  // The versions that the learner broadcast and the epochs that failed, both since the exchange
+  // started. Empty in a job whose weights are not broadcast.
   std::optional<std::int64_t> broadcasts, broadcast_failures;
 };
 
-struct ActorLoad {  // by actor name
+struct ActorLoad {
   std::string actor;
+  // The version that a rollout has installed, the newest published one for a reward actor, the next
+  // one to commit for the learner.
   std::int64_t policy_version = -1;
-  std::string load;                    // "31/32", "step 41", "3 left"
+  // Rollouts count trajectories and reward actors count groups, held over capacity: "31/32". A
+  // rollout that drains has "3 left", a learner "step 41" or "idle".
+  std::string load;
   std::optional<RolloutStats> engine;  // of a rollout, for /metrics
 };
 
+// Counts of groups. LG-1: issued = trained + discarded + live.
+// Counted over the whole run, with the groups that a resumed run took over.
 struct LedgerView {
   std::int64_t issued = 0, trained = 0, live = 0;
-  std::vector<std::pair<std::string, std::int64_t>> discarded;  // by reason
+  std::vector<std::pair<std::string, std::int64_t>> discarded;  // by reason; no zeros
 };
 
-// Of the newest step that this exchange saw committed, as in metrics.jsonl.
+// The figures of the newest step that this exchange saw committed, as in metrics.jsonl.
 struct StepFigures {
   double reward_mean = 0, loss = 0, ppo_kl = 0, entropy = 0, grad_norm = 0, lr = 0;
-  std::optional<double> logprob_diff_max_at_staleness_0;  // where the batch has such tokens
-  double rollout_idle_fraction = 0;
+  // Empty where no trajectory of the batch is entirely of this step's version.
+  std::optional<double> logprob_diff_max_at_staleness_0;
+  double rollout_idle_fraction = 0;  // 0…1, over the whole run of all rollouts
+  // How many versions the oldest sample that waits for training is behind the newest commit.
   std::int64_t oldest_sample_age_steps = 0;
   std::uint64_t skipped_in_row = 0;  // as StepReport's
 };
 
+// The answer to GetExchangeReport, from which the API, the command line and /metrics are answered.
 struct ExchangeReport {
   JobStatus status;
-  std::optional<StepFigures> last_step;
+  std::optional<StepFigures> last_step;  // empty: no step was committed yet
   std::vector<ActorLoad> loads;
   LedgerView ledger;
 };
@@ -113,44 +135,52 @@ struct GetExchangeReport {
   using Reply = ExchangeReport;
 };
 
+// One group of the ledger, for `tandem get groups`.
 struct GroupView {
   std::uint64_t group = 0;
-  std::uint64_t attempt = 0;
-  std::string state;
-  std::string holder;
-  std::optional<std::int64_t> due;
-  double age_s = 0;
+  std::uint64_t attempt = 0;        // the number of its lease; 0: the group is not leased
+  std::string state;                // as the ledger names it
+  std::string holder;               // the actor that has the lease; empty: the group is not leased
+  std::optional<std::int64_t> due;  // the last step that may train it; empty: never leased yet
+  double age_s = 0;                 // since its admission
 };
+// Asks for all live groups, and for trained ones that no checkpoint covers yet.
 struct GetGroups {
   using Reply = std::vector<GroupView>;
 };
 
+// The phases of a job that is not over, as far as its exchange knows.
 enum class JobPhase : std::uint8_t { kStarting, kWarmStart, kRunning, kStopping };
 
+// Sent when the exchange enters another stage of the job.
 struct JobProgress {
   std::string job;
   JobPhase phase = JobPhase::kStarting;
   std::string message;
 };
 
+// The actor holds no group any more, so the controller may end its process.
 struct ActorDrained {
   std::string job;
   std::string actor;
   Incarnation incarnation;
 };
 
-struct ExchangeEvent {  // for `tandem events`: of the job, or of one of its actors
+// One line of `tandem events`.
+struct ExchangeEvent {
   std::string job;
-  std::string subject;
+  std::string subject;  // the job, or one of its actors
   std::string message;
 };
 
+// The last message of an exchange: result.json is written.
 struct JobEnded {
   std::string job;
   JobOutcome outcome = JobOutcome::kSucceeded;
   std::string reason;
 };
 
+// Every message that the controller can get from an exchange.
 using ExchangeNotices = std::variant<JobProgress, ActorDrained, ExchangeEvent, JobEnded>;
 
 }  // namespace tandem::actors

@@ -1,12 +1,14 @@
-// The conversation of an exchange and the learner (rank 0 of its gang).
+// The messages between an exchange and the learner (rank 0 of the gang).
 //
 //   exchange -> learner   PublishInitial, WarmStart, TrainStep, SaveCheckpoint
 //   learner -> exchange   LearnerUp, Published, WarmStartProgress, WarmStarted, StepCommitted,
 //                         CheckpointSaved, LearnerFailed
 //
 // One TrainStep is under way at a time. A learner that starts again loads the newest complete
-// checkpoint c and says so in LearnerUp; the exchange then sends the batches c, c+1, … again in the
-// same order, and compares each checksum with the one that it knows.
+// checkpoint c and names it in LearnerUp; the exchange then sends the batches c, c+1, … again in
+// the same order, and compares each checksum with the one that it knows.
+//
+// Every event begins with its Sender, and the exchange refuses the events of ended incarnations.
 #pragma once
 
 #include <cstdint>
@@ -20,78 +22,96 @@
 
 namespace tandem::actors {
 
-// Publish the weights as they are: kInitialWeights before the warm start, after a resume from
-// checkpoint c version c. Answered by Published.
+// Makes the learner publish the weights as they are: version kInitialWeights before the warm start,
+// version c after a restart from checkpoint c. Answered by Published.
 struct PublishInitial {
-  // Versions from this one on are still wanted. Those that the checkpoint holds (under a fixed lag:
-  // all of them) are published first; others are there if an earlier life of the learner left them.
+  // Versions from this one on are still wanted. The learner first publishes those that the
+  // checkpoint holds, which under a fixed lag are all of them. Others are available only if an
+  // earlier incarnation of the learner left them with the publisher.
   PolicyVersion retain = kInitialWeights;
 };
 TANDEM_WIRE(PublishInitial, retain)
 
-struct WarmStart {};  // run the supervised warm start (nothing, if the job has none), publish 0
+// Makes the learner run the supervised warm start and publish version 0. Without a warm start in
+// the job version 0 has the initial weights. Answered by WarmStartProgress, at last WarmStarted and
+// CheckpointSaved.
+struct WarmStart {};
 TANDEM_WIRE_EMPTY(WarmStart)
 
+// A scored group of a batch. The learner fetches its tokens by `payload`.
 struct TrainGroup {
   GroupId group;
   std::uint32_t attempt = 0;
   runtime::PayloadRef payload;
-  std::vector<float> rewards;  // [n]
+  std::vector<float> rewards;  // [n], in the order of the payload's trajectories
 };
 TANDEM_WIRE(TrainGroup, group, attempt, payload, rewards)
 
-struct TrainStep {  // trains at version `step`, commits step + 1
+// Makes the learner train one batch at version `step`, which commits version step + 1. Answered by
+// StepCommitted.
+struct TrainStep {
   StepId step;
   std::vector<TrainGroup> groups;  // [B] over all parts, in an order that every repetition keeps
   bool publish = true;             // false between syncs when trigger_parameter_sync_step > 1
-  // Versions from this one on are still wanted (an evaluation, a fixed lag, an actor that has not
-  // installed yet): given to WeightPublisher::retain before anything new is published.
+  // Versions from this one on are still wanted (by an evaluation, a fixed lag, or an actor that has
+  // not installed yet). The learner tells WeightPublisher::retain before it publishes a new
+  // version.
   PolicyVersion retain = kInitialWeights;
-  // The list goes on in another TrainStep of this step: one message holds only so many bytes.
+  // True: the list of groups goes on in another TrainStep of the same step, because the size of one
+  // message is limited. Training begins with the last part.
   bool more = false;
 };
 TANDEM_WIRE(TrainStep, step, groups, publish, retain, more)
 
-struct SaveCheckpoint {  // covers every step below `step`
+// Makes the learner save a checkpoint that covers every step below `step`, which must be the step
+// that it would train next. Answered by CheckpointSaved.
+struct SaveCheckpoint {
   StepId step;
 };
 TANDEM_WIRE(SaveCheckpoint, step)
 
+// Every message that the learner can get from the exchange.
 using LearnerInbox = std::variant<PublishInitial, WarmStart, TrainStep, SaveCheckpoint>;
 
+// The first event of an incarnation; sent again when a restarted exchange is met.
 struct LearnerUp {
   Sender from;
-  std::optional<StepId> checkpoint;  // none: nothing trained yet, not even the warm start
+  std::optional<StepId> checkpoint;  // empty: nothing trained yet, not even the warm start
   std::optional<runtime::WeightSource> source;  // WeightPublisher::source()
 };
 TANDEM_WIRE(LearnerUp, from, checkpoint, source)
 
+// A version that the publisher holds whole, so that rollouts can fetch it.
 struct Publication {
   PolicyVersion version;
-  PolicyVersion oldest_retained;
-  std::uint64_t checksum = 0;  // checksum64 of the arena
+  PolicyVersion oldest_retained;  // older versions may be gone
+  std::uint64_t checksum = 0;     // checksum64 of the arena
   std::uint64_t bytes = 0;
-  double seconds = 0;
-  std::optional<runtime::BroadcastPlace> broadcast;  // the learner broadcasts it there as well
+  double seconds = 0;  // that publishing took
+  // Set where the learner also broadcasts the version: in which epoch, and as which broadcast.
+  std::optional<runtime::BroadcastPlace> broadcast;
 };
 TANDEM_WIRE(Publication, version, oldest_retained, checksum, bytes, seconds, broadcast)
 
-struct Published {  // the answer to PublishInitial
+// The answer to PublishInitial: the newest version is published.
+struct Published {
   Sender from;
   Publication publication;
 };
 TANDEM_WIRE(Published, from, publication)
 
+// Sent a few times a second during the warm start, and left out while earlier events still wait.
 struct WarmStartProgress {
   Sender from;
   std::int32_t step = 0;
   std::int32_t steps_max = 0;
-  double loss = 0;
+  double loss = 0;                  // of the newest step, nats per completion token
   std::optional<double> metric;     // `warm_start.until.metric` when it was just measured
   std::uint64_t steps_skipped = 0;  // as StepReport's
 };
 TANDEM_WIRE(WarmStartProgress, from, step, steps_max, loss, metric, steps_skipped)
 
+// The answer to WarmStart. The checkpoint of step 0 is already durable (LE-2).
 struct WarmStarted {
   Sender from;
   std::int32_t steps = 0;
@@ -100,25 +120,29 @@ struct WarmStarted {
 };
 TANDEM_WIRE(WarmStarted, from, steps, publication, reached)
 
-// What training on one batch showed; of several updates their mean, but for maxima. Ratios and KL
-// are of the clipped tokens' policy pair. Figures of a batch whose loss or gradient is not finite
-// may be NaN or infinite.
+// The figures of training on one batch. With several updates a figure is their mean, or their
+// maximum where its name says so. Ratios and KL compare the current policy with the proximal one.
+// Figures of a batch whose loss or gradient is not finite may be NaN or infinite.
 struct StepReport {
+  // `ppo_kl` is the mean of proximal - current log-probability in nats, `pg_clipfrac` the share of
+  // tokens whose ratio was clipped, `grad_norm` the global norm before clipping.
   double loss = 0, entropy = 0, ppo_kl = 0, pg_clipfrac = 0, grad_norm = 0, lr = 0;
   double seconds_update = 0, seconds_wait_payload = 0, seconds_publish = 0;
   std::uint64_t tokens_trained = 0;  // completion tokens of the batch
   std::uint64_t groups_zero_variance = 0;
-  // Optimizer steps that changed no weight because their gradient was not finite: up to this one
-  // without a break (0: this one was taken), and since the run began, its warm start included.
+  // Optimizer steps that changed no weight because their gradient was not finite. `skipped_in_row`
+  // counts those up to the newest step without a break (0: the newest step was taken),
+  // `steps_skipped` all since the run began, warm start included.
   std::uint64_t skipped_in_row = 0, steps_skipped = 0;
-  // Between the engine's log-probabilities and those of this step's own training forward, over
-  // trajectories whose tokens and KV are all of this step's version.
+  // The largest difference between the engine's log-probabilities and those of this step's own
+  // training forward, over trajectories whose tokens and KV are all of this step's version. It is 0
+  // except on a GPU without model.batch_invariant (NT-2).
   double logprob_diff_max_at_staleness_0 = 0;
   std::uint64_t tokens_at_staleness_0 = 0;
   double logprob_diff_mean = 0;   // absolute, over the tokens that were compared
   std::vector<float> advantages;  // [B * n], in batch order
-  double ratio_max = 0;           // of current to proximal, of a token
-  // Without the term of the loss, or the weights, that they are of: none.
+  double ratio_max = 0;           // largest ratio of current to proximal probability of a token
+  // Each is empty where the loss of the job lacks the term, or the weights, that it describes.
   std::optional<double> kl_loss, pg_clipfrac_lower, reward_kl_penalty, rollout_is_mean,
       rollout_is_eff_sample_size;
 };
@@ -128,15 +152,20 @@ TANDEM_WIRE(StepReport, loss, entropy, ppo_kl, pg_clipfrac, grad_norm, lr, secon
             logprob_diff_mean, advantages, ratio_max, kl_loss, pg_clipfrac_lower, reward_kl_penalty,
             rollout_is_mean, rollout_is_eff_sample_size)
 
+// The answer to TrainStep: the weights have taken the step. If the command asked for publication,
+// the version is already published (LE-1).
 struct StepCommitted {
   Sender from;
   StepId step;
-  std::uint64_t checksum = 0;  // of the new weights, whether published or not
-  std::optional<Publication> publication;
+  // checksum64 of the new weights, whether published or not. When a step is repeated after a
+  // restart, the exchange compares it with the first one.
+  std::uint64_t checksum = 0;
+  std::optional<Publication> publication;  // empty: TrainStep::publish was false
   StepReport report;
 };
 TANDEM_WIRE(StepCommitted, from, step, checksum, publication, report)
 
+// The checkpoint is durable: a learner that dies can go on from it.
 struct CheckpointSaved {
   Sender from;
   StepId step;
@@ -145,13 +174,16 @@ struct CheckpointSaved {
 };
 TANDEM_WIRE(CheckpointSaved, from, step, directory, weights_sha256)
 
-// Something that a restart would meet again (a full disk, a batch that no rank can hold).
+// The learner met an error that a restart would meet again, such as a full disk or a batch that no
+// rank can hold. The exchange fails the job. Other errors end the process instead, and the gang is
+// started again.
 struct LearnerFailed {
   Sender from;
   std::string message;
 };
 TANDEM_WIRE(LearnerFailed, from, message)
 
+// Every message that the exchange can get from the learner.
 using LearnerEvents = std::variant<LearnerUp, Published, WarmStartProgress, WarmStarted,
                                    StepCommitted, CheckpointSaved, LearnerFailed>;
 

@@ -7,6 +7,7 @@ std::optional<std::string> misfit(const GroupPayload& payload, GroupId group) {
   if (payload.prompt_tokens.empty()) return "its prompt has no tokens";
   for (std::size_t i = 0; i < payload.trajectories.size(); ++i) {
     const Trajectory& trajectory = payload.trajectories[i];
+    // The learner reads one log-probability for each token.
     if (trajectory.tokens.empty() || trajectory.tokens.size() != trajectory.logprobs.size())
       return "trajectory " + std::to_string(i) + " has " +
              std::to_string(trajectory.tokens.size()) + " tokens and " +

@@ -1,10 +1,11 @@
-// The conversation of the controller and a rank process, before and after its role's own.
+// The messages between the controller and a rank process, before and after the conversation of the
+// process's role.
 //
 //   controller -> rank   StartRank
 //   rank -> controller   RankListening (rank 0 of a gang), RankReady, RankFailed
 //
-// A rank says Hello by its link; the controller answers with StartRank; the role's conversation
-// with the exchange begins after RankReady.
+// A rank introduces itself by the Hello of its link, and the controller answers with StartRank.
+// Once the rank has loaded everything, it sends RankReady and begins to talk with the exchange.
 #pragma once
 
 #include <cstdint>
@@ -19,27 +20,32 @@
 
 namespace tandem::actors {
 
+// Tells a rank process which rank it is and with which job file it works.
 struct StartRank {
   std::string job;    // the id: "arithmetic-grpo-1"
   std::string actor;  // "arithmetic-grpo-1/rollout/0"
   Role role = Role::kRollout;
   Incarnation incarnation;
-  std::int32_t rank = 0;
-  std::int32_t ranks = 1;
+  std::int32_t rank = 0;   // the receiver's place in its gang, from 0
+  std::int32_t ranks = 1;  // of the gang
   std::string run_dir;
-  std::string job_yaml;  // the effective job file
-  std::vector<std::string>
-      bulk_endpoints;         // of the payload socket: Unix, then TCP where it is open
+  // The effective job file: every key with its value, so that all ranks read the same settings.
+  std::string job_yaml;
+  // Of the payload socket: the Unix endpoint, then the TCP endpoint where one is open.
+  std::vector<std::string> bulk_endpoints;
   std::string gang_endpoint;  // where rank 0 listens; empty for rank 0
-  std::string gang_secret;    // random, of this incarnation; rank 0 made it
-  std::int64_t pages = 0;     // that a rollout's cache was planned to have; 0: not planned
+  std::string gang_secret;    // of this incarnation, made by rank 0 at random; empty for rank 0
+  std::int64_t pages = 0;     // pages that the memory plan gives a rollout's cache; 0: no plan
   bool resume = false;        // the learner loads the newest complete checkpoint, if there is one
 };
 TANDEM_WIRE(StartRank, job, actor, role, incarnation, rank, ranks, run_dir, job_yaml,
             bulk_endpoints, gang_endpoint, gang_secret, pages, resume)
 
+// Every message that a rank can get from the controller before its role begins.
 using RankInbox = std::variant<StartRank>;
 
+// Rank 0 of a gang listens for the other ranks. The controller starts those with this endpoint and
+// secret, without which a peer is not let into the gang.
 struct RankListening {
   std::string actor;
   Incarnation incarnation;
@@ -48,6 +54,7 @@ struct RankListening {
 };
 TANDEM_WIRE(RankListening, actor, incarnation, gang_endpoint, gang_secret)
 
+// The rank has loaded what its role needs and can work.
 struct RankReady {
   std::string actor;
   Incarnation incarnation;
@@ -55,8 +62,8 @@ struct RankReady {
 };
 TANDEM_WIRE(RankReady, actor, incarnation, rank)
 
-// The rank cannot go on by itself: a damaged model file, too little memory. Whether it is worth
-// another start is scheduler/fleet's to say, by `code`.
+// The rank cannot go on, for example because of a damaged model file or too little memory. `code`
+// tells scheduler/fleet/restart_budget.h whether another start can help.
 struct RankFailed {
   std::string actor;
   Incarnation incarnation;
@@ -66,6 +73,7 @@ struct RankFailed {
 };
 TANDEM_WIRE(RankFailed, actor, incarnation, rank, message, code)
 
+// Every message that the controller can get from a rank.
 using RankEvents = std::variant<RankListening, RankReady, RankFailed>;
 
 }  // namespace tandem::actors

@@ -4,6 +4,7 @@ namespace tandem::actors {
 
 std::string text(const RewardTrouble& trouble) {
   std::string text = trouble.what;
+  // 0: the program's trouble is not charged to an attempt of any completion.
   if (trouble.attempt > 0)
     text += " (attempt " + std::to_string(trouble.attempt) + " of " +
             std::to_string(trouble.attempts) + ")";

@@ -1,9 +1,10 @@
-// The conversation of an exchange and a reward actor.
+// The messages between an exchange and a reward actor.
 //
 //   exchange -> reward   ScoreGroups, ScoreTexts
 //   reward -> exchange   RewardUp, GroupsScored, TextsScored, RewardTrouble
 //
-// A score and a failure are two types (TrajectoryScore): a failure can never train as reward 0.
+// A score and a failure are two types (TrajectoryScore), so that a failure can never train as a
+// reward of 0. Each trajectory that was sent is answered once, by one of the two (RW-1).
 #pragma once
 
 #include <cstdint>
@@ -16,73 +17,88 @@
 
 namespace tandem::actors {
 
+// A group of the training data, under a lease of the receiver.
 struct GroupToScore {
   GroupId group;
-  std::uint32_t attempt = 0;
-  std::string data;  // the dataset's record, one JSON object, untouched
-  runtime::PayloadRef payload;
+  std::uint32_t attempt = 0;    // the number of this lease, which the answer repeats
+  std::string data;             // the dataset's record, one JSON object, untouched
+  runtime::PayloadRef payload;  // where the reward actor fetches the texts
 };
 TANDEM_WIRE(GroupToScore, group, attempt, data, payload)
 
+// Gives the reward actor groups to score, at most as many as its capacity allows.
 struct ScoreGroups {
   std::vector<GroupToScore> groups;
 };
 TANDEM_WIRE(ScoreGroups, groups)
 
+// One completion of an evaluation. Texts of evaluations travel in the message: they are in no
+// ledger and have no payload.
 struct TextToScore {
-  std::int32_t index = 0, sample = 0;  // as EvaluationText's
+  // The prompt and its completion, as in EvaluationText; the answer repeats both.
+  std::int32_t index = 0, sample = 0;
   std::string data;
+  // Decoded, without special tokens and stop strings.
   std::string text;
   bool truncated = false;
   std::optional<std::string> special_text;  // as Trajectory has it
 };
 TANDEM_WIRE(TextToScore, index, sample, data, text, truncated, special_text)
 
-struct ScoreTexts {  // of one evaluation
+// Gives the reward actor completions of an evaluation to score.
+struct ScoreTexts {
   EvaluationId evaluation;
   std::vector<TextToScore> texts;
 };
 TANDEM_WIRE(ScoreTexts, evaluation, texts)
 
+// Every message that a reward actor can get from the exchange.
 using RewardInbox = std::variant<ScoreGroups, ScoreTexts>;
 
+// The verifier's judgement of one completion.
 struct Scored {
   double value = 0;
 };
 TANDEM_WIRE(Scored, value)
 
-struct ScoreFailed {  // after the retries of the job file
+// The verifier could not judge the completion, after as many retries as the job file allows.
+struct ScoreFailed {
   std::string reason;
 };
 TANDEM_WIRE(ScoreFailed, reason)
 
 using TrajectoryScore = std::variant<Scored, ScoreFailed>;
 
+// A group with a single ScoreFailed is not trained: the exchange discards it.
 struct GroupScore {
   GroupId group;
   std::uint32_t attempt = 0;
-  std::vector<TrajectoryScore> scores;  // [n]
+  std::vector<TrajectoryScore> scores;  // [n], in the order of the payload's trajectories
 };
 TANDEM_WIRE(GroupScore, group, attempt, scores)
 
+// The first event of an incarnation: the actor takes work from now on.
 struct RewardUp {
   Sender from;
-  std::int32_t capacity = 0;  // groups it takes at once
+  std::int32_t capacity = 0;  // groups that the actor holds at once, at most
 };
 TANDEM_WIRE(RewardUp, from, capacity)
 
+// The answer for groups of ScoreGroups, in any order and number per message.
 struct GroupsScored {
   Sender from;
   std::vector<GroupScore> groups;
 };
 TANDEM_WIRE(GroupsScored, from, groups)
 
+// The judgement of one completion of an evaluation.
 struct TextScore {
   std::int32_t index = 0, sample = 0;  // as TextToScore's
   TrajectoryScore score;
 };
 TANDEM_WIRE(TextScore, index, sample, score)
 
+// The answer for texts of ScoreTexts, in any order and number per message.
 struct TextsScored {
   Sender from;
   EvaluationId evaluation;
@@ -90,35 +106,40 @@ struct TextsScored {
 };
 TANDEM_WIRE(TextsScored, from, evaluation, scores)
 
+// The ways in which a reward program fails.
 enum class TroubleKind : std::uint8_t {
-  kCannotStart,        // the program's own fault: no such file, no permission
-  kNotStarted,         // the machine's: no process, no memory, no descriptor to be had
-  kEnded,              // it stopped, or was ended for a limit
-  kEndsAfterEachLine,  // it works, and is started again for every completion
-  kHung,
-  kGarbage,   // a line that answers nothing
-  kReported,  // it said "error", or something that is no score
+  kCannotStart,        // by the program's own fault: no such file, no permission
+  kNotStarted,         // by the machine's: no process, memory or descriptor is available
+  kEnded,              // the program stopped, or was ended because it reached a limit
+  kEndsAfterEachLine,  // the program works, but has to be started again for every completion
+  kHung,               // no answer within the time limit
+  kGarbage,            // the program wrote a line that answers no question
+  kReported,           // the program answered "error", or something that is no score
 };
 TANDEM_WIRE_ENUM(TroubleKind, kCannotStart, kNotStarted, kEnded, kEndsAfterEachLine, kHung,
                  kGarbage, kReported)
 
-// The reward program does not do its work. Sent when that begins and at most every few seconds
-// after; all text is valid UTF-8 without control characters, and short.
+// A user's reward program does not do its work. Sent when the trouble begins, and then at most
+// every few seconds with the newest one. All text is valid UTF-8 without control characters, and
+// short.
 struct RewardTrouble {
   Sender from;
   TroubleKind kind = TroubleKind::kEnded;
   std::string what;                      // "the program exited with code 1"
-  std::int32_t attempt = 0;              // that failed, of one completion; 0: no attempt is charged
-  std::int32_t attempts = 0;             // that a completion has
-  std::vector<std::string> stderr_tail;  // the program's last lines there, oldest first
-  std::string log;                       // the file that holds all of them; may be empty
-  std::int64_t count = 0;                // troubles since the actor came up, this one included
+  std::int32_t attempt = 0;              // the completion's attempt that failed; 0: none is charged
+  std::int32_t attempts = 0;             // how many attempts a completion has
+  std::vector<std::string> stderr_tail;  // the last lines of the program's stderr, oldest first
+  // The name of the file that holds all of its stderr; may be empty.
+  std::string log;
+  std::int64_t count = 0;  // troubles since the actor came up, this one included
 };
 TANDEM_WIRE(RewardTrouble, from, kind, what, attempt, attempts, stderr_tail, log, count)
 
-// "the program exited with code 1 (attempt 2 of 3); its stderr ends: A | B; log: PATH".
+// For logs and pages: "the program exited with code 1 (attempt 2 of 3); its stderr ends: A | B;
+// log: PATH".
 std::string text(const RewardTrouble& trouble);
 
+// Every message that the exchange can get from a reward actor.
 using RewardEvents = std::variant<RewardUp, GroupsScored, TextsScored, RewardTrouble>;
 
 }  // namespace tandem::actors

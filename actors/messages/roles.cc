@@ -26,6 +26,7 @@ std::string actor_name(const std::string& job, Role role, int index) {
 }
 
 std::string rank_name(const std::string& actor, int rank) {
+  // Rank 0 has the actor's mailbox, so peers reach it by the actor's own name.
   return rank == 0 ? actor : actor + "@" + std::to_string(rank);
 }
 
@@ -36,6 +37,7 @@ std::string node_peer(const std::string& node, std::int64_t pid) {
 bool is_node_peer(const std::string& peer) { return peer.starts_with(kNodePeerPrefix); }
 
 std::string node_of_peer(const std::string& peer) {
+  // From the right: the node's name may itself have an "@".
   const std::size_t begin = std::string_view(kNodePeerPrefix).size();
   return peer.substr(begin, peer.rfind('@') - begin);
 }

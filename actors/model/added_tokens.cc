@@ -40,6 +40,7 @@ bool is_word(std::uint32_t c) {
   }
 }
 
+// The offset of the last character of a text that is not empty.
 std::size_t start_of_last(std::string_view text) {
   std::size_t at = text.size() - 1;
   while ((text[at] & 0xC0) == 0x80) --at;
@@ -78,12 +79,14 @@ std::size_t space_at_start(std::string_view text) {
 
 std::vector<Stretch> cut_at_added(std::string_view text, const std::vector<AddedToken>& added,
                                   bool normalized) {
+  // Candidates by their first byte: most bytes of a text begin no token, and are then passed over
+  // at the cost of one look. The order within a list stays "longest first".
   std::array<std::vector<const AddedToken*>, 256> by_lead;
   for (const AddedToken& token : added)
     if (token.normalized == normalized)
       by_lead[static_cast<unsigned char>(token.pattern[0])].push_back(&token);
   std::vector<Stretch> out;
-  std::size_t plain = 0;  // where the text begins that is in no stretch yet
+  std::size_t plain = 0;  // the text from here on is in no stretch yet
   for (std::size_t at = 0; at < text.size();) {
     const auto& candidates = by_lead[static_cast<unsigned char>(text[at])];
     const auto found = std::find_if(candidates.begin(), candidates.end(), [&](const auto* t) {
@@ -95,10 +98,12 @@ std::vector<Stretch> cut_at_added(std::string_view text, const std::vector<Added
     }
     const AddedToken& token = **found;
     std::size_t begin = at, end = at + token.pattern.size();
+    // The scan goes on behind the token even if single_word rules it out, as the reference does.
     at = end;
     if (token.single_word &&
         (ends_with_word(text.substr(0, begin)) || starts_with_word(text.substr(end))))
       continue;
+    // White space that the token before has already taken cannot be taken again.
     if (token.left_strip) begin = std::max(without_space_at_end(text.substr(0, begin)), plain);
     if (token.right_strip) end += space_at_start(text.substr(end));
     if (begin > plain) out.push_back({plain, begin - plain, nullptr});

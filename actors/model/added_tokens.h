@@ -1,5 +1,8 @@
-// Added tokens: the texts that a tokenizer takes for one token wherever they stand, such as
-// <|im_end|>, and how a text is cut at them.
+// Added tokens are texts that a tokenizer turns into one token wherever they stand, such as
+// <|im_end|>. This file cuts a text at them, before any other step of encoding.
+//
+// The rules are those of the `tokenizers` library, in which each added token has four flags
+// (normalized, lstrip, rstrip, single_word); tests/golden/tokenizers has its results.
 #pragma once
 
 #include <cstddef>
@@ -11,25 +14,28 @@
 namespace tandem::actors {
 
 struct AddedToken {
-  std::string content;
-  std::string pattern;  // looked for and decoded to: the content, in NFC where the text is
+  std::string content;  // as tokenizer.json has it
+  // The text that is looked for, and that the id decodes to: `content`, in NFC where the token is
+  // looked for in text in NFC.
+  std::string pattern;
   std::int32_t id = 0;
-  bool special = false;
-  bool normalized = false;   // looked for in normalized text, after those that are not
-  bool left_strip = false;   // takes the white space before it along
-  bool right_strip = false;  // takes the white space after it along
-  bool single_word = false;  // only where no letter, digit, mark or underscore touches it
+  bool special = false;      // left out by SpecialTokens::kSkip
+  bool normalized = false;   // looked for in normalized text, after the tokens that are not
+  bool left_strip = false;   // the white space before the token belongs to the token
+  bool right_strip = false;  // the white space after the token belongs to the token
+  bool single_word = false;  // only where no letter, digit, mark or underscore touches the token
 };
 
-// A stretch of text: plain, or one added token with the white space that it takes along.
+// A stretch of text: either plain, or one added token with the white space that belongs to it.
 struct Stretch {
-  std::size_t begin, size;
+  std::size_t begin, size;  // bytes
   const AddedToken* token;  // borrowed; null for plain text
 };
 
-// Cuts `text`, valid UTF-8, at those of `added` (longest first) whose `normalized` is as given. The
-// leftmost token wins, the longest where several begin. One that is refused for its neighbours
-// (single_word) is plain text, in which no other token is looked for; so the reference has it.
+// Cuts `text` (valid UTF-8) at those tokens of `added` (longest first) whose `normalized` is as
+// given. The stretches returned cover the text in order. Where tokens overlap, the leftmost one
+// wins, and of several that begin at one place the longest. A token that its neighbours rule out
+// (single_word) becomes plain text, in which no other token is looked for, as in the reference.
 std::vector<Stretch> cut_at_added(std::string_view text, const std::vector<AddedToken>& added,
                                   bool normalized);
 

@@ -8,11 +8,15 @@ namespace {
 
 constexpr std::int32_t kNone = -1;
 
+// An entry of the linked list. Entries keep their places: the right one of a merged pair stays in
+// the array, unlinked.
 struct Symbol {
   std::int32_t id;  // kNone once merged into its left neighbour
   std::int32_t previous, next;
 };
 
+// A pair of neighbours that has a merge; `position` is that of its left symbol. Candidates are not
+// removed from the heap when a merge nearby changes their pair; they are checked when they come up.
 struct Candidate {
   std::int32_t rank, position, id;
   bool operator>(const Candidate& other) const {
@@ -45,7 +49,9 @@ void MergeTable::apply(std::vector<std::int32_t>& ids) const {
     if (left.id == kNone || left.next == kNone) continue;
     Symbol& right = symbols[left.next];
     const Merge* merge = find(left.id, right.id);
-    if (merge == nullptr || merge->rank != best.rank) continue;  // the pair has changed since
+    // An earlier merge may have changed one of the two symbols since the pair was proposed. Equal
+    // ranks mean the same pair, because each pair has a rank of its own.
+    if (merge == nullptr || merge->rank != best.rank) continue;
     left.id = merge->id;
     right.id = kNone;
     left.next = right.next;

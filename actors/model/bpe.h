@@ -1,8 +1,9 @@
-// Byte-pair encoding: the merges of a vocabulary applied to one word.
+// Byte-pair encoding: applies the merges of a vocabulary to one word.
 //
-// Of all neighbouring pairs that have a merge the one with the lowest rank goes first, the leftmost
-// of equals, until none is left (Sennrich et al., 2016). With a heap over a linked list, so a word
-// of n symbols costs n log n, however long a hostile prompt makes it.
+// Among all neighbouring pairs that have a merge, the pair with the lowest rank is merged first,
+// and the leftmost of equal pairs, until no pair has a merge (Sennrich et al., 2016). The word is a
+// linked list with a heap of candidate pairs, so that a word of n symbols costs n log n: repeated
+// scans would cost n², which a hostile prompt without spaces could exploit.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +13,7 @@
 
 namespace tandem::actors {
 
+// Filled once by add(); apply() may then be called from several threads at once.
 class MergeTable {
  public:
   struct Merge {
@@ -19,12 +21,13 @@ class MergeTable {
     std::int32_t id;  // of the merged token
   };
 
-  // Earlier merges rank first; a pair given twice keeps its last rank, as in the reference.
+  // A lower rank is merged earlier. A pair that is added twice keeps its last rank, as in the
+  // reference.
   void add(std::int32_t left, std::int32_t right, Merge merge) {
     merges_[key(left, right)] = merge;
   }
 
-  // Merges `symbols` in place as far as possible.
+  // Merges `symbols`, which are token ids, in place until no neighbouring pair has a merge.
   void apply(std::vector<std::int32_t>& symbols) const;
 
  private:

@@ -1,3 +1,7 @@
+// Each family's render function writes the text that the family's Jinja template would produce,
+// with the template's own trimming of white space. A template is identified by a SHA-256 of its
+// text, so a directory whose template was edited is refused rather than rendered wrongly. Two
+// published texts, those of Llama 3.1 and 3.2, render alike and share one function.
 #include "actors/model/chat_template.h"
 
 #include <algorithm>
@@ -14,6 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Of a template's file, and of tokenizer_config.json, which lists all added tokens.
 constexpr std::uint64_t kTemplateBytesMax = std::uint64_t{1} << 20;
 constexpr std::string_view kSmolLm2System =
     "You are a helpful AI assistant named SmolLM, trained by Hugging Face";
@@ -43,7 +48,7 @@ constexpr std::array kKnown{
           ChatTemplate::kLlama31},
 };
 
-// What Python's str.strip(), and so the trim of Jinja, takes away.
+// The characters that Python's str.strip(), and so Jinja's `trim`, removes.
 bool is_stripped(std::uint32_t code) {
   return (code >= 0x09 && code <= 0x0d) || (code >= 0x1c && code <= 0x20) || code == 0x85 ||
          code == 0xa0 || code == 0x1680 || (code >= 0x2000 && code <= 0x200a) || code == 0x2028 ||
@@ -80,7 +85,7 @@ std::string header_block(std::string_view role, std::string_view content) {
   return text.append(role).append("<|end_header_id|>\n\n").append(content).append("<|eot_id|>");
 }
 
-// All messages as they are, behind a system message of the family's own where they have none.
+// All messages as they are. Where the first one is not a system message, `own_system` becomes one.
 std::string render_plain(std::span<const ChatMessage> messages, std::string_view own_system) {
   std::string text;
   if (!own_system.empty() && messages[0].role != "system") text = im_block("system", own_system);
@@ -88,7 +93,8 @@ std::string render_plain(std::span<const ChatMessage> messages, std::string_view
   return text;
 }
 
-// An assistant's turn in two parts, by the last </think>, each as the template trims it.
+// An assistant's turn in two parts, each trimmed as the template does. The reasoning ends at the
+// first </think> and the content begins behind the last one, as in the template's two splits.
 struct Thought {
   std::string_view reasoning, content;
 };
@@ -102,7 +108,8 @@ Thought split_thought(std::string_view content) {
           without_leading(content.substr(last + kThinkEnd.size()), '\n')};
 }
 
-// Reasoning stays in the turns that follow the last question alone.
+// The template keeps the reasoning of assistant turns after the last user message, and drops it
+// from earlier turns. A user message that is a tool's response does not count as a question.
 std::string render_qwen3(std::span<const ChatMessage> messages) {
   std::size_t last_query = messages.size() - 1;
   for (std::size_t i = messages.size(); i-- > 0;) {
@@ -177,6 +184,7 @@ std::string render_messages(ChatTemplate chat, std::span<const ChatMessage> mess
 std::string generation_prompt(ChatTemplate chat, const ChatOptions& options) {
   if (chat == ChatTemplate::kLlama3 || chat == ChatTemplate::kLlama31)
     return "<|start_header_id|>assistant<|end_header_id|>\n\n";
+  // The empty block is how Qwen3's template tells the model not to reason.
   const bool silent = chat == ChatTemplate::kQwen3 && !options.enable_thinking;
   return std::string("<|im_start|>assistant\n") + (silent ? "<think>\n\n</think>\n\n" : "");
 }

@@ -1,9 +1,11 @@
-// Conversations as the text that a chat model was trained to continue. A model directory brings its
-// template as a Jinja program; the families below are written out here instead, and a directory's
-// template is known by its text. Held against transformers' apply_chat_template
-// (tests/golden/chat, by scripts/make_chat_goldens.py).
+// Conversations rendered as the text that a chat model was trained to continue. A model directory
+// has its template as a Jinja program. Here the templates of the families below are written out in
+// C++ instead, and a directory's template is recognised by its text; others are refused. The
+// results equal those of transformers' apply_chat_template (tests/golden/chat, made by
+// scripts/make_chat_goldens.py).
 //
-// Messages of text with the roles system, user and assistant; no tools, no images. Pure.
+// Supported are messages of text with the roles system, user and assistant, without tools and
+// images. Pure functions of values, except for read_chat_template.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +22,10 @@ namespace tandem::actors {
 enum class ChatTemplate : std::uint8_t {
   kSmolLm2,
   kQwen25,
-  kQwen3,          // with <think>
-  kQwen3Instruct,  // Qwen3-Instruct-2507, which never thinks
+  kQwen3,          // with <think> blocks
+  kQwen3Instruct,  // Qwen3-Instruct-2507, without <think> blocks
   kLlama3,
-  kLlama31,  // and 3.2: a system block with a date
+  kLlama31,  // Llama 3.1 and 3.2: a system block with a date
 };
 const char* name(ChatTemplate chat);  // "qwen2.5"
 
@@ -33,24 +35,26 @@ struct ChatMessage {
 };
 
 struct ChatOptions {
-  bool add_generation_prompt = true;  // ends where the assistant begins to speak
-  bool enable_thinking = true;        // of kQwen3; false: an empty <think> block is given
-  std::string date = "26 Jul 2024";   // of kLlama31, "today"; this one is its template's default
+  bool add_generation_prompt = true;  // the text ends with the header of an assistant's message
+  bool enable_thinking = true;        // kQwen3 only; false: an empty <think> block is added
+  std::string date = "26 Jul 2024";   // kLlama31 only: today's date, with the template's default
 };
 
-// The text, with the family's <|begin_of_text|> where it has one: Tokenizer::encode_prompt adds no
-// second one. kInvalid names the message that cannot be rendered.
+// The text of the conversation, with <|begin_of_text|> for families that have it;
+// Tokenizer::encode_prompt adds no second one. The error (kInvalid) names the message that cannot
+// be rendered: one with another role, or content that is not UTF-8.
 Result<std::string> render_chat(ChatTemplate chat, std::span<const ChatMessage> messages,
                                 const ChatOptions& options);
 
-// Which family a template's text is of; line ends and white space at the end do not count. Of one
-// that is not known the error (kInvalid) has `where`.
+// The family that a template's text belongs to. Carriage returns and white space at the end do not
+// count. The error (kInvalid) for an unknown template names `where`.
 Result<ChatTemplate> recognise_chat_template(std::string_view text, const std::string& where);
-// The same by the text's SHA-256 in hex, taken without "\r" and the white space at its end.
+// The same by the text's SHA-256 in hex, computed without "\r" and the white space at the end.
 std::optional<ChatTemplate> chat_template_of(std::string_view sha256);
 
-// Of DIR/chat_template.jinja, else of `chat_template` in DIR/tokenizer_config.json (there a text,
-// or a list in which the one that is named "default" counts). kNotFound: there is none.
+// The family of the template in DIR/chat_template.jinja or, where that file is absent, of
+// `chat_template` in DIR/tokenizer_config.json, which is a text or a list with an entry named
+// "default". kNotFound: the directory has no template.
 Result<ChatTemplate> read_chat_template(const std::filesystem::path& directory);
 
 }  // namespace tandem::actors

@@ -13,6 +13,7 @@
 namespace tandem::actors {
 namespace {
 
+// Files that training does not change. Those that `source` lacks are passed over.
 constexpr const char* kCopiedFiles[] = {"tokenizer.json",
                                         "generation_config.json",
                                         "tokenizer_config.json",
@@ -23,6 +24,7 @@ constexpr const char* kCopiedFiles[] = {"tokenizer.json",
                                         "vocab.json",
                                         "merges.txt",
                                         "tokenizer.model"};
+// Per file. Guards against a directory in which one of these names is a huge file of another kind.
 constexpr std::uint64_t kCopiedBytesMax = 256u << 20;
 
 std::vector<NamedTensor> tensors_of(const runtime::Arena& arena) {
@@ -35,12 +37,13 @@ std::vector<NamedTensor> tensors_of(const runtime::Arena& arena) {
   return tensors;
 }
 
+// A tied model has no lm_head in its manifest, but its files may hold a copy under that name.
 std::optional<TiedTensor> tied_of(const ModelConfig& config) {
   if (!config.tie_word_embeddings) return std::nullopt;
   return TiedTensor{kHeadName, kEmbeddingName};
 }
 
-// The files of the weights, judged; no value has been read.
+// The weight files of a directory, opened and checked by their headers. No value has been read.
 Result<TensorFiles> open_weights(const std::filesystem::path& directory,
                                  const ModelConfig& config) {
   if (Result<void> there = check_model_directory(directory, ModelFiles::kAll); !there)
@@ -52,6 +55,8 @@ Result<TensorFiles> open_weights(const std::filesystem::path& directory,
   return TensorFiles::open(directory, wanted, tied ? &*tied : nullptr);
 }
 
+// config.json's vocab_size is often padded beyond the tokenizer's ids; the other way round, a
+// prompt could contain a token that the embedding does not have.
 Result<void> check_vocabulary(const ModelInfo& info) {
   const std::int64_t ids = info.tokenizer.vocab_size();
   if (ids <= info.config.vocab_size) return {};
@@ -93,6 +98,8 @@ Result<void> load_weights(const std::filesystem::path& directory, const LoadWeig
 Result<Model> load_model(const std::filesystem::path& directory, const LoadOptions& options) {
   Result<ModelInfo> info = load_model_info(directory, options.dtype);
   if (!info) return info.error();
+  // The files are checked before the arena is allocated: a wrong directory then fails at once,
+  // instead of after gigabytes were set aside.
   std::optional<TensorFiles> files;
   if (options.init == InitMode::kPretrained) {
     Result<TensorFiles> opened = open_weights(directory, info->config);

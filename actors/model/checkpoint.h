@@ -1,7 +1,8 @@
-// A model on disk and in memory: Hugging Face directories in and out.
+// A model on disk and in memory: reads and writes Hugging Face directories.
 //
 // A directory holds config.json, tokenizer.json, model.safetensors (or shards with an index), and
-// optionally generation_config.json, tokenizer_config.json and others that are only copied along.
+// optionally generation_config.json, tokenizer_config.json and other files that save_model only
+// copies.
 #pragma once
 
 #include <cstdint>
@@ -25,12 +26,14 @@ enum class InitMode : std::uint8_t {
 struct LoadOptions {
   InitMode init = InitMode::kPretrained;
   std::uint64_t seed = 0;                       // of random weights
-  runtime::DType dtype = runtime::DType::kF32;  // that the model is to compute in
-  runtime::ThreadPool* threads = nullptr;       // that draw random weights, or read the files
+  runtime::DType dtype = runtime::DType::kF32;  // in which the model is to compute
+  // The threads that draw random weights or read the files; null: the calling thread. Borrowed for
+  // the call.
+  runtime::ThreadPool* threads = nullptr;
 };
 
 struct Model {
-  std::filesystem::path directory;  // where it came from: save_model copies the rest from there
+  std::filesystem::path directory;  // the model was read from here; save_model copies files from it
   ModelConfig config;
   Tokenizer tokenizer;
   runtime::Arena weights;  // f32, with its manifest
@@ -49,27 +52,26 @@ struct LoadWeights {
 };
 Result<void> load_weights(const std::filesystem::path& directory, const LoadWeights& load);
 
-// Whether DIR's weight files, by their headers, hold the parameters of `config`. Nothing is
-// allocated for weights; load_model asks first, and who is told of a job may.
+// Checks by the headers of DIR's weight files that they hold the parameters of `config`. Allocates
+// nothing for weights and reads no value, so that a job can be checked when it is submitted.
 Result<void> check_weights(const std::filesystem::path& directory, const ModelConfig& config);
 
-// Without the weights: what a rollout actor needs that receives them from a publisher.
+// A model without its weights, for a rollout actor that receives them from a publisher.
 struct ModelInfo {
   std::filesystem::path directory;
   ModelConfig config;
   Tokenizer tokenizer;
-  runtime::Manifest manifest;  // of what is published
+  runtime::Manifest manifest;  // of the published weights
 };
 Result<ModelInfo> load_model_info(const std::filesystem::path& directory,
                                   runtime::DType dtype = runtime::DType::kF32);
 
 // Writes a complete directory at `directory` (created if missing): config.json, model.safetensors
-// (f32, HF names), and what `source` has of tokenizer.json, generation_config.json,
-// tokenizer_config.json, special_tokens_map.json, chat_template.jinja and the older files of
-// tokenizers and templates (kCopiedFiles). Each file is written beside
-// its name, synced and renamed, so a reader never sees half a file. `weights` is laid out by the
-// manifest of `config`. An existing directory is overwritten file by file: for an atomic checkpoint
-// write a new directory and rename it.
+// (f32, Hugging Face names), and those files of `source` that describe its tokenizer and chat
+// template (kCopiedFiles in checkpoint.cc), such as tokenizer.json, generation_config.json and
+// chat_template.jinja. Each file is written under a temporary name, synced and renamed, so a reader
+// never sees half a file. `weights` is laid out by the manifest of `config`. An existing directory
+// is overwritten file by file: for an atomic checkpoint write a new directory and rename it.
 struct SaveModel {
   const ModelConfig& config;
   const runtime::Arena& weights;

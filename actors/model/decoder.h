@@ -6,7 +6,7 @@
 //               g|u = norm(x) Wgu^T;  x += (silu(g) * u) Wd^T
 //   logits = norm(x) E^T                    E is lm_head, or embed_tokens when tied
 //
-// The bias and the norms of q and k are there in the families that model_config.h says.
+// Which families have the bias, and which the norms of q and k, is in model_config.h.
 // (transformers' modeling_qwen3.py, modeling_qwen2.py and modeling_llama.py are the reference;
 // tests/golden holds their numbers.)
 //
@@ -17,16 +17,16 @@
 //         not on the other rows, the chunking of its prompt, the pages, or prefix sharing.
 //   DE-2  TrainDecoder's log-probabilities equal, bit for bit, those that kernels/ops/log_prob.h
 //         makes of PagedDecoder's logits for the same tokens, weights and temperature.
-//         (Both but for roundings on a GPU where the limits ask for Rows::kFastest.)
-//   DE-3  forward and backward allocate nothing: all memory is sized in make(). (But for the graph
-//         of a decode step, when it is recorded.)
+//         (DE-1 and DE-2 hold up to roundings on a GPU where the limits ask for Rows::kFastest.)
+//   DE-3  forward and backward allocate nothing: all memory is sized in make(). (The exception is
+//         the graph of a decode step, when it is recorded.)
 //   DE-4  Once backward has announced gradients as finished (GradientsFinished), it gives the
 //         stream no more work that touches them.
 //   DE-5  Forward reads no weight, on the host or by work that it gives the stream, before it has
-//         announced that it needs it (WeightsNeeded).
+//         announced that it needs this weight (WeightsNeeded).
 //
-// Each object is used by one thread at a time. Parallelism inside a call is the stream's pool.
-// Every limit that a call exceeds is a bug of the caller (CHECK): schedulers know the limits.
+// Each object is used by one thread at a time; inside a call the threads of the stream's pool work.
+// A call that exceeds a limit is a bug of the caller (CHECK): schedulers know the limits.
 #pragma once
 
 #include <cstddef>
@@ -48,21 +48,22 @@
 
 namespace tandem::actors {
 
-// What one call of PagedDecoder::forward may hold at most.
+// The largest call of PagedDecoder::forward. Memory is allocated for exactly this size.
 struct PagedLimits {
   std::int64_t rows_max;        // tokens computed, over all slices (max_num_batched_tokens)
   std::int64_t slices_max;      // sequences
   std::int64_t logit_rows_max;  // rows whose logits are wanted
   std::int64_t positions_max;   // of one sequence: prompt and response
-  // On a GPU: decode steps of up to so many sequences are recorded as CUDA graphs, ascending.
+  // Sizes of decode steps that a GPU records as CUDA graphs, ascending. A smaller step is padded to
+  // the next size; a step larger than the last size is not recorded.
   std::vector<std::int32_t> capture_sizes = {};
-  kernels::Rows products = kernels::Rows::kInvariant;  // what a GPU's promise (MM-2)
+  kernels::Rows products = kernels::Rows::kInvariant;  // the promise of a GPU's products (MM-2)
 };
 
 // The tokens of one sequence that a call computes: a chunk of a prompt, or the one token that was
-// sampled last. `pages` covers positions 0 … position + tokens.size() - 1 of the sequence, page
-// p / page_positions holding position p; those before `position` are in the cache already.
-// Sequences may share pages that no slice of the call writes.
+// sampled last. `pages` covers positions 0 … position + tokens.size() - 1 of the sequence; entry
+// p / page_positions is the page of position p. Keys and values of the positions before `position`
+// are in the cache already. Sequences may share pages that no slice of the call writes.
 struct PagedSlice {
   std::span<const std::int32_t> tokens;  // >= 1; one below 0 is `drawn[~token]` of the call
   std::int32_t position;                 // of tokens[0]
@@ -72,10 +73,10 @@ struct PagedSlice {
 
 class PagedDecoder {
  public:
-  // The error is want of memory. positions_max <= config.max_position_embeddings.
+  // The error means too little memory. positions_max <= config.max_position_embeddings.
   static Result<PagedDecoder> make(const ModelConfig& config, const PagedLimits& limits,
                                    runtime::DeviceKind device);
-  // On the device; what the host holds besides is small.
+  // Bytes that make() allocates on the device. Its memory on the host is small beside them.
   static std::size_t workspace_bytes(const ModelConfig& config, const PagedLimits& limits,
                                      runtime::DeviceKind device);
   ~PagedDecoder();
@@ -84,22 +85,24 @@ class PagedDecoder {
 
   // Computes every slice, writes its keys and values to `cache`, and returns the wanted logits [R,
   // V] (f32, on the device, temperature not applied) in the order of slices and rows. The view is
-  // valid until the next call. Waits only for the tables of the call before the last one, which may
-  // still be on their way to the device, and for the stream when what was recorded is forgotten.
+  // valid until the next call. The call waits only in two cases: for the tables of the call before
+  // the last one, which may still be on their way to the device, and for the stream when recorded
+  // graphs are dropped.
   //
   // `drawn` [D] i32 on the device: tokens that work on the stream draws and the host does not know
-  // yet. It may be missing where no slice names one.
+  // yet. It may be missing where no slice refers to a drawn token.
   //
-  // A call of one token for each slice, whose logits are wanted, is a decode step: padded to the
-  // next of capture_sizes, recorded when that size is first seen, and replayed from then on. It
-  // computes the same bits (DE-1). What was recorded names `stream`, `weights`, `cache` and `drawn`
-  // by where they are; others are recorded anew, and whoever changes the stream has waited for the
-  // one before. Where the GPU has no memory for a recording, the step is computed without.
+  // A call in which each slice has one token and wants its logits is a decode step. A GPU pads it
+  // to the next of capture_sizes, records it when that size is first seen, and replays the
+  // recording from then on, with the same bits (DE-1). A recording refers to `stream`, `weights`,
+  // `cache` and `drawn` by their addresses; when one of them is another object, all recordings are
+  // dropped and made anew. A caller that changes the stream has waited for the work of the former
+  // stream. Where the GPU has no memory for a recording, the step is computed without one.
   runtime::TensorView forward(const runtime::Stream& stream, const Weights& weights, KvCache& cache,
                               std::span<const PagedSlice> slices,
                               const runtime::TensorView& drawn = {});
 
-  // For tests: sizes of decode steps that are recorded now.
+  // For tests: how many sizes of decode steps are recorded at the moment.
   std::int64_t graphs_recorded() const;
 
  private:
@@ -108,13 +111,14 @@ class PagedDecoder {
   std::unique_ptr<Workspace> work_;
 };
 
-// The log-probability of `target` under softmax(logits of `row` / temperature). The same row may
-// serve several items: a prompt's last row predicts every trajectory's first token.
+// Asks for the log-probability of `target` under softmax(logits of `row` / temperature). Several
+// items may ask about the same row: a prompt's last row predicts every trajectory's first token.
 struct LogprobItem {
   std::int32_t row;
   std::int32_t target;
 };
 
+// One forward pass of training. Borrows all arrays for the calls that it is given to.
 struct PackedBatch {
   std::span<const std::int32_t> tokens;  // [T]
   std::span<const kernels::Segment>
@@ -127,53 +131,56 @@ struct TrainLimits {
   std::int64_t rows_max;       // T (learner.max_token_len)
   std::int64_t items_max;      // M; several per row are possible
   std::int64_t positions_max;  // of one sequence
-  bool checkpointing = false;  // keep each layer's input only, and compute the layer again
-  kernels::Rows products = kernels::Rows::kInvariant;  // as of PagedLimits
+  bool checkpointing = false;  // forward keeps only each layer's input; backward repeats the layer
+  kernels::Rows products = kernels::Rows::kInvariant;  // as in PagedLimits
 };
 
-// Backward calls it when more gradients are finished: those of the arena's floats from `begin` to
-// the arena's end, as soon as the stream has done the work that it holds at that moment. Backward
-// goes from the last layer to the first, so `begin` descends: first come the final norm and an
-// untied head, then layer by layer, and last 0, when all gradients are finished. The call is made
-// on backward's thread; DE-3 does not cover what the function itself allocates.
+// Backward calls this function when more gradients are finished: those of the arena's floats from
+// `begin` to the arena's end, as soon as the stream has done the work that it holds at that moment.
+// Backward goes from the last layer to the first, so `begin` descends: first come the final norm
+// and an untied head, then layer by layer, and last 0, when all gradients are finished. The call is
+// made on backward's thread; DE-3 does not cover what the function itself allocates.
 using GradientsFinished = std::function<void(std::int64_t begin)>;
 
-// Forward calls it before it gives the stream work that reads more weights: those of the master
-// arena's floats before `end`, of which the ones before the last call's `end` are there already.
-// Forward goes from the first layer to the last, so `end` ascends: first come the weights up to the
-// first layer's, which is the embedding, then layer by layer, and last the arena's end. What the
-// function gives the stream comes before forward's own work. It is called on forward's thread; DE-3
-// does not cover what it allocates.
+// Forward calls this function before it gives the stream work that reads more weights: those of the
+// master arena's floats before `end`. The weights before the former call's `end` are there already.
+// Forward goes from the first layer to the last, so `end` ascends: first comes the beginning of the
+// first layer (only the embedding lies before it), then the end of each layer, and last the arena's
+// end. Work that the function gives the stream comes before forward's own work. The call is made on
+// forward's thread; DE-3 does not cover what the function itself allocates.
 using WeightsNeeded = std::function<void(std::int64_t end)>;
 
-// Cross-entropy over N targets is the same path: sum of logprob * -1/N, so dlogprob = -1/N.
+// Forward and backward of a packed batch. The decoder knows no loss: the caller computes a loss
+// from the log-probabilities and gives backward its derivatives. Cross-entropy over N targets, for
+// example, is sum_m logprob[m] * -1/N, so every dlogprob is -1/N.
 //
-// Weights, gradients and streams are of the decoder's device; every span is the host's memory.
+// Weights, gradients and streams are those of the decoder's device; every span is host memory.
 class TrainDecoder {
  public:
-  // The error is want of memory. positions_max <= config.max_position_embeddings.
+  // The error means too little memory. positions_max <= config.max_position_embeddings.
   static Result<TrainDecoder> make(const ModelConfig& config, const TrainLimits& limits,
                                    runtime::DeviceKind device);
-  // On the device; what the host holds besides is small.
+  // Bytes that make() allocates on the device. Its memory on the host is small beside them.
   static std::size_t workspace_bytes(const ModelConfig& config, const TrainLimits& limits,
                                      runtime::DeviceKind device);
   ~TrainDecoder();
   TrainDecoder(TrainDecoder&&) noexcept;
   TrainDecoder& operator=(TrainDecoder&&) noexcept;
 
-  // logprob[M] and entropy[M] (nats, of the tempered distribution) are written, `=`, and there on
-  // return: a call begins and ends by waiting for the stream. An empty `entropy` is not computed.
-  // `needed` may be empty: all weights are there.
+  // Writes (=) logprob[M] and entropy[M], in nats, of the distribution softmax(logits /
+  // temperature). Both are complete on return: a call begins and ends by waiting for the stream. An
+  // empty `entropy` is not computed. `needed` may be empty if all weights are there.
   void forward(const runtime::Stream& stream, const Weights& weights, const PackedBatch& batch,
                std::span<float> logprob, std::span<float> entropy,
                const WeightsNeeded& needed = {});
 
-  // Of the batch that forward() computed last, with the same weights: adds (+=) to `gradients`,
-  // laid out as the weights' arena, the gradient of sum_m logprob[m] dlogprob[m] +
-  // entropy[m] dentropy[m]; an empty `dentropy` stands for zeros. At most once per forward: it
-  // consumes the activations. `weights` must not have been made with WeightsUse::kInference. On a
-  // GPU it may return before the gradients are there; `dlogprob` and `dentropy` have been read.
-  // `finished` may be empty.
+  // For the batch that forward() computed last, with the same weights: adds (+=) to `gradients`,
+  // which has the layout of the master weights, the gradient of
+  //   sum_m logprob[m] dlogprob[m] + entropy[m] dentropy[m]
+  // An empty `dentropy` stands for zeros. Backward may follow a forward at most once, because it
+  // overwrites the activations. `weights` must not have been made with WeightsUse::kInference. On a
+  // GPU the call may return before the gradients are complete; `dlogprob` and `dentropy` have then
+  // been read. `finished` may be empty.
   void backward(const runtime::Stream& stream, const Weights& weights, const PackedBatch& batch,
                 std::span<const float> dlogprob, std::span<const float> dentropy,
                 const runtime::Arena& gradients, const GradientsFinished& finished = {});

@@ -10,6 +10,7 @@
 namespace tandem::actors {
 
 void* BufferCutter::take(std::size_t bytes) {
+  // Computed as an integer: arithmetic on a null pointer, as for measuring, is undefined.
   const auto address = reinterpret_cast<std::uintptr_t>(block_) + used_;
   used_ += runtime::align_up(bytes);
   return reinterpret_cast<void*>(address);
@@ -36,12 +37,13 @@ float attention_scale(const ModelConfig& config) {
 }
 
 std::size_t RotaryTable::bytes(const ModelConfig& config, std::int64_t positions_max) {
+  // The same cuts as in make().
   BufferCutter cut(nullptr);
   for (int table = 0; table < 2; ++table) cut.f32({positions_max, config.head_dim / 2});
   return cut.bytes();
 }
 
-// Computed on the host, so that every device has the same bits.
+// The table is computed on the host and then copied, so that every device has the same bits.
 Result<RotaryTable> RotaryTable::make(const ModelConfig& config, std::int64_t positions_max,
                                       runtime::DeviceKind device) {
   CHECK(positions_max >= 1 && positions_max <= config.max_position_embeddings);
@@ -80,6 +82,7 @@ void multiply_qkv(const runtime::Stream& stream, const QkvProduct& op) {
       stream,
       kernels::Matmul{.x = op.h, .weight = op.weights.qkv.packed, .y = op.qkv, .rows = op.rows});
   if (op.weights.qkv_bias.empty()) return;
+
   kernels::matmul(stream, kernels::MatmulPlain{.x = op.ones,
                                                .weight = op.weights.qkv_bias,
                                                .y = op.qkv,

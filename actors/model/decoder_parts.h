@@ -1,5 +1,5 @@
-// What the two decoders share: how a block of memory is cut into buffers, the rotary table, and the
-// product that makes queries, keys and values. Internal to decoder.h.
+// Parts that PagedDecoder and TrainDecoder share: cutting a block of memory into buffers, the
+// rotary table, and the product that computes queries, keys and values. Internal to decoder.h.
 #pragma once
 
 #include <cstddef>
@@ -18,15 +18,16 @@
 
 namespace tandem::actors {
 
-// Cuts one block into aligned buffers, in order. On a null block it only adds up sizes; the views
-// it then makes are not to be used.
+// Cuts one block into aligned buffers, one after another. The same cutting code runs twice: first
+// on a null block, to learn the size from bytes(), then on memory of that size. Views that were cut
+// from a null block must not be used. The block outlives the views; the cutter itself owns nothing.
 class BufferCutter {
  public:
   explicit BufferCutter(std::byte* block) : block_(block) {}
   runtime::TensorView tensor(runtime::DType dtype, std::initializer_list<std::int64_t> shape);
   runtime::TensorView f32(std::initializer_list<std::int64_t> shape);
   std::span<std::int32_t> i32(std::int64_t count);
-  std::size_t bytes() const { return used_; }
+  std::size_t bytes() const { return used_; }  // cut so far, with the gaps of alignment
 
  private:
   void* take(std::size_t bytes);
@@ -37,8 +38,9 @@ class BufferCutter {
 
 float attention_scale(const ModelConfig& config);  // 1 / sqrt(D)
 
-// cos and sin of every position that a decoder may see (kernels/ops/rope.h).
+// cos and sin of every position that a decoder may compute (kernels/ops/rope.h).
 struct RotaryTable {
+  // The error means too little memory. 1 <= positions_max <= config.max_position_embeddings.
   static Result<RotaryTable> make(const ModelConfig& config, std::int64_t positions_max,
                                   runtime::DeviceKind device);
   static std::size_t bytes(const ModelConfig& config, std::int64_t positions_max);
@@ -47,18 +49,19 @@ struct RotaryTable {
   runtime::TensorView cos, sin;  // [positions_max, D / 2]
 };
 
-// A bias is the weight of one more input feature that is always 1, and is multiplied as such: added
-// when the sum over the others is complete, since biases of q and k can be far larger than they
-// are, and with a gradient that is a sum over rows, ascending (matmul.h).
+// A bias is treated as the weight of one more input feature that is always 1, in a product of its
+// own. The bias is therefore added when the sum over the other features is complete, which matters
+// because biases of q and k can be far larger than that sum; and its gradient is a sum over rows in
+// ascending order (matmul.h), like that of any weight.
 runtime::TensorView cut_ones(BufferCutter& cut, const ModelConfig& config,
-                             std::int64_t T);     // [T, 1]
-void fill_ones(const runtime::TensorView& ones);  // on the host
+                             std::int64_t T);     // [T, 1], or empty in a family without biases
+void fill_ones(const runtime::TensorView& ones);  // `ones` is host memory
 
 // qkv = h Wqkv^T + bias
 struct QkvProduct {
   const LayerWeights& weights;
   runtime::TensorView h;     // [T, H]
-  runtime::TensorView ones;  // [T, 1] of a model with biases
+  runtime::TensorView ones;  // [T, 1]; empty in a family without biases
   runtime::TensorView qkv;   // [T, Q] written
   kernels::Rows rows;
 };

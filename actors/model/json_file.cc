@@ -10,7 +10,8 @@
 namespace tandem::actors {
 namespace {
 
-// Reads a document only to judge it: where is its syntax wrong, which key occurs twice.
+// Goes through a document without building values, and finds the place of a syntax error or a key
+// that occurs twice. A second pass then parses a document that is known to be right.
 class JsonJudge : public nlohmann::json_sax<nlohmann::json> {
  public:
   bool null() override { return true; }
@@ -39,17 +40,19 @@ class JsonJudge : public nlohmann::json_sax<nlohmann::json> {
                    const nlohmann::detail::exception& exception) override {
     offset = position;
     problem = exception.what();
+    // The library's text begins with an identifier in brackets, which says nothing to a user.
     if (const auto end = problem.find("] "); end != std::string::npos) problem.erase(0, end + 2);
     return false;
   }
 
   std::string problem;
-  std::size_t offset = 0;  // 0 where the place is not known
+  std::size_t offset = 0;  // in bytes, from 1; 0 where the place is not known
 
  private:
-  std::vector<std::set<std::string>> keys_;
+  std::vector<std::set<std::string>> keys_;  // of each object that is open, outermost first
 };
 
+// "FILE:LINE:COLUMN", both from 1.
 std::string place(const std::string& file, std::string_view text, std::size_t offset) {
   if (offset == 0) return file;
   const std::string_view before = text.substr(0, std::min(offset - 1, text.size()));
@@ -63,7 +66,8 @@ std::string place(const std::string& file, std::string_view text, std::size_t of
 
 Result<std::string> read_text(const std::filesystem::path& file, std::uint64_t bytes_max) {
   std::error_code failed;
-  const std::uint64_t size = std::filesystem::file_size(file, failed);  // read_file says why
+  // Where the size cannot be had, read_file() fails as well and says why.
+  const std::uint64_t size = std::filesystem::file_size(file, failed);
   if (!failed && size > bytes_max)
     return Error{.message = "the file has " + std::to_string(size) + " bytes; at most " +
                             std::to_string(bytes_max) + " are read",

@@ -1,4 +1,5 @@
-// JSON files of a model directory: read with a limit, parsed strictly, with the place of an error.
+// Reads the JSON files of a model directory: with a limit of size, parsed strictly, and with the
+// place of an error. Errors have the file, and where known line and column, in `where`.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +12,13 @@
 
 namespace tandem::actors {
 
-// read_file with a limit, which every file of a model directory but the weights has.
+// read_file() of at most `bytes_max` bytes; a longer file is an error. Every file of a model
+// directory is read through this function, except the weights.
 Result<std::string> read_text(const std::filesystem::path& file, std::uint64_t bytes_max);
 
-// A syntax error, and a key that occurs twice in one object, are errors, with line and column in
-// `where` as far as known.
+// `file` names the text in errors. Errors: wrong syntax, a key that occurs twice in one object (of
+// which nlohmann::json alone would silently keep the last), and JSON that is over the limits of
+// runtime/base/json.h.
 Result<nlohmann::json> parse_json(std::string_view text, const std::string& file);
 Result<nlohmann::json> read_json(const std::filesystem::path& file, std::uint64_t bytes_max);
 

@@ -1,3 +1,5 @@
+// One buffer holds 2 L pools, per layer that of the keys and then that of the values. A pool is
+// [pages, B, page_positions, D], so a page is a stretch of every pool and not one piece of memory.
 #include "actors/model/kv_cache.h"
 
 #include <algorithm>
@@ -8,8 +10,8 @@
 namespace tandem::actors {
 namespace {
 
-constexpr std::size_t kCopiesAtOnce = 1024;
-constexpr std::size_t kListSides = 2;  // one is filled while the other is on its way
+constexpr std::size_t kCopiesAtOnce = 1024;  // of one list; longer ones go in parts
+constexpr std::size_t kListSides = 2;        // one is filled while the other is on its way
 
 }  // namespace
 
@@ -21,7 +23,7 @@ std::size_t KvCache::page_bytes(const ModelConfig& config, std::int32_t page_pos
 Result<KvCache> KvCache::allocate(const ModelConfig& config, std::int32_t pages,
                                   std::int32_t page_positions, runtime::DeviceKind device) {
   CHECK(page_positions > 0 && pages > 0 &&
-        pages <= INT32_MAX / page_positions);  // a slot is an i32
+        pages <= INT32_MAX / page_positions);  // kernels address a position by an i32 slot
   CHECK(page_positions % kernels::kChunkPositions == 0);
   Result<runtime::Buffer> memory = runtime::Buffer::allocate(
       static_cast<std::size_t>(pages) * page_bytes(config, page_positions), "KV pages",
@@ -57,6 +59,7 @@ runtime::TensorView KvCache::values(std::int64_t layer) const { return pool(2 * 
 void KvCache::copy_pages(const runtime::Stream& stream, std::span<const kernels::PageCopy> copies) {
   for (std::size_t begin = 0; begin < copies.size(); begin += kCopiesAtOnce) {
     const auto some = copies.subspan(begin, std::min(kCopiesAtOnce, copies.size() - begin));
+    // Waits only if the device has not yet read the list before the last one.
     copies_.turn();
     auto* const list = reinterpret_cast<kernels::PageCopy*>(copies_.host());
     std::ranges::copy(some, list);

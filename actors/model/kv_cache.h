@@ -1,7 +1,8 @@
 // The keys and values of every sequence in flight, in pages, as one allocation.
 //
-// A page holds page_positions positions of one sequence in every layer. Who owns which page is
-// decided elsewhere (scheduler/batch); this is only the memory.
+// A page holds page_positions positions of one sequence in every layer. This class is only the
+// memory: scheduler/batch decides which sequence owns which page (page_pool.h, prefix_cache.h).
+// Used by one thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -20,10 +21,11 @@ namespace tandem::actors {
 
 class KvCache {
  public:
-  // page_positions is a multiple of kernels::kChunkPositions. The error is want of memory.
+  // page_positions is a multiple of kernels::kChunkPositions. The error means too little memory.
   static Result<KvCache> allocate(const ModelConfig& config, std::int32_t pages,
                                   std::int32_t page_positions, runtime::DeviceKind device);
 
+  // Of one page: keys and values of all layers.
   static std::size_t page_bytes(const ModelConfig& config, std::int32_t page_positions);
 
   std::int32_t pages() const { return pages_; }
@@ -33,8 +35,9 @@ class KvCache {
   runtime::TensorView keys(std::int64_t layer) const;
   runtime::TensorView values(std::int64_t layer) const;
 
-  // Copies whole pages in all layers, in order: for a sequence that continues a shared, partly
-  // filled page in one of its own. `copies` is the host's.
+  // Copies whole pages in all layers, in the order of the list. Used when a sequence goes on from a
+  // shared page that is partly filled: the sequence gets a copy, because shared pages are never
+  // written. `copies` lies in the host's memory and is read before the call returns.
   void copy_pages(const runtime::Stream& stream, std::span<const kernels::PageCopy> copies);
 
  private:
@@ -47,7 +50,7 @@ class KvCache {
   std::int32_t page_positions_;
   runtime::DType dtype_;
   runtime::Buffer memory_;  // per layer the keys' pool, then the values'
-  runtime::Staged copies_;  // a list of them, for copy_pages
+  runtime::Staged copies_;  // the list of copy_pages() on its way to the device
 };
 
 }  // namespace tandem::actors

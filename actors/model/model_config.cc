@@ -1,3 +1,11 @@
+// config.json is read key by key through Fields, which remembers the first error, so that
+// parse_model_config is a flat list of keys and not a chain of early returns. Two kinds of checks
+// follow each other: keys by which a model differs from the supported architectures are refused by
+// name (refuse_*), and sizes are checked against the limits of the kernels and the arena's layout.
+//
+// Different versions of transformers put the same fact in different places, which this file hides:
+// rope_theta and the rope scaling may be on the top level, in rope_scaling or in rope_parameters,
+// and older files of Llama and Qwen2 leave out keys whose values follow from others.
 #include "actors/model/model_config.h"
 
 #include <algorithm>
@@ -15,9 +23,11 @@ namespace {
 using nlohmann::json;
 
 constexpr std::uint64_t kConfigBytesMax = 1 << 20;
+// Sizes far beyond any model. They keep products of two sizes within 64 bits.
 constexpr std::int64_t kTokenIdMax = 1 << 24;
 constexpr std::int64_t kWidthMax = 1 << 20;
 constexpr std::int64_t kLayersMax = 4096;
+// A parameter of a multiple of so many floats ends where the next one may begin, without padding.
 constexpr std::int64_t kFusedMultiple = runtime::kAlignmentBytes / sizeof(float);
 constexpr double kRopeThetaOfLlama = 1e4;  // where config.json has none, as in transformers
 constexpr const char* kRopeType = "llama3";
@@ -39,8 +49,8 @@ struct IntegerRange {
   std::int64_t low, high;
 };
 
-// Reads keys of one object and remembers the first thing that is wrong, so that a long list of keys
-// reads as a list.
+// Reads the keys of one JSON object and remembers the first error. After an error the returned
+// values are placeholders, which the caller drops together with the whole configuration.
 class Fields {
  public:
   Fields(const json& object, std::string file) : object_(object), file_(std::move(file)) {}
@@ -57,7 +67,8 @@ class Fields {
     return number;
   }
 
-  // A key of `object`, which is this one or lies within it; `within` is its name and a dot then.
+  // Reads a key of `object`, which is the whole object or one nested in it. For a nested object
+  // `within` is that object's name and a dot, for the error.
   double positive(const json& object, const char* key, std::optional<double> fallback,
                   const std::string& within = "") {
     const auto at = object.find(key);
@@ -84,7 +95,7 @@ class Fields {
     return value->get<std::string>();
   }
 
-  // An id, a list of ids, or null.
+  // The value is an id, a list of ids, or null.
   std::vector<std::int32_t> token_ids(const char* key, std::int64_t vocab_size) {
     std::vector<std::int32_t> ids;
     const json* value = find(key);
@@ -145,6 +156,7 @@ Family read_family(Fields& fields) {
   return known->family;
 }
 
+// Features of attention that the decoder lacks. Each would silently change the model's numbers.
 void refuse_other_attention(Family family, Fields& fields) {
   // Qwen2 has no such key: its q, k and v have biases and o has none.
   if (fields.boolean("attention_bias", false) && family != Family::kQwen2)
@@ -164,6 +176,7 @@ void refuse_other_attention(Family family, Fields& fields) {
       fields.refuse("layer_types entry " + type.dump(), "supported: \"full_attention\"");
 }
 
+// The same for features outside attention.
 void refuse_other_features(Fields& fields) {
   for (const char* key : {"quantization_config", "compression_config"})
     if (fields.find(key))
@@ -182,7 +195,8 @@ void refuse_other_features(Fields& fields) {
                   "set it to 1: the weights are the same, and only the order of sums differs");
 }
 
-// The llama3 scaling that `rope` has, or nothing for the default type.
+// Reads the object `rope`, which is called `name` in the file. Returns its llama3 scaling, or
+// nothing for the default type of rotary embedding.
 std::optional<kernels::RopeScaling> read_rope_scaling(const json& rope, const std::string& name,
                                                       Fields& fields) {
   json type = "default";
@@ -212,7 +226,8 @@ std::optional<kernels::RopeScaling> read_rope_scaling(const json& rope, const st
   return scaling;
 }
 
-// `rope_theta` beside `rope_scaling`, or both in `rope_parameters` (transformers 5).
+// rope_theta is on the top level beside rope_scaling, or both are in rope_parameters
+// (transformers 5).
 void read_rope(const json& object, Fields& fields, ModelConfig& config) {
   const json* scope = &object;
   std::string within;
@@ -230,7 +245,8 @@ void read_rope(const json& object, Fields& fields, ModelConfig& config) {
   config.rope_theta = fields.positive(*scope, "rope_theta", fallback, within);
 }
 
-// Llama's older configurations say neither; Qwen2's do not say the second.
+// Older configurations of Llama have neither num_key_value_heads nor head_dim, and those of Qwen2
+// have no head_dim. The missing values follow from the others.
 void read_heads(Fields& fields, ModelConfig& config) {
   config.heads = fields.integer("num_attention_heads", {1, kWidthMax});
   const bool ungrouped = config.family == Family::kLlama && !fields.find("num_key_value_heads");
@@ -247,6 +263,7 @@ void read_heads(Fields& fields, ModelConfig& config) {
   }
 }
 
+// Limits of the kernels (kernels/ops/attention.h): multiples of a chunk, and heads per group.
 void check_heads(const ModelConfig& config, Fields& fields) {
   if (config.head_dim % kernels::kChunkPositions != 0)
     fields.fail("head_dim", "(" + std::to_string(config.head_dim) + ") must be a multiple of 16");
@@ -256,6 +273,7 @@ void check_heads(const ModelConfig& config, Fields& fields) {
     fields.fail("num_attention_heads", "must be at most " +
                                            std::to_string(kernels::kGroupHeadsMax) +
                                            " times num_key_value_heads");
+  // Written as a division, because the product itself could overflow.
   if (config.heads > kWidthMax / std::max<std::int64_t>(config.head_dim, 1))
     fields.fail("num_attention_heads", "times head_dim is too large");
 }
@@ -268,7 +286,7 @@ void read_special_ids(Fields& fields, ModelConfig& config) {
     if (const auto ids = fields.token_ids(key, config.vocab_size); !ids.empty()) *id = ids.front();
 }
 
-// By the names of transformers 4, which 5 reads as well.
+// Uses the names of transformers 4, which transformers 5 reads as well.
 nlohmann::ordered_json rope_scaling_json(const std::optional<kernels::RopeScaling>& scaling) {
   if (!scaling) return nullptr;
   nlohmann::ordered_json out;
@@ -306,7 +324,7 @@ Result<ModelConfig> parse_model_config(std::string_view text, const std::string&
   config.tie_word_embeddings = fields.boolean("tie_word_embeddings", false);
   read_special_ids(fields, config);
   check_heads(config, fields);
-  // So that q|k|v and gate|up lie in an arena without gaps (manifest.h, MF-2).
+  // These multiples make q|k|v and gate|up lie in an arena without gaps (manifest.h, MF-2).
   if (config.hidden_size * config.kv_width() % kFusedMultiple != 0)
     fields.fail("hidden_size", "times num_key_value_heads times head_dim must be a multiple of 16");
   if (config.hidden_size * config.intermediate_size % kFusedMultiple != 0)
@@ -386,6 +404,7 @@ std::string config_json(const ModelConfig& config) {
   out["rope_theta"] = config.rope_theta;
   out["sliding_window"] = nullptr;
   out["tie_word_embeddings"] = config.tie_word_embeddings;
+  // The files that save_model writes are f32, whatever dtype the job computes in.
   out["torch_dtype"] = "float32";
   out["use_cache"] = true;
   out["use_sliding_window"] = false;

@@ -1,8 +1,8 @@
-// The shape of a model: what config.json says, checked, in our words.
+// The shape of a model, read from config.json and checked.
 //
-// Only what the decoder computes is accepted: an architecture or a feature that it does not have is
-// refused by its name before anything is allocated. Keys that change no number here (dtype, cache
-// settings, dropout, versions) are ignored.
+// Only models that the decoder can compute are accepted. An architecture or a feature that the
+// decoder lacks is refused by its name before anything is allocated. Keys that change no number
+// here (dtype, cache settings, dropout, versions) are ignored.
 //
 //   family  architecture        q/k norm  q/k/v bias
 //   kQwen3  Qwen3ForCausalLM    yes       no
@@ -46,12 +46,12 @@ struct ModelConfig {
   std::optional<kernels::RopeScaling> rope_scaling;  // of rope type llama3
   double initializer_range = 0;                      // standard deviation of random weights
   bool tie_word_embeddings = false;
-  std::vector<std::int32_t> eos_token_ids;  // any of them ends a completion; may be empty
+  std::vector<std::int32_t> eos_token_ids;  // each of these ends a completion; may be empty
   std::optional<std::int32_t> bos_token_id;
   std::optional<std::int32_t> pad_token_id;
-  // The dtype of weights and activations while the model computes: f32 or bf16. The job chooses it,
-  // whatever the checkpoint's files hold. Sums, statistics, logits, gradients of parameters and
-  // master weights are f32 all the same.
+  // The dtype of weights and activations while the model computes: f32 or bf16. The job chooses the
+  // dtype, whatever the checkpoint's files hold. Sums, statistics, logits, gradients of parameters
+  // and master weights are f32 in either case.
   runtime::DType dtype = runtime::DType::kF32;
 
   bool qk_norm() const { return family == Family::kQwen3; }   // every head of q and k is normalised
@@ -62,17 +62,19 @@ struct ModelConfig {
   bool operator==(const ModelConfig&) const = default;
 };
 
-// `text` is the content of config.json; `file` names it in errors, which name the key as well.
+// `text` is the content of config.json and `file` its name. Errors name file and key.
 Result<ModelConfig> parse_model_config(std::string_view text, const std::string& file);
 
-// Reads DIR/config.json. Where DIR/generation_config.json exists, its eos_token_id and pad_token_id
-// win, as they do in transformers.
+// Reads DIR/config.json. Where DIR/generation_config.json exists, its eos_token_id, bos_token_id
+// and pad_token_id take precedence, as they do in transformers.
 Result<ModelConfig> read_model_config(const std::filesystem::path& directory);
 
-// Sets `dtype`. Error: a size that would leave gaps between parameters that are multiplied as one.
+// Sets `config.dtype`. The error (kInvalid) names a size of the model that is no multiple of the
+// arena's alignment in this dtype: parameters that are multiplied as one operand, such as q|k|v,
+// would then have gaps between them.
 Result<void> compute_in(runtime::DType dtype, ModelConfig& config);
 
-// A config.json that transformers and parse_model_config read back as `config`.
+// A config.json that transformers and parse_model_config read back as `config`, apart from `dtype`.
 std::string config_json(const ModelConfig& config);
 
 }  // namespace tandem::actors

@@ -1,3 +1,6 @@
+// Checks go from the most to the least certain: not a directory, an adapter, a GGUF file, pointers
+// of git-LFS, missing weights. Each error says what was found, and gives a command that gets or
+// makes a usable directory.
 #include "actors/model/model_directory.h"
 
 #include <algorithm>
@@ -35,7 +38,8 @@ bool begins_with(const fs::path& file, std::string_view text) {
          std::string_view(head.data(), text.size()) == text;
 }
 
-// The names of a directory's files, in order; none where it cannot be read.
+// The names of a directory's entries, sorted, so that an error always names the same one of
+// several. Empty where the directory cannot be read.
 std::vector<std::string> names_in(const fs::path& directory) {
   std::vector<std::string> names;
   std::error_code failed;
@@ -99,7 +103,8 @@ Error half_downloaded(const std::string& what, const fs::path& where) {
                 "run the download again; `hf download ID --local-dir DIR` goes on where it ended");
 }
 
-// Neither model.safetensors nor an index of shards.
+// The error for a directory with neither model.safetensors nor an index of shards. The most
+// specific explanation that the other files suggest comes first.
 Error no_weights(const fs::path& directory, const std::vector<std::string>& names) {
   if (const auto gguf = first_ending(names, {".gguf"})) return refuse_gguf(directory / *gguf);
   if (first_ending(names_in(directory / kDownloads), {".incomplete"}))
@@ -134,12 +139,14 @@ Result<void> check_model_directory(const fs::path& directory, ModelFiles needed)
   const bool weights = is_there(directory / "model.safetensors") ||
                        is_there(directory / "model.safetensors.index.json");
   const bool config = is_there(directory / "config.json");
+  // A merged model may keep its adapter_config.json, and then has weights of its own.
   if (is_there(directory / "adapter_config.json") && !weights) return refuse_adapter(directory);
   if (!config)
     if (const auto gguf = first_ending(names, {".gguf"})) return refuse_gguf(directory / *gguf);
   for (const std::string& name : names)
     if ((name.ends_with(".json") || name.ends_with(".safetensors")) &&
         begins_with(directory / name, kLfsPointer))
+      // A clone without git-LFS has small text files under the right names.
       return refuse("this is a pointer that git-LFS puts in a file's place", directory / name,
                     "run `git lfs pull` in the clone, which fetches the file");
   if (needed == ModelFiles::kAll && config && !weights) return no_weights(directory, names);

@@ -1,7 +1,8 @@
-// Whether a directory can hold a model as Hugging Face writes them, judged by the names and first
-// bytes of its files. What people give in its place is told by name, with the way to what is
-// wanted, before anything is read whole or allocated. Whether the files are right inside is said by
-// who reads them (model_config.h, tokenizer.h, safetensors.h).
+// Checks whether a directory can hold a model as Hugging Face writes them, by the names and first
+// bytes of its files. Common mistakes (a GGUF file, an adapter, a half downloaded repository) are
+// recognised and named, with the way to a usable model, before anything is read whole or allocated.
+// The contents of the files are checked by their readers (model_config.h, tokenizer.h,
+// safetensors.h).
 #pragma once
 
 #include <cstdint>
@@ -11,17 +12,18 @@
 
 namespace tandem::actors {
 
-// "Qwen/Qwen3-0.6B": two plain names, as models are called on the Hugging Face Hub.
+// Whether `path` looks like a model's id on the Hugging Face Hub: two plain names, such as
+// "Qwen/Qwen3-0.6B". Does not look at the disk.
 bool is_hub_id(const std::filesystem::path& path);
 
 enum class ModelFiles : std::uint8_t {
-  kWithoutWeights,  // config.json and tokenizer.json are all that is read
-  kAll,
+  kWithoutWeights,  // only config.json and tokenizer.json will be read
+  kAll,             // the weights will be read as well
 };
 
 // Errors: the id of a model on the Hub, a GGUF file, an adapter, pointers of git-LFS, a download
 // that is not complete, a checkpoint of pickles. A directory without config.json or tokenizer.json
-// that shows none of these passes.
+// passes if it shows none of these mistakes; the reader of the missing file then reports it.
 Result<void> check_model_directory(const std::filesystem::path& directory, ModelFiles needed);
 
 }  // namespace tandem::actors

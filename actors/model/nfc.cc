@@ -17,8 +17,8 @@ namespace {
 
 constexpr auto kComposed = static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE);
 
-// No code point below U+0300 combines with the one before it or decomposes for good, and their lead
-// bytes are below 0xCC.
+// Text whose code points are all below U+0300 is in NFC: none of them combines with the one before
+// it, and those that decompose compose again. Their UTF-8 bytes are all below 0xCC.
 bool passes_quick_check(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) {
     const auto byte = static_cast<unsigned char>(c);
@@ -26,8 +26,8 @@ bool passes_quick_check(std::string_view text) {
   });
 }
 
-// Code points younger than Unicode 9 that have a combining class or take part in a composition, as
-// of Unicode 18; between them lie only code points that came with them, or none yet.
+// Ranges that hold all code points younger than Unicode 9 that have a combining class or take part
+// in a composition, as of Unicode 18. Other code points in a range are as young or not assigned.
 constexpr struct {
   std::int32_t first, last;
 } kYoung[] = {{0x05C8, 0x05C9},   {0x07FD, 0x07FD},   {0x0897, 0x089F},   {0x08CA, 0x08D3},
@@ -61,8 +61,8 @@ void append_decomposed(std::vector<std::int32_t>& points, std::int32_t c) {
   points.insert(points.end(), parts.begin(), parts.begin() + count);
 }
 
-// Sorts each run of combining marks by class. utf8proc_decompose would do it too, in a time that is
-// quadratic in the length of the run.
+// Sorts each run of combining marks by class. utf8proc_decompose would do the same, but in a time
+// that is quadratic in the length of the run, which a hostile prompt could exploit.
 void order_marks(std::vector<std::int32_t>& points) {
   const auto is_mark = [](std::int32_t c) { return combining_class(c) != 0; };
   for (auto at = points.begin(); at != points.end();) {
@@ -75,7 +75,7 @@ void order_marks(std::vector<std::int32_t>& points) {
   }
 }
 
-// Composes what has been decomposed, appends it to `text` and leaves `points` empty.
+// Composes the decomposed code points, appends the result to `text` and leaves `points` empty.
 void append_composed(std::string& text, std::vector<std::int32_t>& points) {
   order_marks(points);
   const auto count = utf8proc_normalize_utf32(points.data(), std::ssize(points), kComposed);
@@ -91,7 +91,7 @@ std::optional<std::string> to_nfc(std::string_view text) {
   if (passes_quick_check(text)) return std::nullopt;
   std::string composed;
   composed.reserve(text.size());
-  std::vector<std::int32_t> points;  // of the stretch since the last young code point
+  std::vector<std::int32_t> points;  // decomposed code points since the last young one
   points.reserve(text.size());
   for (std::size_t at = 0; at < text.size();) {
     const std::uint32_t code_point = next_code_point(text, at);

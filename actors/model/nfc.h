@@ -1,6 +1,7 @@
-// Unicode's canonical composition, NFC (Unicode Standard Annex 15), by libutf8proc, and as the
-// `tokenizers` library has it: by the tables of Unicode 9. A code point that came later stays where
-// it is, no mark moves past it, and it combines with nothing.
+// Unicode's canonical composition, NFC (Unicode Standard Annex 15), computed by libutf8proc with
+// the results of the `tokenizers` library, which uses the tables of Unicode 9. A code point that is
+// younger than Unicode 9 therefore stays where it is, no mark moves past it, and it combines with
+// nothing.
 #pragma once
 
 #include <optional>
@@ -9,8 +10,8 @@
 
 namespace tandem::actors {
 
-// `text`, which is well-formed UTF-8, in NFC; nothing where it is in NFC already. Costs n log n,
-// also for a long run of combining marks.
+// Returns `text` in NFC, or nothing where `text` is in NFC already. `text` is well-formed UTF-8.
+// The time is n log n, even for a long run of combining marks.
 std::optional<std::string> to_nfc(std::string_view text);
 
 }  // namespace tandem::actors

@@ -1,3 +1,14 @@
+// PagedDecoder: the forward pass of generation over a paged cache of keys and values.
+//
+// A call first lays out tables on the host (which token, position and cache slot each row has,
+// which pages each sequence), uploads them in one copy, and then gives the stream all operators of
+// the model. Nothing is read back. The tables have two sides, so that the host fills one while the
+// device may still read the other.
+//
+// A decode step consists of many short operators. A GPU records such a step as a CUDA graph, so
+// that one launch replaces those of all operators. A graph has fixed shapes: the step is padded to
+// one of a few sizes (pad), and everything that varies between steps lies in the tables, whose
+// device address is always the same.
 #include <algorithm>
 #include <map>
 
@@ -24,6 +35,7 @@ using runtime::split_heads;
 using runtime::Stream;
 using runtime::TensorView;
 
+// Activations on the device, of the largest call. A layer overwrites those of the layer before it.
 struct Buffers {
   TensorView x, h;       // [T, H] the residual; a normalised copy
   TensorView qkv;        // [T, Q]
@@ -35,7 +47,8 @@ struct Buffers {
   TensorView splits;     // attention's workspace
 };
 
-struct Tables {                                      // filled on the host
+// Filled on the host and uploaded once per call. S is the number of slices.
+struct Tables {
   std::span<std::int32_t> tokens, positions, slots;  // [T]
   TensorView ones;                                   // [T, 1] of a model with biases
   std::span<std::int32_t> picks;                     // [R]
@@ -47,22 +60,23 @@ struct Tables {                                      // filled on the host
 
 constexpr std::size_t kTableSides = 2;  // one is filled while the other is on its way
 
-// Whether attention of one query can spread the splits of its sequences (attention.h), and then
-// gains from shared prefixes and a workspace.
+// Whether attention with one query per sequence can compute the splits of a sequence in parallel
+// (attention.h). Only then are shared prefixes and a workspace of use.
 bool spreads_splits(const ModelConfig& config, runtime::DeviceKind device) {
   return device == runtime::DeviceKind::kCuda && config.dtype == runtime::DType::kBF16;
 }
 
+// How many blocks of `block` positions hold `positions`, rounded up.
 std::int64_t blocks_for(std::int64_t positions, std::int64_t block) {
   return (positions + block - 1) / block;
 }
 
-// Decode steps of so many sequences, and of fewer, find room for all of their splits: more need not
-// be spread.
+// The workspace has room for all splits of this many sequences. Larger decode steps keep a GPU busy
+// without spreading their splits.
 constexpr std::int64_t kSpreadSequences = 8;
 
-// Floats of attention's workspace: as many splits of every sequence as may be shared, or all of few
-// sequences.
+// Floats of attention's workspace: for either the shareable splits of every sequence or all splits
+// of kSpreadSequences sequences, whichever is more.
 std::int64_t split_sums(const ModelConfig& config, const PagedLimits& limits,
                         runtime::DeviceKind device) {
   if (!spreads_splits(config, device)) return 0;
@@ -109,26 +123,28 @@ Tables cut_tables(BufferCutter& cut, const ModelConfig& config, const PagedLimit
                      static_cast<std::size_t>(S)}};
 }
 
-// The part of the buffers that one call fills.
+// How much of the buffers one call fills.
 struct Batch {
   std::int64_t rows = 0;
   std::int64_t picks = 0;
   std::int64_t slices = 0;
   std::int64_t blocks = 0;  // columns of the block tables
   bool shares = false;      // attention is told of shared prefixes
-  TensorView drawn;         // tokens that rows may name
+  TensorView drawn;         // [D] tokens that rows may refer to; see PagedDecoder::forward
 };
 
 }  // namespace
 
-// Decode steps that were recorded, by their padded size, and for what.
+// The recorded decode steps, and the objects whose addresses the recordings contain.
 struct Recorded {
   const void* stream = nullptr;
   const void* weights = nullptr;
   const void* cache = nullptr;
   const void* drawn = nullptr;
-  std::int32_t pages = 0, page_positions = 0;     // of the cache
-  std::map<std::int64_t, runtime::Graph> graphs;  // of nothing, where there was no memory
+  std::int32_t pages = 0, page_positions = 0;  // of the cache
+  // By padded size. An empty graph means that the GPU had no memory for the recording; it is kept
+  // so that the recording is not tried again at every step.
+  std::map<std::int64_t, runtime::Graph> graphs;
 
   bool same_place(const Recorded& other) const {
     return stream == other.stream && weights == other.weights && cache == other.cache &&
@@ -235,7 +251,7 @@ void PagedDecoder::Workspace::add_slice(Batch& batch, const PagedSlice& slice,
   }
   std::int32_t* table = tables.block_tables.data() + batch.slices * batch.blocks;
   for (std::int64_t block = 0; block < batch.blocks; ++block) {
-    table[block] = block < pages ? slice.pages[block] : 0;  // past the end: read by nobody
+    table[block] = block < pages ? slice.pages[block] : 0;  // attention reads no entry past the end
     CHECK(table[block] >= 0 && table[block] < cache.pages());
   }
   for (std::int64_t i = count - slice.logits_last; i < count; ++i)
@@ -246,7 +262,8 @@ void PagedDecoder::Workspace::add_slice(Batch& batch, const PagedSlice& slice,
   ++batch.slices;
 }
 
-// The size that a decode step of these slices is recorded with; 0: it is none, or not recorded.
+// The padded size under which a decode step of these slices is recorded. 0: the slices are no
+// decode step, or none that is recorded.
 std::int64_t PagedDecoder::Workspace::padded_size(const Stream& stream,
                                                   std::span<const PagedSlice> slices) const {
   if (stream.device == runtime::DeviceKind::kCpu || slices.empty()) return 0;
@@ -256,8 +273,9 @@ std::int64_t PagedDecoder::Workspace::padded_size(const Stream& stream,
   return size == limits.capture_sizes.end() ? 0 : *size;
 }
 
-// Fills up with sequences that have no query, and rows that belong to none: what they compute is
-// finite or not, and nobody's.
+// Fills the batch up to `slices` rows and sequences. The added sequences have no query, and the
+// added rows belong to no sequence and write no slot (-1). The results of added rows may be
+// anything, even infinite; no other row depends on them (DE-1), and forward() does not return them.
 void PagedDecoder::Workspace::pad(Batch& batch, std::int64_t slices) {
   for (; batch.rows < slices; ++batch.rows) {
     tables.tokens[batch.rows] = 0;
@@ -273,8 +291,8 @@ void PagedDecoder::Workspace::pad(Batch& batch, std::int64_t slices) {
   }
 }
 
-// `padded`: as padded_size() says. Block tables are then as wide as any sequence's, since a graph
-// keeps the width it was recorded with.
+// Fills the tables. `padded` is padded_size() of the slices. If it is not 0, block tables get the
+// greatest width that a sequence may need, because a graph keeps the width of its recording.
 Batch PagedDecoder::Workspace::lay_out(std::span<const PagedSlice> slices, const KvCache& cache,
                                        const TensorView& drawn, std::int64_t padded) {
   CHECK(std::ssize(slices) <= limits.slices_max);
@@ -291,7 +309,9 @@ Batch PagedDecoder::Workspace::lay_out(std::span<const PagedSlice> slices, const
   tables.query_begin[batch.slices] = static_cast<std::int32_t>(batch.rows);
   if (spreads_splits(config, device) && batch.rows == batch.slices) {
     const bool any = find_shared(slices, cache.page_positions(), tables.shared);
-    batch.shares = any || padded > 0;  // a graph is told in any case: the next batch may share
+    // A recording always passes the table of shared prefixes, because a later batch that replays
+    // the recording may share even if this one does not.
+    batch.shares = any || padded > 0;
   }
   if (padded > 0) pad(batch, padded);
   return batch;
@@ -347,7 +367,8 @@ void PagedDecoder::Workspace::attend(const Stream& stream, const LayerWeights& l
                                           .rows = limits.products});
 }
 
-// From the tables on the device to the logits of the picked rows.
+// All operators of the model, from the tables on the device to the logits of the picked rows. This
+// is the work that a graph records: it may depend on the host only through sizes in `batch`.
 void PagedDecoder::Workspace::compute(const Stream& stream, const Weights& weights,
                                       const KvCache& cache, const Batch& batch) {
   const std::int64_t T = batch.rows, R = batch.picks;
@@ -380,7 +401,8 @@ void PagedDecoder::Workspace::compute(const Stream& stream, const Weights& weigh
   }
   if (R == 0) return;
   const TensorView picked = rows(all.picked, 0, R);
-  const bool every = R == T;  // as in a decode step; and in order, since picks ascend
+  // In a decode step all rows are picked, in order because picks ascend, and no copy is needed.
+  const bool every = R == T;
   if (!every)
     kernels::embedding(
         stream, kernels::Embedding{.ids = on_device(tables.picks, R), .table = x, .y = picked});
@@ -396,8 +418,9 @@ void PagedDecoder::Workspace::compute(const Stream& stream, const Weights& weigh
                                           .rows = limits.products});
 }
 
-// A size that is new is computed first and then recorded: what libraries make when they first see a
-// shape must not be made while a stream records (runtime/device/graph.h).
+// Replays the recording of this padded size. A new size is computed first and recorded afterwards:
+// when CUDA's libraries first see a shape they create objects, which is not allowed while a stream
+// records (runtime/device/graph.h).
 void PagedDecoder::Workspace::replay(const Stream& stream, const Weights& weights,
                                      const KvCache& cache, const Batch& batch) {
   Recorded now{.stream = stream.native,
@@ -408,7 +431,7 @@ void PagedDecoder::Workspace::replay(const Stream& stream, const Weights& weight
                .page_positions = cache.page_positions(),
                .graphs = {}};
   if (!recorded.same_place(now)) {
-    runtime::synchronize(stream);  // GR-4: of what is forgotten nothing is under way
+    runtime::synchronize(stream);  // GR-4: a graph that still runs must not be destroyed
     recorded = std::move(now);
   }
   const auto found = recorded.graphs.find(batch.slices);
@@ -432,6 +455,7 @@ TensorView PagedDecoder::forward(const Stream& stream, const Weights& weights, K
       w.compute(stream, weights, cache, batch);
     }
   }
+  // In a padded step the rows behind those of the caller's slices are left out.
   return rows(w.all.logits, 0, padded > 0 ? std::ssize(slices) : batch.picks);
 }
 

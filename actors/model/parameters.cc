@@ -10,17 +10,21 @@
 namespace tandem::actors {
 namespace {
 
-// One normal value per counter (Box-Muller, in double).
+// One normal value per counter: Box-Muller in double, of which only the cosine's value is used, so
+// that a value depends on its own counter alone.
 float normal_at(std::uint64_t key, std::uint64_t counter, double deviation) {
   const auto bits = philox4x32(key, counter);
-  const double open = (static_cast<double>(bits[0]) + 0.5) * 0x1p-32;  // in (0, 1)
+  // In (0, 1), both ends excluded: the logarithm of 0 is infinite.
+  const double open = (static_cast<double>(bits[0]) + 0.5) * 0x1p-32;
   const double angle = 2.0 * std::numbers::pi * (static_cast<double>(bits[1]) * 0x1p-32);
+
   return static_cast<float>(deviation * std::sqrt(-2.0 * std::log(open)) * std::cos(angle));
 }
 
 bool is_vector(const runtime::ParameterSpec& spec) { return spec.shape.size() == 1; }
 bool is_bias(const runtime::ParameterSpec& spec) { return spec.name.ends_with(".bias"); }
 
+// The order of the calls of `add` is the layout that the header promises.
 runtime::Manifest manifest_in(runtime::DType dtype, const ModelConfig& config) {
   runtime::Manifest manifest;
   const auto add = [&](const std::string& name, std::vector<std::int64_t> shape) {
@@ -76,6 +80,7 @@ LayerNames::LayerNames(std::int64_t layer) {
 
 OptionalVectors optional_vectors(const runtime::Arena& arena, const LayerNames& names) {
   OptionalVectors out;
+  // The arena itself says which family it belongs to.
   if (arena.manifest().find(names.q_bias) != nullptr) {
     const runtime::TensorView bias = arena.fused(names.q_bias, names.v_bias);
     out.qkv_bias = runtime::reshape(bias, {bias.dim(0), 1});
@@ -108,10 +113,12 @@ std::vector<std::int64_t> layer_begins(const ModelConfig& config) {
 }
 
 void initialize(const RandomInit& init, const runtime::Arena& arena) {
+  // Values per piece of work of a thread; the values do not depend on it.
   constexpr std::int64_t kGrain = std::int64_t{1} << 16;
   for (const runtime::ParameterSpec& spec : arena.manifest().parameters) {
     const runtime::TensorView view = arena.view(spec.name);
     float* values = view.f32();
+    // By name, so that two models with a layer in common draw the same values for it.
     const std::uint64_t key = derive_seed(init.seed, spec.name);
     parallel_for(init.threads, view.elements(), kGrain, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i)

@@ -1,10 +1,13 @@
-// The parameters of a model as one flat arena: names, shapes, order, and random values.
+// The parameters of a model as one flat arena: their names, shapes, order, and random values.
 //
 // Order: embed_tokens, then per layer input_layernorm, q|k|v, their biases, q_norm, k_norm, o,
 // post_attention_layernorm, gate|up, down; then norm and, unless tied, lm_head. Biases and q/k
-// norms are there where the family has them. q, k, v, their biases, and gate, up are neighbours
-// without a gap (parse_model_config and compute_in refuse sizes that would need one), so a fused
-// [Q, H], [Q] or [2 F, H] operand is a view.
+// norms exist only in the families that have them. q, k, v, their biases, and gate, up are
+// neighbours without a gap (parse_model_config and compute_in refuse sizes that would need one), so
+// a fused [Q, H], [Q] or [2 F, H] operand is a view.
+//
+// Forward reads weights in this order, and backward finishes gradients in the opposite order (DE-4,
+// DE-5). Bytes that travel between ranks are therefore always a range of the arena.
 #pragma once
 
 #include <cstdint>
@@ -30,19 +33,19 @@ struct LayerNames {
   std::string q_bias, k_bias, v_bias;
 };
 
-// What not every family has, as views of an arena of one of the manifests below.
+// The parameters that not every family has, as views of an arena with one of the manifests below.
 struct OptionalVectors {
   runtime::TensorView qkv_bias;        // [Q, 1], or empty
   runtime::TensorView q_norm, k_norm;  // [D], or empty
 };
 OptionalVectors optional_vectors(const runtime::Arena& arena, const LayerNames& names);
 
-// Of the master weights and of gradients: f32.
+// The layout of master weights and of gradients: f32.
 runtime::Manifest make_manifest(const ModelConfig& config);
-// Of what is published and computed with: config.dtype. For f32 it is the same.
+// The layout of published weights, in config.dtype. For f32 it equals make_manifest().
 runtime::Manifest published_manifest(const ModelConfig& config);
 
-// Where the layers of the master weights begin, in floats, in ascending order; the last one is
+// [L + 1] Where the layers of the master weights begin, in floats, ascending. The last entry is
 // where the final norm begins, behind the last layer. The embedding lies before the first layer.
 std::vector<std::int64_t> layer_begins(const ModelConfig& config);
 
@@ -52,7 +55,7 @@ std::vector<std::int64_t> layer_begins(const ModelConfig& config);
 struct RandomInit {
   std::uint64_t seed;
   double initializer_range;
-  runtime::ThreadPool* threads = nullptr;  // that draw them; any number draws the same
+  runtime::ThreadPool* threads = nullptr;  // may be null; any number of threads draws the same
 };
 void initialize(const RandomInit& init, const runtime::Arena& arena);
 

@@ -12,6 +12,7 @@
 namespace tandem::actors {
 namespace {
 
+// As the tokenizer.json files of these models have them, character by character.
 constexpr std::array kKnownRegexes = {
     // GPT-2
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)",
@@ -25,7 +26,8 @@ constexpr std::array kKnownRegexes = {
     R"(\p{N}+)",
 };
 
-// PCRE2's \s also holds U+180E, which Unicode's White_Space and Oniguruma's \s do not.
+// Rewrites \s and \S: PCRE2's \s includes U+180E, which Unicode's White_Space and Oniguruma's \s do
+// not.
 std::string for_pcre2(std::string_view regex) {
   std::string out;
   for (std::size_t i = 0; i < regex.size(); ++i) {
@@ -73,7 +75,8 @@ Result<WordRegex> WordRegex::make(std::string_view regex, const std::string& whe
                                      translated.size(), PCRE2_UTF | PCRE2_UCP, &error, &offset,
                                      nullptr));
   CHECK(code->compiled != nullptr);
-  pcre2_jit_compile(code->compiled.get(), PCRE2_JIT_COMPLETE);  // without one it interprets
+  // A failure is no error: PCRE2 then interprets the regex.
+  pcre2_jit_compile(code->compiled.get(), PCRE2_JIT_COMPLETE);
   return WordRegex(std::move(code));
 }
 
@@ -89,7 +92,7 @@ Result<void> WordRegex::split(std::string_view text, std::vector<std::string_vie
       return Error{.message = "tokenizer: the pre_tokenizer regex gave up (PCRE2 error " +
                               std::to_string(found) + ") at byte " + std::to_string(done)};
     const PCRE2_SIZE* span = pcre2_get_ovector_pointer(data.get());
-    CHECK(span[1] > span[0]);  // none of the known regexes matches nothing
+    CHECK(span[1] > span[0]);  // no known regex has an empty match, so the loop makes progress
     if (span[0] > done) words.push_back(text.substr(done, span[0] - done));
     words.push_back(text.substr(span[0], span[1] - span[0]));
     done = span[1];

@@ -1,8 +1,9 @@
-// Cutting text into the words that BPE then merges within: the regexes of GPT-2, Qwen2 and Llama 3,
-// and SmolLM's digits.
+// Cuts text into the words that BPE then merges within, by the regular expressions of GPT-2, Qwen2
+// and Llama 3 and by SmolLM's rules for digits.
 //
-// Only regexes known by their text are run: PCRE2 and the Oniguruma of the reference agree on
-// these, with \s read as Unicode's White_Space, but not on every regex that both accept.
+// Only regexes whose text is known are run. PCRE2 and the Oniguruma of the reference agree on these
+// (with \s read as Unicode's White_Space), but not on every regex that both accept; an unknown
+// regex could therefore give other tokens without any error.
 #pragma once
 
 #include <memory>
@@ -16,8 +17,9 @@ namespace tandem::actors {
 
 extern const char* const kGpt2Regex;
 extern const char* const kDigitRegex;   // pre_tokenizer Digits with individual_digits
-extern const char* const kDigitsRegex;  // and without
+extern const char* const kDigitsRegex;  // pre_tokenizer Digits without individual_digits
 
+// A compiled regex. Immutable: several threads may call split() at once.
 class WordRegex {
  public:
   // `where` names the file in the error for an unknown regex.
@@ -27,7 +29,8 @@ class WordRegex {
   WordRegex& operator=(WordRegex&&) noexcept;
   ~WordRegex();
 
-  // Appends the pieces of `text` (valid UTF-8), matches and what lies between them, in order.
+  // Appends the pieces of `text` (valid UTF-8) in order: the matches and the stretches between
+  // them. The pieces are views of `text`. The error says that PCRE2 reached one of its limits.
   Result<void> split(std::string_view text, std::vector<std::string_view>& words) const;
 
  private:

@@ -1,3 +1,10 @@
+// Nothing in a file is trusted. Every number of the header is checked before it is used as a size
+// or an offset, so that a damaged or hostile file ends in an error and neither in a huge allocation
+// nor in a read beyond the file. Which tensors a model must have is checked over all shards before
+// any value is read, because a missing tensor should cost seconds and not the reading of gigabytes.
+//
+// Reading is split into pieces of equal size over all tensors, not by tensor or by file: one large
+// embedding would otherwise occupy one thread while the others wait.
 #include "actors/model/safetensors.h"
 
 #include <fcntl.h>
@@ -25,10 +32,10 @@ static_assert(std::endian::native == std::endian::little, "safetensors stores li
 
 constexpr std::uint64_t kHeaderBytesMax = 100'000'000;  // the reference implementation's cap
 constexpr std::uint64_t kIndexBytesMax = 100'000'000;
-constexpr std::size_t kHeaderAlignment = 8;
+constexpr std::size_t kHeaderAlignment = 8;    // written headers are padded, so that values align
 constexpr std::size_t kChunkValues = 1 << 16;  // read and widened at a time
-constexpr std::size_t kPieceValues = 1 << 20;  // that one thread reads of a tensor
-constexpr std::string_view kRotaryFrequencies = ".rotary_emb.inv_freq";
+constexpr std::size_t kPieceValues = 1 << 20;  // of a tensor, read by one thread
+constexpr std::string_view kRotaryFrequencies = ".rotary_emb.inv_freq";  // a tensor's last name
 constexpr const char* kSingleFile = "model.safetensors";
 constexpr const char* kIndexFile = "model.safetensors.index.json";
 
@@ -45,7 +52,8 @@ Error damaged(const std::filesystem::path& file, const std::string& problem) {
                .help = "the file is damaged or unsupported; copy or export it again"};
 }
 
-// Fills `out` from `offset` on.
+// Fills `out` from the file's bytes at `offset`. pread keeps no position in the descriptor, so
+// several threads may read at once.
 Result<void> read_at(int fd, const std::filesystem::path& file, std::uint64_t offset,
                      std::span<std::byte> out) {
   while (!out.empty()) {
@@ -59,7 +67,8 @@ Result<void> read_at(int fd, const std::filesystem::path& file, std::uint64_t of
   return {};
 }
 
-// Number of values of a shape, or nothing when it overflows or a dimension is no size.
+// Number of values of a shape. Nothing if a dimension is negative or the count is so large that its
+// bytes could overflow.
 std::optional<std::uint64_t> value_count(const std::vector<std::int64_t>& shape) {
   constexpr std::uint64_t kMax = std::numeric_limits<std::int64_t>::max() / 8;
   std::uint64_t count = 1;
@@ -108,7 +117,8 @@ Result<SafetensorsFile::Entry> parse_entry(const std::filesystem::path& file,
   return entry;
 }
 
-// The entries tile [0, data_bytes) exactly.
+// Checks that the entries tile [0, data_bytes) exactly. A truncated download is the most common
+// failure, and shows here.
 Result<void> check_tiling(const std::filesystem::path& file,
                           const std::map<std::string, SafetensorsFile::Entry>& entries,
                           std::uint64_t data_bytes) {
@@ -131,7 +141,7 @@ Result<void> check_tiling(const std::filesystem::path& file,
   return {};
 }
 
-// Every shard that the index names is there.
+// Checks that every shard which the index names exists.
 Result<void> check_shards(const std::filesystem::path& directory,
                           const std::map<std::string, std::set<std::string>>& shards) {
   std::error_code ignored;
@@ -149,7 +159,8 @@ Result<void> check_shards(const std::filesystem::path& directory,
                    "ended"};
 }
 
-// Which file holds which tensor: one file, or shards as the index says.
+// Opens the single file or, where it is absent, all shards of the index. A single file wins over an
+// index, as in transformers. Errors of a missing single file name that file.
 Result<std::vector<SafetensorsFile>> open_files(const std::filesystem::path& directory) {
   std::vector<SafetensorsFile> files;
   const std::filesystem::path index = directory / kIndexFile;
@@ -167,6 +178,7 @@ Result<std::vector<SafetensorsFile>> open_files(const std::filesystem::path& dir
   std::map<std::string, std::set<std::string>> shards;
   for (const auto& [tensor, shard] : map->items()) {
     const std::string name = shard.is_string() ? shard.get<std::string>() : "";
+    // A shard's name must not lead out of the directory.
     if (name.empty() || name.find('/') != name.npos || name == "..")
       return damaged(index, "tensor '" + tensor + "' is mapped to no file of this directory");
     shards[name].insert(tensor);
@@ -190,7 +202,7 @@ struct Piece {
   std::size_t first, count;  // values
 };
 
-// Every value of the tensors once, in the order of the files.
+// Pieces that cover every value of the tensors once, in the order of the list.
 std::vector<Piece> pieces_of(std::span<const NamedTensor> tensors) {
   std::vector<Piece> pieces;
   for (std::size_t i = 0; i < tensors.size(); ++i)
@@ -199,7 +211,8 @@ std::vector<Piece> pieces_of(std::span<const NamedTensor> tensors) {
   return pieces;
 }
 
-// Does all of them, and returns the error of the first that failed.
+// Does all pieces, and returns the error of the first one in the list that failed: which one that
+// is does not depend on the number of threads.
 template <class Work>
 Result<void> for_each_piece(runtime::ThreadPool* threads, std::span<const Piece> pieces,
                             const Work& work) {
@@ -220,6 +233,7 @@ Result<SafetensorsFile> SafetensorsFile::open(const std::filesystem::path& path)
   if (!fd) return file_error("open file", path);
   struct stat status {};
   if (::fstat(fd.get(), &status) != 0) return file_error("examine file", path);
+  // A directory or a device counts as empty.
   const std::uint64_t file_bytes =
       S_ISREG(status.st_mode) ? static_cast<std::uint64_t>(status.st_size) : 0;
   if (file_bytes < sizeof(std::uint64_t)) return damaged(path, "shorter than its own length field");
@@ -288,6 +302,8 @@ Result<TensorFiles> TensorFiles::open(const std::filesystem::path& directory,
   std::map<std::string, const SafetensorsFile*> holder;
   for (const SafetensorsFile& file : out.files_)
     for (const auto& [name, entry] : file.entries()) {
+      // Every tensor that is taken by a name is erased from `holder`, so what remains is not
+      // wanted.
       if (name.ends_with(kRotaryFrequencies)) continue;
       if (!holder.emplace(name, &file).second)
         return damaged(file.file(), "tensor '" + name + "' is also in " +
@@ -347,6 +363,7 @@ Result<void> TensorFiles::check_tied_copy(std::span<const NamedTensor> tensors,
     std::vector<float> copy(piece.count);
     if (Result<void> read = tied_holder_->read_part(tied_.alias, piece.first, copy); !read)
       return read;
+    // Compared as bytes: a NaN equals itself, and 0 differs from -0.
     if (std::memcmp(copy.data(), original->values.data() + piece.first,
                     piece.count * sizeof(float)) == 0)
       return {};
@@ -374,6 +391,7 @@ Result<void> write_safetensors(const std::filesystem::path& file,
     header[tensor.name] = {{"dtype", "F32"}, {"shape", tensor.shape}, {"data_offsets", {at, end}}};
     at = end;
   }
+  // Spaces at the end of the header are part of the format.
   std::string text = header.dump();
   text.resize((text.size() + kHeaderAlignment - 1) / kHeaderAlignment * kHeaderAlignment, ' ');
   const std::uint64_t header_bytes = text.size();

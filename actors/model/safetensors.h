@@ -1,15 +1,15 @@
-// The safetensors format: u64 header length, a JSON header, then the tensors' bytes without holes.
-// (https://github.com/huggingface/safetensors#format)
+// Reads and writes the safetensors format: u64 header length, a JSON header, then the tensors'
+// bytes without holes (https://github.com/huggingface/safetensors#format).
 //
-// A file is judged before it is used: header at most 100 MB, offsets that tile the rest of the file
-// exactly (no hole, overlap, overflow or truncation), byte counts that match dtype and shape.
-// Values are read as f32: F32 as they are, BF16 and F16 widened exactly; other dtypes are refused
-// by name.
+// A file is checked before it is used: the header has at most 100 MB, the offsets tile the rest of
+// the file exactly (no hole, overlap, overflow or truncation), and byte counts match dtype and
+// shape. Values are read as f32: F32 as they are, BF16 and F16 widened exactly. Other dtypes are
+// refused by name. Errors name the file and the tensor.
 //
-// Large tensors are read by pread straight to where they go, in pieces that the threads of a pool
-// share; 16-bit values pass through a block that stays in the cache. A mapping would spare the
-// kernel's copy of F32 alone, and would end the process (SIGBUS) where somebody truncates the file
-// meanwhile; pread gives an error.
+// Large tensors are read by pread straight to their destination, in pieces that the threads of a
+// pool share; 16-bit values pass through a block that stays in the cache. A mapping would spare the
+// kernel's copy for F32 only, and would end the process (SIGBUS) if the file were truncated
+// meanwhile; pread returns an error then.
 #pragma once
 
 #include <cstddef>
@@ -26,6 +26,8 @@
 
 namespace tandem::actors {
 
+// One open file, whose header was read and checked. Its const members may be called from several
+// threads at once.
 class SafetensorsFile {
  public:
   struct Entry {
@@ -39,9 +41,10 @@ class SafetensorsFile {
   const std::filesystem::path& file() const { return file_; }
   const std::map<std::string, Entry>& entries() const { return entries_; }
 
-  // Reads tensor `name`, which exists, into `out`, which has its size.
+  // Reads all values of tensor `name` into `out`. CHECKs that the tensor exists and that `out` has
+  // its size.
   Result<void> read(const std::string& name, std::span<float> out) const;
-  // The same of its values from `first` on.
+  // The same for the out.size() values from `first` on.
   Result<void> read_part(const std::string& name, std::size_t first, std::span<float> out) const;
 
  private:
@@ -54,7 +57,7 @@ class SafetensorsFile {
   std::map<std::string, Entry> entries_;
 };
 
-// One tensor of a model: where it goes when read, where it comes from when written.
+// One tensor of a model. `values` is its memory, which reading fills and writing reads; borrowed.
 struct NamedTensor {
   std::string name;
   std::vector<std::int64_t> shape;
@@ -62,25 +65,27 @@ struct NamedTensor {
 };
 
 // Fills every tensor of `wanted` from DIR/model.safetensors or, where that is absent, the shards of
-// DIR/model.safetensors.index.json. A wanted tensor that is missing, one that nobody wants, one
-// that two shards hold and one of another shape are errors by name. `alias` is a tensor that may be
-// present if its bytes equal those of `alias_of` (lm_head.weight of a tied model).
-// Frequencies of rotary embeddings, which older checkpoints hold, are passed over.
+// DIR/model.safetensors.index.json. Errors by name: a wanted tensor that is missing or has another
+// shape, a tensor that is not wanted, and a tensor that two shards hold. Two kinds of unwanted
+// tensors are allowed: `alias` of `tied` if its values equal those of `alias_of` (lm_head.weight of
+// a tied model), and the frequencies of rotary embeddings, which older checkpoints hold. `tied` may
+// be null.
 struct TiedTensor {
   std::string alias, alias_of;
 };
 Result<void> read_tensors(const std::filesystem::path& directory,
                           std::span<const NamedTensor> wanted, const TiedTensor* tied);
 
-// The same in two steps, so that nothing need be allocated before the files have passed.
+// The same in two steps, so that memory can be allocated after the files have been checked.
 class TensorFiles {
  public:
-  // Finds and judges the tensors by the files' headers: no value is read, and `values` may be
+  // Finds and checks the tensors by the files' headers. No value is read, and `values` may be
   // empty.
   static Result<TensorFiles> open(const std::filesystem::path& directory,
                                   std::span<const NamedTensor> wanted, const TiedTensor* tied);
 
-  // Fills `tensors`, which are those that open() was asked for, in that order.
+  // Fills `tensors`, which are those that open() was asked for, in the same order. The threads
+  // share the work; null: the calling thread alone. After an error the values are undefined.
   Result<void> read(std::span<const NamedTensor> tensors,
                     runtime::ThreadPool* threads = nullptr) const;
 

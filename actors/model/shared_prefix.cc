@@ -5,7 +5,8 @@
 namespace tandem::actors {
 namespace {
 
-// Positions before the new token of both that lie in the same pages, as whole splits.
+// How many positions before both new tokens lie in the same pages, rounded down to whole splits:
+// attention works on whole splits only.
 std::int32_t shared_positions(const PagedSlice& a, const PagedSlice& b,
                               std::int32_t page_positions) {
   const std::int64_t both = std::min({std::int64_t{a.position}, std::int64_t{b.position},
@@ -26,6 +27,9 @@ bool find_shared(std::span<const PagedSlice> slices, std::int32_t page_positions
     std::int32_t positions =
         i > leader ? shared_positions(slices[leader], slices[i], page_positions) : 0;
     const std::int32_t before = shared[leader].positions;
+    // The first follower (i == leader + 1) sets the length of the run. A later slice with a longer
+    // common prefix shares the run's length only; one with a shorter prefix begins a run of its
+    // own.
     if (positions == 0 || (i > leader + 1 && positions < before)) {
       leader = i;
       positions = 0;

@@ -1,5 +1,6 @@
-// Which decode steps of a batch read the same keys and values: what attention is told of it
-// (kernels/ops/attention.h, SharedPrefix). Internal to decoder.h; a function of values.
+// Finds decode steps of a batch that read the same keys and values, so that attention can read them
+// once for several sequences (SharedPrefix in kernels/ops/attention.h). Internal to decoder.h; a
+// function of values.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +11,14 @@
 
 namespace tandem::actors {
 
-// Splits that are shared at most: 4096 positions. Of longer prefixes these are.
+// How many splits are shared at most: 4096 positions. Of a longer common prefix only these first
+// positions are shared.
 inline constexpr std::int64_t kSharedSplitsMax = 16;
 
-// Of slices of one token each; `shared` has room for as many, and returns whether any shares.
-// Neighbours join a leader as long as they have all of the prefix that its first follower has.
+// For slices of one token each, fills one entry of `shared` per slice and returns whether any slice
+// shares. Only neighbours are compared, so the completions of a group must stand side by side to
+// share. A slice joins the leader before it if it shares at least the prefix that the leader's
+// first follower shares; else it becomes a leader itself.
 bool find_shared(std::span<const PagedSlice> slices, std::int32_t page_positions,
                  std::span<kernels::SharedPrefix> shared);
 

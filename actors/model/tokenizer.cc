@@ -1,3 +1,9 @@
+// Encoding goes through levels, each of which cuts text into smaller pieces: added tokens that are
+// looked for in raw text (encode), NFC and added tokens that are looked for in normalized text
+// (encode_stretch), the pre-tokenizer's words (encode_plain), and the merges of one word
+// (encode_word). The order is that of the reference and cannot be changed: NFC, for example, must
+// not see the text of an added token that is not normalized. Offsets in the caller's text are
+// passed down only for error messages.
 #include "actors/model/tokenizer.h"
 
 #include <algorithm>
@@ -10,12 +16,14 @@
 namespace tandem::actors {
 namespace {
 
+// Published files have up to some tens of MB.
 constexpr std::uint64_t kTokenizerBytesMax = 256u << 20;
 
 Error at_byte(const std::string& problem, std::size_t offset) {
   return Error{.message = "tokenizer: " + problem + " at byte " + std::to_string(offset)};
 }
 
+// A byte for an error: the character if it prints, else its value.
 std::string byte_text(char c) {
   const auto byte = static_cast<unsigned char>(c);
   if (byte >= 0x21 && byte <= 0x7E) return std::string("'") + c + "'";
@@ -47,6 +55,8 @@ Result<Tokenizer> Tokenizer::read(const std::filesystem::path& file) {
 Result<std::vector<std::int32_t>> Tokenizer::encode(std::string_view text) const {
   if (const auto offset = first_malformed_utf8(text))
     return at_byte("the text is not UTF-8: " + byte_text(text[*offset]), *offset);
+  // Without ByteLevel the library's symbols are characters, and here they are bytes. For ASCII
+  // these are the same.
   if (parts_->symbols == Symbols::kAscii) {
     const auto at = std::find_if(text.begin(), text.end(), [](char c) { return (c & 0x80) != 0; });
     if (at != text.end())
@@ -96,6 +106,7 @@ Result<void> TokenizerParts::encode_stretch(std::string_view text, std::size_t o
 
 Result<void> TokenizerParts::encode_plain(std::string_view text, std::size_t offset,
                                           std::vector<std::int32_t>& ids) const {
+  // `text` is not empty: cut_at_added() gives no empty stretch.
   const std::string prefixed = add_prefix_space && text[0] != ' ' ? " " + std::string(text) : "";
   if (!prefixed.empty()) {
     text = prefixed;
@@ -117,6 +128,7 @@ Result<void> TokenizerParts::encode_plain(std::string_view text, std::size_t off
 
 Result<void> TokenizerParts::encode_word(std::string_view word, std::size_t offset,
                                          std::vector<std::int32_t>& ids) const {
+  // ignore_merges: a word that is itself a token is not built from merges.
   if (!whole_words.empty()) {
     if (const auto at = whole_words.find(std::string(word)); at != whole_words.end()) {
       ids.push_back(at->second);
@@ -125,6 +137,7 @@ Result<void> TokenizerParts::encode_word(std::string_view word, std::size_t offs
   }
   std::vector<std::int32_t> merged;
   merged.reserve(word.size());
+  // Only neighbouring unknown bytes are fused.
   bool after_unknown = false;
   for (std::size_t i = 0; i < word.size(); ++i) {
     const std::int32_t id = byte_ids[static_cast<unsigned char>(word[i])];

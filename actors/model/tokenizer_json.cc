@@ -1,3 +1,13 @@
+// Reads a tokenizer.json into TokenizerParts, section by section. Every feature that changes tokens
+// and that tokenizer.cc does not implement is refused: a tokenizer that is almost right would train
+// a model on wrong ids without any error.
+//
+// The sections depend on each other in one order: the pre_tokenizer says whether symbols are bytes
+// or characters, which the vocabulary needs; merges, added tokens and the post_processor then refer
+// to ids of the vocabulary.
+//
+// ByteLevel writes every byte as a printable character: bytes that print as themselves, all others
+// as U+0100 and the following code points, in order (bytes_to_unicode of GPT-2).
 #include <algorithm>
 #include <set>
 
@@ -10,8 +20,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::int64_t kTokenIdMax = 1 << 24;
-constexpr int kNestingMax = 4;
+constexpr std::int64_t kTokenIdMax = 1 << 24;  // bounds the table by id, as in model_config.cc
+constexpr int kNestingMax = 4;                 // of Sequences in Sequences
 
 class Reader {
  public:
@@ -54,14 +64,16 @@ class Reader {
   TokenizerParts& parts_;
   std::array<std::uint32_t, 256> symbol_of_byte_;  // ByteLevel's printable stand-ins
   std::unordered_map<std::uint32_t, unsigned char> byte_of_symbol_;
-  std::unordered_map<std::string, std::int32_t> vocabulary_;
+  std::unordered_map<std::string, std::int32_t> vocabulary_;  // by the token as the file writes it
 };
 
+// A member of an object; null counts as absent, as in the reference.
 const json* member(const json& object, const char* key) {
   const auto at = object.find(key);
   return at == object.end() || at->is_null() ? nullptr : &*at;
 }
 
+// The "type" of a step, or the step itself where it has none, for an error.
 std::string type_of(const json& step) {
   const json* type = step.is_object() ? member(step, "type") : nullptr;
   return type != nullptr && type->is_string() ? type->get<std::string>() : step.dump();
@@ -88,6 +100,7 @@ Result<void> Reader::read(const json& document) {
     if (member(document, key)) return refuse(std::string("'") + key + "'");
   const json* model = member(document, "model");
   if (model == nullptr || !model->is_object()) return fail("key 'model' is missing");
+  // Without the ByteLevel decoder the library joins tokens in another way than Tokenizer::decode.
   const json* decoder = member(document, "decoder");
   if (decoder == nullptr) return refuse("a missing decoder");
   if (type_of(*decoder) != "ByteLevel") return refuse("decoder " + type_of(*decoder));
@@ -135,6 +148,7 @@ Result<void> Reader::read_pre_tokenizer(const json& step, int depth) {
 Result<void> Reader::read_byte_level(const json& step) {
   parts_.symbols = Symbols::kBytes;
   parts_.add_prefix_space = flag(step, "add_prefix_space", true);
+  // The library would then add a space to every piece of the earlier step.
   if (parts_.add_prefix_space && !parts_.regexes.empty())
     return refuse("pre_tokenizer ByteLevel with add_prefix_space after Split or Digits");
   return flag(step, "use_regex", true) ? add_regex(kGpt2Regex) : Result<void>{};
@@ -170,6 +184,7 @@ Result<void> Reader::read_model(const json& model) {
   for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"})
     if (const json* affix = member(model, key); affix != nullptr && *affix != "")
       return refuse(std::string("model.") + key + " " + affix->dump());
+  // Random merges would make encoding depend on a seed.
   if (const json* dropout = member(model, "dropout"); dropout != nullptr && *dropout != 0)
     return refuse("model.dropout " + dropout->dump());
   if (flag(model, "byte_fallback", false)) return refuse("model.byte_fallback");
@@ -183,7 +198,8 @@ Result<void> Reader::read_model(const json& model) {
   return {};
 }
 
-// The bytes that a vocabulary entry stands for; an entry outside ByteLevel's alphabet is itself.
+// The bytes that a vocabulary entry stands for. An entry with a character outside ByteLevel's
+// alphabet, such as an added token that is also in the vocabulary, stands for its own text.
 std::string Reader::bytes_of_symbols(const std::string& token) const {
   std::string bytes;
   for (std::size_t at = 0; at < token.size();) {
@@ -219,6 +235,7 @@ Result<void> Reader::read_vocabulary(const json& model) {
     if (Result<void> placed = place_token(id, bytes_of_symbols(token)); !placed) return placed;
     vocabulary_.emplace(token, static_cast<std::int32_t>(id));
   }
+  // The symbols that merging starts from: the tokens of single bytes.
   parts_.byte_ids.fill(TokenizerParts::kNoToken);
   for (std::uint32_t byte = 0; byte < 256; ++byte) {
     if (parts_.symbols == Symbols::kAscii && byte >= 0x80) break;
@@ -282,6 +299,7 @@ Result<void> Reader::read_added_tokens(const json& document) {
   if (!added->is_array()) return fail("key 'added_tokens' must be a list");
   for (const json& token : *added)
     if (Result<void> done = read_added_token(token); !done) return done;
+  // cut_at_added() wants the longest first; equal lengths keep the file's order.
   std::stable_sort(parts_.added.begin(), parts_.added.end(), [](const auto& a, const auto& b) {
     return a.pattern.size() > b.pattern.size();
   });
@@ -310,7 +328,8 @@ Result<void> Reader::read_added_token(const json& token) {
   return {};
 }
 
-// ByteLevel as a post_processor trims offsets in the text, which nothing here keeps.
+// As a post_processor, ByteLevel only changes offsets of tokens in the text, which are not kept
+// here.
 Result<void> Reader::read_post_processor(const json& step, int depth) {
   const std::string type = type_of(step);
   if (type == "ByteLevel") return {};

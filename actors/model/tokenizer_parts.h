@@ -1,5 +1,5 @@
-// What a tokenizer.json holds, checked and in the forms that encoding and decoding use. Internal to
-// tokenizer.h; read from JSON by tokenizer_json.cc.
+// The content of a tokenizer.json, checked and in the forms that encoding and decoding use.
+// Internal to tokenizer.h; tokenizer_json.cc fills it from JSON, tokenizer.cc uses it.
 #pragma once
 
 #include <array>
@@ -19,12 +19,14 @@ namespace tandem::actors {
 
 enum class Symbols : std::uint8_t {
   kBytes,  // ByteLevel: every byte has a symbol
-  kAscii,  // no pre_tokenizer: a character is its own symbol, and only ASCII is accepted
+  kAscii,  // no pre_tokenizer: each character is a symbol, and only ASCII is accepted
 };
 
 struct TokenizerParts {
   static constexpr std::int32_t kNoToken = -1;
 
+  // The vocabulary. Tokens are kept as the bytes that they stand for, not as the printable
+  // stand-ins of ByteLevel that the file has.
   std::vector<std::string> bytes;            // by id; empty where no token has the id
   std::vector<bool> special;                 // by id
   std::array<std::int32_t, 256> byte_ids{};  // the symbol of a byte, or kNoToken
@@ -33,24 +35,29 @@ struct TokenizerParts {
   std::vector<AddedToken> added;                              // longest first
 
   Symbols symbols = Symbols::kAscii;
-  bool nfc = false;  // normalizer NFC
-  bool add_prefix_space = false;
+  bool nfc = false;                         // text is brought into NFC first
+  bool add_prefix_space = false;            // plain text that begins without a space gets one
   std::optional<std::int32_t> unknown;      // unk_token: stands for a byte without a symbol
-  bool fuse_unknown = false;                // one for several such bytes
-  std::vector<std::int32_t> before, after;  // what the post_processor puts around a prompt
-  std::vector<WordRegex> regexes;           // each cuts the pieces of the one before
+  bool fuse_unknown = false;                // one unk_token stands for several such bytes in a row
+  std::vector<std::int32_t> before, after;  // tokens that the post_processor puts around a prompt
+  std::vector<WordRegex> regexes;           // each one cuts the pieces of the one before
 
-  // Text between added tokens that are not normalized; `offset` is its place in the whole text.
+  // The three levels of encoding. Each appends to `ids`; `offset` is the place of its text in the
+  // whole text, for errors.
+  //
+  // Text between added tokens that are not normalized.
   Result<void> encode_stretch(std::string_view text, std::size_t offset,
                               std::vector<std::int32_t>& ids) const;
-  // Text without added tokens.
+  // Text without any added token.
   Result<void> encode_plain(std::string_view text, std::size_t offset,
                             std::vector<std::int32_t>& ids) const;
+  // One word, within which BPE merges.
   Result<void> encode_word(std::string_view word, std::size_t offset,
                            std::vector<std::int32_t>& ids) const;
 };
 
-// Fills `parts`; everything that is not supported is refused by its name.
+// Fills `parts`, which is new. Errors name `file` and refuse every feature that is not supported by
+// its name. After an error `parts` is not to be used.
 Result<void> read_tokenizer_json(const nlohmann::json& document, const std::string& file,
                                  TokenizerParts& parts);
 

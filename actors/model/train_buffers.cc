@@ -8,8 +8,8 @@ namespace tandem::actors {
 namespace {
 
 constexpr std::int64_t kLogitsPerChunk = 1 << 20;  // on a CPU
-// Half a GiB. Every chunk goes over the head and over its gradient once, so few rows to a chunk
-// would make a GPU wait for memory.
+// Half a GiB. Each chunk reads the whole head and updates its whole gradient, so with few rows per
+// chunk a GPU would mostly wait for memory.
 constexpr std::int64_t kLogitsPerChunkOnGpu = 1 << 27;
 constexpr std::int64_t kChunkRowsMin = 16;
 
@@ -33,6 +33,7 @@ void cut_train_buffers(BufferCutter& cut, const ModelConfig& config, runtime::De
   const auto tensor = [&](std::initializer_list<std::int64_t> shape) {
     return cut.tensor(config.dtype, shape);
   };
+  // The order of the cuts is the layout of the block; it has to be the same at every size.
   const bool normal = config.qk_norm();
   const auto rest_of_layer = [&](const runtime::TensorView& x) {
     LayerActivations layer{.x = x,
@@ -58,6 +59,8 @@ void cut_train_buffers(BufferCutter& cut, const ModelConfig& config, runtime::De
   };
   buffers.layers.resize(static_cast<std::size_t>(config.layers));
   for (LayerActivations& layer : buffers.layers) {
+    // With checkpointing the layers after the first take only their own x, and the first layer's
+    // views for the rest.
     const bool shares = limits.checkpointing && &layer != buffers.layers.data();
     const runtime::TensorView x = tensor({T, H});
     layer = shares ? buffers.layers.front() : rest_of_layer(x);
@@ -78,6 +81,7 @@ void cut_train_buffers(BufferCutter& cut, const ModelConfig& config, runtime::De
   buffers.dattention = tensor({T, A * D});
   buffers.dact = tensor({T, F});
   buffers.dpicked = tensor({C, H});
+  // One workspace serves all norms, because they run one after another: it has the largest size.
   buffers.norm_sums = cut.f32(
       {std::max({norm_sums(T, H), norm_sums(T * A, D), norm_sums(T * B, D), norm_sums(C, H)})});
   buffers.attention_sums = cut.f32({kernels::attention_backward_workspace(
@@ -95,6 +99,7 @@ std::size_t train_buffer_bytes(const ModelConfig& config, const TrainLimits& lim
 
 TrainTables cut_train_tables(BufferCutter& cut, const ModelConfig& config, std::int64_t T,
                              std::int64_t M, std::int64_t S) {
+  // Segments are cut as words, because the cutter knows no other types of tables.
   constexpr std::int64_t kWords = sizeof(kernels::Segment) / sizeof(std::int32_t);
   TrainTables tables{.tokens = cut.i32(T),
                      .positions = cut.i32(T),

@@ -1,6 +1,8 @@
-// What TrainDecoder keeps of one batch, and how memory is cut for it. Internal to decoder.h.
+// The memory of TrainDecoder: the activations that it keeps of one batch, its workspaces and
+// tables, and how blocks of memory are cut into them. Internal to decoder.h.
 //
-// Letters as there; C rows of one chunk of logits, S segments.
+// Letters as in decoder.h; C rows of one chunk of logits, S segments. Shapes are written beside the
+// names in the same order.
 #pragma once
 
 #include <cstddef>
@@ -17,12 +19,14 @@
 
 namespace tandem::actors {
 
-// What backward needs of one layer. With checkpointing all layers share one memory but for x.
+// The results of one layer's forward that backward needs. With checkpointing all layers share the
+// same memory for everything except x, and backward computes them again from x.
 struct LayerActivations {
   runtime::TensorView x, inv, h;     // [T, H] [T] [T, H]  into attention: residual, its norm
   runtime::TensorView qkv;           // [T, Q]  before q/k-norm
   runtime::TensorView inv_q, inv_k;  // [T, A] [T, B]  of a model with q/k-norm
-  // [T, A D] [T, B D], normalised and turned; without q/k-norm the columns of qkv, turned there
+  // [T, A D] [T, B D], normalised and rotated. Without q/k-norm they are views of qkv's columns,
+  // which are rotated in place.
   runtime::TensorView q, k;
   runtime::TensorView attention, lse;  // [T, A D] [T, A]
   runtime::TensorView x2, inv2, h2;    // [T, H] [T] [T, H]  into the MLP
@@ -33,37 +37,43 @@ struct TrainBuffers {
   std::vector<LayerActivations> layers;
   runtime::TensorView x;    // [T, H] the last residual
   runtime::TensorView lse;  // [M]
-  // Of one chunk: [C, H] [C] [C, H] [C, V]; logits are f32
+  // Of one chunk: [C, H] [C] [C, H] [C, V]; logits are f32 in every dtype
   runtime::TensorView picked, picked_inv, picked_h, logits;
-  runtime::TensorView dlogits;                    // [C, V] of f32: logits itself
+  runtime::TensorView dlogits;                    // [C, V]; when computing in f32, logits itself
   runtime::TensorView dx, dh;                     // [T, H]
-  runtime::TensorView dx_sums;                    // [T, H] f32; of f32: dx itself
+  runtime::TensorView dx_sums;                    // [T, H] f32; when computing in f32, dx itself
   runtime::TensorView dqkv, dattention, dact;     // [T, Q] [T, A D] [T, F]
   runtime::TensorView dpicked;                    // [C, H]
   runtime::TensorView norm_sums, attention_sums;  // workspaces of rms_norm and attention
 };
 
-// Filled on the host for each call, and checked there: operators on a GPU cannot look at segments.
+// Filled on the host for each call, and checked there: operators on a GPU cannot check segments.
 struct TrainTables {
   std::span<std::int32_t> tokens, positions;        // [T]
-  runtime::TensorView ones;                         // [T, 1] of a model with biases
+  runtime::TensorView ones;                         // [T, 1]; empty in a family without biases
   std::span<std::int32_t> item_rows, item_targets;  // [M]
   std::span<kernels::Segment> segments;             // [S], at most one per row
 };
 
-// [M] each: a log-probability's number and an entropy's.
+// One float per item for log-probabilities and one for entropies: values in forward, their
+// derivatives in backward.
 struct PerItem {
   runtime::TensorView logprob, entropy;
 };
 
+// How many rows of logits are computed at a time. The logits of all items would take M V floats,
+// which is often more than all activations together.
 std::int64_t logit_rows_per_chunk(const ModelConfig& config, runtime::DeviceKind device);
 
-// Cuts for exactly so many rows and items; `buffers.layers` keeps its memory from call to call.
+// Cuts for exactly limits.rows_max rows and limits.items_max items; a call with a smaller batch
+// passes smaller limits and uses the beginning of the same block. The vector `buffers.layers` keeps
+// its capacity from call to call (DE-3).
 void cut_train_buffers(BufferCutter& cut, const ModelConfig& config, runtime::DeviceKind device,
                        const TrainLimits& limits, TrainBuffers& buffers);
 std::size_t train_buffer_bytes(const ModelConfig& config, const TrainLimits& limits,
                                runtime::DeviceKind device);
 
+// The tables of T rows, M items and S segments; the segments' content is left as it is.
 TrainTables cut_train_tables(BufferCutter& cut, const ModelConfig& config, std::int64_t T,
                              std::int64_t M, std::int64_t S);
 std::size_t train_table_bytes(const ModelConfig& config, const TrainLimits& limits);

@@ -1,12 +1,16 @@
-// Activations are kept, logits are not: a chunk of them is made, reduced to log-probabilities and
-// made again in backward (one more product with the head). A batch whose logits fit one chunk keeps
-// them. With checkpointing a layer's activations are made again too, from its input: backward needs
-// the memory of one layer, and repeats all of forward but each layer's last product.
+// TrainDecoder: forward and hand-written backward of a packed batch.
 //
-// Where activations are bf16, logits and what is scattered into a gradient are f32 all the same.
+// Memory decides the shape of this file. Activations of all layers are kept for backward; logits
+// are not, because V is large: a chunk of them is computed, reduced to log-probabilities, and
+// computed again in backward at the price of one more product with the head. (A batch whose logits
+// fit one chunk keeps them.) With checkpointing a layer's activations are computed again too, from
+// its input: backward needs the memory of one layer, and repeats all of forward except each layer's
+// last product.
 //
-// What the host says and is told (tables, and two numbers for each item) lies in staged memory, and
-// moves once per call. Everything else stays on the device.
+// Where activations are bf16, logits and sums that are scattered into a gradient are still f32.
+//
+// Data of the host (tables, and two numbers for each item) lies in staged memory, and is copied
+// once per call. Everything else stays on the device.
 #include <algorithm>
 #include <vector>
 
@@ -38,7 +42,7 @@ using runtime::Stream;
 using runtime::tensor;
 using runtime::TensorView;
 
-// Of y = x times the weight: dx is written, dweight is added to.
+// Backward of y = x weight^T: writes dx (=) and adds to dweight (+=).
 struct MatrixBackward {
   TensorView dy, x;
   const MatrixOperand& weight;
@@ -70,7 +74,7 @@ LayerGradients layer_gradients(const runtime::Arena& gradients, std::int64_t lay
           .vectors = optional_vectors(gradients, names)};
 }
 
-// Views of the gradient arena, made when an arena is first seen: names are looked up once.
+// Views of the gradient arena, made when an arena is first seen, so that names are looked up once.
 struct Gradients {
   const void* base = nullptr;
   TensorView embedding, final_norm, head;
@@ -106,8 +110,8 @@ void copy(const Stream& stream, const TensorView& from, const TensorView& to) {
 
 struct TrainDecoder::Workspace {
   ModelConfig config;
-  runtime::Manifest master;                // of gradients
-  std::vector<std::int64_t> layer_begins;  // in it, in floats
+  runtime::Manifest master;                // the layout of gradients and of the master weights
+  std::vector<std::int64_t> layer_begins;  // in that layout, in floats (parameters.h)
   TrainLimits limits;
   DeviceKind device = DeviceKind::kCpu;
   RotaryTable rotary;
@@ -115,13 +119,13 @@ struct TrainDecoder::Workspace {
   runtime::Staged table_memory, score_memory, slope_memory;
   // All cut for the batch that forward() computed last.
   TrainBuffers now;
-  TrainTables tables;  // the host's side
-  PerItem scores;      // the host's side of what forward() gives
-  PerItem slopes;      // the host's side of the gradients by it, which backward() is given
+  TrainTables tables;  // host side
+  PerItem scores;      // host side of forward's results
+  PerItem slopes;      // host side of the derivatives that the caller gives to backward()
   std::size_t table_bytes_used = 0;
-  Gradients sums;  // the gradient arena's views
-  bool has_entropy = false;
-  bool consumed = true;
+  Gradients sums;            // the gradient arena's views
+  bool has_entropy = false;  // forward() computed entropies
+  bool consumed = true;      // backward() has overwritten the activations
 
   float eps() const { return static_cast<float>(config.rms_norm_eps); }
   TensorView on_device(std::span<std::int32_t> table) const {
@@ -231,6 +235,7 @@ void TrainDecoder::Workspace::cut(std::int64_t T, std::int64_t M, std::int64_t S
   slopes = cut_per_item(slope_cut, M);
 }
 
+// Fills the tables and checks that segments tile the rows and refer to prefixes in front of them.
 void TrainDecoder::Workspace::lay_out(const PackedBatch& batch) {
   const std::int64_t T = std::ssize(batch.tokens), M = std::ssize(batch.items);
   CHECK(batch.temperature > 0);
@@ -294,7 +299,7 @@ void TrainDecoder::Workspace::attend(const Stream& stream, const LayerWeights& w
                                           .rows = limits.products});
 }
 
-// layer.act = what the down projection multiplies
+// layer.act = silu(g) * u, the input of the down projection
 void TrainDecoder::Workspace::activate(const Stream& stream, const LayerWeights& weights,
                                        const LayerActivations& layer) const {
   norm(stream, layer.x2, weights.post_attention_norm, layer.h2, layer.inv2);
@@ -342,7 +347,7 @@ void TrainDecoder::Workspace::chunk_logits(const Stream& stream, const Weights& 
           .x = part.h, .weight = weights.head().packed, .y = part.logits, .rows = limits.products});
 }
 
-// Fills the device's side of `scores`.
+// Fills the device side of `scores`, chunk by chunk.
 void TrainDecoder::Workspace::score_items(const Stream& stream, const Weights& weights,
                                           float temperature) const {
   const TensorView logprob = score_memory.on_device(scores.logprob);
@@ -369,11 +374,12 @@ void TrainDecoder::forward(const Stream& stream, const Weights& weights, const P
   Workspace& w = *work_;
   CHECK(stream.device == w.device && logprob.size() == batch.items.size());
   CHECK(entropy.empty() || entropy.size() == batch.items.size());
-  // A GPU may not have read yet what the last backward() left in the staged blocks, which are
-  // filled anew here. On a CPU this is free.
+  // A GPU may not yet have read the staged blocks of the last backward(), which are filled anew
+  // here. On a CPU this wait is free.
   runtime::synchronize(stream);
   w.lay_out(batch);
   w.consumed = false;
+  // Room for entropies is always there; without them the kernel and the download skip that half.
   w.has_entropy = !entropy.empty();
   w.table_memory.upload(stream, w.table_bytes_used);
   const auto need = [&](std::int64_t end) {
@@ -402,7 +408,8 @@ void TrainDecoder::forward(const Stream& stream, const Weights& weights, const P
   if (w.has_entropy) std::copy_n(w.scores.entropy.f32(), M, entropy.data());
 }
 
-// dx, the gradient of the layer's output, becomes that of layer.x2.
+// Turns now.dx from the gradient of the layer's output into that of layer.x2: the residual passes
+// it on as it is, and the norm's backward adds the MLP's part. Overwrites layer.gate_up.
 void TrainDecoder::Workspace::feed_forward_backward(const Stream& stream,
                                                     const LayerWeights& weights,
                                                     const LayerActivations& layer,
@@ -430,7 +437,7 @@ void TrainDecoder::Workspace::feed_forward_backward(const Stream& stream,
                                                      .workspace = now.norm_sums});
 }
 
-// dx, the gradient of layer.x2, becomes that of layer.x.
+// Turns now.dx from the gradient of layer.x2 into that of layer.x, in the same way.
 void TrainDecoder::Workspace::attend_backward(const Stream& stream, const LayerWeights& weights,
                                               const LayerActivations& layer,
                                               const LayerGradients& gradients) const {
@@ -493,7 +500,8 @@ void TrainDecoder::Workspace::attend_backward(const Stream& stream, const LayerW
                                                      .workspace = now.norm_sums});
 }
 
-// now.dx becomes the gradient of the last residual: what the items' log-probabilities say.
+// Computes now.dx, the gradient of the last residual, from the derivatives of the items. Rows are
+// added up in f32 (dx_sums), because several items may pick the same row.
 void TrainDecoder::Workspace::head_backward(const Stream& stream, const Weights& weights,
                                             float temperature, const TensorView& dlogprob,
                                             const TensorView& dentropy) const {
@@ -561,10 +569,14 @@ void TrainDecoder::backward(const Stream& stream, const Weights& weights, const 
   };
   w.head_backward(stream, weights, batch.temperature, w.slope_memory.on_device(w.slopes.logprob),
                   dentropy.empty() ? TensorView{} : w.slope_memory.on_device(w.slopes.entropy));
+  // DE-4: an untied head lies behind the final norm. A tied head's gradient goes into the
+  // embedding, which is announced last.
   tell(w.sums.final_norm);
   for (std::int64_t i = w.config.layers - 1; i >= 0; --i) {
     const LayerActivations& layer = w.now.layers[static_cast<std::size_t>(i)];
     const LayerGradients& into = w.sums.layers[static_cast<std::size_t>(i)];
+    // The shared memory still has the last layer's activations. The down projection is not
+    // repeated: its result is the next layer's x.
     if (w.limits.checkpointing && i + 1 < w.config.layers) {
       w.attend(stream, weights.layer(i), layer);
       w.activate(stream, weights.layer(i), layer);

@@ -11,7 +11,7 @@ unsigned char byte_at(std::string_view text, std::size_t at) {
   return static_cast<unsigned char>(text[at]);
 }
 
-// Bytes that a character with this lead byte has; 0 for what cannot lead.
+// How many bytes a character with this lead byte has. 0: no character begins with this byte.
 std::size_t length_of(unsigned char lead) {
   if (lead < 0x80) return 1;
   if (lead >= 0xC2 && lead <= 0xDF) return 2;
@@ -20,7 +20,8 @@ std::size_t length_of(unsigned char lead) {
   return 0;
 }
 
-// How many bytes from `at` on are the start of one well-formed character, or all of it.
+// How many bytes from `at` on are a beginning of one well-formed character, or all of it. The
+// second byte has a narrower range after some lead bytes (table 3-7).
 std::size_t well_formed_prefix(std::string_view text, std::size_t at) {
   const unsigned char lead = byte_at(text, at);
   const std::size_t length = length_of(lead);
@@ -43,6 +44,8 @@ std::size_t well_formed_prefix(std::string_view text, std::size_t at) {
 
 std::optional<std::size_t> first_malformed_utf8(std::string_view text) {
   for (std::size_t at = 0; at < text.size();) {
+    // first_code_point() has the rules of table 3-7; the code here only adds lengths of broken
+    // parts.
     const CodePoint point = first_code_point(text.substr(at));
     if (!point.valid) return at;
     at += point.bytes;
@@ -63,6 +66,7 @@ std::string replace_malformed_utf8(std::string_view text) {
 }
 
 std::size_t unfinished_utf8(std::string_view text) {
+  // A character has at most four bytes, so at most three of an unfinished one are there.
   for (std::size_t tail = 1; tail <= std::min<std::size_t>(3, text.size()); ++tail) {
     const std::size_t at = text.size() - tail;
     if (length_of(byte_at(text, at)) > tail && well_formed_prefix(text, at) == tail) return tail;

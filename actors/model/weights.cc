@@ -1,5 +1,7 @@
-// The forms are laid out once, in the constructor: packed operands on memory of their own, views of
-// what is kept, and, in place, views that every install points at its arena (install_part).
+// The forms of all parameters are laid out once, in the constructor: packed operands in memory of
+// their own (packings_), views of kept copies (copies_), and, in place, views that every install
+// points at its arena (borrowed_). An install then only goes through these three lists, so
+// addresses never change from version to version except where the arena itself is read.
 #include "actors/model/weights.h"
 
 #include <algorithm>
@@ -12,10 +14,13 @@
 namespace tandem::actors {
 namespace {
 
+// A matrix that is only multiplied. The embedding is also looked up by rows, which needs it plain.
 bool is_matrix(const runtime::ParameterSpec& spec) {
   return spec.shape.size() == 2 && spec.name != kEmbeddingName;
 }
 
+// The parameters that are kept unpacked: all of them for a GPU and for training, since backward
+// reads plain matrices; in place on a CPU in f32 none; else those that are never packed.
 runtime::Manifest kept_manifest(const ModelConfig& config, WeightsUse use,
                                 runtime::DeviceKind device) {
   runtime::Manifest all = published_manifest(config), kept;
@@ -28,6 +33,7 @@ runtime::Manifest kept_manifest(const ModelConfig& config, WeightsUse use,
   return kept;
 }
 
+// A GPU multiplies plain matrices. Fused operands are packed as one: q|k|v and gate|up.
 std::size_t packed_bytes(const ModelConfig& config, runtime::DeviceKind device) {
   if (device == runtime::DeviceKind::kCuda) return 0;
   const std::int64_t H = config.hidden_size, F = config.intermediate_size;
@@ -109,8 +115,9 @@ void Weights::lay_out_layer(const ModelConfig& config, std::int64_t index) {
   operand(names.down, H, F, layer.down);
 }
 
-// `view` becomes one of that shape, of the parameters from `first` on, which lie one after another
-// (parameters.h); it stays empty where the family has no such parameter, or only a packed one.
+// Makes `view` a view with that shape of the parameters from `first` on, which lie one after
+// another (parameters.h). The view stays empty where the family has no such parameter, or only a
+// packed one.
 void Weights::place(const std::string& first, const runtime::TensorView& shape,
                     runtime::TensorView& view) {
   const runtime::ParameterSpec* const from = manifest_.find(first);
@@ -124,7 +131,7 @@ void Weights::place(const std::string& first, const runtime::TensorView& shape,
   }
 }
 
-// The parameters from `first` on, which lie one after another, as one [n, k] matrix.
+// Makes `operand` one [n, k] matrix of the parameters from `first` on, which lie one after another.
 void Weights::operand(const std::string& first, std::int64_t n, std::int64_t k,
                       MatrixOperand& operand) {
   const runtime::DType dtype = manifest_.find(first)->dtype;
@@ -143,8 +150,8 @@ void Weights::install(const runtime::Stream& stream, std::span<const std::byte> 
   install_part(stream, arena.data(), {.begin = 0, .end = arena.size()});
 }
 
-// Copies, borrows and packs every piece that lies in `part`. A piece that lies only partly in it is
-// a bug.
+// Copies, borrows and packs every parameter that lies in `part`. A parameter that lies only partly
+// in it is a bug of the caller (ByteRange::holds CHECKs it).
 void Weights::install_part(const runtime::Stream& stream, const std::byte* arena,
                            const ByteRange& part) {
   for (const Copy& copy : copies_)
@@ -185,7 +192,8 @@ void Weights::install_master(const runtime::Stream& stream, const runtime::Arena
   install_rounded(stream, master, part);
 }
 
-// Rounds the part into the kept weights, which are all of them, and packs it from there.
+// Rounds the parameters of `part` into the kept copies and packs them from there. Requires that all
+// parameters are kept. Offsets differ between the two arenas, so the range is translated.
 void Weights::install_rounded(const runtime::Stream& stream, const runtime::Arena& master,
                               const ByteRange& part) {
   const auto& from = master.manifest().parameters;

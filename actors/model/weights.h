@@ -1,12 +1,12 @@
 // One version of the parameters on one device, in the forms that the decoder multiplies with.
 //
-// install() copies and packs everything out of an arena, which may change afterwards (but see
-// kTrainingInPlace), and install_master() does so for a part of it. They write in place: what was
-// captured with the addresses of one version computes with the next. The decoder only reads: a
-// Weights that is not being installed may be shared by threads.
+// install() copies and packs everything out of an arena, which may change afterwards (except with
+// kTrainingInPlace); install_master() does the same from a part of the master weights. Both write
+// in place: a CUDA graph that was recorded with the addresses of one version computes with the next
+// version. The decoder only reads, so threads may share a Weights that is not being installed.
 //
-// A CPU packs its matrices; a GPU reads them as they are, so there both forms are one memory. For
-// inference on a CPU a tied embedding is the packed head and nothing else.
+// A CPU packs its matrices; a GPU reads them as they are, so on a GPU both forms are one memory.
+// For inference on a CPU a tied embedding exists only as the packed head.
 #pragma once
 
 #include <cstddef>
@@ -29,13 +29,15 @@ namespace tandem::actors {
 enum class WeightsUse : std::uint8_t {
   kInference,  // forward passes only
   kTraining,   // backward as well, which reads the matrices unpacked
-  // The same without a copy of what is read unpacked, on a CPU that computes in f32: that is read
-  // in the arena of the install, part by part, which has to stay, and whose content may change only
-  // while nothing computes and an install of it follows. Elsewhere as kTraining.
+  // As kTraining, but on a CPU that computes in f32 the unpacked parameters are not copied: they
+  // are read in the arena that was installed last. That arena must stay in its place, and its
+  // content may change only while no decoder computes and if an install follows. On a GPU, or in
+  // bf16, the same as kTraining.
   kTrainingInPlace,
 };
 
-// A matrix in both forms; `plain` is empty in kInference on a CPU (but see embedding()).
+// A matrix in both forms. In kInference on a CPU `plain` is empty, except for an embedding that is
+// not tied to the head.
 struct MatrixOperand {
   kernels::PackedWeight packed;
   runtime::TensorView plain;
@@ -57,34 +59,36 @@ struct FloatRange {
   std::int64_t begin, end;
 };
 
-// Returns what a learner with these master weights publishes: the weights rounded to config.dtype,
-// in f32 the same arena. `master` has make_manifest(config)'s layout and lies in the host's memory.
-// Fails only for want of memory.
+// Returns the weights that a learner with these master weights publishes: rounded to config.dtype,
+// or in f32 the same arena. `master` has make_manifest(config)'s layout and lies in the host's
+// memory. The only error is too little memory.
 Result<runtime::Arena> as_published(const ModelConfig& config, runtime::Arena master);
 
 class Weights {
  public:
-  // The error is want of memory.
+  // The error means too little memory. The values are undefined before the first install.
   static Result<Weights> allocate(const ModelConfig& config, WeightsUse use,
                                   runtime::DeviceKind device);
+  // Bytes that allocate() takes on the device.
   static std::size_t bytes(const ModelConfig& config, WeightsUse use, runtime::DeviceKind device);
 
-  // Reads all of `arena`: published_manifest(config)'s layout, in the host's memory or the
-  // device's. It must stay as it is until the stream has done this.
+  // Takes over all of `arena`, which has published_manifest(config)'s layout and lies in the host's
+  // memory or the device's. The arena must stay unchanged until the stream has done this work.
   void install(const runtime::Stream& stream, std::span<const std::byte> arena);
-  // The same from master weights, make_manifest(config)'s layout, on the device: rounded. Reads the
-  // floats of `range` alone, which begins and ends where a layer does (layer_begins in
-  // parameters.h) or where the arena does. Of bf16 on a CPU not for kInference, which keeps no copy
-  // to round into.
+  // The same from master weights, which have make_manifest(config)'s layout and lie on the device;
+  // the values are rounded to config.dtype. Only the floats of `range` are read, which begins and
+  // ends where a layer does (layer_begins in parameters.h) or where the arena does. Not for
+  // kInference in bf16 on a CPU, which keeps no copy to round into (CHECKed).
   void install_master(const runtime::Stream& stream, const runtime::Arena& master,
                       const FloatRange& range);
 
-  // What install() would have to read, to the host; where all of it is kept: of kTraining or a
-  // GPU's.
+  // Copies the parameters to `arena` in the host's memory, in the form that install() reads. Only
+  // where all of them are kept (CHECKed): on a GPU, with kTraining, and with kTrainingInPlace in
+  // bf16.
   void fetch(const runtime::Stream& stream, std::span<std::byte> arena) const;
 
   WeightsUse use() const { return use_; }
-  // Of what install() reads.
+  // The layout that install() reads.
   const runtime::Manifest& manifest() const { return manifest_; }
   // [V, H]: plain, or packed where `plain` is empty.
   const MatrixOperand& embedding() const { return forms_->embedding; }
@@ -121,7 +125,7 @@ class Weights {
     kernels::PackedWeight packed;
   };
 
-  // A view of what lies in the arena of an install.
+  // A view that every install points at parameters in its arena (kTrainingInPlace).
   struct Borrowed {
     std::size_t from, bytes;
     runtime::TensorView* view;  // in forms_
@@ -134,8 +138,8 @@ class Weights {
 
   WeightsUse use_;
   runtime::Manifest manifest_;
-  // What is read unpacked: on a CPU for kInference, norms, biases and an embedding that is not the
-  // head. Nothing where all of it is borrowed.
+  // The parameters that are read unpacked. On a CPU for kInference these are norms, biases and an
+  // embedding that is not the head. Empty where all of them are borrowed (in_place()).
   runtime::Arena kept_;
   runtime::Buffer packed_;       // empty on a GPU
   std::size_t packed_used_ = 0;  // bytes
