@@ -1,3 +1,5 @@
+// Parsers of single words. Each takes the whole word or none of it: "5m30" is no time and "8GB" no
+// size, and the help shows the form.
 #include "actors/main/cli/arguments.h"
 
 #include <algorithm>
@@ -46,7 +48,8 @@ std::string did_you_mean(const std::string& word, const std::vector<std::string>
   return near ? "did you mean `" + std::string(*near) + "`?" : otherwise;
 }
 
-// "90", "90s", "5m", "2h" -> seconds.
+// Without a unit seconds are meant. The bound keeps later arithmetic in range; `!(value >= 0)`
+// refuses NaN.
 std::optional<double> parse_duration(std::string_view text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -66,7 +69,7 @@ Result<std::optional<double>> parse_time(const std::string& option, const std::s
   return seconds;
 }
 
-// "8", "512MiB", "1.5GiB" -> bytes.
+// Sizes have the units that the program prints, powers of 1024. `!(value > 0)` refuses NaN.
 std::optional<std::int64_t> parse_bytes(std::string_view text) {
   static constexpr std::pair<std::string_view, double> kUnits[] = {
       {"", 1}, {"B", 1}, {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40}};

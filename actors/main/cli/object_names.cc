@@ -1,3 +1,5 @@
+// An exact match always wins over a short form, so that a script that uses full names never becomes
+// ambiguous. Runs in the state folder come after the jobs of this controller and never hide them.
 #include "actors/main/cli/object_names.h"
 
 #include <algorithm>
@@ -11,7 +13,8 @@ using nlohmann::json;
 
 namespace {
 
-// Jobs, oldest first, and with them the runs that are no jobs any more.
+// The jobs, oldest first; with kIncluded also the runs that are no jobs of this controller any
+// more.
 Result<json> jobs_and_runs(const Client& client, PastRuns past) {
   auto jobs = get_list(client, "/jobs");
   if (!jobs || past == PastRuns::kExcluded) return jobs;
@@ -70,6 +73,7 @@ Result<std::string> find_job(const Client& client, const std::string& wanted, Pa
     ids.push_back(id);
     if (!has_ended(job)) live.push_back(id);
   }
+  // A name is usually used for run after run: the job that has not ended is meant.
   const std::vector<std::string>& candidates = live.empty() ? ids : live;
   if (candidates.size() == 1) return candidates.front();
   if (candidates.empty())
@@ -110,6 +114,7 @@ Result<ActorName> find_actor(const Client& client, const std::string& wanted,
     names.push_back({name.substr(0, name.find('/')), name});
   }
   std::vector<ActorName> matches = matching(names, wanted);
+  // A full name, "JOB/rollout/0", names its run itself.
   if (!job && std::ranges::count(wanted, '/') > 1) run = wanted.substr(0, wanted.find('/'));
   if (matches.empty() && past == PastRuns::kIncluded && !run.empty()) {
     auto recorded = recorded_actors(client, run);

@@ -1,3 +1,7 @@
+// Members are read by JSON pointers with a fallback, since a job has few of them before its first
+// step. All text of others (reasons, names, details) passes through visible() before it is shown.
+// Lines are cut to the width, never wrapped: a wrapped line would break the redraw in place, which
+// counts lines.
 #include "actors/main/cli/progress.h"
 
 #include <algorithm>
@@ -83,7 +87,7 @@ std::string steps_text(const json& job, int cells) {
     return "warm start " + whole(number(warm, "/step")) + "/" + whole(number(warm, "/max_steps")) +
            "  " + bar(number(warm, "/step"), number(warm, "/max_steps"), cells) +
            optional_number(warm, "/metric", "  metric ");
-  // While there is no step yet to estimate from, the place is kept.
+  // A dash keeps the place of the estimate until there is a step to estimate from.
   const std::string eta = has_number(job, "/eta_seconds") ? age(number(job, "/eta_seconds")) : "-";
   return "step " + whole(number(job, "/step")) + "/" + whole(number(job, "/total_steps")) + "  " +
          bar(number(job, "/step"), number(job, "/total_steps"), cells) + "  eta " + eta;
@@ -118,6 +122,7 @@ std::string actors_text(const json& job) {
 }
 
 std::string wait_text(const json& wait) {
+  // The detail of a crash loop is a sentence; "waits for" would not fit before it.
   if (word(wait, "/waits_for") == "CrashLoop")
     return word(wait, "/who") + " " + word(wait, "/detail");
   std::string text = word(wait, "/who") + " waits for " + word(wait, "/waits_for");
@@ -137,6 +142,7 @@ std::string list_waits(const json& job, std::size_t shown_max) {
 
 std::string percent(double share) { return format("%.0f%%", 100 * share); }
 
+// The commands of the summary are meant to be pasted into a shell.
 std::string shell_word(std::string text) {
   const bool plain = std::ranges::all_of(text, [](unsigned char c) {
     return std::isalnum(c) || c == '/' || c == '.' || c == '_' || c == '-';
@@ -206,6 +212,7 @@ std::string final_summary(const json& job, const json& result, int width) {
   if (result.value("eval", json()).is_object()) {
     const std::string sources = means_of_sources(member_at(result, "/eval/figures/final"));
     std::string eval;
+    // In the order of time: before, after the warm start, at the end.
     for (const auto& [kind, label] :
          {std::pair("before", "before "), std::pair("after_warm_start", "after warm start "),
           std::pair("final", "final ")}) {

@@ -43,7 +43,7 @@ std::string status_lines(const json& status, const ApiClient& api, int width) {
 
 }  // namespace
 
-// Only by its id: a name may mean another run tomorrow.
+// Deletes by id alone, since a name may mean another run tomorrow.
 Result<void> execute(const DeleteCommand& command, Client& client) {
   auto deleted = client.api.remove("/runs/" + url_escape(command.run));
   if (!deleted && deleted.error().code == ErrorCode::kNotFound) {

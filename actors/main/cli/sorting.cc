@@ -34,8 +34,10 @@ bool is_less(const json& a, const json& b) {
 Result<json> sorted_by(const std::string& field, json items) {
   const bool descending = field.starts_with('-');
   std::string path = field.substr(descending ? 1 : 0);
-  if (path.starts_with('.')) path.erase(0, 1);  // as in kubectl's JSONPath
+  // kubectl writes JSONPath, with a dot in front.
+  if (path.starts_with('.')) path.erase(0, 1);
   if (path.empty() || items.empty()) return items;
+  // Items without a value are kept apart: in no order are they the greatest or the least.
   std::vector<json> with, without;
   std::vector<std::string> names;
   bool known = false;

@@ -1,6 +1,8 @@
 // The frame from top to bottom: the cluster in two lines, jobs, actors, the keys. Jobs get at most
-// a third of the rows and actors the rest; what has no room is counted in the last line of its
-// list. On a narrow screen the tables leave columns out (table.h), so that nothing wraps.
+// a third of the rows and actors the rest; objects without room are counted in the last line of
+// their list. On a narrow screen the tables leave columns out (table.h), so that nothing wraps.
+// Colours are added after the tables are rendered: escape codes have no width, and render_table()
+// would show them as text.
 #include "actors/main/cli/top.h"
 
 #include <algorithm>
@@ -28,7 +30,7 @@ constexpr const char* kGreen = "\x1b[32m";
 constexpr const char* kYellow = "\x1b[33m";
 constexpr const char* kRed = "\x1b[31m";
 constexpr const char* kPlain = "\x1b[0m";
-constexpr int kRowsAroundLists = 7;  // heads, blank lines, the cluster's two lines, the keys
+constexpr int kRowsAroundLists = 7;  // two heads, two blank lines, the cluster's two, the keys
 
 struct SortOrder {
   const char* name;   // as the last line shows it
@@ -50,7 +52,8 @@ const char* colour_of(const std::string& state) {
   return std::ranges::find(kBad, state) != std::end(kBad) ? kRed : kYellow;
 }
 
-// A table's lines with its head in bold; each row's state in its colour, the chosen row reversed.
+// Adds colours to finished lines: the state of a row in its colour, the chosen row reversed.
+// Without colours lines stay as they are.
 class Painter {
  public:
   explicit Painter(const TopScreen& screen) : screen_(screen) {}
@@ -66,6 +69,7 @@ class Painter {
   }
   std::string chosen(std::string line) const {
     if (!screen_.colour) return line;
+    // The reversed bar reaches to the edge of the screen.
     const int missing = screen_.size.columns - display_width(line);
     return painted(line + std::string(static_cast<std::size_t>(std::max(missing, 0)), ' '),
                    kReverse);
@@ -94,8 +98,10 @@ json shown_actors(const TopPicture& picture, const TopChoice& choice) {
   for (const json& actor : picture.actors)
     if (!actor_has_ended(actor) && (choice.job.empty() || text(at(actor, {"job"})) == choice.job))
       shown.push_back(actor);
+  // By name first: the second sort is stable, so that equal actors keep a steady order.
   for (const char* field : {"name", order_of(choice.sort).field})
-    if (auto sorted = sorted_by(field, shown)) shown = std::move(*sorted);  // else none has it
+    if (auto sorted = sorted_by(field, shown))
+      shown = std::move(*sorted);  // an error: no actor has the field
   return shown;
 }
 
@@ -191,7 +197,8 @@ std::string actor_table(const json& actors, const TopChoice& choice, const TopSc
   return render_table(columns, rows, screen.size.columns);
 }
 
-// At most `rows_max` lines below the head; those left out are counted.
+// Appends the head of a table and at most `rows_max` lines below it. Of the rows that are left out
+// the last line says how many.
 void append_table(const std::string& table, const json& items, int rows_max,
                   const std::string& noun, const std::string& chosen, const TopScreen& screen,
                   ScreenLines& lines) {
@@ -271,6 +278,7 @@ std::optional<TopChoice> after_key(TopChoice choice, const TopPicture& picture,
   const char c = character ? *character : '\0';
   if (c == 'q' || (key && *key == PressedKey::kEscape)) return std::nullopt;
   if (c == '?' || c == 'h') choice.help = !choice.help;
+  // Backwards is one turn less than a whole round.
   const int turn = c == 's' || (key && *key == PressedKey::kRight)  ? 1
                    : c == 'S' || (key && *key == PressedKey::kLeft) ? kSortOrderCount - 1
                                                                     : 0;
@@ -283,7 +291,8 @@ std::optional<TopChoice> after_key(TopChoice choice, const TopPicture& picture,
   if (c == 'j' || (key && *key == PressedKey::kDown)) chosen = (chosen + 1) % (count + 1);
   if (c == 'k' || (key && *key == PressedKey::kUp)) chosen = (chosen + count) % (count + 1);
   if (c >= '0' && c <= '9' && c - '0' <= count) chosen = c - '0';
-  const bool ended = chosen == 0;  // or none was chosen
+  // The chosen job may have ended since: all jobs are then shown.
+  const bool ended = chosen == 0;
   choice.job = ended ? "" : text(at(jobs[static_cast<std::size_t>(chosen - 1)], {"id"}));
   return choice;
 }
