@@ -252,8 +252,8 @@ int run_controller(const ControllerCommand& command, const Console& console, boo
 }
 
 int run_node(const NodeCommand& command, const Console& console, bool verbose) {
-  const auto words = runtime::DaemonWords::inherited();  // a node says no word: only the end of its
-                                                         // socket is heard
+  // A node says no word: `up` hears only the end of its socket.
+  const auto words = runtime::DaemonWords::inherited();
   Signals signals({SIGINT, SIGTERM});
   const Incarnation life = node_incarnation();
   auto machine = offered_node(life, {.cpus = command.cpus, .memory_bytes = command.memory_bytes});
@@ -369,11 +369,11 @@ int cluster_down(const Console& console) {
   const auto address = running_controller();
   if (!address) {
     std::error_code ignored;
-    fs::remove(tandem_home() / "controller.json", ignored);  // of a killed one, if any
+    fs::remove(tandem_home() / "controller.json", ignored);  // a killed controller left it
     console.err << "no cluster is up\n";
     return 0;
   }
-  // Collected before the signal: afterwards nobody answers the question which nodes there were.
+  // Collected before the signal: afterwards no API answers the question which nodes there were.
   std::vector<std::int64_t> pids{(*address)["pid"].get<std::int64_t>()};
   if (const auto where = resolve_address(std::nullopt))
     if (const auto nodes = ApiClient(*where).get("/nodes"))

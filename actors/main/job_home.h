@@ -25,7 +25,7 @@ namespace tandem::cli {
 
 using RouteTo = std::function<runtime::ParcelSender(const runtime::PeerId& peer)>;
 
-// What the process lends to its jobs. The references outlive every exchange.
+// The parts that the process lends to its jobs. They outlive every exchange.
 struct JobHomeJoints {
   runtime::System& system;
   runtime::Directory& directory;

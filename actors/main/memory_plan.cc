@@ -288,7 +288,7 @@ std::vector<MemoryOption> memory_options(const JobSpec& job, const PlannedModel&
   for (auto& [role, demand] : plan_memory(job, model, hosts)) asked.emplace(name(role), demand);
   std::vector<MemoryOption> options;
   for (const Changes& changes : changes_to_try(job))
-    // An option with the same demand, such as one that is set already, helps nobody.
+    // An option that changes no demand, such as a setting that the job has already, is left out.
     if (auto option = option_of(job, model, hosts, changes); option && option->demand != asked)
       options.push_back(*std::move(option));
   return options;

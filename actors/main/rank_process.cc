@@ -225,9 +225,9 @@ int run_rank(std::span<const char* const> words) {
     signals.wait();
     log::info("event=rank_ending why=\"{}\" exit_status={} resident_mib={}",
               exit_status == 0 ? "told to end" : "it failed", exit_status.load(), resident_mib());
-    // First the payload traffic ends, then no handler runs, then the parts that handlers use are
-    // destroyed. The link is closed last, so that messages which handlers have sent can still
-    // leave.
+    // close() ends the process of a follower. For all others no handler runs after stop(), then
+    // destroy() ends the payload socket that handlers use. The link is closed last, so that
+    // messages which handlers have sent can still leave.
     home.close(exit_status);
     executor.stop();
     home.destroy();

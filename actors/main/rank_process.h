@@ -31,8 +31,7 @@ inline constexpr const char* kAgentEventsPort = "controller/agents";
 inline constexpr const char* kAgentPort = "agent";
 inline constexpr const char* kRankPort = "rank";
 inline constexpr const char* kRolePort = "role";
-inline constexpr const char* kBroadcastPort =
-    "broadcast";  // of a rank that takes part in broadcasts
+inline constexpr const char* kBroadcastPort = "broadcast";  // of a rank that broadcasts
 
 // The arguments of a rank, up to those that its agent adds (rank_words): where to dial and listen,
 // and the agent's pid, with which the rank dies. Keys for a controller that is reached by TCP are

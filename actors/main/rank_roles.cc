@@ -164,8 +164,8 @@ Result<actors::EngineConfig> engine_config_on(runtime::DeviceKind device, const 
   const runtime::MemoryInfo gpu = runtime::memory_info(device);
   const auto wanted = static_cast<std::size_t>(job.rollout.gpu_memory_utilization *
                                                static_cast<double>(gpu.total_bytes));
-  // What is free may be less than the share, when other processes use the GPU; a reserve is left
-  // for CUDA itself.
+  // Less than the share may be free, when other processes use the GPU; a reserve is left for CUDA
+  // itself.
   const std::size_t share =
       std::min(wanted, gpu.free_bytes - std::min(gpu.free_bytes, runtime::kGpuReserveBytes));
   std::size_t beside = actors::NativeEngine::bytes_beside_pages(model, config, device);

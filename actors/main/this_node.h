@@ -20,7 +20,7 @@ runtime::NodeNccl find_nccl();
 // be read.
 Result<runtime::NodeUp> describe_this_node(Incarnation incarnation);
 
-// What a user lets a node offer; without a value, all that the machine has.
+// The part of a machine that a user lets a node offer; without a value, all that the machine has.
 struct NodeOffer {
   std::optional<double> cpus = {};
   // Bytes. A node offers no more than its machine can give at its start, however much is named

@@ -24,6 +24,7 @@ std::optional<std::string> environment(const char* name) {
   return value && *value ? std::optional<std::string>(value) : std::nullopt;
 }
 
+// TANDEM_TOKEN, else the token of this state folder; also for an address that was given by hand.
 std::string known_token() {
   if (const auto token = environment("TANDEM_TOKEN")) return *token;
   const auto token = read_secret(token_path(tandem_home()));

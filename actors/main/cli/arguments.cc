@@ -13,6 +13,7 @@
 namespace tandem::cli {
 namespace {
 
+// The plural is also the collection of the API; spelling() reads this table backwards.
 constexpr std::pair<std::string_view, Kind> kKinds[] = {
     {"jobs", Kind::kJobs},   {"runs", Kind::kRuns},     {"actors", Kind::kActors},
     {"nodes", Kind::kNodes}, {"groups", Kind::kGroups}, {"events", Kind::kEvents}};
@@ -95,6 +96,7 @@ Result<ObjectName> parse_object(const std::vector<std::string>& words) {
   if (words.size() == 2) name = words[1];
   if (name && name->empty()) return usage_error("the name after `" + kind + "/` is empty", "");
   for (const auto& [plural, value] : kKinds)
+    // The singular of every kind is its plural without the s.
     if (kind == plural || kind + "s" == plural) return ObjectName{value, name};
   return usage_error("unknown kind `" + kind + "`",
                      did_you_mean(kind, kind_names(), "one of " + joined(kind_names(), ", ")));

@@ -54,6 +54,7 @@ const json& at(const json& item, std::initializer_list<const char*> path) {
 std::string text(const json& value) {
   if (value.is_null()) return kNone;
   if (value.is_string()) return value.get<std::string>().empty() ? kNone : value.get<std::string>();
+  // Four significant digits; integers and other values are shown as JSON.
   if (value.is_number_float()) return number_text(value.get<double>(), "%.4g");
   if (value.is_array() && value.empty()) return kNone;
   return dump_json(value);

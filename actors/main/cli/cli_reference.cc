@@ -83,6 +83,7 @@ std::string cli_reference() {
   text += "\nEvery command takes:\n" + option_table(grammar.options);
   std::string group;
   for (const CommandDoc& command : grammar.commands) {
+    // Commands come in the order of their groups: a heading where a new one begins.
     if (command.group != group) text += "\n## " + command.group + "\n";
     group = command.group;
     text += command_section(command);

@@ -2,6 +2,9 @@
 // errors. A state is waited for with the API's watch stream as an alarm clock: any line, or a
 // second of silence, means "look again". The state itself always comes from a plain GET, so that
 // nothing depends on the content of a line, on a line that was missed, or on the order of lines.
+//
+// Only `get -w` off a terminal prints lines of the stream themselves. A command that ends early
+// because its time is over has exit code 5; a job that ended otherwise than expected, 1.
 #include "actors/main/cli/client_commands.h"
 
 #include <algorithm>
@@ -166,7 +169,7 @@ Result<void> watch_as_lines(Client& client, const Listing& listing, OutputForm f
   print_all(*items);
   return client.api.stream(listing.query(true), kLookAgain,
                            [&](std::optional<std::string_view> line) {
-                             // The reader of a pipe may have gone: nobody would see the next line.
+                             // The reader of a pipe may have gone; then the command ends.
                              if (!line) return bool(client.out);
                              const json changed = parse_json(*line);
                              if (changed.is_structured()) print_all(changed);
@@ -221,12 +224,15 @@ struct Deadline {
   bool passed() const { return steady_now() > at; }
 };
 
+// A cancelled job has ended before its last process has: `cancel` waits for both.
 bool actors_stopped(const json& actors, const std::string& job_id) {
   return std::ranges::none_of(actors, [&](const json& actor) {
     return field(actor, "job") == job_id && !actor_has_ended(actor);
   });
 }
 
+// Both numbers: the desired one shows that the controller has taken the request, the ready one that
+// it is done.
 bool scaled(const json& job, const ScaleCommand& command) {
   return std::ranges::all_of(command.roles, [&](const auto& role) {
     const json counts = job.value("actors", json::object()).value(role.first, json::object());
@@ -311,6 +317,8 @@ Result<void> execute(const SubmitCommand& command, Client& client) {
     if (!found) return found.error();
     run = std::move(*found);
   }
+  // The file is read and checked here, with paths made absolute; the controller gets the effective
+  // job.
   auto loaded = load_job_of(command.job, run, command.sets);
   if (!loaded) return loaded.error();
   for (const std::string& warning : loaded->warnings) client.err << "warning: " << warning << "\n";

@@ -13,7 +13,7 @@
 
 namespace tandem::cli {
 
-// What a command needs of the program around it. References outlive the command.
+// The connection and the streams of one command. The references outlive the command.
 struct Client {
   ApiClient& api;
   std::ostream& out;

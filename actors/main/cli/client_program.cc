@@ -69,6 +69,7 @@ struct Program {
   // another machine. A run directory, and a run that has ended, need no controller.
   Outcome operator()(const SamplesCommand& command) const {
     const Result<void> answered = ask(command);
+    // No controller, or one that does not know the job: a directory here may have its samples.
     const bool elsewhere = !answered && (answered.error().code == ErrorCode::kUnreachable ||
                                          answered.error().code == ErrorCode::kNotFound);
     if (!elsewhere) return answered;

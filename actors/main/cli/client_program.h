@@ -11,7 +11,7 @@
 
 namespace tandem::cli {
 
-// Where a command prints. The streams outlive it.
+// The streams to which a command prints; they outlive this object.
 struct Console {
   std::ostream& out;           // data
   std::ostream& err;           // chatter

@@ -23,6 +23,7 @@ std::string not_a_host(const std::string& text) {
                        std::ranges::all_of(text, plain);
   return is_host ? "" : "`" + text + "` is neither an IPv4 address nor a host's name";
 }
+// An empty text means that the value is good.
 const CLI::Validator kHost(not_a_host, "");
 
 }  // namespace

@@ -15,7 +15,7 @@
 
 namespace tandem::cli {
 
-inline constexpr int kPortDefault = 7420;  // data and HTTP listen on the next two
+inline constexpr int kPortDefault = 7420;  // payloads and HTTP use the next two
 
 // kTable and kWide are for people and may change; kJson and kYaml are for programs; kName has one
 // "kind/name" per line.
@@ -44,7 +44,7 @@ struct DoorFlags {
 struct UpCommand {
   int port = kPortDefault;  // 0: any
   DoorFlags door;
-  std::optional<std::int64_t> memory_bytes;  // as NodeCommand's
+  std::optional<std::int64_t> memory_bytes;  // see NodeCommand
 };
 struct DownCommand {};
 
@@ -65,7 +65,7 @@ struct NodeCommand {
 
 // `tandem submit`: a job for the running cluster.
 struct SubmitCommand {
-  std::optional<std::filesystem::path> job;  // as RunCommand's
+  std::optional<std::filesystem::path> job;  // see RunCommand
   std::vector<std::string> sets;
   std::optional<std::filesystem::path> resume;
   bool wait = false;
@@ -83,6 +83,7 @@ struct GetCommand {
   std::string sort_by;             // a field of the JSON, with '-' before it descending; or empty
 };
 
+// `tandem describe`: everything known about one object.
 struct DescribeCommand {
   Kind kind = Kind::kJobs;
   std::string name;
@@ -96,11 +97,12 @@ struct WhyCommand {
   std::optional<std::string> job;
 };
 
+// `tandem scale`: desired actors per role.
 struct ScaleCommand {
   std::string job;
   std::vector<std::pair<std::string, std::int64_t>> roles;  // role, replicas
   bool wait = false;
-  double timeout_s = 60;  // of --wait
+  double timeout_s = 60;  // seconds, of --wait
 };
 
 // `tandem logs`.
@@ -113,12 +115,14 @@ struct LogsCommand {
   std::optional<std::string> job;
 };
 
+// `tandem events`.
 struct EventsCommand {
   bool follow = false;
   OutputForm output = OutputForm::kTable;
   std::optional<std::string> job;
 };
 
+// `tandem cancel`: ends a job and waits until its actors have stopped.
 struct CancelCommand {
   std::string job;
 };
@@ -129,6 +133,7 @@ struct DeleteCommand {
   std::string run;  // the id
 };
 
+// `tandem status`: the controller and counts of nodes, jobs and runs.
 struct StatusCommand {
   OutputForm output = OutputForm::kTable;
 };
@@ -142,10 +147,12 @@ struct SamplesCommand {
   OutputForm output = OutputForm::kTable;
 };
 
+// `tandem top`: a screen that redraws itself.
 struct TopCommand {
   std::optional<std::string> job;
 };
 
+// `tandem dashboard`: an address that opens the web page once.
 struct DashboardCommand {};
 
 // `tandem wait`: until a job is in a state, or has ended.
@@ -155,6 +162,7 @@ struct WaitCommand {
   std::optional<double> timeout_s;  // nullopt: no limit
 };
 
+// `tandem explain`: the reference of the job file.
 struct ExplainCommand {
   std::optional<std::string> key;
   bool markdown = false;  // hidden: prints docs/job-file.md
@@ -187,6 +195,7 @@ struct EvalCommand {
   OutputForm output = OutputForm::kTable;
 };
 
+// Commands that look at this machine or this program alone.
 struct DoctorCommand {
   OutputForm output = OutputForm::kTable;
 };

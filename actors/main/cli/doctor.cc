@@ -78,6 +78,7 @@ Finding examine_memory() {
           enough ? "" : "small models only; close what is not needed"};
 }
 
+// Free space for users without privileges (f_bavail) in the file system of `path`.
 Finding examine_space(const std::string& subject, const fs::path& path, double useful,
                       const std::string& help) {
   struct statvfs space {};
@@ -122,6 +123,7 @@ std::set<int> listening_ports() {
   return ports;
 }
 
+// In use is a warning only: the cluster that runs here has them.
 Finding examine_ports(int port) {
   const std::set<int> listening = listening_ports();
   std::string busy;
@@ -133,6 +135,7 @@ Finding examine_ports(int port) {
           "by a cluster that runs here (`tandem get nodes`), or use `tandem up --port 0`"};
 }
 
+// The soft limit, which processes inherit.
 Finding examine_limits() {
   struct rlimit files {};
   ::getrlimit(RLIMIT_NOFILE, &files);

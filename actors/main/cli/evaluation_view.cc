@@ -52,6 +52,7 @@ std::string short_number(const json& value) {
   return digits.data();
 }
 
+// One row per data set; columns for greedy and pass@k only where the evaluation has them.
 std::string table_of_sources(const json& answer, int width) {
   const json& sources = at(answer, {"sources"});
   if (!sources.is_object() || sources.empty()) return "";
@@ -83,6 +84,7 @@ std::string left_out(const json& scored, const json& failed) {
     return value.is_number() ? value.get<std::int64_t>() : std::int64_t{0};
   };
   const std::string failures = ", " + std::to_string(count(failed)) + " failed";
+  // A run that did not count its completions has no total.
   if (count(scored) == 0) return failures;
   return " over " + std::to_string(count(scored)) + " of " +
          std::to_string(count(scored) + count(failed)) + failures;

@@ -211,7 +211,7 @@ Result<void> execute(const LogsCommand& command, Client& client) {
   if (names_an_actor(command)) return log_of_actor(command, client);
   auto job = find_job(client, command.target, PastRuns::kIncluded);
   if (!job) return job.error();
-  // A run that is no job of this controller any more has nothing to follow: its logs are printed.
+  // A run that is not a job of this controller has nothing to follow: its logs are printed.
   if (command.follow && client.api.get("/jobs/" + url_escape(*job)))
     return JobFollower(command, *job, client).run();
   return logs_of_job(command, *job, client);

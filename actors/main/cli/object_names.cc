@@ -91,6 +91,7 @@ Result<std::vector<ActorName>> recorded_actors(const Client& client, const std::
   for (const json& actor : actors) {
     std::string name = actor.is_string() ? actor.get<std::string>() : field(actor, "name");
     if (name.empty()) continue;
+    // Records have short names or full ones.
     if (!name.starts_with(run + "/")) name = run + "/" + name;
     names.push_back({run, std::move(name), true});
   }
@@ -126,6 +127,7 @@ Result<ActorName> find_actor(const Client& client, const std::string& wanted,
   }
   if (matches.size() == 1) return matches.front();
   std::vector<std::string> texts;
+  // The candidates of an ambiguous name, or all names, to find the nearest in.
   for (const ActorName& name : matches.empty() ? names : matches) texts.push_back(name.full_name);
   if (matches.empty()) return not_found("actor", wanted, texts);
   return usage_error("the name `" + wanted + "` is ambiguous",
@@ -134,6 +136,7 @@ Result<ActorName> find_actor(const Client& client, const std::string& wanted,
 
 Result<ObjectPath> object_path(const Client& client, Kind kind, const std::string& name,
                                const std::optional<std::string>& job, PastRuns past) {
+  // The API's collections have the names of the kinds.
   const auto path = [](Kind of, const std::string& full) {
     return ObjectPath{of, "/" + std::string(spelling(of)) + "/" + url_escape(full)};
   };

@@ -20,6 +20,7 @@ using nlohmann::json;
 
 constexpr int kBarCells = 24;
 constexpr int kBarCellsMin = 6;  // a shorter bar says nothing: the percentage stands alone
+// Waits below the bar; `tandem why` shows all of them.
 constexpr std::size_t kWaitsShown = 2;
 
 double number(const json& item, const char* pointer, double otherwise = 0) {
@@ -66,6 +67,7 @@ json member_at(const json& item, const std::string& pointer) {
   return item.contains(at) ? item[at] : json();
 }
 
+// The last evaluation for people; evaluation_words() has it as key=value.
 std::string evaluation_text(const json& job) {
   return optional_number(job, "/eval", "  eval ") +
          left_out(member_at(job, "/eval_scored"), member_at(job, "/eval_failed")) +
@@ -121,6 +123,7 @@ std::string actors_text(const json& job) {
   return text;
 }
 
+// "WHO waits for WHAT (SINCE)".
 std::string wait_text(const json& wait) {
   // The detail of a crash loop is a sentence; "waits for" would not fit before it.
   if (word(wait, "/waits_for") == "CrashLoop")
@@ -153,6 +156,7 @@ std::string shell_word(std::string text) {
   return quoted + "'";
 }
 
+// "prompt_too_long 3, reward_failed 1": discarded groups by reason.
 std::string discarded_text(const json& ledger) {
   std::string text;
   const json discarded = ledger.value("discarded", json::object());
@@ -233,6 +237,7 @@ std::string final_summary(const json& job, const json& result, int width) {
   row("staleness", "at most " + whole(number(result, "/staleness/max")) + " of " +
                        whole(number(result, "/staleness/bound")) + ", mean " +
                        format("%.2f", number(result, "/staleness/mean")));
+  // LG-1 for people: after a run, issued is trained plus discarded.
   row("groups", whole(number(result, "/ledger/issued")) + " issued, " +
                     whole(number(result, "/ledger/trained")) + " trained, discarded: " +
                     discarded_text(result.value("ledger", json::object())));

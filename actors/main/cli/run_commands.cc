@@ -25,6 +25,7 @@ std::string counts(const json& by_state) {
 
 std::string status_lines(const json& status, const ApiClient& api, int width) {
   const json& started = at(status, {"started"});
+  // The controller names its own address; the one that was dialled stands in for it.
   const json& http = at(status, {"http"});
   const std::string address =
       http.is_string() ? http.get<std::string>() : runtime::to_string(api.address().endpoint);

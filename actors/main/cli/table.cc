@@ -114,6 +114,7 @@ std::string fit(std::string_view text, int width) {
   int used = 0;
   while (!text.empty()) {
     const CodePoint point = first_code_point(text);
+    // One column is kept for the ellipsis.
     if (used + columns_of(point.value) > width - 1) break;
     used += columns_of(point.value);
     cut += text.substr(0, point.bytes);
@@ -140,6 +141,7 @@ std::string render_table(const std::vector<Column>& all_columns, const std::vect
   for (const Row& row : rows) {
     clean.emplace_back();
     for (const std::string& cell : row) clean.back().push_back(visible(cell, Lines::kOne));
+    // Cells without a column go, and missing ones become empty.
     clean.back().resize(columns.size());
   }
   drop_columns(columns, clean, width);

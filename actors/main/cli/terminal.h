@@ -3,7 +3,7 @@
 // ends the object (a return, an exception, a signal that await() reports) restores the user's
 // screen. At most one object at a time, used by the thread that made it.
 //
-// TE-1  The modes of the terminal and the signal mask are after the object as they were before.
+//   TE-1  The modes of the terminal and the signal mask are after the object as they were before.
 #pragma once
 
 #include <termios.h>

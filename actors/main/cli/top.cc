@@ -45,6 +45,7 @@ constexpr int kSortOrderCount = static_cast<int>(std::size(kSortOrders));
 
 const SortOrder& order_of(TopSort sort) { return kSortOrders[static_cast<int>(sort)]; }
 
+// Green for a state of work, red for a state that needs attention, yellow for states in between.
 const char* colour_of(const std::string& state) {
   static constexpr std::string_view kGood[] = {"Ready", "Busy", "Running", "Succeeded"};
   static constexpr std::string_view kBad[] = {"Failed", "Lost", "Backoff"};
@@ -86,6 +87,7 @@ ScreenLines lines_of(const std::string& text) {
   return lines;
 }
 
+// The number of a job on the screen is its place in this list; after_key() relies on that.
 json live_jobs(const TopPicture& picture) {
   json live = json::array();
   for (const json& job : picture.jobs)
@@ -93,6 +95,7 @@ json live_jobs(const TopPicture& picture) {
   return live;
 }
 
+// The actors of the chosen job, or of all jobs, in the chosen order.
 json shown_actors(const TopPicture& picture, const TopChoice& choice) {
   json shown = json::array();
   for (const json& actor : picture.actors)
@@ -109,6 +112,7 @@ std::string plural(std::size_t count, const std::string& noun) {
   return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
 }
 
+// Members that are missing count as 0.
 double sum(const json& items, std::initializer_list<const char*> path) {
   double total = 0;
   for (const json& item : items)
@@ -206,6 +210,7 @@ void append_table(const std::string& table, const json& items, int rows_max,
   const ScreenLines rendered = lines_of(table);
   lines.push_back(painter.painted(rendered.front(), kBold));
   const bool all = items.size() <= static_cast<std::size_t>(std::max(rows_max, 0));
+  // The last line says how many rows are left out, and takes the place of one.
   const std::size_t shown =
       all ? items.size() : static_cast<std::size_t>(std::max(rows_max - 1, 0));
   for (std::size_t i = 0; i < shown; ++i) {
@@ -230,6 +235,7 @@ ScreenLines help_lines() {
           "CPU is of one core; MEMORY counts shared pages for each of an actor's processes."};
 }
 
+// The last row: the keys, or the error of the last look in red.
 std::string key_line(const TopPicture& picture, const TopChoice& choice, const TopScreen& screen) {
   const Painter painter(screen);
   if (!picture.trouble.empty())
@@ -264,6 +270,7 @@ ScreenLines top_lines(const TopPicture& picture, const TopChoice& choice, const 
   else
     append_table(actor_table(actors, choice, screen), actors, rows_of_lists - used, "actor", "",
                  screen, lines);
+  // A page without keys, off a terminal, is as long as its lists.
   if (!screen.keys) return lines;
   const std::size_t body = static_cast<std::size_t>(std::max(rows - 1, 0));
   lines.resize(body);  // the keys stand in the last row

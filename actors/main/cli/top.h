@@ -1,7 +1,7 @@
 // The picture of `tandem top`, and the meaning of its keys. Pure: the API's JSON, the size of the
 // screen and the user's choice go in, lines come out. terminal.h draws them.
 //
-// TP-1  No line is wider than the screen, and there are no more lines than it has rows.
+//   TP-1  No line is wider than the screen, and there are no more lines than it has rows.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace tandem::cli {
 // The order of the actors; the values index kSortOrders in top.cc.
 enum class TopSort { kName, kState, kCpu, kMemory, kRestarts };
 
-// What the user has chosen by keys.
+// The choices that the user has made by keys.
 struct TopChoice {
   TopSort sort = TopSort::kName;
   std::string job;    // an id: only its actors are shown; empty: those of all jobs

@@ -66,6 +66,7 @@ std::string nccl_of(const json& node) {
   return text(version.is_null() ? at(node, {"nccl_absent"}) : version);
 }
 
+// Actors that are ready of those that are desired, per role: "learner 1/1 rollout 2/2".
 std::string ready_of(const json& job) {
   std::string ready;
   const json& actors = at(job, {"actors"});
@@ -106,6 +107,7 @@ const Field kAgeField = {{"AGE", Align::kRight}, false, [](const json& j, const 
                            return age_of_object(j, s.now_ms);
                          }};
 
+// The columns of jobs. An id is cut in its middle, since its number is at its end.
 const Field kJobFields[] = {
     {{"JOB", Align::kLeft, 12, Cut::kMiddle},
      false,
@@ -147,6 +149,7 @@ const Field kJobFields[] = {
     kAgeField,
 };
 
+// The columns of runs, which are known by their directories.
 const Field kRunFields[] = {
     {{"RUN", Align::kLeft, 12, Cut::kMiddle},
      false,
@@ -175,6 +178,7 @@ const Field kRunFields[] = {
     kAgeField,
 };
 
+// The columns of actors; node, process and resources are in the wide form.
 const Field kActorFields[] = {
     {{"ACTOR", Align::kLeft, 16, Cut::kMiddle},
      false,
@@ -206,6 +210,7 @@ const Field kActorFields[] = {
     kAgeField,
 };
 
+// The columns of nodes.
 const Field kNodeFields[] = {
     {{"NODE", Align::kLeft, 8},
      false,
@@ -226,6 +231,7 @@ const Field kNodeFields[] = {
      [](const json& n, const Screen& s) { return cells::age_of(at(n, {"since"}), s.now_ms); }},
 };
 
+// The columns of groups, as the ledger of a job has them.
 const Field kGroupFields[] = {
     {{"GROUP", Align::kRight},
      false,
@@ -248,6 +254,7 @@ const Field kGroupFields[] = {
      }},
 };
 
+// The columns of events.
 const Field kEventFields[] = {
     {{"TIME"},
      false,
@@ -329,11 +336,14 @@ void append_yaml(const json& value, std::size_t indent, std::string& out) {
       }
       std::string block;
       append_yaml(item, indent + 2, block);
+      // A block inside a list: its first line gets the dash in place of a space.
       block[indent] = '-';
       out += block;
     }
   } else {
     for (const auto& [name, item] : value.items()) {
+      // Names are text of others as well, such as reasons and data sources: they are quoted where
+      // YAML needs it.
       out += pad + yaml_scalar(json(name)) + (is_block(item) ? ":\n" : ": ");
       append_yaml(item, indent + 2, out);
     }
@@ -350,6 +360,7 @@ std::string sample_text(const json& sample) {
   return greedy.is_boolean() && greedy.get<bool>() ? "greedy" : text(at(sample, {"sample"}));
 }
 
+// One sample with its prompt and completion whole, as the wide form shows it.
 std::string sample_block(const json& sample) {
   std::string head =
       "step " + text(at(sample, {"step"})) + "  reward " + fixed(at(sample, {"reward"})) +
@@ -392,6 +403,7 @@ std::string table_of_samples(const json& samples, const Screen& screen) {
   return render_table(columns, rows, screen.width);
 }
 
+// A wait without a deadline shows "none", one without a start "-".
 std::string wait_lines(const json& why, const Screen& screen) {
   std::vector<Row> rows;
   for (const json& wait : why) {
@@ -428,6 +440,7 @@ std::string render_items(Kind kind, const json& items, OutputForm form, const Sc
       return shown_json(items, kJsonIndent) + "\n";
     case OutputForm::kYaml:
       return to_yaml(items);
+    // For `xargs`: kind/name, which `describe` and `get` take as it is.
     case OutputForm::kName: {
       std::string names;
       for (const json& item : items)
@@ -450,6 +463,7 @@ std::string render_item(Kind kind, const json& item, OutputForm form, const Scre
   return render_items(kind, json::array({item}), form, screen);
 }
 
+// Members that have tables of their own are taken out of the YAML.
 std::string render_description(Kind kind, const json& item, const json& events,
                                const Screen& screen) {
   json fields = item;

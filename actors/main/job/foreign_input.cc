@@ -19,9 +19,10 @@ namespace {
 constexpr std::size_t kHeadBytes = 4096;
 constexpr const char* kOwnReader = "write its records as JSON lines, one object per line";
 
+// A format by its first bytes. `command` converts it to JSON lines, where one exists; FILE in it
+// stands for the path.
 struct Format {
-  std::string_view magic, name,
-      command;  // `command` converts it to JSON lines; FILE stands for its path
+  std::string_view magic, name, command;
 };
 
 using std::string_view_literals::operator""sv;

@@ -89,8 +89,8 @@ struct RewardSpec {
   std::optional<std::vector<std::string>> command;  // argv; set exactly when type is command
   double timeout_s = 10;
   std::int64_t retries = 2;
-  // Environment variables of the program.
-  std::map<std::string, std::string> env;  // added to the variables that CE-1 passes on
+  // Environment variables of the program, beside those that CE-1 passes on.
+  std::map<std::string, std::string> env;
   RewardLimitsSpec limits;
 };
 
@@ -214,7 +214,7 @@ struct RewardPoolSpec {
   double cpus_per_actor = 0.1;
 };
 
-// The section `pools`: what an actor of each role reserves and uses.
+// The section `pools`: resources of an actor of each role.
 struct PoolsSpec {
   RolloutPoolSpec rollout;
   LearnerPoolSpec learner;
