@@ -117,8 +117,9 @@ Result<actors::RunDirectory> make_run_directory(const fs::path& home,
                "set TANDEM_HOME to a folder that you can write"};
 }
 
-// The shape of a job that was submitted by HTTP. Everything that can be wrong with it is found
-// here, before a run directory exists. `resume` may name only a run of this controller.
+// The shape of a job that was submitted by HTTP. Mistakes in its text, its data and the run to
+// resume are found here, before a run directory exists. `resume` may name only a run of this
+// controller.
 Result<actors::JobShape> submitted_shape(const std::string& yaml, const std::string& resume,
                                          const fs::path& runs, Hosts hosts) {
   auto job = parse_job({.yaml = yaml,
@@ -185,7 +186,7 @@ struct ControllerProcess::Parts {
   std::unique_ptr<runtime::HttpServer> http;
   std::unique_ptr<runtime::PosixProcessHost> processes;
   // Shared by callbacks of the link and functions of the controller. One node name may have several
-  // agents for a moment, of which the controller takes the first (AG-2).
+  // agents, of which the controller takes the first (AG-2).
   using AgentId = std::pair<std::string, Incarnation>;
   Guarded<std::map<AgentId, runtime::Ref<runtime::AgentInbox>>> agents;
   Guarded<actors::Roster> roster;

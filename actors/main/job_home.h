@@ -35,7 +35,8 @@ struct JobHomeJoints {
   // Called when a peer said something that it may not say: its link ends. On the exchange's thread.
   std::function<void(const runtime::PeerId& peer, const std::string& why)> refuse;
   Epoch epoch;
-  std::vector<runtime::Binding> bulk;  // where payloads are served; ports are wishes, see open()
+  std::vector<runtime::Binding>
+      bulk;  // where payloads are served; ports are preferred ones, see open()
 };
 
 // The segments of a run as its exchange sees them. The store outlives this object.

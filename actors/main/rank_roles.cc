@@ -112,7 +112,7 @@ struct GangMeeting {
 };
 
 // Rank 0 of a gang listens at `place` and tells the controller where, before it loads: the other
-// ranks are started by that message and load meanwhile.
+// ranks get their StartRank after that message and load meanwhile.
 Result<GangMeeting> prepare_meeting(const StartRank& start,
                                     const runtime::Ref<actors::RankEvents>& controller,
                                     const std::function<Result<runtime::Endpoint>()>& place,
