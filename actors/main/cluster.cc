@@ -1,3 +1,14 @@
+// The four commands around a cluster in the background.
+//
+// A controller is found by TANDEM_HOME/controller.json, and is alive only while controller.lock is
+// held: a killed controller leaves its file, with a pid and a port that other processes may have by
+// now. The background processes are not children that `up` could wait for later. They say words,
+// one byte each, on an inherited socket (runtime/node/daemon.h): the first when the controller
+// listens, the second when a node is ready. `down` waits for the ends of pids.
+//
+// `down` sends SIGTERM to the controller alone. The controller cancels its jobs, which save a
+// checkpoint first, then closes its links, and each agent ends with its link and takes its ranks
+// with it.
 #include "actors/main/cluster.h"
 
 #include <unistd.h>
@@ -33,12 +44,15 @@ namespace fs = std::filesystem;
 
 namespace {
 
+// How long `up` waits for each word, and a cancelled job's request for its answer.
 constexpr Duration kUpTimeout = std::chrono::seconds(10);
 constexpr Duration kCancelTimeout = std::chrono::seconds(10);
-// Jobs that are cancelled save a checkpoint first.
+// The end of all jobs: a cancelled job may save for kSaveOnCancelMax before it ends.
 constexpr Duration kJobsEndTimeout = actors::kSaveOnCancelMax + std::chrono::seconds(10);
 constexpr Duration kDownTimeout = kJobsEndTimeout + std::chrono::seconds(10);
+// How often `up` looks at the nodes where no line of the watch stream makes it look.
 constexpr Duration kLookAgain = std::chrono::milliseconds(500);
+// After so long `down` tells the user why it waits.
 constexpr Duration kDownAtOnce = std::chrono::seconds(2);
 
 LogLevel level(bool verbose) { return verbose ? LogLevel::kDebug : LogLevel::kInfo; }
@@ -53,8 +67,8 @@ Result<nlohmann::json> read_address_file() {
   return content;
 }
 
-// The controller that has this home now. It holds the lock as long as it lives; the file alone may
-// be what a killed one left, and its pid somebody else's by now.
+// The address file of the controller that runs in this state folder; nullopt if none does. The lock
+// decides: the file alone may be a killed controller's.
 std::optional<nlohmann::json> running_controller() {
   auto address = read_address_file();
   if (!address) return std::nullopt;
@@ -62,8 +76,8 @@ std::optional<nlohmann::json> running_controller() {
   return std::move(*address);
 }
 
-// Where a node dials: --controller, with the keys of this home, else what the controller's file
-// says.
+// The controller that a node dials: --controller with the keys of this state folder, else the
+// address in the controller's file. A Unix socket needs no keys.
 Result<runtime::Dial> dial_controller(const NodeCommand& command) {
   std::string text;
   if (command.controller) {
@@ -81,14 +95,16 @@ Result<runtime::Dial> dial_controller(const NodeCommand& command) {
   return runtime::Dial{std::move(*endpoint), std::move(*keys)};
 }
 
-// Where the controller of this host listens for nodes of others; nothing if only on loopback.
+// The address at which the controller of this host listens for nodes of other hosts; empty if it
+// listens on loopback only.
 std::string controller_address() {
   const auto file = read_address_file();
   const auto at = runtime::parse_endpoint(file ? file->value("control", "") : "");
   return at && !at->is_local() && at->host != runtime::kLoopback ? at->host : "";
 }
 
-// Where the ranks of a node may listen for other hosts; empty where no other host's processes come.
+// The address at which the ranks of a node may listen for other hosts; empty where no processes of
+// other hosts come.
 Result<std::string> listening_address(const NodeCommand& command, const runtime::Dial& controller) {
   if (command.bind == "0.0.0.0" && !command.advertise)
     return Error{ErrorCode::kInvalid, "`--bind 0.0.0.0` needs --advertise", "",
@@ -97,13 +113,14 @@ Result<std::string> listening_address(const NodeCommand& command, const runtime:
   if (controller.to.is_local()) {
     const std::string address = controller_address();
     if (address != "0.0.0.0") return address;
+    // The controller takes all addresses, so that none of them can be told to other hosts.
     log::warn("event=no_address_for_other_hosts help=\"name this machine's with --bind\"");
     return std::string();
   }
   return runtime::local_address_towards(controller.to);
 }
 
-// This binary in another role, in the background.
+// Starts this binary in another role, in the background.
 Result<runtime::Daemon> start_role(std::vector<std::string> arguments, const fs::path& log) {
   arguments.insert(arguments.begin(), "tandem");
   auto started = runtime::spawn_daemon(
@@ -114,6 +131,7 @@ Result<runtime::Daemon> start_role(std::vector<std::string> arguments, const fs:
   return error;
 }
 
+// The error that a process printed into its log before it ended; empty where the log has none.
 std::string last_line(const fs::path& log) {
   const auto text = read_file(log);
   if (!text || text->empty()) return "";
@@ -121,8 +139,8 @@ std::string last_line(const fs::path& log) {
   return begin == std::string::npos ? "" : text->substr(begin);
 }
 
-// Greater than any earlier one of this machine, and no other process's: milliseconds, then the pid,
-// which has 22 bits at most.
+// An incarnation that is greater than any earlier one of this machine and that no other process
+// has: milliseconds, then the pid, which has 22 bits at most.
 Incarnation node_incarnation() {
   constexpr int kPidBits = 22;
   return {static_cast<std::uint64_t>(unix_ms()) << kPidBits | static_cast<std::uint64_t>(getpid())};
@@ -134,7 +152,8 @@ Error node_refused(const std::string& node, const runtime::NodeRefused& refused)
           "`tandem get nodes` shows it; a second one on this machine needs --name"};
 }
 
-// Cancels what runs and waits until it is gone, so that `down` leaves nothing.
+// Cancels every job that runs and waits for the end of all of them, so that `down` leaves no
+// process behind. If a wait fails, the controller ends all the same, and its ranks with it.
 void cancel_all(const ControllerProcess& cluster) {
   const auto view =
       runtime::ask_and_wait(cluster.controller(), actors::GetCluster{}, kCancelTimeout);
@@ -149,7 +168,8 @@ void cancel_all(const ControllerProcess& cluster) {
               ended.error().message);
 }
 
-// Looks at the nodes whenever one changes until one is Ready; false if none is in time.
+// Looks at the nodes, again whenever one changes, until one is Ready; false if none is by
+// `timeout`.
 bool node_comes_up(const ApiClient& api, Duration timeout) {
   const Time deadline = steady_now() + timeout;
   bool ready = false;
@@ -171,7 +191,7 @@ std::vector<std::string> node_words(const UpCommand& command) {
   return words;
 }
 
-// A controller lives; what of its cluster is missing is started.
+// The controller runs already: starts a node if none is Ready.
 int complete_cluster(const UpCommand& command, const nlohmann::json& running,
                      const Console& console) {
   const auto address = resolve_address(std::nullopt);
@@ -193,7 +213,8 @@ int complete_cluster(const UpCommand& command, const nlohmann::json& running,
   return 0;
 }
 
-// Of the controller's two words the first says that it listens, the second that a node is there.
+// Says the two words of a controller: the first at once, since it listens; the second when a node
+// is ready. The answer may come after this function returned, which is why `words` is shared.
 void say_words(const std::shared_ptr<const runtime::DaemonWords>& words,
                const ControllerProcess& cluster) {
   words->say();
@@ -231,7 +252,8 @@ int run_controller(const ControllerCommand& command, const Console& console, boo
 }
 
 int run_node(const NodeCommand& command, const Console& console, bool verbose) {
-  const auto words = runtime::DaemonWords::inherited();  // it has none to say; its end is heard
+  // A node says no word: `up` hears only the end of its socket.
+  const auto words = runtime::DaemonWords::inherited();
   Signals signals({SIGINT, SIGTERM});
   const Incarnation life = node_incarnation();
   auto machine = offered_node(life, {.cpus = command.cpus, .memory_bytes = command.memory_bytes});
@@ -244,13 +266,15 @@ int run_node(const NodeCommand& command, const Console& console, bool verbose) {
   const auto bind = listening_address(command, *controller);
   if (!bind) return console.complain(bind.error());
 
-  // What learners of earlier jobs left in this host's shared memory.
+  // Shared memory that learners of earlier jobs left on this host.
   runtime::reclaim_stale_weights("");
   runtime::PosixProcessHost processes;
   runtime::Directory directory;
   runtime::IoThread io("link");
   runtime::ThreadedExecutor executor(1, life.value);
   runtime::System system(executor, [&](const runtime::Address&, const Error&) { signals.raise(); });
+  // The link's callbacks send through the link, so that it is made after them; nothing is sent
+  // before start(), by when the pointer is set.
   runtime::LinkClient* link_pointer = nullptr;
   const runtime::ParcelSender to_controller = [&](std::string frame) {
     return link_pointer->send(std::move(frame));
@@ -272,6 +296,7 @@ int run_node(const NodeCommand& command, const Console& console, bool verbose) {
   callbacks.on_parcel = [&](const runtime::PeerId&, std::string& frame) {
     return directory.deliver(frame, to_controller);
   };
+  // The agent introduces its node when it is made: not before the link can carry that.
   callbacks.on_up = [&](const runtime::PeerId&, const runtime::Hello&) {
     directory.expose(kAgentPort, system.spawn<runtime::Agent>("agent", [&] {
       return std::make_unique<runtime::Agent>(
@@ -281,7 +306,7 @@ int run_node(const NodeCommand& command, const Console& console, bool verbose) {
   };
   callbacks.on_down = [&](const runtime::PeerId&, const runtime::Down& down) {
     log::warn("event=controller_lost reason={}", runtime::name(down.reason));
-    signals.raise();  // its ranks end with it
+    signals.raise();  // the ranks end with this process
   };
   runtime::LinkClient link(
       io, *controller,
@@ -303,10 +328,12 @@ int cluster_up(const UpCommand& command, const Console& console) {
   fs::create_directories(home, error);
   if (const auto running = running_controller())
     return complete_cluster(command, *running, console);
+  // The payload sockets and the control socket are told to other hosts by this address.
   if (command.door.bind == "0.0.0.0")
     return console.complain({ErrorCode::kInvalid,
                              "`--bind 0.0.0.0` does not say how other hosts reach this one", "",
                              "name this machine's address, as in --bind 10.0.0.1"});
+  // A stale address must not be taken for that of the controller that is about to start.
   fs::remove(home / "controller.json", error);
   fs::remove(home / "controller.log", error);
   const fs::path log = home / "controller.log";
@@ -342,15 +369,17 @@ int cluster_down(const Console& console) {
   const auto address = running_controller();
   if (!address) {
     std::error_code ignored;
-    fs::remove(tandem_home() / "controller.json", ignored);  // of a killed one, if any
+    fs::remove(tandem_home() / "controller.json", ignored);  // a killed controller left it
     console.err << "no cluster is up\n";
     return 0;
   }
+  // Collected before the signal: afterwards no API answers the question which nodes there were.
   std::vector<std::int64_t> pids{(*address)["pid"].get<std::int64_t>()};
   if (const auto where = resolve_address(std::nullopt))
     if (const auto nodes = ApiClient(*where).get("/nodes"))
       for (const auto& node : *nodes) pids.push_back(node.value("pid", std::int64_t{0}));
   std::vector<runtime::ProcessEnd> ends;
+  // Opened before the signal too, so that a pid which is used again is not waited for.
   for (const std::int64_t pid : pids) ends.emplace_back(static_cast<pid_t>(pid));
   kill(static_cast<pid_t>(pids.front()), SIGTERM);
   const auto all_end_within = [&ends](Duration time) {

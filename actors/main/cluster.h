@@ -1,5 +1,9 @@
 // `tandem controller`, `tandem node`, `tandem up`, `tandem down`: a cluster that outlives a
-// command.
+// command. `up` starts the first two in the background and waits until a job could be placed;
+// `down` ends them. All of them belong to one state folder, TANDEM_HOME, whose lock tells whether a
+// controller runs.
+//
+// Each function returns the exit code of its command and has printed the error, if there is one.
 #pragma once
 
 #include <optional>
@@ -10,8 +14,12 @@
 
 namespace tandem::cli {
 
+// Both run in the foreground until SIGINT or SIGTERM, or, for a node, until its controller is lost
+// or has refused it.
 int run_controller(const ControllerCommand& command, const Console& console, bool verbose);
 int run_node(const NodeCommand& command, const Console& console, bool verbose);
+// Starts the parts that do not run yet; a cluster that is up already is no error. `down` returns
+// when all processes of the cluster have ended, and without a cluster at once with 0.
 int cluster_up(const UpCommand& command, const Console& console);
 int cluster_down(const Console& console);
 

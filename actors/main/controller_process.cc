@@ -1,3 +1,17 @@
+// Everything that the controller's process owns is in Parts. The controller actor decides and knows
+// no socket; it reaches the world through functions (ControllerHands) that are made here over
+// links, files and actors.
+//
+//   start   claim the state folder (lock, epoch, keys, token), listen, write controller.json
+//   a job   make_run_directory -> open_exchange -> ranks dial -> ... -> close_exchange
+//   stop    HTTP, so that no request comes in; the agent and its ranks; links; actors
+//
+// Threads: callbacks of links run on the thread `link`, HTTP handlers on the server's, actors on
+// the executor's two. State that several of them touch is Guarded; maps that only the controller's
+// functions touch are not, since one actor runs on one thread at a time (EX-1).
+//
+// A run is claimed by a file lock in its directory (run.lock): the lock ends with its process,
+// however that dies, and a `tandem run` and a cluster may share a folder of runs.
 #include "actors/main/controller_process.h"
 
 #include <unistd.h>
@@ -51,8 +65,9 @@ runtime::RankId rank_of(const runtime::PeerId& peer, const runtime::Hello& hello
   return {hello.opaque, peer.incarnation, hello.rank};
 }
 
-// Looks at the heartbeats of all ranks: one that is at work and has made no progress for as long as
-// its phase may take is hung, whatever its sockets say.
+// Looks at the heartbeats of all ranks. A rank that is at work and has made no progress for as long
+// as its phase may take is hung, even if its socket threads are alive. Agents are not watched: a
+// silent agent loses its link.
 struct WatchNow {};
 class Watchdog {
  public:
@@ -70,6 +85,7 @@ class Watchdog {
       log::warn("event=rank_hung peer={} phase={}", to_string(peer.peer), phase);
       (void)controller_.tell(actors::RankHung{rank_of(peer.peer, peer.hello), seconds(silent)});
     }
+    // Repeats for ever; the system's end stops it.
     cx.after(kWatchEvery, [this](runtime::Context& then) { handle(then, WatchNow{}); });
   }
 
@@ -79,7 +95,8 @@ class Watchdog {
 };
 static_assert(runtime::Actor<Watchdog>);
 
-// "arith-3": the first number that no run has or had. The directory is made with it.
+// Makes the directory of a new run, "arith-3", with the first number that no run has or had. Making
+// the directory takes the number: of two processes only one makes it.
 Result<actors::RunDirectory> make_run_directory(const fs::path& home,
                                                 const actors::JobShape& shape) {
   const fs::path runs = home / "runs";
@@ -88,6 +105,7 @@ Result<actors::RunDirectory> make_run_directory(const fs::path& home,
   for (int n = 1; !error; ++n) {
     const std::string id = shape.name + "-" + std::to_string(n);
     const fs::path path = runs / id;
+    // The number of a deleted run is not used again (RC-2).
     if (actors::was_deleted(runs, id)) continue;
     if (!fs::create_directory(path, error)) continue;
     fs::create_directories(path / "logs", error);
@@ -99,7 +117,9 @@ Result<actors::RunDirectory> make_run_directory(const fs::path& home,
                "set TANDEM_HOME to a folder that you can write"};
 }
 
-// Of a job that came by HTTP. It may take up runs of this controller's own alone.
+// The shape of a job that was submitted by HTTP. Mistakes in its text, its data and the run to
+// resume are found here, before a run directory exists. `resume` may name only a run of this
+// controller.
 Result<actors::JobShape> submitted_shape(const std::string& yaml, const std::string& resume,
                                          const fs::path& runs, Hosts hosts) {
   auto job = parse_job({.yaml = yaml,
@@ -144,9 +164,10 @@ struct ControllerProcess::Parts {
   std::optional<FileLock> lock;
   std::unique_ptr<actors::Sqlite> journal;
   Epoch epoch{1};
-  std::int64_t events_before = 0;  // announced by earlier epochs
+  std::int64_t events_before = 0;  // the highest number of an event of earlier epochs
   const std::int64_t started_ms = unix_ms();
-  // Known when the server listens; its threads may ask before that.
+  // The address of the HTTP server. Guarded, since its threads may answer before the address is
+  // known.
   Guarded<std::string> http_address;
   runtime::Directory directory;
   runtime::IoThread io{"link"};
@@ -154,7 +175,7 @@ struct ControllerProcess::Parts {
   runtime::System system{executor, [](const runtime::Address& who, const Error& why) {
                            log::critical("event=actor_failed actor={} message=\"{}\"", who.name,
                                          why.message);
-                           std::abort();  // the controller's own actors never fail but by a bug
+                           std::abort();  // a failure of these actors is a bug of ours
                          }};
   runtime::Ref<Controller::Inbox> controller;
   std::optional<runtime::SocketFolder> sockets;
@@ -164,16 +185,17 @@ struct ControllerProcess::Parts {
   std::unique_ptr<actors::HttpDoor> door;
   std::unique_ptr<runtime::HttpServer> http;
   std::unique_ptr<runtime::PosixProcessHost> processes;
-  // Shared by the link's callbacks and the controller's hands. Of one node's name there may be
-  // several, of which the controller takes the first.
+  // Shared by callbacks of the link and functions of the controller. One node name may have several
+  // agents, of which the controller takes the first (AG-2).
   using AgentId = std::pair<std::string, Incarnation>;
   Guarded<std::map<AgentId, runtime::Ref<runtime::AgentInbox>>> agents;
   Guarded<actors::Roster> roster;
-  // Touched by the controller's hands alone, which is one actor's thread at a time.
+  // Touched only by functions of the controller (ControllerHands), hence by one thread at a time.
+  // The bulk endpoints, the run directory with its JobSpec, and the lock of each open job.
   std::map<std::string, std::vector<runtime::Endpoint>> bulk;  // by job
   std::map<std::string, std::pair<std::string, JobSpec>> specs;
   std::map<std::string, FileLock> run_locks;
-  bool announced = false;  // controller.json is ours
+  bool announced = false;  // this process wrote controller.json and removes it
   bool stopped = false;
 
   runtime::ParcelSender route_to(const runtime::PeerId& peer) {
@@ -196,12 +218,14 @@ struct ControllerProcess::Parts {
   std::uint16_t port(int offset) const {
     return static_cast<std::uint16_t>(options.port == 0 ? 0 : options.port + offset);
   }
-  // This host's processes come by a Unix socket. A `run` has no others.
+  // Processes of this host come by a Unix socket; other hosts by TCP, where there are keys. A
+  // `tandem run` has none.
   std::vector<runtime::Binding> places(int port_offset) {
     std::vector<runtime::Binding> places{{sockets->next(), std::nullopt}};
     if (keys) places.push_back({{.host = options.bind, .port = port(port_offset)}, keys});
     return places;
   }
+  // The steps of start(), in this order. Each may fail, and stop() cleans up after any of them.
   Result<void> claim_home();
   Result<void> listen();
   Result<void> announce_address();
@@ -236,6 +260,7 @@ Result<void> ControllerProcess::Parts::claim_home() {
   auto own_keys = runtime::controller_keys(options.home);
   if (!own_keys) return own_keys.error();
   keys = std::move(*own_keys);
+  // AUTOINCREMENT never gives a number again, so that an epoch is greater than all earlier ones.
   if (auto done = journal->insert("INSERT INTO epochs(time_ms) VALUES(?)", {{unix_ms()}}); !done)
     return done;
   return journal->query("SELECT max(epoch), (SELECT coalesce(max(seq), 0) FROM events) FROM epochs",
@@ -264,7 +289,8 @@ runtime::LinkCallbacks ControllerProcess::Parts::link_callbacks() {
       (void)controller.tell(actors::NodeDown{node, peer.incarnation});
       return;
     }
-    // A rank that has lost its link is no use: its process is ended if it has not ended already.
+    // A rank that has lost its link is of no use: its process is ended, unless it has ended
+    // already.
     const auto at = peer.name.find('@');
     const int rank = at == std::string::npos ? 0 : std::atoi(peer.name.c_str() + at + 1);
     log::info("event=rank_link_down peer={} reason={}", to_string(peer),
@@ -274,6 +300,7 @@ runtime::LinkCallbacks ControllerProcess::Parts::link_callbacks() {
   callbacks.on_parcel = [this](const runtime::PeerId& peer, std::string& frame) {
     return directory.deliver(frame, route_to(peer), peer);
   };
+  // Asked on the link's thread for each peer that dials: a rank that was not started is refused.
   callbacks.admit = [this](const runtime::Hello& hello) {
     return roster.with([&](const auto& expected) { return expected.admit(hello); });
   };
@@ -316,7 +343,8 @@ actors::ControllerHands ControllerProcess::Parts::hands() {
   hands.close_exchange = [this](const std::string& job) {
     bulk.erase(job);
     roster.with([&](auto& expected) { expected.forget(job); });
-    const auto owned = run_locks.extract(job);  // until its last file is removed
+    // Held to the end of this function: the run is free once its last file is removed.
+    const auto owned = run_locks.extract(job);
     const auto held = specs.extract(job);
     if (held.empty()) return;
     const auto& [run_dir, spec] = held.mapped();
@@ -332,8 +360,7 @@ actors::ControllerHands ControllerProcess::Parts::hands() {
   return hands;
 }
 
-// The lock is held by the process whose run it is as long as the job lasts: a claim that ends with
-// the process, however that dies.
+// Takes the lock of a run directory for as long as its job lasts.
 Result<void> ControllerProcess::Parts::own_run(const std::string& job, const fs::path& run_dir) {
   auto taken = FileLock::take(
       run_dir / "run.lock", "the run in " + run_dir.string(),
@@ -343,7 +370,7 @@ Result<void> ControllerProcess::Parts::own_run(const std::string& job, const fs:
   return {};
 }
 
-// Where it is refused here, a resume has touched nothing yet.
+// The run directory of a job that is resumed. If the lock is refused, nothing has been touched yet.
 Result<actors::RunDirectory> ControllerProcess::Parts::take_up(const actors::JobShape& shape) {
   const fs::path path = *shape.resume_dir;
   const std::string id = path.filename();
@@ -351,7 +378,8 @@ Result<actors::RunDirectory> ControllerProcess::Parts::take_up(const actors::Job
   return actors::RunDirectory{id, path};
 }
 
-// A run that is new is locked here: nobody can take it up before it has a journal.
+// Opens the exchange of a job. A new run is locked here, before it has a journal and so before
+// another process could resume it; a resumed one has been locked by take_up().
 Result<runtime::Ref<actors::ExchangeControl>> ControllerProcess::Parts::open_exchange(
     const actors::JobRecord& job) {
   auto spec = parse_kept_job(job.shape.yaml, job.run_dir);
@@ -369,6 +397,7 @@ Result<void> ControllerProcess::Parts::listen() {
   auto folder = runtime::SocketFolder::make(options.of_home ? options.home : fs::path());
   if (!folder) return folder.error();
   sockets.emplace(std::move(*folder));
+  // Ports before the link listens: a peer's first message must find its port.
   controller = system.spawn<Controller>(
       "controller", [this] { return std::make_unique<Controller>(epoch.value, hands()); });
   directory.expose(kRankEventsPort, runtime::narrow<actors::RankEvents>(controller),
@@ -384,6 +413,7 @@ Result<void> ControllerProcess::Parts::listen() {
   if (!server) return server.error();
   link = std::move(*server);
   link->start();
+  // Where other hosts may join, the plan counts memory for versions that arrive (memory_plan.h).
   const Hosts hosts = options.bind == runtime::kLoopback ? Hosts::kOne : Hosts::kSeveral;
   actors::HttpApi api{.controller = controller,
                       .shape_of =
@@ -431,6 +461,7 @@ Result<std::unique_ptr<ControllerProcess>> ControllerProcess::start(
     const ControllerOptions& options) {
   auto parts = std::make_unique<Parts>(options);
   auto process = std::unique_ptr<ControllerProcess>(new ControllerProcess(std::move(parts)));
+  // Shared memory of learners that were killed; before new jobs need the room.
   if (const int left = runtime::reclaim_stale_weights(""); left > 0)
     log::info("event=stale_weights_removed segments={}", left);
   if (auto done = process->parts_->claim_home(); !done) return done.error();
@@ -462,8 +493,9 @@ Result<void> ControllerProcess::start_agent(const NodeOffer& offer) {
                                     .advertise = {},
                                     .secret = {},
                                     .usage_interval = runtime::kUsageInterval};
-  // Made here and now: it introduces its node before anybody can submit a job, and a job that can
-  // never run on it is refused.
+  // Made here and not by the factory on an executor's thread: the agent introduces its node when it
+  // is made, and must have done so before anybody can submit a job, or a job that the node could
+  // never run would be accepted to wait.
   auto made = std::make_shared<std::unique_ptr<runtime::Agent>>(std::make_unique<runtime::Agent>(
       config, *parts_->processes, runtime::narrow<runtime::AgentEvents>(parts_->controller)));
   auto agent = parts_->system.spawn<runtime::Agent>("agent", [made] { return std::move(*made); });
@@ -478,6 +510,7 @@ void ControllerProcess::stop() {
   parts_->http.reset();
   if (parts_->processes) {
     parts_->system.stop("agent");
+    // Ends the ranks and waits for them (PH-2).
     parts_->processes.reset();
   }
   if (parts_->link) parts_->link->close(std::chrono::milliseconds(500));

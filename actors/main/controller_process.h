@@ -1,6 +1,14 @@
-// The controller's process: the controller, an exchange per job, the link server that agents and
-// ranks dial, the payload socket of each job, and the HTTP API. `tandem controller` and `tandem up`
-// run one on its own; `tandem run` runs one in itself, with an agent beside it.
+// The controller's process: the controller actor, an exchange per job, the link server that agents
+// and ranks dial, the payload socket of each job, and the HTTP API. `tandem controller` runs one on
+// its own; `tandem run` runs one within itself, with an agent beside it.
+//
+//   port      who comes there
+//   PORT      agents and ranks, by links (and a Unix socket for those of this host)
+//   PORT + 1  ranks, for payloads; a second job gets any free port
+//   PORT + 2  HTTP, on the loopback address only
+//
+// An object is made, used and stopped by one thread; the references that it returns stay valid as
+// long as it does.
 #pragma once
 
 #include <filesystem>
@@ -17,34 +25,38 @@
 namespace tandem::cli {
 
 struct ControllerOptions {
-  int port = 0;                           // 0: any; payloads and HTTP on the next two
-  std::string bind = runtime::kLoopback;  // where nodes and payloads of other hosts come in
+  int port = 0;                           // 0: any free ones
+  std::string bind = runtime::kLoopback;  // where nodes and payloads of other hosts arrive
   std::filesystem::path home;             // runs/ is made below it
-  // The cluster of this home: holds its lock, journals to controller.sqlite, writes
-  // controller.json. A `tandem run` has none of these and leaves only its run directory.
+  // Whether this is the cluster of the state folder `home`: it then holds the folder's lock,
+  // journals to controller.sqlite and writes controller.json. A `tandem run` does none of these and
+  // leaves only its run directory; no other host can join it.
   bool of_home = false;
-  std::vector<std::string> allow_hosts;  // names beside this machine's that a Host header may have
+  std::vector<std::string> allow_hosts;  // further names that a Host header may have
+  // Serve /metrics to clients without the token.
   bool metrics_without_token = false;
 };
 
 class ControllerProcess {
  public:
-  // Errors: a port is busy, the home cannot be written, another controller has it (kFailed); the
-  // home or its token is not this user's alone (kUnauthorised).
+  // Returns once all sockets listen. Errors: a port is busy, `home` cannot be written, or another
+  // controller holds its lock (kFailed); `home` belongs to another user, or others can read its
+  // token (kUnauthorised).
   static Result<std::unique_ptr<ControllerProcess>> start(const ControllerOptions& options);
   ~ControllerProcess();  // stop()
 
-  // Where agents and ranks dial: a Unix socket, and for other hosts' TCP with keys where it is
-  // open.
+  // Where agents and ranks dial: a Unix socket first; then TCP with keys, where other hosts may
+  // join.
   const std::vector<runtime::Endpoint>& control() const;
   runtime::Endpoint http() const;
-  // An address that opens the page once.
+  // An address that opens the web page once. Each call makes another key.
   std::string page_address() const;
   const runtime::Ref<actors::Controller::Inbox>& controller() const;
 
-  // This process's own node. Errors: the machine's resources cannot be read.
+  // Starts the node of this process: an agent in the process, whose ranks are its children. Errors:
+  // the resources of the machine cannot be read.
   Result<void> start_agent(const NodeOffer& offer);
-  void stop();  // ends actors, processes and sockets, in that order; again is nothing
+  void stop();  // HTTP, processes, links, then actors; a second call does nothing
 
  private:
   struct Parts;

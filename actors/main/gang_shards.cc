@@ -1,5 +1,6 @@
-// Rank 0 makes the unique id and tells it with its layout; a barrier follows, so that
-// nobody waits in NCCL for a rank that has refused.
+// Rank 0 makes the unique id and broadcasts it with its layout; each rank compares the layout with
+// its own, and a barrier follows. Only then NCCL is started: its start waits for all ranks, and a
+// rank that has refused would never come.
 #include "actors/main/gang_shards.h"
 
 #include <span>
@@ -18,7 +19,9 @@ using runtime::NcclRendezvous;
 
 namespace {
 
-struct Invitation {  // as it travels between ranks, which are of one build
+// The bytes that rank 0 broadcasts. Ranks are of one build, so that the struct travels as it lies
+// in memory; the assertion below excludes padding.
+struct Invitation {
   runtime::NcclUniqueId unique_id;
   std::uint64_t layout_hash = 0;
   std::uint64_t layout_bytes = 0;  // of rank 0's manifest_json, which follows
@@ -40,7 +43,8 @@ Result<Invitation> invite(const GangShardsConfig& config, runtime::Collective& g
   return invitation;
 }
 
-// All ranks call it, so that any of them can say how its layout differs.
+// Broadcasts the text of rank 0's manifest. All ranks take part, also those with equal hashes, so
+// that a rank which differs can say how.
 Result<void> check_layout(const GangShardsConfig& config, const Invitation& invitation,
                           runtime::Collective& gang) {
   std::string theirs = config.layout.manifest_json;
@@ -54,6 +58,7 @@ Result<void> check_layout(const GangShardsConfig& config, const Invitation& invi
                           runtime::layout_difference(config.layout.manifest_json, theirs)};
 }
 
+// Adds the pieces in their order.
 void sum_on_gpu(const runtime::Stream& stream, std::span<const float* const> pieces, float* out,
                 std::int64_t count) {
   std::vector<runtime::TensorView> views;
@@ -73,6 +78,8 @@ Result<std::unique_ptr<runtime::ShardExchange>> make_gang_shards(const GangShard
                                .unique_id = invitation->unique_id,
                                .size = gang.size(),
                                .layout_hash = invitation->layout_hash};
+  // The same check as for broadcasts of weights (NV-1), with the epoch's size and this rank's
+  // place.
   const auto fits = runtime::check_rendezvous(offered, gang.rank(), config.layout.hash);
   if (!fits) return fits.error();
   if (const auto agreed = gang.barrier(config.timeout); !agreed) return agreed.error();

@@ -1,7 +1,9 @@
 // How the ranks of a learner's gang on GPUs come to share gradients and weights by NCCL: they agree
-// on an epoch over their sockets, then start a communicator of their own. The gang's life is that
-// of its sockets: when one rank has gone or fails, the others' calls over these fail, and the
-// whole gang is started again with a new epoch.
+// on an epoch over the sockets of the gang, then start a communicator of their own.
+//
+// The sockets decide how long the gang lasts: when one rank has gone or fails, the calls of the
+// others over these sockets fail, and the whole gang is started again with a new incarnation, which
+// is the new epoch.
 #pragma once
 
 #include <cstdint>
@@ -19,16 +21,18 @@ namespace tandem::cli {
 
 struct GangShardsConfig {
   std::string name;               // of the communicator: "job/learner"
-  std::uint64_t epoch = 0;        // the gang's incarnation
+  std::uint64_t epoch = 0;        // the incarnation of the gang
   runtime::WeightsLayout layout;  // of this rank's weights
+  // The largest bucket that will be summed, in floats: bounds the buffers.
   std::int64_t bucket_floats_max = 0;
-  Duration timeout{};  // of each agreement, of the start, and of each call afterwards
+  Duration timeout{};  // for each agreement, the start, and each call later
   runtime::DeviceKind device = runtime::DeviceKind::kCuda;
 };
 
-// All ranks of `gang` call it. kInvalid, before any rank has called NCCL's start, where this rank's
-// layout is not that of rank 0, with the first tensor that differs; kFailed where another rank
-// refused or has gone.
+// Called by all ranks of `gang`; blocks until all have called it or `timeout` passes. kInvalid,
+// before any rank has called NCCL's start, where this rank's layout is not that of rank 0, with the
+// first tensor that differs; kFailed where another rank refused or has gone. `process` outlives the
+// result.
 Result<std::unique_ptr<runtime::ShardExchange>> make_gang_shards(
     const GangShardsConfig& config, runtime::Collective& gang, const runtime::NcclProcess& process);
 

@@ -1,3 +1,7 @@
+// Wires an exchange. Every port that the exchange offers to ranks has a door
+// (actors/controller/doors.h), which refuses messages that do not speak for their sender.
+// References to ranks are made from the name and incarnation of their link, so that a message to an
+// incarnation that has ended reaches nobody.
 #include "actors/main/job_home.h"
 
 #include <filesystem>
@@ -26,6 +30,7 @@ bool SegmentShelf::holds(const runtime::PayloadRef& payload) const {
 void SegmentShelf::release(const runtime::PayloadRef& payload) {
   if (!store_.release(payload))
     log::error("event=payload_released_twice payload={}/{}", payload.segment, payload.offset);
+  // The open segment still takes payloads, and is kept.
   if (const auto done = store_.reclaim(store_.open_segment()); !done)
     log::warn("event=reclaim_failed message=\"{}\"", done.error().message);
 }
@@ -57,6 +62,7 @@ Result<JobHome::Opened> JobHome::open(const actors::JobRecord& job, const JobHom
   if (!config) return config.error();
   config->epoch = joints.epoch;
 
+  // Shared with the factory of the exchange below, which is the owner that lasts.
   auto home = std::make_shared<JobHome>();
   auto files =
       actors::RunFiles::open(job.run_dir, spec->tensorboard ? actors::EventFiles::kTensorboard
@@ -76,6 +82,8 @@ Result<JobHome::Opened> JobHome::open(const actors::JobRecord& job, const JobHom
   if (!bulk) return bulk.error();
   home->bulk_ = std::move(*bulk);
 
+  // Makes a function that gives a reference to the actor behind `port` of the rank with that
+  // address.
   const auto dial = [&joints]<class Inbox>(const char* port = kRolePort) {
     return [directory = &joints.directory, route_to = joints.route_to,
             port](const runtime::Address& address) {
@@ -113,6 +121,7 @@ void JobHome::close(const std::string& job, const std::string& run_dir, const Jo
   for (const std::string& port :
        {rollout_port(job), reward_port(job), learner_port(job), broadcast_port(job)})
     joints.directory.withdraw(port);
+  // After the ports: no message of a rank reaches an exchange that ends.
   joints.system.stop(actors::exchange_name(job));
   const auto family = weights_family(spec, {job, run_dir});
   if (const auto removed = runtime::remove_weights(family); !removed)

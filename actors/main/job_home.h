@@ -1,5 +1,10 @@
-// What the controller's process keeps for one job: run files, payload segments and their socket,
-// and the exchange that works with them.
+// The resources of one job in the controller's process (JobHome): its run files, its payload
+// segments with the socket that serves them, and the exchange that works with both. They last as
+// long as the exchange does.
+//
+// PayloadShelf is the interface by which an exchange sees the payload store; SegmentShelf
+// implements it over segment files. Joints are the parts of the process that a JobHome is connected
+// to.
 #pragma once
 
 #include <functional>
@@ -20,21 +25,24 @@ namespace tandem::cli {
 
 using RouteTo = std::function<runtime::ParcelSender(const runtime::PeerId& peer)>;
 
+// The parts that the process lends to its jobs. They outlive every exchange.
 struct JobHomeJoints {
   runtime::System& system;
   runtime::Directory& directory;
+  // How frames reach a peer that has a link.
   RouteTo route_to;
   runtime::Ref<actors::ExchangeNotices> controller;
-  // This peer said something that it may not: its link ends.
+  // Called when a peer said something that it may not say: its link ends. On the exchange's thread.
   std::function<void(const runtime::PeerId& peer, const std::string& why)> refuse;
   Epoch epoch;
-  std::vector<runtime::Binding> bulk;  // where payloads are served
+  std::vector<runtime::Binding>
+      bulk;  // where payloads are served; ports are preferred ones, see open()
 };
 
-// The segments of a run as the exchange sees them.
+// The segments of a run as its exchange sees them. The store outlives this object.
 class SegmentShelf final : public actors::PayloadShelf {
  public:
-  // `node` is what the payload socket of the run names in its references.
+  // `node` is the name that references to payloads of this run carry; others are not held here.
   SegmentShelf(runtime::SegmentStore& store, std::string node)
       : store_(store), node_(std::move(node)) {}
   bool holds(const runtime::PayloadRef& payload) const override;
@@ -48,13 +56,16 @@ class SegmentShelf final : public actors::PayloadShelf {
 
 class JobHome {
  public:
-  // Opens everything and spawns the exchange. The home lives as long as the exchange does.
+  // Opens everything, spawns the exchange and exposes its four ports. Where a port of `bulk` is
+  // taken, as by another job, any free one is used. Errors leave no actor and no port behind.
   struct Opened {
     runtime::Ref<actors::ExchangeControl> exchange;
     std::vector<runtime::Endpoint> bulk;
   };
   static Result<Opened> open(const actors::JobRecord& job, const JobHomeJoints& joints);
-  // The job is over: its ports go, the exchange ends, payloads and published weights are removed.
+  // The job is over: withdraws its ports, stops the exchange, and removes payloads and published
+  // weights. The run directory keeps the journal, checkpoints and logs. Files that cannot be
+  // removed are left.
   static void close(const std::string& job, const std::string& run_dir, const JobSpec& spec,
                     const JobHomeJoints& joints);
 
@@ -65,7 +76,8 @@ class JobHome {
   std::unique_ptr<runtime::BulkServer> bulk_;
 };
 
-// The job file as a run keeps it.
+// The job file as a run directory keeps it: paths in it are absolute, and the files that it names
+// are not looked at.
 Result<JobSpec> parse_kept_job(const std::string& yaml, const std::string& run_dir);
 
 }  // namespace tandem::cli

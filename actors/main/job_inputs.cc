@@ -1,3 +1,6 @@
+// The loaders are those of the ranks and the exchange, so that a file which passes here passes
+// there. A large data set is not encoded twice: one text with every byte of UTF-8 is encoded
+// instead, and if the tokenizer can do that, prompts are encoded only until one is short enough.
 #include "actors/main/job_inputs.h"
 
 #include <algorithm>
@@ -15,8 +18,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A text with every byte that UTF-8 can hold. A tokenizer that encodes it encodes any text, so that
-// large data sets of large models need not be encoded twice.
+// A text with every byte that UTF-8 can hold, as characters of one, two, three and four bytes. A
+// tokenizer that works on bytes and encodes it can encode any text.
 std::string every_byte() {
   std::string text;
   for (char c = 1; c > 0 && c < 127; ++c) text += c;
@@ -30,7 +33,7 @@ std::string every_byte() {
   return text;
 }
 
-// Each prompt can be encoded and one at least is short enough: a job whose prompts were all
+// Each prompt must be encodable and at least one short enough: a job whose prompts are all
 // discarded would look for another one for ever.
 Result<void> check_prompts(const std::vector<fs::path>& files, const char* key, const JobSpec& job,
                            const actors::Tokenizer& tokenizer) {
@@ -55,7 +58,8 @@ Result<void> check_prompts(const std::vector<fs::path>& files, const char* key, 
                files.front().string(), "raise data.max_prompt_length"};
 }
 
-// A sequence is a prompt and its completion.
+// The longest sequence, a prompt and its completion, must fit into the model's positions. The error
+// points at the key that the job sets.
 Result<void> check_positions(const LoadedJob& job, const actors::ModelConfig& model) {
   const DataSpec& data = job.spec.data;
   const std::int64_t longest = data.max_prompt_length + data.max_response_length;
@@ -96,6 +100,7 @@ Result<CheckedInputs> check_inputs(const LoadedJob& loaded) {
     if (auto checked = check_prompts(job.data.val_files, "data.val_files", job, model->tokenizer);
         !checked)
       return checked.error();
+  // Only for its errors; the learner reads the records again.
   const auto records = warm_start_records(job, model->config, model->tokenizer);
   if (!records) return records.error();
   return CheckedInputs{.warnings = warnings_of(job, model->config),

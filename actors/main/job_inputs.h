@@ -1,6 +1,7 @@
-// What a job reads, judged before anything starts: the model's directory and every data file. So
-// what is wrong with them is said at once and with its place, and no run directory is made.
-// Not here: whether the files exist (load_job), and whether the job fits the cluster.
+// Checks everything that a job reads, before anything starts: the model's directory and every data
+// file. So mistakes in them are reported at once and with their place, and no run directory is made
+// for a job that cannot run. Not here: whether the files exist (load_job), and whether the job fits
+// the cluster (scheduler/fleet).
 #pragma once
 
 #include <string>
@@ -13,14 +14,14 @@
 namespace tandem::cli {
 
 struct CheckedInputs {
-  std::vector<std::string> warnings;  // a sentence each
-  PlannedModel model;                 // whose memory can be planned
+  std::vector<std::string> warnings;  // a sentence each, for stderr
+  PlannedModel model;                 // for plan_memory()
 };
 
-// Reads the data whole, and of the weights the header only. kFailed for what cannot be read,
-// kInvalid for what cannot be used: a line that is not a record, text that the model's tokenizer
-// cannot encode (both with "file:line"), prompts of which none fits data.max_prompt_length, lengths
-// beyond the model's positions (with the key's place).
+// Reads all data files, and of the weights only the header. kFailed for a file that cannot be read.
+// kInvalid for content that cannot be used: a line that is not a record, text that the model's
+// tokenizer cannot encode (both with "file:line"), a file list in which no prompt fits
+// data.max_prompt_length, lengths beyond the model's positions (with the key's place).
 Result<CheckedInputs> check_inputs(const LoadedJob& job);
 
 }  // namespace tandem::cli

@@ -1,3 +1,9 @@
+// Everything that can be wrong with the job, its data, the run to resume or its memory is found
+// before the cluster starts; --dry-run stops there. Then the main thread asks the controller five
+// times a second how the job is, draws that, and waits for signals in between.
+//
+// The first Ctrl-C cancels the job: it saves a checkpoint and ends as it would under `tandem
+// cancel`. The second one leaves at once; stop() then ends the ranks.
 #include "actors/main/local_run.h"
 
 #include <unistd.h>
@@ -31,11 +37,13 @@ namespace fs = std::filesystem;
 
 namespace {
 
+// As a shell reports a program that SIGINT ended: 128 + 2.
 constexpr int kInterrupted = 130;
 constexpr Duration kAskTimeout = std::chrono::seconds(10);
 constexpr Duration kRedrawEvery = std::chrono::milliseconds(200);
-constexpr Duration kLineEvery = std::chrono::seconds(5);
+constexpr Duration kLineEvery = std::chrono::seconds(5);  // off a terminal
 
+// Lines that YAML ignores, so that the whole output of --dry-run is a valid job file.
 std::string commented(const std::string& lines) {
   std::string text;
   std::size_t begin = 0;
@@ -44,13 +52,13 @@ std::string commented(const std::string& lines) {
   return text;
 }
 
-// The effective job, where each actor would run, and the memory of each rank.
+// --dry-run: prints the effective job, where each actor would run, and the memory of each rank.
 int dry_run(const RunCommand& command, const LoadedJob& loaded, const CheckedInputs& inputs,
             const Console& console) {
   const JobSpec& job = loaded.spec;
   const auto machine = offered_node(Incarnation{1}, {.memory_bytes = command.memory_bytes});
   if (!machine) return console.complain(machine.error());
-  actors::ControllerCore fleet(0);  // of this machine alone, as `run` would have it
+  actors::ControllerCore fleet(0);  // a fleet of this machine alone, as `run` has it
   CHECK(fleet.step(*machine, Time{}).has_value());
   actors::JobShape asked = job_shape(job);
   add_memory_plan(job, inputs.model, Hosts::kOne, asked);
@@ -67,6 +75,7 @@ int dry_run(const RunCommand& command, const LoadedJob& loaded, const CheckedInp
   return 0;
 }
 
+// The job as the API shows it, and its state.
 struct Look {
   nlohmann::json job;
   bool final = false;
@@ -78,6 +87,8 @@ Result<Look> look_at(const ControllerProcess& cluster, const std::string& id) {
   if (!view) return view.error();
   for (const actors::JobRecord& job : view->jobs) {
     if (job.id != id) continue;
+    // A job without an exchange, such as one that waits for room, is shown without the exchange's
+    // figures.
     std::optional<actors::ExchangeReport> report;
     if (const auto it = view->exchanges.find(id); it != view->exchanges.end())
       if (auto answer = runtime::ask_and_wait(it->second, actors::GetExchangeReport{}, kAskTimeout))
@@ -88,7 +99,8 @@ Result<Look> look_at(const ControllerProcess& cluster, const std::string& id) {
   return Error{ErrorCode::kNotFound, "there is no job " + id};
 }
 
-// Draws the bar in place on a terminal, prints a line now and then elsewhere.
+// Draws a bar in place on a terminal; elsewhere prints a line when the state changes, and else
+// every kLineEvery.
 class Display {
  public:
   explicit Display(const Console& console) : console_(console) {}
@@ -109,6 +121,7 @@ class Display {
     console_.err << live_line(job) << std::endl;
   }
   void erase() {
+    // One line up, and erase it.
     for (; lines_ > 0; --lines_) console_.out << "\x1b[1A\x1b[2K";
   }
 
@@ -119,13 +132,13 @@ class Display {
   std::string state_;
 };
 
-// By Ctrl-C. The exit code.
+// The end by Ctrl-C: prints how to resume, and returns the exit code.
 int stopped(const nlohmann::json& job, const Console& console) {
   console.err << resume_hint("run", job.value("run_dir", "")) << std::flush;
   return kInterrupted;
 }
 
-// The job is over: its summary, and the exit code.
+// The job is over: prints its summary, and returns the exit code.
 int conclude(const Look& look, bool interrupted, Display& display, const Console& console) {
   const std::string run_dir = look.job.value("run_dir", "");
   const auto text = read_file(run_dir + "/result.json");
@@ -134,6 +147,7 @@ int conclude(const Look& look, bool interrupted, Display& display, const Console
   display.erase();
   if (result.is_object())
     console.out << final_summary(look.job, result, console.columns()) << std::flush;
+  // A job that succeeded before the cancellation reached it has succeeded.
   if (look.state == scheduler::JobState::kSucceeded) return 0;
   if (interrupted) return stopped(look.job, console);
   return console.complain({ErrorCode::kFailed, look.job.value("message", "the job failed"), run_dir,
@@ -181,6 +195,7 @@ int run_job(const RunCommand& command, const Console& console, bool verbose) {
       return console.complain(possible.error());
   if (command.dry_run) return dry_run(command, *loaded, *checked, console);
 
+  // Before the first thread, which must inherit the blocked signals.
   Signals signals({SIGINT, SIGTERM});
   init_logging("tandem", verbose ? LogLevel::kDebug : LogLevel::kWarnings);
   auto cluster = ControllerProcess::start({.port = 0, .home = tandem_home()});

@@ -1,4 +1,5 @@
-// `tandem run`: a cluster in this process, one job, followed to its end.
+// `tandem run`: a controller and an agent in this process, one job, followed to its end. The ranks
+// are child processes. No process is left afterwards, only the run directory.
 #pragma once
 
 #include "actors/main/cli/client_program.h"
@@ -6,7 +7,9 @@
 
 namespace tandem::cli {
 
-// Exit code.
+// 0 if the job succeeded, 130 if it was interrupted, else the code of the error, which has been
+// printed. Blocks until the job has ended and all processes are gone; SIGINT and SIGTERM are
+// blocked from here on (signals.h).
 int run_job(const RunCommand& command, const Console& console, bool verbose);
 
 }  // namespace tandem::cli

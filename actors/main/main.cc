@@ -1,4 +1,7 @@
-// The composition root: parse, then run one of the roles or commands.
+// The entry of every role: parses the command line, then runs one command or role and returns its
+// exit code. `tandem rank` is recognised before the parser, since its arguments are not part of the
+// user's grammar. Commands that only talk to a controller go to run_client(); the others are
+// carried out in this folder.
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -21,6 +24,7 @@ namespace {
 
 int terminal_width() {
   winsize size{};
+  // A terminal that does not know its width gets 100 columns.
   if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 100;
   return size.ws_col;
 }
@@ -51,6 +55,6 @@ int run(std::span<const char* const> arguments) {
 }  // namespace tandem::cli
 
 int main(int argc, char** argv) {
-  umask(S_IRWXG | S_IRWXO);  // prompts, weights, logs and journals are their owner's alone
+  umask(S_IRWXG | S_IRWXO);  // prompts, weights, logs and journals: for their owner alone
   return tandem::cli::run(std::span(argv + 1, static_cast<std::size_t>(argc > 0 ? argc - 1 : 0)));
 }

@@ -1,6 +1,10 @@
 // A row is one block that a rank allocates, or several of one kind. Where an object has a function
-// that says its bytes before it is made (Weights, KvCache, the decoders, trainer_memory), the row
-// is that function's answer, so that the plan and the allocation cannot differ.
+// that gives its bytes before it is made (Weights, KvCache, the decoders, trainer_memory), the row
+// is the result of that function, so that the plan and the allocation cannot differ. The other rows
+// are estimates with a measured factor (memory_plan.h).
+//
+// Options are found by trying: each list of changes is applied to a copy of the job, the rules are
+// asked, and the copy is planned anew. No formula says what a change saves.
 #include "actors/main/memory_plan.h"
 
 #include <algorithm>
@@ -49,6 +53,7 @@ void add_process(MemoryDemand& demand, const PlannedModel* model) {
 
 scheduler::PagedMemory pages_of(const JobSpec& job, const actors::ModelConfig& model) {
   actors::EngineConfig config = engine_config(job, 0);
+  // Without a limit of memory pages_taken() is the number that could ever be in use.
   config.kv_memory_bytes = std::numeric_limits<std::size_t>::max();
   return {.name = "KV pages",
           .page_bytes = int_of(actors::KvCache::page_bytes(model, config.block_size)),
@@ -59,8 +64,8 @@ scheduler::PagedMemory pages_of(const JobSpec& job, const actors::ModelConfig& m
           .share_key = "rollout.gpu_memory_utilization"};
 }
 
-// Whether a rollout keeps a place for whole versions. On the learner's host it packs those that are
-// published through memory, or through files of a local disk, from there.
+// Whether a rollout keeps a place for whole versions. A rollout on the learner's host packs
+// versions directly from shared memory, or from files of a local disk, and needs none.
 bool versions_arrive(const JobSpec& job, DeviceKind device, Hosts hosts) {
   if (device != DeviceKind::kCpu) return !engine_config(job, 0).weights_arrive_on_device;
   switch (job.weight_broadcast.type) {
@@ -82,6 +87,7 @@ MemoryDemand plan_rollout(const JobSpec& job, const PlannedModel& model, Hosts h
   const actors::EngineConfig config = engine_config(job, 0);
   const std::int64_t published = int_of(actors::published_manifest(model.config).bytes_total);
   MemoryDemand demand;
+  // On a GPU weights, activations and pages are in its memory.
   if (device == DeviceKind::kCpu) {
     const std::size_t weights =
         actors::Weights::bytes(model.config, actors::WeightsUse::kInference, device);
@@ -95,7 +101,8 @@ MemoryDemand plan_rollout(const JobSpec& job, const PlannedModel& model, Hosts h
   return demand;
 }
 
-// Of NativeTrainer, on the host beside its device.
+// Copies that NativeTrainer keeps on the host beside its device; sizes in bytes. `rounded`: the
+// published dtype is not that of the master weights.
 struct HostCopies {
   std::int64_t master, published;
   bool on_gpu, rounded, reference;
@@ -107,14 +114,16 @@ void add_host_copies(MemoryDemand& demand, const HostCopies& copies) {
   if (copies.reference) add_row(demand, "the reference as published", copies.published);
 }
 
+// Versions that the publisher keeps in shared memory. Files and GPU memory are not the host's.
 std::int64_t versions_on_host(const JobSpec& job) {
   const BroadcastType type = job.weight_broadcast.type;
   if (type == BroadcastType::kDisk || type == BroadcastType::kCudaIpc) return 0;
   return weights_family(job, {"job", "run"}).slots;
 }
 
-// The most rows of one forward: on a CPU a micro-batch takes a further group only up to
-// rows_target(), and the memory of the rows beyond is mapped and never written.
+// The most rows of one forward pass. On a CPU a micro-batch takes a further group only up to
+// rows_target(); the memory of rows beyond that is mapped and never written, so that it is not
+// counted.
 std::int64_t forward_rows(const JobSpec& job, DeviceKind device) {
   const std::int64_t group =
       job.data.max_prompt_length + job.rollout.n * job.data.max_response_length;
@@ -147,14 +156,15 @@ MemoryDemand plan_learner(const JobSpec& job, const PlannedModel& model) {
       (job.data.max_prompt_length + job.rollout.n * job.data.max_response_length);
   add_row(demand, "batch", tokens * kBatchBytesPerToken);
   add_process(demand, &model);
-  // Files are written from the weights and moments and read into them. A GPU's moments come to the
-  // host for that.
+  // On a CPU files are written directly from the weights and moments and read into them. The
+  // moments of a GPU come to the host for that, in two arenas.
   if (on_gpu)
     for (const char* peak : {"checkpoint", "restore"})
       add_row(demand, peak, 2 * arena, MemoryUse::kPeak);
   return demand;
 }
 
+// One setting as a user would give it with --set, and its effect on a job.
 struct Change {
   std::string setting;
   std::function<void(JobSpec&)> apply;
@@ -167,7 +177,8 @@ Change integer_change(std::string key, std::int64_t value,
           [value, apply = std::move(apply)](JobSpec& job) { apply(job, value); }};
 }
 
-// The key lowered by halves, descending, as long as it stays above `least`; then `least` itself.
+// Changes of a key: its halves in descending order, as long as they stay above `least`, then
+// `least` itself.
 Changes halvings(const char* key, std::int64_t value, std::int64_t least,
                  const std::function<void(JobSpec&, std::int64_t)>& apply) {
   Changes changes;
@@ -177,18 +188,20 @@ Changes halvings(const char* key, std::int64_t value, std::int64_t least,
   return changes;
 }
 
+// One sequence must fit into a forward pass (job_rules.cc).
 Changes token_changes(const JobSpec& job) {
   return halvings("learner.max_token_len", job.learner.max_token_len,
                   job.data.max_prompt_length + job.data.max_response_length,
                   [](JobSpec& j, std::int64_t n) { j.learner.max_token_len = n; });
 }
 
+// One group must fit into the engine.
 Changes sequence_changes(const JobSpec& job) {
   return halvings("rollout.max_num_seqs", job.rollout.max_num_seqs, job.rollout.n,
                   [](JobSpec& j, std::int64_t n) { j.rollout.max_num_seqs = n; });
 }
 
-// Of the tokens that an engine computes in a step, but no fewer than one for each sequence.
+// Tokens that an engine computes in a step, but no fewer than one for each sequence.
 Changes batched_changes(const JobSpec& job) {
   return halvings("rollout.max_num_batched_tokens", job.rollout.max_num_batched_tokens,
                   job.rollout.max_num_seqs,
@@ -209,7 +222,7 @@ Change half_precision() {
   return {"model.dtype=bfloat16", [](JobSpec& job) { job.model.dtype = ModelDtype::kBfloat16; }};
 }
 
-// The strongest of each kind, in one list.
+// The strongest change of each kind, together. Each list ends with its strongest.
 Changes strongest(const JobSpec& job) {
   Changes all{checkpointing()};
   for (Changes changes : {token_changes(job), batched_changes(job), sequence_changes(job)})
@@ -218,6 +231,8 @@ Changes strongest(const JobSpec& job) {
   return all;
 }
 
+// From changes without an effect on the results, through those that cost speed, to another dtype,
+// which changes the numbers of the training.
 std::vector<Changes> changes_to_try(const JobSpec& job) {
   std::vector<Changes> tries{{checkpointing()}};
   for (const Change& change : token_changes(job)) tries.push_back({change});
@@ -233,7 +248,7 @@ std::vector<Changes> changes_to_try(const JobSpec& job) {
   return tries;
 }
 
-// None where the change breaks a rule, or the model's sizes forbid it.
+// nullopt where the changed job breaks a rule, or the model's sizes do not allow the dtype.
 std::optional<MemoryOption> option_of(const JobSpec& job, const PlannedModel& model, Hosts hosts,
                                       const Changes& changes) {
   JobSpec changed = job;
@@ -273,6 +288,7 @@ std::vector<MemoryOption> memory_options(const JobSpec& job, const PlannedModel&
   for (auto& [role, demand] : plan_memory(job, model, hosts)) asked.emplace(name(role), demand);
   std::vector<MemoryOption> options;
   for (const Changes& changes : changes_to_try(job))
+    // An option that changes no demand, such as a setting that the job has already, is left out.
     if (auto option = option_of(job, model, hosts, changes); option && option->demand != asked)
       options.push_back(*std::move(option));
   return options;

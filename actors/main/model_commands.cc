@@ -1,3 +1,10 @@
+// The engine of a rollout, without its actor: requests are submitted, step() is called until
+// nothing is left, and the events are collected. The weights are the only version (0), installed
+// before the first step by the same three calls as in a rollout.
+//
+// A verifier may answer later and needs a Context, for timers and child processes. Scoring
+// therefore runs in an actor of its own on one thread, which is asked once with all items and
+// answers when the last of them is judged.
 #include "actors/main/model_commands.h"
 
 #include <algorithm>
@@ -30,9 +37,11 @@ namespace tandem::cli {
 namespace {
 
 constexpr PolicyVersion kOnlyVersion{0};
+// Every ask has a deadline; this one is not meant to be reached.
 constexpr Duration kEvaluationTimeout = std::chrono::hours(24);
 
-// An engine that holds the weights of `directory` and computes in `dtype`.
+// An engine with the weights of `directory`, computing in `dtype`. They take the way that a
+// learner's take: rounded as they would be published, so that tokens are those of a rollout.
 Result<std::unique_ptr<actors::NativeEngine>> load_engine(
     const std::filesystem::path& directory, const actors::EngineConfig& config,
     runtime::DType dtype = runtime::DType::kF32) {
@@ -59,7 +68,7 @@ std::vector<actors::EngineEvent> run_dry(actors::NativeEngine& engine) {
   return all;
 }
 
-// Judges texts by the job's verifier, which works in an actor's turn.
+// Judges texts by the job's verifier, in an actor, since a verifier works within turns of one.
 struct Judge {
   using Reply = std::vector<actors::TrajectoryScore>;  // in the order of the items
   std::vector<actors::ScoreItem> items;
@@ -70,6 +79,7 @@ class Judging {
   explicit Judging(std::unique_ptr<actors::Verifier> verifier) : verifier_(std::move(verifier)) {}
 
   void handle(runtime::Context& cx, runtime::Ask<Judge> ask) {
+    // The replies come in any order; the last one answers the question. Shared by their callbacks.
     struct Open {
       std::size_t left = 0;
       std::vector<actors::TrajectoryScore> scores;
@@ -91,7 +101,8 @@ class Judging {
 };
 static_assert(runtime::Actor<Judging>);
 
-// All of the items; the error is the verifier's where it gave up.
+// Judges all items. An error of the verifier itself, which failed its actor, is returned instead of
+// the unanswered ask.
 Result<Judge::Reply> judge_all(std::unique_ptr<actors::Verifier> verifier, Judge judge) {
   if (judge.items.empty()) return Judge::Reply{};
   Guarded<std::optional<Error>> gave_up;
@@ -109,11 +120,11 @@ Result<Judge::Reply> judge_all(std::unique_ptr<actors::Verifier> verifier, Judge
   return judged;
 }
 
-// What the engine said, and as what the verifier judges it.
+// The completions of the engine, and the items that the verifier judges: one for each completion.
 struct Said {
   std::vector<actors::CompletionId> completions;
-  Judge judge;  // an item for each of these
-  std::vector<std::int32_t> unservable;
+  Judge judge;                           // an item for each of these
+  std::vector<std::int32_t> unservable;  // prompts that are too long or cannot be encoded
 };
 
 Said say_all(actors::NativeEngine& engine, const actors::EvaluationPlan& plan,
@@ -144,7 +155,7 @@ Said say_all(actors::NativeEngine& engine, const actors::EvaluationPlan& plan,
   return said;
 }
 
-// The figures, and why the first completion that failed has no score.
+// The figures of the evaluation (EM-1), and the reason of the first completion that has no score.
 nlohmann::json answer_of(const actors::EvaluationPlan& plan, const Said& said,
                          const Judge::Reply& scores) {
   actors::EvaluationMeans means(plan);
@@ -169,7 +180,7 @@ nlohmann::json answer_of(const actors::EvaluationPlan& plan, const Said& said,
   return answer;
 }
 
-// Where nothing could be scored there is no mean, and the command fails with the reason.
+// Prints the answer. Without any score there is no mean, and the command fails with the reason.
 int report(const nlohmann::json& answer, OutputForm form, const Console& console) {
   if (form == OutputForm::kJson)
     console.out << shown_json(answer, 2) << "\n";
@@ -182,7 +193,7 @@ int report(const nlohmann::json& answer, OutputForm form, const Console& console
                            "", "there is no mean reward"});
 }
 
-// Each prompt becomes a conversation that a user has begun.
+// Renders each prompt as the first message of a user, by the model's chat template.
 Result<void> as_conversations(GenerateCommand& command) {
   const auto chat = actors::read_chat_template(command.model);
   if (!chat) return chat.error();
@@ -212,12 +223,14 @@ int generate(const GenerateCommand& given, const Console& console) {
   }
   const bool greedy = command.temperature == 0;
   const actors::EngineConfig config{
+      // Not used by greedy requests; an engine's own temperature is never 0.
       .temperature = greedy ? 1.0f : static_cast<float>(command.temperature),
       .max_prompt_length = longest,
       .max_response_length = static_cast<std::int32_t>(command.max_tokens)};
   auto engine = load_engine(command.model, config);
   if (!engine) return console.complain(engine.error());
   std::vector<std::string> texts(command.prompts.size());
+  // An Evaluate without sampling settings is greedy; groups are always sampled.
   if (greedy) {
     actors::Evaluate work{.evaluation = {1}, .version = kOnlyVersion};
     for (std::size_t i = 0; i < command.prompts.size(); ++i)
@@ -264,6 +277,7 @@ int evaluate(const EvalCommand& command, const Console& console) {
   runtime::IoThread io("reward");
   auto verifier = actors::make_verifier(verifier_config(spec, ""), actors::process_spawner(io));
   if (!verifier) return console.complain(verifier.error());
+  // The share of 8 GiB that the job gives its rollouts is for the pages, whatever the machine has.
   actors::EngineConfig config = engine_config(spec, std::uint64_t{8} << 30);
   auto engine = load_engine(command.model, config, dtype_of(spec.model));
   if (!engine) return console.complain(engine.error());

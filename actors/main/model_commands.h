@@ -1,4 +1,6 @@
-// `tandem generate` and `tandem eval`: a model directory and an engine, without a cluster.
+// `tandem generate` and `tandem eval`: a model directory and one engine in this process, without a
+// controller, a job or a run directory. Both compute on the CPU. The result is printed to the
+// console's output, and the exit code returned; errors have been printed.
 #pragma once
 
 #include "actors/main/cli/client_program.h"
@@ -6,7 +8,11 @@
 
 namespace tandem::cli {
 
+// Completes each prompt once. At temperature 0 greedily; else by `seed` plus the number of the
+// prompt.
 int generate(const GenerateCommand& command, const Console& console);
+// Evaluates the model on the job's data.val_files as the job's exchange would. Fails where not one
+// completion could be scored.
 int evaluate(const EvalCommand& command, const Console& console);
 
 }  // namespace tandem::cli

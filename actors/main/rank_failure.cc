@@ -1,3 +1,5 @@
+// The cause of an error is its errno (Error::os_error); 0 means that no system call failed, so that
+// the content was wrong.
 #include "actors/main/rank_failure.h"
 
 #include <cerrno>
@@ -6,11 +8,13 @@
 namespace tandem::cli {
 namespace {
 
+// A path that leads nowhere: reading it again gives the same answer.
 bool not_there(int os_error) {
   return os_error == ENOENT || os_error == ENOTDIR || os_error == EISDIR ||
          os_error == ENAMETOOLONG || os_error == ELOOP;
 }
 
+// No space, no quota, a read-only disk or missing rights: no restart mends these.
 bool for_a_person(int os_error) {
   return os_error == ENOSPC || os_error == EDQUOT || os_error == EROFS || os_error == EACCES ||
          os_error == EPERM;

@@ -1,4 +1,4 @@
-// How a rank reports what keeps it from working: the error in words, and the code by which
+// How a rank reports the error that keeps it from working: in words, and by the code with which
 // scheduler/fleet/failure.h decides whether another start may mend it.
 #pragma once
 
@@ -8,16 +8,16 @@
 
 namespace tandem::cli {
 
-// An error met while reading what the job names. Wrong content is kInvalid and a file that is not
-// there kNotFound; a disk that fails keeps its code: it may work again.
+// Classifies an error that was met while reading files of the job. Wrong content becomes kInvalid
+// and a missing file kNotFound; a disk that fails keeps its code, since it may work again.
 Error of_input(Error error);
 
-// A refusal of the operating system that only a person can lift, a full disk for instance, is
-// kInvalid. Other codes stay.
+// The report for an error before RankReady. A refusal of the operating system that only a person
+// can lift, such as a full disk, becomes kInvalid; other codes stay.
 actors::RankFailed rank_failed(const runtime::RankId& id, const Error& why);
 
-// A failure of an actor at work. Only a fault of the job is permanent there: what was there at the
-// start and is missing now may come back.
+// The report for an actor that failed at work. Only a fault of the job is permanent then: a thing
+// that was there at the start and is missing now may come back.
 actors::RankFailed rank_failed_at_work(const runtime::RankId& id, Error why);
 
 }  // namespace tandem::cli

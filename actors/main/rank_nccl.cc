@@ -9,7 +9,8 @@
 namespace tandem::cli {
 namespace {
 
-// A rank's report is one sentence, and this one is for whoever set the host up.
+// The report of a rank is one sentence, so that the help becomes part of it: it is meant for the
+// person who set the host up.
 Error with_help(Error error) {
   if (!error.help.empty()) error.message += "; " + std::exchange(error.help, {});
   return of_input(std::move(error));
@@ -33,6 +34,7 @@ Result<std::unique_ptr<RankNccl>> RankNccl::open() {
 }
 
 RankNccl::RankNccl(runtime::NcclProcess process) : process_(std::move(process)) {
+  // A pointer into this object, which is therefore neither copied nor moved.
   process_.thread = &thread_;
 }
 

@@ -1,6 +1,6 @@
-// NCCL as one rank process has it: the library, the thread that calls it, and the records of its
-// operations, which the communicators of the process share. What is under way is on the GPU of the
-// process.
+// NCCL in one rank process: the library, the thread that calls it, and the records of its
+// operations, all shared by the communicators of the process. Operations that are under way run on
+// the GPU of the process.
 #pragma once
 
 #include <memory>
@@ -11,12 +11,12 @@
 
 namespace tandem::cli {
 
-// Outlives the communicators. A call of NCCL that does not come back ends the process (NH-2); the
-// controller then starts the rank again.
+// Outlives the communicators of the process. A call of NCCL that does not come back ends the
+// process (NH-2), and the controller starts the rank again.
 class RankNccl {
  public:
-  // Errors: kNotFound or kInfeasible without a library of NVIDIA's that will do, or without a GPU;
-  // they say what was looked for and what to do.
+  // Errors: kNotFound or kInfeasible without a GPU or without a suitable library of NVIDIA; the
+  // message says what was looked for and what to do.
   static Result<std::unique_ptr<RankNccl>> open();
 
   explicit RankNccl(runtime::NcclProcess process);

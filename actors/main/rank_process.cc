@@ -1,3 +1,12 @@
+// A rank process in the order of its events: parse the arguments, arm the parent-death signal,
+// start the link, wait for StartRank on port "rank", build the role (RoleHome), report RankReady or
+// RankFailed, and serve. The main thread only waits for signals. Everything that ends the process,
+// including a failed actor and a lost controller, goes through Signals::raise(), so that there is
+// one way out.
+//
+// The order of the objects in run_rank() is the order of their destruction in reverse, and matters:
+// engines and threads of the device outlive the actors that use them, and the I/O threads outlive
+// the actors whose children and payloads they serve. RoleHome's header has the details.
 #include "actors/main/rank_process.h"
 
 #include <sys/stat.h>
@@ -45,6 +54,7 @@ bool parse(const std::string& text, Number& number) {
 
 std::optional<Arguments> parse_arguments(std::span<const char* const> words) {
   Arguments arguments;
+  // Three words of rank_arguments(), three places, and the pid of the agent.
   if (words.size() != 7) return std::nullopt;
   arguments.id.actor = words[0];
   const auto endpoint = runtime::parse_endpoint(words[3]);
@@ -53,6 +63,7 @@ std::optional<Arguments> parse_arguments(std::span<const char* const> words) {
     return std::nullopt;
   arguments.network = {
       .controller = {*endpoint, std::nullopt}, .bind = words[4], .advertise = words[5]};
+  // A Unix socket needs no keys: its folder is private to the user.
   if (endpoint->is_local()) return arguments;
   auto keys = runtime::parse_curve_client(runtime::inherited_secret());
   if (!keys) return std::nullopt;
@@ -84,7 +95,8 @@ void log_start(const StartRank& start, const JobSpec& job) {
       machine ? machine->memory_bytes >> 20 : 0);
 }
 
-// Builds the role when told to, and reports. Whatever keeps it from being built is a RankFailed.
+// The actor behind port "rank": builds the role when StartRank arrives, and reports the result. Any
+// error that prevents the role is reported as RankFailed.
 class RankHost {
  public:
   using Inbox = std::variant<StartRank>;
@@ -106,6 +118,8 @@ class RankHost {
     }
     if (controller_.tell(std::move(event)) != Delivery::kAccepted)
       log::warn("event=rank_report_lost actor={}", start.actor);
+    // After the report: the conversation of a role with its exchange begins after RankReady
+    // (actors/messages/rank.h).
     if (started) home_.begin();
   }
 
@@ -160,7 +174,7 @@ int run_rank(std::span<const char* const> words) {
   EngineDevice device;
   runtime::Directory directory;
   runtime::IoThread io("link"), bulk_io("bulk");
-  // Two threads: orders for a broadcast are carried out while the role trains or generates.
+  // Two threads, so that orders for a broadcast are carried out while the role trains or generates.
   runtime::ThreadedExecutor executor(2, arguments->id.incarnation.value);
   std::atomic<int> exit_status = 0;
   runtime::LinkClient* link_pointer = nullptr;
@@ -169,7 +183,8 @@ int run_rank(std::span<const char* const> words) {
   };
   runtime::System system(executor, [&](const runtime::Address& who, const Error& why) {
     log::error("event=actor_failed actor={} message=\"{}\"", who.name, why.message);
-    // As well as it can be: without this word the controller knows no more than the exit code.
+    // The process ends whether or not this message arrives; without it the controller knows no more
+    // than the exit code.
     (void)directory.remote<actors::RankEvents>({kRankEventsPort, {}}, to_controller)
         .tell(rank_failed_at_work(arguments->id, why));
     exit_status = 1;
@@ -191,7 +206,7 @@ int run_rank(std::span<const char* const> words) {
   };
   callbacks.on_up = [](const runtime::PeerId&, const runtime::Hello&) {};
   callbacks.on_down = [&](const runtime::PeerId&, const runtime::Down& down) {
-    // A rank without its controller has no work that anybody waits for.
+    // Nobody waits for the work of a rank without its controller; its payloads have no receiver.
     log::error("event=controller_lost reason={}", runtime::name(down.reason));
     exit_status = 1;
     signals.raise();
@@ -210,6 +225,9 @@ int run_rank(std::span<const char* const> words) {
     signals.wait();
     log::info("event=rank_ending why=\"{}\" exit_status={} resident_mib={}",
               exit_status == 0 ? "told to end" : "it failed", exit_status.load(), resident_mib());
+    // close() ends the process of a follower. For all others no handler runs after stop(), then
+    // destroy() ends the payload socket that handlers use. The link is closed last, so that
+    // messages which handlers have sent can still leave.
     home.close(exit_status);
     executor.stop();
     home.destroy();

@@ -1,8 +1,9 @@
-// `tandem rank …`: one rank of an actor, spawned by a node's agent. It dials the controller, is
-// told by StartRank what it is, builds that role, and serves until SIGTERM, the loss of its
-// controller or its parent's death.
+// `tandem rank ...`: the process of one rank of an actor, spawned by a node's agent. It dials the
+// controller, learns from StartRank which role it has, builds that role, and serves until SIGTERM,
+// the loss of its controller or the death of its parent.
 //
-// A hidden command: its arguments are this binary's own (rank_arguments) and no promise to users.
+// A hidden command: its arguments are made by this binary (rank_arguments) and are no promise to
+// users.
 #pragma once
 
 #include <span>
@@ -16,10 +17,11 @@
 namespace tandem::cli {
 
 inline constexpr const char* kRankCommand = "rank";
-// Both ends of a link must be of one build: version, and size and time of the binary.
+// Both ends of a link must be of one build: version, size and modification time of the binary.
 std::string build_id();
 
-// The exchange's ports; a rank reaches them by name.
+// The names of ports (runtime/net/remote.h). Four belong to the exchange of a job; the others to
+// the controller, to an agent, and to a rank.
 std::string rollout_port(const std::string& job);
 std::string learner_port(const std::string& job);
 std::string reward_port(const std::string& job);
@@ -29,13 +31,15 @@ inline constexpr const char* kAgentEventsPort = "controller/agents";
 inline constexpr const char* kAgentPort = "agent";
 inline constexpr const char* kRankPort = "rank";
 inline constexpr const char* kRolePort = "role";
-inline constexpr const char* kBroadcastPort = "broadcast";  // of a rank that broadcasts weights
+inline constexpr const char* kBroadcastPort = "broadcast";  // of a rank that broadcasts
 
-// Its agent adds its rank_words: the rank dies with it. Keys for a controller that is reached by
-// TCP are inherited (SpawnSpec::secret).
+// The arguments of a rank, up to those that its agent adds (rank_words): where to dial and listen,
+// and the agent's pid, with which the rank dies. Keys for a controller that is reached by TCP are
+// not arguments, which others could read; they are inherited (SpawnSpec::secret).
 std::vector<std::string> rank_arguments(const runtime::RankId& id);
 
-// Exit code. `arguments` are those after "rank".
+// Serves until the end and returns the exit code: 0 when told to end, 1 after a failure, 64 for
+// wrong arguments. `arguments` are those after "rank".
 int run_rank(std::span<const char* const> arguments);
 
 }  // namespace tandem::cli

@@ -1,3 +1,14 @@
+// One function per role builds its actor from parts that can fail, such as loading a model, before
+// the actor exists: an error becomes the Error of build() and not the failure of an actor. `begin`
+// keeps the first message to the actor until the controller has heard RankReady.
+//
+// The order within build_learner() is the order in which ranks may wait for each other. Rank 0
+// listens and tells the address before it loads, the ranks load at the same time, then all meet
+// over sockets, and on GPUs start NCCL together. A rank that fails earlier leaves the others
+// waiting for at most kGangTimeout; usually the controller hears of its end first and ends them.
+//
+// Memory of a GPU is measured here, when the rank starts, since only the rank sees how much is
+// free; memory of the host was planned before (memory_plan.h).
 #include "actors/main/rank_roles.h"
 
 #include <algorithm>
@@ -41,20 +52,21 @@ using actors::StartRank;
 namespace {
 
 constexpr Duration kPayloadTimeout = std::chrono::seconds(30);
-// By how much one rank of a gang may take longer to load than another. A rank that ended is heard
-// of at once, by the controller.
+// How much longer one rank of a gang may take to load than another. This does not delay the news of
+// a rank that ended: the controller hears of that at once.
 constexpr Duration kGangTimeout = std::chrono::minutes(5);
 
-// So long a rollout that is cut off keeps a version from being replaced; less where that would
-// outlast what the learner waits for a place.
+// How long a rollout that is cut off keeps a version from being replaced; less where that would
+// outlast the time for which the learner waits for a free place.
 constexpr Duration kSubscriberSilenceMax = std::chrono::seconds(20);
 
-// A learner rank other than 0: its handler follows rank 0 until the gang ends.
+// A learner rank other than 0. Its one handler follows rank 0 and does not return until the gang
+// ends.
 struct Follow {};
 class Follower {
  public:
   using Inbox = std::variant<Follow>;
-  // `follows` is true until rank 0 has let it go, or the gang broke.
+  // `follows` is true until rank 0 has let this rank go, or the gang broke.
   Follower(std::unique_ptr<actors::NativeTrainer> trainer,
            std::shared_ptr<std::atomic<bool>> follows)
       : trainer_(std::move(trainer)), follows_(std::move(follows)) {}
@@ -70,7 +82,8 @@ class Follower {
 };
 static_assert(runtime::Actor<Follower>);
 
-// An actor whose parts were made before, so that what fails in making them is an Error.
+// Spawns an actor that has been made already. The factory can be called once, which is enough: the
+// actors of a rank are never restarted within their process.
 template <class A>
 runtime::Ref<typename A::Inbox> spawn_made(runtime::System& system, std::unique_ptr<A> made,
                                            const std::string& name = "role") {
@@ -79,25 +92,27 @@ runtime::Ref<typename A::Inbox> spawn_made(runtime::System& system, std::unique_
 }
 
 std::unique_ptr<runtime::ThreadPool> make_threads(std::int64_t threads) {
+  // Without a pool an operator runs on the thread that calls it.
   if (threads <= 1) return nullptr;
   return std::make_unique<runtime::ThreadPool>(static_cast<int>(threads));
 }
 
-// Where a rank of a pool computes. Asked for a GPU, it must have one: the error says what is
-// missing.
+// The device of a rank whose pool has so many GPUs. A rank that was given a GPU must find one: the
+// error says what is missing.
 Result<runtime::DeviceKind> device_of(double gpus_per_actor) {
   if (gpus_per_actor <= 0) return runtime::DeviceKind::kCpu;
   if (const auto& module = runtime::cuda_module(); !module) return of_input(module.error());
   return runtime::DeviceKind::kCuda;
 }
 
-// How a rank meets its gang: rank 0 listens, the others dial.
+// How a rank meets its gang: rank 0 has a listener, the others dial.
 struct GangMeeting {
   runtime::GangSpec spec;
   std::optional<runtime::GangListener> listener;
 };
 
-// Rank 0 of a gang listens, at `place`, and says where, before it loads: the others load meanwhile.
+// Rank 0 of a gang listens at `place` and tells the controller where, before it loads: the other
+// ranks get their StartRank after that message and load meanwhile.
 Result<GangMeeting> prepare_meeting(const StartRank& start,
                                     const runtime::Ref<actors::RankEvents>& controller,
                                     const std::function<Result<runtime::Endpoint>()>& place,
@@ -120,7 +135,7 @@ Result<GangMeeting> prepare_meeting(const StartRank& start,
   return meeting;
 }
 
-// Null for a gang of one.
+// Waits for the gang. Null for a gang of one.
 Result<std::unique_ptr<runtime::Collective>> meet(GangMeeting meeting, const StartRank& start) {
   if (start.ranks == 1) return std::unique_ptr<runtime::Collective>();
   if (meeting.listener) return std::move(*meeting.listener).accept(meeting.spec, kGangTimeout);
@@ -129,9 +144,9 @@ Result<std::unique_ptr<runtime::Collective>> meet(GangMeeting meeting, const Sta
   return runtime::dial_gang(*at, start.rank, meeting.spec, kGangTimeout);
 }
 
-// What the engine's pages may take: on a GPU what gpu_memory_utilization of it leaves beside
-// weights, their broadcasts and workspace (vLLM's meaning); on a CPU what was reserved for
-// `pages_planned` of them, where the controller planned any.
+// The memory for the engine's pages. On a GPU: the share gpu_memory_utilization of its memory, as
+// in vLLM, less weights, their broadcasts and workspace. On a CPU: the memory that was reserved for
+// `pages_planned` pages, where the controller planned any.
 Result<actors::EngineConfig> engine_config_on(runtime::DeviceKind device, const JobSpec& job,
                                               const actors::ModelConfig& model,
                                               const runtime::WeightsConfig& weights,
@@ -149,6 +164,8 @@ Result<actors::EngineConfig> engine_config_on(runtime::DeviceKind device, const 
   const runtime::MemoryInfo gpu = runtime::memory_info(device);
   const auto wanted = static_cast<std::size_t>(job.rollout.gpu_memory_utilization *
                                                static_cast<double>(gpu.total_bytes));
+  // Less than the share may be free, when other processes use the GPU; a reserve is left for CUDA
+  // itself.
   const std::size_t share =
       std::min(wanted, gpu.free_bytes - std::min(gpu.free_bytes, runtime::kGpuReserveBytes));
   std::size_t beside = actors::NativeEngine::bytes_beside_pages(model, config, device);
@@ -164,14 +181,16 @@ Result<actors::EngineConfig> engine_config_on(runtime::DeviceKind device, const 
   return config;
 }
 
-// The payload socket of the controller that `dial` reaches, by the same kind of socket.
+// The payload socket of the controller that `dial` reaches, among those that are offered: the one
+// of the same kind, Unix or TCP. Over TCP the host of `dial` is used, which is known to lead to the
+// controller.
 Result<runtime::Dial> payload_dial(const std::vector<std::string>& offered,
                                    const runtime::Dial& dial) {
   for (const std::string& text : offered) {
     auto endpoint = runtime::parse_endpoint(text);
     if (!endpoint) return endpoint.error();
     if (endpoint->is_local() != dial.to.is_local()) continue;
-    if (!endpoint->is_local()) endpoint->host = dial.to.host;  // which is known to lead there
+    if (!endpoint->is_local()) endpoint->host = dial.to.host;
     return runtime::Dial{std::move(*endpoint), dial.keys};
   }
   return Error{ErrorCode::kUnreachable, "the controller has no payload socket for this host",
@@ -188,11 +207,11 @@ struct RoleHome::Parts {
   EngineDevice& device;
   runtime::ParcelSender to_controller;
   runtime::Progress& progress;
-  std::optional<runtime::SocketFolder> sockets;  // of a gang's rank 0
+  std::optional<runtime::SocketFolder> sockets;  // of rank 0 of a gang: where it listens
 
   std::unique_ptr<runtime::BulkClient> bulk;
   std::function<void()> begin, begin_broadcasts = [] {};
-  // Of a follower: whether it waits for rank 0.
+  // Whether this rank is a follower that waits for rank 0; shared with the Follower.
   const std::shared_ptr<std::atomic<bool>> follows = std::make_shared<std::atomic<bool>>(false);
 
   runtime::PayloadReader payload_reader() {
@@ -203,7 +222,8 @@ struct RoleHome::Parts {
   std::string listening_address() const {
     return network.bind.empty() ? runtime::kLoopback : network.bind;
   }
-  // How the publisher of `weights` serves other hosts; none where none may come.
+  // How the publisher of `weights` serves other hosts; nullopt where their processes do not come.
+  // Half of stall_max leaves the learner time after a silent subscriber has been given up.
   std::optional<runtime::Serving> serving_of(const runtime::WeightsConfig& weights) const {
     const bool always =
         weights.type == runtime::WeightsType::kTcp || weights.type == runtime::WeightsType::kNccl;
@@ -214,18 +234,18 @@ struct RoleHome::Parts {
                             .advertise = network.advertise,
                             .silence_max = std::min(kSubscriberSilenceMax, weights.stall_max / 2)};
   }
-  // Where a gang's rank 0 listens.
+  // The place where rank 0 of a gang listens: TCP where other hosts may come, else a Unix socket.
   Result<runtime::Endpoint> gang_place() {
     const runtime::Dial& dial = network.controller;
     if (!dial.to.is_local() || !network.bind.empty())
       return runtime::Endpoint{.host = listening_address()};
-    // Beside the controller's own folder, which lasts as long as this rank may.
+    // Beside the folder of the controller's sockets, which lasts as long as this rank may.
     const auto controllers = std::filesystem::path(dial.to.path).parent_path();
     auto folder = runtime::SocketFolder::make(controllers.parent_path());
     if (!folder) return folder.error();
     return sockets.emplace(std::move(*folder)).next();
   }
-  // NCCL, for a family of weights that broadcasts; nothing for any other.
+  // Opens NCCL for weights that are broadcast; does nothing for other types.
   Result<void> prepare_broadcasts(runtime::WeightsConfig& weights, const std::string& job) {
     if (weights.type != runtime::WeightsType::kNccl) return {};
     if (const auto ready = open_nccl(); !ready) return ready.error();
@@ -241,8 +261,8 @@ struct RoleHome::Parts {
     device.nccl = *std::move(opened);
     return {};
   }
-  // Null for a gang that is not on GPUs: its sockets carry everything. All ranks of a gang on GPUs
-  // call it, once they have met.
+  // Starts the exchange of shards by NCCL. Null for a gang that is not on GPUs, whose sockets carry
+  // everything. All ranks of a gang on GPUs call it, once they have met.
   Result<std::unique_ptr<runtime::ShardExchange>> share(const StartRank& start,
                                                         const actors::NativeTrainerSetup& setup,
                                                         const runtime::WeightsLayout& layout) {
@@ -256,7 +276,8 @@ struct RoleHome::Parts {
                              .timeout = kGangTimeout},
                             *setup.gang, device.nccl->process());
   }
-  // Nothing where `rank` is null: those weights are only fetched.
+  // Spawns the actor for broadcasts. Does nothing where `rank` is null: those weights are only
+  // fetched.
   void take_part_in_broadcasts(const StartRank& start, const runtime::WeightsConfig& weights,
                                std::shared_ptr<runtime::BroadcastRank> rank);
   std::function<void(const char*, Time)> phase_reporter() {
@@ -333,7 +354,8 @@ Result<void> RoleHome::build_rollout(const StartRank& start, const JobSpec& job)
     return actors::NativeEngine::make({info->config, tokenizer}, *config,
                                       parts_->device.queue->stream());
   };
-  // Who starts beside it on the same GPU may take what it was told is free.
+  // A process that starts at the same time on this GPU may take memory that memory_info() counted
+  // as free: two more attempts measure again.
   auto engine = make_engine();
   for (int again = 0; again < 2 && !engine && engine.error().code == ErrorCode::kOutOfMemory;
        ++again) {
@@ -344,7 +366,8 @@ Result<void> RoleHome::build_rollout(const StartRank& start, const JobSpec& job)
   actors::RolloutConfig config{.self = {start.actor, start.incarnation},
                                .group_size = static_cast<std::int32_t>(job.rollout.n),
                                .max_num_seqs = static_cast<std::int32_t>(job.rollout.max_num_seqs)};
-  // Its models are larger, and pieces as small as a CPU's would be hundreds of steps.
+  // Models on a GPU are larger: in pieces of the size that suits a CPU a version would take
+  // hundreds of steps.
   if (*device == runtime::DeviceKind::kCuda) config.copy_bytes_per_step = std::uint64_t{64} << 20;
   if (job.async.max_concurrent_rollouts)
     config.capacity = static_cast<std::int32_t>(*job.async.max_concurrent_rollouts);
@@ -356,6 +379,7 @@ Result<void> RoleHome::build_rollout(const StartRank& start, const JobSpec& job)
     bulk->put_many(std::move(payloads), kPayloadTimeout, std::move(done));
   };
   joints.progress = parts_->phase_reporter();
+  // One object has two roles, and both actors keep it: subscriber and rank of the broadcasts.
   const std::shared_ptr<runtime::WeightSubscriber> subscriber = runtime::make_subscriber(weights);
   parts_->take_part_in_broadcasts(start, weights, {subscriber, subscriber->broadcasts()});
   auto ref =
@@ -376,6 +400,8 @@ Result<void> RoleHome::build_learner(const StartRank& start, const JobSpec& job,
   auto meeting = prepare_meeting(
       start, controller, [this] { return parts_->gang_place(); }, parts_->network.advertise);
   if (!meeting) return meeting.error();
+  // Ranks watch each other by heartbeats over the sockets of the gang, with the limits of
+  // hang_timeout.h.
   meeting->spec.liveness.progress = [progress = &parts_->progress] { return progress->report(); };
   meeting->spec.liveness.beat = [progress = &parts_->progress] { progress->beat(); };
   meeting->spec.liveness.stuck_max = hang_timeout;
@@ -398,6 +424,7 @@ Result<void> RoleHome::build_learner(const StartRank& start, const JobSpec& job,
                                    .device = *device,
                                    .threads = std::move(threads),
                                    .beat = [progress = &parts_->progress] { progress->beat(); }};
+  // Rank 0 alone publishes, so that it alone needs room on its GPU for broadcasts.
   if (weights.type == runtime::WeightsType::kNccl && start.rank == 0)
     setup.config.broadcast_bytes = runtime::broadcast_bytes_of_publisher(weights);
   auto met = meet(std::move(*meeting), start);
@@ -439,6 +466,7 @@ Result<void> RoleHome::build_learner(const StartRank& start, const JobSpec& job,
 }
 
 Result<void> RoleHome::build_reward(const StartRank& start, const JobSpec& job) {
+  // The verifier names the log in the troubles that it reports: the program's stderr is in it.
   const auto log = runtime::log_path(start.run_dir + "/logs",
                                      start.actor.substr(start.job.size() + 1), start.incarnation);
   const actors::VerifierConfig judging = verifier_config(job, log.string());
@@ -467,7 +495,7 @@ void RoleHome::begin() {
 }
 
 void RoleHome::close(int exit_status) {
-  if (*parts_->follows) std::_Exit(exit_status);  // it owns nothing shared
+  if (*parts_->follows) std::_Exit(exit_status);  // it owns nothing that others share
 }
 
 void RoleHome::destroy() { parts_->bulk.reset(); }

@@ -1,7 +1,13 @@
-// What a rank process becomes: builds the actor of its role with everything that it works with
-// (model, engine or trainer, weights, payload socket), exposes it at kRolePort, and begins its
-// conversation with the exchange. A rank that broadcasts weights has an actor for that beside it,
-// at kBroadcastPort.
+// Builds the role of a rank process (RoleHome): the actor of the role with everything that it works
+// with (model, engine or trainer, weights, payload socket). The actor is exposed at kRolePort, and
+// its conversation with the exchange begins with begin(). A rank that broadcasts weights has a
+// second actor for that, at kBroadcastPort.
+//
+//   role      rank  actor            it works with
+//   rollout   0     RolloutActor     NativeEngine, a subscriber of weights
+//   learner   0     LearnerActor     NativeTrainer, the publisher; commands the other ranks
+//   learner   1..   Follower         NativeTrainer, which follows rank 0 and has no port
+//   reward    0     RewardActor      a verifier, and children of the user's program
 #pragma once
 
 #include <memory>
@@ -17,9 +23,10 @@
 
 namespace tandem::cli {
 
-// What an engine computes on, and what ranks exchange bytes by. Made by build().
+// The device of an engine, and the NCCL by which ranks exchange bytes. Empty until build(); a
+// member is null where the role does not need it.
 struct EngineDevice {
-  std::unique_ptr<RankNccl> nccl;  // where the rank takes part in anything of NCCL
+  std::unique_ptr<RankNccl> nccl;  // only if the rank uses NCCL
   std::unique_ptr<runtime::ThreadPool> threads;
   std::unique_ptr<runtime::Queue> queue;
 };
@@ -27,31 +34,35 @@ struct EngineDevice {
 // How this rank reaches its controller, and where other hosts may reach this rank.
 struct RankNetwork {
   runtime::Dial controller;
-  std::string bind;       // an address of this host; empty: no other host's processes come
-  std::string advertise;  // how those reach `bind`; empty: as it says
+  std::string bind;       // an address of this host; empty: other hosts' processes do not come
+  std::string advertise;  // the address by which those reach `bind`; empty: `bind` itself
 };
 
 class RoleHome {
  public:
-  // Everything passed outlives the home. `bulk_io` also outlives the system, whose actors end their
-  // children's pipes on it, and `device` the directory too: with it goes an engine whose actor was
-  // made and never ran, and an engine waits for its device at its end. Payloads take
-  // the same kind of socket as the controller; a gang meets by TCP where other hosts may come.
+  // Everything that is passed outlives this object. `bulk_io` also outlives the system, whose
+  // actors close the pipes of their children on it. `device` also outlives the directory: an engine
+  // whose actor was made and never ran is destroyed with the directory, and an engine waits for its
+  // device when it is destroyed. Payloads take the same kind of socket as the controller; a gang
+  // meets by TCP where other hosts may come.
   RoleHome(runtime::System& system, runtime::Directory& directory, runtime::IoThread& bulk_io,
            RankNetwork network, EngineDevice& device, runtime::ParcelSender to_controller,
            runtime::Progress& progress);
   ~RoleHome();
 
-  // In the rank's actor thread; may take as long as loading the model does. A gang's rank 0 tells
-  // `controller` where it listens, and waits for the others.
+  // Called once, on the thread of the rank's actor; may take as long as loading the model does.
+  // Rank 0 of a gang tells `controller` where it listens, and waits for the other ranks. Errors:
+  // input that is wrong (kInvalid, kNotFound), a GPU or memory that is missing, ranks that do not
+  // come in time.
   Result<void> build(const actors::StartRank& start, const JobSpec& job,
                      const runtime::Ref<actors::RankEvents>& controller);
-  void begin();  // after build() and RankReady
+  void begin();  // the actor starts work; after build() and RankReady
 
-  // No more payload traffic. A follower that still waits for rank 0 would not come back for the
-  // executor's end: its process ends here, with this status.
+  // Ends the process, with `exit_status`, if this rank is a follower that waits for rank 0: its
+  // handler would not come back for the executor's end. Does nothing for other ranks. Before the
+  // executor stops.
   void close(int exit_status);
-  void destroy();  // after the executor has stopped
+  void destroy();  // ends the payload socket, after the executor has stopped
 
  private:
   struct Parts;

@@ -1,4 +1,6 @@
-// From a job file to each role's own config: the only place that knows both sides.
+// Translates a job into the configuration of each role: the only file that knows both the keys of a
+// job and the configuration of every role. All functions are pure, except those that read data
+// files and say so.
 #pragma once
 
 #include <string>
@@ -19,29 +21,41 @@
 
 namespace tandem::cli {
 
-struct RunPlace {  // which run of a job: its id and directory
-  std::string job;
+// The run that a configuration is for.
+struct RunPlace {
+  std::string job;  // its id: "arith-3"
   std::string run_dir;
 };
 
 runtime::DType dtype_of(const ModelSpec& model);
+// The job as the controller places it: actors, ranks, CPUs, GPUs and strategies. Memory is added by
+// add_memory_plan(), yaml and resume_dir by the caller.
 actors::JobShape job_shape(const JobSpec& job);
+// K, L, m, B and the number of steps.
 scheduler::Budget budget_of(const JobSpec& job);
+// kv_memory_bytes is this rollout's share of `machine_memory_bytes`; a caller that knows better
+// replaces it (rank_roles.cc, memory_plan.cc).
 actors::EngineConfig engine_config(const JobSpec& job, std::uint64_t machine_memory_bytes);
+// `resume`: the trainer starts from the newest complete checkpoint of the run, if there is one.
 actors::TrainerConfig trainer_config(const JobSpec& job, const RunPlace& run, bool resume);
-// `log` is the file that holds what a program says on stderr; empty: none is known.
+// `log` is the file with the stderr of the user's program; empty: none is known.
 actors::VerifierConfig verifier_config(const JobSpec& job, const std::string& log);
+// How the learner publishes and rollouts fetch. Publisher and subscribers must be given the same
+// values.
 runtime::WeightsConfig weights_config(const JobSpec& job, const RunPlace& run,
                                       const runtime::Manifest& manifest);
-// Without the manifest, for removing what is left.
+// The same without the layout: enough to remove the published versions of a run, or to count them.
 runtime::WeightsConfig weights_family(const JobSpec& job, const RunPlace& run);
 
-// How the records of `data.val_files` are evaluated: in the run, and by `tandem eval`.
+// How the records of `data.val_files` are evaluated, in the run and by `tandem eval` alike.
 actors::EvaluationPlan evaluation_plan(const JobSpec& job, const std::vector<Record>& records);
+// Reads the training and validation files into memory. Errors are those of load_dataset().
 Result<actors::ExchangeConfig> exchange_config(const JobSpec& job, const RunPlace& run,
                                                bool resume);
 
-// The records of `warm_start.train_files` as tokens, each completion ended by the model's eos.
+// Reads the records of `warm_start.train_files` as tokens, each completion ended by the model's
+// first end token. Empty without a warm start. kInvalid, with "file:line", for text that the
+// tokenizer cannot encode and for a record that is longer than the job allows.
 Result<std::vector<actors::WarmStartRecord>> warm_start_records(const JobSpec& job,
                                                                 const actors::ModelConfig& model,
                                                                 const actors::Tokenizer& tokenizer);

@@ -22,9 +22,11 @@ int Signals::wait() {
 int Signals::wait_for(Duration timeout) {
   const timespec limit{timeout.count() / 1'000'000'000, timeout.count() % 1'000'000'000};
   const int number = sigtimedwait(&set_, nullptr, &limit);
+  // -1 stands for the end of the time and for a wait that another signal interrupted.
   return number > 0 ? number : 0;
 }
 
+// To the process and not to this thread: whichever thread waits takes it, and the others block it.
 void Signals::raise() { kill(getpid(), SIGTERM); }
 
 }  // namespace tandem::cli

@@ -1,5 +1,7 @@
-// Signals as an answer to wait(): the chosen ones are blocked in the thread that makes the object
-// and in all threads started later, so make it first. No handler runs anywhere.
+// Signals that a thread waits for, without handlers. The chosen signals, and SIGTERM, are blocked
+// in the thread that makes the object and in all threads that are started later, so that a process
+// makes the object before its first thread. A blocked signal stays pending until a wait takes it.
+// The mask is not restored when the object goes.
 #pragma once
 
 #include <csignal>
@@ -13,10 +15,10 @@ class Signals {
  public:
   explicit Signals(std::initializer_list<int> chosen);
 
-  int wait();  // the next one
-  // The next one within `timeout`, else 0.
+  int wait();  // the number of the next signal; waits without a limit
+  // The number of the next signal within `timeout`, else 0.
   int wait_for(Duration timeout);
-  void raise();  // from any thread: lets one wait() return SIGTERM
+  void raise();  // from any thread: one wait returns SIGTERM
 
  private:
   sigset_t set_;

@@ -1,3 +1,5 @@
+// Error texts of the NCCL search travel in a message to the controller, so that they are cut to the
+// length that the message allows.
 #include "actors/main/this_node.h"
 
 #include <algorithm>
@@ -12,6 +14,7 @@ namespace tandem::cli {
 runtime::NodeNccl find_nccl() {
   const Result<runtime::NcclApi> api = runtime::open_nccl();
   if (!api) return {.absent = api.error().message.substr(0, runtime::kNcclTextMax)};
+  // Ranks may share a GPU only where the user asked NCCL for it and the library is new enough.
   const char* const sharing = std::getenv("NCCL_MULTI_RANK_GPU_ENABLE");
   return {.version = api->version,
           .path = api->path.substr(0, runtime::kNcclTextMax),

@@ -1,5 +1,5 @@
-// What this machine's agent says of its node: its resources (runtime/node/resources.h), and its
-// NCCL where it has GPUs.
+// The description of this machine as a node: its resources (runtime/node/resources.h), the NCCL
+// library where it has GPUs, and the share of both that the user lets it offer.
 #pragma once
 
 #include <cstdint>
@@ -11,19 +11,23 @@
 
 namespace tandem::cli {
 
-// The NCCL that open_nccl() finds here; whether its ranks may share a GPU is a matter of its
-// version and of NCCL_MULTI_RANK_GPU_ENABLE. The library stays open, and touches no GPU.
+// The NCCL library that open_nccl() finds here, or why there is none. Whether its ranks may share a
+// GPU depends on its version and on NCCL_MULTI_RANK_GPU_ENABLE. The library stays open for the rest
+// of the process, and no GPU is touched. Any thread.
 runtime::NodeNccl find_nccl();
 
-// Opens no NCCL on a machine without GPUs.
+// All that the machine has; NCCL is looked for only if there is a GPU. Errors: the resources cannot
+// be read.
 Result<runtime::NodeUp> describe_this_node(Incarnation incarnation);
 
-// What a user lets a node offer; without a value what the machine has.
+// The part of a machine that a user lets a node offer; without a value, all that the machine has.
 struct NodeOffer {
   std::optional<double> cpus = {};
-  // A node offers no more than its machine can give now, however much is named here.
+  // Bytes. A node offers no more than its machine can give at its start, however much is named
+  // here.
   std::optional<std::int64_t> memory_bytes = {};
 };
+// describe_this_node() within `offer`. More CPUs than the machine has may be offered.
 Result<runtime::NodeUp> offered_node(Incarnation incarnation, const NodeOffer& offer);
 
 }  // namespace tandem::cli

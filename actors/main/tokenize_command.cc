@@ -1,3 +1,10 @@
+// Two forms. Texts are words of the command line or the whole of standard input, and the answer is
+// for people or one JSON document. With --jsonl a program sends one JSON value per line and gets
+// exactly one line for each, so that it may pair them by number; the first bad line therefore ends
+// the command with its number.
+//
+// Text is encoded as a prompt is (encode_prompt), with the tokens that the post-processor puts
+// around a text. Decoding keeps special tokens, so that the ids can be recognised in the text.
 #include "actors/main/tokenize_command.h"
 
 #include <algorithm>
@@ -26,7 +33,8 @@ Error invalid(std::string message, std::string help) {
   return {ErrorCode::kInvalid, std::move(message), "", std::move(help)};
 }
 
-// The id that `word` is; ids past the vocabulary are errors here, unlike in Tokenizer::decode.
+// The id that `word` names. An id past the vocabulary is an error here, unlike in
+// Tokenizer::decode(): the user has mistyped it.
 Result<std::int32_t> parse_id(const Tokenizer& tokenizer, std::string_view word) {
   const std::int32_t count = tokenizer.vocab_size();
   std::int32_t id = 0;
@@ -38,7 +46,8 @@ Result<std::int32_t> parse_id(const Tokenizer& tokenizer, std::string_view word)
   return id;
 }
 
-// Appends token ids that have white space or commas between them.
+// Appends token ids that are separated by white space, commas or brackets, so that a JSON list and
+// the printed form will both do.
 Result<void> parse_ids(const Tokenizer& tokenizer, std::string_view text, Ids& ids) {
   constexpr std::string_view kBetween = " \t\r\n,[]";
   for (std::size_t at = 0; (at = text.find_first_not_of(kBetween, at)) != text.npos;) {
@@ -58,7 +67,7 @@ Result<Ids> encoded(const Tokenizer& tokenizer, const std::string& text) {
   return ids;
 }
 
-// The answer to one line of --jsonl.
+// The answer to one line of --jsonl: a list of ids for a string, or with `decode` the reverse.
 Result<json> answer_to(const Tokenizer& tokenizer, std::string_view line, bool decode) {
   const json given = parse_json(line);
   if (!decode) {
@@ -72,6 +81,7 @@ Result<json> answer_to(const Tokenizer& tokenizer, std::string_view line, bool d
     return invalid("the line is not a JSON list of token ids", "as in [12,7,431]");
   Ids ids;
   for (const json& id : given) {
+    // As text, so that 7.5, "7" and true are no ids.
     const auto known = parse_id(tokenizer, dump_json(id));
     if (!known) return known.error();
     ids.push_back(*known);
@@ -79,7 +89,7 @@ Result<json> answer_to(const Tokenizer& tokenizer, std::string_view line, bool d
   return json(tokenizer.decode(ids, SpecialTokens::kKeep));
 }
 
-// Line n of what is printed answers line n of `lines`, so that no line may be left out.
+// Line n of the output answers line n of `lines`, so that no line may be left out.
 Result<void> tokenize_lines(const Tokenizer& tokenizer, const TokenizeCommand& command,
                             std::istream& lines, std::ostream& out) {
   std::string line;
@@ -110,6 +120,7 @@ Result<json> tokenize_texts(const Tokenizer& tokenizer, const std::vector<std::s
   json items = json::array();
   Ids all;
   for (const std::string& text : texts) {
+    // All words together are one sequence of ids: a character may take several tokens.
     if (decode) {
       if (auto parsed = parse_ids(tokenizer, text, all); !parsed) return parsed.error();
       continue;

@@ -1,4 +1,5 @@
-// `tandem tokenize`: text to token ids and back, by the tokenizer of a model directory.
+// `tandem tokenize`: text to token ids and back, by the tokenizer of a model directory. Needs no
+// weights and no cluster.
 #pragma once
 
 #include <iosfwd>
@@ -8,7 +9,8 @@
 
 namespace tandem::cli {
 
-// `in` is read where the command names no text, and as the file `-` of --jsonl.
+// Returns the exit code; an error has been printed. `in` is read to its end where the command names
+// no text, and line by line as the file `-` of --jsonl.
 int tokenize(const TokenizeCommand& command, std::istream& in, const Console& console);
 
 }  // namespace tandem::cli

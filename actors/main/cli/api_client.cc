@@ -1,3 +1,6 @@
+// A token goes only to a controller that is known to be ours. The file controller.json may be a
+// killed controller's, and its port another program's by now: the lock beside it tells, since a
+// lock ends with its owner. An address that the user gives by hand is trusted.
 #include "actors/main/cli/api_client.h"
 
 #include <cstdlib>
@@ -21,10 +24,11 @@ std::optional<std::string> environment(const char* name) {
   return value && *value ? std::optional<std::string>(value) : std::nullopt;
 }
 
+// TANDEM_TOKEN, else the token of this state folder; also for an address that was given by hand.
 std::string known_token() {
   if (const auto token = environment("TANDEM_TOKEN")) return *token;
   const auto token = read_secret(token_path(tandem_home()));
-  return token ? *token : "";  // the server's 401 says what to do
+  return token ? *token : "";  // the server then answers 401 with help
 }
 
 Result<ApiAddress> parse_from(const std::string& text, std::string from) {
@@ -65,8 +69,8 @@ Result<ApiAddress> resolve_address(const std::optional<std::string>& flag) {
     return parse_from(*address, "TANDEM_ADDRESS=" + *address);
   const std::filesystem::path path = tandem_home() / "controller.json";
   std::ifstream file(path);
-  // A killed controller leaves its file, and its port may be somebody else's by now, who is not to
-  // be shown the token. The lock ends with its owner.
+  // A killed controller leaves its file. Another program may listen on that port by now, and must
+  // not be shown the token.
   if (!file || !FileLock::held(tandem_home() / "controller.lock"))
     return Error{ErrorCode::kUnreachable, "no controller runs here", path, kHowToStart};
   const std::string text{std::istreambuf_iterator<char>(file), {}};
@@ -82,6 +86,7 @@ std::string url_escape(std::string_view text) {
   std::string escaped;
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
+    // Only the unreserved characters of RFC 3986 stay.
     if (byte < 128 && (std::isalnum(byte) || c == '-' || c == '_' || c == '.' || c == '~'))
       escaped += c;
     else
@@ -134,6 +139,7 @@ Result<void> ApiClient::stream(
   auto opened = lines(path);
   if (!opened) return opened.error();
   for (;;) {
+    // kTimedOut is silence, which a caller with a tick wants to hear of.
     const auto line = opened->next(tick > Duration::zero() ? tick : kRequestTimeout);
     if (!line) {
       if (line.error().code != ErrorCode::kTimedOut || tick == Duration::zero())

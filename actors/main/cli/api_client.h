@@ -1,5 +1,5 @@
-// The controller's HTTP API as the command line uses it: where it is, JSON in and out, its errors
-// as ours. Blocking; one object per thread.
+// The controller's HTTP API for the command line: finding its address and token, JSON in and out,
+// its errors as ours. All calls block; one object per thread.
 #pragma once
 
 #include <filesystem>
@@ -17,24 +17,26 @@
 
 namespace tandem::cli {
 
+// How long a request waits for its answer, and a stream without a tick for its next line.
 inline constexpr Duration kRequestTimeout = std::chrono::seconds(30);
 
 struct ApiAddress {
   runtime::Endpoint endpoint;
-  std::string token;  // what every call shows; empty: none was found
+  std::string token;  // sent with every call; empty: none was found
   std::string from;   // "--address", "TANDEM_ADDRESS" or the path of controller.json, for messages
 };
 
-// TANDEM_HOME, or ~/.tandem.
+// The state folder: TANDEM_HOME as an absolute path, or ~/.tandem. It may not exist.
 std::filesystem::path tandem_home();
-// The file with the token that every HTTP call carries.
+// The file in `home` with the token that every HTTP call carries.
 std::filesystem::path token_path(const std::filesystem::path& home);
 
-// --address, then TANDEM_ADDRESS, then TANDEM_HOME/controller.json. kUnreachable when there is
-// none. The token is TANDEM_TOKEN, else what TANDEM_HOME/token holds, if it can be read.
+// The controller to talk to: --address, then TANDEM_ADDRESS, then TANDEM_HOME/controller.json while
+// a controller holds the lock beside it. kUnreachable when there is none. The token is
+// TANDEM_TOKEN, else the content of TANDEM_HOME/token, if that can be read.
 Result<ApiAddress> resolve_address(const std::optional<std::string>& flag);
 
-// "a/b c" -> "a%2Fb%20c": one part of a path, or a query's value.
+// Escapes one part of a path, or the value of a query: "a/b c" -> "a%2Fb%20c".
 std::string url_escape(std::string_view text);
 
 class ApiClient {
@@ -45,22 +47,23 @@ class ApiClient {
   // `path` starts after /api/v1 and may carry a query: "/jobs/arith-1/samples?step=3". An error
   // status is the Error that its body describes; no answer is kUnreachable with help.
   Result<nlohmann::json> get(const std::string& path) const;
-  Result<std::string> get_text(const std::string& path) const;  // whatever its type
+  Result<std::string> get_text(const std::string& path) const;  // the body as it is
   Result<nlohmann::json> post(const std::string& path, const std::string& body) const;
   Result<void> remove(const std::string& path) const;  // DELETE
 
-  // Newline-delimited output that the caller reads at its own pace.
+  // An answer that comes line by line, which the caller reads at its own pace.
   Result<runtime::HttpLines> lines(const std::string& path) const;
 
-  // Newline-delimited output until the server ends it or `on_line` returns false. With `tick` > 0
-  // on_line also sees nullopt whenever so long has passed without a line; without, silence of
-  // kRequestTimeout is an error.
+  // Calls `on_line` for each line of such an answer, until the server ends it or on_line returns
+  // false. With `tick` > 0 on_line also gets nullopt whenever `tick` has passed without a line;
+  // without it, silence of kRequestTimeout is an error.
   Result<void> stream(const std::string& path, Duration tick,
                       const std::function<bool(std::optional<std::string_view>)>& on_line) const;
 
   const ApiAddress& address() const { return address_; }
 
  private:
+  // Adds the address and help to an error of kind kUnreachable.
   Error explain(const Error& error) const;
   runtime::HttpHeaders headers() const;
 

@@ -1,3 +1,5 @@
+// Parsers of single words. Each takes the whole word or none of it: "5m30" is no time and "8GB" no
+// size, and the help shows the form.
 #include "actors/main/cli/arguments.h"
 
 #include <algorithm>
@@ -11,6 +13,7 @@
 namespace tandem::cli {
 namespace {
 
+// The plural is also the collection of the API; spelling() reads this table backwards.
 constexpr std::pair<std::string_view, Kind> kKinds[] = {
     {"jobs", Kind::kJobs},   {"runs", Kind::kRuns},     {"actors", Kind::kActors},
     {"nodes", Kind::kNodes}, {"groups", Kind::kGroups}, {"events", Kind::kEvents}};
@@ -46,7 +49,8 @@ std::string did_you_mean(const std::string& word, const std::vector<std::string>
   return near ? "did you mean `" + std::string(*near) + "`?" : otherwise;
 }
 
-// "90", "90s", "5m", "2h" -> seconds.
+// Without a unit seconds are meant. The bound keeps later arithmetic in range; `!(value >= 0)`
+// refuses NaN.
 std::optional<double> parse_duration(std::string_view text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -66,7 +70,7 @@ Result<std::optional<double>> parse_time(const std::string& option, const std::s
   return seconds;
 }
 
-// "8", "512MiB", "1.5GiB" -> bytes.
+// Sizes have the units that the program prints, powers of 1024. `!(value > 0)` refuses NaN.
 std::optional<std::int64_t> parse_bytes(std::string_view text) {
   static constexpr std::pair<std::string_view, double> kUnits[] = {
       {"", 1}, {"B", 1}, {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40}};
@@ -92,6 +96,7 @@ Result<ObjectName> parse_object(const std::vector<std::string>& words) {
   if (words.size() == 2) name = words[1];
   if (name && name->empty()) return usage_error("the name after `" + kind + "/` is empty", "");
   for (const auto& [plural, value] : kKinds)
+    // The singular of every kind is its plural without the s.
     if (kind == plural || kind + "s" == plural) return ObjectName{value, name};
   return usage_error("unknown kind `" + kind + "`",
                      did_you_mean(kind, kind_names(), "one of " + joined(kind_names(), ", ")));

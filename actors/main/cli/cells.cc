@@ -1,3 +1,5 @@
+// Text for one cell each. Numbers keep three or four digits, since a column has little room; JSON
+// output has them whole.
 #include "actors/main/cli/cells.h"
 
 #include <array>
@@ -37,6 +39,7 @@ std::string formatted(const std::tm& parts, const char* format) {
 }  // namespace
 
 const json& at(const json& item, std::initializer_list<const char*> path) {
+  // The result is a reference, so that the null must outlive the call.
   static const json kNull;
   const json* value = &item;
   for (const char* name : path) {
@@ -51,6 +54,7 @@ const json& at(const json& item, std::initializer_list<const char*> path) {
 std::string text(const json& value) {
   if (value.is_null()) return kNone;
   if (value.is_string()) return value.get<std::string>().empty() ? kNone : value.get<std::string>();
+  // Four significant digits; integers and other values are shown as JSON.
   if (value.is_number_float()) return number_text(value.get<double>(), "%.4g");
   if (value.is_array() && value.empty()) return kNone;
   return dump_json(value);
@@ -97,6 +101,7 @@ std::int64_t to_unix_ms(const json& time, std::int64_t otherwise) {
   if (std::sscanf(written.c_str(), "%d-%d-%dT%d:%d:%lf", &parts.tm_year, &parts.tm_mon,
                   &parts.tm_mday, &parts.tm_hour, &parts.tm_min, &seconds) != 6)
     return otherwise;
+  // tm counts years from 1900 and months from 0; timegm() reads the result as UTC.
   parts.tm_year -= 1900;
   parts.tm_mon -= 1;
   return static_cast<std::int64_t>(::timegm(&parts)) * 1000 +
@@ -126,6 +131,7 @@ std::string full_time(const json& time) {
   if (when < 0) return kNone;
   const std::tm parts = local_time(when);
   std::string zone = formatted(parts, "%z");  // "+0100"
+  // strftime() writes +0100, and RFC 3339 wants +01:00.
   zone = zone == "+0000" ? "Z" : zone.insert(zone.size() - 2, ":");
   return formatted(parts, "%Y-%m-%dT%H:%M:%S") +
          number_text(static_cast<double>(when % 1000), ".%03.0f") + zone;

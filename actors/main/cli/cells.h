@@ -1,5 +1,6 @@
-// Members of the API's JSON as the text of a table's cell: "-" where a value is missing, short
-// forms of numbers, sizes and times. Pure, but for the time zone.
+// Members of the API's JSON as the text of a table's cell: "-" where a value is missing or of
+// another type, short forms of numbers, sizes and times. No value is an error. Pure, except for the
+// time zone.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,7 @@ namespace tandem::cli::cells {
 
 inline constexpr const char* kNone = "-";
 
-// The member at a path of names, or null.
+// The member at a path of names, or null. Borrows `item`.
 const nlohmann::json& at(const nlohmann::json& item, std::initializer_list<const char*> path);
 
 std::string text(const nlohmann::json& value);
@@ -25,13 +26,13 @@ std::string of(const nlohmann::json& part, const nlohmann::json& whole);  // "3/
 // "WaitingForCapacity: needs 2 CPUs, 1 is free": the reason and what it says.
 std::string reason_of(const nlohmann::json& item);
 
-// "time", "since", "created": unix milliseconds (a number) or RFC 3339 (a string) -> unix
-// milliseconds; anything else gives `otherwise`.
+// A time of the API in milliseconds since 1970: from a number, which is that already, or from RFC
+// 3339 text in UTC; anything else gives `otherwise`.
 std::int64_t to_unix_ms(const nlohmann::json& time, std::int64_t otherwise);
 
-// Since `time`, as short as kubectl's: "3m20s".
+// The time since `time`, as short as kubectl's: "3m20s".
 std::string age_of(const nlohmann::json& time, std::int64_t now_ms);
-// The AGE of a job, a run or an actor: since it was created.
+// The AGE of a job, a run or an actor: the time since it was created, or since its state began.
 std::string age_of_object(const nlohmann::json& item, std::int64_t now_ms);
 
 // Local time: "17:46:47", with the date before it unless it is today's.

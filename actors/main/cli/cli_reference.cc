@@ -1,3 +1,5 @@
+// docs/cli.md: an introduction, a section per command from the grammar, and the exit codes. A test
+// compares the page with this text, so that neither changes alone.
 #include <algorithm>
 
 #include "actors/main/cli/arguments.h"
@@ -41,6 +43,7 @@ constexpr const char* kExitCodes = R"(
 | `TANDEM_HOME` | where runs, journals and `controller.json` lie; `~/.tandem` |
 )";
 
+// A `|` would end the cell of a Markdown table.
 std::string cell(std::string text) {
   for (std::size_t at = 0; (at = text.find('|', at)) != text.npos; at += 2) text.insert(at, "\\");
   return text;
@@ -52,6 +55,7 @@ std::string option_table(const std::vector<OptionDoc>& options) {
     std::string names;
     for (const std::string& name : option.names)
       names += (names.empty() ? "`" : ", `") + cell(name) + "`";
+    // Marks for repetition are part of the usage line and no value.
     if (!option.value.empty() && option.value != "..." && option.value != "[NAME]")
       names += " " + cell(option.value);
     text += "| " + names + " | " + cell(option.description) +
@@ -79,6 +83,7 @@ std::string cli_reference() {
   text += "\nEvery command takes:\n" + option_table(grammar.options);
   std::string group;
   for (const CommandDoc& command : grammar.commands) {
+    // Commands come in the order of their groups: a heading where a new one begins.
     if (command.group != group) text += "\n## " + command.group + "\n";
     group = command.group;
     text += command_section(command);

@@ -1,6 +1,10 @@
-// Names are resolved here: one list, one look, and the same errors for every command. A state is
-// waited for by the API's watch stream as an alarm clock: any line, or a second of silence, means
-// "look again", so nothing depends on what a line says.
+// Every command resolves names first (object_names.h), by one look at a list and with the same
+// errors. A state is waited for with the API's watch stream as an alarm clock: any line, or a
+// second of silence, means "look again". The state itself always comes from a plain GET, so that
+// nothing depends on the content of a line, on a line that was missed, or on the order of lines.
+//
+// Only `get -w` off a terminal prints lines of the stream themselves. A command that ends early
+// because its time is over has exit code 5; a job that ended otherwise than expected, 1.
 #include "actors/main/cli/client_commands.h"
 
 #include <algorithm>
@@ -29,6 +33,7 @@ constexpr std::size_t kEventsShown = 10;  // of `describe`
 
 Screen screen_of(const Client& client) { return {client.width(), unix_ms()}; }
 
+// Whether `item` belongs to the job, for -j.
 bool is_of_job(Kind kind, const json& item, const std::string& job_id) {
   switch (kind) {
     case Kind::kJobs:
@@ -49,11 +54,11 @@ bool is_of_job(Kind kind, const json& item, const std::string& job_id) {
   CHECK(false);
 }
 
-// What a `get` or `events` lists, and the filter that -j sets.
+// The list of a `get` or `events`, and the filter that -j sets.
 struct Listing {
   Kind kind;
   std::string path;
-  std::string job_id;  // empty: of all jobs; of events also an actor or a node
+  std::string job_id;  // empty: all jobs; for events also an actor or a node
   bool one = false;    // an object, not a list
   std::string sort_by;
   bool all = true;  // tables show actors that have ended as well
@@ -81,6 +86,7 @@ Result<Listing> listing_of(const Client& client, const GetCommand& command) {
     listing.path = path->path;
     listing.one = true;
   } else if (command.job) {
+    // Runs and events outlast their jobs, so that -j may name a run that has ended.
     const bool kept = command.kind == Kind::kEvents || command.kind == Kind::kRuns;
     auto id = find_job(client, *command.job, kept ? PastRuns::kIncluded : PastRuns::kExcluded);
     if (!id) return id.error();
@@ -103,6 +109,7 @@ std::string render_fetched(const Listing& listing, const json& items, OutputForm
                            const Screen& screen) {
   if (listing.one) return render_item(listing.kind, items, form, screen);
   const bool table = form == OutputForm::kTable || form == OutputForm::kWide;
+  // Programs get everything; people get the actors that have not ended, and the number of others.
   if (!table || listing.all || listing.kind != Kind::kActors)
     return render_items(listing.kind, items, form, screen);
   json living = json::array();
@@ -114,7 +121,7 @@ std::string render_fetched(const Listing& listing, const json& items, OutputForm
   return render_items(listing.kind, living, form, screen);
 }
 
-// On a terminal the whole list is drawn anew at each change.
+// On a terminal the whole list is fetched and drawn anew at each change.
 Result<void> watch_on_terminal(Client& client, const Listing& listing, OutputForm form) {
   std::optional<Error> failure;
   const auto redraw = [&](std::optional<std::string_view>) {
@@ -132,9 +139,9 @@ Result<void> watch_on_terminal(Client& client, const Listing& listing, OutputFor
   return failure ? Result<void>(*failure) : std::move(ended);
 }
 
-// Off a terminal: what there is, then a line for each change; JSON as NDJSON.
+// Off a terminal: prints all objects, then a line for each change; JSON as NDJSON.
 Result<void> watch_as_lines(Client& client, const Listing& listing, OutputForm form) {
-  json last = json::object();  // what was printed of each object
+  json last = json::object();  // the last printed form of each object, by name
   const auto print = [&](const json& item) {
     if (!listing.wants(item)) return;
     const std::string name = render_item(listing.kind, item, OutputForm::kName, screen_of(client));
@@ -162,6 +169,7 @@ Result<void> watch_as_lines(Client& client, const Listing& listing, OutputForm f
   print_all(*items);
   return client.api.stream(listing.query(true), kLookAgain,
                            [&](std::optional<std::string_view> line) {
+                             // The reader of a pipe may have gone; then the command ends.
                              if (!line) return bool(client.out);
                              const json changed = parse_json(*line);
                              if (changed.is_structured()) print_all(changed);
@@ -174,9 +182,9 @@ Result<void> watch(Client& client, const Listing& listing, OutputForm form) {
   return redraws ? watch_on_terminal(client, listing, form) : watch_as_lines(client, listing, form);
 }
 
-// Events of an object: of its own name, and of what is inside it.
+// The last events of an object: of its own name, and of objects within it.
 Result<json> last_events(const Client& client, Kind kind, const std::string& subject) {
-  // Of a node's events none is a job's.
+  // The events of a node belong to no job, so that the server cannot filter them by one.
   const std::string job = subject.substr(0, subject.find('/'));
   auto events =
       get_list(client, kind == Kind::kNodes ? "/events" : "/events?job=" + url_escape(job));
@@ -189,7 +197,8 @@ Result<json> last_events(const Client& client, Kind kind, const std::string& sub
   return mine;
 }
 
-// States in the order in which a job that succeeds has them; nullopt for Failed and Cancelled.
+// The place of a state among those that a job which succeeds passes through; nullopt for Failed and
+// Cancelled.
 std::optional<std::size_t> rank_of(const std::string& state) {
   static constexpr std::string_view kPath[] = {"Queued",  "Starting", "WarmStart",
                                                "Running", "Stopping", "Succeeded"};
@@ -198,14 +207,15 @@ std::optional<std::size_t> rank_of(const std::string& state) {
   return static_cast<std::size_t>(at - std::begin(kPath));
 }
 
-// A job that lives has also reached the states that it has passed: the short ones could be missed
-// otherwise. Of one that has ended only its last state counts.
+// Whether a job is in the state `wanted` or, while it has not ended, has passed it: a short state
+// could otherwise be missed between two looks. For a job that has ended only its last state counts.
 bool has_reached(const json& job, const std::string& wanted) {
   const std::string state = field(job, "state");
   if (state == wanted) return true;
   return !has_ended(job) && rank_of(wanted) && rank_of(state) && rank_of(state) > rank_of(wanted);
 }
 
+// On the steady clock, so that a change of the wall clock does not end a wait.
 struct Deadline {
   Time at;
   explicit Deadline(double timeout_s)
@@ -214,12 +224,15 @@ struct Deadline {
   bool passed() const { return steady_now() > at; }
 };
 
+// A cancelled job has ended before its last process has: `cancel` waits for both.
 bool actors_stopped(const json& actors, const std::string& job_id) {
   return std::ranges::none_of(actors, [&](const json& actor) {
     return field(actor, "job") == job_id && !actor_has_ended(actor);
   });
 }
 
+// Both numbers: the desired one shows that the controller has taken the request, the ready one that
+// it is done.
 bool scaled(const json& job, const ScaleCommand& command) {
   return std::ranges::all_of(command.roles, [&](const auto& role) {
     const json counts = job.value("actors", json::object()).value(role.first, json::object());
@@ -230,6 +243,7 @@ bool scaled(const json& job, const ScaleCommand& command) {
 
 bool wants_sample(const SamplesCommand& command, const json& sample) {
   const json error = sample.value("error", json());
+  // The filters of the server's /samples, for a file that no server reads.
   const bool failed = error.is_string() && !error.get<std::string>().empty();
   const json evaluation = sample.value("eval", json(false));
   const bool of_eval = !(evaluation == json(false) || evaluation.is_null());
@@ -278,6 +292,7 @@ Result<json> watch_job(Client& client, const std::string& job_id,
         finished = !job || done(*job);
         return !finished;
       });
+  // `job` is the last look, or the error of that look.
   if (finished) return job;
   if (!ended) return ended.error();
   job = client.api.get(path);  // the server ended the stream: the last word
@@ -286,7 +301,8 @@ Result<json> watch_job(Client& client, const std::string& job_id,
                "`tandem get jobs` shows whether it runs"};
 }
 
-// Nothing is wrong: a note, and an exit code by which a script knows.
+// An accepted job that waits for room is no failure: prints a note, and returns an empty error with
+// the exit code by which a script knows.
 Error queued(Client& client, const std::string& id, const std::string& message) {
   client.err << "note: accepted but not placed: " << message
              << "\n  help: it starts when there is room; `tandem why " << id
@@ -301,6 +317,8 @@ Result<void> execute(const SubmitCommand& command, Client& client) {
     if (!found) return found.error();
     run = std::move(*found);
   }
+  // The file is read and checked here, with paths made absolute; the controller gets the effective
+  // job.
   auto loaded = load_job_of(command.job, run, command.sets);
   if (!loaded) return loaded.error();
   for (const std::string& warning : loaded->warnings) client.err << "warning: " << warning << "\n";
@@ -315,6 +333,7 @@ Result<void> execute(const SubmitCommand& command, Client& client) {
   else
     client.out << render_item(Kind::kJobs, *job, command.output, screen_of(client)) << std::flush;
   if (!command.wait) {
+    // Without --wait only a note says how to follow it: stdout has the id alone, for scripts.
     client.err << "submitted; `tandem get jobs " << id << " -w` follows it\n";
     if (field(*job, "reason").starts_with("WaitingForCapacity"))
       return queued(client, id, field(*job, "message"));
@@ -341,7 +360,8 @@ Result<void> execute(const GetCommand& command, Client& client) {
   return {};
 }
 
-// Of a run that is known only by its directory, its record tells of its actors.
+// The object to describe. An actor of a run that is known only by its directory has no path in the
+// API: it is found in the record of its run.
 Result<json> described(const Client& client, const DescribeCommand& command, const ObjectPath& at) {
   auto item = client.api.get(at.path);
   if (item || command.kind != Kind::kActors || item.error().code != ErrorCode::kNotFound)
@@ -370,6 +390,8 @@ Result<void> execute(const DescribeCommand& command, Client& client) {
 }
 
 Result<void> execute(const WhyCommand& command, Client& client) {
+  // A job is tried first, then an actor; an error that is not kNotFound, such as an ambiguous name,
+  // is shown.
   Result<ObjectPath> path = object_path(client, Kind::kJobs, command.target, command.job);
   if (!path && path.error().code == ErrorCode::kNotFound)
     if (auto actor = object_path(client, Kind::kActors, command.target, command.job);
@@ -443,6 +465,7 @@ Result<void> execute(const CancelCommand& command, Client& client) {
 Result<std::optional<json>> read_samples(const SamplesCommand& command) {
   std::filesystem::path path = std::filesystem::path(command.job) / "samples.jsonl";
   std::error_code ignored;
+  // A run directory, else the id of one.
   if (!std::filesystem::exists(path, ignored))
     path = tandem_home() / "runs" / command.job / "samples.jsonl";
   std::ifstream file(path);

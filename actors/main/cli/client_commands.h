@@ -1,5 +1,6 @@
-// The commands that only talk to the controller's HTTP API. Data goes to `out`, chatter to `err`.
-// Each returns when done, or with the error whose code is the exit code; main prints it.
+// The commands that only talk to the controller's HTTP API. Data goes to `out`, chatter to `err`,
+// so that a pipe gets data alone. A command returns when it is done, or with the error whose code
+// is the exit code; Console::complain() prints it.
 #pragma once
 
 #include <functional>
@@ -12,14 +13,17 @@
 
 namespace tandem::cli {
 
+// The connection and the streams of one command. The references outlive the command.
 struct Client {
   ApiClient& api;
   std::ostream& out;
   std::ostream& err;
-  bool terminal = false;       // `out` is one: watching redraws, tables fit its width
+  bool terminal = false;       // `out` is a terminal: watching redraws, tables fit its width
   std::function<int()> width;  // columns of `out` now, kUnlimitedWidth off a terminal
 };
 
+// One function per command, each in the source of its subject: client_commands.cc, logs_command.cc,
+// run_commands.cc, top_command.cc. All of them block until the command is done.
 Result<void> execute(const SubmitCommand& command, Client& client);
 Result<void> execute(const GetCommand& command, Client& client);
 Result<void> execute(const DescribeCommand& command, Client& client);
@@ -35,18 +39,19 @@ Result<void> execute(const StatusCommand& command, Client& client);
 Result<void> execute(const DashboardCommand& command, Client& client);
 Result<void> execute(const WaitCommand& command, Client& client);
 
-// The samples of a run that needs no controller: `job` is a run directory, or the id of one under
-// TANDEM_HOME/runs. nullopt: there is none, so the controller is to be asked.
+// Reads the samples of a run without a controller: `job` is a run directory, or the id of one under
+// TANDEM_HOME/runs. nullopt: there is no such file, so that the controller is to be asked. kFailed
+// for a damaged line, except an unfinished last one.
 Result<std::optional<nlohmann::json>> read_samples(const SamplesCommand& command);
 
-// Succeeded, Failed or Cancelled.
+// Whether the state of a job is Succeeded, Failed or Cancelled.
 bool has_ended(const nlohmann::json& job);
 bool actor_has_ended(const nlohmann::json& actor);  // Stopped or Failed
-// What an ended job means for the command that waited for it: kFailed unless it succeeded.
+// The result of a command that waited for a job which has ended: kFailed unless it succeeded.
 Result<void> outcome_of(const nlohmann::json& job);
 
-// Looks at the job whenever the controller reports a change of it (and each second) until `done`
-// says true. The job's last JSON.
+// Looks at the job whenever the controller reports a change of it, and each second, until `done`
+// returns true. Returns the last JSON of the job; kUnreachable if the controller went before that.
 Result<nlohmann::json> watch_job(Client& client, const std::string& job_id,
                                  const std::function<bool(const nlohmann::json&)>& done);
 

@@ -1,3 +1,6 @@
+// A visitor over Command: commands without a controller have an overload each; every command for
+// which execute() exists in client_commands.h is sent to the controller; for all others the last
+// overload returns nullopt. A new client command therefore needs only its execute().
 #include "actors/main/cli/client_program.h"
 
 #include <ostream>
@@ -39,7 +42,8 @@ struct Program {
     return print(completion_script(command.shell));
   }
 
-  // Where nothing can be offered, nothing is said: the shell would show it amid the user's line.
+  // Prints nothing, not even an error, where nothing can be offered: the shell would show it within
+  // the user's line.
   Outcome operator()(const CompleteCommand& command) const {
     std::string words;
     for (const std::string& word : completion_words(command.names, invocation.address))
@@ -61,10 +65,11 @@ struct Program {
         Error{ErrorCode::kFailed, "this machine cannot run Tandem as it is", "", ""});
   }
 
-  // A run directory and a run that has ended need no controller; a running job's samples are asked
-  // of it first, because it may live on another machine.
+  // The samples of a running job are asked of the controller first, since the job may run on
+  // another machine. A run directory, and a run that has ended, need no controller.
   Outcome operator()(const SamplesCommand& command) const {
     const Result<void> answered = ask(command);
+    // No controller, or one that does not know the job: a directory here may have its samples.
     const bool elsewhere = !answered && (answered.error().code == ErrorCode::kUnreachable ||
                                          answered.error().code == ErrorCode::kNotFound);
     if (!elsewhere) return answered;

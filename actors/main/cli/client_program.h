@@ -1,5 +1,5 @@
 // The part of the program that is only a client: every command that needs HTTP and the file system
-// but no runtime. actors/main carries out the others.
+// but no actors, engine or learner. actors/main carries out the others.
 #pragma once
 
 #include <functional>
@@ -11,18 +11,19 @@
 
 namespace tandem::cli {
 
+// The streams to which a command prints; they outlive this object.
 struct Console {
   std::ostream& out;           // data
   std::ostream& err;           // chatter
-  bool terminal = false;       // `out` is one
-  std::function<int()> width;  // its columns now; asked only if it is a terminal
+  bool terminal = false;       // `out` is a terminal
+  std::function<int()> width;  // columns of the terminal now; called only if there is one
 
   int columns() const;                     // kUnlimitedWidth off a terminal
-  int complain(const Error& error) const;  // prints it; returns the exit code that it means
+  int complain(const Error& error) const;  // prints `error`; returns its exit code
 };
 
-// nullopt: not a client's command (run, up, down, controller, node, generate, eval,
-// tokenize).
+// Carries out a command of the client. nullopt: the command is not one (run, up, down, controller,
+// node, generate, eval, tokenize). An Error has not been printed yet.
 std::optional<Result<void>> run_client(const Invocation& invocation, const Console& console);
 
 }  // namespace tandem::cli

@@ -1,3 +1,5 @@
+// Values are checked where they are parsed, so that a mistake has exit code 64 and nothing is
+// started.
 #include "actors/main/cli/cluster_options.h"
 
 #include <algorithm>
@@ -14,17 +16,20 @@ constexpr const char* kPortHelp =
 
 constexpr const char* kSizeExample = "as in 8GiB or 512MiB";
 
+// Characters of a host's name or an IPv4 address; whether it exists is not asked.
 std::string not_a_host(const std::string& text) {
   const auto plain = [](unsigned char c) { return std::isalnum(c) != 0 || c == '.' || c == '-'; };
   const bool is_host = !text.empty() && std::isalnum(static_cast<unsigned char>(text[0])) != 0 &&
                        std::ranges::all_of(text, plain);
   return is_host ? "" : "`" + text + "` is neither an IPv4 address nor a host's name";
 }
+// An empty text means that the value is good.
 const CLI::Validator kHost(not_a_host, "");
 
 }  // namespace
 
 void add_listening_options(CLI::App* app, int& port, DoorFlags& door) {
+  // The two ports behind it must exist too.
   app->add_option("--port", port, kPortHelp)->option_text("PORT")->check(CLI::Range(0, 65533));
   app->add_option("--bind", door.bind,
                   "The address of this machine at which nodes of other hosts reach the controller; "

@@ -1,5 +1,5 @@
-// The options of `up`, `controller`, `node` and `run`: where a cluster listens, and what a node
-// offers.
+// The options that `up`, `controller`, `node` and `run` share: where a cluster listens, and what a
+// node offers. For command_line.cc alone, since it needs CLI11.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -13,17 +13,17 @@
 
 namespace tandem::cli {
 
-// Of a controller, in the foreground or not.
+// Options of a controller, in the foreground or not. `port` and `door` outlive `app`.
 void add_listening_options(CLI::App* app, int& port, DoorFlags& door);
-// `memory` is a size as written: "8GiB".
+// Options of a node. `memory` gets the size as written ("8GiB"); memory_offer() parses it.
 void add_node_options(CLI::App* app, NodeCommand& node, std::string& memory);
-// Of every command that starts a node.
+// The option --memory of every command that starts a node.
 void add_memory_option(CLI::App* app, std::string& memory);
 
-// A node with less has no room for one rank.
+// Bytes; a node with less has no room for one rank (kRankProcessBytes in memory_plan.h).
 inline constexpr std::int64_t kMemoryOfferMin = std::int64_t{64} << 20;
-// Of --memory as written; none where it was not given. kInvalid unless it is a size of at least
-// kMemoryOfferMin.
+// The bytes of --memory; nullopt where the option was not given. kInvalid unless it is a size of at
+// least kMemoryOfferMin.
 Result<std::optional<std::int64_t>> memory_offer(const std::string& memory);
 
 // The command that starts a node, with that offer.

@@ -1,5 +1,8 @@
-// The grammar is built once per parse: CLI11 writes into the command structs below, and the one
-// whose subcommand was met is returned. docs/cli.md and completion read the same definition back.
+// The grammar is built once per parse: CLI11 writes options and arguments into the command structs
+// below, and the function in `finish_` of the subcommand that was met makes the command from them.
+// docs/cli.md and completion read the same definition back (grammar.h). Errors that CLI11 would
+// explain badly, misspelt commands and options above all, are found here, so that the nearest name
+// is in the help.
 #include "actors/main/cli/command_line.h"
 
 #include <CLI/CLI.hpp>
@@ -25,7 +28,6 @@ constexpr const char* kHelp = "Help";
 // CLI11 splits "[a,b]" into a and b where an argument repeats. This character behind such a word
 // keeps it whole; only a prompt may look like that, and there it is taken off again.
 constexpr char kTakenAsWritten = '\x01';
-
 const std::map<std::string, OutputForm> kForms{{"table", OutputForm::kTable},
                                                {"wide", OutputForm::kWide},
                                                {"json", OutputForm::kJson},
@@ -33,7 +35,6 @@ const std::map<std::string, OutputForm> kForms{{"table", OutputForm::kTable},
                                                {"name", OutputForm::kName}};
 const std::map<std::string, Shell> kShells{
     {"bash", Shell::kBash}, {"zsh", Shell::kZsh}, {"fish", Shell::kFish}};
-
 const std::vector<std::string> kLaterCommands{"drain", "size", "simulate", "replay", "serve"};
 const std::vector<std::string> kJobStates{"Queued",   "Starting",  "WarmStart", "Running",
                                           "Stopping", "Succeeded", "Failed",    "Cancelled"};
@@ -47,7 +48,6 @@ std::vector<std::string> keys_of(const std::map<std::string, T>& names) {
 class Grammar {
  public:
   Grammar();
-
   Result<Invocation> parse(std::vector<std::string> arguments);
   GrammarDoc doc() const;
 
@@ -63,7 +63,7 @@ class Grammar {
   void add_model_commands();
   void add_tokenize();
   void add_help_commands();
-
+  // Parts that several commands share.
   void add_job_file(CLI::App* app);
   Result<void> name_job(std::optional<std::filesystem::path>& job,
                         std::optional<std::filesystem::path>& resume) const;
@@ -72,18 +72,18 @@ class Grammar {
   void add_job(CLI::App* app, std::optional<std::string>& job);
   CLI::Option* add_required(CLI::App* app, const std::string& name, std::string& value,
                             const std::string& description);
-
+  // An error of CLI11 in our words, with the nearest option where one is misspelt.
   Error explain_failure(const CLI::ParseError& error, const std::vector<std::string>& arguments);
   const CLI::App* parsed() const;
   std::vector<std::string> command_names() const;
-
+  // The parser, and by subcommand: how its command is made, its examples; by option: its values.
   CLI::App app_{"Post-training of language models by asynchronous reinforcement learning."};
   std::map<const CLI::App*, std::function<Result<Command>()>> finish_;
   std::map<const CLI::App*, std::vector<std::string>> examples_;
   Choices choices_;
   bool version_ = false;
   Invocation globals_;
-
+  // CLI11 writes into these while it parses; all have their defaults before.
   RunCommand run_;
   UpCommand up_;
   ControllerCommand controller_;
@@ -203,7 +203,7 @@ void Grammar::add_run_commands() {
   run->add_flag("--dry-run", run_.dry_run,
                 "Print the effective job, its placement and memory, and start nothing");
   add_memory_option(run, memory_);
-
+  // `submit` takes the same files as `run`.
   const auto finish_submit = [this]() -> Result<Command> {
     if (const auto named = name_job(submit_.job, submit_.resume); !named) return named.error();
     return Command(submit_);
@@ -216,7 +216,7 @@ void Grammar::add_run_commands() {
   add_sets(submit, submit_.sets);
   submit->add_flag("--wait", submit_.wait, "Return when the job has ended, with its exit code");
   add_output(submit, submit_.output, {"table", "json", "yaml", "name"});
-
+  // States are compared without case: `--for running` will do.
   const auto finish_wait = [this]() -> Result<Command> {
     const auto same = [this](const std::string& name) {
       return CLI::detail::to_lower(name) == CLI::detail::to_lower(state_);
@@ -290,7 +290,7 @@ void Grammar::add_object_commands() {
                             ->option_text(" ");
   choices_[object] = choices_[kind];
   add_job(describe, describe_.job);
-
+  // `why` takes a job or an actor; client_commands.cc finds out which.
   CLI::App* why = add("why", kLook, "Who waits for what, since when and until when",
                       [this]() -> Result<Command> { return Command(why_); },
                       {"tandem why arithmetic-grpo-1", "tandem why rollout/0 -j arithmetic-grpo"});
@@ -325,7 +325,7 @@ void Grammar::add_record_commands() {
   events->add_flag("-f,--follow", events_.follow, "Go on as they happen");
   add_output(events, events_.output, {"table", "wide", "json", "yaml", "name"});
   add_job(events, events_.job);
-
+  // `samples` also takes a directory, since a run needs no controller to be looked at.
   CLI::App* samples = add("samples", kLook, "What was said and what it earned",
                           [this]() -> Result<Command> { return Command(samples_); },
                           {"tandem samples arithmetic-grpo-1 --step 200",
@@ -368,7 +368,7 @@ void Grammar::add_change_commands() {
                          [this]() -> Result<Command> { return Command(cancel_); },
                          {"tandem cancel arithmetic-grpo-1"});
   add_required(cancel, "JOB", cancel_.job, "The job");
-
+  // `delete` takes KIND/NAME like `describe`, but runs alone.
   const auto finish_delete = [this]() -> Result<Command> {
     auto object = parse_object(names_);
     if (!object) return object.error();
@@ -432,7 +432,7 @@ void Grammar::add_model_commands() {
       ->check(CLI::Range(0.0, 100.0));
   generate->add_option("--seed", generate_.seed, "Of the sampling; 0")->option_text("N");
   add_output(generate, generate_.output, {"table", "json", "yaml"});
-
+  // `eval` takes its data, sampling and reward from a job file.
   const auto finish_eval = [this]() -> Result<Command> {
     eval_.model = model_path_;
     eval_.job = job_path_;

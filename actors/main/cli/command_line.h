@@ -1,5 +1,5 @@
-// The command line's grammar: one table of commands and options for parsing, help, completion and
-// docs/cli.md. CLI11 stays inside command_line.cc. Pure; opens no file.
+// The grammar of the command line: one definition of commands and options for parsing, help,
+// completion and docs/cli.md. Users of this header do not see CLI11. Pure: no file is opened.
 #pragma once
 
 #include <span>
@@ -11,14 +11,15 @@
 
 namespace tandem::cli {
 
-// `arguments` without the program's name. Errors are kInvalid (exit 64), with the nearest command
-// or option in the help.
+// Parses `arguments`, which are without the program's name. Asking for help is a HelpCommand, no
+// error. Errors are kInvalid (exit 64), with the nearest command or option as help.
 Result<Invocation> parse_command_line(std::span<const char* const> arguments);
 
 // The text of docs/cli.md.
 std::string cli_reference();
 
-// A script that completes commands, options and their values; `source <(tandem completion bash)`.
+// A script for `shell` that completes commands, options and their values: source <(tandem
+// completion bash).
 std::string completion_script(Shell shell);
 
 // "jobs", "actors", …; also the last part of the HTTP path.

@@ -1,3 +1,6 @@
+// The deadline is for the whole command: finding the controller and up to four lists. Each request
+// gets the time that is left. No error is ever reported, since the shell would show it within the
+// user's line.
 #include "actors/main/cli/complete_command.h"
 
 #include <algorithm>
@@ -19,8 +22,8 @@ class Lookup {
     if (auto found = resolve_address(address)) address_ = std::move(*found);
   }
 
-  // "PREFIX" and the member `id` of each item that the API lists; nothing where it does not answer
-  // in what is left of the time.
+  // Appends `prefix` and the member `id` of each item that the API lists; nothing where it does not
+  // answer in the time that is left.
   void append(const std::string& kind, const char* id, const std::string& prefix, Words& words) {
     const Duration left = end_ - steady_now();
     if (!address_ || left <= Duration::zero()) return;

@@ -1,11 +1,12 @@
 // `tandem __complete NAMES`: the words that the completion scripts offer and that only the running
-// controller, or the job file's table, knows. NAMES is
+// controller, or the table of the job file, knows. NAMES is
 //
 //   jobs | runs | actors | nodes | targets (jobs and actors)
 //   runs/ (as KIND/NAME, likewise the others) | objects (all of these)
 //   keys (of the job file, sections too) | sets (KEY=, for --set)
 //
-// It answers within kCompletionDeadline or says nothing: a shell waits for it at each press of Tab.
+// It answers within kCompletionDeadline or prints nothing: a shell waits for it at each press of
+// Tab.
 #pragma once
 
 #include <string>
@@ -18,8 +19,9 @@ namespace tandem::cli {
 inline constexpr const char* kCompleteCommand = "__complete";
 inline constexpr Duration kCompletionDeadline = std::chrono::milliseconds(300);
 
-// Sorted, and safe to be expanded by a shell, as bash's compgen does: letters, digits and "-_./=:".
-// Empty for a name that is not known here, and where nothing answers in time.
+// Sorted, without duplicates, and of letters, digits and "-_./=:" alone: bash's compgen expands
+// words, so that a name with `$(...)` would run. Empty for unknown NAMES, and where nothing answers
+// in time.
 std::vector<std::string> completion_words(const std::string& names,
                                           const std::optional<std::string>& address);
 

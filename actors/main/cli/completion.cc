@@ -1,5 +1,11 @@
-// Completion scripts from the grammar. Names of jobs, runs, actors and nodes, and the keys of the
-// job file, are asked of `tandem __complete` at the moment of completion.
+// Completion scripts for three shells, generated from the grammar (grammar.h): a new command or
+// option is completed without a change here. Names of jobs, runs, actors and nodes, and keys of the
+// job file, change while a script is loaded; the script asks `tandem __complete` for them at the
+// moment of completion.
+//
+// bash gets the words of the line and the index of the current one, finds the command among them,
+// then offers the values of the word before, or the options and arguments of the command. zsh and
+// fish do the same with their own functions, and show descriptions.
 #include <algorithm>
 
 #include "actors/main/cli/arguments.h"
@@ -17,7 +23,7 @@ std::vector<std::string> option_names(const std::vector<OptionDoc>& options) {
   return names;
 }
 
-// How complete_command.h names the words for an argument or an option; empty: it has none for it.
+// The NAMES of complete_command.h for an argument or an option; empty if it has none.
 std::string asked_names(const OptionDoc& option) {
   static const std::pair<std::string_view, const char*> kAsked[] = {
       {"JOB", "jobs"},     {"ACTOR", "actors"}, {"ACTOR|JOB", "targets"}, {"KIND/NAME", "objects"},
@@ -27,24 +33,27 @@ std::string asked_names(const OptionDoc& option) {
   return "";
 }
 
+// The command that a script runs for names which change.
 std::string asking(const std::string& names) {
   return "$(tandem " + std::string(kCompleteCommand) + " " + names + " 2>/dev/null)";
 }
 
-// The choices of an argument or a value, or the command that lists those that change.
+// The choices of an argument or of an option's value, or the command that lists them.
 std::string argument_words(const OptionDoc& argument) {
   std::string words = joined(argument.choices, " ");
   if (const std::string names = asked_names(argument); !names.empty()) words = asking(names);
   return words;
 }
 
-// "get:jobs" -> the jobs' names: the words behind a kind, where a kind is an argument of its own.
+// "get:jobs|get:job" -> the names of jobs: the words that follow a kind, where a kind is an
+// argument of its own.
 std::vector<std::pair<std::string, std::string>> names_behind_kinds(const CommandDoc& command) {
   std::vector<std::pair<std::string, std::string>> words;
   const bool has_kind = std::ranges::any_of(command.arguments, [](const OptionDoc& argument) {
     return argument.names.front().starts_with("KIND");
   });
   if (!has_kind) return words;
+  // Singular and plural, as parse_object() takes both.
   for (const std::string kind : {"jobs", "runs", "actors", "nodes"})
     words.emplace_back(
         command.name + ":" + kind + "|" + command.name + ":" + kind.substr(0, kind.size() - 1),
@@ -52,6 +61,7 @@ std::vector<std::pair<std::string, std::string>> names_behind_kinds(const Comman
   return words;
 }
 
+// Whether file names are offered as well.
 bool takes_file(const CommandDoc& command) {
   return std::ranges::any_of(command.arguments, [](const OptionDoc& argument) {
     return argument.names.front() == "JOB.yaml" || argument.names.front() == "MODEL_DIR";
@@ -64,7 +74,7 @@ std::string all_commands(const GrammarDoc& grammar) {
   return joined(names, " ");
 }
 
-// What may follow a word: "get:-o|get:--output" -> "table wide json".
+// The words that may follow another one: "get:-o|get:--output" -> "table wide json".
 std::vector<std::pair<std::string, std::string>> words_behind(const CommandDoc& command) {
   std::vector<std::pair<std::string, std::string>> cases = names_behind_kinds(command);
   for (const OptionDoc& option : command.options)
@@ -122,7 +132,7 @@ complete -o filenames -F _tandem tandem
 )";
 }
 
-// For the two shells that show a description beside each word.
+// A word in single quotes, for the two shells that show a description beside each word.
 std::string single_quoted(const std::string& text) {
   std::string quoted = "'";
   for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
@@ -151,7 +161,7 @@ std::string zsh_script(const GrammarDoc& grammar) {
          "  esac\n}\ncompdef _tandem tandem\n";
 }
 
-// Fish writes the output of a command as (COMMAND).
+// Fish writes a command substitution as (COMMAND), without the dollar sign.
 std::string fish_words(const OptionDoc& option) {
   const std::string words = argument_words(option);
   return words.starts_with("$(") ? words.substr(1) : words;

@@ -1,3 +1,9 @@
+// One function per subject, each of which returns its findings and never fails. Everything is read
+// from the kernel (/proc, statvfs, limits) or from the libraries that a job would open. Ports are
+// looked up in the kernel's tables and not bound.
+//
+// Thresholds are for small models: the real needs of a job are in the memory plan that `tandem run
+// --dry-run` prints.
 #include "actors/main/cli/doctor.h"
 
 #include <gnu/libc-version.h>
@@ -24,8 +30,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double kMemoryUseful = 1.0 * (1 << 30);         // the quickstart needs less
-constexpr double kSharedMemoryUseful = 64.0 * (1 << 20);  // weights of a small model, K + 2 times
+constexpr double kMemoryUseful = 1.0 * (1 << 30);         // bytes; the quickstart needs less
+constexpr double kSharedMemoryUseful = 64.0 * (1 << 20);  // bytes; K + 2 versions of a small model
 constexpr double kDiskUseful = 1.0 * (1 << 30);
 constexpr rlim_t kFilesUseful = 1024;
 constexpr int kPorts = 3;
@@ -55,6 +61,7 @@ Finding examine_cpu() {
           enough ? "" : "the CPU kernels need AVX2 and FMA"};
 }
 
+// Bytes; the kernel reports KiB.
 double meminfo(const std::string& name) {
   std::istringstream words(read_all("/proc/meminfo"));
   double kib = 0;
@@ -71,6 +78,7 @@ Finding examine_memory() {
           enough ? "" : "small models only; close what is not needed"};
 }
 
+// Free space for users without privileges (f_bavail) in the file system of `path`.
 Finding examine_space(const std::string& subject, const fs::path& path, double useful,
                       const std::string& help) {
   struct statvfs space {};
@@ -96,7 +104,7 @@ Finding examine_home(const fs::path& home) {
   return {"state folder", Health::kOk, home.string() + " can be written", ""};
 }
 
-// Local ports in state LISTEN (0A), from the kernel's tables.
+// Local ports in state LISTEN (0A), from the kernel's tables, whose numbers are hexadecimal.
 std::set<int> listening_ports() {
   std::set<int> ports;
   for (const char* table : {"/proc/net/tcp", "/proc/net/tcp6"}) {
@@ -115,6 +123,7 @@ std::set<int> listening_ports() {
   return ports;
 }
 
+// In use is a warning only: the cluster that runs here has them.
 Finding examine_ports(int port) {
   const std::set<int> listening = listening_ports();
   std::string busy;
@@ -126,6 +135,7 @@ Finding examine_ports(int port) {
           "by a cluster that runs here (`tandem get nodes`), or use `tandem up --port 0`"};
 }
 
+// The soft limit, which processes inherit.
 Finding examine_limits() {
   struct rlimit files {};
   ::getrlimit(RLIMIT_NOFILE, &files);
@@ -138,7 +148,7 @@ Finding examine_libraries() {
   return {"libraries", Health::kOk, std::string("libc ") + ::gnu_get_libc_version(), ""};
 }
 
-// Without several GPUs no group of them needs NCCL.
+// NCCL is useful only to groups of GPUs: without several of them its absence is no warning.
 Finding examine_nccl(bool is_useful) {
   const Result<runtime::NcclApi> nccl = runtime::open_nccl();
   if (nccl)
@@ -149,7 +159,7 @@ Finding examine_nccl(bool is_useful) {
           error.code == ErrorCode::kNotFound ? std::string("not found") : error.message, ""};
 }
 
-// A machine without a GPU is a healthy one. One with a GPU that could not be used is not.
+// A machine without a GPU is healthy. A GPU that could not be used is a warning.
 std::vector<Finding> examine_gpus() {
   constexpr const char* kSeeDriver = "see nvidia-smi and the kernel's log (dmesg | grep NVRM)";
   const Result<runtime::GpuListing> gpus = runtime::read_gpus();
@@ -193,6 +203,7 @@ std::vector<Finding> examine_machine(const fs::path& home, int port) {
                                    "weights travel there: enlarge it (docker run --shm-size), or "
                                    "set weight_broadcast.type: disk"));
   findings.push_back(examine_home(home));
+  // Without the folder there is no disk to measure.
   if (findings.back().health != Health::kBad)
     findings.push_back(
         examine_space("disk", home, kDiskUseful, "checkpoints and payloads are written there"));

@@ -1,4 +1,5 @@
-// `tandem doctor`: what this machine offers and what would stop Tandem on it.
+// `tandem doctor`: the resources of this machine, and everything about it that would prevent Tandem
+// from running well.
 #pragma once
 
 #include <filesystem>
@@ -9,22 +10,25 @@
 
 namespace tandem::cli {
 
+// kBad: Tandem cannot run. kWarning: it runs, with a limit that the help explains.
 enum class Health { kOk, kWarning, kBad };
 
 struct Finding {
   std::string subject;  // "cpu", "shared memory"
   Health health = Health::kOk;
   std::string detail;
-  std::string help;  // empty when kOk
+  std::string help;  // what to do; empty when kOk
 };
 
-// Looks at CPU features, memory, /dev/shm, `home` (made if missing), free disk, ports and library
-// versions. Leaves nothing behind but the folder.
+// Looks at CPU features, memory, /dev/shm, the folder `home` (made if missing), free disk, the
+// three ports from `port` on, limits, library versions and GPUs. Leaves nothing behind but the
+// folder. An item that cannot be examined is a finding, not an error.
 std::vector<Finding> examine_machine(const std::filesystem::path& home, int port);
 
+// A table with the help below it, or the findings as JSON or YAML.
 std::string render_findings(const std::vector<Finding>& findings, OutputForm form, int width);
 
-// True when any finding is kBad: doctor then ends with 1.
+// Whether any finding is kBad; the exit code is then 1.
 bool any_bad(const std::vector<Finding>& findings);
 
 }  // namespace tandem::cli

@@ -1,3 +1,5 @@
+// Short forms for progress lines and summaries show one pass@k, the greatest; the answer of `tandem
+// eval` shows all.
 #include "actors/main/cli/evaluation_view.h"
 
 #include <algorithm>
@@ -22,7 +24,7 @@ constexpr std::string_view kPassAt = "pass@";
 
 int size_of(const std::string& pass) { return std::atoi(pass.c_str() + kPassAt.size()); }
 
-// The names of the pass@k that there are, by their k.
+// The names of the pass@k among the figures, in the order of k, not of their text.
 std::vector<std::string> pass_names(const json& figures) {
   std::vector<std::string> names;
   if (!figures.is_object()) return names;
@@ -32,6 +34,8 @@ std::vector<std::string> pass_names(const json& figures) {
   return names;
 }
 
+// The greatest pass@k and the greedy mean, each with `before` in front and `between` name and
+// value.
 std::string named_figures(const json& figures, const char* before, const char* between) {
   std::string text;
   const auto passes = pass_names(figures);
@@ -48,6 +52,7 @@ std::string short_number(const json& value) {
   return digits.data();
 }
 
+// One row per data set; columns for greedy and pass@k only where the evaluation has them.
 std::string table_of_sources(const json& answer, int width) {
   const json& sources = at(answer, {"sources"});
   if (!sources.is_object() || sources.empty()) return "";
@@ -79,6 +84,7 @@ std::string left_out(const json& scored, const json& failed) {
     return value.is_number() ? value.get<std::int64_t>() : std::int64_t{0};
   };
   const std::string failures = ", " + std::to_string(count(failed)) + " failed";
+  // A run that did not count its completions has no total.
   if (count(scored) == 0) return failures;
   return " over " + std::to_string(count(scored)) + " of " +
          std::to_string(count(scored) + count(failed)) + failures;
@@ -106,6 +112,7 @@ std::string render_evaluation(const json& answer, int width) {
   if (!at(answer, {"mean"}).is_number()) return "";
   const auto count = [&](const char* name) { return at(answer, {name}).get<std::int64_t>(); };
   const std::int64_t scored = count("scored"), failed = count("failed"), prompts = count("prompts");
+  // With several completions of a prompt the counts are of completions.
   const bool one_each = scored + failed == prompts;
   std::string text = "mean reward " + short_number(at(answer, {"mean"})) + " over " +
                      std::to_string(scored) + " of " + std::to_string(scored + failed) +

@@ -1,3 +1,5 @@
+// CLI11 prints an option's text in its usage line, and its type where that is empty: options
+// without a value text therefore have the text " ", which is removed here.
 #include "actors/main/cli/grammar_docs.h"
 
 namespace tandem::cli {
@@ -25,6 +27,7 @@ CommandDoc command_doc(const CLI::App& app, const Choices& choices,
                      .options = {},
                      .examples = std::move(examples)};
   for (const CLI::Option* option : app.get_options({})) {
+    // An empty group hides an option from help, and so from documents.
     if (option->get_group().empty() || option == app.get_help_ptr()) continue;
     OptionDoc doc = option_doc(*option, choices);
     (option->get_positional() ? command.arguments : command.options).push_back(std::move(doc));
@@ -34,6 +37,7 @@ CommandDoc command_doc(const CLI::App& app, const Choices& choices,
     if (!option->get_positional()) continue;
     const std::string name = option->get_name(true), text = option->get_option_text();
     const std::string word = name + (text.empty() || text == " " ? "" : " " + text);
+    // As in a manual page: brackets around an argument that may be left out.
     command.usage += option->get_required() ? " " + word : " [" + word + "]";
   }
   return command;

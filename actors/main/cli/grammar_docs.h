@@ -1,4 +1,5 @@
-// What CLI11 knows of commands and options, as the values of grammar.h.
+// Reads commands and options back from CLI11, as the values of grammar.h. For command_line.cc,
+// which owns the parser.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -10,7 +11,8 @@
 
 namespace tandem::cli {
 
-using Choices = std::map<const CLI::Option*, std::vector<std::string>>;  // of an option's value
+// The values of an option that are few enough to be listed; CLI11 does not give them back.
+using Choices = std::map<const CLI::Option*, std::vector<std::string>>;
 
 OptionDoc option_doc(const CLI::Option& option, const Choices& choices);
 CommandDoc command_doc(const CLI::App& command, const Choices& choices,

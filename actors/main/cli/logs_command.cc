@@ -1,7 +1,10 @@
-// `tandem logs`: of one actor its log as it is; of a job those of all its actors as one text.
-// Following a job reads one stream per actor in turn, on this one thread, and looks at the list of
-// actors now and then for those that came later. A stream ends with its actor, and the command with
-// the last stream of a job that has ended.
+// `tandem logs`. The log of one actor is printed as it is; the logs of all actors of a job are
+// printed as one text, in the order of time (merged_lines.h).
+//
+// Following a job reads one stream per incarnation, in turn, on this one thread, and looks at the
+// list of actors now and then for those that came later. A stream ends with its incarnation, and
+// the command with the last stream of a job that has ended. Lines of different actors are in the
+// order in which they arrive.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -44,7 +47,8 @@ std::string log_path(const LogsCommand& command, const ActorName& actor, bool fo
   return path;
 }
 
-// A log goes into a pipe or a file as it is, and onto a terminal so that it cannot steer it.
+// A log goes into a pipe or a file unchanged, and onto a terminal with its control characters
+// escaped.
 std::string shown(const Client& client, std::string_view log) {
   return client.terminal ? visible(log, Lines::kMany) : std::string(log);
 }
@@ -73,7 +77,8 @@ Result<void> log_of_actor(const LogsCommand& command, Client& client) {
                            });
 }
 
-struct ActorLife {  // one incarnation of an actor
+// One incarnation of an actor, which has a log of its own.
+struct ActorLife {
   ActorName actor;
   std::string incarnation;
   auto operator<=>(const ActorLife& other) const {
@@ -83,7 +88,8 @@ struct ActorLife {  // one incarnation of an actor
   bool operator==(const ActorLife& other) const { return (*this <=> other) == 0; }
 };
 
-// The job's actors; of a run that is known only by its directory, those that it has logs of.
+// The incarnations of a job's actors; for a run that is known only by its directory, the actors
+// that its record names.
 Result<std::vector<ActorLife>> actors_of(const Client& client, const std::string& job) {
   auto items = get_list(client, "/actors");
   if (!items) return items.error();
@@ -116,6 +122,7 @@ Result<void> logs_of_job(const LogsCommand& command, const std::string& job, Cli
   return print_log(merged_lines(logs), client);
 }
 
+// Follows all actors of a job until it has ended and every stream with it.
 class JobFollower {
  public:
   JobFollower(const LogsCommand& command, std::string job, Client& client)
@@ -134,7 +141,8 @@ class JobFollower {
   }
 
  private:
-  // Opens a stream for each incarnation that has none yet.
+  // Asks for the job and its actors, and opens a stream for each incarnation that has none yet.
+  // Beyond kFollowedMax streams the rest wait until one ends.
   Result<void> look() {
     auto job = client_.api.get("/jobs/" + url_escape(job_));
     if (!job) return job.error();
@@ -154,7 +162,8 @@ class JobFollower {
     return {};
   }
 
-  // Reads the lines that each stream has now, stream by stream; silent streams share the wait.
+  // Prints the lines that each stream has, stream by stream. The pause is divided among the
+  // streams, so that a round over silent ones takes kReadPause in all.
   Result<void> print_lines() {
     const Duration wait = kReadPause / std::max<std::size_t>(streams_.size(), 1);
     for (auto it = streams_.begin(); it != streams_.end();) {
@@ -165,7 +174,8 @@ class JobFollower {
     return {};
   }
 
-  // Whether the stream has ended.
+  // Returns whether the stream has ended. At most kLinesInTurn lines, so that a busy actor does not
+  // hide the others.
   Result<bool> print_lines_of(const ActorName& actor, runtime::HttpLines& stream, Duration wait) {
     for (int printed = 0; printed < kLinesInTurn; ++printed) {
       auto line = stream.next(wait);
@@ -178,7 +188,7 @@ class JobFollower {
     return false;
   }
 
-  // Until a stream can be opened, or the job's end is seen.
+  // Waits until the job changes, or until it is time to look again.
   Result<void> await_actors(Time until) {
     return client_.api.stream("/jobs/" + url_escape(job_) + "?watch=1", kLookAgain,
                               [&](std::optional<std::string_view> line) {
@@ -201,6 +211,7 @@ Result<void> execute(const LogsCommand& command, Client& client) {
   if (names_an_actor(command)) return log_of_actor(command, client);
   auto job = find_job(client, command.target, PastRuns::kIncluded);
   if (!job) return job.error();
+  // A run that is not a job of this controller has nothing to follow: its logs are printed.
   if (command.follow && client.api.get("/jobs/" + url_escape(*job)))
     return JobFollower(command, *job, client).run();
   return logs_of_job(command, *job, client);

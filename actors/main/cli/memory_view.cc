@@ -1,3 +1,5 @@
+// Tables of the API's memory figures, which are planned before a job starts
+// (actors/main/memory_plan.h).
 #include "actors/main/cli/memory_view.h"
 
 #include <nlohmann/json.hpp>
@@ -12,6 +14,7 @@ namespace {
 using cells::at;
 using nlohmann::json;
 
+// A row per part of the plan, then the row with the sum that is reserved and the number of ranks.
 void append_role(const std::string& role, const json& planned, std::vector<Row>& rows) {
   const json& parts = at(planned, {"rows"});
   if (!parts.is_array()) return;
@@ -57,6 +60,7 @@ std::string reserved_lines(const json& item, int width) {
                       rows, width);
 }
 
+// Where the reservation is unknown, the offer alone.
 std::string node_memory(const json& node) {
   const json& offered = at(node, {"memory_bytes"});
   const json& reserved = at(node, {"leased", "memory_bytes"});

@@ -1,3 +1,5 @@
+// A stable sort by time, where a line without a time inherits that of the line before it. Times
+// sort as text, since their form has a fixed width; clocks of different hosts are not corrected.
 #include "actors/main/cli/merged_lines.h"
 
 #include <algorithm>

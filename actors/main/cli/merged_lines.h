@@ -1,5 +1,5 @@
-// The logs of several actors as one text: each line with its actor before it, in the order of the
-// times that the lines start with. Pure.
+// The logs of several actors merged into one text: each line has its actor before it, and lines are
+// in the order of the times that they start with. Pure.
 #pragma once
 
 #include <string>
@@ -12,11 +12,11 @@ struct ActorLog {
   std::string text;
 };
 
-// "rollout/0 | ", padded to the longest of `actors`.
+// "rollout/0 | ", padded to the longest of `actors`, so that lines are aligned.
 std::string line_prefix(const std::string& actor, const std::vector<std::string>& actors);
 
-// A line without a time of its own stays behind the one before it in its log. Lines of one time
-// stay in the order of `logs`.
+// Merges whole logs. A line without a time of its own, such as one of a stack trace, stays behind
+// the line before it in its log. Lines of the same time stay in the order of `logs`.
 std::string merged_lines(const std::vector<ActorLog>& logs);
 
 }  // namespace tandem::cli

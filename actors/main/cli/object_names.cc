@@ -1,3 +1,5 @@
+// An exact match always wins over a short form, so that a script that uses full names never becomes
+// ambiguous. Runs in the state folder come after the jobs of this controller and never hide them.
 #include "actors/main/cli/object_names.h"
 
 #include <algorithm>
@@ -11,7 +13,8 @@ using nlohmann::json;
 
 namespace {
 
-// Jobs, oldest first, and with them the runs that are no jobs any more.
+// The jobs, oldest first; with kIncluded also the runs that are no jobs of this controller any
+// more.
 Result<json> jobs_and_runs(const Client& client, PastRuns past) {
   auto jobs = get_list(client, "/jobs");
   if (!jobs || past == PastRuns::kExcluded) return jobs;
@@ -70,6 +73,7 @@ Result<std::string> find_job(const Client& client, const std::string& wanted, Pa
     ids.push_back(id);
     if (!has_ended(job)) live.push_back(id);
   }
+  // A name is usually used for run after run: the job that has not ended is meant.
   const std::vector<std::string>& candidates = live.empty() ? ids : live;
   if (candidates.size() == 1) return candidates.front();
   if (candidates.empty())
@@ -87,6 +91,7 @@ Result<std::vector<ActorName>> recorded_actors(const Client& client, const std::
   for (const json& actor : actors) {
     std::string name = actor.is_string() ? actor.get<std::string>() : field(actor, "name");
     if (name.empty()) continue;
+    // Records have short names or full ones.
     if (!name.starts_with(run + "/")) name = run + "/" + name;
     names.push_back({run, std::move(name), true});
   }
@@ -110,6 +115,7 @@ Result<ActorName> find_actor(const Client& client, const std::string& wanted,
     names.push_back({name.substr(0, name.find('/')), name});
   }
   std::vector<ActorName> matches = matching(names, wanted);
+  // A full name, "JOB/rollout/0", names its run itself.
   if (!job && std::ranges::count(wanted, '/') > 1) run = wanted.substr(0, wanted.find('/'));
   if (matches.empty() && past == PastRuns::kIncluded && !run.empty()) {
     auto recorded = recorded_actors(client, run);
@@ -121,6 +127,7 @@ Result<ActorName> find_actor(const Client& client, const std::string& wanted,
   }
   if (matches.size() == 1) return matches.front();
   std::vector<std::string> texts;
+  // The candidates of an ambiguous name, or all names, to find the nearest in.
   for (const ActorName& name : matches.empty() ? names : matches) texts.push_back(name.full_name);
   if (matches.empty()) return not_found("actor", wanted, texts);
   return usage_error("the name `" + wanted + "` is ambiguous",
@@ -129,6 +136,7 @@ Result<ActorName> find_actor(const Client& client, const std::string& wanted,
 
 Result<ObjectPath> object_path(const Client& client, Kind kind, const std::string& name,
                                const std::optional<std::string>& job, PastRuns past) {
+  // The API's collections have the names of the kinds.
   const auto path = [](Kind of, const std::string& full) {
     return ObjectPath{of, "/" + std::string(spelling(of)) + "/" + url_escape(full)};
   };

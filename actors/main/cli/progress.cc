@@ -1,3 +1,7 @@
+// Members are read by JSON pointers with a fallback, since a job has few of them before its first
+// step. All text of others (reasons, names, details) passes through visible() before it is shown.
+// Lines are cut to the width, never wrapped: a wrapped line would break the redraw in place, which
+// counts lines.
 #include "actors/main/cli/progress.h"
 
 #include <algorithm>
@@ -16,6 +20,7 @@ using nlohmann::json;
 
 constexpr int kBarCells = 24;
 constexpr int kBarCellsMin = 6;  // a shorter bar says nothing: the percentage stands alone
+// Waits below the bar; `tandem why` shows all of them.
 constexpr std::size_t kWaitsShown = 2;
 
 double number(const json& item, const char* pointer, double otherwise = 0) {
@@ -62,6 +67,7 @@ json member_at(const json& item, const std::string& pointer) {
   return item.contains(at) ? item[at] : json();
 }
 
+// The last evaluation for people; evaluation_words() has it as key=value.
 std::string evaluation_text(const json& job) {
   return optional_number(job, "/eval", "  eval ") +
          left_out(member_at(job, "/eval_scored"), member_at(job, "/eval_failed")) +
@@ -83,7 +89,7 @@ std::string steps_text(const json& job, int cells) {
     return "warm start " + whole(number(warm, "/step")) + "/" + whole(number(warm, "/max_steps")) +
            "  " + bar(number(warm, "/step"), number(warm, "/max_steps"), cells) +
            optional_number(warm, "/metric", "  metric ");
-  // While there is no step yet to estimate from, the place is kept.
+  // A dash keeps the place of the estimate until there is a step to estimate from.
   const std::string eta = has_number(job, "/eta_seconds") ? age(number(job, "/eta_seconds")) : "-";
   return "step " + whole(number(job, "/step")) + "/" + whole(number(job, "/total_steps")) + "  " +
          bar(number(job, "/step"), number(job, "/total_steps"), cells) + "  eta " + eta;
@@ -117,7 +123,9 @@ std::string actors_text(const json& job) {
   return text;
 }
 
+// "WHO waits for WHAT (SINCE)".
 std::string wait_text(const json& wait) {
+  // The detail of a crash loop is a sentence; "waits for" would not fit before it.
   if (word(wait, "/waits_for") == "CrashLoop")
     return word(wait, "/who") + " " + word(wait, "/detail");
   std::string text = word(wait, "/who") + " waits for " + word(wait, "/waits_for");
@@ -137,6 +145,7 @@ std::string list_waits(const json& job, std::size_t shown_max) {
 
 std::string percent(double share) { return format("%.0f%%", 100 * share); }
 
+// The commands of the summary are meant to be pasted into a shell.
 std::string shell_word(std::string text) {
   const bool plain = std::ranges::all_of(text, [](unsigned char c) {
     return std::isalnum(c) || c == '/' || c == '.' || c == '_' || c == '-';
@@ -147,6 +156,7 @@ std::string shell_word(std::string text) {
   return quoted + "'";
 }
 
+// "prompt_too_long 3, reward_failed 1": discarded groups by reason.
 std::string discarded_text(const json& ledger) {
   std::string text;
   const json discarded = ledger.value("discarded", json::object());
@@ -206,6 +216,7 @@ std::string final_summary(const json& job, const json& result, int width) {
   if (result.value("eval", json()).is_object()) {
     const std::string sources = means_of_sources(member_at(result, "/eval/figures/final"));
     std::string eval;
+    // In the order of time: before, after the warm start, at the end.
     for (const auto& [kind, label] :
          {std::pair("before", "before "), std::pair("after_warm_start", "after warm start "),
           std::pair("final", "final ")}) {
@@ -226,6 +237,7 @@ std::string final_summary(const json& job, const json& result, int width) {
   row("staleness", "at most " + whole(number(result, "/staleness/max")) + " of " +
                        whole(number(result, "/staleness/bound")) + ", mean " +
                        format("%.2f", number(result, "/staleness/mean")));
+  // LG-1 for people: after a run, issued is trained plus discarded.
   row("groups", whole(number(result, "/ledger/issued")) + " issued, " +
                     whole(number(result, "/ledger/trained")) + " trained, discarded: " +
                     discarded_text(result.value("ledger", json::object())));

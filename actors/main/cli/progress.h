@@ -1,7 +1,8 @@
-// What `tandem run` shows of one job: a bar that is redrawn, a plain line off a terminal, and the
-// summary at the end. Pure functions of the controller's JSON; `width` is in columns.
+// The text that `tandem run` shows for one job: a bar that is redrawn, a plain line off a terminal,
+// and the summary at the end. Pure functions of the controller's JSON; `width` is in columns.
 //
-// A job is the JSON of docs/design/contract.md; shown as well when present:
+// A job is the JSON of docs/design/contract.md. These members are shown as well when they are
+// present:
 //   "eval": the last mean validation reward        "eta_seconds": a number
 //   "eval_figures": as evaluation_view.h has them
 //   "warm_start": {"step", "max_steps", "metric"}  while state is WarmStart

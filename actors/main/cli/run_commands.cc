@@ -25,6 +25,7 @@ std::string counts(const json& by_state) {
 
 std::string status_lines(const json& status, const ApiClient& api, int width) {
   const json& started = at(status, {"started"});
+  // The controller names its own address; the one that was dialled stands in for it.
   const json& http = at(status, {"http"});
   const std::string address =
       http.is_string() ? http.get<std::string>() : runtime::to_string(api.address().endpoint);
@@ -43,7 +44,7 @@ std::string status_lines(const json& status, const ApiClient& api, int width) {
 
 }  // namespace
 
-// Only by its id: a name may mean another run tomorrow.
+// Deletes by id alone, since a name may mean another run tomorrow.
 Result<void> execute(const DeleteCommand& command, Client& client) {
   auto deleted = client.api.remove("/runs/" + url_escape(command.run));
   if (!deleted && deleted.error().code == ErrorCode::kNotFound) {

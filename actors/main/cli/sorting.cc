@@ -12,6 +12,7 @@ namespace {
 
 using nlohmann::json;
 
+// The value at a path of members, or null where one of them is missing. Borrows `item`.
 const json* value_at(const json& item, const std::string& path) {
   const json* value = &item;
   for (const auto part : std::views::split(path, '.')) {
@@ -23,6 +24,7 @@ const json* value_at(const json& item, const std::string& path) {
   return value;
 }
 
+// Numbers by value and before everything else; other values by the text of their cell.
 bool is_less(const json& a, const json& b) {
   if (a.is_number() && b.is_number()) return a.get<double>() < b.get<double>();
   if (a.is_number() != b.is_number()) return a.is_number();
@@ -34,8 +36,10 @@ bool is_less(const json& a, const json& b) {
 Result<json> sorted_by(const std::string& field, json items) {
   const bool descending = field.starts_with('-');
   std::string path = field.substr(descending ? 1 : 0);
-  if (path.starts_with('.')) path.erase(0, 1);  // as in kubectl's JSONPath
+  // kubectl writes JSONPath, with a dot in front.
+  if (path.starts_with('.')) path.erase(0, 1);
   if (path.empty() || items.empty()) return items;
+  // Items without a value are kept apart: in no order are they the greatest or the least.
   std::vector<json> with, without;
   std::vector<std::string> names;
   bool known = false;
@@ -48,6 +52,7 @@ Result<json> sorted_by(const std::string& field, json items) {
   }
   std::ranges::sort(names);
   names.erase(std::ranges::unique(names).begin(), names.end());
+  // A misspelt field must not pass for one that all items lack.
   if (!known)
     return usage_error("there is no field `" + path + "` to sort by",
                        did_you_mean(path, names, "one of " + joined(names, ", ")));

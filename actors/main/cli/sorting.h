@@ -1,4 +1,4 @@
-// `get --sort-by FIELD`: lists in the order of one field of their JSON. Pure.
+// `get --sort-by FIELD`: sorts a list by one field of its JSON. Pure.
 #pragma once
 
 #include <string>
@@ -8,9 +8,10 @@
 
 namespace tandem::cli {
 
-// `field` is a member, or a path of members ("staleness.max"); '-' before it is descending; empty
-// leaves the order as it is. Numbers sort as numbers, before texts; items without the field come
-// last. Equal ones keep their order. kInvalid, with the nearest name: no item has such a field.
+// `field` is a member, or a path of members ("staleness.max"); with '-' before it the order is
+// descending; empty leaves the order as it is. Numbers sort as numbers, before texts; items without
+// the field come last in both directions. Equal items keep their order. kInvalid, with the nearest
+// name: no item has such a field.
 Result<nlohmann::json> sorted_by(const std::string& field, nlohmann::json items);
 
 }  // namespace tandem::cli

@@ -1,3 +1,8 @@
+// The width of a table is found in three steps. Cells are made safe to show first, since escapes
+// change their widths. Then columns that may be dropped go, the greatest `drop` first, until the
+// minimal widths of the rest fit. Then the widest column loses a place at a time until the whole
+// fits, so that no column is cut while a wider one is not. If even the minimal widths do not fit,
+// lines are cut at their ends.
 #include "actors/main/cli/table.h"
 
 #include <algorithm>
@@ -18,7 +23,8 @@ struct Span {
   char32_t first, last;
 };
 
-// East Asian wide and emoji blocks; good enough for aligning columns.
+// Blocks of East Asian wide characters and emoji: an approximation that is good enough to align
+// columns.
 constexpr Span kWide[] = {
     {0x1100, 0x115F}, {0x2E80, 0x303E},   {0x3041, 0x33FF},   {0x3400, 0x4DBF},  {0x4E00, 0x9FFF},
     {0xA000, 0xA4CF}, {0xAC00, 0xD7A3},   {0xF900, 0xFAFF},   {0xFE30, 0xFE6F},  {0xFF00, 0xFF60},
@@ -35,7 +41,7 @@ int columns_of(char32_t value) {
   return contains(kWide, value) ? 2 : 1;
 }
 
-// A column that must be narrower than its header and all its cells still shows so much of them.
+// The least width of a column: a column that is narrower than its minimum by nature stays so.
 int width_least(const Column& column, int natural) { return std::min(natural, column.width_min); }
 
 std::vector<int> natural_widths(std::size_t columns, const std::vector<Row>& rows) {
@@ -108,6 +114,7 @@ std::string fit(std::string_view text, int width) {
   int used = 0;
   while (!text.empty()) {
     const CodePoint point = first_code_point(text);
+    // One column is kept for the ellipsis.
     if (used + columns_of(point.value) > width - 1) break;
     used += columns_of(point.value);
     cut += text.substr(0, point.bytes);
@@ -118,7 +125,7 @@ std::string fit(std::string_view text, int width) {
 
 std::string fit_middle(std::string_view text, int width) {
   if (display_width(text) <= width || width < 3) return fit(text, width);
-  // The longest tail of at most half the columns, and as much of the head as then has room.
+  // The longest tail of at most half the columns, then as much of the head as has room.
   std::size_t tail = 0;
   while (display_width(text.substr(tail)) > width / 2)
     tail += first_code_point(text.substr(tail)).bytes;
@@ -134,6 +141,7 @@ std::string render_table(const std::vector<Column>& all_columns, const std::vect
   for (const Row& row : rows) {
     clean.emplace_back();
     for (const std::string& cell : row) clean.back().push_back(visible(cell, Lines::kOne));
+    // Cells without a column go, and missing ones become empty.
     clean.back().resize(columns.size());
   }
   drop_columns(columns, clean, width);
@@ -190,6 +198,7 @@ std::string short_count(double value) {
   std::size_t unit = 0;
   double scaled = value;
   for (; std::abs(scaled) >= 999.5 && unit + 1 < std::size(kUnits); ++unit) scaled /= 1000;
+  // Three significant digits: a value that would round to 100.0 is shown as 100.
   const bool whole = unit == 0 || std::abs(scaled) >= 99.95;
   return format(whole ? "%.0f" : "%.1f", scaled) + std::string(kUnits[unit]);
 }

@@ -1,4 +1,5 @@
-// Plain-text tables that fit a terminal, and the few formats that cells share. Pure.
+// Plain-text tables that fit a terminal, and the number formats that cells share. Widths are in
+// columns of a terminal. Pure.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +10,12 @@
 namespace tandem::cli {
 
 enum class Align { kLeft, kRight };
-enum class Cut { kEnd, kMiddle };  // where a cell that is too wide loses its text
+enum class Cut { kEnd, kMiddle };  // where a cell that is too wide is cut
 
 struct Column {
   std::string title;
   Align align = Align::kLeft;
-  int width_min = 4;  // a table that is too wide shrinks its widest columns down to this
+  int width_min = 4;  // columns; a table that is too wide shrinks its columns down to this
   Cut cut = Cut::kEnd;
   int drop = 0;  // > 0: left out where the table would still be too wide, the greatest first
 };
@@ -31,7 +32,8 @@ inline constexpr int kUnlimitedWidth = 1 << 30;  // pipes and files: never trunc
 std::string render_table(const std::vector<Column>& columns, const std::vector<Row>& rows,
                          int width);
 
-// Columns a text takes on a terminal: code points, wide East Asian ones as two.
+// The columns that a text takes on a terminal: one per code point, two for wide East Asian ones,
+// none for combining ones. An approximation by blocks of code points.
 int display_width(std::string_view text);
 
 // At most `width` columns of `text`, with "…" as the last one if something was cut.
@@ -39,12 +41,12 @@ std::string fit(std::string_view text, int width);
 // The same with both ends kept: "arithm…olout/0".
 std::string fit_middle(std::string_view text, int width);
 
-// "5s", "3m12s", "2h05m", "4d03h": how long something takes.
+// A duration with two units: "5s", "3m12s", "2h05m", "4d03h". Negative ones are 0.
 std::string age(double seconds);
-// "5s", "3m20s", "45m", "2h5m", "23h", "4d": the AGE column, as short as kubectl's.
+// The AGE column, as short as kubectl's: "5s", "3m20s", "45m", "2h5m", "23h", "4d".
 std::string short_age(double seconds);
 
-// "0", "950", "12.3k", "4.6M"; "1.5 GiB".
+// "0", "950", "12.3k", "4.6M", in powers of 1000; "1.5 GiB", in powers of 1024.
 std::string short_count(double value);
 std::string short_bytes(double bytes);
 

@@ -1,6 +1,6 @@
-// Signals arrive as bytes of a signalfd beside the keys, so one poll() waits for both and no
-// handler runs: the chosen ones are blocked while the object lives. A stop (Ctrl-Z) gives the
-// screen back first and takes it again when the process goes on.
+// Signals arrive as bytes of a signalfd beside the keys, so that one poll() waits for both and no
+// handler runs: the chosen signals are blocked while the object exists. A stop (Ctrl-Z) restores
+// the user's screen first and enters again when the process is continued.
 #include "actors/main/cli/terminal.h"
 
 #include <poll.h>
@@ -18,7 +18,7 @@
 namespace tandem::cli {
 namespace {
 
-// The other screen, without a cursor, and without a new line for what is too wide.
+// The alternate screen, without a cursor and without line wrap.
 constexpr const char* kEnter = "\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[2J";
 constexpr const char* kLeave = "\x1b[?7h\x1b[?25h\x1b[?1049l";
 constexpr const char* kHome = "\x1b[H";
@@ -26,7 +26,8 @@ constexpr const char* kEraseRest = "\x1b[K";  // of the line
 constexpr const char* kEraseBelow = "\x1b[J";
 constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGWINCH};
 
-// An arrow is sent as ESC [ A; a byte that follows ESC this soon is not a key of its own.
+// An arrow key is sent as ESC [ A. A byte that follows ESC within this time is part of a sequence
+// and not a key of its own.
 constexpr int kSequenceMs = 20;
 
 bool is_dumb() {
@@ -108,7 +109,7 @@ void Terminal::write(const std::string& bytes) {
   for (std::size_t done = 0; done < bytes.size();) {
     const ssize_t some = ::write(output_, bytes.data() + done, bytes.size() - done);
     if (some < 0 && errno == EINTR) continue;
-    if (some <= 0) return;  // it is gone; SIGHUP says so
+    if (some <= 0) return;  // the terminal is gone; SIGHUP reports that
     done += static_cast<std::size_t>(some);
   }
 }
@@ -127,11 +128,13 @@ TerminalEvent Terminal::read_signal() {
 
 std::optional<TerminalEvent> Terminal::read_key() {
   char c = 0;
+  // The end of the input: the terminal has been closed.
   if (::read(input_, &c, 1) != 1) return EndAsked{SIGHUP};
   if (c != '\x1b') return c;
   if (!readable(input_, kSequenceMs)) return PressedKey::kEscape;
   if (::read(input_, &c, 1) != 1 || (c != '[' && c != 'O')) return PressedKey::kEscape;
-  // The last byte of a sequence is a letter or '~'; what stands before it are its parameters.
+  // The last byte of a sequence is a letter or '~'; the bytes before it are parameters. A sequence
+  // that is not known here is read whole and ignored.
   do {
     if (!readable(input_, kSequenceMs) || ::read(input_, &c, 1) != 1) return std::nullopt;
   } while (c < '@');
@@ -148,6 +151,7 @@ std::optional<TerminalEvent> Terminal::await(Duration timeout) {
                    {.fd = input_, .events = POLLIN, .revents = 0}};
   if (::poll(both, 2, static_cast<int>(std::max<std::int64_t>(timeout_ms, 0))) <= 0)
     return std::nullopt;
+  // Signals first: keys that wait do not delay the end.
   if (both[0].revents != 0) return read_signal();
   return read_key();
 }

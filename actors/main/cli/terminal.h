@@ -1,6 +1,7 @@
-// A terminal as one screen that is drawn and read key by key: `tandem top`. While the object lives
-// the terminal shows its other screen, has no cursor and hands over keys at once; whatever ends it
-// (a return, an exception, a signal that await() reports) gives the user's screen back as it was.
+// A terminal as one screen that is drawn and read key by key, for `tandem top`. While the object
+// exists the terminal shows its alternate screen, has no cursor and delivers keys at once. Whatever
+// ends the object (a return, an exception, a signal that await() reports) restores the user's
+// screen. At most one object at a time, used by the thread that made it.
 //
 //   TE-1  The modes of the terminal and the signal mask are after the object as they were before.
 #pragma once
@@ -23,27 +24,30 @@ struct ScreenSize {
 };
 
 enum class PressedKey { kUp, kDown, kLeft, kRight, kEscape };
-struct Resized {};  // or continued after a stop: to be drawn anew
+struct Resized {};  // or continued after a stop: the screen is to be drawn anew
 struct EndAsked {   // Ctrl-C, SIGTERM, a closed terminal
   int signal = 0;
 };
-// A character stands for itself. nullopt: nothing came in time.
+// A character stands for itself. await() returns nullopt if nothing came in time.
 using TerminalEvent = std::variant<char, PressedKey, Resized, EndAsked>;
 
 class Terminal {
  public:
-  // nullptr: one of the two is no terminal, or TERM says that it can do nothing ("dumb").
+  // Descriptors of the terminal, which stay open. nullptr: one of the two is no terminal, or TERM
+  // says that the terminal can do nothing ("dumb").
   static std::unique_ptr<Terminal> open(int input, int output);
   ~Terminal();
   Terminal(const Terminal&) = delete;
   Terminal& operator=(const Terminal&) = delete;
 
   ScreenSize size() const;
-  void draw(const std::string& frame);  // lines that end in "\n"; what was there is replaced
+  void draw(const std::string& frame);  // lines that end in "\n"; replaces the last frame
+  // The next key or signal within `timeout`.
   std::optional<TerminalEvent> await(Duration timeout);
 
  private:
   Terminal(int input, int output);
+  // enter() and leave() switch modes and screen; also around a stop (Ctrl-Z).
   void enter();
   void leave();
   TerminalEvent read_signal();
@@ -51,12 +55,12 @@ class Terminal {
   void write(const std::string& bytes);
 
   const int input_, output_;
-  int signals_ = -1;  // a signalfd
+  int signals_ = -1;  // a signalfd; await() polls it beside the keys
   termios saved_{};
   sigset_t saved_mask_{};
 };
 
-// NO_COLOR and TERM as users set them (no-color.org).
+// Whether colours are wanted, by NO_COLOR and TERM (no-color.org).
 bool wants_colour();
 
 }  // namespace tandem::cli

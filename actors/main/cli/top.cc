@@ -1,6 +1,8 @@
 // The frame from top to bottom: the cluster in two lines, jobs, actors, the keys. Jobs get at most
-// a third of the rows and actors the rest; what has no room is counted in the last line of its
-// list. On a narrow screen the tables leave columns out (table.h), so that nothing wraps.
+// a third of the rows and actors the rest; objects without room are counted in the last line of
+// their list. On a narrow screen the tables leave columns out (table.h), so that nothing wraps.
+// Colours are added after the tables are rendered: escape codes have no width, and render_table()
+// would show them as text.
 #include "actors/main/cli/top.h"
 
 #include <algorithm>
@@ -28,7 +30,7 @@ constexpr const char* kGreen = "\x1b[32m";
 constexpr const char* kYellow = "\x1b[33m";
 constexpr const char* kRed = "\x1b[31m";
 constexpr const char* kPlain = "\x1b[0m";
-constexpr int kRowsAroundLists = 7;  // heads, blank lines, the cluster's two lines, the keys
+constexpr int kRowsAroundLists = 7;  // two heads, two blank lines, the cluster's two, the keys
 
 struct SortOrder {
   const char* name;   // as the last line shows it
@@ -43,6 +45,7 @@ constexpr int kSortOrderCount = static_cast<int>(std::size(kSortOrders));
 
 const SortOrder& order_of(TopSort sort) { return kSortOrders[static_cast<int>(sort)]; }
 
+// Green for a state of work, red for a state that needs attention, yellow for states in between.
 const char* colour_of(const std::string& state) {
   static constexpr std::string_view kGood[] = {"Ready", "Busy", "Running", "Succeeded"};
   static constexpr std::string_view kBad[] = {"Failed", "Lost", "Backoff"};
@@ -50,7 +53,8 @@ const char* colour_of(const std::string& state) {
   return std::ranges::find(kBad, state) != std::end(kBad) ? kRed : kYellow;
 }
 
-// A table's lines with its head in bold; each row's state in its colour, the chosen row reversed.
+// Adds colours to finished lines: the state of a row in its colour, the chosen row reversed.
+// Without colours lines stay as they are.
 class Painter {
  public:
   explicit Painter(const TopScreen& screen) : screen_(screen) {}
@@ -66,6 +70,7 @@ class Painter {
   }
   std::string chosen(std::string line) const {
     if (!screen_.colour) return line;
+    // The reversed bar reaches to the edge of the screen.
     const int missing = screen_.size.columns - display_width(line);
     return painted(line + std::string(static_cast<std::size_t>(std::max(missing, 0)), ' '),
                    kReverse);
@@ -82,6 +87,7 @@ ScreenLines lines_of(const std::string& text) {
   return lines;
 }
 
+// The number of a job on the screen is its place in this list; after_key() relies on that.
 json live_jobs(const TopPicture& picture) {
   json live = json::array();
   for (const json& job : picture.jobs)
@@ -89,13 +95,16 @@ json live_jobs(const TopPicture& picture) {
   return live;
 }
 
+// The actors of the chosen job, or of all jobs, in the chosen order.
 json shown_actors(const TopPicture& picture, const TopChoice& choice) {
   json shown = json::array();
   for (const json& actor : picture.actors)
     if (!actor_has_ended(actor) && (choice.job.empty() || text(at(actor, {"job"})) == choice.job))
       shown.push_back(actor);
+  // By name first: the second sort is stable, so that equal actors keep a steady order.
   for (const char* field : {"name", order_of(choice.sort).field})
-    if (auto sorted = sorted_by(field, shown)) shown = std::move(*sorted);  // else none has it
+    if (auto sorted = sorted_by(field, shown))
+      shown = std::move(*sorted);  // an error: no actor has the field
   return shown;
 }
 
@@ -103,6 +112,7 @@ std::string plural(std::size_t count, const std::string& noun) {
   return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
 }
 
+// Members that are missing count as 0.
 double sum(const json& items, std::initializer_list<const char*> path) {
   double total = 0;
   for (const json& item : items)
@@ -191,7 +201,8 @@ std::string actor_table(const json& actors, const TopChoice& choice, const TopSc
   return render_table(columns, rows, screen.size.columns);
 }
 
-// At most `rows_max` lines below the head; those left out are counted.
+// Appends the head of a table and at most `rows_max` lines below it. Of the rows that are left out
+// the last line says how many.
 void append_table(const std::string& table, const json& items, int rows_max,
                   const std::string& noun, const std::string& chosen, const TopScreen& screen,
                   ScreenLines& lines) {
@@ -199,6 +210,7 @@ void append_table(const std::string& table, const json& items, int rows_max,
   const ScreenLines rendered = lines_of(table);
   lines.push_back(painter.painted(rendered.front(), kBold));
   const bool all = items.size() <= static_cast<std::size_t>(std::max(rows_max, 0));
+  // The last line says how many rows are left out, and takes the place of one.
   const std::size_t shown =
       all ? items.size() : static_cast<std::size_t>(std::max(rows_max - 1, 0));
   for (std::size_t i = 0; i < shown; ++i) {
@@ -223,6 +235,7 @@ ScreenLines help_lines() {
           "CPU is of one core; MEMORY counts shared pages for each of an actor's processes."};
 }
 
+// The last row: the keys, or the error of the last look in red.
 std::string key_line(const TopPicture& picture, const TopChoice& choice, const TopScreen& screen) {
   const Painter painter(screen);
   if (!picture.trouble.empty())
@@ -257,6 +270,7 @@ ScreenLines top_lines(const TopPicture& picture, const TopChoice& choice, const 
   else
     append_table(actor_table(actors, choice, screen), actors, rows_of_lists - used, "actor", "",
                  screen, lines);
+  // A page without keys, off a terminal, is as long as its lists.
   if (!screen.keys) return lines;
   const std::size_t body = static_cast<std::size_t>(std::max(rows - 1, 0));
   lines.resize(body);  // the keys stand in the last row
@@ -271,6 +285,7 @@ std::optional<TopChoice> after_key(TopChoice choice, const TopPicture& picture,
   const char c = character ? *character : '\0';
   if (c == 'q' || (key && *key == PressedKey::kEscape)) return std::nullopt;
   if (c == '?' || c == 'h') choice.help = !choice.help;
+  // Backwards is one turn less than a whole round.
   const int turn = c == 's' || (key && *key == PressedKey::kRight)  ? 1
                    : c == 'S' || (key && *key == PressedKey::kLeft) ? kSortOrderCount - 1
                                                                     : 0;
@@ -283,7 +298,8 @@ std::optional<TopChoice> after_key(TopChoice choice, const TopPicture& picture,
   if (c == 'j' || (key && *key == PressedKey::kDown)) chosen = (chosen + 1) % (count + 1);
   if (c == 'k' || (key && *key == PressedKey::kUp)) chosen = (chosen + count) % (count + 1);
   if (c >= '0' && c <= '9' && c - '0' <= count) chosen = c - '0';
-  const bool ended = chosen == 0;  // or none was chosen
+  // The chosen job may have ended since: all jobs are then shown.
+  const bool ended = chosen == 0;
   choice.job = ended ? "" : text(at(jobs[static_cast<std::size_t>(chosen - 1)], {"id"}));
   return choice;
 }

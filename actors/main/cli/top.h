@@ -1,5 +1,5 @@
-// What `tandem top` shows, and what its keys do. Pure: the API's JSON, the size of the screen and
-// the user's choice in, lines out. Drawing them is terminal.h's.
+// The picture of `tandem top`, and the meaning of its keys. Pure: the API's JSON, the size of the
+// screen and the user's choice go in, lines come out. terminal.h draws them.
 //
 //   TP-1  No line is wider than the screen, and there are no more lines than it has rows.
 #pragma once
@@ -14,27 +14,32 @@
 
 namespace tandem::cli {
 
+// The order of the actors; the values index kSortOrders in top.cc.
 enum class TopSort { kName, kState, kCpu, kMemory, kRestarts };
 
+// The choices that the user has made by keys.
 struct TopChoice {
   TopSort sort = TopSort::kName;
-  std::string job;    // only its actors; empty: those of all jobs
-  bool help = false;  // the keys instead of the actors
+  std::string job;    // an id: only its actors are shown; empty: those of all jobs
+  bool help = false;  // the meaning of the keys is shown instead of the actors
 };
 
+// The last answer of the controller.
 struct TopPicture {
   nlohmann::json jobs, actors, nodes;  // as the API lists them
-  std::string trouble;                 // why they are old; empty: they are not
+  std::string trouble;                 // why the lists are old; empty: they are current
 };
 
+// The screen to draw for.
 struct TopScreen {
   ScreenSize size;
   bool colour = false;
-  bool keys = true;  // whether there is a user who can press some
+  bool keys = true;  // whether the last row shows the keys
   std::int64_t now_ms = 0;
 };
 
-// Actors and jobs that have ended are left out.
+// The lines of the screen, with escape codes for colours where `screen` wants them. Actors and jobs
+// that have ended are left out.
 std::vector<std::string> top_lines(const TopPicture& picture, const TopChoice& choice,
                                    const TopScreen& screen);
 

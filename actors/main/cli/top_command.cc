@@ -1,5 +1,5 @@
-// `tandem top`: looks twice a second, draws, and reads keys in between. Off a terminal it prints
-// one frame.
+// `tandem top`: asks the controller twice a second, draws the screen, and reads keys in between; a
+// key is answered at once from the last picture. Off a terminal it prints one frame.
 #include <unistd.h>
 
 #include <ostream>
@@ -12,7 +12,7 @@ namespace tandem::cli {
 namespace {
 
 constexpr Duration kFrameInterval = std::chrono::milliseconds(500);
-// A controller that does not answer must not keep the user from leaving.
+// A controller that does not answer must not keep the user from leaving for long.
 constexpr Duration kAnswerTimeout = std::chrono::seconds(2);
 
 Result<TopPicture> take_picture(const Client& client) {
@@ -32,9 +32,10 @@ std::string frame_of(const TopPicture& picture, const TopChoice& choice, const T
   return frame;
 }
 
-// Until the user leaves. After its first answer a controller may be silent for a while: what it
-// said last is shown, with the reason why it is old.
+// Runs until the user leaves. After its first answer a controller may be silent for a while: its
+// last answer is shown, with the reason why it is old.
 Result<void> watch(const Client& client, TopPicture picture, TopChoice choice, Terminal& terminal) {
+  // Between two looks await() sleeps until a key or the next look, whichever comes first.
   for (Time look_at = steady_now() + kFrameInterval;;) {
     const TopScreen screen{.size = terminal.size(), .colour = wants_colour(), .now_ms = unix_ms()};
     terminal.draw(frame_of(picture, choice, screen));

@@ -1,3 +1,5 @@
+// A block per trouble: who, when, what, and the last lines of the program's stderr with the path of
+// its log.
 #include "actors/main/cli/trouble_view.h"
 
 #include "actors/main/cli/table.h"

@@ -1,4 +1,5 @@
-// The troubles of a job's reward programs, or of one actor's, as `why` and `describe` show them.
+// The troubles of a job's reward programs, or of those of one actor, as `why` and `describe` show
+// them: failures of a user's program that have been reported (actors/controller/reward_troubles.h).
 #pragma once
 
 #include <string>
@@ -7,8 +8,8 @@
 
 namespace tandem::cli {
 
-// A block of lines for each of item["troubles"], never cut to a width: a program's own words are
-// what the reader needs whole. Empty where there are none.
+// A block of lines for each of item["troubles"], never cut to a width, since the reader needs the
+// program's own words whole. Empty where there are none.
 std::string trouble_lines(const nlohmann::json& item);
 
 }  // namespace tandem::cli

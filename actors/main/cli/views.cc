@@ -1,3 +1,10 @@
+// Each kind of object has a list of fields: a column, and a function that makes the cell from an
+// object. A table shows those fields in order; the wide form adds the fields marked so. JSON and
+// YAML show every member, whatever the columns are, so that a new member of the API needs no change
+// here.
+//
+// All text may come from users and their models: tables and lines pass through visible(), JSON and
+// YAML escape what would steer a terminal.
 #include "actors/main/cli/views.h"
 
 #include <algorithm>
@@ -30,7 +37,7 @@ using cells::text;
 
 constexpr int kJsonIndent = 2;
 
-// "0,1" of [0, 1].
+// The indices of GPUs: "0,1" of [0, 1].
 std::string indices(const json& gpus) {
   if (!gpus.is_array() || gpus.empty()) return kNone;
   std::string all;
@@ -38,14 +45,14 @@ std::string indices(const json& gpus) {
   return all;
 }
 
-// "1.5/2": leased of all.
+// Leased GPUs of all: "1.5/2".
 std::string gpus_of(const json& node) {
   const json& gpus = at(node, {"gpus"});
   if (!gpus.is_array() || gpus.empty()) return kNone;
   return of(at(node, {"leased", "gpus"}), gpus.size());
 }
 
-// "2 x NVIDIA H200 (140 GiB)", or why there is none.
+// "2 x NVIDIA H200 (140 GiB)", or why the node has none.
 std::string gpu_names(const json& node) {
   const json& gpus = at(node, {"gpus"});
   if (!gpus.is_array() || gpus.empty()) return text(at(node, {"gpus_absent"}));
@@ -53,12 +60,13 @@ std::string gpu_names(const json& node) {
          bytes(at(gpus.front(), {"memory_bytes"})) + ")";
 }
 
-// "2.28.9", or why there is none.
+// The version of NCCL, "2.28.9", or why the node has none.
 std::string nccl_of(const json& node) {
   const json& version = at(node, {"nccl", "version"});
   return text(version.is_null() ? at(node, {"nccl_absent"}) : version);
 }
 
+// Actors that are ready of those that are desired, per role: "learner 1/1 rollout 2/2".
 std::string ready_of(const json& job) {
   std::string ready;
   const json& actors = at(job, {"actors"});
@@ -69,6 +77,7 @@ std::string ready_of(const json& job) {
   return ready.empty() ? kNone : ready;
 }
 
+// Spans of one version that follow each other are one entry.
 std::string versions_of(const json& versions) {
   if (!versions.is_array() || versions.empty()) return text(versions);
   std::string list;
@@ -79,6 +88,7 @@ std::string versions_of(const json& versions) {
   return list;
 }
 
+// A column of a kind. Functions and not paths of members, since most cells combine several.
 struct Field {
   Column column;
   bool wide = false;  // only in the wide form
@@ -90,12 +100,14 @@ std::string created_of(const json& item, const Screen& screen) {
   return screen.wide ? cells::full_time(created) : cells::clock_time(created, screen.now_ms);
 }
 
+// Two fields that several kinds share.
 const Field kCreatedField = {
     {"CREATED"}, true, [](const json& j, const Screen& s) { return created_of(j, s); }};
 const Field kAgeField = {{"AGE", Align::kRight}, false, [](const json& j, const Screen& s) {
                            return age_of_object(j, s.now_ms);
                          }};
 
+// The columns of jobs. An id is cut in its middle, since its number is at its end.
 const Field kJobFields[] = {
     {{"JOB", Align::kLeft, 12, Cut::kMiddle},
      false,
@@ -137,6 +149,7 @@ const Field kJobFields[] = {
     kAgeField,
 };
 
+// The columns of runs, which are known by their directories.
 const Field kRunFields[] = {
     {{"RUN", Align::kLeft, 12, Cut::kMiddle},
      false,
@@ -165,6 +178,7 @@ const Field kRunFields[] = {
     kAgeField,
 };
 
+// The columns of actors; node, process and resources are in the wide form.
 const Field kActorFields[] = {
     {{"ACTOR", Align::kLeft, 16, Cut::kMiddle},
      false,
@@ -196,6 +210,7 @@ const Field kActorFields[] = {
     kAgeField,
 };
 
+// The columns of nodes.
 const Field kNodeFields[] = {
     {{"NODE", Align::kLeft, 8},
      false,
@@ -216,6 +231,7 @@ const Field kNodeFields[] = {
      [](const json& n, const Screen& s) { return cells::age_of(at(n, {"since"}), s.now_ms); }},
 };
 
+// The columns of groups, as the ledger of a job has them.
 const Field kGroupFields[] = {
     {{"GROUP", Align::kRight},
      false,
@@ -238,6 +254,7 @@ const Field kGroupFields[] = {
      }},
 };
 
+// The columns of events.
 const Field kEventFields[] = {
     {{"TIME"},
      false,
@@ -257,9 +274,10 @@ const Field kEventFields[] = {
      [](const json& e, const Screen&) { return text(at(e, {"seq"})); }},
 };
 
+// The columns of a kind, and the member that names its objects.
 struct KindView {
   std::span<const Field> fields;
-  const char* id;  // the member that names an object
+  const char* id;
 };
 
 KindView view_of(Kind kind) {
@@ -293,6 +311,8 @@ std::string table_of(Kind kind, const json& items, bool wide, const Screen& wher
   return render_table(columns, rows, screen.width);
 }
 
+// A string that JSON escapes keeps the quoted form of JSON, which YAML contains; others stand plain
+// where that is safe.
 std::string yaml_scalar(const json& value) {
   if (!value.is_string()) return dump_json(value);
   std::string plain = value.get<std::string>();
@@ -300,7 +320,8 @@ std::string yaml_scalar(const json& value) {
   return quoted.find('\\') == std::string::npos ? print_value(FieldRef(&plain)) : quoted;
 }
 
-// Scalars and empty lists and maps stand on the line of their key or dash.
+// Whether a value needs lines of its own: scalars, empty lists and empty maps stand on the line of
+// their key or dash.
 bool is_block(const json& value) { return value.is_structured() && !value.empty(); }
 
 void append_yaml(const json& value, std::size_t indent, std::string& out) {
@@ -315,11 +336,14 @@ void append_yaml(const json& value, std::size_t indent, std::string& out) {
       }
       std::string block;
       append_yaml(item, indent + 2, block);
+      // A block inside a list: its first line gets the dash in place of a space.
       block[indent] = '-';
       out += block;
     }
   } else {
     for (const auto& [name, item] : value.items()) {
+      // Names are text of others as well, such as reasons and data sources: they are quoted where
+      // YAML needs it.
       out += pad + yaml_scalar(json(name)) + (is_block(item) ? ":\n" : ": ");
       append_yaml(item, indent + 2, out);
     }
@@ -330,12 +354,13 @@ std::string said(const json& value) {
   return value.is_string() ? value.get<std::string>() : text(value);
 }
 
-// Which of an evaluated prompt's completions it is: "3", or "greedy".
+// Which completion of an evaluated prompt a sample is: "3", or "greedy".
 std::string sample_text(const json& sample) {
   const json& greedy = at(sample, {"greedy"});
   return greedy.is_boolean() && greedy.get<bool>() ? "greedy" : text(at(sample, {"sample"}));
 }
 
+// One sample with its prompt and completion whole, as the wide form shows it.
 std::string sample_block(const json& sample) {
   std::string head =
       "step " + text(at(sample, {"step"})) + "  reward " + fixed(at(sample, {"reward"})) +
@@ -353,7 +378,7 @@ std::string sample_block(const json& sample) {
          "\n\n";
 }
 
-// Columns of which no sample has anything are left out.
+// Columns in which no sample has a value are left out.
 std::string table_of_samples(const json& samples, const Screen& screen) {
   std::vector<Column> columns{{"STEP", Align::kRight},          {"SAMPLE", Align::kLeft, 6},
                               {"SOURCE", Align::kLeft, 6},      {"REWARD", Align::kRight, 6},
@@ -378,6 +403,7 @@ std::string table_of_samples(const json& samples, const Screen& screen) {
   return render_table(columns, rows, screen.width);
 }
 
+// A wait without a deadline shows "none", one without a start "-".
 std::string wait_lines(const json& why, const Screen& screen) {
   std::vector<Row> rows;
   for (const json& wait : why) {
@@ -414,6 +440,7 @@ std::string render_items(Kind kind, const json& items, OutputForm form, const Sc
       return shown_json(items, kJsonIndent) + "\n";
     case OutputForm::kYaml:
       return to_yaml(items);
+    // For `xargs`: kind/name, which `describe` and `get` take as it is.
     case OutputForm::kName: {
       std::string names;
       for (const json& item : items)
@@ -436,11 +463,13 @@ std::string render_item(Kind kind, const json& item, OutputForm form, const Scre
   return render_items(kind, json::array({item}), form, screen);
 }
 
+// Members that have tables of their own are taken out of the YAML.
 std::string render_description(Kind kind, const json& item, const json& events,
                                const Screen& screen) {
   json fields = item;
   if (fields.is_object())
     for (const char* const shown_below : {"why", "troubles", "memory", "reserved"})
+      // They follow as tables.
       fields.erase(shown_below);
   std::string out =
       render_items(kind, json::array({item}), OutputForm::kName, screen) + "\n" + to_yaml(fields);

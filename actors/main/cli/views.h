@@ -1,6 +1,6 @@
-// How the API's objects look on a terminal: one list of columns per kind, `describe`, `why`,
-// samples. Pure functions of JSON (docs/design/contract.md has its fields), so the same data gives
-// the same text.
+// The objects of the API as text: tables with one list of columns per kind, `describe`, `why` and
+// samples. Pure functions of JSON (docs/design/contract.md has its fields), so that the same data
+// gives the same text. Members that are missing are shown as "-".
 #pragma once
 
 #include <cstdint>
@@ -25,16 +25,19 @@ std::string render_items(Kind kind, const nlohmann::json& items, OutputForm form
 std::string render_item(Kind kind, const nlohmann::json& item, OutputForm form,
                         const Screen& screen);
 
-// Every field, the ranks or actors, why it waits, and the object's last events (an array).
+// Every field as YAML, then tables of waits, troubles, memory and reservations where `item` has
+// them, and the object's last `events` (an array).
 std::string render_description(Kind kind, const nlohmann::json& item, const nlohmann::json& events,
                                const Screen& screen);
 
 // `item` is a job or an actor; its `why` says who waits for what.
 std::string render_why(const nlohmann::json& item, const Screen& screen);
 
+// Completions with their rewards; in the wide form whole, one block each.
 std::string render_samples(const nlohmann::json& samples, OutputForm form, const Screen& screen);
 
-// The same value in every reader of JSON, with nothing in it that steers a terminal (text.h).
+// JSON that has the same value in every reader of JSON, with nothing in it that steers a terminal
+// (text.h). `indent` -1: on one line.
 std::string shown_json(const nlohmann::json& value, int indent = -1);
 
 // Any JSON as block YAML, with a final newline; nothing in it steers a terminal either.

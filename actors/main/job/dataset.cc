@@ -1,3 +1,16 @@
+// Reads a data set line by line, so that every error can name its line, and keeps each line as
+// text: `answer` and unknown fields go to the reward as they were written. A conversation is the
+// exception: it is rendered here, once, and the line is written anew with the text under the
+// prompt's key, so that the exchange, the rewards and the samples see the prompt that the model
+// sees.
+//
+// Files come from users and may be anything. Each bound is checked before memory is taken for what
+// it limits: a line is read into a buffer of the largest allowed size, and the sums of bytes and
+// records are checked per line. A binary file is recognised by its head (foreign_input.h) before
+// its first line is parsed.
+//
+// An order is a permutation drawn from a derived seed (DS-1), so that it depends on the seed, the
+// epoch and the size alone and not on earlier draws.
 #include "actors/main/job/dataset.h"
 
 #include <algorithm>
@@ -21,7 +34,7 @@ Error bad_line(const std::string& where, std::string message, std::string help) 
 
 const char* type_help(const json& value) { return value.is_null() ? "null" : value.type_name(); }
 
-// The text of field `key`: an error unless it is a string; nothing if it is absent.
+// The text of field `key`; nothing if the field is absent, an error if it is not a string.
 Result<std::optional<std::string>> text_field(const json& object, const std::string& key,
                                               const std::string& where) {
   const auto at = object.find(key);
@@ -38,12 +51,13 @@ Error missing_field(const std::string& key, const std::string& where, const json
                       "; data.prompt_key, answer_key and completion_key name other ones");
 }
 
-// ": nested more than 64 deep" where that is the reason.
+// ": it is nested more than 64 deep", where a limit of the JSON parser is why the line was refused.
 std::string over_limit(const std::string& line) {
   const auto over = json_over_limit(line);
   return over ? ": it is " + *over : "";
 }
 
+// Where a conversation is looked for if the prompt's key is absent.
 constexpr const char* kMessages = "messages";
 
 Result<actors::ChatMessage> parse_message(const json& message, std::size_t number,
@@ -71,7 +85,9 @@ Result<actors::ChatMessage> parse_message(const json& message, std::size_t numbe
   return parsed;
 }
 
-// Renders the conversations of one data set; the model's template is looked up once.
+// Renders the conversations of one data set. The model's template is read when the first
+// conversation needs it: a model without a known template is then no error for data sets of plain
+// prompts.
 class ChatRenderer {
  public:
   explicit ChatRenderer(const ChatSource& source) : source_(source), chat_(source.chosen) {}
@@ -104,7 +120,8 @@ class ChatRenderer {
   std::optional<actors::ChatTemplate> chat_;
 };
 
-// The prompt's text; of a conversation `object` and `line` are made what is kept.
+// The text of the prompt. Where the line has a conversation, `object` and `line` are changed to the
+// form that is kept (dataset.h).
 Result<std::string> read_prompt(json& object, std::string& line, const DatasetKeys& keys,
                                 ChatRenderer& chat, const std::string& where) {
   auto conversation = object.find(keys.prompt);
@@ -134,6 +151,7 @@ Result<Record> parse_record(std::string line, const DatasetKeys& keys, RecordNee
                     "a data file has one JSON object per line");
   auto prompt = read_prompt(object, line, keys, chat, where);
   if (!prompt) return prompt.error();
+  // A completion of another type matters only where one is needed.
   auto completion = text_field(object, keys.completion, where);
   if (needs == RecordNeeds::kCompletion) {
     if (!completion) return completion.error();
@@ -152,11 +170,13 @@ Result<Record> parse_record(std::string line, const DatasetKeys& keys, RecordNee
   return record;
 }
 
-// The next line without its end; one that is too long with one byte more than is allowed.
+// The next line without its newline; false at the end of the file. A line above the limit comes
+// back with one byte more than is allowed, which the caller refuses.
 bool next_line(std::istream& file, std::vector<char>& buffer, std::string& line) {
   buffer.resize(kRecordBytesMax + 2);  // and the byte that ends what getline() stores
   file.getline(buffer.data(), static_cast<std::streamsize>(buffer.size()));
   const auto taken = static_cast<std::size_t>(file.gcount());
+  // gcount() includes the newline that getline() took; the last line of a file may have none.
   const bool with_end = file.good();
   line.assign(buffer.data(), with_end ? taken - 1 : taken);
   return with_end || taken > 0;
@@ -177,6 +197,7 @@ Result<void> append_file(const std::filesystem::path& path, const DatasetKeys& k
   for (std::string line; next_line(file, buffer, line);) {
     ++number;
     const std::string where = path.string() + ":" + std::to_string(number);
+    // Files of Windows end their lines with CR LF.
     if (!line.empty() && line.back() == '\r') line.pop_back();
     if (line.size() > kRecordBytesMax)
       return bad_line(where, "the line has more than " + std::to_string(kRecordBytesMax) + " bytes",
@@ -191,6 +212,8 @@ Result<void> append_file(const std::filesystem::path& path, const DatasetKeys& k
     if (!record) return record.error();
     records.push_back(std::move(*record));
   }
+  // The loop also ends at an I/O error, after which the records that were read must not pass for
+  // all.
   if (file.bad())
     return Error{ErrorCode::kFailed, "cannot read the data file: " + errno_text(errno),
                  path.string(), ""};
@@ -219,7 +242,7 @@ DatasetKeys dataset_keys(const JobSpec& job) {
       .chat = {.model = job.model.path,
                .chosen = {},
                .options = {.enable_thinking = data.enable_thinking, .date = data.chat_date}}};
-  // Behind kAuto the names are in the order of the templates.
+  // kAuto is the first name; behind it the names are in the order of actors::ChatTemplate.
   if (data.chat_template != ChatName::kAuto)
     keys.chat.chosen = static_cast<actors::ChatTemplate>(static_cast<int>(data.chat_template) - 1);
   return keys;
@@ -246,6 +269,7 @@ std::vector<std::uint32_t> epoch_order(std::uint64_t seed, std::uint64_t epoch, 
 
 HeldOut split_held_out(std::uint64_t seed, std::uint32_t size) {
   std::vector<std::uint32_t> order = shuffled(derive_seed(seed, "held_out"), size);
+  // Neither part is empty where there are at least two records.
   const std::uint32_t held = size < 2 ? 0 : std::max(1u, size / kHeldOutShare);
   HeldOut split{{order.begin() + held, order.end()}, {order.begin(), order.begin() + held}};
   return split;

@@ -28,21 +28,23 @@ inline constexpr std::size_t kDatasetRecordsMax = 100'000'000;  // one data set,
 struct Record {
   std::string prompt;
   std::optional<std::string> answer_json;  // the answer as JSON text; absent when the line has none
-  std::optional<std::string> completion;   // what a warm start learns to say
+  std::optional<std::string> completion;   // the text that a warm start trains on
   std::optional<std::string> data_source;  // the data set that the line is from
-  std::string json;                        // the whole record
-  std::string where;                       // "train.jsonl:17", for messages
+  std::string json;                        // the whole line; of a conversation see above
+  std::string where;                       // "train.jsonl:17", for errors
 };
 
-// A line without what is needed is an error.
-enum class RecordNeeds { kPrompt, kAnswer, kCompletion };  // beside the prompt
+// The field that a line must have beside its prompt; a line without it is an error.
+enum class RecordNeeds { kPrompt, kAnswer, kCompletion };
 
+// Where the chat template of a data set comes from.
 struct ChatSource {
-  std::filesystem::path model;                 // whose template is read when a line needs it
-  std::optional<actors::ChatTemplate> chosen;  // instead
+  std::filesystem::path model;                 // read when the first conversation is met
+  std::optional<actors::ChatTemplate> chosen;  // by the job, instead of the model's own
   actors::ChatOptions options;
 };
 
+// The names of the fields in a line.
 struct DatasetKeys {
   std::string prompt = "prompt";
   std::string answer = "answer";
@@ -51,10 +53,13 @@ struct DatasetKeys {
   ChatSource chat;
 };
 
+// The names and the template that `job` gives.
 DatasetKeys dataset_keys(const JobSpec& job);
 
-// All records of `files` in file order, at least one per file. kInvalid with "file:line" for a
-// line that is not an object of the needed keys or is too long; kFailed for an unreadable file.
+// All records of `files` in file order, at least one per file, held in memory whole. Reading stops
+// at the first error: kInvalid with "file:line" for a line that is not an object with the needed
+// fields, for a line above kRecordBytesMax, and where a bound of the data set is passed; kFailed
+// for an unreadable file.
 Result<std::vector<Record>> load_dataset(const std::vector<std::filesystem::path>& files,
                                          const DatasetKeys& keys, RecordNeeds needs);
 
@@ -62,9 +67,9 @@ Result<std::vector<Record>> load_dataset(const std::vector<std::filesystem::path
 std::vector<std::uint32_t> epoch_order(std::uint64_t seed, std::uint64_t epoch, std::uint32_t size,
                                        bool shuffle);
 
-// A warm start's records, split: every tenth of a seeded order is held out, on which
-// warm_start.until is measured; at least one and never all. Of fewer than two records none is held
-// out.
+// A warm start's records, split. A tenth, taken from a seeded order, is held out, and
+// warm_start.until is measured on it: at least one record and never all of them. With fewer than
+// two records nothing is held out.
 struct HeldOut {
   std::vector<std::uint32_t> train;
   std::vector<std::uint32_t> held_out;

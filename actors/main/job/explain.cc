@@ -1,3 +1,6 @@
+// Text from the rows of the job table alone, in two layouts: indented lines for a terminal and
+// Markdown tables for docs/job-file.md. A key that has values for later versions shows them, since
+// the parser refuses these by name (yaml_value.cc).
 #include "actors/main/job/explain.h"
 
 #include <algorithm>
@@ -8,7 +11,7 @@
 namespace tandem::cli {
 namespace {
 
-// What is refused by name: "vllm, sglang", "more than 1", or nothing.
+// The values that this version refuses by name: "vllm, sglang", "more than 1", or "".
 std::string later_text(const Key& key) {
   if (!key.later_values.empty()) return join(key.later_values);
   if (key.later_above) return "more than " + std::to_string(static_cast<long>(*key.later_above));
@@ -29,6 +32,7 @@ std::string explain_key(const Key& key) {
 
 std::string key_line(const Key& key) {
   std::string text = "  " + std::string(key.path);
+  // Defaults stand in column 44, or two spaces behind a longer path.
   text.resize(std::max<std::size_t>(text.size() + 2, 44), ' ');
   return text + default_text(key) + "\n";
 }
@@ -40,11 +44,12 @@ std::string explain_section(std::string_view path) {
       text += std::string(path) + ": " + std::string(section.description) + "\n";
   if (path.empty()) text += "The keys of a job file and their defaults:\n";
   for (const Key& key : job_keys())
+    // With the dot, so that `learner` does not list a key of a section such as `learner_x`.
     if (path.empty() || key.path.starts_with(std::string(path) + ".")) text += key_line(key);
   return text + "\n`tandem explain KEY` says what a key means.\n";
 }
 
-// `|` would end a cell of a Markdown table.
+// A `|` would end the cell of a Markdown table.
 std::string cell(std::string_view text) {
   std::string escaped;
   for (const char c : text) escaped += c == '|' ? "\\|" : std::string(1, c);

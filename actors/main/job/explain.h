@@ -1,4 +1,5 @@
-// The job file's reference, from the job table: `tandem explain [KEY]` and docs/job-file.md.
+// The reference of the job file, made from the job table: `tandem explain [KEY]`, and the page
+// docs/job-file.md, which a test compares with job_file_reference(). Pure.
 #pragma once
 
 #include <string>
@@ -8,8 +9,8 @@
 
 namespace tandem::cli {
 
-// Without a key or with a section's name: a list; with a key: everything about it. kNotFound with
-// the nearest name otherwise.
+// For "" the keys of all sections with their defaults; for a section its keys; for a key (or an
+// alias) its type, default, range and meaning. kNotFound otherwise, with the nearest name as help.
 Result<std::string> explain(std::string_view key_or_section);
 
 // The text of docs/job-file.md.

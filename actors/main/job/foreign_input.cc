@@ -1,3 +1,6 @@
+// Formats are recognised by their first bytes, as file(1) does, because names end in anything. A
+// file that matches no format but has a zero byte in its first 4 KiB is called binary: text in
+// UTF-8, which JSON needs, has none.
 #include "actors/main/job/foreign_input.h"
 
 #include <algorithm>
@@ -16,8 +19,10 @@ namespace {
 constexpr std::size_t kHeadBytes = 4096;
 constexpr const char* kOwnReader = "write its records as JSON lines, one object per line";
 
+// A format by its first bytes. `command` converts it to JSON lines, where one exists; FILE in it
+// stands for the path.
 struct Format {
-  std::string_view magic, name, command;  // `command`: makes lines of it; FILE is the file
+  std::string_view magic, name, command;
 };
 
 using std::string_view_literals::operator""sv;
@@ -51,7 +56,7 @@ std::string head_of(const fs::path& file) {
   return head;
 }
 
-// Eight bytes of length, little-endian, then that much JSON.
+// A safetensors file begins with eight bytes of length, little-endian, and then so much JSON.
 bool is_safetensors(std::string_view head) {
   if (head.size() < 10 || head[8] != '{' || head[9] != '"') return false;
   std::uint64_t length = 0;
@@ -64,6 +69,7 @@ std::string with_file(std::string_view command, const fs::path& file) {
   std::string text(command);
   for (std::size_t at = 0; (at = text.find("FILE", at)) != std::string::npos;) {
     text.replace(at, 4, file.string());
+    // Past the inserted path, which may itself contain "FILE".
     at += file.string().size();
   }
   return text;
@@ -88,6 +94,7 @@ std::optional<Error> hub_id_error(const fs::path& path, const fs::path& base,
 
 std::optional<Error> binary_data_error(const fs::path& file) {
   const std::string head = head_of(file);
+  // Formats without a command hold no records, so that the help is to write the data anew.
   const auto refuse = [&](std::string_view what, std::string_view command) {
     return Error{
         ErrorCode::kInvalid,

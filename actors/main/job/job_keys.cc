@@ -1,5 +1,11 @@
-// The rows of the job table, but for those of rollout_keys.cc and learner_keys.cc. Order is the
-// order of the printed job and of the reference page.
+// The rows of the job table, except those of rollout_keys.cc and learner_keys.cc, and its sections.
+// The order of rows is the order of the printed job and of the reference page. A row says
+// everything about a key that is not a rule over several keys: path, field, description, range,
+// unit, and values that only later versions take. Descriptions are printed to users, and
+// docs/job-file.md is generated from them: they are whole sentences and name keys in backquotes.
+//
+// JT-1 is kept by hand here, and a test checks it: job_keys() joins the five arrays in an order
+// that keeps the keys of each section together.
 #include <array>
 #include <iterator>
 #include <vector>
@@ -17,7 +23,8 @@ constexpr std::array<std::string_view, 2> kStalenessAliases{"async.max_head_offp
 
 using J = JobSpec;
 
-// The rows, with `field` a lambda over the job: [](J& j) { return slot(j.seed); }.
+// `field` is a captureless lambda over the job, so that a row can be a constant: the table exists
+// once, and each job that is parsed or printed lends its own fields.
 const Key kKeys[] = {
     {.path = "name",
      .field = [](J& j) { return slot(j.name); },
@@ -39,6 +46,7 @@ const Key kKeys[] = {
      .description = "The run directory has a folder `tensorboard` with event files of the scalars "
                     "of metrics.jsonl, for `tensorboard --logdir`; false: none are written."},
 
+    // Section `model`.
     {.path = "model.path",
      .field = [](J& j) { return slot(j.model.path); },
      .description = "A Hugging Face model directory.",
@@ -60,6 +68,7 @@ const Key kKeys[] = {
                     "agree to the bit and runs repeat; false: products as fast as the library has "
                     "them, and both agree but for roundings."},
 
+    // Section `data`.
     {.path = "data.train_files",
      .field = [](J& j) { return slot(j.data.train_files); },
      .description = "JSONL files of prompts, one object per line.",
@@ -112,6 +121,8 @@ const Key kKeys[] = {
      .description = "Visit the prompts in an order drawn from the seed, anew each epoch; false: in "
                     "file order."},
 
+    // Section `warm_start`, which may be left out: a field of it is there only while the section
+    // is.
     {.path = "warm_start.train_files",
      .field = [](J& j) { return slot(j.warm_start->train_files); },
      .description = "JSONL files of prompts with completions. A tenth is held out for `until`.",
@@ -148,6 +159,7 @@ const Key kKeys[] = {
      .presence = Presence::kRequired},
 };
 
+// Section `reward` and its subsection. They stand between the rollout's keys and the learner's.
 const Key kRewardKeys[] = {
     {.path = "reward.replicas",
      .field = [](J& j) { return slot(j.reward.replicas); },
@@ -207,7 +219,9 @@ const Key kRewardKeys[] = {
      .unit = "MiB"},
 };
 
+// The sections behind the learner's: async, weight_broadcast and pools.
 const Key kLaterKeys[] = {
+    // Section `async`. The aliases are the names of other systems for the same number.
     {.path = "async.max_staleness",
      .field = [](J& j) { return slot(j.async.max_staleness); },
      .description = "No trajectory trains on tokens, or on KV, older than so many policy versions. "
@@ -244,6 +258,7 @@ const Key kLaterKeys[] = {
      .range = between(1, kBatchMax),
      .unit = "trajectories"},
 
+    // Section `weight_broadcast`.
     {.path = "weight_broadcast.type",
      .field = [](J& j) { return slot(j.weight_broadcast.type); },
      .description =
@@ -266,6 +281,7 @@ const Key kLaterKeys[] = {
      .range = between(1, 64),
      .unit = "MiB"},
 
+    // Section `pools`.
     {.path = "pools.rollout.cpus_per_actor",
      .field = [](J& j) { return slot(j.pools.rollout.cpus_per_actor); },
      .description = "CPUs reserved for a rollout actor; fractions are fine.",
@@ -315,6 +331,9 @@ const Key kLaterKeys[] = {
      .unit = "CPUs"},
 };
 
+// The last two functions make an optional section present or absent and say whether it is.
+// `warm_start.until` lies in another optional section, so that its function for presence asks for
+// both.
 const Section kSections[] = {
     {"model", "The policy's weights and tokenizer."},
     {"data", "Prompts, their limits and the batch."},

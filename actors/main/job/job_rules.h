@@ -1,5 +1,6 @@
-// What a job must satisfy across keys, and what deserves a warning. Ranges of single keys are in
-// the job table. Pure.
+// Rules over several keys: those that a job must satisfy, those by which one choice settles other
+// keys, and those that only deserve a warning. Ranges of single keys are in the job table. Pure:
+// the files that a job names are not looked at.
 #pragma once
 
 #include <functional>
@@ -13,23 +14,25 @@
 namespace tandem::cli {
 
 struct Violation {
-  std::string_view key;  // the one to change; its place is shown
+  std::string_view key;  // the key to change; the error points at its place
   std::string message;
   std::string help;
 };
 
-// The first rule that `job` breaks.
+// The first rule that `job` breaks, in a fixed order. A settled job is expected: some rules would
+// otherwise refuse values that settle() replaces.
 std::optional<Violation> broken_rule(const JobSpec& job);
 
 // Whether the user gave this key a value.
 using Given = std::function<bool(std::string_view key)>;
 
-// What a choice settles for other keys, instead of refusing them: fixed_lag turns partial_rollout
-// off; dr_grpo and gspo have a loss aggregation of their own, gspo and cispo no dual clip, and gspo
-// a clip range of its own where none is given. Returns a sentence per given value that it changes.
+// Changes the keys that another choice decides, instead of refusing the job: fixed_lag turns
+// partial_rollout off; dr_grpo and gspo have a loss aggregation of their own, gspo and cispo have
+// no dual clip, and gspo has a clip range of its own where none is given. Returns a sentence per
+// change, without a loss aggregation or a clip range that the user did not give.
 std::vector<std::string> settle(JobSpec& job, const Given& given);
 
-// Allowed, but seldom meant: one sentence each.
+// Settings that are allowed and seldom meant: one sentence each, for stderr.
 std::vector<std::string> job_warnings(const JobSpec& job);
 
 }  // namespace tandem::cli

@@ -1,3 +1,4 @@
+// The values of a job that follow from two keys, where one of them may be null.
 #include "actors/main/job/job_spec.h"
 
 #include "scheduler/fleet/staleness.h"

@@ -1,7 +1,13 @@
 // A job as the program uses it: the job file (docs/job-file.md) after parsing, with every default
-// filled in, every range and cross-field rule checked, and every path absolute. Field names are key
-// names. Not responsible for parsing (load_job.h), the keys' documentation (job_table.h) or
-// printing (print_job.h). Member initialisers are the defaults; a key that has none is required.
+// filled in, every range and every rule over several keys checked, and every path absolute.
+//
+// The struct of a section has the section's name, and a field has its key's name, so that a key
+// such as `learner.optimizer.lr` is found as job.learner.optimizer.lr. A member's initialiser is
+// the key's default; a key without one is required. An optional field stands for a key that may be
+// null, and an optional struct for a section that may be left out. Not here: parsing (load_job.h),
+// the documentation and range of each key (job_table.h), printing (print_job.h), and the
+// configuration that a role gets from a job (actors/main/role_config.h).
+//
 // JS-1  A JobSpec that load_job or parse_job returned satisfies every rule of job_rules.h.
 #pragma once
 
@@ -20,13 +26,17 @@
 
 namespace tandem::cli {
 
+// The policy: where its files are and in which numbers it computes.
 struct ModelSpec {
-  std::filesystem::path path;  // an HF directory
+  std::filesystem::path path;  // a Hugging Face model directory
   ModelInit init = ModelInit::kPretrained;
   ModelDtype dtype = ModelDtype::kFloat32;
+  // On a GPU a row of a product has the same bits whatever is computed beside it; false: the
+  // fastest products that the library has. A CPU always computes as with true.
   bool batch_invariant = true;
 };
 
+// The prompts, and the names of the fields in a line of a data file (dataset.h reads them).
 struct DataSpec {
   std::vector<std::filesystem::path> train_files;
   std::vector<std::filesystem::path> val_files;  // empty: no evaluation
@@ -34,6 +44,8 @@ struct DataSpec {
   std::string answer_key = "answer";
   std::string completion_key = "completion";
   std::string data_source_key = "data_source";
+  // How a line whose prompt is a list of messages becomes text; these three have no effect on a
+  // line whose prompt is a text.
   ChatName chat_template = ChatName::kAuto;
   bool enable_thinking = true;
   std::string chat_date = "26 Jul 2024";
@@ -43,11 +55,13 @@ struct DataSpec {
   bool shuffle = true;
 };
 
+// When a warm start may end before max_steps: `metric` has reached `value`.
 struct UntilSpec {
   WarmStartMetric metric = WarmStartMetric::kSampleAccuracy;
   double value = 0;
 };
 
+// Supervised steps before reinforcement learning begins.
 struct WarmStartSpec {
   std::vector<std::filesystem::path> train_files;
   double lr = 4.0e-3;
@@ -57,13 +71,17 @@ struct WarmStartSpec {
   std::optional<UntilSpec> until;  // absent: all max_steps are taken
 };
 
-struct RewardLimitsSpec {  // of the program; null: none
+// Limits on the program of reward.type command; null: no limit. open_files and file_size_megabytes
+// are kept by the kernel, the other two are watched by the reward actor.
+struct RewardLimitsSpec {
   std::optional<std::int64_t> open_files = 1024;
   std::optional<std::int64_t> file_size_megabytes = 4096;
   std::optional<double> cpu_seconds_per_line = 600;
   std::optional<std::int64_t> memory_megabytes = 16384;
 };
 
+// How a completion is scored. An attempt that takes longer than timeout_s seconds has failed; after
+// `retries` more attempts the group is discarded.
 struct RewardSpec {
   std::int64_t replicas = 1;
   RewardType type = RewardType::kExact;
@@ -71,50 +89,66 @@ struct RewardSpec {
   std::optional<std::vector<std::string>> command;  // argv; set exactly when type is command
   double timeout_s = 10;
   std::int64_t retries = 2;
-  std::map<std::string, std::string> env;  // beside the few variables of ours that it sees
+  // Environment variables of the program, beside those that CE-1 passes on.
+  std::map<std::string, std::string> env;
   RewardLimitsSpec limits;
 };
 
-struct OptimizerSpec {  // AdamW
+// AdamW and the schedule of its learning rate: a linear rise over lr_warmup_steps to `lr`, then a
+// fall to min_lr_ratio * lr at the last step.
+struct OptimizerSpec {
   double lr = 1.0e-3;
   LrScheduler lr_scheduler_type = LrScheduler::kLinear;
   std::int64_t lr_warmup_steps = 5;
   double min_lr_ratio = 0.1;
   std::array<double, 2> betas{0.9, 0.95};
   double eps = 1.0e-8;
+  // Decoupled: subtracted from the weights, not added to the gradient.
   double weight_decay = 0.0;
   double grad_clip = 1.0;  // global norm; 0: off
 };
 
+// The gang of ranks that trains, and how often it saves and evaluates. A step is one batch and one
+// policy version, whatever the number of optimizer steps within it.
 struct LearnerSpec {
   std::int64_t ranks = 1;
   std::int64_t total_training_steps = 1500;
   std::optional<std::int64_t> ppo_mini_batch_size;  // groups; null: the whole batch
   std::int64_t ppo_epochs = 1;
-  std::int64_t save_freq = 100;       // steps; 0: only at the end
-  std::int64_t test_freq = 50;        // steps; 0: only before and after
-  std::int64_t max_token_len = 8192;  // tokens packed into one forward
+  std::int64_t save_freq = 100;  // steps; 0: only at the end
+  std::int64_t test_freq = 50;   // steps; 0: only before and after
+  // A rank packs whole sequences into a forward pass of so many tokens.
+  std::int64_t max_token_len = 8192;  // tokens
   bool enable_gradient_checkpointing = false;
-  std::int64_t max_nonfinite_steps = 5;  // skipped in a row
+  std::int64_t max_nonfinite_steps = 5;  // skipped in a row; one more ends the job
+  // Whether `tandem run --resume` may continue the run. A learner that restarts while its job runs
+  // loads the last checkpoint in both modes.
   ResumeMode resume_mode = ResumeMode::kAuto;
   std::int64_t max_ckpt_to_keep = 2;
   OptimizerSpec optimizer;
 };
 
+// Dynamic sampling: groups whose completions all earned the same are discarded and replaced, until
+// so many batches have been generated for one step.
 struct FilterGroupsSpec {
   bool enable = false;
   std::int64_t max_num_gen_batches = 10;
 };
 
+// A penalty that rises over the last `len` tokens before data.max_response_length, up to
+// penalty_factor, and is subtracted from the reward.
 struct OverlongBufferSpec {
   std::int64_t len = 0;  // tokens; 0: off
   double penalty_factor = 0.0;
 };
 
+// The weight of the divergence that use_kl_in_reward subtracts from rewards.
 struct KlCtrlSpec {
   double kl_coef = 0.001;
 };
 
+// Advantages and the loss; actors/learner/advantage.h and kernels/ops have the formulas. settle()
+// in job_rules.h changes some fields so that they fit adv_estimator and loss_mode.
 struct AlgorithmSpec {
   AdvEstimator adv_estimator = AdvEstimator::kGrpo;
   bool norm_adv_by_std_in_grpo = true;
@@ -122,9 +156,11 @@ struct AlgorithmSpec {
   LossAggMode loss_agg_mode = LossAggMode::kTokenMean;
   double clip_ratio_low = 0.2;
   double clip_ratio_high = 0.28;
-  std::optional<double> clip_ratio_c;  // dual clip; null: off
+  std::optional<double> clip_ratio_c;  // dual clip of the vanilla loss; null: off
+  // true: the behaviour policy, which sampled the tokens, is the proximal policy of the ratio.
+  // false: the policy before the first update of a batch is; rollout_is needs that.
   bool bypass_mode = true;
-  std::optional<RolloutIs> rollout_is;  // null when bypass_mode
+  std::optional<RolloutIs> rollout_is;  // must be null when bypass_mode
   double rollout_is_threshold = 2.0;
   double entropy_coeff = 0.0;
   bool use_kl_loss = false;
@@ -137,6 +173,8 @@ struct AlgorithmSpec {
   OverlongBufferSpec overlong_buffer;
 };
 
+// How far generation and training may drift apart: the letters K, L and m of the staleness budget
+// (scheduler/fleet/staleness.h). The rules require L <= K and m <= L + 1.
 struct AsyncSpec {
   std::int64_t max_staleness = 2;         // K, policy versions
   std::optional<std::int64_t> lookahead;  // L; null: the default, see lookahead() below
@@ -144,25 +182,29 @@ struct AsyncSpec {
   bool partial_rollout = true;
   KvOnUpdate kv_on_update = KvOnUpdate::kKeep;
   std::int64_t trigger_parameter_sync_step = 1;  // m, steps per publication
-  std::optional<std::int64_t>
-      max_concurrent_rollouts;  // trajectories per rollout actor; null: engine's
+  // Trajectories that a rollout actor holds at a time; null: as many as its engine can run.
+  std::optional<std::int64_t> max_concurrent_rollouts;
 };
 
+// How a version of the weights reaches the rollouts.
 struct WeightBroadcastSpec {
   BroadcastType type = BroadcastType::kAuto;
-  double timeout_s = 30;
-  std::int64_t bucket_megabytes = 16;
+  double timeout_s = 30;               // seconds without progress of one version
+  std::int64_t bucket_megabytes = 16;  // MiB under way at a time
 };
 
+// Resources of each rollout actor: CPUs and GPUs that placement reserves, and threads that its
+// engine uses.
 struct RolloutPoolSpec {
   double cpus_per_actor = 0.5;         // reserved
   std::int64_t threads_per_actor = 1;  // used
-  double gpus_per_actor = 0;           // a share of one, or whole ones; 0: it runs on the CPU
+  double gpus_per_actor = 0;           // a share of one GPU, or 1; 0: it runs on the CPU
   PoolStrategy strategy = PoolStrategy::kPack;
 };
 
+// The same for each rank of the learner.
 struct LearnerPoolSpec {
-  double cpus_per_actor = 0.5;  // per rank, as the others
+  double cpus_per_actor = 0.5;
   std::int64_t threads_per_actor = 1;
   double gpus_per_actor = 0;
   PoolStrategy strategy = PoolStrategy::kPack;
@@ -172,17 +214,19 @@ struct RewardPoolSpec {
   double cpus_per_actor = 0.1;
 };
 
+// The section `pools`: resources of an actor of each role.
 struct PoolsSpec {
   RolloutPoolSpec rollout;
   LearnerPoolSpec learner;
   RewardPoolSpec reward;
 };
 
+// The whole job, section by section in the order of the printed file.
 struct JobSpec {
   std::string name;
   std::int64_t seed = 17;
-  bool save_on_cancel = true;
-  bool tensorboard = true;
+  bool save_on_cancel = true;  // a job that is cancelled saves a checkpoint first
+  bool tensorboard = true;     // event files beside metrics.jsonl
   ModelSpec model;
   DataSpec data;
   std::optional<WarmStartSpec> warm_start;  // absent: RL starts from the model as it is
@@ -196,9 +240,10 @@ struct JobSpec {
   PoolsSpec pools;
 };
 
-std::int64_t updates_per_batch(const JobSpec& job);  // optimizer steps
-// L: the given lookahead, or the default of scheduler/fleet/staleness.h (K up to 2, K-1 up to 4,
-// K-2 above).
+// Optimizer steps that one batch makes: epochs times mini-batches.
+std::int64_t updates_per_batch(const JobSpec& job);
+// The lookahead L: the given one, or the default of scheduler/fleet/staleness.h (K up to K = 2, K -
+// 1 up to K = 4, K - 2 above).
 std::int64_t lookahead(const AsyncSpec& async);
 
 }  // namespace tandem::cli

@@ -1,3 +1,7 @@
+// Look-ups in the table of keys, and the texts that it derives from a row. Types and defaults are
+// read from a default JobSpec through the field of the row, so that they cannot differ from the
+// values that a job really gets. Look-ups are linear: there are fewer than 200 rows, and a job file
+// is read once.
 #include "actors/main/job/job_table.h"
 
 #include <algorithm>
@@ -9,7 +13,7 @@
 namespace tandem::cli {
 namespace {
 
-// The shortest text of a bound; a large power of ten or two stays readable.
+// The shortest text of a bound. A whole number is printed without an exponent or ".0".
 std::string bound_text(double value) {
   if (value == static_cast<double>(static_cast<std::int64_t>(value)) && std::abs(value) < 0x1p63)
     return std::to_string(static_cast<std::int64_t>(value));
@@ -34,6 +38,7 @@ struct TypeText {
   }
   std::string operator()(std::map<std::string, std::string>*) const { return "map of strings"; }
   std::string operator()(const EnumField& field) const {
+    // A choice of one value is shown as that value.
     return (field.names.size() == 1 ? "" : "one of ") + join(field.names) +
            (field.nullable ? " or null" : "");
   }
@@ -66,6 +71,7 @@ std::string_view section_of(std::string_view path) {
   return dot == std::string_view::npos ? std::string_view() : path.substr(0, dot);
 }
 
+// Fields of optional sections can be referred to only while these are present.
 JobSpec full_default_job() {
   JobSpec job;
   for (const Section& section : job_sections())

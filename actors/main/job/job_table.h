@@ -1,7 +1,9 @@
-// The one table of every key of the job file. Parsing, ranges, the printed effective job, `tandem
-// explain`, docs/job-file.md and a generated bad-input test per key are driven by it. A key's
-// default is the value that a default JobSpec holds. Rules that concern several keys are in
-// job_rules.h.
+// The one table of every key of the job file. It drives parsing, ranges, the printed effective job,
+// `tandem explain`, docs/job-file.md and a generated bad-input test per key, so that a key is added
+// in one place. A default is not in the table: it is the value that a default JobSpec holds. Rules
+// over several keys are in job_rules.h. The rows are in job_keys.cc, rollout_keys.cc and
+// learner_keys.cc.
+//
 // JT-1  Keys of one section follow each other; a section's own keys come before its subsections.
 #pragma once
 
@@ -18,6 +20,8 @@
 
 namespace tandem::cli {
 
+// A key that chooses one of `names`: read and written as an index, so that the table needs no type
+// per enum. `get` and `set` borrow the JobSpec of the field.
 struct EnumField {
   Names names;
   bool nullable = false;
@@ -25,7 +29,8 @@ struct EnumField {
   std::function<void(std::optional<std::size_t>)> set;
 };
 
-// A place in a JobSpec; its alternative is the key's type. Borrows the JobSpec.
+// A place in a JobSpec, for reading and writing; the alternative is the type of the key. Borrows
+// the JobSpec.
 using FieldRef = std::variant<bool*, std::int64_t*, double*, std::string*, std::filesystem::path*,
                               std::optional<std::int64_t>*, std::optional<double>*,
                               std::optional<std::string>*, std::vector<std::int64_t>*,
@@ -33,7 +38,8 @@ using FieldRef = std::variant<bool*, std::int64_t*, double*, std::string*, std::
                               std::array<double, 2>*, std::optional<std::vector<std::string>>*,
                               std::map<std::string, std::string>*, EnumField>;
 
-// Of a number, and of each number of a list.
+// The values that a number may have; for a list, each of its numbers. `min_open` and `max_open`
+// exclude the bound itself.
 struct Range {
   double min = -std::numeric_limits<double>::infinity();
   double max = std::numeric_limits<double>::infinity();
@@ -41,45 +47,49 @@ struct Range {
   bool max_open = false;
 
   bool contains(double value) const;
-  bool bounded() const;
+  bool bounded() const;  // at least one bound is finite
 };
 
 enum class Presence { kDefaulted, kRequired };
 
+// One row. The views point at string literals.
 struct Key {
   std::string_view path;         // "rollout.n"
-  FieldRef (*field)(JobSpec&);   // its section must be present
+  FieldRef (*field)(JobSpec&);   // the key's section must be present
   std::string_view description;  // one or two sentences
   Range range{};
   std::string_view unit{};
   Presence presence = Presence::kDefaulted;
-  Names aliases{};                      // full paths
+  Names aliases{};                      // other full paths that are read as this key
   Names later_values{};                 // refused by name: "not in this version"
-  std::optional<double> later_above{};  // greater values are refused likewise
+  std::optional<double> later_above{};  // greater values are refused the same way
 };
 
+// A section of the file. Optional sections are present once one of their keys is given.
 struct Section {
   std::string_view path;  // "learner.optimizer"
   std::string_view description;
-  // Null for a section that is always there; otherwise makes it present or absent.
+  // Both are null for a section that is always there. Otherwise: makes it present or absent, and
+  // says whether it is.
   void (*set_present)(JobSpec&, bool) = nullptr;
   bool (*present)(const JobSpec&) = nullptr;
 };
 
+// All rows in table order. They are built once and stay for the whole process.
 std::span<const Key> job_keys();
 std::span<const Section> job_sections();
 
-const Key* find_key(std::string_view path);          // by path or alias
+const Key* find_key(std::string_view path);          // by path or alias; nullptr: no such key
 const Section* find_section(std::string_view path);  // nullptr: no such section
 // "learner.optimizer" of "learner.optimizer.lr"; empty for a top-level key.
 std::string_view section_of(std::string_view path);
-std::string_view last_part(std::string_view path);  // "lr" of it
+std::string_view last_part(std::string_view path);  // "lr" of that path
 
 // A JobSpec with every optional section present, for reading defaults.
 JobSpec full_default_job();
 
 std::string type_text(const Key& key);   // "integer", "one of grpo, dr_grpo, …", "list of paths"
-std::string range_text(const Key& key);  // "1 … 4096", "(0, 1]", ""; with the unit
+std::string range_text(const Key& key);  // "[1, 4096] tokens", "(0, 1]", "≥ 0", ""
 std::string default_text(const Key& key);  // as YAML, "required" when there is none
 
 }  // namespace tandem::cli

@@ -5,7 +5,8 @@
 namespace tandem::cli {
 namespace {
 
-// A name list with static storage, in enumerator order.
+// A list of names with static storage, since value_names() returns a view of it. The order is that
+// of the enumerators in job_values.h: spelling() and EnumField index these lists by the enumerator.
 template <class... Texts>
 consteval auto list(Texts... texts) {
   return std::array<std::string_view, sizeof...(Texts)>{texts...};
@@ -39,6 +40,7 @@ std::string join(Names names) {
   return text;
 }
 
+// Overloads by the type of the argument, whose value is not looked at.
 Names value_names(ModelInit) { return kModelInit; }
 Names value_names(ModelDtype) { return kModelDtype; }
 Names value_names(ChatName) { return kChatTemplate; }

@@ -1,3 +1,6 @@
+// A run directory is recognised by its journal, which exists once the job has begun. Checkpoints
+// are recognised by their names alone: a checkpoint gets its final name when it is complete, so
+// that no content has to be read.
 #include "actors/main/job/kept_run.h"
 
 #include <charconv>
@@ -12,7 +15,7 @@ namespace {
 constexpr std::string_view kCheckpointPrefix = "step-";
 constexpr const char* kJournal = "journal.sqlite";  // of a run that has begun
 
-// Of the directories that are whole: others have other names while they are written.
+// The greatest step of a complete checkpoint; one that is still being written has another name.
 std::optional<std::int64_t> newest_checkpoint(const fs::path& run) {
   std::optional<std::int64_t> newest;
   std::error_code failure;
@@ -32,6 +35,7 @@ std::optional<std::int64_t> newest_checkpoint(const fs::path& run) {
 
 Result<fs::path> find_run(const fs::path& named, const fs::path& runs) {
   std::error_code failure;
+  // A path is tried before an id, so that a directory in the current folder wins over a run.
   for (const fs::path& candidate : {named, runs / named}) {
     const fs::path run = fs::canonical(candidate, failure);
     if (!failure && fs::exists(run / kJournal, failure)) return run;
@@ -68,6 +72,7 @@ Result<void> check_resumable(const JobSpec& job, const fs::path& run) {
 }
 
 std::string resume_command(const std::string& verb, const fs::path& run) {
+  // Characters that no shell gives a meaning; any other path is quoted.
   constexpr std::string_view kPlain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+,:@%=";
   std::string path = run.string();

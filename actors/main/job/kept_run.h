@@ -1,7 +1,6 @@
-// What a run directory keeps for a later --resume: its job file and its checkpoints' names. Which
-// run is meant, which job it goes on as, and whether that job can begin where the run stopped.
-// Reads names and job.yaml only; the journal and the checkpoints are the exchange's and the
-// learner's to judge.
+// Run directories and --resume: which run a name means, which job it continues as, and whether that
+// job can begin where the run stopped. Looks at names and at job.yaml only; the journal and the
+// checkpoints are judged by the exchange and the learner, which load them.
 #pragma once
 
 #include <filesystem>
@@ -13,23 +12,26 @@
 
 namespace tandem::cli {
 
-// The run that `named` means: a run directory, or the id of one below `runs`. Absolute and without
-// links. kFailed where there is none that has begun.
+// The run directory that `named` means: a path, or the id of a run below `runs`. The result is
+// absolute and has no symbolic links. kFailed where neither is a run that has begun, that is, has a
+// journal.
 Result<std::filesystem::path> find_run(const std::filesystem::path& named,
                                        const std::filesystem::path& runs);
 
-// The job of `run` or `submit`: the file `job`; without one, the job.yaml of the run `resume`.
-// `sets` on top of either.
+// The job of `tandem run` and `tandem submit`: the file `job`, else the job.yaml of the run
+// `resume`. `sets` are applied to either. kInvalid where both are absent; else the errors of
+// load_job().
 Result<LoadedJob> load_job_of(const std::optional<std::filesystem::path>& job,
                               const std::optional<std::filesystem::path>& resume,
                               const std::vector<std::string>& sets);
 
-// kInvalid where `job` refuses to be resumed, or ends before the newest checkpoint of `run`.
+// kInvalid where `job` has resume_mode: disable, or ends before the newest checkpoint of `run`.
 Result<void> check_resumable(const JobSpec& job, const std::filesystem::path& run);
 
-// The command that takes the run up again, as a shell reads it: "tandem run --resume '/a b/c-1'".
+// The command that continues the run, quoted for a shell: "tandem run --resume '/a b/c-1'".
 std::string resume_command(const std::string& verb, const std::filesystem::path& run);
-// A line that tells it to whoever stopped the run; empty for a run that never began.
+// "resume with: ..." and a newline, for the user who stopped the run; empty for a run without a
+// journal, which has nothing to continue from.
 std::string resume_hint(const std::string& verb, const std::filesystem::path& run);
 
 }  // namespace tandem::cli

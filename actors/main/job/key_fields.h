@@ -1,5 +1,5 @@
-// How a row of the job table says its range, and which field of a JobSpec is its own; the table's
-// parts that lie in files of their own.
+// Building blocks of the rows of the job table: limits, ranges, and the field of a JobSpec that a
+// row reads and writes. Included by the files that hold rows, and by no other.
 #pragma once
 
 #include <cstddef>
@@ -12,20 +12,26 @@
 
 namespace tandem::cli {
 
-// Limits on what one job may ask for; far above any machine this version knows.
+// Upper bounds of what one job may ask for, far above any machine that this version supports.
 inline constexpr double kActorsMax = scheduler::kReplicasMax;
 inline constexpr double kTokensMax = 1 << 24;
 inline constexpr double kStepsMax = 1e9;
 inline constexpr double kBatchMax = 1 << 20;
-inline constexpr double kStalenessMax = 64;  // the publisher keeps max_staleness + 2 versions
+// The publisher keeps max_staleness + 2 versions.
+inline constexpr double kStalenessMax = 64;
 inline constexpr double kThreadsMax = 1024;
-inline constexpr double kGpusMax = 64;  // of one machine
+// The GPUs of one machine.
+inline constexpr double kGpusMax = 64;
 inline constexpr double kDayInSeconds = 86400;
-inline constexpr double kMegabytesMax = 1 << 30;  // a pebibyte
+// A pebibyte, in MiB.
+inline constexpr double kMegabytesMax = 1 << 30;
 
-std::span<const Key> rollout_keys();  // the rows of `rollout` and `eval`
-std::span<const Key> learner_keys();  // the rows of `learner` and `algorithm`
+// The parts of the table that lie in files of their own: `rollout` and `eval`; `learner` and
+// `algorithm`.
+std::span<const Key> rollout_keys();
+std::span<const Key> learner_keys();
 
+// [min, max], [min, ...), (min, ...) and (min, max].
 constexpr Range between(double min, double max) { return {.min = min, .max = max}; }
 constexpr Range at_least(double min) { return {.min = min}; }
 constexpr Range above(double min) { return {.min = min, .min_open = true}; }
@@ -33,7 +39,8 @@ constexpr Range above_to(double min, double max) {
   return {.min = min, .max = max, .min_open = true};
 }
 
-// The field that a row reads and writes; an enum's by the names of its values.
+// The field of a row. An enum becomes an EnumField over the names of its values, with an index that
+// equals the enumerator; any other type becomes a pointer. Borrows `field`.
 template <class T>
 FieldRef slot(T& field) {
   if constexpr (std::is_enum_v<T>) {
@@ -45,6 +52,7 @@ FieldRef slot(T& field) {
   }
 }
 
+// The same for an enum that may be null.
 template <class T>
 requires std::is_enum_v<T> FieldRef slot(std::optional<T>& field) {
   return EnumField{.names = value_names(T{}),

@@ -1,3 +1,10 @@
+// Two ways to guess. A table translates names of other systems exactly; it lists whole paths, since
+// the same last name means different things in different sections. For a misspelt name of ours the
+// edit distance is taken within its section first, because a typing error is more likely than a
+// wrong section; then the same last name elsewhere; then over all paths. unknown_key_help() has
+// this order.
+//
+// A foreign name may have no counterpart: its `ours` is then a sentence, which is shown as it is.
 #include "actors/main/job/key_hints.h"
 
 #include <algorithm>
@@ -9,12 +16,14 @@
 namespace tandem::cli {
 namespace {
 
-// A fraction is not a number of versions, so there is nothing to translate it to.
+// verl's key is a fraction and ours a number of versions, so that no value can be translated.
 constexpr std::string_view kNoFraction =
     "verl's staleness_threshold is a fraction of stale samples, not an age: there is no number of "
     "versions that means the same. Set `async.max_staleness` to the oldest policy a sample may "
     "come from, in versions (0: on-policy; verl's 0.5 … 1 is usually run as 1 or 2)";
 
+// By system. `ours` may also be a key that refuses most values in this version, such as
+// rollout.tensor_model_parallel_size: the user then reads why.
 constexpr ForeignKey kForeign[] = {
     {"verl", "actor_rollout_ref.model.path", "model.path"},
     {"verl", "actor_rollout_ref.model.enable_gradient_checkpointing",
@@ -133,7 +142,8 @@ constexpr ForeignKey kForeign[] = {
 
 std::string ticked(std::string_view name) { return "`" + std::string(name) + "`"; }
 
-// A key of ours with the same last name elsewhere: `lr` or `rollout.lr` for learner.optimizer.lr.
+// Keys of ours with the same last name in other sections: `lr` or `rollout.lr` finds
+// learner.optimizer.lr.
 std::string same_name_elsewhere(std::string_view path) {
   std::string found;
   for (const Key& key : job_keys())
@@ -152,7 +162,7 @@ std::vector<std::string_view> all_names() {
   return names;
 }
 
-// The name in the same section whose last part is nearest.
+// The name in the same section whose last part is nearest to that of `path`.
 std::optional<std::string> nearest_sibling(std::string_view path) {
   std::vector<std::string_view> parts;
   for (const std::string_view name : all_names())
@@ -173,6 +183,8 @@ const ForeignKey* find_foreign(std::string_view path) {
   return nullptr;
 }
 
+// The optimal string alignment distance: Levenshtein's with swaps of neighbours. Three rows of the
+// matrix are kept: a swap looks two rows back.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> before(b.size() + 1), above(b.size() + 1), row(b.size() + 1);
   std::iota(above.begin(), above.end(), 0u);
@@ -192,9 +204,12 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 std::optional<std::string_view> nearest(std::string_view word,
                                         std::span<const std::string_view> candidates) {
   std::optional<std::string_view> best;
+  // One more than the greatest distance that counts as a typing error, since `d < distance` is
+  // asked.
   std::size_t distance = (word.size() < 4 ? 1 : std::max<std::size_t>(2, word.size() / 4)) + 1;
   for (const std::string_view candidate : candidates)
     if (const std::size_t d = edit_distance(word, candidate);
+        // A word that shares no letter with the candidate has the distance of the longer one.
         d < distance && d < std::max(word.size(), candidate.size())) {
       best = candidate;
       distance = d;

@@ -1,5 +1,5 @@
-// What an unknown name in a job file was probably meant to be: the nearest of ours, or ours for the
-// names of verl, AReaL and OpenRLHF. Pure.
+// Guesses of the key that an unknown name in a job file was meant to be: the nearest of our names,
+// or the one that corresponds to a name of verl, AReaL or OpenRLHF. Pure.
 #pragma once
 
 #include <optional>
@@ -9,18 +9,23 @@
 
 namespace tandem::cli {
 
+// A name that another system has for one of our keys.
 struct ForeignKey {
   std::string_view system;  // "verl"
   std::string_view name;    // "actor_rollout_ref.rollout.n"
   std::string_view ours;    // "rollout.n", or a sentence where there is no such key
 };
 
+// The whole table, for the test that each `ours` exists.
 std::span<const ForeignKey> foreign_keys();
 
-// Insertions, deletions, substitutions and swaps of neighbours, each 1.
+// The number of insertions, deletions, substitutions and swaps of neighbours that turn `a` into
+// `b`.
 std::size_t edit_distance(std::string_view a, std::string_view b);
 
-// The nearest of `candidates` if it is near enough to be a typing error.
+// The nearest of `candidates` if it is near enough to be a typing error: one edit for words of up
+// to three letters, else two, and a quarter of the length for long ones. Of equally near ones the
+// first.
 std::optional<std::string_view> nearest(std::string_view word,
                                         std::span<const std::string_view> candidates);
 

@@ -1,4 +1,9 @@
-// Rows of the job table: what the learner trains with, and the algorithm.
+// The rows of the job table for the sections `learner` and `algorithm`; job_keys.cc explains how
+// rows work and where these stand among the others (JT-1).
+//
+// Two kinds of limits are not in the rows. Relations between keys, such as a mini-batch that must
+// divide the batch, are in job_rules.cc. Values that a choice replaces, such as the loss
+// aggregation of dr_grpo, are in settle() there: the row shows the default of the other choices.
 #include <array>
 
 #include "actors/main/job/job_table.h"
@@ -7,6 +12,7 @@
 namespace tandem::cli {
 namespace {
 
+// Needs a value model, which this version does not have.
 constexpr std::array<std::string_view, 1> kLaterEstimators{"gae"};
 
 using J = JobSpec;
@@ -62,6 +68,7 @@ const Key kLearnerKeys[] = {
          "the first one does.",
      .range = between(0, kStepsMax),
      .unit = "steps"},
+    // Of --resume alone: check_resumable() in kept_run.cc reads it.
     {.path = "learner.resume_mode",
      .field = [](J& j) { return slot(j.learner.resume_mode); },
      .description =
@@ -74,6 +81,7 @@ const Key kLearnerKeys[] = {
      .description = "Older checkpoints are deleted.",
      .range = between(1, 1e6),
      .unit = "checkpoints"},
+    // Section `learner.optimizer`: AdamW.
     {.path = "learner.optimizer.lr",
      .field = [](J& j) { return slot(j.learner.optimizer.lr); },
      .description = "Learning rate of AdamW after the warm-up steps; 0 changes nothing.",
@@ -93,6 +101,7 @@ const Key kLearnerKeys[] = {
     {.path = "learner.optimizer.betas",
      .field = [](J& j) { return slot(j.learner.optimizer.betas); },
      .description = "AdamW's decay rates of the first and second moment.",
+     // A decay rate of 1 would never take a new gradient in.
      .range = {.min = 0, .max = 1, .max_open = true}},
     {.path = "learner.optimizer.eps",
      .field = [](J& j) { return slot(j.learner.optimizer.eps); },
@@ -107,6 +116,7 @@ const Key kLearnerKeys[] = {
      .description = "The gradient's global norm is clipped to it; 0: off.",
      .range = at_least(0)},
 
+    // Section `algorithm`, then its subsections.
     {.path = "algorithm.adv_estimator",
      .field = [](J& j) { return slot(j.algorithm.adv_estimator); },
      .description = "How rewards become advantages. `dr_grpo` is grpo without the division by std "

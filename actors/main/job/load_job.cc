@@ -1,5 +1,14 @@
-// The file is walked by the table: a name is a section, a key or an error. What was given where is
-// remembered, so that a rule over several keys, or a file that is missing, can point at its key.
+// The file is walked by the table of keys: a name in it is a section, a key or an error. The place
+// at which each key was given is remembered, so that a rule over several keys, or a missing file,
+// can point at its key even after all sources are merged.
+//
+//   order of events   check the bytes, parse the YAML, read the file, read each --set in turn,
+//                     look for missing required keys, settle, check rules, look for the named files
+//
+// A job file is input that nobody has checked, from the network too (a submitted job). Its length
+// and the number of --set options are bounded before yaml-cpp sees it, and its nesting in a first
+// pass: that library parses, copies and destroys nodes by recursion. It reports by exceptions,
+// which are caught in one function.
 #include "actors/main/job/load_job.h"
 
 #include <unistd.h>
@@ -47,7 +56,8 @@ Error invalid(std::string message, std::string where, std::string help) {
   return {ErrorCode::kInvalid, std::move(message), std::move(where), std::move(help)};
 }
 
-// What yaml-cpp would take silently or explain badly.
+// Refuses input that yaml-cpp would take silently or explain badly: bytes that are not UTF-8, zero
+// bytes, and tabs in the indentation.
 Result<void> check_text(std::string_view text, const Source& source) {
   if (text.size() > kJobFileBytesMax)
     return invalid("the job file is longer than " + std::to_string(kJobFileBytesMax) + " bytes",
@@ -62,6 +72,7 @@ Result<void> check_text(std::string_view text, const Source& source) {
       return invalid("the job file is not UTF-8 text", here(), "save it as UTF-8");
     if (c == '\t' && indentation)
       return invalid("a tab in the indentation", here(), "YAML wants spaces");
+    // Still true while only spaces have followed the last newline.
     indentation = c == '\n' || (indentation && c == ' ');
     line += c == '\n';
     column = c == '\n' ? 0 : column + 1;
@@ -70,8 +81,8 @@ Result<void> check_text(std::string_view text, const Source& source) {
   return {};
 }
 
-// Sees a document as it is parsed, and ends that where it nests too deep: yaml-cpp parses, copies
-// and destroys by recursion.
+// Sees a document as it is parsed, and ends the parse where the document nests too deep: yaml-cpp
+// parses, copies and destroys by recursion, and would overflow the stack.
 struct TooDeep : YAML::ParserException {
   using YAML::ParserException::ParserException;
 };
@@ -108,6 +119,7 @@ Result<YAML::Node> parse_yaml(std::string_view text, const Source& source) {
   if (auto checked = check_text(text, source); !checked) return checked.error();
   try {
     std::istringstream stream{std::string(text)};
+    // Parsed twice: first for the depth alone, which builds no nodes, then into nodes.
     YAML::Parser parser(stream);
     for (NestingLimit limit; parser.HandleNextDocument(limit);) {
     }
@@ -128,6 +140,8 @@ Result<YAML::Node> parse_yaml(std::string_view text, const Source& source) {
   }
 }
 
+// Reads the sources one after the other into one JobSpec; a later source replaces values of an
+// earlier one, and within one source a key may be given once.
 class JobReader {
  public:
   Result<void> read_file(const YAML::Node& root, const Source& source) {
@@ -146,6 +160,8 @@ class JobReader {
       return invalid("`" + text + "` is not KEY=VALUE", source.name, "as in --set rollout.n=8");
     auto node = parse_yaml(std::string_view(text).substr(equals + 1), source);
     if (!node) return node.error();
+    // Each --set is a source of its own: the same key in two of them is no error, and the last one
+    // wins.
     given_now_.clear();
     return read_name(text.substr(0, equals), *node, YAML::Mark::null_mark(), source);
   }
@@ -183,6 +199,7 @@ class JobReader {
     const Key* key = find_key(path);
     const Section* section = find_section(path);
     if (!key && !section) return unknown(path, node, mark, source);
+    // An alias and its key are the same key: giving both is giving it twice.
     const std::string canonical(key ? key->path : section->path);
     if (const auto [at, first] = given_now_.emplace(canonical, place(source, mark)); !first)
       return invalid("`" + canonical + "` is given twice", place(source, mark),
@@ -201,6 +218,7 @@ class JobReader {
       return invalid("`" + std::string(section.path) + "` is a section, found " + describe(node),
                      place(source, node.Mark()),
                      "`tandem explain " + std::string(section.path) + "` lists its keys");
+    // `--set warm_start=null` leaves an optional section out, with all that the file gave for it.
     if (node.IsNull() && section.set_present) {
       section.set_present(spec_, false);
       const std::string prefix = std::string(section.path) + ".";
@@ -213,7 +231,8 @@ class JobReader {
     return read_members(node, std::string(section.path), source);
   }
 
-  // A key's section, and the sections around it, exist once it is given.
+  // Makes the section of a key, and the sections around it, present: a key may be given by --set
+  // alone.
   void make_present(std::string_view path) {
     if (path.empty()) return;
     make_present(section_of(path));
@@ -221,7 +240,8 @@ class JobReader {
     if (section->set_present && !section->present(spec_)) section->set_present(spec_, true);
   }
 
-  // The first leaf below an unknown name says more than the name: `actor_rollout_ref.rollout.n`.
+  // An error about a leaf below an unknown section helps more than one about the section:
+  // `actor_rollout_ref.rollout.n` can be translated. At most four levels are looked at.
   Result<void> unknown(std::string path, YAML::Node node, YAML::Mark mark, const Source& source) {
     std::string shown = path;
     for (int depth = 0; depth < 4 && node.IsMap() && node.size() > 0; ++depth) {
@@ -240,6 +260,7 @@ class JobReader {
     return invalid("unknown key `" + shown + "`", place(source, mark), std::move(help));
   }
 
+  // A required key of an optional section is missing only if that section is present.
   Result<void> check_required(const std::string& origin) const {
     for (const Key& key : job_keys()) {
       const std::string_view path = section_of(key.path);
@@ -267,6 +288,8 @@ class JobReader {
   std::map<std::string, std::string> given_now_;  // the same within the present source
 };
 
+// access() says nothing about the type, and a folder that may be listed is readable: folders are
+// asked for first.
 Result<void> check_readable(const fs::path& file, const std::string& key,
                             const std::string& where) {
   std::error_code ignored;
@@ -286,6 +309,8 @@ Result<void> JobReader::check_files(const JobSpec& job, const JobText& text) con
       if (auto found = check_readable(file, key, place_of(key, origin)); !found) return found;
     return {};
   };
+  // The path is absolute by now; it may have been relative to the job file or, by --set, to the
+  // caller.
   for (const fs::path& base : {text.base, text.set_base})
     if (auto hub = hub_id_error(job.model.path, base, place_of("model.path", origin))) return *hub;
   for (const char* file : {"config.json", "tokenizer.json"})
@@ -302,6 +327,8 @@ Result<void> JobReader::check_files(const JobSpec& job, const JobText& text) con
                             : Result<void>();
 }
 
+// Looks for the program: a name with a slash is a path, any other one is searched in the PATH of
+// reward.env, or else in that of this process.
 Result<void> JobReader::check_command(const RewardSpec& reward, const std::string& where) const {
   const std::string& program = reward.command->front();
   std::vector<fs::path> candidates;

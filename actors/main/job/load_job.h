@@ -1,8 +1,10 @@
 // From text to a checked JobSpec. The job table (job_table.h) drives names, types and ranges;
-// job_rules.h adds what concerns several keys at once. Reads the job file and looks whether the
-// named files exist; reads none of them. Errors carry file:line:column, or the --set that brought
-// the value, and help; all are ErrorCode::kInvalid except an unreadable or missing file (kFailed).
-// Pure apart from the file system; thread-safe.
+// job_rules.h adds rules over several keys. load_job() reads the job file; both functions look
+// whether the files that the job names exist, and read none of them.
+//
+// Errors carry file:line:column, or the --set that brought the value, and help. All are
+// ErrorCode::kInvalid, except those about a file that is missing or cannot be read (kFailed).
+// Thread-safe: no state is kept between calls.
 #pragma once
 
 #include <filesystem>
@@ -23,16 +25,19 @@ inline constexpr std::size_t kSetsMax = 256;  // --set options on one command li
 struct LoadedJob {
   JobSpec spec;
   std::vector<std::string> warnings;  // one sentence each, for stderr
-  std::map<std::string, std::string, std::less<>>
-      places;  // of each key that is given: "f.yaml:3:5"
+  // Where each given key and section stands, "f.yaml:3:5"; under "" the name of the whole text.
+  std::map<std::string, std::string, std::less<>> places;
 };
 
-// Where to point for `key`: its place; where that is not given, the name of the job file.
+// Where an error about `key` points: the place at which it was given, else the name of the job
+// file.
 std::string place_of(const LoadedJob& job, std::string_view key);
 
-// A process that gets an effective job from another one needs no second look at the disk.
+// Whether the named files are looked at. A process that gets an effective job from another one, on
+// another host perhaps, uses kUnchecked.
 enum class Files { kMustExist, kUnchecked };
 
+// A text to parse, and where its relative paths start.
 struct JobText {
   std::string_view yaml;
   std::string origin;              // the file's name in errors: "job.yaml", "request body"
@@ -42,6 +47,7 @@ struct JobText {
   Files files = Files::kMustExist;
 };
 
+// The settled job with its warnings (JS-1), or the first error.
 Result<LoadedJob> parse_job(const JobText& text);
 
 // parse_job over the file at `path`; relative paths in `sets` start at the current directory.

@@ -1,3 +1,7 @@
+// The rows of the table in order, each with its value in YAML's flow form. A section's header is
+// printed when its first key comes (JT-1). Strings are the delicate part: YAML readers of different
+// versions take plain words for different things, and PJ-1 promises that the text reads back as the
+// same job.
 #include "actors/main/job/print_job.h"
 
 #include <algorithm>
@@ -13,11 +17,14 @@ std::string print_double(double value) {
   std::array<char, 64> buffer;
   const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value).ptr;
   std::string text(buffer.data(), end);
+  // The shortest form of a whole double is without a point; as `1` it would read back as an
+  // integer. The letters stand for exponents, inf and nan.
   if (text.find_first_of(".en") == std::string::npos) text += ".0";
   return text;
 }
 
-// Words that YAML 1.1 or 1.2 readers take for something other than a string.
+// Words that some reader of YAML 1.1 or 1.2 takes for a value that is not a string; such a string
+// is quoted.
 bool is_reserved_word(std::string_view text) {
   static constexpr std::string_view kWords[] = {"null", "true", "false", "yes",      "no",  "on",
                                                 "off",  "y",    "n",     "~",        "nan", "inf",
@@ -28,8 +35,8 @@ bool is_reserved_word(std::string_view text) {
   return std::ranges::find(kWords, lower) != std::end(kWords);
 }
 
-// Plain where every reader of YAML sees the same string, else JSON's quoted form, which YAML
-// contains. Paths and names stay readable.
+// A string stands plain where every reader of YAML sees the same string, so that paths and names
+// stay readable; else it gets the quoted form of JSON, which YAML contains.
 std::string print_string(const std::string& text) {
   const auto plain = [](unsigned char c) {
     return std::isalnum(c) || c == '_' || c == '/' || c == '.' || c == '-';
@@ -40,6 +47,7 @@ std::string print_string(const std::string& text) {
   return dump_json(text);
 }
 
+// One overload per alternative of FieldRef; a missing one does not compile.
 struct Print {
   std::string operator()(const bool* v) const { return *v ? "true" : "false"; }
   std::string operator()(const std::int64_t* v) const { return std::to_string(*v); }

@@ -1,4 +1,7 @@
-// The effective job as YAML: every key of every present section, in table order.
+// The effective job as YAML: every key of every present section with its value, in table order. The
+// controller sends this text to ranks and writes it into the run directory, so that a default which
+// changes in a later version does not change a run that is resumed.
+//
 // PJ-1  parse_job(print_job(x)) == x.
 #pragma once
 

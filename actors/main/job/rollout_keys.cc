@@ -1,4 +1,5 @@
-// The rows of the job table's sections `rollout` and `eval`.
+// The rows of the job table for the sections `rollout` and `eval`; job_keys.cc explains how rows
+// work and where these stand among the others (JT-1).
 #include <array>
 
 #include "actors/main/job/key_fields.h"
@@ -6,7 +7,10 @@
 namespace tandem::cli {
 namespace {
 
+// Completions of one prompt.
 constexpr double kGroupSizeMax = 4096;
+// Engines that a user may know from other systems: refused as "not in this version", not as
+// misspelt.
 constexpr std::array<std::string_view, 3> kLaterEngines{"vllm", "sglang", "tensorrt-llm"};
 
 using J = JobSpec;
@@ -95,6 +99,8 @@ const Key kRolloutKeys[] = {
      .description = "On a GPU, plan and queue a step while the one before computes. With "
                     "`model.batch_invariant` tokens come out the same."},
 
+    // Section `eval`; as for `rollout`, but evaluations sample outside the ledger and by seeds of
+    // their own.
     {.path = "eval.n",
      .field = [](J& j) { return slot(j.eval.n); },
      .description = "Completions of each prompt that an evaluation samples. With more than 1 it "

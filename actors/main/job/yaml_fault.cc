@@ -1,3 +1,8 @@
+// A guess from the text alone. If the parser's message is about a flow collection, the fault is the
+// last bracket that is open, or that a bracket of the other kind closes. Otherwise the line before
+// is looked at, since the parser fails at the first line that no longer fits: a line before without
+// `key: value` is the fault; then a line whose indentation no open section has. If nothing is
+// found, the place of the parser stays.
 #include "actors/main/job/yaml_fault.h"
 
 #include <algorithm>
@@ -7,7 +12,7 @@
 namespace tandem::cli {
 namespace {
 
-constexpr std::size_t kLineBytesMax = 120;  // of a line
+constexpr std::size_t kLineBytesMax = 120;  // of a line that is shown
 
 std::vector<std::string_view> lines_of(std::string_view text) {
   std::vector<std::string_view> lines;
@@ -28,7 +33,7 @@ bool has_content(std::string_view line) {
   return first != std::string_view::npos && line[first] != '#';
 }
 
-// "key: value", "key:" or "- item": what may stand on a line of its own in a job file.
+// Whether a line can stand on its own in a job file: "key: value", "key:" or "- item".
 bool is_entry(std::string_view line) {
   const std::string_view content = line.substr(static_cast<std::size_t>(indentation(line)));
   return content.starts_with('-') || content.find(": ") != std::string_view::npos ||
@@ -41,7 +46,8 @@ std::optional<int> line_before(const std::vector<std::string_view>& lines, int l
   return std::nullopt;
 }
 
-// The bracket that is still open at the end of `line`; quoted text and comments hold none.
+// The bracket that is still open at the end of `line`, or that a bracket of the other kind closes.
+// Brackets within quotes and comments do not count.
 std::optional<YamlFault> open_bracket(const std::vector<std::string_view>& lines, int line) {
   std::vector<YamlFault> open;
   for (int at = 0; at <= line && at < static_cast<int>(lines.size()); ++at) {
@@ -59,6 +65,8 @@ std::optional<YamlFault> open_bracket(const std::vector<std::string_view>& lines
         open.push_back({at, static_cast<int>(i), "this bracket is not closed",
                         std::string("close it with `") + (c == '[' ? "]" : "}") + "`"});
       } else if ((c == ']' || c == '}') && !open.empty()) {
+        // The help of the open bracket names its counterpart. Another one here shows that it is
+        // missing.
         if (!open.back().help.ends_with(std::string{c, '`'})) return open.back();
         open.pop_back();
       }
@@ -68,7 +76,7 @@ std::optional<YamlFault> open_bracket(const std::vector<std::string_view>& lines
   return open.back();
 }
 
-// The indentations of the sections that are open above `line`.
+// The indentations of the sections that are open above `line`, outermost first.
 std::vector<int> open_levels(const std::vector<std::string_view>& lines, int line) {
   std::vector<int> levels;
   for (int at = 0; at < line; ++at) {
@@ -85,9 +93,11 @@ bool opens_section(std::string_view line) {
   return last != std::string_view::npos && line[last] == ':';
 }
 
-// Control characters of a file must not reach a terminal.
+// A line of the file as it is shown: cut, not within a character, and without control characters,
+// which must not reach a terminal.
 std::string shown(std::string_view line) {
   std::string text(line.substr(0, kLineBytesMax));
+  // Drops the continuation bytes of a character that the cut has split.
   while (!text.empty() && (static_cast<unsigned char>(text.back()) & 0xC0) == 0x80 &&
          text.size() < line.size())
     text.pop_back();
@@ -112,6 +122,7 @@ YamlFault find_yaml_fault(std::string_view text, int line, int column, std::stri
   const auto no_key = [](int at, int first) {
     return YamlFault{at, first, "no `key: value`", "a key is followed by a colon and a space"};
   };
+  // A value without a key above this line makes the parser fail here.
   if (!is_entry(before) && indentation(before) <= indent)
     return no_key(*above, indentation(before));
   const std::vector<int> levels = open_levels(lines, line);
@@ -130,6 +141,7 @@ std::string yaml_excerpt(std::string_view text, const YamlFault& fault) {
   const std::string number = std::to_string(fault.line + 1);
   const auto row = [&](int line) {
     std::string label = std::to_string(line + 1);
+    // Numbers are aligned at their last digit: line 9 stands above line 10.
     label.insert(0, number.size() - std::min(label.size(), number.size()), ' ');
     return "\n  " + label + " | " + shown(lines[static_cast<std::size_t>(line)]);
   };

@@ -1,6 +1,7 @@
-// Where a job file that is not YAML went wrong. The parser reports the place at which it could not
-// go on, which is often a line behind the mistake; this looks at the indentation, the brackets and
-// the line before. Pure.
+// Finds where a job file that is not YAML went wrong. The parser reports the place at which it
+// could not continue, which is often a line behind the mistake; this looks at the indentation, the
+// brackets and the line before. A guess for the error message, which never decides whether a file
+// is accepted. Pure.
 #pragma once
 
 #include <string>
@@ -14,7 +15,8 @@ struct YamlFault {
   std::string help;
 };
 
-// `line` and `column` are the parser's, from 0, `message` is its own.
+// `line` and `column`, from 0, and `message` are the parser's. Returns their place where no better
+// one is found.
 YamlFault find_yaml_fault(std::string_view text, int line, int column, std::string_view message);
 
 // The line at fault below the one before it, with a caret and the note:

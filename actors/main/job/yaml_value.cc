@@ -1,3 +1,10 @@
+// One visitor (Assign) with an overload per type of field, so that a key's row decides how its node
+// is read. yaml-cpp gives every scalar as text and tells quoted ones from plain ones by the tag:
+// "!" and "?". Numbers are therefore parsed here, strictly: `0x10`, `1_000`, `yes` and `1e3` for an
+// integer are errors, where a lenient reader would guess.
+//
+// Every error has the type that is expected, the value that was found, its place and, where there
+// is a likely meaning, the text that the user should write instead.
 #include "actors/main/job/yaml_value.h"
 
 #include <algorithm>
@@ -17,11 +24,14 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kShownBytesMax = 40;
 
+// Without quotes: yaml-cpp gives a plain scalar the tag "?" and a quoted one "!".
 bool is_plain(const YAML::Node& node) { return node.IsScalar() && node.Tag() == "?"; }
 
-// YAML 1.2's core schema, decimal only.
+// A number as in the core schema of YAML 1.2, decimal only. from_chars() alone would also take
+// "inf", "nan" and "infinity": a digit must come first.
 template <class Number>
 std::optional<Number> parse_number(std::string_view text) {
+  // from_chars() does not take a plus sign.
   if (text.starts_with('+')) text.remove_prefix(1);
   const std::string_view digits = text.substr(text.starts_with('-') ? 1 : 0);
   if (digits.empty() || (!std::isdigit(static_cast<unsigned char>(digits[0])) &&
@@ -32,7 +42,8 @@ std::optional<Number> parse_number(std::string_view text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (end != text.data() + text.size()) return {};
   if (error == std::errc::result_out_of_range) {
-    // Too great for the type, and so for every range; too small to tell from 0 is 0.
+    // A number that is too great for the type is outside every range, so that the range error is
+    // shown; a number too small to tell from 0 is 0.
     if constexpr (std::is_floating_point_v<Number>)
       return text.find("e-") == text.npos && text.find("E-") == text.npos ? HUGE_VAL : Number{0};
     else
@@ -58,8 +69,8 @@ bool looks_like_number(std::string_view text) {
   return parse_number<double>(text).has_value() || is_special_number(text);
 }
 
-// The list that `line` would be in a shell: "[python3, reward.py]" of "python3 reward.py", where
-// quotes hold words together.
+// For the help of a command that was written as one string: the words that a shell would make of
+// `line`, as a list. "python3 reward.py" gives "[python3, reward.py]"; quotes hold words together.
 std::string argv_text(std::string_view line) {
   std::vector<std::string> words;
   char quote = 0;
@@ -85,6 +96,7 @@ std::string number_text(double value) {
              : print_value(FieldRef(&value));
 }
 
+// Reads `node` into a field, on behalf of `key`. An engaged ValueError is the failure.
 struct Assign {
   const Key& key;
   const YAML::Node& node;
@@ -99,6 +111,8 @@ struct Assign {
   }
 
   Failure check_range(double value, const std::string& written, const YAML::Node& at) const {
+    // A value for later versions within the range is refused by name; outside the range it is a
+    // mistake.
     if (key.later_above && value > *key.later_above && key.range.contains(value))
       return ValueError{name() + " above " + number_text(*key.later_above) +
                             " is not in this version, found " + written,
@@ -121,6 +135,7 @@ struct Assign {
   }
 
   Failure read(double& value, const YAML::Node& at) const {
+    // .inf and .nan are numbers of YAML and of no range: NAN makes check_range() refuse them.
     if (is_plain(at) && is_special_number(at.Scalar())) return check_range(NAN, at.Scalar(), at);
     const auto parsed = is_plain(at) ? parse_number<double>(at.Scalar()) : std::nullopt;
     if (!parsed)
@@ -132,6 +147,7 @@ struct Assign {
 
   Failure read(std::string& value, const YAML::Node& at) const {
     if (!at.IsScalar()) return wrong_type(at, "a string", "");
+    // A plain number or truth value is not a string; quotes say that one is meant.
     if (is_plain(at) && (looks_like_number(at.Scalar()) || parse_bool(at.Scalar())))
       return wrong_type(at, "a string", "put it in quotes: \"" + at.Scalar() + "\"");
     value = at.Scalar();
@@ -189,7 +205,8 @@ struct Assign {
     return (*this)(&value->emplace());
   }
 
-  // An argv: what names a file is a path like any other; other words stay as written.
+  // An argv. A program with a slash, and an argument that is a regular file below `base`, become
+  // absolute paths; other words stay as written.
   Failure operator()(std::optional<std::vector<std::string>>* value) const {
     value->reset();
     if (node.IsNull()) return {};

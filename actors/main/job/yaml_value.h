@@ -1,5 +1,7 @@
-// One YAML node into one field of a JobSpec, by the field's type and the key's limits. Strict: a
-// quoted number is a string, and a plain number is not one.
+// Assigns one YAML node to one field of a JobSpec, by the type of the field and the limits of its
+// key. Strict: a quoted number is a string, and a plain number is not one, so that `name: 17` is an
+// error and not a silent guess. Pure, except that a word of an argv is looked up in the file
+// system.
 #pragma once
 
 #include <yaml-cpp/yaml.h>
@@ -15,14 +17,16 @@ namespace tandem::cli {
 struct ValueError {
   std::string message;
   std::string help;
-  YAML::Mark mark;  // of the node or of the list item at fault
+  YAML::Mark mark;  // where the node, or the item of a list, at fault stands
 };
 
-// Relative paths start at `base`. The field is unspecified after an error.
+// Relative paths start at `base`. nullopt: assigned. After an error the value of the field is
+// unspecified, and the job must not be used.
 std::optional<ValueError> assign(const Key& key, const FieldRef& field, const YAML::Node& node,
                                  const std::filesystem::path& base);
 
-// "a list", "the string `abc`", "null": what the user wrote, for messages.
+// "a list", "the string `abc`", "the number 3", "null": the value that the user wrote, for
+// messages. Cut to 40 bytes.
 std::string describe(const YAML::Node& node);
 
 }  // namespace tandem::cli
