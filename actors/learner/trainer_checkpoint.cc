@@ -1,15 +1,19 @@
 // A checkpoint directory is only ever renamed as a whole:
 //
-//   .step-N.partial -> step-N                     when everything in it is written and synced
-//   step-N -> .step-N.replaced, .step-N.removed   before it is deleted
+//   .step-N.partial -> step-N     when everything in it is written and synced; a step-N that is
+//                                 there already gets the other name by the same call
+//   step-N -> .step-N.removed     before it is deleted
 //
 // A process that is killed at any point therefore leaves complete directories under step-N and
 // leftovers under names with a dot, which the next write deletes. To write in place, or to delete
 // without renaming, would at times leave half a checkpoint under a name that promises a whole one.
 #include "actors/learner/trainer_checkpoint.h"
 
+#include <fcntl.h>
+
 #include <algorithm>
 #include <charconv>
+#include <cstdio>
 #include <system_error>
 #include <utility>
 
@@ -138,16 +142,23 @@ Result<void> write_parts(const fs::path& path, CheckpointContent& content) {
   return sync_directory(path);
 }
 
-// A checkpoint of the same step cannot be replaced in one call, because rename() does not overwrite
-// a directory that has entries. A kill between the two renames leaves no step-N.
+// Where step-N is there already, the two directories exchange their names in one call, so that a
+// kill at any point leaves a whole step-N; the older one is deleted with the other leftovers. A
+// file system that has no such call needs two renames, and a kill between them leaves no step-N.
 Result<void> move_into_place(const fs::path& directory, StepId step, const fs::path& written) {
   const fs::path final_path = checkpoint_path(directory, step);
+  if (::renameat2(AT_FDCWD, written.c_str(), AT_FDCWD, final_path.c_str(), RENAME_EXCHANGE) == 0)
+    return sync_directory(directory);
   std::error_code failed;
-  if (fs::exists(final_path, failed)) {
-    const Result<void> moved = rename_path(final_path, aside(directory, step, ".replaced"));
-    if (!moved) return moved;
+  const bool replaces = fs::exists(final_path, failed);
+  const fs::path older = aside(directory, step, ".replaced");
+  if (replaces) {
+    if (Result<void> moved = rename_path(final_path, older); !moved) return moved;
   }
-  if (Result<void> done = rename_path(written, final_path); !done) return done;
+  if (Result<void> done = rename_path(written, final_path); !done) {
+    if (replaces) (void)rename_path(older, final_path);
+    return done;
+  }
   return sync_directory(directory);
 }
 

@@ -231,12 +231,13 @@ bool CellBase::may_restart() {
 void CellBase::finish(Error reason) {
   const bool failed = !stop_;
   stop_alarm();
+  std::deque<Item> dropped;  // destroyed after the lock is released, as in abandon()
   std::vector<std::function<void(const Error&)>> monitors;
   {
     const std::lock_guard lock(mutex_);
     ended_ = true;
     end_reason_ = reason;
-    turns_.clear();
+    dropped.swap(turns_);
     monitors.swap(monitors_);
   }
   destroy();

@@ -155,8 +155,9 @@ class TypedCell final : public CellBase, public Target<typename A::Inbox> {
   void build() override { actor_ = factory_(); }
   void destroy() override {
     actor_.reset();
+    std::deque<Inbox> dropped;  // destroyed after the lock, as in CellBase::abandon
     const std::lock_guard lock(mutex_);
-    if (ended_) messages_.clear();
+    if (ended_) dropped.swap(messages_);
   }
   bool drain(Context& cx, int messages_max) override {
     for (int n = 0; n < messages_max && !stop_ && !failure_; ++n) {

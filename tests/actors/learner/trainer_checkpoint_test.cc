@@ -6,7 +6,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <fstream>
+#include <thread>
 
 #include "runtime/base/digest.h"
 #include "runtime/base/file.h"
@@ -172,6 +174,21 @@ TEST_F(TrainerCheckpoint, AHalfWrittenOneIsNeverSeen) {
   EXPECT_EQ(read()->step, StepId{5});
   write(6);
   EXPECT_EQ(names_in(config_.directory), (std::vector<std::string>{"step-5", "step-6", "step-9x"}));
+}
+
+TEST_F(TrainerCheckpoint, OneThatIsWrittenAgainIsThereAllTheTime_CP1) {
+  write(5);
+  const fs::path state = config_.directory / "step-5/trainer/state.bin";
+  std::atomic<bool> done = false;
+  int absent = 0;
+  std::thread watcher([&] {
+    while (!done) absent += access(state.c_str(), F_OK) != 0 ? 1 : 0;
+  });
+  for (int i = 0; i < 100; ++i) write(5);
+  done = true;
+  watcher.join();
+  EXPECT_EQ(absent, 0);
+  EXPECT_EQ(names_in(config_.directory), std::vector<std::string>{"step-5"});
 }
 
 // A file-size limit in a child process stands for the full disk: write() fails the same way.

@@ -174,6 +174,33 @@ TEST(System, EndsItsActorsAndLeavesTheirRefsHarmless) {
   EXPECT_EQ(adder.tell(Add{2}), Delivery::kGone);
 }
 
+// Asks itself, and ends before it answers.
+struct Begin {};
+class SelfAsker {
+ public:
+  using Inbox = std::variant<Begin, Ask<Sum>>;
+  explicit SelfAsker(const Ref<Inbox>* self) : self_(self) {}
+  void handle(Context& cx, Begin) {
+    cx.ask(*self_, Sum{}, 1s, [](Context&, Result<int>) {});
+    cx.stop();
+  }
+  void handle(Context&, Ask<Sum> ask) { ask.reply(0); }
+
+ private:
+  const Ref<Inbox>* self_;
+};
+
+// The mailbox owns the question, and the question's end tells its asker: the same cell.
+TEST(System, AnActorEndsWithItsOwnQuestionInItsMailbox) {
+  SimulatedExecutor executor(4);
+  System system(executor, nullptr);
+  Ref<SelfAsker::Inbox> self;
+  self = system.spawn<SelfAsker>("self", [&] { return std::make_unique<SelfAsker>(&self); });
+  EXPECT_EQ(self.tell(Begin{}), Delivery::kAccepted);
+  while (executor.step()) continue;
+  EXPECT_FALSE(system.alive("self"));
+}
+
 TEST(System, AnAskHasItsDeadlineInVirtualTime) {
   SimulatedExecutor executor(3);
   System system(executor, nullptr);
