@@ -1,5 +1,8 @@
-// exp and log with the bits of the CPU's (kernels/cpu/exponential.h): the same operations in the
-// same order, on one number. CUDA's own differ in the last bits, and the fast ones by far more.
+// exp and log with the bits of the CPU's: the same operations in the same order, on one number.
+// kernels/cpu/exponential.h explains the method and its constants; a change there is a change here.
+// CUDA's own functions differ in the last bits, and its fast ones by far more.
+//
+// A fused multiply-add is one where the source says fmaf: the module is compiled with -fmad=false.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -11,7 +14,7 @@ inline constexpr float kExpMax = 88.0f;   // above it exp is exp(88), which is f
 
 __device__ __forceinline__ float infinity() { return __int_as_float(0x7f800000); }
 
-// NaN stays NaN.
+// NaN stays NaN: every comparison with it is false.
 __device__ __forceinline__ float exponential(float x) {
   const float low = x < kExpMin ? kExpMin : x;
   const float clamped = low > kExpMax ? kExpMax : low;
@@ -29,7 +32,7 @@ __device__ __forceinline__ float exponential(float x) {
   return x < kExpMin ? 0.0f : p * power;
 }
 
-// For positive normal x; infinity and NaN give themselves.
+// For positive normal x. Infinity and NaN give themselves; other x give no useful number.
 __device__ __forceinline__ float logarithm(float x) {
   const int bits = __float_as_int(x);
   const float part = __int_as_float((bits & 0x007fffff) | 0x3f800000);
