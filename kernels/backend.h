@@ -31,6 +31,9 @@ namespace tandem::kernels {
 
 // Operands borrow memory: on a CPU until the function returns, on a GPU until the stream's work is
 // done. Several threads may call at the same time, each with a stream of its own.
+//
+// The headers overload one name for an operator and its gradient, such as rms_norm; the table has a
+// row for each, such as rms_norm and rms_norm_backward.
 struct Backend {
   void (*adamw)(const Stream&, const AdamW&);
   void (*attention_input)(const Stream&, const AttentionInput&);

@@ -30,7 +30,7 @@ struct QueryBlock {
   float scale = 0;
 
   std::int64_t rows() const { return queries * heads; }
-  // Positions of the chunk that row r may see, 0 … 16.
+  // How many positions of the chunk row r may see, 0 … 16. They are the first ones.
   std::int64_t visible(std::int64_t row, std::int64_t chunk) const {
     const std::int64_t count = first_position + row % queries + 1 - chunk * kChunkPositions;
     return count < 0 ? 0 : count > kChunkPositions ? kChunkPositions : count;

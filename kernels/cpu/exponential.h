@@ -23,6 +23,7 @@ inline constexpr float kInfinity = __builtin_inff();
 // NaN stays NaN: min and max give their second operand where one is NaN, and x is the second.
 TANDEM_INLINE F32x16 exp(F32x16 x) {
   const F32x16 clamped = min(set(kExpMax), max(set(kExpMin), x));
+  // r = x - n ln 2, with ln 2 in two parts.
   const F32x16 n = round(clamped * set(1.44269504088896341f));
   F32x16 r = fnma(n, set(0.693359375f), clamped);
   r = fnma(n, set(-2.12194440e-4f), r);
@@ -39,6 +40,7 @@ TANDEM_INLINE F32x16 exp(F32x16 x) {
 // For positive normal x. Infinity and NaN give themselves; other x give no useful number.
 TANDEM_INLINE F32x16 log(F32x16 x) {
   const F32x16 part = significand(x);
+  // x = (1 + f) 2^e, with 1 + f between sqrt 1/2 and sqrt 2.
   const Mask16 small = less(part, set(1.41421356237309505f));
   const F32x16 e = select(small, binary_exponent(x), binary_exponent(x) + set(1.0f));
   const F32x16 f = select(small, part, part * set(0.5f)) - set(1.0f);

@@ -41,6 +41,7 @@ TANDEM_INLINE Mask16 first(int n) {
   return {_mm256_castsi256_ps(_mm256_cmpgt_epi32(_mm256_set1_epi32(n), lanes)),
           _mm256_castsi256_ps(_mm256_cmpgt_epi32(_mm256_set1_epi32(n - 8), lanes))};
 }
+// Masked accesses touch no memory past lane n, so the end of a row may be the end of a buffer.
 TANDEM_INLINE F32x16 load(const float* p, int n) {
   const Mask16 m = first(n);
   return {_mm256_maskload_ps(p, _mm256_castps_si256(m.lo)),
@@ -122,6 +123,7 @@ TANDEM_INLINE F32x16 round(F32x16 a) {
 TANDEM_INLINE Mask16 less(F32x16 a, F32x16 b) {
   return {_mm256_cmp_ps(a.lo, b.lo, _CMP_LT_OQ), _mm256_cmp_ps(a.hi, b.hi, _CMP_LT_OQ)};
 }
+// blendv takes `yes` in the lanes whose mask has its sign bit set.
 TANDEM_INLINE F32x16 select(Mask16 m, F32x16 yes, F32x16 no) {
   return {_mm256_blendv_ps(no.lo, yes.lo, m.lo), _mm256_blendv_ps(no.hi, yes.hi, m.hi)};
 }

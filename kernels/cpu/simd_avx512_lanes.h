@@ -33,6 +33,7 @@ TANDEM_INLINE F32x16 set(float x) { return {_mm512_set1_ps(x)}; }
 TANDEM_INLINE F32x16 load(const float* p) { return {_mm512_loadu_ps(p)}; }
 TANDEM_INLINE void store(float* p, F32x16 a) { _mm512_storeu_ps(p, a.v); }
 TANDEM_INLINE Mask16 first(int n) { return {static_cast<__mmask16>((1u << n) - 1u)}; }
+// Masked accesses touch no memory past lane n, so the end of a row may be the end of a buffer.
 TANDEM_INLINE F32x16 load(const float* p, int n) {
   return {_mm512_maskz_loadu_ps(first(n).bits, p)};
 }
@@ -97,6 +98,7 @@ TANDEM_INLINE F32x16 sqrt(F32x16 a) { return {_mm512_sqrt_ps(a.v)}; }
 TANDEM_INLINE F32x16 round(F32x16 a) {
   return {_mm512_roundscale_ps(a.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)};
 }
+// An ordered comparison, which is false for NaN, and quiet, which raises no exception flag for it.
 TANDEM_INLINE Mask16 less(F32x16 a, F32x16 b) { return {_mm512_cmp_ps_mask(a.v, b.v, _CMP_LT_OQ)}; }
 TANDEM_INLINE F32x16 select(Mask16 m, F32x16 yes, F32x16 no) {
   return {_mm512_mask_blend_ps(m.bits, no.v, yes.v)};

@@ -18,6 +18,9 @@ namespace tandem::kernels::cuda {
 
 namespace {
 
+// A block has four warps. In the queries' pass each has 8 of the 32 rows of queries; in the keys'
+// pass each adds up 4 of the 16 keys. kColumns is the number of channels of a lane, a constant so
+// that sums are in registers.
 constexpr int kGradientWarps = 4;
 constexpr int kGradientThreads = kGradientWarps * kWarp;
 constexpr int kGradientRows = kGradientWarps * kWarpRows;
@@ -34,6 +37,7 @@ struct GradientShared {
   float* values;   // [D][17]
 };
 
+// Bytes of GradientShared. The strides are those of attention_tile.cuh.
 inline std::size_t gradient_shared_bytes(std::int64_t channels) {
   const std::int64_t floats =
       2 * kGradientRows * (channels + 4 + kChunk) + 2 * channels * kKeyStride;
@@ -92,7 +96,8 @@ __global__ void query_gradient_kernel(Gradients<float> op) {
       const std::int64_t position = chunk * kChunk + j;
       return position < block.positions() ? row_of(segment, position) : kNoRow;
     };
-    __syncthreads();
+    __syncthreads();  // all warps have read the chunk before
+    // Values are transposed as keys are: dout . v is computed as q . k is.
     load_chunk<true>(op.k, group, row, shared.keys);
     load_chunk<true>(op.v, group, row, shared.values);
     __syncthreads();
@@ -181,6 +186,7 @@ __global__ void key_gradient_kernel(Gradients<float> op) {
     if (keys <= 0) continue;
     for (std::int64_t query = 0; query < segment.len; query += queries) {
       const Block block = block_of(segment, query, queries, shape);
+      // None of these queries sees a key of the piece. The whole block of threads goes on.
       if (block.positions() <= position) continue;
       add_queries(op, block, position, keys < count ? static_cast<int>(keys) : count, shared, dk,
                   dv);

@@ -18,6 +18,7 @@ __device__ __forceinline__ float infinity() { return __int_as_float(0x7f800000);
 __device__ __forceinline__ float exponential(float x) {
   const float low = x < kExpMin ? kExpMin : x;
   const float clamped = low > kExpMax ? kExpMax : low;
+  // r = x - n ln 2, with ln 2 in two parts.
   const float n = rintf(clamped * 1.44269504088896341f);
   float r = fmaf(-n, 0.693359375f, clamped);
   r = fmaf(-n, -2.12194440e-4f, r);
@@ -28,6 +29,7 @@ __device__ __forceinline__ float exponential(float x) {
   p = fmaf(p, r, 1.6666665459e-1f);
   p = fmaf(p, r, 5.0000001201e-1f);
   p = fmaf(p, r * r, r) + 1.0f;
+  // 2^n: the exponent of an f32 is in bits 23 … 30, with 127 added.
   const float power = __int_as_float((__float2int_rn(n) + 127) << 23);
   return x < kExpMin ? 0.0f : p * power;
 }
@@ -37,6 +39,7 @@ __device__ __forceinline__ float logarithm(float x) {
   const int bits = __float_as_int(x);
   const float part = __int_as_float((bits & 0x007fffff) | 0x3f800000);
   const float exponent = __int2float_rn(static_cast<int>(static_cast<unsigned>(bits) >> 23) - 127);
+  // x = (1 + f) 2^e, with 1 + f between sqrt 1/2 and sqrt 2.
   const bool small = part < 1.41421356237309505f;
   const float e = small ? exponent : exponent + 1.0f;
   const float f = (small ? part : part * 0.5f) - 1.0f;

@@ -7,6 +7,7 @@
 
 namespace tandem::kernels::cuda {
 
+// The two pools. `positions` is the number of positions of a page.
 template <class T>
 struct KvPages {
   T *keys, *values;

@@ -40,6 +40,7 @@ inline int shared_bytes_max() {
   return bytes;
 }
 
+// Multiprocessors of the process's GPU, read once.
 inline int multiprocessors() {
   static const int count = [] {
     int of_device = 0;

@@ -22,6 +22,7 @@ inline constexpr int kMatrixRows = 16;  // rows of a warp's tile
 // (shared_bytes_max() in launch.cuh says it for the GPU at hand).
 inline constexpr std::size_t kSharedBytesMax = 97 << 10;
 
+// Elements from row to row of a tile, and bytes of a row with its padding.
 template <int kChannels>
 inline constexpr int kTileStride = kChannels + 8;
 template <int kChannels>
@@ -37,6 +38,7 @@ __device__ __forceinline__ int matrix_column() { return matrix_lane() % 4 * 2; }
 template <int kThreads>
 struct Team {
   static_assert(kThreads % kWarp == 0);
+  // The thread's index in its team.
   __device__ __forceinline__ static int thread() {
     return static_cast<int>(threadIdx.x) % kThreads;
   }
@@ -74,6 +76,10 @@ template <int kChannels, int kRows>
 __device__ __forceinline__ void multiply_by_rows(const Bf16* a, const Bf16* b, float (*sums)[4]) {
   constexpr int kStride = kTileStride<kChannels>;
   const int lane = matrix_lane();
+  // Each lane passes one row of one of four matrices (load_matrices). For a they are A's quarters:
+  // rows 0 … 7 and 8 … 15 of the first eight channels, then of the next eight. For b they are both
+  // halves of the channels for rows 0 … 7, then for rows 8 … 15: B of two products. A row of b is a
+  // column of B, so b needs no transposition.
   a += lane % 16 * kStride + lane / 16 * 8;
   b += (lane % 8 + lane / 16 * 8) * kStride + lane / 8 % 2 * 8;
   TANDEM_UNROLL
@@ -96,6 +102,8 @@ template <int kRows, int kColumns, int kStride>
 __device__ __forceinline__ void multiply_by_columns(const unsigned (*weights)[4], const Bf16* b,
                                                     float (&sums)[kColumns / 8][4]) {
   const int lane = matrix_lane();
+  // Four matrices again: rows 0 … 7 and 8 … 15 of eight channels, then of the next eight, which are
+  // B of two products. A row of b is a row of B, which is loaded transposed.
   b += lane % 16 * kStride + lane / 16 * 8;
   TANDEM_UNROLL
   for (int k = 0; k < kRows; k += 16) {

@@ -28,6 +28,7 @@ using Bf16 = __nv_bfloat16;
 __device__ __forceinline__ float to_float(float x) { return x; }
 __device__ __forceinline__ float to_float(Bf16 x) { return __bfloat162float(x); }
 
+// Storage of an f32 as T.
 template <class T>
 __device__ __forceinline__ T from_float(float x);
 template <>
@@ -111,7 +112,8 @@ T* data(const runtime::TensorView& view) {
   return static_cast<T*>(view.data);
 }
 
-// Calls body(T{}) with the C++ type of a floating dtype, f32 or bf16.
+// Calls body(T{}) with the C++ type of a floating dtype, f32 or bf16. Operators compute on no other
+// dtype; one is a bug.
 template <class Body>
 void with_type(runtime::DType dtype, const Body& body) {
   switch (dtype) {

@@ -20,6 +20,7 @@ __device__ __forceinline__ T warp_sum(T value) {
   return value;
 }
 
+// NaN is passed over: fmaxf gives its other operand.
 __device__ __forceinline__ float warp_max(float value) {
   for (int step = kWarp / 2; step > 0; step /= 2) {
     value = fmaxf(value, __shfl_xor_sync(kAllLanes, value, step));
@@ -36,6 +37,7 @@ __device__ __forceinline__ T team_sum(T value, T* scratch) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   if (lane == 0) scratch[threadIdx.x / kWarp] = value;
   __syncthreads();
+  // Every warp adds up the warps' sums, in the same tree, so that every thread has the result.
   value = warp_sum(lane < kThreads / kWarp ? scratch[lane] : T{});
   __syncthreads();
   return value;

@@ -125,6 +125,7 @@ Bands<Algorithm> bands_of(const RowTrials<Algorithm>& trials, const Algorithm& r
   bands.chosen.fill(reference);
   for (std::size_t band = 0; band < kRowBands.size(); ++band) {
     for (const Algorithm& offer : trials.offers[band]) {
+      // The reference itself has agreed at all row counts before.
       if (offer != reference && !agrees(trials, offer, band, band, expected)) continue;
       bands.chosen[band] = offer;
       ++bands.own;
@@ -148,6 +149,7 @@ std::optional<AlgorithmOfBand<Algorithm>> algorithms_by_rows(const RowTrials<Alg
     references.insert(references.end(), trials.offers[band].begin(), trials.offers[band].end());
   }
   for (const Algorithm& reference : references) {
+    // A reference with bits that were tried already would get the same bands.
     if (!trials.general(reference)) continue;
     std::vector<std::byte> expected = trials.product(reference, kPeriod);
     if (expected.empty() || std::ranges::find(seen, expected) != seen.end()) continue;
@@ -156,6 +158,7 @@ std::optional<AlgorithmOfBand<Algorithm>> algorithms_by_rows(const RowTrials<Alg
     const auto bands = row_bands::bands_of(trials, reference, expected);
     if (!best || bands.own > best->own) best = bands;
     seen.push_back(std::move(expected));
+    // No reference can do better than an offer of its own for every band.
     if (best->own == kRowBands.size() || seen.size() == kReferencesMax) break;
   }
   if (!best) return std::nullopt;

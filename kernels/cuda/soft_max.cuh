@@ -79,6 +79,7 @@ __device__ __forceinline__ SoftMaxSums soft_max_sums(const T* logits, std::int64
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   if (lane == 0) scratch[threadIdx.x / kWarp] = sums;
   __syncthreads();
+  // Every warp joins the warps' sums, in the same tree, so that every thread has the result.
   const SoftMaxSums nothing{-infinity(), 0.0f, 0.0f};
   sums = warp_joined(lane < kSoftMaxWarps ? scratch[lane] : nothing);
   __syncthreads();

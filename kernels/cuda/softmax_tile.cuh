@@ -56,6 +56,7 @@ struct SoftmaxTile {
           most = fmaxf(most, score);
         }
       }
+      // The four lanes that share a row differ in the two lowest bits of their index.
       for (int step = 1; step <= 2; step *= 2) {
         most = fmaxf(most, __shfl_xor_sync(kAllLanes, most, step));
       }
@@ -99,6 +100,7 @@ struct SoftmaxTile {
   __device__ __forceinline__ void merge(const SoftmaxTile& next) {
     for (int i = 0; i < 2; ++i) {
       if (!(next.maximum[i] == -infinity() && next.sums[i] == 0.0f)) {
+        // A state that has seen nothing has the factor 0, not exp(-infinity - -infinity) = NaN.
         const bool before = maximum[i] > -infinity();
         const float most = next.maximum[i] > maximum[i] ? next.maximum[i] : maximum[i];
         const float own = before ? exponential(maximum[i] - most) : 0.0f;
@@ -115,8 +117,9 @@ struct SoftmaxTile {
     }
   }
 
-  // To and from shared memory, kFloats floats: lanes side by side, so that banks do not conflict. A
-  // value goes to the lane of the same index, of this warp or another one.
+  // To and from shared memory: lanes side by side, so that banks do not conflict. A value goes to
+  // the lane of the same index, of this warp or another one. A lane has two maxima, two sums and
+  // four outputs for each eight columns.
   static constexpr int kFloats = (kColumns / 2 + 4) * kWarp;
   template <class Visit>
   __device__ __forceinline__ void each(const Visit& visit) {

@@ -22,6 +22,8 @@ struct Convert {
   TensorView y;  // [n] f32 or bf16, written; shares no memory with x
 };
 
+// Elements do not depend on each other, so the bits are the same on every device and for every cut
+// of a range.
 void add(const Stream& stream, const Add& op);
 void scale(const Stream& stream, const Scale& op);
 void convert(const Stream& stream, const Convert& op);

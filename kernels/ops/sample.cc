@@ -13,6 +13,7 @@ void sample(const Stream& stream, const Sample& op) {
   for (const RowSampling& row : op.rows) {
     if (stream.device != runtime::DeviceKind::kCpu) break;  // the host cannot read their memory
     CHECK(row.logits_row < logit_rows && row.logits_row >= kOwnRow);
+    // A draw of its own row needs that row to exist: there may be more draws than rows of logits.
     CHECK(row.logits_row != kOwnRow || &row - op.rows.data() < logit_rows);
     CHECK(row.temperature >= 0 && row.top_k >= 0);
     CHECK(row.top_p > 0 && row.top_p <= 1 && row.min_p >= 0 && row.min_p < 1);
