@@ -1,10 +1,13 @@
-// The seam between operators and devices. One row per operator; one table per device.
+// The seam between operators and devices: one row per operator, one table per device.
 //
-// kernels/ops/<op>.cc checks shapes, dtypes and aliasing once and calls through the table, so the
-// sources in cpu/ hold arithmetic only. Adding an operator is one row here and one file in each
-// folder. The GPU's table lies in the CUDA module. The CPU has tables made of the same sources, one
-// per instruction set; they give the same bits, and the best one that the machine has is picked
-// once.
+// Callers use the functions of kernels/ops/<op>.h. kernels/ops/<op>.cc checks shapes, dtypes and
+// aliasing once and calls through the table, so the sources in cpu/ and cuda/ hold arithmetic only.
+// A wrong operand is a bug of the caller and aborts (CHECK); no operator returns an error. A new
+// operator is one row here and one file in each folder.
+//
+// The GPU's table is in the CUDA module (runtime/device/cuda_module.h). The CPU has three tables,
+// compiled from the same sources, one per instruction set. They give the same bits, so the choice
+// among them is one of speed alone; a process takes the best one that its machine supports.
 #pragma once
 
 #include "kernels/ops/adamw.h"
@@ -26,6 +29,11 @@
 
 namespace tandem::kernels {
 
+// Operands borrow memory: on a CPU until the function returns, on a GPU until the stream's work is
+// done. Several threads may call at the same time, each with a stream of its own.
+//
+// The headers overload one name for an operator and its gradient, such as rms_norm; the table has a
+// row for each, such as rms_norm and rms_norm_backward.
 struct Backend {
   void (*adamw)(const Stream&, const AdamW&);
   void (*attention_input)(const Stream&, const AttentionInput&);
@@ -58,17 +66,20 @@ struct Backend {
   void (*swiglu_backward)(const Stream&, const SwigluBackward&);
 };
 
-// Each has all that the ones before it have.
+// Instruction sets of CPUs. Each one includes all instructions of the ones before it.
 enum class Isa : std::uint8_t { kAvx2, kAvx512, kAvx512Bf16 };
 
 const char* name(Isa isa);  // "avx2", "avx512", "avx512bf16"
 
-// The best instruction set that this machine has; an error where it lacks AVX2 and FMA. Called at
-// the start of every process that computes, so that it ends with a message instead of a signal.
+// The best instruction set that this machine has; an error where it lacks AVX2 or FMA. Every
+// process that computes calls this at its start, and so ends with a message instead of a signal.
 Result<Isa> detect_isa();
 
-const Backend& cpu_backend();         // of detect_isa(), which must have succeeded
-const Backend& cpu_backend(Isa isa);  // of that one; calling it where the CPU lacks it is a bug
+// The table for detect_isa(), which must have succeeded.
+const Backend& cpu_backend();
+// The table for `isa`. Calling this where the CPU lacks `isa` is a bug: operators of the table
+// would end the process with a signal.
+const Backend& cpu_backend(Isa isa);
 
 // The table of a device. For a GPU the CUDA module must have been found (runtime::cuda_module).
 const Backend& backend(runtime::DeviceKind device);

@@ -11,6 +11,7 @@ bool is(runtime::DType dtype, const TensorView& view, std::initializer_list<std:
   for (int i = 0; i < view.rank; ++i) {
     if (view.dim(i) != shape.begin()[i]) return false;
   }
+  // A batch without rows may come without memory.
   if (view.elements() == 0) return true;
   if (view.empty()) return false;
   return view.rank == 1 ? view.dense() : view.row_stride >= view.row_elements();

@@ -1,3 +1,6 @@
+// One pass over the range updates the moments, the parameters and their rounded copy, and writes a
+// flag for each value of the copy whose bits changed. The list of changes is then made from the
+// flags by one thread, so that its order is that of the range.
 #include "kernels/cpu/operators.h"
 #include "kernels/cpu/simd.h"
 #include "runtime/device/parallel.h"
@@ -6,6 +9,7 @@ namespace tandem::kernels::TANDEM_CPU_ISA {
 
 namespace {
 
+// Threads write whole words of flags: a range is a multiple of kChangesPerWord.
 constexpr std::int64_t kElementsPerRange = 16384;
 
 double power(double base, std::int64_t exponent) {  // by squaring: libm's pow differs by version
@@ -16,7 +20,7 @@ double power(double base, std::int64_t exponent) {  // by squaring: libm's pow d
   return result;
 }
 
-// Bit i says whether lane i of `to`, of the first n, got other bits.
+// Rounds the first n parameters to `to`. Bit i of the result says whether to[i] got other bits.
 std::uint32_t store_rounded(F32x16 parameters, int n, Bf16* to) {
   Bf16 before[kLanes];
   __builtin_memcpy(before, to, static_cast<std::size_t>(n) * sizeof(Bf16));
@@ -43,6 +47,7 @@ void list_changes(const AdamW& op) {
 }  // namespace
 
 void adamw(const Stream& stream, const AdamW& op) {
+  // The constants of a step are computed in double and rounded once, as for a GPU.
   const double correction1 = 1.0 - power(op.beta1, op.step);
   const double correction2 = 1.0 - power(op.beta2, op.step);
   const F32x16 grad_scale = set(op.grad_scale);
@@ -53,6 +58,7 @@ void adamw(const Stream& stream, const AdamW& op) {
   const F32x16 eps = set(static_cast<float>(op.eps));
   const F32x16 keep = set(static_cast<float>(1.0 - op.lr * op.weight_decay));
   const F32x16 step = set(static_cast<float>(op.lr / correction1));
+  // With lr = 0 the parameters keep their bits, whatever the update is.
   const bool moves = op.lr != 0;
   float* parameters = op.parameters.f32();
   const float* gradients = op.gradients.f32();
@@ -78,6 +84,7 @@ void adamw(const Stream& stream, const AdamW& op) {
                             if (rounded == nullptr) continue;
                             const std::uint32_t changed = store_rounded(p, n, rounded + i);
                             if (flags == nullptr) continue;
+                            // A word takes two vectors; the first one clears what was there.
                             std::int32_t& word = flags[i / kChangesPerWord];
                             word = i % kChangesPerWord == 0
                                        ? static_cast<std::int32_t>(changed)

@@ -1,6 +1,15 @@
-// Attention over chunks of 16 positions (attention_chunk.h). Operands in bf16 are widened block by
-// block and chunk by chunk, so that one arithmetic serves both element types; sums of gradients in
-// bf16 wait in the workspace as f32 and are rounded once.
+// Attention over chunks of 16 positions (attention_chunk.h). One task computes one sequence (or
+// segment) and one key/value head: it takes the queries in blocks and lets each block absorb the
+// chunks from position 0 on, up to the last one that a query of the block may see. The packed form
+// gathers each chunk from rows; the paged form finds it laid out in a page.
+//
+// Backward has the loops the other way round: for each chunk all blocks of queries, so that a
+// segment's gradients of the chunk's keys and values are added up before they go to dk and dv. The
+// weights are computed anew from lse. Segments that share a prefix add to the same rows of dk and
+// dv, so one thread computes them all, in the order of AT-2.
+//
+// Operands in bf16 are widened block by block and chunk by chunk, so that one arithmetic serves
+// both element types. Gradients in bf16 are summed as f32 in the workspace and rounded once.
 #include "kernels/cpu/attention_chunk.h"
 #include "kernels/cpu/operators.h"
 #include "runtime/device/parallel.h"
@@ -9,7 +18,7 @@ namespace tandem::kernels::TANDEM_CPU_ISA {
 
 namespace {
 
-constexpr std::int64_t kSequencesPerRange = 8;
+constexpr std::int64_t kSequencesPerRange = 8;  // pairs of a sequence and a key/value head
 constexpr std::int64_t kRowsPerRange = 64;
 
 // The rows of a block or a chunk, widened.
@@ -32,7 +41,7 @@ std::int64_t positions(const Segment& segment) { return segment.prefix_len + seg
 
 std::int64_t chunks(std::int64_t count) { return (count + kChunkPositions - 1) / kChunkPositions; }
 
-// A multiple of 16 elements as f32: where they lie, or widened to `to`.
+// `count` elements, a multiple of 16, as f32: f32 where they lie, bf16 widened to `to`.
 const float* in_f32(const float* from, std::int64_t, float*) { return from; }
 const float* in_f32(const Bf16* from, std::int64_t count, float* to) {
   for (std::int64_t i = 0; i < count; i += kLanes) store(to + i, load(from + i));
@@ -138,6 +147,8 @@ void paged_sequence(const AttentionPaged& op, std::int64_t sequence, std::int64_
     const QueryBlock block = query_block<T>(op.q, own, query, groups, g, op.scale, queries);
     for (std::int64_t c = 0; c < chunks(block.first_position + block.queries); ++c) {
       const std::int64_t position = c * kChunkPositions;
+      // Pages have a multiple of 16 positions, so a chunk lies on one page. A chunk of keys and one
+      // of values have the same offset, although one is [D][16] and the other [16][D].
       const std::int64_t offset = (pages[position / page_positions] * groups + g) * page_head +
                                   position % page_positions * channels;
       const std::int64_t elements = kChunkPositions * channels;
@@ -174,10 +185,12 @@ struct BackwardBlock {
   QueryBlock queries;
   QueryBlock douts;       // the same rows of dout
   std::int64_t row = 0;   // of query 0
-  std::int64_t head = 0;  // its first
+  std::int64_t head = 0;  // the first of the block's heads
 };
 
 // With p the softmax weights and dp = dout . v:  ds = p * (dp - dout . out) * scale.
+// chunk_scores serves twice: with q and keys for the scores, with dout and values for dp. Weights
+// of positions that a row may not see are 0, and so are their gradients.
 template <class T>
 void chunk_gradients(const AttentionBackward& op, const BackwardBlock& rows,
                      const BackwardChunk& chunk, ChunkGradients& to) {
@@ -204,6 +217,8 @@ void chunk_gradients(const AttentionBackward& op, const BackwardBlock& rows,
   }
 }
 
+// Adds a block's part of dq, and to the chunk's gradients: dk += ds^T q, dv += p^T dout, queries
+// ascending, heads one after another.
 template <class T>
 void backward_block(const AttentionBackward& op, const BackwardBlock& rows, BackwardChunk& chunk) {
   ChunkGradients gradients;
@@ -244,7 +259,7 @@ void backward_block(const AttentionBackward& op, const BackwardBlock& rows, Back
   }
 }
 
-// Adds a chunk's [16][D] gradients to the rows that its positions are.
+// Adds a chunk's [16][D] gradients to the rows of its positions, own rows and those of a prefix.
 void scatter_rows(const Segment& segment, std::int64_t chunk, const float* from,
                   const TensorView& to, std::int64_t head) {
   const std::int64_t channels = to.dim(2);
@@ -257,6 +272,8 @@ void scatter_rows(const Segment& segment, std::int64_t chunk, const float* from,
   }
 }
 
+// Clears the segment's own rows. Rows of a prefix are cleared by the segment that computes them,
+// which comes first.
 void clear_rows(const Segment& segment, const TensorView& to, std::int64_t head) {
   const std::int64_t channels = to.dim(2);
   for (std::int64_t i = 0; i < segment.len; ++i) {
@@ -284,6 +301,7 @@ void backward_segment(const AttentionBackward& op, const Segment& segment, std::
     for (std::int64_t query = 0; query < segment.len;) {
       const std::int64_t own = queries_per_block(heads), left = segment.len - query;
       const std::int64_t next = query + (left < own ? left : own);
+      // A block before the chunk sees none of its positions.
       if (segment.prefix_len + next > c * kChunkPositions) {
         const auto block = [&](const TensorView& of, WidenedRows& rows) {
           return query_block<T>(of, segment, query, groups, g, op.scale, rows);
@@ -325,8 +343,9 @@ void paged(const Stream& stream, const AttentionPaged& op) {
                         });
 }
 
-// With gradients in f32. A family, a segment without prefix and the users of its rows behind it, is
-// one piece of work: all of it adds to the same rows of dk and dv.
+// Computes gradients in f32. A segment without prefix and the segments behind it that use its rows
+// are one piece of work, because they add to the same rows of dk and dv. The task of the first one
+// does them all; the tasks of the others do nothing.
 template <class T>
 void backward(const Stream& stream, const AttentionBackward& op) {
   const auto count = static_cast<std::int64_t>(op.segments.size());
@@ -358,7 +377,7 @@ void round_rows(const Stream& stream, const TensorView& from, const TensorView& 
                         });
 }
 
-// Of a view's shape, dense, on f32 memory.
+// A dense f32 view of the same shape, on `memory`.
 TensorView sums_of(const TensorView& view, float* memory) {
   TensorView sums = view;
   sums.data = memory;
@@ -379,6 +398,7 @@ void attention_paged(const Stream& stream, const AttentionPaged& op) {
 
 void attention_backward(const Stream& stream, const AttentionBackward& op) {
   if (op.q.dtype == runtime::DType::kF32) return backward<float>(stream, op);
+  // The same call with gradients in f32, which are in the workspace one behind the other.
   AttentionBackward sums = op;
   sums.dq = sums_of(op.dq, op.workspace.f32());
   sums.dk = sums_of(op.dk, sums.dq.f32() + op.dq.elements());

@@ -1,9 +1,13 @@
+// The order of the operations here is what AT-1 promises: scores by one chain over the channels, a
+// maximum and sums by lanes, weighted values by one chain over the positions that a row sees. None
+// of them depends on which other rows are in the block.
 #include "kernels/cpu/attention_chunk.h"
 
 namespace tandem::kernels::TANDEM_CPU_ISA {
 
 void chunk_scores(const QueryBlock& block, const float* keys, float* scores) {
-  // One query: its heads are the rows of one product. More: each head's queries are.
+  // A product needs rows at one distance. With one query the heads are the rows of one product;
+  // with several, each head's queries are the rows of a product of their own.
   const bool by_head = block.queries > 1;
   const std::int64_t products = by_head ? block.heads : 1;
   for (std::int64_t h = 0; h < products; ++h) {
@@ -39,6 +43,7 @@ void weigh_row(const QueryBlock& block, std::int64_t row, int visible, bool firs
   }
   const float before = state.maximum[row];
   F32x16 sum = load(sums);
+  // While the maximum stays the same, nothing is rescaled.
   if (in_chunk > before) {
     const F32x16 shrink = exp(set(before) - set(in_chunk));
     float* out = state.out + row * block.channels;
@@ -66,8 +71,8 @@ void absorb_chunk(const QueryBlock& block, const Chunk& chunk, SoftmaxRows& stat
       weigh_row(block, r, visible, first_chunk, scores + r * kChunkPositions, state);
     }
   }
-  // Values past a row's last visible position are not read: they may be no numbers at all. Rows
-  // with the same count go together.
+  // Values past a row's last visible position are not read: they may be NaN, and their weight of 0
+  // would not silence them. Rows that see equally many positions are multiplied together.
   for (std::int64_t r = 0, end = 0; r < rows; r = end) {
     const std::int64_t visible = block.visible(r, chunk.index);
     for (end = r + 1; end < rows && block.visible(end, chunk.index) == visible;) ++end;

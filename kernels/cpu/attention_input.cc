@@ -1,5 +1,5 @@
-// The operators one after another: AI-1 holds by construction, and in a decode step the heads of
-// the few new tokens stay in the cache between them.
+// A CPU calls the three operators one after another, so AI-1 holds by construction. In a decode
+// step the heads of the few new tokens stay in the cache between the calls.
 #include "kernels/cpu/operators.h"
 
 namespace tandem::kernels::TANDEM_CPU_ISA {

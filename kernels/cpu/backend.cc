@@ -1,4 +1,5 @@
-// Compiled once, without instruction-set flags: it decides which of the tables may run.
+// The choice of the CPU's table. Compiled once and without instruction-set flags, because this code
+// runs before it is known which instructions the machine has.
 #include "kernels/backend.h"
 
 namespace tandem::kernels {
@@ -52,6 +53,7 @@ const Backend& cpu_backend(Isa isa) {
   CHECK(false);
 }
 
+// The machine is asked once: every operator comes by here.
 const Backend& cpu_backend() {
   static const Backend& best = cpu_backend(detect_isa().value());
   return best;

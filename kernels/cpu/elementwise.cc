@@ -47,6 +47,7 @@ void convert_elements(const Stream& stream, const Convert& op) {
                         });
 }
 
+// With one dtype on both sides bits are copied: a NaN keeps its payload.
 template <class T>
 void copy_elements(const Stream& stream, const Convert& op) {
   const T* x = data<T>(op.x);

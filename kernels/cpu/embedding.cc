@@ -8,8 +8,8 @@ namespace {
 constexpr std::int64_t kTokensPerRange = 512;
 constexpr std::int64_t kChannelsPerRange = 64;
 
-// Row `id` of a packed [V, C] table (matmul.h): column id % kPanelColumns of its panel. Of bf16 two
-// values of a row lie side by side.
+// Copies row `id` of a packed [V, C] table (matmul.h), which is column id % kPanelColumns of its
+// panel. In bf16 pairs of a row's values lie side by side.
 template <class T>
 void unpack_row(const PackedWeight& table, std::int64_t id, T* to) {
   constexpr std::int64_t kPair = sizeof(T) == 2 ? 2 : 1;
@@ -49,7 +49,8 @@ void take_rows(const Stream& stream, const Embedding& op) {
                         });
 }
 
-// Threads share the channels, not the tokens: two tokens may be the same row of the table.
+// Threads share the channels and not the tokens: several tokens may add to one row of the table,
+// and a row's sum must be in the order of the tokens.
 template <class T>
 void add_rows(const Stream& stream, const EmbeddingBackward& op) {
   const T* dy = data<T>(op.dy);

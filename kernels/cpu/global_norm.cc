@@ -3,6 +3,8 @@
 
 namespace tandem::kernels::TANDEM_CPU_ISA {
 
+// Plain double arithmetic without simd.h: the order of the eight sums and of their tree is stated
+// here, and cuda/global_norm.cu repeats it. A range is one block, so each block has one writer.
 void sum_of_squares(const Stream& stream, const SumOfSquares& op) {
   constexpr std::int64_t kSums = 8;
   const std::int64_t elements = op.x.dim(0);
@@ -27,6 +29,7 @@ void sum_of_squares(const Stream& stream, const SumOfSquares& op) {
                           }
                           blocks[begin / kNormBlockElements] = sums[0];
                         });
+  // The caller's sum is added to last, so that the sum of a range does not depend on it.
   double sum = 0;
   for (std::int64_t begin = 0; begin < elements; begin += kNormBlockElements) {
     sum += blocks[begin / kNormBlockElements];

@@ -21,6 +21,7 @@ void write_slots(const Stream& stream, const KvWrite& op) {
             const std::int64_t base = (page * groups + g) * block;
             const T* k = data<T>(op.k) + t * op.k.row_stride + g * channels;
             const T* v = data<T>(op.v) + t * op.v.row_stride + g * channels;
+            // Channel 0 of the key, in its chunk [D][16]; the next channel is 16 elements on.
             T* k_column = data<T>(op.k_pages) + base +
                           position / kChunkPositions * kChunkPositions * channels +
                           position % kChunkPositions;
@@ -34,6 +35,7 @@ void write_slots(const Stream& stream, const KvWrite& op) {
       });
 }
 
+// One thread copies the list in its order: a copy may read what an earlier one wrote.
 template <class T>
 void copy_pages(const KvCopy& op) {
   const std::int64_t elements = op.k_pages.row_elements();

@@ -7,6 +7,7 @@ namespace tandem::kernels::TANDEM_CPU_ISA {
 namespace {
 constexpr std::int64_t kElementsPerRange = 32768;
 
+// A row is never cut, so that its sums are one tree (LP-1).
 std::int64_t rows_per_range(std::int64_t vocabulary) {
   return vocabulary < kElementsPerRange ? kElementsPerRange / vocabulary : 1;
 }
@@ -33,6 +34,8 @@ void forward(const Stream& stream, const LogProb& op) {
                         });
 }
 
+// Lanes of logits are loaded before the same lanes of dlogits are stored: the two may be one
+// memory. With p = exp(z - lse), no sum over the row is needed.
 template <class T, class Out>
 void backward_row(const LogProbBackward& op, std::int64_t r) {
   const std::int64_t vocabulary = op.logits.dim(1), target = op.targets.i32()[r];
@@ -49,6 +52,7 @@ void backward_row(const LogProbBackward& op, std::int64_t r) {
     const F32x16 p = exp(log_p);
     F32x16 gradient = zero() - p * dlog_prob;
     if (!flat) {
+      // Where p is 0, log p may be minus infinity, and their product NaN: the term is left out.
       const F32x16 more = fnma(p * dentropy, log_p + entropy, gradient);
       gradient = select(less(zero(), p), more, gradient);
     }

@@ -23,9 +23,10 @@ using runtime::parallel_for;
 constexpr std::int64_t kPanel = kPanelColumns;
 // Terms of a block: c is read and written once for each.
 constexpr std::int64_t kBlockTerms = kChainSteps;
-// Where operands are read in place, and where copied together first. Terms of b, or of a transposed
-// a, that lie far apart fall on few cache sets and on a page each. Rows of a tile that lie a
-// multiple of 4 KiB apart share one set of eight ways, so twelve of them evict each other.
+// Bounds up to which operands are read in place; others are copied together first. Terms of b, or
+// of a transposed a, that lie far apart fall on few cache sets, and each on a memory page of its
+// own. Rows of a tile that lie a multiple of 4 KiB apart share one set of eight ways, so twelve of
+// them evict each other.
 constexpr std::int64_t kNearColumns = 256;  // b's terms, in elements
 constexpr std::int64_t kNearRows = 512;     // a transposed a's terms, in elements
 constexpr std::int64_t kAliasBytes = 4096;
@@ -40,7 +41,8 @@ constexpr std::int64_t kPartElements = 96 * 1024;
 constexpr std::int64_t kSumsElements = 96 * 1024;
 // Multiply-adds that are worth a hand-over to another thread (about 10 us).
 constexpr std::int64_t kWorkPerRange = std::int64_t{1} << 19;
-// Fewer rows take no less time: reading b from memory takes as long as its products with so many.
+// Products of fewer rows take no less time than of this many: reading b from memory takes as long
+// as multiplying it with this many rows.
 constexpr std::int64_t kReadingRows = 8;
 // Steps between the terms that are packed and those that are prefetched.
 constexpr std::int64_t kPrefetchSteps = 4;
@@ -57,7 +59,7 @@ std::int64_t clamp(std::int64_t x, std::int64_t low, std::int64_t high) {
   return x < low ? low : x > high ? high : x;
 }
 
-// So many terms, with those that fill the last step.
+// The number of terms, rounded up to whole steps.
 template <class T>
 std::int64_t filled(std::int64_t terms) {
   return ceil_div(terms, kTerms<T>) * kTerms<T>;
@@ -99,8 +101,8 @@ Part<T, Out> cut_out(Part<T, Out> part, Range rows, Range columns) {
   return part;
 }
 
-// One step of `count` (0 … 16) lines that lie side by side, of which `terms` terms are left. Zeros
-// after the last line and the last term.
+// Packs one step of `count` (0 … 16) lines that lie side by side, of which `terms` terms are left.
+// Lines past the last one and terms past the last one become zeros.
 void pack_step(const float* from, std::int64_t, std::int64_t, std::int64_t count, float* to) {
   store(to, load(from, static_cast<int>(count)));
 }
@@ -340,7 +342,7 @@ void convert_rows(const From* from, std::int64_t from_row, To* to, std::int64_t 
   }
 }
 
-// With outputs in bf16; rows * columns is at most kSumsElements.
+// A part with outputs in bf16, of at most kSumsElements outputs.
 template <class T>
 void multiply_part(const Part<T, Bf16>& part, bool more) {
   alignas(64) float sums[kSumsElements];
@@ -417,7 +419,8 @@ Lines<T> terms_of_lines(const TensorView& view) {
   return {.data = data<T>(view), .line = 1, .term = view.row_stride};
 }
 
-// a [rows, terms] times whatever b(T{}) says gives c [rows, columns], of a's dtype or f32.
+// c [rows, columns] = a [rows, terms] times the matrix that b(T{}) describes; c is of a's dtype or
+// f32.
 template <class B>
 void multiply_rows(const Stream& stream, const TensorView& a, const TensorView& c, Output output,
                    bool packed, const B& b) {

@@ -1,5 +1,10 @@
 // The CPU's arithmetic, one function per row of Backend, in the namespace of the instruction set
-// that the including source is compiled for. ops/ has checked the operands.
+// that the including source is compiled for. kernels/ops/<op>.h has the contract of each function,
+// and kernels/ops/<op>.cc has checked the operands before it calls.
+//
+// The work is done when a function returns. Functions share their work among the threads of the
+// stream's pool, cut by data and not by the number of threads (PA-1), so that results repeat; only
+// products choose their cut by the number of threads, which does not change their bits (MM-1).
 #pragma once
 
 #include "kernels/backend.h"
@@ -36,6 +41,7 @@ void sample(const Stream& stream, const Sample& op);
 void swiglu(const Stream& stream, const Swiglu& op);
 void swiglu_backward(const Stream& stream, const SwigluBackward& op);
 
+// The functions above as a table, which backend.cc hands out.
 const Backend& table();
 
 }  // namespace tandem::kernels::TANDEM_CPU_ISA

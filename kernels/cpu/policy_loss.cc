@@ -1,3 +1,8 @@
+// Tokens are taken 16 at a time for exp, then one by one for the sums, which are in double and in
+// the order of the tokens. A batch has some thousand tokens, so one thread is enough.
+//
+// cuda/policy_loss.cu has the same operations in the same order, for the same bits. Lanes of tokens
+// with weight 0 are computed with the others, whatever their operands hold, and dropped.
 #include "kernels/cpu/exponential.h"
 #include "kernels/cpu/operators.h"
 
@@ -5,18 +10,16 @@ namespace tandem::kernels::TANDEM_CPU_ISA {
 
 namespace {
 
-// Tokens are taken 16 at a time for exp, then one by one for the sums, which are in double and in
-// the order of the tokens. A batch has some thousand tokens: one thread is enough.
-
 struct Lanes {
   alignas(64) float at[kLanes];
 };
 
+// NaN stays NaN: it is the second operand of min and max.
 F32x16 clamp_ratio(F32x16 log_ratio) {
   return min(set(kLogRatioMax), max(set(-kLogRatioMax), log_ratio));
 }
 
-// exp of clamped a - b; 0 - 0 where the weight is zero.
+// exp(a - b), with a - b clamped, for the n tokens from t on.
 Lanes ratios(const TensorView& a, const TensorView& b, std::int64_t t, int n) {
   Lanes result;
   store(result.at, exp(clamp_ratio(load(a.f32() + t, n) - load(b.f32() + t, n))));
@@ -35,6 +38,9 @@ struct TokenLoss {
   bool dual = false;  // by the dual clip
 };
 
+// kVanilla and kGspo. The gradient of -A * ratio with respect to c is -A * ratio, because the ratio
+// is exp(c - o) (kGspo: the token's share as policy_loss.h says). Where a bound is in force, which
+// does not depend on c, the gradient is 0.
 TokenLoss clipped_loss(const PolicyLoss& op, float ratio, float advantage) {
   const float low = 1.0f - op.clip_low, high = 1.0f + op.clip_high;
   const float bounded = ratio < low ? low : ratio > high ? high : ratio;
@@ -57,7 +63,8 @@ TokenLoss token_loss(const PolicyLoss& op, float ratio, float advantage, float c
           .clipped = bounded != ratio};
 }
 
-// Mean of current - proximal over the sequence's tokens that count.
+// GSPO's ratio: exp of the mean of current - proximal over the sequence's tokens that count; 1 if
+// there are none.
 float sequence_ratio(const PolicyLoss& op, std::int64_t begin, std::int64_t end) {
   const float *current = op.current.f32(), *proximal = op.proximal.f32(), *weight = op.weight.f32();
   double sum = 0, tokens = 0;
@@ -69,14 +76,14 @@ float sequence_ratio(const PolicyLoss& op, std::int64_t begin, std::int64_t end)
   return tokens == 0 ? 1.0f : exp(static_cast<float>(clamped(sum / tokens)));
 }
 
-// One token's loss, gradients and statistics. `ratio` is the one that the loss uses, `own` the
-// token's exp(current - proximal), `reference` its exp(r - c).
+// Ratios of one token.
 struct TokenRatios {
-  float ratio;
-  float own;
-  float reference;
+  float ratio;      // in the loss: the token's own or its sequence's
+  float own;        // exp(current - proximal)
+  float reference;  // exp(reference - current)
 };
 
+// Writes one token's gradients and adds its loss and statistics.
 void add_token(const PolicyLoss& op, std::int64_t t, const TokenRatios& ratios) {
   PolicyLossStats& stats = *op.stats;
   const float current = op.current.f32()[t], weight = op.weight.f32()[t];
@@ -106,6 +113,7 @@ void add_token(const PolicyLoss& op, std::int64_t t, const TokenRatios& ratios) 
   if (own > stats.ratio_max) stats.ratio_max = own;
 }
 
+// The tokens [begin, end), which are one sequence where the loss takes the sequence's ratio.
 void policy_tokens(const PolicyLoss& op, std::int64_t begin, std::int64_t end) {
   const bool by_sequence = op.mode == LossMode::kGspo;
   const float shared = by_sequence ? sequence_ratio(op, begin, end) : 0.0f;

@@ -1,3 +1,6 @@
+// Rows are independent in forward. In backward every row adds to the same dweight: each block of
+// kNormRowsPerBlock rows sums up its own in the workspace, and the blocks are added ascending when
+// all are done, so dweight does not depend on the number of threads.
 #include "kernels/cpu/operators.h"
 #include "kernels/cpu/simd.h"
 #include "runtime/device/parallel.h"
@@ -10,10 +13,10 @@ namespace {
 template <class T>
 struct Rows {
   T* first = nullptr;
-  std::int64_t outer_stride = 0;
-  std::int64_t heads = 1;
+  std::int64_t outer_stride = 0;  // elements from token to token
+  std::int64_t heads = 1;         // rows of a token
   std::int64_t channels = 0;
-  std::int64_t count = 0;
+  std::int64_t count = 0;  // R
 
   [[gnu::always_inline]] T* row(std::int64_t r) const {
     return heads == 1 ? first + r * outer_stride
@@ -31,6 +34,7 @@ Rows<T> rows_of(const TensorView& view) {
           .count = view.dim(0) * heads};
 }
 
+// Lanes past the last channel load as zeros and add nothing to the squares. y may be x.
 template <class T>
 void normalise_row(const T* x, const T* weight, T* y, float* inv_rms, std::int64_t channels,
                    float eps) {
@@ -70,6 +74,7 @@ struct RowGradient {
 };
 
 // With n = x * inverse:  dx = inverse * (dy * w - n * mean(dy * w * n)),  dweight += dy * n.
+// The first loop only reads dy, which dx may overwrite in the second.
 template <class T>
 void row_gradient(const RowGradient<T>& row) {
   const F32x16 inverse = set(row.inverse);

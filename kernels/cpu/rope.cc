@@ -11,6 +11,7 @@ template <class T>
 void turn(const Stream& stream, const Rope& op) {
   const std::int64_t heads = op.x.dim(1), half = op.x.dim(2) / 2;
   const std::int32_t* positions = op.positions.i32();
+  // The turn by -p: cos(-a) = cos(a), sin(-a) = -sin(a).
   const F32x16 sign = set(op.direction == Direction::kForward ? 1.0f : -1.0f);
   runtime::parallel_for(
       stream.pool, op.x.dim(0), kTokensPerRange, [&](std::int64_t begin, std::int64_t end) {
@@ -21,6 +22,7 @@ void turn(const Stream& stream, const Rope& op) {
           for (std::int64_t i = 0; i < half; i += kLanes) {
             const int n = lanes(half - i);
             const F32x16 cos = load(cosines + i, n), sin = load(sines + i, n) * sign;
+            // All heads of a token turn by the same angles, which are loaded once.
             for (std::int64_t h = 0; h < heads; ++h) {
               T* low = token + h * 2 * half + i;
               T* high = low + half;

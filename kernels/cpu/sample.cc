@@ -15,7 +15,8 @@ namespace {
 constexpr std::int64_t kElementsPerRange = 32768;
 constexpr int kDigits = 256;
 
-// Orders like the float; 0 for NaN, which is thereby never drawn. -0 counts as 0.
+// An integer that orders like the float. NaN gives 0, the order that is never in the draw; -0 and 0
+// give the same.
 std::uint32_t order_of(float value) {
   if (value != value) return 0;
   const auto bits = __builtin_bit_cast(std::uint32_t, value + 0.0f);
@@ -63,7 +64,8 @@ template <class T, class Body>
 }
 
 // The smallest set of most probable tokens of `kept` whose measure reaches `target`, which is not
-// 0; all of them if they do not. measure(e) is 1 for a count and the mass for mass.
+// 0; all of `kept` if its measure does not reach it. measure(e) is 1 for a count (top_k) and the
+// mass for a mass (top_p).
 template <class T, class Measure>
 Kept shrink(const Row<T>& row, Kept kept, std::uint64_t target, const Measure& measure) {
   std::uint32_t prefix = 0;
@@ -81,7 +83,7 @@ Kept shrink(const Row<T>& row, Kept kept, std::uint64_t target, const Measure& m
     if (digit < 0) return kept;  // in the first pass, if ever
     prefix |= static_cast<std::uint32_t>(digit) << shift;
   }
-  // All that share the whole prefix are equal: as many of them as the target takes.
+  // All tokens with the whole prefix are equal; as many of them are kept as the target takes.
   std::uint64_t of_one = 0;
   for_each_kept(row, kept, [&](std::int64_t, std::uint32_t order, float e) {
     if (order != prefix) return true;
@@ -95,7 +97,7 @@ Kept shrink(const Row<T>& row, Kept kept, std::uint64_t target, const Measure& m
 
 std::uint64_t mass(float e) { return e > 0 ? static_cast<std::uint64_t>(e * kUnitMass) : 0; }
 
-// The masses of the 16 tokens from `begin`: 0 of one that is banned, of NaN and behind the last.
+// The masses of the 16 tokens from `begin` on: 0 for banned tokens, NaN and tokens past the last.
 struct Masses {
   std::uint64_t at[kLanes];
   std::uint64_t sum = 0;
@@ -116,7 +118,8 @@ template <class T>
   return masses;
 }
 
-bool is_whole(const Kept& kept) { return kept.threshold == 0; }  // banned ones are out all the same
+// Whether no truncation took place. Banned tokens are out of the draw all the same, with mass 0.
+bool is_whole(const Kept& kept) { return kept.threshold == 0; }
 
 template <class T>
 std::uint64_t total_mass(const Row<T>& row, const Kept& kept) {

@@ -1,5 +1,6 @@
-// The 16-lane vector on AVX-512 with its product of pairs of bf16, which ignores MXCSR: it always
-// rounds to nearest even and takes denormals, operands and results, for zeros.
+// The 16-lane vector on AVX-512 with the instruction vdpbf16ps for products of pairs of bf16. This
+// instruction ignores MXCSR: it always rounds to nearest even and takes denormals, operands and
+// results, for zeros. MM-1 has its order of sums, which the other instruction sets repeat.
 #pragma once
 
 #include "kernels/cpu/simd_avx512_lanes.h"

@@ -1,5 +1,9 @@
-// The sums of one row of logits: log_prob and sample share them (LP-1). Lanes run over the row,
-// ascending, then halve; a row's end falls into masked lanes, not into another loop.
+// The sums of one row of logits. log_prob and sample share them, so that both have the same bits
+// (LP-1).
+//
+// Two passes: the maximum first, then the sums about it. Lane l takes the tokens l, l + 16, …, and
+// the lanes are reduced by halves (reduce_add). The end of a row is computed in masked lanes and
+// not by another loop, so the tree depends on the row's length alone.
 #pragma once
 
 #include "kernels/cpu/exponential.h"
@@ -7,11 +11,12 @@
 namespace tandem::kernels::TANDEM_CPU_ISA {
 
 struct SoftmaxSums {
-  float maximum = 0;   // of z = logits * inverse_temperature
+  float maximum = 0;   // of z = logits * factor, with factor = 1 / temperature
   float sum = 0;       // of e = exp(z - maximum)
   float weighted = 0;  // of e * (z - maximum), if asked for
 };
 
+// NaN is passed over: max gives its second operand, the maximum so far, where the logit is NaN.
 template <class T>
 TANDEM_INLINE float row_maximum(const T* logits, std::int64_t count, float factor) {
   F32x16 most = set(-kInfinity);
@@ -22,6 +27,8 @@ TANDEM_INLINE float row_maximum(const T* logits, std::int64_t count, float facto
   return reduce_max(most);
 }
 
+// kWeighted: `weighted`, for the entropy, is wanted too. The other sums have the same bits either
+// way.
 template <bool kWeighted, class T>
 TANDEM_INLINE SoftmaxSums softmax_sums(const T* logits, std::int64_t count, float factor) {
   SoftmaxSums sums{.maximum = row_maximum(logits, count, factor)};
@@ -31,7 +38,8 @@ TANDEM_INLINE SoftmaxSums softmax_sums(const T* logits, std::int64_t count, floa
     const F32x16 z = load(logits + i, n) * set(factor) - set(sums.maximum);
     const F32x16 e = select(first(n), exp(z), zero());
     sum = sum + e;
-    // A weight of zero has no part in the entropy, even of a logit of minus infinity.
+    // A token of weight zero adds nothing to the entropy. Without the test a logit of minus
+    // infinity would add 0 * -infinity, which is NaN.
     if (kWeighted) weighted = select(less(zero(), e), fma(e, z, weighted), weighted);
   }
   sums.sum = reduce_add(sum);

@@ -18,6 +18,8 @@ void sum_pieces(const Stream& stream, const SumPieces& op) {
                         [&](std::int64_t begin, std::int64_t end) {
                           for (std::int64_t i = begin; i < end; i += kLanes) {
                             const int n = lanes(end - i);
+                            // All pieces are loaded before `out`, which may be one of them, is
+                            // written.
                             F32x16 sum = load(pieces[0].f32() + i, n);
                             for (std::int64_t p = 1; p < count; ++p)
                               sum = sum + load(pieces[p].f32() + i, n);

@@ -28,7 +28,8 @@ void forward(const Stream& stream, const Swiglu& op) {
                         });
 }
 
-// silu'(g) = s * (1 + g * (1 - s)) with s = sigmoid(g).
+// dup = dy * silu(g) and dgate = dy * u * silu'(g), with silu'(g) = s * (1 + g * (1 - s)) and
+// s = sigmoid(g). Lanes are loaded before they are stored: dx may be x itself.
 template <class T>
 void backward(const Stream& stream, const SwigluBackward& op) {
   const std::int64_t channels = op.dy.dim(1);

@@ -6,8 +6,8 @@ namespace tandem::kernels::TANDEM_CPU_ISA {
 
 namespace {
 
-// The product of bf16 pairs that some processors have takes denormals for zeros. While this stands
-// all other arithmetic of the thread does so too.
+// The instruction for products of bf16 pairs (simd_avx512bf16.h) takes denormals for zeros. While
+// an object of this class exists, all arithmetic of the thread does so too.
 class FlushDenormals {
  public:
   FlushDenormals() : before_(_mm_getcsr()) {
@@ -21,7 +21,8 @@ class FlushDenormals {
   unsigned before_;
 };
 
-// One step: of b in 16 columns, of a in one row, and their products added to 16 sums.
+// The parts of one step: the terms of b for 16 columns, the terms of a for one row, and the
+// products of both added to 16 sums.
 TANDEM_INLINE F32x16 step_of_columns(const float* b) { return load(b); }
 TANDEM_INLINE Pairs16 step_of_columns(const Bf16* b) { return load_pairs(b); }
 TANDEM_INLINE F32x16 step_of_row(const float* a) { return set(*a); }
@@ -30,9 +31,9 @@ TANDEM_INLINE F32x16 add_step(F32x16 a, F32x16 b, F32x16 sum) { return fma(a, b,
 TANDEM_INLINE F32x16 add_step(Pairs16 a, Pairs16 b, F32x16 sum) { return dot(a, b, sum); }
 
 // A panel and the rows that it meets do not fit the L1 cache together, so each step prefetches the
-// columns of a later step: of one 4 KiB further on in each panel, but for few rows, whose wide
-// tiles read four panels at once, of one 1 KiB further on. Wide tiles of f32 prefetch nothing:
-// products of 1 to 8 rows were slower with it.
+// columns of a later step. That step is 4 KiB further on in the panel, or 1 KiB in the wide tiles
+// for few rows, which read up to four panels at once. Wide tiles of f32 prefetch nothing: products
+// of 1 to 8 rows were slower with it.
 constexpr int kAheadSteps = 32, kAheadStepsWide = 8;
 
 // One tile: R rows by V vectors of columns; with kTail the last vector has `lanes` columns in c.
@@ -83,7 +84,7 @@ void tile(const Product<T>& product, const T* a, const T* b, float* c, int lanes
   }
 }
 
-// What the registers hold.
+// The most sums of a tile, in vectors, and the most rows.
 template <class T>
 inline constexpr int kVectors = kTerms<T> == 1 ? kTileVectors : kPairTileVectors;
 template <class T>
@@ -118,8 +119,8 @@ constexpr Tiles<T> kTail = tiles<T, 1, true>();
 template <class T, int V>
 constexpr Tiles<T> kTiles = tiles<T, V>();
 
-// Row counts from which a wider tile no longer fits: where two vectors at full height do not
-// (AVX2), one vector and more rows are taken.
+// The most rows of a tile that is this many vectors wide. Where two vectors at full height do not
+// fit the registers (AVX2), blocks of many rows are multiplied in tiles of one vector.
 template <class T>
 constexpr std::int64_t rows_max(int vectors) {
   return kVectors<T> / vectors;
@@ -133,7 +134,8 @@ void prefetch(Ahead& ahead) {
   ahead.rows -= rows;
 }
 
-// The sums that the tile after this one begins with, where it has as many rows.
+// Prefetches the sums that the same columns of the next block of rows begin with, as if that block
+// had as many rows.
 template <class T>
 void prefetch_sums(const Product<T>& p, const float* next, std::int64_t rows, std::int64_t width) {
   for (std::int64_t r = 0; r < rows; ++r, next += p.c_row)

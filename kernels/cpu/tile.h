@@ -1,9 +1,9 @@
 // The inner product that matmul and attention are made of: a block of outputs held in registers,
-// for each of which the terms t = 0, 1, ... are one chain of fused multiply-adds. Of f32:
+// for each of which the terms t = 0, 1, ... are one chain of fused multiply-adds. In f32:
 //
 //   chain(s) = fma(a[i, t], b[t, j], ... fma(a[i, 1], b[1, j], fma(a[i, 0], b[0, j], s)))
 //
-// Of bf16 a step takes a pair of terms, the odd one before the even one; an operand or a result
+// In bf16 a step takes a pair of terms, the odd one before the even one; an operand or a result
 // that is denormal counts as zero:
 //
 //   chain(s) = ... fma(a[i, 2], b[2, j], fma(a[i, 3], b[3, j],
@@ -13,7 +13,7 @@
 //
 // a is any strided matrix, b has rows of contiguous columns in groups of 32 (a packed weight's
 // panels, or one matrix if the group stride is 32). How rows and columns are cut into tiles does
-// not touch the value of any output.
+// not change the bits of any output. A product runs in the calling thread alone.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,9 @@
-// The list of changed values is made in four steps, none of which depends on an order among blocks:
-// the update sets one flag per value; blocks count theirs; one block adds the counts up; blocks
-// write their indices from where the counts before them end.
+// One kernel updates all values. The list of changed values takes four steps, none of which depends
+// on the order in which blocks run, so the list is the same in every run:
+//   1. the update sets one flag per value whose rounded copy got other bits
+//   2. each block counts the flags of kChangesPerBlock values
+//   3. one block adds up the counts, ascending
+//   4. each block writes the indices of its changes, from the sum of the counts before it on
 #include <cmath>
 
 #include "kernels/cuda/launch.cuh"
@@ -17,7 +20,7 @@ constexpr int kWarps = kThreads / kWarp;
 constexpr int kLanesPerWord = static_cast<int>(kChangesPerWord) / kPack<float>;
 static_assert(kChangesPerBlock == kThreads * kChangesPerWord);  // a thread has a word of flags
 
-double power(double base, std::int64_t exponent) {  // by squaring, as the CPU's
+double power(double base, std::int64_t exponent) {  // by squaring, as for a CPU: the same bits
   double result = 1;
   for (; exponent > 0; exponent >>= 1, base *= base) {
     if (exponent & 1) result *= base;
@@ -30,13 +33,14 @@ struct Update {
   const float* gradients;
   float *m, *v;
   Bf16* rounded;
-  unsigned* flags;  // null: nobody asks what changed
+  unsigned* flags;  // null: no list of changes is wanted
   std::int64_t count;
   float grad_scale, blend1, keep2, blend2, root2, eps, keep, step;
   bool moves;
 };
 
-// Writes the copies at `to`; bit i: the one at to[i] has other bits than it had.
+// Writes the rounded values to `to`. Bit i of the result says whether to[i] got other bits; without
+// `compare` it is 0.
 template <bool kVector>
 __device__ __forceinline__ unsigned round_pack(Bf16* to, const Pack<float>& values,
                                                std::int64_t left, bool compare) {
@@ -49,7 +53,7 @@ __device__ __forceinline__ unsigned round_pack(Bf16* to, const Pack<float>& valu
   return changed;
 }
 
-// One pack, of which `op` has at least one element. The flags of its copies.
+// Updates the pack at `at`, which has at least one element of the range, and returns its flags.
 template <bool kVector>
 __device__ __forceinline__ unsigned update_pack(const Update& op, std::int64_t at) {
   const std::int64_t left = op.count - at;
@@ -75,7 +79,9 @@ template <bool kVector>
 __global__ void adamw_kernel(Update op) {
   const std::int64_t at = (std::int64_t{blockIdx.x} * kThreads + threadIdx.x) * kPack<float>;
   unsigned word = at < op.count ? update_pack<kVector>(op, at) : 0;
-  if (op.flags == nullptr) return;  // all threads, or none
+  if (op.flags == nullptr) return;  // all threads return or none
+  // kLanesPerWord neighbouring lanes join their flags into one word. Threads past the end take
+  // part with none, because all lanes of a warp must call.
   word <<= at % kChangesPerWord;
   for (int step = kLanesPerWord / 2; step > 0; step /= 2) {
     word |= __shfl_xor_sync(kAllLanes, word, step);
@@ -83,10 +89,10 @@ __global__ void adamw_kernel(Update op) {
   if (at < op.count && at % kChangesPerWord == 0) op.flags[at / kChangesPerWord] = word;
 }
 
-// Of the flags and their blocks.
+// The list of changes; see steps 2 to 4 above.
 struct Changes {
   const unsigned* flags;
-  std::int32_t* counts;  // of a block's changes; then: of those before it
+  std::int32_t* counts;  // [blocks] changes of a block; after step 3, changes before the block
   std::int32_t *indices, *count;
   std::int64_t words, blocks;
 };

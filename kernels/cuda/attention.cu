@@ -1,10 +1,10 @@
-// Attention in f32, and the way to bf16's (attention_bf16.cu). A block of warps owns the query rows
+// Attention in f32; calls in bf16 go on to attention_bf16.cu. A block of warps has the query rows
 // of one piece of a sequence, for the heads that share one key/value head, and walks over the keys
 // in chunks (attention_tile.cuh). Products are plain fused multiply-adds; the keys and values of a
 // chunk are read once per block.
 //
-// Where a sequence's pieces lie in the grid is found on the device: its lengths are there, and the
-// grid's size depends on T and the number of sequences alone.
+// Each block finds its piece on the device, because the lengths of sequences are there. The size of
+// the grid depends on T and the number of sequences alone (attention_block.cuh).
 #include "kernels/cuda/attention_backward.cuh"
 #include "kernels/cuda/attention_bf16.h"
 #include "kernels/cuda/attention_tile.cuh"
@@ -48,8 +48,8 @@ __device__ __forceinline__ Shared cut_shared(int channels) {
 template <int kColumns>
 struct SoftmaxRows {
   float maximum[kLaneRows];        // of the scores; minus infinity: nothing seen
-  float sums[kLaneRows];           // this lane's part, or after total() the whole
-  float out[kWarpRows][kColumns];  // weighted values
+  float sums[kLaneRows];           // of weights: this lane's part, or after total() the row's
+  float out[kWarpRows][kColumns];  // sums of weighted values
 
   __device__ __forceinline__ void clear() {
     for (int i = 0; i < kLaneRows; ++i) maximum[i] = -infinity(), sums[i] = 0.0f;
@@ -58,7 +58,8 @@ struct SoftmaxRows {
     }
   }
 
-  // Turns scores into weights relative to the row's new maximum and rescales what was summed.
+  // Turns scores into weights relative to the row's new maximum and rescales the earlier sums. The
+  // order of operations is that of the CPU's weigh_row (attention_chunk.cc), for the same bits.
   __device__ __forceinline__ void weigh(const Block& block, std::int64_t chunk,
                                         float (&scores)[kLaneRows]) {
     float shrink[kLaneRows];
@@ -87,7 +88,8 @@ struct SoftmaxRows {
     for (int i = 0; i < kLaneRows; ++i) sums[i] = chunk_sum(sums[i]);
   }
 
-  // Joins the next split's totals to those of the splits before it.
+  // Joins the totals of the next split to those of the splits before it. The first split meets an
+  // empty state: fmaf(0, 0, total * 1) keeps its bits, which therefore are the CPU's.
   __device__ __forceinline__ void merge(const SoftmaxRows& next) {
     float own[kLaneRows], other[kLaneRows];
     for (int i = 0; i < kLaneRows; ++i) {
@@ -153,7 +155,7 @@ __device__ __forceinline__ void absorb(const Block& block, const Keys& keys, std
   float* weights = shared.weights + warp_row() * kChunk;
   const ChunkRows values{.data = shared.values, .row = block.channels, .channel = 1};
   for (std::int64_t chunk = begin; chunk < end; ++chunk) {
-    __syncthreads();  // the chunk before is done with
+    __syncthreads();  // all warps have read the chunk before
     keys.load(chunk, block.positions(), shared);
     __syncthreads();
     float scores[kLaneRows];
@@ -182,7 +184,7 @@ __device__ __forceinline__ void attend(const Block& block, const Heads<float>& q
   }
 }
 
-// lse: [T, H], or null.
+// Divides by the sums and writes the warp's rows to out and lse; lse is [T, H], or null.
 template <int kColumns>
 __device__ __forceinline__ void finish(const Block& block, const SoftmaxRows<kColumns>& state,
                                        const Heads<float>& out, float* lse, std::int64_t heads) {
@@ -247,7 +249,8 @@ void with_columns(std::int64_t channels, const Body& body) {
 
 constexpr int kMeanThreads = 128, kMeanLanes = 16;
 
-// means[t, h] = dout . out: 16 lanes to a row, each every sixteenth channel, then halves.
+// means[t, h] = dout . out. 16 lanes share a row: each takes every sixteenth channel, and the lanes
+// are added by halves, as on a CPU.
 template <class T>
 __global__ void means_kernel(Heads<T> dout, Heads<T> out, std::int64_t count, std::int64_t heads,
                              float* means) {
@@ -268,7 +271,7 @@ __global__ void means_kernel(Heads<T> dout, Heads<T> out, std::int64_t count, st
   if (i < count && channel == 0) means[i] = sum;
 }
 
-// The backward pass's first step, for every dtype.
+// The first step of the backward pass, for every dtype.
 void find_means(const Stream& stream, const AttentionBackward& op) {
   const std::int64_t heads = op.q.dim(1), count = op.q.dim(0) * heads;
   with_type(op.q.dtype, [&]<class T>(T) {
@@ -296,8 +299,8 @@ void attention_paged(const Stream& stream, const AttentionPaged& op) {
   if (op.q.dtype == runtime::DType::kBF16) return attention_paged_bf16(stream, op);
   const std::int64_t rows = op.q.dim(0), heads = op.q.dim(1), channels = op.q.dim(2);
   const std::int64_t groups = op.k_pages.dim(1), sequences = op.first_position.dim(0);
-  // One query per sequence, the decode step, leaves most of four warps idle. How rows are dealt to
-  // blocks does not touch their bits.
+  // A decode step, with one query per sequence, would leave most of four warps idle. How rows are
+  // dealt to blocks does not change their bits.
   const bool few = rows == sequences && heads / groups <= kWarpRows;
   const int warps = few ? 1 : kWarps;
   const dim3 grid(pieces_max(rows, sequences, warps * kWarpRows / (heads / groups)),

@@ -1,8 +1,13 @@
-// Gradients of packed attention in f32, for attention.cu alone. No sum is shared by blocks: one
-// pass over pieces of queries makes dq, one over pieces of keys makes dk and dv, each computing the
-// weights anew from lse; so all orders are fixed, at the price of computing the weights twice.
+// Gradients of packed attention in f32, for attention.cu alone.
 //
-//   ds = p * (dout . v - mean) * scale    mean = dout . out
+//   p  = exp(q . k * scale - lse)         mean = dout . out, which attention.cu has computed
+//   ds = p * (dout . v - mean) * scale
+//   dq = sum over keys of ds * k          query_gradient_kernel: a block has 32 rows of queries
+//   dk = sum over queries of ds * q       key_gradient_kernel: a block has 16 keys
+//   dv = sum over queries of p * dout
+//
+// No sum is shared by blocks, so there are no atomic additions and all orders of sums are fixed
+// (AT-2). The price is that both passes compute the weights p.
 #pragma once
 
 #include "kernels/cuda/attention_gradients.cuh"
@@ -13,21 +18,26 @@ namespace tandem::kernels::cuda {
 
 namespace {
 
+// A block has four warps. In the queries' pass each has 8 of the 32 rows of queries; in the keys'
+// pass each adds up 4 of the 16 keys. kColumns is the number of channels of a lane, a constant so
+// that sums are in registers.
 constexpr int kGradientWarps = 4;
 constexpr int kGradientThreads = kGradientWarps * kWarp;
 constexpr int kGradientRows = kGradientWarps * kWarpRows;
 constexpr int kWarpKeys = kChunk / kGradientWarps;
 static_assert(kWarpKeys == 4);  // one float4 of weights
 
+// A block's dynamic shared memory, in both passes.
 struct GradientShared {
   float* q;        // [32][D + 4]
   float* dout;     // [32][D + 4]
-  float* weights;  // [32][16]
-  float* scores;   // [32][16], of the gradient
+  float* weights;  // [32][16]: p; used by the keys' pass
+  float* scores;   // ds: [32][16] in the keys' pass, [warps][16][8] in the queries' pass
   float* keys;     // [D][17]
   float* values;   // [D][17]
 };
 
+// Bytes of GradientShared. The strides are those of attention_tile.cuh.
 inline std::size_t gradient_shared_bytes(std::int64_t channels) {
   const std::int64_t floats =
       2 * kGradientRows * (channels + 4 + kChunk) + 2 * channels * kKeyStride;
@@ -44,8 +54,9 @@ __device__ __forceinline__ GradientShared cut_gradient_shared(int channels) {
   return shared;
 }
 
-// The lane's weights and gradients of scores, against the keys and values in shared memory.
-// seen(r): whether row r of the block sees the lane's key.
+// Computes the lane's weights p and score gradients ds, for the lane's rows and the lane's key
+// (attention_tile.cuh), from the operands in shared memory. seen(r) says whether row r of the block
+// sees that key. Where it does not, both are 0.
 template <class Seen>
 __device__ __forceinline__ void weigh_gradients(const Gradients<float>& op, const Block& block,
                                                 const GradientShared& shared, const Seen& seen,
@@ -63,10 +74,13 @@ __device__ __forceinline__ void weigh_gradients(const Gradients<float>& op, cons
       mean = op.means[at];
     }
     weights[i] = weight;
+    // dout . v of a value that the row does not see may be NaN, so it is not multiplied by 0.
     scores[i] = weight == 0.0f ? 0.0f : weight * (scores[i] - mean) * block.scale;
   }
 }
 
+// dq of one block of queries: the chunks of all positions that the block sees, ascending. Each warp
+// adds up the rows of its own; the chunk's keys and values are shared by the block.
 template <int kColumns>
 __global__ void query_gradient_kernel(Gradients<float> op) {
   Segment segment;
@@ -82,7 +96,8 @@ __global__ void query_gradient_kernel(Gradients<float> op) {
       const std::int64_t position = chunk * kChunk + j;
       return position < block.positions() ? row_of(segment, position) : kNoRow;
     };
-    __syncthreads();
+    __syncthreads();  // all warps have read the chunk before
+    // Values are transposed as keys are: dout . v is computed as q . k is.
     load_chunk<true>(op.k, group, row, shared.keys);
     load_chunk<true>(op.v, group, row, shared.values);
     __syncthreads();
@@ -106,9 +121,9 @@ __global__ void query_gradient_kernel(Gradients<float> op) {
   }
 }
 
-// The block's queries against the piece of keys in shared memory, the first of which is at
-// `position` of the queries' sequence; `keys` of them belong to that sequence. A warp adds up four
-// keys: rows ascending, which is queries ascending.
+// Adds one block of queries to dk and dv of the 16 keys in shared memory. The first of the keys is
+// at `position` of the queries' sequence, and the first `keys` of them belong to that sequence. A
+// warp adds up four keys, for which it reads all rows, ascending; queries ascend with the rows.
 template <int kColumns>
 __device__ __forceinline__ void add_queries(const Gradients<float>& op, const Block& block,
                                             std::int64_t position, int keys,
@@ -146,6 +161,7 @@ __device__ __forceinline__ void add_queries(const Gradients<float>& op, const Bl
   }
 }
 
+// dk and dv of 16 consecutive own rows of a segment, and of one key/value head.
 template <int kColumns>
 __global__ void key_gradient_kernel(Gradients<float> op) {
   const Piece piece = find_piece(op.segments, op.count, kChunk, blockIdx.x);
@@ -160,7 +176,8 @@ __global__ void key_gradient_kernel(Gradients<float> op) {
   load_chunk<true>(op.k, group, row, shared.keys);
   load_chunk<true>(op.v, group, row, shared.values);
   float dk[kWarpKeys][kColumns] = {}, dv[kWarpKeys][kColumns] = {};
-  // The segment's own queries, then those of the users of its rows, which follow it.
+  // The segment's own queries, then those of the segments that use its rows as a prefix, which
+  // follow it. For such a segment only the keys within its prefix_len count.
   const std::int64_t position = own.prefix_len + first;
   for (std::int64_t s = piece.segment; s < op.count; ++s) {
     const Segment segment = op.segments[s];
@@ -169,6 +186,7 @@ __global__ void key_gradient_kernel(Gradients<float> op) {
     if (keys <= 0) continue;
     for (std::int64_t query = 0; query < segment.len; query += queries) {
       const Block block = block_of(segment, query, queries, shape);
+      // None of these queries sees a key of the piece. The whole block of threads goes on.
       if (block.positions() <= position) continue;
       add_queries(op, block, position, keys < count ? static_cast<int>(keys) : count, shared, dk,
                   dv);

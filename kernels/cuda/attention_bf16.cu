@@ -3,19 +3,21 @@
 // in chunks of kMatrixChunkPositions, whose weights it rounds to bf16 for the second product; the
 // sums of a split are joined to those of the splits before it (AT-1).
 //
-// Keys and values come through a ring of pieces in shared memory, copied some pieces ahead. Where a
-// sequence has many rows, a block of four warps shares a ring, each piece being read once for 64
-// rows. Where it has few, the decode step, each warp has a ring and takes a split of its own, since
-// there is nothing to share, and splits are what can be done side by side. A step of both kinds is
-// two kernels, each for the sequences of its kind.
+// Keys and values come through a ring of pieces in shared memory, copied some pieces ahead. There
+// are two kinds of kernels (Many, Few):
+//   many rows   prefill and training: a block of four warps shares a ring, so that each piece is
+//               read once for 64 rows
+//   few rows    decoding: each warp has a ring and takes splits of its own, because warps have no
+//               other rows to share a piece with
+// A batch with sequences of both kinds takes two kernels, each for the sequences of its kind.
 //
-// Before the kernel of few rows one of its own may sum up splits that it then joins as if they were
-// its own: those of a prefix that sequences share, for the queries of all sharers at once, and
-// where there are fewer sequences than the GPU has room for, those of each sequence, spread over
-// blocks.
+// Before the kernel for few rows a third one, split_kernel, may sum up splits. The kernel for few
+// rows then joins them as if it had computed them. They are splits of a prefix that sequences
+// share, for the queries of all of them at once, and, where there are fewer sequences than the GPU
+// has room for, splits of each sequence, spread over blocks.
 //
-// Heads are padded with zeros to 64, 128 or 256 channels. At 256, registers do not hold the output:
-// two blocks compute the same weights, and each half of the channels.
+// Heads are padded with zeros to 64, 128 or 256 channels. At 256 the registers do not hold the
+// output, so two blocks compute the same weights, and each of them half of the channels.
 #include <algorithm>
 
 #include "kernels/cuda/attention_bf16.h"
@@ -33,7 +35,8 @@ namespace {
 constexpr int kSplitChunks = static_cast<int>(kSplitPositions) / kMatrixChunk;
 static_assert(kSplitChunks * kMatrixChunk == kSplitPositions);
 
-// How a kernel for kPadded channels is cut: teams of threads with a ring each.
+// The shape of a kernel for kPadded channels: teams of threads, each of which has a ring of kStages
+// slots for pieces of kPieceRows positions.
 template <int kPadded, int kTeamThreads, int kTeams, int kPieceRows, int kStages>
 struct Form {
   static constexpr int kChannels = kPadded;
@@ -80,7 +83,7 @@ struct PagedKeys {
   unsigned page_positions;
   std::int64_t groups, channels, group;
 
-  // They lie on one page.
+  // The 16 positions lie on one page, because pages have a multiple of 16 positions.
   __device__ __forceinline__ auto rows(bool keys, int first, int column) const {
     const unsigned block = static_cast<unsigned>(first) / page_positions;
     const unsigned within = static_cast<unsigned>(first) - block * page_positions;
@@ -106,9 +109,9 @@ __device__ __forceinline__ int chunks_of(const Block& block) {
   return static_cast<int>((block.positions() + kMatrixChunk - 1) / kMatrixChunk);
 }
 
-// What a warp's rows are, and what it is to know of them.
+// The 16 rows of a warp.
 struct WarpRows {
-  const Bf16* q;    // the first row's, in shared memory
+  const Bf16* q;    // of the first row, in shared memory
   int seen[2];      // positions that the lane's rows see
   int seen_by_any;  // by any row of the warp
   float scale;
@@ -125,18 +128,21 @@ __device__ __forceinline__ WarpRows warp_rows(const Block& block, int first, con
   return rows;
 }
 
-// A team's ring of slots. Pieces are counted from position 0 on: of each chunk first the pieces of
-// its keys, then those of its values.
+// A team's ring of slots. Pieces are numbered from position 0 on: for each chunk first the pieces
+// of its keys, then those of its values. Past the last piece a thread ends empty groups of copies,
+// so that it always waits for the same number of groups.
 template <class Shape, class Keys>
 struct Ring {
   const Keys& keys;
   Bf16* slots;
-  int positions;  // those from here on are not read
+  int positions;  // number of positions; those from here on are not read but taken for zeros
   int channels;   // D
-  int column;     // the block's first of the output
+  int column;     // the block's first channel of the output
+  // The piece to be copied next, the one after the last, and the slot of the piece to be taken
+  // next.
   int next = 0, end = 0, slot = 0;
 
-  // Begins with the pieces of the chunks from `begin` to `last`; nobody reads the ring.
+  // Begins to copy the chunks from `begin` to before `last`. No thread may still read the ring.
   __device__ __forceinline__ void start(int begin, int last) {
     next = begin * 2 * Shape::kPieces;
     end = last * 2 * Shape::kPieces;
@@ -144,6 +150,7 @@ struct Ring {
     for (int i = 0; i < Shape::kRing - 1; ++i) issue(i);
   }
 
+  // Begins to copy the next piece to slot `to`; past the end, an empty group.
   __device__ __forceinline__ void issue(int to) {
     if (next < end) {
       const int part = next % (2 * Shape::kPieces);
@@ -172,7 +179,8 @@ struct Ring {
     }
   }
 
-  // The next piece, once it is there; the one before it is done with.
+  // Waits for the next piece and returns it. Behind the barrier all threads of the team are done
+  // with the piece before, so its slot takes the next copy.
   __device__ __forceinline__ const Bf16* take() {
     copy_async_wait<Shape::kRing - 2>();
     Team<Shape::kTeam>::sync();
@@ -198,7 +206,7 @@ __device__ __forceinline__ int first_column() {
   return static_cast<int>(blockIdx.z) * Shape::kColumns;
 }
 
-// The thread's team's, for the positions that the block's rows see.
+// The ring of the thread's team, for the positions that the block's rows see.
 template <class Shape, class Keys>
 __device__ __forceinline__ Ring<Shape, Keys> ring_of(const Block& block, const Keys& keys) {
   return {.keys = keys,
@@ -208,8 +216,9 @@ __device__ __forceinline__ Ring<Shape, Keys> ring_of(const Block& block, const K
           .column = first_column<Shape>()};
 }
 
-// Sums up the chunks from `begin` to `end`, which lie in one split. A chunk that none of the warp's
-// rows sees would add nothing and is passed over.
+// Sums up the chunks from `begin` to before `end`, which are in one split. A chunk that none of the
+// warp's rows sees would add nothing: the warp takes its pieces with the team, but does not
+// multiply them.
 template <class Shape, class Keys>
 __device__ __forceinline__ void absorb(const WarpRows& rows, Ring<Shape, Keys>& ring, int begin,
                                        int end, SoftmaxTile<Shape::kColumns>& state) {
@@ -255,7 +264,8 @@ __device__ __forceinline__ Bf16* load_queries(const Heads<Bf16>& q, const Block&
   return tile;
 }
 
-// The rows from `first` on, a warp's, to out and, from the first columns' block, to lse.
+// Writes the warp's rows, from `first` on, to out. Where two blocks share the channels, the one
+// with the first channels writes lse.
 template <int kColumns>
 __device__ __forceinline__ void finish(const Block& block, int first,
                                        const SoftmaxTile<kColumns>& state, const Heads<Bf16>& out,
@@ -295,29 +305,32 @@ __device__ __forceinline__ void attend(const Block& block, const Heads<Bf16>& q,
   finish(block, first, state, out, first_column<Shape>(), lse, heads);
 }
 
-// Sums of splits that the kernel which joins them finds, [T, H, splits, D + 2]: maximum, sum, out;
-// in a step of both kinds [S, …], by sequence. Of none, if nothing is said.
+// Sums of splits in the workspace, which split_kernel writes and paged_kernel joins:
+// [T, H, splits, D + 2], with the maximum, the sum of weights and the weighted values. In a batch
+// of both kinds they are [S, …], one row for each sequence. By default there are none.
 struct SplitSums {
-  const SharedPrefix* prefixes = nullptr;  // of each sequence, or null
+  const SharedPrefix* prefixes = nullptr;  // [S], or null: no prefix is shared
   float* sums = nullptr;
-  int splits = 0;  // that there is room for
-  int parts = 0;   // blocks that share a sequence's splits; of several, sequences are spread
+  int splits = 0;  // splits of a sequence that the workspace has room for
+  int parts = 0;   // blocks that share a sequence's splits; with more than 1, sequences are spread
 
-  // How many of the sequence's splits are summed up for all who share them.
+  // How many splits of the sequence are summed once for all sequences that share them. They are the
+  // first ones, and whole: a split that is partly shared belongs to each sequence.
   __device__ __forceinline__ int shared(std::int64_t sequence) const {
     if (prefixes == nullptr) return 0;
     return min(prefixes[sequence].positions / static_cast<int>(kSplitPositions), splits);
   }
 
-  // How many of the block's splits lie here, those that are shared among them. As many as its own
-  // warps take side by side are not spread.
+  // How many of the block's splits are in the workspace, the shared ones included. A sequence with
+  // no more splits than a block has warps is not spread.
   template <class Shape>
   __device__ __forceinline__ int of(const Block& block, int shared) const {
     const int all = (chunks_of(block) + kSplitChunks - 1) / kSplitChunks;
     return parts > 1 && all > Shape::kInBlock ? min(all, splits) : shared;
   }
 
-  // visit(here, there) for all that the lane has of the block's rows.
+  // Calls visit(number in the workspace, number in a register) for all numbers of the split's sums
+  // that the lane holds. `first_row` is the row of sums of the block's first query.
   template <int kColumns, class Visit>
   __device__ __forceinline__ void each(const Block& block, std::int64_t first_row,
                                        std::int64_t heads, int split, int column,
@@ -344,7 +357,8 @@ struct SplitSums {
   }
 };
 
-// Copies the rows of q that all warps are to have, once nobody uses the block's memory.
+// Copies the block's rows of q to shared memory, the same for all warps. The first barrier waits
+// until no warp reads the rows before.
 template <class Shape>
 __device__ __forceinline__ WarpRows load_shared_rows(const Block& block, const Heads<Bf16>& q) {
   __syncthreads();
@@ -355,7 +369,7 @@ __device__ __forceinline__ WarpRows load_shared_rows(const Block& block, const H
   return warp_rows<Shape>(block, 0, queries);
 }
 
-// One split's sums, by a team of one warp.
+// Sums up one split, by a team of one warp. Past the last split there are no chunks to add.
 template <class Shape, class Keys>
 __device__ __forceinline__ void sum_split(const WarpRows& rows, Ring<Shape, Keys>& ring, int split,
                                           int chunks, SoftmaxTile<Shape::kColumns>& sums) {
@@ -365,8 +379,9 @@ __device__ __forceinline__ void sum_split(const WarpRows& rows, Ring<Shape, Keys
   __syncwarp();  // all lanes are done with the ring
 }
 
-// Few rows: all warps have the same, and each sums up every so manyth split, or finds it among the
-// `found` that are there. The first warp joins them, ascending.
+// Few rows: all warps have the same rows. In each round the warps take one split each, which they
+// sum up or, for the first `found` splits, read from the workspace. The first warp joins them,
+// ascending (AT-1), through the memory of the rings.
 template <class Shape>
 __device__ __forceinline__ void attend_by_splits(const Block& block, const Paged<Bf16>& op,
                                                  const PagedKeys& keys, const SplitSums& sums,
@@ -399,7 +414,7 @@ __device__ __forceinline__ void attend_by_splits(const Block& block, const Paged
   if (team == 0) finish(block, 0, state, op.out, column, nullptr, 0);
 }
 
-// The row of SplitSums that is the block's first query's.
+// The row of SplitSums for the block's first query.
 __device__ __forceinline__ std::int64_t sums_row(const Paged<Bf16>& op, std::int64_t sequence,
                                                  const Block& block) {
   return op.which == Which::kOne ? sequence : block.row;
@@ -428,7 +443,8 @@ __global__ void __launch_bounds__(Shape::kThreads) paged_kernel(Paged<Bf16> op, 
   }
 }
 
-// The first sequence from `from` on that does not share with the leader. All lanes of a warp call.
+// The first sequence from `from` on that does not share the leader's prefix. All lanes of a warp
+// call together and get the same.
 __device__ __forceinline__ std::int64_t end_of_sharers(const SharedPrefix* prefixes,
                                                        std::int64_t sequences, int leader,
                                                        std::int64_t from) {
@@ -440,9 +456,10 @@ __device__ __forceinline__ std::int64_t end_of_sharers(const SharedPrefix* prefi
   }
 }
 
-// The splits of shared prefixes, then each sequence's own, if they are spread: for each there are
-// as many parts as a sequence has, and every so manyth split is a part's. The queries of all who
-// share a prefix are as if they were one sequence's: their tiles are dealt to the sharers' blocks.
+// Sums up splits ahead of paged_kernel. The first op.sequences * parts blocks (if prefixes are
+// shared) take the splits of shared prefixes, the others those of each sequence alone. The splits
+// of a sequence are dealt to its parts in turn. The queries of all sequences that share a prefix
+// are treated as one sequence, whose tiles are dealt to the blocks of those sequences.
 template <class Shape>
 __global__ void __launch_bounds__(Shape::kThreads) split_kernel(Paged<Bf16> op, SplitSums sums) {
   const int part = static_cast<int>(blockIdx.x) % sums.parts;
@@ -492,8 +509,9 @@ Launch launch_of(std::int64_t rows, std::int64_t sequences, std::int64_t heads, 
           .shared_bytes = Shape::kSharedBytes};
 }
 
-// As many splits as the workspace holds. Sequences are spread as far as they have fewer blocks than
-// the GPU has multiprocessors. In a step of both kinds they share no sums.
+// Room for as many splits as the workspace holds. The splits of a sequence are spread over as many
+// parts as the GPU has multiprocessors for each of the `blocks` that join them. Prefixes are shared
+// only where there are as many rows as sequences (row_each).
 SplitSums split_sums(const AttentionPaged& op, bool row_each, std::int64_t blocks) {
   if (op.workspace.empty() || blocks == 0) return {};
   const std::int64_t positions = op.block_tables.dim(1) * op.k_pages.dim(2);
@@ -509,7 +527,7 @@ SplitSums split_sums(const AttentionPaged& op, bool row_each, std::int64_t block
           .parts = static_cast<int>(parts)};
 }
 
-// As split_kernel deals them.
+// Blocks of split_kernel's grid: 0 if there is nothing to sum up ahead.
 unsigned split_blocks(const SplitSums& sums, std::int64_t sequences) {
   const int kinds = (sums.prefixes != nullptr ? 1 : 0) + (sums.parts > 1 ? 1 : 0);
   return static_cast<unsigned>(sequences * sums.parts * kinds);
@@ -538,13 +556,14 @@ void attention_paged_bf16(const Stream& stream, const AttentionPaged& op) {
   const auto shape = [&]<class Shape>(Shape) {
     return bf16::launch_of<Shape>(rows, sequences, heads, groups, channels);
   };
-  // How rows are dealt to blocks does not touch their bits, nor who sums up a split.
+  // Neither the block that a row is dealt to nor the block that sums up a split changes their bits.
   with_padded(channels, [&](auto padded) {
     using Many = bf16::Many<padded>;
     using Few = bf16::Few<padded>;
     auto one = all, several = all;
     if (heads / groups <= kMatrixRows) {
-      // A row for each: one query each, but for some that may have none and others more.
+      // As many rows as sequences: taken for a decode step, in which each sequence has one query.
+      // Should one have none and another several, the kernel for few rows is still right.
       const bool row_each = rows == sequences;
       Launch step = shape(Few{});
       if (!row_each) {

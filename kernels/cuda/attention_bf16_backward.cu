@@ -1,11 +1,13 @@
-// Gradients of packed attention in bf16, for attention_bf16.cu alone: the two passes of
-// attention_backward.cuh on tensor cores. In both a warp holds 16 own rows, with the weights and
-// the scores' gradients of 32 others at a time:
+// Gradients of packed attention in bf16: the two passes of attention_backward.cuh on tensor cores.
+// attention.cu has computed the means of dout . out. In both passes a warp has 16 rows of its own
+// and meets 32 other rows at a time:
 //
 //   queries' pass   own q, dout   others k, v      dq += ds k
 //   keys' pass      own k, v      others q, dout   dk += ds q, dv += p dout
 //
-// so each needs the products own0 . other0 (scores) and own1 . other1 (dout . v).
+// so each pass needs the products own0 . other0 (scores) and own1 . other1 (dout . v), from which
+// it makes the weights p and the score gradients ds. Both are rounded to bf16 as operands of the
+// last products. No sum is shared by blocks, so the order of all sums is fixed (AT-2).
 #include "kernels/cuda/attention_bf16.h"
 #include "kernels/cuda/attention_gradients.cuh"
 #include "kernels/cuda/exponential.cuh"
@@ -21,6 +23,8 @@ namespace {
 constexpr int kOthers = 32;
 static_assert(kGroupHeadsMax <= kOthers);
 
+// The shape of a kernel for kPadded channels. Its shared memory has two tiles of own rows, and
+// kStages stages of two tiles of other rows: with two stages one is copied while the other is used.
 template <int kPadded>
 struct GradientForm {
   static constexpr int kChannels = kPadded;
@@ -36,13 +40,13 @@ struct GradientForm {
   static_assert(kGroupHeadsMax <= kRows && kSharedBytes <= kSharedBytesMax);
 };
 
-// The two tiles of other rows; in the keys' pass what is to be known of each.
+// One stage: the two tiles of other rows and, in the keys' pass, facts about each row.
 struct Others {
   Bf16* first;   // [32][D]
   Bf16* second;  // [32][D]
   float* lse;    // [32]
   float* mean;   // [32]
-  int* seen;     // [32] own rows, keys, that it sees: the first so many
+  int* seen;     // [32] how many of the block's keys, from the first on, the query sees
 };
 
 template <class Shape>
@@ -103,8 +107,8 @@ __device__ __forceinline__ void multiply_both(int first, const Others& others,
   multiply_by_rows<Shape::kChannels, kOthers>(own + Shape::kOwn, others.second, gradients);
 }
 
-// A product becomes a weight, dout . v the score's gradient; both 0 where the query does not see
-// the key.
+// Turns the product q . k into the weight p, and dout . v into the score's gradient ds. Both become
+// 0 where the query does not see the key.
 __device__ __forceinline__ void weigh_gradient(bool seen, float lse, float mean, float scale,
                                                float& score, float& gradient) {
   score = seen ? exponential(score * scale - lse) : 0.0f;
@@ -160,7 +164,7 @@ __global__ void __launch_bounds__(Shape::kThreads) query_gradient_kernel(Gradien
                        gradients[n][i]);
       }
     }
-    __syncwarp();  // lanes may have parted where a weight is none
+    __syncwarp();  // lanes may have diverged at weights of 0, and products need the whole warp
     unsigned weights[kOthers / 16][4];
     round_to_operand<kOthers>(gradients, weights);
     multiply_by_columns<kOthers, Shape::kColumns, Shape::kStride>(weights, others.first + column,
@@ -174,8 +178,9 @@ __global__ void __launch_bounds__(Shape::kThreads) query_gradient_kernel(Gradien
   }
 }
 
-// The tiles of queries that see some of `count` keys of a segment, own rows of it from `first` on:
-// the segment's own queries, then those of the users of its rows, which follow it.
+// Finds the tiles of queries that see some of `count` keys, which are own rows of a segment from
+// `first` on: first the segment's own queries, then those of the segments that use its rows as a
+// prefix, which follow it (AT-2).
 struct SeeingQueries {
   const Gradients<Bf16>& op;
   Segment own;
@@ -184,7 +189,8 @@ struct SeeingQueries {
   Block shape;
   std::int64_t segment, query = 0;
 
-  // The next tile, of at most kOthers rows, and how many of the keys its sequence has.
+  // The next tile, of at most kOthers rows, and how many of the keys belong to its sequence. False:
+  // there is none left.
   __device__ __forceinline__ bool next(Block& block, int& keys) {
     const std::int64_t position = own.prefix_len + first;
     const int queries = kOthers / shape.heads;
@@ -206,8 +212,8 @@ struct SeeingQueries {
   }
 };
 
-// Begins to copy a tile of queries, the first key being at `position` of their sequence, which has
-// `keys` of the block's.
+// Begins to copy a tile of queries, with lse and mean of each. The block's first key is at
+// `position` of the queries' sequence, and the first `keys` of its keys belong to that sequence.
 template <class Shape>
 __device__ __forceinline__ void copy_others(const Gradients<Bf16>& op, const Block& block,
                                             std::int64_t position, int keys, const Others& others) {
@@ -266,7 +272,7 @@ __global__ void __launch_bounds__(Shape::kThreads) key_gradient_kernel(Gradients
                        gradients[n][i]);
       }
     }
-    __syncwarp();  // lanes may have parted where a weight is none
+    __syncwarp();  // lanes may have diverged at weights of 0, and products need the whole warp
     unsigned weights[kOthers / 16][4];
     round_to_operand<kOthers>(scores, weights);
     multiply_by_columns<kOthers, Shape::kColumns, Shape::kStride>(weights, others.second + column,

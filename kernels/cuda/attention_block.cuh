@@ -1,5 +1,10 @@
-// How attention's rows are dealt to blocks, for every dtype and form. Row r of a block is query
-// r / heads, head r % heads of the heads that share one key/value head.
+// How attention's rows are dealt to blocks of threads, for every dtype and form, and the operands
+// that kernels are given.
+//
+// Row r of a block is query r / heads, head r % heads of the heads that share one key/value head.
+// In the grids of attention blockIdx.y is the key/value head and blockIdx.x, as a rule, a piece of
+// a sequence. Lengths of sequences are in the device's memory, so the host launches as many blocks
+// as there may be pieces (pieces_max), and each block finds its own piece or ends.
 #pragma once
 
 #include <cstdint>
@@ -16,16 +21,17 @@ __device__ __forceinline__ int lane_index() { return static_cast<int>(threadIdx.
 // The queries of one block, all of one sequence.
 struct Block {
   std::int64_t row = 0;             // of query 0 in [T, …]
-  std::int64_t first_position = 0;  // of query 0
+  std::int64_t first_position = 0;  // position of query 0 in its sequence
   int queries = 0;
-  int heads = 0;          // that share the key/value head
+  int heads = 0;          // number of heads that share the key/value head
   int channels = 0;       // D
   std::int64_t head = 0;  // the first of the heads
   float scale = 0;
 
   __device__ __forceinline__ int rows() const { return queries * heads; }
+  // Positions that the block's last query sees, and so the most of any row.
   __device__ __forceinline__ std::int64_t positions() const { return first_position + queries; }
-  // Row r sees the positions before this one; rows past the last see none.
+  // Row r sees the positions 0 … seen(r) - 1; rows past the last see none.
   __device__ __forceinline__ std::int64_t seen(int r) const {
     return r < rows() ? first_position + r / heads + 1 : 0;
   }
@@ -36,7 +42,8 @@ struct Block {
   }
 };
 
-// The heads that the block has, which share the key/value head blockIdx.y, and no queries yet.
+// A block of the heads that share the key/value head blockIdx.y, without queries. Form is Packed,
+// Paged or Gradients.
 template <class Form>
 __device__ __forceinline__ Block shape_of(const Form& op) {
   const int heads = op.heads / op.groups;
@@ -46,7 +53,7 @@ __device__ __forceinline__ Block shape_of(const Form& op) {
           .scale = op.scale};
 }
 
-// The segment's own queries from `query` on, at most `most`; the rest of it is as in `shape`.
+// A block of the segment's own queries from `query` on, at most `most`, with the heads of `shape`.
 __device__ __forceinline__ Block block_of(const Segment& segment, std::int64_t query, int most,
                                           Block shape) {
   const std::int64_t left = segment.len - query;
@@ -73,20 +80,23 @@ Heads<T> heads_of(const TensorView& view) {
   return {.data = data<T>(view), .stride = view.row_stride, .channels = view.dim(2)};
 }
 
+// The row of a position of the segment's sequence, which may be a row of its prefix.
 __device__ __forceinline__ std::int64_t row_of(const Segment& segment, std::int64_t position) {
   return position < segment.prefix_len ? segment.prefix_begin + position
                                        : segment.begin + position - segment.prefix_len;
 }
 
-inline constexpr std::int64_t kNoRow = -1;
+inline constexpr std::int64_t kNoRow = -1;  // instead of a row: zeros, nothing is read
 
-// The piece of work that a block is, where segments are cut into pieces of so many own rows.
+// One piece of work, where segments are cut into pieces of a fixed number of own rows.
 struct Piece {
-  std::int64_t segment = 0;  // or their count: there is no such piece
-  std::int64_t index = 0;    // of the piece within it
+  std::int64_t segment = 0;  // the number of segments if there is no such piece
+  std::int64_t index = 0;    // of the piece within its segment
 };
 
-// All lanes of a warp call; 32 segments at a time.
+// The piece with number `piece`, counted over all segments. All lanes of a warp call together and
+// get the same: they add up the pieces of 32 segments at a time and look for the segment in which
+// the sum passes `piece`.
 __device__ __forceinline__ Piece find_piece(const Segment* segments, std::int64_t count,
                                             std::int64_t rows_per_piece, std::int64_t piece) {
   for (std::int64_t first = 0; first < count; first += kWarp) {
@@ -110,7 +120,7 @@ __device__ __forceinline__ Piece find_piece(const Segment* segments, std::int64_
   return {.segment = count};
 }
 
-// What the kernels of a form are given.
+// The operands of packed attention, as kernels take them. attention.h says what they are.
 template <class T>
 struct Packed {
   Heads<T> q, k, v, out;
@@ -135,13 +145,14 @@ Packed<T> packed_of(const AttentionPacked& op) {
           .scale = op.scale};
 }
 
-// Sequences that a kernel is for.
+// The sequences that a kernel computes. A step of both kinds takes two kernels.
 enum class Which : unsigned char {
   kAll,
-  kOne,      // of one query; sequence s has the grid's blocks x = s
-  kSeveral,  // of more
+  kOne,      // sequences of one query; sequence s has the blocks with blockIdx.x = s
+  kSeveral,  // sequences of more than one query
 };
 
+// The operands of paged attention, as kernels take them.
 template <class T>
 struct Paged {
   Heads<T> q, out;
@@ -174,8 +185,8 @@ Paged<T> paged_of(const AttentionPaged& op) {
           .scale = op.scale};
 }
 
-// The block's queries, and whose they are, where the grid has pieces_max(T, count, queries that
-// `rows` rows hold) pieces. False: the block is no piece.
+// Finds the block's queries and their segment, in a grid of pieces_max(T, segments, queries that
+// `rows` rows hold) blocks. False: there is no piece left for this block.
 template <class Form>  // Packed, Gradients
 __device__ __forceinline__ bool find_queries(const Form& op, int rows, Segment& segment,
                                              Block& block) {
@@ -188,7 +199,7 @@ __device__ __forceinline__ bool find_queries(const Form& op, int rows, Segment& 
   return true;
 }
 
-// The sequence's queries; prefix_len positions come before them.
+// The sequence's queries as a segment, whose prefix are all positions before the first query.
 template <class T>
 __device__ __forceinline__ Segment queries_of(const Paged<T>& op, std::int64_t sequence) {
   return {.prefix_len = op.first_position[sequence],
@@ -196,8 +207,9 @@ __device__ __forceinline__ Segment queries_of(const Paged<T>& op, std::int64_t s
           .len = op.query_begin[sequence + 1] - op.query_begin[sequence]};
 }
 
-// Sequence s has the blocks begin[s] / queries + s …: room for its pieces whatever its length, and
-// never another's. The last of it may be no piece.
+// The same for a paged batch. Sequence s has the blocks from begin[s] / queries + s on: as many as
+// it has pieces, or one more, which then is no piece. So a block finds its sequence by bisection,
+// without adding up the lengths of the sequences before.
 template <class T>
 __device__ __forceinline__ bool find_queries(const Paged<T>& op, int rows, std::int64_t& sequence,
                                              Block& block) {
@@ -223,7 +235,8 @@ __device__ __forceinline__ bool find_queries(const Paged<T>& op, int rows, std::
   return true;
 }
 
-// At least as many as there are pieces of `per_piece` rows in sequences of T rows in all.
+// An upper bound of the number of pieces of `per_piece` rows, where `sequences` sequences have
+// `rows` rows together: each sequence has at most one piece that is not full.
 inline unsigned pieces_max(std::int64_t rows, std::int64_t sequences, std::int64_t per_piece) {
   return static_cast<unsigned>(sequences == 0 ? 0 : rows / per_piece + sequences);
 }

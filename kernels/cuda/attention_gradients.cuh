@@ -1,4 +1,6 @@
-// What the kernels of attention's backward pass are given, for every dtype.
+// The operands of attention's backward pass as kernels take them, for every dtype. The means of
+// dout . out are in the operator's workspace: attention.cu computes them first, since both passes
+// (attention_backward.cuh, attention_bf16_backward.cu) need them for every chunk.
 #pragma once
 
 #include "kernels/cuda/attention_block.cuh"
@@ -8,10 +10,10 @@ namespace tandem::kernels::cuda {
 template <class T>
 struct Gradients {
   Heads<T> dout, q, k, v, dq, dk, dv;
-  const Segment* segments;
-  std::int64_t count;
-  const float* lse;    // [T, H]
-  const float* means;  // [T, H], of dout . out
+  const Segment* segments;  // in device memory
+  std::int64_t count;       // of segments
+  const float* lse;         // [T, H]
+  const float* means;       // [T, H], of dout . out
   int heads, groups;
   float scale;
 };

@@ -1,8 +1,10 @@
-// A warp takes kHeadsPerWarp neighbouring heads of one token, whatever they are, and reads them all
-// before it computes, so that they are on their way together. A row's sum is taken as rms_norm.cu
-// takes it, by one warp with a pack to a lane. What rms_norm would write and rope read again goes
-// through shared memory in the operand's dtype: that is the rounding which AI-1 asks for, and lets
-// all lanes turn, where the lower halves of one head alone would not give each of them a pack.
+// A warp takes kHeadsPerWarp neighbouring heads of one token, which may be of q, k and v, and reads
+// them all before it computes, so that their loads are under way together. The sum of a row is
+// taken as in rms_norm.cu, by one warp with one pack per lane at a time.
+//
+// The normalised rows, which rms_norm would write and rope would read, go through shared memory in
+// the operand's dtype. That gives the rounding of AI-1. It also lets all lanes turn: the lower half
+// of one head would not give each lane a pack, the lower halves of several heads do.
 #include "kernels/cuda/kv_cache.cuh"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/numbers.cuh"
@@ -21,7 +23,7 @@ constexpr int kWarps = kThreads / kWarp;
 constexpr int kHeadsPerWarp = 4;
 static_assert(kHeadChannelsMax <= kNormNarrowChannels);  // a warp takes a row
 
-// Of a lane, where a row is the longest.
+// The most packs of a row that a lane has.
 template <class T>
 constexpr int kPacks = kHeadChannelsMax / (kWarp * kPack<T>);
 
@@ -36,7 +38,7 @@ struct Tokens {
   int queries, channels;
   float eps;
 
-  // Heads are counted through q, k and v.
+  // Heads are numbered through q, k and v.
   __device__ __forceinline__ int groups() const { return static_cast<int>(pages.groups); }
   __device__ __forceinline__ int first_key() const { return queries; }
   __device__ __forceinline__ int first_value() const { return queries + groups(); }
@@ -128,12 +130,12 @@ __device__ __forceinline__ void normalise_heads(const Tokens<T>& op, const Heads
   }
 }
 
-// Turns them, and writes q where it was and k to its slot.
+// Turns the normalised rows; writes those of q back to q and those of k to their slot.
 template <class T>
 __device__ __forceinline__ void turn_heads(const Tokens<T>& op, const Heads& heads,
                                            const T (*normal)[kHeadChannelsMax]) {
   const int half = op.channels / 2, packs = half / kPack<T>;
-  const int count = min(heads.end, op.first_value()) - heads.first;  // none: perhaps less than 0
+  const int count = min(heads.end, op.first_value()) - heads.first;  // 0 or less: only heads of v
   const std::int64_t table = std::int64_t{op.positions[heads.token]} * half;
   for (int item = static_cast<int>(threadIdx.x) % kWarp; item < count * packs; item += kWarp) {
     const int i = item / packs, c = item % packs * kPack<T>, head = heads.first + i;
@@ -159,6 +161,7 @@ __global__ void attention_input_kernel(Tokens<T> op) {
   const int first = (static_cast<int>(blockIdx.y) * kWarps + warp) * kHeadsPerWarp;
   const std::int64_t token = blockIdx.x;
   const std::int32_t slot = op.slots[token];
+  // A row of padding has no slot: only its q is computed.
   const int all = slot < 0 ? op.first_key() : op.first_value() + op.groups();
   const Heads heads{
       .token = token, .slot = slot, .first = first, .end = min(first + kHeadsPerWarp, all)};

@@ -1,10 +1,11 @@
-// What every form of attention in f32 is made of: a warp holds kWarpRows query rows against one
-// chunk of kChunkPositions keys. Every row is computed by the same operations in the same order
-// wherever it lies in a block, so the forms agree to the bit (AT-1), and with the CPU within a
-// split.
+// The parts of every form of attention in f32: a warp holds kWarpRows query rows against one chunk
+// of kChunkPositions keys. Every row is computed by the same operations in the same order, wherever
+// in a block it is, so the forms agree to the bit (AT-1), and with the CPU within a split.
 //
-// Of the scores of a chunk, lane l has position l % 16 for the warp's rows l / 16 * 4 … + 3; of the
-// outputs it has the channels l, l + 32, … for all of the warp's rows.
+// The values of a warp's 8 rows are spread over its 32 lanes in two ways:
+//   scores [8][16]   lane l has position l % 16 of four rows, the "lane rows", from l / 16 * 4 on
+//   outputs [8][D]   lane l has the channels l, l + 32, … of all 8 rows
+// share() brings scores from the first form to where the second can use them.
 #pragma once
 
 #include "kernels/cuda/attention_block.cuh"
@@ -19,19 +20,22 @@ inline constexpr int kWarpRows = 8;
 inline constexpr int kLaneRows = kWarpRows / 2;
 static_assert(kChunk * 2 == kWarp);
 
-// Elements between rows, and between channels of transposed keys, that keep neighbours off one bank
-// of shared memory.
+// Elements from row to row, and from channel to channel of transposed keys. The padding keeps
+// elements that lanes read together on different banks of shared memory; rows stay aligned to 16
+// bytes for float4.
 __device__ __forceinline__ int row_stride(int channels) { return channels + 4; }
 inline constexpr int kKeyStride = kChunk + 1;
 
+// The block's row with which the warp's rows begin, and the lane's; the lane's key in a chunk.
 __device__ __forceinline__ int warp_row() {
   return static_cast<int>(threadIdx.x) / kWarp * kWarpRows;
 }
 __device__ __forceinline__ int lane_row() { return warp_row() + lane_index() / kChunk * kLaneRows; }
 __device__ __forceinline__ int lane_key() { return lane_index() % kChunk; }
 
-// One head of the rows row_of(0 … 15), by element; zeros for kNoRow, which is not read.
-// As keys: to[d][j]. As values: to[j][d].
+// Copies one head of the rows row_of(0) … row_of(15) to shared memory, element by element; zeros
+// for kNoRow. kKeys: transposed, to[d][j] with the stride kKeyStride. Otherwise to[j][d], dense.
+// The whole block calls; a barrier must follow.
 template <bool kKeys, class RowOf>
 __device__ __forceinline__ void load_chunk(const Heads<float>& from, std::int64_t head,
                                            const RowOf& row_of, float* to) {
@@ -44,7 +48,8 @@ __device__ __forceinline__ void load_chunk(const Heads<float>& from, std::int64_
   }
 }
 
-// The block's rows: to[r] for r < capacity, zeros past the last.
+// Copies the block's rows to shared memory: to[r] for r < capacity, zeros past the block's last
+// row. The whole block calls; a barrier must follow.
 __device__ __forceinline__ void load_rows(const Heads<float>& from, const Block& block,
                                           int capacity, float* to) {
   for (int i = static_cast<int>(threadIdx.x); i < capacity * block.channels;
@@ -76,7 +81,8 @@ __device__ __forceinline__ void dot_keys(const float* rows, const float* keys, i
   }
 }
 
-// Over the 16 lanes that share their rows, halves first.
+// Reductions over the 16 lanes that have the same rows, in the tree of the CPU's lanes: i meets
+// i + 8, then i + 4, 2, 1.
 __device__ __forceinline__ float chunk_max(float value) {
   for (int step = kChunk / 2; step > 0; step /= 2) {
     value = fmaxf(value, __shfl_xor_sync(kAllLanes, value, step));
@@ -90,20 +96,22 @@ __device__ __forceinline__ float chunk_sum(float value) {
   return value;
 }
 
-// What the lanes of warp row r know of it (of = one value per lane row), told to the whole warp.
+// A value of warp row r, for the whole warp. `of` holds one value per lane row; all lanes that have
+// row r hold the same.
 __device__ __forceinline__ float of_row(const float (&of)[kLaneRows], int r) {
   return __shfl_sync(kAllLanes, of[r % kLaneRows], r / kLaneRows * kChunk);
 }
 
-// Rows of one operand, [16] of them: element d of row j lies at j * row + d * channel.
+// The 16 rows of an operand in shared memory: element d of row j is at j * row + d * channel.
 struct ChunkRows {
   const float* data = nullptr;
   int row = 0;
   int channel = 0;
 };
 
-// sums[r] += sum_j weights[j][r] * rows[j], j ascending over the positions that row r sees: the
-// others' may be no numbers at all. weights is the warp's own [16][8].
+// sums[r] += sum_j weights[j][r] * rows[j], j ascending over the positions that row r sees. Other
+// positions are left out, because they may hold NaN. weights is the warp's own [16][8], in shared
+// memory; lane l adds up the channels l + 32 c.
 template <int kColumns>
 __device__ __forceinline__ void add_rows(const Block& block, std::int64_t chunk,
                                          const float* weights, const ChunkRows& rows,
@@ -122,7 +130,8 @@ __device__ __forceinline__ void add_rows(const Block& block, std::int64_t chunk,
   }
 }
 
-// A chunk's weights where the whole warp finds them, [16][8].
+// Writes the lanes' values of a chunk to `to`, [16][8] in shared memory, for the warp to read. The
+// first barrier waits until the warp has read the chunk before, the second until all is written.
 __device__ __forceinline__ void share(const float (&values)[kLaneRows], float* to) {
   __syncwarp();
   const int first = lane_index() / kChunk * kLaneRows;

@@ -1,3 +1,4 @@
+// A thread takes one pack of elements. The arithmetic is f32, and each element is rounded once.
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/numbers.cuh"
 #include "kernels/cuda/operators.h"
@@ -27,7 +28,7 @@ __global__ void scale_kernel(T* y, float factor, std::int64_t count) {
   store_pack<kVector>(y + at, scaled, count - at);
 }
 
-// Between two dtypes, one of which is f32.
+// Between f32 and bf16; a thread takes as many elements as a pack of f32 has.
 template <class X, class Y, bool kVector>
 __global__ void convert_kernel(const X* x, Y* y, std::int64_t count) {
   const std::int64_t at = (std::int64_t{blockIdx.x} * kThreads + threadIdx.x) * kPack<float>;
@@ -63,6 +64,7 @@ void scale(const Stream& stream, const Scale& op) {
 void convert(const Stream& stream, const Convert& op) {
   const std::int64_t count = op.y.dim(0);
   if (count == 0) return;
+  // With one dtype on both sides bits are copied: a NaN keeps its payload.
   if (op.x.dtype == op.y.dtype) {
     CUDA_CHECK(cudaMemcpyAsync(op.y.data, op.x.data,
                                static_cast<std::size_t>(count) * runtime::size_bytes(op.y.dtype),

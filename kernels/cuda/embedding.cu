@@ -1,6 +1,7 @@
-// Backward without atomics: the block of a token's first occurrence adds up all its occurrences,
-// ascending, which is the CPU's order to the bit; the blocks of later occurrences end. Reading the
-// ids once per token is quadratic and still nothing: 16,384 tokens read 1 GB out of the L2 cache.
+// Backward works without atomic additions, whose order would change from run to run: the block of
+// an id's first occurrence adds up all occurrences, ascending, which is the CPU's order to the bit.
+// The blocks of later occurrences end. Each block reads the ids of all tokens, which is quadratic
+// but cheap: 16,384 tokens read 1 GB out of the L2 cache.
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/numbers.cuh"
 #include "kernels/cuda/operators.h"
@@ -27,12 +28,12 @@ __global__ void embedding_kernel(const std::int32_t* ids, const std::int32_t* dr
   }
 }
 
-// Which of the kThreads tokens from `begin` on are `id`: bit i of word w is token 32 w + i. For the
-// whole block, which calls together; `end` bounds the tokens.
+// Finds which of the kThreads tokens from `begin` on, and before `end`, are `id`: bit i of word w
+// stands for token begin + 32 w + i. The whole block calls together; `words` is shared memory.
 __device__ __forceinline__ void find_tokens(const std::int32_t* ids, std::int64_t begin,
                                             std::int64_t end, std::int32_t id, unsigned* words) {
   const std::int64_t at = begin + threadIdx.x;
-  __syncthreads();  // words are still being read
+  __syncthreads();  // until all threads have read the words of the call before
   const unsigned word = __ballot_sync(kAllLanes, at < end && ids[at] == id);
   if (threadIdx.x % kWarp == 0) words[threadIdx.x / kWarp] = word;
   __syncthreads();

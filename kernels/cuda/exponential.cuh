@@ -1,5 +1,8 @@
-// exp and log with the bits of the CPU's (kernels/cpu/exponential.h): the same operations in the
-// same order, on one number. CUDA's own differ in the last bits, and the fast ones by far more.
+// exp and log with the bits of the CPU's: the same operations in the same order, on one number.
+// kernels/cpu/exponential.h explains the method and its constants; a change there is a change here.
+// CUDA's own functions differ in the last bits, and its fast ones by far more.
+//
+// A fused multiply-add is one where the source says fmaf: the module is compiled with -fmad=false.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -11,10 +14,11 @@ inline constexpr float kExpMax = 88.0f;   // above it exp is exp(88), which is f
 
 __device__ __forceinline__ float infinity() { return __int_as_float(0x7f800000); }
 
-// NaN stays NaN.
+// NaN stays NaN: every comparison with it is false.
 __device__ __forceinline__ float exponential(float x) {
   const float low = x < kExpMin ? kExpMin : x;
   const float clamped = low > kExpMax ? kExpMax : low;
+  // r = x - n ln 2, with ln 2 in two parts.
   const float n = rintf(clamped * 1.44269504088896341f);
   float r = fmaf(-n, 0.693359375f, clamped);
   r = fmaf(-n, -2.12194440e-4f, r);
@@ -25,15 +29,17 @@ __device__ __forceinline__ float exponential(float x) {
   p = fmaf(p, r, 1.6666665459e-1f);
   p = fmaf(p, r, 5.0000001201e-1f);
   p = fmaf(p, r * r, r) + 1.0f;
+  // 2^n: the exponent of an f32 is in bits 23 … 30, with 127 added.
   const float power = __int_as_float((__float2int_rn(n) + 127) << 23);
   return x < kExpMin ? 0.0f : p * power;
 }
 
-// For positive normal x; infinity and NaN give themselves.
+// For positive normal x. Infinity and NaN give themselves; other x give no useful number.
 __device__ __forceinline__ float logarithm(float x) {
   const int bits = __float_as_int(x);
   const float part = __int_as_float((bits & 0x007fffff) | 0x3f800000);
   const float exponent = __int2float_rn(static_cast<int>(static_cast<unsigned>(bits) >> 23) - 127);
+  // x = (1 + f) 2^e, with 1 + f between sqrt 1/2 and sqrt 2.
   const bool small = part < 1.41421356237309505f;
   const float e = small ? exponent : exponent + 1.0f;
   const float f = (small ? part : part * 0.5f) - 1.0f;

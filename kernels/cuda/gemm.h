@@ -1,4 +1,5 @@
-// Matrix products as matmul.cu states them, by rows, and the library that computes most of them.
+// Matrix products in row-major form, as matmul.cu states them, and the library (cuBLASLt) that
+// computes most of them.
 #pragma once
 
 #include "kernels/ops/matmul.h"
@@ -13,16 +14,21 @@ struct Gemm {
   TensorView c;  // [rows, columns]
   bool a_transposed = false;
   bool b_transposed = false;
-  bool accumulate = false;
+  bool accumulate = false;  // c is added to
   Rows rows = Rows::kInvariant;
 
-  std::int64_t steps() const { return a.dim(a_transposed ? 0 : 1); }
+  std::int64_t steps() const { return a.dim(a_transposed ? 0 : 1); }  // terms of a sum
 };
 
-// By cuBLASLt. False, with nothing done, for a product that is not for it: one that is empty, that
-// has an operand whose rows do not all begin at multiples of 16 bytes, or that no algorithm is
-// known to compute as Gemm::rows wants it. With Rows::kInvariant the answer does not depend on the
-// number of rows.
+// Computes the product by cuBLASLt and returns true, or does nothing and returns false. A product
+// is refused if it is empty, if an operand has rows that do not begin at multiples of 16 bytes, or
+// if no algorithm is known that keeps the promise of Gemm::rows. With Rows::kInvariant the answer
+// does not depend on the number of rows.
+//
+// The first product of a shape asks the library for algorithms, tries them on the GPU (kInvariant)
+// and may allocate device memory. So a product may be recorded into a stream's graph only after it
+// has run on that stream. Any thread may call; calls take turns. An error of the library ends the
+// process.
 bool library_gemm(const Stream& stream, const Gemm& gemm);
 
 }  // namespace tandem::kernels::cuda

@@ -1,5 +1,6 @@
-// The CPU's sums, to the bit: eight threads are the eight lanes of a block of kNormBlockElements,
-// so that a warp reads four whole sectors of 32 bytes at a time.
+// The CPU's sums (cpu/global_norm.cc), to the bit: eight threads are the eight lanes of a block of
+// kNormBlockElements, so that a warp reads four whole sectors of 32 bytes at a time. The blocks'
+// sums are then added by one thread, ascending, since another order would have other bits.
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/numbers.cuh"
 #include "kernels/cuda/operators.h"
@@ -24,7 +25,7 @@ __global__ void square_blocks_kernel(const float* x, std::int64_t count, double*
     const double value = x[i];
     sum += value * value;
   }
-  // Lane i takes lane i + 4, then 2, 1; what lanes beyond bring is not looked at.
+  // Lane i takes lane i + 4, then i + 2, i + 1. Upper lanes compute sums that nothing reads.
   for (int half = kSums / 2; half > 0; half /= 2) {
     sum += __shfl_down_sync(kAllLanes, sum, static_cast<unsigned>(half), kSums);
   }

@@ -1,4 +1,4 @@
-// Values are only moved, never computed with.
+// Keys and values are moved bit by bit and never computed with.
 #include "kernels/cuda/kv_cache.cuh"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/numbers.cuh"

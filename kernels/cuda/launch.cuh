@@ -1,7 +1,10 @@
-// How a kernel is started: a plain function call, so that the same source is compiled by nvcc for a
-// GPU and by g++ for the emulator that the tests use.
+// How a kernel is started: by a plain function call, so that the same source is compiled by nvcc
+// for a GPU and by g++ for the emulator that the tests use (tests/kernels/cuda_emulator).
 //
 //   launch(stream, {.grid = blocks, .block = 256}, kernel<float>, x, y, n);
+//
+// The kernel is queued on the stream and runs later. Its arguments are copied by value, so pointers
+// in them must be of device memory that outlasts the work. A launch that fails ends the process.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -15,17 +18,19 @@
 
 namespace tandem::kernels::cuda {
 
-// What a kernel gets without asking is 48 KiB, its static shared memory included.
+// Dynamic shared memory that a kernel may have without asking for more. CUDA gives 48 KiB, static
+// shared memory included, for which 1 KiB is left.
 inline constexpr std::size_t kSharedBytesDefault = 47 << 10;
 
 struct Launch {
-  dim3 grid;  // a zero in it: there is nothing to do
-  dim3 block;
-  std::size_t shared_bytes = 0;  // dynamic shared memory
+  dim3 grid;                     // blocks; a zero in it: there is nothing to do
+  dim3 block;                    // threads of a block
+  std::size_t shared_bytes = 0;  // dynamic shared memory of a block
 };
 
-// The most dynamic shared memory of a block: what the GPU has for one, less 1 KiB of static memory,
-// to which ptxas adds 1 KiB of the system's for some GPUs.
+// The most dynamic shared memory that a block may have: the GPU's limit for a block, less 1 KiB for
+// static shared memory, to which ptxas adds 1 KiB of the system's for some GPUs. A process uses one
+// GPU, so the limit is read once.
 inline int shared_bytes_max() {
   static const int bytes = [] {
     int of_block = 0;
@@ -35,6 +40,7 @@ inline int shared_bytes_max() {
   return bytes;
 }
 
+// Multiprocessors of the process's GPU, read once.
 inline int multiprocessors() {
   static const int count = [] {
     int of_device = 0;
@@ -44,13 +50,14 @@ inline int multiprocessors() {
   return count;
 }
 
+// Queues the kernel; nothing where the grid is empty, which CUDA would take for an error.
 template <class... Parameters, class... Arguments>
 void launch(const runtime::Stream& stream, const Launch& shape, void (*kernel)(Parameters...),
             Arguments... arguments) {
   if (shape.grid.x == 0 || shape.grid.y == 0 || shape.grid.z == 0) return;
   if (shape.shared_bytes > kSharedBytesDefault) {
-    // The allowance is the process's, not the launch's: always the same one, so that threads that
-    // launch the kernel with more and with less do not take it from each other.
+    // The allowance belongs to the kernel in this process and not to the launch. It is always set
+    // to the same size, so that a thread that needs less does not take it from one that needs more.
     CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                     shared_bytes_max()));
   }
@@ -62,7 +69,7 @@ void launch(const runtime::Stream& stream, const Launch& shape, void (*kernel)(P
   CUDA_CHECK(cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...));
 }
 
-// Blocks of `per_block` items that cover `count`.
+// How many blocks of `per_block` items cover `count` items.
 inline unsigned blocks_for(std::int64_t count, std::int64_t per_block) {
   return static_cast<unsigned>((count + per_block - 1) / per_block);
 }

@@ -1,16 +1,18 @@
-// cuBLASLt speaks of columns: the row-major matrix [R, C] with rows S apart is to it the matrix
-// C x R with leading dimension S. So c = a * b by rows is asked for as c' = b' * a'.
+// Products by cuBLASLt. The library takes matrices by columns: a row-major matrix [R, C] with rows
+// S apart is a matrix C x R with leading dimension S to it. So c = a * b by rows is asked for as
+// c' = b' * a'.
 //
-// Its heuristics take tens of microseconds, so their answer is kept per shape. With
-// Rows::kInvariant the number of rows and the strides are not part of the shape: all of a weight's
-// algorithms are chosen at once, by row_bands.h, when it is first multiplied, and none may split
-// its sums. NVIDIA promises the same bits for the same call only, so they are tried first, on some
+// The library's heuristics take tens of microseconds, so the choice is kept per shape. With
+// Rows::kInvariant the number of rows and the strides are not part of the shape: all algorithms for
+// a weight are chosen when it is first multiplied, by row_bands.h, and none may split its sums.
+// NVIDIA promises the same bits for the same call only, so the algorithms are tried before, on some
 // of the weight's columns.
 //
-// The process has one Library, which lives as long as it does. Whoever multiplies while a weight is
-// tried waits for that. A workspace belongs to one stream, whose products follow each other. All is
-// made when first needed, so a thread that records a stream's graph must have run the same products
-// on it before: then nothing here allocates or waits.
+// The process has one Library, which is never destroyed. While it tries algorithms for a weight,
+// all other products wait. Each stream has a workspace of its own, because the products of one
+// stream run one after another and those of two streams may overlap. Choices and workspaces are
+// made when they are first needed. So a product must have run on a stream before it is recorded
+// into that stream's graph: then nothing here allocates or waits.
 #include <cublasLt.h>
 
 #include <algorithm>
@@ -40,14 +42,18 @@ namespace {
 using runtime::DType;
 
 constexpr std::size_t kWorkspaceBytes = std::size_t{32} << 20;  // NVIDIA's advice for Hopper
-constexpr std::size_t kAnswersMax = 4096;  // kept; beyond, those of kFastest are asked for again
+// Choices that are kept. Beyond this number those for kFastest are dropped, and made again when
+// they are needed.
+constexpr std::size_t kAnswersMax = 4096;
+// Row counts with which the library is asked whether it can run an algorithm.
 constexpr std::int64_t kRowsAsked[] = {1, 2, 7, 16, 33, 64, 128, 1000, 4096, 65536};
-constexpr std::int64_t kStepsTried = 8192, kColumnsTried = 1024;  // at most, and together
+// Bounds of the part of a weight that is tried: steps, columns, and elements of both together.
+constexpr std::int64_t kStepsTried = 8192, kColumnsTried = 1024;
 constexpr std::int64_t kElementsTried = std::int64_t{1} << 20;
-constexpr std::int64_t kColumnsTogether = 128;  // columns tried are a multiple of them, or all
-constexpr int kCandidates = 8;
-constexpr std::uint32_t kAlignment = 16;     // bytes, of every row
-constexpr std::int64_t kStrideElements = 8;  // of as many bytes or more
+constexpr std::int64_t kColumnsTogether = 128;  // columns tried: a multiple of this, or all
+constexpr int kCandidates = 8;                  // algorithms that the library is asked to offer
+constexpr std::uint32_t kAlignment = 16;        // bytes, of every row
+constexpr std::int64_t kStrideElements = 8;     // kAlignment bytes in bf16, twice that in f32
 
 void check(cublasStatus_t status, const char* expression) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
@@ -56,8 +62,9 @@ void check(cublasStatus_t status, const char* expression) {
 }
 #define CUBLAS_CHECK(expression) check((expression), #expression)
 
-// Whether it did what it was asked for, or says that it cannot. Whatever else goes wrong ends the
-// process: taken for a refusal, it would leave this process with other algorithms than its peers'.
+// Whether the library did as it was asked; false if it says that it cannot. Any other failure ends
+// the process: taken for a refusal, it would leave this process with other algorithms, and so other
+// bits, than its peers.
 bool accepted(cublasStatus_t status, const char* expression) {
   if (status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE) return false;
   check(status, expression);
@@ -65,7 +72,7 @@ bool accepted(cublasStatus_t status, const char* expression) {
 }
 #define CUBLAS_ACCEPTED(expression) accepted((expression), #expression)
 
-// A product in our words, without the addresses.
+// A product without its addresses, in the terms of Gemm.
 struct Shape {
   DType in = DType::kF32, out = DType::kF32;
   bool a_transposed = false, b_transposed = false;
@@ -88,7 +95,8 @@ Shape dense(Shape shape, std::int64_t rows) {
   return shape;
 }
 
-// What the library is told; its pointers are made where they are used, so a Problem may be moved.
+// The library's description of a product. The layouts are values, and pointers to them are made
+// where they are used, so a Problem may be moved.
 struct Problem {
   cublasLtMatmulDescOpaque_t operation{};
   cublasLtMatrixLayoutOpaque_t a{}, b{}, c{};
@@ -105,6 +113,7 @@ void lay_out(cublasLtMatrixLayoutOpaque_t& layout, DType dtype, std::int64_t row
                                         static_cast<std::uint64_t>(rows), stride));
 }
 
+// The library's first operand is b and its second one a, see above.
 Problem problem(const Shape& s) {
   Problem p;
   CUBLAS_CHECK(cublasLtMatmulDescInit(&p.operation, CUBLAS_COMPUTE_32F, CUDA_R_32F));
@@ -131,7 +140,8 @@ void prefer(cublasLtMatmulPreferenceOpaque_t& preference,
 cublasLtMatmulPreferenceOpaque_t preference() {
   cublasLtMatmulPreferenceOpaque_t preference{};
   CUBLAS_CHECK(cublasLtMatmulPreferenceInit(&preference));
-  // No sum is split: MM-2, and split ones are reported to lose the last terms of some lengths.
+  // No sum is split: MM-2 needs one order, and split sums are reported to lose the last terms of
+  // some lengths.
   prefer(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
          std::uint32_t{CUBLASLT_REDUCTION_SCHEME_NONE});
   prefer(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::uint64_t{kWorkspaceBytes});
@@ -149,7 +159,7 @@ bool aligned(const TensorView& view) {
          view.row_stride * size % kAlignment == 0;
 }
 
-// The library's word for it, compared.
+// An algorithm as the library describes it: opaque words, compared as bytes.
 struct Algorithm {
   cublasLtMatmulAlgo_t word;
 
@@ -158,7 +168,7 @@ struct Algorithm {
   }
 };
 
-// Device memory of a trial.
+// Device memory for a trial, freed with the object.
 class Scratch {
  public:
   explicit Scratch(std::int64_t bytes) {
@@ -173,8 +183,8 @@ class Scratch {
   void* memory_ = nullptr;
 };
 
-// Sign, mantissa and one of 16 exponents; of bf16, which has 7 bits of mantissa, the product of two
-// is exact in f32.
+// A number with random sign, mantissa and one of 16 exponents. bf16 has 7 bits of mantissa, so the
+// product of two such numbers is exact in f32.
 float trial_value(Rng& rng, DType dtype) {
   const std::uint64_t bits = rng.next(), most = dtype == DType::kBF16 ? 1 << 7 : 1 << 23;
   const float mantissa = 1.0f + static_cast<float>(bits % most) / static_cast<float>(most);
@@ -182,8 +192,9 @@ float trial_value(Rng& rng, DType dtype) {
   return bits >> 63 != 0 ? -size : size;
 }
 
-// The operands of row_bands.h's trial of a weight's shape, on the device, and where the product
-// goes: tens of MB, of a weight's first columns and steps.
+// The operands of the trials of row_bands.h for a weight's shape, on the device, and memory for the
+// product: tens of MB for part of a weight's columns and steps. Steps are paired at random: in a
+// the two steps of a pair are equal, in b they are opposite, so the exact sum is 0.
 class Trial {
  public:
   Trial(const Stream& stream, Shape shape)
@@ -218,8 +229,10 @@ class Trial {
     write(b_, b);
   }
 
-  // Written, and then added to itself, as layers add to the residual stream; twice, for only then
-  // does it matter to a bf16 whether the sum was rounded before. It begins with NaN.
+  // The first `rows` rows of the product, or nothing if the library refuses. The product is written
+  // once and then added to itself twice, as layers add to the residual stream: only the second
+  // addition shows whether a bf16 sum was rounded before it was added. The memory begins with NaN,
+  // which must not enter the product.
   std::vector<std::byte> product(cublasLtHandle_t handle, const Algorithm& algorithm,
                                  std::int64_t rows, void* workspace) {
     Problem p = problem(dense(shape_, rows));
@@ -236,7 +249,7 @@ class Trial {
     CUDA_CHECK(
         cudaMemcpyAsync(product.data(), c_.get(), product.size(), cudaMemcpyDefault, stream_));
     CUDA_CHECK(cudaStreamSynchronize(stream_));
-    // Without what lies between the rows.
+    // Drops the padding between the rows.
     const auto row = static_cast<std::ptrdiff_t>(bytes(shape_.out, shape_.columns));
     auto to = product.begin() + row;
     for (std::int64_t r = 1; r < rows; ++r) {
@@ -263,8 +276,9 @@ class Trial {
     return order;
   }
 
-  // A sum goes on as it began, but for what is left over at one of its ends; and a column is summed
-  // as its neighbour is.
+  // Cuts the shape to a size that is quick to try. The cut assumes that the steps of a sum are
+  // taken in equal portions, with a remainder at one end, which is kept (steps % kLeftOver), and
+  // that neighbouring columns are summed alike.
   static Shape cut(Shape shape) {
     constexpr std::int64_t kLeftOver = 256;
     if (shape.steps > kStepsTried) {
@@ -275,7 +289,7 @@ class Trial {
     return dense(shape, kTriedMax);
   }
 
-  // Done when it returns.
+  // Converts and copies `values`; the copy is complete when this returns.
   void write(const Scratch& to, const std::vector<float>& values) {
     std::vector<std::byte> stored(values.size() * runtime::size_bytes(shape_.in));
     runtime::from_f32(values, shape_.in, stored);
@@ -284,12 +298,13 @@ class Trial {
   }
 
   cudaStream_t stream_;
-  Shape shape_;
+  Shape shape_;  // of the part that is tried, with kTriedMax rows
   Scratch a_{bytes(shape_.in, (kTriedMax + kPeriod) * shape_.a_stride)};
   Scratch b_{bytes(shape_.in, b_rows() * shape_.b_stride)};
   Scratch c_{static_cast<std::int64_t>(c_bytes(kTriedMax))};
 };
 
+// The library's handle, the choices made so far and the workspaces. Guarded: one thread at a time.
 class Library {
  public:
   Library() { CUBLAS_CHECK(cublasLtCreate(&handle_)); }
@@ -307,9 +322,12 @@ class Library {
   }
 
  private:
-  // By bands of rows, or one for the shape's own; none: the library has no way.
+  // With kInvariant one algorithm for each band of rows; with kFastest the first element is for the
+  // shape's own number of rows. Without a value the library cannot compute the shape.
   using Choice = std::optional<AlgorithmOfBand<Algorithm>>;
 
+  // The algorithm for a product, which is chosen now if its shape is new; null: there is none. The
+  // pointer is valid until the next call.
   const Algorithm* algorithm_of(const Stream& stream, const Shape& shape) {
     const bool any_rows = shape.promise == Rows::kInvariant;
     const Shape key = any_rows ? dense(shape, 1) : shape;
@@ -336,6 +354,7 @@ class Library {
     return AlgorithmOfBand<Algorithm>{offers.front()};
   }
 
+  // Tries the algorithms on the GPU and waits for it.
   Choice by_rows(const Stream& stream, const Shape& shape) {
     Trial trial(stream, shape);
     RowTrials<Algorithm> trials;
@@ -365,6 +384,7 @@ class Library {
     return choice;
   }
 
+  // The library's offers for a shape, the one that it expects to be fastest first.
   std::vector<Algorithm> offers_of(const Shape& shape) {
     Problem p = problem(shape);
     cublasLtMatmulPreferenceOpaque_t wish = preference();
@@ -385,7 +405,8 @@ class Library {
   bool able(const Algorithm& algorithm, const Shape& shape, std::size_t from, std::size_t to) {
     for (const std::int64_t rows : kRowsAsked) {
       if (row_band(rows) < from || row_band(rows) > to) continue;
-      if (rows * std::max(shape.columns, shape.steps) > INT32_MAX) break;  // nobody computes that
+      // Operands of so many elements do not occur.
+      if (rows * std::max(shape.columns, shape.steps) > INT32_MAX) break;
       Problem p = problem(dense(shape, rows));
       cublasLtMatmulHeuristicResult_t result{};
       if (!CUBLAS_ACCEPTED(cublasLtMatmulAlgoCheck(handle_, &p.operation, &p.b, &p.a, &p.c, &p.c,
@@ -397,6 +418,7 @@ class Library {
     return true;
   }
 
+  // kWorkspaceBytes for the products of one stream, never freed.
   void* workspace(const Stream& stream) {
     void*& memory = workspaces_[stream.native];
     if (memory == nullptr) CUDA_CHECK(cudaMalloc(&memory, kWorkspaceBytes));
@@ -424,8 +446,8 @@ bool library_gemm(const Stream& stream, const Gemm& gemm) {
                     .c_stride = gemm.c.row_stride};
   if (shape.rows == 0 || shape.columns == 0 || shape.steps == 0) return false;
   if (!aligned(gemm.a) || !aligned(gemm.b) || !aligned(gemm.c)) return false;
-  static auto& library = *new Guarded<Library>;  // not destroyed: at the process's end the driver
-                                                 // may be gone before it
+  // Never destroyed: at the end of the process the driver may have shut down before.
+  static auto& library = *new Guarded<Library>;
   return library.with([&](Library& l) { return l.multiply(stream, gemm, shape); });
 }
 

@@ -1,3 +1,5 @@
+// Forward: a block takes one row and reduces it as the sampler does (soft_max.cuh), for LP-1; its
+// first thread writes the results. Backward needs no sum over the row, because forward wrote lse.
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/numbers.cuh"
 #include "kernels/cuda/operators.h"
@@ -39,7 +41,8 @@ struct Backward {
   float factor;
 };
 
-// Elementwise once lse is known: blocks share a row, a thread takes one pack of it.
+// Elementwise, given lse: several blocks share a row, a thread takes one pack of it. A pack is read
+// before it is written, so dlogits may be the logits.
 template <class T, class Out, bool kVector>
 __global__ void log_prob_backward_kernel(Backward<T, Out> op) {
   const std::int64_t r = blockIdx.x;
@@ -56,6 +59,7 @@ __global__ void log_prob_backward_kernel(Backward<T, Out> op) {
     const float log_p = pack.at[i] * op.factor - lse;
     const float p = exponential(log_p);
     float gradient = 0.0f - p * dlog_prob;
+    // Where p is 0, log p may be minus infinity, and their product NaN: the term is left out.
     if (!flat && p > 0.0f) gradient = fmaf(-(p * dentropy), log_p + entropy, gradient);
     pack.at[i] = i == target ? gradient + dlog_prob : gradient;
   }

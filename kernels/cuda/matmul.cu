@@ -1,12 +1,12 @@
-// Products go to the library; the kernel here takes those that the library does not. It is plain:
-// a block of 64 x 64 outputs, 16 steps of both operands at a time in shared memory, 4 x 4 outputs
-// to a thread. An output is one chain of fused multiply-adds, steps ascending, starting from zero
-// or from the output's own value. So in f32 an output has the CPU's bits if it is written and has
-// at most kChainSteps steps (MM-1), or if it is the gradient of a weight; the library's bits are
-// others.
+// Products go to the library (gemm.h); the kernel here computes those that the library refuses. The
+// kernel is plain: a block has 64 x 64 outputs, with 16 steps of both operands at a time in shared
+// memory, and a thread has 4 x 4 of the outputs. An output is one chain of fused multiply-adds,
+// steps ascending, starting from zero or from the output's own value. So in f32 an output of this
+// kernel has the CPU's bits if it is written and has at most kChainSteps steps (MM-1), or if it is
+// the gradient of a weight. The library gives other bits.
 //
-// A packed weight is the dense [N, K] matrix at the front of its panels' memory: the library reads
-// rows of a weight as they are.
+// A packed weight is the dense [N, K] matrix at the front of its panels' memory, because the
+// library reads the rows of a weight as they are.
 #include "kernels/cuda/gemm.h"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/numbers.cuh"
@@ -41,8 +41,8 @@ struct Product {
   bool accumulate = false;
 };
 
-// to[t][i] = the tile of lines `first_line` … and steps `first_step` …; zeros beyond the matrix.
-// Neighbouring threads read neighbouring elements.
+// to[t][i] = line first_line + i at step first_step + t, for a whole tile; zeros beyond the matrix.
+// Neighbouring threads read neighbouring elements, along whichever side is contiguous.
 template <class T>
 __device__ __forceinline__ void load_tile(const Lines<T>& from, std::int64_t first_line,
                                           std::int64_t first_step, std::int64_t steps,
@@ -116,6 +116,8 @@ void plain_gemm(const Stream& stream, const Gemm& gemm) {
          gemm_kernel<T, Out>, product);
 }
 
+// Whether the library takes a product does not depend on its rows (kInvariant), so neither do the
+// bits of a row.
 void multiply(const Stream& stream, const Gemm& gemm) {
   if (library_gemm(stream, gemm)) return;
   with_type(gemm.a.dtype, [&]<class T>(T) {
@@ -134,6 +136,7 @@ __global__ void copy_rows_kernel(const T* from, std::int64_t row_stride, std::in
   if (i < count) to[i] = from[i / columns * row_stride + i % columns];
 }
 
+// The dense matrix that a packed weight is on a GPU.
 TensorView matrix(const PackedWeight& weight) {
   return runtime::tensor(weight.panels.data, weight.panels.dtype, {weight.n, weight.k});
 }

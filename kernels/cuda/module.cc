@@ -1,4 +1,5 @@
-// The module's one door. Everything else in it is hidden.
+// The one function that the module exports; all other symbols are hidden. A binary that asks with
+// another `abi` gets null instead of a table with other rows.
 #include "kernels/cuda/operators.h"
 #include "runtime/device/cuda_functions.h"
 

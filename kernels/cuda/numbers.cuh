@@ -1,8 +1,13 @@
 // f32 and bf16 operands: arithmetic is f32, storage is T. A kernel reads and writes packs of 16
 // bytes, the widest access of a thread.
 //
-// A pack is cut into elements in one way whether it is read in one access (kVector) or element by
-// element, so how an operand is aligned does not touch the result.
+// A pack holds the same elements whether it is read in one access (kVector) or element by element,
+// so the alignment of an operand does not change the result. Kernels are compiled for both, and the
+// host chooses with packs_align and with_flag:
+//
+//   with_flag(packs_align({op.x, op.y}), [&](auto vector) {
+//     launch(stream, shape, kernel<T, vector>, …);
+//   });
 #pragma once
 
 #include <cuda_bf16.h>
@@ -23,6 +28,7 @@ using Bf16 = __nv_bfloat16;
 __device__ __forceinline__ float to_float(float x) { return x; }
 __device__ __forceinline__ float to_float(Bf16 x) { return __bfloat162float(x); }
 
+// Storage of an f32 as T.
 template <class T>
 __device__ __forceinline__ T from_float(float x);
 template <>
@@ -36,12 +42,13 @@ __device__ __forceinline__ Bf16 from_float<Bf16>(float x) {
 
 __device__ __forceinline__ unsigned short bits_of(Bf16 x) { return __bfloat16_as_ushort(x); }
 
-// As storage in T would leave it.
+// The value of x after it has been stored as T and read again.
 template <class T>
 __device__ __forceinline__ float rounded(float x) {
   return to_float(from_float<T>(x));
 }
 
+// Elements of a pack: 4 of f32, 8 of bf16.
 template <class T>
 inline constexpr int kPack = static_cast<int>(16 / sizeof(T));
 
@@ -51,15 +58,16 @@ struct Pack {
   float at[kPack<T>];
 };
 
-// As many elements of T as a pack of P has. Operands of two dtypes go by the packs of the wider
-// one, and the narrower one's are accesses of 8 bytes.
+// As many elements of T as a pack of P has. A kernel with operands of two dtypes uses the packs of
+// the wider dtype P = float; its accesses to bf16 operands then take 8 bytes.
 template <class T, class P>
 struct alignas(sizeof(T) * kPack<P>) PackBits {
   static_assert(sizeof(T) <= sizeof(P));
   T at[kPack<P>];
 };
 
-// The first `count` (1 … kPack) elements at `from`; the others are zeros.
+// Loads the first `count` elements at `from`, at most a pack; further elements of the pack are
+// zeros. count is at least 1. With kVector `from` must be aligned to the pack's bytes.
 template <bool kVector, class T, class P = T>
 __device__ __forceinline__ Pack<P> load_pack(const T* from, std::int64_t count) {
   Pack<P> pack;
@@ -72,6 +80,7 @@ __device__ __forceinline__ Pack<P> load_pack(const T* from, std::int64_t count) 
   return pack;
 }
 
+// Stores the first `count` elements of a pack, at most all of them, rounded to T.
 template <bool kVector, class T, class P>
 __device__ __forceinline__ void store_pack(T* to, const Pack<P>& pack, std::int64_t count) {
   if (kVector && count >= kPack<P>) {
@@ -83,7 +92,8 @@ __device__ __forceinline__ void store_pack(T* to, const Pack<P>& pack, std::int6
   for (int i = 0; i < kPack<P> && i < count; ++i) to[i] = from_float<T>(pack.at[i]);
 }
 
-// Whether every row of each view (empty ones aside) begins at a multiple of 16 bytes.
+// Whether every row of each view (empty ones aside) begins at a multiple of 16 bytes. In a view of
+// rank 3 the rows are its heads.
 inline bool packs_align(std::initializer_list<runtime::TensorView> views) {
   for (const runtime::TensorView& view : views) {
     if (view.empty()) continue;
@@ -96,12 +106,14 @@ inline bool packs_align(std::initializer_list<runtime::TensorView> views) {
   return true;
 }
 
+// The first element in device memory, which the host must not read; null if the view is empty.
 template <class T>
 T* data(const runtime::TensorView& view) {
   return static_cast<T*>(view.data);
 }
 
-// Calls body(T{}) with the C++ type of a floating dtype, f32 or bf16.
+// Calls body(T{}) with the C++ type of a floating dtype, f32 or bf16. Operators compute on no other
+// dtype; one is a bug.
 template <class Body>
 void with_type(runtime::DType dtype, const Body& body) {
   switch (dtype) {

@@ -1,6 +1,9 @@
-// The CPU's results to the bit, sums in the order of the tokens included: threads compute tokens
-// side by side, and one thread per sum adds up what they found. A batch has some ten thousand
-// tokens, so that one block takes them all.
+// The CPU's results (cpu/policy_loss.cc) to the bit, including sums in the order of the tokens:
+// threads compute one token each, and for each sum one thread adds up their values, ascending. A
+// batch has some ten thousand tokens, so one block takes them all.
+//
+// With kGspo a kernel before computes the ratio of each sequence and leaves it in dlog_prob of the
+// sequence's tokens, where the loss reads it before it writes the gradient there.
 #include "kernels/cuda/exponential.cuh"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/numbers.cuh"
@@ -13,7 +16,7 @@ namespace {
 
 constexpr int kThreads = 256;
 
-// exp(x), x clamped to +-kLogRatioMax. NaN stays NaN.
+// exp(x), with x clamped to +-kLogRatioMax. NaN stays NaN.
 __device__ __forceinline__ float ratio_of(float log_ratio) {
   const float low = log_ratio < -kLogRatioMax ? -kLogRatioMax : log_ratio;
   return exponential(low > kLogRatioMax ? kLogRatioMax : low);
@@ -58,7 +61,7 @@ __device__ __forceinline__ TokenLoss token_loss(const Tokens& op, float ratio, f
   return token;
 }
 
-// What one token adds to each of the statistics; the last is a maximum.
+// Indices of the statistics that a token adds to; the last one is a maximum.
 enum Statistic {
   kLoss,
   kTokens,
@@ -72,7 +75,8 @@ enum Statistic {
 };
 constexpr int kStatistics = kRatioMax + 1;
 
-// Writes the token's gradients. Where the loss takes the sequence's ratio, dlog_prob[t] holds it.
+// Writes the token's gradients, and its statistics to `found`, which is all zeros before. With
+// kGspo dlog_prob[t] holds the sequence's ratio on entry.
 __device__ __forceinline__ void take_token(const Tokens& op, std::int64_t t,
                                            double (&found)[kStatistics]) {
   const float weight = op.weight[t];
@@ -118,7 +122,8 @@ __device__ __forceinline__ double* statistic(PolicyLossStats* stats, int which) 
   return all[which];
 }
 
-// One block; each of its first threads adds up one statistic.
+// One block. Each thread takes a token of the tile; then each of the first kStatistics threads adds
+// up one statistic, tokens ascending.
 __global__ void policy_loss_kernel(Tokens op) {
   __shared__ double tile[kStatistics][kThreads];
   const int own = static_cast<int>(threadIdx.x);
@@ -139,8 +144,8 @@ __global__ void policy_loss_kernel(Tokens op) {
   if (own < kStatistics) *statistic(op.stats, own) = sum;
 }
 
-// Differences of log-probabilities over one sequence's tokens of non-zero weight, in double, tokens
-// ascending. For a whole warp; all its lanes get the same.
+// The sum of a - b over one sequence's tokens of non-zero weight, in double, tokens ascending, and
+// the number of these tokens. All lanes of a warp call together and get the same.
 struct Difference {
   double sum;
   double tokens;
@@ -161,8 +166,8 @@ __device__ __forceinline__ Difference sequence_difference(const float* a, const 
   return total;
 }
 
-// A warp takes a sequence: its ratio goes into dlog_prob of its tokens, from where the loss takes
-// it before it writes the gradient there.
+// A block of one warp takes a sequence and leaves its ratio in dlog_prob of its tokens, for
+// take_token.
 __global__ void sequence_ratio_kernel(Tokens op, const std::int32_t* begins) {
   const std::int64_t begin = begins[blockIdx.x], end = begins[blockIdx.x + 1];
   const Difference difference = sequence_difference(op.current, op.proximal, op.weight, begin, end);

@@ -1,6 +1,7 @@
-// What CUDA C++ says in a way that no C++ compiler understands. The emulator has a header of this
-// name with the same functions (tests/kernels/cuda_emulator/include), and finds its own first; all
-// other kernel sources are plain enough for both.
+// The parts of CUDA C++ that a C++ compiler does not understand: inline assembly and dynamic shared
+// memory. The emulator has a header of this name with the same functions
+// (tests/kernels/cuda_emulator/include), and finds its own first; all other kernel sources compile
+// with both. A function added here is added there.
 //
 // Matrices of bf16, as the PTX ISA lays them out over the lanes l of a warp ("Warp-level matrix
 // instructions": mma.m16n8k16 with .bf16, ldmatrix). A register holds two neighbours of a row, the
@@ -16,7 +17,8 @@
 
 namespace tandem::kernels::cuda {
 
-// Before a loop that holds arrays in registers, which takes indices known to the compiler.
+// Goes before a loop over an array that is to be in registers. Registers have no addresses, so the
+// compiler must know every index.
 #define TANDEM_UNROLL _Pragma("unroll")
 
 // The block's dynamic shared memory (Launch::shared_bytes of it), aligned to 16 bytes.
@@ -26,12 +28,14 @@ __device__ __forceinline__ T* dynamic_shared() {
   return reinterpret_cast<T*>(tandem_dynamic_shared);
 }
 
+// The address within shared memory, 32 bits wide, that instructions for shared memory take.
 __device__ __forceinline__ unsigned shared_address(const void* at) {
   return static_cast<unsigned>(__cvta_generic_to_shared(at));
 }
 
-// Begins to copy kBytes (4 or 16, and so aligned) of global memory to shared memory, or zeros,
-// without reading `from`. What a thread copied it sees once it has waited, others after a barrier.
+// Begins to copy kBytes (4 or 16, both addresses aligned to as many) from global to shared memory.
+// With `zeros` it writes zeros and does not read `from`. The thread itself sees the bytes after
+// copy_async_wait, other threads after a barrier behind that.
 template <int kBytes>
 __device__ __forceinline__ void copy_async(void* to, const void* from, bool zeros) {
   const int bytes = zeros ? 0 : kBytes;
@@ -46,8 +50,8 @@ __device__ __forceinline__ void copy_async(void* to, const void* from, bool zero
   }
 }
 
-// Writes 8 or 16 bytes, and so aligned, of global or shared memory at once: an assignment the
-// compiler takes apart, into one write per element.
+// Writes 8 or 16 bytes, aligned to as many, of global or shared memory in one access. The compiler
+// would split an assignment into one write per element.
 template <class Bits>
 __device__ __forceinline__ void store_whole(void* to, const Bits& bits) {
   static_assert(sizeof(Bits) == 8 || sizeof(Bits) == 16);
@@ -62,20 +66,20 @@ __device__ __forceinline__ void store_whole(void* to, const Bits& bits) {
   }
 }
 
-// Ends a group of the thread's copies, which may be empty.
+// Ends a group: the thread's copies since the group before, if any.
 __device__ __forceinline__ void copy_async_commit() {
   asm volatile("cp.async.commit_group;" ::: "memory");
 }
 
-// Waits for all of the thread's groups but the latest kGroups.
+// Waits for all of the thread's groups except the latest kGroups.
 template <int kGroups>
 __device__ __forceinline__ void copy_async_wait() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kGroups) : "memory");
 }
 
-// Four matrices 8 x 8: lane l names the row l % 8, 16 bytes of shared memory, of matrix l / 8, and
-// of matrix i gets in to[i] row l / 4, columns l % 4 * 2, +1; kTransposed: rows and columns change
-// places.
+// Loads four matrices of 8 x 8 from shared memory. Lane l passes the address of row l % 8, which is
+// 16 bytes, of matrix l / 8. In to[i] the lane gets row l / 4, columns l % 4 * 2 and +1, of matrix
+// i; with kTransposed, of the transposed matrix.
 template <bool kTransposed>
 __device__ __forceinline__ void load_matrices(const void* row, unsigned (&to)[4]) {
   if constexpr (kTransposed) {
@@ -91,7 +95,7 @@ __device__ __forceinline__ void load_matrices(const void* row, unsigned (&to)[4]
   }
 }
 
-// c += a * b in f32, in an order of the hardware's.
+// c += a * b with sums in f32. The order of the 16 terms is the hardware's and is not documented.
 __device__ __forceinline__ void multiply_matrices(const unsigned (&a)[4], unsigned b0, unsigned b1,
                                                   float (&c)[4]) {
   asm volatile(

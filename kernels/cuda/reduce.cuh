@@ -1,8 +1,9 @@
-// Sums and maxima over the threads of a warp or of a team of warps, each one fixed tree: a value
-// depends on what the threads bring and on nothing else, and every thread gets the same bits.
+// Sums and maxima over the threads of a warp or of a team of warps, each in one fixed tree: the
+// result depends on the threads' values and on nothing else, and every thread gets the same bits.
 //
 // All threads of the team call together. A team of one warp synchronises its warp alone, so several
-// of them share a block without meeting; a larger team is the whole block.
+// such teams work in one block independently. A larger team is always the whole block, because its
+// barrier is the block's.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -19,6 +20,7 @@ __device__ __forceinline__ T warp_sum(T value) {
   return value;
 }
 
+// NaN is passed over: fmaxf gives its other operand.
 __device__ __forceinline__ float warp_max(float value) {
   for (int step = kWarp / 2; step > 0; step /= 2) {
     value = fmaxf(value, __shfl_xor_sync(kAllLanes, value, step));
@@ -26,7 +28,8 @@ __device__ __forceinline__ float warp_max(float value) {
   return value;
 }
 
-// `scratch` is one T per warp of the block, in shared memory. It may be used again at once.
+// `scratch` is one T per warp of the block, in shared memory; a team of one warp does not use it.
+// The second barrier lets the caller use it again at once.
 template <int kThreads, class T>
 __device__ __forceinline__ T team_sum(T value, T* scratch) {
   value = warp_sum(value);
@@ -34,12 +37,14 @@ __device__ __forceinline__ T team_sum(T value, T* scratch) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   if (lane == 0) scratch[threadIdx.x / kWarp] = value;
   __syncthreads();
+  // Every warp adds up the warps' sums, in the same tree, so that every thread has the result.
   value = warp_sum(lane < kThreads / kWarp ? scratch[lane] : T{});
   __syncthreads();
   return value;
 }
 
-// What the team's threads before this one bring, and what all bring. `scratch` as above.
+// Sums of the team's values: those of the threads before this one, and those of all threads.
+// Callers use integers, so the order of the additions does not matter. `scratch` is as above.
 template <class T>
 struct Prefix {
   T before, all;

@@ -1,7 +1,10 @@
-// A row belongs to a team of threads: a warp up to kNormNarrowChannels channels (q/k-norm: many
-// short rows, several to a block), a whole block beyond. Which one depends on C alone, so a row's
-// bits do not depend on its batch. Both passes over a row come from memory; the second finds it in
-// the cache.
+// A team of threads takes a row: a warp for up to kNormNarrowChannels channels (q/k-norm: many
+// short rows, several per block), a whole block for more. The team's size depends on C alone, so a
+// row's bits do not depend on the other rows. Both passes over a row read memory; the second finds
+// the row in the cache.
+//
+// In backward a block adds up the weight gradient of its rows in shared memory, and a second kernel
+// adds up the blocks. All orders are fixed, without atomic additions.
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/numbers.cuh"
 #include "kernels/cuda/operators.h"
@@ -54,7 +57,7 @@ __global__ void rms_norm_kernel(Forward<T> op) {
   __shared__ float scratch[kWarps];
   const std::int64_t row =
       std::int64_t{blockIdx.x} * (kThreads / kTeam) + static_cast<int>(threadIdx.x) / kTeam;
-  if (row >= op.count) return;  // the whole team
+  if (row >= op.count) return;  // the whole team returns
   const std::int64_t channels = op.x.channels;
   const std::int64_t first = static_cast<int>(threadIdx.x) % kTeam * kPack<T>;
   T* x = op.x.row(row);
@@ -90,7 +93,8 @@ struct Backward {
 };
 
 // With n = x * inverse:  dx = inverse * (dy * w - n * mean(dy * w * n)),  dweight += dy * n.
-// The team's part of dweight is its own, in shared memory: a thread meets only its own channels.
+// `dweight` is the team's own, in shared memory, and a thread meets only its own channels of it, so
+// no barrier is needed between rows.
 template <class T, int kTeam, bool kVector>
 __device__ __forceinline__ void row_gradient(const Backward<T>& op, std::int64_t row,
                                              float* dweight, float* scratch) {
@@ -149,8 +153,8 @@ __global__ void rms_norm_backward_kernel(Backward<T> op) {
   }
 }
 
-// dweight[c] += sum_b blocks[b, c]: lane l takes the blocks l, l + kSumLanes, …, then the lanes are
-// added ascending.
+// dweight[c] += sum_b blocks[b, c]: lane l (threadIdx.y) adds up the blocks l, l + kSumLanes, …,
+// and then the lanes are added, ascending.
 __global__ void sum_blocks_kernel(const float* blocks, std::int64_t count, std::int64_t channels,
                                   float* dweight) {
   __shared__ float lanes[kSumLanes][kSumColumns];

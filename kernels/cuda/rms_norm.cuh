@@ -1,4 +1,6 @@
-// The arithmetic of a row's norm, for kernels that hold the row in packs.
+// The arithmetic of a row's norm, for kernels that hold the row in packs. rms_norm.cu and
+// attention_input.cu share it, so that both have the same bits (AI-1): a thread adds up the squares
+// of its packs, channels ascending, and the threads' sums are added in the tree of reduce.cuh.
 #pragma once
 
 #include "kernels/cuda/numbers.cuh"
@@ -12,7 +14,7 @@ __device__ __forceinline__ float add_squares(float squares, const Pack<T>& pack)
   return squares;
 }
 
-// Of a row whose squares add up to `sum`.
+// 1 / sqrt(mean + eps) of a row whose squares add up to `sum`.
 __device__ __forceinline__ float inverse_rms(float sum, std::int64_t channels, float eps) {
   return 1.0f / sqrtf(sum / static_cast<float>(channels) + eps);
 }

@@ -1,4 +1,5 @@
-// A thread turns one pack of a head's lower half with its partners in the upper half.
+// A thread turns one pack of a head's lower half and its partners in the upper half, which no other
+// thread reads or writes: so x is turned in place.
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/numbers.cuh"
 #include "kernels/cuda/operators.h"

@@ -1,11 +1,14 @@
-// The arithmetic of a turn, for kernels that hold a pack of a head's lower half and its partners.
+// The arithmetic of a turn, for kernels that hold a pack of a head's lower half and the pack of
+// their partners in the upper half, D/2 channels further on. rope.cu and attention_input.cu share
+// it, so that both have the same bits (AI-1), which are the CPU's.
 #pragma once
 
 #include "kernels/cuda/numbers.cuh"
 
 namespace tandem::kernels::cuda {
 
-// The first `count` elements; cos and sin are theirs. sign: -1 turns back.
+// Turns the first `count` elements of both packs. cosines and sines point to the table's entries of
+// the first one. sign is 1 for the turn by p and -1 for the turn by -p.
 template <class T>
 __device__ __forceinline__ void turn(Pack<T>& low, Pack<T>& high, const float* cosines,
                                      const float* sines, float sign, std::int64_t count) {

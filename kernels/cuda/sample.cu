@@ -1,10 +1,11 @@
-// The CPU's token for the same logits: weights have its bits, and masses are integers (sample.h),
-// which add up to the same number in any order. So a row's block may sum as it likes, where a
-// float's histogram would need the CPU's order, one element after another.
+// A block draws one token, the same one that a CPU draws for the same logits (SA-1). Weights have
+// the CPU's bits, and masses are integers (ops/sample.h), which add up to the same number in any
+// order. So the threads of a block may add them in parallel; sums of floats would need the CPU's
+// order, one element after another.
 //
-// Truncation is the CPU's too: the threshold's bits are fixed from the top, here four at a time,
-// with the masses of the sixteen digits in registers. "The first so many equal to the threshold"
-// is held as the last of their ids.
+// Truncation works as in cpu/sample.cc: the threshold's bits are fixed from the top, here four at a
+// time, with the sums for the sixteen digits in registers. Among tokens equal to the threshold the
+// first ones are kept; the CPU counts them, a block knows them by the id of the last one.
 #include "kernels/cuda/exponential.cuh"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/numbers.cuh"
@@ -22,7 +23,8 @@ constexpr int kDigitBits = 4;
 constexpr int kDigits = 1 << kDigitBits;
 constexpr int kTilesMax = 64;
 
-// Orders like the float; 0 for NaN, which is thereby never drawn. -0 counts as 0.
+// An integer that orders like the float. NaN gives 0, the order that is never in the draw; -0 and 0
+// give the same.
 __device__ __forceinline__ std::uint32_t order_of(float value) {
   if (value != value) return 0;
   const std::uint32_t bits = __float_as_uint(value + 0.0f);
@@ -92,7 +94,8 @@ struct Row {
   }
 };
 
-// Functions of a row are for the whole block, which calls together and gets one result.
+// The functions of a row below are for the whole block: all threads call together and get the same
+// result.
 
 template <class T, class Measure>
 __device__ __forceinline__ std::uint64_t sum_of(const Row<T>& row, const Measure& measure) {
@@ -127,10 +130,10 @@ __device__ __forceinline__ std::uint64_t largest_of(const Row<T>& row, const Mea
   return most;
 }
 
-// A measure's sums over equal stretches of a row, by warp, and over all of it: where a sum is
-// crossed is then sought in one stretch alone.
+// The sums of a measure over equal stretches of a row, by warp, and over the whole row. The token
+// at which the running sum passes a target is then looked for in one stretch alone.
 struct Tiles {
-  std::uint64_t (*sums)[kWarps];  // the row's
+  std::uint64_t (*sums)[kWarps];  // [count][kWarps], in the row's shared memory
   std::int64_t size = 0;          // tokens of a stretch
   int count = 0;                  // kTilesMax at most
   std::uint64_t all = 0;
@@ -155,12 +158,12 @@ __device__ __forceinline__ Tiles tiles_of(const Row<T>& row, const Measure& meas
     sum = warp_sum(sum);
     if (lane == 0) tiles.sums[tile][warp] = sum;
   }
-  tiles.all = team_sum<kThreads>(all, row.scratch);  // which all threads' sums are there for
+  tiles.all = team_sum<kThreads>(all, row.scratch);  // a barrier: all stretches' sums are written
   return tiles;
 }
 
 // The first token at which the running sum of the tiles' measure, ids ascending, exceeds `target`;
-// row's count if none. The tiles may be made anew at once.
+// the row's count if there is none. The shared memory of the tiles may be used again at once.
 template <class T, class Measure>
 __device__ __forceinline__ std::int64_t find_first(const Row<T>& row, const Tiles& tiles,
                                                    std::uint64_t target, const Measure& measure) {
@@ -189,7 +192,8 @@ __device__ __forceinline__ std::int64_t find_first(const Row<T>& row, const Tile
 }
 
 // The smallest set of most probable tokens of `kept` whose measure reaches `target` (at least 1);
-// all of them if they do not. measure(logit) is 1 for a count and the mass for mass.
+// all of `kept` if its measure does not reach it. measure(logit) is 1 for a count (top_k) and the
+// mass for a mass (top_p).
 template <class T, class Measure>
 __device__ __forceinline__ Kept shrink(const Row<T>& row, const Kept& kept, std::uint64_t target,
                                        const Measure& measure) {
@@ -198,7 +202,7 @@ __device__ __forceinline__ Kept shrink(const Row<T>& row, const Kept& kept, std:
   for (int shift = 32 - kDigitBits; shift >= 0; shift -= kDigitBits) {
     const std::uint32_t fixed =
         shift == 32 - kDigitBits ? 0 : ~std::uint32_t{0} << (shift + kDigitBits);
-    std::uint64_t at_least[kDigits] = {};  // the measure of the digits d …
+    std::uint64_t at_least[kDigits] = {};  // [d] the measure of tokens with digit d or a higher one
     for (std::int64_t i = threadIdx.x; i < row.count; i += kThreads) {
       const float logit = row.logit(i);
       const std::uint32_t order = order_of(logit);
@@ -225,7 +229,7 @@ __device__ __forceinline__ Kept shrink(const Row<T>& row, const Kept& kept, std:
     above += beyond;
     prefix |= digit << shift;
   }
-  // All that share the whole prefix are equal: as many of them as the target takes.
+  // All tokens with the whole prefix are equal; as many of them are kept as the target takes.
   const auto is_equal = [&](std::int64_t i) -> std::uint64_t {
     const std::uint32_t order = order_of(row.logit(i));
     return order == prefix && row.has(kept, i, order) ? 1 : 0;

@@ -1,4 +1,11 @@
-// The running softmax of attention on tensor cores (attention_bf16.cu).
+// The running softmax of attention on tensor cores, for attention_bf16.cu: the state of 16 rows,
+// held by a warp in registers as primitives.cuh lays out C. For each split of positions:
+//
+//   clear   no position seen
+//   weigh   once per chunk of kMatrixChunk positions, ascending; the caller then adds the weighted
+//           values to `out`
+//   total   once; the sums of the lanes that share a row become the row's
+//   merge   joins the split to those before it
 #pragma once
 
 #include "kernels/cuda/exponential.cuh"
@@ -9,8 +16,8 @@ namespace tandem::kernels::cuda {
 
 inline constexpr int kMatrixChunk = static_cast<int>(kMatrixChunkPositions);
 
-// The running softmax of a warp's rows over some positions. A lane has the rows matrix_row() and
-// eight rows on.
+// A lane has parts of two rows, index 0 for matrix_row() and index 1 for the row eight further on.
+// Four neighbouring lanes share a row.
 template <int kColumns>
 struct SoftmaxTile {
   float maximum[2];            // of the scores; minus infinity: nothing seen
@@ -32,8 +39,9 @@ struct SoftmaxTile {
     }
   }
 
-  // Turns products into weights relative to the row's new maximum and rescales what was summed; of
-  // the chunk's columns the rows see `visible`. A row that sees none keeps its sums to the bit.
+  // Turns products into weights relative to the row's new maximum, adds them to the sums and
+  // rescales the earlier sums and `out`. Of the chunk's columns the rows see the first `visible`; a
+  // row that sees none keeps its sums to the bit.
   __device__ __forceinline__ void weigh(const int (&visible)[2], float scale,
                                         float (&scores)[kMatrixChunk / 8][4]) {
     float shrink[2], base[2];
@@ -48,6 +56,7 @@ struct SoftmaxTile {
           most = fmaxf(most, score);
         }
       }
+      // The four lanes that share a row differ in the two lowest bits of their index.
       for (int step = 1; step <= 2; step *= 2) {
         most = fmaxf(most, __shfl_xor_sync(kAllLanes, most, step));
       }
@@ -57,6 +66,7 @@ struct SoftmaxTile {
         maximum[i] = most;
         shrinks = true;
       }
+      // A row that has seen nothing: -infinity - 0 has the weight 0, -infinity - -infinity has NaN.
       base[i] = maximum[i] > -infinity() ? maximum[i] : 0.0f;
     }
     for (int i = 0; i < 2; ++i) {
@@ -71,9 +81,11 @@ struct SoftmaxTile {
       }
       sums[i] = sums[i] * shrink[i] + sum;
     }
+    // The whole warp takes one branch. Rows whose maximum stays are multiplied by 1, exactly.
     if (__any_sync(kAllLanes, shrinks)) scale_out(shrink);
   }
 
+  // Adds up the sums of the four lanes that share a row.
   __device__ __forceinline__ void total() {
     for (int i = 0; i < 2; ++i) {
       for (int step = 1; step <= 2; step *= 2) {
@@ -82,11 +94,13 @@ struct SoftmaxTile {
     }
   }
 
-  // Joins the next split's totals to those of the splits before it. A split of which a row sees
-  // nothing leaves it as it is; one whose scores are NaN, which no maximum takes, makes it NaN.
+  // Joins the totals of the next split to those of the splits before it. A split of which a row
+  // sees nothing leaves the row as it is. A split whose scores are NaN, which no maximum takes, has
+  // NaN sums and makes the row NaN.
   __device__ __forceinline__ void merge(const SoftmaxTile& next) {
     for (int i = 0; i < 2; ++i) {
       if (!(next.maximum[i] == -infinity() && next.sums[i] == 0.0f)) {
+        // A state that has seen nothing has the factor 0, not exp(-infinity - -infinity) = NaN.
         const bool before = maximum[i] > -infinity();
         const float most = next.maximum[i] > maximum[i] ? next.maximum[i] : maximum[i];
         const float own = before ? exponential(maximum[i] - most) : 0.0f;
@@ -103,7 +117,9 @@ struct SoftmaxTile {
     }
   }
 
-  // To and from shared memory, [kFloats].
+  // To and from shared memory: lanes side by side, so that banks do not conflict. A value goes to
+  // the lane of the same index, of this warp or another one. A lane has two maxima, two sums and
+  // four outputs for each eight columns.
   static constexpr int kFloats = (kColumns / 2 + 4) * kWarp;
   template <class Visit>
   __device__ __forceinline__ void each(const Visit& visit) {

@@ -9,7 +9,8 @@ namespace {
 
 constexpr int kSumThreads = 256;
 
-struct PieceList {  // by value: it is there when the kernel runs
+// Passed to the kernel by value: the caller's list may be gone when the kernel runs.
+struct PieceList {
   const float* at[kSumPiecesMax];
   int count;
 };
@@ -18,6 +19,7 @@ template <bool kVector>
 __global__ void sum_pieces_kernel(PieceList pieces, float* out, std::int64_t count) {
   const std::int64_t at = (std::int64_t{blockIdx.x} * kSumThreads + threadIdx.x) * kPack<float>;
   if (at >= count) return;
+  // All pieces are read before `out`, which may be one of them, is written.
   Pack<float> sum = load_pack<kVector>(pieces.at[0] + at, count - at);
   for (int p = 1; p < pieces.count; ++p) {
     const Pack<float> more = load_pack<kVector>(pieces.at[p] + at, count - at);

@@ -1,4 +1,5 @@
-// A thread takes one pack of channels of one token, gate and up.
+// A thread takes one pack of channels of one token, both of the gate and of up, and reads it before
+// it writes: so in backward dx may be x itself.
 #include "kernels/cuda/exponential.cuh"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/numbers.cuh"
@@ -70,7 +71,7 @@ Launch over(std::int64_t tokens, std::int64_t channels) {
   return {.grid = blocks_for(tokens * packs, kThreads), .block = kThreads};
 }
 
-// `view` holds gate and up: both halves of a row must begin at a pack.
+// Whether both halves of a row, gate and up, begin at a multiple of 16 bytes if the row does.
 template <class T>
 bool halves_align(const TensorView& view) {
   return view.dim(1) / 2 % kPack<T> == 0;

@@ -8,6 +8,7 @@ namespace tandem::kernels {
 
 namespace {
 
+// Whether all operands of the list of changes are there. Indices are i32, which bounds n.
 bool lists_changes(const AdamW& op) {
   const std::int64_t elements = op.parameters.dim(0);
   return elements <= std::numeric_limits<std::int32_t>::max() &&
@@ -19,6 +20,7 @@ std::int64_t ceiling(std::int64_t count, std::int64_t of) { return (count + of -
 
 }  // namespace
 
+// First the flags, then the blocks' counts.
 std::int64_t adamw_workspace(std::int64_t elements) {
   return ceiling(elements, kChangesPerWord) + ceiling(elements, kChangesPerBlock);
 }
@@ -29,6 +31,7 @@ void adamw(const Stream& stream, const AdamW& op) {
   CHECK(is_f32(op.m, {elements}) && is_f32(op.v, {elements}));
   CHECK(op.rounded.empty() || is(runtime::DType::kBF16, op.rounded, {elements}));
   CHECK(op.changed_count.empty() ? op.changed.empty() && op.workspace.empty() : lists_changes(op));
+  // Step 0 would divide by 1 - beta^0 = 0.
   CHECK(op.step >= 1);
   CHECK(op.beta1 >= 0 && op.beta1 < 1 && op.beta2 >= 0 && op.beta2 < 1);
   CHECK(op.eps > 0);

@@ -6,8 +6,8 @@
 //   p = p - lr / (1 - beta1^t) * m / (sqrt(v) / sqrt(1 - beta2^t) + eps)
 //
 // n elements, elementwise: any cut of a range gives the same bits. lr = 0 leaves p untouched to
-// the bit (m and v move on). Where the model computes with bf16 weights, p is their master, and
-// `rounded` is what the model reads: p to the nearest bf16, ties to even.
+// the bit (m and v are updated all the same). Where the model computes with bf16 weights, p is the
+// f32 master of these weights, and the model reads `rounded`: p to the nearest bf16, ties to even.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,14 @@
 
 namespace tandem::kernels {
 
-// What the workspace has one i32 for: a word of flags, and a block's count.
+// Elements for which the workspace has one i32 of flags, one bit each.
 inline constexpr std::int64_t kChangesPerWord = 32;
+// Elements for which the workspace has one i32 more: the count of a GPU block's changes.
 inline constexpr std::int64_t kChangesPerBlock = 8192;
 
-// The list of changed values is for those who hold a copy of `rounded` and need not be sent what it
-// has already. It has the same order in every run.
+// One optimizer step. The list of changed values tells which of the values in `rounded` differ from
+// those before the step, so that an owner of a copy can be sent these alone. Its order is ascending
+// and so the same in every run.
 struct AdamW {
   TensorView parameters;  // [n] updated
   TensorView gradients;   // [n]
@@ -35,13 +37,15 @@ struct AdamW {
   double weight_decay = 0;
   float grad_scale = 1;  // clipping and averaging, in one factor
   TensorView rounded;    // [n] bf16, written; or empty
-  // All three or none; with them `rounded` holds on entry what it was given last, and n is an i32.
-  TensorView changed;        // [n] i32: which of `rounded` got other bits, ascending; the first
-                             // *changed_count are written
+  // The list needs all three operands, or none is given. With them `rounded` must hold the values
+  // of the step before on entry, and n must fit an i32.
+  TensorView changed;        // [n] i32: indices into `rounded` whose bits changed, ascending; only
+                             // the first *changed_count are written
   TensorView changed_count;  // [1] i32 written
   TensorView workspace;      // [adamw_workspace(n)] i32
 };
 
+// Elements of the workspace for a range of `elements`.
 std::int64_t adamw_workspace(std::int64_t elements);
 
 void adamw(const Stream& stream, const AdamW& op);

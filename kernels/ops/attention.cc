@@ -11,10 +11,11 @@ void check_heads(const TensorView& q, std::int64_t groups, std::int64_t channels
   CHECK(channels > 0 && channels % kChunkPositions == 0 && channels <= kHeadChannelsMax);
 }
 
-// Of the CPU's segments alone: a GPU's lie in its own memory.
+// Checks the segments of a CPU's call. Those of a GPU are in its memory, which the host cannot
+// read. Segments that overlap are not found if their lengths add up to the number of rows.
 void check_segments(const Stream& stream, std::span<const Segment> segments, std::int64_t rows) {
   if (stream.device != runtime::DeviceKind::kCpu) return;
-  const Segment* root = nullptr;
+  const Segment* root = nullptr;  // the latest segment without a prefix
   std::int64_t own_rows = 0;
   for (const Segment& segment : segments) {
     CHECK(segment.len > 0 && segment.begin >= 0 && segment.begin + segment.len <= rows);
@@ -31,6 +32,7 @@ void check_segments(const Stream& stream, std::span<const Segment> segments, std
 
 }  // namespace
 
+// The GPU's number per row and head is the mean that cuda/attention.cu computes first.
 std::int64_t attention_backward_workspace(runtime::DeviceKind device, const TensorView& q,
                                           const TensorView& k) {
   if (device == runtime::DeviceKind::kCuda) return q.dim(0) * q.dim(1);
@@ -82,11 +84,13 @@ void attention(const Stream& stream, const AttentionPaged& op) {
         is(op.q.dtype, op.out, {rows, heads, channels}));
   CHECK(is(op.q.dtype, op.k_pages, {pages, groups, positions, channels}) && op.k_pages.dense());
   CHECK(is(op.q.dtype, op.v_pages, {pages, groups, positions, channels}) && op.v_pages.dense());
+  // A chunk of positions lies on one page.
   CHECK(positions % kChunkPositions == 0);
   CHECK(is_i32(op.first_position, {sequences}) && is_i32(op.query_begin, {sequences + 1}));
   CHECK(is_i32(op.block_tables, {sequences, op.block_tables.dim(1)}));
   CHECK(op.scale > 0);
   CHECK(op.shared_prefixes.empty() || std::ssize(op.shared_prefixes) == sequences);
+  // A workspace of any size will do: it bounds the splits that are shared or spread.
   CHECK(op.workspace.empty() || is_f32(op.workspace, {op.workspace.dim(0)}));
   backend(stream.device).attention_paged(stream, op);
 }

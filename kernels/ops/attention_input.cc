@@ -6,7 +6,8 @@ namespace tandem::kernels {
 
 namespace {
 
-// Without norms nothing is saved by one pass on a CPU, and the operators exist on every device.
+// The form without norms, by the operators that every device has. The table's attention_input is
+// for models with norms.
 void turn_and_write(const Stream& stream, const AttentionInput& op) {
   for (const TensorView& x : {op.q, op.k})
     rope(stream, {.x = x, .positions = op.positions, .cos = op.cos, .sin = op.sin});

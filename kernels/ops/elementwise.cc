@@ -27,6 +27,8 @@ void scale(const Stream& stream, const Scale& op) {
 void convert(const Stream& stream, const Convert& op) {
   const std::int64_t elements = op.y.dim(0);
   CHECK(is_f32_or_bf16(op.x, elements) && is_f32_or_bf16(op.y, elements));
+  // Threads convert ranges in any order: of two dtypes in one memory, a write to one element would
+  // change another that is still to be read.
   CHECK(op.y.empty() || op.y.data != op.x.data);
   backend(stream.device).convert(stream, op);
 }

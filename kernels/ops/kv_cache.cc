@@ -6,7 +6,7 @@ namespace tandem::kernels {
 
 namespace {
 
-// What the host can look at: of a GPU's operands nothing.
+// The pages as the host can check them: a GPU's list is in its memory, and none of it is readable.
 std::span<const PageCopy> readable(const Stream& stream, std::span<const PageCopy> pages) {
   return stream.device == runtime::DeviceKind::kCpu ? pages : std::span<const PageCopy>{};
 }

@@ -3,11 +3,12 @@
 // A pool is [pages, G, page positions, D], dense, aligned to 64 bytes; the page size is a multiple
 // of 16 positions. All views of an operator share one dtype, f32 or bf16. Inside one (page, head)
 // block:
-//   v   position-major: v[position][d]
-//   k   chunk-transposed, k[position / 16][d][position % 16]: 16 scores are one vector;
-//       but bf16 on a GPU: position-major, as tensor cores want it
-// A slot is page * page positions + position within the page. Slots that were never written may
-// hold anything: attention does not read past a sequence's positions.
+//   v                   v[position][d]
+//   k                   k[position / 16][d][position % 16], so that 16 scores are one vector
+//   k in bf16 on a GPU  k[position][d], as tensor cores read it
+// The slot of a token is page * page positions + position within the page. The caller has checked
+// that slots are in the pool. Slots that were never written may hold anything, NaN included:
+// nothing past a sequence's positions enters a result.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +19,7 @@
 
 namespace tandem::kernels {
 
+// Writes new tokens to their slots.
 struct KvWrite {
   TensorView k;        // [T, G, D]
   TensorView v;        // [T, G, D]
@@ -26,12 +28,12 @@ struct KvWrite {
   TensorView v_pages;  // [pages, G, page positions, D] the slots are written
 };
 
-struct PageCopy {
+struct PageCopy {  // indices of pages
   std::int32_t from = 0;
   std::int32_t to = 0;
 };
 
-// Copies whole pages, in order (a copy may read what an earlier one wrote).
+// Copies whole pages, in the order of the list: a copy may read a page that an earlier one wrote.
 struct KvCopy {
   std::span<const PageCopy> pages;  // in the device's memory
   TensorView k_pages;               // [pages, G, page positions, D]

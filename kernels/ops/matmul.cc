@@ -9,11 +9,12 @@ namespace {
 
 std::int64_t panels(std::int64_t n) { return (n + kPanelColumns - 1) / kPanelColumns; }
 
-// The terms of a panel: bf16 takes them in pairs.
+// The terms of a panel with those that fill it up: bf16 takes terms in pairs.
 std::int64_t terms(runtime::DType dtype, std::int64_t k) {
   return dtype == runtime::DType::kBF16 ? (k + 1) / 2 * 2 : k;
 }
 
+// The alignment is that of a cache line: a step of a panel is read in whole lines.
 bool is_packed(const PackedWeight& weight) {
   const auto address = reinterpret_cast<std::uintptr_t>(weight.panels.data);
   const runtime::DType dtype = weight.panels.dtype;
@@ -21,7 +22,7 @@ bool is_packed(const PackedWeight& weight) {
          weight.panels.dense() && address % 64 == 0;
 }
 
-// An output of a product of operands of `dtype`.
+// Whether a view can hold the product of operands of `dtype`: in that dtype, or as f32 sums.
 bool is_product(runtime::DType dtype, const TensorView& view,
                 std::initializer_list<std::int64_t> shape) {
   return is(dtype, view, shape) || is_f32(view, shape);
@@ -69,6 +70,7 @@ void matmul(const Stream& stream, const MatmulBackwardInput& op) {
   CHECK(is(op.dy.dtype, op.dy, {rows, outputs}));
   CHECK(is(op.dy.dtype, op.weight, {outputs, inputs}));
   CHECK(is(op.dy.dtype, op.dx, {rows, inputs}));
+  // An output of a row reads the whole row of dy.
   CHECK(op.dx.empty() || op.dx.data != op.dy.data);
   backend(stream.device).matmul_backward_input(stream, op);
 }

@@ -4,9 +4,10 @@
 //   backward, input  dx[m,k] = sum_n dy[m,n] * w[n,k]     n ascending
 //   backward, weight dw[n,k] += sum_m dy[m,n] * x[m,k]    m ascending, starting from dw[n,k]
 //
-// M rows (tokens), N output features, K input features. All operands share one dtype, f32 or bf16;
-// y may be f32 beside bf16 (logits are), dw is f32, and so are all sums. With Output::kAdd the sum
-// is added to the output's own value, and an output in bf16 is rounded once, after that.
+// M rows (tokens), N output features, K input features. All operands share one dtype, f32 or bf16,
+// except that y may be f32 beside bf16 operands (as logits are) and dw always is f32. All sums are
+// f32. With Output::kAdd the sum is added to the output's own value, and an output in bf16 is
+// rounded once, after that.
 //
 // MM-1  On a CPU the terms of an output of forward and of backward-input are cut, in the stated
 //       order, into chains of kChainSteps terms; the last chain may be shorter. Each chain starts
@@ -23,14 +24,15 @@
 //       on how M rows are cut into consecutive calls of which all but the last have an even number
 //       of rows.
 // MM-2  On a GPU the same operands give the same bits in every run; dw depends on how M rows are
-//       cut. With Rows::kInvariant a row of y or dx does not depend on M or on the other rows, in
-//       calls that all have operands whose rows begin at multiples of 16 bytes, or that all have
-//       one that does not; and packed or not gives the same bits.
+//       cut into calls. With Rows::kInvariant a row of y or dx does not depend on M or on the other
+//       rows, and packed or not gives the same bits. This holds among calls whose operands' rows
+//       all begin at multiples of 16 bytes, and among calls that each have an operand whose rows do
+//       not.
 //
-// A weight that is used often is packed once: panels of kPanelColumns output features, each
-// [K][kPanelColumns], the last one filled with zeros; of bf16 [ceil(K/2)][kPanelColumns][2], an odd
-// K filled with a zero. (On a GPU the same memory holds the layout that the device reads best;
-// nobody else looks into it.)
+// A weight that is used often is packed once. A packed weight is panels of kPanelColumns output
+// features, each [K][kPanelColumns], the last one filled up with zeros; in bf16
+// [ceil(K/2)][kPanelColumns][2], an odd K filled up with a zero. On a GPU the same memory holds the
+// layout that the device reads best (cuda/matmul.cu).
 #pragma once
 
 #include <cstdint>
@@ -47,12 +49,13 @@ inline constexpr std::int64_t kChainSteps = 256;
 
 // What a GPU promises of the rows of y and dx (MM-2).
 enum class Rows : std::uint8_t {
-  kInvariant,  // per weight shape one order of sums, which are not split
-  kFastest,    // the algorithm may depend on M
+  kInvariant,  // one order of sums for a weight's shape, whatever M is
+  kFastest,    // the algorithm, and so the order of sums, may depend on M
 };
 
+// A packed weight, in memory that it borrows.
 struct PackedWeight {
-  TensorView panels;  // [ceil(N / 32), K, 32], of bf16 K rounded up to even; dense, aligned to
+  TensorView panels;  // [ceil(N / 32), K, 32], in bf16 with K rounded up to even; dense, aligned to
                       // 64 bytes
   std::int64_t n = 0;
   std::int64_t k = 0;
@@ -60,14 +63,17 @@ struct PackedWeight {
 
 // Elements that a packed [N, K] weight takes.
 std::int64_t packed_elements(runtime::DType dtype, std::int64_t n, std::int64_t k);
-// A PackedWeight on packed_elements(dtype, n, k) elements of the caller's (aligned to 64 bytes).
+// A PackedWeight on memory of the caller: packed_elements(dtype, n, k) elements, aligned to 64
+// bytes. The memory is neither read nor written.
 PackedWeight packed_weight(void* memory, runtime::DType dtype, std::int64_t n, std::int64_t k);
 
+// Fills a packed weight from the dense one.
 struct PackWeight {
   TensorView weight;    // [N, K]
   PackedWeight packed;  // its panels are written
 };
 
+// Forward.
 struct Matmul {
   TensorView x;         // [M, K]
   PackedWeight weight;  // of [N, K]
@@ -76,7 +82,8 @@ struct Matmul {
   Rows rows = Rows::kInvariant;
 };
 
-// The same with a weight that is not packed; it is packed on the fly, so keep it for large M.
+// Forward with a weight that is not packed. A CPU packs it panel by panel during the product, which
+// pays off only where many rows use each panel.
 struct MatmulPlain {
   TensorView x;       // [M, K]
   TensorView weight;  // [N, K]

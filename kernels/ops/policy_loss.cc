@@ -6,10 +6,12 @@ namespace tandem::kernels {
 
 namespace {
 
+// Whether `begin` cuts the tokens into sequences: ascending from 0 to their number, so that every
+// token belongs to one sequence. Sequences may be empty.
 bool are_sequences(const Stream& stream, const TensorView& begin, std::int64_t tokens) {
   const std::int64_t sequences = begin.dim(0) - 1;
   if (sequences < 0 || !is_i32(begin, {sequences + 1})) return false;
-  if (stream.device != runtime::DeviceKind::kCpu) return true;  // the host cannot look into it
+  if (stream.device != runtime::DeviceKind::kCpu) return true;  // the host cannot read its memory
   const std::int32_t* at = begin.i32();
   for (std::int64_t s = 0; s < sequences; ++s) {
     if (at[s] > at[s + 1]) return false;
@@ -27,6 +29,7 @@ void policy_loss(const Stream& stream, const PolicyLoss& op) {
   for (const TensorView& view : {op.importance, op.reference, op.entropy, op.dentropy}) {
     CHECK(view.empty() || is_f32(view, {tokens}));
   }
+  // A coefficient without the operand that it weighs would be a term left out in silence.
   CHECK(tokens == 0 || op.kl_coef == 0 || !op.reference.empty());
   CHECK(tokens == 0 || op.entropy_coef == 0 || (!op.entropy.empty() && !op.dentropy.empty()));
   CHECK(op.clip_low >= 0 && op.clip_high >= 0);

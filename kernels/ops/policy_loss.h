@@ -1,25 +1,31 @@
-// Policy-gradient losses, elementwise over T tokens: the loss, its gradient, and what is logged.
+// Policy-gradient losses, elementwise over T tokens of S sequences: the loss, its gradient, and
+// statistics for the log.
 //
-//   c current, o proximal ("old"), b behaviour, r reference log-probability; A advantage; H
-//   entropy; w weight: the loss mask times the aggregation's normaliser, so that loss = sum_t w_t *
-//   l_t; i importance weight min(exp(o - b), threshold), a constant of the gradient
+//   c, o, b, r  log-probability by the current, the proximal ("old"), the behaviour and the
+//               reference policy
+//   A, H        advantage, entropy
+//   w           weight: the loss mask times the aggregation's normaliser; loss = sum_t w_t * l_t
+//   i           importance weight min(exp(o - b), threshold), a constant of the gradient
 //
-//   l = i * policy + kl_coef * k3(r, c) - entropy_coef * H        k3(r, c) = exp(r - c) - (r - c) -
-//   1
+//   l = i * policy + kl_coef * k3(r, c) - entropy_coef * H
+//   k3(r, c) = exp(r - c) - (r - c) - 1
+//   ratio    = exp(c - o)
+//   clipped  = min(max(ratio, 1 - clip_low), 1 + clip_high)
 //
-//   ratio = exp(c - o), clipped = min(max(ratio, 1 - clip_low), 1 + clip_high)
-//   kVanilla  policy = max(-A ratio, -A clipped); if A < 0 and clip_dual is given, at most
-//             -A clip_dual                     PPO: arXiv:1707.06347; dual clip: arXiv:1912.09729;
-//                                              two clip bounds: DAPO, arXiv:2503.14476
+//   kVanilla  policy = max(-A * ratio, -A * clipped); if A < 0 and clip_dual is given, at most
+//             -A * clip_dual
 //   kGspo     as kVanilla without dual clip, with the sequence's ratio exp(mean_t (c - o)) over its
 //             tokens of non-zero weight. Each token carries the gradient of its own share
-//             (GSPO-token, which for equal weights is GSPO's) arXiv:2507.18071
-//   kCispo    policy = -A * clipped * c, the clipped ratio a constant      arXiv:2506.13585
-//   Decoupled PPO (o recomputed, i against the behaviour policy): AReaL, arXiv:2505.24298.
-//   k1 and k3 estimators of KL: Schulman, "Approximating KL divergence", 2020.
+//             (GSPO-token, which is GSPO where the weights are equal).
+//   kCispo    policy = -A * clipped * c, with the clipped ratio as a constant
 //
-// Log-ratios are clamped to +-kLogRatioMax before exp. Tokens with w = 0 are read by nobody: they
-// get zero gradients and enter no statistic, whatever their operands hold. S sequences. f32.
+// Sources: PPO, arXiv:1707.06347. Dual clip, arXiv:1912.09729. Two clip bounds: DAPO,
+// arXiv:2503.14476. GSPO, arXiv:2507.18071. CISPO, arXiv:2506.13585. Decoupled PPO (o recomputed, i
+// against the behaviour policy): AReaL, arXiv:2505.24298. The estimators k1 and k3 of KL: Schulman,
+// "Approximating KL divergence", 2020.
+//
+// Log-ratios are clamped to +-kLogRatioMax before exp. A token with w = 0 gets zero gradients and
+// enters no statistic, whatever its other operands hold, NaN included. All operands are f32.
 // Results have the same bits on every device.
 #pragma once
 
@@ -36,13 +42,13 @@ enum class LossMode : std::uint8_t { kVanilla, kGspo, kCispo };
 // Sums over tokens with w != 0, in double, tokens ascending.
 struct PolicyLossStats {
   double loss = 0;          // sum w * l
-  double tokens = 0;        // how many
-  double clipped = 0;       // how many whose gradient the clip removed or (kCispo) bounded
+  double tokens = 0;        // number of tokens
+  double clipped = 0;       // number of tokens whose gradient the clip removed or (kCispo) bounded
   double approx_kl_k1 = 0;  // sum (o - c)
   double approx_kl_k3 = 0;  // sum exp(c - o) - (c - o) - 1
   double reference_kl = 0;  // sum k3(r, c); 0 without reference
   double entropy = 0;       // sum H; 0 without entropy
-  double dual_clipped = 0;  // how many of `clipped` the dual clip bounded
+  double dual_clipped = 0;  // number of tokens in `clipped` that the dual clip bounded
   double ratio_max = 0;     // largest exp(c - o) of a token
 };
 
@@ -50,11 +56,11 @@ struct PolicyLoss {
   LossMode mode = LossMode::kVanilla;
   float clip_low = 0.2f;
   float clip_high = 0.2f;
-  float clip_dual = 0;  // c of the dual clip, > 1; 0: off
+  float clip_dual = 0;  // bound of the dual clip, > 1; 0: off
   float kl_coef = 0;
   float entropy_coef = 0;
   TensorView current;         // [T]
-  TensorView proximal;        // [T] may be the behaviour policy's (bypass)
+  TensorView proximal;        // [T] may be the behaviour policy's log-probabilities (bypass mode)
   TensorView advantage;       // [T]
   TensorView weight;          // [T]
   TensorView importance;      // [T] i, or empty for ones

@@ -8,11 +8,13 @@ namespace {
 
 std::int64_t channels(const TensorView& x) { return x.dim(x.rank - 1); }
 
+// Whether a view has x's dtype and shape.
 bool is_like(const TensorView& view, const TensorView& x) {
   return x.rank == 3 ? is(x.dtype, view, {x.dim(0), x.dim(1), x.dim(2)})
                      : is(x.dtype, view, {x.dim(0), x.dim(1)});
 }
 
+// Whether a view has one f32 for each row of x.
 bool is_per_row(const TensorView& view, const TensorView& x) {
   return (x.rank == 3 ? is_f32(view, {x.dim(0), x.dim(1)}) : is_f32(view, {x.dim(0)})) &&
          view.dense();
@@ -33,6 +35,7 @@ void rms_norm(const Stream& stream, const RmsNorm& op) {
   CHECK(is_like(op.x, op.x) && is_like(op.y, op.x));
   CHECK(is(op.x.dtype, op.weight, {channels(op.x)}));
   CHECK(op.inv_rms.empty() || is_per_row(op.inv_rms, op.x));
+  // With `add`, x receives the sum and y the normalised row: one memory cannot hold both.
   CHECK(op.add.empty() || (is_like(op.add, op.x) && op.y.data != op.x.data));
   CHECK(op.eps >= 0);
   backend(stream.device).rms_norm(stream, op);

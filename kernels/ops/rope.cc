@@ -9,6 +9,7 @@ namespace tandem::kernels {
 
 namespace {
 
+// The "llama3" rule of rope.h, in turns within N positions instead of wavelengths.
 double scaled(double frequency, const RopeScaling& by) {
   const double turns = by.original_positions * frequency / (2 * std::numbers::pi);  // N / w
   if (turns > by.high_freq_factor) return frequency;
@@ -31,10 +32,12 @@ void fill_rope_table(const RopeTable& op) {
           op.scaling->high_freq_factor > op.scaling->low_freq_factor);
   float* cosines = op.cos.f32();
   float* sines = op.sin.f32();
+  // Filled by one thread on the host, once per model: a GPU then has the same table.
   for (std::int64_t i = 0; i < half; ++i) {
     double frequency = std::pow(op.theta, -static_cast<double>(i) / static_cast<double>(half));
     if (op.scaling) frequency = scaled(frequency, *op.scaling);
     for (std::int64_t p = 0; p < positions; ++p) {
+      // In double: an f32 angle of thousands of radians has few bits left for its fraction.
       const double angle = static_cast<double>(p) * frequency;
       cosines[p * half + i] = static_cast<float>(std::cos(angle));
       sines[p * half + i] = static_cast<float>(std::sin(angle));

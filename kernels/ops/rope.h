@@ -5,15 +5,15 @@
 //   x'[i + D/2] = x[i + D/2] * cos[p,i] + x[i] * sin[p,i]       i < D/2, p = position of the token
 //   cos[p,i] = cos(p f[i]), in double, rounded to f32 once; sin likewise;  f[i] = theta^(-2i/D)
 //
-// With RopeScaling low frequencies are slower ("llama3" in transformers' modeling_rope_utils.py).
-// With the wavelength w = 2 pi / f and the context N of the model before it was stretched:
-//   w < N / high   f                                  (at least `high` turns in N positions)
+// RopeScaling slows low frequencies down ("llama3" in transformers' modeling_rope_utils.py). With
+// the wavelength w = 2 pi / f and the context length N that the model was trained for before its
+// context was extended, f becomes
+//   w < N / high   f                             (more than `high` turns in N positions)
 //   w > N / low    f / factor
-//   between        (1 - s) f / factor + s f           s = (N / w - low) / (high - low)
+//   between        (1 - s) f / factor + s f      s = (N / w - low) / (high - low)
 //
 // T tokens, H heads, D head channels (even), P positions in the table. x is f32 or bf16, the table
-// f32.
-// Backward is the turn by -p: the same operator with Direction::kBackward.
+// is f32. Backward is the turn by -p: the same operator with Direction::kBackward.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,8 @@ struct RopeScaling {
   bool operator==(const RopeScaling&) const = default;
 };
 
-// Fills cos and sin for the positions 0 … P - 1. Host memory; done once per model.
+// The table of cos and sin for the positions 0 … P - 1, in host memory; filled once per model. For
+// a GPU the caller copies it to the device.
 struct RopeTable {
   TensorView cos;    // [P, D/2] written, dense
   TensorView sin;    // [P, D/2] written, dense

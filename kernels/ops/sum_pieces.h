@@ -1,5 +1,5 @@
-// The sum of what several ranks computed, in the order in which it is given: the same bits on every
-// device.
+// The sum of pieces that several ranks computed, such as their gradients of one shard. Pieces are
+// added in the order in which they are given, so the sum has the same bits on every device.
 #pragma once
 
 #include <span>
@@ -8,7 +8,7 @@
 
 namespace tandem::kernels {
 
-inline constexpr int kSumPiecesMax = 64;
+inline constexpr int kSumPiecesMax = 64;  // a GPU's kernel takes the list as one parameter
 
 // out[i] = ((p0[i] + p1[i]) + p2[i]) + …, each a single f32 addition.
 struct SumPieces {

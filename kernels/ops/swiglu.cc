@@ -17,6 +17,7 @@ void swiglu(const Stream& stream, const SwigluBackward& op) {
   CHECK(computes(op.dy.dtype));
   CHECK(is(op.dy.dtype, op.dy, {tokens, channels}));
   CHECK(is(op.dy.dtype, op.x, {tokens, 2 * channels}));
+  // dx may be x itself: a gate and its up are read before either of their gradients is written.
   CHECK(is(op.dy.dtype, op.dx, {tokens, 2 * channels}));
   backend(stream.device).swiglu_backward(stream, op);
 }

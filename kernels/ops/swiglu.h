@@ -2,7 +2,8 @@
 //
 //   y[t,f] = silu(x[t,f]) * x[t,F + f]        silu(g) = g * sigmoid(g) = g / (1 + exp(-g))
 //
-// T tokens, F intermediate channels. All of one dtype, f32 or bf16.
+// T tokens, F intermediate channels. All operands of a call have one dtype, f32 or bf16. One buffer
+// holds both halves because one product with the joined weights of gate and up computes them.
 #pragma once
 
 #include "kernels/operand.h"
