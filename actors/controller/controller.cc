@@ -23,13 +23,13 @@ Controller::Controller(std::uint64_t seed, ControllerHands hands)
 Result<void> Controller::take(runtime::Context& cx, const ControllerEvent& event) {
   auto effects = core_.step(event, cx.now());
   if (!effects) return effects.error();
-  for (ControllerEffect& effect : *effects) carry_out(cx, std::move(effect));
+  carry_out_all(cx, *std::move(effects));
   while (!brought_about_.empty()) {
     const ControllerEvent next = std::move(brought_about_.front());
     brought_about_.pop_front();
     auto then = core_.step(next, cx.now());
     CHECK(then.has_value());  // only what users ask for is refused
-    for (ControllerEffect& effect : *then) carry_out(cx, std::move(effect));
+    carry_out_all(cx, *std::move(then));
   }
   answer_awaits();
   return {};
@@ -60,49 +60,61 @@ runtime::Ref<runtime::AgentInbox> Controller::agent_of(const std::string& node) 
   return hands_.agent(node, core_.nodes().at(node).incarnation);
 }
 
-void Controller::carry_out(runtime::Context& cx, ControllerEffect effect) {
-  using runtime::Delivery;
-  if (auto* spawn = std::get_if<SpawnRankOn>(&effect)) {
-    hands_.expect(spawn->node, spawn->id);
-    const runtime::SpawnRank message{spawn->id, hands_.rank_arguments(spawn->id), spawn->log_path,
-                                     std::move(spawn->gpus)};
-    if (agent_of(spawn->node).tell(message) != Delivery::kAccepted)
-      brought_about_.push_back(
-          runtime::RankSpawnFailed{spawn->id, spawn->node + " cannot be reached"});
-  } else if (auto* kill = std::get_if<KillRankOn>(&effect)) {
-    // An unreachable node is lost, and with it the rank: NodeDown says so.
-    (void)agent_of(kill->node).tell(runtime::StopRankProcess{kill->id, kill->grace_ms});
-  } else if (auto* refuse = std::get_if<RefuseNode>(&effect)) {
-    (void)hands_.agent(refuse->node, refuse->incarnation)
-        .tell(runtime::NodeRefused{refuse->pid_up});
-  } else if (auto* start = std::get_if<SendStart>(&effect)) {
-    start->start.bulk_endpoints = hands_.bulk_endpoints(start->start.job);
-    const auto rank = hands_.rank(start->id);
-    if (rank.tell(start->start) == Delivery::kTooLarge)  // a dead rank's exit is on its way
-      brought_about_.push_back(RankFailed{start->id.actor, start->id.incarnation, start->id.rank,
-                                          rank.too_large(start->start).message,
-                                          ErrorCode::kInvalid});
-  } else if (auto* open = std::get_if<OpenExchange>(&effect)) {
-    auto exchange = hands_.open_exchange(core_.jobs().at(open->job));
-    if (exchange)
-      exchanges_[open->job] = std::move(*exchange);
-    else
-      brought_about_.push_back(JobEnded{open->job, JobOutcome::kFailed, exchange.error().message});
-  } else if (auto* tell = std::get_if<TellExchange>(&effect)) {
-    const auto it = exchanges_.find(tell->job);
-    if (it == exchanges_.end()) return;
-    const auto& exchange = it->second;
-    std::visit([&](auto&& m) { to_exchanges_.add(exchange.address(), exchange, std::move(m)); },
-               std::move(tell->message));
-    tell_exchanges(cx);
-  } else if (auto* close = std::get_if<CloseExchange>(&effect)) {
-    exchanges_.erase(close->job);
-    hands_.close_exchange(close->job);
-  } else if (auto* wake = std::get_if<WakeAt>(&effect)) {
-    cx.after(wake->when - cx.now(), [this](runtime::Context& then) { (void)take(then, Tick{}); });
-  } else {
-    announce(std::get<Announce>(effect));
-  }
+void Controller::carry_out_all(runtime::Context& cx, std::vector<ControllerEffect> effects) {
+  for (ControllerEffect& effect : effects)
+    std::visit([&](auto& one) { carry_out(cx, std::move(one)); }, effect);
+}
+
+void Controller::carry_out(runtime::Context&, SpawnRankOn spawn) {
+  hands_.expect(spawn.node, spawn.id);
+  const runtime::SpawnRank message{spawn.id, hands_.rank_arguments(spawn.id), spawn.log_path,
+                                   std::move(spawn.gpus)};
+  if (agent_of(spawn.node).tell(message) != runtime::Delivery::kAccepted)
+    brought_about_.push_back(runtime::RankSpawnFailed{spawn.id, spawn.node + " cannot be reached"});
+}
+
+void Controller::carry_out(runtime::Context&, KillRankOn kill) {
+  // An unreachable node is lost, and with it the rank: NodeDown says so.
+  (void)agent_of(kill.node).tell(runtime::StopRankProcess{kill.id, kill.grace_ms});
+}
+
+void Controller::carry_out(runtime::Context&, RefuseNode refuse) {
+  (void)hands_.agent(refuse.node, refuse.incarnation).tell(runtime::NodeRefused{refuse.pid_up});
+}
+
+void Controller::carry_out(runtime::Context&, SendStart start) {
+  start.start.bulk_endpoints = hands_.bulk_endpoints(start.start.job);
+  const auto rank = hands_.rank(start.id);
+  // Of a rank that cannot be reached the exit is on its way.
+  if (rank.tell(start.start) == runtime::Delivery::kTooLarge)
+    brought_about_.push_back(RankFailed{start.id.actor, start.id.incarnation, start.id.rank,
+                                        rank.too_large(start.start).message, ErrorCode::kInvalid});
+}
+
+void Controller::carry_out(runtime::Context&, OpenExchange open) {
+  auto exchange = hands_.open_exchange(core_.jobs().at(open.job));
+  if (exchange)
+    exchanges_[open.job] = std::move(*exchange);
+  else
+    brought_about_.push_back(JobEnded{open.job, JobOutcome::kFailed, exchange.error().message});
+}
+
+void Controller::carry_out(runtime::Context& cx, TellExchange tell) {
+  const auto it = exchanges_.find(tell.job);
+  if (it == exchanges_.end()) return;
+  const auto& exchange = it->second;
+  std::visit([&](auto&& m) { to_exchanges_.add(exchange.address(), exchange, std::move(m)); },
+             std::move(tell.message));
+  tell_exchanges(cx);
+}
+
+void Controller::carry_out(runtime::Context&, CloseExchange close) {
+  exchanges_.erase(close.job);
+  hands_.close_exchange(close.job);
+}
+
+void Controller::carry_out(runtime::Context& cx, WakeAt wake) {
+  cx.after(wake.when - cx.now(), [this](runtime::Context& then) { (void)take(then, Tick{}); });
 }
 
 // What peers of a job say shares its exchange's mailbox, so it may be full. What waits is bounded
@@ -117,7 +129,7 @@ void Controller::tell_exchanges(runtime::Context& cx) {
   });
 }
 
-void Controller::announce(const Announce& announce) {
+void Controller::carry_out(runtime::Context&, Announce announce) {
   // What ranks, agents and reward programs say becomes the message: it need not be UTF-8.
   events_.push_back({++event_last_, unix_ms(), announce.kind, valid_utf8(announce.subject),
                      valid_utf8(announce.message)});
@@ -143,8 +155,9 @@ void Controller::handle(runtime::Context& cx, JobProgress m) { (void)take(cx, m)
 void Controller::handle(runtime::Context& cx, ActorDrained m) { (void)take(cx, m); }
 void Controller::handle(runtime::Context& cx, JobEnded m) { (void)take(cx, m); }
 
-void Controller::handle(runtime::Context&, ExchangeEvent m) {  // it decides nothing
-  announce({m.subject == m.job ? "job" : "actor", std::move(m.subject), std::move(m.message)});
+void Controller::handle(runtime::Context& cx, ExchangeEvent m) {  // it decides nothing
+  carry_out(cx, Announce{m.subject == m.job ? "job" : "actor", std::move(m.subject),
+                         std::move(m.message)});
 }
 
 void Controller::handle(runtime::Context& cx, runtime::Ask<Submit> ask) {

@@ -127,10 +127,18 @@ class Controller {
  private:
   // Takes an event; what carrying out its effects brings about is taken after them.
   Result<void> take(runtime::Context& cx, const ControllerEvent& event);
-  void carry_out(runtime::Context& cx, ControllerEffect effect);
+  void carry_out_all(runtime::Context& cx, std::vector<ControllerEffect> effects);
+  void carry_out(runtime::Context& cx, SpawnRankOn spawn);
+  void carry_out(runtime::Context& cx, KillRankOn kill);
+  void carry_out(runtime::Context& cx, RefuseNode refuse);
+  void carry_out(runtime::Context& cx, SendStart start);
+  void carry_out(runtime::Context& cx, OpenExchange open);
+  void carry_out(runtime::Context& cx, TellExchange tell);
+  void carry_out(runtime::Context& cx, CloseExchange close);
+  void carry_out(runtime::Context& cx, WakeAt wake);
+  void carry_out(runtime::Context& cx, Announce announce);
   runtime::Ref<runtime::AgentInbox> agent_of(const std::string& node) const;
   void tell_exchanges(runtime::Context& cx);
-  void announce(const Announce& announce);
   bool holds(ClusterCondition condition) const;
   void answer_awaits();
 
