@@ -1,8 +1,12 @@
-// The controller: carries out what ControllerCore decides, and answers what people ask.
+// The controller actor: carries out the decisions of ControllerCore, and answers questions of
+// users.
 //
-// One actor of the controller's process. The rest of the world reaches it as messages (agents, rank
-// processes, exchanges, the HTTP API); it reaches the world through ControllerHands, which main
-// fills with links and files and a simulation with simulated ones.
+// It is one actor of the controller's process. Agents, rank processes, exchanges and the HTTP API
+// reach it by messages. It reaches them through ControllerHands, a table of functions that the
+// wiring of the process fills with links and files, and a simulation with simulated ones.
+//
+// Events for users have numbers that never repeat within one TANDEM_HOME; the newest kEventsKept
+// are in memory, all are in the controller's journal.
 #pragma once
 
 #include <cstdint>
@@ -23,21 +27,24 @@ namespace tandem::actors {
 using ExchangeControl = std::variant<ActorDown, DrainActor, EndJob, runtime::Ask<GetExchangeReport>,
                                      runtime::Ask<GetGroups>>;
 
-struct ClusterEvent {  // an Announce with its number and wall time; what `tandem events` lists
+struct ClusterEvent {  // an Announce with its number and wall time, as `tandem events` lists it
   std::int64_t seq = 0;
   std::int64_t time_ms = 0;
   std::string kind, subject, message;
 };
 
-struct Submit {  // answered with the job's id
+// Answered with the job's id. Refused with kInfeasible where no node could ever hold the job.
+struct Submit {
   using Reply = std::string;
   JobShape shape;
 };
 struct Nothing {};
+// Refused for a job that is not there or not running any more, and for the learner.
 struct Scale {
   using Reply = Nothing;
   ScaleRole scale;
 };
+// Answered when the job begins to end, not when it has ended. Of an ended job: does nothing.
 struct Cancel {
   using Reply = Nothing;
   std::string job;
@@ -48,6 +55,8 @@ struct Forget {  // refused with kInvalid before the job has ended
   std::string job;
 };
 
+// A copy of all records at one moment, for views. The exchanges are those of jobs that have one; a
+// ref may be of an exchange that ends meanwhile, and an ask of it then fails.
 struct ClusterView {
   std::vector<JobRecord> jobs;  // oldest first
   std::vector<NodeRecord> nodes;
@@ -69,26 +78,33 @@ struct GetEvents {  // those with seq > after, at most kEventsKept of them
 };
 inline constexpr std::size_t kEventsKept = 10'000;
 
+// The id of a run and its directory.
 struct RunDirectory {
   std::string id;
   std::string path;
 };
 
+// The controller's ways to act, all called in its turns.
 struct ControllerHands {
   std::function<runtime::Ref<runtime::AgentInbox>(const std::string& node, Incarnation)> agent;
   std::function<runtime::Ref<RankInbox>(const runtime::RankId&)> rank;
-  // Called before the node is told: this rank may dial from now on, others of its name no more.
+  // Called before the node is told to spawn the rank: from then on this incarnation may dial, and
+  // others of its name may not.
   std::function<void(const std::string& node, const runtime::RankId&)> expect;
   std::function<std::vector<std::string>(const runtime::RankId&)> rank_arguments;
   std::function<std::vector<std::string>(const std::string& job)> bulk_endpoints;
-  // A free id and its directory with job.yaml in it; for shape.resume_dir that run's own.
+  // Makes a directory with a free id and with job.yaml in it; for shape.resume_dir returns that
+  // run's own directory.
   std::function<Result<RunDirectory>(const JobShape&)> make_run_directory;
+  // Spawns the exchange of a job. An Error ends the job as failed.
   std::function<Result<runtime::Ref<ExchangeControl>>(const JobRecord&)> open_exchange;
   std::function<void(const std::string& job)> close_exchange;
   std::function<Result<void>(const ClusterEvent&)> journal;
-  std::int64_t events_before = 0;  // the highest number that an earlier controller gave an event
+  std::int64_t events_before = 0;  // the highest event number of earlier controllers of this home
 };
 
+// Handlers of messages hand an event to the core; handlers of asks reply once, at once, but for
+// Await. An Error is the answer to the asker and changes nothing.
 class Controller {
  public:
   using Inbox =
@@ -125,13 +141,16 @@ class Controller {
   void handle(runtime::Context& cx, runtime::Ask<Await> ask);
 
  private:
-  // Takes an event; what carrying out its effects brings about is taken after them.
+  // Gives the core an event and carries out the effects. An effect that fails at once becomes an
+  // event of its own, which is taken after all effects of this one.
   Result<void> take(runtime::Context& cx, const ControllerEvent& event);
   void carry_out(runtime::Context& cx, ControllerEffect effect);
   runtime::Ref<runtime::AgentInbox> agent_of(const std::string& node) const;
+  // Sends the messages that wait for exchanges, and sets a timer while a mailbox is full.
   void tell_exchanges(runtime::Context& cx);
   void announce(const Announce& announce);
   bool holds(ClusterCondition condition) const;
+  // Replies to each Await whose condition holds.
   void answer_awaits();
 
   const ControllerHands hands_;

@@ -1,3 +1,9 @@
+// One check() per type of message; the doors call them after DR-1. The limits are far above
+// anything an honest peer sends: they keep later arithmetic from overflowing and texts from filling
+// the memory, and are no policy. A message without a check of its own has nothing but its sender in
+// it.
+//
+// A message that fails a check is no honest peer's, and the Error ends the link.
 #include "actors/controller/doors.h"
 
 #include <algorithm>
@@ -21,9 +27,10 @@ constexpr std::int32_t kNcclVersionMax = 10'000'000;
 constexpr std::size_t kEndpointBytesMax = 512;
 constexpr std::int32_t kSignalMax = 64;
 constexpr std::int32_t kExitCodeMax = 255;
-constexpr std::uint64_t kCountMax = std::uint64_t{1} << 53;  // that a double keeps exact
-constexpr std::size_t kEpochWordsBytesMax = 16384;           // of an error or a label
-constexpr std::size_t kTroubleLinesMax = 64;  // of stderr; an honest reward sends fewer
+constexpr std::uint64_t kCountMax = std::uint64_t{1}
+                                    << 53;          // the largest that a double keeps exact
+constexpr std::size_t kEpochWordsBytesMax = 16384;  // an error or a label
+constexpr std::size_t kTroubleLinesMax = 64;        // of stderr; an honest reward sends fewer
 
 Error wrong(const std::string& what) { return {ErrorCode::kInvalid, what}; }
 
@@ -33,6 +40,7 @@ bool is_version(PolicyVersion version) {
   return version >= kInitialWeights && version.value <= kStepsMax;
 }
 
+// The link's name and incarnation were checked when it was opened; the message must repeat them.
 Result<void> speaks_for_itself(const PeerId& from, const std::string& actor,
                                Incarnation incarnation, std::int32_t rank) {
   if (rank >= 0 && rank_name(actor, rank) == from.name && incarnation == from.incarnation)
@@ -107,6 +115,7 @@ Result<void> check(const RewardUp& up) {
   return {};
 }
 
+// A failure is a valid answer; a score must be finite, since it enters means.
 bool is_score(const TrajectoryScore& score) {
   const auto* value = std::get_if<Scored>(&score);
   return !value || std::isfinite(value->value);
@@ -139,6 +148,7 @@ Result<void> check(const TextsScored& scored) {
 
 // ---- the learner
 
+// `version`: the only version that this message can be about.
 Result<void> check(const Publication& publication, PolicyVersion version) {
   if (const auto& place = publication.broadcast; place && (place->epoch < 1 || place->sequence < 1))
     return wrong("broadcasts a version as number " + std::to_string(place->sequence) +
@@ -151,6 +161,7 @@ Result<void> check(const Publication& publication, PolicyVersion version) {
                std::to_string(publication.oldest_retained.value));
 }
 
+// Without an endpoint the source names its host alone; with one all fields are set.
 Result<void> check(const runtime::WeightSource& source) {
   const bool serves = !source.endpoint.empty();
   for (const std::string* text :
@@ -302,6 +313,7 @@ Result<void> check(const PeerId& from, const runtime::NodeUp& up, const NodeOf&)
   return wrong("NodeUp: has resources that no machine has");
 }
 
+// A node may report on a rank that is not known any more: the report is late, and has no effect.
 Result<void> check_rank(const PeerId& from, const runtime::RankId& rank, const NodeOf& node_of) {
   const auto node = node_of(rank);
   if (is_node_peer(from.name) && rank.rank >= 0 && (!node || node_of_peer(from.name) == *node))

@@ -1,6 +1,7 @@
-// Which payloads belong to groups. A rollout speaks of each payload once, after it was stored; a
-// reference to one that a group has already, or that nobody stored, is not the speaker's to give,
-// and frees nothing.
+// Which payloads belong to groups. A rollout names each payload once, after it was stored. A
+// reference to a payload that a group has already, or that was never stored, is a fault of the
+// sender, and frees nothing: otherwise one rollout could release the payload of another one's
+// group.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +13,16 @@
 
 namespace tandem::actors {
 
+// A set beside the payload store, which must outlive this object. One thread.
 class HeldPayloads {
  public:
   explicit HeldPayloads(PayloadShelf& shelf) : shelf_(shelf) {}  // borrowed
 
-  // It was stored, was not released, and no group has it.
+  // True for a payload that was stored, was not released, and belongs to no group.
   bool free(const runtime::PayloadRef& payload) const {
     return !held_.contains(place(payload)) && shelf_.holds(payload);
   }
+  // The payload belongs to a group from now on, until release() frees its bytes.
   void hold(const runtime::PayloadRef& payload) { held_.insert(place(payload)); }
   void release(const runtime::PayloadRef& payload) {
     held_.erase(place(payload));

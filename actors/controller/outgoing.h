@@ -1,7 +1,7 @@
-// The messages of an exchange on their way to its peers: kept in order per peer, offered again
-// while a peer's link is full. A peer that is gone loses what was meant for it, and its end is
-// known from elsewhere. A message that no link can carry is an Error for whoever sends it: another
-// attempt would end the same way.
+// The messages of one sender to its peers, kept in order per peer and offered again while a peer's
+// link is full. A peer that is gone loses the messages for it; its end is reported by other means.
+// A message that no link can carry is an Error for the sender: another attempt would end the same
+// way. One thread.
 #pragma once
 
 #include <cstddef>
@@ -20,8 +20,10 @@ namespace tandem::actors {
 
 inline constexpr Duration kRetryAfter = std::chrono::milliseconds(20);  // what was not taken
 
+// The owner calls flush() after add(), and again after kRetryAfter while flush() returns true.
 class OutgoingMessages {
  public:
+  // Queues a message for the peer `to`, which `ref` reaches.
   template <class Inbox, class M>
   void add(const runtime::Address& to, const runtime::Ref<Inbox>& ref, M message) {
     messages_.push_back(
@@ -34,7 +36,7 @@ class OutgoingMessages {
          }});
   }
 
-  // In as many parts as the link of `ref` asks for.
+  // Adds a message in as many parts as the link of `ref` needs, cut between items of `list`.
   template <class Inbox, class M, class Item>
   void add(const runtime::Address& to, const runtime::Ref<Inbox>& ref, M whole,
            std::vector<Item> M::*list) {
@@ -42,8 +44,8 @@ class OutgoingMessages {
       add(to, ref, std::move(part));
   }
 
-  // Some wait for a peer whose link is full; or one can never be sent, and what came after it to
-  // any peer is kept.
+  // Offers all messages once. True: some wait for a peer whose link is full. Error: one message can
+  // never be sent; the messages after it are kept, whatever their peer.
   Result<bool> flush() {
     std::set<runtime::Address> full;
     for (auto message = messages_.begin(); message != messages_.end();) {
