@@ -1,3 +1,6 @@
+// The reason and message of a job are chosen among several that are true at once. A lost node comes
+// first, then an actor that dies again and again, then the words of the last JobProgress, then the
+// job's own reason: the more special one explains more.
 #include "actors/controller/api_json.h"
 
 #include <algorithm>
@@ -12,7 +15,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr const char* kCrashLoop = "CrashLoop";  // a reason, and a thing that is waited for
+constexpr const char* kCrashLoop = "CrashLoop";  // as `reason`, and as `waits_for`
 
 std::int64_t wall_ms(Time then, Time now) {
   return unix_ms() - std::chrono::duration_cast<std::chrono::milliseconds>(now - then).count();
@@ -29,7 +32,7 @@ json waits_json(const std::vector<Wait>& waits) {
   return array;
 }
 
-// The wait of an actor that is not ready, or the loop of deaths that it is in.
+// The wait of an actor that is not ready, or the loop of deaths that the actor is in.
 json wait_of(const ActorRecord& actor, Time now) {
   const scheduler::ActorStatus& status = actor.status;
   json wait{{"who", actor.name},
@@ -52,8 +55,7 @@ bool waits(const ActorRecord& actor, Time now) {
          scheduler::text(actor.crash_loop, actor.status, now);
 }
 
-// The job's own reason is that it works, or starts; an actor that dies again and again explains
-// more.
+// The actor of the job that has died most often in a row; null if none loops, or the job is ending.
 const ActorRecord* worst_loop(const JobRecord& job, Time now) {
   const ActorRecord* worst = nullptr;
   if (job.status.state == scheduler::JobState::kStopping || scheduler::is_final(job.status.state))
@@ -102,7 +104,7 @@ json nccl_json(const runtime::NodeNccl& nccl) {
           {"shares_gpus", nccl.shares_gpus}};
 }
 
-// Of each role that is planned: what a rank reserves, and its rows.
+// For each role whose memory is planned: what a rank reserves, and the rows of the plan.
 json memory_json(const JobRecord& job) {
   json roles = json::object();
   for (const auto& [role, demand] : job.shape.memory) {
@@ -192,7 +194,7 @@ json job_json(const JobRecord& job, const ExchangeReport* report, Time now) {
     object["ledger"] = {{"issued", report->ledger.issued},
                         {"trained", report->ledger.trained},
                         {"live", report->ledger.live}};
-  // Actors that are not ready explain a job that does not move; those that died explain it best.
+  // Actors that are not ready explain a job that stands still; those that died come first.
   if (scheduler::is_final(job.status.state)) return object;
   json died = json::array();
   for (const auto& [id, actor] : job.actors) {

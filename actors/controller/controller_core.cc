@@ -1,5 +1,5 @@
 // Handlers of events, in this order: requests of users, nodes and processes, exchanges. step() ends
-// with schedule() (controller_placement.cc): a handler changes records, adds effects, counts changes_.
+// with schedule() (controller_placement.cc); a handler only changes records and adds effects.
 //
 // The end of an actor has one path, whatever began it: kill() asks agents to end its processes,
 // rank_gone() hears of each end, and actor_gone() acts after the last one (CC-1). A reason is kept

@@ -49,6 +49,8 @@ void Evaluation::generated(const std::string& rollout, std::vector<EvaluationTex
 
 void Evaluation::take_text(std::set<std::int32_t>& held, EvaluationText text) {
   const std::int32_t index = text.index;
+  // A late part of a prompt that another rollout has meanwhile, or an index that was never asked
+  // for.
   if (!held.contains(index) || text.sample < 0 || text.sample >= completions_) return;
   auto& come = come_[index];
   if (come.insert(text.sample).second) texts_.push_back(std::move(text));
@@ -99,7 +101,7 @@ void Evaluation::fail_waiting() {
     fail_prompt(prompts_.front(), "its version is gone");
 }
 
-// Its completions that have come are scored all the same.
+// Fails the completions that have not arrived; those that have are scored all the same.
 void Evaluation::fail_prompt(std::int32_t index, const std::string& reason) {
   const auto come = come_.extract(index);
   for (std::int32_t sample = 0; sample < completions_; ++sample)

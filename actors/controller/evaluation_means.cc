@@ -1,3 +1,6 @@
+// A prompt is summarised when its last outcome comes, in the order of its samples, and figures()
+// adds the summaries in the order of the prompts. The order in which outcomes come thus changes no
+// bit of a figure (EM-2).
 #include "actors/controller/evaluation_means.h"
 
 #include <algorithm>
@@ -33,6 +36,7 @@ EvaluationSources sources_of(const std::vector<std::optional<std::string>>& data
   for (std::size_t i = 0; i < data_source.size(); ++i) {
     if (!data_source[i] || data_source[i]->empty()) continue;
     std::string name = source_name(*data_source[i]);
+    // Different names may become the same source_name(); they then share figures.
     if (!known.contains(name) && known.size() >= kSourcesMax) name = kOtherSources;
     const auto [at, is_new] = known.emplace(name, static_cast<std::uint8_t>(sources.names.size()));
     if (is_new) sources.names.push_back(name);

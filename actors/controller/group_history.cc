@@ -1,3 +1,5 @@
+// Rows arrive in the order of the journal, so the last word on a group wins. Text formats are read
+// leniently, since journals of older runs have fewer figures: what a row lacks stays unset.
 #include "actors/controller/group_history.h"
 
 #include <algorithm>
@@ -35,7 +37,7 @@ void GroupHistory::take(const JournalEvent& event) {
   if (event.group == 0) return;
   const GroupId id{static_cast<std::uint64_t>(event.group)};
   RestoredGroup& group = groups_[id];
-  if (event.kind == "admitted") {  // again, where a life began from an older checkpoint
+  if (event.kind == "admitted") {  // again, if an incarnation began from an older checkpoint
     group = {.group = id, .position = event.position};
     scheduler::Slot slot{.step = StepId{event.step}};
     if (std::sscanf(event.detail.c_str(), "%d/%d", &slot.index, &slot.attempt) == 2)
@@ -49,9 +51,9 @@ void GroupHistory::take(const JournalEvent& event) {
   }
 }
 
-// "KIND=MEAN scored=COUNT failed=COUNT", where MEAN may be none, and `scored` is absent from
-// journals of runs that did not count it; then, of an evaluation that has more to tell,
-// " figures=" and figures_json().
+// Reads "KIND=MEAN scored=COUNT failed=COUNT" and, of an evaluation with more figures, " figures="
+// followed by figures_json(). MEAN may be "none". Journals of runs that did not count scored
+// completions have no `scored`.
 void GroupHistory::take_evaluated(const JournalEvent& event) {
   constexpr std::string_view kFigures = " figures=";
   const std::size_t figures = event.detail.find(kFigures);

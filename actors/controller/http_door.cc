@@ -1,3 +1,7 @@
+// The order of checks matters. Host and Origin come first, also for open paths and for callers with
+// the token. A bearer token needs no Origin, since no web page can know it. A browser sends the
+// cookie on its own, so a change by cookie must prove by its Origin that our page asked for it. The
+// token and the cookie are compared in constant time (same_secret).
 #include "actors/controller/http_door.h"
 
 #include <algorithm>
@@ -23,6 +27,7 @@ constexpr int kSeeOther = 303;
 std::string_view without_port(std::string_view host) {
   const auto colon = host.rfind(':');
   const auto bracket = host.rfind(']');
+  // A colon within brackets belongs to an IPv6 address.
   const bool has_port =
       colon != std::string_view::npos && (bracket == std::string_view::npos || colon > bracket);
   return has_port ? host.substr(0, colon) : host;
@@ -122,6 +127,7 @@ std::string HttpDoor::make_page_key(Time now) {
 
 HttpResponse HttpDoor::open_page(const std::string& key, Time now) {
   const bool good = page_keys_.with([&](std::map<std::string, Time>& keys) {
+    // Taken out whether or not it is still valid: a key works once (HD-2).
     const auto used = keys.extract(key);
     return !used.empty() && now < used.mapped();
   });

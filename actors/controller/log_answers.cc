@@ -18,7 +18,8 @@ namespace {
 constexpr const char* kText = "text/plain; charset=utf-8";
 constexpr std::int64_t kSinceMax = std::int64_t{100} * 365 * 24 * 3600;
 
-// The part of a log that a query asks for; a first line says what was left out for its size.
+// The part of a log that a query asks for. If the beginning was left out for its size, a first line
+// says how much.
 Result<runtime::LogChunk> part_of(const fs::path& path, const LogQuery& query,
                                   std::size_t bytes_max) {
   const bool all = !query.tail || query.since_s;
@@ -98,7 +99,7 @@ HttpAnswer log_answer(const HttpStreams& streams, const fs::path& path, const Lo
   auto next = std::make_shared<std::uint64_t>(part ? part->next_offset : 0);
   auto partial = std::make_shared<std::string>(part ? std::move(part->text) : "");
   auto streaming = streams.stream([path, next, partial, over = std::move(over)](HttpStream& out) {
-    bool last = over();  // asked first: what was written before it is read below
+    bool last = over();  // asked before reading: bytes written until then are read below
     if (const auto more = runtime::read_log(path, *next)) {
       partial->append(more->text);
       *next = more->next_offset;

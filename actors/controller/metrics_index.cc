@@ -1,5 +1,6 @@
-// Columns of doubles, one row per step. A tree of coarser levels was not needed: a plot of 100,000
-// rows scans 800 KB per key, which is well under a millisecond.
+// Columns of doubles, one row per step, scanned from the first row of the range to the last. A tree
+// of coarser levels would not pay: a plot of 100,000 rows scans 800 KB per key, which takes well
+// under a millisecond.
 #include "actors/controller/metrics_index.h"
 
 #include <algorithm>
@@ -73,7 +74,7 @@ void MetricsIndex::take(std::string_view text) {
   std::size_t row = steps_.size();
   if (!steps_.empty() && line_.step <= steps_.back()) {
     const auto at = std::lower_bound(steps_.begin(), steps_.end(), line_.step);
-    if (*at != line_.step) return;  // of a row that was merged or never there
+    if (*at != line_.step) return;  // the row was merged, or was never there
     row = static_cast<std::size_t>(at - steps_.begin());
     for (auto& [key, column] : columns_)
       if (row < column.size()) column[row] = kGap;
@@ -94,8 +95,8 @@ void MetricsIndex::take(std::string_view text) {
   if (cells() > cells_max_) thin();
 }
 
-// Of four rows two remain: one with the minima, one with the maxima. The columns keep their peaks;
-// their means become approximate. The last rows, fewer than four, stay as they are.
+// Halves the rows: of each four, two remain, one with the minima and one with the maxima. Columns
+// keep their peaks, and their means become approximate. The last rows, fewer than four, stay.
 void MetricsIndex::thin() {
   const std::size_t whole = steps_.size() / 4 * 4;
   for (auto& [key, column] : columns_) {

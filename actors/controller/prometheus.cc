@@ -1,5 +1,7 @@
-// Families are written one after another, each with all of its samples, as the format demands; so
-// each goes through the jobs and actors again.
+// The format demands that all samples of a family follow its header, so each family goes through
+// the jobs and actors again. The families are grouped by where their values come from: engines,
+// progress, evaluations, the newest step, the cluster. Each group has a small function that writes
+// one family from a pointer to a member, so that a family is one line of code.
 #include "actors/controller/prometheus.h"
 
 #include <cmath>
@@ -67,7 +69,7 @@ class PrometheusText {
       line("", labels, *value);
   }
   void histogram(const std::string& labels, std::span<const double> bounds, const Histogram& of) {
-    std::uint64_t count = 0;  // a bucket holds those below it as well
+    std::uint64_t count = 0;  // cumulative: a bucket counts the values of all lower ones too
     for (std::size_t i = 0; i < of.counts.size(); ++i) {
       count += of.counts[i];
       const std::string bound = i < bounds.size() ? number(bounds[i]) : "+Inf";
@@ -160,7 +162,8 @@ void add_progress(PrometheusText& text, const ExchangeReports& reports) {
       text.sample(label_list({{"tandem_job", job}, {"reason", reason}}), count);
 }
 
-// Of the newest evaluation: over all prompts, and under `source` over those of each data set.
+// The newest evaluation: over all prompts, and under the label `source` over those of each data
+// set.
 void add_evaluations(PrometheusText& text, const ExchangeReports& reports) {
   enum class Of { kAll, kSources };
   using Labels = std::vector<Label>;

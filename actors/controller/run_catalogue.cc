@@ -1,5 +1,9 @@
-// One look at a run costs a few stat calls, its lock, and one small file or the end of one; a list
-// of a thousand runs takes some tens of milliseconds.
+// One look at a run costs a few stat calls, a try at its lock, and one small file or the end of
+// one. A list of a thousand runs takes some tens of milliseconds.
+//
+// The files belong to other processes, and may be written, torn or replaced at any moment. Every
+// file is opened as a regular file with a bound on its size, and a part that cannot be read is
+// shown as missing.
 #include "actors/controller/run_catalogue.h"
 
 #include <fcntl.h>
@@ -20,12 +24,12 @@ using nlohmann::json;
 
 namespace {
 
-constexpr const char* kDeleted = ".deleted";  // below runs/; holds an empty folder per number
+constexpr const char* kDeleted = ".deleted";  // below runs/; an empty folder per deleted run
 constexpr std::size_t kSmallFileBytesMax = std::size_t{4} << 20;
 constexpr std::size_t kLastLineBytes = std::size_t{256} << 10;
 
 struct FileTimes {
-  std::int64_t born_ms = 0;  // where the file system knows it, else the last change
+  std::int64_t born_ms = 0;  // the time of the last change if the file system does not know it
   std::int64_t changed_ms = 0;
 };
 
@@ -205,9 +209,10 @@ Result<void> RunCatalogue::remove(const std::string& id) {
   fs::create_directories(runs_ / kDeleted, error);
   const fs::path grave = runs_ / kDeleted / id;
   if (!error) fs::remove_all(grave, error);  // a run of this id that was put back by hand
+  // From here on the run is not listed any more (RC-2).
   if (!error) fs::rename(path, grave, error);
-  // The empty folder stays and keeps the number from being given again. The rest that a crash left
-  // there, of other runs too, goes as well.
+  // The empty folder stays, so that the number is not given again. Files that a crash left in any
+  // such folder are removed as well.
   for (fs::directory_iterator run(runs_ / kDeleted, error), end; !error && run != end;
        run.increment(error))
     for (fs::directory_iterator part(run->path(), error), last; !error && part != last;

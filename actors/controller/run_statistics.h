@@ -1,6 +1,6 @@
-// The figures of one run: what result.json, metrics.jsonl and `tandem get jobs` say. Plain numbers,
-// added to by the exchange; times are the exchange's Context time. The totals are the whole run's:
-// a life that takes a run up goes on from what the journal keeps of them.
+// The figures of one run, for result.json, metrics.jsonl and `tandem get jobs`. Plain numbers that
+// the exchange adds to; times are those of the exchange's Context. Totals are of the whole run: an
+// incarnation that resumes it goes on from those in the journal.
 #pragma once
 
 #include <cstdint>
@@ -18,15 +18,15 @@ namespace tandem::actors {
 
 struct StalenessCount {  // trained trajectories by staleness in steps
   std::map<std::int64_t, std::int64_t> trajectories;
-  std::int64_t max() const;
+  std::int64_t max() const;  // 0 without trajectories, as mean() and quantile()
   double mean() const;
   std::int64_t quantile(double q) const;
   void add(std::int64_t staleness) { ++trajectories[staleness]; }
   void add(const StalenessCount& other);
 };
 
-// Of what was trained, every step once: those behind a checkpoint that a run went back to are as if
-// they had not been.
+// Totals of training, every step once: steps beyond a checkpoint that the run went back to do not
+// count.
 struct TrainedTotals {
   StalenessCount staleness;
   std::uint64_t tokens = 0;
@@ -35,18 +35,18 @@ struct TrainedTotals {
   std::uint64_t steps_skipped = 0;  // as StepReport's, those of the warm start included
 };
 
-// Of what was done, by all lives of the run and whether or not a death undid it.
+// Totals of work, of all incarnations of the run, also of work that was lost and repeated.
 struct WorkTotals {
-  std::uint64_t tokens_generated = 0;  // completion tokens of groups that were taken
+  std::uint64_t tokens_generated = 0;  // completion tokens of accepted groups
   std::uint64_t publish_count = 0, publish_bytes = 0;
-  double wall_seconds = 0;           // of earlier lives
-  double running_seconds = 0;        // of earlier lives, from the first step on
+  double wall_seconds = 0;           // of earlier incarnations
+  double running_seconds = 0;        // of earlier incarnations, from the first step on
   double learner_busy_seconds = 0;   // of the running ones
   double rollout_busy_seconds = 0;   // of the rollout actors that are gone
   double rollout_actor_seconds = 0;  // their lifetimes while the run trained
 };
 
-// What the journal keeps after each step; `publish_seconds` is of that step's own publication.
+// What the journal keeps after each step. `publish_seconds` is that of this step's own publication.
 struct RunTotals {
   TrainedTotals trained;
   WorkTotals work;
@@ -55,8 +55,9 @@ struct RunTotals {
 std::string to_text(const RunTotals& totals);                   // a JSON object
 std::optional<RunTotals> totals_from(const std::string& text);  // none: it is not one
 
+// All figures of this incarnation, with the totals of the earlier ones.
 struct RunStatistics {
-  std::optional<Time> started, running_since;  // of this life
+  std::optional<Time> started, running_since;  // of this incarnation
   TrainedTotals trained;
   WorkTotals work;
   StalenessCount staleness_of_step;    // of the batch in training
@@ -70,7 +71,7 @@ struct RunStatistics {
   std::string evaluation_failure;  // of the last one in which everything failed
   std::string weights_sha256;
   double pause_seconds = 0;  // decoding paused for installs, all actors
-  // A short window of (time, tokens generated, tokens trained) for the rates.
+  // Points of the last seconds, from which the rates of tokens are computed.
   struct RatePoint {
     Time time;
     std::uint64_t generated = 0, trained = 0;
@@ -81,7 +82,7 @@ struct RunStatistics {
   void add_publish_seconds(double seconds);
   void add_rate_point(Time now);
   double publish_seconds_p50() const;
-  // The newest evaluation, of that kind. Without a mean it takes that of an older one away.
+  // Adds an evaluation of a kind, which replaces the last one of that kind, also if it has no mean.
   void add_evaluation(const std::string& kind, const EvaluationFigures& figures);
 };
 inline constexpr std::size_t kPublishSecondsKept = 4096;

@@ -1,3 +1,5 @@
+// Four columns with one entry per sample: the offset and length of its line, its step and its
+// flags. A query scans them from the newest entry down, and reads only the lines that match.
 #include "actors/controller/sample_index.h"
 
 #include <algorithm>

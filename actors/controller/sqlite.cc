@@ -1,3 +1,6 @@
+// Every connection is opened with SQLITE_OPEN_NOMUTEX, since one thread uses it at a time. A writer
+// waits up to five seconds for another process that holds the database (BEGIN IMMEDIATE takes the
+// write lock at once, so a transaction cannot fail half-way for want of it).
 #include "actors/controller/sqlite.h"
 
 #include <sqlite3.h>
@@ -54,8 +57,8 @@ Result<std::unique_ptr<Sqlite>> Sqlite::open(const std::string& path, const std:
   return opened;
 }
 
-// A database whose log is gone and whose directory cannot be written is opened as one that does not
-// change: SQLite could not make the files that it shares with writers.
+// SQLite shares files beside the database with writers, also for reading. A database whose log is
+// gone and whose directory cannot be written is therefore opened as one that never changes.
 Result<std::unique_ptr<Sqlite>> Sqlite::open_to_read(const std::string& path) {
   const std::string uri = "file:" + runtime::percent_encoded(path);
   Error why;
@@ -100,6 +103,7 @@ Result<void> Sqlite::insert(const std::string& sql, const std::vector<Row>& rows
     prepared_sql_ = sql;
   }
   if (durability == Durability::kKill) return transact(rows);
+  // The sync covers the whole log, so earlier transactions become as durable.
   if (const auto full = run("PRAGMA synchronous=FULL"); !full) return full;
   const auto done = transact(rows);
   const auto normal = run("PRAGMA synchronous=NORMAL");

@@ -1,6 +1,7 @@
-// The exchange says in words what it waits for (messages/exchange.h); the other end of an edge is
+// The exchange says in words what it waits for (messages/exchange.h). The other end of an edge is
 // the actor that the words name, else the first actor of the role that they name, else the exchange
-// itself. An actor that does not serve waits for the controller, or for its node.
+// itself. An actor that is not ready waits for the controller, or for its node while it starts. An
+// edge from an actor to itself says nothing and is left out.
 #include "actors/controller/wait_graph.h"
 
 #include <algorithm>
@@ -50,6 +51,7 @@ class Graph {
   }
   void edge(const Edge& edge) {
     if (edge.from == edge.to) return;
+    // The controller is a node of the graph only if something waits for it.
     if (edge.to == kController) node(kController, kController, json(), "Ready", "");
     const auto ms = [&](double seconds) {
       return now_ms_ + static_cast<std::int64_t>(seconds * 1000);

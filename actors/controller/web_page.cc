@@ -18,7 +18,7 @@ std::string_view path_of(const runtime::HttpRequest& request) {
   return std::string_view(request.target).substr(0, request.target.find('?'));
 }
 
-// A strong ETag names one representation.
+// A strong ETag names one representation, so the compressed one has another.
 std::string etag_of(const WebAsset& asset, bool compressed) {
   std::string etag(asset.etag);
   if (compressed) etag.insert(etag.size() - 1, "-gz");
