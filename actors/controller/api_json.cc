@@ -1,3 +1,7 @@
+// The records of the controller and the report of a job's exchange become one object per job,
+// actor, node or group. The exchange may be gone, or may not have answered: its part is then empty,
+// never an error.
+//
 // The reason and message of a job are chosen among several that are true at once. A lost node comes
 // first, then an actor that dies again and again, then the words of the last JobProgress, then the
 // job's own reason: the more special one explains more.
@@ -17,6 +21,7 @@ using nlohmann::json;
 
 constexpr const char* kCrashLoop = "CrashLoop";  // as `reason`, and as `waits_for`
 
+// A time of the executor's clock as wall time, by its distance from now.
 std::int64_t wall_ms(Time then, Time now) {
   return unix_ms() - std::chrono::duration_cast<std::chrono::milliseconds>(now - then).count();
 }
@@ -50,6 +55,7 @@ json wait_of(const ActorRecord& actor, Time now) {
   return wait;
 }
 
+// True for an actor that is not ready, or is ready only until it dies again.
 bool waits(const ActorRecord& actor, Time now) {
   return actor.status.state != scheduler::ActorState::kReady ||
          scheduler::text(actor.crash_loop, actor.status, now);
@@ -90,6 +96,7 @@ double gpus(std::int64_t milli) {
   return static_cast<double>(milli) / static_cast<double>(scheduler::kWholeGpu);
 }
 
+// Null where the exchange did not answer, or does not know the actor.
 const ActorLoad* load_of(const ExchangeReport* report, const std::string& actor) {
   if (!report) return nullptr;
   const auto it = std::find_if(report->loads.begin(), report->loads.end(),
@@ -126,6 +133,7 @@ json memory_json(const JobRecord& job) {
 std::optional<runtime::RankUsage> usage_of(const std::vector<RankRecord>& ranks) {
   std::optional<runtime::RankUsage> sum;
   for (const RankRecord& rank : ranks) {
+    // The last report of a process that has ended says nothing about now.
     if (!rank.alive || !rank.usage) continue;
     if (!sum) sum.emplace();
     sum->cpu_percent += rank.usage->cpu_percent;
@@ -235,10 +243,12 @@ json actor_json(const ActorRecord& actor, const ExchangeReport* report, std::int
   const ActorLoad* load = load_of(report, actor.name);
   json ranks = json::array();
   for (std::size_t r = 0; r < actor.ranks.size(); ++r)
+    // A pid of a process that has ended may be another process's by now.
     ranks.push_back({{"rank", r},
                      {"node", actor.ranks[r].node},
                      {"pid", actor.ranks[r].alive ? json(actor.ranks[r].pid) : json()},
                      {"gpus", actor.ranks[r].alive ? json(actor.ranks[r].gpus) : json::array()}});
+  // An actor is shown with the place of its rank 0; `ranks` has the others.
   const bool placed = !actor.ranks.empty();
   std::string message = scheduler::message(actor.status.reason, now);
   const auto loop = scheduler::text(actor.crash_loop, actor.status, now);
@@ -247,6 +257,7 @@ json actor_json(const ActorRecord& actor, const ExchangeReport* report, std::int
   json why = json::array();
   if (waits(actor, now)) why.push_back(wait_of(actor, now));
   if (report)
+    // The exchange also knows the waits of actors that are ready.
     for (const Wait& wait : report->status.waits)
       if (wait.who == actor.name) why.push_back(waits_json({wait}).front());
   json troubles = json::array();
@@ -282,6 +293,7 @@ json node_json(const NodeRecord& node, Time now) {
   for (std::size_t i = 0; i < node.gpus.size(); ++i) {
     const runtime::Gpu& gpu = node.gpus[i].device;
     json links = json::array();
+    // The way to each GPU of the node.
     for (const runtime::GpuLink link : gpu.links) links.push_back(name(link));
     devices.push_back({{"index", i},
                        {"name", gpu.name},

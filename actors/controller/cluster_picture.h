@@ -19,8 +19,8 @@ struct Picture {
   ExchangeReports reports;
 
   const ExchangeReport* report(const std::string& job) const;
-  // The job of this id, or else of this name: the newest of that name that still runs, else the
-  // newest. Null if there is none.
+  // The job of this id, or else of this name: one that still runs if there is one, and the last in
+  // the list among several. Null if there is none.
   const JobRecord* job(const std::string& wanted) const;
   nlohmann::json shown(const JobRecord& job) const;
   nlohmann::json shown(const JobRecord& job, const ActorRecord& actor) const;

@@ -24,6 +24,7 @@
 
 namespace tandem::actors {
 
+// The part of an exchange's inbox that the controller and the API may use.
 using ExchangeControl = std::variant<ActorDown, DrainActor, EndJob, runtime::Ask<GetExchangeReport>,
                                      runtime::Ask<GetGroups>>;
 
@@ -50,6 +51,7 @@ struct Cancel {
   std::string job;
 };
 
+// Drops the record of a job whose run was deleted.
 struct Forget {  // refused with kInvalid before the job has ended
   using Reply = Nothing;
   std::string job;
@@ -58,11 +60,12 @@ struct Forget {  // refused with kInvalid before the job has ended
 // A copy of all records at one moment, for views. The exchanges are those of jobs that have one; a
 // ref may be of an exchange that ends meanwhile, and an ask of it then fails.
 struct ClusterView {
-  std::vector<JobRecord> jobs;  // oldest first
+  std::vector<JobRecord> jobs;  // in the order of their ids
   std::vector<NodeRecord> nodes;
   std::map<std::string, runtime::Ref<ExchangeControl>> exchanges;
   Time now;
 };
+// Answered at once with a copy of the records; for views of people and scripts.
 struct GetCluster {
   using Reply = ClusterView;
 };
@@ -71,6 +74,7 @@ struct Await {  // answered once it holds; an asker that no longer waits is answ
   using Reply = Nothing;
   ClusterCondition until;
 };
+// A further Await is refused with kFailed.
 inline constexpr std::size_t kAwaitsMax = 64;
 struct GetEvents {  // those with seq > after, at most kEventsKept of them
   using Reply = std::vector<ClusterEvent>;
@@ -155,11 +159,16 @@ class Controller {
 
   const ControllerHands hands_;
   ControllerCore core_;
+  // By job, from OpenExchange to CloseExchange.
   std::map<std::string, runtime::Ref<ExchangeControl>> exchanges_;
+  // Messages that exchanges have not taken yet.
   OutgoingMessages to_exchanges_;
   bool retry_due_ = false;  // a timer is set: an exchange's mailbox was full
+  // Events caused by effects, taken in order after the effects of the current event.
   std::deque<ControllerEvent> brought_about_;
+  // At most kAwaitsMax questions whose condition does not hold yet.
   std::vector<runtime::Ask<Await>> awaits_;
+  // The newest events, at most kEventsKept, ascending by number.
   std::deque<ClusterEvent> events_;
   std::int64_t event_last_ = 0;
 };

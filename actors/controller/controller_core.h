@@ -71,12 +71,15 @@ using ControllerEvent =
                  JobEnded, Tick>;
 
 // Effects: each says one thing that the Controller actor is to do.
+//
+// Starts a process. Reported back by RankSpawned or RankSpawnFailed, and later by RankExited.
 struct SpawnRankOn {
   std::string node;
   runtime::RankId id;
   std::string log_path;
   std::vector<std::string> gpus;  // uuids
 };
+// Ends a process: SIGTERM, and SIGKILL after the grace. Reported back by RankExited.
 struct KillRankOn {
   std::string node;
   runtime::RankId id;
@@ -87,10 +90,12 @@ struct RefuseNode {  // another living agent has this name
   Incarnation incarnation;
   std::int64_t pid_up = 0;
 };
+// Tells a process that is connected what to be.
 struct SendStart {
   runtime::RankId id;
   StartRank start;  // without the endpoints that only the process knows
 };
+// Spawns the exchange of a job that starts; CloseExchange ends it with the job.
 struct OpenExchange {
   std::string job;
 };
@@ -101,6 +106,7 @@ struct TellExchange {
 struct CloseExchange {
   std::string job;
 };
+// A Tick is wanted at this time. It may come late, and more than one may be pending.
 struct WakeAt {
   Time when;
 };
@@ -126,6 +132,7 @@ class ControllerCore {
   // Keeps what ranks use, for views. No decision depends on it, so it is not an event.
   void note_usage(const runtime::UsageReport& report);
 
+  // Whether the nodes that are up could hold the job if nothing else ran.
   Result<void> can_ever_run(const JobShape& shape) const;  // kInfeasible, with the nearest fit
   // The shape of a job that can run: settled, and without the options that only a refusal needs.
   // Fails as can_ever_run() does.
@@ -163,11 +170,14 @@ class ControllerCore {
   void schedule();  // starts queued jobs and actors that now fit, and those whose backoff is over
   void start_waiting(JobRecord& job);
   std::string nccl_version_in_use(const JobRecord& job) const;  // empty: no rank of NCCL lives
+  // start_job() places all actors of a queued job at once, or leaves it queued. start_waiting()
+  // places those actors of a running job that wait and fit.
   void start_job(JobRecord& job);
   // Gives the job, and every actor of it, the reason for which it waits.
   void wait_in_queue(JobRecord& job, const scheduler::Reason& why);
   // The actors in backoff of all jobs, whose room a queued job must leave free.
   std::vector<scheduler::Gang> gangs_to_restart() const;
+  // All ranks on the node count as gone.
   void lose_node(const std::string& node);
   void say_node_lost(JobRecord& job);
   void start_actor(JobRecord& job, ActorRecord& actor,
@@ -179,13 +189,18 @@ class ControllerCore {
   void start_ranks(JobRecord& job, ActorRecord& actor);
   // Ends the processes of an actor. The first reason stays, unless a rank's end explains it better.
   void kill(ActorRecord& actor, scheduler::Reason why, std::int64_t grace_ms);
+  // Called when the last process of an incarnation has ended; may erase the record of the actor.
   void actor_gone(JobRecord& job, ActorRecord& actor);
+  // Follows the restart ladder: this actor, or its whole role, starts again after a pause, or the
+  // job fails.
   void restart(JobRecord& job, ActorRecord& actor, const scheduler::Reason& why);
   // The process of a rank has ended. The others of its gang are ended too; after the last one
   // actor_gone() decides: stopped, restarted or failed.
   void rank_gone(JobRecord& job, ActorRecord& actor, std::int32_t rank, scheduler::Reason why);
   // Asks the exchange to end the job; its JobEnded then stops the actors.
   void fail_job(JobRecord& job, const std::string& why);
+  // stop_job() ends the actors of a job whose exchange has ended it; finish_job_if_gone() makes its
+  // state final when the last process is gone (CC-4).
   void stop_job(JobRecord& job);
   void finish_job_if_gone(JobRecord& job);
   // Changes a state by the lifecycle's table, and announces a change. All changes of state pass
@@ -198,6 +213,7 @@ class ControllerCore {
   ActorRecord* life_of(const std::string& actor, Incarnation incarnation);
   // Null for an incarnation that is over, and for a rank that the actor does not have.
   RankRecord* rank_of(const runtime::RankId& id);
+  // The nodes that are up, with the room that no living rank holds.
   std::vector<scheduler::NodeCapacity> capacity() const;
   scheduler::Gang gang_of(const JobRecord& job, const ActorRecord& actor) const;
 

@@ -29,11 +29,13 @@ struct JobShape {
   std::map<Role, std::int32_t> replicas;
   std::map<Role, scheduler::Resources> per_rank;  // with the memory that settled() decides
   std::map<Role, scheduler::Strategy> strategy;   // PACK for a role that is missing
+  // A learner is one actor with so many ranks; rollouts and rewards have one rank per actor.
   std::int32_t learner_ranks = 1;
   bool one_gpu = false;       // all actors that take a share of a GPU must take it of the same one
   std::set<Role> nccl_roles;  // roles whose ranks meet in communicators of NCCL
   std::map<Role, scheduler::MemoryDemand> memory;       // of each rank; absent: not planned
   std::vector<scheduler::MemoryOption> memory_options;  // what a refusal can propose
+  // These two are shown to users and decide nothing here: the exchange has its own configuration.
   std::int64_t total_steps = 0;
   std::int64_t staleness_bound = 0;
   std::optional<std::string> resume_dir;  // the run directory to resume
@@ -57,15 +59,19 @@ struct ActorRecord {
   std::string name, job;
   Role role = Role::kRollout;
   std::int32_t index = 0;
+  // State, reason and since when: changed by ControllerCore::set alone.
   scheduler::ActorStatus status;
   Time created;
   Incarnation incarnation;
+  // The ranks of the current incarnation, by their number; empty before the first placement. After
+  // the end they stay until the next placement, so that views can show where the actor ran.
   std::vector<RankRecord> ranks;
   std::string gang_endpoint;  // where ranks above 0 meet rank 0; empty before it listens
   std::string gang_secret;
   std::optional<Time> ready_since;
   std::optional<Time> restart_at;  // the end of a backoff
   Time report_deadline{};          // when all ranks of this incarnation must have reported
+  // How often the actor has died in a row, for views.
   scheduler::CrashLoop crash_loop;
   bool ever_ready = false;  // in any incarnation
   std::optional<scheduler::Reason>
@@ -80,18 +86,24 @@ struct JobRecord {
   scheduler::JobStatus status;
   Time created;         // when it was submitted, anew if it is resumed
   std::string message;  // that of the last JobProgress
+  // All actors that the job has, by name ("JOB/rollout/0"). An actor that was scaled away is
+  // removed when its processes are gone.
   std::map<std::string, ActorRecord> actors;
   // A subset of `actors`, kept by ControllerCore::set so that an event need not look at all of
   // them.
   std::set<std::string> waiting;  // actors that wait for room or for the end of a backoff
+  // How many actors are Ready.
   std::int32_t ready = 0;
+  // How many actors of each role the user wants: those with a lower index than this.
   std::map<Role, std::int32_t> desired;
   std::optional<JobEnded> outcome;  // set when the exchange has ended the job
+  // The restart budget of the job's actors and roles.
   scheduler::RestartLadder ladder;
   std::int64_t submitted = 0;  // order in the queue
   std::string nccl_version;    // that of the living ranks of nccl_roles; empty: there is none
 };
 
+// One GPU of a node. Ranks hold it by its index, so a node keeps its GPUs while it is up.
 struct GpuRecord {
   runtime::Gpu device;
   std::int64_t free_milli = scheduler::kWholeGpu;  // the share that no living rank holds
@@ -103,6 +115,7 @@ struct NodeRecord {
   Incarnation incarnation;
   scheduler::Resources total;
   scheduler::Resources leased;  // by living ranks
+  // `leased` counts all GPUs together; each record has the share of its own.
   std::vector<GpuRecord> gpus;
   std::vector<std::string> gpus_unusable;  // other GPUs, each with the reason
   std::string gpus_absent;                 // why the node has no GPU; empty if it has

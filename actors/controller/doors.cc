@@ -36,6 +36,7 @@ Error wrong(const std::string& what) { return {ErrorCode::kInvalid, what}; }
 
 bool is_amount(double value) { return std::isfinite(value) && value >= 0; }
 bool is_step(std::int64_t step) { return step >= 0 && step <= kStepsMax; }
+// kInitialWeights is the version before any training; nothing is below it.
 bool is_version(PolicyVersion version) {
   return version >= kInitialWeights && version.value <= kStepsMax;
 }
@@ -61,6 +62,7 @@ Result<void> check(const Installed& installed) {
   return {};
 }
 
+// Whether the group and its lease exist is for the exchange to say.
 Result<void> check(const Generated& generated) {
   for (const GroupHeader& group : generated.groups) {
     const std::string name = "Generated: group " + std::to_string(group.group.value);
@@ -102,6 +104,7 @@ Result<void> check(const Latencies& latencies) {
 }
 
 Result<void> check(const RolloutStats& stats) {
+  // Counters are unsigned; the wire has checked their type.
   if (stats.requests_running < 0 || stats.requests_waiting < 0 ||
       !is_amount(stats.kv_cache_usage) || !is_amount(stats.busy_seconds))
     return wrong("RolloutStats: a count below 0, or a figure that is none");
@@ -203,6 +206,7 @@ Result<void> check(const StepCommitted& committed) {
 }
 
 Result<void> check(const CheckpointSaved& saved) {
+  // Lower-case hexadecimal, at most the 64 digits of a SHA-256; empty is allowed.
   const bool digest = std::ranges::all_of(saved.weights_sha256, [](char c) {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
   });
@@ -292,6 +296,7 @@ Result<void> check(const PeerId& from, const RankFailed& failed) {
 Result<void> check(const runtime::NodeNccl& nccl) {
   const bool found = nccl.version > 0;
   const bool versions = nccl.version >= 0 && nccl.version <= kNcclVersionMax;
+  // Either a version with a path, or no version with a reason.
   const bool texts = nccl.path.empty() != found && (nccl.absent.empty() || !found) &&
                      nccl.path.size() <= runtime::kNcclTextMax &&
                      nccl.absent.size() <= runtime::kNcclTextMax;
@@ -301,6 +306,7 @@ Result<void> check(const runtime::NodeNccl& nccl) {
                ", a path of " + std::to_string(nccl.path.size()) + " bytes");
 }
 
+// The link's name has the node and the agent's pid; the message must name the same.
 Result<void> check(const PeerId& from, const runtime::NodeUp& up, const NodeOf&) {
   if (from.name != node_peer(up.node, up.pid) || from.incarnation != up.incarnation)
     return wrong("introduces itself as node " + up.node);
@@ -401,6 +407,7 @@ Result<void> Roster::admit(const runtime::Hello& hello) const {
       return {};
     return wrong("that is no name of another node");
   }
+  // A hello is believed only if a rank of that name was started and this is its newest incarnation.
   const auto rank = ranks_.find(hello.name);
   if (rank == ranks_.end()) return wrong("no rank of that name was started");
   if (hello.incarnation != rank->second.incarnation)

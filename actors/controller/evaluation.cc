@@ -1,3 +1,6 @@
+// Work moves along a line: prompts_, generating_ (by rollout), texts_, scoring_ (by reward actor),
+// means_. Each completion reaches means_ once: a held set is checked before an answer counts, and
+// an actor that ends puts its work back to where it came from.
 #include "actors/controller/evaluation.h"
 
 #include <utility>
@@ -55,6 +58,7 @@ void Evaluation::take_text(std::set<std::int32_t>& held, EvaluationText text) {
   auto& come = come_[index];
   if (come.insert(text.sample).second) texts_.push_back(std::move(text));
   if (std::ssize(come) < completions_) return;
+  // All completions are here: the rollout holds this prompt no longer.
   come_.erase(index);
   held.erase(index);
 }
@@ -77,6 +81,7 @@ std::vector<Evaluation::Judged> Evaluation::scored(const std::string& reward,
   if (it == scoring_.end()) return judged;
   for (const TextScore& score : scores) {
     const CompletionId completion{score.index, score.sample};
+    // Taken out, so that a repeated score finds nothing.
     auto held = it->second.extract(completion);
     if (held.empty()) continue;
     if (const auto* value = std::get_if<Scored>(&score.score))

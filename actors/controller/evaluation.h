@@ -19,6 +19,7 @@
 
 namespace tandem::actors {
 
+// When in a run an evaluation happens.
 enum class EvaluationKind { kBefore, kAfterWarmStart, kPeriodic, kFinal };
 const char* name(EvaluationKind kind);
 
@@ -52,6 +53,7 @@ class Evaluation {
 
   void actor_down(const std::string& actor);  // the work that the actor held waits again
   void fail_waiting();                        // the version is gone: waiting prompts fail
+  // Whether the actor generates or scores a part of this evaluation.
   bool held_by(const std::string& actor) const;
   // True when no prompt waits or is being generated: the version may then be released (EX-E).
   bool generated() const { return prompts_.empty() && generating_.empty(); }
@@ -61,8 +63,10 @@ class Evaluation {
   const std::string& failure() const { return failure_; }  // the reason of the first failure
 
  private:
+  // Queues a new completion of a held prompt for scoring; a repeated one is dropped.
   void take_text(std::set<std::int32_t>& held, EvaluationText text);
   void fail_prompt(std::int32_t index, const std::string& reason);
+  // Counts a completion as failed, and keeps the first reason.
   void fail(CompletionId completion, const std::string& reason);
 
   const EvaluationId id_;

@@ -63,6 +63,7 @@ double pass_at(std::int32_t k, SampleCount samples) {
   const auto [s, c] = samples;
   CHECK(k >= 1 && k <= s && c >= 0 && c <= s);
   if (s - c < k) return 1;
+  // The probability that k samples without replacement all fail.
   double none = 1;
   for (std::int32_t i = s - c + 1; i <= s; ++i)
     none *= static_cast<double>(i - k) / static_cast<double>(i);
@@ -100,6 +101,7 @@ EvaluationMeans::Prompt EvaluationMeans::closed(const Open& open) const {
     const std::optional<double>& reward = open.rewards[i];
     if (!reward) {
       ++prompt.failed;
+      // Sample n, behind the n sampled ones, is the greedy completion (EvaluationSampling).
     } else if (i == n) {
       prompt.greedy = reward;
     } else {
@@ -163,6 +165,7 @@ EvaluationFigures EvaluationMeans::figures() const {
   EvaluationFigures figures{.all = all.figures(pass_sizes_), .sources = {}};
   for (std::size_t i = 0; i < of_source.size(); ++i)
     figures.sources.emplace_back(sources_.names[i], of_source[i].figures(pass_sizes_));
+  // By name, so that files and views of two runs can be compared.
   std::ranges::sort(figures.sources, {}, [](const auto& source) { return source.first; });
   return figures;
 }

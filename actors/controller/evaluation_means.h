@@ -74,6 +74,7 @@ class EvaluationMeans {
   void scored(CompletionId completion, double reward) { take(completion, reward); }
   void failed(CompletionId completion) { take(completion, std::nullopt); }
   bool done() const { return outcomes_left_ == 0; }
+  // The figures of the prompts that have all their outcomes so far.
   EvaluationFigures figures() const;
 
  private:
@@ -89,11 +90,13 @@ class EvaluationMeans {
   };
   struct Sums;
   void take(CompletionId completion, std::optional<double> reward);
+  // The summary of a prompt that has all its outcomes.
   Prompt closed(const Open& open) const;
 
   const EvaluationSampling sampling_;
   const EvaluationSources sources_;
   const std::vector<std::int32_t> pass_sizes_;
+  // One summary per prompt; zeros until it has all its outcomes.
   std::vector<Prompt> prompts_;
   std::map<std::int32_t, Open> open_;
   std::int64_t outcomes_left_ = 0;

@@ -20,6 +20,7 @@ inline constexpr Duration kWatchInterval = std::chrono::milliseconds(250);
 // A response with status 200, and an Error for the one with 404.
 runtime::HttpResponse ok(const nlohmann::json& body);
 Error no_such(const std::string& kind, const std::string& name);
+// The parts [from, to) with a slash between them.
 std::string joined(const std::vector<std::string>& parts, std::size_t from, std::size_t to);
 
 std::string query_text(const runtime::HttpRequest& request, const std::string& key);  // "": absent
@@ -37,6 +38,7 @@ Result<std::optional<std::int64_t>> query_number(const runtime::HttpRequest& req
 // turns, so it must not wait long.
 using Feed = std::function<bool(runtime::HttpStream&)>;
 
+// A message to the feeding actor: one open stream and the function that feeds it.
 struct AddStream {
   std::shared_ptr<runtime::HttpStream> stream;
   Feed feed;

@@ -78,9 +78,11 @@ HttpAnswer Handler::watch(const std::string& kind, const std::string& name) cons
       items.push_back(std::move(*one));
     }
     for (const json& item : items) {
+      // Jobs have an id, actors and nodes a name, groups a number.
       const std::string key = item.contains("id")     ? item["id"].get<std::string>()
                               : item.contains("name") ? item["name"].get<std::string>()
                                                       : std::to_string(item.value("group", 0));
+      // Compared as text: the keys of an object are sorted.
       std::string state = without_times(item);
       if ((*seen)[key] == state) continue;
       (*seen)[key] = std::move(state);
@@ -174,6 +176,7 @@ HttpAnswer Handler::post(const HttpRequest& request) const {
 }
 
 HttpAnswer Handler::scale(const JobRecord& job, const std::string& text) const {
+  // A body beyond the parser's limits parses to nothing; the answer then says so.
   const auto over = json_over_limit(text);
   const json body = parse_json(text);
   if (!body.is_object() || body.empty())
@@ -184,6 +187,7 @@ HttpAnswer Handler::scale(const JobRecord& job, const std::string& text) const {
   for (const auto& [role_name, count] : body.items()) {
     const auto role = std::find_if(std::begin(kRoles), std::end(kRoles),
                                    [&](Role r) { return role_name == name(r); });
+    // The count may be any JSON value: replicas_of() takes its text and says what is wrong with it.
     const std::string written = cut_utf8(dump_json(count), kQuotedBytesMax);
     if (role == std::end(kRoles))
       return runtime::error_response(
@@ -218,6 +222,7 @@ HttpAnswer Handler::operator()(const HttpRequest& request) const {
     return HttpResponse{.content_type = kPrometheusContentType,
                         .body = prometheus_text(picture->cluster, picture->reports)};
   }
+  // The page's paths and the API's do not meet.
   if (auto file = web_file(request)) return std::move(*file);
   if (path.size() < 3 || path[0] != "api" || path[1] != "v1")
     return runtime::error_response(Error{ErrorCode::kNotFound, "there is no " + request.target, "",

@@ -1,3 +1,5 @@
+// The mark of how far an index has read names the file by its inode and by some of its bytes
+// (LineMark): a file that was replaced or cut is noticed, and all is read anew.
 #include "actors/controller/kept_index.h"
 
 #include <cstring>

@@ -1,3 +1,5 @@
+// A stream keeps the offset up to which it has read and the unfinished line at the end; each turn
+// of the feed reads what was appended since. Lines leave whole, unless one is longer than a read.
 #include "actors/controller/log_answers.h"
 
 #include <algorithm>
@@ -31,6 +33,7 @@ Result<runtime::LogChunk> part_of(const fs::path& path, const LogQuery& query,
   if (query.since_s) {
     begin = runtime::lines_since(part->text, unix_ms() - *query.since_s * 1000);
     std::size_t start = part->text.size();
+    // With both limits the shorter part is the answer: go back `tail` lines from the end.
     for (std::size_t line = 0; query.tail && line < lines && start > begin; ++line) {
       const std::size_t newline = start < 2 ? std::string::npos : part->text.rfind('\n', start - 2);
       start = newline == std::string::npos ? 0 : newline + 1;
@@ -71,6 +74,7 @@ Result<NamedLog> find_log(const fs::path& logs, const std::string& wanted, bool 
   if (actor == listed.end()) {
     const std::size_t slash = wanted.rfind('/');
     if (slash == std::string::npos) return none;
+    // The path may end with the number of an incarnation.
     actor = of(wanted.substr(0, slash));
     Incarnation incarnation;
     const char* const end = wanted.data() + wanted.size();

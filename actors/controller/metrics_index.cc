@@ -52,6 +52,7 @@ std::optional<LineMark> MetricsIndex::load(const fs::path& path) {
   auto kept = kept_value<KeptMetrics>(path);
   if (!kept || kept->format != kMetricsFormat) return std::nullopt;
   for (const auto& [key, column] : kept->columns)
+    // A copy that contradicts itself is as good as none.
     if (column.size() > kept->steps.size()) return std::nullopt;
   steps_ = std::move(kept->steps);
   columns_ = std::move(kept->columns);
@@ -77,6 +78,7 @@ void MetricsIndex::take(std::string_view text) {
     if (*at != line_.step) return;  // the row was merged, or was never there
     row = static_cast<std::size_t>(at - steps_.begin());
     for (auto& [key, column] : columns_)
+      // The later line replaces the earlier one whole: a key that it lacks becomes a gap.
       if (row < column.size()) column[row] = kGap;
   } else {
     steps_.push_back(line_.step);
@@ -88,6 +90,7 @@ void MetricsIndex::take(std::string_view text) {
       if (columns_.size() == kMetricKeysMax || key.size() > kKeyBytesMax) continue;
       it = columns_.emplace(key, Column()).first;
     }
+    // A key that appears late has gaps in all rows before.
     if (it->second.size() <= row) it->second.resize(row + 1, kGap);
     it->second[row] = value;
     next = std::next(it);
@@ -140,10 +143,12 @@ MetricSeries MetricsIndex::series(const std::string& key, StepRange range,
   const std::int64_t last = std::min(range.last, steps_.back());
   if (first > last) return series;
   const auto wanted = static_cast<std::int64_t>(points);
+  // Buckets are aligned to the first step, and there are at most `wanted` of them.
   const std::int64_t width = (last - first) / wanted + 1;
   auto row = static_cast<std::size_t>(std::lower_bound(steps_.begin(), steps_.end(), first) -
                                       steps_.begin());
   while (row < steps_.size() && steps_[row] <= last) {
+    // Buckets without rows are passed over.
     const std::int64_t end = first + ((steps_[row] - first) / width + 1) * width;
     series.steps.push_back(steps_[row]);
     Extremes bucket;

@@ -47,6 +47,8 @@ class OutgoingMessages {
   // Offers all messages once. True: some wait for a peer whose link is full. Error: one message can
   // never be sent; the messages after it are kept, whatever their peer.
   Result<bool> flush() {
+    // Peers whose link was found full in this call. Their later messages are not even tried, so
+    // that the order per peer stays; those for other peers pass them.
     std::set<runtime::Address> full;
     for (auto message = messages_.begin(); message != messages_.end();) {
       if (full.contains(message->to)) {
@@ -58,6 +60,7 @@ class OutgoingMessages {
         full.insert((message++)->to);
         continue;
       }
+      // Taken, or never to be: the receiver is gone, or the message is too large.
       message = messages_.erase(message);
       if (!sent) return sent.error();
     }
@@ -67,6 +70,8 @@ class OutgoingMessages {
   std::size_t size() const { return messages_.size(); }
 
  private:
+  // The receiver and the call that offers it the message. The type of the message is hidden in the
+  // call, so that one list has messages for all kinds of inboxes.
   struct Message {
     runtime::Address to;
     std::function<Result<runtime::Delivery>()> deliver;

@@ -21,6 +21,7 @@
 namespace tandem::actors {
 namespace {
 
+// The format has names for values that JSON cannot write.
 std::string number(double value) {
   if (std::isnan(value)) return "NaN";
   if (std::isinf(value)) return value > 0 ? "+Inf" : "-Inf";
@@ -36,6 +37,7 @@ std::string label_list(const std::vector<Label>& all) {
   std::string text;
   for (const Label& one : all) {
     text += (text.empty() ? "" : ",") + std::string(one.name) + "=\"";
+    // A label's value escapes the backslash, the quote and the line feed, and nothing else.
     for (const char c : one.value) {
       if (c == '\\' || c == '"') text += '\\';
       if (c == '\n')
@@ -68,6 +70,7 @@ class PrometheusText {
     else if (value)
       line("", labels, *value);
   }
+  // The histogram's counts are per bucket; the format wants cumulative ones and a last bucket +Inf.
   void histogram(const std::string& labels, std::span<const double> bounds, const Histogram& of) {
     std::uint64_t count = 0;  // cumulative: a bucket counts the values of all lower ones too
     for (std::size_t i = 0; i < of.counts.size(); ++i) {
@@ -87,7 +90,9 @@ class PrometheusText {
   std::string text_, name_;
 };
 
+// The engines' families have vLLM's names, so that its dashboards show Tandem's rollouts.
 void add_engines(PrometheusText& text, const ExchangeReports& reports) {
+  // Only rollouts have statistics of an engine, and only after their first report.
   const auto each = [&](const Family& family, const auto& add) {
     text.family(family);
     for (const auto& [job, report] : reports)
@@ -213,6 +218,7 @@ void add_evaluations(PrometheusText& text, const ExchangeReports& reports) {
        Of::kSources);
 }
 
+// The figures of the newest step; no series before the first one.
 void add_last_steps(PrometheusText& text, const ExchangeReports& reports) {
   const auto figures = [&](const Family& family, auto value) {
     text.family(family);
@@ -254,6 +260,7 @@ void add_cluster(PrometheusText& text, const ClusterView& cluster) {
   const auto actors = [&](const Family& family, const auto& value) {
     text.family(family);
     for (const JobRecord& job : cluster.jobs) {
+      // Series of actors end with their job: their number would grow for ever otherwise.
       if (scheduler::is_final(job.status.state)) continue;
       for (const auto& [id, actor] : job.actors)
         text.sample(
@@ -265,6 +272,7 @@ void add_cluster(PrometheusText& text, const ClusterView& cluster) {
          [](const JobRecord& job, const ActorRecord& actor) {
            return job.ladder.restarts_of(actor.name);
          });
+  // The use of an actor, by one member of RankUsage; no value until it was reported.
   const auto use = [](auto part) {
     return [part](const JobRecord&, const ActorRecord& actor) -> std::optional<double> {
       const auto usage = usage_of(actor.ranks);

@@ -22,8 +22,9 @@ inline constexpr Duration kTroubleRepeated = std::chrono::seconds(30);  // betwe
 class RewardTroubles {
  public:
   // Keeps the trouble, with its texts cut and made valid UTF-8. Returns the kept one if an event
-  // should tell it; null if the actor's last event was alike, of the same kind and attempt, and is
-  // recent. The pointer is valid until the next call.
+  // should tell it. Returns null if an event was told a short while ago: within kTroubleGap in any
+  // case, within kTroubleRepeated if the trouble before was alike, of the same kind and attempt.
+  // The pointer is valid until the next call.
   const RewardTrouble* take(RewardTrouble trouble, Time now);
   void scored(const std::string& actor);  // a completion got its score
   void forget(const std::string& actor);  // the actor was scaled away

@@ -45,6 +45,7 @@ std::optional<FileTimes> times_of(const fs::path& path) {
   return FileTimes{known ? ms(facts.stx_btime) : changed, changed};
 }
 
+// The content of a file that is small by its purpose; nullopt if it is not small, or unreadable.
 std::optional<std::string> small_file(const fs::path& path) {
   auto file = LineFile::open(path);
   if (!file || file->size() > kSmallFileBytesMax) return std::nullopt;
@@ -58,6 +59,7 @@ json object_of(const std::optional<std::string>& text) {
   return value.is_object() ? value : json();
 }
 
+// The last whole line that is a JSON object, searched from the end in the file's last 256 KiB.
 json last_line(const fs::path& path) {
   auto file = LineFile::open(path);
   if (!file) return json();
@@ -119,6 +121,7 @@ std::vector<std::string> RunCatalogue::ids() const {
        entry.increment(error)) {
     std::string id = entry->path().filename().string();
     std::error_code ignored;
+    // A symbolic link is not taken for a run.
     const bool folder = entry->symlink_status(ignored).type() == fs::file_type::directory;
     if (folder && !id.starts_with('.')) ids.push_back(std::move(id));
   }
@@ -131,6 +134,7 @@ JobFacts RunCatalogue::facts_of(const std::string& id) {
   const fs::path path = runs_ / id / "job.yaml";
   const auto times = times_of(path);
   const std::int64_t changed = times ? times->changed_ms : 0;
+  // The job file is parsed outside the lock; two threads may do so at once, with the same result.
   const auto known = known_.with([&](auto& table) -> std::optional<JobFacts> {
     const auto it = table.find(id);
     if (it == table.end() || it->second.changed_ms != changed) return std::nullopt;
@@ -146,6 +150,7 @@ JobFacts RunCatalogue::facts_of(const std::string& id) {
 
 Run RunCatalogue::look(const std::string& id) {
   Run run{.id = id, .run_dir = runs_ / id, .job = facts_of(id)};
+  // While the run is live, a result.json may be that of an earlier incarnation.
   run.live = FileLock::held(run.run_dir / "run.lock");
   if (!run.live) run.result = object_of(small_file(run.run_dir / "result.json"));
   if (run.result.is_null()) run.newest = last_line(run.run_dir / "metrics.jsonl");
@@ -159,6 +164,7 @@ Run RunCatalogue::look(const std::string& id) {
     run.ended_ms = result->changed_ms;
     return run;
   }
+  // An interrupted run ended at about the last change of a file that it wrote.
   for (const char* const file : {"journal.sqlite", "journal.sqlite-wal", "metrics.jsonl"})
     if (const auto times = times_of(run.run_dir / file))
       run.ended_ms = std::max(run.ended_ms.value_or(0), times->changed_ms);
@@ -197,6 +203,7 @@ Result<void> RunCatalogue::remove(const std::string& id) {
   if (std::find(known.begin(), known.end(), id) == known.end())
     return Error{ErrorCode::kNotFound, "there is no run " + id, "", "tandem get runs lists them"};
   const fs::path path = runs_ / id;
+  // Held until the end, the lock keeps every other process from resuming the run meanwhile.
   const auto owned =
       FileLock::take(path / "run.lock", "the run in " + path.string(),
                      "cancel it first: tandem cancel " + id + ", or Ctrl-C where it runs");
@@ -229,6 +236,7 @@ json run_json(const Run& run, std::int64_t now_ms) {
   const auto time = [](const std::optional<std::int64_t>& ms) { return ms ? json(*ms) : json(); };
   std::string state = text_at(run.result, "state");
   if (run.live) state = "Running";
+  // Neither a process nor a result: the process was killed, or the machine went down.
   if (state.empty()) state = "Interrupted";
   std::string reason = text_at(run.result, "reason"), message = text_at(run.result, "message");
   if (state == "Interrupted") {

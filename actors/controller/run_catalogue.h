@@ -64,7 +64,9 @@ class RunCatalogue {
 
  private:
   std::vector<std::string> ids() const;
+  // The run of this id, read from its directory now.
   Run look(const std::string& id);
+  // From memory while the job file has not changed.
   JobFacts facts_of(const std::string& id);
 
   struct KnownFacts {

@@ -1,3 +1,5 @@
+// Rows are read by SQL with a bound on their number, and put in order here. Both journals may be
+// written to meanwhile by their owners.
 #include "actors/controller/run_events.h"
 
 #include <algorithm>
@@ -116,6 +118,7 @@ std::map<std::string, std::set<std::uint64_t>> journal_holders(const fs::path& r
 std::vector<ClusterEvent> merged(std::vector<ClusterEvent> a, std::vector<ClusterEvent> b,
                                  const EventQuery& query) {
   std::set<std::tuple<std::int64_t, std::string, std::string>> seen;
+  // The same event may be in memory and in the journal.
   for (const ClusterEvent& event : a) seen.emplace(event.time_ms, event.subject, event.message);
   for (ClusterEvent& event : b)
     if (!seen.contains({event.time_ms, event.subject, event.message}))

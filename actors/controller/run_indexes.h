@@ -45,12 +45,14 @@ class RunIndexes {
   std::size_t runs_held();
 
  private:
+  // The indexes of one run, each under its own lock.
   struct Entry {
     Guarded<MetricsIndex> metrics;
     Guarded<SampleIndex> samples;
     std::atomic<std::size_t> cells = 0;
     std::uint64_t used = 0;  // the number of its last use; guarded by the table's lock
   };
+  // `uses` numbers the lookups, so that the entry with the lowest `used` is the oldest.
   struct Table {
     std::map<std::filesystem::path, std::shared_ptr<Entry>> entries;
     std::uint64_t uses = 0;
@@ -58,6 +60,7 @@ class RunIndexes {
 
   // Shared: a thread may still use an entry that make_room() has dropped.
   std::shared_ptr<Entry> entry(const std::filesystem::path& run_dir);
+  // Called after an answer, when the sizes of the indexes are known.
   void make_room();
 
   const std::size_t runs_max_, cells_max_;

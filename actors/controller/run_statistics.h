@@ -20,6 +20,7 @@ struct StalenessCount {  // trained trajectories by staleness in steps
   std::map<std::int64_t, std::int64_t> trajectories;
   std::int64_t max() const;  // 0 without trajectories, as mean() and quantile()
   double mean() const;
+  // The least staleness that at least the share q of the trajectories does not exceed; q in 0…1.
   std::int64_t quantile(double q) const;
   void add(std::int64_t staleness) { ++trajectories[staleness]; }
   void add(const StalenessCount& other);
@@ -38,9 +39,11 @@ struct TrainedTotals {
 // Totals of work, of all incarnations of the run, also of work that was lost and repeated.
 struct WorkTotals {
   std::uint64_t tokens_generated = 0;  // completion tokens of accepted groups
+  // Publications of versions by the learner.
   std::uint64_t publish_count = 0, publish_bytes = 0;
-  double wall_seconds = 0;           // of earlier incarnations
-  double running_seconds = 0;        // of earlier incarnations, from the first step on
+  double wall_seconds = 0;     // of earlier incarnations
+  double running_seconds = 0;  // of earlier incarnations, from the first step on
+  // Busy times, from which the idle fractions follow.
   double learner_busy_seconds = 0;   // of the running ones
   double rollout_busy_seconds = 0;   // of the rollout actors that are gone
   double rollout_actor_seconds = 0;  // their lifetimes while the run trained
@@ -60,15 +63,18 @@ struct RunStatistics {
   std::optional<Time> started, running_since;  // of this incarnation
   TrainedTotals trained;
   WorkTotals work;
+  // These belong to the newest step and are replaced by the next one.
   StalenessCount staleness_of_step;    // of the batch in training
   std::deque<double> publish_seconds;  // the last kPublishSecondsKept
   double reward_mean_of_step = 0;
   double completion_tokens_mean = 0, completion_tokens_max = 0, truncated_fraction = 0;
   std::optional<StepFigures> last_step;
   Time step_sent;
+  // Evaluations of this run, those of earlier incarnations included.
   std::map<std::string, EvaluationFigures> evaluations;  // by kind; the newest as "last"
   std::int64_t evaluations_failed = 0;                   // completions, of all evaluations
   std::string evaluation_failure;  // of the last one in which everything failed
+  // That of the newest checkpoint.
   std::string weights_sha256;
   double pause_seconds = 0;  // decoding paused for installs, all actors
   // Points of the last seconds, from which the rates of tokens are computed.
@@ -76,11 +82,16 @@ struct RunStatistics {
     Time time;
     std::uint64_t generated = 0, trained = 0;
   };
+  // Oldest first.
   std::deque<RatePoint> rate_points;
 
+  // Counts a publication of this incarnation; add_publish_seconds() takes only a duration, also one
+  // from the journal.
   void add_publication(const Publication& publication);
   void add_publish_seconds(double seconds);
+  // Adds a point to the window and drops those that are too old.
   void add_rate_point(Time now);
+  // The median of the kept durations in seconds; 0 without any.
   double publish_seconds_p50() const;
   // Adds an evaluation of a kind, which replaces the last one of that kind, also if it has no mean.
   void add_evaluation(const std::string& kind, const EvaluationFigures& figures);

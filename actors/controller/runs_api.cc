@@ -54,6 +54,7 @@ Result<MetricsQuery> metrics_query(const HttpRequest& request) {
   const auto from = query_number(request, "from", {0, kNumberMax});
   const auto to = query_number(request, "to", {0, kNumberMax});
   const auto points = query_number(request, "points", {1, static_cast<std::int64_t>(kPointsMax)});
+  // The first wrong number is the answer.
   for (const auto* number : {&from, &to, &points})
     if (!*number) return number->error();
   query.range = {from->value_or(0), to->value_or(kNumberMax)};
@@ -161,6 +162,7 @@ HttpAnswer RunsApi::list() {
 HttpAnswer RunsApi::one(const Run& run) {
   const auto picture = take_picture(controller_);
   json object = shown(run, picture ? &*picture : nullptr);
+  // Logs may have been deleted, and an actor without groups is in no journal: both are asked.
   auto incarnations = journal_holders(run.run_dir);
   for (const runtime::ActorLogs& logs : runtime::logs_in(run.run_dir / "logs"))
     for (const Incarnation incarnation : logs.incarnations)
@@ -208,6 +210,7 @@ HttpAnswer RunsApi::job_samples(const HttpRequest& request, const std::string& j
     run = {found->run_dir, found->live};
   }
   auto page = indexes_.samples(run, *query);
+  // A page is newest first; this target answers oldest first.
   if (page) std::reverse(page->begin(), page->end());
   return answer_of(page);
 }
@@ -230,11 +233,13 @@ HttpAnswer RunsApi::run_events(const Run& run, const HttpRequest& request) {
   auto events = events_of(run.id, *query);
   if (!events) return refuse(events.error());
   if (!events->empty() || query->since) return ok(events_json(*events));
+  // Nothing was announced about the run here: another process worked on it.
   events = journal_events(run.run_dir, run.id, *query);
   return events ? ok(events_json(*events)) : refuse(events.error());
 }
 
 HttpAnswer RunsApi::watch_events(std::int64_t after, const std::string& job) {
+  // The number of the last event that was written, kept between two turns of the feed.
   const auto seen = std::make_shared<std::int64_t>(after);
   return streams_.stream([controller = controller_, seen, job](HttpStream& out) {
     const auto events = ask_and_wait(controller, GetEvents{*seen}, kApiAskTimeout);
@@ -340,6 +345,7 @@ HttpAnswer RunsApi::remove(const std::string& wanted) {
           409, {ErrorCode::kInvalid,
                 run->id + " is " + scheduler::name(job.status.state) + " and cannot be deleted",
                 run->run_dir.string(), "cancel it first: tandem cancel " + run->id});
+  // The lock decides in the end: the job may have begun since the look above.
   if (const auto removed = catalogue_.remove(run->id); !removed)
     return removed.error().code == ErrorCode::kInvalid
                ? runtime::error_response(409, removed.error())

@@ -61,6 +61,7 @@ Result<void> SampleIndex::refresh(const fs::path& run_dir) {
 }
 
 void SampleIndex::take(std::uint64_t offset, std::string_view line) {
+  // Bounds the memory: further samples are not found.
   if (offsets_.size() == kSamplesIndexedMax) return;
   const auto sample = parse_json(line);
   if (!sample.is_object()) return;
@@ -87,12 +88,14 @@ Result<nlohmann::json> SampleIndex::page(const fs::path& run_dir, const SampleQu
   if (!file) return file.error();
   std::size_t end = offsets_.size();
   if (query.before)
+    // Numbers count from 1, so the sample with number `before` has the index before - 1.
     end = static_cast<std::size_t>(
         std::clamp<std::int64_t>(*query.before - 1, 0, static_cast<std::int64_t>(end)));
   std::uint64_t bytes = 0;
   for (std::size_t i = end; i-- > 0 && page.size() < query.limit;) {
     if (!matches(i, query)) continue;
     bytes += bytes_[i];
+    // One sample is returned whatever its size, so that a reader always gets on.
     if (bytes > kSamplePageBytesMax && !page.empty()) break;
     const auto line = file->read(offsets_[i], bytes_[i]);
     if (!line) return line.error();

@@ -31,6 +31,7 @@ class Sqlite {
   Sqlite(const Sqlite&) = delete;
   Sqlite& operator=(const Sqlite&) = delete;
 
+  // Other types of SQLite are read as TEXT.
   using Value = std::variant<std::monostate, std::int64_t, std::string>;  // NULL, INTEGER, TEXT
   using Row = std::vector<Value>;
 
@@ -46,6 +47,7 @@ class Sqlite {
   Sqlite(sqlite3* database, std::string path) : database_(database), path_(std::move(path)) {}
   Result<void> run(const char* sql);
   Result<void> transact(const std::vector<Row>& rows);
+  // What SQLite said last, with the path: "cannot WHAT: …".
   Error error(std::string_view what) const;
 
   sqlite3* const database_;

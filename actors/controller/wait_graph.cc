@@ -21,6 +21,8 @@ constexpr const char* kController = "controller";
 
 std::string exchange_of(const JobRecord& job) { return job.id + "/exchange"; }
 
+// The role that the words of a wait are about. Checkpoints are the learner's, evaluations the
+// rollouts'.
 std::optional<Role> role_in(const std::string& words) {
   const auto has = [&](const char* word) { return words.find(word) != std::string::npos; };
   if (has("learner") || has("checkpoint") || has("warm start")) return Role::kLearner;
@@ -71,6 +73,8 @@ class Graph {
   std::set<std::string> known_;
 };
 
+// An actor by its full name, else by its role, else the exchange; the exchange's own wait without
+// such words is for the controller.
 std::string Graph::target_of(const JobRecord& job, const Wait& wait, const std::string& from) {
   for (const auto& [id, actor] : job.actors)
     if (id != from && wait.waits_for.find(id) != std::string::npos) return id;
@@ -120,6 +124,7 @@ void Graph::add(const JobRecord& job, const ExchangeReport* report, Time now) {
           .since_s = seconds(now - job.status.since)});
   if (!report) return;
   for (const Wait& wait : report->status.waits) {
+    // A wait of anything but an actor is the exchange's.
     const std::string from = job.actors.contains(wait.who) ? wait.who : exchange_of(job);
     edge({.from = from,
           .to = target_of(job, wait, from),
