@@ -47,6 +47,7 @@ json wait_of(const ActorRecord& actor, Time now) {
             {"detail", scheduler::message(status.reason, now)}};
   if (const auto* backoff = std::get_if<scheduler::Backoff>(&status.reason))
     wait["deadline_s"] = std::max(0.0, seconds(backoff->until - now));
+  // A loop of deaths explains more than the state of the newest incarnation.
   if (const auto loop = scheduler::text(actor.crash_loop, status, now)) {
     wait["waits_for"] = kCrashLoop;
     wait["since_s"] = seconds(now - actor.crash_loop.since);
@@ -155,6 +156,7 @@ json job_json(const JobRecord& job, const ExchangeReport* report, Time now) {
   std::string message = scheduler::message(job.status.reason, now);
   const char* reason = scheduler::reason_name(job.status.reason);
   const bool lost = std::holds_alternative<scheduler::NodeLost>(job.status.reason);
+  // The words of the exchange are about a job that runs; an ended one has its own.
   if (!scheduler::is_final(job.status.state) && !job.message.empty() && !lost)
     message = job.message;
   if (const ActorRecord* worst = lost ? nullptr : worst_loop(job, now)) {

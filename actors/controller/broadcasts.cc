@@ -146,8 +146,10 @@ std::optional<std::string> Broadcasts::take(const BroadcastEvents& event, Time n
           return std::nullopt;
         } else {
           const auto peer = peers_.find(message.from.actor);
+          // A message of an unknown or newer incarnation should have followed its BroadcastUp.
           if (peer == peers_.end() || peer->second.incarnation < message.from.incarnation)
             return "epoch " + text(message.epoch) + ": it never said that it takes part";
+          // An older one: it is late.
           if (peer->second.incarnation != message.from.incarnation) return std::nullopt;
           if (message.epoch == 0 || message.epoch > peer->second.asked_last)
             return "epoch " + text(message.epoch) + ", into which it was never asked";
@@ -206,6 +208,7 @@ std::optional<std::string> Broadcasts::answer(Peer&, const EpochFailed& failed, 
   const std::string why =
       short_name(failed.from.actor) + ": " + cut_utf8(failed.message, kWordsBytesMax);
   Epoch& epoch = epochs_.at(failed.epoch);
+  // The first failure is the cause; the other ranks fail because of it.
   if (epoch.failure.empty()) epoch.failure = why;
   group_.failed({failed.from.actor, failed.from.incarnation}, failed.epoch, why, now);
   return std::nullopt;
@@ -288,6 +291,7 @@ Broadcasts::Message Broadcasts::carry_out(const scheduler::JoinOrder& order, Tim
 }
 
 Broadcasts::Message Broadcasts::carry_out(const scheduler::UseOrder& order, Time) {
+  // From this moment the learner may broadcast in this epoch.
   epochs_.at(order.epoch).told_to_use = true;
   used_last_ = std::max(used_last_, order.epoch);
   return {{order.to.actor, order.to.incarnation}, UseEpoch{order.epoch}};
@@ -318,6 +322,7 @@ void Broadcasts::note_use(Time now) {
   std::vector<std::string> outside;
   std::size_t ranks = 0;
   for (const auto& [actor, peer] : peers_) {
+    // The learner is a rank of each epoch too.
     const bool inside = peer.asked.contains(*epoch);
     ranks += inside ? 1 : 0;
     if (!inside) outside.push_back(short_name(actor));
@@ -369,6 +374,7 @@ std::vector<Wait> Broadcasts::waits(Time now) const {
     const auto within = waits_within(ranks, now);
     waits.insert(waits.end(), within.begin(), within.end());
   }
+  // Only then is there nothing to explain.
   if (everybody_takes_part()) return waits;
   for (std::string& line : group_.explain(now)) {
     // A line of the group is about the actor with the longest name in it, as rollout/1 is part of

@@ -69,6 +69,7 @@ runtime::Ref<runtime::AgentInbox> Controller::agent_of(const std::string& node) 
 void Controller::carry_out(runtime::Context& cx, ControllerEffect effect) {
   using runtime::Delivery;
   if (auto* spawn = std::get_if<SpawnRankOn>(&effect)) {
+    // In this order: the process may dial as soon as the agent has the message.
     hands_.expect(spawn->node, spawn->id);
     const runtime::SpawnRank message{spawn->id, hands_.rank_arguments(spawn->id), spawn->log_path,
                                      std::move(spawn->gpus)};
@@ -98,6 +99,7 @@ void Controller::carry_out(runtime::Context& cx, ControllerEffect effect) {
       brought_about_.push_back(JobEnded{open->job, JobOutcome::kFailed, exchange.error().message});
   } else if (auto* tell = std::get_if<TellExchange>(&effect)) {
     const auto it = exchanges_.find(tell->job);
+    // The exchange did not open, or has closed: its end is reported in another way.
     if (it == exchanges_.end()) return;
     const auto& exchange = it->second;
     std::visit([&](auto&& m) { to_exchanges_.add(exchange.address(), exchange, std::move(m)); },

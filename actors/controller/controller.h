@@ -102,7 +102,9 @@ struct ControllerHands {
   std::function<Result<RunDirectory>(const JobShape&)> make_run_directory;
   // Spawns the exchange of a job. An Error ends the job as failed.
   std::function<Result<runtime::Ref<ExchangeControl>>(const JobRecord&)> open_exchange;
+  // Ends the exchange of a job, and frees the run that the job was to resume.
   std::function<void(const std::string& job)> close_exchange;
+  // Appends an event to the controller's journal; an Error is logged, and nothing else follows.
   std::function<Result<void>(const ClusterEvent&)> journal;
   std::int64_t events_before = 0;  // the highest event number of earlier controllers of this home
 };
@@ -119,6 +121,7 @@ class Controller {
                    runtime::Ask<Forget>, runtime::Ask<GetCluster>, runtime::Ask<GetEvents>,
                    runtime::Ask<Await>>;
 
+  // `seed`: for the core's random numbers.
   Controller(std::uint64_t seed, ControllerHands hands);
 
   void handle(runtime::Context& cx, runtime::NodeUp up);
@@ -170,6 +173,7 @@ class Controller {
   std::vector<runtime::Ask<Await>> awaits_;
   // The newest events, at most kEventsKept, ascending by number.
   std::deque<ClusterEvent> events_;
+  // The number of the newest event, counted on from ControllerHands::events_before.
   std::int64_t event_last_ = 0;
 };
 

@@ -131,6 +131,7 @@ void ControllerCore::schedule() {
       queued += job->status.state == JobState::kQueued ? 1 : 0;
       continue;
     }
+    // A job that is ending starts nothing more.
     if (job->outcome || scheduler::is_final(job->status.state)) continue;
     start_waiting(*job);
     say_node_lost(*job);
@@ -159,6 +160,7 @@ void ControllerCore::start_waiting(JobRecord& job) {
   const std::vector<std::string> waiting(job.waiting.begin(), job.waiting.end());
   for (const std::string& actor_id : waiting) {
     ActorRecord& actor = job.actors.at(actor_id);
+    // schedule() must run again when the first of these pauses ends, though nothing else changes.
     if (actor.status.state == ActorState::kBackoff && *actor.restart_at > now_) {
       restart_next_ = std::min(restart_next_.value_or(*actor.restart_at), *actor.restart_at);
       continue;
@@ -216,6 +218,7 @@ void ControllerCore::start_actor(JobRecord& job, ActorRecord& actor,
                                  const std::vector<scheduler::RankPlace>& places) {
   set(actor, ActorState::kPlacing, scheduler::Submitted{});
   actor.incarnation = Incarnation{++incarnation_last_};
+  // A new incarnation: no flag or pid of the last one may stay.
   actor.ranks.assign(places.size(), RankRecord{});
   actor.restart_at.reset();
   actor.report_deadline = now_ + kReportWait;
@@ -233,6 +236,7 @@ void ControllerCore::start_actor(JobRecord& job, ActorRecord& actor,
     lease(record, job.shape.per_rank.at(actor.role));
     const auto rank = static_cast<std::int32_t>(r);
     std::string file = rank_name(actor.name.substr(job.id.size() + 1), rank);
+    // One log per incarnation of a rank: "rollout.0.3.log".
     std::replace(file.begin(), file.end(), '/', '.');
     SpawnRankOn spawn{
         record.node,

@@ -34,7 +34,7 @@ struct JobShape {
   bool one_gpu = false;       // all actors that take a share of a GPU must take it of the same one
   std::set<Role> nccl_roles;  // roles whose ranks meet in communicators of NCCL
   std::map<Role, scheduler::MemoryDemand> memory;       // of each rank; absent: not planned
-  std::vector<scheduler::MemoryOption> memory_options;  // what a refusal can propose
+  std::vector<scheduler::MemoryOption> memory_options;  // changes that a refusal can propose
   // These two are shown to users and decide nothing here: the exchange has its own configuration.
   std::int64_t total_steps = 0;
   std::int64_t staleness_bound = 0;

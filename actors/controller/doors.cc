@@ -89,6 +89,7 @@ Result<void> check(const Evaluated& evaluated) {
   return wrong("Evaluated: an index below 0");
 }
 
+// Histograms are summed by bucket, so both sides must have the same number of buckets.
 Result<void> check(const Latencies& latencies) {
   for (const LatencyFamily& family : kLatencyFamilies) {
     const Histogram& histogram = latencies.*family.histogram;
@@ -198,6 +199,7 @@ Result<void> check(const WarmStarted& started) {
   return check(started.publication, PolicyVersion{0});
 }
 
+// Step s makes version s + 1, so a publication with it can be of no other version.
 Result<void> check(const StepCommitted& committed) {
   if (!is_step(committed.step.value))
     return wrong("StepCommitted: step " + std::to_string(committed.step.value));
@@ -225,6 +227,7 @@ Result<void> check(const BroadcastUp& up) {
   return {};
 }
 
+// The id and the layout are passed on to all members.
 Result<void> check(const EpochOpened& opened) {
   if (opened.unique_id.size() != runtime::kNcclUniqueIdBytes)
     return wrong("EpochOpened: a unique id of " + std::to_string(opened.unique_id.size()) +
@@ -244,6 +247,7 @@ Result<void> check(const EpochFailed& failed) {
   return {};
 }
 
+// Milliseconds become doubles in views, so they stay below kCountMax.
 Result<void> check(const EpochProgress& progress) {
   if (progress.operations.size() > kEpochOperationsMax)
     return wrong("EpochProgress: " + std::to_string(progress.operations.size()) + " operations");
@@ -413,6 +417,7 @@ Result<void> Roster::admit(const runtime::Hello& hello) const {
   if (hello.incarnation != rank->second.incarnation)
     return wrong("incarnation " + std::to_string(rank->second.incarnation.value) +
                  " of that name was started last");
+  // A rank's hello has the name of its actor as the opaque part.
   if (hello.rank < 0 || rank_name(hello.opaque, hello.rank) != hello.name)
     return wrong("says to be rank " + std::to_string(hello.rank) + " of " + hello.opaque);
   return {};

@@ -82,6 +82,7 @@ EvaluationMeans::EvaluationMeans(const EvaluationPlan& plan)
 void EvaluationMeans::take(CompletionId completion, std::optional<double> reward) {
   const std::int32_t completions = completions_of(sampling_);
   Open& open = open_[completion.index];
+  // Prompts are opened by their first outcome, so that memory grows with the work under way.
   if (open.rewards.empty()) {
     open.rewards.resize(static_cast<std::size_t>(completions));
     open.outcomes_left = completions;

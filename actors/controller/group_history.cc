@@ -1,5 +1,6 @@
 // Rows arrive in the order of the journal, so the last word on a group wins. Text formats are read
-// leniently, since journals of older runs have fewer figures: what a row lacks stays unset.
+// leniently, since journals of older runs have fewer figures: a figure that a row lacks stays
+// unset.
 #include "actors/controller/group_history.h"
 
 #include <algorithm>
@@ -47,6 +48,7 @@ void GroupHistory::take(const JournalEvent& event) {
     group.trained_at = StepId{event.step};
   } else if (event.kind == "discarded") {
     const auto reason = reason_named(event.detail);
+    // The end of an incarnation discards all live groups; a resumed run generates them again.
     if (reason && !of_job_end(*reason)) group.discarded = reason;
   }
 }
@@ -107,6 +109,7 @@ RunStatistics GroupHistory::statistics(StepId checkpoint, std::int64_t steps_tot
     statistics.trained = at->second;
   for (const Evaluated& one : evaluated_) {
     if (one.version > checkpoint.value) continue;
+    // A run whose total steps were raised had its last evaluation at the earlier end.
     const bool of_earlier_end =
         one.kind == name(EvaluationKind::kFinal) && one.version < steps_total;
     statistics.add_evaluation(of_earlier_end ? name(EvaluationKind::kPeriodic) : one.kind,

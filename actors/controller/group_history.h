@@ -1,5 +1,5 @@
-// What the journal of a run's earlier incarnations says of each group, and of the run's figures, as
-// of a checkpoint: the state that a resumed exchange begins with. Pure.
+// The story of each group, and the figures of the run, that the journal of a run's earlier
+// incarnations tells as of a checkpoint: the state that a resumed exchange begins with. Pure.
 //
 // The journal may hold decisions beyond the checkpoint, made by an incarnation that ended before
 // the next one. These do not count: such a step is trained again.

@@ -28,6 +28,7 @@ class HeldPayloads {
     held_.erase(place(payload));
     shelf_.release(payload);
   }
+  // For the samples; see PayloadShelf::read().
   Result<std::string> read(const runtime::PayloadRef& payload) { return shelf_.read(payload); }
 
  private:

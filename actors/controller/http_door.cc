@@ -100,6 +100,7 @@ std::optional<HttpResponse> HttpDoor::refuse(const HttpRequest& request) const {
                    "open the page of this server: tandem dashboard");
   const std::string path = path_of(request);
   if (std::ranges::find(kOpenPaths, path) != std::end(kOpenPaths)) return std::nullopt;
+  // The page that says how to sign in needs its style and script.
   if (is_open_file(request)) return std::nullopt;
   if (rules_.metrics_without_token && path == "/metrics") return std::nullopt;
   if (has_token(request)) return std::nullopt;
@@ -119,6 +120,7 @@ std::string HttpDoor::make_page_key(Time now) {
   page_keys_.with([&](std::map<std::string, Time>& keys) {
     std::erase_if(keys, [&](const auto& entry) { return entry.second <= now; });
     if (keys.size() >= kPageKeysMax)
+      // All keys have the same lifetime, so the one that ends first is the oldest.
       keys.erase(std::ranges::min_element(keys, {}, [](const auto& e) { return e.second; }));
     keys[key] = now + kPageKeyLifetime;
   });

@@ -80,6 +80,7 @@ Result<NamedLog> find_log(const fs::path& logs, const std::string& wanted, bool 
     const char* const end = wanted.data() + wanted.size();
     const auto [stop, failure] = std::from_chars(wanted.data() + slash + 1, end, incarnation.value);
     if (actor == listed.end() || failure != std::errc{} || stop != end) return none;
+    // The incarnations of a log are sorted.
     if (!std::ranges::binary_search(actor->incarnations, incarnation)) return none;
     named = incarnation;
   }

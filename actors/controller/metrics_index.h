@@ -75,7 +75,7 @@ class MetricsIndex {
   const std::size_t cells_max_;
   IndexProgress progress_{"metrics.jsonl", "metrics.index"};
   bool complete_ = false;
-  MetricsLine line_;                 // the one in hand; keeps its memory
+  MetricsLine line_;                 // the line being read; a member to reuse its memory
   std::vector<std::int64_t> steps_;  // ascending
   std::map<std::string, Column> columns_;
 };

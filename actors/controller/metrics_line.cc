@@ -26,6 +26,7 @@ class FlatLine {
         stepped_ = true;
         continue;
       }
+      // A null is a gap, as is a missing key.
       if (skip("null")) continue;
       // Entries of the last line are overwritten, so that their keys keep their memory.
       if (line_.values.size() == count) line_.values.emplace_back();

@@ -18,7 +18,7 @@
 
 namespace tandem::actors {
 
-inline constexpr Duration kRetryAfter = std::chrono::milliseconds(20);  // what was not taken
+inline constexpr Duration kRetryAfter = std::chrono::milliseconds(20);  // the pause before flush()
 
 // The owner calls flush() after add(), and again after kRetryAfter while flush() returns true.
 class OutgoingMessages {
@@ -30,6 +30,7 @@ class OutgoingMessages {
         {to, [to, ref, message = Inbox(std::move(message))]() -> Result<runtime::Delivery> {
            const runtime::Delivery sent = ref.tell(message);
            if (sent != runtime::Delivery::kTooLarge) return sent;
+           // The Error of the link knows the sizes, and this adds the receiver.
            Error why = ref.too_large(message);
            why.message += ", and it is for " + to.name;
            return why;

@@ -188,6 +188,7 @@ void add_evaluations(PrometheusText& text, const ExchangeReports& reports) {
       text.sample(label_list(labels), std::invoke(value, figures));
     };
   };
+  // One sample per k, with the label `k`.
   const Add pass = [&text](const RewardFigures& figures, const Labels& labels) {
     for (const PassAt& at : figures.pass) {
       const std::string k = std::to_string(at.k);
@@ -249,6 +250,7 @@ void add_cluster(PrometheusText& text, const ClusterView& cluster) {
     text.sample(label_list({{"tandem_job", job.id}, {"state", scheduler::name(job.status.state)}}),
                 1);
   text.family({"tandem_actors", "gauge", "Actors by job, role and state."});
+  // Counted by the text of their labels, which are the same for the same job, role and state.
   std::map<std::string, int> counts;
   for (const JobRecord& job : cluster.jobs)
     for (const auto& [id, actor] : job.actors)

@@ -156,6 +156,7 @@ Run RunCatalogue::look(const std::string& id) {
   if (run.result.is_null()) run.newest = last_line(run.run_dir / "metrics.jsonl");
   const auto folder = times_of(run.run_dir);
   const auto journal = times_of(run.run_dir / "journal.sqlite");
+  // The directory is made at the submission, the journal at the start.
   run.created_ms = folder ? folder->born_ms : 0;
   if (journal) run.started_ms = std::max(journal->born_ms, run.created_ms);
   if (run.live) return run;

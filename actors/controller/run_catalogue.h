@@ -36,7 +36,7 @@ struct Run {
   std::filesystem::path run_dir;
   JobFacts job;
   bool live = false;      // its lock is held
-  nlohmann::json result;  // result.json; null without one, and while the run lives
+  nlohmann::json result;  // result.json; null without one, and while the run is live
   nlohmann::json newest;  // the last whole line of metrics.jsonl, if there is no result
   std::int64_t created_ms = 0;
   std::optional<std::int64_t> started_ms, ended_ms;
@@ -59,7 +59,7 @@ class RunCatalogue {
   // By an id, or by a name that one run alone has. kNotFound, or kInvalid for a name of several
   // runs.
   Result<Run> find(const std::string& wanted);
-  // Deletes a run. kInvalid while it lives, kNotFound, or an error of the file system.
+  // Deletes a run. kInvalid while it is live, kNotFound, or an error of the file system.
   Result<void> remove(const std::string& id);
 
  private:

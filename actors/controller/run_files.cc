@@ -124,6 +124,7 @@ Result<void> RunFiles::take_up(const std::string& yaml) {
   if (const auto aside = set_result_aside(run_dir_); !aside) return aside;
   const std::string path = run_dir_ + "/job.yaml";
   const auto former = read_file(path);
+  // The same job file again needs no number.
   if (former && *former == yaml) return {};
   if (former)
     if (const auto numbered = number_former(path); !numbered) return numbered;
@@ -140,6 +141,8 @@ Result<void> RunFiles::rewind_metrics(StepId checkpoint) {
   for (std::string line; std::getline(lines, line);) {
     auto parsed = parse_json(line);  // the last one may be torn
     if (!parsed.is_object() || !parsed["step"].is_number_integer()) continue;
+    // A line of step s is written when s steps are committed, so that of the checkpoint's step
+    // stays.
     if (parsed["step"] <= checkpoint.value) kept += line + '\n';
   }
   if (const auto written = write_file_atomic(path, kept); !written) return written;
@@ -147,6 +150,7 @@ Result<void> RunFiles::rewind_metrics(StepId checkpoint) {
 }
 
 Result<void> RunFiles::sample(const std::string& json_line) {
+  // Counted also when it is dropped: after the first sample too many none follows, however short.
   sample_bytes_ += json_line.size() + 1;
   if (sample_bytes_ > kSamplesBytesMax) return {};
   return append(samples_, "samples.jsonl", json_line);

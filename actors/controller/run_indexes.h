@@ -42,6 +42,7 @@ class RunIndexes {
   Result<nlohmann::json> samples(const IndexedRun& run, const SampleQuery& query);
   // Drops the indexes of a run that was deleted.
   void forget(const std::filesystem::path& run_dir);
+  // For tests.
   std::size_t runs_held();
 
  private:
@@ -63,6 +64,7 @@ class RunIndexes {
   // Called after an answer, when the sizes of the indexes are known.
   void make_room();
 
+  // Limits on all entries together; only metrics count as cells.
   const std::size_t runs_max_, cells_max_;
   Guarded<Table> table_;
 };

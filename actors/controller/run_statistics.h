@@ -17,6 +17,7 @@
 namespace tandem::actors {
 
 struct StalenessCount {  // trained trajectories by staleness in steps
+  // Counts by staleness; a staleness without trajectories has no entry.
   std::map<std::int64_t, std::int64_t> trajectories;
   std::int64_t max() const;  // 0 without trajectories, as mean() and quantile()
   double mean() const;
@@ -49,7 +50,8 @@ struct WorkTotals {
   double rollout_actor_seconds = 0;  // their lifetimes while the run trained
 };
 
-// What the journal keeps after each step. `publish_seconds` is that of this step's own publication.
+// The totals that the journal keeps after each step. `publish_seconds` is the duration of this
+// step's own publication.
 struct RunTotals {
   TrainedTotals trained;
   WorkTotals work;
@@ -76,6 +78,7 @@ struct RunStatistics {
   std::string evaluation_failure;  // of the last one in which everything failed
   // That of the newest checkpoint.
   std::string weights_sha256;
+  // Summed over this incarnation.
   double pause_seconds = 0;  // decoding paused for installs, all actors
   // Points of the last seconds, from which the rates of tokens are computed.
   struct RatePoint {

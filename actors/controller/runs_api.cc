@@ -130,7 +130,7 @@ RunsApi::RunsApi(runtime::Ref<Controller::Inbox> controller, fs::path home, Read
       catalogue_(home_, std::move(read_job)) {}
 
 // The controller's record gives the words if this controller has worked on the run, and the figures
-// as well while the run lives.
+// as well while the run is live.
 json RunsApi::shown(const Run& run, const Picture* picture) const {
   json object = run_json(run, unix_ms());
   const JobRecord* record = nullptr;

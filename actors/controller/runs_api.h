@@ -42,6 +42,8 @@ class RunsApi {
   runtime::HttpAnswer metrics(const Run& run, const runtime::HttpRequest& request);
   runtime::HttpAnswer samples(const Run& run, const runtime::HttpRequest& request);
   runtime::HttpAnswer run_events(const Run& run, const runtime::HttpRequest& request);
+  // A stream of the controller's events with a number above `after`, of `job` or, if it is empty,
+  // of all.
   runtime::HttpAnswer watch_events(std::int64_t after, const std::string& job);
   Result<std::vector<ClusterEvent>> events_of(const std::string& job, const EventQuery& query);
   runtime::HttpAnswer logs(const std::string& id, const std::string& run_dir, const NamedLog& log,
@@ -50,6 +52,7 @@ class RunsApi {
   const runtime::Ref<Controller::Inbox> controller_;
   const std::filesystem::path home_;
   const HttpStreams& streams_;
+  // Both have locks of their own, so no member needs one here.
   RunCatalogue catalogue_;
   RunIndexes indexes_;
 };

@@ -70,6 +70,7 @@ void SampleIndex::take(std::uint64_t offset, std::string_view line) {
   offsets_.push_back(offset);
   bytes_.push_back(line.size());
   steps_.push_back(numbered ? step->get<std::int64_t>() : kNoStep);
+  // A sample of an evaluation has the key `eval`, one that could not be scored the key `error`.
   flags_.push_back(static_cast<std::uint8_t>((sample.contains("eval") ? kEvaluationFlag : 0) |
                                              (sample.contains("error") ? kErrorFlag : 0)));
 }

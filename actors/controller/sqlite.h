@@ -46,6 +46,7 @@ class Sqlite {
  private:
   Sqlite(sqlite3* database, std::string path) : database_(database), path_(std::move(path)) {}
   Result<void> run(const char* sql);
+  // Runs prepared_ for each row between BEGIN and COMMIT, or ROLLBACK at the first failure.
   Result<void> transact(const std::vector<Row>& rows);
   // What SQLite said last, with the path: "cannot WHAT: …".
   Error error(std::string_view what) const;

@@ -89,6 +89,7 @@ void Graph::add_actor(const JobRecord& job, const ActorRecord& actor, Time now) 
   const scheduler::ActorStatus& status = actor.status;
   node(actor.name, name(actor.role), job.id, name(status.state),
        scheduler::reason_name(status.reason));
+  // These do not wait for a start or an end; the exchange tells their other waits.
   if (status.state == scheduler::ActorState::kReady ||
       status.state == scheduler::ActorState::kBusy || scheduler::is_final(status.state))
     return;

@@ -35,7 +35,7 @@ struct ChildProgram {
 std::vector<std::string> child_environment(const char* const* ours,
                                            const std::map<std::string, std::string>& added);
 
-// What a running program has used, without its own children.
+// The resources that a running program has used, without those of its own children.
 struct ChildUsage {
   double cpu_seconds = 0;  // of all threads since the program's start
   std::uint64_t resident_bytes = 0;

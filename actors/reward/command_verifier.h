@@ -44,7 +44,7 @@ inline constexpr int kCommandLivesUnanswered = 10;
 inline constexpr int kCommandStartsRefused = 120;  // two minutes at the longest pause
 inline constexpr int kCommandLivesOfOneLine = 3;   // in a row, of a program that ends after each
 
-// All members run in the actor's turns; what the child writes arrives as turns of the actor.
+// All members run in the actor's turns; lines of the child arrive as turns of the actor.
 class CommandVerifier final : public Verifier {
  public:
   // `timeout` is that of one item when no other is in flight. The pauses are those before a

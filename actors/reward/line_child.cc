@@ -37,7 +37,7 @@ namespace {
 namespace asio = boost::asio;
 
 constexpr Duration kSampleEvery = std::chrono::milliseconds(250);  // of usage with limits
-constexpr int kReadsAtTheEnd = 64;  // of 4 KiB, of stderr: what a pipe can hold, four times
+constexpr int kReadsAtTheEnd = 64;  // of stderr, 4 KiB each: four times the content of a pipe
 
 struct Pipe {
   OwnedFd read, write;

@@ -104,7 +104,7 @@ struct EngineStats {  // counters since the engine's start; the last three are c
 
 enum class PauseMode : std::uint8_t {
   kAbort,  // cancel everything
-  kWait,   // start nothing more; what runs goes on
+  kWait,   // start nothing more; running sequences go on
   kKeep,   // freeze: step() does nothing
 };
 
