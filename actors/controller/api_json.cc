@@ -93,6 +93,7 @@ double cpus(const scheduler::Resources& resources) {
   return static_cast<double>(resources.cpu_milli) / 1000;
 }
 
+// Shares of GPUs are kept in thousandths and shown as numbers of GPUs.
 double gpus(std::int64_t milli) {
   return static_cast<double>(milli) / static_cast<double>(scheduler::kWholeGpu);
 }

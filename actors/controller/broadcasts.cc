@@ -94,6 +94,7 @@ bool is_past(const RankOperations& rank, const OperationKey& key) {
 std::vector<Wait> waits_within(const std::vector<RankOperations>& ranks, Time now) {
   const auto key = oldest_under_way(ranks, now);
   if (!key) return {};
+  // A rank that has not entered the operation; `silent` if it has reported nothing at all.
   struct Missing {
     std::string actor;
     bool silent = false;
@@ -263,6 +264,8 @@ std::vector<Broadcasts::Message> Broadcasts::decide(Time now) {
   return messages;
 }
 
+// Notes that the peer was asked, which is what makes its later messages about the epoch valid
+// (BC-1).
 Broadcasts::Peer& Broadcasts::ask_into(const BroadcastPeer& to, std::uint64_t epoch) {
   Peer& peer = peers_.at(to.actor);
   CHECK(peer.incarnation == to.incarnation);  // BG-5

@@ -98,6 +98,7 @@ Result<json> find_one(const Picture& picture, const std::string& kind, const std
       if (kind == "nodes") item["reserved"] = reservations_json(picture.cluster.jobs, name);
       return std::move(item);
     }
+  // The singular of the kind.
   return no_such(kind.substr(0, kind.size() - 1), name);
 }
 

@@ -65,6 +65,7 @@ std::vector<scheduler::RoleDemand> demands_of(const JobShape& shape) {
   return demands;
 }
 
+// Rows without a paged part are fixed: settle_memory() has nothing to decide.
 JobShape as_placed(JobShape shape) {
   shape.memory_options.clear();
   for (auto& [role, demand] : shape.memory) {

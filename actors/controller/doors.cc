@@ -194,6 +194,7 @@ Result<void> check(const WarmStartProgress& progress) {
   return {};
 }
 
+// The warm start makes version 0.
 Result<void> check(const WarmStarted& started) {
   if (started.steps < 0) return wrong("WarmStarted: " + std::to_string(started.steps) + " steps");
   return check(started.publication, PolicyVersion{0});
@@ -404,6 +405,8 @@ void Roster::forget(const std::string& job) {
 void Roster::has_agent(std::string own_node) { own_node_ = std::move(own_node); }
 
 Result<void> Roster::admit(const runtime::Hello& hello) const {
+  // A node's name is free to choose, but not ours, and not one with the marks of incarnations in
+  // it.
   if (is_node_peer(hello.name)) {
     const std::string node = node_of_peer(hello.name);
     if (!node.empty() && node.find_first_of("@#") == std::string::npos && node != own_node_ &&

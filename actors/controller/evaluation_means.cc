@@ -133,6 +133,7 @@ struct EvaluationMeans::Sums {
   std::vector<Sum> pass;  // of each of pass_sizes_
   std::int64_t scored = 0, failed = 0;
 
+  // A prompt without enough scored samples is in no mean (EM-1, EM-3); its counts are added.
   void add(const Prompt& prompt, const std::vector<std::int32_t>& sizes) {
     pass.resize(sizes.size());
     failed += prompt.failed;

@@ -24,6 +24,7 @@ std::optional<scheduler::DiscardReason> reason_named(const std::string& name) {
   return std::nullopt;
 }
 
+// True for a discard by the end of an incarnation, of which a resumed run knows nothing.
 bool of_job_end(scheduler::DiscardReason reason) {
   return reason == scheduler::DiscardReason::kJobFinished ||
          reason == scheduler::DiscardReason::kCancelled;

@@ -41,6 +41,7 @@ class StreamFeeder {
     });
     if (!streams_.empty()) cx.after(kWatchInterval, [this](runtime::Context& then) { feed(then); });
   }
+  // Open streams, fed in the order in which they came.
   std::vector<AddStream> streams_;
 };
 static_assert(runtime::Actor<StreamFeeder>);

@@ -24,6 +24,7 @@ constexpr std::int64_t kSinceMax = std::int64_t{100} * 365 * 24 * 3600;
 // says how much.
 Result<runtime::LogChunk> part_of(const fs::path& path, const LogQuery& query,
                                   std::size_t bytes_max) {
+  // Lines by time are found in the text, so all of it is read, up to the bound.
   const bool all = !query.tail || query.since_s;
   const auto lines = static_cast<std::size_t>(query.tail.value_or(0));
   auto part =

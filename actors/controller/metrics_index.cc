@@ -35,6 +35,8 @@ struct Extremes {
 
 }  // namespace
 
+// The content of metrics.index. Another format, or one that does not decode, is read anew from the
+// lines.
 struct KeptMetrics {
   std::uint32_t format = kMetricsFormat;
   LineMark mark;

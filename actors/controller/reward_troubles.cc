@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::size_t kLinesMax = 8, kTextBytesMax = 1024;  // of each text: more than actors send
 
+// Reward actors send short texts; a peer that does not must not fill the memory or the journal.
 void bound(RewardTrouble& trouble) {
   trouble.what = cut_utf8(trouble.what, kTextBytesMax);
   trouble.log = cut_utf8(trouble.log, kTextBytesMax);

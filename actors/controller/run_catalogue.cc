@@ -33,6 +33,7 @@ struct FileTimes {
   std::int64_t changed_ms = 0;
 };
 
+// statx gives the time of birth, which stat does not have. A symbolic link is not followed.
 std::optional<FileTimes> times_of(const fs::path& path) {
   struct statx facts;
   if (::statx(AT_FDCWD, path.c_str(), AT_SYMLINK_NOFOLLOW, STATX_BTIME | STATX_MTIME, &facts) != 0)

@@ -21,6 +21,7 @@ constexpr std::uint64_t kRefreshBytes = std::uint64_t{256} << 20;
 
 }  // namespace
 
+// The content of samples.index, as KeptMetrics is that of metrics.index.
 struct KeptSamples {
   std::uint32_t format = kSamplesFormat;
   LineMark mark;

@@ -8,9 +8,8 @@
 //
 // A program that stops or hangs is started again, after a pause that doubles until the program
 // scores something. The actor fails
-//   kInvalid  when the program was started kCommandLivesUnanswered times and never answered
-//   anything,
-//             or could not be started that many times in a row;
+//   kInvalid  when the program was started kCommandLivesUnanswered times and never answered, or
+//             could not be started that many times in a row;
 //   kFailed   when this machine had no room for the program kCommandStartsRefused times in a row.
 //
 // In names, a life is the time from one start of the child to its end.
