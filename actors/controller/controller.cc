@@ -86,8 +86,8 @@ void Controller::carry_out(runtime::Context& cx, ControllerEffect effect) {
   } else if (auto* start = std::get_if<SendStart>(&effect)) {
     start->start.bulk_endpoints = hands_.bulk_endpoints(start->start.job);
     const auto rank = hands_.rank(start->id);
-    if (rank.tell(start->start) ==
-        Delivery::kTooLarge)  // other failures: the rank's exit is reported
+    // A message that is lost in another way means that the rank is ending: its exit is reported.
+    if (rank.tell(start->start) == Delivery::kTooLarge)
       brought_about_.push_back(RankFailed{start->id.actor, start->id.incarnation, start->id.rank,
                                           rank.too_large(start->start).message,
                                           ErrorCode::kInvalid});
@@ -155,8 +155,8 @@ void Controller::handle(runtime::Context& cx, JobProgress m) { (void)take(cx, m)
 void Controller::handle(runtime::Context& cx, ActorDrained m) { (void)take(cx, m); }
 void Controller::handle(runtime::Context& cx, JobEnded m) { (void)take(cx, m); }
 
-void Controller::handle(runtime::Context&,
-                        ExchangeEvent m) {  // for users alone: the core need not know
+// An event for users alone: the core need not know of it.
+void Controller::handle(runtime::Context&, ExchangeEvent m) {
   announce({m.subject == m.job ? "job" : "actor", std::move(m.subject), std::move(m.message)});
 }
 

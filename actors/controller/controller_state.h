@@ -73,9 +73,8 @@ struct ActorRecord {
   Time report_deadline{};          // when all ranks of this incarnation must have reported
   // How often the actor has died in a row, for views.
   scheduler::CrashLoop crash_loop;
-  bool ever_ready = false;  // in any incarnation
-  std::optional<scheduler::Reason>
-      ending;  // set while processes of this incarnation are being ended
+  bool ever_ready = false;                  // in any incarnation
+  std::optional<scheduler::Reason> ending;  // set while this incarnation is being ended
 };
 
 // One submitted job; it stays after its end until it is forgotten.

@@ -27,10 +27,9 @@ constexpr std::int32_t kNcclVersionMax = 10'000'000;
 constexpr std::size_t kEndpointBytesMax = 512;
 constexpr std::int32_t kSignalMax = 64;
 constexpr std::int32_t kExitCodeMax = 255;
-constexpr std::uint64_t kCountMax = std::uint64_t{1}
-                                    << 53;          // the largest that a double keeps exact
-constexpr std::size_t kEpochWordsBytesMax = 16384;  // an error or a label
-constexpr std::size_t kTroubleLinesMax = 64;        // of stderr; an honest reward sends fewer
+constexpr std::uint64_t kCountMax = std::uint64_t{1} << 53;  // a double keeps it exact
+constexpr std::size_t kEpochWordsBytesMax = 16384;           // an error or a label
+constexpr std::size_t kTroubleLinesMax = 64;  // of stderr; an honest reward sends fewer
 
 Error wrong(const std::string& what) { return {ErrorCode::kInvalid, what}; }
 

@@ -225,8 +225,8 @@ void CommandVerifier::ended(runtime::Context& cx, const ChildEnd& end) {
          0);
     return drop_child(cx);
   }
-  if (after_answers && in_flight_.empty())
-    return drop_child(cx);  // an end between items is no trouble
+  // A program that ends between two items, after answers, has done its work: no trouble is told.
+  if (after_answers && in_flight_.empty()) return drop_child(cx);
   if (!garbage_of_life_.empty()) what += "; it wrote " + garbage_of_life_;
   const RewardTrouble trouble =
       tell(cx, TroubleKind::kEnded, what, charged ? in_flight_.begin()->second.failures + 1 : 0);

@@ -338,7 +338,9 @@ void NativeEngine::State::finish(OpenRequest& open) {
 }
 
 NativeEngine::NativeEngine(std::unique_ptr<State> state) : state_(std::move(state)) {}
-NativeEngine::~NativeEngine() { runtime::synchronize(state_->stream); }  // the device still reads
+NativeEngine::~NativeEngine() {
+  runtime::synchronize(state_->stream);
+}  // the device may still compute
 
 std::size_t NativeEngine::bytes_beside_pages(const ModelConfig& model, const EngineConfig& config,
                                              runtime::DeviceKind device) {
