@@ -35,7 +35,8 @@ struct JobShape {
   std::set<Role> nccl_roles;  // roles whose ranks meet in communicators of NCCL
   std::map<Role, scheduler::MemoryDemand> memory;       // of each rank; absent: not planned
   std::vector<scheduler::MemoryOption> memory_options;  // changes that a refusal can propose
-  // These two are shown to users and decide nothing here: the exchange has its own configuration.
+  // The next two fields are shown to users and decide nothing here: the exchange has its own
+  // values.
   std::int64_t total_steps = 0;
   std::int64_t staleness_bound = 0;
   std::optional<std::string> resume_dir;  // the run directory to resume

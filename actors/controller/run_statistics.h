@@ -65,7 +65,7 @@ struct RunStatistics {
   std::optional<Time> started, running_since;  // of this incarnation
   TrainedTotals trained;
   WorkTotals work;
-  // These belong to the newest step and are replaced by the next one.
+  // Figures of the newest step: the next step replaces them.
   StalenessCount staleness_of_step;    // of the batch in training
   std::deque<double> publish_seconds;  // the last kPublishSecondsKept
   double reward_mean_of_step = 0;
@@ -76,7 +76,7 @@ struct RunStatistics {
   std::map<std::string, EvaluationFigures> evaluations;  // by kind; the newest as "last"
   std::int64_t evaluations_failed = 0;                   // completions, of all evaluations
   std::string evaluation_failure;  // of the last one in which everything failed
-  // That of the newest checkpoint.
+  // The digest of the newest checkpoint's weights.
   std::string weights_sha256;
   // Summed over this incarnation.
   double pause_seconds = 0;  // decoding paused for installs, all actors

@@ -235,7 +235,7 @@ Duration RolloutActor::install(runtime::Context& cx) {
               updating_->value, paused, totals_.installs);
   const auto copied = weights_->installed();
   CHECK(copied && copied->version == *updating_);
-  // This is sent before the next step, and the outbox keeps the order (RO-1).
+  // Installed is sent before the next step, and the outbox keeps the order (RO-1).
   outbox_.send(cx, Installed{.from = config_.self,
                              .version = *updating_,
                              .seconds = paused,

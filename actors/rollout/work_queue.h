@@ -87,8 +87,8 @@ class WorkQueue {
   // While paused, no request starts; running ones are not touched.
   void pause_starts(bool paused) { paused_ = paused; }
 
-  // These keep the contracts of Engine's members of the same names. finish_update() CHECKs
-  // may_finish_update() and returns the version that is installed from then on.
+  // The members below keep the contracts of Engine's members of the same names. finish_update()
+  // CHECKs may_finish_update() and returns the version that is installed from then on.
   std::optional<PolicyVersion> version() const { return version_; }
   std::optional<PolicyVersion> wants(const VersionOffer& offer);
   void begin_update(PolicyVersion version) { pending_ = version; }
