@@ -42,7 +42,7 @@ class RunIndexes {
   Result<nlohmann::json> samples(const IndexedRun& run, const SampleQuery& query);
   // Drops the indexes of a run that was deleted.
   void forget(const std::filesystem::path& run_dir);
-  // For tests.
+  // How many runs have indexes in memory. Any thread.
   std::size_t runs_held();
 
  private:
