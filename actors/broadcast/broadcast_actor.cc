@@ -1,6 +1,10 @@
-// Orders go straight through to the BroadcastRank, whose calls do not block. What happens there
-// wakes this actor by a turn, which takes all events there are; before an order is answered by this
-// actor itself, the events that came earlier are told.
+// Orders go straight through to the BroadcastRank, whose calls do not block (BA-2). An event there
+// wakes this actor by a turn, which takes all events that have come by then; before this actor
+// answers an order itself, it tells the events that came earlier (BA-1).
+//
+// The fields of an order come from another process, so each is checked before the BroadcastRank
+// sees it; ranks with different layouts would read each other's bytes as other parameters. An epoch
+// stays in epochs_ until kLeft: a second order to open or join the same epoch is refused.
 #include "actors/broadcast/broadcast_actor.h"
 
 #include <algorithm>
@@ -66,7 +70,8 @@ BroadcastActor::BroadcastActor(BroadcastActorConfig config,
       records_(std::move(records)),
       outbox_(std::move(exchange), config_.retry_interval) {}
 
-// The wake may come after this actor's end: a turn of one that has ended is dropped.
+// The callback may run on any thread, also after this actor's end: a turn that is posted to an
+// ended actor is dropped.
 void BroadcastActor::handle(runtime::Context& cx, StartBroadcast) {
   outbox_.send(cx, BroadcastUp{.from = config_.self, .nccl_version = config_.nccl_version});
   rank_->on_event([this, post = cx.turn_poster()] {
@@ -117,6 +122,7 @@ void BroadcastActor::handle(runtime::Context& cx, UseEpoch order) {
 void BroadcastActor::handle(runtime::Context&, LeaveEpoch order) {
   log::info("event=leave_epoch actor={} epoch={} why=\"{}\"", config_.self.actor, order.epoch,
             order.why);
+  // The epoch is erased when the event kLeft says that this rank is out.
   rank_->leave(order.epoch, order.why);
 }
 
@@ -175,7 +181,8 @@ void BroadcastActor::tell_progress(runtime::Context& cx, std::uint64_t number, E
   const bool tells = late || epoch.told_progress;
   epoch.told_progress = late;
   if (!tells) return;
-  if (!late) operations.clear();  // one that has just begun would be taken for a late one later
+  if (!late) operations.clear();  // an operation that has just begun would look late afterwards
+  // The newest operations are kept, since these are the ones that are late.
   if (operations.size() > kEpochOperationsMax)
     operations.erase(operations.begin(), operations.end() - kEpochOperationsMax);
   outbox_.send(cx, EpochProgress{
@@ -185,6 +192,7 @@ void BroadcastActor::tell_progress(runtime::Context& cx, std::uint64_t number, E
 std::vector<EpochOperation> BroadcastActor::operations_of(std::uint64_t epoch, Time now) const {
   std::vector<EpochOperation> operations;
   for (const NcclRecord& record : records_->snapshot())
+    // The records are those of the whole process, and a learner also sums gradients by NCCL.
     if (record.epoch == epoch && record.communicator == config_.communicator)
       operations.push_back(operation_of(record, now));
   return operations;

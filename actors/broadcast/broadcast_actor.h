@@ -30,6 +30,8 @@ namespace tandem::actors {
 
 struct StartBroadcast {};  // sent once, first
 
+// Fixed for the actor's incarnation. `layout` describes the arena that is broadcast; a rank whose
+// arena has another layout cannot join.
 struct BroadcastActorConfig {
   Sender self;
   bool leads = false;  // the learner's rank 0, which opens epochs; the others join them
@@ -40,11 +42,14 @@ struct BroadcastActorConfig {
   Duration retry_interval = std::chrono::milliseconds(50);  // of messages that were refused
 };
 
+// Handlers run in the actor's turns. Orders that fail a check are answered by EpochFailed;
+// everything else is the answer of the BroadcastRank, told as an event.
 class BroadcastActor {
  public:
   using Inbox = std::variant<StartBroadcast, OpenEpoch, JoinEpoch, UseEpoch, LeaveEpoch>;
 
-  // `rank` shares its publisher's or subscriber's life: either actor may be the last to end.
+  // `rank` is shared with the rank's publisher or subscriber, because either actor may be the last
+  // to end. `records` has the operations of all communicators of the process.
   BroadcastActor(BroadcastActorConfig config, std::shared_ptr<runtime::BroadcastRank> rank,
                  std::shared_ptr<const runtime::NcclRecords> records,
                  runtime::Ref<BroadcastEvents> exchange);
@@ -56,13 +61,17 @@ class BroadcastActor {
   void handle(runtime::Context& cx, LeaveEpoch order);
 
  private:
-  struct Epoch {                 // that this rank was asked into and has not left
+  struct Epoch {                 // an epoch that this rank was asked into and has not left
     bool told_progress = false;  // the last EpochProgress had an operation that was late
   };
 
+  // Sends all events that the BroadcastRank has, in their order (BA-1).
   void tell_events(runtime::Context& cx);
   void tell(runtime::Context& cx, runtime::BroadcastEvent event);
+  // Answers an order by EpochFailed, behind the events that came before the order.
   void refuse(runtime::Context& cx, std::uint64_t epoch, const std::string& why);
+  // Every progress_interval: reports the epochs that have a late operation, and then once more when
+  // none is late any longer.
   void watch(runtime::Context& cx);
   void tell_progress(runtime::Context& cx, std::uint64_t number, Epoch& epoch);
   std::vector<EpochOperation> operations_of(std::uint64_t epoch, Time now) const;

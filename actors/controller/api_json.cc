@@ -1,3 +1,10 @@
+// The records of the controller and the report of a job's exchange become one object per job,
+// actor, node or group. The exchange may be gone, or may not have answered: its part is then empty,
+// never an error.
+//
+// The reason and message of a job are chosen among several that are true at once. A lost node comes
+// first, then an actor that dies again and again, then the words of the last JobProgress, then the
+// job's own reason: the more special one explains more.
 #include "actors/controller/api_json.h"
 
 #include <algorithm>
@@ -12,8 +19,9 @@ namespace {
 
 using nlohmann::json;
 
-constexpr const char* kCrashLoop = "CrashLoop";  // a reason, and a thing that is waited for
+constexpr const char* kCrashLoop = "CrashLoop";  // as `reason`, and as `waits_for`
 
+// A time of the executor's clock as wall time, by its distance from now.
 std::int64_t wall_ms(Time then, Time now) {
   return unix_ms() - std::chrono::duration_cast<std::chrono::milliseconds>(now - then).count();
 }
@@ -29,7 +37,7 @@ json waits_json(const std::vector<Wait>& waits) {
   return array;
 }
 
-// The wait of an actor that is not ready, or the loop of deaths that it is in.
+// The wait of an actor that is not ready, or the loop of deaths that the actor is in.
 json wait_of(const ActorRecord& actor, Time now) {
   const scheduler::ActorStatus& status = actor.status;
   json wait{{"who", actor.name},
@@ -39,6 +47,7 @@ json wait_of(const ActorRecord& actor, Time now) {
             {"detail", scheduler::message(status.reason, now)}};
   if (const auto* backoff = std::get_if<scheduler::Backoff>(&status.reason))
     wait["deadline_s"] = std::max(0.0, seconds(backoff->until - now));
+  // A loop of deaths explains more than the state of the newest incarnation.
   if (const auto loop = scheduler::text(actor.crash_loop, status, now)) {
     wait["waits_for"] = kCrashLoop;
     wait["since_s"] = seconds(now - actor.crash_loop.since);
@@ -47,13 +56,13 @@ json wait_of(const ActorRecord& actor, Time now) {
   return wait;
 }
 
+// True for an actor that is not ready, or is ready only until it dies again.
 bool waits(const ActorRecord& actor, Time now) {
   return actor.status.state != scheduler::ActorState::kReady ||
          scheduler::text(actor.crash_loop, actor.status, now);
 }
 
-// The job's own reason is that it works, or starts; an actor that dies again and again explains
-// more.
+// The actor of the job that has died most often in a row; null if none loops, or the job is ending.
 const ActorRecord* worst_loop(const JobRecord& job, Time now) {
   const ActorRecord* worst = nullptr;
   if (job.status.state == scheduler::JobState::kStopping || scheduler::is_final(job.status.state))
@@ -84,10 +93,12 @@ double cpus(const scheduler::Resources& resources) {
   return static_cast<double>(resources.cpu_milli) / 1000;
 }
 
+// Shares of GPUs are kept in thousandths and shown as numbers of GPUs.
 double gpus(std::int64_t milli) {
   return static_cast<double>(milli) / static_cast<double>(scheduler::kWholeGpu);
 }
 
+// Null where the exchange did not answer, or does not know the actor.
 const ActorLoad* load_of(const ExchangeReport* report, const std::string& actor) {
   if (!report) return nullptr;
   const auto it = std::find_if(report->loads.begin(), report->loads.end(),
@@ -102,7 +113,7 @@ json nccl_json(const runtime::NodeNccl& nccl) {
           {"shares_gpus", nccl.shares_gpus}};
 }
 
-// Of each role that is planned: what a rank reserves, and its rows.
+// For each role whose memory is planned: what a rank reserves, and the rows of the plan.
 json memory_json(const JobRecord& job) {
   json roles = json::object();
   for (const auto& [role, demand] : job.shape.memory) {
@@ -124,6 +135,7 @@ json memory_json(const JobRecord& job) {
 std::optional<runtime::RankUsage> usage_of(const std::vector<RankRecord>& ranks) {
   std::optional<runtime::RankUsage> sum;
   for (const RankRecord& rank : ranks) {
+    // The last report of a process that has ended says nothing about now.
     if (!rank.alive || !rank.usage) continue;
     if (!sum) sum.emplace();
     sum->cpu_percent += rank.usage->cpu_percent;
@@ -145,6 +157,7 @@ json job_json(const JobRecord& job, const ExchangeReport* report, Time now) {
   std::string message = scheduler::message(job.status.reason, now);
   const char* reason = scheduler::reason_name(job.status.reason);
   const bool lost = std::holds_alternative<scheduler::NodeLost>(job.status.reason);
+  // The words of the exchange are about a job that runs; an ended one has its own.
   if (!scheduler::is_final(job.status.state) && !job.message.empty() && !lost)
     message = job.message;
   if (const ActorRecord* worst = lost ? nullptr : worst_loop(job, now)) {
@@ -192,7 +205,7 @@ json job_json(const JobRecord& job, const ExchangeReport* report, Time now) {
     object["ledger"] = {{"issued", report->ledger.issued},
                         {"trained", report->ledger.trained},
                         {"live", report->ledger.live}};
-  // Actors that are not ready explain a job that does not move; those that died explain it best.
+  // Actors that are not ready explain a job that stands still; those that died come first.
   if (scheduler::is_final(job.status.state)) return object;
   json died = json::array();
   for (const auto& [id, actor] : job.actors) {
@@ -233,10 +246,12 @@ json actor_json(const ActorRecord& actor, const ExchangeReport* report, std::int
   const ActorLoad* load = load_of(report, actor.name);
   json ranks = json::array();
   for (std::size_t r = 0; r < actor.ranks.size(); ++r)
+    // A pid of a process that has ended may be another process's by now.
     ranks.push_back({{"rank", r},
                      {"node", actor.ranks[r].node},
                      {"pid", actor.ranks[r].alive ? json(actor.ranks[r].pid) : json()},
                      {"gpus", actor.ranks[r].alive ? json(actor.ranks[r].gpus) : json::array()}});
+  // An actor is shown with the place of its rank 0; `ranks` has the others.
   const bool placed = !actor.ranks.empty();
   std::string message = scheduler::message(actor.status.reason, now);
   const auto loop = scheduler::text(actor.crash_loop, actor.status, now);
@@ -245,6 +260,7 @@ json actor_json(const ActorRecord& actor, const ExchangeReport* report, std::int
   json why = json::array();
   if (waits(actor, now)) why.push_back(wait_of(actor, now));
   if (report)
+    // The exchange also knows the waits of actors that are ready.
     for (const Wait& wait : report->status.waits)
       if (wait.who == actor.name) why.push_back(waits_json({wait}).front());
   json troubles = json::array();
@@ -280,6 +296,7 @@ json node_json(const NodeRecord& node, Time now) {
   for (std::size_t i = 0; i < node.gpus.size(); ++i) {
     const runtime::Gpu& gpu = node.gpus[i].device;
     json links = json::array();
+    // The way to each GPU of the node.
     for (const runtime::GpuLink link : gpu.links) links.push_back(name(link));
     devices.push_back({{"index", i},
                        {"name", gpu.name},

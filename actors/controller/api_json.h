@@ -1,5 +1,8 @@
-// The API's objects as JSON (docs/design/contract.md lists their fields). Pure, but for
+// The API's objects as JSON; docs/design/contract.md lists their fields. Pure functions, except
 // shown_job(), which may read a file.
+//
+// A field whose value is not known is null. Times are Unix milliseconds, computed from `now` of the
+// view and the wall clock; durations are seconds and end in `_s`.
 #pragma once
 
 #include <map>
@@ -12,20 +15,23 @@
 
 namespace tandem::actors {
 
-// Reports of the exchanges that answered, by job.
+// The reports of the exchanges that answered, by job. A job without one is shown by its record
+// alone.
 using ExchangeReports = std::map<std::string, ExchangeReport>;
 
-// What the ranks that live use together; nothing until the use of one was reported.
+// The sum of what the living ranks use; nullopt until the use of one was reported.
 std::optional<runtime::RankUsage> usage_of(const std::vector<RankRecord>& ranks);
 
+// `report` may be null. `why` holds the waits of the exchange and of actors that are not ready.
 nlohmann::json job_json(const JobRecord& job, const ExchangeReport* report, Time now);
-// job_json() for people: where the exchange is gone with its figures, those of result.json, from
-// the moment that the job is stopping.
+// job_json() for people. When the exchange of a job that is stopping or over is gone, and its
+// figures with it, the figures come from result.json.
 nlohmann::json shown_job(const JobRecord& job, const ExchangeReport* report, Time now);
+// `restarts`: of this actor, by the job's restart ladder.
 nlohmann::json actor_json(const ActorRecord& actor, const ExchangeReport* report,
                           std::int32_t restarts, Time now);
 nlohmann::json node_json(const NodeRecord& node, Time now);
-// What ranks that live on a node hold of it, each by its actor.
+// The resources of a node that living ranks hold, one entry per rank, with its actor.
 nlohmann::json reservations_json(const std::vector<JobRecord>& jobs, const std::string& node);
 nlohmann::json event_json(const ClusterEvent& event);
 nlohmann::json group_json(const GroupView& group, const std::string& job);

@@ -1,3 +1,5 @@
+// Asks go out one after the other, so an exchange that does not answer delays the picture by its
+// timeout and is left out.
 #include "actors/controller/cluster_picture.h"
 
 #include <map>
@@ -21,6 +23,7 @@ const JobRecord* Picture::job(const std::string& wanted) const {
   for (const JobRecord& job : cluster.jobs) {
     if (job.id == wanted) return &job;
     if (job.shape.name != wanted) continue;
+    // A job that runs is preferred; among equals the last one in the list.
     const bool better = !found || !scheduler::is_final(job.status.state) ||
                         scheduler::is_final(found->status.state);
     if (better) found = &job;
@@ -58,6 +61,7 @@ json list(const Picture& picture, const std::string& kind) {
       array.push_back(node_json(node, picture.cluster.now));
   if (kind == "groups")
     for (const auto& [job, exchange] : picture.cluster.exchanges)
+      // Groups are not in the report, since there may be thousands of them.
       if (const auto groups = ask_and_wait(exchange, GetGroups{}, kApiAskTimeout))
         for (const GroupView& group : *groups) array.push_back(group_json(group, job));
   return array;
@@ -68,6 +72,7 @@ Result<FoundActor> find_actor(const Picture& picture, const std::string& wanted)
   for (const JobRecord& job : picture.cluster.jobs)
     for (const auto& [id, actor] : job.actors) {
       if (id == wanted) return FoundActor{&job, &actor};
+      // A short name means actors of jobs that run; ended jobs would make it ambiguous.
       if (id.substr(job.id.size() + 1) == wanted && !scheduler::is_final(job.status.state))
         found.push_back({&job, &actor});
     }
@@ -93,6 +98,7 @@ Result<json> find_one(const Picture& picture, const std::string& kind, const std
       if (kind == "nodes") item["reserved"] = reservations_json(picture.cluster.jobs, name);
       return std::move(item);
     }
+  // The singular of the kind.
   return no_such(kind.substr(0, kind.size() - 1), name);
 }
 

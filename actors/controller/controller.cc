@@ -1,3 +1,9 @@
+// The actor turns messages into events of ControllerCore and effects into messages. It decides
+// nothing: an effect that cannot be carried out (a node that cannot be reached, an exchange that
+// does not open) is reported to the core as the event that it amounts to, and never handled here.
+//
+// Such an event is queued in brought_about_ and taken after all effects of the current one, so that
+// effects are carried out in the order in which the core decided them.
 #include "actors/controller/controller.h"
 
 #include <algorithm>
@@ -66,6 +72,7 @@ void Controller::carry_out_all(runtime::Context& cx, std::vector<ControllerEffec
 }
 
 void Controller::carry_out(runtime::Context&, SpawnRankOn spawn) {
+  // In this order: the process may dial as soon as the agent has the message.
   hands_.expect(spawn.node, spawn.id);
   const runtime::SpawnRank message{spawn.id, hands_.rank_arguments(spawn.id), spawn.log_path,
                                    std::move(spawn.gpus)};
@@ -74,7 +81,8 @@ void Controller::carry_out(runtime::Context&, SpawnRankOn spawn) {
 }
 
 void Controller::carry_out(runtime::Context&, KillRankOn kill) {
-  // An unreachable node is lost, and with it the rank: NodeDown says so.
+  // A message that cannot be delivered means that the node is lost, and the rank with it: NodeDown
+  // reports both.
   (void)agent_of(kill.node).tell(runtime::StopRankProcess{kill.id, kill.grace_ms});
 }
 
@@ -85,7 +93,7 @@ void Controller::carry_out(runtime::Context&, RefuseNode refuse) {
 void Controller::carry_out(runtime::Context&, SendStart start) {
   start.start.bulk_endpoints = hands_.bulk_endpoints(start.start.job);
   const auto rank = hands_.rank(start.id);
-  // Of a rank that cannot be reached the exit is on its way.
+  // A message that is lost in another way means that the rank is ending: its exit is reported.
   if (rank.tell(start.start) == runtime::Delivery::kTooLarge)
     brought_about_.push_back(RankFailed{start.id.actor, start.id.incarnation, start.id.rank,
                                         rank.too_large(start.start).message, ErrorCode::kInvalid});
@@ -101,6 +109,7 @@ void Controller::carry_out(runtime::Context&, OpenExchange open) {
 
 void Controller::carry_out(runtime::Context& cx, TellExchange tell) {
   const auto it = exchanges_.find(tell.job);
+  // The exchange did not open, or has closed: its end is reported in another way.
   if (it == exchanges_.end()) return;
   const auto& exchange = it->second;
   std::visit([&](auto&& m) { to_exchanges_.add(exchange.address(), exchange, std::move(m)); },
@@ -117,8 +126,9 @@ void Controller::carry_out(runtime::Context& cx, WakeAt wake) {
   cx.after(wake.when - cx.now(), [this](runtime::Context& then) { (void)take(then, Tick{}); });
 }
 
-// What peers of a job say shares its exchange's mailbox, so it may be full. What waits is bounded
-// by the lives of actors and by what users ask; what is meant for an exchange that is closed goes.
+// The mailbox of an exchange also gets the messages of the job's peers, so it may be full. The
+// messages that wait here are bounded by the number of actor ends and of user requests; those for
+// an exchange that has closed are dropped.
 void Controller::tell_exchanges(runtime::Context& cx) {
   const Result<bool> some_wait = to_exchanges_.flush();
   CHECK(some_wait.has_value());  // a mailbox of this process takes messages of any size
@@ -130,12 +140,13 @@ void Controller::tell_exchanges(runtime::Context& cx) {
 }
 
 void Controller::carry_out(runtime::Context&, Announce announce) {
-  // What ranks, agents and reward programs say becomes the message: it need not be UTF-8.
+  // The message may quote ranks, agents and reward programs: it need not be UTF-8.
   events_.push_back({++event_last_, unix_ms(), announce.kind, valid_utf8(announce.subject),
                      valid_utf8(announce.message)});
   if (events_.size() > kEventsKept) events_.pop_front();
   log::info("event={} subject={} message=\"{}\"", announce.kind, announce.subject,
             announce.message);
+  // A journal that cannot be written does not stop the jobs: events are for people.
   if (const auto kept = hands_.journal(events_.back()); !kept)
     log::error("event=journal_failed message=\"{}\"", kept.error().message);
 }
@@ -155,12 +166,14 @@ void Controller::handle(runtime::Context& cx, JobProgress m) { (void)take(cx, m)
 void Controller::handle(runtime::Context& cx, ActorDrained m) { (void)take(cx, m); }
 void Controller::handle(runtime::Context& cx, JobEnded m) { (void)take(cx, m); }
 
-void Controller::handle(runtime::Context& cx, ExchangeEvent m) {  // it decides nothing
+// An event for users alone: the core need not know of it.
+void Controller::handle(runtime::Context& cx, ExchangeEvent m) {
   carry_out(cx, Announce{m.subject == m.job ? "job" : "actor", std::move(m.subject),
                          std::move(m.message)});
 }
 
 void Controller::handle(runtime::Context& cx, runtime::Ask<Submit> ask) {
+  // Checked before the directory is made, so that a job that is refused leaves nothing behind.
   if (const auto fits = core_.accepted(ask.question.shape); !fits) return ask.reply(fits.error());
   auto run = hands_.make_run_directory(ask.question.shape);
   if (!run) return ask.reply(run.error());

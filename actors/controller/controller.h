@@ -1,8 +1,12 @@
-// The controller: carries out what ControllerCore decides, and answers what people ask.
+// The controller actor: carries out the decisions of ControllerCore, and answers questions of
+// users.
 //
-// One actor of the controller's process. The rest of the world reaches it as messages (agents, rank
-// processes, exchanges, the HTTP API); it reaches the world through ControllerHands, which main
-// fills with links and files and a simulation with simulated ones.
+// It is one actor of the controller's process. Agents, rank processes, exchanges and the HTTP API
+// reach it by messages. It reaches them through ControllerHands, a table of functions that the
+// wiring of the process fills with links and files, and a simulation with simulated ones.
+//
+// Events for users have numbers that never repeat within one TANDEM_HOME; the newest kEventsKept
+// are in memory, all are in the controller's journal.
 #pragma once
 
 #include <cstdint>
@@ -20,40 +24,48 @@
 
 namespace tandem::actors {
 
+// The part of an exchange's inbox that the controller and the API may use.
 using ExchangeControl = std::variant<ActorDown, DrainActor, EndJob, runtime::Ask<GetExchangeReport>,
                                      runtime::Ask<GetGroups>>;
 
-struct ClusterEvent {  // an Announce with its number and wall time; what `tandem events` lists
+struct ClusterEvent {  // an Announce with its number and wall time, as `tandem events` lists it
   std::int64_t seq = 0;
   std::int64_t time_ms = 0;
   std::string kind, subject, message;
 };
 
-struct Submit {  // answered with the job's id
+// Answered with the job's id. Refused with kInfeasible where no node could ever hold the job.
+struct Submit {
   using Reply = std::string;
   JobShape shape;
 };
 struct Nothing {};
+// Refused for a job that is not there or not running any more, and for the learner.
 struct Scale {
   using Reply = Nothing;
   ScaleRole scale;
 };
+// Answered when the job begins to end, not when it has ended. Of an ended job: does nothing.
 struct Cancel {
   using Reply = Nothing;
   std::string job;
 };
 
+// Drops the record of a job whose run was deleted.
 struct Forget {  // refused with kInvalid before the job has ended
   using Reply = Nothing;
   std::string job;
 };
 
+// A copy of all records at one moment, for views. The exchanges are those of jobs that have one; a
+// ref may be of an exchange that ends meanwhile, and an ask of it then fails.
 struct ClusterView {
-  std::vector<JobRecord> jobs;  // oldest first
+  std::vector<JobRecord> jobs;  // in the order of their ids
   std::vector<NodeRecord> nodes;
   std::map<std::string, runtime::Ref<ExchangeControl>> exchanges;
   Time now;
 };
+// Answered at once with a copy of the records; for views of people and scripts.
 struct GetCluster {
   using Reply = ClusterView;
 };
@@ -62,6 +74,7 @@ struct Await {  // answered once it holds; an asker that no longer waits is answ
   using Reply = Nothing;
   ClusterCondition until;
 };
+// A further Await is refused with kFailed.
 inline constexpr std::size_t kAwaitsMax = 64;
 struct GetEvents {  // those with seq > after, at most kEventsKept of them
   using Reply = std::vector<ClusterEvent>;
@@ -69,26 +82,35 @@ struct GetEvents {  // those with seq > after, at most kEventsKept of them
 };
 inline constexpr std::size_t kEventsKept = 10'000;
 
+// The id of a run and its directory.
 struct RunDirectory {
   std::string id;
   std::string path;
 };
 
+// The controller's ways to act, all called in its turns.
 struct ControllerHands {
   std::function<runtime::Ref<runtime::AgentInbox>(const std::string& node, Incarnation)> agent;
   std::function<runtime::Ref<RankInbox>(const runtime::RankId&)> rank;
-  // Called before the node is told: this rank may dial from now on, others of its name no more.
+  // Called before the node is told to spawn the rank: from then on this incarnation may dial, and
+  // others of its name may not.
   std::function<void(const std::string& node, const runtime::RankId&)> expect;
   std::function<std::vector<std::string>(const runtime::RankId&)> rank_arguments;
   std::function<std::vector<std::string>(const std::string& job)> bulk_endpoints;
-  // A free id and its directory with job.yaml in it; for shape.resume_dir that run's own.
+  // Makes a directory with a free id and with job.yaml in it; for shape.resume_dir returns that
+  // run's own directory.
   std::function<Result<RunDirectory>(const JobShape&)> make_run_directory;
+  // Spawns the exchange of a job. An Error ends the job as failed.
   std::function<Result<runtime::Ref<ExchangeControl>>(const JobRecord&)> open_exchange;
+  // Ends the exchange of a job, and frees the run that the job was to resume.
   std::function<void(const std::string& job)> close_exchange;
+  // Appends an event to the controller's journal; an Error is logged, and nothing else follows.
   std::function<Result<void>(const ClusterEvent&)> journal;
-  std::int64_t events_before = 0;  // the highest number that an earlier controller gave an event
+  std::int64_t events_before = 0;  // the highest event number of earlier controllers of this home
 };
 
+// Handlers of messages hand an event to the core; handlers of asks reply once, at once, but for
+// Await. An Error is the answer to the asker and changes nothing.
 class Controller {
  public:
   using Inbox =
@@ -99,6 +121,7 @@ class Controller {
                    runtime::Ask<Forget>, runtime::Ask<GetCluster>, runtime::Ask<GetEvents>,
                    runtime::Ask<Await>>;
 
+  // `seed`: for the core's random numbers.
   Controller(std::uint64_t seed, ControllerHands hands);
 
   void handle(runtime::Context& cx, runtime::NodeUp up);
@@ -125,7 +148,8 @@ class Controller {
   void handle(runtime::Context& cx, runtime::Ask<Await> ask);
 
  private:
-  // Takes an event; what carrying out its effects brings about is taken after them.
+  // Gives the core an event and carries out the effects. An effect that fails at once becomes an
+  // event of its own, which is taken after all effects of this one.
   Result<void> take(runtime::Context& cx, const ControllerEvent& event);
   void carry_out_all(runtime::Context& cx, std::vector<ControllerEffect> effects);
   void carry_out(runtime::Context& cx, SpawnRankOn spawn);
@@ -138,18 +162,26 @@ class Controller {
   void carry_out(runtime::Context& cx, WakeAt wake);
   void carry_out(runtime::Context& cx, Announce announce);
   runtime::Ref<runtime::AgentInbox> agent_of(const std::string& node) const;
+  // Sends the messages that wait for exchanges, and sets a timer while a mailbox is full.
   void tell_exchanges(runtime::Context& cx);
   bool holds(ClusterCondition condition) const;
+  // Replies to each Await whose condition holds.
   void answer_awaits();
 
   const ControllerHands hands_;
   ControllerCore core_;
+  // By job, from OpenExchange to CloseExchange.
   std::map<std::string, runtime::Ref<ExchangeControl>> exchanges_;
+  // Messages that exchanges have not taken yet.
   OutgoingMessages to_exchanges_;
   bool retry_due_ = false;  // a timer is set: an exchange's mailbox was full
+  // Events caused by effects, taken in order after the effects of the current event.
   std::deque<ControllerEvent> brought_about_;
+  // At most kAwaitsMax questions whose condition does not hold yet.
   std::vector<runtime::Ask<Await>> awaits_;
+  // The newest events, at most kEventsKept, ascending by number.
   std::deque<ClusterEvent> events_;
+  // The number of the newest event, counted on from ControllerHands::events_before.
   std::int64_t event_last_ = 0;
 };
 

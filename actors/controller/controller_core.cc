@@ -1,3 +1,10 @@
+// Handlers of events, in this order: requests of users, nodes and processes, exchanges. step() ends
+// with schedule() (controller_placement.cc); a handler only changes records and adds effects.
+//
+// The end of an actor has one path, whatever began it: kill() asks agents to end its processes,
+// rank_gone() hears of each end, and actor_gone() acts after the last one (CC-1). A reason is kept
+// in `ending` from the first sign, so that the end of the processes does not hide its cause. A job
+// ends through its exchange: EndJob to it, JobEnded from it, and only then do the actors stop.
 #include "actors/controller/controller_core.h"
 
 #include <algorithm>
@@ -15,7 +22,7 @@ using scheduler::Reason;
 namespace {
 
 constexpr std::int64_t kStopGraceMs = 3000;
-constexpr std::int64_t kDrainMs = 30'000;
+constexpr std::int64_t kDrainMs = 30'000;  // to finish the groups that an actor holds
 
 scheduler::RestartLadder::Policies policies() {
   return {.actor = {}, .role = {.intensity = 3, .period = std::chrono::minutes(30)}};
@@ -48,8 +55,6 @@ Result<std::vector<ControllerEffect>> ControllerCore::step(const ControllerEvent
   return std::move(effects_);
 }
 
-// ---- what users ask for
-
 Result<void> ControllerCore::on(const SubmitJob& submit) {
   Result<JobShape> shape = accepted(submit.shape);
   if (!shape) return shape.error();
@@ -58,7 +63,7 @@ Result<void> ControllerCore::on(const SubmitJob& submit) {
       return Error{ErrorCode::kInvalid,
                    submit.id + " is " + name(known->second.status.state) + " already", "",
                    "to stop it: tandem cancel " + submit.id};
-    jobs_.erase(known);  // a run that is taken up again
+    jobs_.erase(known);  // its run is resumed
   }
   JobRecord job{.id = submit.id,
                 .shape = *std::move(shape),
@@ -140,7 +145,7 @@ Result<void> ControllerCore::on(const CancelJob& cancel) {
     for (auto& [actor_id, actor] : job.actors)
       set(actor, ActorState::kStopped, scheduler::CancelledByUser{});
     set(job, JobState::kCancelled, scheduler::CancelledByUser{});
-    // Frees the run that it was to take up, which is locked since the job was submitted.
+    // Frees the run that the job was to resume, which is locked since the job was submitted.
     if (job.shape.resume_dir) effects_.push_back(CloseExchange{job.id});
     return {};
   }
@@ -148,7 +153,7 @@ Result<void> ControllerCore::on(const CancelJob& cancel) {
   return {};
 }
 
-// A job of an earlier controller has no record here.
+// A job of an earlier controller has no record here, and its run may be deleted all the same.
 Result<void> ControllerCore::on(const ForgetJob& forget) {
   const auto it = jobs_.find(forget.job);
   if (it == jobs_.end()) return {};
@@ -160,8 +165,6 @@ Result<void> ControllerCore::on(const ForgetJob& forget) {
   return {};
 }
 
-// ---- nodes and processes
-
 Result<void> ControllerCore::on(const runtime::NodeUp& up) {
   const auto known = nodes_.find(up.node);
   // A node keeps its GPUs while it is up: ranks hold them by their index.
@@ -169,8 +172,8 @@ Result<void> ControllerCore::on(const runtime::NodeUp& up) {
       up.gpus.size() < known->second.gpus.size())
     return {};
   NodeRecord& node = nodes_[up.node];
-  // Who is up keeps its place: what runs there is its own. A new agent of a node whose old one died
-  // asks again until the loss is known.
+  // The agent that is up keeps the name, because it owns the processes there. A new agent of a node
+  // whose old agent died asks again until the loss of the old one is known.
   if (node.up && node.incarnation != up.incarnation) {
     effects_.push_back(RefuseNode{up.node, up.incarnation, node.pid});
     if (std::exchange(node.refused, up.incarnation) != up.incarnation)
@@ -186,7 +189,7 @@ Result<void> ControllerCore::on(const runtime::NodeUp& up) {
   node.total = scheduler::resources({.cpus = up.cpus,
                                      .gpus = static_cast<double>(up.gpus.size()),
                                      .memory_bytes = up.memory_bytes});
-  node.gpus.resize(up.gpus.size());  // what living ranks hold of them stays held
+  node.gpus.resize(up.gpus.size());  // the shares that living ranks hold stay held
   for (std::size_t i = 0; i < up.gpus.size(); ++i) node.gpus[i].device = up.gpus[i];
   node.gpus_unusable = up.gpus_unusable;
   node.gpus_absent = up.gpus_absent;
@@ -222,7 +225,7 @@ void ControllerCore::lose_node(const std::string& node) {
   }
 }
 
-// A job that trains says so while one of its actors waits for a node in place of a lost one.
+// The reason of a job that trains is a lost node while one of its actors waits for another node.
 void ControllerCore::say_node_lost(JobRecord& job) {
   if (job.status.state != JobState::kRunning && job.status.state != JobState::kWarmStart) return;
   const Reason* lost = nullptr;
@@ -333,7 +336,7 @@ Result<void> ControllerCore::on(const RankFailed& failed) {
   ActorRecord* actor = life_of(failed.actor, failed.incarnation);
   if (!actor || actor->ending) return {};
   if (scheduler::worth_another_start(failed.code, actor->ever_ready)) {
-    // Its end starts it again, as any other does; one that has ended already waits for that.
+    // The end of the processes starts the actor again; if they have ended, it waits for that.
     Reason why = scheduler::RankError{failed.message};
     if (failed.code == ErrorCode::kOutOfMemory) why = scheduler::OutOfMemory{failed.message};
     if (alive(*actor)) kill(*actor, std::move(why), kStopGraceMs);
@@ -396,14 +399,14 @@ void ControllerCore::actor_gone(JobRecord& job, ActorRecord& actor) {
   if (scaled_down || !wanted(job, actor)) {
     set(actor, ActorState::kStopped, scheduler::ScaleDown{});
     job.ladder.forget(actor.name);
-    const bool again = wanted(job, actor);  // it was scaled up while this life was on its way out
+    const bool again = wanted(job, actor);  // it was scaled up while this incarnation was ending
     const Role role = actor.role;
     const std::int32_t index = actor.index;
     job.actors.erase(actor.name);
     if (again) add_actor(job, role, index);
     return;
   }
-  if (std::holds_alternative<scheduler::JobFailed>(why))  // a restart would meet it again
+  if (std::holds_alternative<scheduler::JobFailed>(why))  // a restart would fail the same way
     return set(actor, ActorState::kFailed, why);
   restart(job, actor, why);
 }
@@ -444,8 +447,6 @@ void ControllerCore::restart(JobRecord& job, ActorRecord& actor, const Reason& w
   }
 }
 
-// ---- what exchanges say
-
 Result<void> ControllerCore::on(const JobProgress& progress) {
   const auto it = jobs_.find(progress.job);
   if (it == jobs_.end() || it->second.outcome) return {};
@@ -479,6 +480,7 @@ Result<void> ControllerCore::on(const JobEnded& ended) {
   return {};
 }
 
+// Ends actors whose processes live and have not reported in time.
 Result<void> ControllerCore::on(const Tick&) {
   for (auto& [id, job] : jobs_)
     for (auto& [actor_id, actor] : job.actors) {
@@ -533,8 +535,6 @@ void ControllerCore::finish_job_if_gone(JobRecord& job) {
   }
   effects_.push_back(CloseExchange{job.id});
 }
-
-// ---- small things
 
 void ControllerCore::set(ActorRecord& actor, ActorState to, Reason reason) {
   const ActorState from = actor.status.state;

@@ -1,6 +1,9 @@
-// What should run where: the controller's decisions as a state machine, step(event) -> effects.
-// No clock, socket, process or file: time comes with the event, effects are values that the
-// Controller actor carries out. Policies are scheduler/fleet's (lifecycle, placement, restarts).
+// Decides what should run where, for all jobs of the cluster: the controller as a state machine,
+// step(event) -> effects. It has no clock, socket, process or file: the time comes with the event,
+// and effects are values that the Controller actor carries out. The policies (lifecycle, placement,
+// restarts) are those of scheduler/fleet.
+//
+// Events may be late or repeated: one that names an incarnation that is over changes nothing.
 //
 //   CC-1  At most one incarnation of an actor has living processes; the next one starts only when
 //         every process of the last is gone.
@@ -26,7 +29,7 @@
 
 namespace tandem::actors {
 
-// What happens to the controller, besides the messages of other actors.
+// Events of the controller's own, besides the messages of other actors.
 struct SubmitJob {
   JobShape shape;
   std::string id;       // free, chosen by the caller
@@ -54,11 +57,11 @@ struct RankHung {
   runtime::RankId id;
   double silent_s = 0;
 };
-struct Tick {};
+struct Tick {};  // a WakeAt has come: a deadline may have passed
 
-// From the start of an actor's processes until each of them has reported: its link is up, which is
-// before it loads a model. A process that ended is heard of at once, so this ends only the wait for
-// one that lives and says nothing.
+// How long an actor's processes may take from their start until each of them has reported: its link
+// is up, which is before it loads a model. The end of a process is reported at once, so this limit
+// ends only the wait for a process that lives and says nothing.
 inline constexpr Duration kReportWait = std::chrono::minutes(2);
 
 using ControllerEvent =
@@ -67,27 +70,32 @@ using ControllerEvent =
                  RankListening, RankReady, RankFailed, RankHung, JobProgress, ActorDrained,
                  JobEnded, Tick>;
 
-// What is to be done.
+// Effects: each says one thing that the Controller actor is to do.
+//
+// Starts a process. Reported back by RankSpawned or RankSpawnFailed, and later by RankExited.
 struct SpawnRankOn {
   std::string node;
   runtime::RankId id;
   std::string log_path;
   std::vector<std::string> gpus;  // uuids
 };
+// Ends a process: SIGTERM, and SIGKILL after the grace. Reported back by RankExited.
 struct KillRankOn {
   std::string node;
   runtime::RankId id;
   std::int64_t grace_ms = 0;
 };
-struct RefuseNode {  // another agent that lives has its name
+struct RefuseNode {  // another living agent has this name
   std::string node;
   Incarnation incarnation;
   std::int64_t pid_up = 0;
 };
+// Tells a process that is connected what to be.
 struct SendStart {
   runtime::RankId id;
   StartRank start;  // without the endpoints that only the process knows
 };
+// Spawns the exchange of a job that starts; CloseExchange ends it with the job.
 struct OpenExchange {
   std::string job;
 };
@@ -98,6 +106,7 @@ struct TellExchange {
 struct CloseExchange {
   std::string job;
 };
+// A Tick is wanted at this time. It may come late, and more than one may be pending.
 struct WakeAt {
   Time when;
 };
@@ -110,22 +119,26 @@ struct Announce {    // an event for people and the journal
 using ControllerEffect = std::variant<SpawnRankOn, KillRankOn, RefuseNode, SendStart, OpenExchange,
                                       TellExchange, CloseExchange, WakeAt, Announce>;
 
+// Plain state, used by one thread. `seed` is that of the jitter in restart pauses.
 class ControllerCore {
  public:
   explicit ControllerCore(std::uint64_t seed) : rng_(seed) {}
 
-  // The effects, to be carried out in order. kInfeasible, kInvalid and kNotFound answer submit,
-  // scale, cancel and forget; other events never fail.
+  // Takes one event; returns the effects, to be carried out in order. Only submit, scale, cancel
+  // and forget can fail (kInfeasible, kInvalid, kNotFound, kFailed); an event that fails changes
+  // nothing.
   Result<std::vector<ControllerEffect>> step(const ControllerEvent& event, Time now);
 
-  // For people: no decision, hence no event.
+  // Keeps what ranks use, for views. No decision depends on it, so it is not an event.
   void note_usage(const runtime::UsageReport& report);
 
+  // Whether the nodes that are up could hold the job if nothing else ran.
   Result<void> can_ever_run(const JobShape& shape) const;  // kInfeasible, with the nearest fit
-  // Of a job that can: settled, without the options that only a refusal needs.
+  // The shape of a job that can run: settled, and without the options that only a refusal needs.
+  // Fails as can_ever_run() does.
   Result<JobShape> accepted(const JobShape& shape) const;
-  // Decides what ranks reserve of a node's memory, by the nodes that are up. Of a job that has been
-  // placed it stays as it was decided.
+  // Decides how much of a node's memory the ranks reserve, by the nodes that are up. A shape that
+  // was made by as_placed() keeps what was decided.
   JobShape settled(JobShape shape) const;
 
   const std::map<std::string, JobRecord>& jobs() const { return jobs_; }
@@ -156,31 +169,51 @@ class ControllerCore {
 
   void schedule();  // starts queued jobs and actors that now fit, and those whose backoff is over
   void start_waiting(JobRecord& job);
-  std::string nccl_version_in_use(const JobRecord& job) const;  // by its ranks; empty: none lives
+  std::string nccl_version_in_use(const JobRecord& job) const;  // empty: no rank of NCCL lives
+  // start_job() places all actors of a queued job at once, or leaves it queued. start_waiting()
+  // places those actors of a running job that wait and fit.
   void start_job(JobRecord& job);
+  // Gives the job, and every actor of it, the reason for which it waits.
   void wait_in_queue(JobRecord& job, const scheduler::Reason& why);
+  // The actors in backoff of all jobs, whose room a queued job must leave free.
   std::vector<scheduler::Gang> gangs_to_restart() const;
+  // All ranks on the node count as gone.
   void lose_node(const std::string& node);
   void say_node_lost(JobRecord& job);
   void start_actor(JobRecord& job, ActorRecord& actor,
                    const std::vector<scheduler::RankPlace>& places);
+  // Counts the rank's resources as taken from its node; give_back() counts them as free again. Each
+  // rank is leased once, when it is placed, and given back once, when its process is gone (CC-2).
   void lease(const RankRecord& rank, const scheduler::Resources& need);
   void give_back(const RankRecord& rank, const scheduler::Resources& need);
   void start_ranks(JobRecord& job, ActorRecord& actor);
+  // Ends the processes of an actor. The first reason stays, unless a rank's end explains it better.
   void kill(ActorRecord& actor, scheduler::Reason why, std::int64_t grace_ms);
+  // Called when the last process of an incarnation has ended; may erase the record of the actor.
   void actor_gone(JobRecord& job, ActorRecord& actor);
+  // Follows the restart ladder: this actor, or its whole role, starts again after a pause, or the
+  // job fails.
   void restart(JobRecord& job, ActorRecord& actor, const scheduler::Reason& why);
+  // The process of a rank has ended. The others of its gang are ended too; after the last one
+  // actor_gone() decides: stopped, restarted or failed.
   void rank_gone(JobRecord& job, ActorRecord& actor, std::int32_t rank, scheduler::Reason why);
+  // Asks the exchange to end the job; its JobEnded then stops the actors.
   void fail_job(JobRecord& job, const std::string& why);
+  // stop_job() ends the actors of a job whose exchange has ended it; finish_job_if_gone() makes its
+  // state final when the last process is gone (CC-4).
   void stop_job(JobRecord& job);
   void finish_job_if_gone(JobRecord& job);
+  // Changes a state by the lifecycle's table, and announces a change. All changes of state pass
+  // here.
   void set(ActorRecord& actor, scheduler::ActorState to, scheduler::Reason reason);
   void set(JobRecord& job, scheduler::JobState to, scheduler::Reason reason);
   ActorRecord& add_actor(JobRecord& job, Role role, std::int32_t index);
   JobRecord* job_of(const std::string& actor);
+  // The actor, if `incarnation` is its current one; else null.
   ActorRecord* life_of(const std::string& actor, Incarnation incarnation);
-  // Null for a life that is over, and for a rank that it does not have.
+  // Null for an incarnation that is over, and for a rank that the actor does not have.
   RankRecord* rank_of(const runtime::RankId& id);
+  // The nodes that are up, with the room that no living rank holds.
   std::vector<scheduler::NodeCapacity> capacity() const;
   scheduler::Gang gang_of(const JobRecord& job, const ActorRecord& actor) const;
 
@@ -188,20 +221,23 @@ class ControllerCore {
   std::map<std::string, NodeRecord> nodes_;
   std::uint64_t incarnation_last_ = 0;
   std::int64_t submitted_last_ = 0;
-  std::uint64_t changes_ = 0;         // of what schedule() looks at: nodes, leases, who waits
-  std::uint64_t scheduled_ = 0;       // changes_ as the last schedule() began
-  std::optional<Time> restart_next_;  // the earliest end of a backoff, as it found
+  std::uint64_t changes_ = 0;         // of the inputs of schedule(): nodes, leases, waiting actors
+  std::uint64_t scheduled_ = 0;       // changes_ when the last schedule() began
+  std::optional<Time> restart_next_;  // the earliest end of a backoff, by the last schedule()
   Rng rng_;
-  Time now_{};       // of the event in hand
-  Effects effects_;  // of the event in hand
+  Time now_{};       // the time of the current event
+  Effects effects_;  // the effects of the current event so far
 };
 
+// One demand per role, in the order of kRoles.
 std::vector<scheduler::RoleDemand> demands_of(const JobShape& shape);
 
-// The same job for one question: what its ranks reserve stays, as no key of its file can change it.
+// The same job with the reservations of its ranks fixed: for a question about a job that is placed,
+// where no change of its file could change them.
 JobShape as_placed(JobShape shape);
 
-// Of a rank of this role, as settled() decided; 0: it takes none, or is not planned.
+// The pages of keys and values of a rank of this role, as settled() decided; 0 for a role that
+// takes none, or whose memory is not planned.
 std::int64_t planned_pages(const JobShape& shape, Role role);
 
 }  // namespace tandem::actors

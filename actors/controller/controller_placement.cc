@@ -1,6 +1,12 @@
-// The controller's decisions about room: what may ever run, what starts now, on which node. Jobs
-// start in the order in which they were submitted, whole; what restarts or was scaled up takes
-// what is free before any later job.
+// The decisions of the controller about room: which jobs could ever run, which actors start now, on
+// which node.
+//
+// Jobs start whole and in the order in which they were submitted: only the first queued job is
+// tried, and the others wait for it, so that a large job is not overtaken for ever by small ones.
+// Actors of a running job that restart, or were added by scaling, take free room before any later
+// job. Room that an actor in backoff will need again counts as taken for queued jobs.
+//
+// schedule() runs after every event and returns at once unless something that it reads has changed.
 #include <algorithm>
 #include <utility>
 
@@ -21,7 +27,8 @@ scheduler::Strategy strategy_of(const JobShape& shape, Role role) {
   return chosen == shape.strategy.end() ? scheduler::Strategy::kPack : chosen->second;
 }
 
-// Where an actor ran on a node that is lost, that is why it waits: the node's return mends it.
+// Why an actor waits. If it ran on a node that is lost, that is the reason, because the return of
+// the node ends the wait.
 Reason why_not_placed(const ActorRecord& actor, const std::map<std::string, NodeRecord>& nodes,
                       Reason no_room) {
   for (const RankRecord& rank : actor.ranks)
@@ -58,6 +65,7 @@ std::vector<scheduler::RoleDemand> demands_of(const JobShape& shape) {
   return demands;
 }
 
+// Rows without a paged part are fixed: settle_memory() has nothing to decide.
 JobShape as_placed(JobShape shape) {
   shape.memory_options.clear();
   for (auto& [role, demand] : shape.memory) {
@@ -89,6 +97,7 @@ Result<void> ControllerCore::can_ever_run(const JobShape& shape) const {
 Result<JobShape> ControllerCore::accepted(const JobShape& asked) const {
   JobShape shape = settled(asked);
   if (const auto fits = can_ever_run(shape); !fits) return fits.error();
+  // Options to need less memory are for a refusal alone; the kept shape does not need them.
   shape.memory_options.clear();
   return shape;
 }
@@ -123,13 +132,15 @@ void ControllerCore::schedule() {
       queued += job->status.state == JobState::kQueued ? 1 : 0;
       continue;
     }
+    // A job that is ending starts nothing more.
     if (job->outcome || scheduler::is_final(job->status.state)) continue;
     start_waiting(*job);
     say_node_lost(*job);
   }
 }
 
-// Ranks of one communicator have one version of NCCL: that of those that live.
+// All ranks of one communicator must have the same version of NCCL, so living ranks fix it for
+// those that start later.
 std::string ControllerCore::nccl_version_in_use(const JobRecord& job) const {
   if (job.shape.nccl_roles.empty()) return "";
   for (const auto& [name, actor] : job.actors)
@@ -139,8 +150,9 @@ std::string ControllerCore::nccl_version_in_use(const JobRecord& job) const {
   return "";
 }
 
-// In the order of their names, each into what those before it have left. Actors of a role need the
-// same: once there is no room for one, there is none for the next.
+// Starts actors in the order of their names, each in the room that those before it have left. All
+// actors of a role need the same resources: if there is no room for one, there is none for the
+// next.
 void ControllerCore::start_waiting(JobRecord& job) {
   if (job.waiting.empty()) return;
   job.nccl_version = nccl_version_in_use(job);
@@ -149,6 +161,7 @@ void ControllerCore::start_waiting(JobRecord& job) {
   const std::vector<std::string> waiting(job.waiting.begin(), job.waiting.end());
   for (const std::string& actor_id : waiting) {
     ActorRecord& actor = job.actors.at(actor_id);
+    // schedule() must run again when the first of these pauses ends, though nothing else changes.
     if (actor.status.state == ActorState::kBackoff && *actor.restart_at > now_) {
       restart_next_ = std::min(restart_next_.value_or(*actor.restart_at), *actor.restart_at);
       continue;
@@ -175,7 +188,7 @@ void ControllerCore::wait_in_queue(JobRecord& job, const Reason& why) {
   for (auto& [actor_id, actor] : job.actors) set(actor, ActorState::kQueued, why);
 }
 
-// What is backing off keeps its place: a queued job may not take it.
+// An actor in backoff keeps its place: a queued job may not take it.
 std::vector<scheduler::Gang> ControllerCore::gangs_to_restart() const {
   std::vector<scheduler::Gang> gangs;
   for (const auto& [id, job] : jobs_)
@@ -196,6 +209,7 @@ void ControllerCore::start_job(JobRecord& job) {
   set(job, JobState::kStarting,
       scheduler::WaitingForActors{0, static_cast<std::int32_t>(job.actors.size())});
   effects_.push_back(OpenExchange{job.id});
+  // The plan also has the actors of other jobs that are backing off: those only held their room.
   for (const scheduler::Assignment& assignment : std::get<0>(placed))
     if (const auto own = job.actors.find(assignment.actor); own != job.actors.end())
       start_actor(job, own->second, assignment.ranks);
@@ -205,9 +219,11 @@ void ControllerCore::start_actor(JobRecord& job, ActorRecord& actor,
                                  const std::vector<scheduler::RankPlace>& places) {
   set(actor, ActorState::kPlacing, scheduler::Submitted{});
   actor.incarnation = Incarnation{++incarnation_last_};
+  // A new incarnation: no flag or pid of the last one may stay.
   actor.ranks.assign(places.size(), RankRecord{});
   actor.restart_at.reset();
   actor.report_deadline = now_ + kReportWait;
+  // Without this event no later one might come to notice the deadline.
   effects_.push_back(WakeAt{actor.report_deadline});
   set(actor, ActorState::kStarting, scheduler::WaitingForSpawn{places.front().node});
   for (std::size_t r = 0; r < places.size(); ++r) {
@@ -215,11 +231,13 @@ void ControllerCore::start_actor(JobRecord& job, ActorRecord& actor,
     record.node = places[r].node;
     record.gpus = places[r].gpus;
     record.alive = true;
+    // The first rank that starts fixes the version for the others of the job.
     if (job.nccl_version.empty() && job.shape.nccl_roles.contains(actor.role))
       job.nccl_version = nccl_version_of(nodes_.at(record.node));
     lease(record, job.shape.per_rank.at(actor.role));
     const auto rank = static_cast<std::int32_t>(r);
     std::string file = rank_name(actor.name.substr(job.id.size() + 1), rank);
+    // One log per incarnation of a rank: "rollout.0.3.log".
     std::replace(file.begin(), file.end(), '/', '.');
     SpawnRankOn spawn{
         record.node,
@@ -234,7 +252,7 @@ void ControllerCore::start_actor(JobRecord& job, ActorRecord& actor,
 
 namespace {
 
-// Of each GPU that a rank holds.
+// The share of each GPU that a rank holds. A rank with several GPUs holds each of them whole.
 std::int64_t gpu_share(const scheduler::Resources& need) {
   return std::min(need.gpu_milli, scheduler::kWholeGpu);
 }

@@ -1,5 +1,8 @@
 // The records of jobs, their actors and ranks, and nodes: plain values that ControllerCore alone
-// changes and that views, journals and the HTTP API read. They decide nothing.
+// changes, and that views, journals and the HTTP API read. They decide nothing.
+//
+// A job has actors, an actor has ranks, a rank is one process. The record of an actor describes its
+// current incarnation.
 #pragma once
 
 #include <cstdint>
@@ -19,88 +22,108 @@
 
 namespace tandem::actors {
 
-// What the controller needs of a job file.
+// The part of a job file that the controller needs.
 struct JobShape {
   std::string name;
-  std::string yaml;  // effective
+  std::string yaml;  // the effective job file, with all defaults
   std::map<Role, std::int32_t> replicas;
-  std::map<Role, scheduler::Resources> per_rank;  // the memory: as settled() decides
-  std::map<Role, scheduler::Strategy> strategy;   // a role that is not in it: PACK
+  std::map<Role, scheduler::Resources> per_rank;  // with the memory that settled() decides
+  std::map<Role, scheduler::Strategy> strategy;   // PACK for a role that is missing
+  // A learner is one actor with so many ranks; rollouts and rewards have one rank per actor.
   std::int32_t learner_ranks = 1;
   bool one_gpu = false;       // all actors that take a share of a GPU must take it of the same one
-  std::set<Role> nccl_roles;  // whose ranks meet in communicators of NCCL
-  std::map<Role, scheduler::MemoryDemand> memory;       // of each rank; a role not in it: unplanned
-  std::vector<scheduler::MemoryOption> memory_options;  // what a refusal can propose
+  std::set<Role> nccl_roles;  // roles whose ranks meet in communicators of NCCL
+  std::map<Role, scheduler::MemoryDemand> memory;       // of each rank; absent: not planned
+  std::vector<scheduler::MemoryOption> memory_options;  // changes that a refusal can propose
+  // The next two fields are shown to users and decide nothing here: the exchange has its own
+  // values.
   std::int64_t total_steps = 0;
   std::int64_t staleness_bound = 0;
-  std::optional<std::string> resume_dir;  // take up this run directory
-  std::vector<std::string> warnings;      // for whoever submits it, a sentence each
+  std::optional<std::string> resume_dir;  // the run directory to resume
+  std::vector<std::string> warnings;      // for the user who submits the job, a sentence each
 };
 
+// One process of an actor. The order of the flags is that of a start: alive, connected, started,
+// ready.
 struct RankRecord {
   std::string node;
   std::int64_t pid = 0;
   bool alive = false;  // spawned, not yet exited
   bool connected = false, ready = false;
   bool started = false;                     // StartRank was sent
-  std::vector<std::int32_t> gpus;           // of its node's
+  std::vector<std::int32_t> gpus;           // indices into NodeRecord::gpus
   std::optional<runtime::RankUsage> usage;  // last reported
 };
 
+// One actor, over all of its incarnations.
 struct ActorRecord {
   std::string name, job;
   Role role = Role::kRollout;
   std::int32_t index = 0;
+  // State, reason and since when: changed by ControllerCore::set alone.
   scheduler::ActorStatus status;
   Time created;
   Incarnation incarnation;
+  // The ranks of the current incarnation, by their number; empty before the first placement. After
+  // the end they stay until the next placement, so that views can show where the actor ran.
   std::vector<RankRecord> ranks;
-  std::string gang_endpoint;
+  std::string gang_endpoint;  // where ranks above 0 meet rank 0; empty before it listens
   std::string gang_secret;
   std::optional<Time> ready_since;
-  std::optional<Time> restart_at;
-  Time report_deadline{};  // all ranks of this life have reported by then
+  std::optional<Time> restart_at;  // the end of a backoff
+  Time report_deadline{};          // when all ranks of this incarnation must have reported
+  // How often the actor has died in a row, for views.
   scheduler::CrashLoop crash_loop;
-  bool ever_ready = false;
-  std::optional<scheduler::Reason> ending;  // why its processes are being ended
+  bool ever_ready = false;                  // in any incarnation
+  std::optional<scheduler::Reason> ending;  // set while this incarnation is being ended
 };
 
+// One submitted job; it stays after its end until it is forgotten.
 struct JobRecord {
   std::string id;
   JobShape shape;
   std::string run_dir;
   scheduler::JobStatus status;
-  Time created;         // submitted, also to be taken up again
-  std::string message;  // of its last JobProgress
+  Time created;         // when it was submitted, anew if it is resumed
+  std::string message;  // that of the last JobProgress
+  // All actors that the job has, by name ("JOB/rollout/0"). An actor that was scaled away is
+  // removed when its processes are gone.
   std::map<std::string, ActorRecord> actors;
-  // Of `actors`, kept by ControllerCore::set so that an event need not look at all of them.
-  std::set<std::string> waiting;  // for room or for their backoff's end
+  // A subset of `actors`, kept by ControllerCore::set so that an event need not look at all of
+  // them.
+  std::set<std::string> waiting;  // actors that wait for room or for the end of a backoff
+  // How many actors are Ready.
   std::int32_t ready = 0;
+  // How many actors of each role the user wants: those with a lower index than this.
   std::map<Role, std::int32_t> desired;
-  std::optional<JobEnded> outcome;
+  std::optional<JobEnded> outcome;  // set when the exchange has ended the job
+  // The restart budget of the job's actors and roles.
   scheduler::RestartLadder ladder;
   std::int64_t submitted = 0;  // order in the queue
-  std::string nccl_version;    // that of its ranks of nccl_roles; empty: none of them lives
+  std::string nccl_version;    // that of the living ranks of nccl_roles; empty: there is none
 };
 
+// One GPU of a node. Ranks hold it by its index, so a node keeps its GPUs while it is up.
 struct GpuRecord {
   runtime::Gpu device;
-  std::int64_t free_milli = scheduler::kWholeGpu;  // of it: not held by ranks that live
+  std::int64_t free_milli = scheduler::kWholeGpu;  // the share that no living rank holds
 };
 
+// A node that was ever up. A lost node keeps its record.
 struct NodeRecord {
   std::string name;
   Incarnation incarnation;
   scheduler::Resources total;
-  scheduler::Resources leased;  // by ranks that live
+  scheduler::Resources leased;  // by living ranks
+  // `leased` counts all GPUs together; each record has the share of its own.
   std::vector<GpuRecord> gpus;
-  std::vector<std::string> gpus_unusable;  // which else, and why not
-  std::string gpus_absent;                 // why it has none
+  std::vector<std::string> gpus_unusable;  // other GPUs, each with the reason
+  std::string gpus_absent;                 // why the node has no GPU; empty if it has
   runtime::NodeNccl nccl;
   std::int64_t pid = 0;
   bool up = false;
-  Time since{};         // up or not
-  Incarnation refused;  // the last other agent of this name, while this one lives
+  Time since{};         // the last change of `up`
+  Incarnation refused;  // the last other agent of this name that was refused
 };
 
 }  // namespace tandem::actors

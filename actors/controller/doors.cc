@@ -1,3 +1,9 @@
+// One check() per type of message; the doors call them after DR-1. The limits are far above
+// anything an honest peer sends: they keep later arithmetic from overflowing and texts from filling
+// the memory, and are no policy. A message without a check of its own has nothing but its sender in
+// it.
+//
+// A message that fails a check is no honest peer's, and the Error ends the link.
 #include "actors/controller/doors.h"
 
 #include <algorithm>
@@ -21,18 +27,20 @@ constexpr std::int32_t kNcclVersionMax = 10'000'000;
 constexpr std::size_t kEndpointBytesMax = 512;
 constexpr std::int32_t kSignalMax = 64;
 constexpr std::int32_t kExitCodeMax = 255;
-constexpr std::uint64_t kCountMax = std::uint64_t{1} << 53;  // that a double keeps exact
-constexpr std::size_t kEpochWordsBytesMax = 16384;           // of an error or a label
+constexpr std::uint64_t kCountMax = std::uint64_t{1} << 53;  // a double keeps it exact
+constexpr std::size_t kEpochWordsBytesMax = 16384;           // an error or a label
 constexpr std::size_t kTroubleLinesMax = 64;  // of stderr; an honest reward sends fewer
 
 Error wrong(const std::string& what) { return {ErrorCode::kInvalid, what}; }
 
 bool is_amount(double value) { return std::isfinite(value) && value >= 0; }
 bool is_step(std::int64_t step) { return step >= 0 && step <= kStepsMax; }
+// kInitialWeights is the version before any training; nothing is below it.
 bool is_version(PolicyVersion version) {
   return version >= kInitialWeights && version.value <= kStepsMax;
 }
 
+// The link's name and incarnation were checked when it was opened; the message must repeat them.
 Result<void> speaks_for_itself(const PeerId& from, const std::string& actor,
                                Incarnation incarnation, std::int32_t rank) {
   if (rank >= 0 && rank_name(actor, rank) == from.name && incarnation == from.incarnation)
@@ -53,6 +61,7 @@ Result<void> check(const Installed& installed) {
   return {};
 }
 
+// Whether the group and its lease exist is for the exchange to say.
 Result<void> check(const Generated& generated) {
   for (const GroupHeader& group : generated.groups) {
     const std::string name = "Generated: group " + std::to_string(group.group.value);
@@ -79,6 +88,7 @@ Result<void> check(const Evaluated& evaluated) {
   return wrong("Evaluated: an index below 0");
 }
 
+// Histograms are summed by bucket, so both sides must have the same number of buckets.
 Result<void> check(const Latencies& latencies) {
   for (const LatencyFamily& family : kLatencyFamilies) {
     const Histogram& histogram = latencies.*family.histogram;
@@ -94,6 +104,7 @@ Result<void> check(const Latencies& latencies) {
 }
 
 Result<void> check(const RolloutStats& stats) {
+  // Counters are unsigned; the wire has checked their type.
   if (stats.requests_running < 0 || stats.requests_waiting < 0 ||
       !is_amount(stats.kv_cache_usage) || !is_amount(stats.busy_seconds))
     return wrong("RolloutStats: a count below 0, or a figure that is none");
@@ -107,6 +118,7 @@ Result<void> check(const RewardUp& up) {
   return {};
 }
 
+// A failure is a valid answer; a score must be finite, since it enters means.
 bool is_score(const TrajectoryScore& score) {
   const auto* value = std::get_if<Scored>(&score);
   return !value || std::isfinite(value->value);
@@ -139,6 +151,7 @@ Result<void> check(const TextsScored& scored) {
 
 // ---- the learner
 
+// `version`: the only version that this message can be about.
 Result<void> check(const Publication& publication, PolicyVersion version) {
   if (const auto& place = publication.broadcast; place && (place->epoch < 1 || place->sequence < 1))
     return wrong("broadcasts a version as number " + std::to_string(place->sequence) +
@@ -151,6 +164,7 @@ Result<void> check(const Publication& publication, PolicyVersion version) {
                std::to_string(publication.oldest_retained.value));
 }
 
+// Without an endpoint the source names its host alone; with one all fields are set.
 Result<void> check(const runtime::WeightSource& source) {
   const bool serves = !source.endpoint.empty();
   for (const std::string* text :
@@ -179,11 +193,13 @@ Result<void> check(const WarmStartProgress& progress) {
   return {};
 }
 
+// The warm start makes version 0.
 Result<void> check(const WarmStarted& started) {
   if (started.steps < 0) return wrong("WarmStarted: " + std::to_string(started.steps) + " steps");
   return check(started.publication, PolicyVersion{0});
 }
 
+// Step s makes version s + 1, so a publication with it can be of no other version.
 Result<void> check(const StepCommitted& committed) {
   if (!is_step(committed.step.value))
     return wrong("StepCommitted: step " + std::to_string(committed.step.value));
@@ -192,6 +208,7 @@ Result<void> check(const StepCommitted& committed) {
 }
 
 Result<void> check(const CheckpointSaved& saved) {
+  // Lower-case hexadecimal, at most the 64 digits of a SHA-256; empty is allowed.
   const bool digest = std::ranges::all_of(saved.weights_sha256, [](char c) {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
   });
@@ -210,6 +227,7 @@ Result<void> check(const BroadcastUp& up) {
   return {};
 }
 
+// The id and the layout are passed on to all members.
 Result<void> check(const EpochOpened& opened) {
   if (opened.unique_id.size() != runtime::kNcclUniqueIdBytes)
     return wrong("EpochOpened: a unique id of " + std::to_string(opened.unique_id.size()) +
@@ -229,6 +247,7 @@ Result<void> check(const EpochFailed& failed) {
   return {};
 }
 
+// Milliseconds become doubles in views, so they stay below kCountMax.
 Result<void> check(const EpochProgress& progress) {
   if (progress.operations.size() > kEpochOperationsMax)
     return wrong("EpochProgress: " + std::to_string(progress.operations.size()) + " operations");
@@ -281,6 +300,7 @@ Result<void> check(const PeerId& from, const RankFailed& failed) {
 Result<void> check(const runtime::NodeNccl& nccl) {
   const bool found = nccl.version > 0;
   const bool versions = nccl.version >= 0 && nccl.version <= kNcclVersionMax;
+  // Either a version with a path, or no version with a reason.
   const bool texts = nccl.path.empty() != found && (nccl.absent.empty() || !found) &&
                      nccl.path.size() <= runtime::kNcclTextMax &&
                      nccl.absent.size() <= runtime::kNcclTextMax;
@@ -290,6 +310,7 @@ Result<void> check(const runtime::NodeNccl& nccl) {
                ", a path of " + std::to_string(nccl.path.size()) + " bytes");
 }
 
+// The link's name has the node and the agent's pid; the message must name the same.
 Result<void> check(const PeerId& from, const runtime::NodeUp& up, const NodeOf&) {
   if (from.name != node_peer(up.node, up.pid) || from.incarnation != up.incarnation)
     return wrong("introduces itself as node " + up.node);
@@ -302,6 +323,7 @@ Result<void> check(const PeerId& from, const runtime::NodeUp& up, const NodeOf&)
   return wrong("NodeUp: has resources that no machine has");
 }
 
+// A node may report on a rank that is not known any more: the report is late, and has no effect.
 Result<void> check_rank(const PeerId& from, const runtime::RankId& rank, const NodeOf& node_of) {
   const auto node = node_of(rank);
   if (is_node_peer(from.name) && rank.rank >= 0 && (!node || node_of_peer(from.name) == *node))
@@ -382,6 +404,8 @@ void Roster::forget(const std::string& job) {
 void Roster::has_agent(std::string own_node) { own_node_ = std::move(own_node); }
 
 Result<void> Roster::admit(const runtime::Hello& hello) const {
+  // A node's name is free to choose, but not ours, and not one with the marks of incarnations in
+  // it.
   if (is_node_peer(hello.name)) {
     const std::string node = node_of_peer(hello.name);
     if (!node.empty() && node.find_first_of("@#") == std::string::npos && node != own_node_ &&
@@ -389,11 +413,13 @@ Result<void> Roster::admit(const runtime::Hello& hello) const {
       return {};
     return wrong("that is no name of another node");
   }
+  // A hello is believed only if a rank of that name was started and this is its newest incarnation.
   const auto rank = ranks_.find(hello.name);
   if (rank == ranks_.end()) return wrong("no rank of that name was started");
   if (hello.incarnation != rank->second.incarnation)
     return wrong("incarnation " + std::to_string(rank->second.incarnation.value) +
                  " of that name was started last");
+  // A rank's hello has the name of its actor as the opaque part.
   if (hello.rank < 0 || rank_name(hello.opaque, hello.rank) != hello.name)
     return wrong("says to be rank " + std::to_string(hello.rank) + " of " + hello.opaque);
   return {};

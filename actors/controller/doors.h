@@ -1,7 +1,8 @@
-// Which messages of which peers are taken (runtime/net/remote.h: Door). A door sees one message and
-// who sent it, and no state: that the sender speaks for itself, and that every number is one that
-// some honest sender could mean. Whether it fits what the exchange or the controller knows is
-// theirs to say; what they refuse ends the peer in the same way (ExchangeLinks::refuse).
+// The doors: which messages of which peers are taken (runtime/net/remote.h: Door). A door sees one
+// message and its sender, and no state. It checks that the sender speaks for itself, and that every
+// number is one that some honest sender could mean. Whether a message fits the state of the
+// exchange or the controller is for them to say; a message that they refuse ends the peer in the
+// same way (ExchangeLinks::refuse).
 //
 //   DR-1  A message that names an actor, an incarnation or a rank comes from the link of that very
 //         rank, and a node speaks only of ranks that were not started elsewhere.
@@ -25,9 +26,9 @@
 
 namespace tandem::actors {
 
-inline constexpr std::int64_t kStepsMax = std::int64_t{1} << 40;  // of a run
+inline constexpr std::int64_t kStepsMax = std::int64_t{1} << 40;  // steps of a run
 
-// The ports of a job's exchange.
+// The doors of a job's exchange, one per port.
 runtime::Door<RolloutEvents> rollout_door(std::string job);
 runtime::Door<RewardEvents> reward_door(std::string job);
 runtime::Door<LearnerEvents> learner_door(std::string job);
@@ -35,19 +36,19 @@ runtime::Door<BroadcastEvents> broadcast_door(std::string job);
 
 // The ports of the controller.
 runtime::Door<RankEvents> rank_door();
-// The node on which a rank was started; nothing for ranks that are not known (any more).
+// The node on which a rank was started; nullopt for a rank that is not known, or not any more.
 using NodeOf = std::function<std::optional<std::string>(const runtime::RankId&)>;
 runtime::Door<runtime::AgentEvents> agent_door(NodeOf node_of);
 
-// Whom the controller expects: the ranks that it had started, by their link's name, and any node.
-// Plain state; its owner guards it.
+// The peers that the controller expects: the ranks that it has started, by the name of their link,
+// and any node. Plain state; its owner guards it.
 class Roster {
  public:
-  void started(const std::string& node, const runtime::RankId& rank);  // before it can dial
-  void forget(const std::string& job);                                 // all of its ranks are gone
-  void has_agent(std::string own_node);  // its agent lives beside the controller and dials nobody
-  // kInvalid: a name that was not started or another incarnation of it, and a hello whose actor and
-  // rank are not those of its name.
+  void started(const std::string& node, const runtime::RankId& rank);  // call before it can dial
+  void forget(const std::string& job);   // when all its ranks are gone
+  void has_agent(std::string own_node);  // the node whose agent is in this process: it never dials
+  // Whether a peer that dials may come in. kInvalid: a rank that was not started, or another
+  // incarnation of it, or a hello whose actor and rank are not those of its name.
   Result<void> admit(const runtime::Hello& hello) const;
   std::optional<std::string> node_of(const runtime::RankId& rank) const;
 

@@ -19,6 +19,7 @@ class StreamFeeder {
   using Inbox = std::variant<AddStream>;
   void handle(runtime::Context& cx, AddStream add) {
     streams_.push_back(std::move(add));
+    // The first stream starts the timer, which stops when there is none left.
     if (streams_.size() == 1) feed(cx);
   }
 
@@ -40,6 +41,7 @@ class StreamFeeder {
     });
     if (!streams_.empty()) cx.after(kWatchInterval, [this](runtime::Context& then) { feed(then); });
   }
+  // Open streams, fed in the order in which they came.
   std::vector<AddStream> streams_;
 };
 static_assert(runtime::Actor<StreamFeeder>);
@@ -76,6 +78,7 @@ Result<std::optional<std::int64_t>> query_number(const runtime::HttpRequest& req
   const std::string text = query_text(request, key);
   if (text.empty()) return std::optional<std::int64_t>();
   std::int64_t value = 0;
+  // The whole text must be the number: "5x" and "5.0" are none.
   const auto [stop, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
   const bool whole = failure == std::errc{} && stop == text.data() + text.size();
   if (whole && value >= bounds.least && value <= bounds.most) return std::optional(value);
@@ -92,6 +95,7 @@ runtime::HttpStreaming HttpStreams::stream(Feed feed) const {
   runtime::HttpStreaming streaming;
   streaming.start = [feeder = feeder_,
                      feed = std::move(feed)](std::shared_ptr<runtime::HttpStream> stream) {
+    // The feeder's mailbox is full, or the system is ending.
     if (feeder.tell(AddStream{stream, feed}) != runtime::Delivery::kAccepted) stream->close();
   };
   return streaming;

@@ -1,5 +1,5 @@
-// What the HTTP API's routes share: whole answers, the values of a query, and streams of lines that
-// one actor feeds, so that no server thread waits.
+// The parts that the HTTP API's routes share: whole answers, the values of a query, and streams of
+// lines. One actor feeds all streams, so that no server thread waits for a slow client.
 #pragma once
 
 #include <cstdint>
@@ -17,23 +17,28 @@ namespace tandem::actors {
 inline constexpr Duration kApiAskTimeout = std::chrono::seconds(5);
 inline constexpr Duration kWatchInterval = std::chrono::milliseconds(250);
 
+// A response with status 200, and an Error for the one with 404.
 runtime::HttpResponse ok(const nlohmann::json& body);
 Error no_such(const std::string& kind, const std::string& name);
+// The parts [from, to) with a slash between them.
 std::string joined(const std::vector<std::string>& parts, std::size_t from, std::size_t to);
 
 std::string query_text(const runtime::HttpRequest& request, const std::string& key);  // "": absent
-// "1" or without a value.
+// True for `key`, `key=1` and any other value but 0 and false.
 bool query_flag(const runtime::HttpRequest& request, const std::string& key);
+// Both are included.
 struct Bounds {
   std::int64_t least = 0, most = 0;
 };
-// None where it is absent. Errors: kInvalid, no whole number within the bounds.
+// nullopt where the key is absent. kInvalid where the value is no whole number within the bounds.
 Result<std::optional<std::int64_t>> query_number(const runtime::HttpRequest& request,
                                                  const std::string& key, Bounds bounds);
 
-// Writes what is new; false ends the stream.
+// Writes the lines that are new. Returns false to end the stream. Called in the feeding actor's
+// turns, so it must not wait long.
 using Feed = std::function<bool(runtime::HttpStream&)>;
 
+// A message to the feeding actor: one open stream and the function that feeds it.
 struct AddStream {
   std::shared_ptr<runtime::HttpStream> stream;
   Feed feed;
@@ -42,7 +47,8 @@ struct AddStream {
 class HttpStreams {
  public:
   explicit HttpStreams(runtime::System& system);  // spawns "http_streams", which feeds them
-  // A stream that is fed once each kWatchInterval.
+  // A stream that is fed at once, or with the others, and then every kWatchInterval until the
+  // client goes or the feed ends it.
   runtime::HttpStreaming stream(Feed feed) const;
 
  private:

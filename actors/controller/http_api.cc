@@ -1,3 +1,6 @@
+// Routes by path segments: {"api", "v1", KIND, NAME…}. An answer about jobs, actors, nodes or
+// groups is made from one picture of the cluster, taken for it, so that its parts agree. A watch is
+// a stream that takes a picture every kWatchInterval and writes the objects that have changed.
 #include "actors/controller/http_api.h"
 
 #include <algorithm>
@@ -26,7 +29,7 @@ using runtime::HttpRequest;
 using runtime::HttpResponse;
 using runtime::HttpStream;
 
-// Both live as long as the server that holds the handler.
+// Shared by all copies of the handler: both exist as long as the server that holds it.
 struct Parts {
   explicit Parts(const HttpApi& api)
       : streams(api.system), runs(api.controller, api.home, api.read_job, streams) {}
@@ -48,8 +51,8 @@ struct Handler {
   HttpAnswer waits(const HttpRequest& request) const;
 };
 
-// An object without what only tells the time, or changes each second: a watcher is not told of it
-// alone.
+// The object without the fields that only tell the time or change each second: a change of these
+// alone is not told to a watcher.
 std::string without_times(json item) {
   if (item.is_object())
     for (const char* const key :
@@ -58,11 +61,11 @@ std::string without_times(json item) {
   return dump_json(item);
 }
 
-// One line per object that has changed since the last look.
+// Streams one line per object that has changed since the last picture.
 HttpAnswer Handler::watch(const std::string& kind, const std::string& name) const {
   auto seen = std::make_shared<std::map<std::string, std::string>>();
-  // The feeder is an actor on the executor that runs the controller: it asks without waiting long,
-  // and the executor has a thread more than it.
+  // The feeding actor runs on the executor that also runs the controller, and blocks one of its
+  // threads while it asks. The executor has at least one more, for the controller.
   return parts->streams.stream([controller = api.controller, kind, name, seen](HttpStream& out) {
     const auto picture = take_picture(controller);
     if (!picture) return false;
@@ -75,9 +78,11 @@ HttpAnswer Handler::watch(const std::string& kind, const std::string& name) cons
       items.push_back(std::move(*one));
     }
     for (const json& item : items) {
+      // Jobs have an id, actors and nodes a name, groups a number.
       const std::string key = item.contains("id")     ? item["id"].get<std::string>()
                               : item.contains("name") ? item["name"].get<std::string>()
                                                       : std::to_string(item.value("group", 0));
+      // Compared as text: the keys of an object are sorted.
       std::string state = without_times(item);
       if ((*seen)[key] == state) continue;
       (*seen)[key] = std::move(state);
@@ -171,16 +176,18 @@ HttpAnswer Handler::post(const HttpRequest& request) const {
 }
 
 HttpAnswer Handler::scale(const JobRecord& job, const std::string& text) const {
+  // A body beyond the parser's limits parses to nothing; the answer then says so.
   const auto over = json_over_limit(text);
   const json body = parse_json(text);
   if (!body.is_object() || body.empty())
     return runtime::error_response(
         Error{ErrorCode::kInvalid,
               "scale wants {\"ROLE\": N, …}" + (over ? ", and this is " + *over : std::string())});
-  std::vector<ScaleRole> wanted;  // all are right before the first is asked for
+  std::vector<ScaleRole> wanted;  // all are checked before the first is carried out
   for (const auto& [role_name, count] : body.items()) {
     const auto role = std::find_if(std::begin(kRoles), std::end(kRoles),
                                    [&](Role r) { return role_name == name(r); });
+    // The count may be any JSON value: replicas_of() takes its text and says what is wrong with it.
     const std::string written = cut_utf8(dump_json(count), kQuotedBytesMax);
     if (role == std::end(kRoles))
       return runtime::error_response(
@@ -215,6 +222,7 @@ HttpAnswer Handler::operator()(const HttpRequest& request) const {
     return HttpResponse{.content_type = kPrometheusContentType,
                         .body = prometheus_text(picture->cluster, picture->reports)};
   }
+  // The page's paths and the API's do not meet.
   if (auto file = web_file(request)) return std::move(*file);
   if (path.size() < 3 || path[0] != "api" || path[1] != "v1")
     return runtime::error_response(Error{ErrorCode::kNotFound, "there is no " + request.target, "",

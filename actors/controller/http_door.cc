@@ -1,3 +1,7 @@
+// The order of checks matters. Host and Origin come first, also for open paths and for callers with
+// the token. A bearer token needs no Origin, since no web page can know it. A browser sends the
+// cookie on its own, so a change by cookie must prove by its Origin that our page asked for it. The
+// token and the cookie are compared in constant time (same_secret).
 #include "actors/controller/http_door.h"
 
 #include <algorithm>
@@ -23,6 +27,7 @@ constexpr int kSeeOther = 303;
 std::string_view without_port(std::string_view host) {
   const auto colon = host.rfind(':');
   const auto bracket = host.rfind(']');
+  // A colon within brackets belongs to an IPv6 address.
   const bool has_port =
       colon != std::string_view::npos && (bracket == std::string_view::npos || colon > bracket);
   return has_port ? host.substr(0, colon) : host;
@@ -95,6 +100,7 @@ std::optional<HttpResponse> HttpDoor::refuse(const HttpRequest& request) const {
                    "open the page of this server: tandem dashboard");
   const std::string path = path_of(request);
   if (std::ranges::find(kOpenPaths, path) != std::end(kOpenPaths)) return std::nullopt;
+  // The page that says how to sign in needs its style and script.
   if (is_open_file(request)) return std::nullopt;
   if (rules_.metrics_without_token && path == "/metrics") return std::nullopt;
   if (has_token(request)) return std::nullopt;
@@ -114,6 +120,7 @@ std::string HttpDoor::make_page_key(Time now) {
   page_keys_.with([&](std::map<std::string, Time>& keys) {
     std::erase_if(keys, [&](const auto& entry) { return entry.second <= now; });
     if (keys.size() >= kPageKeysMax)
+      // All keys have the same lifetime, so the one that ends first is the oldest.
       keys.erase(std::ranges::min_element(keys, {}, [](const auto& e) { return e.second; }));
     keys[key] = now + kPageKeyLifetime;
   });
@@ -122,6 +129,7 @@ std::string HttpDoor::make_page_key(Time now) {
 
 HttpResponse HttpDoor::open_page(const std::string& key, Time now) {
   const bool good = page_keys_.with([&](std::map<std::string, Time>& keys) {
+    // Taken out whether or not it is still valid: a key works once (HD-2).
     const auto used = keys.extract(key);
     return !used.empty() && now < used.mapped();
   });

@@ -1,12 +1,15 @@
-// Who may use the HTTP API. A caller shows the token of TANDEM_HOME/token, as a bearer (the command
-// line, scripts, Prometheus) or as the cookie that a browser gets for a one-time key (the page).
+// Who may use the HTTP API. A caller shows the token of TANDEM_HOME/token, either as a bearer token
+// (the command line, scripts, Prometheus) or as the cookie that a browser gets for a one-time key
+// (the page).
 //
-// Against web pages that a user has open: the Host header must be a name of this machine (DNS
-// rebinding), an Origin must be this server's own, and a POST by cookie must say its Origin. The
-// cookie is HttpOnly, SameSite=Strict and good until the controller ends; its name carries the
-// cluster, since a browser sends a cookie to every port of a host.
+// Against web pages that a user has open at the same time:
+//   Host    must be a name of this machine, against DNS rebinding
+//   Origin  must be this server's own where it is sent; a POST by cookie must send it
+//   cookie  is HttpOnly, SameSite=Strict and valid until the controller ends. Its name depends on
+//           the cluster, since a browser sends a cookie to every port of a host
 //
-// Not here: encryption. Beyond loopback the token travels as it is: use `ssh -L` (SECURITY.md).
+// There is no encryption here. Beyond loopback the token travels in clear: use `ssh -L`
+// (SECURITY.md).
 //
 //   HD-1  Without the token nothing is answered but kOpenPaths and the web page's own files, which
 //         are the same everywhere, and nothing is changed.
@@ -27,11 +30,11 @@ namespace tandem::actors {
 
 inline constexpr std::string_view kOpenPaths[] = {"/healthz", "/readyz"};
 inline constexpr Duration kPageKeyLifetime = std::chrono::minutes(2);
-inline constexpr std::size_t kPageKeysMax = 256;  // more push the oldest out
+inline constexpr std::size_t kPageKeysMax = 256;  // a further key replaces the oldest
 
 struct HttpDoorRules {
   std::string token;
-  // What a Host header may name, each with any port, beside localhost, 127.0.0.1 and [::1].
+  // Names that a Host header may have, each with any port, besides localhost, 127.0.0.1 and [::1].
   std::vector<std::string> hosts;
   bool metrics_without_token = false;  // /metrics is as open as kOpenPaths
 };
@@ -40,11 +43,12 @@ class HttpDoor {
  public:
   explicit HttpDoor(HttpDoorRules rules);
 
-  // The response that a request gets instead of an answer; nothing: it may pass. Any thread.
+  // The response that refuses the request; nullopt if it may pass. Any thread.
   std::optional<runtime::HttpResponse> refuse(const runtime::HttpRequest& request) const;
 
-  // A key that lets a browser in, and the browser's first request with it: "/?key=KEY" is answered
-  // with the cookie and the way to "/", or a page that says how to get another key.
+  // make_page_key() returns a key that lets a browser in. open_page() answers the browser's first
+  // request, "/?key=KEY": with the cookie and a redirection to "/", or with a page that says how to
+  // get another key. Any thread.
   std::string make_page_key(Time now);
   runtime::HttpResponse open_page(const std::string& key, Time now);
 
@@ -58,14 +62,15 @@ class HttpDoor {
   const HttpDoorRules rules_;
   const std::string cookie_name_;
   const std::string cookie_value_;
-  Guarded<std::map<std::string, Time>> page_keys_;  // and until when they are good
+  Guarded<std::map<std::string, Time>> page_keys_;  // unused keys, with the end of their validity
 };
 
-// The headers of every response: no scripts but ours, no framing, no guessing of types, no cache.
+// Adds the headers that every response has: only our own scripts, no framing, no guessing of types,
+// no cache.
 void add_safety_headers(runtime::HttpHeaders& headers);
 
-// `handler` behind the door. Adds `POST /api/v1/dashboard` -> {"path", "expires_s"}, which makes a
-// page key, and "/?key=KEY". `door` outlives the handler.
+// `handler` behind the door, which must outlive it. Adds two routes: `POST /api/v1/dashboard`,
+// which makes a page key and answers {"path", "expires_s"}, and "/?key=KEY".
 runtime::HttpHandler guarded_by(HttpDoor& door, runtime::HttpHandler handler);
 
 }  // namespace tandem::actors

@@ -1,3 +1,5 @@
+// The mark of how far an index has read names the file by its inode and by some of its bytes
+// (LineMark): a file that was replaced or cut is noticed, and all is read anew.
 #include "actors/controller/kept_index.h"
 
 #include <cstring>
@@ -29,6 +31,7 @@ bool is_due(const LineMark& now, const LineMark& copied, bool over) {
 // Replaces `path` whole, 0600.
 Result<void> keep_bytes(const fs::path& path, const std::string& bytes) {
   const std::uint64_t checksum = checksum_of(bytes);
+  // The file is the checksum, then the bytes that it covers.
   std::string content(sizeof checksum, '\0');
   std::memcpy(content.data(), &checksum, sizeof checksum);
   content += bytes;
@@ -77,13 +80,14 @@ Result<bool> IndexProgress::read_on(const fs::path& run_dir, std::uint64_t bytes
   bytes_read_ += file->bytes_read();
   if (!read) return read.error();
   read_to_ = *read;
+  // An unfinished last line is not read, and is no reason to call the index incomplete.
   return read->offset + kLineBytesMax >= file->size();
 }
 
 void IndexProgress::keep(const fs::path& run_dir, bool over,
                          const std::function<std::string(const LineMark&)>& encode) {
   if (!is_due(read_to_, copied_to_, over)) return;
-  copied_to_ = read_to_;  // also where it fails: once is enough to find that out
+  copied_to_ = read_to_;  // also if the write fails: each request would only try again in vain
   if (const auto done = keep_bytes(run_dir / copy_, encode(read_to_)); !done)
     log::info("event=index_not_kept message=\"{}\"", done.error().message);
 }

@@ -1,6 +1,7 @@
-// An index over a file of lines in a run directory: how far it has read, and the copy of it that it
-// leaves there for later readers, bytes with their checksum. The copy can always be made again from
-// the lines, so a damaged one is as good as none. Not here: what the lines mean.
+// An index over a file of lines in a run directory: how far the index has read, and the copy of
+// itself that it leaves there for later readers, as bytes with their checksum. The copy can always
+// be made again from the lines, so a damaged copy counts as a missing one. What the lines mean is
+// the matter of MetricsIndex and SampleIndex.
 //
 // One thread at a time.
 #pragma once
@@ -23,10 +24,11 @@ namespace tandem::actors {
 
 inline constexpr std::uint64_t kKeptBytesMax = std::uint64_t{128} << 20;
 
-// None where nothing is kept, it is damaged, too large, or no regular file.
+// The content of a copy. nullopt where there is none, or it is damaged, too large, or no regular
+// file.
 std::optional<std::string> kept_bytes(const std::filesystem::path& path);
 
-// As a wired struct.
+// kept_bytes() decoded as a wired struct; nullopt also where they are not one.
 template <class T>
 std::optional<T> kept_value(const std::filesystem::path& path) {
   const auto bytes = kept_bytes(path);
@@ -37,9 +39,10 @@ std::optional<T> kept_value(const std::filesystem::path& path) {
   return std::move(*value);
 }
 
-// What differs between indexes.
+// The parts that differ between indexes.
 struct IndexParts {
-  // Takes up the copy at this path: how far it had read. None: there is none that fits.
+  // Takes up the copy at this path and returns how far that copy had read; nullopt where there is
+  // no copy that fits.
   std::function<std::optional<LineMark>(const std::filesystem::path& copy)> load;
   std::function<void()> clear;  // forgets all lines
   LineFile::Take take;
@@ -47,21 +50,21 @@ struct IndexParts {
 
 class IndexProgress {
  public:
-  // The names within a run directory: "metrics.jsonl" and "metrics.index".
+  // The names of both files within a run directory, such as "metrics.jsonl" and "metrics.index".
   IndexProgress(std::string lines, std::string copy)
       : lines_(std::move(lines)), copy_(std::move(copy)) {}
 
-  // Takes what the file has that the index does not, beginning with the copy; a file that is
-  // another one than before is read anew. At most about `bytes_max` are read: false where it did
-  // not come to the file's end. A run without the file has no lines.
+  // Gives parts.take the lines that the index does not have. The first call begins with the copy;
+  // if the file is another one than before, all is read anew. Reads at most about `bytes_max`
+  // bytes, and returns false if it did not come to the file's end. A missing file has no lines.
   Result<bool> read_on(const std::filesystem::path& run_dir, std::uint64_t bytes_max,
                        const IndexParts& parts);
-  // Leaves a copy (0600) where the last one lacks so much that reading it again would take a while,
-  // or anything and the run is over. A directory that cannot be written costs nothing but the next
-  // reader's time.
+  // Writes a copy (mode 0600) if the last one lacks so much that reading it again would take a
+  // while, or lacks anything and the run is over. A directory that cannot be written is no error:
+  // only the next reader's time is lost.
   void keep(const std::filesystem::path& run_dir, bool over,
             const std::function<std::string(const LineMark& read_to)>& encode);
-  std::uint64_t bytes_read() const { return bytes_read_; }  // by read_on, ever
+  std::uint64_t bytes_read() const { return bytes_read_; }  // by all calls of read_on
 
  private:
   const std::string lines_, copy_;

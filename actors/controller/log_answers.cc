@@ -1,3 +1,5 @@
+// A stream keeps the offset up to which it has read and the unfinished line at the end; each turn
+// of the feed reads what was appended since. Lines leave whole, unless one is longer than a read.
 #include "actors/controller/log_answers.h"
 
 #include <algorithm>
@@ -18,9 +20,11 @@ namespace {
 constexpr const char* kText = "text/plain; charset=utf-8";
 constexpr std::int64_t kSinceMax = std::int64_t{100} * 365 * 24 * 3600;
 
-// The part of a log that a query asks for; a first line says what was left out for its size.
+// The part of a log that a query asks for. If the beginning was left out for its size, a first line
+// says how much.
 Result<runtime::LogChunk> part_of(const fs::path& path, const LogQuery& query,
                                   std::size_t bytes_max) {
+  // Lines by time are found in the text, so all of it is read, up to the bound.
   const bool all = !query.tail || query.since_s;
   const auto lines = static_cast<std::size_t>(query.tail.value_or(0));
   auto part =
@@ -30,6 +34,7 @@ Result<runtime::LogChunk> part_of(const fs::path& path, const LogQuery& query,
   if (query.since_s) {
     begin = runtime::lines_since(part->text, unix_ms() - *query.since_s * 1000);
     std::size_t start = part->text.size();
+    // With both limits the shorter part is the answer: go back `tail` lines from the end.
     for (std::size_t line = 0; query.tail && line < lines && start > begin; ++line) {
       const std::size_t newline = start < 2 ? std::string::npos : part->text.rfind('\n', start - 2);
       start = newline == std::string::npos ? 0 : newline + 1;
@@ -70,11 +75,13 @@ Result<NamedLog> find_log(const fs::path& logs, const std::string& wanted, bool 
   if (actor == listed.end()) {
     const std::size_t slash = wanted.rfind('/');
     if (slash == std::string::npos) return none;
+    // The path may end with the number of an incarnation.
     actor = of(wanted.substr(0, slash));
     Incarnation incarnation;
     const char* const end = wanted.data() + wanted.size();
     const auto [stop, failure] = std::from_chars(wanted.data() + slash + 1, end, incarnation.value);
     if (actor == listed.end() || failure != std::errc{} || stop != end) return none;
+    // The incarnations of a log are sorted.
     if (!std::ranges::binary_search(actor->incarnations, incarnation)) return none;
     named = incarnation;
   }
@@ -98,7 +105,7 @@ HttpAnswer log_answer(const HttpStreams& streams, const fs::path& path, const Lo
   auto next = std::make_shared<std::uint64_t>(part ? part->next_offset : 0);
   auto partial = std::make_shared<std::string>(part ? std::move(part->text) : "");
   auto streaming = streams.stream([path, next, partial, over = std::move(over)](HttpStream& out) {
-    bool last = over();  // asked first: what was written before it is read below
+    bool last = over();  // asked before reading: bytes written until then are read below
     if (const auto more = runtime::read_log(path, *next)) {
       partial->append(more->text);
       *next = more->next_offset;

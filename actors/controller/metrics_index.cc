@@ -1,5 +1,6 @@
-// Columns of doubles, one row per step. A tree of coarser levels was not needed: a plot of 100,000
-// rows scans 800 KB per key, which is well under a millisecond.
+// Columns of doubles, one row per step, scanned from the first row of the range to the last. A tree
+// of coarser levels would not pay: a plot of 100,000 rows scans 800 KB per key, which takes well
+// under a millisecond.
 #include "actors/controller/metrics_index.h"
 
 #include <algorithm>
@@ -34,6 +35,8 @@ struct Extremes {
 
 }  // namespace
 
+// The content of metrics.index. Another format, or one that does not decode, is read anew from the
+// lines.
 struct KeptMetrics {
   std::uint32_t format = kMetricsFormat;
   LineMark mark;
@@ -51,6 +54,7 @@ std::optional<LineMark> MetricsIndex::load(const fs::path& path) {
   auto kept = kept_value<KeptMetrics>(path);
   if (!kept || kept->format != kMetricsFormat) return std::nullopt;
   for (const auto& [key, column] : kept->columns)
+    // A copy that contradicts itself is as good as none.
     if (column.size() > kept->steps.size()) return std::nullopt;
   steps_ = std::move(kept->steps);
   columns_ = std::move(kept->columns);
@@ -73,9 +77,10 @@ void MetricsIndex::take(std::string_view text) {
   std::size_t row = steps_.size();
   if (!steps_.empty() && line_.step <= steps_.back()) {
     const auto at = std::lower_bound(steps_.begin(), steps_.end(), line_.step);
-    if (*at != line_.step) return;  // of a row that was merged or never there
+    if (*at != line_.step) return;  // the row was merged, or was never there
     row = static_cast<std::size_t>(at - steps_.begin());
     for (auto& [key, column] : columns_)
+      // The later line replaces the earlier one whole: a key that it lacks becomes a gap.
       if (row < column.size()) column[row] = kGap;
   } else {
     steps_.push_back(line_.step);
@@ -87,6 +92,7 @@ void MetricsIndex::take(std::string_view text) {
       if (columns_.size() == kMetricKeysMax || key.size() > kKeyBytesMax) continue;
       it = columns_.emplace(key, Column()).first;
     }
+    // A key that appears late has gaps in all rows before.
     if (it->second.size() <= row) it->second.resize(row + 1, kGap);
     it->second[row] = value;
     next = std::next(it);
@@ -94,8 +100,8 @@ void MetricsIndex::take(std::string_view text) {
   if (cells() > cells_max_) thin();
 }
 
-// Of four rows two remain: one with the minima, one with the maxima. The columns keep their peaks;
-// their means become approximate. The last rows, fewer than four, stay as they are.
+// Halves the rows: of each four, two remain, one with the minima and one with the maxima. Columns
+// keep their peaks, and their means become approximate. The last rows, fewer than four, stay.
 void MetricsIndex::thin() {
   const std::size_t whole = steps_.size() / 4 * 4;
   for (auto& [key, column] : columns_) {
@@ -139,10 +145,12 @@ MetricSeries MetricsIndex::series(const std::string& key, StepRange range,
   const std::int64_t last = std::min(range.last, steps_.back());
   if (first > last) return series;
   const auto wanted = static_cast<std::int64_t>(points);
+  // Buckets are aligned to the first step, and there are at most `wanted` of them.
   const std::int64_t width = (last - first) / wanted + 1;
   auto row = static_cast<std::size_t>(std::lower_bound(steps_.begin(), steps_.end(), first) -
                                       steps_.begin());
   while (row < steps_.size() && steps_[row] <= last) {
+    // Buckets without rows are passed over.
     const std::int64_t end = first + ((steps_[row] - first) / width + 1) * width;
     series.steps.push_back(steps_[row]);
     Extremes bucket;

@@ -1,6 +1,7 @@
-// The figures of one run's metrics.jsonl as columns, so that a plot of 100,000 steps needs no look
-// into the file: refresh() reads what was appended since the last one, series() answers from
-// memory, and keep() leaves `metrics.index` in the run directory for the next reader.
+// The figures of one run's metrics.jsonl as columns in memory, so that a plot of 100,000 steps does
+// not read the file again: refresh() reads the lines that were appended since the last call,
+// series() answers from memory, and keep() leaves `metrics.index` in the run directory for the next
+// reader.
 //
 //   MX-1  No byte of metrics.jsonl is read twice while the file only grows, but for the few that
 //         show that it is still the same file.
@@ -9,7 +10,7 @@
 //   MX-3  At most kCellsMax values are held: beyond, neighbouring rows are merged to their minima
 //         and maxima.
 //
-// One thread at a time. The later line of a step wins.
+// One thread at a time. If a step has several lines, the last one counts.
 #pragma once
 
 #include <cstddef>
@@ -32,13 +33,14 @@ inline constexpr std::size_t kMetricKeysMax = 1024;             // further keys 
 inline constexpr std::uint64_t kRefreshBytesMax = std::uint64_t{256} << 20;  // of one request
 inline constexpr std::size_t kPointsDefault = 500, kPointsMax = 5000;
 
+// Both ends are included.
 struct StepRange {
   std::int64_t first = 0, last = 0;
 };
 
-// One entry per bucket that has rows; a gap is NaN in all three.
+// One entry per bucket that has rows; a bucket without values has NaN in all three.
 struct MetricSeries {
-  std::vector<std::int64_t> steps;  // the first of each bucket
+  std::vector<std::int64_t> steps;  // the first step of each bucket
   std::vector<double> min, max, mean;
 };
 
@@ -46,8 +48,8 @@ class MetricsIndex {
  public:
   explicit MetricsIndex(std::size_t cells_max = kCellsMax) : cells_max_(cells_max) {}
 
-  // Takes up what the run directory's metrics.jsonl has that this does not, beginning with a kept
-  // index. A run without the file has no rows. At most kRefreshBytesMax are read.
+  // Reads the lines of the run's metrics.jsonl that this index lacks, at most kRefreshBytesMax
+  // bytes of them; the first call begins with a kept index. A run without the file has no rows.
   Result<void> refresh(const std::filesystem::path& run_dir);
   // Writes `metrics.index` where it is due, see IndexProgress::keep.
   void keep(const std::filesystem::path& run_dir, bool over);
@@ -55,14 +57,15 @@ class MetricsIndex {
   bool complete() const { return complete_; }  // the last refresh() came to the file's end
   std::optional<StepRange> steps() const;      // none without rows
   std::vector<std::string> keys() const;       // sorted
-  // At most `points` buckets of equal width over the part of `range` that there is.
+  // At most `points` buckets of equal width, over the part of `range` that has rows. Empty for a
+  // key that is not known.
   MetricSeries series(const std::string& key, StepRange range, std::size_t points) const;
 
   std::size_t cells() const { return steps_.size() * (columns_.size() + 1); }
   std::uint64_t bytes_read() const { return progress_.bytes_read(); }  // of metrics.jsonl, ever
 
  private:
-  using Column = std::vector<double>;  // may be shorter than steps_: the rest is gaps
+  using Column = std::vector<double>;  // one value per row; missing ones at the end are gaps
 
   void take(std::string_view text);
   void thin();
@@ -72,7 +75,7 @@ class MetricsIndex {
   const std::size_t cells_max_;
   IndexProgress progress_{"metrics.jsonl", "metrics.index"};
   bool complete_ = false;
-  MetricsLine line_;                 // the one in hand; keeps its memory
+  MetricsLine line_;                 // the line being read; a member to reuse its memory
   std::vector<std::int64_t> steps_;  // ascending
   std::map<std::string, Column> columns_;
 };

@@ -1,3 +1,5 @@
+// A scanner for {"key":number,…} as dump_json() writes it: no white space, no escapes, no nesting.
+// A line that is anything else is parsed as JSON.
 #include "actors/controller/metrics_line.h"
 
 #include <charconv>
@@ -24,7 +26,9 @@ class FlatLine {
         stepped_ = true;
         continue;
       }
+      // A null is a gap, as is a missing key.
       if (skip("null")) continue;
+      // Entries of the last line are overwritten, so that their keys keep their memory.
       if (line_.values.size() == count) line_.values.emplace_back();
       line_.values[count].first.assign(*key);
       if (!number(line_.values[count++].second)) return false;

@@ -1,6 +1,6 @@
-// One line of metrics.jsonl as numbers. A flat object of plain keys and numbers, which is all that
-// a run writes, is scanned without making a JSON value of it: several times as fast, and a history
-// of 100,000 lines is first read while somebody waits for its plot.
+// One line of metrics.jsonl as numbers. A flat object of plain keys and numbers, the only kind that
+// a run writes, is scanned without making a JSON value of it. That is several times as fast, and
+// counts when a user waits for the first plot of 100,000 lines.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ struct MetricsLine {
   std::vector<std::pair<std::string, double>> values;  // without the step; no nulls
 };
 
-// False where the line is no object with a `step`; values that are no numbers are left out. Uses
-// the memory that `line` has.
+// Returns false where the text is no object with a valid `step`. Values that are no numbers are
+// left out. Reuses the memory of `line`.
 bool read_metrics_line(std::string_view text, MetricsLine& line);
 
 }  // namespace tandem::actors

@@ -1,5 +1,7 @@
-// Families are written one after another, each with all of its samples, as the format demands; so
-// each goes through the jobs and actors again.
+// The format demands that all samples of a family follow its header, so each family goes through
+// the jobs and actors again. The families are grouped by where their values come from: engines,
+// progress, evaluations, the newest step, the cluster. Each group has a small function that writes
+// one family from a pointer to a member, so that a family is one line of code.
 #include "actors/controller/prometheus.h"
 
 #include <cmath>
@@ -19,6 +21,7 @@
 namespace tandem::actors {
 namespace {
 
+// The format has names for values that JSON cannot write.
 std::string number(double value) {
   if (std::isnan(value)) return "NaN";
   if (std::isinf(value)) return value > 0 ? "+Inf" : "-Inf";
@@ -34,6 +37,7 @@ std::string label_list(const std::vector<Label>& all) {
   std::string text;
   for (const Label& one : all) {
     text += (text.empty() ? "" : ",") + std::string(one.name) + "=\"";
+    // A label's value escapes the backslash, the quote and the line feed, and nothing else.
     for (const char c : one.value) {
       if (c == '\\' || c == '"') text += '\\';
       if (c == '\n')
@@ -66,8 +70,9 @@ class PrometheusText {
     else if (value)
       line("", labels, *value);
   }
+  // The histogram's counts are per bucket; the format wants cumulative ones and a last bucket +Inf.
   void histogram(const std::string& labels, std::span<const double> bounds, const Histogram& of) {
-    std::uint64_t count = 0;  // a bucket holds those below it as well
+    std::uint64_t count = 0;  // cumulative: a bucket counts the values of all lower ones too
     for (std::size_t i = 0; i < of.counts.size(); ++i) {
       count += of.counts[i];
       const std::string bound = i < bounds.size() ? number(bounds[i]) : "+Inf";
@@ -85,7 +90,9 @@ class PrometheusText {
   std::string text_, name_;
 };
 
+// The engines' families have vLLM's names, so that its dashboards show Tandem's rollouts.
 void add_engines(PrometheusText& text, const ExchangeReports& reports) {
+  // Only rollouts have statistics of an engine, and only after their first report.
   const auto each = [&](const Family& family, const auto& add) {
     text.family(family);
     for (const auto& [job, report] : reports)
@@ -160,7 +167,8 @@ void add_progress(PrometheusText& text, const ExchangeReports& reports) {
       text.sample(label_list({{"tandem_job", job}, {"reason", reason}}), count);
 }
 
-// Of the newest evaluation: over all prompts, and under `source` over those of each data set.
+// The newest evaluation: over all prompts, and under the label `source` over those of each data
+// set.
 void add_evaluations(PrometheusText& text, const ExchangeReports& reports) {
   enum class Of { kAll, kSources };
   using Labels = std::vector<Label>;
@@ -180,6 +188,7 @@ void add_evaluations(PrometheusText& text, const ExchangeReports& reports) {
       text.sample(label_list(labels), std::invoke(value, figures));
     };
   };
+  // One sample per k, with the label `k`.
   const Add pass = [&text](const RewardFigures& figures, const Labels& labels) {
     for (const PassAt& at : figures.pass) {
       const std::string k = std::to_string(at.k);
@@ -210,6 +219,7 @@ void add_evaluations(PrometheusText& text, const ExchangeReports& reports) {
        Of::kSources);
 }
 
+// The figures of the newest step; no series before the first one.
 void add_last_steps(PrometheusText& text, const ExchangeReports& reports) {
   const auto figures = [&](const Family& family, auto value) {
     text.family(family);
@@ -240,6 +250,7 @@ void add_cluster(PrometheusText& text, const ClusterView& cluster) {
     text.sample(label_list({{"tandem_job", job.id}, {"state", scheduler::name(job.status.state)}}),
                 1);
   text.family({"tandem_actors", "gauge", "Actors by job, role and state."});
+  // Counted by the text of their labels, which are the same for the same job, role and state.
   std::map<std::string, int> counts;
   for (const JobRecord& job : cluster.jobs)
     for (const auto& [id, actor] : job.actors)
@@ -251,6 +262,7 @@ void add_cluster(PrometheusText& text, const ClusterView& cluster) {
   const auto actors = [&](const Family& family, const auto& value) {
     text.family(family);
     for (const JobRecord& job : cluster.jobs) {
+      // Series of actors end with their job: their number would grow for ever otherwise.
       if (scheduler::is_final(job.status.state)) continue;
       for (const auto& [id, actor] : job.actors)
         text.sample(
@@ -262,6 +274,7 @@ void add_cluster(PrometheusText& text, const ClusterView& cluster) {
          [](const JobRecord& job, const ActorRecord& actor) {
            return job.ladder.restarts_of(actor.name);
          });
+  // The use of an actor, by one member of RankUsage; no value until it was reported.
   const auto use = [](auto part) {
     return [part](const JobRecord&, const ActorRecord& actor) -> std::optional<double> {
       const auto usage = usage_of(actor.ranks);

@@ -14,6 +14,7 @@ namespace tandem::actors {
 
 inline constexpr const char* kPrometheusContentType = "text/plain; version=0.0.4; charset=utf-8";
 
+// All families, also those without samples.
 std::string prometheus_text(const ClusterView& cluster, const ExchangeReports& reports);
 
 }  // namespace tandem::actors

@@ -1,5 +1,6 @@
-// The end of a rank's process as the controller reasons about it: why it ended, whether it explains
-// the end of its whole actor, and what to change where memory was short.
+// The end of a rank's process as the controller reasons about it: why the process ended, whether
+// that explains the end of its whole actor, and what to change where memory was short. Pure
+// functions.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +12,15 @@
 
 namespace tandem::actors {
 
-// `room_bytes`: the memory of its node.
+// Why the process ended. `room_bytes`: the memory of the rank's node.
 scheduler::Reason reason_of(const runtime::RankExited& exited, std::int64_t room_bytes);
 
-// Whether the end of a rank for `why` is the root cause of an actor's `ending`. Ranks of a gang
-// lose each other: the complaint of one that lives may come before the news of the one that the
-// kernel killed.
+// Whether the end of a rank for `why` is the root cause of an actor's `ending`. When the kernel
+// kills one rank of a gang, the others fail as well, and the complaint of one of them may arrive
+// before the report of the killed one.
 bool explains(const scheduler::Reason& why, const scheduler::Reason& ending);
 
-// How a role needs less memory, or gets more: the end of a sentence.
+// How a role needs less memory, or gets more: a clause for the end of a sentence.
 std::string memory_advice(Role role);
 
 }  // namespace tandem::actors

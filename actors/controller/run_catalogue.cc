@@ -1,5 +1,9 @@
-// One look at a run costs a few stat calls, its lock, and one small file or the end of one; a list
-// of a thousand runs takes some tens of milliseconds.
+// One look at a run costs a few stat calls, a try at its lock, and one small file or the end of
+// one. A list of a thousand runs takes some tens of milliseconds.
+//
+// The files belong to other processes, and may be written, torn or replaced at any moment. Every
+// file is opened as a regular file with a bound on its size, and a part that cannot be read is
+// shown as missing.
 #include "actors/controller/run_catalogue.h"
 
 #include <fcntl.h>
@@ -20,15 +24,16 @@ using nlohmann::json;
 
 namespace {
 
-constexpr const char* kDeleted = ".deleted";  // below runs/; holds an empty folder per number
+constexpr const char* kDeleted = ".deleted";  // below runs/; an empty folder per deleted run
 constexpr std::size_t kSmallFileBytesMax = std::size_t{4} << 20;
 constexpr std::size_t kLastLineBytes = std::size_t{256} << 10;
 
 struct FileTimes {
-  std::int64_t born_ms = 0;  // where the file system knows it, else the last change
+  std::int64_t born_ms = 0;  // the time of the last change if the file system does not know it
   std::int64_t changed_ms = 0;
 };
 
+// statx gives the time of birth, which stat does not have. A symbolic link is not followed.
 std::optional<FileTimes> times_of(const fs::path& path) {
   struct statx facts;
   if (::statx(AT_FDCWD, path.c_str(), AT_SYMLINK_NOFOLLOW, STATX_BTIME | STATX_MTIME, &facts) != 0)
@@ -41,6 +46,7 @@ std::optional<FileTimes> times_of(const fs::path& path) {
   return FileTimes{known ? ms(facts.stx_btime) : changed, changed};
 }
 
+// The content of a file that is small by its purpose; nullopt if it is not small, or unreadable.
 std::optional<std::string> small_file(const fs::path& path) {
   auto file = LineFile::open(path);
   if (!file || file->size() > kSmallFileBytesMax) return std::nullopt;
@@ -54,6 +60,7 @@ json object_of(const std::optional<std::string>& text) {
   return value.is_object() ? value : json();
 }
 
+// The last whole line that is a JSON object, searched from the end in the file's last 256 KiB.
 json last_line(const fs::path& path) {
   auto file = LineFile::open(path);
   if (!file) return json();
@@ -115,6 +122,7 @@ std::vector<std::string> RunCatalogue::ids() const {
        entry.increment(error)) {
     std::string id = entry->path().filename().string();
     std::error_code ignored;
+    // A symbolic link is not taken for a run.
     const bool folder = entry->symlink_status(ignored).type() == fs::file_type::directory;
     if (folder && !id.starts_with('.')) ids.push_back(std::move(id));
   }
@@ -127,6 +135,7 @@ JobFacts RunCatalogue::facts_of(const std::string& id) {
   const fs::path path = runs_ / id / "job.yaml";
   const auto times = times_of(path);
   const std::int64_t changed = times ? times->changed_ms : 0;
+  // The job file is parsed outside the lock; two threads may do so at once, with the same result.
   const auto known = known_.with([&](auto& table) -> std::optional<JobFacts> {
     const auto it = table.find(id);
     if (it == table.end() || it->second.changed_ms != changed) return std::nullopt;
@@ -142,11 +151,13 @@ JobFacts RunCatalogue::facts_of(const std::string& id) {
 
 Run RunCatalogue::look(const std::string& id) {
   Run run{.id = id, .run_dir = runs_ / id, .job = facts_of(id)};
+  // While the run is live, a result.json may be that of an earlier incarnation.
   run.live = FileLock::held(run.run_dir / "run.lock");
   if (!run.live) run.result = object_of(small_file(run.run_dir / "result.json"));
   if (run.result.is_null()) run.newest = last_line(run.run_dir / "metrics.jsonl");
   const auto folder = times_of(run.run_dir);
   const auto journal = times_of(run.run_dir / "journal.sqlite");
+  // The directory is made at the submission, the journal at the start.
   run.created_ms = folder ? folder->born_ms : 0;
   if (journal) run.started_ms = std::max(journal->born_ms, run.created_ms);
   if (run.live) return run;
@@ -155,6 +166,7 @@ Run RunCatalogue::look(const std::string& id) {
     run.ended_ms = result->changed_ms;
     return run;
   }
+  // An interrupted run ended at about the last change of a file that it wrote.
   for (const char* const file : {"journal.sqlite", "journal.sqlite-wal", "metrics.jsonl"})
     if (const auto times = times_of(run.run_dir / file))
       run.ended_ms = std::max(run.ended_ms.value_or(0), times->changed_ms);
@@ -193,6 +205,7 @@ Result<void> RunCatalogue::remove(const std::string& id) {
   if (std::find(known.begin(), known.end(), id) == known.end())
     return Error{ErrorCode::kNotFound, "there is no run " + id, "", "tandem get runs lists them"};
   const fs::path path = runs_ / id;
+  // Held until the end, the lock keeps every other process from resuming the run meanwhile.
   const auto owned =
       FileLock::take(path / "run.lock", "the run in " + path.string(),
                      "cancel it first: tandem cancel " + id + ", or Ctrl-C where it runs");
@@ -205,9 +218,10 @@ Result<void> RunCatalogue::remove(const std::string& id) {
   fs::create_directories(runs_ / kDeleted, error);
   const fs::path grave = runs_ / kDeleted / id;
   if (!error) fs::remove_all(grave, error);  // a run of this id that was put back by hand
+  // From here on the run is not listed any more (RC-2).
   if (!error) fs::rename(path, grave, error);
-  // The empty folder stays and keeps the number from being given again. The rest that a crash left
-  // there, of other runs too, goes as well.
+  // The empty folder stays, so that the number is not given again. Files that a crash left in any
+  // such folder are removed as well.
   for (fs::directory_iterator run(runs_ / kDeleted, error), end; !error && run != end;
        run.increment(error))
     for (fs::directory_iterator part(run->path(), error), last; !error && part != last;
@@ -224,6 +238,7 @@ json run_json(const Run& run, std::int64_t now_ms) {
   const auto time = [](const std::optional<std::int64_t>& ms) { return ms ? json(*ms) : json(); };
   std::string state = text_at(run.result, "state");
   if (run.live) state = "Running";
+  // Neither a process nor a result: the process was killed, or the machine went down.
   if (state.empty()) state = "Interrupted";
   std::string reason = text_at(run.result, "reason"), message = text_at(run.result, "message");
   if (state == "Interrupted") {

@@ -1,5 +1,6 @@
-// The runs below TANDEM_HOME/runs as their files show them, whoever ran them: this controller, one
-// before it, or `tandem run`. Nothing is kept in memory but each job file's name and step count.
+// The runs below TANDEM_HOME/runs as their files show them, whichever process ran them: this
+// controller, an earlier one, or `tandem run`. Only each job file's name and step count are kept in
+// memory.
 //
 //   RC-1  A run whose run.lock somebody holds lives and is never deleted.
 //   RC-2  Deletion moves the directory away before it removes anything: no run is ever half there.
@@ -21,30 +22,32 @@
 
 namespace tandem::actors {
 
-struct JobFacts {  // of a run's job.yaml
+struct JobFacts {  // from a run's job.yaml
   std::string name;
   std::int64_t total_steps = 0;
 };
-// None: it is no job file of ours.
+// Reads a job file; nullopt if the text is not one.
 using ReadJobFacts = std::function<std::optional<JobFacts>(const std::string& yaml,
                                                            const std::filesystem::path& run_dir)>;
 
+// A run as its files were at one look.
 struct Run {
   std::string id;
   std::filesystem::path run_dir;
   JobFacts job;
   bool live = false;      // its lock is held
-  nlohmann::json result;  // result.json; null without one, and while the run lives
-  nlohmann::json newest;  // the last line of metrics.jsonl, where there is no result
+  nlohmann::json result;  // result.json; null without one, and while the run is live
+  nlohmann::json newest;  // the last whole line of metrics.jsonl, if there is no result
   std::int64_t created_ms = 0;
   std::optional<std::int64_t> started_ms, ended_ms;
 };
 
-// "arith-3": as the job file names it, else without its number.
+// The name of "arith-3" without its number, for a run whose job file cannot be read.
 std::string name_of_run(const std::string& id);
-// Whether a run of this id was deleted: its number is not given again.
+// Whether a run of this id was deleted: its number is then not given again.
 bool was_deleted(const std::filesystem::path& runs, const std::string& id);
 
+// All members may be called on any thread; each call reads the directory anew.
 class RunCatalogue {
  public:
   RunCatalogue(std::filesystem::path home, ReadJobFacts read_job)
@@ -53,18 +56,21 @@ class RunCatalogue {
   // Any thread.
   std::vector<Run> list();  // newest first
   std::size_t count() const;
-  // An id, or a name that one run alone has. Errors: kNotFound; kInvalid for a name of several.
+  // By an id, or by a name that one run alone has. kNotFound, or kInvalid for a name of several
+  // runs.
   Result<Run> find(const std::string& wanted);
-  // Errors: kInvalid while it lives, kNotFound, and what the file system says.
+  // Deletes a run. kInvalid while it is live, kNotFound, or an error of the file system.
   Result<void> remove(const std::string& id);
 
  private:
   std::vector<std::string> ids() const;
+  // The run of this id, read from its directory now.
   Run look(const std::string& id);
+  // From memory while the job file has not changed.
   JobFacts facts_of(const std::string& id);
 
   struct KnownFacts {
-    std::int64_t changed_ms = 0;  // the job file, when it was read
+    std::int64_t changed_ms = 0;  // the job file's time of change when it was read
     JobFacts facts;
   };
   const std::filesystem::path runs_;
@@ -72,7 +78,7 @@ class RunCatalogue {
   Guarded<std::map<std::string, KnownFacts>> known_;
 };
 
-// A run as `GET /api/v1/runs` shows it.
+// A run as `GET /api/v1/runs` shows it, by its files alone.
 nlohmann::json run_json(const Run& run, std::int64_t now_ms);
 
 }  // namespace tandem::actors

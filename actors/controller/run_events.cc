@@ -1,3 +1,5 @@
+// Rows are read by SQL with a bound on their number, and put in order here. Both journals may be
+// written to meanwhile by their owners.
 #include "actors/controller/run_events.h"
 
 #include <algorithm>
@@ -18,7 +20,8 @@ constexpr const char* kMilestones =
     "'phase','checkpoint','learner_restarted','resumed','evaluated','evaluation_incomplete',"
     "'ended'";
 
-// The rows are asked for newest first unless they are those after a number.
+// Makes the oldest event the first. Rows come newest first, unless the query is for those after a
+// number.
 void put_in_order(std::vector<ClusterEvent>& events, const EventQuery& query) {
   if (!query.since) std::reverse(events.begin(), events.end());
 }
@@ -28,7 +31,7 @@ std::string order_and_limit(const char* column, const EventQuery& query) {
          std::to_string(std::min(query.limit, kEventsMax));
 }
 
-// None where there is no such file: a run that never began has no journal.
+// Null where there is no such file: a run that never began has no journal.
 Result<std::unique_ptr<Sqlite>> open_if_there(const fs::path& path) {
   std::error_code ignored;
   if (!fs::is_regular_file(fs::symlink_status(path, ignored))) return std::unique_ptr<Sqlite>();
@@ -47,7 +50,7 @@ Result<std::vector<ClusterEvent>> kept_events(const fs::path& home, const std::s
   const auto journal = open_if_there(home / "controller.sqlite");
   if (!journal) return journal.error();
   if (!*journal) return events;
-  // '0' follows '/': the second half is every subject that begins with "JOB/".
+  // '0' follows '/' in ASCII: the range is every subject that begins with "JOB/".
   const auto done = (*journal)->query(
       "SELECT seq, time_ms, kind, subject, message FROM events WHERE (subject = ? OR "
       "(subject > ? AND subject < ?)) AND seq > ?" +
@@ -96,7 +99,7 @@ std::map<std::string, std::set<std::uint64_t>> journal_holders(const fs::path& r
   std::map<std::string, std::set<std::uint64_t>> holders;
   const auto journal = open_if_there(run_dir / "journal.sqlite");
   if (!journal || !*journal) return holders;
-  // A damaged journal names nobody: the logs do as well.
+  // A damaged journal is no error: the names of log files tell the incarnations as well.
   (void)(*journal)->query(
       "SELECT DISTINCT holder FROM journal WHERE holder IS NOT NULL AND "
       "seq > (SELECT coalesce(max(seq), 0) FROM journal) - ?",
@@ -115,6 +118,7 @@ std::map<std::string, std::set<std::uint64_t>> journal_holders(const fs::path& r
 std::vector<ClusterEvent> merged(std::vector<ClusterEvent> a, std::vector<ClusterEvent> b,
                                  const EventQuery& query) {
   std::set<std::tuple<std::int64_t, std::string, std::string>> seen;
+  // The same event may be in memory and in the journal.
   for (const ClusterEvent& event : a) seen.emplace(event.time_ms, event.subject, event.message);
   for (ClusterEvent& event : b)
     if (!seen.contains({event.time_ms, event.subject, event.message}))

@@ -1,3 +1,6 @@
+// Appended files are flushed line by line, so that at most the last line can be torn. Files that
+// are replaced are written under another name and renamed. A former file gets a second name before
+// its first one is taken away, so that a crash at any point loses no file.
 #include "actors/controller/run_files.h"
 
 #include <cerrno>
@@ -13,7 +16,8 @@
 namespace tandem::actors {
 namespace {
 
-// `step` of an admitted row is its slot's step under fixed_lag, `detail` the slot's index/attempt.
+// In an `admitted` row under fixed_lag, `step` is the slot's step and `detail` is its
+// index/attempt. NULL stands for the values that JournalEvent calls none.
 constexpr const char* kSchema =
     "CREATE TABLE IF NOT EXISTS journal(seq INTEGER PRIMARY KEY AUTOINCREMENT, time_ms INTEGER, "
     "kind TEXT, group_id INTEGER, lease INTEGER, holder TEXT, step INTEGER, version INTEGER, "
@@ -30,8 +34,8 @@ Sqlite::Value unless_empty(const std::string& text) {
   return text.empty() ? Sqlite::Value{} : Sqlite::Value{text};
 }
 
-// Gives a file of an earlier incarnation of the run a number as a second name, before another one
-// takes its place, so that a crash between the two loses neither.
+// Gives a file of an earlier incarnation of the run a second name with the first free number,
+// before another file takes its place: a crash between the two loses neither.
 Result<void> number_former(const std::string& path) {
   std::error_code failure;
   for (int n = 1;; ++n) {
@@ -43,7 +47,7 @@ Result<void> number_former(const std::string& path) {
   }
 }
 
-// The result of an earlier incarnation of the run gets a number: it must not be read as the result
+// Keeps the result of an earlier incarnation under a number only. It must not be read as the result
 // of this one, which may be killed before it has any.
 Result<void> set_result_aside(const std::string& run_dir) {
   const std::string path = run_dir + "/result.json";
@@ -120,6 +124,7 @@ Result<void> RunFiles::take_up(const std::string& yaml) {
   if (const auto aside = set_result_aside(run_dir_); !aside) return aside;
   const std::string path = run_dir_ + "/job.yaml";
   const auto former = read_file(path);
+  // The same job file again needs no number.
   if (former && *former == yaml) return {};
   if (former)
     if (const auto numbered = number_former(path); !numbered) return numbered;
@@ -136,6 +141,8 @@ Result<void> RunFiles::rewind_metrics(StepId checkpoint) {
   for (std::string line; std::getline(lines, line);) {
     auto parsed = parse_json(line);  // the last one may be torn
     if (!parsed.is_object() || !parsed["step"].is_number_integer()) continue;
+    // A line of step s is written when s steps are committed, so that of the checkpoint's step
+    // stays.
     if (parsed["step"] <= checkpoint.value) kept += line + '\n';
   }
   if (const auto written = write_file_atomic(path, kept); !written) return written;
@@ -143,6 +150,7 @@ Result<void> RunFiles::rewind_metrics(StepId checkpoint) {
 }
 
 Result<void> RunFiles::sample(const std::string& json_line) {
+  // Counted also when it is dropped: after the first sample too many none follows, however short.
   sample_bytes_ += json_line.size() + 1;
   if (sample_bytes_ > kSamplesBytesMax) return {};
   return append(samples_, "samples.jsonl", json_line);

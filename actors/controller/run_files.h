@@ -1,9 +1,15 @@
-// The run directory (docs/design/contract.md) as a RunRecord: journal.sqlite (table `journal`, one
-// row per JournalEvent), metrics.jsonl, samples.jsonl (bounded), job.yaml, result.json (atomic;
-// there once this incarnation of the run has ended), of both of which the earlier ones stay as
-// job.yaml.1, result.json.1, …, and, where they are asked for, TensorBoard's event files. The last
-// are an extra: if they cannot be written, the log says so once, no more of them are written until
-// the run is resumed, and the run goes on.
+// The run directory (docs/design/contract.md) as a RunRecord:
+//
+//   journal.sqlite  table `journal`, one row per JournalEvent
+//   metrics.jsonl   one line per step
+//   samples.jsonl   one line per sample, up to kSamplesBytesMax
+//   job.yaml        the job file; earlier ones stay as job.yaml.1, …
+//   result.json     written whole when this incarnation of the run has ended; earlier ones stay as
+//                   result.json.1, …
+//   tensorboard/    event files, if the job asks for them
+//
+// Event files are an extra. If they cannot be written, the log says so once, no more of them are
+// written until the run is resumed, and the run goes on.
 #pragma once
 
 #include <cstddef>
@@ -22,8 +28,10 @@ inline constexpr std::size_t kSamplesBytesMax = std::size_t{64} << 20;
 
 enum class EventFiles { kNone, kTensorboard };
 
+// Owned by one exchange. The members keep the contracts of RunRecord.
 class RunFiles final : public RunRecord {
  public:
+  // `run_dir` exists. Files that are there are continued.
   static Result<std::unique_ptr<RunFiles>> open(const std::string& run_dir,
                                                 EventFiles event_files = EventFiles::kNone);
 
@@ -39,13 +47,14 @@ class RunFiles final : public RunRecord {
   RunFiles(std::string run_dir, std::unique_ptr<Sqlite> journal);
   Result<void> open_metrics();
   Error cannot_open() const;
+  // Writes a line and flushes it to the operating system, so that it survives a kill.
   Result<void> append(std::ofstream& file, const std::string& name, const std::string& line);
 
   const std::string run_dir_;
   const std::unique_ptr<Sqlite> journal_;
   std::ofstream metrics_, samples_;
-  std::optional<TensorboardWriter> tensorboard_;  // as long as its files can be written
-  std::size_t sample_bytes_ = 0;                  // of all lives
+  std::optional<TensorboardWriter> tensorboard_;  // until its files cannot be written
+  std::size_t sample_bytes_ = 0;                  // of all incarnations of the run
 };
 
 }  // namespace tandem::actors

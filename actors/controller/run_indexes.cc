@@ -1,3 +1,6 @@
+// The table's lock is held to look an entry up, never while a file is read: a large first read of
+// one run must not keep readers of other runs waiting. Each index has a lock of its own. `cells` is
+// atomic because make_room() reads it under the table's lock alone.
 #include "actors/controller/run_indexes.h"
 
 #include <algorithm>
@@ -15,7 +18,7 @@ std::shared_ptr<RunIndexes::Entry> RunIndexes::entry(const std::filesystem::path
   });
 }
 
-// The run that was used last always stays.
+// Drops runs until both limits hold. The run that was used last always stays.
 void RunIndexes::make_room() {
   table_.with([this](Table& table) {
     for (;;) {

@@ -1,5 +1,10 @@
-// Routes and their queries; the substance is in the catalogue, the indexes and the readers of
-// events and logs. Nothing here holds a lock or waits but for the controller's answer.
+// Routes and their queries; the work is done by the catalogue, the indexes, and the readers of
+// events and logs. Nothing here holds a lock, or waits for anything but the controller's answer and
+// the disk.
+//
+// A run has two sources, the files of its directory and the controller's record, and they may
+// disagree: another process may have resumed a run that is over here. A live lock with a final
+// record therefore means that the files are right.
 #include "actors/controller/runs_api.h"
 
 #include <algorithm>
@@ -49,6 +54,7 @@ Result<MetricsQuery> metrics_query(const HttpRequest& request) {
   const auto from = query_number(request, "from", {0, kNumberMax});
   const auto to = query_number(request, "to", {0, kNumberMax});
   const auto points = query_number(request, "points", {1, static_cast<std::int64_t>(kPointsMax)});
+  // The first wrong number is the answer.
   for (const auto* number : {&from, &to, &points})
     if (!*number) return number->error();
   query.range = {from->value_or(0), to->value_or(kNumberMax)};
@@ -73,7 +79,7 @@ json series_json(const MetricsIndex& index, const MetricsQuery& query) {
           {"complete", index.complete()}};
 }
 
-// eval=1: evaluations alone; eval=any: both; else training alone.
+// eval=1: samples of evaluations alone; eval=any: both kinds; otherwise those of training alone.
 Result<SampleQuery> sample_query(const HttpRequest& request) {
   const auto step = query_number(request, "step", {-1, kNumberMax});
   const auto limit = query_number(request, "limit", {1, static_cast<std::int64_t>(kSamplePageMax)});
@@ -102,7 +108,7 @@ json events_json(const std::vector<ClusterEvent>& events) {
   return array;
 }
 
-// Whether that incarnation of an actor can write no more, as the controller knows it.
+// Whether that incarnation of an actor can write no more, by the controller's records.
 bool is_over(const ClusterView& cluster, const std::string& id, const NamedLog& log) {
   const std::string actor = id + "/" + log.actor.substr(0, log.actor.find('@'));  // "learner/0@1"
   for (const JobRecord& job : cluster.jobs) {
@@ -123,14 +129,15 @@ RunsApi::RunsApi(runtime::Ref<Controller::Inbox> controller, fs::path home, Read
       streams_(streams),
       catalogue_(home_, std::move(read_job)) {}
 
-// The record's words where this controller has worked on the run, and its figures while it lives.
+// The controller's record gives the words if this controller has worked on the run, and the figures
+// as well while the run is live.
 json RunsApi::shown(const Run& run, const Picture* picture) const {
   json object = run_json(run, unix_ms());
   const JobRecord* record = nullptr;
   if (picture)
     for (const JobRecord& job : picture->cluster.jobs)
       if (job.id == run.id) record = &job;
-  // Another process may have taken it up after it was over here.
+  // Another process may have resumed the run after it was over here.
   if (!record || (run.live && scheduler::is_final(record->status.state))) return object;
   const bool over = scheduler::is_final(record->status.state);
   const json job = picture->shown(*record);
@@ -155,6 +162,7 @@ HttpAnswer RunsApi::list() {
 HttpAnswer RunsApi::one(const Run& run) {
   const auto picture = take_picture(controller_);
   json object = shown(run, picture ? &*picture : nullptr);
+  // Logs may have been deleted, and an actor without groups is in no journal: both are asked.
   auto incarnations = journal_holders(run.run_dir);
   for (const runtime::ActorLogs& logs : runtime::logs_in(run.run_dir / "logs"))
     for (const Incarnation incarnation : logs.incarnations)
@@ -163,7 +171,7 @@ HttpAnswer RunsApi::one(const Run& run) {
   for (const auto& [actor, numbers] : incarnations)
     object["actors"].push_back({{"name", actor}, {"incarnations", numbers}});
   object["result"] = run.result;
-  if (object["message"] == "")  // the last word of whoever ran it
+  if (object["message"] == "")  // the last event about the run takes its place
     if (const auto events = events_of(run.id, {}))
       for (const ClusterEvent& event : *events)
         if (event.subject == run.id) object["message"] = event.message;
@@ -202,11 +210,12 @@ HttpAnswer RunsApi::job_samples(const HttpRequest& request, const std::string& j
     run = {found->run_dir, found->live};
   }
   auto page = indexes_.samples(run, *query);
+  // A page is newest first; this target answers oldest first.
   if (page) std::reverse(page->begin(), page->end());
   return answer_of(page);
 }
 
-// Of the home's journal, and of this controller's memory where it keeps no journal.
+// Events from the home's journal, and from this controller's memory, which has the newest.
 Result<std::vector<ClusterEvent>> RunsApi::events_of(const std::string& job,
                                                      const EventQuery& query) {
   auto kept = kept_events(home_, job, query);
@@ -224,11 +233,13 @@ HttpAnswer RunsApi::run_events(const Run& run, const HttpRequest& request) {
   auto events = events_of(run.id, *query);
   if (!events) return refuse(events.error());
   if (!events->empty() || query->since) return ok(events_json(*events));
+  // Nothing was announced about the run here: another process worked on it.
   events = journal_events(run.run_dir, run.id, *query);
   return events ? ok(events_json(*events)) : refuse(events.error());
 }
 
 HttpAnswer RunsApi::watch_events(std::int64_t after, const std::string& job) {
+  // The number of the last event that was written, kept between two turns of the feed.
   const auto seen = std::make_shared<std::int64_t>(after);
   return streams_.stream([controller = controller_, seen, job](HttpStream& out) {
     const auto events = ask_and_wait(controller, GetEvents{*seen}, kApiAskTimeout);
@@ -266,7 +277,7 @@ HttpAnswer RunsApi::logs(const std::string& id, const std::string& run_dir, cons
   const auto path = runtime::log_path(run_dir + "/logs", log.actor, log.incarnation);
   return log_answer(streams_, path, query, [controller = controller_, id, run_dir, log] {
     const auto cluster = ask_and_wait(controller, GetCluster{}, kApiAskTimeout);
-    // A run of another process: it is over when that has given it up.
+    // A run of another process is over when that process has released the lock.
     const bool ours = cluster && std::ranges::any_of(cluster->jobs, [&](const JobRecord& job) {
                         return job.id == id && !scheduler::is_final(job.status.state);
                       });
@@ -302,7 +313,7 @@ HttpAnswer RunsApi::actor_logs(const HttpRequest& request, const std::string& wa
 
 HttpAnswer RunsApi::get(const HttpRequest& request) {
   const auto& path = request.segments;  // {"api", "v1", "runs", ID, WHAT, …}
-  // Each look would read the files of every run.
+  // A watch would read the files of every run several times a second.
   if (path.size() <= 4 && query_flag(request, "watch"))
     return refuse({ErrorCode::kInvalid, "runs cannot be watched", "",
                    "/api/v1/jobs?watch=1 follows those that live"});
@@ -328,12 +339,13 @@ HttpAnswer RunsApi::remove(const std::string& wanted) {
   if (!run) return refuse(run.error());
   const auto cluster = ask_and_wait(controller_, GetCluster{}, kApiAskTimeout);
   if (!cluster) return refuse(cluster.error());
-  for (const JobRecord& job : cluster->jobs)  // one that is queued holds no lock yet
+  for (const JobRecord& job : cluster->jobs)  // a queued job may hold no lock yet
     if (job.id == run->id && !scheduler::is_final(job.status.state))
       return runtime::error_response(
           409, {ErrorCode::kInvalid,
                 run->id + " is " + scheduler::name(job.status.state) + " and cannot be deleted",
                 run->run_dir.string(), "cancel it first: tandem cancel " + run->id});
+  // The lock decides in the end: the job may have begun since the look above.
   if (const auto removed = catalogue_.remove(run->id); !removed)
     return removed.error().code == ErrorCode::kInvalid
                ? runtime::error_response(409, removed.error())

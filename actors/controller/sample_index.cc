@@ -1,3 +1,5 @@
+// Four columns with one entry per sample: the offset and length of its line, its step and its
+// flags. A query scans them from the newest entry down, and reads only the lines that match.
 #include "actors/controller/sample_index.h"
 
 #include <algorithm>
@@ -19,6 +21,7 @@ constexpr std::uint64_t kRefreshBytes = std::uint64_t{256} << 20;
 
 }  // namespace
 
+// The content of samples.index, as KeptMetrics is that of metrics.index.
 struct KeptSamples {
   std::uint32_t format = kSamplesFormat;
   LineMark mark;
@@ -59,6 +62,7 @@ Result<void> SampleIndex::refresh(const fs::path& run_dir) {
 }
 
 void SampleIndex::take(std::uint64_t offset, std::string_view line) {
+  // Bounds the memory: further samples are not found.
   if (offsets_.size() == kSamplesIndexedMax) return;
   const auto sample = parse_json(line);
   if (!sample.is_object()) return;
@@ -67,6 +71,7 @@ void SampleIndex::take(std::uint64_t offset, std::string_view line) {
   offsets_.push_back(offset);
   bytes_.push_back(line.size());
   steps_.push_back(numbered ? step->get<std::int64_t>() : kNoStep);
+  // A sample of an evaluation has the key `eval`, one that could not be scored the key `error`.
   flags_.push_back(static_cast<std::uint8_t>((sample.contains("eval") ? kEvaluationFlag : 0) |
                                              (sample.contains("error") ? kErrorFlag : 0)));
 }
@@ -85,12 +90,14 @@ Result<nlohmann::json> SampleIndex::page(const fs::path& run_dir, const SampleQu
   if (!file) return file.error();
   std::size_t end = offsets_.size();
   if (query.before)
+    // Numbers count from 1, so the sample with number `before` has the index before - 1.
     end = static_cast<std::size_t>(
         std::clamp<std::int64_t>(*query.before - 1, 0, static_cast<std::int64_t>(end)));
   std::uint64_t bytes = 0;
   for (std::size_t i = end; i-- > 0 && page.size() < query.limit;) {
     if (!matches(i, query)) continue;
     bytes += bytes_[i];
+    // One sample is returned whatever its size, so that a reader always gets on.
     if (bytes > kSamplePageBytesMax && !page.empty()) break;
     const auto line = file->read(offsets_[i], bytes_[i]);
     if (!line) return line.error();

@@ -1,6 +1,6 @@
-// Where each sample of a run's samples.jsonl lies, and of which step and kind it is, so that a page
-// of samples is read by its place alone. Like MetricsIndex it reads what is new, and leaves
-// `samples.index` in the run directory.
+// Where each sample of a run's samples.jsonl lies in the file, and of which step and kind it is, so
+// that a page of samples is read directly. Like MetricsIndex it reads only the new lines, and
+// leaves `samples.index` in the run directory for later readers.
 //
 //   SX-1  A page reads the lines that it shows and no others.
 //   SX-2  A sample's number (from 1, in the file's order) stays its own while the file only grows.
@@ -29,16 +29,18 @@ struct SampleQuery {
   std::optional<std::int64_t> step;
   std::optional<bool> evaluation;      // none: both kinds
   bool failed = false;                 // only those that could not be scored
-  std::optional<std::int64_t> before;  // only those with a lower number
+  std::optional<std::int64_t> before;  // only those with a lower number than this
   std::size_t limit = kSamplePageDefault;
 };
 
+// Holds at most kSamplesIndexedMax samples: later ones are not found.
 class SampleIndex {
  public:
   // As MetricsIndex::refresh() and keep().
   Result<void> refresh(const std::filesystem::path& run_dir);
   void keep(const std::filesystem::path& run_dir, bool over);
-  // The newest that fit, newest first, each with its number as `seq`.
+  // The newest samples that match, newest first, each with its number as `seq`; at most query.limit
+  // of them and about kSamplePageBytesMax bytes.
   Result<nlohmann::json> page(const std::filesystem::path& run_dir, const SampleQuery& query);
 
   std::size_t size() const { return offsets_.size(); }
@@ -55,7 +57,7 @@ class SampleIndex {
   std::uint64_t page_bytes_read_ = 0;
   // One entry per sample.
   std::vector<std::uint64_t> offsets_, bytes_;
-  std::vector<std::int64_t> steps_;  // kNoStep: without one
+  std::vector<std::int64_t> steps_;  // kNoStep for a sample without a step
   std::vector<std::uint8_t> flags_;
 };
 

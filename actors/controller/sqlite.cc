@@ -1,3 +1,6 @@
+// Every connection is opened with SQLITE_OPEN_NOMUTEX, since one thread uses it at a time. A writer
+// waits up to five seconds for another process that holds the database (BEGIN IMMEDIATE takes the
+// write lock at once, so a transaction cannot fail half-way for want of it).
 #include "actors/controller/sqlite.h"
 
 #include <sqlite3.h>
@@ -13,6 +16,7 @@ void bind(sqlite3_stmt* statement, int index, const Sqlite::Value& value) {
   if (const auto* number = std::get_if<std::int64_t>(&value))
     sqlite3_bind_int64(statement, index, *number);
   else if (const auto* text = std::get_if<std::string>(&value))
+    // SQLITE_STATIC: the row outlives the step, so SQLite need not copy the text.
     sqlite3_bind_text(statement, index, text->data(), static_cast<int>(text->size()),
                       SQLITE_STATIC);
   else
@@ -54,11 +58,12 @@ Result<std::unique_ptr<Sqlite>> Sqlite::open(const std::string& path, const std:
   return opened;
 }
 
-// A database whose log is gone and whose directory cannot be written is opened as one that does not
-// change: SQLite could not make the files that it shares with writers.
+// SQLite shares files beside the database with writers, also for reading. A database whose log is
+// gone and whose directory cannot be written is therefore opened as one that never changes.
 Result<std::unique_ptr<Sqlite>> Sqlite::open_to_read(const std::string& path) {
   const std::string uri = "file:" + runtime::percent_encoded(path);
   Error why;
+  // Opening alone reads nothing; only the query shows whether the database can be read.
   for (const char* const mode : {"?mode=ro", "?immutable=1"}) {
     sqlite3* database = nullptr;
     const int code =
@@ -74,6 +79,7 @@ Result<std::unique_ptr<Sqlite>> Sqlite::open_to_read(const std::string& path) {
   return why;
 }
 
+// Statements are finalised first: a connection with open statements does not close.
 Sqlite::~Sqlite() {
   sqlite3_finalize(prepared_);
   sqlite3_close(database_);
@@ -100,8 +106,10 @@ Result<void> Sqlite::insert(const std::string& sql, const std::vector<Row>& rows
     prepared_sql_ = sql;
   }
   if (durability == Durability::kKill) return transact(rows);
+  // The sync covers the whole log, so earlier transactions become as durable.
   if (const auto full = run("PRAGMA synchronous=FULL"); !full) return full;
   const auto done = transact(rows);
+  // Set back also after a failure, whose error is the one that counts.
   const auto normal = run("PRAGMA synchronous=NORMAL");
   return done ? normal : done;
 }
@@ -111,6 +119,7 @@ Result<void> Sqlite::transact(const std::vector<Row>& rows) {
   for (const Row& row : rows) {
     for (std::size_t i = 0; i < row.size(); ++i) bind(prepared_, static_cast<int>(i) + 1, row[i]);
     const int code = sqlite3_step(prepared_);
+    // The message must be taken before reset and rollback replace it.
     const Error failure = code == SQLITE_DONE ? Error{} : error("write the journal");
     sqlite3_reset(prepared_);
     if (code == SQLITE_DONE) continue;

@@ -1,6 +1,6 @@
-// A SQLite database as the journals use it: WAL, synchronous=NORMAL (safe against kill; a power cut
-// loses at most the tail behind the last transaction that asked for more), statements prepared
-// once, one transaction per batch. One thread at a time.
+// A SQLite database as the journals use it: write-ahead log, synchronous=NORMAL, one transaction
+// per batch, statements prepared once. Safe against a kill; a power cut loses at most the
+// transactions after the last one that asked for Durability::kPowerCut. One thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -20,37 +20,41 @@ struct sqlite3_stmt;
 
 namespace tandem::actors {
 
+// Owns a connection and one prepared statement, that of the last insert().
 class Sqlite {
  public:
   // Opens or creates `path` and runs `schema` (CREATE … IF NOT EXISTS). Errors name the path.
   static Result<std::unique_ptr<Sqlite>> open(const std::string& path, const std::string& schema);
-  // An existing database, to be read: nothing is written, its directory may be read-only.
+  // Opens an existing database for reading: nothing is written, and its directory may be read-only.
   static Result<std::unique_ptr<Sqlite>> open_to_read(const std::string& path);
   ~Sqlite();
   Sqlite(const Sqlite&) = delete;
   Sqlite& operator=(const Sqlite&) = delete;
 
+  // Other types of SQLite are read as TEXT.
   using Value = std::variant<std::monostate, std::int64_t, std::string>;  // NULL, INTEGER, TEXT
   using Row = std::vector<Value>;
 
-  // Runs `sql` once per row in one transaction, all or nothing; its parameters are the row's
-  // values.
+  // Runs `sql` once per row, with the row's values as parameters, in one transaction: all or
+  // nothing.
   Result<void> insert(const std::string& sql, const std::vector<Row>& rows,
                       Durability durability = Durability::kKill);
-  // Calls `on_row` for each row of the answer; `parameters` are those of `sql`.
+  // Calls `on_row` for each row of the answer. `parameters` are the values for the `?` in `sql`.
   Result<void> query(const std::string& sql, const std::function<void(const Row&)>& on_row,
                      const Row& parameters = {});
 
  private:
   Sqlite(sqlite3* database, std::string path) : database_(database), path_(std::move(path)) {}
   Result<void> run(const char* sql);
+  // Runs prepared_ for each row between BEGIN and COMMIT, or ROLLBACK at the first failure.
   Result<void> transact(const std::vector<Row>& rows);
+  // What SQLite said last, with the path: "cannot WHAT: …".
   Error error(std::string_view what) const;
 
   sqlite3* const database_;
   const std::string path_;
   std::string prepared_sql_;
-  sqlite3_stmt* prepared_ = nullptr;  // of prepared_sql_
+  sqlite3_stmt* prepared_ = nullptr;  // the statement of prepared_sql_
 };
 
 // The value, or `otherwise` where it is of another kind.

@@ -1,6 +1,6 @@
 // Protobuf and records are written by hand: it takes ten fields. An event is laid out as wall
 // time, step, and then its summary or session log, so that all bytes after the first nine say what
-// TensorBoard shows. What an earlier incarnation wrote is compared with metrics.jsonl in these
+// TensorBoard shows. The events of an earlier incarnation are compared with metrics.jsonl in these
 // bytes, which needs no decoder: each line has its own time and clock values, so a step that was
 // trained anew differs from the step that it replaces.
 #include "actors/controller/tensorboard.h"

@@ -47,7 +47,7 @@ class TensorboardWriter {
   // metrics.jsonl has the line already, or will have it next. The first call begins the file, with
   // those lines of metrics.jsonl before this one that earlier files do not show. Numbers beyond a
   // float's range are left out. After an error (a full disk, a folder that cannot be written) the
-  // object is done with; what it lacks is written by a later incarnation of the run.
+  // object must not be used again; a later incarnation of the run writes the missing lines.
   Result<void> add(std::string_view metrics_line);
 
  private:

@@ -1,6 +1,7 @@
-// The exchange says in words what it waits for (messages/exchange.h); the other end of an edge is
+// The exchange says in words what it waits for (messages/exchange.h). The other end of an edge is
 // the actor that the words name, else the first actor of the role that they name, else the exchange
-// itself. An actor that does not serve waits for the controller, or for its node.
+// itself. An actor that is not ready waits for the controller, or for its node while it starts. An
+// edge from an actor to itself says nothing and is left out.
 #include "actors/controller/wait_graph.h"
 
 #include <algorithm>
@@ -20,6 +21,8 @@ constexpr const char* kController = "controller";
 
 std::string exchange_of(const JobRecord& job) { return job.id + "/exchange"; }
 
+// The role that the words of a wait are about. Checkpoints are the learner's, evaluations the
+// rollouts'.
 std::optional<Role> role_in(const std::string& words) {
   const auto has = [&](const char* word) { return words.find(word) != std::string::npos; };
   if (has("learner") || has("checkpoint") || has("warm start")) return Role::kLearner;
@@ -50,6 +53,7 @@ class Graph {
   }
   void edge(const Edge& edge) {
     if (edge.from == edge.to) return;
+    // The controller is a node of the graph only if something waits for it.
     if (edge.to == kController) node(kController, kController, json(), "Ready", "");
     const auto ms = [&](double seconds) {
       return now_ms_ + static_cast<std::int64_t>(seconds * 1000);
@@ -69,6 +73,8 @@ class Graph {
   std::set<std::string> known_;
 };
 
+// An actor by its full name, else by its role, else the exchange; the exchange's own wait without
+// such words is for the controller.
 std::string Graph::target_of(const JobRecord& job, const Wait& wait, const std::string& from) {
   for (const auto& [id, actor] : job.actors)
     if (id != from && wait.waits_for.find(id) != std::string::npos) return id;
@@ -83,6 +89,7 @@ void Graph::add_actor(const JobRecord& job, const ActorRecord& actor, Time now) 
   const scheduler::ActorStatus& status = actor.status;
   node(actor.name, name(actor.role), job.id, name(status.state),
        scheduler::reason_name(status.reason));
+  // These do not wait for a start or an end; the exchange tells their other waits.
   if (status.state == scheduler::ActorState::kReady ||
       status.state == scheduler::ActorState::kBusy || scheduler::is_final(status.state))
     return;
@@ -118,6 +125,7 @@ void Graph::add(const JobRecord& job, const ExchangeReport* report, Time now) {
           .since_s = seconds(now - job.status.since)});
   if (!report) return;
   for (const Wait& wait : report->status.waits) {
+    // A wait of anything but an actor is the exchange's.
     const std::string from = job.actors.contains(wait.who) ? wait.who : exchange_of(job);
     edge({.from = from,
           .to = target_of(job, wait, from),

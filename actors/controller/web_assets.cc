@@ -1,3 +1,4 @@
+// web_assets() itself is in a source that actors/controller/web/embed.py generates.
 #include "actors/controller/web_assets.h"
 
 #include <algorithm>

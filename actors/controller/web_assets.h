@@ -1,5 +1,6 @@
 // The web page's files (actors/controller/web, dygraphs and its licence), compiled into the binary
-// by actors/controller/web/embed.py. Not here: who may see them, and HTTP.
+// by actors/controller/web/embed.py. Who may see them, and how they travel by HTTP, is decided
+// elsewhere (http_door.h, web_page.h).
 #pragma once
 
 #include <span>
@@ -7,6 +8,7 @@
 
 namespace tandem::actors {
 
+// All views are of constant data of the program.
 struct WebAsset {
   std::string_view path;          // "/", "/assets/app.js", "/licences.txt"; "/unauthorized" is for
                                   // those who may not see "/"

@@ -18,7 +18,7 @@ std::string_view path_of(const runtime::HttpRequest& request) {
   return std::string_view(request.target).substr(0, request.target.find('?'));
 }
 
-// A strong ETag names one representation.
+// A strong ETag names one representation, so the compressed one has another.
 std::string etag_of(const WebAsset& asset, bool compressed) {
   std::string etag(asset.etag);
   if (compressed) etag.insert(etag.size() - 1, "-gz");
@@ -26,11 +26,13 @@ std::string etag_of(const WebAsset& asset, bool compressed) {
 }
 
 runtime::HttpResponse answer_with(const WebAsset& asset, const runtime::HttpRequest& request) {
+  // Any mention of gzip counts; q-values are not read.
   const bool compressed =
       !asset.gzip.empty() && request.header("accept-encoding").find("gzip") != std::string::npos;
   const std::string etag = etag_of(asset, compressed);
   runtime::HttpResponse response{.content_type = std::string(asset.content_type)};
   response.headers = {{"etag", etag}, {"cache-control", "no-cache"}, {"vary", "Accept-Encoding"}};
+  // The cache must ask each time (no-cache), and gets no body while the file is the same.
   if (request.header("if-none-match") == etag) {
     response.status = kNotModified;
     return response;

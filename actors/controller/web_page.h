@@ -1,5 +1,5 @@
-// The web page's files by HTTP: with an ETag, and compressed for those who take that. Not here: who
-// may see the page (http_door.h).
+// The web page's files by HTTP: with an ETag, and compressed for clients that accept it. Who may
+// see the page is decided in http_door.h.
 #pragma once
 
 #include <optional>
@@ -8,14 +8,14 @@
 
 namespace tandem::actors {
 
-// GET of a file of the page. Nothing: the path is none.
+// The answer to a GET of a file of the page; nullopt for any other request.
 std::optional<runtime::HttpResponse> web_file(const runtime::HttpRequest& request);
 
-// What "/" answers to a browser that has no key: how to get one.
+// The answer to a request for "/" from a browser without a key: a page that says how to get one.
 runtime::HttpResponse not_signed_in();
 
-// The files that a browser without a key may have, since not_signed_in() uses them: they say
-// nothing of this cluster.
+// Whether the request is for a file that a browser without a key may have, since not_signed_in()
+// uses it. Such files say nothing about this cluster.
 bool is_open_file(const runtime::HttpRequest& request);
 
 }  // namespace tandem::actors

@@ -1,7 +1,11 @@
-// Every message is checked against the epochs that its sender was asked into, then told to the
-// group; the group's orders are looked up here for what they need besides (the unique id). Which
-// epochs formed and which failed is read off the orders and the group's answers, once per epoch, so
-// that no peer can flood the event log.
+// Every message is checked against the epochs that its sender was asked into (BC-1), then told to
+// the group. A message of an incarnation that is over, or of an epoch that its sender has left, is
+// dropped without a word: it was sent before its sender could know. A message that no order of
+// events explains is answered with a reason, and the exchange ends the peer.
+//
+// The group's orders have epoch numbers and ranks; the unique id and the layout that a JoinEpoch
+// needs are looked up here. Which epochs formed and which failed is read from the orders and the
+// group's answers, once per epoch, so that no peer can flood the event log (BC-2).
 #include "actors/exchange/broadcasts.h"
 
 #include <algorithm>
@@ -17,8 +21,8 @@ using scheduler::BroadcastPeer;
 
 namespace {
 
-constexpr std::size_t kWordsBytesMax = 1024;  // of a rank's own words that are kept
-// An epoch that was in use for so long has worked: a failure after that begins a new row.
+constexpr std::size_t kWordsBytesMax = 1024;  // a longer message of a rank is cut
+// An epoch that was in use for this long has worked: a failure after it begins a new row.
 constexpr Duration kWorked = std::chrono::minutes(1);
 constexpr double kUnderWayShown_s = 1;  // shorter operations are not shown to the user
 
@@ -40,7 +44,7 @@ std::string list_of(const std::vector<std::string>& names) {
 
 bool is_power_of_two(std::int64_t n) { return (n & (n - 1)) == 0; }
 
-// Where an operation stands in its epoch: those of sequence 0 differ by their labels.
+// The place of an operation in its epoch. Operations of sequence 0 differ by their labels.
 using OperationKey = std::pair<std::uint64_t, std::string>;
 
 OperationKey key_of(const EpochOperation& operation) {
@@ -52,6 +56,7 @@ bool is_under_way(const EpochOperation& operation) {
          operation.state == EpochOperationState::kStarted;
 }
 
+// The report says how long at the time of the report; the time since then is added.
 double under_way_for(const RankOperations& rank, const EpochOperation& operation, Time now) {
   return static_cast<double>(operation.since_ms) / 1000 + seconds(now - rank.at);
 }
@@ -79,7 +84,7 @@ std::optional<OperationKey> oldest_under_way(const std::vector<RankOperations>& 
   return oldest;
 }
 
-// A rank that is past an operation may have dropped it from its list.
+// True for a rank that is at a later operation: it may have dropped this one from its list.
 bool is_past(const RankOperations& rank, const OperationKey& key) {
   return !rank.operations.empty() && rank.operations.back().sequence > key.first;
 }
@@ -89,6 +94,7 @@ bool is_past(const RankOperations& rank, const OperationKey& key) {
 std::vector<Wait> waits_within(const std::vector<RankOperations>& ranks, Time now) {
   const auto key = oldest_under_way(ranks, now);
   if (!key) return {};
+  // A rank that has not entered the operation; `silent` if it has reported nothing at all.
   struct Missing {
     std::string actor;
     bool silent = false;
@@ -141,8 +147,10 @@ std::optional<std::string> Broadcasts::take(const BroadcastEvents& event, Time n
           return std::nullopt;
         } else {
           const auto peer = peers_.find(message.from.actor);
+          // A message of an unknown or newer incarnation should have followed its BroadcastUp.
           if (peer == peers_.end() || peer->second.incarnation < message.from.incarnation)
             return "epoch " + text(message.epoch) + ": it never said that it takes part";
+          // An older one: it is late.
           if (peer->second.incarnation != message.from.incarnation) return std::nullopt;
           if (message.epoch == 0 || message.epoch > peer->second.asked_last)
             return "epoch " + text(message.epoch) + ", into which it was never asked";
@@ -158,6 +166,7 @@ std::optional<std::string> Broadcasts::come_up(const BroadcastUp& up) {
   if (known != peers_.end() && known->second.incarnation == up.from.incarnation)
     return "BroadcastUp: it is up already";
   if (known != peers_.end() && up.from.incarnation < known->second.incarnation) return std::nullopt;
+  // The message of a new incarnation may come before the news of the old one's end.
   if (known != peers_.end()) gone(up.from.actor, known->second.incarnation);
   const bool learner = up.from.actor.starts_with(job_ + "/" + name(Role::kLearner) + "/");
   Peer peer;
@@ -200,6 +209,7 @@ std::optional<std::string> Broadcasts::answer(Peer&, const EpochFailed& failed, 
   const std::string why =
       short_name(failed.from.actor) + ": " + cut_utf8(failed.message, kWordsBytesMax);
   Epoch& epoch = epochs_.at(failed.epoch);
+  // The first failure is the cause; the other ranks fail because of it.
   if (epoch.failure.empty()) epoch.failure = why;
   group_.failed({failed.from.actor, failed.from.incarnation}, failed.epoch, why, now);
   return std::nullopt;
@@ -236,6 +246,7 @@ void Broadcasts::leaves(const std::string& actor, Incarnation incarnation) {
   if (peer != peers_.end() && peer->second.incarnation == incarnation) group_.leaves(actor);
 }
 
+// An epoch is kept until every peer that was asked into it has left or is gone.
 void Broadcasts::forget_empty_epochs() {
   std::erase_if(epochs_, [&](const auto& epoch) {
     return std::ranges::none_of(
@@ -253,6 +264,8 @@ std::vector<Broadcasts::Message> Broadcasts::decide(Time now) {
   return messages;
 }
 
+// Notes that the peer was asked, which is what makes its later messages about the epoch valid
+// (BC-1).
 Broadcasts::Peer& Broadcasts::ask_into(const BroadcastPeer& to, std::uint64_t epoch) {
   Peer& peer = peers_.at(to.actor);
   CHECK(peer.incarnation == to.incarnation);  // BG-5
@@ -281,6 +294,7 @@ Broadcasts::Message Broadcasts::carry_out(const scheduler::JoinOrder& order, Tim
 }
 
 Broadcasts::Message Broadcasts::carry_out(const scheduler::UseOrder& order, Time) {
+  // From this moment the learner may broadcast in this epoch.
   epochs_.at(order.epoch).told_to_use = true;
   used_last_ = std::max(used_last_, order.epoch);
   return {{order.to.actor, order.to.incarnation}, UseEpoch{order.epoch}};
@@ -311,6 +325,7 @@ void Broadcasts::note_use(Time now) {
   std::vector<std::string> outside;
   std::size_t ranks = 0;
   for (const auto& [actor, peer] : peers_) {
+    // The learner is a rank of each epoch too.
     const bool inside = peer.asked.contains(*epoch);
     ranks += inside ? 1 : 0;
     if (!inside) outside.push_back(short_name(actor));
@@ -323,7 +338,7 @@ void Broadcasts::note_use(Time now) {
   news_.push_back(std::move(line));
 }
 
-// An epoch that its successor replaced has not failed.
+// Counts and tells the end of an epoch, once. An epoch that its successor replaced has not failed.
 void Broadcasts::note_end(std::uint64_t number, const std::string& why, Time now) {
   Epoch& epoch = epochs_.at(number);
   if (std::exchange(epoch.over, true)) return;
@@ -362,8 +377,11 @@ std::vector<Wait> Broadcasts::waits(Time now) const {
     const auto within = waits_within(ranks, now);
     waits.insert(waits.end(), within.begin(), within.end());
   }
+  // Only then is there nothing to explain.
   if (everybody_takes_part()) return waits;
   for (std::string& line : group_.explain(now)) {
+    // A line of the group is about the actor with the longest name in it, as rollout/1 is part of
+    // rollout/12; about the job where no name is.
     std::string who = job_;  // or the actor with the longest name that the line has
     for (const auto& [actor, peer] : peers_)
       if (line.find(actor) != std::string::npos && actor.size() > (who == job_ ? 0 : who.size()))

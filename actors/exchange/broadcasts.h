@@ -1,11 +1,12 @@
 // The broadcasts of one job's weights, as its exchange sees them: the group that decides who is in
 // which membership epoch (scheduler/fleet/broadcast_group.h), the unique ids and layouts of the
-// epochs that form, and what the ranks last said of the operations that they are at. It turns the
-// group's orders into messages, and epochs into words for people. Plain state: the exchange tells
-// it what came, sends what it answers, and carries no epoch number of its own.
+// epochs that form, and the last reports of the ranks about their operations. It turns the group's
+// orders into messages, and epochs into words for people. Plain state: the exchange passes it the
+// events of the ranks, sends the messages that decide() returns, and carries no epoch number of its
+// own.
 //
-// Not responsible for which version is announced to whom; who sends a message was checked at the
-// door (doors.h), and that its incarnation is not over, by the exchange (EX-L).
+// Not responsible for which version is announced to whom. The door has checked who sends a message
+// (doors.h), and the exchange that the sender's incarnation is not over (EX-L).
 //
 // Invariants (tests/actors/exchange/broadcasts_test.cc)
 //   BC-1  An actor is believed only on epochs into which it was asked, and on answers that it owes;
@@ -36,17 +37,21 @@ struct RankOperations {
   Time at;                                 // when the report came
 };
 
-// Of the ranks of one epoch, what those wait for that are within its oldest unfinished operation
-// for longer than a second: the ranks that have not entered it, or, where all have, its end.
+// The waits within one epoch, from the reports of its ranks. Only the oldest operation that some
+// rank has been within for longer than a second counts: its ranks wait for those that have not
+// entered it, or, where all have entered, for its end.
 std::vector<Wait> waits_within(const std::vector<RankOperations>& ranks, Time now);
 
+// Used in the turns of one exchange. CHECKs guard the group's own promises (BG-1, BG-3, BG-5).
 class Broadcasts {
  public:
   Broadcasts(std::string job, const scheduler::BroadcastLimits& limits);
 
-  // Why no honest actor says this; nothing where it was taken, or came too late to matter.
+  // Takes an event. Returns why no honest actor could send it; nullopt where the event was taken,
+  // or came too late to matter.
   std::optional<std::string> take(const BroadcastEvents& event, Time now);
-  // This incarnation and those before it are over; or it drains and is in no further epoch.
+  // gone(): this incarnation and those before it have ended. leaves(): the actor drains, and is
+  // asked into no further epoch.
   void gone(const std::string& actor, Incarnation incarnation);
   void leaves(const std::string& actor, Incarnation incarnation);
 
@@ -54,10 +59,12 @@ class Broadcasts {
     runtime::Address to;
     BroadcastInbox what;
   };
-  // What to send now, in order. Call it after events and when next_deadline() has come.
+  // The messages to send now, in order. Call decide() after events, and when next_deadline() has
+  // come.
   std::vector<Message> decide(Time now);
   std::optional<Time> next_deadline() const { return group_.next_deadline(); }
 
+  // Whether this incarnation of the rollout is a member of the epoch.
   bool takes_part(const runtime::Address& rollout, std::uint64_t epoch) const;
   // Whether the learner was ever told to broadcast in this epoch.
   bool was_used(std::uint64_t epoch) const { return epoch > 0 && epoch <= used_last_; }
@@ -67,20 +74,22 @@ class Broadcasts {
   std::int64_t failures() const { return failures_; }
 
  private:
+  // One actor that has said BroadcastUp, in its newest incarnation.
   struct Peer {
     Incarnation incarnation;
     bool learner = false;
     std::uint64_t asked_last = 0;         // the newest epoch into which it was asked
-    std::map<std::uint64_t, bool> asked;  // not yet left; whether it was told to leave
+    std::map<std::uint64_t, bool> asked;  // epochs not yet left; true: it was told to leave
     EpochProgress progress;
     Time reported;
   };
+  // An epoch that some peer was asked into and has not left.
   struct Epoch {
     std::optional<EpochOpened> opened;
     bool told_to_use = false;
     std::optional<Time> in_use;  // since
-    bool over = false;           // someone was told to leave it
-    std::string failure;         // of the rank that was first to say so
+    bool over = false;           // some peer was told to leave it
+    std::string failure;         // the words of the rank that reported a failure first
   };
 
   std::optional<std::string> come_up(const BroadcastUp& up);
@@ -102,12 +111,12 @@ class Broadcasts {
 
   const std::string job_;
   scheduler::BroadcastGroup group_;
-  std::map<std::string, Peer> peers_;      // by actor
-  std::map<std::uint64_t, Epoch> epochs_;  // that someone was asked into and has not left
+  std::map<std::string, Peer> peers_;  // by actor
+  std::map<std::uint64_t, Epoch> epochs_;
   std::uint64_t used_last_ = 0;
-  std::optional<std::uint64_t> in_use_;  // as the newest news say
+  std::optional<std::uint64_t> in_use_;  // as the newest of the news say
   std::int64_t failures_ = 0;
-  std::int64_t failures_in_row_ = 0;  // until an epoch was in use for a while
+  std::int64_t failures_in_row_ = 0;  // since an epoch was last in use for a while
   std::vector<std::string> news_;
 };
 

@@ -1,3 +1,6 @@
+// Work moves along a line: prompts_, generating_ (by rollout), texts_, scoring_ (by reward actor),
+// means_. Each completion reaches means_ once: a held set is checked before an answer counts, and
+// an actor that ends puts its work back to where it came from.
 #include "actors/exchange/evaluation.h"
 
 #include <utility>
@@ -49,10 +52,13 @@ void Evaluation::generated(const std::string& rollout, std::vector<EvaluationTex
 
 void Evaluation::take_text(std::set<std::int32_t>& held, EvaluationText text) {
   const std::int32_t index = text.index;
+  // A late part of a prompt that another rollout has meanwhile, or an index that was never asked
+  // for.
   if (!held.contains(index) || text.sample < 0 || text.sample >= completions_) return;
   auto& come = come_[index];
   if (come.insert(text.sample).second) texts_.push_back(std::move(text));
   if (std::ssize(come) < completions_) return;
+  // All completions are here: the rollout holds this prompt no longer.
   come_.erase(index);
   held.erase(index);
 }
@@ -75,6 +81,7 @@ std::vector<Evaluation::Judged> Evaluation::scored(const std::string& reward,
   if (it == scoring_.end()) return judged;
   for (const TextScore& score : scores) {
     const CompletionId completion{score.index, score.sample};
+    // Taken out, so that a repeated score finds nothing.
     auto held = it->second.extract(completion);
     if (held.empty()) continue;
     if (const auto* value = std::get_if<Scored>(&score.score))
@@ -99,7 +106,7 @@ void Evaluation::fail_waiting() {
     fail_prompt(prompts_.front(), "its version is gone");
 }
 
-// Its completions that have come are scored all the same.
+// Fails the completions that have not arrived; those that have are scored all the same.
 void Evaluation::fail_prompt(std::int32_t index, const std::string& reason) {
   const auto come = come_.extract(index);
   for (std::int32_t sample = 0; sample < completions_; ++sample)

@@ -1,9 +1,10 @@
-// One evaluation under way: which prompts wait, which an actor generates or scores, what came back.
-// Plain state; the exchange moves it and sends the messages. All prompts are done by one version.
+// One evaluation under way: which prompts wait, which ones an actor generates or scores, and the
+// outcomes so far. Plain state; the exchange calls it and sends the messages. One version generates
+// all prompts.
 //
 // A prompt is generated as a whole and scored completion by completion. A rollout's answer may come
-// in parts: where it dies between them the prompt is generated again, the same completions come
-// out, and those that had come are not taken twice.
+// in parts. If the rollout ends between two parts, the prompt is generated again with the same
+// seed: the same completions come out, and those that had arrived are not taken twice.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +19,11 @@
 
 namespace tandem::actors {
 
+// When in a run an evaluation happens.
 enum class EvaluationKind { kBefore, kAfterWarmStart, kPeriodic, kFinal };
 const char* name(EvaluationKind kind);
 
+// Used in the turns of one exchange. Answers for work that an actor does not hold are ignored.
 class Evaluation {
  public:
   Evaluation(EvaluationId id, EvaluationKind kind, PolicyVersion version,
@@ -30,35 +33,40 @@ class Evaluation {
   EvaluationKind kind() const { return kind_; }
   PolicyVersion version() const { return version_; }
 
-  // Takes up to `count` prompts that wait for `rollout` to generate them.
+  // Gives up to `count` waiting prompts to `rollout` to generate; returns their indices.
   std::vector<std::int32_t> take_prompts(const std::string& rollout, std::size_t count);
   bool prompts_wait() const { return !prompts_.empty(); }
   std::size_t prompts_waiting() const { return prompts_.size(); }
-  // What came back. A prompt that cannot be served fails for good.
+  // Takes the answer of a rollout. A prompt that cannot be served fails for good.
   void generated(const std::string& rollout, std::vector<EvaluationText> texts,
                  const std::vector<std::int32_t>& unservable);
 
+  // Gives up to `count` completions to a reward actor to score.
   std::vector<EvaluationText> take_texts(const std::string& reward, std::size_t count);
   bool texts_wait() const { return !texts_.empty(); }
-  // Returns what was judged, for the samples.
+  // A completion with its score or failure, for the samples file.
   struct Judged {
     EvaluationText text;
     TrajectoryScore score;
   };
   std::vector<Judged> scored(const std::string& reward, const std::vector<TextScore>& scores);
 
-  void actor_down(const std::string& actor);  // what it held waits again
-  void fail_waiting();                        // the prompts that wait can't be generated any more
+  void actor_down(const std::string& actor);  // the work that the actor held waits again
+  void fail_waiting();                        // the version is gone: waiting prompts fail
+  // Whether the actor generates or scores a part of this evaluation.
   bool held_by(const std::string& actor) const;
+  // True when no prompt waits or is being generated: the version may then be released (EX-E).
   bool generated() const { return prompts_.empty() && generating_.empty(); }
 
   bool done() const { return means_.done(); }
   EvaluationFigures figures() const { return means_.figures(); }
-  const std::string& failure() const { return failure_; }  // of the first completion that failed
+  const std::string& failure() const { return failure_; }  // the reason of the first failure
 
  private:
+  // Queues a new completion of a held prompt for scoring; a repeated one is dropped.
   void take_text(std::set<std::int32_t>& held, EvaluationText text);
   void fail_prompt(std::int32_t index, const std::string& reason);
+  // Counts a completion as failed, and keeps the first reason.
   void fail(CompletionId completion, const std::string& reason);
 
   const EvaluationId id_;
@@ -66,8 +74,9 @@ class Evaluation {
   const PolicyVersion version_;
   const std::int32_t completions_;  // of each prompt
   std::deque<std::int32_t> prompts_;
+  // The prompts that each rollout holds, and the completions that each reward actor holds.
   std::map<std::string, std::set<std::int32_t>> generating_;
-  std::map<std::int32_t, std::set<std::int32_t>> come_;  // samples of a prompt of which more come
+  std::map<std::int32_t, std::set<std::int32_t>> come_;  // samples so far, by unfinished prompt
   std::deque<EvaluationText> texts_;
   std::map<std::string, std::map<CompletionId, EvaluationText>> scoring_;
   EvaluationMeans means_;

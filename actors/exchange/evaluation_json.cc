@@ -1,3 +1,5 @@
+// Figures are written under a prefix, so that one function serves objects and metrics keys. A
+// figure that does not exist has no key, except `mean`, which is null in objects.
 #include "actors/exchange/evaluation_json.h"
 
 #include <algorithm>
@@ -38,6 +40,7 @@ RewardFigures reward_from(const json& object) {
     if (key == "greedy") figures.greedy = value.get<double>();
     if (key == "scored") figures.scored = value.get<std::int64_t>();
     if (key == "failed") figures.failed = value.get<std::int64_t>();
+    // "pass@8" has its k in the key.
     PassAt pass{.value = value.get<double>()};
     if (!key.starts_with(kPass)) continue;
     const char* const digits = key.data() + kPass.size();

@@ -1,6 +1,6 @@
 // The figures of an evaluation as JSON: {mean, scored, failed, greedy, pass@k …}, and under
-// `sources` the same for each data set. In result.json, the journal, the HTTP API and `tandem
-// eval`; and as keys of metrics.jsonl.
+// `sources` the same for each data set. This form is used in result.json, the journal, the HTTP API
+// and `tandem eval`; add_metrics() writes the figures as keys of metrics.jsonl.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -11,9 +11,9 @@
 namespace tandem::actors {
 
 nlohmann::json figures_json(const EvaluationFigures& figures);
-// What figures_json() wrote; a part that is missing or of another kind is as if it was not there.
+// Reads the output of figures_json(). A part that is missing or of another kind counts as absent.
 EvaluationFigures figures_from(const nlohmann::json& object);
-// More than a mean and its counts: pass@k, a greedy mean or sources.
+// True if there is more than a mean and its counts: pass@k, a greedy mean or sources.
 bool has_more_than_mean(const EvaluationFigures& figures);
 
 // Sets `val/reward/mean` …, and `val/SOURCE/reward/mean` … of each source.

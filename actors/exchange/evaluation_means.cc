@@ -1,3 +1,6 @@
+// A prompt is summarised when its last outcome comes, in the order of its samples, and figures()
+// adds the summaries in the order of the prompts. The order in which outcomes come thus changes no
+// bit of a figure (EM-2).
 #include "actors/exchange/evaluation_means.h"
 
 #include <algorithm>
@@ -33,6 +36,7 @@ EvaluationSources sources_of(const std::vector<std::optional<std::string>>& data
   for (std::size_t i = 0; i < data_source.size(); ++i) {
     if (!data_source[i] || data_source[i]->empty()) continue;
     std::string name = source_name(*data_source[i]);
+    // Different names may become the same source_name(); they then share figures.
     if (!known.contains(name) && known.size() >= kSourcesMax) name = kOtherSources;
     const auto [at, is_new] = known.emplace(name, static_cast<std::uint8_t>(sources.names.size()));
     if (is_new) sources.names.push_back(name);
@@ -59,6 +63,7 @@ double pass_at(std::int32_t k, SampleCount samples) {
   const auto [s, c] = samples;
   CHECK(k >= 1 && k <= s && c >= 0 && c <= s);
   if (s - c < k) return 1;
+  // The probability that k samples without replacement all fail.
   double none = 1;
   for (std::int32_t i = s - c + 1; i <= s; ++i)
     none *= static_cast<double>(i - k) / static_cast<double>(i);
@@ -77,6 +82,7 @@ EvaluationMeans::EvaluationMeans(const EvaluationPlan& plan)
 void EvaluationMeans::take(CompletionId completion, std::optional<double> reward) {
   const std::int32_t completions = completions_of(sampling_);
   Open& open = open_[completion.index];
+  // Prompts are opened by their first outcome, so that memory grows with the work under way.
   if (open.rewards.empty()) {
     open.rewards.resize(static_cast<std::size_t>(completions));
     open.outcomes_left = completions;
@@ -96,6 +102,7 @@ EvaluationMeans::Prompt EvaluationMeans::closed(const Open& open) const {
     const std::optional<double>& reward = open.rewards[i];
     if (!reward) {
       ++prompt.failed;
+      // Sample n, behind the n sampled ones, is the greedy completion (EvaluationSampling).
     } else if (i == n) {
       prompt.greedy = reward;
     } else {
@@ -126,6 +133,7 @@ struct EvaluationMeans::Sums {
   std::vector<Sum> pass;  // of each of pass_sizes_
   std::int64_t scored = 0, failed = 0;
 
+  // A prompt without enough scored samples is in no mean (EM-1, EM-3); its counts are added.
   void add(const Prompt& prompt, const std::vector<std::int32_t>& sizes) {
     pass.resize(sizes.size());
     failed += prompt.failed;
@@ -159,6 +167,7 @@ EvaluationFigures EvaluationMeans::figures() const {
   EvaluationFigures figures{.all = all.figures(pass_sizes_), .sources = {}};
   for (std::size_t i = 0; i < of_source.size(); ++i)
     figures.sources.emplace_back(sources_.names[i], of_source[i].figures(pass_sizes_));
+  // By name, so that files and views of two runs can be compared.
   std::ranges::sort(figures.sources, {}, [](const auto& source) { return source.first; });
   return figures;
 }

@@ -22,8 +22,8 @@
 
 namespace tandem::actors {
 
-inline constexpr double kSuccessAbove = 0.5;    // a sample succeeds whose reward is above it
-inline constexpr std::size_t kSourcesMax = 64;  // with figures of their own
+inline constexpr double kSuccessAbove = 0.5;    // a sample with a reward above this succeeds
+inline constexpr std::size_t kSourcesMax = 64;  // sources with figures of their own
 inline constexpr std::size_t kSourceCharsMax = 64;
 inline constexpr const char* kOtherSources = "other_sources";  // all beyond kSourcesMax
 
@@ -32,19 +32,22 @@ struct EvaluationSources {
   std::vector<std::string> names;                      // each once; at most kSourcesMax + 1
   std::vector<std::optional<std::uint8_t>> of_prompt;  // into `names`; empty: no prompt has one
 };
-// `data_source`: of each prompt; none, or empty, where it has none. The first kSourcesMax names
-// keep figures of their own.
+// `data_source`: the name of each prompt's data set; nullopt or empty where it has none. The first
+// kSourcesMax names keep figures of their own, the others share kOtherSources.
 EvaluationSources sources_of(const std::vector<std::optional<std::string>>& data_source);
-// Letters, digits, `.`, `_` and `-`; a `_` for any other character. At most kSourceCharsMax.
+// The name in letters, digits, `.`, `_` and `-`, with a `_` for any other character; at most
+// kSourceCharsMax characters.
 std::string source_name(std::string_view data_source);
 
+// How many prompts are evaluated, and how each is completed.
 struct EvaluationPlan {
   std::int32_t prompts = 0;
   EvaluationSampling sampling;
   std::uint64_t seed = 0;
   EvaluationSources sources;
 };
-// The seed of a prompt: of the job's and the prompt's place alone, so that an evaluation repeats.
+// The seed of a prompt. It follows from the job's seed and the prompt's place alone, so that an
+// evaluation repeats.
 std::uint64_t prompt_seed(const EvaluationPlan& plan, std::int32_t index);
 
 // The powers of two up to n, and n; none for n = 1.
@@ -62,14 +65,16 @@ struct CompletionId {
   auto operator<=>(const CompletionId&) const = default;
 };
 
+// Holds the rewards of prompts that lack outcomes, and a summary of the finished ones. One thread.
 class EvaluationMeans {
  public:
   explicit EvaluationMeans(const EvaluationPlan& plan);
 
-  // Each completion has one outcome.
+  // Each completion has exactly one outcome, scored or failed.
   void scored(CompletionId completion, double reward) { take(completion, reward); }
   void failed(CompletionId completion) { take(completion, std::nullopt); }
   bool done() const { return outcomes_left_ == 0; }
+  // The figures of the prompts that have all their outcomes so far.
   EvaluationFigures figures() const;
 
  private:
@@ -85,11 +90,13 @@ class EvaluationMeans {
   };
   struct Sums;
   void take(CompletionId completion, std::optional<double> reward);
+  // The summary of a prompt that has all its outcomes.
   Prompt closed(const Open& open) const;
 
   const EvaluationSampling sampling_;
   const EvaluationSources sources_;
   const std::vector<std::int32_t> pass_sizes_;
+  // One summary per prompt; zeros until it has all its outcomes.
   std::vector<Prompt> prompts_;
   std::map<std::int32_t, Open> open_;
   std::int64_t outcomes_left_ = 0;

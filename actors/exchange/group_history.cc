@@ -1,3 +1,6 @@
+// Rows arrive in the order of the journal, so the last word on a group wins. Text formats are read
+// leniently, since journals of older runs have fewer figures: a figure that a row lacks stays
+// unset.
 #include "actors/exchange/group_history.h"
 
 #include <algorithm>
@@ -21,6 +24,7 @@ std::optional<scheduler::DiscardReason> reason_named(const std::string& name) {
   return std::nullopt;
 }
 
+// True for a discard by the end of an incarnation, of which a resumed run knows nothing.
 bool of_job_end(scheduler::DiscardReason reason) {
   return reason == scheduler::DiscardReason::kJobFinished ||
          reason == scheduler::DiscardReason::kCancelled;
@@ -35,7 +39,7 @@ void GroupHistory::take(const JournalEvent& event) {
   if (event.group == 0) return;
   const GroupId id{static_cast<std::uint64_t>(event.group)};
   RestoredGroup& group = groups_[id];
-  if (event.kind == "admitted") {  // again, where a life began from an older checkpoint
+  if (event.kind == "admitted") {  // again, if an incarnation began from an older checkpoint
     group = {.group = id, .position = event.position};
     scheduler::Slot slot{.step = StepId{event.step}};
     if (std::sscanf(event.detail.c_str(), "%d/%d", &slot.index, &slot.attempt) == 2)
@@ -45,13 +49,14 @@ void GroupHistory::take(const JournalEvent& event) {
     group.trained_at = StepId{event.step};
   } else if (event.kind == "discarded") {
     const auto reason = reason_named(event.detail);
+    // The end of an incarnation discards all live groups; a resumed run generates them again.
     if (reason && !of_job_end(*reason)) group.discarded = reason;
   }
 }
 
-// "KIND=MEAN scored=COUNT failed=COUNT", where MEAN may be none, and `scored` is absent from
-// journals of runs that did not count it; then, of an evaluation that has more to tell,
-// " figures=" and figures_json().
+// Reads "KIND=MEAN scored=COUNT failed=COUNT" and, of an evaluation with more figures, " figures="
+// followed by figures_json(). MEAN may be "none". Journals of runs that did not count scored
+// completions have no `scored`.
 void GroupHistory::take_evaluated(const JournalEvent& event) {
   constexpr std::string_view kFigures = " figures=";
   const std::size_t figures = event.detail.find(kFigures);
@@ -105,6 +110,7 @@ RunStatistics GroupHistory::statistics(StepId checkpoint, std::int64_t steps_tot
     statistics.trained = at->second;
   for (const Evaluated& one : evaluated_) {
     if (one.version > checkpoint.value) continue;
+    // A run whose total steps were raised had its last evaluation at the earlier end.
     const bool of_earlier_end =
         one.kind == name(EvaluationKind::kFinal) && one.version < steps_total;
     statistics.add_evaluation(of_earlier_end ? name(EvaluationKind::kPeriodic) : one.kind,

@@ -1,5 +1,8 @@
-// What the journal of a run's earlier lives says of each group, and of the run's figures, as of a
-// checkpoint: what a resumed exchange begins with. Pure.
+// The story of each group, and the figures of the run, that the journal of a run's earlier
+// incarnations tells as of a checkpoint: the state that a resumed exchange begins with. Pure.
+//
+// The journal may hold decisions beyond the checkpoint, made by an incarnation that ended before
+// the next one. These do not count: such a step is trained again.
 #pragma once
 
 #include <cstdint>
@@ -18,12 +21,14 @@ namespace tandem::actors {
 
 struct RestoredGroup {
   GroupId group;
-  std::int64_t position = 0;                          // of its prompt
+  std::int64_t position = 0;                          // of the prompt in the shuffled sequence
   std::optional<scheduler::Slot> slot;                // under fixed_lag
-  std::optional<StepId> trained_at;                   // below the checkpoint; otherwise
-  std::optional<scheduler::DiscardReason> discarded;  // otherwise it is live
+  std::optional<StepId> trained_at;                   // set: trained below the checkpoint
+  std::optional<scheduler::DiscardReason> discarded;  // neither set: the group is live
 };
 
+// Give take() all rows of kKinds in the order of the journal, then ask for the state at a
+// checkpoint.
 class GroupHistory {
  public:
   // Rows of other kinds than these are ignored.
@@ -32,15 +37,15 @@ class GroupHistory {
 
   void take(const JournalEvent& event);
 
-  // In the order of admission. A step at or above the checkpoint is as if it had not been trained,
-  // and the end of an earlier life discards nothing.
+  // The groups in the order of admission. A step at or above the checkpoint counts as not trained,
+  // and a discard by the end of an earlier incarnation does not count either.
   std::vector<RestoredGroup> at(StepId checkpoint) const;
-  // Group trainings that `trained` as of the checkpoint does not count: repeated by a learner that
-  // had restarted, or lost with the end of a life.
+  // How many trainings of groups are not among those that count as of the checkpoint: a learner
+  // that had restarted repeated them, or they were lost with the end of an incarnation.
   std::int64_t retrained(StepId checkpoint, std::int64_t groups_per_step) const;
-  // The totals and evaluations of the run so far. Of what was trained, and evaluated, as of the
-  // checkpoint. The final evaluation is that of version `steps_total` alone: one of an earlier end
-  // counts as a periodic one.
+  // The totals and evaluations of the run so far; those of training and evaluation as of the
+  // checkpoint. Only an evaluation of version `steps_total` is the final one: the final evaluation
+  // of an earlier, shorter end counts as a periodic one.
   RunStatistics statistics(StepId checkpoint, std::int64_t steps_total) const;
 
  private:

@@ -1,7 +1,7 @@
-// The messages of an exchange on their way to its peers: kept in order per peer, offered again
-// while a peer's link is full. A peer that is gone loses what was meant for it, and its end is
-// known from elsewhere. A message that no link can carry is an Error for whoever sends it: another
-// attempt would end the same way.
+// The messages of one sender to its peers, kept in order per peer and offered again while a peer's
+// link is full. A peer that is gone loses the messages for it; its end is reported by other means.
+// A message that no link can carry is an Error for the sender: another attempt would end the same
+// way. One thread.
 #pragma once
 
 #include <cstddef>
@@ -18,23 +18,26 @@
 
 namespace tandem::actors {
 
-inline constexpr Duration kRetryAfter = std::chrono::milliseconds(20);  // what was not taken
+inline constexpr Duration kRetryAfter = std::chrono::milliseconds(20);  // the pause before flush()
 
+// The owner calls flush() after add(), and again after kRetryAfter while flush() returns true.
 class OutgoingMessages {
  public:
+  // Queues a message for the peer `to`, which `ref` reaches.
   template <class Inbox, class M>
   void add(const runtime::Address& to, const runtime::Ref<Inbox>& ref, M message) {
     messages_.push_back(
         {to, [to, ref, message = Inbox(std::move(message))]() -> Result<runtime::Delivery> {
            const runtime::Delivery sent = ref.tell(message);
            if (sent != runtime::Delivery::kTooLarge) return sent;
+           // The Error of the link knows the sizes, and this adds the receiver.
            Error why = ref.too_large(message);
            why.message += ", and it is for " + to.name;
            return why;
          }});
   }
 
-  // In as many parts as the link of `ref` asks for.
+  // Adds a message in as many parts as the link of `ref` needs, cut between items of `list`.
   template <class Inbox, class M, class Item>
   void add(const runtime::Address& to, const runtime::Ref<Inbox>& ref, M whole,
            std::vector<Item> M::*list) {
@@ -42,9 +45,11 @@ class OutgoingMessages {
       add(to, ref, std::move(part));
   }
 
-  // Some wait for a peer whose link is full; or one can never be sent, and what came after it to
-  // any peer is kept.
+  // Offers all messages once. True: some wait for a peer whose link is full. Error: one message can
+  // never be sent; the messages after it are kept, whatever their peer.
   Result<bool> flush() {
+    // Peers whose link was found full in this call. Their later messages are not even tried, so
+    // that the order per peer stays; those for other peers pass them.
     std::set<runtime::Address> full;
     for (auto message = messages_.begin(); message != messages_.end();) {
       if (full.contains(message->to)) {
@@ -56,6 +61,7 @@ class OutgoingMessages {
         full.insert((message++)->to);
         continue;
       }
+      // Taken, or never to be: the receiver is gone, or the message is too large.
       message = messages_.erase(message);
       if (!sent) return sent.error();
     }
@@ -65,6 +71,8 @@ class OutgoingMessages {
   std::size_t size() const { return messages_.size(); }
 
  private:
+  // The receiver and the call that offers it the message. The type of the message is hidden in the
+  // call, so that one list has messages for all kinds of inboxes.
   struct Message {
     runtime::Address to;
     std::function<Result<runtime::Delivery>()> deliver;

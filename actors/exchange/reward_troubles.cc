@@ -1,3 +1,5 @@
+// A trouble is told as an event if it is the actor's first, if it differs from the one before, or
+// after kTroubleRepeated; and never within kTroubleGap of another.
 #include "actors/exchange/reward_troubles.h"
 
 #include <utility>
@@ -10,6 +12,7 @@ namespace {
 
 constexpr std::size_t kLinesMax = 8, kTextBytesMax = 1024;  // of each text: more than actors send
 
+// Reward actors send short texts; a peer that does not must not fill the memory or the journal.
 void bound(RewardTrouble& trouble) {
   trouble.what = cut_utf8(trouble.what, kTextBytesMax);
   trouble.log = cut_utf8(trouble.log, kTextBytesMax);
@@ -26,6 +29,7 @@ const RewardTrouble* RewardTroubles::take(RewardTrouble trouble, Time now) {
   const bool alike = known.trouble.kind == trouble.kind && known.trouble.attempt == trouble.attempt;
   const Duration quiet = now - known.said;
   const bool say = first || quiet >= kTroubleRepeated || (!alike && quiet >= kTroubleGap);
+  // The newest trouble is kept also if it is not told: views show it.
   known = {std::move(trouble), now, say ? now : known.said, false};
   return say ? &known.trouble : nullptr;
 }
@@ -50,6 +54,7 @@ std::string RewardTroubles::explained(const std::string& reason) const {
     if (!newest || known.at > newest->at) newest = &known;
   if (!newest) return reason;
   const std::string of_actor = newest->trouble.from.actor + ": " + text(newest->trouble);
+  // The reason often is the trouble itself; it is then not said twice.
   return reason.starts_with(newest->trouble.what) ? of_actor : reason + "; " + of_actor;
 }
 

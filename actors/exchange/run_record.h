@@ -1,7 +1,7 @@
-// What an exchange leaves in its run directory. One implementation writes files and SQLite
-// (run_files.h), the other keeps everything in memory (simulations and tests).
+// The record that an exchange leaves in its run directory. One implementation writes files and
+// SQLite (run_files.h), another keeps everything in memory, for simulations and tests.
 //
-// Order: an exchange journals what it decided before any message that follows from it leaves.
+// Order: an exchange journals a decision before any message that follows from it leaves (EX-J).
 #pragma once
 
 #include <cstdint>
@@ -15,52 +15,56 @@
 
 namespace tandem::actors {
 
-// One transition of one group, or one step of the job. Of a group, `kind` is the name of its state
-// in the ledger ("admitted", "rolling", …, "trained", "discarded"), or "released", "expired",
-// "handed_back", "refused"; the last row among admitted, trained and discarded is what became of
-// it, also over several lives of a run.
+// One transition of one group, or one step of the job.
+//
+// Of a group, `kind` is the name of its state in the ledger ("admitted", "rolling", …, "trained",
+// "discarded"), or "released", "expired", "handed_back", "refused". The last row among admitted,
+// trained and discarded says how the group ended, also over several incarnations of a run.
+//
 // Of the job: "phase", "published", "committed", "retrained", "checkpoint", "learner_restarted",
 // "resumed", "evaluated", "evaluation_incomplete", "totals", "ended".
 struct JournalEvent {
   std::int64_t time_ms = 0;
   std::string kind;
-  std::int64_t group = 0;  // 0: not about a group
+  std::int64_t group = 0;  // 0: the event is not about a group
   std::int64_t lease = 0;
   std::string holder;          // "arith-1/rollout/0#3"
-  std::int64_t step = -1;      // batch, slot or checkpoint
+  std::int64_t step = -1;      // of the batch, slot or checkpoint; -1: none
   std::int64_t version = -2;   // below kInitialWeights: none
-  std::int64_t position = -1;  // admitted: of the prompt in the shuffled sequence
+  std::int64_t position = -1;  // admitted: the prompt's place in the shuffled sequence
   std::string detail;          // discard reason, checksum, slot ("index/attempt"), …
 };
 
-enum class Durability { kKill, kPowerCut };  // what a record outlives at once
+enum class Durability { kKill, kPowerCut };  // the worst event that a record survives
 
+// Owned by one exchange and called in its turns.
 class RunRecord {
  public:
   virtual ~RunRecord() = default;
-  // One transaction. An error (a full disk) ends the job: nothing goes on unrecorded. kPowerCut
-  // waits for the disk, for all that was journalled before as well.
+  // Appends the events in one transaction. An Error (a full disk) ends the job, so that nothing
+  // goes on unrecorded. kPowerCut waits for the disk, also for all that was journalled before.
   virtual Result<void> journal(std::span<const JournalEvent> events, Durability durability) = 0;
   virtual Result<void> metrics(const std::string& json_line) = 0;
-  // An interrupted or finished run goes on, as this job file says: the file replaces the one that
-  // the run has kept so far, and what the run came to before is no longer its result.
+  // Resumes a run that was interrupted or finished, with this job file. The file replaces the one
+  // that the run has kept, and the result of an earlier incarnation is no longer the run's result.
   virtual Result<void> take_up(const std::string& yaml) = 0;
-  // The lines of steps beyond the checkpoint go: they are trained, and told, anew.
+  // Removes the lines of steps beyond the checkpoint: these steps are trained, and told, anew.
   virtual Result<void> rewind_metrics(StepId checkpoint) = 0;
   virtual Result<void> sample(const std::string& json_line) = 0;  // bounded: drops the rest
   virtual Result<void> result(const std::string& json) = 0;
-  // What earlier lives of the run journalled of the kinds that GroupHistory takes, in order.
+  // Calls `take` with the rows that earlier incarnations of the run journalled, in order, of the
+  // kinds that GroupHistory takes.
   virtual Result<void> replay(const std::function<void(const JournalEvent&)>& take) = 0;
 };
 
-// The payloads that groups refer to: released when no retraining can need them any more.
+// The payload store as an exchange sees it. A payload is released when no retraining can need it.
 class PayloadShelf {
  public:
   virtual ~PayloadShelf() = default;
-  // It was stored, exactly as the reference says, and was not released.
+  // True if the payload was stored exactly as the reference says and was not released.
   virtual bool holds(const runtime::PayloadRef& payload) const = 0;
   virtual void release(const runtime::PayloadRef& payload) = 0;
-  // For the samples: the bytes, if they are on this node.
+  // The bytes, for samples, if they are on this node.
   virtual Result<std::string> read(const runtime::PayloadRef& payload) = 0;
 };
 

@@ -1,3 +1,5 @@
+// Sums and small selections. The journal keeps totals as JSON in which a missing field takes its
+// default, so that a run can be resumed from a journal of an older version.
 #include "actors/exchange/run_statistics.h"
 
 #include <algorithm>
@@ -51,6 +53,7 @@ double StalenessCount::mean() const {
   return count > 0 ? sum / count : 0;
 }
 
+// The map is ordered by staleness, so the counts add up from the lowest.
 std::int64_t StalenessCount::quantile(double q) const {
   std::int64_t total = 0;
   for (const auto& [staleness, number] : trajectories) total += number;
@@ -79,6 +82,7 @@ void RunStatistics::add_publish_seconds(double seconds) {
 
 void RunStatistics::add_rate_point(Time now) {
   rate_points.push_back({now, work.tokens_generated, trained.tokens});
+  // Two points stay however old they are: a rate needs both.
   while (rate_points.size() > 2 && now - rate_points.front().time > kRateWindow)
     rate_points.pop_front();
 }
@@ -87,6 +91,7 @@ double RunStatistics::publish_seconds_p50() const {
   if (publish_seconds.empty()) return 0;
   std::vector<double> sorted(publish_seconds.begin(), publish_seconds.end());
   const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
+  // The upper median of an even number.
   std::nth_element(sorted.begin(), middle, sorted.end());
   return *middle;
 }

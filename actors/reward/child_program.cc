@@ -1,3 +1,5 @@
+// The environment is a list of names that are let through, not of names that are kept out: a
+// variable that the list does not foresee, such as a token, then stays with us.
 #include "actors/reward/child_program.h"
 
 #include <unistd.h>

@@ -1,5 +1,10 @@
-// Items wait, are in the child's hands, or are settled. Whatever goes wrong is first told, then
-// charged to the attempt that caused it, or to none.
+// An item is waiting, in flight, or settled. Whenever something goes wrong the trouble is told
+// first, and then charged to the attempt that caused it, or to none.
+//
+// The difficulty is to find the item at which a program crashes, since up to 64 are in flight for
+// speed. After a crash all of them are marked as suspect and put at the front of the queue. A
+// suspect item is written only when nothing else is in flight, and nothing is written beside it. A
+// second crash then names its item.
 #include "actors/reward/command_verifier.h"
 
 #include <algorithm>
@@ -19,8 +24,8 @@ using nlohmann::json;
 
 constexpr std::size_t kQuotedBytesMax = 200;   // of an answer in a reason
 constexpr std::size_t kGarbageBytesMax = 80;   // of a line that is no answer
-constexpr std::size_t kTroubleBytesMax = 600;  // of one trouble's own words
-constexpr std::uint64_t kStartsLogged = 10;    // each; after them one in so many
+constexpr std::size_t kTroubleBytesMax = 600;  // of the description of one trouble
+constexpr std::uint64_t kStartsLogged = 10;    // each of the first; after them one in a hundred
 constexpr std::uint64_t kStartsPerLogLine = 100;
 
 std::string excerpt(std::string_view line) { return one_line(line, kQuotedBytesMax); }
@@ -31,13 +36,14 @@ std::string seconds_text(Duration duration) {
   return text.data();
 }
 
-// Of an item: the program's own words, and the last that it wrote to stderr.
+// The reason of an item's failure: the trouble, and the last line that the program wrote to stderr.
 std::string reason_of(const RewardTrouble& trouble) {
   if (trouble.stderr_tail.empty()) return trouble.what;
   return trouble.what + "; its stderr ends: " + trouble.stderr_tail.back();
 }
 
-// A completion may end inside a character: dump_json replaces such bytes.
+// The item as JSON without its opening brace, which send() writes with the id. A completion may end
+// inside a character: dump_json replaces such bytes.
 std::string request_line(const ScoreItem& item) {
   const json object{{"prompt", item.prompt},
                     {"completion", item.completion},
@@ -91,7 +97,8 @@ RewardTrouble CommandVerifier::tell(runtime::Context& cx, TroubleKind kind, std:
                         .attempt = attempt,
                         .attempts = attempt > 0 ? config_.retries + 1 : 0,
                         .log = config_.log};
-  // An answer speaks for itself, and there may be thousands a second.
+  // A line of the program explains itself, and there may be thousands of them a second: collecting
+  // stderr for each would cost a round trip to the I/O thread.
   const bool of_one_line = kind == TroubleKind::kGarbage || kind == TroubleKind::kReported;
   if (child_ && !of_one_line) trouble.stderr_tail = child_->stderr_tail();
   if (told_) told_(cx, trouble);
@@ -99,6 +106,8 @@ RewardTrouble CommandVerifier::tell(runtime::Context& cx, TroubleKind kind, std:
 }
 
 void CommandVerifier::start_child(runtime::Context& cx) {
+  // The child calls these from any thread. The turns that they post carry the number of this life,
+  // and are dropped when the child has been given up meanwhile (CV-3).
   const std::uint64_t life = ++life_;
   const auto post = cx.turn_poster();
   Result<std::unique_ptr<LineChild>> child = spawn_(
@@ -123,7 +132,8 @@ void CommandVerifier::start_child(runtime::Context& cx) {
     log::info("event=reward_program_started pid={} start={}", child_->pid(), starts_);
 }
 
-// Nobody can be scored. Where that is the program's fault, the first in line is charged.
+// No item can be scored. Where the program is at fault, the first item in line is charged, so that
+// a job with a wrong command does not wait for ever.
 void CommandVerifier::not_started(runtime::Context& cx, const Error& why) {
   if (why.code == ErrorCode::kOutOfMemory) {
     const RewardTrouble trouble =
@@ -164,6 +174,7 @@ void CommandVerifier::heard(runtime::Context& cx, const std::string& bytes) {
   in_flight_.erase(item);
   if (answer.contains("score") && answer["score"].is_number() &&
       std::isfinite(answer["score"].get<double>())) {
+    // A score shows that the program works; an error does not.
     restart_pause_ = config_.restart_pause_min;
     attempt.done(cx, Scored{answer["score"].get<double>()});
   } else {
@@ -186,7 +197,8 @@ void CommandVerifier::attempt_failed(runtime::Context& cx, Attempt attempt,
   waiting_.push_back(std::move(attempt));
 }
 
-// The item whose time has passed is charged, and no other one in the child's hands.
+// Charges the item whose time has passed, and no other item in flight: these may have waited behind
+// it.
 void CommandVerifier::timed_out(runtime::Context& cx, ItemId id) {
   const auto item = in_flight_.find(id);
   if (item == in_flight_.end()) return;
@@ -213,7 +225,8 @@ void CommandVerifier::ended(runtime::Context& cx, const ChildEnd& end) {
          0);
     return drop_child(cx);
   }
-  if (after_answers && in_flight_.empty()) return drop_child(cx);  // it may have had enough
+  // A program that ends between two items, after answers, has done its work: no trouble is told.
+  if (after_answers && in_flight_.empty()) return drop_child(cx);
   if (!garbage_of_life_.empty()) what += "; it wrote " + garbage_of_life_;
   const RewardTrouble trouble =
       tell(cx, TroubleKind::kEnded, what, charged ? in_flight_.begin()->second.failures + 1 : 0);
@@ -242,6 +255,7 @@ void CommandVerifier::drop_child(runtime::Context& cx) {
   ++life_;
   std::map<ItemId, Attempt> hit;
   hit.swap(in_flight_);
+  // In reverse, so that the items keep their order at the front of the queue.
   for (auto item = hit.rbegin(); item != hit.rend(); ++item) {
     cx.cancel(item->second.timer);
     item->second.suspect = true;

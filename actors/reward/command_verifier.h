@@ -1,23 +1,28 @@
-// Scores by a program of the user's: one long-lived child that reads one JSON object per line,
+// Scores by a program of the user's: one long-running child that reads one JSON object per line,
 // {"id", "prompt", "completion", "answer", "data", "truncated"}, and writes {"id", "score"} or
 // {"id", "error"} for each, in any order.
 //
-// An attempt fails when the program says "error" or something that is no score, when it stops while
-// this item alone was in its hands, or when the item's time has passed. After `retries` more
-// attempts the item is ScoreFailed. A program that stops or hangs is started again after a pause
-// that grows until it scores something. The actor fails (kInvalid) when the program has never
-// answered anything in kCommandLivesUnanswered lives, or could not be started so many times in a
-// row; where this machine had no room for it kCommandStartsRefused times in a row, by kFailed.
+// An attempt at an item fails when the program answers "error" or anything that is no score, when
+// the program stops while this item is the only one in flight, or when the item's time has passed.
+// After `retries` more attempts the item is ScoreFailed.
+//
+// A program that stops or hangs is started again, after a pause that doubles until the program
+// scores something. The actor fails
+//   kInvalid  when the program was started kCommandLivesUnanswered times and never answered, or
+//             could not be started that many times in a row;
+//   kFailed   when this machine had no room for the program kCommandStartsRefused times in a row.
+//
+// In names, a life is the time from one start of the child to its end.
 //
 // Invariants
-//   CV-1  At most kCommandItemsInFlight items are in the child's hands.
-//   CV-2  An item never pays for another one's crash: when a child stops with several items in its
-//         hands, none of them is charged, and each is tried again alone. Nor does it pay for a
+//   CV-1  At most kCommandItemsInFlight items are in flight: written to the child, not answered.
+//   CV-2  An item never pays for another one's crash: when a child stops with several items in
+//         flight, none of them is charged, and each is tried again alone. Nor does it pay for a
 //         child that exits, with code 0, after other answers, or for want of room on the machine.
 //   CV-3  What a child says after it was given up is not heard.
 //   CV-4  Each trouble is told (Verifier::report_to) before an item is charged for it.
 //
-// Time: the child may work on one item after the other, so the k-th in its hands has k times the
+// Time: the child may work on one item after the other, so the k-th item in flight has k times the
 // timeout.
 #pragma once
 
@@ -38,13 +43,16 @@ inline constexpr int kCommandLivesUnanswered = 10;
 inline constexpr int kCommandStartsRefused = 120;  // two minutes at the longest pause
 inline constexpr int kCommandLivesOfOneLine = 3;   // in a row, of a program that ends after each
 
+// All members run in the actor's turns; lines of the child arrive as turns of the actor.
 class CommandVerifier final : public Verifier {
  public:
+  // `timeout` is that of one item when no other is in flight. The pauses are those before a
+  // restart.
   struct Config {
     ChildProgram program;
     Duration timeout{};
     int retries = 0;
-    std::string log;  // for messages; may be empty
+    std::string log;  // the file with the program's stderr, for messages; may be empty
     Duration restart_pause_min = std::chrono::milliseconds(20);
     Duration restart_pause_max = std::chrono::seconds(1);
   };
@@ -58,7 +66,7 @@ class CommandVerifier final : public Verifier {
     std::string line;  // the JSON object, without its id and opening brace
     Done done;
     int failures = 0;
-    bool suspect = false;  // it was in the hands of a child that stopped: tried alone
+    bool suspect = false;  // it was in flight when a child stopped: it is tried alone
     Duration allowed{};
     runtime::TimerId timer{};
   };
@@ -68,24 +76,27 @@ class CommandVerifier final : public Verifier {
   bool may_send() const;
   void send(runtime::Context& cx);
   void start_child(runtime::Context& cx);
+  // The spawner returned an Error: kOutOfMemory charges no item, others charge the first one.
   void not_started(runtime::Context& cx, const Error& why);
   void heard(runtime::Context& cx, const std::string& bytes);
+  // Charges the attempt: the item waits for its next one, or is answered by ScoreFailed.
   void attempt_failed(runtime::Context& cx, Attempt attempt, const std::string& why);
   void timed_out(runtime::Context& cx, ItemId id);
   void ended(runtime::Context& cx, const ChildEnd& end);
-  // The child is gone or given up: its items are tried again, after a pause. True: the actor fails,
-  // for the program has never answered.
+  // Counts a life without an answer. True: there were too many, and the actor fails with `last` as
+  // the reason.
   bool given_up(runtime::Context& cx, const RewardTrouble& last);
+  // Ends the child. The items that are still in flight wait again, uncharged and suspect.
   void drop_child(runtime::Context& cx);
   void pause(runtime::Context& cx);
-  // Tells the trouble; `attempt` is the one that failed, 0 where none is charged.
+  // Reports a trouble. `attempt` is the number of the attempt that failed, 0 if no item is charged.
   RewardTrouble tell(runtime::Context& cx, TroubleKind kind, std::string what, int attempt);
 
   const Config config_;
   const LineChildSpawner spawn_;
   Told told_;  // may be empty
   std::unique_ptr<LineChild> child_;
-  std::uint64_t life_ = 0;  // of the child (CV-3)
+  std::uint64_t life_ = 0;  // the number of the child's life (CV-3)
   std::uint64_t starts_ = 0;
   int lives_unanswered_ = 0;
   int starts_failed_ = 0, starts_refused_ = 0;  // in a row

@@ -1,6 +1,11 @@
-// A fork whose child becomes the program, and three pipes that one I/O thread serves. stderr is a
-// pipe too, copied to ours line for line as it comes, so that its last lines can be told. A timer
-// samples CPU time and memory where they have limits; files are limited by the kernel.
+// A child is a fork that becomes the program, with three pipes that one I/O thread serves. stderr
+// is a pipe as well, copied to ours as it comes, so that its last lines can be told. A timer
+// samples CPU time and memory where they have limits; the kernel keeps the limits on files.
+//
+// Three points are easy to get wrong. Between fork and exec only calls that are safe in a copy of a
+// process with threads are allowed, so everything is allocated before the fork. A fourth pipe
+// reports why exec failed: it closes by itself on success. The parent-death signal is bound to the
+// thread that forks, so the fork happens on the I/O thread, which outlives every child.
 #include "actors/reward/line_child.h"
 
 #include <fcntl.h>
@@ -32,7 +37,7 @@ namespace {
 namespace asio = boost::asio;
 
 constexpr Duration kSampleEvery = std::chrono::milliseconds(250);  // of usage with limits
-constexpr int kReadsAtTheEnd = 64;  // of 4 KiB, of stderr: what a pipe can hold, four times
+constexpr int kReadsAtTheEnd = 64;  // of stderr, 4 KiB each: four times the content of a pipe
 
 struct Pipe {
   OwnedFd read, write;
@@ -42,7 +47,7 @@ struct Pipes3 {  // of one child
   Pipe input, output, errors;
 };
 
-int await(pid_t pid) {  // its status
+int await(pid_t pid) {  // reaps the process; returns its wait status
   int status = 0;
   while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
@@ -73,12 +78,13 @@ void make_standard(int fd, int number) {
     dup2(fd, number);
 }
 
-// All that a child needs to become the program, made before the fork: nothing is allocated after.
+// Everything that a child needs to become the program. It is made before the fork, because the
+// child must not allocate.
 struct Becoming {
   char* const* argv;
   char** environment;
-  int input, output, errors;  // its ends of the pipes
-  int failure;                // why it could not become the program goes there
+  int input, output, errors;  // the child's ends of the pipes
+  int failure;                // the pipe for the errno of a start that failed
   std::optional<rlimit> open_files, file_bytes;
   pid_t parent;
 };
@@ -89,9 +95,9 @@ struct Becoming {
   _exit(127);
 }
 
-// The child after fork: all it calls is safe, with glibc, in a copy of a process with threads.
-// Every descriptor but the three standard ones closes itself on exec. It dies with `parent`,
-// whatever it is doing then.
+// Runs in the child after fork. With glibc, all calls here are safe in a copy of a process with
+// threads. Every descriptor but the three standard ones closes itself on exec. The child is killed
+// when `parent` ends; a parent that ended before prctl() is found by getppid().
 [[noreturn]] void become(const Becoming& what) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != what.parent) _exit(127);
@@ -104,12 +110,12 @@ struct Becoming {
   make_standard(what.errors, STDERR_FILENO);
   if (what.open_files && setrlimit(RLIMIT_NOFILE, &*what.open_files) != 0) give_up(what);
   if (what.file_bytes && setrlimit(RLIMIT_FSIZE, &*what.file_bytes) != 0) give_up(what);
-  environ = what.environment;  // whose PATH execvp searches
+  environ = what.environment;  // execvp searches the PATH of this environment
   execvp(what.argv[0], what.argv);
   give_up(what);
 }
 
-// Not above our own hard limit, which only root may raise.
+// The wanted limit, but not above our own hard limit, which only root may raise.
 std::optional<rlimit> limit_of(decltype(RLIMIT_NOFILE) resource,
                                const std::optional<std::uint64_t>& wanted) {
   rlimit now{};
@@ -122,9 +128,9 @@ bool is_want_of_room(int error) {
   return error == EAGAIN || error == ENOMEM || error == EMFILE || error == ENFILE;
 }
 
-// To be called on a thread that outlives the child: the kernel takes its end for ours. fork and not
-// posix_spawn, for only a child that runs our code first can ask to die with us; who scores is
-// small.
+// Must be called on a thread that outlives the child, because the kernel takes the end of that
+// thread for the parent's end. Uses fork rather than posix_spawn, since only a child that runs our
+// code first can ask to be killed with us; the copy is cheap because the scoring process is small.
 Result<pid_t> spawn_process(const ChildProgram& program, const Pipes3& pipes) {
   Result<Pipe> failure = make_pipe();
   if (!failure) return failure.error();
@@ -144,6 +150,7 @@ Result<pid_t> spawn_process(const ChildProgram& program, const Pipes3& pipes) {
   const pid_t pid = fork();
   if (pid == 0) become(what);
   int error = pid < 0 ? errno : 0;
+  // The read below ends when the child's copy closes: without a byte by exec, or with an errno.
   failure->write = OwnedFd();
   while (pid > 0 && read(failure->read.get(), &error, sizeof error) < 0 && errno == EINTR) {
   }
@@ -161,7 +168,8 @@ std::string describe_status(int status) {
   return "exited with code " + std::to_string(WEXITSTATUS(status));
 }
 
-// Lives on the loop's thread, kept alive by its pending operations.
+// The pipes of one child. All members run on the loop's thread; pending operations keep the object
+// alive.
 class Pipes : public std::enable_shared_from_this<Pipes> {
  public:
   Pipes(asio::io_context& loop, pid_t pid, Pipes3 pipes, const ChildLimits& limits,
@@ -232,7 +240,8 @@ class Pipes : public std::enable_shared_from_this<Pipes> {
                             });
   }
 
-  // Also what the loop has not come to yet; what the child's own children write may be endless.
+  // Reads what the loop has not read yet. The number of reads is bounded, because the child's own
+  // children may keep the pipe open and write without end.
   void drain_errors() {
     for (int n = 0; n < kReadsAtTheEnd && errors_.is_open(); ++n) {
       std::array<char, 4096> bytes;
@@ -264,8 +273,9 @@ class Pipes : public std::enable_shared_from_this<Pipes> {
     });
   }
 
-  // A child that closed its input ends by itself, or is found out by timeouts; its last lines may
-  // still come.
+  // Writes one line at a time, each after the one before. An error means that the child has closed
+  // its input: the child then ends by itself or is found by the items' timeouts, and its last lines
+  // may still come.
   void write_first() {
     asio::async_write(input_, asio::buffer(lines_.front()),
                       [self = shared_from_this()](auto error, std::size_t) {
@@ -276,7 +286,7 @@ class Pipes : public std::enable_shared_from_this<Pipes> {
   }
 
   void take(std::string_view bytes) {
-    if (ended_) return;  // a read that was under way when the child was given up
+    if (ended_) return;  // the child was given up while this read was under way
     text_ += bytes;
     std::size_t begin = 0;
     for (std::size_t end; (end = text_.find('\n', begin)) != std::string::npos; begin = end + 1) {
@@ -291,6 +301,7 @@ class Pipes : public std::enable_shared_from_this<Pipes> {
 
   void end(std::string why) {
     if (ended_) return;
+    // kill_and_close() reaps as well, and would lose the status.
     const int status = reap();
     const auto told = std::move(events_.ended);
     kill_and_close();
@@ -299,7 +310,9 @@ class Pipes : public std::enable_shared_from_this<Pipes> {
           .clean = by_itself && WIFEXITED(status) && WEXITSTATUS(status) == 0});
   }
 
-  // The end of its output is the end of a child's use: whatever is left of it is killed.
+  // Kills and reaps the child; returns its wait status, 0 if it was reaped before. The end of the
+  // child's output ends its use, so a process that still runs then is killed. A child that closed
+  // its output by exiting keeps its own status, because the signal comes too late.
   int reap() {
     if (pid_ == 0) return 0;
     // One that closed its output by exiting keeps its own status: the signal comes too late.

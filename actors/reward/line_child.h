@@ -1,4 +1,5 @@
-// A child process that reads and writes lines, as CommandVerifier sees it, and the real one.
+// A child process that reads and writes lines, as CommandVerifier sees it: the interface, and the
+// spawner of real processes.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +18,13 @@ namespace tandem::actors {
 
 inline constexpr std::size_t kChildLineBytesMax = std::size_t{1} << 20;  // of what it writes
 
+// A running program. Lines are given without their end of line.
 class LineChild {
  public:
-  virtual ~LineChild() = default;  // kills the process, which is gone when this returns
-  virtual void write_line(std::string line) = 0;  // without its end; never blocks
+  virtual ~LineChild() = default;                 // kills the process and waits for its end
+  virtual void write_line(std::string line) = 0;  // never blocks
   virtual std::int64_t pid() const = 0;
-  // The last lines that it wrote to stderr (last_lines.h), also after its end.
+  // The last lines that the child wrote to stderr (last_lines.h), also after its end.
   virtual std::vector<std::string> stderr_tail() = 0;
 };
 
@@ -31,20 +33,21 @@ struct ChildEnd {
   bool clean = false;  // it exited by itself, with code 0
 };
 
-// Called from any thread, never from within a call to the child. Nothing comes after `ended`.
+// Called from any thread, never from within a call to the child. No event comes after `ended`.
 struct LineChildEvents {
   std::function<void(std::string line)> line;
   std::function<void(ChildEnd end)> ended;
 };
-// kOutOfMemory: this machine has no process, memory or descriptor to give. Any other error is the
-// program's own: no such file, no permission.
+// Starts a program. The Error is kOutOfMemory if this machine has no process, memory or descriptor
+// to give; any other code is the program's own fault: no such file, no permission.
 using LineChildSpawner = std::function<Result<std::unique_ptr<LineChild>>(
     const ChildProgram& program, LineChildEvents events)>;
 
-// Spawns real processes, on `io`, which waits until they run, serves their pipes and outlives them.
-// A child stays in our process group; its stderr is copied to ours. However we die, it sees the end
-// of its input and is killed, unless it runs with another user's rights (sudo), which Linux
-// excepts.
+// Spawns real processes on the thread of `io`, which serves their pipes and must outlive them; a
+// call waits until the program runs or has failed to start. A child stays in our process group, and
+// its stderr is copied to ours. When our process ends in any way, the child sees the end of its
+// input and is killed, unless it runs with another user's rights (sudo): for such a child Linux
+// drops the request to be killed.
 LineChildSpawner process_spawner(runtime::IoThread& io);
 
 }  // namespace tandem::actors

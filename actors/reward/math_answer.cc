@@ -1,3 +1,9 @@
+// final_answer() looks for a mark (\boxed, ####), then for a value, then for a last number. The
+// last number is the risky case: most texts end in some number that is part of something else. So a
+// number counts only where its neighbours on both sides may stand beside a final answer. Where that
+// is in doubt there is no answer.
+//
+// Markup is overwritten by as many spaces, so that offsets into the text stay valid.
 #include "actors/reward/math_answer.h"
 
 #include <algorithm>
@@ -39,7 +45,7 @@ std::optional<std::string_view> braced(std::string_view text, std::size_t open) 
   return std::nullopt;
 }
 
-// <answer>, </b> and ** are white space.
+// Overwrites <answer>, </b> and ** by spaces. A ** between two values is a power and stays.
 std::string without_markup(std::string_view text) {
   std::string plain(text);
   for (std::size_t at = 0; (at = plain.find('<', at)) != std::string::npos; ++at) {
@@ -60,11 +66,13 @@ std::string without_markup(std::string_view text) {
   return plain;
 }
 
-// The place of the inside of the formula around `at`: $…$, $$…$$, \(…\) or \[…\].
+// A piece of a text [begin, end), and the same with its delimiters [outer_begin, outer_end).
 struct Place {
-  std::size_t begin = 0, end = 0;  // of what it is
+  std::size_t begin = 0, end = 0;
   std::size_t outer_begin = 0, outer_end = 0;
 };
+// The inside of the formula around `at`: $…$, $$…$$, \(…\) or \[…\]; none if `at` is in no formula.
+// Scans from the start of the text, because only that tells an opening $ from a closing one.
 std::optional<Place> formula_around(std::string_view text, std::size_t at) {
   std::size_t open = std::string_view::npos, width = 0;
   std::string_view close;
@@ -115,7 +123,7 @@ Place word_around(std::string_view text, std::size_t at) {
   return word;
 }
 
-// True if what stands before a number, its last word, may stand there.
+// True if the text before a number may stand before a final answer. Its last word decides.
 bool free_before(std::string_view before) {
   before = trim(before);
   if (before.empty()) return true;
@@ -134,6 +142,7 @@ bool free_before(std::string_view before) {
   return true;
 }
 
+// True if the text behind a number may stand behind a final answer.
 bool free_after(std::string_view after) {
   after = trim(after);
   if (after.empty()) return true;
@@ -157,6 +166,7 @@ std::optional<std::string> last_number(std::string_view solution) {
   const auto formula = formula_around(all, at);
   Place place = formula ? *formula : word_around(all, at);
   std::string_view word = all.substr(place.begin, place.end - place.begin);
+  // "x=3" answers 3; "x<=3" and "x==3" answer nothing.
   bool after_equals = false;
   if (const auto equals = word.rfind('='); equals != std::string_view::npos && equals > 0) {
     if (std::string_view("<>!~:=").find(word[equals - 1]) != std::string_view::npos)

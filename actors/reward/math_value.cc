@@ -1,6 +1,20 @@
-// A recursive-descent parser over a text whose spacing has been taken out. It gives up, with "not a
-// number", at the first character that it cannot account for, at a depth, and after a number of
-// operations, so that its time is bounded whatever a completion holds.
+// A recursive-descent parser over a text in a normal form: one spelling for each command, one kind
+// of space. The parser gives up, with "not a number", at the first character that it cannot account
+// for, at kValueDepthMax, and after kValueStepsMax operations, so that its time is bounded whatever
+// a completion holds.
+//
+// The grammar, with [] for what may be missing:
+//
+//   value   := ( items ) | [ items ] | \{ items \} | items           a tuple, an interval, a set
+//   item    := [letter =] number [%] [unit]
+//   number  := [currency] [sign] [currency] term
+//   term    := factor | factor proper | factor / factor | factor \times 10^n
+//   proper  := \frac.. | digits / digits                             the 1/2 of 1 1/2
+//   factor  := \frac.. | base [^ exponent]
+//   base    := decimal | \sqrt.. | { number } | ( number )
+//
+// A comma is a separator of thousands or of items. Within brackets it separates items; elsewhere it
+// belongs to a number where exactly three digits follow it.
 #include "actors/reward/math_value.h"
 
 #include <algorithm>
@@ -26,6 +40,8 @@ void replace_each(std::string& text, std::string_view what, std::string_view wit
   text = std::move(out.append(text, from));
 }
 
+// The text in normal form: one spelling for each command, plain spaces, and no full stop at the
+// end.
 std::string normal_text(std::string_view raw) {
   std::string text(raw);
   using Pair = std::array<std::string_view, 2>;
@@ -88,6 +104,8 @@ std::optional<std::uint64_t> small_whole(const std::string& digits) {
   return value;
 }
 
+// The root where it is a fraction; none where it is irrational, negative, or has more than 18
+// digits above or below.
 std::optional<Rational> exact_root(const Rational& square) {
   const auto above = small_whole(square.numerator), below = small_whole(square.denominator);
   if (square.negative || !above || !below) return std::nullopt;
@@ -156,6 +174,7 @@ class ValueParser {
     return true;
   }
 
+  // Bounds the work of a later comparison, which multiplies all of these digits.
   static bool too_large(const MathValue& value) {
     std::size_t digits = 0;
     for (const MathItem& item : value.items)
@@ -163,7 +182,8 @@ class ValueParser {
     return digits > 2 * kRationalDigitsMax;
   }
 
-  // (1, 2), [0, 1), \{1, 2\}; none where it is something else.
+  // A tuple, an interval or a set such as (1, 2), [0, 1), \{1, 2\}; none where the text is
+  // something else. One item in round brackets is no tuple: whole() reads it as a number.
   std::optional<MathValue> bracketed(char open) {
     restart();
     if (!take(open == '{' ? "\\{" : std::string_view(&open, 1))) return std::nullopt;
@@ -202,7 +222,7 @@ class ValueParser {
     return item;
   }
 
-  // "x =", where it stands.
+  // Skips "x =", where it stands.
   void variable() {
     skip();
     const std::size_t begin = at_;
@@ -228,6 +248,7 @@ class ValueParser {
     return number;
   }
 
+  // Counts an operation and bounds the digits of its result.
   Number checked(Number number) {
     if (++steps_ > kValueStepsMax || !number || number->numerator.size() > kRationalDigitsMax ||
         number->denominator.size() > kRationalDigitsMax)
@@ -238,6 +259,7 @@ class ValueParser {
     return above && below ? checked(divide(*above, *below)) : std::nullopt;
   }
 
+  // A product is read only with a power of ten, as scientific notation writes it.
   Number term() {
     skip();
     const std::size_t begin = at_;
@@ -246,6 +268,7 @@ class ValueParser {
     const bool whole = std::all_of(text_.begin() + static_cast<std::ptrdiff_t>(begin),
                                    text_.begin() + static_cast<std::ptrdiff_t>(at_), value_digit);
     const std::size_t end = at_;
+    // Only bare digits can begin a mixed number: 1.5 1/2 is none.
     if (whole && (text_.compare(at_, 5, "\\frac") == 0 || peek() == ' ')) {
       if (const Number part = proper_part()) return checked(add_magnitude(*number, *part));
       at_ = end;
@@ -260,7 +283,7 @@ class ValueParser {
     return number;
   }
 
-  // The 1/2 of 1 1/2.
+  // The fraction of a mixed number: the 1/2 of 1 1/2.
   Number proper_part() {
     if (take("\\frac")) return fraction();
     const Number above = decimal();
@@ -273,10 +296,11 @@ class ValueParser {
   Number fraction() {
     const Number above = argument();
     const Number below = argument();
-    if (peek() == '^') return std::nullopt;  // of the whole, or of its denominator?
+    if (peek() == '^') return std::nullopt;  // the power of the whole, or of the denominator?
     return quotient(above, below);
   }
 
+  // The argument of a LaTeX command: a group in braces, or a single digit, as in \frac34.
   Number argument() {
     skip();
     if (value_digit(peek())) return parse_decimal(std::string_view(text_).substr(at_++, 1));
@@ -313,7 +337,7 @@ class ValueParser {
   Number power(Rational base, int exponent) {
     if (base.numerator == "0") return exponent > 0 ? Number(base) : std::nullopt;
     Rational total{.numerator = "1"};
-    // x / (1 / y) is x y.
+    // Powers by repeated squaring, with divide() alone: dividing by the inverse multiplies.
     if (exponent >= 0) base = inverse(base);
     for (unsigned left = static_cast<unsigned>(std::abs(exponent)); left > 0; left /= 2) {
       if (left % 2 == 1) {
@@ -369,7 +393,7 @@ class ValueParser {
     return parse_decimal(digits);
   }
 
-  // A unit, or none; false: something else stands here, perhaps a factor.
+  // Skips a unit, if there is one. False: something else stands here, perhaps a factor.
   bool unit() {
     const bool spaced = peek() == ' ';
     if (take(std::string_view(&kDegree, 1))) {
@@ -401,6 +425,9 @@ class ValueParser {
     return take("2") || take("3") || take("{2}") || take("{3}");
   }
 
+  // Whether `words` are at most four words of a unit. Within \text (`marked`) any word will do that
+  // does not change the value. Bare words must be known abbreviations, or be of three letters and
+  // stand apart from the number, since 5x and 5 pi are products.
   static bool is_unit(const std::string& words, bool marked, bool spaced) {
     static constexpr auto kShort = {"cm", "mm", "km", "kg", "mg", "ml", "mL", "ft", "in",
                                     "oz", "lb", "hr", "mi", "yd", "am", "pm", "kJ"};
@@ -433,6 +460,7 @@ bool same_item(const MathItem& a, const MathItem& b) {
   if (a.infinite || b.infinite)
     return a.infinite && b.infinite && a.number.negative == b.number.negative;
   if (a.number == b.number) return true;
+  // The number over 100, left unreduced.
   const auto hundredth = [](Rational number) {
     number.denominator += "00";
     return number;

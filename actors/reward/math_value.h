@@ -1,10 +1,12 @@
 // The exact value of an answer's text, in LaTeX or plain, or none: "not a number". A number is
 // never guessed from digits that stand in something else, such as \sqrt{5}, 5\pi or x \neq 5.
 //
-// Read: 12, -3.50, .5, 1,234,567.8, 6.02e23, 3 \times 10^{5}, 3/4, \frac{3}{4} (dfrac, tfrac,
-// \frac34), 1 1/2, 1\frac{1}{2}, 2^{10}, \sqrt{9}, 50%, $5, x = 5, 5 \text{ cm}, 72 clips,
-// 90^\circ, (1, 2), [0, \infty), \{1, 2\} and 1, 2. Sums and products are not computed: 2+3 is a
-// question.
+// Forms that are read:
+//   numbers     12, -3.50, .5, 1,234,567.8, 6.02e23, 3 \times 10^{5}, 2^{10}, \sqrt{9}
+//   fractions   3/4, \frac{3}{4} (dfrac, tfrac, \frac34), 1 1/2, 1\frac{1}{2}
+//   with more   50%, $5, x = 5, 5 \text{ cm}, 72 clips, 90^\circ
+//   several     (1, 2), [0, \infty), \{1, 2\} and 1, 2
+// Sums and products are not computed: 2+3 is a question.
 #pragma once
 
 #include <cstddef>
@@ -25,25 +27,28 @@ inline constexpr int kValueExponentMax = 1024;
 struct MathItem {
   Rational number;
   bool percent = false;
-  bool infinite = false;  // the sign is the number's
+  bool infinite = false;  // then `number` has the sign alone
 };
 
 struct MathValue {
-  // One item, unless `open` and `close` name a tuple or an interval, or are '{' and '}': a set.
+  // One item, unless `open` and `close` name the brackets of a tuple or an interval, or are '{' and
+  // '}', which make it a set.
   std::vector<MathItem> items;
   char open = 0, close = 0;
 };
 
+// The value of the whole text, or none. Time and size are bounded by the constants above.
 std::optional<MathValue> parse_value(std::string_view text);
 
-// 50% equals 50% and, as for math-verify, both 50 and 0.5. Sets have no order.
+// 50% equals 50% and, as for math-verify, both 50 and 0.5. The items of a set have no order.
 bool same_value(const MathValue& a, const MathValue& b);
 
 // The text without white space, LaTeX spacing and delimiters: two texts that agree in it are the
 // same expression.
 std::string same_text_form(std::string_view text);
 
-// A word behind a number that makes it another one: "million", "pi", "or".
+// True for a word that makes another value of the number before it, such as "million", "pi" or
+// "or".
 bool changes_a_value(std::string_view word);
 
 }  // namespace tandem::actors

@@ -1,3 +1,6 @@
+// School arithmetic on decimal digits, most significant first. Results are never reduced: a
+// comparison multiplies crosswise, and the parsers bound the number of digits (kRationalDigitsMax),
+// so the quadratic product stays cheap.
 #include "actors/reward/rational.h"
 
 #include <algorithm>

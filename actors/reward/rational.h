@@ -1,5 +1,8 @@
-// Exact rational numbers of any size, for comparison alone: what people write as 1,234.50, 3/4, 12
+// Exact rational numbers of any size, for comparison alone, as people write them: 1,234.50, 3/4, 12
 // %.
+//
+// The digits are decimal text. That is slow for arithmetic, but parsing is a copy, and there is no
+// loss: 0.1 is 1/10.
 #pragma once
 
 #include <optional>
@@ -8,7 +11,7 @@
 
 namespace tandem::actors {
 
-inline constexpr std::size_t kRationalDigitsMax = 1024;  // longer ones are not numbers to us
+inline constexpr std::size_t kRationalDigitsMax = 1024;  // a longer text is not a number
 
 struct Rational {
   bool negative = false;          // false for zero
@@ -16,13 +19,14 @@ struct Rational {
   std::string denominator = "1";  // not zero; the fraction need not be reduced
 };
 
+// Compares by cross multiplication, so neither side needs to be reduced.
 bool operator==(const Rational& a, const Rational& b);
 
-// "12", "-0.5", ".5", "3.", "1.5e-3": digits with at most one point, a sign and an exponent, no
-// separators.
+// Reads "12", "-0.5", ".5", "3." or "1.5e-3": digits with at most one point, a sign and an
+// exponent, without separators. None for any other text, and above kRationalDigitsMax digits.
 std::optional<Rational> parse_decimal(std::string_view text);
 
-std::optional<Rational> divide(const Rational& a, const Rational& b);  // none: by zero
-Rational add_magnitude(const Rational& whole, const Rational& part);   // the sign is whole's
+std::optional<Rational> divide(const Rational& a, const Rational& b);  // none if b is zero
+Rational add_magnitude(const Rational& whole, const Rational& part);   // with the sign of `whole`
 
 }  // namespace tandem::actors

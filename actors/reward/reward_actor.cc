@@ -1,3 +1,8 @@
+// The actor fetches the payloads of one ScoreGroups message together, passes every completion to
+// the verifier at once, and counts down per group until all of its verdicts are there. Verdicts may
+// come at once or much later, in any order: a direct verifier answers inside score(), a user's
+// program answers when it has read the line. Groups that are complete by the end of the turn that
+// began them leave in one message, so that a quick verifier does not cause one message per group.
 #include "actors/reward/reward_actor.h"
 
 #include <utility>
@@ -11,7 +16,7 @@ namespace {
 
 using nlohmann::json;
 
-// The member of a record, null where it has none.
+// The member `key` of a record, null where the record has none.
 json member(const json& record, const std::string& key) {
   const auto at = record.find(key);
   return at == record.end() ? json() : *at;
@@ -81,6 +86,7 @@ void RewardActor::read(runtime::Context& cx, std::shared_ptr<OpenGroups> work) {
       note("idle", later.now());
       return;
     }
+    // The pause doubles with each attempt.
     log::warn("event=payload_read_failed actor={} attempt={} error=\"{}\"", config_.self.actor,
               work->attempts, payloads.error().message);
     if (work->attempts >= kReadAttempts) return later.fail(payloads.error());
@@ -100,6 +106,7 @@ void RewardActor::judge_group(runtime::Context& cx, const GroupToScore& group,
   const Result<GroupPayload> payload = runtime::decode<GroupPayload>(bytes);
   if (!payload)
     return fail_group(cx, group, 1, "the payload is damaged: " + payload.error().message);
+  // Then the number of trajectories is not known either, and the answer has one failure.
   if (const auto why = misfit(*payload, group.group))
     return fail_group(cx, group, 1, "the payload makes no sense: " + *why);
   const std::size_t n = payload->trajectories.size();
@@ -153,6 +160,7 @@ void RewardActor::handle(runtime::Context& cx, ScoreTexts work) {
   open->answer = {.from = config_.self, .evaluation = work.evaluation};
   open->answer.scores.resize(work.texts.size());
   open->left = work.texts.size();
+  // The texts of an evaluation come with the message and need no payload.
   if (work.texts.empty()) return outbox_.send(cx, std::move(open->answer));
   note("score", cx.now());
   for (std::size_t i = 0; i < work.texts.size(); ++i) {
@@ -191,6 +199,7 @@ void RewardActor::count(Time now, const TrajectoryScore& score) {
               scored_, failed_, seconds(now - up_));
 }
 
+// Keeps the newest trouble and the count of all; tells it now, or at the end of the pause (RW-3).
 void RewardActor::trouble(runtime::Context& cx, RewardTrouble trouble) {
   const std::int64_t count = trouble_.count + 1;
   trouble_ = std::move(trouble);

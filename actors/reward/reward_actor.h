@@ -1,5 +1,5 @@
-// The reward actor judges finished groups: it pulls their payloads, hands every completion to its
-// Verifier, and answers group by group. How a completion is judged is verifier.h's.
+// The reward actor judges finished groups: it fetches their payloads, passes every completion to
+// its Verifier, and answers group by group. How a completion is judged is the matter of verifier.h.
 //
 // Invariants
 //   RW-1  Every trajectory of every group is answered exactly once, by Scored or ScoreFailed.
@@ -7,8 +7,8 @@
 //   RW-3  The first trouble of the verifier's program is told at once, then at most one in
 //         trouble_interval: the newest.
 //
-// A payload that cannot be pulled after kReadAttempts fails the actor: another one will be asked.
-// One that is pulled and makes no sense is a failure of its group.
+// A payload that cannot be fetched after kReadAttempts fails the actor; the exchange then asks
+// another one. A payload that arrives and makes no sense is a failure of its group.
 #pragma once
 
 #include <functional>
@@ -30,6 +30,8 @@ namespace tandem::actors {
 inline constexpr int kReadAttempts = 6;
 inline constexpr std::int64_t kScoresPerLogLine = 10'000;
 
+// Fixed for the actor's incarnation. `prompt_key` and `answer_key` name members of a dataset
+// record.
 struct RewardConfig {
   Sender self;                  // how it signs its messages
   std::int32_t capacity = 256;  // groups at once
@@ -39,32 +41,35 @@ struct RewardConfig {
   Duration trouble_interval = std::chrono::seconds(3);
 };
 
-struct StartReward {};  // sent once, first, by whoever spawned the actor: it says RewardUp
+struct StartReward {};  // sent once and first by the actor's spawner; answered by RewardUp
 
+// Handlers run in the actor's turns; the verifier is called, and calls back, in them alone.
 class RewardActor {
  public:
   using Inbox = std::variant<StartReward, ScoreGroups, ScoreTexts>;
 
+  // The actor's connections to the rest of the process.
   struct Joints {
     runtime::Ref<RewardEvents> exchange;
     runtime::PayloadReader read;
-    // Told what the actor is at ("idle", "score"); may be empty.
+    // Told the actor's phase ("idle", "score"); may be empty.
     std::function<void(const char* phase, Time now)> progress;
   };
   RewardActor(const RewardConfig& config, std::unique_ptr<Verifier> verifier, Joints joints);
-  ~RewardActor();  // says in the log what it did in all
+  ~RewardActor();  // logs its totals
 
   void handle(runtime::Context& cx, StartReward start);
   void handle(runtime::Context& cx, ScoreGroups work);
   void handle(runtime::Context& cx, ScoreTexts work);
 
  private:
-  struct OpenGroups;  // one ScoreGroups on its way
+  struct OpenGroups;  // one ScoreGroups message whose payloads are being fetched
   struct OpenGroup;   // one group whose trajectories are being judged
   struct OpenTexts;
 
   void read(runtime::Context& cx, std::shared_ptr<OpenGroups> work);
   void judge_group(runtime::Context& cx, const GroupToScore& group, const std::string& bytes);
+  // Answers a group without judging it: `trajectories` times ScoreFailed with the reason.
   void fail_group(runtime::Context& cx, const GroupToScore& group, std::size_t trajectories,
                   const std::string& why);
   void completed(runtime::Context& cx, GroupScore score);
@@ -78,11 +83,11 @@ class RewardActor {
   const std::unique_ptr<Verifier> verifier_;
   const Joints joints_;
   runtime::Outbox<RewardEvents> outbox_;
-  std::vector<GroupScore> completed_;  // not yet sent: those of one turn go together
+  std::vector<GroupScore> completed_;  // not yet sent: the scores of one turn go together
   bool gathering_ = false;
   RewardTrouble trouble_;  // the newest
   bool trouble_told_ = true;
-  bool trouble_pause_ = false;  // a timer ends it
+  bool trouble_pause_ = false;  // no trouble is told until a timer ends the pause
   Time up_, last_score_;
   std::int64_t groups_ = 0, scored_ = 0, failed_ = 0;  // groups answered, completions
 };

@@ -1,3 +1,6 @@
+// Three verifiers are functions of the completion and the answer and judge at once; the fourth is
+// in command_verifier.h. A regular expression runs in PCRE2 with a limit on its steps: a search
+// that backtracks without end fails the completion, and does not stop the actor.
 #include "actors/reward/verifier.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
@@ -12,7 +15,7 @@ namespace tandem::actors {
 namespace {
 
 constexpr std::size_t kShownWordBytesMax = 200;    // of each word of a command in the log
-constexpr std::uint32_t kMatchSteps = 10'000'000;  // of one search; a runaway pattern ends there
+constexpr std::uint32_t kMatchSteps = 10'000'000;  // of one search; a longer one is a failure
 
 std::string trimmed(std::string_view text) {
   const auto begin = text.find_first_not_of(" \t\r\n");
@@ -20,7 +23,7 @@ std::string trimmed(std::string_view text) {
   return std::string(text.substr(begin, text.find_last_not_of(" \t\r\n") - begin + 1));
 }
 
-// Verifiers that answer at once: a function of the completion and the answer's text.
+// A verifier that answers at once, by a function of the item.
 class DirectVerifier final : public Verifier {
  public:
   using Judge = std::function<TrajectoryScore(const ScoreItem& item)>;
@@ -31,7 +34,7 @@ class DirectVerifier final : public Verifier {
   const Judge judge_;
 };
 
-// Of verifiers that compare with the answer.
+// The judge of a verifier that compares with the answer: 1 if `equal`, else 0.
 template <class Equal>
 DirectVerifier::Judge compare(Equal equal) {
   return [equal](const ScoreItem& item) -> TrajectoryScore {
@@ -41,6 +44,7 @@ DirectVerifier::Judge compare(Equal equal) {
   };
 }
 
+// A compiled expression with a limit on the steps of a search.
 class Pattern {
  public:
   static Result<Pattern> compile(const std::string& text) {
@@ -70,6 +74,7 @@ class Pattern {
     const Result<std::string> answer = answer_text(item.answer);
     if (!answer) return ScoreFailed{answer.error().message};
     const PCRE2_SIZE* const at = pcre2_get_ovector_pointer(match.get());
+    // An optional group may have taken no part in the match.
     const bool took_part = found > 1 && at[2] != PCRE2_UNSET;
     const std::string group = took_part ? item.completion.substr(at[2], at[3] - at[2]) : "";
     return Scored{took_part && trimmed(group) == *answer ? 1.0 : 0.0};

@@ -1,3 +1,6 @@
+// Stop strings are searched in the bytes of the text, since such a string may begin and end inside
+// tokens. Only a job with stop strings pays for the text while tokens come: without any, take()
+// decodes all tokens once.
 #include "actors/rollout/completion.h"
 
 #include <algorithm>
@@ -65,7 +68,8 @@ std::optional<FinishReason> Completion::push(const Sampled& sampled) {
   return FinishReason::kLength;
 }
 
-// A match is new if it ends within the bytes of this token; the first to begin wins.
+// Looks for stop strings that end within the bytes of this token; earlier matches were seen before.
+// If several match, the one that begins first cuts the text.
 bool Completion::ends_with_stop_string(std::int32_t token) {
   if (rules_->stop.empty()) return false;
   std::string& text = trajectory_.text;
@@ -74,6 +78,7 @@ bool Completion::ends_with_stop_string(std::int32_t token) {
   if (std::ssize(trajectory_.tokens) < rules_->tokens_min) return false;
   std::size_t cut = std::string::npos;
   for (const std::string& stop : rules_->stop) {
+    // A match that ended before this token is excluded by its start.
     const std::size_t from = before + 1 > stop.size() ? before + 1 - stop.size() : 0;
     cut = std::min(cut, text.find(stop, from));
   }
@@ -90,8 +95,9 @@ Trajectory Completion::take() {
   return std::move(trajectory_);
 }
 
-// A special token belongs to the text as far as the bytes before it do: one inside a stop string
-// does not. Where the text is cut, it still is the bytes before the stop string.
+// Rebuilds the text with its special tokens. A special token belongs to the text as far as the
+// bytes before it do: one inside a stop string does not. A text that was cut is the bytes before
+// the stop string, and `left` counts how many of them are still to come.
 std::optional<std::string> Completion::special_text() const {
   std::span<const std::int32_t> tokens = trajectory_.tokens;
   if (!text_is_cut_ && !trajectory_.truncated && !tokens.empty() &&

@@ -1,10 +1,14 @@
-// One trajectory in the making: its sampled tokens, what is recorded with each, and when it ends.
+// One trajectory while it is generated: its sampled tokens, the log-probability and version of
+// each, and the rules for its end.
 //
-// It ends by a stop token (the model's eos or one of stop_token_ids), which is kept among the
-// tokens; by a stop string, which may begin and end inside tokens: the text is cut before it, the
-// tokens are kept up to the one that completed it; or by its length. Nothing ends it before
-// min_tokens: stop tokens are banned until then, and a stop string that is complete by then is text
-// like any other.
+// A completion ends in one of three ways:
+//   stop token   The model's eos, or one of stop_token_ids. The token is kept among the tokens.
+//   stop string  A string that may begin and end inside tokens. The text is cut before the string;
+//                the tokens are kept up to the one that completed it.
+//   length       tokens_max tokens have been sampled; the trajectory is marked as truncated.
+//
+// No rule ends a completion before min_tokens: stop tokens are banned until then, and a stop string
+// that is complete by then is text like any other.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +34,9 @@ struct StopRules {
   std::int32_t tokens_max = 0;
 };
 
-// kInvalid: a stop token that the model does not have, an empty stop string, min_tokens above
-// max_response_length, or no token left to sample before min_tokens.
+// Fails with kInvalid for a stop token that the model does not have, an empty stop string, a
+// min_tokens above max_response_length, or stop tokens that leave no token to sample before
+// min_tokens.
 Result<StopRules> make_stop_rules(const EngineConfig& config, const ModelConfig& model);
 
 class Completion {
@@ -40,22 +45,24 @@ class Completion {
   Completion(const StopRules& rules, const Tokenizer& tokenizer)
       : rules_(&rules), tokenizer_(&tokenizer) {}
 
-  // `ahead`: tokens that are being drawn and will be pushed before the one in question.
-  // Tokens that must not be sampled then.
+  // The tokens that must not be sampled next. `ahead` counts the tokens that are already being
+  // drawn and will be pushed before that one.
   std::span<const std::int32_t> banned(std::int32_t ahead) const;
-  // True if it will have ended by its length then, if not before.
+  // True if the completion has reached its length after `ahead` more tokens, if no other rule ends
+  // it before.
   bool ends_by_length(std::int32_t ahead) const;
 
-  // `version` sampled the token after reading keys and values of `kv_oldest` and later versions.
+  // A token that `version` sampled after reading keys and values of `kv_oldest` and later versions.
   struct Sampled {
     std::int32_t token = 0;
     float logprob = 0;
     PolicyVersion version;
     PolicyVersion kv_oldest;
   };
+  // Appends a token. Returns why the completion has ended, or nullopt while it goes on.
   std::optional<FinishReason> push(const Sampled& sampled);
 
-  // Once, after push() said that it ended.
+  // The finished trajectory. Call take() once, after push() has returned a reason.
   Trajectory take();
 
  private:
@@ -65,6 +72,7 @@ class Completion {
   const StopRules* rules_;
   const Tokenizer* tokenizer_;
   Trajectory trajectory_;
+  // A stop string has ended the completion, so that trajectory_.text is already final.
   bool text_is_cut_ = false;
 };
 

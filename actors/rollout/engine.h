@@ -1,7 +1,9 @@
-// What generates: a rollout actor drives one Engine, step by step, and moves its results out.
+// The interface between a rollout actor and the object that generates tokens. The actor drives one
+// Engine, one step at a time, submits requests to it, and moves its results out.
 //
-// Two implementations: NativeEngine (native_engine.h) computes; FakeEngine (fake_engine.h) makes
-// tokens up in virtual time, for whole fleets in one simulated process.
+// There are two implementations: NativeEngine (native_engine.h) computes with a model; FakeEngine
+// (fake_engine.h) makes tokens up in virtual time, so that a whole fleet fits into one simulated
+// process.
 //
 // Invariants, for every engine
 //   EN-1  Weights change in finish_update() and nowhere else, and never while a sequence runs that
@@ -13,7 +15,8 @@
 //   EN-4  The tokens of trajectory i follow from the weights, the prompt and
 //         derive_seed(seed, {i}), not from what else runs.
 //
-// One thread at a time. No call waits for anything but its own arithmetic.
+// Threads: an engine is called by one thread at a time. No call waits for anything but the engine's
+// own arithmetic.
 #pragma once
 
 #include <cstddef>
@@ -37,7 +40,8 @@ enum class KvOnUpdate : std::uint8_t {
   kRecompute,  // their keys and values are computed anew by the new version
 };
 
-// The rollout.* and async.* keys of a job, and what data.* bounds; names are the keys'.
+// The rollout.* and async.* keys of a job, and those data.* keys that bound lengths. A field has
+// the name of its key, and the job file's reference says what each key means.
 struct EngineConfig {
   float temperature = 1.0f;  // > 0
   float top_p = 1.0f;
@@ -55,18 +59,21 @@ struct EngineConfig {
   bool partial_rollout = true;  // false: an update waits until running sequences are done
   KvOnUpdate kv_on_update = KvOnUpdate::kKeep;
   std::size_t kv_memory_bytes = std::size_t{64} << 20;  // at most; no more than it can use
-  // Decode steps of so many sequences are recorded once and replayed; smaller batches are padded to
-  // the next size. Empty, or on a CPU: nothing is recorded.
+  // A GPU records the decode step of each of these numbers of sequences once and replays it; a
+  // smaller batch is padded to the next size. Nothing is recorded where the list is empty, or on a
+  // CPU.
   std::vector<std::int32_t> cudagraph_capture_sizes;
-  // A step is planned and queued while the one before computes, for a device that computes beside
-  // its host: tokens are known one step() later, and what is computed for a sequence beyond its end
-  // is discarded.
+  // True: a step is planned and queued while the one before it computes, for a device that computes
+  // beside its host. Tokens are then known one step() later, and results that were computed for a
+  // sequence beyond its end are discarded.
   bool async_scheduling = false;
-  // What a GPU's products promise of a row among others (kernels/ops/matmul.h).
+  // Whether a GPU's product gives a row the same bits whatever other rows are computed with it
+  // (kernels/ops/matmul.h).
   kernels::Rows products = kernels::Rows::kInvariant;
   bool weights_arrive_on_device = false;  // the sink is in the GPU's memory, not the host's
 };
 
+// The engine cannot generate this group. `message` says why in words, for the log and the journal.
 struct GroupUnservable {
   GroupId group;
   std::uint32_t attempt = 0;
@@ -74,6 +81,7 @@ struct GroupUnservable {
   std::string message;
 };
 
+// All completions of one Evaluate message. `unservable` has the indices of prompts that got none.
 struct EvaluationDone {
   EvaluationId evaluation;
   std::vector<EvaluationText> completions;
@@ -82,7 +90,7 @@ struct EvaluationDone {
 
 using EngineEvent = std::variant<GroupPayload, GroupUnservable, EvaluationDone>;
 
-struct EngineStats {  // counters since the engine's start; the last three are of now
+struct EngineStats {  // counters since the engine's start; the last three are current values
   std::uint64_t generation_tokens = 0;
   std::uint64_t prompt_tokens = 0;         // computed as part of a prompt, recomputation included
   std::uint64_t prefix_cache_queries = 0;  // tokens looked up
@@ -96,11 +104,11 @@ struct EngineStats {  // counters since the engine's start; the last three are o
 
 enum class PauseMode : std::uint8_t {
   kAbort,  // cancel everything
-  kWait,   // start nothing more; what runs goes on
+  kWait,   // start nothing more; running sequences go on
   kKeep,   // freeze: step() does nothing
 };
 
-// Which versions a publisher holds.
+// The versions that a publisher holds: those from `oldest_retained` to `newest`.
 struct VersionOffer {
   PolicyVersion newest;
   PolicyVersion oldest_retained;
@@ -110,7 +118,7 @@ class Engine {
  public:
   virtual ~Engine() = default;
 
-  // Earliest `due` first; evaluations before everything.
+  // Requests start by their `due` step, earliest first; evaluations start before all groups.
   virtual void submit(GroupWork work) = 0;
   virtual void submit(Evaluate evaluation) = 0;
   virtual void cancel(std::span<const GroupId> groups) = 0;  // unknown ones are ignored
@@ -118,37 +126,41 @@ class Engine {
   virtual void pause(PauseMode mode) = 0;
   virtual void resume() = 0;
 
-  // True if step() would compute something, or has something to take from the device that matters.
+  // True if step() would compute something, or would take a result from the device that is still
+  // needed.
   virtual bool can_step() const = 0;
-  // One forward pass at most. Returns how long the caller has to wait before the next call: zero
-  // from an engine that has taken the time itself, the simulated duration from a simulated one.
+  // Computes at most one forward pass; CHECKs can_step(). Returns how long the caller must wait
+  // before the next call: zero from an engine that has spent the time itself, the simulated
+  // duration from a simulated engine.
   virtual Duration step() = 0;
-  virtual std::vector<EngineEvent> poll() = 0;  // since the last poll
+  virtual std::vector<EngineEvent> poll() = 0;  // the events since the last poll
   virtual EngineStats stats() const = 0;
 
-  // The installed version; none before the first update.
+  // The installed version; nullopt before the first update.
   virtual std::optional<PolicyVersion> version() const = 0;
-  // The version that the engine's work wants next, if that is not the installed one.
+  // The version that the engine's work needs next; nullopt if the installed one serves it.
   virtual std::optional<PolicyVersion> wants(const VersionOffer& offer) = 0;
-  // Whether finish_update() may be given a version where the publisher left it, in host memory of
-  // any kind. Else it is given weight_sink().
+  // Whether finish_update() can read a version where the publisher left it, in host memory of any
+  // kind. If not, finish_update() is given weight_sink().
   virtual bool installs_in_place() const = 0;
-  // Where the bytes of an update go that arrives from elsewhere, one arena, in the host's memory
-  // unless the configuration says otherwise; they may be written at any time before finish_update.
-  // The sink is allocated when it is first asked for, and kept. The error is want of memory.
+  // The buffer for the bytes of a version that is copied here: one arena, in the host's memory
+  // unless `weights_arrive_on_device` is set. The caller may write to the sink at any time before
+  // finish_update(). The engine allocates the sink at the first call and keeps it. The Error means
+  // that there is not enough memory.
   virtual Result<std::span<std::byte>> weight_sink() = 0;
-  // From now on the engine makes room for `version`: it starts nothing that would delay it for
-  // long. A second call replaces the first.
+  // After this call the engine makes room for `version`: it starts no request that would delay the
+  // update for long. A second call replaces the first.
   virtual void begin_update(PolicyVersion version) = 0;
   virtual bool may_finish_update() const = 0;  // an update has begun and nothing delays it
-  // `arena` is the version of begin_update(), whole, and has been read on return. Returns as step()
-  // does.
+  // Installs `arena`, which is the whole version of begin_update(); the bytes have been read when
+  // the call returns. Returns a duration as step() does.
   virtual Duration finish_update(std::span<const std::byte> arena) = 0;
-  // `version` can no longer be had: the work that wants exactly it becomes unservable.
+  // Says that `version` is no longer published: waiting work that is pinned to it becomes
+  // unservable.
   virtual void version_gone(PolicyVersion version) = 0;
 };
 
-// The header of a payload that lies at `ref`.
+// The header by which the exchange knows a payload that is stored at `ref`.
 GroupHeader header_of(const GroupPayload& payload, runtime::PayloadRef ref);
 
 }  // namespace tandem::actors

@@ -1,3 +1,7 @@
+// Tokens and lengths are drawn by counter from the seed of each trajectory, never from a shared
+// generator: they stay the same whatever else runs and in whichever order (EN-4). Requests start,
+// stop and wait by the rules of WorkQueue, so a simulated fleet meets the same orders of events as
+// a real one. A request starts whole: its n sequences may exceed max_num_seqs by n - 1.
 #include "actors/rollout/fake_engine.h"
 
 #include <algorithm>
@@ -18,6 +22,8 @@ std::int32_t wanted_length(const FakeEngineConfig& config, std::uint64_t seed) {
   return config.tokens_min + static_cast<std::int32_t>(rng.below(choices));
 }
 
+// The version spans and `oldest` are kept as a real engine keeps them, so that the checks of the
+// exchange and the learner see the same shapes. The log-probability is any value in (-1, 0].
 void push_token(Trajectory& trajectory, std::uint64_t seed, PolicyVersion version) {
   const auto position = static_cast<std::int32_t>(trajectory.tokens.size());
   if (trajectory.versions.empty() || trajectory.versions.back().version != version)
@@ -71,6 +77,7 @@ void FakeEngine::cancel(std::span<const GroupId> groups) {
   });
 }
 
+// The queue counts running requests, so it must hear of the end of each.
 void FakeEngine::cancel_all() {
   queue_.remove([](const Request&) { return true; });
   for (const Running& group : running_) queue_.ended(group.request);
@@ -134,6 +141,7 @@ Duration FakeEngine::step() {
   CHECK(can_step());
   while (queue_.next() != nullptr && sequences_running() < config_.engine.max_num_seqs)
     start(queue_.take());
+  // The clock advances before the tokens, so that their latencies include this step.
   const Duration time = config_.step_time + config_.sequence_time * sequences_running();
   now_ = now_ + time;
   std::erase_if(running_, [this](Running& group) {
@@ -154,6 +162,7 @@ void FakeEngine::finish(Running& group) {
   events_.push_back(GroupPayload{.group = id,
                                  .attempt = attempt,
                                  .prompt = prompt,
+                                 // One token per byte: the prompt has no tokenizer.
                                  .prompt_tokens = {prompt.begin(), prompt.end()},
                                  .trajectories = std::move(group.trajectories)});
 }

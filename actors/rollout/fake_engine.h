@@ -1,8 +1,12 @@
 // An engine without a model, for fleets in virtual time: each step gives every running sequence one
-// token and says how long that took. Tokens, lengths and texts follow from the seeds (EN-4);
-// starts, updates and pinned versions obey the same WorkQueue as the native engine's.
+// token and says how long that took. Tokens, lengths and texts follow from the seeds (EN-4).
+// Starts, updates and pinned versions obey the same WorkQueue as those of the native engine.
 //
-// A trajectory's text is the decimal of its seed, so that a fake reward can be a function of it.
+// A trajectory's text is the decimal of its seed, so that a fake reward can be a function of the
+// text.
+//
+// Threads: one at a time. The engine never reads a clock: step() and finish_update() return how
+// much virtual time they took, and the caller waits for as long.
 #pragma once
 
 #include <deque>
@@ -27,6 +31,7 @@ struct FakeEngineConfig {
   bool installs_in_place = false;
 };
 
+// Obeys EN-1 to EN-4. A "weights" arena is ignored, so installing a version changes numbers alone.
 class FakeEngine final : public Engine {
  public:
   explicit FakeEngine(FakeEngineConfig config);
@@ -53,16 +58,18 @@ class FakeEngine final : public Engine {
   void version_gone(PolicyVersion version) override;
 
  private:
+  // A request that has started; its n trajectories get a token each per step.
   struct Running {
     Request request;
     std::vector<Trajectory> trajectories;
-    std::vector<SequenceTimes> times;   // of each of them
-    std::vector<std::int32_t> lengths;  // wanted
+    std::vector<SequenceTimes> times;   // of each trajectory
+    std::vector<std::int32_t> lengths;  // tokens after which each trajectory ends
   };
   void start(Request request);
+  // Answers a request that cannot be generated, as an event or as a part of its evaluation.
   void refuse(const Request& request, UnservableReason reason, std::string message);
   void finish(Running& group);
-  bool extend(Running& group);  // by a token each; true when all are complete
+  bool extend(Running& group);  // by one token each; true when all are complete
   std::int64_t sequences_running() const;
 
   const FakeEngineConfig config_;
@@ -71,7 +78,7 @@ class FakeEngine final : public Engine {
   std::deque<Running> running_;
   std::vector<EngineEvent> events_;
   EngineStats counters_;
-  Time now_;  // the time that steps and updates took: its own clock
+  Time now_;  // the engine's own clock: the sum of the times that steps and updates took
   bool frozen_ = false;
 };
 

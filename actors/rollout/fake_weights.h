@@ -1,6 +1,6 @@
 // Published versions without weights, for simulated fleets: a board that the simulated learner
-// writes to, and subscribers that copy a version's checksum alone and take a number of progress()
-// calls for it. Everything runs on one thread.
+// writes to, and subscribers that copy the checksum of a version and take a number of progress()
+// calls for it. All of them run on one thread.
 #pragma once
 
 #include <cstdint>
@@ -12,22 +12,25 @@
 
 namespace tandem::actors {
 
+// The versions that the simulated learner offers, shared by all subscribers of a fleet.
 class FakeWeightBoard {
  public:
-  // Versions below `oldest_retained` go.
+  // Adds `version` and removes all versions below `oldest_retained`.
   void publish(PolicyVersion version, PolicyVersion oldest_retained, std::uint64_t checksum);
+  // Removes the versions above `last`, as a learner does that restarts from an older checkpoint.
   void forget_after(PolicyVersion last);
   bool holds(PolicyVersion version) const { return versions_.contains(version); }
   std::uint64_t checksum_of(PolicyVersion version) const { return versions_.at(version); }
   std::optional<PolicyVersion> newest() const;
 
  private:
-  std::map<PolicyVersion, std::uint64_t> versions_;  // and their checksums
+  std::map<PolicyVersion, std::uint64_t> versions_;  // the checksum of each version
 };
 
+// Reads one board. begin() fails with kNotFound for a version that the board does not hold.
 class FakeWeightSubscriber : public runtime::WeightSubscriber {
  public:
-  // `progress_calls` >= 1: how many it takes to copy a version.
+  // `progress_calls` (at least 1): the number of progress() calls that a copy takes.
   FakeWeightSubscriber(std::shared_ptr<const FakeWeightBoard> board, int progress_calls);
 
   Result<std::optional<PolicyVersion>> newest() override { return board_->newest(); }

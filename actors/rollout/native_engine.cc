@@ -1,14 +1,16 @@
-// A step is: start requests while there is room, plan, compute, sample, end what has ended.
+// A step does five things in this order: starts requests while there is room, plans, computes,
+// samples, and ends the sequences that are complete.
 //
-// With async_scheduling the tokens of a step stay on the device for one step more: the next one is
-// planned and queued without knowing them, as if no sequence ended by what it draws, and reads them
-// where they are drawn. Then the host takes them and ends what has ended; what the step under way
-// computes for those is nobody's. So only the pages and lengths of a plan are the host's to know,
-// and tokens, log-probabilities and versions come out the same.
+// With async_scheduling the tokens of a step stay on the device for one step more. The next step is
+// planned and queued without knowing them, as if no sequence ended by the token that is being
+// drawn, and reads the tokens on the device. Then the host takes the tokens and ends the sequences
+// that are complete; results that the queued step computes for those are discarded. A plan thus
+// depends on pages and lengths alone, which the host knows, and tokens, log-probabilities and
+// versions come out the same (NE-1).
 //
 // The prompt of a group yields one row of logits from which n first tokens are drawn, each with its
-// own seed; computing the prompt's last token once more for each sequence instead would be simpler
-// and costs a fifth of all rows where answers have four tokens.
+// own seed. The simpler way, to compute the prompt's last token once more for each sequence, costs
+// a fifth of all rows where answers have four tokens.
 #include "actors/rollout/native_engine.h"
 
 #include <algorithm>
@@ -32,7 +34,7 @@
 namespace tandem::actors {
 namespace {
 
-// Pages for prompts that nobody reads at the moment, as a share of those that sequences can use.
+// Pages for prompts that no sequence reads at the moment, per page that sequences can use.
 constexpr std::int64_t kPrefixPagesPerPage = 1;
 constexpr std::int32_t kPagesMax = 1 << 24;
 
@@ -44,7 +46,7 @@ std::int32_t sequences_max(const EngineConfig& config) {
   return std::min(config.max_num_seqs, config.max_num_batched_tokens);
 }
 
-// Ascending, each once. A size that no step could have stands for the largest that one can have.
+// Ascending, each once. A size above the most sequences of a step becomes that number.
 std::vector<std::int32_t> capture_sizes(const EngineConfig& config) {
   std::set<std::int32_t> sizes;
   for (const std::int32_t size : config.cudagraph_capture_sizes)
@@ -61,11 +63,12 @@ PagedLimits decoder_limits(const EngineConfig& config) {
           .products = config.products};
 }
 
-// What the memory holds, but no more than could ever be in use.
+// The number of pages that the memory holds, but no more than could ever be in use.
 std::int32_t page_count(const ModelConfig& model, const EngineConfig& config) {
   const std::int64_t each = scheduler::pages_for(positions_max(config), config.block_size);
   const std::int64_t sequences = std::int64_t{config.max_num_seqs} * 2;  // waiting ones hold some
   const std::int64_t prefixes = config.enable_prefix_caching ? kPrefixPagesPerPage : 0;
+  // One page more per sequence: a copy of its last page while that page is shared.
   const std::int64_t useful = (each + 1) * sequences * (1 + prefixes);
   const auto room = static_cast<std::int64_t>(config.kv_memory_bytes /
                                               KvCache::page_bytes(model, config.block_size));
@@ -109,7 +112,7 @@ constexpr auto kAll = [](const Request&) { return true; };
 }  // namespace
 
 struct NativeEngine::State {
-  // What is decided.
+  // State of the decisions.
   NativeModel model;
   EngineConfig config;
   StopRules rules;
@@ -123,7 +126,7 @@ struct NativeEngine::State {
   std::function<Time()> clock;
   Latencies latencies;
 
-  // What computes.
+  // The device, its memory, and the operators that run on it.
   runtime::Stream stream;
   PagedDecoder decoder;
   Weights weights;
@@ -133,16 +136,16 @@ struct NativeEngine::State {
 
   // Scratch of a step.
   std::vector<std::int32_t> pages;
-  std::vector<std::int32_t> named;  // tokens that are being drawn, by their place among them
+  std::vector<std::int32_t> named;  // tokens being drawn, as ~place in the sampler's row
   std::vector<PagedSlice> slices;
   struct Draw {
     std::shared_ptr<RunningSequence> sequence;  // whose next token is drawn
     std::int32_t logits_row;
-    PolicyVersion kv_oldest;  // of what the logits come from
+    PolicyVersion kv_oldest;  // the oldest version among the keys and values read
   };
   std::vector<kernels::RowSampling> samplings;
 
-  // What the sampler draws and has not been taken, the oldest first.
+  // Draws whose results the host has not taken, the oldest first.
   struct Drawing {
     std::vector<Draw> draws;
     PolicyVersion version;
@@ -191,7 +194,7 @@ void NativeEngine::State::start_requests() {
     sequences.open(queue.take(), *queue.version(), Completion(rules, *model.tokenizer));
 }
 
-// The others of a request run from the moment on at which the one that leads them does.
+// The other sequences of a request count as running from the moment at which their leader runs.
 void NativeEngine::State::note_first_runs(const Sequences::Work& work) {
   const Time now = clock();
   for (const auto& [sequence, tokens_new] : work.parts)
@@ -210,6 +213,8 @@ runtime::TensorView NativeEngine::State::compute(const Sequences::Work& work) {
   slices.clear();
   std::size_t first_page = 0, next_named = 0;
   for (const auto& [sequence, tokens_new] : work.parts) {
+    // A token that the host does not know can only be the single pending one of a decoding
+    // sequence; its id is read on the device, and ~place in the slice's tokens says from where.
     CHECK(sequence->ahead == 0 || (sequence->ahead == 1 && sequence->pending() == 1));
     slices.push_back({.tokens = sequence->ahead > 0
                                     ? std::span(named).subspan(next_named++, 1)
@@ -226,7 +231,8 @@ runtime::TensorView NativeEngine::State::compute(const Sequences::Work& work) {
   return decoder.forward(stream, weights, cache, slices, sampler.drawing());
 }
 
-// Of the plan's sequences that are computed up to their last token, and of those that fork there.
+// The draws for the plan's sequences that are computed up to their last token, and for those that
+// fork from them. A fork draws from the row of its leader.
 std::vector<NativeEngine::State::Draw> NativeEngine::State::next_draws(
     const Sequences::Work& work) {
   std::vector<Draw> draws;
@@ -244,7 +250,8 @@ std::vector<NativeEngine::State::Draw> NativeEngine::State::next_draws(
   return draws;
 }
 
-// Of the sequence's next token.
+// How the sequence's next token is sampled. The position makes each draw a function of the seed and
+// the place in the sequence alone (EN-4). An evaluation has parameters of its own.
 kernels::RowSampling NativeEngine::State::sampling_of(const RunningSequence& sequence) const {
   const Request& request = sequence.open->request;
   kernels::RowSampling sampling{.seed = sequence.seed,
@@ -263,8 +270,8 @@ kernels::RowSampling NativeEngine::State::sampling_of(const RunningSequence& seq
   return sampling;
 }
 
-// In as many calls as the sampler needs; only what the last one draws is left to be taken later,
-// since the device keeps no other for the next step.
+// Draws in as many calls as the sampler's rows need. Only the results of the last call may be taken
+// later: the device keeps the tokens of one call for the next step.
 void NativeEngine::State::draw(const runtime::TensorView& logits, std::span<const Draw> draws) {
   const auto at_once = static_cast<std::size_t>(sampler.rows_max());
   for (std::size_t begin = 0; begin < draws.size(); begin += at_once) {
@@ -284,7 +291,7 @@ void NativeEngine::State::draw(const runtime::TensorView& logits, std::span<cons
   }
 }
 
-// Waits for the oldest of what is under way.
+// Waits for the oldest drawing and gives its tokens to their sequences.
 void NativeEngine::State::take_drawn() {
   const Drawing drawing = std::move(under_way.front());
   under_way.pop_front();
@@ -310,6 +317,7 @@ void NativeEngine::State::take_token(const Draw& draw, PolicyVersion version, st
   const auto finished = sequence.completion.push(
       {.token = token, .logprob = logprob, .version = version, .kv_oldest = draw.kv_oldest});
   if (!finished) return;
+  // The completion is whole: its pages are freed, and the last one of a request makes the event.
   note_end(latencies, sequence.times);
   sequence.open->trajectories[sequence.index] = sequence.completion.take();
   sequences.end(sequence);
@@ -330,7 +338,9 @@ void NativeEngine::State::finish(OpenRequest& open) {
 }
 
 NativeEngine::NativeEngine(std::unique_ptr<State> state) : state_(std::move(state)) {}
-NativeEngine::~NativeEngine() { runtime::synchronize(state_->stream); }
+NativeEngine::~NativeEngine() {
+  runtime::synchronize(state_->stream);
+}  // the device may still compute
 
 std::size_t NativeEngine::bytes_beside_pages(const ModelConfig& model, const EngineConfig& config,
                                              runtime::DeviceKind device) {
@@ -344,7 +354,8 @@ std::int32_t NativeEngine::pages_taken(const ModelConfig& model, const EngineCon
   return page_count(model, config);
 }
 
-// One more than a sequence alone can fill: a copied last page exists twice for a moment.
+// One page more than a sequence alone can fill: a last page that is copied exists twice for a
+// moment.
 std::int32_t NativeEngine::pages_needed(const EngineConfig& config) {
   return scheduler::pages_for(positions_max(config), config.block_size) + 1;
 }
@@ -428,13 +439,14 @@ Duration NativeEngine::step() {
   state_->start_requests();
   const Sequences::Work& work = state_->sequences.plan();
   bool queued = false;
-  if (!work.parts.empty()) {  // else it only evicted, or all wait for their last token
+  if (!work.parts.empty()) {  // else the plan only evicted, or all wait for their last token
     state_->note_first_runs(work);
     const runtime::TensorView logits = state_->compute(work);
     const std::vector<State::Draw> draws = state_->next_draws(work);
     state_->draw(logits, draws);
     queued = !draws.empty();
   }
+  // A step that queued no draw leaves nothing to overlap with, so all results are taken.
   const std::size_t stay = state_->config.async_scheduling && queued ? 1 : 0;
   while (state_->under_way.size() > stay) state_->take_drawn();
   return {};
@@ -491,7 +503,7 @@ void NativeEngine::begin_update(PolicyVersion version) { state_->queue.begin_upd
 bool NativeEngine::may_finish_update() const { return state_->queue.may_finish_update(); }
 
 Duration NativeEngine::finish_update(std::span<const std::byte> arena) {
-  state_->take_all_drawn();  // they are of the version before
+  state_->take_all_drawn();  // the old version drew these tokens
   const std::optional<PolicyVersion> before = state_->queue.version();
   const PolicyVersion now = state_->queue.finish_update();
   state_->weights.install(state_->stream, arena);

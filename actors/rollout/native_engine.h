@@ -1,9 +1,9 @@
 // The engine that computes: continuous batching over paged keys and values, on one device.
 //
-// What a step computes is planned by scheduler/batch from the running and waiting sequences; this
-// class applies the plan, samples, and follows each sequence to its end. A group's prompt is
-// computed by its first sequence alone; the others then start from the same pages and copy only the
-// partly filled last one, when they write to it.
+// A step computes what scheduler/batch plans for the running and waiting sequences. This class
+// applies the plan, samples tokens, and follows each sequence to its end. A group's prompt is
+// computed by its first sequence alone; the others then start from the same pages, and copy only
+// the partly filled last one when they write to it.
 //
 // Invariants (besides EN-1 … EN-4)
 //   NE-1  A trajectory's tokens, log-probabilities and text do not depend on what it is batched
@@ -11,7 +11,7 @@
 //         steps are queued before the ones before them are known (async_scheduling).
 //   NE-2  Log-probabilities equal those of the learner's training forward bit for bit, where one
 //         version made a trajectory whole (DE-2).
-//         (NE-1 and NE-2 but for roundings, on a GPU whose products are to be Rows::kFastest.)
+//         (On a GPU with Rows::kFastest, NE-1 and NE-2 hold up to rounding.)
 //   NE-3  When nothing runs or waits, every page is free or holds a cached prefix.
 //   NE-4  A page shared by sequences is never written: its writer copies it first.
 #pragma once
@@ -36,22 +36,23 @@ struct NativeModel {
 
 class NativeEngine final : public Engine {
  public:
-  // Fails (kInvalid, kInfeasible, or want of memory) if the model has too few positions for prompt
-  // and response, a stop token does not exist, or the memory does not hold one sequence of the
-  // greatest length. The engine computes on the stream's device; what the stream names must outlive
-  // it. `clock` is read once or twice in a step, for stats().latencies alone.
+  // Fails (kInvalid, kInfeasible, or an error about memory) if the model has too few positions for
+  // prompt and response, a stop token does not exist, or the memory cannot hold one sequence of the
+  // greatest length. The engine computes on the stream's device, and the objects that the stream
+  // names must outlive the engine. `clock` is read once or twice in a step, for stats().latencies
+  // alone.
   static Result<std::unique_ptr<NativeEngine>> make(NativeModel model, const EngineConfig& config,
                                                     runtime::Stream stream,
                                                     std::function<Time()> clock = steady_now);
   ~NativeEngine() override;
 
-  // What make() allocates on the device with this configuration besides the pages: weights and
-  // workspace. A CPU's sink, where a version ever arrives in it, is another arena of
-  // published_manifest(model).
+  // The bytes that make() allocates on the device with this configuration besides the pages:
+  // weights and workspace, and the sink where it is the device's. On a CPU the sink, if a version
+  // is ever copied into it, takes another arena of published_manifest(model).
   static std::size_t bytes_beside_pages(const ModelConfig& model, const EngineConfig& config,
                                         runtime::DeviceKind device);
-  // How many pages make() takes: what config.kv_memory_bytes holds, but no more than could ever be
-  // in use. With fewer than pages_needed() it fails.
+  // The number of pages that make() allocates: as many as config.kv_memory_bytes holds, but no more
+  // than could ever be in use. With fewer than pages_needed() pages make() fails.
   static std::int32_t pages_taken(const ModelConfig& model, const EngineConfig& config);
   static std::int32_t pages_needed(const EngineConfig& config);
 
@@ -67,10 +68,10 @@ class NativeEngine final : public Engine {
   EngineStats stats() const override;
   std::optional<PolicyVersion> version() const override;
   std::optional<PolicyVersion> wants(const VersionOffer& offer) override;
-  // A CPU packs a version from wherever it lies. A GPU copies it from the sink, which is pinned
-  // memory or its own.
+  // A CPU packs a version from wherever it lies. A GPU copies from the sink, which is pinned host
+  // memory or the GPU's own.
   bool installs_in_place() const override;
-  // One arena of published_manifest(config). A GPU's is allocated by make().
+  // One arena of published_manifest(config). On a GPU make() allocates it.
   Result<std::span<std::byte>> weight_sink() override;
   void begin_update(PolicyVersion version) override;
   bool may_finish_update() const override;

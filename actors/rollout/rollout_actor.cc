@@ -1,3 +1,13 @@
+// The actor is a loop of rounds that goes through its own mailbox: advance() ends by sending a Step
+// to itself, which lies behind the messages that came meanwhile, so that a busy engine never delays
+// an assignment by more than one step. A copy of weights moves by copy_bytes_per_step per round,
+// between decode steps; only the install itself pauses decoding.
+//
+// An update has three stages: wish() names a version that the engine wants and no update brings,
+// begin_update() starts the copy or the reading in place, install() swaps the weights once the
+// version is whole and the engine allows it. A version may be withdrawn at any stage: then the
+// update is tried again, or, if the publisher no longer retains the version, the engine hears
+// version_gone().
 #include "actors/rollout/rollout_actor.h"
 
 #include <algorithm>
@@ -13,7 +23,7 @@ namespace {
 
 constexpr int kPrefetchNumerator = 3;  // capacity over max_num_seqs: 3/2
 constexpr int kPrefetchDenominator = 2;
-// An engine without work looks this often how much of a version has come.
+// How often an engine without work looks how much of a version has arrived.
 constexpr Duration kLookAgain = std::chrono::milliseconds(1);
 
 }  // namespace
@@ -34,7 +44,7 @@ RolloutActor::RolloutActor(const RolloutConfig& config, std::unique_ptr<Engine> 
       outbox_(joints_.exchange, config.retry_interval) {}
 
 RolloutActor::~RolloutActor() {
-  weights_->cancel();  // who shares the subscriber may outlive the engine that it copies into
+  weights_->cancel();  // the subscriber may outlive the engine whose sink it copies into
   log_leases("rollout_ended");
 }
 
@@ -80,6 +90,7 @@ void RolloutActor::handle(runtime::Context& cx, HandBack hand_back) {
   else
     engine_->cancel(groups);
   std::erase_if(finished_, named);
+  // Batches that are already being stored go on: Generated tells of them all the same (RO-5).
   log::info("event=hand_back actor={} groups={}", config_.self.actor,
             groups.empty() ? std::string("all") : std::to_string(groups.size()));
   if (groups.empty()) log_leases("drained");
@@ -94,8 +105,8 @@ void RolloutActor::handle(runtime::Context& cx, Step) {
 void RolloutActor::advance_later(runtime::Context& cx, Duration delay) {
   if (advance_waits_ || !self_) return;
   advance_waits_ = true;
-  // A Step goes through the mailbox, behind the messages that have come meanwhile; a full mailbox
-  // is no reason to forget the engine.
+  // A Step goes through the mailbox, behind the messages that have come meanwhile. If the mailbox
+  // is full, a timer takes its place, so that the engine does not stop.
   if (delay == Duration{0} && self_.tell(Step{}) == runtime::Delivery::kAccepted) return;
   cx.after(delay, [this](runtime::Context& later) {
     advance_waits_ = false;
@@ -107,8 +118,8 @@ void RolloutActor::advance(runtime::Context& cx) {
   Duration delay = pull_weights(cx);
   if (engine_->can_step()) delay += step_engine(cx);
   collect(cx);
-  // A simulated install or step takes time in which nothing else may happen; the last request's end
-  // may have been what an update waited for.
+  // A simulated install or step takes time in which nothing else may happen. The end of the last
+  // request may have been what an update waited for.
   if (delay > Duration{0} || engine_->can_step() || copying_ || may_install() || wish())
     return advance_later(cx, delay);
   note("idle", cx.now());
@@ -126,6 +137,7 @@ Duration RolloutActor::step_engine(runtime::Context& cx) {
   return simulated;
 }
 
+// An update that is under way goes on when the engine wants nothing else.
 std::optional<PolicyVersion> RolloutActor::wish() {
   if (!offer_ || update_waits_) return std::nullopt;
   const std::optional<PolicyVersion> wanted = engine_->wants(*offer_);
@@ -153,7 +165,7 @@ void RolloutActor::begin_update(runtime::Context& cx, PolicyVersion version) {
   } else if (version < offer_->oldest_retained) {
     engine_->version_gone(version);
   } else {
-    retry_update(cx, begun.error());  // a publisher that is starting again will have it
+    retry_update(cx, begun.error());  // the publisher may be starting again, and offer it then
   }
 }
 
@@ -170,8 +182,9 @@ void RolloutActor::retry_update(runtime::Context& cx, const Error& why) {
   });
 }
 
-// A version that is read in place keeps its place from the publisher. Sequences that must end
-// before the update may run for minutes, so the place is let go for as long.
+// A version that is read in place keeps its slot at the publisher in use. Sequences that must end
+// before the update may run for minutes, so the slot is released for as long, and the version is
+// begun again when it can be installed.
 void RolloutActor::hold_while_installable(runtime::Context& cx) {
   if (!updating_ || !in_place_ || let_go_ != engine_->may_finish_update()) return;
   if (let_go_) return begin_update(cx, PolicyVersion{*updating_});
@@ -187,7 +200,7 @@ Duration RolloutActor::pull_weights(runtime::Context& cx) {
     note("update", cx.now());
     const Result<runtime::UpdateProgress> progress =
         weights_->progress(config_.copy_bytes_per_step);
-    if (!progress) {  // forgotten or damaged
+    if (!progress) {  // the version was withdrawn, or is damaged
       retry_update(cx, progress.error());
       return {};
     }
@@ -222,6 +235,7 @@ Duration RolloutActor::install(runtime::Context& cx) {
               updating_->value, paused, totals_.installs);
   const auto copied = weights_->installed();
   CHECK(copied && copied->version == *updating_);
+  // Installed is sent before the next step, and the outbox keeps the order (RO-1).
   outbox_.send(cx, Installed{.from = config_.self,
                              .version = *updating_,
                              .seconds = paused,
@@ -271,6 +285,8 @@ void RolloutActor::store(runtime::Context& cx, std::shared_ptr<Write> write) {
   ++write->attempts;
   std::vector<std::string> payloads;
   for (const GroupPayload& group : write->groups) payloads.push_back(runtime::encode(group));
+  // The answer may come on any thread, and is brought into the actor's turn. The batch keeps its
+  // groups until it is stored, for the attempts that may follow.
   joints_.write(std::move(payloads), [this, post = cx.turn_poster(),
                                       write](Result<std::vector<runtime::PayloadRef>> refs) {
     post([this, write, refs = std::move(refs)](runtime::Context& later) {
@@ -296,13 +312,14 @@ void RolloutActor::stored(runtime::Context& cx, std::shared_ptr<Write> write,
   totals_.generated += refs->size();
   outbox_.send_all(cx,
                    runtime::split(std::move(generated), &Generated::groups, outbox_.bytes_max()));
+  // The slot is freed only after the groups are told of, and the next batch may use it (RO-4).
   writes_.erase(write);
   store_finished(cx);
 }
 
 void RolloutActor::send_stats(runtime::Context& cx) {
   EngineStats stats = engine_->stats();
-  if (outbox_.empty())  // else the next ones will do
+  if (outbox_.empty())  // else the link is at its limit, and the next statistics are enough
     outbox_.send(cx, RolloutStats{.from = config_.self,
                                   .generation_tokens = stats.generation_tokens,
                                   .prompt_tokens = stats.prompt_tokens,

@@ -1,6 +1,6 @@
-// The rollout actor turns prompts into trajectories: it drives an Engine one step at a time,
-// between which messages come in, weights are pulled, and finished groups go out. It decides
-// nothing about what runs (the exchange and the engine's queue do) and computes nothing.
+// The rollout actor turns prompts into trajectories: it drives an Engine one step at a time.
+// Between two steps messages come in, weights are fetched, and finished groups go out. The actor
+// decides nothing about what runs (the exchange and the engine's queue do) and computes nothing.
 //
 // Invariants
 //   RO-1  Weights change between steps, never inside one. After each change, and before the first
@@ -12,8 +12,8 @@
 //   RO-5  Every stored payload is told of, also of a group that was handed back while it was being
 //         stored: the exchange refuses the group, and releases the payload.
 //
-// A payload that cannot be stored after kWriteAttempts fails the actor: its leases are lost and the
-// exchange hands the groups out again.
+// A payload that cannot be stored after kWriteAttempts fails the actor: its leases are lost, and
+// the exchange assigns the groups again.
 #pragma once
 
 #include <deque>
@@ -36,9 +36,10 @@
 namespace tandem::actors {
 
 inline constexpr int kWritesInFlight = 4;           // batches of payloads being stored
-inline constexpr std::size_t kGroupsPerWrite = 64;  // of one batch, at most
+inline constexpr std::size_t kGroupsPerWrite = 64;  // in one batch, at most
 inline constexpr int kWriteAttempts = 6;
 
+// Fixed for the actor's incarnation.
 struct RolloutConfig {
   Sender self;                  // how it signs its messages
   std::int32_t group_size = 1;  // rollout.n
@@ -49,31 +50,37 @@ struct RolloutConfig {
   std::uint64_t copy_bytes_per_step = std::uint64_t{8} << 20;  // of weights, between two steps
 };
 
-// Whole groups, at least one: half as many sequences again as the engine runs at once, so that the
-// next ones are there when a place is free.
+// The capacity of an actor whose job file names none, in trajectories: whole groups, at least one.
+// It is half as many sequences again as the engine runs at once, so that the next ones are there
+// when a place is free.
 std::int32_t capacity_default(std::int32_t max_num_seqs, std::int32_t group_size);
 
 struct Step {};  // sent by the actor to itself while there is work
 
-// Sent once, first, by whoever spawned the actor: its own mailbox, which spawning gave out.
+// Sent once and first, by the code that spawned the actor. `self` is the actor's own mailbox, which
+// the actor cannot know before it is spawned.
 struct StartRollout {
   runtime::Ref<std::variant<Step>> self;
 };
 
+// Handlers run in the actor's turns, one at a time; the engine and the subscriber are called in
+// them alone.
 class RolloutActor {
  public:
   using Inbox = std::variant<StartRollout, Assign, Evaluate, NewVersion, HandBack, Step>;
 
+  // The actor's connections to the rest of the process.
   struct Joints {
     runtime::Ref<RolloutEvents> exchange;
     runtime::PayloadWriter write;
-    // Told what the actor is at ("idle", "decode", "update"), at least once per step; may be empty.
+    // Told the actor's phase ("idle", "decode", "update") at least once per step; may be empty.
     std::function<void(const char* phase, Time now)> progress;
   };
-  // The subscriber's part in broadcasts may be led by another actor, which then shares it.
+  // `weights` is shared with the actor that leads the subscriber's part in broadcasts, if there is
+  // one.
   RolloutActor(const RolloutConfig& config, std::unique_ptr<Engine> engine,
                std::shared_ptr<runtime::WeightSubscriber> weights, Joints joints);
-  ~RolloutActor();  // logs what it did, and ends a copy that is under way
+  ~RolloutActor();  // logs its totals, and cancels a copy that is under way
 
   void handle(runtime::Context& cx, StartRollout start);
   void handle(runtime::Context& cx, Assign assign);
@@ -88,17 +95,19 @@ class RolloutActor {
     int attempts = 0;
   };
 
-  // One turn of the engine: weights, a step, its results; then the next one, if there is more to
-  // do.
+  // One round: fetches weights, runs a step, collects its results, and plans the next round if
+  // there is more to do. At most one round is planned at a time.
   void advance(runtime::Context& cx);
   void advance_later(runtime::Context& cx, Duration delay);
   Duration pull_weights(runtime::Context& cx);
+  // Holds a version that is read in place only while it can be installed soon; see the source.
   void hold_while_installable(runtime::Context& cx);
-  std::optional<PolicyVersion> wish();  // the update to begin now, if there is one
+  std::optional<PolicyVersion> wish();  // the update to begin now, if any
   void begin_update(runtime::Context& cx, PolicyVersion version);
+  // Gives the update up and lets wish() ask again after retry_interval.
   void retry_update(runtime::Context& cx, const Error& why);
-  bool may_install() const;  // the update is copied, and nothing that runs stands against it
-  std::span<const std::byte> arrived() const;  // empty where it went before it was installed
+  bool may_install() const;  // the version is whole here, and no running request forbids it
+  std::span<const std::byte> arrived() const;  // empty if the version was withdrawn
   Duration install(runtime::Context& cx);
   Duration step_engine(runtime::Context& cx);
   void collect(runtime::Context& cx);
@@ -117,19 +126,19 @@ class RolloutActor {
   runtime::Ref<std::variant<Step>> self_;
 
   std::optional<VersionOffer> offer_;
-  std::optional<PolicyVersion> updating_;  // begun at the engine
-  std::string update_failure_;             // told once, however often it is met again
+  std::optional<PolicyVersion> updating_;  // the update that the engine has begun
+  std::string update_failure_;             // the last failure: a repetition is not logged
   bool copying_ = false;                   // the subscriber copies or verifies updating_
-  bool in_place_ = false;                  // it is read where the publisher left it, not copied
-  bool let_go_ = false;                    // it is to be begun again when it may be installed
-  std::span<std::byte> sink_;              // where it is copied to
-  bool update_waits_ = false;              // an update failed; it is tried again by a timer
+  bool in_place_ = false;                  // updating_ is read where the publisher left it
+  bool let_go_ = false;                    // begin updating_ anew once it may be installed
+  std::span<std::byte> sink_;              // the buffer that updating_ is copied into
+  bool update_waits_ = false;              // an update failed; a timer tries again
   bool advance_waits_ = false;             // a Step or a timer that leads to advance() is under way
   std::deque<GroupPayload> finished_;      // not yet being stored
   std::set<std::shared_ptr<Write>> writes_;
   runtime::Outbox<RolloutEvents> outbox_;
   double busy_seconds_ = 0;
-  bool generated_ = false;  // a first token, which was logged
+  bool generated_ = false;  // the first token was logged
   struct Totals {           // for the log
     std::uint64_t leased = 0, generated = 0, unservable = 0, installs = 0;
   } totals_;

@@ -1,12 +1,14 @@
-// When an engine's sequences came, ran, and got their tokens, and what that adds to its histograms.
-// Every engine uses it. Times are observed and decide nothing.
+// The times at which an engine's sequences came, ran and got their tokens, and what each time adds
+// to the engine's histograms. Every engine uses these functions. Times are observed and decide
+// nothing.
 //
 // At every moment, whatever was cancelled or computed anew:
 //   ST-1  Each token that was generated is in one histogram: the first of its sequence in
 //         `first_token` (and `prefill`), any other in `token`.
 //   ST-2  `queue` has every sequence that ever ran; `decode` and `request` have those that ended.
 //
-// A token that is computed anew after a preemption is no token: the next one counts the whole gap.
+// A position that is computed anew after a preemption is not counted as a token: the next token
+// counts the whole gap.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +26,7 @@ struct SequenceTimes {
   Time last_token;
 };
 
-// `times` are those of one sequence, or of `sequences` that are to share a prompt and run from now
+// `times` belong to one sequence, or to `sequences` of them that share a prompt and run from now
 // on.
 void note_first_run(Latencies& latencies, SequenceTimes& times, Time now, std::uint64_t sequences);
 void note_token(Latencies& latencies, SequenceTimes& times, Time now);

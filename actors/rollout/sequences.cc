@@ -1,3 +1,8 @@
+// A step is planned by scheduler/batch from two lists of plain values; this file makes the lists,
+// and applies the plan to the real sequences and pages. plan_step() has counted the pages, so an
+// allocation that fails here is a bug and CHECKed. Evictions come first: their pages are what the
+// parts of the same plan are given. Pages are shared by a request's sequences and by the prefix
+// cache, so a write to a page must be preceded by unshare_tail() (NE-4).
 #include "actors/rollout/sequences.h"
 
 #include <algorithm>
@@ -56,7 +61,7 @@ std::vector<std::shared_ptr<RunningSequence>> Sequences::fork(RunningSequence& l
 const Sequences::Work& Sequences::plan() {
   running_.clear();
   waiting_.clear();
-  for (const auto& live : live_)  // nothing reads their pages any more
+  for (const auto& live : live_)  // no later step reads the pages of a finished sequence
     if (live->completion.ends_by_length(live->ahead)) scheduler::release_table(pool_, live->table);
   for (std::size_t i = 0; i < live_.size(); ++i) {
     const RunningSequence& live = *live_[i];
@@ -80,6 +85,7 @@ const Sequences::Work& Sequences::plan() {
     give_back(*live_[id.value]);
     ++preemptions_;
   }
+  // All evictions are done, so that their pages are free for the parts below.
   work_.parts.clear();
   work_.copies.clear();
   for (const scheduler::Slice& slice : plan.run) {
@@ -105,9 +111,11 @@ void Sequences::make_room(RunningSequence& sequence, std::int32_t tokens) {
 
 void Sequences::computed(const Part& part, PolicyVersion version) {
   RunningSequence& sequence = *part.sequence;
+  // A sequence that begins anew forgets the version of the pages that it gave back.
   sequence.kv_oldest = sequence.cached == 0 ? version : std::min(sequence.kv_oldest, version);
   sequence.cached += part.tokens;
   const bool prompt_is_whole = sequence.leads && sequence.pending() == 0;
+  // A prompt that two versions computed is not cached: a cached page is of one version (PC-1).
   if (config_.prefix_caching && prompt_is_whole && sequence.kv_oldest == version)
     cache_.insert(version, sequence.tokens, sequence.table);
 }
@@ -131,6 +139,8 @@ std::vector<std::shared_ptr<OpenRequest>> Sequences::cancel(
     const auto& open = sequence->open;
     if (!open->cancelled && which(open->request)) {
       open->cancelled = true;
+      // Sequences that are not forked yet count as open too, so the request's own count is
+      // subtracted.
       open_ -= open->unfinished;
       cancelled.push_back(open);
     }
@@ -151,7 +161,8 @@ void Sequences::give_back(RunningSequence& sequence) {
 void Sequences::version_changed(PolicyVersion from, PolicyVersion to, Pages pages) {
   if (pages == Pages::kRecompute)
     for (const auto& sequence : live_) give_back(*sequence);
-  // Going back may begin a new line of versions, where the same number names other weights.
+  // An update to an older version may begin a new lineage, where the same number names other
+  // weights.
   if (to > from)
     cache_.drop_before(to);
   else

@@ -1,9 +1,9 @@
 // The sequences that a native engine has started and not finished, with their keys and values:
-// which pages each reads, which a plan may move, and what happens to them when one ends, forks, is
-// evicted, or has to be computed anew. Knows nothing of weights, logits or events.
+// which pages each one reads, which of them a plan may move, and what happens when one ends, forks,
+// is evicted, or has to be computed anew. Knows nothing of weights, logits or events. One thread.
 //
-// SQ-1  A page is held by tables of live sequences and by the prefix cache alone; when none lives
-//       and nothing is cached every page is free.
+// SQ-1  A page is held by tables of live sequences and by the prefix cache alone; when no sequence
+// lives and nothing is cached, every page is free.
 #pragma once
 
 #include <cstdint>
@@ -31,6 +31,11 @@ struct OpenRequest {
   bool cancelled = false;
 };
 
+// One completion of a request. A request begins with one sequence, its leader, which computes the
+// prompt; the others are forked from it and share the pages of the prompt.
+//
+// Lengths: `tokens` are known to the host; `ahead` more are being drawn on the device; of all of
+// them the keys and values of the first `cached` are in pages, and the others are pending.
 struct RunningSequence {
   std::shared_ptr<OpenRequest> open;
   std::size_t index = 0;   // of the trajectory
@@ -38,22 +43,27 @@ struct RunningSequence {
   Completion completion;
   std::vector<std::int32_t> tokens;  // prompt and completion, as far as the host knows them
   std::int32_t ahead = 0;            // tokens beyond these that are being drawn
-  std::int32_t draw = 0;             // of the last of these: its place among what is drawn with it
+  std::int32_t draw = 0;             // the place of the last such token among those drawn with it
   std::int32_t cached = 0;           // tokens whose keys and values are, or will be, in `table`
   scheduler::PageTable table;
-  PolicyVersion kv_oldest;  // of what is cached
+  PolicyVersion kv_oldest;  // the oldest version that computed a cached key or value
   bool started = false;     // a plan has run it since its keys and values began
   bool leads = false;       // the others of its request fork from it when its prompt is computed
   bool ended = false;
   SequenceTimes times;
 
+  // All tokens of the sequence, those that are being drawn included.
   std::int32_t length() const { return static_cast<std::int32_t>(tokens.size()) + ahead; }
+  // Tokens whose keys and values no step has computed.
   std::int32_t pending() const { return length() - cached; }
   std::int32_t prompt_length() const {
     return static_cast<std::int32_t>(open->request.prompt_tokens.size());
   }
 };
 
+// Owns the page pool, the prefix cache and all live sequences of an engine. A RunningSequence is
+// shared with the engine's draws, so that one that was cancelled meanwhile still exists, with
+// `ended` set.
 class Sequences {
  public:
   struct Config {
@@ -65,33 +75,38 @@ class Sequences {
   };
   explicit Sequences(const Config& config);
 
-  // The first sequence of a request; the others follow by fork().
+  // Starts a request with its first sequence; the other sequences follow by fork(). Cached pages of
+  // the prompt that `version` computed are used again.
   void open(Request request, PolicyVersion version, Completion completion);
-  // The others of the request that `leader` leads, with the leader's pages and no completion yet.
+  // The other sequences of the request that `leader` leads. They share the leader's pages and begin
+  // with the completion `fresh`. CHECKs that the whole prompt is computed.
   std::vector<std::shared_ptr<RunningSequence>> fork(RunningSequence& leader,
                                                      const Completion& fresh);
 
-  // What the next step computes, with every page it writes allocated and its victims evicted. A
-  // sequence whose last token is being drawn gives its pages back and is left out.
+  // One sequence of a step, and how many of its pending tokens the step computes.
   struct Part {
     std::shared_ptr<RunningSequence> sequence;
-    std::int32_t tokens = 0;  // of the pending ones
+    std::int32_t tokens = 0;
   };
+  // A step with every page that it writes already allocated and its victims already evicted. A
+  // sequence whose last token is being drawn gives its pages back and is left out.
   struct Work {
     std::vector<Part> parts;
     std::vector<kernels::PageCopy> copies;  // to be done first
   };
   const Work& plan();  // valid until the next call
-  // `part` has been computed by `version`.
+  // Says that `version` has computed `part`, or that this is queued on the device.
   void computed(const Part& part, PolicyVersion version);
 
-  void end(RunningSequence& sequence);  // gives its pages back; it leaves with drop_ended()
+  void end(RunningSequence& sequence);  // frees its pages; drop_ended() removes it
   void drop_ended();
   // Ends the sequences that `which` picks; returns their requests, once each.
   std::vector<std::shared_ptr<OpenRequest>> cancel(
       const std::function<bool(const Request&)>& which);
 
   enum class Pages : std::uint8_t { kKeep, kRecompute };
+  // Forgets cached prefixes that another version computed. kRecompute also frees the pages of
+  // running sequences, which are then computed again from their first token.
   void version_changed(PolicyVersion from, PolicyVersion to, Pages pages);
 
   bool empty() const { return live_.empty(); }
@@ -102,7 +117,8 @@ class Sequences {
   const scheduler::PrefixCache& cache() const { return cache_; }
 
  private:
-  void give_back(RunningSequence& sequence);  // to be computed from its first token
+  void give_back(RunningSequence& sequence);  // frees its pages: it starts again from token 0
+  // Allocates the pages for `tokens` more, and copies a shared last page that they would write to.
   void make_room(RunningSequence& sequence, std::int32_t tokens);
 
   const Config config_;

@@ -1,3 +1,5 @@
+// Parameters and results have two sides on the host, so that the host fills one while the device
+// still reads the other; turn() waits where a side is still in use.
 #include "actors/rollout/token_sampler.h"
 
 #include <algorithm>
@@ -50,6 +52,7 @@ void TokenSampler::draw(const runtime::Stream& stream, const runtime::TensorView
   std::ranges::copy(rows, list);
   for (kernels::RowSampling& row : std::span(list, rows.size())) {
     CHECK(row.banned.empty() || row.banned.size() == bannable_);
+    // The kernel follows this pointer, so it must be the device's copy of the list.
     if (!row.banned.empty()) row.banned = banned;
   }
   rows_.upload(stream, rows.size_bytes());

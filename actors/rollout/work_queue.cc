@@ -1,3 +1,8 @@
+// The order is one sorted set; the rest are the rules for versions. Two requests may want different
+// versions, and an engine holds one version at a time. The queue therefore looks at its head only:
+// the first request whose version is installed or on offer decides what wants() asks for, and
+// nothing starts past it (WQ-4). Otherwise a stream of work for one version would starve the other.
+// A request pinned to a version that has not been announced is skipped until it is.
 #include "actors/rollout/work_queue.h"
 
 #include <algorithm>
@@ -45,8 +50,9 @@ WorkQueue::Waiting::const_iterator WorkQueue::first() const {
   });
 }
 
-// Whether free requests must end before the weights change to `target`: always when those are
-// older, since what runs was dated by the newer ones.
+// Whether free requests must end before the weights change to `target`. They always must when
+// `target` is older than the installed version, because their due steps count from the installed
+// one.
 bool WorkQueue::drains_free(PolicyVersion target) const {
   return !partial_rollout_ || target < *version_;
 }
@@ -58,6 +64,7 @@ const Request* WorkQueue::next() const {
   const Request& request = head->first;
   if (request.pinned) return request.pinned == version_ ? &request : nullptr;
   if (version_high_ && *version_ < *version_high_) return nullptr;  // WQ-2
+  // A start here would put the update off again, and could do so for ever.
   if (pending_ && drains_free(*pending_)) return nullptr;
   return &request;
 }
@@ -92,13 +99,15 @@ std::vector<Request> WorkQueue::remove(const std::function<bool(const Request&)>
 
 std::optional<PolicyVersion> WorkQueue::wants(const VersionOffer& offer) {
   offered_ = offer.newest;
-  // A publisher that went back begins a new line of versions: nothing newer will come soon.
+  // A publisher whose newest version went back begins a new lineage. The highest version of the old
+  // lineage may not come for a long time, so it no longer holds free requests up.
   if (version_high_ && offer.newest < *version_high_) version_high_ = offer.newest;
   const auto head = first();
   if (head != waiting_.end() && head->first.pinned) {
     if (head->first.pinned == version_) return std::nullopt;
     return head->first.pinned;
   }
+  // Under fixed_lag the next groups name their version; fetching the newest one would be in vain.
   if (head == waiting_.end() && groups_are_pinned_) return std::nullopt;
   if (version_ == offer.newest) return std::nullopt;
   // An update to a newer version that is under way is finished first: a publisher faster than the
@@ -112,6 +121,8 @@ std::optional<PolicyVersion> WorkQueue::wants(const VersionOffer& offer) {
 bool WorkQueue::may_finish_update() const {
   if (!pending_ || running_pinned_ > 0) return false;
   const auto head = first();
+  // A waiting request that is pinned to the installed version runs before the version leaves
+  // (WQ-1).
   if (version_ && head != waiting_.end() && head->first.pinned == version_ && !paused_)
     return false;
   return running_free_ == 0 || !drains_free(*pending_);

@@ -1,5 +1,5 @@
-// The requests that an engine has not started, in the order in which it should, and the rule for
-// when its weights may change. No arithmetic and no model: every engine uses it.
+// The requests that an engine has not started, in the order of their starts, and the rule for when
+// the engine's weights may change. No arithmetic and no model: every engine uses this queue.
 //
 // A request is *pinned* if one version must generate it whole (evaluations; groups under
 // fixed_lag), else *free*.
@@ -29,6 +29,7 @@
 
 namespace tandem::actors {
 
+// Which lease of which group a request belongs to.
 struct GroupKey {
   GroupId group;
   std::uint32_t attempt = 0;
@@ -36,7 +37,7 @@ struct GroupKey {
 };
 
 struct EvaluationKey {
-  std::uint64_t part = 0;  // which Evaluate it came by: an evaluation may come in several
+  std::uint64_t part = 0;  // the Evaluate message: an evaluation may come in several
   std::int32_t index = 0;
   bool operator==(const EvaluationKey&) const = default;
 };
@@ -45,13 +46,13 @@ struct EvaluationKey {
 struct Request {
   std::variant<GroupKey, EvaluationKey> key;
   StepId due;                           // of a group
-  std::optional<PolicyVersion> pinned;  // see above
+  std::optional<PolicyVersion> pinned;  // nullopt: the request is free
   std::int32_t n = 1;
   std::uint64_t seed = 0;
   std::string prompt;
   std::vector<std::int32_t> prompt_tokens;  // empty where the engine has no tokenizer
   Time submitted;                           // to the engine; decides nothing
-  // Of an evaluation; a group is sampled as the engine's configuration says.
+  // Of an evaluation only; a group is sampled as the engine's configuration says.
   EvaluationSampling sampling;
 
   bool of_evaluation() const { return std::holds_alternative<EvaluationKey>(key); }
@@ -59,9 +60,11 @@ struct Request {
 };
 
 Request request_of(GroupWork work);
-// `of`: the message that `prompt` is from; its other prompts do not matter.
+// The request for one `prompt` of the message `of`, whose other prompts do not matter.
 Request request_of(const Evaluate& of, std::uint64_t part, EvaluationPrompt prompt);
 
+// The engine tells the queue what it starts and ends; the queue answers what may start and when the
+// weights may change. One thread.
 class WorkQueue {
  public:
   explicit WorkQueue(bool partial_rollout) : partial_rollout_(partial_rollout) {}
@@ -71,7 +74,9 @@ class WorkQueue {
   std::size_t size() const { return waiting_.size(); }
   std::int64_t sequences() const { return sequences_; }  // of the waiting requests
 
-  // The request that may start now, if there is one; take() removes it and counts it as running.
+  // The request that may start now; nullptr if there is none. The pointer is valid until the next
+  // call that changes the queue. take() removes this request and counts it as running; it CHECKs
+  // that there is one.
   const Request* next() const;
   Request take();
   void ended(const Request& request);  // a taken request is complete or was cancelled
@@ -79,9 +84,11 @@ class WorkQueue {
   // Removes the waiting requests that `which` picks, in order.
   std::vector<Request> remove(const std::function<bool(const Request&)>& which);
 
+  // While paused, no request starts; running ones are not touched.
   void pause_starts(bool paused) { paused_ = paused; }
 
-  // As Engine's members of these names.
+  // The members below keep the contracts of Engine's members of the same names. finish_update()
+  // CHECKs may_finish_update() and returns the version that is installed from then on.
   std::optional<PolicyVersion> version() const { return version_; }
   std::optional<PolicyVersion> wants(const VersionOffer& offer);
   void begin_update(PolicyVersion version) { pending_ = version; }
@@ -89,6 +96,7 @@ class WorkQueue {
   PolicyVersion finish_update();
 
  private:
+  // Orders by (evaluations first, due step, arrival).
   struct Earlier {
     bool operator()(const std::pair<Request, std::uint64_t>& a,
                     const std::pair<Request, std::uint64_t>& b) const;
@@ -98,16 +106,17 @@ class WorkQueue {
   bool on_offer(PolicyVersion version) const { return offered_ && version <= *offered_; }
   // The first request whose version can be had; end() if there is none.
   Waiting::const_iterator first() const;
+  // Whether running free requests must end before the weights change to `target`.
   bool drains_free(PolicyVersion target) const;
 
   const bool partial_rollout_;
   Waiting waiting_;
-  std::uint64_t arrivals_ = 0;
-  std::int64_t sequences_ = 0;
+  std::uint64_t arrivals_ = 0;  // requests pushed so far; their numbers break ties
+  std::int64_t sequences_ = 0;  // completions of the waiting requests
   bool paused_ = false;
-  bool groups_are_pinned_ = false;  // the group that came last was
+  bool groups_are_pinned_ = false;  // the group that came last was pinned
 
-  std::int64_t running_pinned_ = 0;  // requests
+  std::int64_t running_pinned_ = 0;  // pinned requests that were taken and have not ended
   std::int64_t running_free_ = 0;
   std::optional<PolicyVersion> version_;
   std::optional<PolicyVersion> version_high_;  // the highest that was installed (WQ-2)
@@ -115,11 +124,13 @@ class WorkQueue {
   std::optional<PolicyVersion> offered_;       // the newest that wants() heard of
 };
 
-// Collects the completions of each Evaluate until they are whole.
+// Collects the completions of each Evaluate message until all of its prompts are answered. One
+// thread.
 class Evaluations {
  public:
-  // Calls `submit` with a request for each prompt. Done at once if there is none.
+  // Calls `submit` with a request for each prompt. A message without prompts is done at once.
   void open(Evaluate evaluation, const std::function<void(Request)>& submit);
+  // Each prompt is answered once, by completed() or unservable(); both CHECK that the key is open.
   void completed(const EvaluationKey& key, std::vector<Trajectory> trajectories);
   void unservable(const EvaluationKey& key);
   void clear() { open_.clear(); }
@@ -130,7 +141,7 @@ class Evaluations {
     std::size_t prompts_left = 0;
     EvaluationDone done;
   };
-  void answered(std::map<std::uint64_t, Open>::iterator open);  // one of its prompts is
+  void answered(std::map<std::uint64_t, Open>::iterator open);  // counts one answered prompt
 
   std::map<std::uint64_t, Open> open_;  // by part
   std::uint64_t part_last_ = 0;
