@@ -23,9 +23,11 @@ const JobRecord* Picture::job(const std::string& wanted) const {
   for (const JobRecord& job : cluster.jobs) {
     if (job.id == wanted) return &job;
     if (job.shape.name != wanted) continue;
-    // A job that runs is preferred; among equals the last one in the list.
-    const bool better = !found || !scheduler::is_final(job.status.state) ||
-                        scheduler::is_final(found->status.state);
+    // A job that runs is preferred; among equals the one that was submitted last.
+    const bool runs = !scheduler::is_final(job.status.state);
+    const bool better = !found || (runs == !scheduler::is_final(found->status.state)
+                                       ? job.submitted > found->submitted
+                                       : runs);
     if (better) found = &job;
   }
   return found;

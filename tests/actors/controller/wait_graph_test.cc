@@ -69,6 +69,23 @@ TEST(WaitGraph, EveryWaitIsAnEdgeBetweenNodes) {
   EXPECT_EQ(reward["until"], kNow + 2000);
 }
 
+// Ids are ordered as text, so a-10 comes before a-2.
+TEST(Picture, ANameMeansTheRunThatIsUpElseTheNewest) {
+  Picture picture;
+  for (const auto& [id, submitted] :
+       {std::pair("a-1", 1), std::pair("a-10", 10), std::pair("a-2", 2)}) {
+    JobRecord job{.id = id, .ladder = scheduler::RestartLadder({}), .submitted = submitted};
+    job.shape.name = "a";
+    job.status.state = JobState::kSucceeded;
+    picture.cluster.jobs.push_back(job);
+  }
+  EXPECT_EQ(picture.job("a")->id, "a-10");
+  EXPECT_EQ(picture.job("a-2")->id, "a-2");
+  picture.cluster.jobs[0].status.state = JobState::kRunning;
+  EXPECT_EQ(picture.job("a")->id, "a-1");
+  EXPECT_EQ(picture.job("b"), nullptr);
+}
+
 TEST(WaitGraph, WhatIsOverWaitsForNothing) {
   Picture picture = picture_of(JobState::kSucceeded);
   EXPECT_TRUE(wait_graph(picture, "", kNow)["nodes"].empty());
