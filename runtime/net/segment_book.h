@@ -11,9 +11,21 @@
 #include <span>
 #include <vector>
 
-#include "runtime/net/segment_store.h"
+#include "runtime/wire/payload_ref.h"
 
 namespace tandem::runtime {
+
+// A place in the store, in bytes, that reserve() gave to one payload.
+struct Extent {
+  std::uint32_t segment = 0;
+  std::uint64_t offset = 0;
+  std::uint64_t bytes = 0;
+};
+
+struct SegmentLimits {
+  std::uint64_t segment_bytes_max = 64ull << 20;  // a larger payload has a segment of its own
+  std::uint64_t bytes_max = 1ull << 40;           // of all segments together
+};
 
 class SegmentBook {
  public:

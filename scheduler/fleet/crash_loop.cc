@@ -2,8 +2,6 @@
 
 #include <cstdio>
 
-#include "scheduler/fleet/restart_budget.h"
-
 namespace tandem::scheduler {
 namespace {
 
@@ -21,7 +19,7 @@ bool runs(ActorState state) {
 // No loop: no death, a final state, or healthy for long enough since it became ready.
 bool over(const CrashLoop& loop, const ActorStatus& status, Time now) {
   return loop.deaths == 0 || is_final(status.state) ||
-         (works(status.state) && now - status.since >= RestartPolicy{}.healthy_after);
+         (works(status.state) && now - status.since >= kHealthyAfter);
 }
 
 std::string whole_seconds(Duration time) {

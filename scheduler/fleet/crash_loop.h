@@ -1,5 +1,5 @@
 // Deaths of one actor that follow each other: how often it died, since when, why, and a text about
-// it for people. The loop ends when the actor has been healthy for RestartPolicy::healthy_after.
+// it for people. The loop ends when the actor has been healthy for kHealthyAfter.
 //
 //   CL-1  From an actor's first death until it is healthy again, text() says how often it was
 //         restarted, why it died, and what comes next.
@@ -13,6 +13,9 @@
 #include "scheduler/fleet/lifecycle.h"
 
 namespace tandem::scheduler {
+
+// An actor that has worked for so long is healthy: its earlier deaths no longer count.
+inline constexpr Duration kHealthyAfter = std::chrono::seconds(60);
 
 struct CrashLoop {
   std::int32_t deaths = 0;  // without a healthy time between them; 0: no loop

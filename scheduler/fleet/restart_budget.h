@@ -37,7 +37,7 @@ struct RestartPolicy {
   Duration backoff_first = std::chrono::milliseconds(500);
   Duration backoff_max = std::chrono::seconds(60);
   double jitter = 0.2;  // part of the delay, to either side
-  Duration healthy_after = std::chrono::seconds(60);
+  Duration healthy_after = kHealthyAfter;
 };
 
 // Granted: the actor is to be started again.
