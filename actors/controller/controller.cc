@@ -1,6 +1,7 @@
 // The actor turns messages into events of ControllerCore and effects into messages. It decides
 // nothing: an effect that cannot be carried out (a node that cannot be reached, an exchange that
-// does not open) is reported to the core as the event that it amounts to, and never handled here.
+// does not open) is reported to the core as the event that it amounts to, and never handled here,
+// unless another event tells of it anyway or it is only for people.
 //
 // Such an event is queued in brought_about_ and taken after all effects of the current one, so that
 // effects are carried out in the order in which the core decided them.

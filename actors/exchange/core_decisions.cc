@@ -29,6 +29,7 @@ void ExchangeCore::notify(ExchangeNotices notice) { effects_.push_back(Notify{st
 void ExchangeCore::take(Decide) {
   if (stage_ == Stage::kEnded) return;
   if (!statistics_.started) statistics_.started = now_;
+  if (std::exchange(save_due_, false)) ask_checkpoint();
   order_broadcasts(now_);
   if (ending_ && saves_first()) {
     expire_leases();
@@ -61,7 +62,12 @@ void ExchangeCore::take(JournalFailed failed) {
   events_.clear();
 }
 
-void ExchangeCore::take(RecordFailed failed) { fail(std::move(failed.message)); }
+// A step whose figures are lost is not saved: a resumed run trains it again, and writes them.
+void ExchangeCore::take(RecordFailed failed) {
+  save_due_ = false;
+  restoring_.reset();
+  fail(std::move(failed.message));
+}
 
 void ExchangeCore::take(SendFailed failed) { fail(std::move(failed.message)); }
 

@@ -32,6 +32,7 @@ void ExchangeCore::take(LearnerUp up) {
   learner_ = Worker{.address = {up.from.actor, up.from.incarnation}};
   end_broadcasts_of_learner();
   learner_busy_ = false;
+  save_due_ = false;
   step_in_flight_.reset();
   replay_.clear();
   if (std::exchange(source_, up.source) != up.source)
@@ -51,14 +52,14 @@ void ExchangeCore::meet_before_training(const LearnerUp& up) {
     return fail("the newest checkpoint is of step " + text(checkpoint) +
                 " and the job ends at step " + std::to_string(config_.budget.steps_total));
   if (config_.resume && !restored_) {
-    restoring_ = Restoring{.checkpoint = checkpoint, .history = {}};
+    restoring_ = Restoring{.checkpoint = checkpoint, .history = {}, .groups = {}};
     return effects_.push_back(ReadHistory{});
   }
   ask_to_publish(checkpoint);
 }
 
 void ExchangeCore::ask_to_publish(StepId checkpoint) {
-  if (ending_) return;
+  if (ending_ || !learner_) return;
   if (checkpoint != ledger_.next_commit())
     return fail("the newest checkpoint is of step " + text(checkpoint) +
                 " but this run is at step " + text(ledger_.next_commit()));
@@ -196,7 +197,8 @@ void ExchangeCore::take(StepCommitted committed) {
     ledger_.published(published_);
   }
   if (!repeated) after_commit(committed);
-  if (checkpoint_awaited_ == version.value) ask_checkpoint();
+  // Asked for by the next Decide: by then it is known whether the figures of the step were written.
+  save_due_ = checkpoint_awaited_ == version.value;
   wake();
 }
 
@@ -281,21 +283,23 @@ ExchangeCore::Misfit ExchangeCore::misfit(const std::vector<RestoredGroup>& grou
 void ExchangeCore::take(HistoryRead read) {
   if (!restoring_) return;
   restoring_->history = std::move(read.history);
-  if (const auto why =
-          misfit(restoring_->history.at(restoring_->checkpoint), restoring_->checkpoint))
+  restoring_->groups = restoring_->history.at(restoring_->checkpoint);
+  if (const auto why = misfit(restoring_->groups, restoring_->checkpoint)) {
+    restoring_.reset();
     return fail(*why);
+  }
   effects_.push_back(TakeUpRun{.job_yaml = config_.job_yaml, .checkpoint = restoring_->checkpoint});
 }
 
 void ExchangeCore::take(RunTakenUp) {
   if (!restoring_) return;
   const Restoring from = *std::exchange(restoring_, std::nullopt);
-  restore(from.history, from.checkpoint);
+  restore(from.history, from.groups, from.checkpoint);
   ask_to_publish(from.checkpoint);
 }
 
-void ExchangeCore::restore(const GroupHistory& history, StepId checkpoint) {
-  const std::vector<RestoredGroup> groups = history.at(checkpoint);
+void ExchangeCore::restore(const GroupHistory& history, const std::vector<RestoredGroup>& groups,
+                           StepId checkpoint) {
   restored_ = true;
   const auto started = statistics_.started;
   statistics_ = history.statistics(checkpoint, config_.budget.steps_total);

@@ -311,6 +311,8 @@ void ExchangeCore::write_samples(const StepCommitted& committed) {
                            .rewards = entry.rewards,
                            .advantages = committed.report.advantages,
                            .finishes = {}};
+  // The report has those of the whole batch, and this group is its first.
+  samples.advantages.resize(std::min(samples.advantages.size(), entry.rewards.size()));
   for (const TrajectoryHeader& trajectory : entry.header->trajectories)
     samples.finishes.push_back(trajectory.finish);
   effects_.push_back(std::move(samples));

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "actors/exchange/exchange_core.h"
+#include "runtime/base/check.h"
 
 namespace tandem::actors {
 
@@ -137,6 +138,7 @@ void ExchangeCore::take(ActorDown down) {
     learner_.reset();
     end_broadcasts_of_learner();
     learner_busy_ = false;
+    save_due_ = false;
     step_in_flight_.reset();
     replay_.clear();
     if (stage_ == Stage::kWarmStart)

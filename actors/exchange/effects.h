@@ -1,8 +1,11 @@
 // The inputs and the effects of an exchange's core (exchange_core.h): messages of peers and answers
 // to the core's own effects go in, effects come out. The actor around the core (exchange.h) carries
-// effects out in their order, all of them before it hands the core the next message.
+// effects out in their order, all of them before it hands the core the next message. The answer to an
+// effect, and an input that says why one failed, enters the core at once, before the effects that
+// follow in the same list are carried out.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <set>
 #include <string>
@@ -32,7 +35,7 @@ struct GroupsGenerated {
 };
 struct Decide {};        // the messages that were waiting are handled: decide, journal
 struct DeadlineCame {};  // the answer to WakeAtDeadline
-struct MessagesSent {};  // after Decide: the journal is written, and messages are on their way
+struct MessagesSent {};  // after Decide, its journal, and one attempt to send what waits
 
 // Why the actor could not carry an effect out. Each of them ends the job.
 struct JournalFailed {  // nothing of the last Decide was sent
@@ -59,8 +62,8 @@ using ExchangeInput =
 
 // ---- effects
 
-// A message leaves once the next Journal is written (EX-J). A list that is too long for the link
-// leaves in parts.
+// A message leaves after the next Decide, once that one's Journal, if any, is written (EX-J). A list
+// that is too long for the link leaves in parts.
 struct ToRollout {
   runtime::Address to;
   RolloutInbox message;
@@ -108,7 +111,7 @@ struct WriteStepSamples {  // of one group of a step; nothing where its payload 
   StepId step;
   runtime::PayloadRef payload;
   std::vector<float> rewards;
-  std::vector<float> advantages;  // may be fewer than rewards
+  std::vector<float> advantages;  // of the same trajectories; may be fewer than rewards
   std::vector<FinishReason> finishes;
 };
 // Of a trajectory that got no score. One that cannot be written ends no job: the journal has the

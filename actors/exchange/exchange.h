@@ -4,13 +4,13 @@
 // store and the links.
 //
 // After any number of messages it has the core decide once, journals, and then sends, in this order
-// (EX-J): nothing leaves where the journal cannot be written.
+// (EX-J): no work leaves where the journal cannot be written.
 #pragma once
 
 #include <concepts>
-#include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 

@@ -14,9 +14,8 @@
 //         generated: training waits for it only where the publisher's K + 2 places are taken.
 //   EX-L  An incarnation that ended is never given work again, however late its messages are.
 //   EX-C  A requested checkpoint is asked for again until it is saved, whoever dies meanwhile.
-//   EX-P  A version's place in a broadcast is told to each rollout that the broadcast reaches,
-//   once. EX-I  No work goes to a rollout that installed other weights than were published, and
-//   none of
+//   EX-P  A version's place in a broadcast is told to each rollout that the broadcast reaches, once.
+//   EX-I  No work goes to a rollout that installed other weights than were published, and none of
 //         its tokens is taken after that: its incarnation ends.
 //   EX-S  A cancelled job ends once what it has trained is saved, or at that save's deadline.
 #pragma once
@@ -127,7 +126,8 @@ class ExchangeCore {
   void ask_checkpoint();
   void finish_training();
   void ask_to_publish(StepId checkpoint);
-  void restore(const GroupHistory& history, StepId checkpoint);
+  void restore(const GroupHistory& history, const std::vector<RestoredGroup>& groups,
+               StepId checkpoint);
   Misfit misfit(const std::vector<RestoredGroup>& groups, StepId at) const;
   // core_broadcast.cc: versions that are published, and their broadcasts.
   void order_broadcasts(Time now);
@@ -199,6 +199,7 @@ class ExchangeCore {
   struct Restoring {
     StepId checkpoint;
     GroupHistory history;
+    std::vector<RestoredGroup> groups;  // as of the checkpoint
   };
   std::optional<Restoring> restoring_;  // the run's history was asked for
   bool restored_ = false;               // from the journal of an earlier incarnation
@@ -206,6 +207,7 @@ class ExchangeCore {
   std::uint64_t evaluation_last_ = 0;
   std::set<EvaluationKind> evaluated_once_;  // those of which a run has one
   std::optional<std::int64_t> checkpoint_awaited_;
+  bool save_due_ = false;  // the next Decide asks the learner for checkpoint_awaited_
   Durability durability_ = Durability::kKill;  // of the next batch of events
   std::optional<EndJob> ending_;
   std::optional<Time> save_deadline_;  // EX-S: of the checkpoint of last_save_

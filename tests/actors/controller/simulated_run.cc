@@ -73,6 +73,7 @@ Result<void> MemoryRecord::journal(std::span<const JournalEvent> batch, Durabili
 }
 
 Result<void> MemoryRecord::metrics(const std::string& json_line) {
+  if (files_full) return Error{ErrorCode::kFailed, "cannot write metrics.jsonl: the disk is full"};
   metrics_lines.push_back(json_line);
   return {};
 }
@@ -90,6 +91,7 @@ Result<void> MemoryRecord::rewind_metrics(StepId checkpoint) {
 }
 
 Result<void> MemoryRecord::sample(const std::string& json_line) {
+  if (files_full) return Error{ErrorCode::kFailed, "cannot write samples.jsonl: the disk is full"};
   sample_lines.push_back(json_line);
   return {};
 }

@@ -68,7 +68,8 @@ class MemoryRecord final : public RunRecord {
   std::string job_yaml;
   std::function<std::int64_t()> now_ms;
   std::function<void(std::span<const JournalEvent>)> on_events;
-  bool disk_full = false;
+  bool disk_full = false;   // for the journal
+  bool files_full = false;  // for metrics and samples
 };
 
 class MemoryShelf final : public PayloadShelf {

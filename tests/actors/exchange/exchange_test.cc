@@ -289,6 +289,27 @@ TEST(Exchange, ACancelledJobThatCannotBeRecordedFailsAndSaysThatItWasBeingCancel
       << stage.ended()->reason;
 }
 
+// A resumed run would begin behind the step, and its line would be missing for ever.
+TEST(Exchange, AStepWhoseFiguresCannotBeWrittenIsNotSaved) {
+  SimulatedJob job = plain_job(1);
+  job.exchange.save_freq = 2;
+  for (const bool full : {false, true}) {
+    Stage stage(job);
+    stage.begin();
+    stage.train(1);
+    stage.record.files_full = full;
+    stage.train(2);
+    bool asked = false;
+    for (const SaveCheckpoint& save : Stage::only<SaveCheckpoint>(stage.to_learner))
+      asked |= save.step == StepId{2};
+    EXPECT_EQ(asked, !full);
+    EXPECT_EQ(stage.ended().has_value(), full);
+    if (!full) continue;
+    EXPECT_EQ(stage.ended()->outcome, JobOutcome::kFailed);
+    EXPECT_EQ(stage.ended()->reason, "cannot write metrics.jsonl: the disk is full");
+  }
+}
+
 TEST(Exchange, WithNothingTrainedOrWithoutTheKeyACancelledJobEndsAtOnce) {
   Stage begun(saving_job()), keyless;
   begun.begin();
