@@ -1,8 +1,8 @@
 // The inputs and the effects of an exchange's core (exchange_core.h): messages of peers and answers
 // to the core's own effects go in, effects come out. The actor around the core (exchange.h) carries
-// effects out in their order, all of them before it hands the core the next message. The answer to an
-// effect, and an input that says why one failed, enters the core at once, before the effects that
-// follow in the same list are carried out.
+// effects out in their order, all of them before it hands the core the next message. The answer to
+// an effect, and an input that says why one failed, enters the core at once, before the effects
+// that follow in the same list are carried out.
 #pragma once
 
 #include <cstddef>
@@ -62,8 +62,8 @@ using ExchangeInput =
 
 // ---- effects
 
-// A message leaves after the next Decide, once that one's Journal, if any, is written (EX-J). A list
-// that is too long for the link leaves in parts.
+// A message leaves after the next Decide, once that one's Journal, if any, is written (EX-J). A
+// list that is too long for the link leaves in parts.
 struct ToRollout {
   runtime::Address to;
   RolloutInbox message;

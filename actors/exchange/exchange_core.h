@@ -14,7 +14,7 @@
 //         generated: training waits for it only where the publisher's K + 2 places are taken.
 //   EX-L  An incarnation that ended is never given work again, however late its messages are.
 //   EX-C  A requested checkpoint is asked for again until it is saved, whoever dies meanwhile.
-//   EX-P  A version's place in a broadcast is told to each rollout that the broadcast reaches, once.
+//   EX-P  A version's place in a broadcast is told once to each rollout that the broadcast reaches.
 //   EX-I  No work goes to a rollout that installed other weights than were published, and none of
 //         its tokens is taken after that: its incarnation ends.
 //   EX-S  A cancelled job ends once what it has trained is saved, or at that save's deadline.

@@ -7,7 +7,8 @@ LA-3  threads, locks and sockets exist only in runtime/;
 LA-4  nothing sleeps as synchronisation, tests included;
 LA-5  every arithmetic source kernels/cpu/<op>.cc or kernels/cuda/<op>.cu has its contract
       kernels/ops/<op>.h;
-LA-6  a header has at most 250 lines, a source at most 600;
+LA-6  a header has at most 250 lines, a source at most 600, and a comment's line at most 100
+      characters, since clang-format does not break comments here;
 LA-7  no #ifdef: what a machine can do is found out when the program runs;
 LA-8  an invariant that a header declares is cited by a test, so that somebody proves it, and has
       a name of its own, so that it is not another's proof.
@@ -62,6 +63,7 @@ AT_HOME = {  # first part of an include in <> -> folders that may use the librar
 }
 CODE = {".h", ".cc", ".cu", ".cuh"}
 LINES_MAX = {".h": 250, ".cuh": 250, ".cc": 600, ".cu": 600}
+COMMENT_COLUMNS = 100
 INCLUDE = re.compile(r'#include ["<]([^">]+)[">]')
 THREADS = re.compile(
     r"std::(jthread|thread|\w*mutex|\w*_lock|lock_guard|condition_variable\w*|async|future|promise"
@@ -125,6 +127,8 @@ def check_file(root, path):
         yield f"{name}: LA-6: {len(lines)} lines, more than {LINES_MAX[path.suffix]}"
     for number, line in enumerate(lines, 1):
         errors = list(check_product_line(here, name, line)) if product else []
+        if line.lstrip().startswith("//") and len(line) > COMMENT_COLUMNS:
+            errors.append(f"LA-6: a comment of {len(line)} characters, more than {COMMENT_COLUMNS}")
         if match := SLEEPS.search(line.split("//")[0]):
             errors.append(f"LA-4: {match[0].strip('(')}: wait for what is meant, not for a while")
         yield from (f"{name}:{number}: {error}" for error in errors)

@@ -95,6 +95,9 @@ class Rules(unittest.TestCase):
     def test_la6_files_are_short(self):
         self.assert_caught("LA-6", "runtime/base/a.h", "\n" * 251)
         self.assert_caught("LA-6", "runtime/base/a.cc", "\n" * 601)
+        self.assert_caught("LA-6", "runtime/base/a.h", "  // " + "a" * 96 + "\n")
+        self.assertEqual(errors_of({"runtime/base/a.h": "  // " + "ö" * 95 + "\n"}), [])
+        self.assert_caught("LA-1", "actors/exchange/a.h", '#include "actors/controller/doors.h"\n')
         self.assertEqual(errors_of({"runtime/base/a.h": "\n" * 250}), [])
 
     def test_la7_no_ifdef(self):
