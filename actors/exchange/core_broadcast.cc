@@ -17,45 +17,47 @@ constexpr std::size_t kPublicationsKept = 64;
 
 void ExchangeCore::take(BroadcastEvents event) {
   const Sender from = std::visit([](const auto& message) { return message.from; }, event);
-  if (buried(from) || stage_ == Stage::kEnded) return;
-  if (!broadcasts_) return refuse(from, "the weights of this job are not broadcast");
-  if (const auto why = broadcasts_->take(event, now_)) return refuse(from, *why);
+  if (has_ended(from) || stage_ == Stage::kEnded) return;
+  if (!versions_.broadcasts) return refuse(from, "the weights of this job are not broadcast");
+  if (const auto why = versions_.broadcasts->take(event, now_)) return refuse(from, *why);
   wake();
 }
 
 void ExchangeCore::order_broadcasts(Time now) {
-  if (!broadcasts_) return;
-  for (Broadcasts::Message& order : broadcasts_->decide(now))
+  if (!versions_.broadcasts) return;
+  for (Broadcasts::Message& order : versions_.broadcasts->decide(now))
     effects_.push_back(ToBroadcast{order.to, std::move(order.what)});
-  for (std::string& line : broadcasts_->take_news())
+  for (std::string& line : versions_.broadcasts->take_news())
     notify(ExchangeEvent{config_.job, config_.job, std::move(line)});
 }
 
 void ExchangeCore::take_publication(const Publication& publication) {
-  oldest_retained_ = publication.oldest_retained;
+  versions_.oldest_retained = publication.oldest_retained;
   statistics_.add_publication(publication);
-  publications_[publication.version] = publication;
-  if (publication.broadcast) ++broadcasts_started_;
-  while (publications_.size() > kPublicationsKept &&
-         publications_.begin()->first < oldest_retained_)
-    publications_.erase(publications_.begin());
+  versions_.publications[publication.version] = publication;
+  if (publication.broadcast) ++versions_.broadcasts_started;
+  while (versions_.publications.size() > kPublicationsKept &&
+         versions_.publications.begin()->first < versions_.oldest_retained)
+    versions_.publications.erase(versions_.publications.begin());
 }
 
 // The learner's epochs ended with the learner. The versions that it had published stay published,
 // with the same content.
 void ExchangeCore::end_broadcasts_of_learner() {
-  for (auto& [version, publication] : publications_) publication.broadcast.reset();
+  for (auto& [version, publication] : versions_.publications) publication.broadcast.reset();
 }
 
 void ExchangeCore::announce(Worker& rollout, PolicyVersion version) {
-  NewVersion offer{.version = version, .oldest_retained = oldest_retained_, .source = source_};
+  NewVersion offer{
+      .version = version, .oldest_retained = versions_.oldest_retained, .source = versions_.source};
   const bool first = rollout.announced < version;
   rollout.announced = version;
-  if (const auto known = publications_.find(version); known != publications_.end()) {
+  if (const auto known = versions_.publications.find(version);
+      known != versions_.publications.end()) {
     const Publication& publication = known->second;
     offer.checksum = publication.checksum;
-    if (first && version == published_ && publication.broadcast && broadcasts_ &&
-        broadcasts_->takes_part(rollout.address, publication.broadcast->epoch))
+    if (first && version == versions_.published && publication.broadcast && versions_.broadcasts &&
+        versions_.broadcasts->takes_part(rollout.address, publication.broadcast->epoch))
       offer.broadcast = publication.broadcast;  // EX-P
   }
   tell_rollout(rollout.address, std::move(offer));
@@ -65,10 +67,10 @@ void ExchangeCore::announce(Worker& rollout, PolicyVersion version) {
 // messages are ignored, and its link is cut.
 void ExchangeCore::condemn(const Sender& rollout, const std::string& why) {
   notify(ExchangeEvent{config_.job, rollout.actor, why});
-  const auto worker = rollouts_.find(rollout.actor);
+  const auto worker = workers_.rollouts.find(rollout.actor);
   forget_worker(worker->second, now_);
-  rollouts_.erase(worker);
-  bury(rollout.actor, rollout.incarnation);
+  workers_.rollouts.erase(worker);
+  end_incarnation(rollout.actor, rollout.incarnation);
   refuse(rollout, why);
 }
 

@@ -29,13 +29,13 @@ void ExchangeCore::notify(ExchangeNotices notice) { effects_.push_back(Notify{st
 void ExchangeCore::take(Decide) {
   if (stage_ == Stage::kEnded) return;
   if (!statistics_.started) statistics_.started = now_;
-  if (std::exchange(save_due_, false)) ask_checkpoint();
+  if (std::exchange(training_.save_due, false)) ask_checkpoint();
   order_broadcasts(now_);
-  if (ending_ && saves_first()) {
+  if (ending_.why && saves_first()) {
     expire_leases();
     form();  // a learner that repeats steps comes back to the last one first
-  } else if (ending_) {
-    end(ending_->outcome, ending_->reason);
+  } else if (ending_.why) {
+    end(ending_.why->outcome, ending_.why->reason);
   } else {
     expire_leases();
     run_evaluations();
@@ -46,7 +46,8 @@ void ExchangeCore::take(Decide) {
       lease_rewards();
       form();
     }
-    if (stage_ == Stage::kFinishing && !checkpoint_awaited_ && evaluations_.empty())
+    if (stage_ == Stage::kFinishing && !training_.checkpoint_awaited &&
+        evaluations_.running.empty())
       end(JobOutcome::kSucceeded, "all steps are trained");
   }
   finish_drains();
@@ -57,15 +58,15 @@ void ExchangeCore::take(Decide) {
 
 void ExchangeCore::take(JournalFailed failed) {
   if (stage_ == Stage::kEnded) return;
-  const bool cancelled = ending_ && ending_->outcome == JobOutcome::kCancelled;
+  const bool cancelled = ending_.why && ending_.why->outcome == JobOutcome::kCancelled;
   end(JobOutcome::kFailed, (cancelled ? kWhileCancelled : "") + failed.message);
   events_.clear();
 }
 
 // A step whose figures are lost is not saved: a resumed run trains it again, and writes them.
 void ExchangeCore::take(RecordFailed failed) {
-  save_due_ = false;
-  restoring_.reset();
+  training_.save_due = false;
+  training_.restoring.reset();
   fail(std::move(failed.message));
 }
 
@@ -73,8 +74,9 @@ void ExchangeCore::take(SendFailed failed) { fail(std::move(failed.message)); }
 
 // Asks to be woken at the next deadline of a lease or of a broadcast.
 void ExchangeCore::take(MessagesSent) {
-  std::optional<Time> deadline = ledger_.next_deadline();
-  if (const auto other = broadcasts_ ? broadcasts_->next_deadline() : std::nullopt)
+  std::optional<Time> deadline = flow_.ledger.next_deadline();
+  if (const auto other =
+          versions_.broadcasts ? versions_.broadcasts->next_deadline() : std::nullopt)
     deadline = std::min(*other, deadline.value_or(*other));
   if (!deadline || stage_ == Stage::kEnded || (deadline_wake_ && *deadline_wake_ <= *deadline))
     return;
@@ -90,17 +92,17 @@ void ExchangeCore::take(DeadlineCame) {
 void ExchangeCore::admit() {
   for (;;) {
     std::optional<scheduler::Slot> slot;
-    if (fixed_) {
-      slot = fixed_->next(ledger_.budget_state().published);
+    if (flow_.fixed) {
+      slot = flow_.fixed->next(flow_.ledger.budget_state().published);
       if (!slot) return;
-    } else if (scheduler::admit_verdict(config_.budget, ledger_.budget_state()) !=
+    } else if (scheduler::admit_verdict(config_.budget, flow_.ledger.budget_state()) !=
                AdmitVerdict::kAdmit) {
       return;
     }
-    const GroupId group = ledger_.admit();
-    if (slot) fixed_->issued(*slot, group);
+    const GroupId group = flow_.ledger.admit();
+    if (slot) flow_.fixed->issued(*slot, group);
     open_entry(group, {.position = slot ? scheduler::prompt_position(config_.budget, *slot)
-                                        : position_next_++,
+                                        : flow_.position_next++,
                        .slot = slot,
                        .admitted = now_});
   }
@@ -117,25 +119,25 @@ void ExchangeCore::open_entry(GroupId group, Entry entry) {
         .step = slot ? slot->step.value : -1,
         .position = entry.position,
         .detail = slot ? std::to_string(slot->index) + "/" + std::to_string(slot->attempt) : ""});
-  entries_.emplace(group, std::move(entry));
+  flow_.entries.emplace(group, std::move(entry));
 }
 
 void ExchangeCore::lease_rollouts() {
   std::map<std::string, Assign> assignments;
-  while (!ledger_.queue(GroupState::kAdmitted).empty()) {
-    const GroupId group = ledger_.queue(GroupState::kAdmitted).begin()->second;
-    const Entry& entry = entries_.at(group);
-    const auto kept_due = ledger_.find(group)->due;
+  while (!flow_.ledger.queue(GroupState::kAdmitted).empty()) {
+    const GroupId group = flow_.ledger.queue(GroupState::kAdmitted).begin()->second;
+    const Entry& entry = flow_.entries.at(group);
+    const auto kept_due = flow_.ledger.find(group)->due;
     Worker* best = nullptr;  // the one with most room
     PolicyVersion version;
     std::int64_t room_best = 0;
-    for (auto& [name, worker] : rollouts_) {
+    for (auto& [name, worker] : workers_.rollouts) {
       // A rollout that has only the untrained weights, for an evaluation of them, generates nothing
       // to train.
-      if (worker.draining || (!fixed_ && worker.installed < PolicyVersion{0})) continue;
+      if (worker.draining || (!flow_.fixed && worker.installed < PolicyVersion{0})) continue;
       const PolicyVersion r = entry.slot ? scheduler::slot_version(config_.budget, entry.slot->step)
                                          : *worker.installed;
-      if (scheduler::lease_verdict(config_.budget, ledger_.budget_state(), r, kept_due) !=
+      if (scheduler::lease_verdict(config_.budget, flow_.ledger.budget_state(), r, kept_due) !=
           LeaseVerdict::kLease)
         continue;
       const std::int64_t room =
@@ -146,19 +148,19 @@ void ExchangeCore::lease_rollouts() {
       room_best = room;
     }
     if (!best) break;
-    const auto lease = ledger_.lease_rollout(group,
-                                             {.holder = best->address.incarnation,
-                                              .epoch = config_.epoch,
-                                              .deadline = now_ + config_.rollout_lease},
-                                             version);
+    const auto lease = flow_.ledger.lease_rollout(group,
+                                                  {.holder = best->address.incarnation,
+                                                   .epoch = config_.epoch,
+                                                   .deadline = now_ + config_.rollout_lease},
+                                                  version);
     best->holding.insert(group);
     GroupWork work{.group = group,
                    .attempt = static_cast<std::uint32_t>(lease.id.value),
-                   .due = *ledger_.find(group)->due,
+                   .due = *flow_.ledger.find(group)->due,
                    .seed = entry.seed,
                    .n = config_.n,
                    .prompt = config_.train[config_.prompt_at(entry.position)].prompt};
-    if (fixed_) work.version = version;
+    if (flow_.fixed) work.version = version;
     note({.kind = "rolling",
           .group = static_cast<std::int64_t>(group.value),
           .lease = static_cast<std::int64_t>(lease.id.value),
@@ -167,21 +169,22 @@ void ExchangeCore::lease_rollouts() {
     assignments[best->address.name].groups.push_back(std::move(work));
   }
   for (auto& [name, assign] : assignments)
-    tell_rollout(rollouts_.at(name).address, std::move(assign));
+    tell_rollout(workers_.rollouts.at(name).address, std::move(assign));
 }
 
 void ExchangeCore::lease_rewards() {
-  for (auto& [name, worker] : rewards_) {
+  for (auto& [name, worker] : workers_.rewards) {
     if (worker.draining) continue;
     ScoreGroups batch;
-    while (!ledger_.queue(GroupState::kGenerated).empty() &&
+    while (!flow_.ledger.queue(GroupState::kGenerated).empty() &&
            std::ssize(worker.holding) < worker.capacity) {
-      const GroupId group = ledger_.queue(GroupState::kGenerated).begin()->second;
-      const auto lease = ledger_.lease_reward(group, {.holder = worker.address.incarnation,
-                                                      .epoch = config_.epoch,
-                                                      .deadline = now_ + config_.reward_lease});
+      const GroupId group = flow_.ledger.queue(GroupState::kGenerated).begin()->second;
+      const auto lease =
+          flow_.ledger.lease_reward(group, {.holder = worker.address.incarnation,
+                                            .epoch = config_.epoch,
+                                            .deadline = now_ + config_.reward_lease});
       worker.holding.insert(group);
-      const Entry& entry = entries_.at(group);
+      const Entry& entry = flow_.entries.at(group);
       note({.kind = "scoring",
             .group = static_cast<std::int64_t>(group.value),
             .lease = static_cast<std::int64_t>(lease.id.value),
@@ -196,34 +199,34 @@ void ExchangeCore::lease_rewards() {
 }
 
 void ExchangeCore::form() {
-  if (!learner_ || learner_busy_) return;
-  if (!replay_.empty()) {
-    if (evaluation_in_the_way(replay_.front().step)) return;
-    const scheduler::Ledger::Resend resend = replay_.front();
-    replay_.pop_front();
+  if (!training_.learner || training_.busy) return;
+  if (!training_.replay.empty()) {
+    if (evaluation_in_the_way(training_.replay.front().step)) return;
+    const scheduler::Ledger::Resend resend = training_.replay.front();
+    training_.replay.pop_front();
     send_step(resend.step, resend.groups);
     statistics_.step_sent = now_;
     return;
   }
-  if (ledger_.replaying() || stage_ != Stage::kRunning || ending_) return;
-  const StepId step = ledger_.budget_state().next_step;
+  if (flow_.ledger.replaying() || stage_ != Stage::kRunning || ending_.why) return;
+  const StepId step = flow_.ledger.budget_state().next_step;
   if (evaluation_in_the_way(step)) return;
   std::vector<GroupId> batch;
-  if (fixed_) {
-    auto slots = fixed_->batch(step);
+  if (flow_.fixed) {
+    auto slots = flow_.fixed->batch(step);
     if (!slots) return;
     batch = std::move(*slots);
   } else {
-    if (scheduler::form_verdict(config_.budget, ledger_.budget_state()) != FormVerdict::kForm)
+    if (scheduler::form_verdict(config_.budget, flow_.ledger.budget_state()) != FormVerdict::kForm)
       return;
-    batch = ledger_.earliest_due_batch();
+    batch = flow_.ledger.earliest_due_batch();
   }
-  ledger_.start_training(step, batch);
+  flow_.ledger.start_training(step, batch);
   statistics_.staleness_of_step = {};
   double reward = 0, tokens = 0, truncated = 0;
   statistics_.completion_tokens_max = 0;
   for (const GroupId group : batch) {
-    const Entry& entry = entries_.at(group);
+    const Entry& entry = flow_.entries.at(group);
     note({.kind = "training", .group = static_cast<std::int64_t>(group.value), .step = step.value});
     for (const float r : entry.rewards) reward += r;
     for (const TrajectoryHeader& trajectory : entry.header->trajectories) {
@@ -238,7 +241,7 @@ void ExchangeCore::form() {
   statistics_.reward_mean_of_step = reward / trajectories;
   statistics_.completion_tokens_mean = tokens / trajectories;
   statistics_.truncated_fraction = truncated / trajectories;
-  generated_for_step_ = 0;
+  flow_.generated_for_step = 0;
   statistics_.step_sent = now_;
   send_step(step, batch);
 }
@@ -246,66 +249,67 @@ void ExchangeCore::form() {
 void ExchangeCore::send_step(StepId step, const std::vector<GroupId>& batch) {
   TrainStep train{.step = step, .publish = publishes(step), .retain = oldest_needed()};
   for (const GroupId group : batch) {
-    const Entry& entry = entries_.at(group);
+    const Entry& entry = flow_.entries.at(group);
     train.groups.push_back(
         {.group = group, .attempt = 0, .payload = entry.header->payload, .rewards = entry.rewards});
   }
-  learner_busy_ = true;
-  step_in_flight_ = step;
-  batch_in_flight_ = batch;
+  training_.busy = true;
+  training_.step = step;
+  training_.batch = batch;
   tell_learner(std::move(train));
 }
 
 bool ExchangeCore::publishes(StepId step) const {
   const std::int64_t version = step.value + 1;
-  return version > published_.value &&
+  return version > versions_.published.value &&
          (version % config_.budget.sync_steps == 0 || version == config_.budget.steps_total);
 }
 
 // The retained versions and the one that comes next fill the publisher's K + 2 places at most.
 bool ExchangeCore::evaluation_in_the_way(StepId step) const {
-  return publishes(step) && oldest_needed().value < published_.value - config_.budget.max_staleness;
+  return publishes(step) &&
+         oldest_needed().value < versions_.published.value - config_.budget.max_staleness;
 }
 
 // Versions that someone may still have to install.
 PolicyVersion ExchangeCore::oldest_needed() const {
-  PolicyVersion oldest = published_;
-  if (fixed_)
-    oldest =
-        std::min(oldest, scheduler::slot_version(config_.budget, ledger_.budget_state().next_step));
-  for (const Evaluation& evaluation : evaluations_)
+  PolicyVersion oldest = versions_.published;
+  if (flow_.fixed)
+    oldest = std::min(
+        oldest, scheduler::slot_version(config_.budget, flow_.ledger.budget_state().next_step));
+  for (const Evaluation& evaluation : evaluations_.running)
     if (!evaluation.generated()) oldest = std::min(oldest, evaluation.version());
   return oldest;
 }
 
 void ExchangeCore::expire_leases() {
-  for (const GroupId group : ledger_.release_expired(now_)) {
+  for (const GroupId group : flow_.ledger.release_expired(now_)) {
     note({.kind = "expired", .group = static_cast<std::int64_t>(group.value)});
-    for (auto& [name, worker] : rollouts_)
+    for (auto& [name, worker] : workers_.rollouts)
       if (worker.holding.erase(group) > 0) tell_rollout(worker.address, HandBack{{group}});
-    for (auto& [name, worker] : rewards_) worker.holding.erase(group);
+    for (auto& [name, worker] : workers_.rewards) worker.holding.erase(group);
   }
 }
 
 void ExchangeCore::finish_drains() {
-  for (auto* role : {&rollouts_, &rewards_})
+  for (auto* role : {&workers_.rollouts, &workers_.rewards})
     for (auto it = role->begin(); it != role->end();) {
       Worker& worker = it->second;
-      const auto deadline = drain_deadlines_.find(worker.address.name);
-      const bool busy =
-          !worker.holding.empty() ||
-          std::any_of(evaluations_.begin(), evaluations_.end(), [&](const Evaluation& evaluation) {
-            return evaluation.held_by(worker.address.name);
-          });
+      const auto deadline = workers_.drain_deadlines.find(worker.address.name);
+      const bool busy = !worker.holding.empty() ||
+                        std::any_of(evaluations_.running.begin(), evaluations_.running.end(),
+                                    [&](const Evaluation& evaluation) {
+                                      return evaluation.held_by(worker.address.name);
+                                    });
       if (!worker.draining || (busy && now_ < deadline->second)) {
         ++it;
         continue;
       }
-      if (busy && role == &rollouts_) tell_rollout(worker.address, HandBack{});
-      bury(worker.address.name, worker.address.incarnation);
+      if (busy && role == &workers_.rollouts) tell_rollout(worker.address, HandBack{});
+      end_incarnation(worker.address.name, worker.address.incarnation);
       notify(ActorDrained{config_.job, worker.address.name, worker.address.incarnation});
       forget_worker(worker, now_);
-      troubles_.forget(worker.address.name);
+      workers_.troubles.forget(worker.address.name);
       it = role->erase(it);
     }
 }
@@ -323,42 +327,42 @@ void ExchangeCore::enter(Stage stage, std::string message) {
 // down, or dies meanwhile, is not waited for.
 bool ExchangeCore::saves_first() {
   const bool trains = stage_ == Stage::kRunning || stage_ == Stage::kFinishing;
-  if (ending_->outcome != JobOutcome::kCancelled || config_.save_on_cancel <= Duration{} ||
-      !learner_ || !trains)
+  if (ending_.why->outcome != JobOutcome::kCancelled || config_.save_on_cancel <= Duration{} ||
+      !training_.learner || !trains)
     return false;
-  if (!save_deadline_) {
-    const bool trains_new = step_in_flight_ == ledger_.next_commit();
-    last_save_ = {ledger_.next_commit().value + (trains_new ? 1 : 0)};
-    if (last_save_ <= durable_) return false;
-    save_deadline_ = now_ + config_.save_on_cancel;
-    effects_.push_back(DecideAt{*save_deadline_});
+  if (!ending_.save_deadline) {
+    const bool trains_new = training_.step == flow_.ledger.next_commit();
+    ending_.last_save = {flow_.ledger.next_commit().value + (trains_new ? 1 : 0)};
+    if (ending_.last_save <= training_.durable) return false;
+    ending_.save_deadline = now_ + config_.save_on_cancel;
+    effects_.push_back(DecideAt{*ending_.save_deadline});
     std::string message =
-        "cancelled; saving a checkpoint of step " + std::to_string(last_save_.value);
+        "cancelled; saving a checkpoint of step " + std::to_string(ending_.last_save.value);
     note({.kind = "phase", .detail = message});
     notify(JobProgress{config_.job, JobPhase::kStopping, std::move(message)});
-    const bool asked = checkpoint_awaited_ == last_save_.value;
-    checkpoint_awaited_ = last_save_.value;  // EX-C
-    if (!asked && !learner_busy_ && !ledger_.replaying()) ask_checkpoint();
+    const bool asked = training_.checkpoint_awaited == ending_.last_save.value;
+    training_.checkpoint_awaited = ending_.last_save.value;  // EX-C
+    if (!asked && !training_.busy && !flow_.ledger.replaying()) ask_checkpoint();
   }
-  return durable_ < last_save_ && now_ < *save_deadline_;
+  return training_.durable < ending_.last_save && now_ < *ending_.save_deadline;
 }
 
 void ExchangeCore::end(JobOutcome outcome, std::string reason) {
   stage_ = Stage::kEnded;
-  learner_.reset();  // what it still says must not begin anything
+  training_.learner.reset();  // what it still says must not begin anything
   const auto left = outcome == JobOutcome::kSucceeded ? scheduler::DiscardReason::kJobFinished
                                                       : scheduler::DiscardReason::kCancelled;
-  for (const auto& [group, entry] : entries_)
-    if (const auto* record = ledger_.find(group); record && scheduler::is_live(record->state))
+  for (const auto& [group, entry] : flow_.entries)
+    if (const auto* record = flow_.ledger.find(group); record && scheduler::is_live(record->state))
       note({.kind = "discarded",
             .group = static_cast<std::int64_t>(group.value),
             .detail = scheduler::name(left)});
-  ledger_.discard_live(left);
-  for (const auto& [name, worker] : rollouts_) tell_rollout(worker.address, HandBack{});
+  flow_.ledger.discard_live(left);
+  for (const auto& [name, worker] : workers_.rollouts) tell_rollout(worker.address, HandBack{});
   if (statistics_.running_since) note_totals(now_, std::nullopt);
   note({.kind = "ended", .detail = reason});
   // An incarnation that never took the run up leaves the result that an earlier one wrote.
-  const bool knows_its_run = !config_.resume || restored_;
+  const bool knows_its_run = !config_.resume || training_.restored;
   EndRun run{.result = std::nullopt, .ended = {config_.job, outcome, std::move(reason)}};
   if (knows_its_run) run.result = result_json(now_, outcome);
   effects_.push_back(std::move(run));

@@ -30,22 +30,24 @@ void ExchangeCore::start_evaluation(EvaluationKind kind, PolicyVersion version) 
   if (config_.validation.empty()) return;
   const bool known =
       statistics_.evaluations.contains(name(kind));  // to an earlier incarnation of the run
-  if (kind != EvaluationKind::kPeriodic && (known || !evaluated_once_.insert(kind).second)) return;
-  evaluations_.emplace_back(EvaluationId{++evaluation_last_}, kind, version, config_.evaluation);
+  if (kind != EvaluationKind::kPeriodic && (known || !evaluations_.once.insert(kind).second))
+    return;
+  evaluations_.running.emplace_back(EvaluationId{++evaluations_.last}, kind, version,
+                                    config_.evaluation);
 }
 
 // Announces new versions to rollouts and hands evaluations out. A rollout that has not moved on
 // meets Evaluate(v) after NewVersion(v) and before any later one; one that has goes back to v,
 // which the publisher retains. Where a publisher's end has lost v, the prompts fail.
 void ExchangeCore::run_evaluations() {
-  for (Evaluation& evaluation : evaluations_) {
+  for (Evaluation& evaluation : evaluations_.running) {
     const PolicyVersion version = evaluation.version();
     std::vector<Worker*> able;
-    for (auto& [name, worker] : rollouts_)
-      if (!worker.draining && (version >= oldest_retained_ ||
+    for (auto& [name, worker] : workers_.rollouts)
+      if (!worker.draining && (version >= versions_.oldest_retained ||
                                (worker.installed == version && worker.announced == version)))
         able.push_back(&worker);
-    if (able.empty() && !rollouts_.empty() && version < oldest_retained_ &&
+    if (able.empty() && !workers_.rollouts.empty() && version < versions_.oldest_retained &&
         evaluation.prompts_wait()) {
       note({.kind = "evaluation_incomplete",
             .version = version.value,
@@ -58,9 +60,10 @@ void ExchangeCore::run_evaluations() {
     score_texts(evaluation);
     if (evaluation.done()) evaluation_done(evaluation);
   }
-  std::erase_if(evaluations_, [](const Evaluation& evaluation) { return evaluation.done(); });
-  for (auto& [name, worker] : rollouts_)
-    if (worker.announced < published_) announce(worker, published_);
+  std::erase_if(evaluations_.running,
+                [](const Evaluation& evaluation) { return evaluation.done(); });
+  for (auto& [name, worker] : workers_.rollouts)
+    if (worker.announced < versions_.published) announce(worker, versions_.published);
 }
 
 void ExchangeCore::evaluate_on(Evaluation& evaluation, Worker& rollout, std::size_t prompts) {
@@ -83,7 +86,7 @@ void ExchangeCore::evaluate_on(Evaluation& evaluation, Worker& rollout, std::siz
 }
 
 void ExchangeCore::score_texts(Evaluation& evaluation) {
-  for (auto& [name, worker] : rewards_) {
+  for (auto& [name, worker] : workers_.rewards) {
     if (worker.draining) continue;
     while (evaluation.texts_wait()) {
       ScoreTexts work{.evaluation = evaluation.id()};
@@ -109,7 +112,7 @@ void ExchangeCore::evaluation_done(const Evaluation& evaluation) {
         completions_of(config_.evaluation.sampling) > 1 ? "completions" : "prompts";
     statistics_.evaluation_failure = "evaluation " + std::string(kind) + ": all " +
                                      std::to_string(all.failed) + " " + what + " failed; " +
-                                     troubles_.explained(evaluation.failure());
+                                     workers_.troubles.explained(evaluation.failure());
     notify(ExchangeEvent{config_.job, config_.job, statistics_.evaluation_failure});
   }
   std::string detail = std::string(kind) + "=" + (all.mean ? exact_text(*all.mean) : "none") +

@@ -66,7 +66,7 @@ WorkTotals ExchangeCore::work(Time now) const {
   WorkTotals work = statistics_.work;
   if (statistics_.started) work.wall_seconds += seconds(now - *statistics_.started);
   if (statistics_.running_since) work.running_seconds += seconds(now - *statistics_.running_since);
-  for (const auto& [name, worker] : rollouts_) {
+  for (const auto& [name, worker] : workers_.rollouts) {
     work.rollout_busy_seconds += worker.stats.busy_seconds;
     work.rollout_actor_seconds += lifetime(worker, now);
   }
@@ -85,18 +85,18 @@ void ExchangeCore::note(JournalEvent event) { events_.push_back(std::move(event)
 void ExchangeCore::note_totals(Time now, const std::optional<Publication>& publication) {
   RunTotals totals{.trained = statistics_.trained, .work = work(now), .publish_seconds = {}};
   if (publication) totals.publish_seconds = publication->seconds;
-  note({.kind = "totals", .step = ledger_.next_commit().value, .detail = to_text(totals)});
+  note({.kind = "totals", .step = flow_.ledger.next_commit().value, .detail = to_text(totals)});
 }
 
 ExchangeReport ExchangeCore::report(Time now) const {
   ExchangeReport report{.status = status(now), .last_step = statistics_.last_step};
-  const auto counters = ledger_.counters();
+  const auto counters = flow_.ledger.counters();
   report.ledger = {.issued = counters.issued, .trained = counters.trained, .live = counters.live};
   for (std::size_t i = 0; i < scheduler::kDiscardReasons; ++i)
     if (counters.discarded[i] > 0)
       report.ledger.discarded.emplace_back(
           scheduler::name(static_cast<scheduler::DiscardReason>(i)), counters.discarded[i]);
-  for (const auto& [actor, worker] : rollouts_) {
+  for (const auto& [actor, worker] : workers_.rollouts) {
     const auto held = static_cast<std::int64_t>(worker.holding.size()) * config_.n;
     report.loads.push_back(
         {.actor = actor,
@@ -105,23 +105,23 @@ ExchangeReport ExchangeCore::report(Time now) const {
                                  : std::to_string(held) + "/" + std::to_string(worker.capacity),
          .engine = worker.stats});
   }
-  for (const auto& [actor, worker] : rewards_)
+  for (const auto& [actor, worker] : workers_.rewards)
     report.loads.push_back(
         {.actor = actor,
-         .policy_version = published_.value,
+         .policy_version = versions_.published.value,
          .load = std::to_string(worker.holding.size()) + "/" + std::to_string(worker.capacity)});
-  if (learner_)
+  if (training_.learner)
     report.loads.push_back(
-        {.actor = learner_->address.name,
-         .policy_version = ledger_.next_commit().value,
-         .load = step_in_flight_ ? "step " + std::to_string(step_in_flight_->value) : "idle"});
+        {.actor = training_.learner->address.name,
+         .policy_version = flow_.ledger.next_commit().value,
+         .load = training_.step ? "step " + std::to_string(training_.step->value) : "idle"});
   return report;
 }
 
 std::vector<GroupView> ExchangeCore::groups(Time now) const {
   std::vector<GroupView> groups;
-  for (const auto& [group, entry] : entries_) {
-    const auto* record = ledger_.find(group);
+  for (const auto& [group, entry] : flow_.entries) {
+    const auto* record = flow_.ledger.find(group);
     if (!record) continue;
     GroupView view{.group = group.value,
                    .state = scheduler::name(record->state),
@@ -129,7 +129,7 @@ std::vector<GroupView> ExchangeCore::groups(Time now) const {
     if (record->due) view.due = record->due->value;
     if (record->lease) {
       view.attempt = record->lease->id.value;
-      for (const auto* role : {&rollouts_, &rewards_})
+      for (const auto* role : {&workers_.rollouts, &workers_.rewards})
         for (const auto& [actor, worker] : *role)
           if (worker.address.incarnation == record->lease->holder) view.holder = actor;
     }
@@ -140,25 +140,25 @@ std::vector<GroupView> ExchangeCore::groups(Time now) const {
 
 JobStatus ExchangeCore::status(Time now) const {
   const auto& points = statistics_.rate_points;
-  JobStatus status{.step = ledger_.next_commit().value,
+  JobStatus status{.step = flow_.ledger.next_commit().value,
                    .total_steps = config_.budget.steps_total,
-                   .policy_version = published_.value,
+                   .policy_version = versions_.published.value,
                    .reward_mean = statistics_.reward_mean_of_step,
                    .staleness_bound = config_.budget.max_staleness,
                    .staleness_max = statistics_.trained.staleness.max(),
                    .staleness_mean = statistics_.trained.staleness.mean(),
-                   .queue_depth = ledger_.count(GroupState::kGenerated) +
-                                  ledger_.count(GroupState::kScoring) +
-                                  ledger_.count(GroupState::kScored),
-                   .warm_start_step = warm_start_.step,
-                   .warm_start_steps_max = warm_start_.steps_max,
-                   .warm_start_metric = warm_start_.metric,
+                   .queue_depth = flow_.ledger.count(GroupState::kGenerated) +
+                                  flow_.ledger.count(GroupState::kScoring) +
+                                  flow_.ledger.count(GroupState::kScored),
+                   .warm_start_step = training_.warm_start.step,
+                   .warm_start_steps_max = training_.warm_start.steps_max,
+                   .warm_start_metric = training_.warm_start.metric,
                    .waits = waits(now),
-                   .troubles = troubles_.shown(now),
+                   .troubles = workers_.troubles.shown(now),
                    .steps_skipped = statistics_.trained.steps_skipped};
-  if (broadcasts_) {
-    status.broadcasts = broadcasts_started_;
-    status.broadcast_failures = broadcasts_->failures();
+  if (versions_.broadcasts) {
+    status.broadcasts = versions_.broadcasts_started;
+    status.broadcast_failures = versions_.broadcasts->failures();
   }
   if (const auto it = statistics_.evaluations.find("last"); it != statistics_.evaluations.end())
     status.eval = it->second;
@@ -191,22 +191,24 @@ std::vector<Wait> ExchangeCore::waits(Time now) const {
                      .since_s = since_s,
                      .detail = std::move(detail)});
   };
-  if (!learner_) add(config_.job, "the learner to start", since, "the controller starts it");
-  if (rollouts_.empty()) add(config_.job, "a rollout actor", since, "none is up");
-  if (rewards_.empty()) add(config_.job, "a reward actor", since, "none is up");
-  for (const TroubleView& view : troubles_.shown(now))
+  if (!training_.learner)
+    add(config_.job, "the learner to start", since, "the controller starts it");
+  if (workers_.rollouts.empty()) add(config_.job, "a rollout actor", since, "none is up");
+  if (workers_.rewards.empty()) add(config_.job, "a reward actor", since, "none is up");
+  for (const TroubleView& view : workers_.troubles.shown(now))
     add(view.trouble.from.actor, "a reward program that works", view.since_s, text(view.trouble));
   if (stage_ == Stage::kWarmStart)
     add(config_.job, "the warm start", since,
-        "step " + std::to_string(warm_start_.step) + " of at most " +
-            std::to_string(warm_start_.steps_max));
-  if (stage_ == Stage::kFinishing && checkpoint_awaited_)
-    add(config_.job, "checkpoint " + std::to_string(*checkpoint_awaited_), 0,
+        "step " + std::to_string(training_.warm_start.step) + " of at most " +
+            std::to_string(training_.warm_start.steps_max));
+  if (stage_ == Stage::kFinishing && training_.checkpoint_awaited)
+    add(config_.job, "checkpoint " + std::to_string(*training_.checkpoint_awaited), 0,
         "the learner writes it");
-  for (const Evaluation& evaluation : evaluations_)
+  for (const Evaluation& evaluation : evaluations_.running)
     add(config_.job, std::string("evaluation ") + actors::name(evaluation.kind()), 0,
         "version " + std::to_string(evaluation.version().value));
-  if (broadcasts_) std::ranges::move(broadcasts_->waits(now), std::back_inserter(waits));
+  if (versions_.broadcasts)
+    std::ranges::move(versions_.broadcasts->waits(now), std::back_inserter(waits));
   if (stage_ != Stage::kRunning) return waits;
   if (const auto& last = statistics_.last_step; last && last->skipped_in_row > 0)
     add(config_.job, "a finite gradient", 0,
@@ -214,22 +216,25 @@ std::vector<Wait> ExchangeCore::waits(Time now) const {
             " (learner.max_nonfinite_steps)");
   const double idle =
       seconds(now - std::max(statistics_.step_sent, statistics_.running_since.value_or(now)));
-  if (learner_ && !learner_busy_) {
-    const std::int64_t scored = ledger_.count(GroupState::kScored);
+  if (training_.learner && !training_.busy) {
+    const std::int64_t scored = flow_.ledger.count(GroupState::kScored);
     std::string what = std::to_string(scored) + " of " +
                        std::to_string(config_.budget.groups_per_step) + " scored groups for step " +
-                       std::to_string(ledger_.budget_state().next_step.value);
+                       std::to_string(flow_.ledger.budget_state().next_step.value);
     std::string detail =
-        scheduler::name(scheduler::form_verdict(config_.budget, ledger_.budget_state()));
-    add(learner_->address.name, std::move(what), idle, std::move(detail));
-  } else if (learner_ && step_in_flight_) {
+        scheduler::name(scheduler::form_verdict(config_.budget, flow_.ledger.budget_state()));
+    add(training_.learner->address.name, std::move(what), idle, std::move(detail));
+  } else if (training_.learner && training_.step) {
     add(config_.job,
-        learner_->address.name + " to train step " + std::to_string(step_in_flight_->value), idle,
-        replay_.empty() ? "" : std::to_string(replay_.size()) + " repeated batches follow");
+        training_.learner->address.name + " to train step " + std::to_string(training_.step->value),
+        idle,
+        training_.replay.empty()
+            ? ""
+            : std::to_string(training_.replay.size()) + " repeated batches follow");
   }
-  for (const auto& [actor, worker] : rollouts_)
+  for (const auto& [actor, worker] : workers_.rollouts)
     if (worker.holding.empty()) {
-      const auto verdict = scheduler::admit_verdict(config_.budget, ledger_.budget_state());
+      const auto verdict = scheduler::admit_verdict(config_.budget, flow_.ledger.budget_state());
       add(actor, "groups to generate", 0,
           worker.installed ? std::string("admission: ") + scheduler::name(verdict)
                            : "it installs version " + std::to_string(worker.announced.value));
@@ -240,7 +245,7 @@ std::vector<Wait> ExchangeCore::waits(Time now) const {
 void ExchangeCore::write_metrics(Time now, const StepCommitted& committed) {
   const StepReport& report = committed.report;
   const StalenessCount& staleness = statistics_.staleness_of_step;
-  const auto counters = ledger_.counters();
+  const auto counters = flow_.ledger.counters();
   const JobStatus job = status(now);
   StepFigures& figures = statistics_.last_step.emplace(
       StepFigures{.reward_mean = statistics_.reward_mean_of_step,
@@ -250,7 +255,7 @@ void ExchangeCore::write_metrics(Time now, const StepCommitted& committed) {
                   .grad_norm = report.grad_norm,
                   .lr = report.lr,
                   .rollout_idle_fraction = rollout_idle_fraction(now),
-                  .oldest_sample_age_steps = oldest_sample_age(ledger_, entries_),
+                  .oldest_sample_age_steps = oldest_sample_age(flow_.ledger, flow_.entries),
                   .skipped_in_row = report.skipped_in_row});
   if (report.tokens_at_staleness_0 > 0)
     figures.logprob_diff_max_at_staleness_0 = report.logprob_diff_max_at_staleness_0;
@@ -305,7 +310,7 @@ void ExchangeCore::write_metrics(Time now, const StepCommitted& committed) {
 }
 
 void ExchangeCore::write_samples(const StepCommitted& committed) {
-  const Entry& entry = entries_.at(batch_in_flight_.front());
+  const Entry& entry = flow_.entries.at(training_.batch.front());
   WriteStepSamples samples{.step = committed.step,
                            .payload = entry.header->payload,
                            .rewards = entry.rewards,
@@ -322,7 +327,7 @@ void ExchangeCore::write_samples(const StepCommitted& committed) {
 void ExchangeCore::write_failure_sample(const Entry& entry, std::size_t trajectory,
                                         const ScoreFailed& failure) {
   effects_.push_back(
-      WriteFailureSample{.step = ledger_.next_commit(),
+      WriteFailureSample{.step = flow_.ledger.next_commit(),
                          .payload = entry.header->payload,
                          .trajectory = trajectory,
                          .prompt = config_.train[config_.prompt_at(entry.position)].prompt,
@@ -330,7 +335,7 @@ void ExchangeCore::write_failure_sample(const Entry& entry, std::size_t trajecto
 }
 
 std::string ExchangeCore::result_json(Time now, JobOutcome outcome) const {
-  const auto counters = ledger_.counters();
+  const auto counters = flow_.ledger.counters();
   nlohmann::json discarded = nlohmann::json::object();
   for (std::size_t i = 0; i < scheduler::kDiscardReasons; ++i)
     if (counters.discarded[i] > 0)
@@ -342,8 +347,8 @@ std::string ExchangeCore::result_json(Time now, JobOutcome outcome) const {
   const double published = static_cast<double>(std::max<std::uint64_t>(total.publish_count, 1));
   const nlohmann::json result{
       {"state", name(outcome)},
-      {"steps", ledger_.next_commit().value},
-      {"policy_version", ledger_.next_commit().value},
+      {"steps", flow_.ledger.next_commit().value},
+      {"policy_version", flow_.ledger.next_commit().value},
       {"reward_mean", statistics_.reward_mean_of_step},
       {"eval", evaluation},
       {"staleness",

@@ -31,10 +31,10 @@ LeaseKey key_of(GroupId group, std::uint32_t attempt, Epoch epoch) {
 }  // namespace
 
 ExchangeCore::ExchangeCore(ExchangeConfig config)
-    : config_(std::move(config)), ledger_(config_.budget) {
-  if (config_.fixed_lag) fixed_.emplace(config_.budget);
+    : config_(std::move(config)), flow_{.ledger = scheduler::Ledger(config_.budget)} {
+  if (config_.fixed_lag) flow_.fixed.emplace(config_.budget);
   CHECK(config_.evaluation.prompts == std::ssize(config_.validation));
-  if (config_.broadcasts) broadcasts_.emplace(config_.job, *config_.broadcasts);
+  if (config_.broadcasts) versions_.broadcasts.emplace(config_.job, *config_.broadcasts);
 }
 
 std::vector<ExchangeEffect> ExchangeCore::step(ExchangeInput input, Time now) {
@@ -52,16 +52,17 @@ void ExchangeCore::tell_reward(const runtime::Address& to, RewardInbox message) 
 }
 
 void ExchangeCore::tell_learner(LearnerInbox message) {
-  effects_.push_back(ToLearner{learner_->address, std::move(message)});
+  effects_.push_back(ToLearner{training_.learner->address, std::move(message)});
 }
 
 void ExchangeCore::release(const runtime::PayloadRef& payload) {
-  held_.forget(payload);
+  flow_.held.forget(payload);
   effects_.push_back(ReleasePayload{payload});
 }
 
 void ExchangeCore::fail(std::string reason) {
-  if (save_deadline_) save_deadline_ = now_;  // what goes wrong now may be the save itself
+  if (ending_.save_deadline)
+    ending_.save_deadline = now_;  // what goes wrong now may be the save itself
   take(EndJob{JobOutcome::kFailed, std::move(reason)});
 }
 
@@ -74,33 +75,33 @@ ExchangeCore::Worker* ExchangeCore::sender(std::map<std::string, Worker>& role,
   return &it->second;
 }
 
-bool ExchangeCore::buried(const Sender& from) const {
-  const auto it = buried_.find(from.actor);
-  return it != buried_.end() && from.incarnation <= it->second;
+bool ExchangeCore::has_ended(const Sender& from) const {
+  const auto it = workers_.ended.find(from.actor);
+  return it != workers_.ended.end() && from.incarnation <= it->second;
 }
 
-void ExchangeCore::bury(const std::string& actor, Incarnation incarnation) {
-  buried_[actor] = std::max(buried_[actor], incarnation);
-  if (broadcasts_) broadcasts_->gone(actor, incarnation);
+void ExchangeCore::end_incarnation(const std::string& actor, Incarnation incarnation) {
+  workers_.ended[actor] = std::max(workers_.ended[actor], incarnation);
+  if (versions_.broadcasts) versions_.broadcasts->gone(actor, incarnation);
 }
 
 void ExchangeCore::take(RolloutUp up) {
-  if (buried(up.from)) return;
-  if (sender(rollouts_, up.from)) return refuse(up.from, "RolloutUp: it is up already");
-  if (const auto old = rollouts_.find(up.from.actor); old != rollouts_.end())
+  if (has_ended(up.from)) return;
+  if (sender(workers_.rollouts, up.from)) return refuse(up.from, "RolloutUp: it is up already");
+  if (const auto old = workers_.rollouts.find(up.from.actor); old != workers_.rollouts.end())
     forget_worker(old->second, now_);
-  Worker& worker = rollouts_[up.from.actor];
+  Worker& worker = workers_.rollouts[up.from.actor];
   worker =
       Worker{.address = {up.from.actor, up.from.incarnation}, .up = now_, .capacity = up.capacity};
   wake();
 }
 
 void ExchangeCore::take(RewardUp up) {
-  if (buried(up.from)) return;
-  if (sender(rewards_, up.from)) return refuse(up.from, "RewardUp: it is up already");
-  if (const auto old = rewards_.find(up.from.actor); old != rewards_.end())
+  if (has_ended(up.from)) return;
+  if (sender(workers_.rewards, up.from)) return refuse(up.from, "RewardUp: it is up already");
+  if (const auto old = workers_.rewards.find(up.from.actor); old != workers_.rewards.end())
     forget_worker(old->second, now_);
-  rewards_[up.from.actor] =
+  workers_.rewards[up.from.actor] =
       Worker{.address = {up.from.actor, up.from.incarnation}, .capacity = up.capacity};
   wake();
 }
@@ -112,35 +113,36 @@ double ExchangeCore::lifetime(const Worker& worker, Time now) const {
 }
 
 void ExchangeCore::forget_worker(Worker& worker, Time now) {
-  for (const GroupId group : ledger_.release_holder(worker.address.incarnation))
+  for (const GroupId group : flow_.ledger.release_holder(worker.address.incarnation))
     note({.kind = "released",
           .group = static_cast<std::int64_t>(group.value),
           .holder = worker.address.name});
-  for (Evaluation& evaluation : evaluations_) evaluation.actor_down(worker.address.name);
-  if (rollouts_.contains(worker.address.name)) {
+  for (Evaluation& evaluation : evaluations_.running) evaluation.actor_down(worker.address.name);
+  if (workers_.rollouts.contains(worker.address.name)) {
     statistics_.work.rollout_busy_seconds += worker.stats.busy_seconds;
     statistics_.work.rollout_actor_seconds += lifetime(worker, now);
   }
-  drain_deadlines_.erase(worker.address.name);
+  workers_.drain_deadlines.erase(worker.address.name);
 }
 
 void ExchangeCore::take(ActorDown down) {
-  bury(down.actor, down.incarnation);
-  for (auto* role : {&rollouts_, &rewards_}) {
+  end_incarnation(down.actor, down.incarnation);
+  for (auto* role : {&workers_.rollouts, &workers_.rewards}) {
     const auto it = role->find(down.actor);
     if (it == role->end() || it->second.address.incarnation != down.incarnation) continue;
     forget_worker(it->second, now_);
     role->erase(it);
   }
-  if (learner_ && learner_->address == runtime::Address{down.actor, down.incarnation}) {
-    if (learner_busy_ && statistics_.running_since)
+  if (training_.learner &&
+      training_.learner->address == runtime::Address{down.actor, down.incarnation}) {
+    if (training_.busy && statistics_.running_since)
       statistics_.work.learner_busy_seconds += seconds(now_ - statistics_.step_sent);
-    learner_.reset();
+    training_.learner.reset();
     end_broadcasts_of_learner();
-    learner_busy_ = false;
-    save_due_ = false;
-    step_in_flight_.reset();
-    replay_.clear();
+    training_.busy = false;
+    training_.save_due = false;
+    training_.step.reset();
+    training_.replay.clear();
     if (stage_ == Stage::kWarmStart)
       stage_ = Stage::kStarting;  // its next incarnation does it again
   }
@@ -149,36 +151,36 @@ void ExchangeCore::take(ActorDown down) {
 
 void ExchangeCore::take(DrainActor drain) {
   const Time deadline = now_ + std::chrono::milliseconds(drain.deadline_ms);
-  if (broadcasts_) broadcasts_->leaves(drain.actor, drain.incarnation);
-  for (auto* role : {&rollouts_, &rewards_})
+  if (versions_.broadcasts) versions_.broadcasts->leaves(drain.actor, drain.incarnation);
+  for (auto* role : {&workers_.rollouts, &workers_.rewards})
     if (Worker* worker = sender(*role, {drain.actor, drain.incarnation})) {
       worker->draining = true;
-      drain_deadlines_[drain.actor] = deadline;
+      workers_.drain_deadlines[drain.actor] = deadline;
       wake();
       effects_.push_back(DecideAt{deadline});
       return;
     }
-  bury(drain.actor, drain.incarnation);  // it never came up, and now it need not
+  end_incarnation(drain.actor, drain.incarnation);  // it never came up, and now it need not
   notify(ActorDrained{config_.job, drain.actor, drain.incarnation});
   wake();
 }
 
 void ExchangeCore::take(EndJob end) {
   const bool fails = end.outcome == JobOutcome::kFailed;
-  if (!ending_)
-    ending_ = std::move(end);  // the first cause is the one that counts
-  else if (fails && ending_->outcome == JobOutcome::kCancelled &&
-           !ending_->reason.starts_with(kWhileCancelled))
-    ending_->reason = kWhileCancelled + end.reason;
+  if (!ending_.why)
+    ending_.why = std::move(end);  // the first cause is the one that counts
+  else if (fails && ending_.why->outcome == JobOutcome::kCancelled &&
+           !ending_.why->reason.starts_with(kWhileCancelled))
+    ending_.why->reason = kWhileCancelled + end.reason;
   wake();
 }
 
 // ---- rollouts
 
 void ExchangeCore::take(Installed installed) {
-  Worker* worker = sender(rollouts_, installed.from);
+  Worker* worker = sender(workers_.rollouts, installed.from);
   if (!worker) return;
-  if (installed.version > published_)
+  if (installed.version > versions_.published)
     return refuse(installed.from, "Installed: version " + std::to_string(installed.version.value) +
                                       ", which is not published");
   if (const auto why = misfit(installed)) return condemn(installed.from, *why);
@@ -189,7 +191,7 @@ void ExchangeCore::take(Installed installed) {
 
 void ExchangeCore::take(RolloutStats stats) {
   statistics_.add_rate_point(now_);
-  Worker* worker = sender(rollouts_, stats.from);
+  Worker* worker = sender(workers_.rollouts, stats.from);
   if (!worker) return;
   if (stats.generation_tokens > worker->stats.generation_tokens)
     extend_leases(*worker, now_ + config_.rollout_lease);
@@ -198,16 +200,16 @@ void ExchangeCore::take(RolloutStats stats) {
 
 // A holder that makes progress keeps what it holds, however long that takes.
 void ExchangeCore::extend_leases(const Worker& worker, Time deadline) {
-  for (const scheduler::Lease& lease : ledger_.leases_of(worker.address.incarnation))
-    CHECK(!ledger_.extend({lease.group, lease.id, lease.epoch}, deadline));
+  for (const scheduler::Lease& lease : flow_.ledger.leases_of(worker.address.incarnation))
+    CHECK(!flow_.ledger.extend({lease.group, lease.id, lease.epoch}, deadline));
 }
 
 void ExchangeCore::take(GroupsGenerated stored) {
   Generated& generated = stored.message;
-  Worker* worker = sender(rollouts_, generated.from);
+  Worker* worker = sender(workers_.rollouts, generated.from);
   for (GroupHeader& header : generated.groups) {
     const bool is_its_own = stored.payloads.erase(header.payload) > 0;
-    if (!is_its_own || held_.contains(header.payload))
+    if (!is_its_own || flow_.held.contains(header.payload))
       return refuse(generated, "a payload that is not its own");
     if (const auto why = worker ? misfit(*worker, header) : std::nullopt)
       return refuse(generated, *why);
@@ -219,7 +221,7 @@ void ExchangeCore::take(GroupsGenerated stored) {
       tokens += static_cast<std::uint64_t>(trajectory.completion_tokens);
     }
     const auto refusal =
-        worker ? ledger_.generated(key_of(header.group, header.attempt, config_.epoch), oldest)
+        worker ? flow_.ledger.generated(key_of(header.group, header.attempt, config_.epoch), oldest)
                : std::optional(scheduler::Refusal::kOldLease);
     note({.kind = refusal ? "refused" : "generated",
           .group = static_cast<std::int64_t>(header.group.value),
@@ -235,20 +237,20 @@ void ExchangeCore::take(GroupsGenerated stored) {
     }
     worker->holding.erase(header.group);
     statistics_.work.tokens_generated += tokens;
-    ++generated_for_step_;
-    held_.hold(header.payload);
-    entries_.at(header.group).header = std::move(header);
+    ++flow_.generated_for_step;
+    flow_.held.hold(header.payload);
+    flow_.entries.at(header.group).header = std::move(header);
   }
   wake();
 }
 
 void ExchangeCore::take(Unservable unservable) {
-  Worker* worker = sender(rollouts_, unservable.from);
+  Worker* worker = sender(workers_.rollouts, unservable.from);
   if (!worker) return;
   if (const auto why = misfit(*worker, unservable.group, unservable.attempt))
     return refuse(unservable.from, "Unservable: " + *why);
-  if (ledger_.hand_back(key_of(unservable.group, unservable.attempt, config_.epoch),
-                        scheduler::Kept::kNothing))
+  if (flow_.ledger.hand_back(key_of(unservable.group, unservable.attempt, config_.epoch),
+                             scheduler::Kept::kNothing))
     return;
   worker->holding.erase(unservable.group);
   note({.kind = "handed_back",
@@ -269,8 +271,8 @@ void ExchangeCore::take(Unservable unservable) {
 }
 
 void ExchangeCore::take(Evaluated evaluated) {
-  if (!sender(rollouts_, evaluated.from)) return;
-  for (Evaluation& evaluation : evaluations_)
+  if (!sender(workers_.rollouts, evaluated.from)) return;
+  for (Evaluation& evaluation : evaluations_.running)
     if (evaluation.id() == evaluated.evaluation)
       evaluation.generated(evaluated.from.actor, std::move(evaluated.completions),
                            evaluated.unservable);
@@ -278,20 +280,20 @@ void ExchangeCore::take(Evaluated evaluated) {
 }
 
 void ExchangeCore::discard(GroupId group, DiscardReason reason) {
-  ledger_.discard(group, reason);
+  flow_.ledger.discard(group, reason);
   note({.kind = "discarded",
         .group = static_cast<std::int64_t>(group.value),
         .detail = scheduler::name(reason)});
-  const auto entry = entries_.find(group);
+  const auto entry = flow_.entries.find(group);
   if (entry->second.header) release(entry->second.header->payload);
-  entries_.erase(entry);
-  if (fixed_) fixed_->discarded(group);
+  flow_.entries.erase(entry);
+  if (flow_.fixed) flow_.fixed->discarded(group);
 }
 
 // ---- rewards
 
 void ExchangeCore::take(GroupsScored scored) {
-  Worker* worker = sender(rewards_, scored.from);
+  Worker* worker = sender(workers_.rewards, scored.from);
   if (!worker) return;
   for (const GroupScore& group : scored.groups) {
     if (const auto why = misfit(*worker, group.group, group.attempt))
@@ -307,11 +309,11 @@ void ExchangeCore::take(GroupsScored scored) {
 bool ExchangeCore::may_filter(const Entry& entry) const {
   if (!config_.filter_groups) return false;
   if (entry.slot) return entry.slot->attempt + 1 < config_.gen_batches_max;
-  return generated_for_step_ <= config_.gen_batches_max * config_.budget.groups_per_step;
+  return flow_.generated_for_step <= config_.gen_batches_max * config_.budget.groups_per_step;
 }
 
 void ExchangeCore::take_scores(Worker& from, const GroupScore& group) {
-  if (const auto refusal = ledger_.scored(key_of(group.group, group.attempt, config_.epoch))) {
+  if (const auto refusal = flow_.ledger.scored(key_of(group.group, group.attempt, config_.epoch))) {
     note({.kind = "refused",
           .group = static_cast<std::int64_t>(group.group.value),
           .lease = group.attempt,
@@ -320,7 +322,7 @@ void ExchangeCore::take_scores(Worker& from, const GroupScore& group) {
     return;
   }
   from.holding.erase(group.group);
-  Entry& entry = entries_.at(group.group);
+  Entry& entry = flow_.entries.at(group.group);
   entry.rewards.clear();
   const ScoreFailed beyond{"the reward is beyond what a 32-bit float holds"};
   for (const TrajectoryScore& score : group.scores) {
@@ -330,17 +332,17 @@ void ExchangeCore::take_scores(Worker& from, const GroupScore& group) {
     if (failure) {
       write_failure_sample(entry, entry.rewards.size(), *failure);
       discard(group.group, DiscardReason::kRewardFailed);
-      if (++reward_failures_ >= kRewardFailedBatchesMax * config_.budget.groups_per_step)
-        fail("the rewards of " + std::to_string(reward_failures_) +
-             " groups failed in a row; the last: " + troubles_.explained(failure->reason));
+      if (++flow_.reward_failures >= kRewardFailedBatchesMax * config_.budget.groups_per_step)
+        fail("the rewards of " + std::to_string(flow_.reward_failures) +
+             " groups failed in a row; the last: " + workers_.troubles.explained(failure->reason));
       return;
     }
-    troubles_.scored(from.address.name);
+    workers_.troubles.scored(from.address.name);
     entry.rewards.push_back(static_cast<float>(value->value));
   }
   if (std::ssize(entry.rewards) != config_.n)
     return discard(group.group, DiscardReason::kRewardFailed);
-  reward_failures_ = 0;
+  flow_.reward_failures = 0;
   const auto [low, high] = std::minmax_element(entry.rewards.begin(), entry.rewards.end());
   const bool varied = *low != *high;
   if (!varied && may_filter(entry)) return discard(group.group, DiscardReason::kZeroVariance);
@@ -348,25 +350,25 @@ void ExchangeCore::take_scores(Worker& from, const GroupScore& group) {
   note({.kind = "scored",
         .group = static_cast<std::int64_t>(group.group.value),
         .detail = kept_anyway ? "kept without variance: max_num_gen_batches is reached" : ""});
-  if (fixed_) fixed_->scored(group.group);
+  if (flow_.fixed) flow_.fixed->scored(group.group);
 }
 
 // Late ones too are of use: they say why the actor ended.
 void ExchangeCore::take(RewardTrouble trouble) {
-  if (!sender(rewards_, trouble.from) && !buried(trouble.from)) return;
+  if (!sender(workers_.rewards, trouble.from) && !has_ended(trouble.from)) return;
   const std::string actor = trouble.from.actor;
-  const RewardTrouble* const said = troubles_.take(std::move(trouble), now_);
+  const RewardTrouble* const said = workers_.troubles.take(std::move(trouble), now_);
   if (!said) return;
   notify(ExchangeEvent{config_.job, actor, text(*said)});
   wake();
 }
 
 void ExchangeCore::take(TextsScored scored) {
-  Worker* worker = sender(rewards_, scored.from);
+  Worker* worker = sender(workers_.rewards, scored.from);
   if (!worker) return;
   for (const TextScore& text : scored.scores)
-    if (std::holds_alternative<Scored>(text.score)) troubles_.scored(scored.from.actor);
-  for (Evaluation& evaluation : evaluations_) {
+    if (std::holds_alternative<Scored>(text.score)) workers_.troubles.scored(scored.from.actor);
+  for (Evaluation& evaluation : evaluations_.running) {
     if (evaluation.id() != scored.evaluation) continue;
     for (const Evaluation::Judged& judged : evaluation.scored(scored.from.actor, scored.scores))
       write_evaluation_sample(evaluation, judged);

@@ -21,24 +21,17 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
-#include <list>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
-#include "actors/exchange/broadcasts.h"
 #include "actors/exchange/effects.h"
 #include "actors/exchange/evaluation.h"
 #include "actors/exchange/exchange_config.h"
 #include "actors/exchange/exchange_state.h"
 #include "actors/exchange/group_history.h"
-#include "actors/exchange/held_payloads.h"
-#include "actors/exchange/reward_troubles.h"
 #include "actors/exchange/run_statistics.h"
-#include "scheduler/fleet/fixed_lag.h"
 #include "scheduler/fleet/ledger.h"
 
 namespace tandem::actors {
@@ -51,7 +44,7 @@ class ExchangeCore {
   std::vector<ExchangeEffect> step(ExchangeInput input, Time now);
 
   bool ended() const { return stage_ == Stage::kEnded; }
-  const scheduler::Ledger& ledger() const { return ledger_; }
+  const scheduler::Ledger& ledger() const { return flow_.ledger; }
   const std::string& job() const { return config_.job; }
   ExchangeReport report(Time now) const;
   std::vector<GroupView> groups(Time now) const;
@@ -99,8 +92,8 @@ class ExchangeCore {
   void release(const runtime::PayloadRef& payload);
   // core_workers.cc: rollouts and rewards come up, answer and end.
   Worker* sender(std::map<std::string, Worker>& role, const Sender& from);
-  bool buried(const Sender& from) const;
-  void bury(const std::string& actor, Incarnation incarnation);
+  bool has_ended(const Sender& from) const;
+  void end_incarnation(const std::string& actor, Incarnation incarnation);
   void forget_worker(Worker& worker, Time now);
   double lifetime(const Worker& worker, Time now) const;
   void extend_leases(const Worker& worker, Time deadline);
@@ -172,50 +165,19 @@ class ExchangeCore {
   std::string result_json(Time now, JobOutcome outcome) const;
 
   const ExchangeConfig config_;
-  HeldPayloads held_;
 
   Stage stage_ = Stage::kStarting;
-  scheduler::Ledger ledger_;
-  std::optional<scheduler::FixedLag> fixed_;  // set under fixed_lag
-  std::map<GroupId, Entry> entries_;          // live, or trained and not yet durable
-  std::int64_t position_next_ = 0;
-  std::int64_t generated_for_step_ = 0;  // groups since the last batch was formed (filter_groups)
-  std::int64_t reward_failures_ = 0;     // in a row
-  RewardTroubles troubles_;
-  std::map<std::string, Worker> rollouts_, rewards_;
-  std::map<std::string, Incarnation> buried_;  // EX-L: the newest of each actor that has ended
-  std::optional<Worker> learner_;
-  bool learner_busy_ = false;
-  std::optional<StepId> step_in_flight_;
-  std::vector<GroupId> batch_in_flight_;
-  std::deque<scheduler::Ledger::Resend> replay_;  // batches to send again after a restart
-  std::map<StepId, std::uint64_t> checksums_;     // of versions committed since the last checkpoint
-  PolicyVersion published_{-2}, oldest_retained_{-2};  // newest and oldest that the publisher has
-  std::map<PolicyVersion, Publication> publications_;  // those retained, and some before them
-  std::optional<runtime::WeightSource> source_;        // of the learner's publisher
-  std::optional<Broadcasts> broadcasts_;               // of a job whose weights are broadcast
-  std::int64_t broadcasts_started_ = 0;
-  StepId durable_, last_save_;  // a checkpoint covers the steps below; the last one is to cover
-  struct Restoring {
-    StepId checkpoint;
-    GroupHistory history;
-    std::vector<RestoredGroup> groups;  // as of the checkpoint
-  };
-  std::optional<Restoring> restoring_;  // the run's history was asked for
-  bool restored_ = false;               // from the journal of an earlier incarnation
-  std::list<Evaluation> evaluations_;
-  std::uint64_t evaluation_last_ = 0;
-  std::set<EvaluationKind> evaluated_once_;  // those of which a run has one
-  std::optional<std::int64_t> checkpoint_awaited_;
-  bool save_due_ = false;  // the next Decide asks the learner for checkpoint_awaited_
-  Durability durability_ = Durability::kKill;  // of the next batch of events
-  std::optional<EndJob> ending_;
-  std::optional<Time> save_deadline_;  // EX-S: of the checkpoint of last_save_
-  std::map<std::string, Time> drain_deadlines_;
-  std::vector<JournalEvent> events_;
-  std::optional<Time> deadline_wake_;  // WakeAtDeadline was asked for
-  WarmStartProgress warm_start_;
+  GroupFlow flow_;
+  ExchangeWorkers workers_;
+  LearnerTalk training_;
+  PublishedVersions versions_;
+  EvaluationsUnderWay evaluations_;
+  ExchangeEnding ending_;
   RunStatistics statistics_;
+
+  std::vector<JournalEvent> events_;           // since the last Decide
+  Durability durability_ = Durability::kKill;  // of the next Journal
+  std::optional<Time> deadline_wake_;          // WakeAtDeadline was asked for
 
   Time now_;                             // of the step under way
   std::vector<ExchangeEffect> effects_;  // of the step under way
