@@ -2,8 +2,8 @@
 // checkpoints, and taking up a run that was interrupted.
 //
 // A learner that comes back stands at a checkpoint. The batches that it trained after that are sent
-// again first (training_.replay), then training goes on; a checkpoint that was asked for is asked for again
-// when the learner is back at the checkpoint's step (EX-C).
+// again first (LearnerTalk::replay), then training goes on; a checkpoint that was asked for is
+// asked for again when the learner is back at the checkpoint's step (EX-C).
 #include <algorithm>
 #include <cmath>
 #include <utility>

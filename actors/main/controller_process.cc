@@ -25,7 +25,6 @@
 #include "actors/controller/http_api.h"
 #include "actors/controller/http_door.h"
 #include "actors/main/cli/api_client.h"
-#include "actors/main/hang_timeout.h"
 #include "actors/main/job/kept_run.h"
 #include "actors/main/job/load_job.h"
 #include "actors/main/job/print_job.h"
@@ -46,6 +45,7 @@
 #include "runtime/net/socket_folder.h"
 #include "runtime/node/agent.h"
 #include "runtime/weights/weights.h"
+#include "scheduler/fleet/hang_timeout.h"
 
 namespace tandem::cli {
 
@@ -80,8 +80,7 @@ class Watchdog {
     for (const runtime::PeerStatus& peer : peers_()) {
       const Duration silent = cx.now() - peer.progress_changed;
       const std::string& phase = peer.progress.phase;
-      const std::optional<Duration> allowed = hang_timeout(phase);
-      if (actors::is_node_peer(peer.peer.name) || !allowed || silent < *allowed) continue;
+      if (actors::is_node_peer(peer.peer.name) || !scheduler::is_hung(phase, silent)) continue;
       log::warn("event=rank_hung peer={} phase={}", to_string(peer.peer), phase);
       (void)controller_.tell(actors::RankHung{rank_of(peer.peer, peer.hello), seconds(silent)});
     }

@@ -23,7 +23,6 @@
 #include "actors/learner/learner_actor.h"
 #include "actors/learner/native_trainer.h"
 #include "actors/main/gang_shards.h"
-#include "actors/main/hang_timeout.h"
 #include "actors/main/rank_failure.h"
 #include "actors/main/rank_process.h"
 #include "actors/main/role_config.h"
@@ -44,6 +43,7 @@
 #include "runtime/net/socket_folder.h"
 #include "runtime/node/log_files.h"
 #include "runtime/node/resources.h"
+#include "scheduler/fleet/hang_timeout.h"
 
 namespace tandem::cli {
 
@@ -400,11 +400,11 @@ Result<void> RoleHome::build_learner(const StartRank& start, const JobSpec& job,
   auto meeting = prepare_meeting(
       start, controller, [this] { return parts_->gang_place(); }, parts_->network.advertise);
   if (!meeting) return meeting.error();
-  // Ranks watch each other by heartbeats over the sockets of the gang, with the limits of
-  // hang_timeout.h.
+  // Ranks watch each other by heartbeats over the sockets of the gang, with the limits
+  // by which the controller watches ranks.
   meeting->spec.liveness.progress = [progress = &parts_->progress] { return progress->report(); };
   meeting->spec.liveness.beat = [progress = &parts_->progress] { progress->beat(); };
-  meeting->spec.liveness.stuck_max = hang_timeout;
+  meeting->spec.liveness.stuck_max = scheduler::hang_timeout;
   const RunPlace run{start.job, start.run_dir};
   const bool random = job.model.init == ModelInit::kRandom;
   auto threads = make_threads(job.pools.learner.threads_per_actor);
