@@ -191,10 +191,16 @@ std::vector<Wait> ExchangeCore::waits(Time now) const {
                      .since_s = since_s,
                      .detail = std::move(detail)});
   };
+  const auto since_end = [&](const std::optional<Time>& end) {
+    return end ? seconds(now - *end) : since;
+  };
   if (!training_.learner)
-    add(config_.job, "the learner to start", since, "the controller starts it");
-  if (workers_.rollouts.empty()) add(config_.job, "a rollout actor", since, "none is up");
-  if (workers_.rewards.empty()) add(config_.job, "a reward actor", since, "none is up");
+    add(config_.job, "the learner to start", since_end(training_.none_since),
+        "the controller starts it");
+  if (workers_.rollouts.empty())
+    add(config_.job, "a rollout actor", since_end(workers_.no_rollout_since), "none is up");
+  if (workers_.rewards.empty())
+    add(config_.job, "a reward actor", since_end(workers_.no_reward_since), "none is up");
   for (const TroubleView& view : workers_.troubles.shown(now))
     add(view.trouble.from.actor, "a reward program that works", view.since_s, text(view.trouble));
   if (stage_ == Stage::kWarmStart)

@@ -118,7 +118,9 @@ void ExchangeCore::forget_worker(Worker& worker, Time now) {
           .group = static_cast<std::int64_t>(group.value),
           .holder = worker.address.name});
   for (Evaluation& evaluation : evaluations_.running) evaluation.actor_down(worker.address.name);
-  if (workers_.rollouts.contains(worker.address.name)) {
+  const bool generates = workers_.rollouts.contains(worker.address.name);
+  (generates ? workers_.no_rollout_since : workers_.no_reward_since) = now;
+  if (generates) {
     statistics_.work.rollout_busy_seconds += worker.stats.busy_seconds;
     statistics_.work.rollout_actor_seconds += lifetime(worker, now);
   }
@@ -138,6 +140,7 @@ void ExchangeCore::take(ActorDown down) {
     if (training_.busy && statistics_.running_since)
       statistics_.work.learner_busy_seconds += seconds(now_ - statistics_.step_sent);
     training_.learner.reset();
+    training_.none_since = now_;
     end_broadcasts_of_learner();
     training_.busy = false;
     training_.save_due = false;

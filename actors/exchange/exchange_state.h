@@ -67,6 +67,8 @@ struct ExchangeWorkers {
   std::map<std::string, Incarnation> ended;  // EX-L: the newest of each actor that has ended
   std::map<std::string, Time> drain_deadlines;
   RewardTroubles troubles;
+  // Since when there is no rollout, or no reward; nothing where there was none yet.
+  std::optional<Time> no_rollout_since, no_reward_since;
 };
 
 // A run whose history was asked for.
@@ -79,6 +81,7 @@ struct RestoringRun {
 // The conversation with the learner.
 struct LearnerTalk {
   std::optional<ExchangeWorker> learner;
+  std::optional<Time> none_since;                  // when the last learner ended
   bool busy = false;                               // it owes an answer
   std::optional<StepId> step;                      // in training
   std::vector<GroupId> batch;                      // of the step that was sent last

@@ -108,6 +108,23 @@ TEST(ExchangeCore, EX_J_LeasesAreInTheJournalOfTheirDecisionWhichComesLast) {
   })) << "EX-J";
 }
 
+TEST(ExchangeCore, AWaitForAnActorBeginsWithTheEndOfTheLastOne) {
+  Core core;
+  core.begin();
+  core.now_ = core.now_ + std::chrono::hours(1);
+  for (const Sender& actor : {kRollout, kReward, kLearner})
+    core.take(ActorDown{actor.actor, actor.incarnation, "killed"});
+  int found = 0;
+  for (const Wait& wait : core.core_.report(core.now_ + std::chrono::seconds(2)).status.waits) {
+    if (wait.waits_for != "a rollout actor" && wait.waits_for != "a reward actor" &&
+        wait.waits_for != "the learner to start")
+      continue;
+    ++found;
+    EXPECT_NEAR(wait.since_s, 2, 0.01) << wait.waits_for;
+  }
+  EXPECT_EQ(found, 3);
+}
+
 TEST(ExchangeCore, AJournalThatCannotBeWrittenEndsTheJobOnce) {
   Core core;
   core.begin();
