@@ -1,3 +1,9 @@
+// The tiles of tile.h: R rows by V vectors of columns, whose sums stay in registers over all steps.
+//
+// A tile exists for each shape that the registers hold; multiply_rows takes the widest one for its
+// number of rows, so that a step loads few operands for many multiply-adds. While a tile computes,
+// it prefetches: its own columns of later steps, the sums of the tile after it, and a share of the
+// memory that is copied or packed next (Ahead).
 #include "kernels/cpu/tile.h"
 
 #include "kernels/cpu/simd.h"
