@@ -48,13 +48,16 @@ void add(OutgoingMessages& outgoing, const runtime::Address& to, const runtime::
 }  // namespace
 
 Exchange::Exchange(ExchangeConfig config, ExchangeLinks links, RunRecord& record,
-                   PayloadShelf& shelf)
-    : links_(std::move(links)), record_(record), shelf_(shelf), core_(std::move(config)) {}
+                   PayloadStore& payload_store)
+    : links_(std::move(links)),
+      record_(record),
+      payload_store_(payload_store),
+      core_(std::move(config)) {}
 
 void Exchange::handle(runtime::Context& cx, Generated generated) {
   GroupsGenerated stored{.message = std::move(generated), .payloads = {}};
   for (const GroupHeader& header : stored.message.groups)
-    if (shelf_.holds(header.payload)) stored.payloads.insert(header.payload);
+    if (payload_store_.holds(header.payload)) stored.payloads.insert(header.payload);
   step(cx, std::move(stored));
 }
 
@@ -219,12 +222,13 @@ void Exchange::carry_out(runtime::Context&, EndRun effect) {
 // ---- payloads
 
 void Exchange::carry_out(runtime::Context&, const ReleasePayload& effect) {
-  shelf_.release(effect.payload);
+  payload_store_.release(effect.payload);
 }
 
 void Exchange::carry_out(runtime::Context&, const ReleaseWritten& effect) {
   for (const runtime::PayloadRef& payload : effect.payloads)
-    if (shelf_.holds(payload) && wrote(effect.writer, payload)) shelf_.release(payload);
+    if (payload_store_.holds(payload) && wrote(effect.writer, payload))
+      payload_store_.release(payload);
 }
 
 // A payload says itself for which lease it was made. Where the sender holds that lease no other
@@ -239,7 +243,7 @@ bool Exchange::wrote(const Sender& from, const runtime::PayloadRef& payload) {
 
 // Nothing where the bytes lie on another node, or nowhere, as in a simulation.
 std::optional<GroupPayload> Exchange::read(const runtime::PayloadRef& payload) {
-  const auto bytes = shelf_.read(payload);
+  const auto bytes = payload_store_.read(payload);
   if (!bytes) return std::nullopt;
   auto group = runtime::decode<GroupPayload>(*bytes);
   if (!group) return std::nullopt;

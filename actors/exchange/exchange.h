@@ -1,10 +1,9 @@
-// The actor of one job's exchange: hands what its peers say to the core that decides
-// (exchange_core.h) and carries the core's effects out. It owns what a decision needs to leave the
-// process: the messages on their way, and through borrowed interfaces the run's files, the payload
-// store and the links.
+// The actor of one job's exchange: it passes the messages of its peers to the core, which decides
+// (exchange_core.h), and carries the core's effects out. The actor owns the messages on their way;
+// it borrows the run's files, the payload store and the links.
 //
-// After any number of messages it has the core decide once, journals, and then sends, in this order
-// (EX-J): no work leaves where the journal cannot be written.
+// After any number of messages the core decides once; the actor journals, and then sends, in this
+// order (EX-J): no work leaves where the journal cannot be written.
 #pragma once
 
 #include <concepts>
@@ -35,8 +34,9 @@ class Exchange {
                    EpochProgress, ActorDown, DrainActor, EndJob, runtime::Ask<GetExchangeReport>,
                    runtime::Ask<GetGroups>>;
 
-  // `record` and `shelf` outlive the exchange.
-  Exchange(ExchangeConfig config, ExchangeLinks links, RunRecord& record, PayloadShelf& shelf);
+  // Both references must stay valid as long as the exchange exists.
+  Exchange(ExchangeConfig config, ExchangeLinks links, RunRecord& record,
+           PayloadStore& payload_store);
 
   template <std::convertible_to<ExchangeInput> Message>
   void handle(runtime::Context& cx, Message message) {
@@ -82,7 +82,7 @@ class Exchange {
 
   const ExchangeLinks links_;
   RunRecord& record_;
-  PayloadShelf& shelf_;
+  PayloadStore& payload_store_;
   ExchangeCore core_;
   OutgoingMessages outgoing_;             // to ranks
   OutgoingMessages to_controller_;        // what its mailbox had no room for is offered again

@@ -58,9 +58,9 @@ class RunRecord {
 };
 
 // The payload store as an exchange sees it. A payload is released when no retraining can need it.
-class PayloadShelf {
+class PayloadStore {
  public:
-  virtual ~PayloadShelf() = default;
+  virtual ~PayloadStore() = default;
   // True if the payload was stored exactly as the reference says and was not released.
   virtual bool holds(const runtime::PayloadRef& payload) const = 0;
   virtual void release(const runtime::PayloadRef& payload) = 0;

@@ -23,11 +23,11 @@ constexpr runtime::SegmentLimits kSegmentLimits{.segment_bytes_max = 16ull << 20
 
 }  // namespace
 
-bool SegmentShelf::holds(const runtime::PayloadRef& payload) const {
+bool SegmentPayloads::holds(const runtime::PayloadRef& payload) const {
   return payload.node == node_ && store_.holds(payload);
 }
 
-void SegmentShelf::release(const runtime::PayloadRef& payload) {
+void SegmentPayloads::release(const runtime::PayloadRef& payload) {
   if (!store_.release(payload))
     log::error("event=payload_released_twice payload={}/{}", payload.segment, payload.offset);
   // The open segment still takes payloads, and is kept.
@@ -35,7 +35,7 @@ void SegmentShelf::release(const runtime::PayloadRef& payload) {
     log::warn("event=reclaim_failed message=\"{}\"", done.error().message);
 }
 
-Result<std::string> SegmentShelf::read(const runtime::PayloadRef& payload) {
+Result<std::string> SegmentPayloads::read(const runtime::PayloadRef& payload) {
   std::string bytes(payload.bytes, '\0');
   const auto read = store_.read({payload.segment, payload.offset, payload.bytes}, 0,
                                 std::as_writable_bytes(std::span(bytes.data(), bytes.size())));
@@ -72,7 +72,7 @@ Result<JobHome::Opened> JobHome::open(const actors::JobRecord& job, const JobHom
   auto segments = runtime::open_file_segments(job.run_dir + "/payload", kSegmentLimits);
   if (!segments) return segments.error();
   home->segments_ = std::move(*segments);
-  home->shelf_ = std::make_unique<SegmentShelf>(*home->segments_, job.id);
+  home->payload_store_ = std::make_unique<SegmentPayloads>(*home->segments_, job.id);
   auto bulk = runtime::BulkServer::listen(joints.bulk, job.id, *home->segments_);
   if (!bulk) {  // the preferred port is another job's
     std::vector<runtime::Binding> any_port = joints.bulk;
@@ -102,7 +102,8 @@ Result<JobHome::Opened> JobHome::open(const actors::JobRecord& job, const JobHom
   const std::vector<runtime::Endpoint> endpoints = home->bulk_->endpoints();
   const auto exchange = joints.system.spawn<actors::Exchange>(
       actors::exchange_name(job.id), [home, links, config = std::move(*config)] {
-        return std::make_unique<actors::Exchange>(config, links, *home->files_, *home->shelf_);
+        return std::make_unique<actors::Exchange>(config, links, *home->files_,
+                                                  *home->payload_store_);
       });
   joints.directory.expose(rollout_port(job.id), runtime::narrow<actors::RolloutEvents>(exchange),
                           actors::rollout_door(job.id));

@@ -2,9 +2,8 @@
 // segments with the socket that serves them, and the exchange that works with both. They last as
 // long as the exchange does.
 //
-// PayloadShelf is the interface by which an exchange sees the payload store; SegmentShelf
-// implements it over segment files. Joints are the parts of the process that a JobHome is connected
-// to.
+// PayloadStore is the interface by which an exchange sees the job's payloads; SegmentPayloads
+// implements it over segment files. JobHomeJoints has the parts of the process that a JobHome uses.
 #pragma once
 
 #include <functional>
@@ -40,10 +39,10 @@ struct JobHomeJoints {
 };
 
 // The segments of a run as its exchange sees them. The store outlives this object.
-class SegmentShelf final : public actors::PayloadShelf {
+class SegmentPayloads final : public actors::PayloadStore {
  public:
   // `node` is the name that references to payloads of this run carry; others are not held here.
-  SegmentShelf(runtime::SegmentStore& store, std::string node)
+  SegmentPayloads(runtime::SegmentStore& store, std::string node)
       : store_(store), node_(std::move(node)) {}
   bool holds(const runtime::PayloadRef& payload) const override;
   void release(const runtime::PayloadRef& payload) override;
@@ -72,7 +71,7 @@ class JobHome {
  private:
   std::unique_ptr<actors::RunFiles> files_;
   std::unique_ptr<runtime::SegmentStore> segments_;
-  std::unique_ptr<SegmentShelf> shelf_;
+  std::unique_ptr<SegmentPayloads> payload_store_;
   std::unique_ptr<runtime::BulkServer> bulk_;
 };
 

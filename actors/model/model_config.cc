@@ -50,7 +50,7 @@ struct IntegerRange {
 };
 
 // Reads the keys of one JSON object and remembers the first error. After an error the returned
-// values are placeholders, which the caller drops together with the whole configuration.
+// values mean nothing: the caller asks for the error at the end, and then returns no configuration.
 class Fields {
  public:
   Fields(const json& object, std::string file) : object_(object), file_(std::move(file)) {}

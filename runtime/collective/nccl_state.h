@@ -75,7 +75,7 @@ class NcclCommunicator::State : public std::enable_shared_from_this<State> {
   void look_at_finish(NcclCalls& calls);
   void finalize(NcclCalls& calls);
   void look_at_abort(NcclCalls& calls);
-  // Hands an operation to NCCL, between two events on its stream.
+  // Starts an operation by calling NCCL, between two events on its stream.
   void enter(NcclCalls& calls, const Shared& operation);
   NcclResult call_nccl(NcclCalls& calls, const Operation& operation, const char*& function);
   // NCCL's word on the last call that was in progress, or the communicator's failure.

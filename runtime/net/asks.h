@@ -74,7 +74,7 @@ class Asks {
   std::uint64_t await(const std::shared_ptr<const Address>& to, Asker asker);
   // The question was not sent, so no answer can come; `hear` is not called.
   void forget(std::uint64_t ask);
-  // Hands an answer to its asker. False: no such ask waits, for example because it has ended.
+  // Delivers an answer to its asker. False: no such ask waits, for example because it has ended.
   bool answer(std::uint64_t ask, WireReader& body);
   // Ends the asks to this name, or all of them, with the Error.
   void fail(const std::optional<std::string>& to, const Error& error);

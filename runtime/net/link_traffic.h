@@ -143,7 +143,8 @@ class LinkTraffic {
   std::promise<bool> closed;  // whether all was flushed; set once, on the IoThread
 
  private:
-  // Hands the inbox to the user in order, up to the first frame that is left for later (or LK-4).
+  // Delivers the frames of the inbox to the user in order, up to the first one that is left for
+  // later (or LK-4).
   void offer(LinkPeer& peer, Time now);
   // Sends a heartbeat with this process's own progress.
   void beat(LinkPeer& peer, Time now);

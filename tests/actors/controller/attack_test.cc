@@ -60,9 +60,9 @@ class Changes {
   std::condition_variable changed_;
 };
 
-class StoreShelf final : public PayloadShelf {
+class StoredPayloads final : public PayloadStore {
  public:
-  explicit StoreShelf(runtime::SegmentStore& store) : store_(store) {}
+  explicit StoredPayloads(runtime::SegmentStore& store) : store_(store) {}
   bool holds(const runtime::PayloadRef& payload) const override { return store_.holds(payload); }
   void release(const runtime::PayloadRef& payload) override { CHECK(store_.release(payload)); }
   Result<std::string> read(const runtime::PayloadRef&) override {
@@ -98,7 +98,7 @@ struct Cluster {
                            .value());
     exchange = system.spawn<Exchange>("exchange/job-1", [this] {
       return std::make_unique<Exchange>(exchange_config(plain_job(1), "job-1", false), links(),
-                                        record, shelf);
+                                        record, payload_store);
     });
     directory.expose(kRolloutPort, runtime::narrow<RolloutEvents>(exchange), rollout_door("job-1"));
     directory.expose(kLearnerPort, runtime::narrow<LearnerEvents>(exchange), learner_door("job-1"));
@@ -158,7 +158,7 @@ struct Cluster {
   MemoryRecord record;
   std::unique_ptr<runtime::SegmentStore> store = runtime::make_memory_segments({});
   std::uint64_t checksums = 0;
-  StoreShelf shelf{*store};
+  StoredPayloads payload_store{*store};
   runtime::Directory directory;
   runtime::IoThread io{"server"};
   std::unique_ptr<runtime::LinkServer> server;

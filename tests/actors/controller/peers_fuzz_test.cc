@@ -123,7 +123,7 @@ class Fuzzed {
   }
   bool goes_on() const { return !stage_.ended(); }
   void attack() {
-    if (draw_.rng.below(4) == 0) (void)stage_.shelf.put("x");
+    if (draw_.rng.below(4) == 0) (void)stage_.payload_store.put("x");
     const PeerId from = kPeers[draw_.rng.below(kPeers.size())];
     std::string frame = draw_.rng.below(3) == 0   ? frame_of<BroadcastEvents>("broadcast", from)
                         : draw_.rng.below(3) == 0 ? frame_of<RewardEvents>("reward", from)

@@ -66,7 +66,8 @@ runtime::PayloadWriter writer_of(const std::weak_ptr<Life>& life) {
         life,
         [payloads = std::move(payloads)](SimulatedRun& run) {
           std::vector<runtime::PayloadRef> refs;
-          for (const std::string& payload : payloads) refs.push_back(run.shelf.put(payload));
+          for (const std::string& payload : payloads)
+            refs.push_back(run.payload_store.put(payload));
           return Result<std::vector<runtime::PayloadRef>>(std::move(refs));
         },
         std::move(done));
@@ -80,7 +81,7 @@ runtime::PayloadReader reader_of(const std::weak_ptr<Life>& life) {
         [refs = std::move(refs)](SimulatedRun& run) -> Result<std::vector<std::string>> {
           std::vector<std::string> payloads;
           for (const runtime::PayloadRef& ref : refs) {
-            auto payload = run.shelf.read(ref);
+            auto payload = run.payload_store.read(ref);
             if (!payload) return payload.error();
             payloads.push_back(std::move(*payload));
           }

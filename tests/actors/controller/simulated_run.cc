@@ -110,22 +110,22 @@ Result<void> MemoryRecord::replay(const std::function<void(const JournalEvent&)>
   return {};
 }
 
-runtime::PayloadRef MemoryShelf::put(std::string bytes) {
+runtime::PayloadRef MemoryPayloads::put(std::string bytes) {
   runtime::PayloadRef ref{.node = "simulated", .offset = ++last_, .bytes = bytes.size()};
   payloads_.emplace(last_, std::move(bytes));
   return ref;
 }
 
-bool MemoryShelf::holds(const runtime::PayloadRef& payload) const {
+bool MemoryPayloads::holds(const runtime::PayloadRef& payload) const {
   const auto found = payloads_.find(payload.offset);
   return found != payloads_.end() && payload.segment == 0 && payload.bytes == found->second.size();
 }
 
-void MemoryShelf::release(const runtime::PayloadRef& payload) {
+void MemoryPayloads::release(const runtime::PayloadRef& payload) {
   CHECK(payloads_.erase(payload.offset) == 1);  // once each
 }
 
-Result<std::string> MemoryShelf::read(const runtime::PayloadRef& payload) {
+Result<std::string> MemoryPayloads::read(const runtime::PayloadRef& payload) {
   const auto it = payloads_.find(payload.offset);
   if (it != payloads_.end()) return it->second;
   return Error{ErrorCode::kNotFound, "no payload at " + std::to_string(payload.offset)};

@@ -72,7 +72,7 @@ class MemoryRecord final : public RunRecord {
   bool files_full = false;  // for metrics and samples
 };
 
-class MemoryShelf final : public PayloadShelf {
+class MemoryPayloads final : public PayloadStore {
  public:
   runtime::PayloadRef put(std::string bytes);
   bool holds(const runtime::PayloadRef& payload) const override;
@@ -96,7 +96,7 @@ struct SimulatedRun {
   explicit SimulatedRun(SimulatedJob what) : job(std::move(what)) {}
   const SimulatedJob job;
   MemoryRecord record;
-  MemoryShelf shelf;
+  MemoryPayloads payload_store;
   std::shared_ptr<FakeStore> checkpoints = std::make_shared<FakeStore>();
   PublishedWeights weights;
   std::shared_ptr<SimulatedEpochs> epochs = std::make_shared<SimulatedEpochs>();

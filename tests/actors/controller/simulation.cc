@@ -220,7 +220,7 @@ Result<runtime::Ref<ExchangeControl>> SimulatedCluster::open_exchange(const JobR
           }};
   const ExchangeConfig config = exchange_config(run->job, job.id, job.shape.resume_dir.has_value());
   const auto exchange = system_->spawn<Exchange>(exchange_name(job.id), [=] {
-    auto made = std::make_unique<Exchange>(config, links, run->record, run->shelf);
+    auto made = std::make_unique<Exchange>(config, links, run->record, run->payload_store);
     run->exchange = made.get();
     return made;
   });
@@ -275,7 +275,7 @@ Result<std::string> SimulatedCluster::resume(std::shared_ptr<SimulatedRun> run) 
   JobShape shape = shape_of(run->job);
   run->epochs = std::make_shared<SimulatedEpochs>();  // incarnations and epochs begin anew
   shape.resume_dir = kRunFolder + run->job.name + "-1";
-  run->shelf.clear();
+  run->payload_store.clear();
   submitted_ = std::move(run);
   return ask(Submit{shape});
 }

@@ -45,7 +45,7 @@ TEST(Simulation, PlainJobEndsWellWithoutFaults) {
   EXPECT_EQ(result["ledger"]["retrained"], 0);
   EXPECT_EQ(result["ledger"]["issued"], 80);
   EXPECT_EQ(count_kind(*run, "evaluated"), 2 + 3 + 1);  // before, after; 5, 10, 15; final
-  EXPECT_EQ(run->shelf.size(), 0u);                     // every payload was released, once
+  EXPECT_EQ(run->payload_store.size(), 0u);             // every payload was released, once
   EXPECT_EQ(cluster->counters().undecodable, 0u);
 }
 

@@ -11,7 +11,8 @@ namespace {
 const Sender kOther{"job-1/rollout/1", Incarnation{7}};
 
 GroupHeader header_of(Stage& stage, const GroupWork& work) {
-  GroupHeader header{.group = work.group, .attempt = work.attempt, .payload = stage.shelf.put("x")};
+  GroupHeader header{
+      .group = work.group, .attempt = work.attempt, .payload = stage.payload_store.put("x")};
   header.trajectories.assign(static_cast<std::size_t>(work.n), {.completion_tokens = 3});
   return header;
 }
@@ -38,7 +39,7 @@ TEST(ExchangeChecks, PayloadsThatNobodyStoredAreRefused) {
   EXPECT_EQ(stage.refused,
             std::vector<std::string>{"job-1/rollout/0: Generated: a payload that is not its own"});
   EXPECT_EQ(stage.generated(), 0);
-  EXPECT_EQ(stage.shelf.size(), 1u) << "nothing was freed";
+  EXPECT_EQ(stage.payload_store.size(), 1u) << "nothing was freed";
 }
 
 TEST(ExchangeChecks, PayloadsOfOtherGroupsAreNotFreedByALateAnswer) {
@@ -50,15 +51,15 @@ TEST(ExchangeChecks, PayloadsOfOtherGroupsAreNotFreedByALateAnswer) {
   stage.tell(Generated{kOther, {late}});
   ASSERT_EQ(stage.refused.size(), 1u);
   EXPECT_TRUE(stage.refused[0].starts_with("job-1/rollout/1: Generated: a payload"));
-  EXPECT_EQ(stage.shelf.size(), 1u) << "it is still there";
+  EXPECT_EQ(stage.payload_store.size(), 1u) << "it is still there";
   stage.tell(Generated{kRollout, {mine}});
   EXPECT_EQ(stage.refused.size(), 2u) << "nor twice by its owner";
-  EXPECT_EQ(stage.shelf.size(), 1u);
+  EXPECT_EQ(stage.payload_store.size(), 1u);
 }
 
 // As a rollout stores one for `work`.
 runtime::PayloadRef stored(Stage& stage, const GroupWork& work) {
-  return stage.shelf.put(runtime::encode(
+  return stage.payload_store.put(runtime::encode(
       GroupPayload{.group = work.group, .attempt = work.attempt, .prompt_tokens = {1}}));
 }
 
@@ -67,27 +68,28 @@ TEST(ExchangeChecks, TheOtherPayloadsOfARefusedMessageGoWithIt) {
   std::vector<GroupHeader> headers;
   for (std::size_t i = 0; i < 3; ++i) {
     headers.push_back(header_of(stage, stage.works[i]));
-    stage.shelf.release(headers[i].payload);
+    stage.payload_store.release(headers[i].payload);
     headers[i].payload = stored(stage, stage.works[i]);
   }
   headers[1].trajectories.resize(7);
   stage.tell(Generated{kRollout, headers});
   EXPECT_EQ(stage.refused.size(), 1u);
   EXPECT_EQ(stage.generated(), 1);
-  EXPECT_TRUE(stage.shelf.holds(headers[0].payload)) << "taken before the message was refused";
-  EXPECT_EQ(stage.shelf.size(), 1u);
+  EXPECT_TRUE(stage.payload_store.holds(headers[0].payload))
+      << "taken before the message was refused";
+  EXPECT_EQ(stage.payload_store.size(), 1u);
 }
 
 TEST(ExchangeChecks, ARefusedMessageFreesNoPayloadOfAnother) {
   Attacked stage;
   GroupHeader honest = header_of(stage, stage.works[0]);
-  stage.shelf.release(honest.payload);
+  stage.payload_store.release(honest.payload);
   honest.payload = stored(stage, stage.works[0]);  // its message is on its way
   GroupHeader forged = honest;
   forged.trajectories.resize(7);
   stage.tell(Generated{kOther, {forged, honest}});
   EXPECT_EQ(stage.refused.size(), 1u);
-  EXPECT_TRUE(stage.shelf.holds(honest.payload));
+  EXPECT_TRUE(stage.payload_store.holds(honest.payload));
   stage.tell(Generated{kRollout, {honest}});
   EXPECT_EQ(stage.generated(), 1);
 }
@@ -126,7 +128,7 @@ TEST(ExchangeChecks, ARolloutThatInstalledOtherWeightsEndsAndNoTokenOfItIsTaken)
   EXPECT_EQ(events[0].message, why);
   stage.tell(Generated{kRollout, {header_of(stage, stage.works[0])}});  // it was on its way
   EXPECT_EQ(stage.generated(), 0);
-  EXPECT_EQ(stage.shelf.size(), 0u) << "released";
+  EXPECT_EQ(stage.payload_store.size(), 0u) << "released";
   EXPECT_EQ(stage.exchange->ledger().count(scheduler::GroupState::kRolling), 0);
   const std::size_t assigned = stage.assigned().size();
   stage.tell(RolloutUp{{kRollout.actor, Incarnation{9}}, kCapacity});
@@ -201,7 +203,7 @@ TEST(ExchangeChecks, APayloadsOwnCountIsNotBelieved) {
   payload.trajectories.resize(500, {.tokens = {1}, .logprobs = {-1}, .text = "t"});
   for (const GroupWork& work : stage.works) {
     GroupHeader header = header_of(stage, work);
-    header.payload = stage.shelf.put(runtime::encode(payload));
+    header.payload = stage.payload_store.put(runtime::encode(payload));
     stage.tell(Generated{kRollout, {header}});
   }
   stage.score_everything();

@@ -75,8 +75,8 @@ class Stage {
                                 refused.push_back(who.name + ": " + why);
                               }};
     ref = system.spawn<Exchange>("exchange", [this, links] {
-      auto made =
-          std::make_unique<Exchange>(exchange_config(job, "job-1", false), links, record, shelf);
+      auto made = std::make_unique<Exchange>(exchange_config(job, "job-1", false), links, record,
+                                             payload_store);
       exchange = made.get();
       return made;
     });
@@ -116,7 +116,8 @@ class Stage {
     return works;
   }
   void generate(const GroupWork& work, PolicyVersion version) {
-    GroupHeader header{.group = work.group, .attempt = work.attempt, .payload = shelf.put("x")};
+    GroupHeader header{
+        .group = work.group, .attempt = work.attempt, .payload = payload_store.put("x")};
     header.trajectories.assign(static_cast<std::size_t>(work.n),
                                {.oldest = version, .newest = version, .completion_tokens = 3});
     tell(Generated{kRollout, {header}});
@@ -174,7 +175,7 @@ class Stage {
   const SimulatedJob job;
   runtime::SimulatedExecutor executor{1};
   MemoryRecord record;
-  MemoryShelf shelf;
+  MemoryPayloads payload_store;
   std::vector<RolloutInbox> to_rollout;
   std::vector<RewardInbox> to_reward;
   std::vector<LearnerInbox> to_learner;

@@ -50,7 +50,7 @@ TEST(Exchange, LateAnswersAreRefusedAndTheirPayloadsReleased) {
   const auto works = stage.assigned();
   stage.tell(ActorDown{kRollout.actor, kRollout.incarnation, "killed"});
   stage.generate(works[0], PolicyVersion{0});
-  EXPECT_EQ(stage.shelf.size(), 0u);
+  EXPECT_EQ(stage.payload_store.size(), 0u);
   EXPECT_EQ(stage.exchange->ledger().count(scheduler::GroupState::kGenerated), 0);
 }
 
@@ -64,7 +64,7 @@ TEST(Exchange, GroupOlderThanItsLeaseSaysIsGeneratedAgainAndFreesItsPlace) {
   ASSERT_EQ(again.size(), 1u);
   EXPECT_EQ(again[0].group, work.group);
   EXPECT_GT(again[0].attempt, work.attempt);
-  EXPECT_EQ(stage.shelf.size(), 0u);
+  EXPECT_EQ(stage.payload_store.size(), 0u);
   EXPECT_EQ(stage.exchange->ledger().count(scheduler::GroupState::kRolling), 12);
 }
 
@@ -345,7 +345,7 @@ TEST(Exchange, EvaluationGoesBackToItsVersion) {
   EXPECT_EQ(second[0].prompts.size(), 6u);
   for (const GroupWork& work : stage.assigned()) {
     GroupHeader header{
-        .group = work.group, .attempt = work.attempt, .payload = stage.shelf.put("")};
+        .group = work.group, .attempt = work.attempt, .payload = stage.payload_store.put("")};
     header.trajectories.assign(2, {.oldest = PolicyVersion{1}, .newest = PolicyVersion{1}});
     stage.tell(Generated{other, {header}});
   }
