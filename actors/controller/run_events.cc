@@ -76,7 +76,8 @@ Result<std::vector<ClusterEvent>> journal_events(const fs::path& run_dir, const 
   if (!*journal) return events;
   const auto done = (*journal)->query(
       std::string("SELECT seq, time_ms, kind, step, detail FROM journal WHERE kind IN (") +
-          kMilestones + ") AND seq > (SELECT coalesce(max(seq), 0) FROM journal) - ? AND seq > ?" +
+          kMilestones +
+          ") AND seq > (SELECT coalesce(max(seq), 0) FROM sqlite_sequence) - ? AND seq > ?" +
           order_and_limit("seq", query),
       [&](const Sqlite::Row& row) {
         std::string message = text_of(row[2]);
@@ -102,7 +103,7 @@ std::map<std::string, std::set<std::uint64_t>> journal_holders(const fs::path& r
   // A damaged journal is no error: the names of log files tell the incarnations as well.
   (void)(*journal)->query(
       "SELECT DISTINCT holder FROM journal WHERE holder IS NOT NULL AND "
-      "seq > (SELECT coalesce(max(seq), 0) FROM journal) - ?",
+      "seq > (SELECT coalesce(max(seq), 0) FROM sqlite_sequence) - ?",
       [&](const Sqlite::Row& row) {  // "arith-1/rollout/0#3"
         const std::string holder = text_of(row[0]);
         const std::size_t slash = holder.find('/'), mark = holder.rfind('#');

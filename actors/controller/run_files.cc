@@ -8,31 +8,13 @@
 #include <sstream>
 #include <utility>
 
-#include "actors/exchange/group_history.h"
+#include "runtime/base/clock.h"
 #include "runtime/base/file.h"
 #include "runtime/base/json.h"
 #include "runtime/base/log.h"
 
 namespace tandem::actors {
 namespace {
-
-// In an `admitted` row under fixed_lag, `step` is the slot's step and `detail` is its
-// index/attempt. NULL stands for the values that JournalEvent calls none.
-constexpr const char* kSchema =
-    "CREATE TABLE IF NOT EXISTS journal(seq INTEGER PRIMARY KEY AUTOINCREMENT, time_ms INTEGER, "
-    "kind TEXT, group_id INTEGER, lease INTEGER, holder TEXT, step INTEGER, version INTEGER, "
-    "position INTEGER, detail TEXT)";
-constexpr const char* kInsert =
-    "INSERT INTO journal(time_ms, kind, group_id, lease, holder, step, version, position, detail) "
-    "VALUES(?,?,?,?,?,?,?,?,?)";
-
-Sqlite::Value unless(std::int64_t value, std::int64_t none) {
-  return value == none ? Sqlite::Value{} : Sqlite::Value{value};
-}
-
-Sqlite::Value unless_empty(const std::string& text) {
-  return text.empty() ? Sqlite::Value{} : Sqlite::Value{text};
-}
 
 // Gives a file of an earlier incarnation of the run a second name with the first free number,
 // before another file takes its place: a crash between the two loses neither.
@@ -62,7 +44,7 @@ Result<void> set_result_aside(const std::string& run_dir) {
 
 Result<std::unique_ptr<RunFiles>> RunFiles::open(const std::string& run_dir,
                                                  EventFiles event_files) {
-  auto journal = Sqlite::open(run_dir + "/journal.sqlite", kSchema);
+  auto journal = RunJournal::open(run_dir);
   if (!journal) return journal.error();
   auto files = std::unique_ptr<RunFiles>(new RunFiles(run_dir, std::move(*journal)));
   if (const auto opened = files->open_metrics(); !opened) return opened.error();
@@ -84,17 +66,11 @@ Result<void> RunFiles::open_metrics() {
   return {};
 }
 
-RunFiles::RunFiles(std::string run_dir, std::unique_ptr<Sqlite> journal)
+RunFiles::RunFiles(std::string run_dir, RunJournal journal)
     : run_dir_(std::move(run_dir)), journal_(std::move(journal)) {}
 
 Result<void> RunFiles::journal(std::span<const JournalEvent> events, Durability durability) {
-  std::vector<Sqlite::Row> rows;
-  rows.reserve(events.size());
-  for (const JournalEvent& event : events)
-    rows.push_back({event.time_ms, event.kind, unless(event.group, 0), unless(event.lease, 0),
-                    unless_empty(event.holder), unless(event.step, -1), unless(event.version, -2),
-                    unless(event.position, -1), unless_empty(event.detail)});
-  return journal_->insert(kInsert, rows, durability);
+  return journal_.append(events, unix_ms(), durability);
 }
 
 Result<void> RunFiles::append(std::ofstream& file, const std::string& name,
@@ -160,21 +136,8 @@ Result<void> RunFiles::result(const std::string& text) {
   return write_file_atomic(run_dir_ + "/result.json", text + "\n");
 }
 
-Result<void> RunFiles::replay(const std::function<void(const JournalEvent&)>& take) {
-  std::string kinds;
-  for (const char* const kind : GroupHistory::kKinds)
-    kinds += (kinds.empty() ? "'" : ",'") + std::string(kind) + "'";
-  return journal_->query(
-      "SELECT kind, group_id, step, version, position, detail FROM journal WHERE kind IN (" +
-          kinds + ") ORDER BY seq",
-      [&take](const Sqlite::Row& row) {
-        take({.kind = text_of(row[0]),
-              .group = number_of(row[1], 0),
-              .step = number_of(row[2], -1),
-              .version = number_of(row[3], -2),
-              .position = number_of(row[4], -1),
-              .detail = text_of(row[5])});
-      });
+Result<void> RunFiles::replay(const std::function<void(const JournalEntry&)>& take) {
+  return journal_.read(take);
 }
 
 }  // namespace tandem::actors

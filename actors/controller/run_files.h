@@ -1,6 +1,6 @@
 // The run directory (docs/design/contract.md) as a RunRecord:
 //
-//   journal.sqlite  table `journal`, one row per JournalEvent
+//   journal.sqlite  the exchange's events (run_journal.h)
 //   metrics.jsonl   one line per step
 //   samples.jsonl   one line per sample, up to kSamplesBytesMax
 //   job.yaml        the job file; earlier ones stay as job.yaml.1, …
@@ -18,7 +18,7 @@
 #include <optional>
 #include <string>
 
-#include "actors/controller/sqlite.h"
+#include "actors/controller/run_journal.h"
 #include "actors/controller/tensorboard.h"
 #include "actors/exchange/run_record.h"
 
@@ -41,17 +41,17 @@ class RunFiles final : public RunRecord {
   Result<void> rewind_metrics(StepId checkpoint) override;
   Result<void> sample(const std::string& json_line) override;
   Result<void> result(const std::string& json) override;
-  Result<void> replay(const std::function<void(const JournalEvent&)>& take) override;
+  Result<void> replay(const std::function<void(const JournalEntry&)>& take) override;
 
  private:
-  RunFiles(std::string run_dir, std::unique_ptr<Sqlite> journal);
+  RunFiles(std::string run_dir, RunJournal journal);
   Result<void> open_metrics();
   Error cannot_open() const;
   // Writes a line and flushes it to the operating system, so that it survives a kill.
   Result<void> append(std::ofstream& file, const std::string& name, const std::string& line);
 
   const std::string run_dir_;
-  const std::unique_ptr<Sqlite> journal_;
+  RunJournal journal_;
   std::ofstream metrics_, samples_;
   std::optional<TensorboardWriter> tensorboard_;  // until its files cannot be written
   std::size_t sample_bytes_ = 0;                  // of all incarnations of the run

@@ -19,6 +19,9 @@ void bind(sqlite3_stmt* statement, int index, const Sqlite::Value& value) {
     // SQLITE_STATIC: the row outlives the step, so SQLite need not copy the text.
     sqlite3_bind_text(statement, index, text->data(), static_cast<int>(text->size()),
                       SQLITE_STATIC);
+  else if (const auto* blob = std::get_if<Sqlite::Blob>(&value))
+    sqlite3_bind_blob(statement, index, blob->bytes.data(), static_cast<int>(blob->bytes.size()),
+                      SQLITE_STATIC);
   else
     sqlite3_bind_null(statement, index);
 }
@@ -32,6 +35,11 @@ Sqlite::Row row_of(sqlite3_stmt* statement) {
         break;
       case SQLITE_NULL:
         row.emplace_back();
+        break;
+      case SQLITE_BLOB:
+        row.emplace_back(Sqlite::Blob{
+            std::string(static_cast<const char*>(sqlite3_column_blob(statement, i)),
+                        static_cast<std::size_t>(sqlite3_column_bytes(statement, i)))});
         break;
       default:
         row.emplace_back(
@@ -95,6 +103,8 @@ Result<void> Sqlite::run(const char* sql) {
     return error("write the journal");
   return {};
 }
+
+Result<void> Sqlite::run_script(const std::string& sql) { return run(sql.c_str()); }
 
 Result<void> Sqlite::insert(const std::string& sql, const std::vector<Row>& rows,
                             Durability durability) {

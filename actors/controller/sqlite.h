@@ -31,14 +31,20 @@ class Sqlite {
   Sqlite(const Sqlite&) = delete;
   Sqlite& operator=(const Sqlite&) = delete;
 
-  // Other types of SQLite are read as TEXT.
-  using Value = std::variant<std::monostate, std::int64_t, std::string>;  // NULL, INTEGER, TEXT
+  struct Blob {
+    std::string bytes;
+    auto operator<=>(const Blob&) const = default;
+  };
+  // NULL, INTEGER, TEXT, BLOB; other types of SQLite are read as TEXT.
+  using Value = std::variant<std::monostate, std::int64_t, std::string, Blob>;
   using Row = std::vector<Value>;
 
   // Runs `sql` once per row, with the row's values as parameters, in one transaction: all or
   // nothing.
   Result<void> insert(const std::string& sql, const std::vector<Row>& rows,
                       Durability durability = Durability::kKill);
+  // Runs statements that take no parameters and give no rows.
+  Result<void> run_script(const std::string& sql);
   // Calls `on_row` for each row of the answer. `parameters` are the values for the `?` in `sql`.
   Result<void> query(const std::string& sql, const std::function<void(const Row&)>& on_row,
                      const Row& parameters = {});

@@ -12,8 +12,9 @@
 #include <variant>
 #include <vector>
 
-#include "actors/exchange/group_history.h"
 #include "actors/exchange/run_record.h"
+#include "actors/exchange/state/group_history.h"
+#include "actors/exchange/state/journal_event.h"
 #include "actors/messages/broadcast.h"
 #include "actors/messages/exchange.h"
 #include "actors/messages/learner.h"
@@ -97,7 +98,7 @@ struct WakeAtDeadline {  // DeadlineCame then
 };
 
 struct Journal {
-  std::vector<JournalEvent> events;  // in order; the actor fills in their time
+  std::vector<JournalEvent> events;  // in order
   Durability durability = Durability::kKill;
 };
 

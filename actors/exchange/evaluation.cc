@@ -7,20 +7,6 @@
 
 namespace tandem::actors {
 
-const char* name(EvaluationKind kind) {
-  switch (kind) {
-    case EvaluationKind::kBefore:
-      return "before";
-    case EvaluationKind::kAfterWarmStart:
-      return "after_warm_start";
-    case EvaluationKind::kPeriodic:
-      return "periodic";
-    case EvaluationKind::kFinal:
-      return "final";
-  }
-  return "";
-}
-
 Evaluation::Evaluation(EvaluationId id, EvaluationKind kind, PolicyVersion version,
                        const EvaluationPlan& plan)
     : id_(id),

@@ -15,13 +15,10 @@
 #include <vector>
 
 #include "actors/exchange/evaluation_means.h"
+#include "actors/exchange/state/evaluation_kind.h"
 #include "actors/messages/reward.h"
 
 namespace tandem::actors {
-
-// When in a run an evaluation happens.
-enum class EvaluationKind { kBefore, kAfterWarmStart, kPeriodic, kFinal };
-const char* name(EvaluationKind kind);
 
 // Used in the turns of one exchange. Answers for work that an actor does not hold are ignored.
 class Evaluation {

@@ -165,7 +165,6 @@ void Exchange::carry_out(runtime::Context& cx, WakeAtDeadline effect) {
 // ---- files of the run
 
 void Exchange::carry_out(runtime::Context& cx, Journal effect) {
-  for (JournalEvent& event : effect.events) event.time_ms = unix_ms();
   const auto kept = record_.journal(effect.events, effect.durability);
   if (kept || core_.ended()) return;
   outgoing_.clear();
@@ -198,7 +197,7 @@ void Exchange::carry_out(runtime::Context&, const WriteFailureSample& effect) {
 
 void Exchange::carry_out(runtime::Context& cx, ReadHistory) {
   GroupHistory history;
-  const auto read = record_.replay([&](const JournalEvent& event) { history.take(event); });
+  const auto read = record_.replay([&](const JournalEntry& entry) { history.take(entry.event); });
   if (!read) return expect_kept(cx, read);
   step(cx, HistoryRead{std::move(history)});
 }

@@ -46,7 +46,7 @@ class Exchange {
   void handle(runtime::Context& cx, runtime::Ask<GetExchangeReport> ask);
   void handle(runtime::Context& cx, runtime::Ask<GetGroups> ask);
 
-  const scheduler::Ledger& ledger() const { return core_.ledger(); }
+  const ExchangeCore& core() const { return core_; }
 
  private:
   void step(runtime::Context& cx, ExchangeInput input);

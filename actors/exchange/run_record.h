@@ -9,31 +9,12 @@
 #include <span>
 #include <string>
 
+#include "actors/exchange/state/journal_event.h"
 #include "runtime/base/ids.h"
 #include "runtime/base/result.h"
 #include "runtime/wire/payload_ref.h"
 
 namespace tandem::actors {
-
-// One transition of one group, or one step of the job.
-//
-// Of a group, `kind` is the name of its state in the ledger ("admitted", "rolling", …, "trained",
-// "discarded"), or "released", "expired", "handed_back", "refused". The last row among admitted,
-// trained and discarded says how the group ended, also over several incarnations of a run.
-//
-// Of the job: "phase", "published", "committed", "retrained", "checkpoint", "learner_restarted",
-// "resumed", "evaluated", "evaluation_incomplete", "totals", "ended".
-struct JournalEvent {
-  std::int64_t time_ms = 0;
-  std::string kind;
-  std::int64_t group = 0;  // 0: the event is not about a group
-  std::int64_t lease = 0;
-  std::string holder;          // "arith-1/rollout/0#3"
-  std::int64_t step = -1;      // of the batch, slot or checkpoint; -1: none
-  std::int64_t version = -2;   // below kInitialWeights: none
-  std::int64_t position = -1;  // admitted: the prompt's place in the shuffled sequence
-  std::string detail;          // discard reason, checksum, slot ("index/attempt"), …
-};
 
 enum class Durability { kKill, kPowerCut };  // the worst event that a record survives
 
@@ -41,8 +22,9 @@ enum class Durability { kKill, kPowerCut };  // the worst event that a record su
 class RunRecord {
  public:
   virtual ~RunRecord() = default;
-  // Appends the events in one transaction. An Error (a full disk) ends the job, so that nothing
-  // goes on unrecorded. kPowerCut waits for the disk, also for all that was journalled before.
+  // Appends the events in one transaction, with the time. An Error (a full disk) ends the job, so
+  // that nothing goes on unrecorded. kPowerCut waits for the disk, also for all that was journalled
+  // before.
   virtual Result<void> journal(std::span<const JournalEvent> events, Durability durability) = 0;
   virtual Result<void> metrics(const std::string& json_line) = 0;
   // Resumes a run that was interrupted or finished, with this job file. The file replaces the one
@@ -52,9 +34,9 @@ class RunRecord {
   virtual Result<void> rewind_metrics(StepId checkpoint) = 0;
   virtual Result<void> sample(const std::string& json_line) = 0;  // bounded: drops the rest
   virtual Result<void> result(const std::string& json) = 0;
-  // Calls `take` with the rows that earlier incarnations of the run journalled, in order, of the
-  // kinds that GroupHistory takes.
-  virtual Result<void> replay(const std::function<void(const JournalEvent&)>& take) = 0;
+  // Calls `take` with the events that earlier incarnations of the run journalled, in order. Errors:
+  // a journal that is damaged, or of another schema.
+  virtual Result<void> replay(const std::function<void(const JournalEntry&)>& take) = 0;
 };
 
 // The payload store as an exchange sees it. A payload is released when no retraining can need it.

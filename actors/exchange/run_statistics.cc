@@ -1,11 +1,7 @@
-// Sums and small selections. The journal keeps totals as JSON in which a missing field takes its
-// default, so that a run can be resumed from a journal of an older version.
 #include "actors/exchange/run_statistics.h"
 
 #include <algorithm>
 #include <vector>
-
-#include "runtime/base/json.h"
 
 namespace tandem::actors {
 namespace {
@@ -13,61 +9,6 @@ namespace {
 constexpr Duration kRateWindow = std::chrono::seconds(10);
 
 }  // namespace
-
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(StalenessCount, trajectories)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(TrainedTotals, staleness, tokens,
-                                                logprob_diff_max_at_staleness_0,
-                                                tokens_at_staleness_0, steps_skipped)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(WorkTotals, tokens_generated, publish_count,
-                                                publish_bytes, wall_seconds, running_seconds,
-                                                learner_busy_seconds, rollout_busy_seconds,
-                                                rollout_actor_seconds)
-
-std::string to_text(const RunTotals& totals) {
-  nlohmann::json line{{"trained", totals.trained}, {"work", totals.work}};
-  if (totals.publish_seconds) line["publish_seconds"] = *totals.publish_seconds;
-  return dump_json(line);
-}
-
-std::optional<RunTotals> totals_from(const std::string& text) {
-  const auto line = parse_json(text);
-  if (!line.is_object()) return std::nullopt;
-  RunTotals totals{.trained = line.value("trained", TrainedTotals{}),
-                   .work = line.value("work", WorkTotals{}),
-                   .publish_seconds = {}};
-  if (line.contains("publish_seconds"))
-    totals.publish_seconds = line["publish_seconds"].get<double>();
-  return totals;
-}
-
-std::int64_t StalenessCount::max() const {
-  return trajectories.empty() ? 0 : trajectories.rbegin()->first;
-}
-
-double StalenessCount::mean() const {
-  double sum = 0, count = 0;
-  for (const auto& [staleness, number] : trajectories) {
-    sum += static_cast<double>(staleness * number);
-    count += static_cast<double>(number);
-  }
-  return count > 0 ? sum / count : 0;
-}
-
-// The map is ordered by staleness, so the counts add up from the lowest.
-std::int64_t StalenessCount::quantile(double q) const {
-  std::int64_t total = 0;
-  for (const auto& [staleness, number] : trajectories) total += number;
-  std::int64_t seen = 0;
-  for (const auto& [staleness, number] : trajectories) {
-    seen += number;
-    if (static_cast<double>(seen) >= q * static_cast<double>(total)) return staleness;
-  }
-  return 0;
-}
-
-void StalenessCount::add(const StalenessCount& other) {
-  for (const auto& [staleness, number] : other.trajectories) trajectories[staleness] += number;
-}
 
 void RunStatistics::add_publication(const Publication& publication) {
   ++work.publish_count;

@@ -9,56 +9,13 @@
 #include <optional>
 #include <string>
 
+#include "actors/exchange/state/run_totals.h"
 #include "actors/messages/evaluation_figures.h"
 #include "actors/messages/exchange.h"
 #include "actors/messages/learner.h"
 #include "runtime/base/clock.h"
 
 namespace tandem::actors {
-
-struct StalenessCount {  // trained trajectories by staleness in steps
-  // Counts by staleness; a staleness without trajectories has no entry.
-  std::map<std::int64_t, std::int64_t> trajectories;
-  std::int64_t max() const;  // 0 without trajectories, as mean() and quantile()
-  double mean() const;
-  // The least staleness that at least the share q of the trajectories does not exceed; q in 0…1.
-  std::int64_t quantile(double q) const;
-  void add(std::int64_t staleness) { ++trajectories[staleness]; }
-  void add(const StalenessCount& other);
-};
-
-// Totals of training, every step once: steps beyond a checkpoint that the run went back to do not
-// count.
-struct TrainedTotals {
-  StalenessCount staleness;
-  std::uint64_t tokens = 0;
-  double logprob_diff_max_at_staleness_0 = 0;  // of finite ones: the journal's JSON has no others
-  std::uint64_t tokens_at_staleness_0 = 0;
-  std::uint64_t steps_skipped = 0;  // as StepReport's, those of the warm start included
-};
-
-// Totals of work, of all incarnations of the run, also of work that was lost and repeated.
-struct WorkTotals {
-  std::uint64_t tokens_generated = 0;  // completion tokens of accepted groups
-  // Publications of versions by the learner.
-  std::uint64_t publish_count = 0, publish_bytes = 0;
-  double wall_seconds = 0;     // of earlier incarnations
-  double running_seconds = 0;  // of earlier incarnations, from the first step on
-  // Busy times, from which the idle fractions follow.
-  double learner_busy_seconds = 0;   // of the running ones
-  double rollout_busy_seconds = 0;   // of the rollout actors that are gone
-  double rollout_actor_seconds = 0;  // their lifetimes while the run trained
-};
-
-// The totals that the journal keeps after each step. `publish_seconds` is the duration of this
-// step's own publication.
-struct RunTotals {
-  TrainedTotals trained;
-  WorkTotals work;
-  std::optional<double> publish_seconds;
-};
-std::string to_text(const RunTotals& totals);                   // a JSON object
-std::optional<RunTotals> totals_from(const std::string& text);  // none: it is not one
 
 // All figures of this incarnation, with the totals of the earlier ones.
 struct RunStatistics {

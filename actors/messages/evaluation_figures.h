@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/wire/fields.h"
+
 namespace tandem::actors {
 
 // pass@k: the probability that at least one of k samples of a prompt succeeds, estimated from the
@@ -17,6 +19,7 @@ struct PassAt {
   double value = 0;
   bool operator==(const PassAt&) const = default;
 };
+TANDEM_WIRE(PassAt, k, value)
 
 // Rewards over one set of prompts. Every prompt weighs the same, however many of its completions
 // have a score.
@@ -32,6 +35,7 @@ struct RewardFigures {
   std::int64_t scored = 0, failed = 0;
   bool operator==(const RewardFigures&) const = default;
 };
+TANDEM_WIRE(RewardFigures, mean, greedy, pass, scored, failed)
 
 struct EvaluationFigures {
   RewardFigures all;  // over every prompt

@@ -105,4 +105,10 @@ std::optional<Slot> FixedLag::slot_of(GroupId group) const {
   return at->second;
 }
 
+FixedLagSnapshot FixedLag::snapshot() const {
+  FixedLagSnapshot snapshot{.first = first_, .rows = {}};
+  for (const auto& [step, row] : rows_) snapshot.rows.push_back({step, row.cells});
+  return snapshot;
+}
+
 }  // namespace tandem::scheduler

@@ -39,6 +39,20 @@ PolicyVersion slot_version(const Budget& budget, StepId step);
 // attempt 0 takes the first steps_total * B positions in slot order, attempt 1 the next ones, ….
 std::int64_t prompt_position(const Budget& budget, const Slot& slot);
 
+struct FixedLagSnapshot {  // the held rows
+  struct Cell {            // one slot: the attempt that is next or under way, its group once issued
+    std::int32_t attempt = 0;
+    std::optional<GroupId> group;
+    bool scored = false;
+  };
+  struct Row {
+    StepId step;
+    std::vector<Cell> cells;  // B of them
+  };
+  StepId first;  // the next step to commit
+  std::vector<Row> rows;
+};
+
 class FixedLag {
  public:
   // `budget.sync_steps` must be 1 (CHECKed): every version is published. `first`: the next step to
@@ -63,14 +77,10 @@ class FixedLag {
 
   std::optional<Slot> slot_of(GroupId group) const;  // of a group in a held row
   StepId first_held() const { return first_; }       // the next step to commit
+  FixedLagSnapshot snapshot() const;
 
  private:
-  // One slot of a row: the attempt that is next or under way, and its group once issued.
-  struct Cell {
-    std::int32_t attempt = 0;
-    std::optional<GroupId> group;
-    bool scored = false;
-  };
+  using Cell = FixedLagSnapshot::Cell;
   // One step that is not committed. The two counts are kept with the cells, so that no question
   // recounts a row.
   struct Row {

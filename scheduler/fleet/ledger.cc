@@ -157,71 +157,100 @@ Lease Ledger::lease_reward(GroupId group, const LeaseTerms& terms) {
   return lease;
 }
 
+void Ledger::refused(Refusal refusal) { ++counters_.refused[static_cast<std::size_t>(refusal)]; }
+
 std::optional<Refusal> Ledger::refuse(Refusal refusal) {
-  ++counters_.refused[static_cast<std::size_t>(refusal)];
+  refused(refusal);
   return refusal;
 }
 
 // The group of a lease that still holds, by group, lease and epoch; null for any other answer.
 // Lease numbers are never used again, so a late answer cannot meet a later lease (LG-3).
-GroupRecord* Ledger::leased_record(const LeaseKey& key) {
+const GroupRecord* Ledger::leased_record(const LeaseKey& key) const {
   const auto found = records_.find(key.group);
   if (found == records_.end()) return nullptr;
   const std::optional<Lease>& lease = found->second.lease;
   return lease && lease->id == key.id && lease->epoch == key.epoch ? &found->second : nullptr;
 }
 
-std::optional<Refusal> Ledger::refuse_lease(GroupId group) {
-  return refuse(records_.contains(group) ? Refusal::kOldLease : Refusal::kUnknownGroup);
+Refusal Ledger::refusal_of_lease(GroupId group) const {
+  return records_.contains(group) ? Refusal::kOldLease : Refusal::kUnknownGroup;
 }
 
-std::optional<Refusal> Ledger::generated(const LeaseKey& key, PolicyVersion oldest) {
-  GroupRecord* const rolling = leased_record(key);
-  if (!rolling || rolling->state != GroupState::kRolling) return refuse_lease(key.group);
+std::optional<Refusal> Ledger::refusal_of_generated(const LeaseKey& key,
+                                                    PolicyVersion oldest) const {
+  const GroupRecord* const rolling = leased_record(key);
+  if (!rolling || rolling->state != GroupState::kRolling) return refusal_of_lease(key.group);
   // The date assumed tokens of version due - K or later. With older ones a step up to the date
   // could exceed the bound (LG-4), so the tokens are dropped and the group is generated anew; it is
   // not discarded for age (LG-5).
-  if (oldest.value + budget_.max_staleness < rolling->due->value) {
-    go_back(*rolling, Kept::kNothing);
+  if (oldest.value + budget_.max_staleness < rolling->due->value) return Refusal::kOverAge;
+  return std::nullopt;
+}
+
+std::optional<Refusal> Ledger::refusal_of_scored(const LeaseKey& key) const {
+  const GroupRecord* const scoring = leased_record(key);
+  if (scoring && scoring->state == GroupState::kScoring) return std::nullopt;
+  return refusal_of_lease(key.group);
+}
+
+std::optional<Refusal> Ledger::refusal_of_hand_back(const LeaseKey& key) const {
+  if (leased_record(key)) return std::nullopt;
+  return refusal_of_lease(key.group);
+}
+
+// An earlier incarnation of the learner may still report; its step is trained again by the present
+// one.
+std::optional<Refusal> Ledger::refusal_of_commit(StepId step, Incarnation learner) const {
+  if (learner != learner_ || step != replay_next_) return Refusal::kOldLease;
+  if (!replaying() && !batches_.contains(step)) return Refusal::kOldLease;
+  return std::nullopt;
+}
+
+std::optional<Refusal> Ledger::generated(const LeaseKey& key, PolicyVersion oldest) {
+  const auto refusal = refusal_of_generated(key, oldest);
+  if (refusal == Refusal::kOverAge) {
+    go_back(record(key.group), Kept::kNothing);
     check();
-    return refuse(Refusal::kOverAge);
   }
-  move(*rolling, GroupState::kGenerated, {.due = rolling->due});
+  if (refusal) return refuse(*refusal);
+  GroupRecord& rolling = record(key.group);
+  move(rolling, GroupState::kGenerated, {.due = rolling.due});
   check();
   return std::nullopt;
 }
 
 std::optional<Refusal> Ledger::scored(const LeaseKey& key) {
-  GroupRecord* const scoring = leased_record(key);
-  if (!scoring || scoring->state != GroupState::kScoring) return refuse_lease(key.group);
-  move(*scoring, GroupState::kScored, {.due = scoring->due});
+  if (const auto refusal = refusal_of_scored(key)) return refuse(*refusal);
+  GroupRecord& scoring = record(key.group);
+  move(scoring, GroupState::kScored, {.due = scoring.due});
   check();
   return std::nullopt;
 }
 
 std::optional<Refusal> Ledger::hand_back(const LeaseKey& key, Kept kept) {
-  GroupRecord* const held = leased_record(key);
-  if (!held) return refuse_lease(key.group);
-  go_back(*held, kept);
+  if (const auto refusal = refusal_of_hand_back(key)) return refuse(*refusal);
+  go_back(record(key.group), kept);
   check();
   return std::nullopt;
 }
 
 std::optional<Refusal> Ledger::extend(const LeaseKey& key, Time deadline) {
-  GroupRecord* const held = leased_record(key);
-  if (!held) return refuse_lease(key.group);
+  if (const auto refusal = refusal_of_hand_back(key)) return refuse(*refusal);
+  GroupRecord& held = record(key.group);
   // Only the index of deadlines depends on a deadline, so the other indexes stay.
-  CHECK(by_deadline_.erase({held->lease->deadline, held->id}) == 1 && "LG-3");
-  held->lease->deadline = deadline;
-  by_deadline_.emplace(deadline, held->id);
+  CHECK(by_deadline_.erase({held.lease->deadline, held.id}) == 1 && "LG-3");
+  held.lease->deadline = deadline;
+  by_deadline_.emplace(deadline, held.id);
   return std::nullopt;
 }
 
 std::optional<Refusal> Ledger::adopt(GroupId group, LeaseId id, const LeaseTerms& terms) {
   const auto found = records_.find(group);
-  if (found == records_.end() || !found->second.lease) return refuse_lease(group);
+  if (found == records_.end() || !found->second.lease) return refuse(refusal_of_lease(group));
   GroupRecord& held = found->second;
-  if (held.lease->id != id || held.lease->holder != terms.holder) return refuse_lease(group);
+  if (held.lease->id != id || held.lease->holder != terms.holder)
+    return refuse(refusal_of_lease(group));
   // The same lease in the new epoch: the holder goes on, and its answer must name that epoch.
   const Lease lease{group, id, terms.holder, terms.epoch, terms.deadline};
   move(held, held.state, {.due = held.due, .lease = lease});
@@ -240,26 +269,18 @@ void Ledger::go_back(GroupRecord& record, Kept kept) {
   }
 }
 
-std::vector<GroupId> Ledger::release(std::vector<GroupId> groups) {
-  for (const GroupId group : groups) go_back(record(group), Kept::kNothing);
+void Ledger::release(GroupId group) {
+  go_back(record(group), Kept::kNothing);
   check();
-  return groups;
 }
 
-std::vector<GroupId> Ledger::release_holder(Incarnation dead) {
-  const auto holder = by_holder_.find(dead);
-  if (holder == by_holder_.end()) return {};
-  return release({holder->second.begin(), holder->second.end()});
-}
-
-std::vector<GroupId> Ledger::release_expired(Time now) {
+std::vector<GroupId> Ledger::expired(Time now) const {
   std::vector<GroupId> expired;
-  // Collected first: release() changes by_deadline_.
   for (const auto& [deadline, group] : by_deadline_) {
     if (deadline > now) break;
     expired.push_back(group);
   }
-  return release(std::move(expired));
+  return expired;
 }
 
 std::vector<GroupId> Ledger::release_epochs_before(Epoch epoch) {
@@ -267,7 +288,8 @@ std::vector<GroupId> Ledger::release_epochs_before(Epoch epoch) {
   for (const auto& [holder, groups] : by_holder_)
     for (const GroupId group : groups)
       if (record(group).lease->epoch < epoch) orphaned.push_back(group);
-  return release(std::move(orphaned));
+  for (const GroupId group : orphaned) release(group);
+  return orphaned;
 }
 
 void Ledger::discard_one(GroupRecord& record, DiscardReason reason) {
@@ -344,18 +366,14 @@ void Ledger::start_training(StepId step, std::vector<GroupId> batch) {
 }
 
 std::optional<Refusal> Ledger::commit(StepId step, Incarnation learner) {
-  // An earlier incarnation of the learner may still report; its step is trained again by the
-  // present one.
-  if (learner != learner_ || step != replay_next_) return refuse(Refusal::kOldLease);
+  if (const auto refusal = refusal_of_commit(step, learner)) return refuse(*refusal);
   // These groups were counted when the step was committed first (LG-2).
   if (replaying()) {
     ++replay_next_.value;
     counters_.retrained += budget_.groups_per_step;
     return std::nullopt;
   }
-  const auto batch = batches_.find(step);
-  if (batch == batches_.end()) return refuse(Refusal::kOldLease);
-  for (const GroupId group : batch->second) {
+  for (const GroupId group : batches_.at(step)) {
     GroupRecord& trained = record(group);
     CHECK(trained.state == GroupState::kTraining && "LG-2");
     move(trained, GroupState::kTrained, {.due = trained.due, .step = step});
@@ -430,6 +448,16 @@ std::vector<Lease> Ledger::leases_of(Incarnation holder) const {
   if (held == by_holder_.end()) return leases;
   for (const GroupId group : held->second) leases.push_back(*find(group)->lease);
   return leases;
+}
+
+std::int64_t Ledger::held_by(Incarnation holder) const {
+  const auto held = by_holder_.find(holder);
+  return held == by_holder_.end() ? 0 : std::ssize(held->second);
+}
+
+const std::vector<GroupId>* Ledger::batch(StepId step) const {
+  const auto batch = batches_.find(step);
+  return batch == batches_.end() ? nullptr : &batch->second;
 }
 
 std::optional<Time> Ledger::next_deadline() const {

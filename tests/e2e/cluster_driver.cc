@@ -15,7 +15,8 @@
 #include <optional>
 #include <utility>
 
-#include "actors/controller/sqlite.h"
+#include "actors/controller/run_journal.h"
+#include "actors/exchange/state/journal_replay.h"
 #include "runtime/base/file.h"
 #include "runtime/weights/weights.h"
 
@@ -292,7 +293,24 @@ std::int64_t journal_value(const fs::path& run_dir, const std::string& query) {
   return value.value_or(-1);
 }
 
+// DU-2: the state that the journal gives offline is the one that the run had.
+void expect_journal_replays(const fs::path& run_dir) {
+  const auto journal = actors::RunJournal::open_to_read(run_dir.string());
+  ASSERT_TRUE(journal.has_value()) << journal.error().message;
+  actors::JournalReplay replay;
+  bool ends_with_hash = false;
+  const auto read = journal->read([&](const actors::JournalEntry& entry) {
+    replay.take(entry);
+    ends_with_hash = std::holds_alternative<actors::StateHashed>(entry.event);
+  });
+  EXPECT_TRUE(read.has_value()) << read.error().message;
+  EXPECT_EQ(replay.differs_at(), std::nullopt) << "DU-2";
+  EXPECT_TRUE(ends_with_hash);
+  EXPECT_GE(replay.hashes(), 2) << "those of a checkpoint and of the end";
+}
+
 void expect_ledger_balances(const fs::path& run_dir, const nlohmann::json& result) {
+  expect_journal_replays(run_dir);
   // Of each group the last row that settles it; SQLite takes the other columns from max()'s row.
   const std::string settled =
       "(SELECT group_id, kind, max(seq) FROM journal WHERE kind IN ('trained','discarded') "

@@ -59,7 +59,7 @@ TEST(FixedLagRun, TwoRolloutsShareTheWork) {
   job.replicas[Role::kRollout] = 2;
   const std::string id = run_job(*cluster, job);
   std::map<std::string, int> groups;
-  for (const JournalEvent& event : cluster->run_of(id)->record.events)
+  for (const JournalledRow& event : cluster->run_of(id)->record.events)
     if (event.kind == "generated") ++groups[event.holder];
   ASSERT_EQ(groups.size(), 2u);
   for (const auto& [rollout, count] : groups) EXPECT_GE(count, 80 / 5) << rollout;
@@ -70,7 +70,7 @@ TEST(FixedLagRun, GroupsAreWhollyOfTheVersionOfTheirSlot) {
   SimulatedJob job = fixed_lag_job(4, 2);
   const std::string id = run_job(*cluster, job);
   std::map<std::int64_t, std::int64_t> slot_step;
-  for (const JournalEvent& event : cluster->run_of(id)->record.events) {
+  for (const JournalledRow& event : cluster->run_of(id)->record.events) {
     if (event.kind == "admitted") slot_step[event.group] = event.step;
     if (event.kind == "generated") {
       EXPECT_EQ(event.version, std::max<std::int64_t>(0, slot_step[event.group] - 2));

@@ -34,8 +34,8 @@ std::shared_ptr<SimulatedRun> cut_run(const SimulatedJob& job, std::uint64_t see
 // Leaves of the journal what was on the disk, and some of the rest.
 void cut_power(SimulatedRun& run, std::uint64_t seed) {
   Rng rng(derive_seed(seed, "power"));
-  auto& events = run.record.events;
-  events.resize(events.size() - rng.below(events.size() - run.record.events_on_disk + 1));
+  const std::size_t all = run.record.entries.size();
+  run.record.cut(all - rng.below(all - run.record.entries_on_disk + 1));
 }
 
 std::string resume_to_end(SimulatedCluster& cluster, const std::shared_ptr<SimulatedRun>& run) {
@@ -48,11 +48,12 @@ std::string resume_to_end(SimulatedCluster& cluster, const std::shared_ptr<Simul
 
 void expect_both_lives_balance(SimulatedCluster& cluster, const std::string& id) {
   auto& events = cluster.run_of(id)->record.events;
-  const auto ended = std::count_if(events.begin(), events.end(),
-                                   [](const JournalEvent& event) { return event.kind == "ended"; });
+  const auto ended = std::count_if(events.begin(), events.end(), [](const JournalledRow& event) {
+    return event.kind == "ended";
+  });
   if (ended > 1)  // the first life had ended as well
     events.erase(std::find_if(events.begin(), events.end(),
-                              [](const JournalEvent& event) { return event.kind == "ended"; }));
+                              [](const JournalledRow& event) { return event.kind == "ended"; }));
   expect_success(cluster, id);
 }
 
@@ -152,6 +153,7 @@ TEST(Resume, ACancelledRunGoesOnFromTheStepThatItHadReached) {
 // The run as another job takes it up.
 std::shared_ptr<SimulatedRun> as_job(const SimulatedJob& job, const SimulatedRun& run) {
   auto copy = std::make_shared<SimulatedRun>(job);
+  copy->record.entries = run.record.entries;
   copy->record.events = run.record.events;
   copy->record.metrics_lines = run.record.metrics_lines;
   copy->record.result_json = run.record.result_json;
@@ -194,7 +196,7 @@ TEST(Resume, AFinishedRunThatIsExtendedIsEvaluatedAtItsNewEnd) {
   resume_to_end(*second, longer);
   expect_both_lives_balance(*second, id);
   std::vector<std::int64_t> final_versions;
-  for (const JournalEvent& event : longer->record.events)
+  for (const JournalledRow& event : longer->record.events)
     if (event.kind == "evaluated" && event.detail.starts_with("final="))
       final_versions.push_back(event.version);
   EXPECT_EQ(final_versions, (std::vector<std::int64_t>{20, 30}));
@@ -243,6 +245,7 @@ TEST(Resume, FixedLagRepeatsTheUninterruptedRun) {
       SimulatedJob sized = job;
       sized.replicas[Role::kRollout] = rollouts;
       auto copy = std::make_shared<SimulatedRun>(sized);
+      copy->record.entries = run->record.entries;
       copy->record.events = run->record.events;
       copy->record.metrics_lines = run->record.metrics_lines;
       *copy->checkpoints = *run->checkpoints;

@@ -73,11 +73,11 @@ TEST_F(RunEventsTest, ARunsJournalTellsItsMilestonesAndHolders) {
     const auto files = RunFiles::open(run.string());
     ASSERT_TRUE(files.has_value());
     const std::vector<JournalEvent> events = {
-        {.time_ms = 1, .kind = "phase", .detail = "warm_start"},
-        {.time_ms = 2, .kind = "rolling", .group = 1, .holder = "sums-1/rollout/0#3"},
-        {.time_ms = 3, .kind = "rolling", .group = 2, .holder = "sums-1/rollout/0#5"},
-        {.time_ms = 4, .kind = "checkpoint", .step = 10},
-        {.time_ms = 5, .kind = "ended", .detail = "Succeeded"}};
+        StageEntered{RunStage::kWarmStart, "warm_start"},
+        RolloutLeased{.group = GroupId{1}, .holder = {"sums-1/rollout/0", Incarnation{3}}},
+        RolloutLeased{.group = GroupId{2}, .holder = {"sums-1/rollout/0", Incarnation{5}}},
+        CheckpointKept{.step = StepId{10}, .directory = {}, .weights_sha256 = {}},
+        RunEnded{"Succeeded"}};
     ASSERT_TRUE((*files)->journal(events, Durability::kKill));
     // The run's own process still has it open.
     const auto found = journal_events(run, "sums-1", {});

@@ -62,7 +62,7 @@ TEST_F(RunFilesTest, AnEarlierResultIsKeptAsideOnceTheRunIsTakenUp) {
 
 TEST_F(RunFilesTest, JournalWaitsForTheDiskOnlyWhereItIsAskedTo) {
   const auto files = open();
-  const std::vector<JournalEvent> events = {{.kind = "trained", .group = 1, .step = 0}};
+  const std::vector<JournalEvent> events = {LeaseExpired{GroupId{1}}};
   disk_waits = 0;
   for (int i = 0; i < 20; ++i) ASSERT_TRUE(files->journal(events, Durability::kKill));
   EXPECT_EQ(disk_waits, 0);

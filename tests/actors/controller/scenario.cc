@@ -129,7 +129,7 @@ Kills::Kills(SimulatedCluster& cluster, std::uint64_t seed, const Plan& plan)
   for (int i = 0; i < plan.early; ++i)
     executor.at(executor.now() + Duration(rng_.below(1'000'000'000)), [this] { kill_one(); });
   for (int i = 0; i < plan.later; ++i) at_events_.insert(rng_.below(plan.events));
-  cluster_.on_event = [this](const std::string&, const JournalEvent&) {
+  cluster_.on_event = [this](const std::string&, const JournalledRow&) {
     auto& timers = cluster_.executor();
     for (auto due = at_events_.count(events_); due > 0; --due)
       timers.at(timers.now() + Duration(rng_.below(50'000'000)), [this] { kill_one(); });
@@ -187,7 +187,7 @@ void expect_clean_end(SimulatedCluster& cluster, const std::string& job, const s
                 count.steps_repeated * run->job.exchange.budget.groups_per_step);
   EXPECT_LE(count.staleness_max, run->job.exchange.budget.max_staleness) << "LG-4";
   EXPECT_EQ(std::count_if(run->record.events.begin(), run->record.events.end(),
-                          [](const JournalEvent& event) { return event.kind == "ended"; }),
+                          [](const JournalledRow& event) { return event.kind == "ended"; }),
             1);
 }
 
@@ -225,7 +225,7 @@ void expect_success(SimulatedCluster& cluster, const std::string& job) {
   EXPECT_EQ(result["ledger"]["trained"], budget.steps_total * budget.groups_per_step);
   EXPECT_LE(result["staleness"]["max"], budget.max_staleness) << "LG-4";
   expect_figures_of_all_steps(*run, result);
-  for (const JournalEvent& event : run->record.events)
+  for (const JournalledRow& event : run->record.events)
     EXPECT_NE(event.kind, "expired") << "a lease was forgotten: group " << event.group;
   EXPECT_EQ(result["weights_sha256"].get<std::string>().size(), 64u);
   EXPECT_TRUE(run->checkpoints->checkpoints.contains(StepId{budget.steps_total}));

@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "actors/exchange/state/journal_rows.h"
 #include "runtime/base/digest.h"
 #include "runtime/base/json.h"
 #include "runtime/base/rng.h"
@@ -61,15 +62,46 @@ class SimulatedPublisher final : public runtime::WeightPublisher {
 
 }  // namespace
 
+std::vector<JournalledRow> journalled_rows(const JournalEvent& event, std::int64_t time_ms) {
+  std::vector<JournalledRow> rows;
+  const auto add = [&](const JournalRow& row) {
+    rows.push_back({.time_ms = time_ms,
+                    .kind = row.kind,
+                    .group = row.group.value_or(0),
+                    .lease = row.lease.value_or(0),
+                    .holder = row.holder,
+                    .step = row.step.value_or(-1),
+                    .version = row.version.value_or(-2),
+                    .position = row.position.value_or(-1),
+                    .detail = row.detail});
+  };
+  const JournalRows all = rows_of(event);
+  const bool groups_first = all.of_event.kind != "resumed";
+  if (!groups_first) add(all.of_event);
+  for (const JournalRow& row : all.of_groups) add(row);
+  if (groups_first && !all.of_event.kind.empty()) add(all.of_event);
+  return rows;
+}
+
 Result<void> MemoryRecord::journal(std::span<const JournalEvent> batch, Durability durability) {
   if (disk_full) return Error{ErrorCode::kFailed, "cannot write the journal: the disk is full"};
   const std::size_t before = events.size();
-  events.insert(events.end(), batch.begin(), batch.end());
-  if (durability == Durability::kPowerCut) events_on_disk = events.size();
-  const auto added = std::span(events).subspan(before);
-  for (JournalEvent& event : added) event.time_ms = now_ms();
-  if (on_events) on_events(added);
+  for (const JournalEvent& event : batch) {
+    entries.push_back({now_ms(), event});
+    replayed.apply(event);
+    for (JournalledRow& row : journalled_rows(event, now_ms())) events.push_back(std::move(row));
+  }
+  if (durability == Durability::kPowerCut) entries_on_disk = entries.size();
+  if (on_events) on_events(std::span(events).subspan(before));
   return {};
+}
+
+void MemoryRecord::cut(std::size_t count) {
+  entries.resize(count);
+  events.clear();
+  for (const JournalEntry& entry : entries)
+    for (JournalledRow& row : journalled_rows(entry.event, entry.time_ms))
+      events.push_back(std::move(row));
 }
 
 Result<void> MemoryRecord::metrics(const std::string& json_line) {
@@ -101,12 +133,8 @@ Result<void> MemoryRecord::result(const std::string& text) {
   return {};
 }
 
-Result<void> MemoryRecord::replay(const std::function<void(const JournalEvent&)>& take) {
-  const auto& kinds = GroupHistory::kKinds;
-  for (const JournalEvent& event : events)
-    if (std::any_of(std::begin(kinds), std::end(kinds),
-                    [&](const char* kind) { return event.kind == kind; }))
-      take(event);
+Result<void> MemoryRecord::replay(const std::function<void(const JournalEntry&)>& take) {
+  for (const JournalEntry& entry : entries) take(entry);
   return {};
 }
 
@@ -166,7 +194,7 @@ std::unique_ptr<runtime::WeightPublisher> make_publisher(std::shared_ptr<Simulat
   return std::make_unique<SimulatedPublisher>(std::move(run));
 }
 
-JournalCount count_groups(const std::vector<JournalEvent>& events) {
+JournalCount count_groups(const std::vector<JournalledRow>& events) {
   struct Group {
     std::string fate;  // of its last row among admitted, trained, discarded
     std::string reason;
@@ -174,7 +202,7 @@ JournalCount count_groups(const std::vector<JournalEvent>& events) {
   };
   std::map<std::int64_t, Group> groups;
   JournalCount count;
-  for (const JournalEvent& event : events) {
+  for (const JournalledRow& event : events) {
     count.steps_repeated += event.kind == "retrained";
     if (event.group == 0) continue;
     Group& group = groups[event.group];
@@ -198,7 +226,7 @@ JournalCount count_groups(const std::vector<JournalEvent>& events) {
   return count;
 }
 
-std::string text_of(const JournalEvent& event) {
+std::string text_of(const JournalledRow& event) {
   return std::to_string(event.time_ms) + " " + event.kind +
          " group=" + std::to_string(event.group) + " lease=" + std::to_string(event.lease) +
          " holder=" + event.holder + " step=" + std::to_string(event.step) +

@@ -14,6 +14,7 @@
 #include "actors/controller/controller_core.h"
 #include "actors/exchange/exchange.h"
 #include "actors/exchange/run_record.h"
+#include "actors/exchange/state/durable_state.h"
 #include "actors/learner/fake_trainer.h"
 #include "actors/rollout/fake_engine.h"
 #include "actors/rollout/fake_weights.h"
@@ -50,24 +51,44 @@ struct SimulatedJob {
   double payload_fails = 0;                              // fraction of reads and writes
 };
 
-// The journal in memory. `on_event` hears of every batch of events while the exchange is in hand.
+// A row of the view `journal`, with numbers of their own for columns that are NULL.
+struct JournalledRow {
+  std::int64_t time_ms = 0;
+  std::string kind;
+  std::int64_t group = 0;
+  std::int64_t lease = 0;
+  std::string holder;
+  std::int64_t step = -1;
+  std::int64_t version = -2;
+  std::int64_t position = -1;
+  std::string detail;
+};
+// Of one event: those of its groups come before its own, which is the order of what happened.
+std::vector<JournalledRow> journalled_rows(const JournalEvent& event, std::int64_t time_ms);
+
+// The journal in memory. `on_events` hears of every batch of events while the exchange is in hand.
 class MemoryRecord final : public RunRecord {
  public:
-  Result<void> journal(std::span<const JournalEvent> events, Durability durability) override;
+  Result<void> journal(std::span<const JournalEvent> batch, Durability durability) override;
   Result<void> metrics(const std::string& json_line) override;
   Result<void> take_up(const std::string& yaml) override;
   Result<void> rewind_metrics(StepId checkpoint) override;
   Result<void> sample(const std::string& json_line) override;
   Result<void> result(const std::string& json) override;
-  Result<void> replay(const std::function<void(const JournalEvent&)>& take) override;
+  Result<void> replay(const std::function<void(const JournalEntry&)>& take) override;
 
-  std::vector<JournalEvent> events;  // time_ms is virtual
-  std::size_t events_on_disk = 0;    // of them, those that a power cut would leave
+  // Leaves only the first `count` entries, as a power cut may.
+  void cut(std::size_t count);
+
+  std::vector<JournalEntry> entries;  // time_ms is virtual
+  std::size_t entries_on_disk = 0;    // of them, those that a power cut would leave
+  std::vector<JournalledRow> events;  // the rows of the entries
+  DurableState replayed;              // what a reader of the journal has
   std::vector<std::string> metrics_lines, sample_lines;
   std::optional<std::string> result_json;
   std::string job_yaml;
   std::function<std::int64_t()> now_ms;
-  std::function<void(std::span<const JournalEvent>)> on_events;
+  std::function<void(std::span<const JournalledRow>)> on_events;
   bool disk_full = false;   // for the journal
   bool files_full = false;  // for metrics and samples
 };
@@ -120,8 +141,8 @@ struct JournalCount {
   std::int64_t trainings = 0;      // of groups, those that a resume undid included
   std::int64_t steps_repeated = 0;
 };
-JournalCount count_groups(const std::vector<JournalEvent>& events);
+JournalCount count_groups(const std::vector<JournalledRow>& events);
 
-std::string text_of(const JournalEvent& event);  // one line of a trace
+std::string text_of(const JournalledRow& event);  // one line of a trace
 
 }  // namespace tandem::actors

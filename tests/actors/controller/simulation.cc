@@ -196,7 +196,7 @@ Result<runtime::Ref<ExchangeControl>> SimulatedCluster::open_exchange(const JobR
   const auto run = runs_.at(job.id);
   run->record.now_ms = [this] { return executor_.now().ns / 1'000'000; };
   run->record.on_events = [this, id = job.id, run = run.get()](
-                              std::span<const JournalEvent> events) { record(id, *run, events); };
+                              std::span<const JournalledRow> events) { record(id, *run, events); };
   const auto dial = [this]<class Inbox>(const runtime::Address& address,
                                         const char* port = kRolePort) {
     const runtime::PeerId peer{address.name, address.incarnation};
@@ -243,9 +243,12 @@ void SimulatedCluster::close_exchange(const std::string& job) {
 }
 
 void SimulatedCluster::record(const std::string& job, SimulatedRun& run,
-                              std::span<const JournalEvent> events) {
-  run.exchange->ledger().check_by_recount();  // LG-1 … LG-5, SB-1
-  for (const JournalEvent& event : events) {
+                              std::span<const JournalledRow> events) {
+  run.exchange->core().ledger().check_by_recount();  // LG-1 … LG-5, SB-1
+  // DU-1, DU-2: a reader of the journal has the live state at every flush, so that nothing but an
+  // event has changed it.
+  CHECK(run.record.replayed.hash() == run.exchange->core().state().hash());
+  for (const JournalledRow& event : events) {
     trace_.push_back(now_text() + " " + job + " " + text_of(event));
     if (on_event) on_event(job, event);
   }

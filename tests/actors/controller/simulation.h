@@ -66,7 +66,7 @@ class SimulatedCluster {
   runtime::RemoteCounters counters() const { return directory_.counters(); }
 
   // Heard in the midst of an exchange's flush, whose ledger has just been recounted: kill() later.
-  std::function<void(const std::string& job, const JournalEvent&)> on_event;
+  std::function<void(const std::string& job, const JournalledRow&)> on_event;
   bool fail_to_open_exchanges = false;
 
  private:
@@ -76,7 +76,7 @@ class SimulatedCluster {
   runtime::LinkCallbacks link_callbacks();
   Result<runtime::Ref<ExchangeControl>> open_exchange(const JobRecord& job);
   void close_exchange(const std::string& job);
-  void record(const std::string& job, SimulatedRun& run, std::span<const JournalEvent> events);
+  void record(const std::string& job, SimulatedRun& run, std::span<const JournalledRow> events);
   template <class Q>
   Result<typename Q::Reply> ask(Q question);
   std::string now_text() const;

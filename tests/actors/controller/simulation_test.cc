@@ -25,7 +25,7 @@ nlohmann::json result_of(SimulatedCluster& cluster, const std::string& job) {
 
 std::int64_t count_kind(const SimulatedRun& run, const std::string& kind) {
   return std::count_if(run.record.events.begin(), run.record.events.end(),
-                       [&](const JournalEvent& event) { return event.kind == kind; });
+                       [&](const JournalledRow& event) { return event.kind == kind; });
 }
 
 TEST(Simulation, PlainJobEndsWellWithoutFaults) {

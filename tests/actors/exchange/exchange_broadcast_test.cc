@@ -76,9 +76,9 @@ struct Broadcasting : Stage {
   }
   void commit_one() {
     for (const GroupWork& work : assigned())
-      if (exchange->ledger().find(work.group) &&
-          exchange->ledger().find(work.group)->state == scheduler::GroupState::kRolling)
-        generate(work, PolicyVersion{exchange->ledger().next_commit().value});
+      if (exchange->core().ledger().find(work.group) &&
+          exchange->core().ledger().find(work.group)->state == scheduler::GroupState::kRolling)
+        generate(work, PolicyVersion{exchange->core().ledger().next_commit().value});
     score_everything();
     to_rollout.clear();
     commit();
@@ -279,7 +279,7 @@ TEST(ExchangeBroadcast, AVersionIsPublishedInAnEpochThatTheLearnerWasToUse) {
   stage.tell(committed);
   EXPECT_EQ(stage.refused.size(), 1u);
   stage.commit();
-  EXPECT_EQ(stage.exchange->ledger().next_commit(), StepId{1});
+  EXPECT_EQ(stage.exchange->core().ledger().next_commit(), StepId{1});
 }
 
 TEST(ExchangeBroadcast, WhoHoldsABroadcastUpIsAWait) {

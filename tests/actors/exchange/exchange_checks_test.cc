@@ -25,8 +25,8 @@ struct Attacked : Stage {
     works = assigned();
   }
   std::int64_t generated() const {
-    return exchange->ledger().count(scheduler::GroupState::kGenerated) +
-           exchange->ledger().count(scheduler::GroupState::kScoring);
+    return exchange->core().ledger().count(scheduler::GroupState::kGenerated) +
+           exchange->core().ledger().count(scheduler::GroupState::kScoring);
   }
   std::vector<GroupWork> works;
 };
@@ -129,7 +129,7 @@ TEST(ExchangeChecks, ARolloutThatInstalledOtherWeightsEndsAndNoTokenOfItIsTaken)
   stage.tell(Generated{kRollout, {header_of(stage, stage.works[0])}});  // it was on its way
   EXPECT_EQ(stage.generated(), 0);
   EXPECT_EQ(stage.payload_store.size(), 0u) << "released";
-  EXPECT_EQ(stage.exchange->ledger().count(scheduler::GroupState::kRolling), 0);
+  EXPECT_EQ(stage.exchange->core().ledger().count(scheduler::GroupState::kRolling), 0);
   const std::size_t assigned = stage.assigned().size();
   stage.tell(RolloutUp{{kRollout.actor, Incarnation{9}}, kCapacity});
   stage.install({kRollout.actor, Incarnation{9}}, PolicyVersion{0});
@@ -142,7 +142,7 @@ TEST(ExchangeChecks, LeasesOfOthersAreNotAnswered) {
   stage.tell(Generated{kOther, {header_of(stage, stage.works[0])}});
   stage.tell(Unservable{kOther, stage.works[1].group, stage.works[1].attempt});
   EXPECT_EQ(stage.refused.size(), 2u);
-  EXPECT_EQ(stage.exchange->ledger().counters().discarded_total(), 0);
+  EXPECT_EQ(stage.exchange->core().ledger().counters().discarded_total(), 0);
   stage.generate(stage.works[2], PolicyVersion{0});
   const auto scoring = Stage::only<ScoreGroups>(stage.to_reward);
   ASSERT_EQ(scoring.size(), 1u);
@@ -153,7 +153,7 @@ TEST(ExchangeChecks, LeasesOfOthersAreNotAnswered) {
   stage.tell(RewardUp{reward, 100});
   stage.tell(GroupsScored{reward, {{group.group, group.attempt, {Scored{1}, Scored{0}}}}});
   EXPECT_EQ(stage.refused.size(), 4u);
-  EXPECT_EQ(stage.exchange->ledger().count(scheduler::GroupState::kScored), 0);
+  EXPECT_EQ(stage.exchange->core().ledger().count(scheduler::GroupState::kScored), 0);
 }
 
 TEST(ExchangeChecks, NobodyComesUpTwice) {
@@ -161,7 +161,7 @@ TEST(ExchangeChecks, NobodyComesUpTwice) {
   stage.tell(RolloutUp{kRollout, 1000});
   stage.tell(RewardUp{kReward, 1000});
   EXPECT_EQ(stage.refused.size(), 2u);
-  EXPECT_EQ(stage.exchange->ledger().count(scheduler::GroupState::kRolling), 12);
+  EXPECT_EQ(stage.exchange->core().ledger().count(scheduler::GroupState::kRolling), 12);
 }
 
 TEST(ExchangeChecks, ALearnerReportsWhatItWasAsked) {
@@ -179,7 +179,7 @@ TEST(ExchangeChecks, ALearnerReportsWhatItWasAsked) {
     EXPECT_EQ(stage.refused.size(), 1u) << "message " << message.index();
     EXPECT_FALSE(stage.ended());
     stage.train(2);
-    EXPECT_EQ(stage.exchange->ledger().next_commit(), StepId{2}) << "and all goes on";
+    EXPECT_EQ(stage.exchange->core().ledger().next_commit(), StepId{2}) << "and all goes on";
   }
 }
 
@@ -193,7 +193,7 @@ TEST(ExchangeChecks, ACommittedStepPublishesItsOwnVersion) {
   stage.tell(committed);
   EXPECT_EQ(stage.refused.size(), 1u);
   stage.commit();
-  EXPECT_EQ(stage.exchange->ledger().next_commit(), StepId{1});
+  EXPECT_EQ(stage.exchange->core().ledger().next_commit(), StepId{1});
 }
 
 // A payload of more trajectories than its header says: the samples read one reward of each.
@@ -209,7 +209,7 @@ TEST(ExchangeChecks, APayloadsOwnCountIsNotBelieved) {
   stage.score_everything();
   stage.commit();
   EXPECT_TRUE(stage.record.sample_lines.empty());
-  EXPECT_EQ(stage.exchange->ledger().next_commit(), StepId{1});
+  EXPECT_EQ(stage.exchange->core().ledger().next_commit(), StepId{1});
 }
 
 TEST(ExchangeChecks, RewardsThatNoFloatHoldsAreFailures) {
@@ -218,7 +218,7 @@ TEST(ExchangeChecks, RewardsThatNoFloatHoldsAreFailures) {
   const GroupToScore group = Stage::only<ScoreGroups>(stage.to_reward)[0].groups[0];
   stage.tell(GroupsScored{kReward, {{group.group, group.attempt, {Scored{1e300}, Scored{0}}}}});
   EXPECT_TRUE(stage.refused.empty()) << "a reward program may say so";
-  EXPECT_EQ(stage.exchange->ledger().counters().discarded_total(), 1);
+  EXPECT_EQ(stage.exchange->core().ledger().counters().discarded_total(), 1);
 }
 
 // ---- messages that are too large, and links that are full
@@ -256,7 +256,7 @@ TEST(ExchangeOutgoing, LongListsGoInSeveralMessages) {
   ASSERT_GT(steps.size(), 1u);
   for (const TrainStep& part : steps) EXPECT_EQ(part.more, &part != &steps.back());
   stage.commit();
-  EXPECT_EQ(stage.exchange->ledger().next_commit(), StepId{1});
+  EXPECT_EQ(stage.exchange->core().ledger().next_commit(), StepId{1});
 }
 
 // What a split step trains on, and in which order, is what a whole one does.

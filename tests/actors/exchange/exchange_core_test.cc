@@ -35,9 +35,7 @@ std::string text(const ExchangeEffect& effect) {
   if (const auto* to = std::get_if<ToReward>(&effect)) add_message(to->message);
   if (const auto* to = std::get_if<ToLearner>(&effect)) add_message(to->message);
   if (const auto* journal = std::get_if<Journal>(&effect))
-    for (const JournalEvent& event : journal->events)
-      words += " " + event.kind + "/" + std::to_string(event.group) + "/" +
-               std::to_string(event.lease) + "/" + std::to_string(event.step) + "/" + event.detail;
+    for (const JournalEvent& event : journal->events) words += " " + runtime::encode(event);
   return words;
 }
 
@@ -95,7 +93,8 @@ TEST(ExchangeCore, EX_J_LeasesAreInTheJournalOfTheirDecisionWhichComesLast) {
   const auto journals = only<Journal>(effects);
   ASSERT_EQ(journals.size(), 1u);
   for (const JournalEvent& event : journals[0].events)
-    if (event.kind == "rolling") journalled.push_back(event.lease);
+    if (const auto* leased = std::get_if<RolloutLeased>(&event))
+      journalled.push_back(static_cast<std::int64_t>(leased->lease.value));
   EXPECT_EQ(sent.size(), 12u);  // (p + L + 1) B
   EXPECT_EQ(sent, journalled) << "EX-J";
   // The actor sends when it has carried the journal out: no message comes behind it.

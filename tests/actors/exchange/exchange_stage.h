@@ -89,7 +89,7 @@ class Stage {
   void run(Duration time = Duration{0}) {
     executor.at(executor.now() + time, [] {});  // virtual time moves only to timers
     executor.run_until([] { return false; }, time);
-    exchange->ledger().check_by_recount();
+    exchange->core().ledger().check_by_recount();
   }
   // As the stage's learner publishes it and its rollouts install it.
   static std::uint64_t checksum_of(PolicyVersion version) {
@@ -131,11 +131,11 @@ class Stage {
   // Trains steps until `steps` are committed, all by version 0's rollout.
   void train(std::int64_t steps) {
     std::size_t done = 0;
-    while (exchange->ledger().next_commit().value < steps) {
+    while (exchange->core().ledger().next_commit().value < steps) {
       const auto works = assigned();
       ASSERT_LT(done, works.size());
       for (; done < works.size(); ++done)
-        generate(works[done], PolicyVersion{exchange->ledger().next_commit().value});
+        generate(works[done], PolicyVersion{exchange->core().ledger().next_commit().value});
       score_everything();
       commit();
     }
@@ -212,8 +212,8 @@ class Stage {
       const auto* assign = std::get_if<Assign>(&message);
       if (!assign) return;
       for (const GroupWork& work : assign->groups) {
-        const bool journalled =
-            std::any_of(record.events.begin(), record.events.end(), [&](const JournalEvent& event) {
+        const bool journalled = std::any_of(
+            record.events.begin(), record.events.end(), [&](const JournalledRow& event) {
               return event.kind == "rolling" && event.lease == work.attempt;
             });
         EXPECT_TRUE(journalled) << "EX-J";
@@ -221,7 +221,7 @@ class Stage {
     }
     if constexpr (std::is_same_v<Inbox, LearnerInbox>) {
       if (std::holds_alternative<SaveCheckpoint>(message)) {
-        EXPECT_EQ(record.events_on_disk, record.events.size()) << "EX-J, and a power cut";
+        EXPECT_EQ(record.entries_on_disk, record.entries.size()) << "EX-J, and a power cut";
       }
     }
   }

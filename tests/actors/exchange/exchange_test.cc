@@ -31,7 +31,7 @@ TEST(Exchange, DeadLivesAreNotGivenWorkHoweverLateTheySpeak) {
   Stage stage;
   stage.begin();
   stage.tell(ActorDown{kRollout.actor, kRollout.incarnation, "killed"});
-  EXPECT_EQ(stage.exchange->ledger().count(scheduler::GroupState::kAdmitted), 12) << "EX-L";
+  EXPECT_EQ(stage.exchange->core().ledger().count(scheduler::GroupState::kAdmitted), 12) << "EX-L";
   stage.to_rollout.clear();
   stage.tell(RolloutUp{kRollout, 100});  // it was on its way when its sender died
   stage.install(kRollout, PolicyVersion{0});
@@ -51,7 +51,7 @@ TEST(Exchange, LateAnswersAreRefusedAndTheirPayloadsReleased) {
   stage.tell(ActorDown{kRollout.actor, kRollout.incarnation, "killed"});
   stage.generate(works[0], PolicyVersion{0});
   EXPECT_EQ(stage.payload_store.size(), 0u);
-  EXPECT_EQ(stage.exchange->ledger().count(scheduler::GroupState::kGenerated), 0);
+  EXPECT_EQ(stage.exchange->core().ledger().count(scheduler::GroupState::kGenerated), 0);
 }
 
 TEST(Exchange, GroupOlderThanItsLeaseSaysIsGeneratedAgainAndFreesItsPlace) {
@@ -65,7 +65,7 @@ TEST(Exchange, GroupOlderThanItsLeaseSaysIsGeneratedAgainAndFreesItsPlace) {
   EXPECT_EQ(again[0].group, work.group);
   EXPECT_GT(again[0].attempt, work.attempt);
   EXPECT_EQ(stage.payload_store.size(), 0u);
-  EXPECT_EQ(stage.exchange->ledger().count(scheduler::GroupState::kRolling), 12);
+  EXPECT_EQ(stage.exchange->core().ledger().count(scheduler::GroupState::kRolling), 12);
 }
 
 TEST(Exchange, SilentHoldersLoseTheirLeasesThoughNobodySpeaks) {
@@ -104,7 +104,7 @@ TEST(Exchange, CheckpointIsAskedForAgainWhenTheLearnerIsBackAtItsStep) {
   const auto saves = Stage::only<SaveCheckpoint>(stage.to_learner);
   ASSERT_EQ(saves.size(), 1u) << "EX-C";
   EXPECT_EQ(saves[0].step, StepId{2});
-  EXPECT_EQ(stage.exchange->ledger().counters().retrained, 8);
+  EXPECT_EQ(stage.exchange->core().ledger().counters().retrained, 8);
   EXPECT_FALSE(stage.ended());
 }
 
@@ -152,7 +152,7 @@ TEST(Exchange, LearnerWhoseCheckpointsAreGoneEndsTheJob) {
     stage.tell(LearnerUp{{kLearner.actor, Incarnation{4}}, checkpoint});
     ASSERT_TRUE(stage.ended());
     EXPECT_EQ(stage.ended()->outcome, JobOutcome::kFailed);
-    EXPECT_EQ(stage.exchange->ledger().counters().live, 0);
+    EXPECT_EQ(stage.exchange->core().ledger().counters().live, 0);
   }
 }
 
@@ -437,8 +437,8 @@ TEST(Exchange, AStepThatWasSkippedIsToldAndDoesNotSpoilTheFiguresAfterIt) {
   // A later incarnation of the run reads the totals, and they go on.
   const auto totals = [&] {
     std::optional<RunTotals> newest;
-    const auto read = stage.record.replay([&](const JournalEvent& event) {
-      if (event.kind == "totals") newest = totals_from(event.detail);
+    const auto read = stage.record.replay([&](const JournalEntry& entry) {
+      if (const auto* noted = std::get_if<TotalsNoted>(&entry.event)) newest = noted->totals;
     });
     EXPECT_TRUE(read);
     return newest.value();

@@ -1,5 +1,5 @@
 // The story of each group, and the figures of the run, that the journal of a run's earlier
-// incarnations tells as of a checkpoint: the state that a resumed exchange begins with. Pure.
+// incarnations tells as of a checkpoint: what a resumed run begins with. Pure.
 //
 // The journal may hold decisions beyond the checkpoint, made by an incarnation that ended before
 // the next one. These do not count: such a step is trained again.
@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "actors/exchange/run_record.h"
 #include "actors/exchange/run_statistics.h"
+#include "actors/exchange/state/journal_event.h"
 #include "runtime/base/ids.h"
 #include "scheduler/fleet/fixed_lag.h"
 #include "scheduler/fleet/ledger.h"
@@ -27,38 +27,40 @@ struct RestoredGroup {
   std::optional<scheduler::DiscardReason> discarded;  // neither set: the group is live
 };
 
-// Give take() all rows of kKinds in the order of the journal, then ask for the state at a
-// checkpoint.
+// Give take() all events of the journal in their order, then ask for the state at a checkpoint.
 class GroupHistory {
  public:
-  // Rows of other kinds than these are ignored.
-  static constexpr const char* kKinds[] = {"admitted",  "trained",   "retrained",
-                                           "discarded", "evaluated", "totals"};
-
   void take(const JournalEvent& event);
 
   // The groups in the order of admission. A step at or above the checkpoint counts as not trained,
   // and a discard by the end of an earlier incarnation does not count either.
   std::vector<RestoredGroup> at(StepId checkpoint) const;
-  // How many trainings of groups are not among those that count as of the checkpoint: a learner
-  // that had restarted repeated them, or they were lost with the end of an incarnation.
-  std::int64_t retrained(StepId checkpoint, std::int64_t groups_per_step) const;
+  // The event by which a run goes on from a checkpoint.
+  RunResumed resumed(StepId checkpoint, const scheduler::Budget& budget, bool fixed_lag) const;
   // The totals and evaluations of the run so far; those of training and evaluation as of the
   // checkpoint. Only an evaluation of version `steps_total` is the final one: the final evaluation
   // of an earlier, shorter end counts as a periodic one.
   RunStatistics statistics(StepId checkpoint, std::int64_t steps_total) const;
 
  private:
-  struct Evaluated {
-    std::string kind;
-    std::int64_t version = 0;
-    EvaluationFigures figures;
-  };
-  void take_evaluated(const JournalEvent& event);
-  void take_totals(const JournalEvent& event);
+  void on(const GroupAdmitted& event);
+  void on(const StepTrained& event);
+  void on(const GroupDiscarded& event);
+  void on(const RunResumed& event);
+  void on(const EvaluationEnded& event);
+  void on(const TotalsNoted& event);
+  template <class Other>
+  void on(const Other&) {}  // no part of a group's story
+
+  void admit(GroupId group, std::int64_t position, const std::optional<scheduler::Slot>& slot);
+  // How many trainings of groups are not among those that count as of the checkpoint: a learner
+  // that had restarted repeated them, or they were lost with the end of an incarnation.
+  std::int64_t retrained(StepId checkpoint, std::int64_t groups_per_step) const;
+  // Calls `take(kind, evaluation)` for those that count as of the checkpoint, oldest first.
+  void for_evaluations(StepId checkpoint, std::int64_t steps_total, const auto& take) const;
 
   std::map<GroupId, RestoredGroup> groups_;
-  std::vector<Evaluated> evaluated_;
+  std::vector<EvaluationEnded> evaluated_;
   std::int64_t trainings_ = 0, steps_repeated_ = 0;
   std::map<StepId, TrainedTotals> trained_;  // by the step that they were noted at
   RunStatistics statistics_;                 // without what hangs on the checkpoint

@@ -1,0 +1,48 @@
+// The journal of a run's exchange as a SQLite database (RUN_DIR/journal.sqlite): the one place that
+// knows how an event is stored.
+//
+//   table events   a row per event, in order: `body` is the encoded JournalEvent, from which the
+//                  program reads it; all other columns are for people (journal_rows.h)
+//   view  journal  a row per event and, where one event is about many groups, per group: the
+//                  columns that users' queries name (docs/design/contract.md)
+//
+// `PRAGMA user_version` is kJournalSchema. A journal of another schema is refused by name: an event
+// of another version must not be taken for one of this.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "actors/controller/sqlite.h"
+#include "actors/exchange/run_record.h"
+#include "actors/exchange/state/journal_event.h"
+
+namespace tandem::actors {
+
+// Owned by one exchange, or by one reader.
+class RunJournal {
+ public:
+  // Opens or creates the journal of a run. Errors: kFailed for a file that cannot be opened,
+  // kInvalid for another schema, both with the path.
+  static Result<RunJournal> open(const std::string& run_dir);
+  // For reading alone: nothing is written.
+  static Result<RunJournal> open_to_read(const std::string& run_dir);
+
+  Result<void> append(std::span<const JournalEvent> events, std::int64_t time_ms,
+                      Durability durability);
+  // Calls `take` with all events in order. kInvalid, with the event's number, for bytes that are no
+  // event; those before it have been taken.
+  Result<void> read(const std::function<void(const JournalEntry&)>& take) const;
+
+ private:
+  RunJournal(std::string path, std::unique_ptr<Sqlite> database)
+      : path_(std::move(path)), database_(std::move(database)) {}
+
+  std::string path_;
+  std::unique_ptr<Sqlite> database_;
+};
+
+}  // namespace tandem::actors

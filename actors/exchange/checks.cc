@@ -1,0 +1,99 @@
+#include "actors/exchange/checks.h"
+
+#include <algorithm>
+
+namespace tandem::actors {
+
+void refuse(Turn& turn, const Sender& from, const std::string& why) {
+  turn.send(Refuse{Turn::address(from), why});
+  turn.wake();  // for the part of the message that was taken
+}
+
+Misfit misfit(const RunView& view, const Sender& from, GroupId group, std::uint32_t attempt) {
+  const auto* record = view.facts.flow.ledger.find(group);
+  if (!record || !record->lease || record->lease->id.value != attempt ||
+      record->lease->holder == from.incarnation)
+    return std::nullopt;
+  return "group " + std::to_string(group.value) + " is leased to another";
+}
+
+Misfit misfit(const RunView& view, const Sender& from, const GroupHeader& header) {
+  if (std::ssize(header.trajectories) != view.config.n)
+    return std::to_string(header.trajectories.size()) + " trajectories, and a group has " +
+           std::to_string(view.config.n);
+  if (std::ranges::any_of(header.trajectories, [&](const auto& trajectory) {
+        return trajectory.newest > view.facts.versions.published;
+      }))
+    return "tokens of a version that is not published";
+  return misfit(view, from, header.group, header.attempt);
+}
+
+// Exact where the exchange knows what was published, which is so of every version that it has told
+// anybody to install.
+Misfit misfit(const RunView& view, const Installed& installed) {
+  const auto& checksums = view.facts.versions.checksums;
+  const auto known = checksums.find(installed.version);
+  if (known == checksums.end() || known->second == installed.checksum) return std::nullopt;
+  return "Installed: " + installed.from.actor + " installed version " +
+         std::to_string(installed.version.value) + " with checksum " +
+         std::to_string(installed.checksum) + ", and it was published with checksum " +
+         std::to_string(known->second);
+}
+
+static Misfit misfit(const RunView& view, const Publication& publication) {
+  const auto& place = publication.broadcast;
+  const auto& groups = view.seen.broadcasts.groups;
+  if (!place || (groups && groups->was_used(place->epoch))) return std::nullopt;
+  return "version " + std::to_string(publication.version.value) + " is broadcast in epoch " +
+         std::to_string(place->epoch) + ", which was not to be used";
+}
+
+Misfit misfit(const RunView& view, const Published& published) {
+  const std::int64_t done = view.facts.flow.ledger.next_commit().value;
+  const PolicyVersion version = published.publication.version;
+  const bool initial = version == kInitialWeights && done == 0;
+  if (view.facts.stage == RunStage::kStarting && view.facts.learner.owed &&
+      (initial || version.value == done))
+    return misfit(view, published.publication);
+  return "Published: version " + std::to_string(version.value) + ", which was not asked for";
+}
+
+Misfit misfit(const RunView& view, const WarmStarted& started) {
+  const RunFacts& facts = view.facts;
+  const bool awaited = facts.stage == RunStage::kStarting || facts.stage == RunStage::kWarmStart;
+  if (awaited && facts.learner.owed && facts.versions.published == kInitialWeights &&
+      facts.flow.ledger.next_commit() == StepId{0} &&
+      started.publication.version == PolicyVersion{0})
+    return misfit(view, started.publication);
+  return "WarmStarted: no warm start was asked for";
+}
+
+Misfit misfit(const RunView& view, const StepCommitted& committed) {
+  const std::string name = "StepCommitted: step " + std::to_string(committed.step.value);
+  if (view.facts.learner.training != committed.step) return name + ", which is not in training";
+  if (committed.publication && committed.publication->version.value != committed.step.value + 1)
+    return name + " with version " + std::to_string(committed.publication->version.value);
+  return committed.publication ? misfit(view, *committed.publication) : std::nullopt;
+}
+
+Misfit misfit(const RunView& view, const CheckpointSaved& saved) {
+  if (saved.step <= view.facts.flow.ledger.replay_next()) return std::nullopt;
+  return "CheckpointSaved: step " + std::to_string(saved.step.value) +
+         ", which it has not trained to";
+}
+
+Misfit misfit(const RunView& view, const std::vector<RestoredGroup>& groups, StepId checkpoint) {
+  std::int64_t trained = 0;
+  for (const RestoredGroup& group : groups) {
+    trained += group.trained_at.has_value();
+    const bool slot_ahead = group.slot && group.slot->step >= checkpoint;
+    if (view.config.fixed_lag && !slot_ahead && !group.trained_at && !group.discarded)
+      return "the journal was not written under async.schedule: fixed_lag";
+  }
+  const std::int64_t due = checkpoint.value * view.config.budget.groups_per_step;
+  if (trained == due) return std::nullopt;
+  return "the journal holds " + std::to_string(trained) + " groups trained before checkpoint " +
+         std::to_string(checkpoint.value) + ", not " + std::to_string(due);
+}
+
+}  // namespace tandem::actors

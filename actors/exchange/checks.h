@@ -1,0 +1,31 @@
+// Whether a message fits the facts. The doors (doors.h) have checked who speaks and that the
+// numbers make sense by themselves; here a message meets the leases, versions and steps that it
+// names. A late answer is no misfit: its lease is over, and the ledger refuses it. A misfit is a
+// message that no honest peer can send, however late; taken at its word it would touch another
+// actor's group, or break an invariant that the ledger CHECKs.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "actors/exchange/turn.h"
+
+namespace tandem::actors {
+
+using Misfit = std::optional<std::string>;  // why not; empty: the message fits
+
+// Ends the sender, whose message did not fit.
+void refuse(Turn& turn, const Sender& from, const std::string& why);
+
+// A group that the worker `from` answers for, under the lease `attempt`.
+Misfit misfit(const RunView& view, const Sender& from, GroupId group, std::uint32_t attempt);
+Misfit misfit(const RunView& view, const Sender& from, const GroupHeader& header);
+Misfit misfit(const RunView& view, const Installed& installed);
+Misfit misfit(const RunView& view, const Published& published);
+Misfit misfit(const RunView& view, const WarmStarted& started);
+Misfit misfit(const RunView& view, const StepCommitted& committed);
+Misfit misfit(const RunView& view, const CheckpointSaved& saved);
+// Whether these groups are those of a run of this job at `checkpoint`.
+Misfit misfit(const RunView& view, const std::vector<RestoredGroup>& groups, StepId checkpoint);
+
+}  // namespace tandem::actors

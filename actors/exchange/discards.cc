@@ -1,0 +1,12 @@
+#include "actors/exchange/discards.h"
+
+namespace tandem::actors {
+
+void discard(Turn& turn, GroupId group, scheduler::DiscardReason reason) {
+  const auto& header = turn.facts.flow.entries.at(group).header;
+  if (header) turn.send(ReleasePayload{header->payload});
+  turn.record(GroupDiscarded{group, reason});
+  turn.seen.admitted.erase(group);
+}
+
+}  // namespace tandem::actors

@@ -1,0 +1,171 @@
+// A rollout that has not moved on meets Evaluate(v) after NewVersion(v) and before any later
+// version; one that has moved on goes back to v, which the publisher retains. Where a publisher's
+// end has lost v, the prompts fail: an evaluation is then incomplete, and says so.
+#include "actors/exchange/evaluating.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "actors/exchange/publications.h"
+#include "actors/exchange/workers.h"
+#include "runtime/base/json.h"
+
+namespace tandem::actors {
+
+namespace {
+
+constexpr std::size_t kEvaluationChunk = 256;  // completions or texts per message
+// Of each evaluation, in samples.jsonl.
+constexpr std::int32_t kPromptsShown = 32;
+constexpr std::int32_t kSamplesShown = 4;  // of each of these prompts, besides the greedy one
+
+void evaluate_on(Turn& turn, Evaluation& evaluation, const Sender& rollout, std::size_t prompts) {
+  if (turn.seen.workers.by_actor[rollout.actor].announced < evaluation.version())
+    announce(turn, rollout, evaluation.version());
+  const EvaluationPlan& plan = turn.config.evaluation;
+  const auto completions = static_cast<std::size_t>(completions_of(plan.sampling));
+  const std::size_t at_once = std::max<std::size_t>(1, kEvaluationChunk / completions);
+  while (prompts > 0) {
+    const auto indices = evaluation.take_prompts(rollout.actor, std::min(prompts, at_once));
+    prompts -= indices.size();
+    Evaluate work{.evaluation = evaluation.id(),
+                  .version = evaluation.version(),
+                  .sampling = plan.sampling,
+                  .prompts = {}};
+    for (const std::int32_t index : indices)
+      work.prompts.push_back({index, turn.config.validation[static_cast<std::size_t>(index)].prompt,
+                              prompt_seed(plan, index)});
+    turn.tell_rollout(rollout, std::move(work));
+  }
+}
+
+// Gives waiting prompts to the rollouts that can generate this version.
+void hand_out(Turn& turn, Evaluation& evaluation) {
+  const PolicyVersion version = evaluation.version();
+  std::vector<Sender> able;
+  for (const auto& [name, worker] : turn.facts.workers.rollouts) {
+    const PolicyVersion announced = turn.seen.workers.by_actor[name].announced;
+    if (!worker.draining && (version >= turn.facts.versions.oldest_retained ||
+                             (worker.installed == version && announced == version)))
+      able.push_back(worker.who);
+  }
+  if (able.empty() && !turn.facts.workers.rollouts.empty() &&
+      version < turn.facts.versions.oldest_retained && evaluation.prompts_wait()) {
+    turn.record(
+        EvaluationIncomplete{version, static_cast<std::int64_t>(evaluation.prompts_waiting())});
+    evaluation.fail_waiting();
+  }
+  for (std::size_t left = able.size(); left > 0 && evaluation.prompts_wait(); --left)
+    evaluate_on(turn, evaluation, able[left - 1], (evaluation.prompts_waiting() + left - 1) / left);
+}
+
+void score_texts(Turn& turn, Evaluation& evaluation) {
+  for (const auto& [name, worker] : turn.facts.workers.rewards) {
+    if (worker.draining) continue;
+    while (evaluation.texts_wait()) {
+      ScoreTexts work{.evaluation = evaluation.id()};
+      for (EvaluationText& text : evaluation.take_texts(name, kEvaluationChunk))
+        work.texts.push_back(
+            {.index = text.index,
+             .sample = text.sample,
+             .data = turn.config.validation[static_cast<std::size_t>(text.index)].data,
+             .text = std::move(text.text),
+             .truncated = text.truncated,
+             .special_text = text.special_text});
+      turn.tell_reward(worker.who, std::move(work));
+    }
+  }
+}
+
+void end_evaluation(Turn& turn, const Evaluation& evaluation) {
+  const EvaluationFigures figures = evaluation.figures();
+  RunStatistics& statistics = turn.seen.statistics;
+  statistics.add_evaluation(name(evaluation.kind()), figures);
+  if (!figures.all.mean) {
+    const std::string what =
+        completions_of(turn.config.evaluation.sampling) > 1 ? "completions" : "prompts";
+    statistics.evaluation_failure = "evaluation " + std::string(name(evaluation.kind())) +
+                                    ": all " + std::to_string(figures.all.failed) + " " + what +
+                                    " failed; " +
+                                    turn.seen.workers.troubles.explained(evaluation.failure());
+    turn.say(statistics.evaluation_failure);
+  }
+  turn.record(EvaluationEnded{.evaluation = evaluation.id(),
+                              .kind = evaluation.kind(),
+                              .version = evaluation.version(),
+                              .all = figures.all,
+                              .sources = {figures.sources.begin(), figures.sources.end()}});
+}
+
+// Some of each evaluation, and every failure.
+void write_sample(Turn& turn, const Evaluation& of, const Evaluation::Judged& judged) {
+  const auto* failure = std::get_if<ScoreFailed>(&judged.score);
+  const EvaluationText& text = judged.text;
+  const EvaluationPlan& plan = turn.config.evaluation;
+  const bool greedy_beside = text.sample == plan.sampling.n;
+  const bool shown = text.index < kPromptsShown && (text.sample < kSamplesShown || greedy_beside);
+  if (!failure && !shown) return;
+  const auto index = static_cast<std::size_t>(text.index);
+  nlohmann::json line{{"eval", name(of.kind())},
+                      {"step", of.version().value},
+                      {"prompt", turn.config.validation[index].prompt},
+                      {"completion", text.text},
+                      {"sample", greedy_beside ? nlohmann::json() : nlohmann::json(text.sample)},
+                      {"greedy", is_greedy(plan.sampling, text.sample)},
+                      {"versions", {of.version().value}},
+                      {"finish_reason", text.truncated ? "length" : "stop"}};
+  if (!plan.sources.of_prompt.empty() && plan.sources.of_prompt[index])
+    line["data_source"] = plan.sources.names[*plan.sources.of_prompt[index]];
+  if (failure)
+    line["error"] = failure->reason;
+  else
+    line["reward"] = std::get<Scored>(judged.score).value;
+  turn.send(WriteSample{dump_json(line)});
+}
+
+}  // namespace
+
+void start_evaluation(Turn& turn, EvaluationKind kind, PolicyVersion version) {
+  const EvaluationFacts& facts = turn.facts.evaluations;
+  if (turn.config.validation.empty() || facts.once.contains(kind)) return;
+  const EvaluationId id{facts.last.value + 1};
+  turn.record(EvaluationBegan{id, kind, version});
+  turn.seen.evaluations.emplace_back(id, kind, version, turn.config.evaluation);
+}
+
+void run_evaluations(Turn& turn) {
+  for (Evaluation& evaluation : turn.seen.evaluations) {
+    hand_out(turn, evaluation);
+    score_texts(turn, evaluation);
+    if (evaluation.done()) end_evaluation(turn, evaluation);
+  }
+  std::erase_if(turn.seen.evaluations,
+                [](const Evaluation& evaluation) { return evaluation.done(); });
+  for (const auto& [name, worker] : turn.facts.workers.rollouts)
+    if (turn.seen.workers.by_actor[name].announced < turn.facts.versions.published)
+      announce(turn, worker.who, turn.facts.versions.published);
+}
+
+void take(Turn& turn, Evaluated evaluated) {
+  if (!find(turn.facts.workers.rollouts, evaluated.from)) return;
+  for (Evaluation& evaluation : turn.seen.evaluations)
+    if (evaluation.id() == evaluated.evaluation)
+      evaluation.generated(evaluated.from.actor, std::move(evaluated.completions),
+                           evaluated.unservable);
+  turn.wake();
+}
+
+void take(Turn& turn, const TextsScored& scored) {
+  if (!find(turn.facts.workers.rewards, scored.from)) return;
+  for (const TextScore& text : scored.scores)
+    if (std::holds_alternative<Scored>(text.score))
+      turn.seen.workers.troubles.scored(scored.from.actor);
+  for (Evaluation& evaluation : turn.seen.evaluations) {
+    if (evaluation.id() != scored.evaluation) continue;
+    for (const Evaluation::Judged& judged : evaluation.scored(scored.from.actor, scored.scores))
+      write_sample(turn, evaluation, judged);
+  }
+  turn.wake();
+}
+
+}  // namespace tandem::actors

@@ -1,0 +1,117 @@
+// One decision is one pass over "admit, lease, score, evaluate, form" after any number of messages.
+// Each asks scheduler/ and applies the answer until it is no; so the order of the messages that led
+// here does not matter, and nothing is remembered that could go stale.
+#include "actors/exchange/exchange_core.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "actors/exchange/admission.h"
+#include "actors/exchange/checkpoints.h"
+#include "actors/exchange/evaluating.h"
+#include "actors/exchange/generation.h"
+#include "actors/exchange/learner.h"
+#include "actors/exchange/publications.h"
+#include "actors/exchange/run_end.h"
+#include "actors/exchange/run_report.h"
+#include "actors/exchange/scoring.h"
+#include "actors/exchange/training.h"
+#include "actors/exchange/workers.h"
+#include "runtime/base/check.h"
+
+namespace tandem::actors {
+
+ExchangeCore::ExchangeCore(ExchangeConfig config) : config_(std::move(config)) {
+  CHECK(config_.evaluation.prompts == std::ssize(config_.validation));
+  if (config_.broadcasts) seen_.broadcasts.groups.emplace(config_.job, *config_.broadcasts);
+  std::vector<ExchangeEffect> none;
+  Turn(config_, {}, state_, seen_, draft_, none)
+      .record(RunBegan{.budget = config_.budget,
+                       .fixed_lag = config_.fixed_lag,
+                       .seed = config_.seed,
+                       .epoch = config_.epoch});
+}
+
+template <class Input>
+void ExchangeCore::on(Turn& turn, Input input) {
+  take(turn, std::move(input));
+}
+
+std::vector<ExchangeEffect> ExchangeCore::step(ExchangeInput input, Time now) {
+  std::vector<ExchangeEffect> effects;
+  if (ended()) return effects;
+  Turn turn(config_, now, state_, seen_, draft_, effects);
+  std::visit([&](auto& what) { on(turn, std::move(what)); }, input);
+  return effects;
+}
+
+void ExchangeCore::on(Turn& turn, const ActorDown& down) {
+  learner_gone(turn, {down.actor, down.incarnation});
+  take(turn, down);
+}
+
+void ExchangeCore::on(Turn& turn, Decide) {
+  if (!seen_.statistics.started) seen_.statistics.started = turn.now;
+  decide(turn);
+  if (!ended()) finish_drains(turn);
+  if (draft_.events.empty()) return;
+  JournalDraft draft = std::exchange(draft_, {});
+  turn.send(Journal{.events = std::move(draft.events), .durability = draft.durability});
+}
+
+void ExchangeCore::decide(Turn& turn) {
+  const RunFacts& facts = turn.facts;
+  if (std::exchange(seen_.learner.save_due, false)) ask_checkpoint(turn);
+  order_broadcasts(turn);
+  if (facts.end.asked && saves_first(turn)) {
+    expire_leases(turn);
+    return form(turn);  // a learner that repeats steps comes back to the last one first
+  }
+  if (facts.end.asked)
+    return end(turn, facts.end.asked->outcome, std::string(facts.end.asked->reason));
+  expire_leases(turn);
+  run_evaluations(turn);
+  form(turn);
+  if (facts.stage == RunStage::kRunning) {
+    admit(turn);
+    lease_rollouts(turn);
+    lease_rewards(turn);
+    form(turn);
+  }
+  if (facts.stage == RunStage::kFinishing && !facts.learner.checkpoint_awaited &&
+      seen_.evaluations.empty())
+    end(turn, JobOutcome::kSucceeded, "all steps are trained");
+}
+
+void ExchangeCore::on(Turn& turn, const JournalFailed& failed) {
+  const auto& asked = turn.facts.end.asked;
+  const bool cancelled = asked && asked->outcome == JobOutcome::kCancelled;
+  end(turn, JobOutcome::kFailed, (cancelled ? kWhileCancelled : "") + failed.message);
+  draft_ = {};  // nothing can be written
+}
+
+// Asks to be woken at the next deadline of a lease or of a broadcast.
+void ExchangeCore::on(Turn& turn, MessagesSent) {
+  std::optional<Time> deadline = ledger().next_deadline();
+  const auto& groups = seen_.broadcasts.groups;
+  if (const auto other = groups ? groups->next_deadline() : std::nullopt)
+    deadline = std::min(*other, deadline.value_or(*other));
+  if (!deadline || (deadline_wake_ && *deadline_wake_ <= *deadline)) return;
+  deadline_wake_ = deadline;
+  turn.send(WakeAtDeadline{*deadline});
+}
+
+void ExchangeCore::on(Turn& turn, DeadlineCame) {
+  deadline_wake_.reset();
+  turn.wake();
+}
+
+ExchangeReport ExchangeCore::report(Time now) const {
+  return report_of({config_, state_.facts(), seen_, now});
+}
+
+std::vector<GroupView> ExchangeCore::groups(Time now) const {
+  return groups_of({config_, state_.facts(), seen_, now});
+}
+
+}  // namespace tandem::actors

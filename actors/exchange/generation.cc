@@ -1,0 +1,161 @@
+// A group goes to the rollout with most room among those that may have it: the budget says for
+// which installed versions a lease keeps every group trainable in time. The tokens of an answer lie
+// in the payload store already; a payload that no group takes is released at once.
+#include "actors/exchange/generation.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "actors/exchange/admission.h"
+#include "actors/exchange/checks.h"
+#include "actors/exchange/discards.h"
+#include "actors/exchange/run_end.h"
+#include "actors/exchange/workers.h"
+
+namespace tandem::actors {
+
+using scheduler::GroupState;
+using scheduler::LeaseId;
+
+namespace {
+
+struct Choice {
+  const WorkerFacts* rollout = nullptr;  // null: no rollout may have the group now
+  PolicyVersion version;
+};
+
+Choice choose_rollout(const RunView& view, GroupId group) {
+  const GroupFlow& flow = view.facts.flow;
+  const GroupFacts& facts = flow.entries.at(group);
+  const auto kept_due = flow.ledger.find(group)->due;
+  const std::int64_t n = view.config.n;
+  Choice best;
+  std::int64_t room_best = 0;
+  for (const auto& [name, worker] : view.facts.workers.rollouts) {
+    // A rollout that has only the untrained weights, for an evaluation of them, generates nothing
+    // to train.
+    if (worker.draining || (!flow.fixed && worker.installed < PolicyVersion{0})) continue;
+    const PolicyVersion version =
+        facts.slot ? scheduler::slot_version(view.config.budget, facts.slot->step)
+                   : *worker.installed;
+    if (scheduler::lease_verdict(view.config.budget, flow.ledger.budget_state(), version,
+                                 kept_due) != scheduler::LeaseVerdict::kLease)
+      continue;
+    const std::int64_t room = worker.capacity - flow.ledger.held_by(worker.who.incarnation) * n;
+    if (room < n || room <= room_best) continue;
+    best = {&worker, version};
+    room_best = room;
+  }
+  return best;
+}
+
+// No later message will name the payloads of the rest of this one: those that its sender wrote are
+// released.
+void refuse_rest(Turn& turn, const Generated& generated, const std::string& why) {
+  ReleaseWritten rest{.writer = generated.from, .payloads = {}};
+  for (const GroupHeader& header : generated.groups)
+    if (!turn.facts.flow.held.contains(header.payload)) rest.payloads.insert(header.payload);
+  turn.send(std::move(rest));
+  refuse(turn, generated.from, "Generated: " + why);
+}
+
+// One group of an answer. `holds`: the sender is up; of one that has ended no lease is left.
+void take_header(Turn& turn, const Sender& from, bool holds, const GroupHeader& header) {
+  PolicyVersion oldest =
+      header.trajectories.empty() ? PolicyVersion{} : header.trajectories[0].oldest;
+  std::uint64_t tokens = 0;
+  for (const TrajectoryHeader& trajectory : header.trajectories) {
+    oldest = std::min(oldest, trajectory.oldest);
+    tokens += static_cast<std::uint64_t>(trajectory.completion_tokens);
+  }
+  const LeaseId lease{header.attempt};
+  const auto refusal = holds ? turn.facts.flow.ledger.refusal_of_generated(
+                                   {header.group, lease, turn.config.epoch}, oldest)
+                             : std::optional(scheduler::Refusal::kOldLease);
+  if (refusal) {
+    turn.record(AnswerRefused{.answer = RefusedAnswer::kGenerated,
+                              .group = header.group,
+                              .lease = lease,
+                              .holder = from,
+                              .oldest = oldest,
+                              .refusal = *refusal});
+    return turn.send(ReleasePayload{header.payload});
+  }
+  turn.seen.statistics.work.tokens_generated += tokens;
+  turn.record(GroupGenerated{from, header});
+}
+
+}  // namespace
+
+void lease_rollouts(Turn& turn) {
+  const GroupFlow& flow = turn.facts.flow;
+  std::map<std::string, std::pair<Sender, Assign>> assignments;
+  while (!flow.ledger.queue(GroupState::kAdmitted).empty()) {
+    const GroupId group = flow.ledger.queue(GroupState::kAdmitted).begin()->second;
+    const Choice choice = choose_rollout(turn.view(), group);
+    if (!choice.rollout) break;
+    const Sender holder = choice.rollout->who;
+    const LeaseId lease = flow.ledger.next_lease();
+    turn.record(RolloutLeased{group, lease, holder, choice.version});
+    turn.set_deadline({group, lease, turn.config.epoch}, turn.now + turn.config.rollout_lease);
+    const GroupFacts& facts = flow.entries.at(group);
+    GroupWork work{.group = group,
+                   .attempt = static_cast<std::uint32_t>(lease.value),
+                   .due = *flow.ledger.find(group)->due,
+                   .seed = seed_of(turn.config, group, facts),
+                   .n = turn.config.n,
+                   .prompt = turn.config.train[turn.config.prompt_at(facts.position)].prompt};
+    if (flow.fixed) work.version = choice.version;
+    auto& [to, assign] = assignments[holder.actor];
+    to = holder;
+    assign.groups.push_back(std::move(work));
+  }
+  for (auto& [name, assignment] : assignments)
+    turn.tell_rollout(assignment.first, std::move(assignment.second));
+}
+
+void take(Turn& turn, GroupsGenerated stored) {
+  const Generated& generated = stored.message;
+  const bool holds = find(turn.facts.workers.rollouts, generated.from) != nullptr;
+  for (const GroupHeader& header : generated.groups) {
+    const bool is_its_own = stored.payloads.erase(header.payload) > 0;
+    if (!is_its_own || turn.facts.flow.held.contains(header.payload))
+      return refuse_rest(turn, generated, "a payload that is not its own");
+    if (const auto why = holds ? misfit(turn.view(), generated.from, header) : std::nullopt)
+      return refuse_rest(turn, generated, *why);
+    take_header(turn, generated.from, holds, header);
+  }
+  turn.wake();
+}
+
+void take(Turn& turn, const Unservable& unservable) {
+  const Sender& from = unservable.from;
+  if (!find(turn.facts.workers.rollouts, from)) return;
+  if (const auto why = misfit(turn.view(), from, unservable.group, unservable.attempt))
+    return refuse(turn, from, "Unservable: " + *why);
+  const LeaseId lease{unservable.attempt};
+  if (const auto refusal = turn.facts.flow.ledger.refusal_of_hand_back(
+          {unservable.group, lease, turn.config.epoch})) {
+    turn.record(AnswerRefused{.answer = RefusedAnswer::kHandBack,
+                              .group = unservable.group,
+                              .lease = lease,
+                              .holder = from,
+                              .oldest = {},
+                              .refusal = *refusal});
+    return turn.wake();
+  }
+  turn.record(GroupHandedBack{unservable.group, lease, from, unservable.message});
+  switch (unservable.reason) {
+    case UnservableReason::kPromptTooLong:
+      discard(turn, unservable.group, scheduler::DiscardReason::kPromptTooLong);
+      break;
+    case UnservableReason::kCannotEncode:
+      return fail(turn, "a prompt cannot be encoded: " + unservable.message);
+    case UnservableReason::kVersionGone:  // leased again, to an actor that can still have it
+      break;
+  }
+  turn.wake();
+}
+
+}  // namespace tandem::actors

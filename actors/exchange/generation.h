@@ -1,0 +1,18 @@
+// Admitted groups become generated ones: each is leased to a rollout, which answers with a header
+// or hands the group back. Comes after admission.h; scoring.h is next.
+#pragma once
+
+#include <string>
+
+#include "actors/exchange/turn.h"
+
+namespace tandem::actors {
+
+// Leases admitted groups, most urgent first, each to the rollout with most room.
+void lease_rollouts(Turn& turn);
+
+// `stored`: of which payloads the store knows that they are there.
+void take(Turn& turn, GroupsGenerated stored);
+void take(Turn& turn, const Unservable& unservable);
+
+}  // namespace tandem::actors

@@ -1,0 +1,206 @@
+// A learner that comes up before training publishes the weights as they are; that may need a warm
+// start, or the history of a run that is resumed. One that comes back while the run trains stands
+// at a checkpoint: the batches since then are sent again first (training.h), and a checkpoint that
+// was asked for is asked for again once it is back there (EX-C).
+#include "actors/exchange/learner.h"
+
+#include <utility>
+
+#include "actors/exchange/checkpoints.h"
+#include "actors/exchange/checks.h"
+#include "actors/exchange/evaluating.h"
+#include "actors/exchange/publications.h"
+#include "actors/exchange/run_end.h"
+#include "actors/exchange/training.h"
+#include "actors/exchange/work_totals.h"
+#include "actors/exchange/workers.h"
+
+namespace tandem::actors {
+
+namespace {
+
+std::string text(StepId step) { return std::to_string(step.value); }
+
+bool is_learner(const RunFacts& facts, const Sender& from) {
+  return facts.learner.who && facts.learner.who->incarnation == from.incarnation;
+}
+
+// Asks for the publication with which the run begins, or goes on from a checkpoint.
+void ask_to_publish(Turn& turn, StepId checkpoint) {
+  const RunFacts& facts = turn.facts;
+  if (facts.end.asked || !facts.learner.who) return;
+  const StepId done = facts.flow.ledger.next_commit();
+  if (checkpoint != done)
+    return fail(turn, "the newest checkpoint is of step " + text(checkpoint) +
+                          " but this run is at step " + text(done));
+  PolicyVersion retain = kInitialWeights;
+  if (facts.resumed)
+    retain = facts.flow.fixed ? scheduler::slot_version(turn.config.budget, checkpoint)
+                              : PolicyVersion{checkpoint.value};
+  turn.record(LearnerAsked{LearnerTask::kPublish, {}});
+  turn.tell_learner(PublishInitial{retain});
+}
+
+void meet_before_training(Turn& turn, const LearnerUp& up) {
+  const StepId checkpoint = up.checkpoint.value_or(StepId{0});
+  if (checkpoint.value > turn.config.budget.steps_total)
+    return fail(turn, "the newest checkpoint is of step " + text(checkpoint) +
+                          " and the job ends at step " +
+                          std::to_string(turn.config.budget.steps_total));
+  if (turn.config.resume && !turn.facts.resumed) {
+    turn.seen.learner.restoring = RestoringRun{.checkpoint = checkpoint, .history = {}};
+    return turn.send(ReadHistory{});
+  }
+  ask_to_publish(turn, checkpoint);
+}
+
+void meet_again(Turn& turn, const LearnerUp& up) {
+  const LearnerFacts& learner = turn.facts.learner;
+  const StepId done = turn.facts.flow.ledger.next_commit();
+  if (!up.checkpoint)
+    return fail(turn,
+                "the learner came back without any checkpoint: " + text(done) + " steps are lost");
+  if (*up.checkpoint > done || *up.checkpoint < learner.durable)
+    return fail(turn, "the learner came back with a checkpoint of step " + text(*up.checkpoint) +
+                          ", but the batches of steps " + text(learner.durable) + " to " +
+                          text(done) + " are those that are kept");
+  turn.record(LearnerRestarted{up.from, *up.checkpoint, done.value - up.checkpoint->value});
+  if (learner.checkpoint_awaited == up.checkpoint) ask_checkpoint(turn);
+}
+
+// Training begins: version 0, or that of the checkpoint, is published.
+void begin_training(Turn& turn, const Sender& from, const Publication& publication,
+                    std::optional<std::int32_t> warm_start_steps) {
+  turn.record(VersionPublished{from, publication, warm_start_steps});
+  note_publication(turn, publication);
+  turn.seen.statistics.running_since = turn.now;
+}
+
+EvaluationKind kind_at_version_0(const RunView& view) {
+  return view.config.warm_start ? EvaluationKind::kAfterWarmStart : EvaluationKind::kBefore;
+}
+
+// The untrained weights are published: the warm start follows, which without one in the job makes
+// them version 0.
+void begin_warm_start(Turn& turn, const Published& published) {
+  turn.record(VersionPublished{published.from, published.publication, {}});
+  note_publication(turn, published.publication);
+  if (turn.config.warm_start) {
+    start_evaluation(turn, EvaluationKind::kBefore, kInitialWeights);
+    enter(turn, RunStage::kWarmStart, "warm start");
+  }
+  turn.record(LearnerAsked{LearnerTask::kWarmStart, {}});
+  turn.tell_learner(WarmStart{});
+  turn.wake();
+}
+
+}  // namespace
+
+void take(Turn& turn, const LearnerUp& up) {
+  if (has_ended(turn.facts, up.from)) return;
+  turn.record(LearnerCameUp{up.from, up.checkpoint});
+  end_broadcasts_of_learner(turn);
+  LearnerSeen& seen = turn.seen.learner;
+  seen.save_due = false;
+  if (std::exchange(seen.source, up.source) != up.source)
+    for (const auto& [name, rollout] : turn.facts.workers.rollouts) {
+      const PolicyVersion announced = turn.seen.workers.by_actor[name].announced;
+      if (announced >= kInitialWeights) announce(turn, rollout.who, announced);
+    }
+  if (turn.facts.stage == RunStage::kStarting)
+    meet_before_training(turn, up);
+  else
+    meet_again(turn, up);
+  turn.wake();
+}
+
+void learner_gone(Turn& turn, const Sender& who) {
+  const LearnerFacts& learner = turn.facts.learner;
+  if (!learner.who || learner.who->actor != who.actor || !is_learner(turn.facts, who)) return;
+  RunStatistics& statistics = turn.seen.statistics;
+  if (learner.owed && statistics.running_since)
+    statistics.work.learner_busy_seconds += seconds(turn.now - statistics.step_sent);
+  turn.seen.learner.none_since = turn.now;
+  turn.seen.learner.save_due = false;
+  end_broadcasts_of_learner(turn);
+}
+
+void take(Turn& turn, const Published& published) {
+  if (!is_learner(turn.facts, published.from)) return;
+  if (const auto why = misfit(turn.view(), published)) return refuse(turn, published.from, *why);
+  const Publication& publication = published.publication;
+  if (std::max(turn.facts.versions.published, publication.version) == kInitialWeights)
+    return begin_warm_start(turn, published);
+  begin_training(turn, published.from, publication, {});
+  const PolicyVersion version = turn.facts.versions.published;
+  if (version == PolicyVersion{0}) start_evaluation(turn, kind_at_version_0(turn.view()), version);
+  const StepId done = turn.facts.flow.ledger.next_commit();
+  enter(turn, RunStage::kRunning, "resumed at step " + text(done));
+  if (done.value == turn.config.budget.steps_total) {
+    turn.record(CheckpointAsked{done});
+    ask_checkpoint(turn);
+    finish_training(turn);
+  }
+  turn.wake();
+}
+
+void take(Turn& turn, WarmStartProgress progress) {
+  if (!is_learner(turn.facts, progress.from)) return;
+  const std::uint64_t known =
+      std::exchange(turn.seen.statistics.trained.steps_skipped, progress.steps_skipped);
+  const WarmStartProgress& warm_start = turn.seen.learner.warm_start = std::move(progress);
+  if (warm_start.steps_skipped <= known) return;
+  turn.say("the warm start has skipped steps whose gradient is not finite: " +
+           std::to_string(warm_start.steps_skipped) + " by step " +
+           std::to_string(warm_start.step));
+  turn.wake();
+}
+
+void take(Turn& turn, const WarmStarted& started) {
+  if (!is_learner(turn.facts, started.from)) return;
+  if (const auto why = misfit(turn.view(), started)) return refuse(turn, started.from, *why);
+  begin_training(turn, started.from, started.publication, started.steps);
+  note_totals(turn, started.publication);
+  start_evaluation(turn, kind_at_version_0(turn.view()), turn.facts.versions.published);
+  enter(
+      turn, RunStage::kRunning,
+      started.reached ? "training" : "training; the warm start ended by max_steps, not by `until`");
+  turn.wake();
+}
+
+void take(Turn& turn, const LearnerFailed& failed) {
+  if (has_ended(turn.facts, failed.from)) return;
+  if (turn.facts.learner.who && !is_learner(turn.facts, failed.from)) return;
+  fail(turn, failed.from.actor + ": " + failed.message);
+}
+
+// ---- resume
+
+// A run that is refused here stays as it was.
+void take(Turn& turn, HistoryRead read) {
+  auto& restoring = turn.seen.learner.restoring;
+  if (!restoring) return;
+  const StepId checkpoint = restoring->checkpoint;
+  if (const auto why = misfit(turn.view(), read.history.at(checkpoint), checkpoint)) {
+    restoring.reset();
+    return fail(turn, *why);
+  }
+  restoring->history = std::move(read.history);
+  turn.send(TakeUpRun{.job_yaml = turn.config.job_yaml, .checkpoint = checkpoint});
+}
+
+void take(Turn& turn, const RunTakenUp&) {
+  auto& restoring = turn.seen.learner.restoring;
+  if (!restoring) return;
+  const RestoringRun from = *std::exchange(restoring, std::nullopt);
+  const scheduler::Budget& budget = turn.config.budget;
+  RunStatistics& statistics = turn.seen.statistics;
+  const auto started = statistics.started;
+  statistics = from.history.statistics(from.checkpoint, budget.steps_total);
+  statistics.started = started;
+  turn.record(from.history.resumed(from.checkpoint, budget, turn.config.fixed_lag));
+  for (const auto& [group, facts] : turn.facts.flow.entries) turn.seen.admitted[group] = turn.now;
+  ask_to_publish(turn, from.checkpoint);
+}
+
+}  // namespace tandem::actors

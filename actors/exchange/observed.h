@@ -1,0 +1,70 @@
+// What an exchange knows of a run besides its facts (state/run_facts.h): times, the progress of
+// peers and of evaluations, and figures for people. Nothing here is journalled or hashed; an
+// exchange that replays a journal begins without it.
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "actors/exchange/broadcasts.h"
+#include "actors/exchange/evaluation.h"
+#include "actors/exchange/reward_troubles.h"
+#include "actors/exchange/run_statistics.h"
+#include "actors/exchange/state/group_history.h"
+#include "actors/messages/learner.h"
+#include "actors/messages/rollout.h"
+#include "runtime/base/clock.h"
+#include "runtime/wire/weight_source.h"
+
+namespace tandem::actors {
+
+// Of a rollout or a reward actor that is up.
+struct WorkerSeen {
+  Time up;
+  PolicyVersion announced{-2};  // the newest version that the rollout was told of
+  std::optional<Time> drain_deadline;
+  RolloutStats stats;
+};
+
+struct WorkersSeen {
+  std::map<std::string, WorkerSeen> by_actor;  // of both roles: no two have one name
+  RewardTroubles troubles;
+  // Since when there is no rollout, or no reward; empty where there was none yet.
+  std::optional<Time> no_rollout_since, no_reward_since;
+};
+
+// A run whose history was asked for.
+struct RestoringRun {
+  StepId checkpoint;
+  GroupHistory history;
+};
+
+struct LearnerSeen {
+  std::optional<Time> none_since;  // when the last learner ended
+  bool save_due = false;           // the next Decide asks for the checkpoint that is awaited
+  WarmStartProgress warm_start;
+  std::optional<runtime::WeightSource> source;  // of the learner's publisher
+  std::optional<RestoringRun> restoring;
+};
+
+struct BroadcastsSeen {
+  std::optional<Broadcasts> groups;                         // of a job whose weights are broadcast
+  std::map<PolicyVersion, runtime::BroadcastPlace> places;  // as VersionFacts::checksums
+  std::int64_t started = 0;
+};
+
+struct Observed {
+  std::map<GroupId, Time> admitted;  // of the groups in GroupFlow::entries
+  WorkersSeen workers;
+  LearnerSeen learner;
+  std::list<Evaluation> evaluations;  // those of EvaluationFacts::running, by id
+  BroadcastsSeen broadcasts;
+  RunStatistics statistics;
+  std::optional<Time> save_deadline;  // EX-S: of EndFacts::last_save
+};
+
+}  // namespace tandem::actors

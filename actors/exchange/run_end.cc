@@ -1,0 +1,91 @@
+#include "actors/exchange/run_end.h"
+
+#include <utility>
+
+#include "actors/exchange/checkpoints.h"
+#include "actors/exchange/run_result.h"
+#include "actors/exchange/work_totals.h"
+
+namespace tandem::actors {
+
+void enter(Turn& turn, RunStage stage, std::string message) {
+  JobPhase phase = JobPhase::kStarting;
+  if (stage == RunStage::kWarmStart) phase = JobPhase::kWarmStart;
+  if (stage == RunStage::kRunning || stage == RunStage::kFinishing) phase = JobPhase::kRunning;
+  turn.record(StageEntered{stage, message});
+  turn.notify(JobProgress{turn.config.job, phase, std::move(message)});
+}
+
+// The first cause is the one that counts.
+void take(Turn& turn, const EndJob& end) {
+  const auto& asked = turn.facts.end.asked;
+  const bool fails = end.outcome == JobOutcome::kFailed;
+  if (!asked)
+    turn.record(EndAsked{end.outcome, end.reason});
+  else if (fails && asked->outcome == JobOutcome::kCancelled &&
+           !asked->reason.starts_with(kWhileCancelled))
+    turn.record(EndAsked{asked->outcome, kWhileCancelled + end.reason});
+  turn.wake();
+}
+
+void fail(Turn& turn, std::string reason) {
+  // What goes wrong now may be the save itself.
+  if (turn.seen.save_deadline) turn.seen.save_deadline = turn.now;
+  take(turn, EndJob{JobOutcome::kFailed, std::move(reason)});
+}
+
+// A step whose figures are lost is not saved: a resumed run trains it again, and writes them.
+void take(Turn& turn, const RecordFailed& failed) {
+  turn.seen.learner.save_due = false;
+  turn.seen.learner.restoring.reset();
+  fail(turn, failed.message);
+}
+
+void take(Turn& turn, const SendFailed& failed) { fail(turn, failed.message); }
+
+// A cancelled job loses no step: the one under way is finished and saved (EX-S). A learner that is
+// down, or dies meanwhile, is not waited for.
+bool saves_first(Turn& turn) {
+  const RunFacts& facts = turn.facts;
+  const bool trains = facts.stage == RunStage::kRunning || facts.stage == RunStage::kFinishing;
+  if (facts.end.asked->outcome != JobOutcome::kCancelled ||
+      turn.config.save_on_cancel <= Duration{} || !facts.learner.who || !trains)
+    return false;
+  if (!turn.seen.save_deadline) {
+    const scheduler::Ledger& ledger = facts.flow.ledger;
+    const bool trains_new = facts.learner.training == ledger.next_commit();
+    const StepId last{ledger.next_commit().value + (trains_new ? 1 : 0)};
+    if (last <= facts.learner.durable) return false;
+    turn.seen.save_deadline = turn.now + turn.config.save_on_cancel;
+    turn.send(DecideAt{*turn.seen.save_deadline});
+    turn.record(LastSaveAsked{last});
+    turn.notify(JobProgress{turn.config.job, JobPhase::kStopping, saving_text(last)});
+    if (facts.learner.checkpoint_awaited != last) {
+      turn.record(CheckpointAsked{last});
+      if (!facts.learner.owed && !ledger.replaying()) ask_checkpoint(turn);
+    }
+  }
+  return facts.learner.durable < *facts.end.last_save && turn.now < *turn.seen.save_deadline;
+}
+
+void end(Turn& turn, JobOutcome outcome, const std::string& reason) {
+  LiveDiscarded left{.reason = outcome == JobOutcome::kSucceeded
+                                   ? scheduler::DiscardReason::kJobFinished
+                                   : scheduler::DiscardReason::kCancelled,
+                     .groups = {}};
+  for (const auto& [group, facts] : turn.facts.flow.entries)
+    if (scheduler::is_live(turn.facts.flow.ledger.find(group)->state)) left.groups.push_back(group);
+  if (!left.groups.empty()) turn.record(std::move(left));
+  for (const auto& [name, worker] : turn.facts.workers.rollouts)
+    turn.tell_rollout(worker.who, HandBack{});
+  if (turn.seen.statistics.running_since) note_totals(turn, std::nullopt);
+  turn.record(RunEnded{reason});
+  turn.record_hash();
+  // An incarnation that never took the run up leaves the result that an earlier one wrote.
+  const bool knows_its_run = !turn.config.resume || turn.facts.resumed;
+  EndRun run{.result = std::nullopt, .ended = {turn.config.job, outcome, reason}};
+  if (knows_its_run) run.result = result_json(turn.view(), outcome);
+  turn.send(std::move(run));
+}
+
+}  // namespace tandem::actors

@@ -1,0 +1,25 @@
+// The stages of a run, and its end: why it ends, and what is saved before it does.
+//
+//   EX-S  A cancelled job ends once what it has trained is saved, or at that save's deadline.
+#pragma once
+
+#include <string>
+
+#include "actors/exchange/turn.h"
+
+namespace tandem::actors {
+
+void enter(Turn& turn, RunStage stage, std::string message);
+
+void take(Turn& turn, const EndJob& end);
+void take(Turn& turn, const RecordFailed& failed);
+void take(Turn& turn, const SendFailed& failed);
+// The run will end for this reason.
+void fail(Turn& turn, std::string reason);
+
+// True while the end that was asked for waits for a checkpoint. Asks for it at the first call.
+bool saves_first(Turn& turn);
+// Ends the run now.
+void end(Turn& turn, JobOutcome outcome, const std::string& reason);
+
+}  // namespace tandem::actors

@@ -1,0 +1,222 @@
+// A wait is dated from the end of what it waits for, or from the run's start. Rates are over the
+// last seconds, fractions over the whole run.
+#include "actors/exchange/run_report.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "actors/exchange/work_totals.h"
+
+namespace tandem::actors {
+
+using scheduler::GroupState;
+
+namespace {
+
+class WaitList {
+ public:
+  explicit WaitList(const RunView& view) : view_(view) {}
+  std::vector<Wait> all();
+
+ private:
+  void add(std::string who, std::string what, double since_s, std::string detail) {
+    waits_.push_back({.who = std::move(who),
+                      .waits_for = std::move(what),
+                      .since_s = since_s,
+                      .detail = std::move(detail)});
+  }
+  double since(const std::optional<Time>& time) const {
+    return time ? seconds(view_.now - *time) : 0;
+  }
+  void add_actors();
+  void add_stages();
+  void add_learner();
+  void add_rollouts();
+
+  const RunView& view_;
+  std::vector<Wait> waits_;
+};
+
+void WaitList::add_actors() {
+  const WorkersSeen& workers = view_.seen.workers;
+  const double start = since(view_.seen.statistics.started);
+  const auto since_end = [&](const std::optional<Time>& end) { return end ? since(end) : start; };
+  const std::string& job = view_.config.job;
+  if (!view_.facts.learner.who)
+    add(job, "the learner to start", since_end(view_.seen.learner.none_since),
+        "the controller starts it");
+  if (view_.facts.workers.rollouts.empty())
+    add(job, "a rollout actor", since_end(workers.no_rollout_since), "none is up");
+  if (view_.facts.workers.rewards.empty())
+    add(job, "a reward actor", since_end(workers.no_reward_since), "none is up");
+  for (const TroubleView& shown : workers.troubles.shown(view_.now))
+    add(shown.trouble.from.actor, "a reward program that works", shown.since_s,
+        text(shown.trouble));
+}
+
+void WaitList::add_stages() {
+  const std::string& job = view_.config.job;
+  const WarmStartProgress& warm_start = view_.seen.learner.warm_start;
+  const auto& awaited = view_.facts.learner.checkpoint_awaited;
+  if (view_.facts.stage == RunStage::kWarmStart)
+    add(job, "the warm start", since(view_.seen.statistics.started),
+        "step " + std::to_string(warm_start.step) + " of at most " +
+            std::to_string(warm_start.steps_max));
+  if (view_.facts.stage == RunStage::kFinishing && awaited)
+    add(job, "checkpoint " + std::to_string(awaited->value), 0, "the learner writes it");
+  for (const Evaluation& evaluation : view_.seen.evaluations)
+    add(job, std::string("evaluation ") + name(evaluation.kind()), 0,
+        "version " + std::to_string(evaluation.version().value));
+  if (const auto& groups = view_.seen.broadcasts.groups)
+    std::ranges::move(groups->waits(view_.now), std::back_inserter(waits_));
+}
+
+void WaitList::add_learner() {
+  const LearnerFacts& learner = view_.facts.learner;
+  const scheduler::Ledger& ledger = view_.facts.flow.ledger;
+  const RunStatistics& statistics = view_.seen.statistics;
+  if (!learner.who) return;
+  const Time running = statistics.running_since.value_or(view_.now);
+  const double idle = seconds(view_.now - std::max(statistics.step_sent, running));
+  if (!learner.owed) {
+    const scheduler::Budget& budget = view_.config.budget;
+    add(learner.who->actor,
+        std::to_string(ledger.count(GroupState::kScored)) + " of " +
+            std::to_string(budget.groups_per_step) + " scored groups for step " +
+            std::to_string(ledger.budget_state().next_step.value),
+        idle, scheduler::name(scheduler::form_verdict(budget, ledger.budget_state())));
+  } else if (learner.training) {
+    // The one that is in training is repeated too.
+    const std::int64_t follow =
+        std::max<std::int64_t>(ledger.next_commit().value - ledger.replay_next().value - 1, 0);
+    add(view_.config.job,
+        learner.who->actor + " to train step " + std::to_string(learner.training->value), idle,
+        follow == 0 ? "" : std::to_string(follow) + " repeated batches follow");
+  }
+}
+
+void WaitList::add_rollouts() {
+  const scheduler::Ledger& ledger = view_.facts.flow.ledger;
+  for (const auto& [actor, worker] : view_.facts.workers.rollouts) {
+    if (ledger.held_by(worker.who.incarnation) > 0) continue;
+    const auto verdict = scheduler::admit_verdict(view_.config.budget, ledger.budget_state());
+    const PolicyVersion announced = view_.seen.workers.by_actor.at(actor).announced;
+    add(actor, "groups to generate", 0,
+        worker.installed ? std::string("admission: ") + scheduler::name(verdict)
+                         : "it installs version " + std::to_string(announced.value));
+  }
+}
+
+std::vector<Wait> WaitList::all() {
+  if (view_.facts.stage == RunStage::kEnded) return {};
+  add_actors();
+  add_stages();
+  if (view_.facts.stage != RunStage::kRunning) return std::move(waits_);
+  if (const auto& last = view_.seen.statistics.last_step; last && last->skipped_in_row > 0)
+    add(view_.config.job, "a finite gradient", 0,
+        "steps skipped in a row: " + std::to_string(last->skipped_in_row) +
+            " (learner.max_nonfinite_steps)");
+  add_learner();
+  add_rollouts();
+  return std::move(waits_);
+}
+
+// Of the rates over the window of points.
+void add_rates(JobStatus& status, const std::deque<RunStatistics::RatePoint>& points) {
+  if (points.size() < 2) return;
+  const double span = seconds(points.back().time - points.front().time);
+  if (span <= 0) return;
+  status.tokens_generated_per_s =
+      static_cast<double>(points.back().generated - points.front().generated) / span;
+  status.tokens_trained_per_s =
+      static_cast<double>(points.back().trained - points.front().trained) / span;
+}
+
+}  // namespace
+
+JobStatus status_of(const RunView& view) {
+  const RunStatistics& statistics = view.seen.statistics;
+  const scheduler::Ledger& ledger = view.facts.flow.ledger;
+  const WarmStartProgress& warm_start = view.seen.learner.warm_start;
+  JobStatus status{.step = ledger.next_commit().value,
+                   .total_steps = view.config.budget.steps_total,
+                   .policy_version = view.facts.versions.published.value,
+                   .reward_mean = statistics.reward_mean_of_step,
+                   .staleness_bound = view.config.budget.max_staleness,
+                   .staleness_max = statistics.trained.staleness.max(),
+                   .staleness_mean = statistics.trained.staleness.mean(),
+                   .queue_depth = ledger.count(GroupState::kGenerated) +
+                                  ledger.count(GroupState::kScoring) +
+                                  ledger.count(GroupState::kScored),
+                   .trainer_idle_fraction = trainer_idle_fraction(view),
+                   .warm_start_step = warm_start.step,
+                   .warm_start_steps_max = warm_start.steps_max,
+                   .warm_start_metric = warm_start.metric,
+                   .waits = WaitList(view).all(),
+                   .troubles = view.seen.workers.troubles.shown(view.now),
+                   .steps_skipped = statistics.trained.steps_skipped};
+  if (const auto& groups = view.seen.broadcasts.groups) {
+    status.broadcasts = view.seen.broadcasts.started;
+    status.broadcast_failures = groups->failures();
+  }
+  if (const auto it = statistics.evaluations.find("last"); it != statistics.evaluations.end())
+    status.eval = it->second;
+  if (const WorkTotals total = work_of(view); total.running_seconds > 0 && status.step > 0)
+    status.eta_s = total.running_seconds / static_cast<double>(status.step) *
+                   static_cast<double>(status.total_steps - status.step);
+  add_rates(status, statistics.rate_points);
+  return status;
+}
+
+ExchangeReport report_of(const RunView& view) {
+  const scheduler::Ledger& ledger = view.facts.flow.ledger;
+  ExchangeReport report{.status = status_of(view), .last_step = view.seen.statistics.last_step};
+  const auto counters = ledger.counters();
+  report.ledger = {.issued = counters.issued, .trained = counters.trained, .live = counters.live};
+  for (std::size_t i = 0; i < scheduler::kDiscardReasons; ++i)
+    if (counters.discarded[i] > 0)
+      report.ledger.discarded.emplace_back(
+          scheduler::name(static_cast<scheduler::DiscardReason>(i)), counters.discarded[i]);
+  for (const auto& [actor, worker] : view.facts.workers.rollouts) {
+    const std::string held = std::to_string(ledger.held_by(worker.who.incarnation) * view.config.n);
+    report.loads.push_back(
+        {.actor = actor,
+         .policy_version = worker.installed.value_or(kInitialWeights).value,
+         .load = worker.draining ? held + " left" : held + "/" + std::to_string(worker.capacity),
+         .engine = view.seen.workers.by_actor.at(actor).stats});
+  }
+  for (const auto& [actor, worker] : view.facts.workers.rewards)
+    report.loads.push_back({.actor = actor,
+                            .policy_version = view.facts.versions.published.value,
+                            .load = std::to_string(ledger.held_by(worker.who.incarnation)) + "/" +
+                                    std::to_string(worker.capacity)});
+  const LearnerFacts& learner = view.facts.learner;
+  if (learner.who)
+    report.loads.push_back(
+        {.actor = learner.who->actor,
+         .policy_version = ledger.next_commit().value,
+         .load = learner.training ? "step " + std::to_string(learner.training->value) : "idle"});
+  return report;
+}
+
+std::vector<GroupView> groups_of(const RunView& view) {
+  std::vector<GroupView> groups;
+  const WorkersFacts& workers = view.facts.workers;
+  for (const auto& [group, facts] : view.facts.flow.entries) {
+    const scheduler::GroupRecord& record = *view.facts.flow.ledger.find(group);
+    GroupView shown{.group = group.value,
+                    .state = scheduler::name(record.state),
+                    .age_s = seconds(view.now - view.seen.admitted.at(group))};
+    if (record.due) shown.due = record.due->value;
+    if (record.lease) {
+      shown.attempt = record.lease->id.value;
+      for (const auto* role : {&workers.rollouts, &workers.rewards})
+        for (const auto& [actor, worker] : *role)
+          if (worker.who.incarnation == record.lease->holder) shown.holder = actor;
+    }
+    groups.push_back(std::move(shown));
+  }
+  return groups;
+}
+
+}  // namespace tandem::actors

@@ -1,0 +1,15 @@
+// A run as people and scripts ask about it: status, waits, groups. Figures are taken from the facts
+// and the run's statistics when somebody asks; nothing here changes a decision.
+#pragma once
+
+#include <vector>
+
+#include "actors/exchange/turn.h"
+
+namespace tandem::actors {
+
+ExchangeReport report_of(const RunView& view);
+std::vector<GroupView> groups_of(const RunView& view);
+JobStatus status_of(const RunView& view);
+
+}  // namespace tandem::actors

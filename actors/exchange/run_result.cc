@@ -1,0 +1,89 @@
+// Totals are of the whole run, its earlier incarnations included; counts of groups are the
+// ledger's.
+#include "actors/exchange/run_result.h"
+
+#include <algorithm>
+
+#include "actors/exchange/evaluation_json.h"
+#include "actors/exchange/work_totals.h"
+#include "runtime/base/json.h"
+
+namespace tandem::actors {
+
+namespace {
+
+const char* name(JobOutcome outcome) {
+  switch (outcome) {
+    case JobOutcome::kSucceeded:
+      return "Succeeded";
+    case JobOutcome::kFailed:
+      return "Failed";
+    case JobOutcome::kCancelled:
+      return "Cancelled";
+  }
+  return "";
+}
+
+nlohmann::json result_of_evaluations(const RunStatistics& statistics) {
+  nlohmann::json result{{"counts", nlohmann::json::object()},
+                        {"figures", nlohmann::json::object()},
+                        {"failed", statistics.evaluations_failed}};
+  for (const char* kind : {"before", "after_warm_start", "final"}) {
+    result[kind] = nlohmann::json();
+    const auto it = statistics.evaluations.find(kind);
+    if (it == statistics.evaluations.end()) continue;
+    const RewardFigures& all = it->second.all;
+    if (all.mean) result[kind] = *all.mean;
+    result["counts"][kind] = {{"scored", all.scored}, {"failed", all.failed}};
+    result["figures"][kind] = figures_json(it->second);
+  }
+  if (!statistics.evaluation_failure.empty()) result["failure"] = statistics.evaluation_failure;
+  return result;
+}
+
+}  // namespace
+
+std::string result_json(const RunView& view, JobOutcome outcome) {
+  const auto counters = view.facts.flow.ledger.counters();
+  nlohmann::json discarded = nlohmann::json::object();
+  for (std::size_t i = 0; i < scheduler::kDiscardReasons; ++i)
+    if (counters.discarded[i] > 0)
+      discarded[scheduler::name(static_cast<scheduler::DiscardReason>(i))] = counters.discarded[i];
+  nlohmann::json evaluation;
+  if (!view.config.validation.empty()) evaluation = result_of_evaluations(view.seen.statistics);
+  const TrainedTotals& trained = view.seen.statistics.trained;
+  const WorkTotals total = work_of(view);
+  const double published = static_cast<double>(std::max<std::uint64_t>(total.publish_count, 1));
+  const nlohmann::json result{
+      {"state", name(outcome)},
+      {"steps", view.facts.flow.ledger.next_commit().value},
+      {"policy_version", view.facts.flow.ledger.next_commit().value},
+      {"reward_mean", view.seen.statistics.reward_mean_of_step},
+      {"eval", evaluation},
+      {"staleness",
+       {{"bound", view.config.budget.max_staleness},
+        {"max", trained.staleness.max()},
+        {"mean", trained.staleness.mean()}}},
+      {"ledger",
+       {{"issued", counters.issued},
+        {"trained", counters.trained},
+        {"discarded", discarded},
+        {"live", counters.live},
+        {"retrained", counters.retrained}}},
+      {"tokens", {{"generated", total.tokens_generated}, {"trained", trained.tokens}}},
+      {"logprob_diff",
+       {{"max_at_staleness_0", trained.logprob_diff_max_at_staleness_0},
+        {"tokens_at_staleness_0", trained.tokens_at_staleness_0}}},
+      {"weight_publish",
+       {{"count", total.publish_count},
+        {"bytes_mean", static_cast<double>(total.publish_bytes) / published},
+        {"seconds_p50", view.seen.statistics.publish_seconds_p50()}}},
+      {"trainer_idle_fraction", trainer_idle_fraction(view)},
+      {"rollout_idle_fraction", rollout_idle_fraction(view)},
+      {"wall_seconds", total.wall_seconds},
+      {"steps_skipped", trained.steps_skipped},
+      {"weights_sha256", view.seen.statistics.weights_sha256}};
+  return dump_json(result, 2);
+}
+
+}  // namespace tandem::actors

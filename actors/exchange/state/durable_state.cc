@@ -1,0 +1,182 @@
+// apply(), and the events of the run, its actors, its learner and its evaluations.
+#include "actors/exchange/state/durable_state.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/base/check.h"
+
+namespace tandem::actors {
+
+namespace {
+
+constexpr std::size_t kChecksumsKept = 64;  // a rollout may end its copy of a version that is old
+
+// The ledger of a run that goes on from a checkpoint.
+scheduler::LedgerSnapshot ledger_of(const RunResumed& event) {
+  scheduler::LedgerSnapshot snapshot{.next_group = event.next_group,
+                                     .next_lease = scheduler::LeaseId{1}};
+  snapshot.counters.issued = event.issued;
+  snapshot.counters.trained = snapshot.counters.durable = event.trained;
+  snapshot.counters.retrained = event.retrained;
+  CHECK(event.discarded.size() == scheduler::kDiscardReasons);
+  std::copy(event.discarded.begin(), event.discarded.end(), snapshot.counters.discarded.begin());
+  for (const ResumedGroup& group : event.groups)
+    if (!group.discarded) snapshot.records.push_back({.id = group.group});
+  snapshot.counters.live = std::ssize(snapshot.records);
+  snapshot.next_step = snapshot.next_commit = snapshot.replay_next = event.checkpoint;
+  snapshot.published = PolicyVersion{event.checkpoint.value};
+  return snapshot;
+}
+
+}  // namespace
+
+void DurableState::apply(const JournalEvent& event) {
+  std::visit([this](const auto& what) { on(what); }, event);
+}
+
+// ---- the run
+
+void DurableState::on(const RunBegan& event) {
+  facts_ = {};
+  facts_.began = event;
+  facts_.flow.ledger = scheduler::Ledger(event.budget);
+  if (event.fixed_lag) facts_.flow.fixed.emplace(event.budget);
+}
+
+void DurableState::on(const RunResumed& event) {
+  GroupFlow& flow = facts_.flow;
+  facts_.resumed = true;
+  flow.ledger = scheduler::Ledger(facts_.began.budget, ledger_of(event));
+  flow.position_next = event.next_position;
+  if (flow.fixed) flow.fixed.emplace(facts_.began.budget, event.checkpoint);
+  for (const ResumedGroup& group : event.groups) {
+    const bool ahead = flow.fixed && group.slot && group.slot->step >= event.checkpoint;
+    if (ahead) flow.fixed->issued(*group.slot, group.group);
+    if (ahead && group.discarded) flow.fixed->discarded(group.group);
+    if (!group.discarded)
+      flow.entries.emplace(group.group, GroupFacts{.position = group.position, .slot = group.slot});
+  }
+  facts_.evaluations.once.insert(event.evaluated.begin(), event.evaluated.end());
+}
+
+void DurableState::on(const StageEntered& event) { facts_.stage = event.stage; }
+
+// The first cause is the one that counts; a failure while a run is being cancelled extends its
+// reason.
+void DurableState::on(const EndAsked& event) {
+  auto& asked = facts_.end.asked;
+  if (asked)
+    asked->reason = event.reason;
+  else
+    asked = event;
+}
+
+void DurableState::on(const LastSaveAsked& event) { facts_.end.last_save = event.step; }
+
+void DurableState::on(const RunEnded&) {
+  facts_.stage = RunStage::kEnded;
+  facts_.learner.who.reset();
+}
+
+void DurableState::on(const StateHashed&) {}
+
+void DurableState::on(const TotalsNoted&) {}
+
+// ---- actors
+
+void DurableState::on(const WorkerCameUp& event) {
+  auto& role = event.role == Role::kRollout ? facts_.workers.rollouts : facts_.workers.rewards;
+  role[event.who.actor] = WorkerFacts{.who = event.who, .capacity = event.capacity};
+}
+
+void DurableState::on(const WorkerDrains& event) {
+  for (auto* role : {&facts_.workers.rollouts, &facts_.workers.rewards})
+    if (const auto worker = role->find(event.who.actor); worker != role->end())
+      worker->second.draining = true;
+}
+
+void DurableState::on(const VersionInstalled& event) {
+  facts_.workers.rollouts.at(event.who.actor).installed = event.version;
+}
+
+void DurableState::on(const IncarnationEnded& event) {
+  Incarnation& ended = facts_.workers.ended[event.who.actor];
+  ended = std::max(ended, event.who.incarnation);
+  for (auto* role : {&facts_.workers.rollouts, &facts_.workers.rewards}) {
+    const auto worker = role->find(event.who.actor);
+    if (worker != role->end() && worker->second.who.incarnation == event.who.incarnation)
+      role->erase(worker);
+  }
+  const auto& learner = facts_.learner.who;
+  if (!learner || learner->actor != event.who.actor ||
+      learner->incarnation != event.who.incarnation)
+    return;
+  facts_.learner.who.reset();
+  leave_start();
+}
+
+// ---- the learner
+
+void DurableState::leave_start() {
+  facts_.learner.owed.reset();
+  facts_.learner.training.reset();
+  if (facts_.stage == RunStage::kWarmStart) facts_.stage = RunStage::kStarting;
+}
+
+void DurableState::on(const LearnerCameUp& event) {
+  facts_.learner.who = event.who;
+  leave_start();
+}
+
+void DurableState::on(const LearnerRestarted& event) {
+  (void)facts_.flow.ledger.learner_started(event.checkpoint, event.who.incarnation);
+}
+
+void DurableState::on(const LearnerAsked& event) {
+  facts_.learner.owed = event.task;
+  facts_.learner.training = event.step;
+}
+
+void DurableState::take(const Publication& publication) {
+  VersionFacts& versions = facts_.versions;
+  versions.published = std::max(versions.published, publication.version);
+  versions.oldest_retained = publication.oldest_retained;
+  versions.checksums[publication.version] = publication.checksum;
+  while (versions.checksums.size() > kChecksumsKept &&
+         versions.checksums.begin()->first < versions.oldest_retained)
+    versions.checksums.erase(versions.checksums.begin());
+}
+
+// Training begins, or begins again, with a version that is not kInitialWeights.
+void DurableState::on(const VersionPublished& event) {
+  scheduler::Ledger& ledger = facts_.flow.ledger;
+  facts_.learner.owed.reset();
+  take(event.publication);
+  if (facts_.versions.published == kInitialWeights) return;
+  const StepId done = ledger.next_commit();
+  ledger.published(facts_.versions.published);
+  (void)ledger.learner_started(done, event.who.incarnation);
+  facts_.learner.durable = done;
+  facts_.learner.checksums[done] = event.publication.checksum;
+}
+
+void DurableState::on(const CheckpointAsked& event) {
+  facts_.learner.checkpoint_awaited = event.step;
+}
+
+// ---- evaluations
+
+void DurableState::on(const EvaluationBegan& event) {
+  facts_.evaluations.last = event.evaluation;
+  facts_.evaluations.running[event.evaluation] = {event.kind, event.version};
+  if (event.kind != EvaluationKind::kPeriodic) facts_.evaluations.once.insert(event.kind);
+}
+
+void DurableState::on(const EvaluationEnded& event) {
+  facts_.evaluations.running.erase(event.evaluation);
+}
+
+void DurableState::on(const EvaluationIncomplete&) {}
+
+}  // namespace tandem::actors

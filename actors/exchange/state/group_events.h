@@ -1,0 +1,127 @@
+// The journal's events about groups: each step of a group's trip from its admission to the
+// checkpoint that covers it, and each way back or out. journal_event.h says how events are used.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "actors/messages/learner.h"
+#include "actors/messages/rollout.h"
+#include "runtime/base/ids.h"
+#include "runtime/wire/fields.h"
+#include "scheduler/fleet/fixed_lag.h"
+#include "scheduler/fleet/ledger.h"
+
+namespace tandem::scheduler {
+
+TANDEM_WIRE(Slot, step, index, attempt)
+TANDEM_WIRE_ENUM(DiscardReason, kZeroVariance, kRewardFailed, kPromptTooLong, kPoisonPrompt,
+                 kJobFinished, kCancelled)
+TANDEM_WIRE_ENUM(Refusal, kUnknownGroup, kOldLease, kOverAge)
+
+}  // namespace tandem::scheduler
+
+namespace tandem::actors {
+
+// ---- a group's trip
+
+struct GroupAdmitted {
+  GroupId group;
+  std::int64_t position = 0;            // of its prompt in the shuffled sequence
+  std::optional<scheduler::Slot> slot;  // under fixed_lag
+};
+TANDEM_WIRE(GroupAdmitted, group, position, slot)
+
+struct RolloutLeased {
+  GroupId group;
+  scheduler::LeaseId lease;
+  Sender holder;
+  PolicyVersion version;  // that the holder generates with
+};
+TANDEM_WIRE(RolloutLeased, group, lease, holder, version)
+
+struct GroupGenerated {
+  Sender holder;
+  GroupHeader header;
+};
+TANDEM_WIRE(GroupGenerated, holder, header)
+
+struct RewardLeased {
+  GroupId group;
+  scheduler::LeaseId lease;
+  Sender holder;
+};
+TANDEM_WIRE(RewardLeased, group, lease, holder)
+
+struct GroupScored {
+  GroupId group;
+  scheduler::LeaseId lease;
+  std::vector<float> rewards;          // one for each trajectory
+  bool kept_without_variance = false;  // since max_num_gen_batches is reached
+};
+TANDEM_WIRE(GroupScored, group, lease, rewards, kept_without_variance)
+
+struct BatchFormed {
+  StepId step;
+  std::vector<GroupId> groups;  // in the order of training
+};
+TANDEM_WIRE(BatchFormed, step, groups)
+
+struct StepTrained {
+  StepId step;
+  Incarnation learner;
+  std::uint64_t checksum = 0;              // of the weights
+  std::vector<GroupId> groups;             // of the batch; empty where the step was repeated
+  std::optional<Publication> publication;  // of version step + 1
+};
+TANDEM_WIRE(StepTrained, step, learner, checksum, groups, publication)
+
+// ---- ends of leases and of groups
+
+struct LeaseReleased {  // the holder ended
+  GroupId group;
+  Sender holder;
+};
+TANDEM_WIRE(LeaseReleased, group, holder)
+
+struct LeaseExpired {
+  GroupId group;
+};
+TANDEM_WIRE(LeaseExpired, group)
+
+struct GroupHandedBack {
+  GroupId group;
+  scheduler::LeaseId lease;
+  Sender holder;
+  std::string message;
+};
+TANDEM_WIRE(GroupHandedBack, group, lease, holder, message)
+
+struct GroupDiscarded {
+  GroupId group;
+  scheduler::DiscardReason reason = scheduler::DiscardReason::kZeroVariance;
+};
+TANDEM_WIRE(GroupDiscarded, group, reason)
+
+struct LiveDiscarded {  // all that live, at the end of the run
+  scheduler::DiscardReason reason = scheduler::DiscardReason::kJobFinished;
+  std::vector<GroupId> groups;
+};
+TANDEM_WIRE(LiveDiscarded, reason, groups)
+
+// An answer that came too late. It changes a count and, where the tokens are too old, the group.
+enum class RefusedAnswer : std::uint8_t { kGenerated, kScores, kHandBack };
+TANDEM_WIRE_ENUM(RefusedAnswer, kGenerated, kScores, kHandBack)
+struct AnswerRefused {
+  RefusedAnswer answer = RefusedAnswer::kGenerated;
+  GroupId group;
+  scheduler::LeaseId lease;
+  Sender holder;
+  std::optional<PolicyVersion> oldest;  // of kGenerated: the oldest version of its tokens
+  scheduler::Refusal refusal = scheduler::Refusal::kOldLease;
+};
+TANDEM_WIRE(AnswerRefused, answer, group, lease, holder, oldest, refusal)
+
+}  // namespace tandem::actors

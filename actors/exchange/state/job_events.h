@@ -1,0 +1,211 @@
+// The journal's events about the run, its actors, its learner and its evaluations.
+// journal_event.h says how events are used.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "actors/exchange/state/evaluation_kind.h"
+#include "actors/exchange/state/group_events.h"
+#include "actors/exchange/state/run_totals.h"
+#include "actors/messages/evaluation_figures.h"
+#include "actors/messages/exchange.h"
+#include "actors/messages/learner.h"
+#include "actors/messages/roles.h"
+#include "actors/messages/rollout.h"
+#include "runtime/base/ids.h"
+#include "runtime/wire/fields.h"
+#include "scheduler/fleet/staleness.h"
+
+namespace tandem::scheduler {
+
+TANDEM_WIRE(Budget, max_staleness, lookahead, sync_steps, groups_per_step, steps_total)
+
+}  // namespace tandem::scheduler
+
+namespace tandem::actors {
+
+TANDEM_WIRE_ENUM(JobOutcome, kSucceeded, kFailed, kCancelled)
+
+// ---- the run
+
+enum class RunStage : std::uint8_t { kStarting, kWarmStart, kRunning, kFinishing, kEnded };
+TANDEM_WIRE_ENUM(RunStage, kStarting, kWarmStart, kRunning, kFinishing, kEnded)
+
+// An exchange begins, or begins again: the state is that of an empty run with these settings.
+struct RunBegan {
+  scheduler::Budget budget;
+  bool fixed_lag = false;
+  std::uint64_t seed = 0;
+  Epoch epoch;  // of the controller
+};
+TANDEM_WIRE(RunBegan, budget, fixed_lag, seed, epoch)
+
+// A group of an earlier incarnation of the run that a resumed one knows.
+struct ResumedGroup {
+  GroupId group;
+  std::int64_t position = 0;                          // as GroupAdmitted's
+  std::optional<scheduler::Slot> slot;                // likewise
+  std::optional<scheduler::DiscardReason> discarded;  // empty: the group is live
+};
+TANDEM_WIRE(ResumedGroup, group, position, slot, discarded)
+
+// The run goes on from a checkpoint. The event has all that the state takes from the earlier
+// incarnations; so a replay may begin at the RunBegan before it.
+struct RunResumed {
+  StepId checkpoint;
+  std::int64_t issued = 0, trained = 0, retrained = 0;  // as LedgerCounters'
+  std::vector<std::int64_t> discarded;                  // by DiscardReason
+  GroupId next_group;
+  std::int64_t next_position = 0;
+  // Live groups and, under fixed_lag, those discarded in slots from the checkpoint on, in the order
+  // of admission.
+  std::vector<ResumedGroup> groups;
+  std::vector<EvaluationKind> evaluated;  // kinds of which a run has one, and has it
+};
+TANDEM_WIRE(RunResumed, checkpoint, issued, trained, retrained, discarded, next_group,
+            next_position, groups, evaluated)
+
+struct StageEntered {
+  RunStage stage = RunStage::kStarting;
+  std::string message;
+};
+TANDEM_WIRE(StageEntered, stage, message)
+
+// The run is to end; the first cause counts, and a later one may extend the reason.
+struct EndAsked {
+  JobOutcome outcome = JobOutcome::kCancelled;
+  std::string reason;
+};
+TANDEM_WIRE(EndAsked, outcome, reason)
+
+// A cancelled run ends once a checkpoint of `step` is saved.
+struct LastSaveAsked {
+  StepId step;
+};
+TANDEM_WIRE(LastSaveAsked, step)
+std::string saving_text(StepId step);  // what people read of it
+
+struct RunEnded {
+  std::string reason;
+};
+TANDEM_WIRE(RunEnded, reason)
+
+// DurableState::hash() after all events before this one.
+struct StateHashed {
+  std::uint64_t hash = 0;
+};
+TANDEM_WIRE(StateHashed, hash)
+
+struct TotalsNoted {  // of the run up to `step` committed steps
+  StepId step;
+  RunTotals totals;
+};
+TANDEM_WIRE(TotalsNoted, step, totals)
+
+// ---- actors
+
+struct WorkerCameUp {
+  Role role = Role::kRollout;  // or kReward
+  Sender who;
+  std::int64_t capacity = 0;  // trajectories (rollout) or groups (reward)
+};
+TANDEM_WIRE(WorkerCameUp, role, who, capacity)
+
+struct WorkerDrains {  // it gets no more work
+  Sender who;
+};
+TANDEM_WIRE(WorkerDrains, who)
+
+struct VersionInstalled {
+  Sender who;
+  PolicyVersion version;
+};
+TANDEM_WIRE(VersionInstalled, who, version)
+
+// This incarnation, of any role, and all before it are over: none of them is heard again (EX-L).
+struct IncarnationEnded {
+  Sender who;
+};
+TANDEM_WIRE(IncarnationEnded, who)
+
+// ---- the learner
+
+struct LearnerCameUp {
+  Sender who;
+  std::optional<StepId> checkpoint;
+};
+TANDEM_WIRE(LearnerCameUp, who, checkpoint)
+
+// A learner that came back trains the batches since its checkpoint again.
+struct LearnerRestarted {
+  Sender who;
+  StepId checkpoint;
+  std::int64_t batches = 0;  // to train again
+};
+TANDEM_WIRE(LearnerRestarted, who, checkpoint, batches)
+
+enum class LearnerTask : std::uint8_t { kPublish, kWarmStart, kTrain };
+TANDEM_WIRE_ENUM(LearnerTask, kPublish, kWarmStart, kTrain)
+struct LearnerAsked {  // it owes the answer
+  LearnerTask task = LearnerTask::kPublish;
+  std::optional<StepId> step;  // of kTrain
+};
+TANDEM_WIRE(LearnerAsked, task, step)
+
+// A version outside a step: the answer to PublishInitial or WarmStart.
+struct VersionPublished {
+  Sender who;
+  Publication publication;
+  std::optional<std::int32_t> warm_start_steps;  // set: the answer to WarmStart
+};
+TANDEM_WIRE(VersionPublished, who, publication, warm_start_steps)
+
+struct CommitRefused {
+  StepId step;
+  Incarnation learner;
+  scheduler::Refusal refusal = scheduler::Refusal::kOldLease;
+};
+TANDEM_WIRE(CommitRefused, step, learner, refusal)
+
+struct CheckpointAsked {
+  StepId step;
+};
+TANDEM_WIRE(CheckpointAsked, step)
+
+struct CheckpointKept {
+  StepId step;
+  std::string directory, weights_sha256;
+};
+TANDEM_WIRE(CheckpointKept, step, directory, weights_sha256)
+
+// ---- evaluations
+
+struct EvaluationBegan {
+  EvaluationId evaluation;
+  EvaluationKind kind = EvaluationKind::kPeriodic;
+  PolicyVersion version;
+};
+TANDEM_WIRE(EvaluationBegan, evaluation, kind, version)
+
+struct EvaluationEnded {
+  EvaluationId evaluation;
+  EvaluationKind kind = EvaluationKind::kPeriodic;
+  PolicyVersion version;
+  RewardFigures all;
+  std::map<std::string, RewardFigures> sources;  // by data source
+};
+TANDEM_WIRE(EvaluationEnded, evaluation, kind, version, all, sources)
+EvaluationFigures figures_of(
+    const EvaluationEnded& ended);  // the same figures, as reports have them
+
+struct EvaluationIncomplete {  // prompts that no rollout can generate any more
+  PolicyVersion version;
+  std::int64_t prompts = 0;
+};
+TANDEM_WIRE(EvaluationIncomplete, version, prompts)
+
+}  // namespace tandem::actors

@@ -1,0 +1,38 @@
+// The events of an exchange's journal: each is one change of the state of a run that must survive
+// the exchange (DurableState::apply() is the only place that makes such a change). Replaying them
+// in their order gives the same state, live and offline.
+//
+// Every event is plain data that an offline reader needs no configuration for: RunBegan has the
+// settings on which later events depend. journal_rows.h maps each to rows of SQL; what people read
+// there (`kind`, `detail`) is derived and never read back.
+//
+// An event's fields are a schema (kJournalSchema). A change of them takes another number, so that a
+// run directory of another version is refused by name.
+#pragma once
+
+#include <cstdint>
+#include <variant>
+
+#include "actors/exchange/state/group_events.h"
+#include "actors/exchange/state/job_events.h"
+
+namespace tandem::actors {
+
+inline constexpr std::int64_t kJournalSchema = 2;  // 1: rows without typed events
+
+using JournalEvent =
+    std::variant<RunBegan, RunResumed, StageEntered, EndAsked, LastSaveAsked, RunEnded, StateHashed,
+                 TotalsNoted, WorkerCameUp, WorkerDrains, VersionInstalled, IncarnationEnded,
+                 GroupAdmitted, RolloutLeased, GroupGenerated, RewardLeased, GroupScored,
+                 BatchFormed, StepTrained, LeaseReleased, LeaseExpired, GroupHandedBack,
+                 GroupDiscarded, LiveDiscarded, AnswerRefused, LearnerCameUp, LearnerRestarted,
+                 LearnerAsked, VersionPublished, CommitRefused, CheckpointAsked, CheckpointKept,
+                 EvaluationBegan, EvaluationEnded, EvaluationIncomplete>;
+
+// An event with the time at which it was written, which the state never depends on.
+struct JournalEntry {
+  std::int64_t time_ms = 0;  // since 1970
+  JournalEvent event;
+};
+
+}  // namespace tandem::actors

@@ -1,0 +1,98 @@
+// The facts of a run that its exchange decides on and that its journal restores: groups, workers,
+// the learner, versions, evaluations and the run's end, a struct for each. Plain data, which
+// DurableState (durable_state.h) alone changes; the exchange's parts read it.
+//
+// Not here: times, progress, statistics and texts for people, which a replay cannot know
+// (observed.h).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "actors/exchange/held_payloads.h"
+#include "actors/exchange/state/job_events.h"
+#include "scheduler/fleet/fixed_lag.h"
+#include "scheduler/fleet/ledger.h"
+
+namespace tandem::actors {
+
+// A live group, or one that is trained and not yet durable; besides the ledger's record of it.
+struct GroupFacts {
+  std::int64_t position = 0;            // of its prompt in the shuffled sequence
+  std::optional<scheduler::Slot> slot;  // under fixed_lag
+  std::optional<GroupHeader> header;    // once generated
+  std::vector<float> rewards;           // once scored, one for each trajectory
+};
+
+// Groups, from the next prompt to the checkpoint that covers them.
+struct GroupFlow {
+  scheduler::Ledger ledger{scheduler::Budget{}};
+  std::optional<scheduler::FixedLag> fixed;  // set under fixed_lag
+  std::map<GroupId, GroupFacts> entries;
+  HeldPayloads held;  // those that the entries' headers name
+  std::int64_t position_next = 0;
+  std::int64_t generated_for_step = 0;  // groups since the last batch was formed (filter_groups)
+  std::int64_t reward_failures = 0;     // groups in a row
+};
+
+// A rollout or a reward actor that is up.
+struct WorkerFacts {
+  Sender who;
+  std::int64_t capacity = 0;               // trajectories (rollout) or groups (reward)
+  std::optional<PolicyVersion> installed;  // of a rollout
+  bool draining = false;
+};
+
+struct WorkersFacts {
+  std::map<std::string, WorkerFacts> rollouts, rewards;  // by actor
+  // The newest incarnation of each actor, of any role, that has ended (EX-L).
+  std::map<std::string, Incarnation> ended;
+};
+
+struct LearnerFacts {
+  std::optional<Sender> who;                  // while it is up
+  std::optional<LearnerTask> owed;            // the answer that it owes
+  std::optional<StepId> training;             // the step that it was sent and has not committed
+  StepId durable;                             // a checkpoint covers the steps below it
+  std::optional<StepId> checkpoint_awaited;   // EX-C
+  std::map<StepId, std::uint64_t> checksums;  // of the weights since that checkpoint
+};
+
+// Versions, as the learner published them.
+struct VersionFacts {
+  PolicyVersion published{-2}, oldest_retained{-2};  // newest and oldest that the publisher has
+  std::map<PolicyVersion, std::uint64_t> checksums;  // of those retained, and of some before them
+};
+
+struct EvaluationFacts {
+  struct Running {
+    EvaluationKind kind = EvaluationKind::kPeriodic;
+    PolicyVersion version;
+  };
+  std::map<EvaluationId, Running> running;
+  EvaluationId last;              // the newest id
+  std::set<EvaluationKind> once;  // kinds of which a run has one, and which began
+};
+
+struct EndFacts {
+  std::optional<EndAsked> asked;
+  std::optional<StepId> last_save;  // EX-S: the checkpoint that is waited for
+};
+
+struct RunFacts {
+  RunBegan began;  // the settings that events depend on
+  RunStage stage = RunStage::kStarting;
+  bool resumed = false;  // RunResumed has come
+  GroupFlow flow;
+  WorkersFacts workers;
+  LearnerFacts learner;
+  VersionFacts versions;
+  EvaluationFacts evaluations;
+  EndFacts end;
+};
+
+}  // namespace tandem::actors

@@ -1,0 +1,135 @@
+// A copy of a run's facts that can be compared and encoded, without deadlines. Two states are the
+// same state when their images are equal; DurableState::hash() is the hash of the image.
+//
+// An image is flat on purpose: the ledger's indexes and histograms follow from its records, so that
+// they are not in it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "actors/exchange/state/run_facts.h"
+
+namespace tandem::scheduler {
+
+TANDEM_WIRE_ENUM(GroupState, kAdmitted, kRolling, kGenerated, kScoring, kScored, kTraining,
+                 kTrained, kDurable, kDiscarded)
+
+}  // namespace tandem::scheduler
+
+namespace tandem::actors {
+
+struct LeaseImage {
+  scheduler::LeaseId id;
+  Incarnation holder;
+  Epoch epoch;
+};
+TANDEM_WIRE(LeaseImage, id, holder, epoch)
+
+struct GroupImage {
+  GroupId id;
+  scheduler::GroupState state = scheduler::GroupState::kAdmitted;
+  std::optional<StepId> due, step;
+  std::optional<LeaseImage> lease;
+  std::int64_t position = 0;
+  std::optional<scheduler::Slot> slot;
+  std::optional<GroupHeader> header;
+  std::vector<float> rewards;
+};
+TANDEM_WIRE(GroupImage, id, state, due, step, lease, position, slot, header, rewards)
+
+struct BatchImage {
+  StepId step;
+  std::vector<GroupId> groups;
+};
+TANDEM_WIRE(BatchImage, step, groups)
+
+struct LedgerImage {
+  std::int64_t issued = 0, trained = 0, live = 0, durable = 0, retrained = 0;
+  std::vector<std::int64_t> discarded, refused;  // by reason, by refusal
+  GroupId next_group;
+  scheduler::LeaseId next_lease;
+  StepId next_step, next_commit, replay_next;
+  PolicyVersion published;
+  std::int64_t discarded_since_publish = 0;
+  Incarnation learner;
+  std::vector<BatchImage> batches;
+};
+TANDEM_WIRE(LedgerImage, issued, trained, live, durable, retrained, discarded, refused, next_group,
+            next_lease, next_step, next_commit, replay_next, published, discarded_since_publish,
+            learner, batches)
+
+struct SlotImage {  // a cell of fixed_lag's rows
+  StepId step;
+  std::int32_t index = 0, attempt = 0;
+  std::optional<GroupId> group;
+  bool scored = false;
+};
+TANDEM_WIRE(SlotImage, step, index, attempt, group, scored)
+
+struct WorkerImage {
+  Role role = Role::kRollout;
+  Sender who;
+  std::int64_t capacity = 0;
+  std::optional<PolicyVersion> installed;
+  bool draining = false;
+};
+TANDEM_WIRE(WorkerImage, role, who, capacity, installed, draining)
+
+struct ChecksumImage {  // of the weights of a step's end, or of a published version
+  std::int64_t version = 0;
+  std::uint64_t checksum = 0;
+};
+TANDEM_WIRE(ChecksumImage, version, checksum)
+
+struct LearnerImage {
+  std::optional<Sender> who;
+  std::optional<LearnerTask> owed;
+  std::optional<StepId> training, checkpoint_awaited;
+  StepId durable;
+  std::vector<ChecksumImage> checksums;
+};
+TANDEM_WIRE(LearnerImage, who, owed, training, checkpoint_awaited, durable, checksums)
+
+struct VersionImage {
+  PolicyVersion published, oldest_retained;
+  std::vector<ChecksumImage> checksums;
+};
+TANDEM_WIRE(VersionImage, published, oldest_retained, checksums)
+
+struct EvaluationsImage {
+  std::vector<EvaluationBegan> running;
+  EvaluationId last;
+  std::vector<EvaluationKind> once;
+};
+TANDEM_WIRE(EvaluationsImage, running, last, once)
+
+struct StateImage {
+  RunBegan began;
+  RunStage stage = RunStage::kStarting;
+  bool resumed = false;
+  LedgerImage ledger;
+  std::vector<GroupImage> groups;
+  std::optional<StepId> fixed_first;  // under fixed_lag, as are:
+  std::vector<SlotImage> fixed_slots;
+  std::int64_t position_next = 0, generated_for_step = 0, reward_failures = 0;
+  std::vector<WorkerImage> workers;
+  std::vector<Sender> ended;
+  LearnerImage learner;
+  VersionImage versions;
+  EvaluationsImage evaluations;
+  std::optional<EndAsked> end;
+  std::optional<StepId> last_save;
+};
+TANDEM_WIRE(StateImage, began, stage, resumed, ledger, groups, fixed_first, fixed_slots,
+            position_next, generated_for_step, reward_failures, workers, ended, learner, versions,
+            evaluations, end, last_save)
+
+StateImage image_of(const RunFacts& facts);
+std::uint64_t hash_of(const StateImage& image);  // checksum64 of its encoding
+
+}  // namespace tandem::actors

@@ -1,0 +1,118 @@
+// Names of figures are those of the field where it has one (verl's), and tandem/… otherwise;
+// docs/metrics.md lists all of them, and a test compares it with what is written here.
+#include "actors/exchange/step_figures.h"
+
+#include <algorithm>
+
+#include "actors/exchange/evaluation_json.h"
+#include "actors/exchange/run_report.h"
+#include "actors/exchange/work_totals.h"
+#include "runtime/base/json.h"
+
+namespace tandem::actors {
+
+using scheduler::GroupState;
+
+namespace {
+
+// In policy versions: how far the oldest sample that waits for training is behind the newest
+// commit. Of the groups that wait alone: `entries` also has those since the last checkpoint.
+std::int64_t oldest_sample_age(const GroupFlow& flow) {
+  const std::int64_t next = flow.ledger.next_commit().value;
+  std::int64_t age = 0;
+  for (const auto state : {GroupState::kGenerated, GroupState::kScoring, GroupState::kScored}) {
+    for (const auto& [due, group] : flow.ledger.queue(state)) {
+      const auto entry = flow.entries.find(group);
+      if (entry == flow.entries.end() || !entry->second.header) continue;
+      for (const TrajectoryHeader& trajectory : entry->second.header->trajectories)
+        age = std::max(age, next - static_cast<std::int64_t>(trajectory.oldest.value));
+    }
+  }
+  return age;
+}
+
+}  // namespace
+
+void write_metrics(Turn& turn, const StepCommitted& committed) {
+  const StepReport& report = committed.report;
+  RunStatistics& statistics = turn.seen.statistics;
+  const StalenessCount& staleness = statistics.staleness_of_step;
+  const auto counters = turn.facts.flow.ledger.counters();
+  const JobStatus job = status_of(turn.view());
+  StepFigures& figures = statistics.last_step.emplace(
+      StepFigures{.reward_mean = statistics.reward_mean_of_step,
+                  .loss = report.loss,
+                  .ppo_kl = report.ppo_kl,
+                  .entropy = report.entropy,
+                  .grad_norm = report.grad_norm,
+                  .lr = report.lr,
+                  .rollout_idle_fraction = rollout_idle_fraction(turn.view()),
+                  .oldest_sample_age_steps = oldest_sample_age(turn.facts.flow),
+                  .skipped_in_row = report.skipped_in_row});
+  if (report.tokens_at_staleness_0 > 0)
+    figures.logprob_diff_max_at_staleness_0 = report.logprob_diff_max_at_staleness_0;
+  nlohmann::json line{
+      {"step", committed.step.value + 1},
+      {"critic/rewards/mean", figures.reward_mean},
+      {"response_length/mean", statistics.completion_tokens_mean},
+      {"response_length/max", statistics.completion_tokens_max},
+      {"response_length/clip_ratio", statistics.truncated_fraction},
+      {"actor/entropy", report.entropy},
+      {"actor/loss", report.loss},
+      {"actor/ppo_kl", report.ppo_kl},
+      {"actor/pg_clipfrac", report.pg_clipfrac},
+      {"actor/ratio_max", report.ratio_max},
+      {"actor/grad_norm", report.grad_norm},
+      {"actor/lr", report.lr},
+      {"timing_s/update_actor", report.seconds_update},
+      {"timing_s/update_weights", report.seconds_publish},
+      {"timing_s/wait_payload", report.seconds_wait_payload},
+      {"timing_s/step", seconds(turn.now - statistics.step_sent)},
+      {"perf/throughput", job.tokens_trained_per_s},
+      {"tandem/staleness/p50", staleness.quantile(0.5)},
+      {"tandem/staleness/p99", staleness.quantile(0.99)},
+      {"tandem/staleness/max", staleness.max()},
+      {"tandem/ledger/issued", counters.issued},
+      {"tandem/ledger/trained", counters.trained},
+      {"tandem/ledger/discarded", counters.discarded_total()},
+      {"tandem/ledger/live", counters.live},
+      {"tandem/queue_depth", job.queue_depth},
+      {"tandem/oldest_sample_age_steps", figures.oldest_sample_age_steps},
+      {"tandem/wall_seconds", work_of(turn.view()).wall_seconds},
+      {"tandem/trainer_idle_fraction", job.trainer_idle_fraction},
+      {"tandem/rollout_idle_fraction", figures.rollout_idle_fraction},
+      {"tandem/tokens_generated_per_s", job.tokens_generated_per_s},
+      {"tandem/groups_zero_variance", report.groups_zero_variance},
+      {"tandem/steps_skipped", report.steps_skipped},
+      {"tandem/logprob_diff/max_at_staleness_0", report.logprob_diff_max_at_staleness_0},
+      {"tandem/logprob_diff/mean", report.logprob_diff_mean}};
+  for (const auto& [key, figure] :
+       {std::pair("actor/kl_loss", report.kl_loss),
+        std::pair("actor/pg_clipfrac_lower", report.pg_clipfrac_lower),
+        std::pair("actor/reward_kl_penalty", report.reward_kl_penalty),
+        std::pair("rollout_corr/rollout_is_mean", report.rollout_is_mean),
+        std::pair("rollout_corr/rollout_is_eff_sample_size", report.rollout_is_eff_sample_size)})
+    if (figure) line[key] = *figure;
+  if (statistics.trained.tokens > 0)
+    line["tandem/tokens_generated_per_trained"] =
+        static_cast<double>(statistics.work.tokens_generated) /
+        static_cast<double>(statistics.trained.tokens);
+  if (job.eval) add_metrics(line, *job.eval);
+  turn.send(WriteMetrics{dump_json(line)});
+}
+
+void write_samples(Turn& turn, const StepCommitted& committed, GroupId first) {
+  const GroupFacts& facts = turn.facts.flow.entries.at(first);
+  WriteStepSamples samples{.step = committed.step,
+                           .payload = facts.header->payload,
+                           .rewards = facts.rewards,
+                           .advantages = committed.report.advantages,
+                           .finishes = {}};
+  // The report has those of the whole batch, and this group is its first.
+  samples.advantages.resize(std::min(samples.advantages.size(), facts.rewards.size()));
+  for (const TrajectoryHeader& trajectory : facts.header->trajectories)
+    samples.finishes.push_back(trajectory.finish);
+  turn.send(std::move(samples));
+}
+
+}  // namespace tandem::actors

@@ -1,0 +1,192 @@
+// Groups without variance, failures and late answers are gone when a batch is formed, so a batch is
+// only a choice: the earliest due groups, or fixed_lag's slots in their order. A learner that came
+// back at an earlier checkpoint repeats the batches since then, in order, before a new one is
+// formed; each must end in the same weights as before.
+#include "actors/exchange/training.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "actors/exchange/checkpoints.h"
+#include "actors/exchange/checks.h"
+#include "actors/exchange/evaluating.h"
+#include "actors/exchange/publications.h"
+#include "actors/exchange/run_end.h"
+#include "actors/exchange/step_figures.h"
+#include "actors/exchange/work_totals.h"
+
+namespace tandem::actors {
+
+namespace {
+
+std::string skipped_text(std::int64_t step, const StepReport& report) {
+  return "step " + std::to_string(step) + " was skipped: its gradient is not finite (norm " +
+         std::to_string(report.grad_norm) + ", loss " + std::to_string(report.loss) +
+         "); skipped in a row: " + std::to_string(report.skipped_in_row) +
+         ", in all: " + std::to_string(report.steps_skipped);
+}
+
+bool publishes(const RunView& view, StepId step) {
+  const std::int64_t version = step.value + 1;
+  return version > view.facts.versions.published.value &&
+         (version % view.config.budget.sync_steps == 0 ||
+          version == view.config.budget.steps_total);
+}
+
+// The oldest of the versions that someone may still have to install.
+PolicyVersion oldest_needed(const RunView& view) {
+  PolicyVersion oldest = view.facts.versions.published;
+  if (view.facts.flow.fixed)
+    oldest =
+        std::min(oldest, scheduler::slot_version(view.config.budget,
+                                                 view.facts.flow.ledger.budget_state().next_step));
+  for (const Evaluation& evaluation : view.seen.evaluations)
+    if (!evaluation.generated()) oldest = std::min(oldest, evaluation.version());
+  return oldest;
+}
+
+// The retained versions and the one that comes next fill the publisher's K + 2 places at most.
+bool evaluation_in_the_way(const RunView& view, StepId step) {
+  return publishes(view, step) && oldest_needed(view).value < view.facts.versions.published.value -
+                                                                  view.config.budget.max_staleness;
+}
+
+void send_step(Turn& turn, StepId step, const std::vector<GroupId>& batch) {
+  TrainStep train{
+      .step = step, .publish = publishes(turn.view(), step), .retain = oldest_needed(turn.view())};
+  for (const GroupId group : batch) {
+    const GroupFacts& facts = turn.facts.flow.entries.at(group);
+    train.groups.push_back(
+        {.group = group, .attempt = 0, .payload = facts.header->payload, .rewards = facts.rewards});
+  }
+  turn.seen.statistics.step_sent = turn.now;
+  turn.record(LearnerAsked{LearnerTask::kTrain, step});
+  turn.tell_learner(std::move(train));
+}
+
+// The batch that may be formed now; empty where none may be.
+std::vector<GroupId> next_batch(const RunView& view, StepId step) {
+  const GroupFlow& flow = view.facts.flow;
+  if (flow.fixed) return flow.fixed->batch(step).value_or(std::vector<GroupId>{});
+  if (scheduler::form_verdict(view.config.budget, flow.ledger.budget_state()) !=
+      scheduler::FormVerdict::kForm)
+    return {};
+  return flow.ledger.earliest_due_batch();
+}
+
+void note_batch(Turn& turn, StepId step, const std::vector<GroupId>& batch) {
+  RunStatistics& statistics = turn.seen.statistics;
+  statistics.staleness_of_step = {};
+  statistics.completion_tokens_max = 0;
+  double reward = 0, tokens = 0, truncated = 0;
+  for (const GroupId group : batch) {
+    const GroupFacts& facts = turn.facts.flow.entries.at(group);
+    for (const float r : facts.rewards) reward += r;
+    for (const TrajectoryHeader& trajectory : facts.header->trajectories) {
+      statistics.staleness_of_step.add(step.value - trajectory.oldest.value);
+      const double length = trajectory.completion_tokens;
+      tokens += length;
+      statistics.completion_tokens_max = std::max(statistics.completion_tokens_max, length);
+      truncated += trajectory.finish == FinishReason::kLength ? 1 : 0;
+    }
+  }
+  const double trajectories = static_cast<double>(std::ssize(batch) * turn.config.n);
+  statistics.reward_mean_of_step = reward / trajectories;
+  statistics.completion_tokens_mean = tokens / trajectories;
+  statistics.truncated_fraction = truncated / trajectories;
+}
+
+void note_trained(Turn& turn, const StepReport& report) {
+  TrainedTotals& trained = turn.seen.statistics.trained;
+  trained.tokens += report.tokens_trained;
+  trained.tokens_at_staleness_0 += report.tokens_at_staleness_0;
+  const double diff = report.logprob_diff_max_at_staleness_0;
+  if (std::isfinite(diff))
+    trained.logprob_diff_max_at_staleness_0 =
+        std::max(trained.logprob_diff_max_at_staleness_0, diff);
+  trained.steps_skipped = report.steps_skipped;
+  trained.staleness.add(turn.seen.statistics.staleness_of_step);
+}
+
+// What a step's first commit leads to: figures, the next checkpoint, the next evaluation.
+void after_commit(Turn& turn, const StepCommitted& committed, const std::vector<GroupId>& batch) {
+  const std::int64_t done = committed.step.value + 1;
+  const bool last = done == turn.config.budget.steps_total;
+  note_trained(turn, committed.report);
+  if (committed.report.skipped_in_row > 0) turn.say(skipped_text(done, committed.report));
+  note_totals(turn, committed.publication);
+  turn.seen.statistics.add_rate_point(turn.now);
+  write_metrics(turn, committed);
+  write_samples(turn, committed, batch.front());
+  if (last || (turn.config.save_freq > 0 && done % turn.config.save_freq == 0))
+    turn.record(CheckpointAsked{StepId{done}});
+  const PolicyVersion published = turn.facts.versions.published;
+  if (last)
+    finish_training(turn);
+  else if (published.value == done && turn.config.test_freq > 0 &&
+           done % turn.config.test_freq == 0)
+    start_evaluation(turn, EvaluationKind::kPeriodic, published);
+}
+
+}  // namespace
+
+void form(Turn& turn) {
+  const RunFacts& facts = turn.facts;
+  const scheduler::Ledger& ledger = facts.flow.ledger;
+  if (!facts.learner.who || facts.learner.owed) return;
+  if (ledger.replaying()) {
+    const StepId step = ledger.replay_next();
+    if (evaluation_in_the_way(turn.view(), step)) return;
+    return send_step(turn, step, std::vector(*ledger.batch(step)));
+  }
+  if (facts.stage != RunStage::kRunning || facts.end.asked) return;
+  const StepId step = ledger.budget_state().next_step;
+  if (evaluation_in_the_way(turn.view(), step)) return;
+  const std::vector<GroupId> batch = next_batch(turn.view(), step);
+  if (batch.empty()) return;
+  note_batch(turn, step, batch);
+  turn.record(BatchFormed{step, batch});
+  send_step(turn, step, batch);
+}
+
+void take(Turn& turn, const StepCommitted& committed) {
+  const LearnerFacts& learner = turn.facts.learner;
+  const scheduler::Ledger& ledger = turn.facts.flow.ledger;
+  if (!learner.who || learner.who->incarnation != committed.from.incarnation) return;
+  if (const auto why = misfit(turn.view(), committed)) return refuse(turn, committed.from, *why);
+  const Incarnation sender = committed.from.incarnation;
+  if (const auto refusal = ledger.refusal_of_commit(committed.step, sender)) {
+    turn.record(CommitRefused{committed.step, sender, *refusal});
+    return turn.wake();
+  }
+  RunStatistics& statistics = turn.seen.statistics;
+  if (statistics.running_since)
+    statistics.work.learner_busy_seconds += seconds(turn.now - statistics.step_sent);
+  const StepId version{committed.step.value + 1};
+  const auto known = learner.checksums.find(version);
+  if (known != learner.checksums.end() && known->second != committed.checksum)
+    return fail(turn, "training step " + std::to_string(committed.step.value) +
+                          " again gave other weights than before; was the binary or the machine "
+                          "changed?");
+  const bool repeated = ledger.replaying();
+  const std::vector<GroupId> batch =
+      repeated ? std::vector<GroupId>{} : *ledger.batch(committed.step);
+  turn.record(StepTrained{.step = committed.step,
+                          .learner = sender,
+                          .checksum = committed.checksum,
+                          .groups = batch,
+                          .publication = committed.publication});
+  if (committed.publication) note_publication(turn, *committed.publication);
+  if (!repeated) after_commit(turn, committed, batch);
+  // Asked for by the next Decide: by then it is known whether the figures of the step were written.
+  turn.seen.learner.save_due = learner.checkpoint_awaited == version;
+  turn.wake();
+}
+
+void finish_training(Turn& turn) {
+  start_evaluation(turn, EvaluationKind::kFinal, turn.facts.versions.published);
+  enter(turn, RunStage::kFinishing, "all steps are trained");
+}
+
+}  // namespace tandem::actors

@@ -1,0 +1,93 @@
+// One step of an exchange's core, as its parts see it: the facts and observations that they read,
+// the time, and the three things that they may do: record an event, send an effect, observe.
+//
+// The parts are functions over a Turn, a file for each part (exchange_core.h lists them). A part
+// decides on facts alone, records its decision, and then sends the messages that follow from it.
+//
+//   EX-J  No message leaves before the journal holds what it follows from.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "actors/exchange/effects.h"
+#include "actors/exchange/exchange_config.h"
+#include "actors/exchange/observed.h"
+#include "actors/exchange/state/durable_state.h"
+
+namespace tandem::actors {
+
+// The journal of the decisions since the last Decide.
+struct JournalDraft {
+  std::vector<JournalEvent> events;
+  Durability durability = Durability::kKill;
+};
+
+// The part of a Turn that changes nothing, for reports and for checks of messages.
+struct RunView {
+  const ExchangeConfig& config;
+  const RunFacts& facts;
+  const Observed& seen;
+  Time now;
+};
+
+// Lasts for one step; the references outlive it.
+class Turn {
+ public:
+  Turn(const ExchangeConfig& config_now, Time time, DurableState& state, Observed& observed,
+       JournalDraft& draft, std::vector<ExchangeEffect>& effects)
+      : config(config_now),
+        now(time),
+        facts(state.facts()),
+        seen(observed),
+        state_(state),
+        draft_(draft),
+        effects_(effects) {}
+
+  const ExchangeConfig& config;
+  const Time now;
+  const RunFacts& facts;  // as of now: record() changes them
+  Observed& seen;
+
+  RunView view() const { return {config, facts, seen, now}; }
+
+  void record(JournalEvent event) {
+    state_.apply(event);
+    draft_.events.push_back(std::move(event));
+  }
+  // Records the hash of the facts as they are.
+  void record_hash() { record(StateHashed{state_.hash()}); }
+  void set_deadline(const scheduler::LeaseKey& lease, Time deadline) {
+    state_.set_deadline(lease, deadline);
+  }
+  // The next Journal is on the disk before a message that follows from it leaves.
+  void survive_power_cut() { draft_.durability = Durability::kPowerCut; }
+
+  void send(ExchangeEffect effect) { effects_.push_back(std::move(effect)); }
+  void tell_rollout(const Sender& to, RolloutInbox message) {
+    send(ToRollout{address(to), std::move(message)});
+  }
+  void tell_reward(const Sender& to, RewardInbox message) {
+    send(ToReward{address(to), std::move(message)});
+  }
+  void tell_learner(LearnerInbox message) {  // it is up
+    send(ToLearner{address(*facts.learner.who), std::move(message)});
+  }
+  void notify(ExchangeNotices notice) { send(Notify{std::move(notice)}); }
+  // One line of `tandem events` about the job.
+  void say(std::string message) {
+    notify(ExchangeEvent{config.job, config.job, std::move(message)});
+  }
+  void wake() { send(DecideSoon{}); }  // decide, once the waiting messages are handled
+
+  static runtime::Address address(const Sender& who) { return {who.actor, who.incarnation}; }
+
+ private:
+  DurableState& state_;
+  JournalDraft& draft_;
+  std::vector<ExchangeEffect>& effects_;
+};
+
+}  // namespace tandem::actors

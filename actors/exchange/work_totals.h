@@ -1,0 +1,20 @@
+// The totals of a run's work up to now: those of its earlier incarnations, of this one, and of the
+// rollouts that are up.
+#pragma once
+
+#include <optional>
+
+#include "actors/exchange/turn.h"
+
+namespace tandem::actors {
+
+// How long the worker was up, of the part of the run that trains, in seconds.
+double lifetime(const RunView& view, const WorkerSeen& worker);
+WorkTotals work_of(const RunView& view);
+double rollout_idle_fraction(const RunView& view);  // 0…1, of all rollouts
+double trainer_idle_fraction(const RunView& view);  // 0…1
+
+// Records the totals for a later incarnation of the run. `publication`: of the step just trained.
+void note_totals(Turn& turn, const std::optional<Publication>& publication);
+
+}  // namespace tandem::actors

@@ -1,0 +1,144 @@
+// The journal's file: every event comes back as it was, the view has the columns that users query,
+// and a file of another schema, or a damaged one, is refused by name.
+#include "actors/controller/run_journal.h"
+
+#include <gtest/gtest.h>
+#include <sqlite3.h>
+
+#include <filesystem>
+#include <set>
+
+#include "actors/exchange/state/journal_rows.h"
+#include "runtime/wire/codec.h"
+#include "tests/actors/controller/run_folder.h"
+#include "tests/actors/exchange/state/every_event.h"
+
+namespace tandem::actors {
+namespace {
+
+namespace fs = std::filesystem;
+
+class RunJournalTest : public testing::Test {
+ protected:
+  RunJournalTest() { fs::create_directories(run_); }
+  ~RunJournalTest() override { fs::remove_all(run_); }
+
+  RunJournal open() {
+    auto journal = RunJournal::open(run_.string());
+    EXPECT_TRUE(journal.has_value()) << journal.error().message;
+    return std::move(*journal);
+  }
+  std::vector<Sqlite::Row> rows(const std::string& query) {
+    auto database = Sqlite::open_to_read((run_ / "journal.sqlite").string());
+    std::vector<Sqlite::Row> found;
+    const auto asked = (*database)->query(query, [&](const auto& row) { found.push_back(row); });
+    EXPECT_TRUE(asked.has_value()) << asked.error().message;
+    return found;
+  }
+
+  const fs::path run_ =
+      fs::temp_directory_path() / ("tandem_run_journal_test." + std::to_string(::getpid()));
+};
+
+TEST_F(RunJournalTest, EveryEventComesBackAsItWas) {
+  const std::vector<JournalEvent> events = every_event();
+  std::set<std::size_t> kinds;
+  for (const JournalEvent& event : events) kinds.insert(event.index());
+  ASSERT_EQ(kinds.size(), std::variant_size_v<JournalEvent>) << "every_event() lacks one";
+  ASSERT_TRUE(open().append(events, 1234, Durability::kKill));
+  std::size_t at = 0;
+  const auto read = open().read([&](const JournalEntry& entry) {
+    ASSERT_LT(at, events.size());
+    EXPECT_EQ(entry.time_ms, 1234);
+    EXPECT_EQ(runtime::encode(entry.event), runtime::encode(events[at])) << "event " << at;
+    ++at;
+  });
+  EXPECT_TRUE(read.has_value());
+  EXPECT_EQ(at, events.size());
+}
+
+Sqlite::Value value_of(const std::optional<std::int64_t>& number) {
+  return number ? Sqlite::Value{*number} : Sqlite::Value{};
+}
+Sqlite::Value value_of(const std::string& text) {
+  return text.empty() ? Sqlite::Value{} : Sqlite::Value{text};
+}
+Sqlite::Row as_row(const JournalRow& row) {
+  return {row.kind,           value_of(row.group),   value_of(row.lease),    value_of(row.holder),
+          value_of(row.step), value_of(row.version), value_of(row.position), value_of(row.detail)};
+}
+
+TEST_F(RunJournalTest, TheViewHasTheRowsOfEveryEvent) {
+  std::int64_t seq = 0;
+  for (const JournalEvent& event : every_event()) {
+    ASSERT_TRUE(open().append(std::span(&event, 1), 1, Durability::kKill));
+    ++seq;
+    const JournalRows expected = rows_of(event);
+    std::multiset<Sqlite::Row> wanted, found;
+    if (!expected.of_event.kind.empty()) wanted.insert(as_row(expected.of_event));
+    for (const JournalRow& row : expected.of_groups) wanted.insert(as_row(row));
+    for (const Sqlite::Row& row :
+         rows("SELECT kind, group_id, lease, holder, step, version, position, detail FROM journal "
+              "WHERE seq = " +
+              std::to_string(seq)))
+      found.insert(row);
+    EXPECT_EQ(found, wanted) << "event " << event.index();
+    EXPECT_FALSE(wanted.empty()) << "an event that nobody can see: " << event.index();
+  }
+}
+
+// README's query: one row for each group, its last among admitted, trained and discarded.
+TEST_F(RunJournalTest, TheLastRowOfAGroupTellsWhatBecameOfIt) {
+  const auto admitted = [](std::uint64_t group) {
+    return GroupAdmitted{.group = GroupId{group}, .position = 0, .slot = {}};
+  };
+  const std::vector<JournalEvent> events = {
+      admitted(1),
+      admitted(2),
+      admitted(3),
+      admitted(4),
+      BatchFormed{StepId{0}, {GroupId{1}, GroupId{2}}},
+      StepTrained{.step = StepId{0}, .groups = {GroupId{1}, GroupId{2}}, .publication = {}},
+      GroupDiscarded{GroupId{3}, scheduler::DiscardReason::kZeroVariance},
+      LiveDiscarded{scheduler::DiscardReason::kCancelled, {GroupId{4}}},
+      RunResumed{.checkpoint = StepId{1},
+                 .groups = {{.group = GroupId{4}, .position = 3, .slot = {}, .discarded = {}}}},
+      StepTrained{.step = StepId{1}, .groups = {GroupId{4}}, .publication = {}}};
+  ASSERT_TRUE(open().append(events, 1, Durability::kKill));
+  const auto counts = rows(
+      "select kind, count(*) from (select kind, max(seq) from journal where kind in ('admitted', "
+      "'trained', 'discarded') group by group_id) group by kind order by kind");
+  const std::vector<Sqlite::Row> wanted = {{std::string("discarded"), std::int64_t{1}},
+                                           {std::string("trained"), std::int64_t{3}}};
+  EXPECT_EQ(counts, wanted);
+}
+
+TEST_F(RunJournalTest, AJournalOfAnotherSchemaIsRefusedByName) {
+  const std::string path = (run_ / "journal.sqlite").string();
+  ASSERT_TRUE(Sqlite::open(path, "CREATE TABLE journal(seq INTEGER, kind TEXT)").has_value());
+  for (const auto& refused :
+       {RunJournal::open(run_.string()), RunJournal::open_to_read(run_.string())}) {
+    ASSERT_FALSE(refused.has_value());
+    EXPECT_EQ(refused.error().code, ErrorCode::kInvalid);
+    EXPECT_NE(refused.error().message.find("schema 1"), std::string::npos);
+    EXPECT_EQ(refused.error().where, path);
+  }
+  EXPECT_EQ(rows("SELECT name FROM sqlite_master").size(), 1u)
+      << "a refused journal is not touched";
+}
+
+TEST_F(RunJournalTest, ADamagedEventIsAnErrorWithItsNumber) {
+  ASSERT_TRUE(open().append(every_event(), 1, Durability::kKill));
+  ASSERT_TRUE(Sqlite::open((run_ / "journal.sqlite").string(),
+                           "UPDATE events SET body = x'c1' WHERE seq = 3")
+                  .has_value());
+  int taken = 0;
+  const auto read = open().read([&](const JournalEntry&) { ++taken; });
+  ASSERT_FALSE(read.has_value());
+  EXPECT_NE(read.error().message.find("event 3 of the journal is damaged"), std::string::npos)
+      << read.error().message;
+  EXPECT_EQ(taken, 2);
+}
+
+}  // namespace
+}  // namespace tandem::actors

@@ -1,0 +1,184 @@
+// The durable state by itself. That replaying a whole run's journal gives the live state (DU-2) is
+// shown by every run of the simulation, at every flush (tests/actors/controller/simulation.cc).
+#include "actors/exchange/state/durable_state.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "actors/exchange/state/state_image.h"
+#include "runtime/wire/codec.h"
+#include "tests/actors/exchange/state/every_event.h"
+
+namespace tandem::actors {
+namespace {
+
+using runtime::wire_detail::is_a;
+using runtime::wire_detail::is_id;
+
+// Calls `change` for every leaf of a wired value, and for the presence of every optional and the
+// length of every list. Empty ones are counted, since nothing is known of what they would hold.
+class Leaves {
+ public:
+  // Changes leaf number `target`; -1 changes none and counts.
+  explicit Leaves(int target) : target_(target) {}
+
+  template <class T>
+  void visit(T& value) {
+    if constexpr (runtime::Wired<T>) {
+      std::apply([&](auto... member) { (visit(value.*member), ...); }, wire_fields(&value).members);
+    } else if constexpr (is_a<T, std::optional>) {
+      if (!value) return void(++empty_);
+      visit(*value);
+      if (hit()) value.reset();
+    } else if constexpr (is_a<T, std::vector>) {
+      if (value.empty()) return void(++empty_);
+      for (auto& element : value) visit(element);
+      if (hit()) value.pop_back();
+    } else if (hit()) {
+      change(value);
+    }
+  }
+  int count() const { return next_; }
+  int empty() const { return empty_; }
+
+ private:
+  bool hit() { return next_++ == target_; }
+  template <class T>
+  static void change(T& value) {
+    if constexpr (std::is_same_v<T, bool>) {
+      value = !value;
+    } else if constexpr (std::is_enum_v<T>) {
+      value = static_cast<T>(static_cast<int>(value) == 0 ? 1 : 0);
+    } else if constexpr (std::is_same_v<T, std::string>) {
+      value += "x";
+    } else if constexpr (is_id<T>) {
+      ++value.value;
+    } else {
+      value += 1;
+    }
+  }
+
+  const int target_;
+  int next_ = 0, empty_ = 0;
+};
+
+// Every list has an element and every optional a value.
+StateImage full_image() {
+  const Sender who{"job-1/rollout/0", Incarnation{3}};
+  const auto events = every_event();
+  StateImage image{
+      .began = std::get<RunBegan>(events[0]),
+      .ledger = {.discarded = {1}, .refused = {2}, .batches = {{StepId{1}, {GroupId{4}}}}},
+      .fixed_first = StepId{1},
+      .fixed_slots = {{StepId{1}, 0, 0, GroupId{4}, true}},
+      .workers = {{Role::kRollout, who, 8, PolicyVersion{1}, false}},
+      .ended = {who},
+      .learner = {.who = who,
+                  .owed = LearnerTask::kTrain,
+                  .training = StepId{1},
+                  .checkpoint_awaited = StepId{2},
+                  .checksums = {{1, 2}}},
+      .versions = {.checksums = {{1, 2}}},
+      .evaluations = {.running = {{EvaluationId{1}, EvaluationKind::kFinal, PolicyVersion{1}}},
+                      .once = {EvaluationKind::kFinal}},
+      .end = EndAsked{JobOutcome::kFailed, "reason"},
+      .last_save = StepId{1}};
+  for (const JournalEvent& event : events)
+    if (const auto* generated = std::get_if<GroupGenerated>(&event))
+      image.groups = {{.id = GroupId{4},
+                       .due = StepId{1},
+                       .step = StepId{1},
+                       .lease = LeaseImage{},
+                       .slot = scheduler::Slot{},
+                       .header = generated->header,
+                       .rewards = {1}}};
+  return image;
+}
+
+TEST(StateImage, DU3EveryFactIsInTheHash) {
+  Leaves all(-1);
+  StateImage image = full_image();
+  all.visit(image);
+  EXPECT_EQ(all.empty(), 0) << "full_image() leaves out what some facts hold";
+  EXPECT_GT(all.count(), 90);
+  std::set<std::uint64_t> hashes = {hash_of(image)};
+  for (int leaf = 0; leaf < all.count(); ++leaf) {
+    StateImage changed = full_image();
+    Leaves(leaf).visit(changed);
+    EXPECT_TRUE(hashes.insert(hash_of(changed)).second) << "leaf " << leaf << ", DU-3";
+  }
+}
+
+// A run of one group, event by event.
+class OneGroup : public testing::Test {
+ protected:
+  void apply(JournalEvent event) {
+    state_.apply(event);
+    replayed_.apply(event);
+    EXPECT_EQ(state_.hash(), replayed_.hash()) << "DU-2";
+  }
+  // The event changes the state.
+  void changes(JournalEvent event) {
+    const std::uint64_t before = state_.hash();
+    const auto index = event.index();
+    apply(std::move(event));
+    EXPECT_NE(state_.hash(), before) << "event " << index << ", DU-3";
+  }
+
+  const Sender rollout_{"job-1/rollout/0", Incarnation{3}};
+  const Sender reward_{"job-1/reward/0", Incarnation{4}};
+  const Sender learner_{"job-1/learner/0", Incarnation{5}};
+  const Publication first_{.version = PolicyVersion{0}, .checksum = 1, .broadcast = {}};
+  DurableState state_, replayed_;
+};
+
+TEST_F(OneGroup, EachStepOfATripIsAnotherState) {
+  const scheduler::Budget budget{.max_staleness = 1, .lookahead = 1, .steps_total = 3};
+  const scheduler::LeaseId lease{1}, second{2};
+  changes(RunBegan{budget, false, 17, Epoch{1}});
+  changes(LearnerCameUp{learner_, {}});
+  changes(LearnerAsked{LearnerTask::kPublish, {}});
+  changes(VersionPublished{learner_, first_, {}});
+  changes(StageEntered{RunStage::kRunning, "training"});
+  changes(WorkerCameUp{Role::kRollout, rollout_, 8});
+  changes(WorkerCameUp{Role::kReward, reward_, 8});
+  changes(VersionInstalled{rollout_, PolicyVersion{0}});
+  changes(GroupAdmitted{GroupId{1}, 0, {}});
+  changes(RolloutLeased{GroupId{1}, lease, rollout_, PolicyVersion{0}});
+  const std::uint64_t leased = state_.hash();
+  state_.set_deadline({GroupId{1}, lease, Epoch{1}}, Time{5});
+  EXPECT_EQ(state_.hash(), leased) << "a deadline is no fact";
+  changes(GroupGenerated{rollout_,
+                         {.group = GroupId{1},
+                          .attempt = 1,
+                          .trajectories = {{}},
+                          .payload = {.node = "n", .bytes = 1}}});
+  changes(RewardLeased{GroupId{1}, second, reward_});
+  changes(GroupScored{GroupId{1}, second, {1}, false});
+  changes(BatchFormed{StepId{0}, {GroupId{1}}});
+  changes(LearnerAsked{LearnerTask::kTrain, StepId{0}});
+  changes(StepTrained{StepId{0}, learner_.incarnation, 2, {GroupId{1}}, {}});
+  EXPECT_EQ(state_.facts().flow.ledger.counters().trained, 1);
+  changes(CheckpointAsked{StepId{1}});
+  changes(CheckpointKept{StepId{1}, "step-1", "sha"});
+  EXPECT_TRUE(state_.facts().flow.entries.empty()) << "durable groups are forgotten";
+  changes(EndAsked{JobOutcome::kCancelled, "by the user"});
+  changes(RunEnded{"by the user"});
+  const std::uint64_t end = state_.hash();
+  apply(StateHashed{end});
+  apply(TotalsNoted{StepId{1}, {}});
+  EXPECT_EQ(state_.hash(), end) << "figures are no facts";
+}
+
+TEST_F(OneGroup, ARunThatBeginsAgainForgetsTheOneBefore) {
+  const RunBegan began{{.max_staleness = 1, .lookahead = 1, .steps_total = 3}, false, 17, Epoch{1}};
+  apply(began);
+  const std::uint64_t empty = state_.hash();
+  changes(LearnerCameUp{learner_, {}});
+  apply(began);
+  EXPECT_EQ(state_.hash(), empty);
+}
+
+}  // namespace
+}  // namespace tandem::actors

@@ -1,0 +1,168 @@
+#include "actors/exchange/state/group_history.h"
+
+#include <gtest/gtest.h>
+
+#include <span>
+
+namespace tandem::actors {
+namespace {
+
+using scheduler::DiscardReason;
+
+GroupAdmitted admitted(std::uint64_t group, std::int64_t position) {
+  return {.group = GroupId{group}, .position = position, .slot = {}};
+}
+
+StepTrained trained(std::int64_t step, std::vector<GroupId> groups) {
+  return {.step = StepId{step}, .groups = std::move(groups), .publication = {}};
+}
+
+EvaluationEnded evaluated(EvaluationKind kind, std::int64_t version, RewardFigures all) {
+  return {.kind = kind, .version = PolicyVersion{version}, .all = std::move(all), .sources = {}};
+}
+
+const std::vector<JournalEvent> kTwoIncarnations = {
+    RunBegan{},
+    admitted(1, 0),
+    admitted(2, 1),
+    admitted(3, 2),
+    RolloutLeased{.group = GroupId{1}},
+    trained(0, {GroupId{1}}),
+    evaluated(EvaluationKind::kBefore, 0, {.mean = 0.25}),
+    GroupDiscarded{GroupId{2}, DiscardReason::kRewardFailed},
+    trained(1, {GroupId{3}}),
+    evaluated(EvaluationKind::kPeriodic, 2, {.mean = 0.5, .failed = 1}),
+    admitted(4, 3),
+    admitted(5, 4),
+    LiveDiscarded{DiscardReason::kCancelled, {GroupId{4}, GroupId{5}}},
+    RunBegan{},
+    RunResumed{.checkpoint = StepId{1},
+               .groups = {{.group = GroupId{3}, .position = 2, .slot = {}, .discarded = {}},
+                          {.group = GroupId{4}, .position = 3, .slot = {}, .discarded = {}},
+                          {.group = GroupId{5}, .position = 4, .slot = {}, .discarded = {}}}},
+    trained(1, {GroupId{4}}),
+    evaluated(EvaluationKind::kFinal, 2, {.failed = 9}),
+};
+
+GroupHistory history_of(std::span<const JournalEvent> events) {
+  GroupHistory history;
+  for (const JournalEvent& event : events) history.take(event);
+  return history;
+}
+
+using Means = std::map<std::string, double>;
+Means means_of(const RunStatistics& statistics) {
+  Means means;
+  for (const auto& [kind, figures] : statistics.evaluations)
+    if (figures.all.mean) means[kind] = *figures.all.mean;
+  return means;
+}
+
+TEST(GroupHistory, LastFateOfEachGroupCountsAsOfTheCheckpoint) {
+  const GroupHistory history = history_of(kTwoIncarnations);
+  const auto groups = history.at(StepId{2});
+  ASSERT_EQ(groups.size(), 5u);
+  EXPECT_EQ(groups[0].trained_at, StepId{0});
+  EXPECT_EQ(groups[1].discarded, DiscardReason::kRewardFailed);
+  EXPECT_FALSE(groups[2].trained_at) << "trained in the first incarnation beyond its checkpoint";
+  EXPECT_EQ(groups[2].position, 2);
+  EXPECT_EQ(groups[3].trained_at, StepId{1});
+  EXPECT_FALSE(groups[4].discarded) << "the end of an incarnation discards nothing";
+  EXPECT_FALSE(history.at(StepId{1})[3].trained_at);
+  EXPECT_EQ(means_of(history.statistics(StepId{1}, 9)), (Means{{"before", 0.25}, {"last", 0.25}}));
+  EXPECT_EQ(history.statistics(StepId{1}, 9).evaluations_failed, 0);
+  EXPECT_EQ(means_of(history.statistics(StepId{2}, 9)), (Means{{"before", 0.25}}))
+      << "an older mean is not that of an evaluation in which everything failed";
+  EXPECT_EQ(history.statistics(StepId{2}, 9).evaluations_failed, 10);
+}
+
+TEST(GroupHistory, TheEventThatResumesHasAllThatIsNeeded) {
+  const scheduler::Budget budget{.groups_per_step = 1, .steps_total = 9};
+  const RunResumed event = history_of(kTwoIncarnations).resumed(StepId{2}, budget, false);
+  EXPECT_EQ(event.checkpoint, StepId{2});
+  EXPECT_EQ(event.issued, 5);
+  EXPECT_EQ(event.trained, 2);
+  EXPECT_EQ(event.retrained, 1) << "group 3, whose step was trained anew";
+  EXPECT_EQ(event.discarded[static_cast<std::size_t>(DiscardReason::kRewardFailed)], 1);
+  EXPECT_EQ(event.next_group, GroupId{6});
+  EXPECT_EQ(event.next_position, 5);
+  ASSERT_EQ(event.groups.size(), 2u);
+  EXPECT_EQ(event.groups[0].group, GroupId{3});
+  EXPECT_EQ(event.groups[1].group, GroupId{5});
+  EXPECT_EQ(event.evaluated, (std::vector{EvaluationKind::kBefore, EvaluationKind::kPeriodic}));
+}
+
+TEST(GroupHistory, AnEvaluationKeepsAllItsFigures) {
+  const RewardFigures all{
+      .mean = 0.1, .greedy = 0.3, .pass = {{1, 0.1}, {4, 1.0 / 3}}, .scored = 7, .failed = 3};
+  EvaluationEnded ended = evaluated(EvaluationKind::kBefore, 0, all);
+  ended.sources = {{"a", {.failed = 3}}, {"b", {.mean = 0.1, .scored = 7}}};
+  const std::vector<JournalEvent> events = {ended};
+  const EvaluationFigures figures{
+      .all = all, .sources = {{"a", {.failed = 3}}, {"b", {.mean = 0.1, .scored = 7}}}};
+  EXPECT_EQ(history_of(events).statistics(StepId{0}, 9).evaluations.at("before"), figures);
+}
+
+TEST(GroupHistory, AFinalEvaluationIsThatOfTheLastStepAlone) {
+  const std::vector<JournalEvent> events = {evaluated(EvaluationKind::kFinal, 2, {.mean = 0.5})};
+  EXPECT_EQ(means_of(history_of(events).statistics(StepId{2}, 2)),
+            (Means{{"final", 0.5}, {"last", 0.5}}));
+  EXPECT_EQ(means_of(history_of(events).statistics(StepId{2}, 3)),
+            (Means{{"periodic", 0.5}, {"last", 0.5}}));
+}
+
+// Two steps of one group each, the second of which is lost, then trained anew by a second
+// incarnation that had to repeat it once more after its learner's death.
+TEST(GroupHistory, TotalsCountWhatIsTrainedOnceAndWorkAsOftenAsItWasDone) {
+  RunTotals first, second, end, again;
+  first.trained = {.staleness = {{{0, 8}}}, .tokens = 100, .tokens_at_staleness_0 = 100};
+  first.work = {.tokens_generated = 150, .publish_count = 1, .wall_seconds = 5.5};
+  first.publish_seconds = 0.25;
+  second = first;
+  second.trained.staleness.add(2);
+  second.trained.tokens = 230;
+  second.trained.logprob_diff_max_at_staleness_0 = 0.125;
+  second.work.tokens_generated = 300;
+  second.publish_seconds = 0.75;
+  end = second;
+  end.work.wall_seconds = 7;
+  end.publish_seconds.reset();
+  again = second;
+  again.trained.tokens = 240;
+  again.work.tokens_generated = 450;
+  std::vector<JournalEvent> events = {trained(0, {GroupId{1}}), TotalsNoted{StepId{1}, first},
+                                      trained(1, {GroupId{2}}), TotalsNoted{StepId{2}, second},
+                                      TotalsNoted{StepId{2}, end}};
+  const scheduler::Budget budget{.groups_per_step = 1, .steps_total = 9};
+  const RunStatistics resumed = history_of(events).statistics(StepId{1}, 9);
+  EXPECT_EQ(resumed.trained.tokens, 100u);
+  EXPECT_EQ(resumed.trained.tokens_at_staleness_0, 100u);
+  EXPECT_EQ(resumed.trained.logprob_diff_max_at_staleness_0, 0);
+  EXPECT_EQ(resumed.trained.staleness.mean(), 0);
+  EXPECT_EQ(resumed.work.tokens_generated, 300u) << "though half of it was lost";
+  EXPECT_EQ(resumed.work.wall_seconds, 7);
+  EXPECT_EQ(resumed.publish_seconds, (std::deque<double>{0.25, 0.75}));
+  EXPECT_EQ(history_of(events).resumed(StepId{1}, budget, false).retrained, 1);
+  EXPECT_EQ(history_of(events).statistics(StepId{0}, 9).trained.tokens, 0u);
+
+  events.push_back(admitted(2, 0));
+  events.push_back(trained(1, {GroupId{3}}));
+  events.push_back(TotalsNoted{StepId{2}, again});
+  events.push_back(trained(1, {}));  // repeated
+  const GroupHistory history = history_of(events);
+  EXPECT_EQ(history.statistics(StepId{2}, 9).trained.tokens, 240u);
+  EXPECT_EQ(history.statistics(StepId{2}, 9).trained.staleness.max(), 2);
+  EXPECT_EQ(history.statistics(StepId{2}, 9).work.tokens_generated, 450u);
+  EXPECT_EQ(history.resumed(StepId{2}, budget, false).retrained, 2)
+      << "group 2 lost, group 3 repeated";
+}
+
+TEST(GroupHistory, SlotsOfAFixedLagAreKept) {
+  const scheduler::Slot slot{StepId{4}, 3, 1};
+  const std::vector<JournalEvent> events = {
+      GroupAdmitted{.group = GroupId{9}, .position = 17, .slot = slot}};
+  EXPECT_EQ(history_of(events).at(StepId{0})[0].slot, slot);
+}
+
+}  // namespace
+}  // namespace tandem::actors
