@@ -44,7 +44,7 @@
 #include "runtime/net/link.h"
 #include "runtime/net/socket_folder.h"
 #include "runtime/node/agent.h"
-#include "runtime/weights/weights.h"
+#include "runtime/weights/weight_family.h"
 #include "scheduler/fleet/hang_timeout.h"
 
 namespace tandem::cli {

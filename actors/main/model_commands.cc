@@ -23,7 +23,7 @@
 #include "actors/model/chat_template.h"
 #include "actors/model/checkpoint.h"
 #include "actors/model/weights.h"
-#include "actors/reward/verifier.h"
+#include "actors/reward/make_verifier.h"
 #include "actors/rollout/native_engine.h"
 #include "runtime/actor/system.h"
 #include "runtime/actor/threaded_executor.h"

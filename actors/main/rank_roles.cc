@@ -43,6 +43,7 @@
 #include "runtime/net/socket_folder.h"
 #include "runtime/node/log_files.h"
 #include "runtime/node/resources.h"
+#include "runtime/weights/weight_family.h"
 #include "scheduler/fleet/hang_timeout.h"
 
 namespace tandem::cli {

@@ -17,7 +17,7 @@
 
 #include "actors/controller/sqlite.h"
 #include "runtime/base/file.h"
-#include "runtime/weights/weights.h"
+#include "runtime/weights/weights_config.h"
 
 namespace tandem::e2e {
 

@@ -123,6 +123,23 @@ class Rules(unittest.TestCase):
         self.assertEqual(errors_of(twice), [
             f"runtime/net/b.h:1: LA-8: AB-1 is declared at {header}:2 as well"])
 
+    def test_la9_no_circles_by_stem(self):
+        def including(*names):
+            return "".join(f'#include "runtime/base/{name}.h"\n' for name in names)
+
+        # a.cc includes b.h, and b.h includes a.h: in no file alone is there a circle.
+        circle = {"runtime/base/a.h": "", "runtime/base/a.cc": including("a", "b"),
+                  "runtime/base/b.h": including("a")}
+        self.assertEqual(errors_of(circle), [
+            "runtime/base/a: LA-9: in a circle with runtime/base/b"])
+        longer = {"runtime/base/a.h": including("b"), "runtime/base/b.h": including("c"),
+                  "runtime/base/c.cc": including("a", "d"), "runtime/base/d.h": ""}
+        self.assertEqual(errors_of(longer), [
+            "runtime/base/a: LA-9: in a circle with runtime/base/b, runtime/base/c"])
+        ladder = {"runtime/base/a.h": including("b", "c"), "runtime/base/a.cc": including("a", "c"),
+                  "runtime/base/b.h": including("c"), "runtime/base/c.h": ""}
+        self.assertEqual(errors_of(ladder), [])
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -1,7 +1,7 @@
 // Three verifiers are functions of the completion and the answer and judge at once; the fourth is
 // in command_verifier.h. A regular expression runs in PCRE2 with a limit on its steps: a search
 // that backtracks without end fails the completion, and does not stop the actor.
-#include "actors/reward/verifier.h"
+#include "actors/reward/make_verifier.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
