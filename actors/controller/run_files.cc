@@ -26,12 +26,12 @@ constexpr const char* kInsert =
     "INSERT INTO journal(time_ms, kind, group_id, lease, holder, step, version, position, detail) "
     "VALUES(?,?,?,?,?,?,?,?,?)";
 
-Sqlite::Value unless(std::int64_t value, std::int64_t none) {
-  return value == none ? Sqlite::Value{} : Sqlite::Value{value};
+runtime::Sqlite::Value unless(std::int64_t value, std::int64_t none) {
+  return value == none ? runtime::Sqlite::Value{} : runtime::Sqlite::Value{value};
 }
 
-Sqlite::Value unless_empty(const std::string& text) {
-  return text.empty() ? Sqlite::Value{} : Sqlite::Value{text};
+runtime::Sqlite::Value unless_empty(const std::string& text) {
+  return text.empty() ? runtime::Sqlite::Value{} : runtime::Sqlite::Value{text};
 }
 
 // Gives a file of an earlier incarnation of the run a second name with the first free number,
@@ -62,7 +62,7 @@ Result<void> set_result_aside(const std::string& run_dir) {
 
 Result<std::unique_ptr<RunFiles>> RunFiles::open(const std::string& run_dir,
                                                  EventFiles event_files) {
-  auto journal = Sqlite::open(run_dir + "/journal.sqlite", kSchema);
+  auto journal = runtime::Sqlite::open(run_dir + "/journal.sqlite", kSchema);
   if (!journal) return journal.error();
   auto files = std::unique_ptr<RunFiles>(new RunFiles(run_dir, std::move(*journal)));
   if (const auto opened = files->open_metrics(); !opened) return opened.error();
@@ -84,11 +84,11 @@ Result<void> RunFiles::open_metrics() {
   return {};
 }
 
-RunFiles::RunFiles(std::string run_dir, std::unique_ptr<Sqlite> journal)
+RunFiles::RunFiles(std::string run_dir, std::unique_ptr<runtime::Sqlite> journal)
     : run_dir_(std::move(run_dir)), journal_(std::move(journal)) {}
 
 Result<void> RunFiles::journal(std::span<const JournalEvent> events, Durability durability) {
-  std::vector<Sqlite::Row> rows;
+  std::vector<runtime::Sqlite::Row> rows;
   rows.reserve(events.size());
   for (const JournalEvent& event : events)
     rows.push_back({event.time_ms, event.kind, unless(event.group, 0), unless(event.lease, 0),
@@ -167,13 +167,13 @@ Result<void> RunFiles::replay(const std::function<void(const JournalEvent&)>& ta
   return journal_->query(
       "SELECT kind, group_id, step, version, position, detail FROM journal WHERE kind IN (" +
           kinds + ") ORDER BY seq",
-      [&take](const Sqlite::Row& row) {
-        take({.kind = text_of(row[0]),
-              .group = number_of(row[1], 0),
-              .step = number_of(row[2], -1),
-              .version = number_of(row[3], -2),
-              .position = number_of(row[4], -1),
-              .detail = text_of(row[5])});
+      [&take](const runtime::Sqlite::Row& row) {
+        take({.kind = runtime::text_of(row[0]),
+              .group = runtime::number_of(row[1], 0),
+              .step = runtime::number_of(row[2], -1),
+              .version = runtime::number_of(row[3], -2),
+              .position = runtime::number_of(row[4], -1),
+              .detail = runtime::text_of(row[5])});
       });
 }
 

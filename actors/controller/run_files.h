@@ -18,9 +18,9 @@
 #include <optional>
 #include <string>
 
-#include "actors/controller/sqlite.h"
 #include "actors/controller/tensorboard.h"
 #include "actors/exchange/run_record.h"
+#include "runtime/sqlite/sqlite.h"
 
 namespace tandem::actors {
 
@@ -44,14 +44,14 @@ class RunFiles final : public RunRecord {
   Result<void> replay(const std::function<void(const JournalEvent&)>& take) override;
 
  private:
-  RunFiles(std::string run_dir, std::unique_ptr<Sqlite> journal);
+  RunFiles(std::string run_dir, std::unique_ptr<runtime::Sqlite> journal);
   Result<void> open_metrics();
   Error cannot_open() const;
   // Writes a line and flushes it to the operating system, so that it survives a kill.
   Result<void> append(std::ofstream& file, const std::string& name, const std::string& line);
 
   const std::string run_dir_;
-  const std::unique_ptr<Sqlite> journal_;
+  const std::unique_ptr<runtime::Sqlite> journal_;
   std::ofstream metrics_, samples_;
   std::optional<TensorboardWriter> tensorboard_;  // until its files cannot be written
   std::size_t sample_bytes_ = 0;                  // of all incarnations of the run

@@ -11,6 +11,7 @@
 
 #include "runtime/base/ids.h"
 #include "runtime/base/result.h"
+#include "runtime/sqlite/durability.h"
 #include "runtime/wire/payload_ref.h"
 
 namespace tandem::actors {
@@ -35,7 +36,7 @@ struct JournalEvent {
   std::string detail;          // discard reason, checksum, slot ("index/attempt"), …
 };
 
-enum class Durability { kKill, kPowerCut };  // the worst event that a record survives
+using runtime::Durability;
 
 // Owned by one exchange and called in its turns.
 class RunRecord {

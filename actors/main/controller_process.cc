@@ -161,7 +161,7 @@ struct ControllerProcess::Parts {
 
   ControllerOptions options;
   std::optional<FileLock> lock;
-  std::unique_ptr<actors::Sqlite> journal;
+  std::unique_ptr<runtime::Sqlite> journal;
   Epoch epoch{1};
   std::int64_t events_before = 0;  // the highest number of an event of earlier epochs
   const std::int64_t started_ms = unix_ms();
@@ -253,7 +253,7 @@ Result<void> ControllerProcess::Parts::claim_home() {
   if (!taken) return taken.error();
   lock.emplace(std::move(*taken));
   auto opened =
-      actors::Sqlite::open((options.home / "controller.sqlite").string(), kControllerSchema);
+      runtime::Sqlite::open((options.home / "controller.sqlite").string(), kControllerSchema);
   if (!opened) return opened.error();
   journal = std::move(*opened);
   auto own_keys = runtime::controller_keys(options.home);
@@ -263,7 +263,7 @@ Result<void> ControllerProcess::Parts::claim_home() {
   if (auto done = journal->insert("INSERT INTO epochs(time_ms) VALUES(?)", {{unix_ms()}}); !done)
     return done;
   return journal->query("SELECT max(epoch), (SELECT coalesce(max(seq), 0) FROM events) FROM epochs",
-                        [this](const actors::Sqlite::Row& row) {
+                        [this](const runtime::Sqlite::Row& row) {
                           epoch = Epoch{static_cast<std::uint64_t>(std::get<std::int64_t>(row[0]))};
                           events_before = std::get<std::int64_t>(row[1]);
                         });

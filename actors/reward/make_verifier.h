@@ -16,12 +16,12 @@
 #include <memory>
 #include <string>
 
-#include "actors/reward/child_program.h"
-#include "actors/reward/line_child.h"
 #include "actors/reward/verifier.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/json.h"
 #include "runtime/base/result.h"
+#include "runtime/node/child_program.h"
+#include "runtime/node/line_child.h"
 
 namespace tandem::actors {
 
@@ -29,8 +29,8 @@ enum class VerifierType : std::uint8_t { kExact, kRegex, kMath, kCommand };
 
 struct VerifierConfig {  // the reward.* keys of a job
   VerifierType type = VerifierType::kExact;
-  std::string pattern;   // of kRegex
-  ChildProgram program;  // of kCommand
+  std::string pattern;            // of kRegex
+  runtime::ChildProgram program;  // of kCommand
   Duration timeout = std::chrono::seconds(10);
   int retries = 2;
   std::string log;  // the file that holds the program's stderr, for messages; may be empty
@@ -42,7 +42,7 @@ std::string describe(const VerifierConfig& config);
 // Fails with kInvalid for a pattern that does not compile and for an empty command. Only kCommand
 // uses `spawn`.
 Result<std::unique_ptr<Verifier>> make_verifier(const VerifierConfig& config,
-                                                LineChildSpawner spawn);
+                                                runtime::LineChildSpawner spawn);
 
 // Fails with kInvalid where the expression of a regex verifier does not compile; the message says
 // what is wrong and where.

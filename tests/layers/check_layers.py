@@ -26,6 +26,7 @@ ALLOWED = {  # folder -> folders it may include, besides itself
     "runtime/base": [],
     "runtime/device": BASE,
     "runtime/wire": BASE,
+    "runtime/sqlite": BASE,
     "runtime/actor": BASE,
     "runtime/net": BASE + ["runtime/wire", "runtime/actor"],
     "runtime/node": BASE + ["runtime/wire", "runtime/actor", "runtime/net"],
@@ -46,10 +47,10 @@ ALLOWED = {  # folder -> folders it may include, besides itself
 CUDA = ["kernels/cuda", "runtime/device"]  # what goes into the CUDA module
 AT_HOME = {  # first part of an include in <> -> folders that may use the library
     "zmq": ["runtime/net"],
-    "boost": ["runtime", "actors/reward"],
+    "boost": ["runtime"],
     "CLI": ["actors/main"],
     "yaml-cpp": ["actors/main"],
-    "sqlite3": ["actors/controller"],
+    "sqlite3": ["runtime/sqlite"],
     "openssl": ["runtime"],
     "xxhash": ["runtime"],
     "pcre2": ["actors/model", "actors/reward"],

@@ -58,6 +58,8 @@ class Rules(unittest.TestCase):
         for name, included in [
                 ("actors/controller/a.cc", "yaml-cpp/yaml.h"),
                 ("actors/rollout/a.cc", "zmq.hpp"),
+                ("actors/controller/a.cc", "sqlite3.h"),
+                ("actors/reward/a.cc", "boost/asio/io_context.hpp"),
                 ("runtime/net/a.cc", "CLI/CLI.hpp"),
                 ("scheduler/fleet/a.cc", "spdlog/spdlog.h"),
                 ("kernels/cpu/matmul.cc", "oneapi/dnnl/dnnl.hpp"),

@@ -1,15 +1,13 @@
 // Every connection is opened with SQLITE_OPEN_NOMUTEX, since one thread uses it at a time. A writer
 // waits up to five seconds for another process that holds the database (BEGIN IMMEDIATE takes the
 // write lock at once, so a transaction cannot fail half-way for want of it).
-#include "actors/controller/sqlite.h"
+#include "runtime/sqlite/sqlite.h"
 
 #include <sqlite3.h>
 
 #include <utility>
 
-#include "runtime/net/http.h"
-
-namespace tandem::actors {
+namespace tandem::runtime {
 namespace {
 
 void bind(sqlite3_stmt* statement, int index, const Sqlite::Value& value) {
@@ -157,4 +155,4 @@ std::string text_of(const Sqlite::Value& value, const std::string& otherwise) {
   return held ? *held : otherwise;
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::runtime
