@@ -28,12 +28,14 @@ Result<std::shared_ptr<SubmittedOperation>> CommunicatorState::submit(NcclOperat
   made->communicator = shared_from_this();
   {
     const std::lock_guard lock(mutex_);
-    if (error_) return *error_;
-    if (finish_by_) return refusal(describe_operation(made->operation), label_ + " finishes");
-    if (under_way_ == kNcclOperationsMax)
-      return refusal(describe_operation(made->operation),
-                     label_ + " has " + std::to_string(under_way_) + " operations under way");
-    made->sequence = ++sequence_;
+    if (shared_.error) return *shared_.error;
+    if (shared_.finish_by)
+      return refusal(describe_operation(made->operation), label_ + " finishes");
+    if (shared_.under_way == kNcclOperationsMax)
+      return refusal(
+          describe_operation(made->operation),
+          label_ + " has " + std::to_string(shared_.under_way) + " operations under way");
+    made->sequence = ++shared_.sequence;
     made->record = process_.records->add({.communicator = epoch_.name,
                                           .epoch = epoch_.epoch,
                                           .rank = epoch_.rank,
@@ -43,8 +45,8 @@ Result<std::shared_ptr<SubmittedOperation>> CommunicatorState::submit(NcclOperat
                                           .bytes = bytes_of(made->operation),
                                           .peers = peers_of(made->operation),
                                           .enqueued_at = made->submitted_at});
-    ++under_way_;
-    submitted_.push_back(made);
+    ++shared_.under_way;
+    shared_.submitted.push_back(made);
   }
   thread().post([](NcclCalls&) {});  // wakes the thread, which polls this communicator
   return made;
@@ -53,12 +55,12 @@ Result<std::shared_ptr<SubmittedOperation>> CommunicatorState::submit(NcclOperat
 void CommunicatorState::fail(Error error) {
   const std::lock_guard lock(mutex_);
   // NC-2: the first error counts, and none comes after an orderly end.
-  if (!error_ && !closed_) error_ = std::move(error);
+  if (!shared_.error && !shared_.closed) shared_.error = std::move(error);
 }
 
 void CommunicatorState::ask_to_finish(Time deadline) {
   const std::lock_guard lock(mutex_);
-  if (!finish_by_) finish_by_ = deadline;
+  if (!shared_.finish_by) shared_.finish_by = deadline;
 }
 
 std::optional<Result<void>> CommunicatorState::outcome_of(const SubmittedOperation& operation) {
@@ -82,29 +84,29 @@ Result<void> CommunicatorState::wait_for(const SubmittedOperation& operation) {
     return *operation.outcome;
   const Error error = hung(describe_operation(operation.operation));
   // The communicator is over as well: NCCL's thread aborts it if it ever comes back.
-  if (!error_) error_ = error;
+  if (!shared_.error) shared_.error = error;
   return error;
 }
 
 std::optional<Result<void>> CommunicatorState::started() {
   const std::lock_guard lock(mutex_);
-  if (error_) return Result<void>(*error_);
-  if (!ready_) return std::nullopt;
+  if (shared_.error) return Result<void>(*shared_.error);
+  if (!shared_.ready) return std::nullopt;
   return Result<void>();
 }
 
 Result<void> CommunicatorState::wait_started() {
   std::unique_lock lock(mutex_);
-  const auto known = [&] { return ready_ || error_; };
+  const auto known = [&] { return shared_.ready || shared_.error; };
   if (!changed_.wait_until(lock, steady_point(start_deadline_ + thread().grace()), known))
-    error_ = hung("the start");
-  if (error_) return *error_;
+    shared_.error = hung("the start");
+  if (shared_.error) return *shared_.error;
   return {};
 }
 
 bool CommunicatorState::closes_by(Time deadline) {
   std::unique_lock lock(mutex_);
-  return changed_.wait_until(lock, steady_point(deadline), [&] { return closed_; });
+  return changed_.wait_until(lock, steady_point(deadline), [&] { return shared_.closed; });
 }
 
 Result<void> CommunicatorState::wait_closed(Time deadline) {
@@ -115,7 +117,7 @@ Result<void> CommunicatorState::wait_closed(Time deadline) {
 
 std::optional<Error> CommunicatorState::failure() {
   const std::lock_guard lock(mutex_);
-  return error_;
+  return shared_.error;
 }
 
 }  // namespace tandem::runtime

@@ -20,12 +20,13 @@ namespace tandem::runtime {
 
 bool CommunicatorState::broken() {
   const std::lock_guard lock(mutex_);
-  return error_.has_value();
+  return shared_.error.has_value();
 }
 
 void CommunicatorState::take_requests() {
   const std::lock_guard lock(mutex_);
-  for (Shared& operation : std::exchange(submitted_, {})) waiting_.push_back(std::move(operation));
+  for (Shared& operation : std::exchange(shared_.submitted, {}))
+    waiting_.push_back(std::move(operation));
 }
 
 NcclPolled CommunicatorState::poll(NcclCalls& calls) {
@@ -102,7 +103,7 @@ void CommunicatorState::look_at_start(NcclCalls& calls) {
     end_step(NcclState::kDone);
     phase_ = Phase::kReady;
     const std::lock_guard lock(mutex_);
-    ready_ = true;
+    shared_.ready = true;
     changed_.notify_all();
   } else if (state != NcclResult::kInProgress) {
     fail(nccl_failure(process_.api,
@@ -173,7 +174,7 @@ void CommunicatorState::settle(NcclCalls& calls, SubmittedOperation& operation,
   process_.records->change(operation.record, state, steady_now());
   const std::lock_guard lock(mutex_);
   operation.outcome = std::move(outcome);
-  --under_way_;
+  --shared_.under_way;
   changed_.notify_all();
 }
 
@@ -266,7 +267,7 @@ void CommunicatorState::look_at_operations(NcclCalls& calls) {
   }
   const auto finish_by = [this] {
     const std::lock_guard lock(mutex_);
-    return submitted_.empty() ? finish_by_ : std::nullopt;
+    return shared_.submitted.empty() ? shared_.finish_by : std::nullopt;
   }();
   // Operations that were submitted before finish() are all carried out first.
   if (!finish_by || operations_left() || broken()) return;
@@ -331,7 +332,7 @@ void CommunicatorState::look_at_finish(NcclCalls& calls) {
   }
   const Time deadline = [this] {
     const std::lock_guard lock(mutex_);
-    return *finish_by_;
+    return *shared_.finish_by;
   }();
   if (state != NcclResult::kInProgress) {
     fail(nccl_failure(process_.api, "ncclCommFinalize", state, comm_, "cannot finish " + label_));
@@ -391,7 +392,7 @@ void CommunicatorState::close(NcclCalls& calls) {
   end_step(NcclState::kDone);
   phase_ = Phase::kClosed;
   const std::lock_guard lock(mutex_);
-  closed_ = true;
+  shared_.closed = true;
   changed_.notify_all();
 }
 

@@ -95,7 +95,7 @@ class CommunicatorState : public std::enable_shared_from_this<CommunicatorState>
   void end_step(NcclState state);
   bool operations_left() const { return !waiting_.empty() || !entered_.empty(); }
   bool broken();                        // an error has ended it
-  void take_requests();                 // moves submitted_ to waiting_
+  void take_requests();                 // moves shared_.submitted to waiting_
   Error hung(const std::string& what);  // for a wait that ended before NCCL's thread answered
 
   const NcclProcess process_;
@@ -116,17 +116,19 @@ class CommunicatorState : public std::enable_shared_from_this<CommunicatorState>
   Time abort_began_, abort_limit_;  // from ncclCommAbort to the end of the streams' work
   std::optional<NcclRecords::Id> step_;  // the record of the start, finish or abort under way
 
-  // For callers and NCCL's thread; the fields below are guarded by it. Never held during a call of
-  // NCCL.
+  // For callers and NCCL's thread: guards shared_. Never held during a call of NCCL.
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<Shared> submitted_;  // not yet taken by NCCL's thread
-  std::size_t under_way_ = 0;     // submitted and without an outcome
-  std::uint64_t sequence_ = 0;
-  bool ready_ = false;
-  bool closed_ = false;
-  std::optional<Time> finish_by_;
-  std::optional<Error> error_;
+  struct SharedState {
+    std::deque<Shared> submitted;  // not yet taken by NCCL's thread
+    std::size_t under_way = 0;     // submitted and without an outcome
+    std::uint64_t sequence = 0;
+    bool ready = false;
+    bool closed = false;
+    std::optional<Time> finish_by;
+    std::optional<Error> error;
+  };
+  SharedState shared_;
 };
 
 }  // namespace tandem::runtime

@@ -7,6 +7,8 @@
 
 #include <utility>
 
+#include "runtime/base/text.h"
+
 namespace tandem::runtime {
 namespace {
 
@@ -59,7 +61,7 @@ Result<std::unique_ptr<Sqlite>> Sqlite::open(const std::string& path, const std:
 // SQLite shares files beside the database with writers, also for reading. A database whose log is
 // gone and whose directory cannot be written is therefore opened as one that never changes.
 Result<std::unique_ptr<Sqlite>> Sqlite::open_to_read(const std::string& path) {
-  const std::string uri = "file:" + runtime::percent_encoded(path);
+  const std::string uri = "file:" + percent_encoded(path);
   Error why;
   // Opening alone reads nothing; only the query shows whether the database can be read.
   for (const char* const mode : {"?mode=ro", "?immutable=1"}) {

@@ -37,6 +37,10 @@ class Rules(unittest.TestCase):
                 ("actors/reward/a.h", "scheduler/fleet/ledger.h"),
                 ("actors/controller/a.h", "kernels/backend.h"),
                 ("actors/rollout/a.h", "engine.h"),
+                ("actors/main/cli/a.h", "actors/main/local_run.h"),
+                ("actors/main/cli/a.h", "actors/controller/controller.h"),
+                ("actors/main/job/a.h", "actors/main/cli/command.h"),
+                ("actors/main/job/a.h", "actors/main/role_config.h"),
         ]:
             self.assert_caught("LA-1", name, f'#include "{included}"\n')
         self.assert_caught("LA-1", "actors/critic/a.h", "")
@@ -50,7 +54,9 @@ class Rules(unittest.TestCase):
                 ("kernels/cpu/a.h", "kernels/backend.h"),
                 ("actors/model/a.h", "kernels/ops/matmul.h"),
                 ("actors/controller/a.h", "scheduler/fleet/ledger.h"),
-                ("actors/main/cli/a.h", "actors/learner/gang.h"),
+                ("actors/main/a.h", "actors/learner/gang.h"),
+                ("actors/main/a.h", "actors/main/cli/command.h"),
+                ("actors/main/cli/a.h", "actors/main/job/job_spec.h"),
         ]:
             self.assertEqual(errors_of({name: f'#include "{included}"\n'}), [], name)
 
@@ -141,6 +147,60 @@ class Rules(unittest.TestCase):
         ladder = {"runtime/base/a.h": including("b", "c"), "runtime/base/a.cc": including("a", "c"),
                   "runtime/base/b.h": including("c"), "runtime/base/c.h": ""}
         self.assertEqual(errors_of(ladder), [])
+
+    def test_la9_no_circles_of_folders(self):
+        circle = {"kernels/a.h": '#include "kernels/ops/b.h"\n', "kernels/ops/b.h": "",
+                  "kernels/ops/c.h": '#include "kernels/d.h"\n', "kernels/d.h": ""}
+        self.assertEqual(errors_of(circle), ["kernels: LA-9: in a circle with kernels/ops"])
+        del circle["kernels/a.h"]
+        self.assertEqual(errors_of(circle), [])
+
+    def test_la10_a_class_with_state_is_small(self):
+        many = "".join(f"  int field_{n}_ = {n};\n" for n in range(21))
+        name = "runtime/base/a.h"
+        for text in ["class A {\n public:\n  A();\n  int get() const;\n\n private:\n" + many + "};\n",
+                     "struct A {\n  void step() { f({1}); }\n" + many + "};\n",
+                     "struct B::A : C<D, 2> {\n  Result<void> step(int, int);\n" + many + "};\n"]:
+            self.assert_caught("LA-10", name, text)
+            self.assertEqual(errors_of({name: text.replace("  int field_20_ = 20;\n", "")}), [])
+            self.assertIn("21 fields", errors_of({name: text})[0])
+        for text in ["struct A {\n" + many + "};\n",
+                     "struct A {\n  A() : x({1}) {}\n  bool operator==(const A&) const = default;\n"
+                     "  int sum(int (*of)(int), B b = {}) const { return of(1) + field_0_; }\n"
+                     "  static A parse(std::string_view text);\n" + many + "};\n",
+                     "class A {\n  int one_;\n" + many.replace("int", "void (*").replace(" =", ")() =")
+                     + "};\n"]:
+            self.assertEqual(errors_of({name: text}), [], text)
+
+    def test_la10_counts_fields_alone(self):
+        text = """
+// class Not { int a; }
+class A final : public B<int, 2>, C {
+ public:
+  explicit A(std::vector<int> given) : a_{1}, b_(2), map_{} {}
+  using T = std::map<int, int>;
+  enum class Phase { kNew, kOld };
+  struct Inner {
+    int x = 0, y = 0;
+  };
+  static constexpr int kMax = 3;
+  std::function<void(int, int)> heard;
+  template <class T>
+  void put(T&& value);
+  A operator+(const A& other) const;
+
+ private:
+  friend class D;
+  const std::array<int, 3> a_{1, 2, 3};
+  std::uint64_t b_ = 1ull << 20, c_ = 0;
+  std::map<std::string, std::pair<int, int>> map_;
+  std::atomic<bool> done_ = false;  // guarded; by nothing
+  Inner inner_{.x = 1};
+};
+"""
+        sizes = {size.name: size for size in check_layers.class_sizes.class_sizes(text)}
+        self.assertEqual(sizes["A"], ("A", 3, 7, True))
+        self.assertEqual(sizes["Inner"], ("Inner", 8, 2, False))
 
 
 if __name__ == "__main__":

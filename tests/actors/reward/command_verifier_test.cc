@@ -531,7 +531,7 @@ TEST(CommandVerifier, AProgramDiesWithAProcessThatIsKilled) {
 }
 
 // The kernel takes the end of the thread that started a program for that of its process.
-TEST(runtime::LineChild, OutlivesTheThreadThatAsksForIt) {
+TEST(LineChild, OutlivesTheThreadThatAsksForIt) {
   runtime::IoThread io;
   std::promise<std::string> said;
   std::unique_ptr<runtime::LineChild> child;
