@@ -24,7 +24,7 @@
 #include "runtime/actor/context.h"
 #include "runtime/actor/outbox.h"
 #include "runtime/collective/nccl_records.h"
-#include "runtime/weights/weights.h"
+#include "runtime/weights/weights_config.h"
 
 namespace tandem::actors {
 

@@ -12,6 +12,7 @@
 
 #include "actors/controller/controller_core.h"
 #include "runtime/collective/nccl_api.h"
+#include "scheduler/fleet/fits_ever.h"
 #include "scheduler/fleet/memory_fit.h"
 
 namespace tandem::actors {

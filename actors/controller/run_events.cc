@@ -8,7 +8,7 @@
 #include <tuple>
 #include <utility>
 
-#include "actors/controller/sqlite.h"
+#include "runtime/sqlite/sqlite.h"
 
 namespace tandem::actors {
 
@@ -32,10 +32,11 @@ std::string order_and_limit(const char* column, const EventQuery& query) {
 }
 
 // Null where there is no such file: a run that never began has no journal.
-Result<std::unique_ptr<Sqlite>> open_if_there(const fs::path& path) {
+Result<std::unique_ptr<runtime::Sqlite>> open_if_there(const fs::path& path) {
   std::error_code ignored;
-  if (!fs::is_regular_file(fs::symlink_status(path, ignored))) return std::unique_ptr<Sqlite>();
-  return Sqlite::open_to_read(path.string());
+  if (!fs::is_regular_file(fs::symlink_status(path, ignored)))
+    return std::unique_ptr<runtime::Sqlite>();
+  return runtime::Sqlite::open_to_read(path.string());
 }
 
 }  // namespace
@@ -55,12 +56,12 @@ Result<std::vector<ClusterEvent>> kept_events(const fs::path& home, const std::s
       "SELECT seq, time_ms, kind, subject, message FROM events WHERE (subject = ? OR "
       "(subject > ? AND subject < ?)) AND seq > ?" +
           order_and_limit("rowid", query),
-      [&](const Sqlite::Row& row) {
-        events.push_back({.seq = number_of(row[0]),
-                          .time_ms = number_of(row[1]),
-                          .kind = text_of(row[2]),
-                          .subject = text_of(row[3]),
-                          .message = text_of(row[4])});
+      [&](const runtime::Sqlite::Row& row) {
+        events.push_back({.seq = runtime::number_of(row[0]),
+                          .time_ms = runtime::number_of(row[1]),
+                          .kind = runtime::text_of(row[2]),
+                          .subject = runtime::text_of(row[3]),
+                          .message = runtime::text_of(row[4])});
       },
       {job, job + "/", job + "0", query.since.value_or(-1)});
   if (!done) return done.error();
@@ -79,13 +80,14 @@ Result<std::vector<ClusterEvent>> journal_events(const fs::path& run_dir, const 
           kMilestones +
           ") AND seq > (SELECT coalesce(max(seq), 0) FROM sqlite_sequence) - ? AND seq > ?" +
           order_and_limit("seq", query),
-      [&](const Sqlite::Row& row) {
-        std::string message = text_of(row[2]);
-        if (const std::string detail = text_of(row[4]); !detail.empty()) message += " " + detail;
+      [&](const runtime::Sqlite::Row& row) {
+        std::string message = runtime::text_of(row[2]);
+        if (const std::string detail = runtime::text_of(row[4]); !detail.empty())
+          message += " " + detail;
         if (std::holds_alternative<std::int64_t>(row[3]))
-          message += " at step " + std::to_string(number_of(row[3]));
-        events.push_back({.seq = number_of(row[0]),
-                          .time_ms = number_of(row[1]),
+          message += " at step " + std::to_string(runtime::number_of(row[3]));
+        events.push_back({.seq = runtime::number_of(row[0]),
+                          .time_ms = runtime::number_of(row[1]),
                           .kind = "run",
                           .subject = id,
                           .message = std::move(message)});
@@ -104,8 +106,8 @@ std::map<std::string, std::set<std::uint64_t>> journal_holders(const fs::path& r
   (void)(*journal)->query(
       "SELECT DISTINCT holder FROM journal WHERE holder IS NOT NULL AND "
       "seq > (SELECT coalesce(max(seq), 0) FROM sqlite_sequence) - ?",
-      [&](const Sqlite::Row& row) {  // "arith-1/rollout/0#3"
-        const std::string holder = text_of(row[0]);
+      [&](const runtime::Sqlite::Row& row) {  // "arith-1/rollout/0#3"
+        const std::string holder = runtime::text_of(row[0]);
         const std::size_t slash = holder.find('/'), mark = holder.rfind('#');
         if (slash == std::string::npos || mark == std::string::npos || mark < slash) return;
         std::uint64_t incarnation = 0;

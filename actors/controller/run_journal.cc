@@ -32,12 +32,12 @@ constexpr const char* kInsert =
     "INSERT INTO events(time_ms, kind, group_id, lease, holder, step, version, position, detail, "
     "groups_kind, groups, body) VALUES(?,?,?,?,?,?,?,?,?,?,?,?)";
 
-Sqlite::Value value_of(const std::optional<std::int64_t>& number) {
-  return number ? Sqlite::Value{*number} : Sqlite::Value{};
+runtime::Sqlite::Value value_of(const std::optional<std::int64_t>& number) {
+  return number ? runtime::Sqlite::Value{*number} : runtime::Sqlite::Value{};
 }
 
-Sqlite::Value value_of(const std::string& text) {
-  return text.empty() ? Sqlite::Value{} : Sqlite::Value{text};
+runtime::Sqlite::Value value_of(const std::string& text) {
+  return text.empty() ? runtime::Sqlite::Value{} : runtime::Sqlite::Value{text};
 }
 
 std::string json_of(const std::optional<std::int64_t>& number) {
@@ -58,37 +58,39 @@ std::string list_of(const std::vector<JournalRow>& groups) {
   return list + "]";
 }
 
-Sqlite::Row row_of(const JournalEvent& event, std::int64_t time_ms) {
+runtime::Sqlite::Row row_of(const JournalEvent& event, std::int64_t time_ms) {
   const JournalRows rows = rows_of(event);
   const bool of_groups = !rows.of_groups.empty();
   // An event that has no row of its own keeps the values that its groups have in common there.
   const JournalRow& row =
       rows.of_event.kind.empty() && of_groups ? rows.of_groups.front() : rows.of_event;
   const bool own = !rows.of_event.kind.empty();
-  return {time_ms,
-          value_of(rows.of_event.kind),
-          own ? value_of(row.group) : Sqlite::Value{},
-          value_of(row.lease),
-          value_of(row.holder),
-          value_of(row.step),
-          value_of(row.version),
-          value_of(row.position),
-          value_of(row.detail),
-          of_groups ? Sqlite::Value{rows.of_groups.front().kind} : Sqlite::Value{},
-          of_groups ? Sqlite::Value{list_of(rows.of_groups)} : Sqlite::Value{},
-          Sqlite::Blob{runtime::encode(event)}};
+  return {
+      time_ms,
+      value_of(rows.of_event.kind),
+      own ? value_of(row.group) : runtime::Sqlite::Value{},
+      value_of(row.lease),
+      value_of(row.holder),
+      value_of(row.step),
+      value_of(row.version),
+      value_of(row.position),
+      value_of(row.detail),
+      of_groups ? runtime::Sqlite::Value{rows.of_groups.front().kind} : runtime::Sqlite::Value{},
+      of_groups ? runtime::Sqlite::Value{list_of(rows.of_groups)} : runtime::Sqlite::Value{},
+      runtime::Sqlite::Blob{runtime::encode(event)}};
 }
 
-Result<std::int64_t> number_from(Sqlite& database, const char* query) {
+Result<std::int64_t> number_from(runtime::Sqlite& database, const char* query) {
   std::int64_t number = 0;
-  const auto asked =
-      database.query(query, [&number](const Sqlite::Row& row) { number = number_of(row.front()); });
+  const auto asked = database.query(query, [&number](const runtime::Sqlite::Row& row) {
+    number = runtime::number_of(row.front());
+  });
   if (!asked) return asked.error();
   return number;
 }
 
 // Which schema the journal has; 0: it is empty.
-Result<std::int64_t> schema_of(Sqlite& database) {
+Result<std::int64_t> schema_of(runtime::Sqlite& database) {
   const auto version = number_from(database, "PRAGMA user_version");
   if (!version || *version > 0) return version;
   const auto tables = number_from(database, "SELECT count(*) FROM sqlite_master");
@@ -109,7 +111,7 @@ Error other_schema(const std::string& path, std::int64_t schema) {
 
 Result<RunJournal> RunJournal::open(const std::string& run_dir) {
   const std::string path = run_dir + kFile;
-  auto database = Sqlite::open(path, "");
+  auto database = runtime::Sqlite::open(path, "");
   if (!database) return database.error();
   const auto schema = schema_of(**database);
   if (!schema) return schema.error();
@@ -124,7 +126,7 @@ Result<RunJournal> RunJournal::open(const std::string& run_dir) {
 
 Result<RunJournal> RunJournal::open_to_read(const std::string& run_dir) {
   const std::string path = run_dir + kFile;
-  auto database = Sqlite::open_to_read(path);
+  auto database = runtime::Sqlite::open_to_read(path);
   if (!database) return database.error();
   const auto schema = schema_of(**database);
   if (!schema) return schema.error();
@@ -134,7 +136,7 @@ Result<RunJournal> RunJournal::open_to_read(const std::string& run_dir) {
 
 Result<void> RunJournal::append(std::span<const JournalEvent> events, std::int64_t time_ms,
                                 Durability durability) {
-  std::vector<Sqlite::Row> rows;
+  std::vector<runtime::Sqlite::Row> rows;
   rows.reserve(events.size());
   for (const JournalEvent& event : events) rows.push_back(row_of(event, time_ms));
   return database_->insert(kInsert, rows, durability);
@@ -143,18 +145,18 @@ Result<void> RunJournal::append(std::span<const JournalEvent> events, std::int64
 Result<void> RunJournal::read(const std::function<void(const JournalEntry&)>& take) const {
   std::optional<Error> damaged;
   const auto asked = database_->query(
-      "SELECT seq, time_ms, body FROM events ORDER BY seq", [&](const Sqlite::Row& row) {
+      "SELECT seq, time_ms, body FROM events ORDER BY seq", [&](const runtime::Sqlite::Row& row) {
         if (damaged) return;
-        const auto* body = std::get_if<Sqlite::Blob>(&row[2]);
+        const auto* body = std::get_if<runtime::Sqlite::Blob>(&row[2]);
         auto event = runtime::decode<JournalEvent>(body ? body->bytes : "");
         if (!event) {
           damaged = Error{ErrorCode::kInvalid,
-                          "event " + std::to_string(number_of(row[0])) +
+                          "event " + std::to_string(runtime::number_of(row[0])) +
                               " of the journal is damaged: " + event.error().message,
                           path_, "restore the file, or begin a new run"};
           return;
         }
-        take({number_of(row[1]), std::move(*event)});
+        take({runtime::number_of(row[1]), std::move(*event)});
       });
   if (!asked) return asked;
   if (damaged) return *damaged;

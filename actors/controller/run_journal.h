@@ -16,9 +16,9 @@
 #include <span>
 #include <string>
 
-#include "actors/controller/sqlite.h"
 #include "actors/exchange/run_record.h"
 #include "actors/exchange/state/journal_event.h"
+#include "runtime/sqlite/sqlite.h"
 
 namespace tandem::actors {
 
@@ -38,11 +38,11 @@ class RunJournal {
   Result<void> read(const std::function<void(const JournalEntry&)>& take) const;
 
  private:
-  RunJournal(std::string path, std::unique_ptr<Sqlite> database)
+  RunJournal(std::string path, std::unique_ptr<runtime::Sqlite> database)
       : path_(std::move(path)), database_(std::move(database)) {}
 
   std::string path_;
-  std::unique_ptr<Sqlite> database_;
+  std::unique_ptr<runtime::Sqlite> database_;
 };
 
 }  // namespace tandem::actors

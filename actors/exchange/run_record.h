@@ -12,11 +12,12 @@
 #include "actors/exchange/state/journal_event.h"
 #include "runtime/base/ids.h"
 #include "runtime/base/result.h"
+#include "runtime/sqlite/durability.h"
 #include "runtime/wire/payload_ref.h"
 
 namespace tandem::actors {
 
-enum class Durability { kKill, kPowerCut };  // the worst event that a record survives
+using runtime::Durability;
 
 // Owned by one exchange and called in its turns.
 class RunRecord {

@@ -26,7 +26,7 @@
 #include "runtime/actor/context.h"
 #include "runtime/actor/outbox.h"
 #include "runtime/net/payload_io.h"
-#include "runtime/weights/weights.h"
+#include "runtime/weights/weight_ends.h"
 
 namespace tandem::actors {
 

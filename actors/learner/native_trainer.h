@@ -27,35 +27,12 @@
 //         log-probabilities, are computed once, at the weights before the first.
 #pragma once
 
-#include <functional>
 #include <memory>
-#include <vector>
 
-#include "actors/learner/learner_config.h"
-#include "actors/learner/sharded_update.h"
 #include "actors/learner/trainer.h"
-#include "actors/learner/warm_start.h"
-#include "actors/model/checkpoint.h"
-#include "runtime/collective/collective.h"
-#include "runtime/collective/shard_exchange.h"
-#include "runtime/device/parallel.h"
-#include "runtime/device/stream.h"
+#include "actors/learner/trainer_setup.h"
 
 namespace tandem::actors {
-
-struct NativeTrainerSetup {
-  TrainerConfig config;
-  Model model;                                // with its untrained weights
-  std::vector<WarmStartRecord> records;       // of the warm start; the same on every rank
-  std::unique_ptr<runtime::Collective> gang;  // null: one rank
-  // Moves gradients and weights between the ranks of `gang`, in memory of `device`, while the gang
-  // moves everything else. Required for several ranks on GPUs. Null: the gang moves everything.
-  std::unique_ptr<runtime::ShardExchange> shards;
-  BucketLimits buckets;  // the same on every rank
-  runtime::DeviceKind device = runtime::DeviceKind::kCpu;
-  std::unique_ptr<runtime::ThreadPool> threads;  // null: the calling thread alone
-  std::function<void()> beat;                    // after each piece of work; may be empty
-};
 
 class NativeTrainer final : public Trainer {
  public:

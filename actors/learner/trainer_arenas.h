@@ -1,11 +1,10 @@
 // The large blocks of memory that one rank of NativeTrainer keeps for its whole run, on its device
-// and on the host, and the checks of a setup before they are allocated. trainer_memory.h computes
-// beforehand how much of a GPU these blocks take.
+// and on the host. trainer_memory.h computes beforehand how much of a GPU these blocks take.
 #pragma once
 
 #include "actors/learner/loss_pass.h"
-#include "actors/learner/native_trainer.h"
 #include "actors/learner/optimizer.h"
+#include "actors/learner/trainer_setup.h"
 #include "actors/learner/trainer_weights.h"
 #include "runtime/base/result.h"
 #include "runtime/device/arena.h"
@@ -18,9 +17,6 @@ struct TrainerArenas {
   Optimizer optimizer;
   LossPass pass;
 };
-
-// kInvalid where the setup contradicts itself or the model.
-Result<void> check_setup(const NativeTrainerSetup& setup);
 
 // With setup.shards the optimizer's parts are this rank's shards; without them the optimizer is
 // whole(). Moves setup.model.weights into the result. The error means too little memory.

@@ -36,7 +36,7 @@
 #include "runtime/net/remote.h"
 #include "runtime/node/agent.h"
 #include "runtime/node/daemon.h"
-#include "runtime/weights/weights.h"
+#include "runtime/weights/weight_family.h"
 
 namespace tandem::cli {
 

@@ -44,7 +44,7 @@
 #include "runtime/net/link.h"
 #include "runtime/net/socket_folder.h"
 #include "runtime/node/agent.h"
-#include "runtime/weights/weights.h"
+#include "runtime/weights/weight_family.h"
 #include "scheduler/fleet/hang_timeout.h"
 
 namespace tandem::cli {
@@ -161,13 +161,13 @@ struct ControllerProcess::Parts {
 
   ControllerOptions options;
   std::optional<FileLock> lock;
-  std::unique_ptr<actors::Sqlite> journal;
   Epoch epoch{1};
-  std::int64_t events_before = 0;  // the highest number of an event of earlier epochs
+  struct EventJournal {
+    std::unique_ptr<runtime::Sqlite> database;  // null: events are not kept
+    std::int64_t last_before = 0;               // the highest number of an event of earlier epochs
+  };
+  EventJournal journal;
   const std::int64_t started_ms = unix_ms();
-  // The address of the HTTP server. Guarded, since its threads may answer before the address is
-  // known.
-  Guarded<std::string> http_address;
   runtime::Directory directory;
   runtime::IoThread io{"link"};
   runtime::ThreadedExecutor executor{2, static_cast<std::uint64_t>(getpid())};
@@ -180,20 +180,28 @@ struct ControllerProcess::Parts {
   std::optional<runtime::SocketFolder> sockets;
   std::optional<runtime::CurveServer> keys;  // of a cluster that other hosts may join
   std::unique_ptr<runtime::LinkServer> link;
-  std::string token;
-  std::unique_ptr<actors::HttpDoor> door;
-  std::unique_ptr<runtime::HttpServer> http;
+  struct Web {
+    std::string token;
+    std::unique_ptr<actors::HttpDoor> door;
+    // Of the server. Guarded, since its threads may answer before the address is known.
+    Guarded<std::string> address;
+    std::unique_ptr<runtime::HttpServer> server;  // its threads use all of the above
+  };
+  Web web;
   std::unique_ptr<runtime::PosixProcessHost> processes;
   // Shared by callbacks of the link and functions of the controller. One node name may have several
   // agents, of which the controller takes the first (AG-2).
   using AgentId = std::pair<std::string, Incarnation>;
   Guarded<std::map<AgentId, runtime::Ref<runtime::AgentInbox>>> agents;
   Guarded<actors::Roster> roster;
-  // Touched only by functions of the controller (ControllerHands), hence by one thread at a time.
-  // The bulk endpoints, the run directory with its JobSpec, and the lock of each open job.
-  std::map<std::string, std::vector<runtime::Endpoint>> bulk;  // by job
-  std::map<std::string, std::pair<std::string, JobSpec>> specs;
-  std::map<std::string, FileLock> run_locks;
+  // Of the jobs that have not ended, by job. Touched only by functions of the controller
+  // (ControllerHands), hence by one thread at a time.
+  struct OpenRuns {
+    std::map<std::string, std::vector<runtime::Endpoint>> bulk;
+    std::map<std::string, std::pair<std::string, JobSpec>> specs;  // with the run directory
+    std::map<std::string, FileLock> locks;
+  };
+  OpenRuns runs;
   bool announced = false;  // this process wrote controller.json and removes it
   bool stopped = false;
 
@@ -245,7 +253,7 @@ Result<void> ControllerProcess::Parts::claim_home() {
   }
   auto shared = shared_secret(token_path(options.home));
   if (!shared) return shared.error();
-  token = std::move(*shared);
+  web.token = std::move(*shared);
   if (!options.of_home) return {};
   auto taken =
       FileLock::take(options.home / "controller.lock", "the state in " + options.home.string(),
@@ -253,20 +261,22 @@ Result<void> ControllerProcess::Parts::claim_home() {
   if (!taken) return taken.error();
   lock.emplace(std::move(*taken));
   auto opened =
-      actors::Sqlite::open((options.home / "controller.sqlite").string(), kControllerSchema);
+      runtime::Sqlite::open((options.home / "controller.sqlite").string(), kControllerSchema);
   if (!opened) return opened.error();
-  journal = std::move(*opened);
+  journal.database = std::move(*opened);
   auto own_keys = runtime::controller_keys(options.home);
   if (!own_keys) return own_keys.error();
   keys = std::move(*own_keys);
   // AUTOINCREMENT never gives a number again, so that an epoch is greater than all earlier ones.
-  if (auto done = journal->insert("INSERT INTO epochs(time_ms) VALUES(?)", {{unix_ms()}}); !done)
+  if (auto done = journal.database->insert("INSERT INTO epochs(time_ms) VALUES(?)", {{unix_ms()}});
+      !done)
     return done;
-  return journal->query("SELECT max(epoch), (SELECT coalesce(max(seq), 0) FROM events) FROM epochs",
-                        [this](const actors::Sqlite::Row& row) {
-                          epoch = Epoch{static_cast<std::uint64_t>(std::get<std::int64_t>(row[0]))};
-                          events_before = std::get<std::int64_t>(row[1]);
-                        });
+  return journal.database->query(
+      "SELECT max(epoch), (SELECT coalesce(max(seq), 0) FROM events) FROM epochs",
+      [this](const runtime::Sqlite::Row& row) {
+        epoch = Epoch{static_cast<std::uint64_t>(std::get<std::int64_t>(row[0]))};
+        journal.last_before = std::get<std::int64_t>(row[1]);
+      });
 }
 
 runtime::LinkCallbacks ControllerProcess::Parts::link_callbacks() {
@@ -310,7 +320,7 @@ actors::ClusterIdentity ControllerProcess::Parts::identity() {
   return {.version = TANDEM_VERSION,
           .epoch = epoch.value,
           .pid = getpid(),
-          .http = http_address.with([](const std::string& address) { return address; }),
+          .http = web.address.with([](const std::string& address) { return address; }),
           .started_ms = started_ms};
 }
 
@@ -332,7 +342,7 @@ actors::ControllerHands ControllerProcess::Parts::hands() {
   hands.rank_arguments = rank_arguments;
   hands.bulk_endpoints = [this](const std::string& job) {
     std::vector<std::string> endpoints;
-    for (const runtime::Endpoint& at : bulk[job]) endpoints.push_back(to_string(at));
+    for (const runtime::Endpoint& at : runs.bulk[job]) endpoints.push_back(to_string(at));
     return endpoints;
   };
   hands.make_run_directory = [this](const actors::JobShape& shape) {
@@ -340,22 +350,22 @@ actors::ControllerHands ControllerProcess::Parts::hands() {
   };
   hands.open_exchange = [this](const actors::JobRecord& job) { return open_exchange(job); };
   hands.close_exchange = [this](const std::string& job) {
-    bulk.erase(job);
+    runs.bulk.erase(job);
     roster.with([&](auto& expected) { expected.forget(job); });
     // Held to the end of this function: the run is free once its last file is removed.
-    const auto owned = run_locks.extract(job);
-    const auto held = specs.extract(job);
+    const auto owned = runs.locks.extract(job);
+    const auto held = runs.specs.extract(job);
     if (held.empty()) return;
     const auto& [run_dir, spec] = held.mapped();
     JobHome::close(job, run_dir, spec, joints());
   };
   hands.journal = [this](const actors::ClusterEvent& event) -> Result<void> {
-    if (!journal) return {};
-    return journal->insert("INSERT INTO events VALUES(?,?,?,?,?,?)",
-                           {{event.seq, static_cast<std::int64_t>(epoch.value), event.time_ms,
-                             event.kind, event.subject, event.message}});
+    if (!journal.database) return {};
+    return journal.database->insert("INSERT INTO events VALUES(?,?,?,?,?,?)",
+                                    {{event.seq, static_cast<std::int64_t>(epoch.value),
+                                      event.time_ms, event.kind, event.subject, event.message}});
   };
-  hands.events_before = events_before;
+  hands.events_before = journal.last_before;
   return hands;
 }
 
@@ -365,7 +375,7 @@ Result<void> ControllerProcess::Parts::own_run(const std::string& job, const fs:
       run_dir / "run.lock", "the run in " + run_dir.string(),
       "wait until it is over, or end it first: tandem cancel " + job + ", or Ctrl-C where it runs");
   if (!taken) return taken.error();
-  run_locks.emplace(job, std::move(*taken));
+  runs.locks.emplace(job, std::move(*taken));
   return {};
 }
 
@@ -387,8 +397,8 @@ Result<runtime::Ref<actors::ExchangeControl>> ControllerProcess::Parts::open_exc
     if (const auto owned = own_run(job.id, job.run_dir); !owned) return owned.error();
   auto opened = JobHome::open(job, joints());
   if (!opened) return opened.error();
-  bulk[job.id] = opened->bulk;
-  specs.emplace(job.id, std::pair(job.run_dir, std::move(*spec)));
+  runs.bulk[job.id] = opened->bulk;
+  runs.specs.emplace(job.id, std::pair(job.run_dir, std::move(*spec)));
   return opened->exchange;
 }
 
@@ -424,15 +434,15 @@ Result<void> ControllerProcess::Parts::listen() {
                       .read_job = read_job_facts,
                       .identity = [this] { return identity(); },
                       .system = system};
-  door = std::make_unique<actors::HttpDoor>(
-      actors::HttpDoorRules{.token = token,
+  web.door = std::make_unique<actors::HttpDoor>(
+      actors::HttpDoorRules{.token = web.token,
                             .hosts = options.allow_hosts,
                             .metrics_without_token = options.metrics_without_token});
-  auto web = runtime::HttpServer::listen({.port = port(2)}, {},
-                                         actors::guarded_by(*door, actors::make_http_handler(api)));
-  if (!web) return web.error();
-  http = std::move(*web);
-  http_address.with([this](std::string& address) { address = to_string(http->endpoint()); });
+  auto listening = runtime::HttpServer::listen(
+      {.port = port(2)}, {}, actors::guarded_by(*web.door, actors::make_http_handler(api)));
+  if (!listening) return listening.error();
+  web.server = std::move(*listening);
+  web.address.with([this](std::string& address) { address = to_string(web.server->endpoint()); });
   const auto watchdog = system.spawn<Watchdog>("watchdog", [this] {
     return std::make_unique<Watchdog>([this] { return link->peers(); }, controller);
   });
@@ -446,7 +456,7 @@ Result<void> ControllerProcess::Parts::announce_address() {
                                {"epoch", epoch.value},
                                {"control_socket", to_string(link->endpoints().front())},
                                {"control", to_string(link->endpoints().back())},
-                               {"http", to_string(http->endpoint())}};
+                               {"http", to_string(web.server->endpoint())}};
   auto written = write_file_atomic(options.home / "controller.json", dump_json(content, 2) + "\n");
   announced = written.has_value();
   return written;
@@ -472,9 +482,9 @@ Result<std::unique_ptr<ControllerProcess>> ControllerProcess::start(
 const std::vector<runtime::Endpoint>& ControllerProcess::control() const {
   return parts_->link->endpoints();
 }
-runtime::Endpoint ControllerProcess::http() const { return parts_->http->endpoint(); }
+runtime::Endpoint ControllerProcess::http() const { return parts_->web.server->endpoint(); }
 std::string ControllerProcess::page_address() const {
-  return "http://" + to_string(http()) + "/?key=" + parts_->door->make_page_key(steady_now());
+  return "http://" + to_string(http()) + "/?key=" + parts_->web.door->make_page_key(steady_now());
 }
 const runtime::Ref<Controller::Inbox>& ControllerProcess::controller() const {
   return parts_->controller;
@@ -506,7 +516,7 @@ Result<void> ControllerProcess::start_agent(const NodeOffer& offer) {
 
 void ControllerProcess::stop() {
   if (std::exchange(parts_->stopped, true)) return;
-  parts_->http.reset();
+  parts_->web.server.reset();
   if (parts_->processes) {
     parts_->system.stop("agent");
     // Ends the ranks and waits for them (PH-2).

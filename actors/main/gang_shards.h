@@ -15,7 +15,7 @@
 #include "runtime/collective/nccl_communicator.h"
 #include "runtime/collective/shard_exchange.h"
 #include "runtime/device/stream.h"
-#include "runtime/weights/weights.h"
+#include "runtime/weights/weights_config.h"
 
 namespace tandem::cli {
 

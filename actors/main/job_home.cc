@@ -13,6 +13,7 @@
 #include "actors/main/rank_process.h"
 #include "actors/main/role_config.h"
 #include "runtime/base/log.h"
+#include "runtime/weights/weight_family.h"
 
 namespace tandem::cli {
 namespace {

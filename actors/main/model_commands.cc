@@ -23,7 +23,7 @@
 #include "actors/model/chat_template.h"
 #include "actors/model/checkpoint.h"
 #include "actors/model/weights.h"
-#include "actors/reward/verifier.h"
+#include "actors/reward/make_verifier.h"
 #include "actors/rollout/native_engine.h"
 #include "runtime/actor/system.h"
 #include "runtime/actor/threaded_executor.h"
@@ -275,7 +275,7 @@ int evaluate(const EvalCommand& command, const Console& console) {
   auto records = load_dataset(spec.data.val_files, dataset_keys(spec), RecordNeeds::kAnswer);
   if (!records) return console.complain(records.error());
   runtime::IoThread io("reward");
-  auto verifier = actors::make_verifier(verifier_config(spec, ""), actors::process_spawner(io));
+  auto verifier = actors::make_verifier(verifier_config(spec, ""), runtime::process_spawner(io));
   if (!verifier) return console.complain(verifier.error());
   // The share of 8 GiB that the job gives its rollouts is for the pages, whatever the machine has.
   actors::EngineConfig config = engine_config(spec, std::uint64_t{8} << 30);

@@ -43,6 +43,7 @@
 #include "runtime/net/socket_folder.h"
 #include "runtime/node/log_files.h"
 #include "runtime/node/resources.h"
+#include "runtime/weights/weight_family.h"
 #include "scheduler/fleet/hang_timeout.h"
 
 namespace tandem::cli {
@@ -471,7 +472,7 @@ Result<void> RoleHome::build_reward(const StartRank& start, const JobSpec& job) 
                                      start.actor.substr(start.job.size() + 1), start.incarnation);
   const actors::VerifierConfig judging = verifier_config(job, log.string());
   log::info("event=started actor={} {}", start.actor, describe(judging));
-  auto verifier = actors::make_verifier(judging, actors::process_spawner(parts_->bulk_io));
+  auto verifier = actors::make_verifier(judging, runtime::process_spawner(parts_->bulk_io));
   if (!verifier) return of_input(verifier.error());
   actors::RewardActor::Joints joints;
   joints.exchange = parts_->directory.remote<actors::RewardEvents>({reward_port(start.job), {}},

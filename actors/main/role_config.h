@@ -14,10 +14,10 @@
 #include "actors/main/job/job_spec.h"
 #include "actors/model/model_config.h"
 #include "actors/model/tokenizer.h"
-#include "actors/reward/verifier.h"
+#include "actors/reward/make_verifier.h"
 #include "actors/rollout/engine.h"
 #include "runtime/device/manifest.h"
-#include "runtime/weights/weights.h"
+#include "runtime/weights/weights_config.h"
 
 namespace tandem::cli {
 

@@ -12,8 +12,8 @@
 #include "actors/model/added_tokens.h"
 #include "actors/model/bpe.h"
 #include "actors/model/pretokenizer.h"
-#include "actors/model/tokenizer.h"
 #include "runtime/base/json.h"
+#include "runtime/base/result.h"
 
 namespace tandem::actors {
 

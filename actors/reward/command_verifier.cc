@@ -13,9 +13,9 @@
 #include <cstdio>
 #include <iterator>
 
-#include "actors/reward/last_lines.h"
 #include "runtime/base/log.h"
 #include "runtime/base/text.h"
+#include "runtime/node/last_lines.h"
 
 namespace tandem::actors {
 namespace {
@@ -28,7 +28,7 @@ constexpr std::size_t kTroubleBytesMax = 600;  // of the description of one trou
 constexpr std::uint64_t kStartsLogged = 10;    // each of the first; after them one in a hundred
 constexpr std::uint64_t kStartsPerLogLine = 100;
 
-std::string excerpt(std::string_view line) { return one_line(line, kQuotedBytesMax); }
+std::string excerpt(std::string_view line) { return runtime::one_line(line, kQuotedBytesMax); }
 
 std::string seconds_text(Duration duration) {
   std::array<char, 32> text;
@@ -55,7 +55,7 @@ std::string request_line(const ScoreItem& item) {
 
 }  // namespace
 
-CommandVerifier::CommandVerifier(Config config, LineChildSpawner spawn)
+CommandVerifier::CommandVerifier(Config config, runtime::LineChildSpawner spawn)
     : config_(std::move(config)),
       spawn_(std::move(spawn)),
       restart_pause_(config_.restart_pause_min) {}
@@ -93,7 +93,7 @@ void CommandVerifier::send(runtime::Context& cx) {
 RewardTrouble CommandVerifier::tell(runtime::Context& cx, TroubleKind kind, std::string what,
                                     int attempt) {
   RewardTrouble trouble{.kind = kind,
-                        .what = one_line(what, kTroubleBytesMax),
+                        .what = runtime::one_line(what, kTroubleBytesMax),
                         .attempt = attempt,
                         .attempts = attempt > 0 ? config_.retries + 1 : 0,
                         .log = config_.log};
@@ -110,7 +110,7 @@ void CommandVerifier::start_child(runtime::Context& cx) {
   // and are dropped when the child has been given up meanwhile (CV-3).
   const std::uint64_t life = ++life_;
   const auto post = cx.turn_poster();
-  Result<std::unique_ptr<LineChild>> child = spawn_(
+  Result<std::unique_ptr<runtime::LineChild>> child = spawn_(
       config_.program, {.line =
                             [this, post, life](std::string line) {
                               post([this, life, line = std::move(line)](runtime::Context& c) {
@@ -118,7 +118,7 @@ void CommandVerifier::start_child(runtime::Context& cx) {
                               });
                             },
                         .ended =
-                            [this, post, life](ChildEnd end) {
+                            [this, post, life](runtime::ChildEnd end) {
                               post([this, life, end = std::move(end)](runtime::Context& c) {
                                 if (life == life_) ended(c, end);
                               });
@@ -163,7 +163,7 @@ void CommandVerifier::heard(runtime::Context& cx, const std::string& bytes) {
       answer.is_object() && answer.contains("id") && answer["id"].is_number_unsigned();
   const auto item = named ? in_flight_.find(answer["id"].get<ItemId>()) : in_flight_.end();
   if (item == in_flight_.end()) {
-    garbage_of_life_ = "garbage on stdout: " + one_line(line, kGarbageBytesMax);
+    garbage_of_life_ = "garbage on stdout: " + runtime::one_line(line, kGarbageBytesMax);
     tell(cx, TroubleKind::kGarbage, garbage_of_life_, 0);
     return;
   }
@@ -213,7 +213,7 @@ void CommandVerifier::timed_out(runtime::Context& cx, ItemId id) {
   pump(cx);
 }
 
-void CommandVerifier::ended(runtime::Context& cx, const ChildEnd& end) {
+void CommandVerifier::ended(runtime::Context& cx, const runtime::ChildEnd& end) {
   std::string what = "the program " + end.why;
   const bool after_answers = end.clean && answers_of_life_ > 0;
   lives_of_one_line_ = end.clean && answers_of_life_ == 1 ? lives_of_one_line_ + 1 : 0;

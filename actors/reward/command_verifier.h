@@ -33,8 +33,8 @@
 #include <string>
 #include <vector>
 
-#include "actors/reward/line_child.h"
 #include "actors/reward/verifier.h"
+#include "runtime/node/line_child.h"
 
 namespace tandem::actors {
 
@@ -49,14 +49,14 @@ class CommandVerifier final : public Verifier {
   // `timeout` is that of one item when no other is in flight. The pauses are those before a
   // restart.
   struct Config {
-    ChildProgram program;
+    runtime::ChildProgram program;
     Duration timeout{};
     int retries = 0;
     std::string log;  // the file with the program's stderr, for messages; may be empty
     Duration restart_pause_min = std::chrono::milliseconds(20);
     Duration restart_pause_max = std::chrono::seconds(1);
   };
-  CommandVerifier(Config config, LineChildSpawner spawn);
+  CommandVerifier(Config config, runtime::LineChildSpawner spawn);
 
   void score(runtime::Context& cx, ScoreItem item, Done done) override;
   void report_to(Told told) override { told_ = std::move(told); }
@@ -82,7 +82,7 @@ class CommandVerifier final : public Verifier {
   // Charges the attempt: the item waits for its next one, or is answered by ScoreFailed.
   void attempt_failed(runtime::Context& cx, Attempt attempt, const std::string& why);
   void timed_out(runtime::Context& cx, ItemId id);
-  void ended(runtime::Context& cx, const ChildEnd& end);
+  void ended(runtime::Context& cx, const runtime::ChildEnd& end);
   // Counts a life without an answer. True: there were too many, and the actor fails with `last` as
   // the reason.
   bool given_up(runtime::Context& cx, const RewardTrouble& last);
@@ -93,9 +93,9 @@ class CommandVerifier final : public Verifier {
   RewardTrouble tell(runtime::Context& cx, TroubleKind kind, std::string what, int attempt);
 
   const Config config_;
-  const LineChildSpawner spawn_;
+  const runtime::LineChildSpawner spawn_;
   Told told_;  // may be empty
-  std::unique_ptr<LineChild> child_;
+  std::unique_ptr<runtime::LineChild> child_;
   std::uint64_t life_ = 0;  // the number of the child's life (CV-3)
   std::uint64_t starts_ = 0;
   int lives_unanswered_ = 0;

@@ -1,30 +1,14 @@
 // Judges completions. The result is a score or a failure with its reason, never one in place of the
-// other.
-//
-//   exact    the completion without surrounding white space equals the answer. Special tokens in
-//            the completion are text, except the stop token at its end; the other verifiers see
-//            the completion without special tokens
-//   regex    `pattern` is searched in the completion. Its first group, where it has one, must equal
-//            the answer; without a group a match is enough
-//   math     the two are equal as exact numbers (math_answer.h)
-//   command  a program of the user's decides (command_verifier.h)
-//
-// A record without a usable answer, or with an answer that is not a string or a number, is a
-// failure.
+// other (TrajectoryScore). The verifiers that a job can ask for are in make_verifier.h.
 #pragma once
 
 #include <functional>
-#include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "actors/messages/reward.h"
-#include "actors/reward/line_child.h"
-#include "runtime/actor/actor.h"
 #include "runtime/actor/context.h"
 #include "runtime/base/json.h"
-#include "runtime/base/result.h"
 
 namespace tandem::actors {
 
@@ -50,31 +34,5 @@ class Verifier {
   using Told = std::function<void(runtime::Context&, RewardTrouble)>;
   virtual void report_to(Told /*told*/) {}
 };
-
-enum class VerifierType : std::uint8_t { kExact, kRegex, kMath, kCommand };
-
-struct VerifierConfig {  // the reward.* keys of a job
-  VerifierType type = VerifierType::kExact;
-  std::string pattern;   // of kRegex
-  ChildProgram program;  // of kCommand
-  Duration timeout = std::chrono::seconds(10);
-  int retries = 2;
-  std::string log;  // the file that holds the program's stderr, for messages; may be empty
-};
-
-// "type=command command=\"python3 r.py\" timeout_s=10 …", for the log.
-std::string describe(const VerifierConfig& config);
-
-// Fails with kInvalid for a pattern that does not compile and for an empty command. Only kCommand
-// uses `spawn`.
-Result<std::unique_ptr<Verifier>> make_verifier(const VerifierConfig& config,
-                                                LineChildSpawner spawn);
-
-// Fails with kInvalid where the expression of a regex verifier does not compile; the message says
-// what is wrong and where.
-Result<void> check_pattern(const std::string& pattern);
-
-// The answer as text: a string without surrounding white space, or a number as JSON writes it.
-Result<std::string> answer_text(const nlohmann::json& answer);
 
 }  // namespace tandem::actors

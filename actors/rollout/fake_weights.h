@@ -8,7 +8,7 @@
 #include <memory>
 #include <optional>
 
-#include "runtime/weights/weights.h"
+#include "runtime/weights/weight_ends.h"
 
 namespace tandem::actors {
 

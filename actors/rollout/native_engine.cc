@@ -126,24 +126,31 @@ struct NativeEngine::State {
   std::function<Time()> clock;
   Latencies latencies;
 
-  // The device, its memory, and the operators that run on it.
-  runtime::Stream stream;
-  PagedDecoder decoder;
-  Weights weights;
-  KvCache cache;
-  TokenSampler sampler;
-  runtime::Buffer sink;  // one arena, or nothing yet; see weight_sink()
+  // The device's memory, and the operators that run on it, in the order of one stream.
+  struct Device {
+    runtime::Stream stream;
+    PagedDecoder decoder;
+    Weights weights;
+    KvCache cache;
+    TokenSampler sampler;
+    runtime::Buffer sink;  // one arena, or nothing yet; see weight_sink()
+  };
+  Device device;
 
-  // Scratch of a step.
-  std::vector<std::int32_t> pages;
-  std::vector<std::int32_t> named;  // tokens being drawn, as ~place in the sampler's row
-  std::vector<PagedSlice> slices;
+  // Lists that a step fills; kept for their memory.
+  struct Scratch {
+    std::vector<std::int32_t> pages;
+    std::vector<std::int32_t> named;  // tokens being drawn, as ~place in the sampler's row
+    std::vector<PagedSlice> slices;
+    std::vector<kernels::RowSampling> samplings;
+  };
+  Scratch scratch;
+
   struct Draw {
     std::shared_ptr<RunningSequence> sequence;  // whose next token is drawn
     std::int32_t logits_row;
     PolicyVersion kv_oldest;  // the oldest version among the keys and values read
   };
-  std::vector<kernels::RowSampling> samplings;
 
   // Draws whose results the host has not taken, the oldest first.
   struct Drawing {
@@ -203,32 +210,33 @@ void NativeEngine::State::note_first_runs(const Sequences::Work& work) {
 }
 
 runtime::TensorView NativeEngine::State::compute(const Sequences::Work& work) {
-  if (!work.copies.empty()) cache.copy_pages(stream, work.copies);
-  pages.clear();
-  named.clear();
+  if (!work.copies.empty()) device.cache.copy_pages(device.stream, work.copies);
+  scratch.pages.clear();
+  scratch.named.clear();
   for (const auto& [sequence, tokens_new] : work.parts) {
-    for (const scheduler::PageId page : sequence->table) pages.push_back(page.value);
-    if (sequence->ahead > 0) named.push_back(~sequence->draw);
+    for (const scheduler::PageId page : sequence->table) scratch.pages.push_back(page.value);
+    if (sequence->ahead > 0) scratch.named.push_back(~sequence->draw);
   }
-  slices.clear();
+  scratch.slices.clear();
   std::size_t first_page = 0, next_named = 0;
   for (const auto& [sequence, tokens_new] : work.parts) {
     // A token that the host does not know can only be the single pending one of a decoding
     // sequence; its id is read on the device, and ~place in the slice's tokens says from where.
     CHECK(sequence->ahead == 0 || (sequence->ahead == 1 && sequence->pending() == 1));
-    slices.push_back({.tokens = sequence->ahead > 0
-                                    ? std::span(named).subspan(next_named++, 1)
-                                    : std::span(sequence->tokens)
-                                          .subspan(static_cast<std::size_t>(sequence->cached),
-                                                   static_cast<std::size_t>(tokens_new)),
-                      .position = sequence->cached,
-                      .pages = std::span(pages).subspan(first_page, sequence->table.size()),
-                      .logits_last = tokens_new == sequence->pending() ? 1 : 0});
+    scratch.slices.push_back(
+        {.tokens = sequence->ahead > 0 ? std::span(scratch.named).subspan(next_named++, 1)
+                                       : std::span(sequence->tokens)
+                                             .subspan(static_cast<std::size_t>(sequence->cached),
+                                                      static_cast<std::size_t>(tokens_new)),
+         .position = sequence->cached,
+         .pages = std::span(scratch.pages).subspan(first_page, sequence->table.size()),
+         .logits_last = tokens_new == sequence->pending() ? 1 : 0});
     first_page += sequence->table.size();
     prompt_tokens += static_cast<std::uint64_t>(
         std::clamp(sequence->prompt_length() - sequence->cached, 0, tokens_new));
   }
-  return decoder.forward(stream, weights, cache, slices, sampler.drawing());
+  return device.decoder.forward(device.stream, device.weights, device.cache, scratch.slices,
+                                device.sampler.drawing());
 }
 
 // The draws for the plan's sequences that are computed up to their last token, and for those that
@@ -273,20 +281,20 @@ kernels::RowSampling NativeEngine::State::sampling_of(const RunningSequence& seq
 // Draws in as many calls as the sampler's rows need. Only the results of the last call may be taken
 // later: the device keeps the tokens of one call for the next step.
 void NativeEngine::State::draw(const runtime::TensorView& logits, std::span<const Draw> draws) {
-  const auto at_once = static_cast<std::size_t>(sampler.rows_max());
+  const auto at_once = static_cast<std::size_t>(device.sampler.rows_max());
   for (std::size_t begin = 0; begin < draws.size(); begin += at_once) {
     if (begin > 0) take_all_drawn();
     const auto some = draws.subspan(begin, std::min(at_once, draws.size() - begin));
-    samplings.clear();
+    scratch.samplings.clear();
     for (const auto& [sequence, logits_row, kv_oldest] : some) {
       kernels::RowSampling sampling = sampling_of(*sequence);
       sampling.logits_row = logits_row;
       sampling.banned = sequence->completion.banned(sequence->ahead);
-      sequence->draw = static_cast<std::int32_t>(samplings.size());
+      sequence->draw = static_cast<std::int32_t>(scratch.samplings.size());
       ++sequence->ahead;
-      samplings.push_back(sampling);
+      scratch.samplings.push_back(sampling);
     }
-    sampler.draw(stream, logits, samplings);
+    device.sampler.draw(device.stream, logits, scratch.samplings);
     under_way.push_back({{some.begin(), some.end()}, *queue.version()});
   }
 }
@@ -295,7 +303,7 @@ void NativeEngine::State::draw(const runtime::TensorView& logits, std::span<cons
 void NativeEngine::State::take_drawn() {
   const Drawing drawing = std::move(under_way.front());
   under_way.pop_front();
-  const TokenSampler::Drawn drawn = sampler.take();
+  const TokenSampler::Drawn drawn = device.sampler.take();
   const Time now = clock();
   for (std::size_t i = 0; i < drawing.draws.size(); ++i)
     take_token(drawing.draws[i], drawing.version, drawn.tokens[i], drawn.log_probs[i], now);
@@ -339,7 +347,7 @@ void NativeEngine::State::finish(OpenRequest& open) {
 
 NativeEngine::NativeEngine(std::unique_ptr<State> state) : state_(std::move(state)) {}
 NativeEngine::~NativeEngine() {
-  runtime::synchronize(state_->stream);
+  runtime::synchronize(state_->device.stream);
 }  // the device may still compute
 
 std::size_t NativeEngine::bytes_beside_pages(const ModelConfig& model, const EngineConfig& config,
@@ -383,18 +391,18 @@ Result<std::unique_ptr<NativeEngine>> NativeEngine::make(NativeModel model,
                                     .sequences_max = sequences_max(config),
                                     .tokens_max = config.max_num_batched_tokens,
                                     .prefix_caching = config.enable_prefix_caching};
-  std::unique_ptr<NativeEngine> engine(
-      new NativeEngine(std::unique_ptr<State>(new State{.model = std::move(model),
-                                                        .config = config,
-                                                        .rules = *std::move(rules),
-                                                        .queue = WorkQueue(config.partial_rollout),
-                                                        .sequences = Sequences(sequences),
-                                                        .clock = std::move(clock),
-                                                        .stream = stream,
-                                                        .decoder = *std::move(decoder),
-                                                        .weights = *std::move(weights),
-                                                        .cache = *std::move(cache),
-                                                        .sampler = *std::move(sampler)})));
+  std::unique_ptr<NativeEngine> engine(new NativeEngine(
+      std::unique_ptr<State>(new State{.model = std::move(model),
+                                       .config = config,
+                                       .rules = *std::move(rules),
+                                       .queue = WorkQueue(config.partial_rollout),
+                                       .sequences = Sequences(sequences),
+                                       .clock = std::move(clock),
+                                       .device = {.stream = stream,
+                                                  .decoder = *std::move(decoder),
+                                                  .weights = *std::move(weights),
+                                                  .cache = *std::move(cache),
+                                                  .sampler = *std::move(sampler)}})));
   if (stream.device != runtime::DeviceKind::kCpu)
     if (auto sink = engine->weight_sink(); !sink) return sink.error();
   return engine;
@@ -481,15 +489,15 @@ std::optional<PolicyVersion> NativeEngine::wants(const VersionOffer& offer) {
 }
 
 bool NativeEngine::installs_in_place() const {
-  return state_->stream.device == runtime::DeviceKind::kCpu;
+  return state_->device.stream.device == runtime::DeviceKind::kCpu;
 }
 
 Result<std::span<std::byte>> NativeEngine::weight_sink() {
-  runtime::Buffer& sink = state_->sink;
+  runtime::Buffer& sink = state_->device.sink;
   if (sink.size() == 0) {
-    const runtime::DeviceKind device = state_->stream.device;
+    const runtime::DeviceKind device = state_->device.stream.device;
     auto made = runtime::Buffer::allocate(
-        state_->weights.manifest().bytes_total, "the weights that arrive",
+        state_->device.weights.manifest().bytes_total, "the weights that arrive",
         state_->config.weights_arrive_on_device ? runtime::operand_place(device)
                                                 : runtime::staging_place(device));
     if (!made) return made.error();
@@ -506,8 +514,8 @@ Duration NativeEngine::finish_update(std::span<const std::byte> arena) {
   state_->take_all_drawn();  // the old version drew these tokens
   const std::optional<PolicyVersion> before = state_->queue.version();
   const PolicyVersion now = state_->queue.finish_update();
-  state_->weights.install(state_->stream, arena);
-  runtime::synchronize(state_->stream);  // the next version may arrive in the same place
+  state_->device.weights.install(state_->device.stream, arena);
+  runtime::synchronize(state_->device.stream);  // the next version may arrive in the same place
   const auto pages = state_->config.kv_on_update == KvOnUpdate::kRecompute
                          ? Sequences::Pages::kRecompute
                          : Sequences::Pages::kKeep;
@@ -522,7 +530,9 @@ void NativeEngine::version_gone(PolicyVersion version) {
                    "version " + std::to_string(version.value) + " is no longer published");
 }
 
-std::int64_t NativeEngine::graphs_recorded() const { return state_->decoder.graphs_recorded(); }
+std::int64_t NativeEngine::graphs_recorded() const {
+  return state_->device.decoder.graphs_recorded();
+}
 std::int32_t NativeEngine::pages_free() const { return state_->sequences.pool().available(); }
 std::int32_t NativeEngine::pages_total() const { return state_->sequences.pool().total(); }
 

@@ -1,6 +1,8 @@
 // One pass over the range updates the moments, the parameters and their rounded copy, and writes a
 // flag for each value of the copy whose bits changed. The list of changes is then made from the
 // flags by one thread, so that its order is that of the range.
+#include "kernels/ops/adamw.h"
+
 #include "kernels/cpu/operators.h"
 #include "kernels/cpu/simd.h"
 #include "runtime/device/parallel.h"

@@ -10,6 +10,8 @@
 //
 // Operands in bf16 are widened block by block and chunk by chunk, so that one arithmetic serves
 // both element types. Gradients in bf16 are summed as f32 in the workspace and rounded once.
+#include "kernels/ops/attention.h"
+
 #include "kernels/cpu/attention_chunk.h"
 #include "kernels/cpu/operators.h"
 #include "runtime/device/parallel.h"

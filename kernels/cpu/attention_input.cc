@@ -1,6 +1,11 @@
 // A CPU calls the three operators one after another, so AI-1 holds by construction. In a decode
 // step the heads of the few new tokens stay in the cache between the calls.
+#include "kernels/ops/attention_input.h"
+
 #include "kernels/cpu/operators.h"
+#include "kernels/ops/kv_cache.h"
+#include "kernels/ops/rms_norm.h"
+#include "kernels/ops/rope.h"
 
 namespace tandem::kernels::TANDEM_CPU_ISA {
 

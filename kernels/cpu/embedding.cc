@@ -1,5 +1,8 @@
+#include "kernels/ops/embedding.h"
+
 #include "kernels/cpu/operators.h"
 #include "kernels/cpu/simd.h"
+#include "kernels/ops/matmul.h"
 #include "runtime/device/parallel.h"
 
 namespace tandem::kernels::TANDEM_CPU_ISA {

@@ -1,3 +1,5 @@
+#include "kernels/ops/global_norm.h"
+
 #include "kernels/cpu/operators.h"
 #include "runtime/device/parallel.h"
 

@@ -1,5 +1,8 @@
+#include "kernels/ops/kv_cache.h"
+
 #include "kernels/cpu/element.h"
 #include "kernels/cpu/operators.h"
+#include "kernels/ops/attention.h"
 #include "runtime/device/parallel.h"
 
 namespace tandem::kernels::TANDEM_CPU_ISA {

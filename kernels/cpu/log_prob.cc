@@ -1,3 +1,5 @@
+#include "kernels/ops/log_prob.h"
+
 #include "kernels/cpu/operators.h"
 #include "kernels/cpu/soft_max.h"
 #include "runtime/device/parallel.h"

@@ -7,6 +7,8 @@
 // of a block does not change its bits. Sums of outputs in bf16 wait in f32 on the stack, and are
 // rounded when all chains have been added. While a block is multiplied, the memory of the next one
 // is prefetched (Ahead, tile.h).
+#include "kernels/ops/matmul.h"
+
 #include <cstdint>
 
 #include "kernels/cpu/operators.h"

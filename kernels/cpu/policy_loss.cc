@@ -3,6 +3,8 @@
 //
 // cuda/policy_loss.cu has the same operations in the same order, for the same bits. Lanes of tokens
 // with weight 0 are computed with the others, whatever their operands hold, and dropped.
+#include "kernels/ops/policy_loss.h"
+
 #include "kernels/cpu/exponential.h"
 #include "kernels/cpu/operators.h"
 

@@ -1,8 +1,11 @@
 // Rows are independent in forward. In backward every row adds to the same dweight: each block of
 // kNormRowsPerBlock rows sums up its own in the workspace, and the blocks are added ascending when
 // all are done, so dweight does not depend on the number of threads.
+#include "kernels/ops/rms_norm.h"
+
 #include "kernels/cpu/operators.h"
 #include "kernels/cpu/simd.h"
+#include "kernels/ops/matmul.h"
 #include "runtime/device/parallel.h"
 
 namespace tandem::kernels::TANDEM_CPU_ISA {

@@ -1,3 +1,5 @@
+#include "kernels/ops/rope.h"
+
 #include "kernels/cpu/operators.h"
 #include "kernels/cpu/simd.h"
 #include "runtime/device/parallel.h"

@@ -3,6 +3,8 @@
 // that orders like the float) from the top, eight at a time, with a histogram of counts (top_k) or
 // of mass (top_p). Four passes over the row whatever the vocabulary, no workspace; a sort of 152k
 // logits costs about ten times that and a buffer.
+#include "kernels/ops/sample.h"
+
 #include "kernels/cpu/operators.h"
 #include "kernels/cpu/soft_max.h"
 #include "runtime/base/rng.h"

@@ -1,3 +1,5 @@
+#include "kernels/ops/swiglu.h"
+
 #include "kernels/cpu/exponential.h"
 #include "kernels/cpu/operators.h"
 #include "runtime/device/parallel.h"

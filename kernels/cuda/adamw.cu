@@ -10,6 +10,7 @@
 #include "kernels/cuda/numbers.cuh"
 #include "kernels/cuda/operators.h"
 #include "kernels/cuda/reduce.cuh"
+#include "kernels/ops/adamw.h"
 
 namespace tandem::kernels::cuda {
 

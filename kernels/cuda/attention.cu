@@ -11,6 +11,7 @@
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/operators.h"
 #include "kernels/cuda/primitives.cuh"
+#include "kernels/ops/attention.h"
 
 namespace tandem::kernels::cuda {
 

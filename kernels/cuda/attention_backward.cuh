@@ -13,6 +13,7 @@
 #include "kernels/cuda/attention_gradients.cuh"
 #include "kernels/cuda/attention_tile.cuh"
 #include "kernels/cuda/primitives.cuh"
+#include "kernels/ops/attention.h"
 
 namespace tandem::kernels::cuda {
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "kernels/backend.h"
+#include "kernels/ops/attention.h"
 
 namespace tandem::kernels::cuda {
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "kernels/cuda/attention_block.cuh"
+#include "kernels/ops/attention.h"
 
 namespace tandem::kernels::cuda {
 

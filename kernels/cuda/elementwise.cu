@@ -2,6 +2,7 @@
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/numbers.cuh"
 #include "kernels/cuda/operators.h"
+#include "kernels/ops/elementwise.h"
 
 namespace tandem::kernels::cuda {
 

@@ -6,6 +6,7 @@
 #include "kernels/cuda/numbers.cuh"
 #include "kernels/cuda/operators.h"
 #include "kernels/cuda/reduce.cuh"
+#include "kernels/ops/embedding.h"
 
 namespace tandem::kernels::cuda {
 

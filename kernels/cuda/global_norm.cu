@@ -5,6 +5,7 @@
 #include "kernels/cuda/numbers.cuh"
 #include "kernels/cuda/operators.h"
 #include "kernels/cuda/reduce.cuh"
+#include "kernels/ops/global_norm.h"
 
 namespace tandem::kernels::cuda {
 

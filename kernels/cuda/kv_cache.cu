@@ -3,6 +3,7 @@
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/numbers.cuh"
 #include "kernels/cuda/operators.h"
+#include "kernels/ops/kv_cache.h"
 
 namespace tandem::kernels::cuda {
 

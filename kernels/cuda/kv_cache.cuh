@@ -4,6 +4,7 @@
 
 #include "kernels/cuda/numbers.cuh"
 #include "kernels/ops/kv_cache.h"
+#include "kernels/ops/attention.h"
 
 namespace tandem::kernels::cuda {
 

@@ -4,6 +4,7 @@
 #include "kernels/cuda/numbers.cuh"
 #include "kernels/cuda/operators.h"
 #include "kernels/cuda/soft_max.cuh"
+#include "kernels/ops/log_prob.h"
 
 namespace tandem::kernels::cuda {
 

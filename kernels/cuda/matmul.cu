@@ -11,6 +11,7 @@
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/numbers.cuh"
 #include "kernels/cuda/operators.h"
+#include "kernels/ops/matmul.h"
 
 namespace tandem::kernels::cuda {
 

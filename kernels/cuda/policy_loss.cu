@@ -9,6 +9,7 @@
 #include "kernels/cuda/numbers.cuh"
 #include "kernels/cuda/operators.h"
 #include "kernels/cuda/reduce.cuh"
+#include "kernels/ops/policy_loss.h"
 
 namespace tandem::kernels::cuda {
 

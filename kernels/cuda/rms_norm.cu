@@ -11,6 +11,7 @@
 #include "kernels/cuda/primitives.cuh"
 #include "kernels/cuda/reduce.cuh"
 #include "kernels/cuda/rms_norm.cuh"
+#include "kernels/ops/rms_norm.h"
 
 namespace tandem::kernels::cuda {
 

@@ -4,6 +4,7 @@
 #include "kernels/cuda/numbers.cuh"
 #include "kernels/cuda/operators.h"
 #include "kernels/cuda/rope.cuh"
+#include "kernels/ops/rope.h"
 
 namespace tandem::kernels::cuda {
 

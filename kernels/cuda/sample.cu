@@ -12,6 +12,7 @@
 #include "kernels/cuda/operators.h"
 #include "kernels/cuda/reduce.cuh"
 #include "kernels/cuda/soft_max.cuh"
+#include "kernels/ops/sample.h"
 
 namespace tandem::kernels::cuda {
 

@@ -4,6 +4,7 @@
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/numbers.cuh"
 #include "kernels/cuda/operators.h"
+#include "kernels/ops/swiglu.h"
 
 namespace tandem::kernels::cuda {
 

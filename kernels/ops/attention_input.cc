@@ -1,6 +1,10 @@
 #include "kernels/ops/attention_input.h"
 
 #include "kernels/backend.h"
+#include "kernels/ops/attention.h"
+#include "kernels/ops/kv_cache.h"
+#include "kernels/ops/rms_norm.h"
+#include "kernels/ops/rope.h"
 
 namespace tandem::kernels {
 

@@ -35,4 +35,8 @@ enum class Lines {
 // values stay the same.
 std::string visible(std::string_view text, Lines lines);
 
+// `text` as one segment or one query value of a URI: all bytes but letters, digits and "-._~" as
+// "%2F".
+std::string percent_encoded(std::string_view text);
+
 }  // namespace tandem

@@ -10,8 +10,8 @@
 //   CO-4  After an error the gang is broken: each further call returns that error at once.
 //   CO-5  A rank that waits for rank 0 in await_broadcast waits as long as rank 0 is at work or
 //         idle, and fails once rank 0 hangs, with an Error that names it. Between processes this
-//         holds in every call, by the limits of GangLiveness (socket.h); within one, where a rank
-//         cannot hang alone, await_broadcast has a timeout of the gang's own.
+//         holds in every call, by the limits of GangLiveness (gang_spec.h); within one, where a
+//         rank cannot hang alone, await_broadcast has a timeout of its own.
 #pragma once
 
 #include <cstddef>

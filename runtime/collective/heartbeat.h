@@ -19,7 +19,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/result.h"
 #include "runtime/collective/frame_writer.h"
-#include "runtime/collective/socket.h"
+#include "runtime/collective/gang_spec.h"
 
 namespace tandem::runtime {
 

@@ -17,77 +17,27 @@
 //   NC-5  A request that can be seen to be wrong is refused (kInvalid) without any effect.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
-#include <vector>
+#include <utility>
 
 #include "runtime/base/clock.h"
 #include "runtime/base/result.h"
 #include "runtime/collective/nccl_api.h"
-#include "runtime/collective/nccl_records.h"
-#include "runtime/collective/nccl_thread.h"
+#include "runtime/collective/nccl_operation.h"
+#include "runtime/collective/nccl_process.h"
 
 namespace tandem::runtime {
-
-// The functions of runtime/device's CudaModule for events, which mark places in a stream's work.
-// Called on NCCL's thread alone.
-struct NcclStreamFunctions {
-  void* (*create_event)() = nullptr;
-  void (*record_event)(void* event, void* stream) = nullptr;
-  bool (*event_done)(void* event) = nullptr;
-  void (*destroy_event)(void* event) = nullptr;
-};
-
-// Shared by the communicators of one process. `thread` is not owned, and outlives them and their
-// tickets.
-struct NcclProcess {
-  NcclApi api;
-  NcclStreamFunctions streams;
-  std::shared_ptr<NcclRecords> records = std::make_shared<NcclRecords>();
-  NcclThread* thread = nullptr;
-};
 
 // Makes the meeting place of a new communicator: one rank calls this and all ranks are given the
 // result. The process that made it must run until the communicator has started on every rank.
 // Errors: kTimedOut, kFailed.
 Result<NcclUniqueId> make_nccl_unique_id(const NcclProcess& process, Duration timeout);
 
-class NcclMemory;  // nccl_memory.h
-
-struct NcclEpoch {
-  std::uint64_t epoch = 0;  // of the membership; the same on all ranks
-  NcclUniqueId unique_id;
-  int rank = 0;
-  int size = 1;
-  std::string name;  // "job/weights", for errors and records
-  // Registered when the communicator starts, kept until it has ended. All ranks give as much.
-  std::vector<std::shared_ptr<NcclMemory>> memory = {};
-};
-
-// One broadcast, send or receive of this rank, as part of an operation.
-struct NcclTransfer {
-  NcclKind kind = NcclKind::kBroadcast;  // or kSend, kReceive
-  std::byte* memory = nullptr;           // a GPU's; of a broadcast's root and of a send: only read
-  std::size_t bytes = 0;
-  int peer = 0;  // the other rank; of a broadcast the root
-};
-
-inline constexpr std::size_t kNcclTransfersMax = 4096;  // of one operation
-inline constexpr std::size_t kNcclOperationsMax = 256;  // of one communicator, under way
-
-// One request to NCCL. Several transfers are one group: they progress together, in no order. The
-// memory must stay until the outcome is known (NC-3).
-struct NcclOperation {
-  std::string label;  // the caller's words for errors and records: "version 7, bucket 2"
-  std::vector<NcclTransfer> transfers;
-  void* stream = nullptr;  // the transfers take place in this stream's order
-  Duration timeout{};      // from submit() to its end
-};
-
-class NcclCommunicator;
+class CommunicatorState;    // nccl_state.h
+struct SubmittedOperation;  // nccl_state.h
 
 // An operation that was submitted. Any thread; copies refer to the same operation.
 class NcclTicket {
@@ -98,10 +48,10 @@ class NcclTicket {
 
  private:
   friend class NcclCommunicator;
-  struct Parts;
-  explicit NcclTicket(std::shared_ptr<Parts> parts) : parts_(std::move(parts)) {}
+  explicit NcclTicket(std::shared_ptr<SubmittedOperation> submitted)
+      : submitted_(std::move(submitted)) {}
 
-  std::shared_ptr<Parts> parts_;
+  std::shared_ptr<SubmittedOperation> submitted_;
 };
 
 // One rank's end of a communicator. Any thread may call. All work is done by NCCL's thread, so that
@@ -135,11 +85,9 @@ class NcclCommunicator {
   std::optional<Error> failure() const;  // the error that ended it (NC-2)
 
  private:
-  friend class NcclTicket;
-  class State;
-  explicit NcclCommunicator(std::shared_ptr<State> state) : state_(std::move(state)) {}
+  explicit NcclCommunicator(std::shared_ptr<CommunicatorState> state) : state_(std::move(state)) {}
 
-  std::shared_ptr<State> state_;
+  std::shared_ptr<CommunicatorState> state_;
 };
 
 }  // namespace tandem::runtime

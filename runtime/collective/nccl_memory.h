@@ -10,7 +10,7 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/base/result.h"
-#include "runtime/collective/nccl_communicator.h"
+#include "runtime/collective/nccl_process.h"
 
 namespace tandem::runtime {
 

@@ -1,15 +1,37 @@
-// Operations of NCCL in words and figures, for errors and records, and the check whether an
-// operation makes sense. Pure. Internal to runtime/collective.
+// A request to NCCL as a value; its words and figures, for errors and records; and the check
+// whether it makes sense. Pure. The functions are internal to runtime/collective.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "runtime/base/clock.h"
 #include "runtime/base/result.h"
-#include "runtime/collective/nccl_communicator.h"
+#include "runtime/collective/nccl_process.h"
 
 namespace tandem::runtime {
+
+// One broadcast, send or receive of this rank, as part of an operation.
+struct NcclTransfer {
+  NcclKind kind = NcclKind::kBroadcast;  // or kSend, kReceive
+  std::byte* memory = nullptr;           // a GPU's; of a broadcast's root and of a send: only read
+  std::size_t bytes = 0;
+  int peer = 0;  // the other rank; of a broadcast the root
+};
+
+inline constexpr std::size_t kNcclTransfersMax = 4096;  // of one operation
+inline constexpr std::size_t kNcclOperationsMax = 256;  // of one communicator, under way
+
+// One request to NCCL. Several transfers are one group: they progress together, in no order. The
+// memory must stay until the outcome is known (NC-3).
+struct NcclOperation {
+  std::string label;  // the caller's words for errors and records: "version 7, bucket 2"
+  std::vector<NcclTransfer> transfers;
+  void* stream = nullptr;  // the transfers take place in this stream's order
+  Duration timeout{};      // from submit() to its end
+};
 
 NcclKind kind_of(const NcclOperation& operation);           // kGroup if there are several transfers
 std::uint64_t bytes_of(const NcclOperation& operation);     // of all transfers together

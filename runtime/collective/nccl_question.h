@@ -9,7 +9,7 @@
 #include <optional>
 #include <utility>
 
-#include "runtime/collective/nccl_communicator.h"
+#include "runtime/collective/nccl_process.h"
 
 namespace tandem::runtime {
 

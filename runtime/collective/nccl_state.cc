@@ -18,17 +18,18 @@
 
 namespace tandem::runtime {
 
-bool NcclCommunicator::State::broken() {
+bool CommunicatorState::broken() {
   const std::lock_guard lock(mutex_);
-  return error_.has_value();
+  return shared_.error.has_value();
 }
 
-void NcclCommunicator::State::take_requests() {
+void CommunicatorState::take_requests() {
   const std::lock_guard lock(mutex_);
-  for (Shared& operation : std::exchange(submitted_, {})) waiting_.push_back(std::move(operation));
+  for (Shared& operation : std::exchange(shared_.submitted, {}))
+    waiting_.push_back(std::move(operation));
 }
 
-NcclPolled NcclCommunicator::State::poll(NcclCalls& calls) {
+NcclPolled CommunicatorState::poll(NcclCalls& calls) {
   take_requests();
   // An error may come from this machine, from a caller's abort(), or from a wait that gave up.
   if (phase_ < Phase::kAborting && broken()) tear_down(calls);
@@ -56,7 +57,7 @@ NcclPolled NcclCommunicator::State::poll(NcclCalls& calls) {
                                                                     : NcclPolled::kWaiting;
 }
 
-void NcclCommunicator::State::begin_step(NcclKind kind) {
+void CommunicatorState::begin_step(NcclKind kind) {
   const Time now = steady_now();
   step_ = process_.records->add({.communicator = epoch_.name,
                                  .epoch = epoch_.epoch,
@@ -67,12 +68,12 @@ void NcclCommunicator::State::begin_step(NcclKind kind) {
                                  .started_at = now});
 }
 
-void NcclCommunicator::State::end_step(NcclState state) {
+void CommunicatorState::end_step(NcclState state) {
   // None is under way when an abort follows the ready phase.
   if (step_) process_.records->change(*std::exchange(step_, std::nullopt), state, steady_now());
 }
 
-void NcclCommunicator::State::begin_start(NcclCalls& calls) {
+void CommunicatorState::begin_start(NcclCalls& calls) {
   begin_step(NcclKind::kStart);
   phase_ = Phase::kStarting;
   NcclConfig config;
@@ -87,14 +88,14 @@ void NcclCommunicator::State::begin_start(NcclCalls& calls) {
                       "cannot start " + label_));
 }
 
-NcclResult NcclCommunicator::State::async_state(NcclCalls& calls) {
+NcclResult CommunicatorState::async_state(NcclCalls& calls) {
   NcclResult state = NcclResult::kInternalError;
   const NcclResult asked = calls("ncclCommGetAsyncError", label_, calls.soon(),
                                  [&] { return process_.api.comm_get_async_error(comm_, &state); });
   return asked == NcclResult::kSuccess ? state : asked;
 }
 
-void NcclCommunicator::State::look_at_start(NcclCalls& calls) {
+void CommunicatorState::look_at_start(NcclCalls& calls) {
   const NcclResult state = async_state(calls);
   if (state == NcclResult::kSuccess) {
     // One registration per poll, each once the one before has come through.
@@ -102,7 +103,7 @@ void NcclCommunicator::State::look_at_start(NcclCalls& calls) {
     end_step(NcclState::kDone);
     phase_ = Phase::kReady;
     const std::lock_guard lock(mutex_);
-    ready_ = true;
+    shared_.ready = true;
     changed_.notify_all();
   } else if (state != NcclResult::kInProgress) {
     fail(nccl_failure(process_.api,
@@ -119,7 +120,7 @@ void NcclCommunicator::State::look_at_start(NcclCalls& calls) {
 
 // NCCL may write the handle while the call is in progress, so the vector must not move its
 // elements: hence the reserve().
-void NcclCommunicator::State::register_next(NcclCalls& calls) {
+void CommunicatorState::register_next(NcclCalls& calls) {
   registered_.reserve(epoch_.memory.size());
   const NcclMemory& memory = *epoch_.memory[registered_.size()];
   void*& handle = registered_.emplace_back(nullptr);
@@ -133,7 +134,7 @@ void NcclCommunicator::State::register_next(NcclCalls& calls) {
 }
 
 // There is no handle where NCCL was told not to register (NCCL_LOCAL_REGISTER=0).
-void NcclCommunicator::State::deregister_last(NcclCalls& calls) {
+void CommunicatorState::deregister_last(NcclCalls& calls) {
   void* const handle = registered_.back();
   registered_.pop_back();
   if (handle == nullptr) return;
@@ -144,7 +145,7 @@ void NcclCommunicator::State::deregister_last(NcclCalls& calls) {
         nccl_failure(process_.api, "ncclCommDeregister", result, comm_, "cannot finish " + label_));
 }
 
-void* NcclCommunicator::State::record_event(NcclCalls& calls, void* stream) {
+void* CommunicatorState::record_event(NcclCalls& calls, void* stream) {
   void* event = nullptr;
   calls.run("cudaEventRecord", label_, calls.soon(), [&] {
     event = process_.streams.create_event();
@@ -153,34 +154,34 @@ void* NcclCommunicator::State::record_event(NcclCalls& calls, void* stream) {
   return event;
 }
 
-bool NcclCommunicator::State::event_done(NcclCalls& calls, void* event) {
+bool CommunicatorState::event_done(NcclCalls& calls, void* event) {
   bool done = false;
   calls.run("cudaEventQuery", label_, calls.soon(),
             [&] { done = process_.streams.event_done(event); });
   return done;
 }
 
-void NcclCommunicator::State::release_events(NcclCalls& calls, Operation& operation) {
+void CommunicatorState::release_events(NcclCalls& calls, SubmittedOperation& operation) {
   calls.run("cudaEventDestroy", label_, calls.soon(), [&] {
     for (void** event : {&operation.begin, &operation.end})
       if (void* held = std::exchange(*event, nullptr)) process_.streams.destroy_event(held);
   });
 }
 
-void NcclCommunicator::State::settle(NcclCalls& calls, Operation& operation, Result<void> outcome,
-                                     NcclState state) {
+void CommunicatorState::settle(NcclCalls& calls, SubmittedOperation& operation,
+                               Result<void> outcome, NcclState state) {
   release_events(calls, operation);
   process_.records->change(operation.record, state, steady_now());
   const std::lock_guard lock(mutex_);
   operation.outcome = std::move(outcome);
-  --under_way_;
+  --shared_.under_way;
   changed_.notify_all();
 }
 
 // Makes the calls of one operation; `function` is the last that was made, for an error. A group
 // that was opened is always closed, because NCCL keeps an open group for the thread.
-NcclResult NcclCommunicator::State::call_nccl(NcclCalls& calls, const Operation& operation,
-                                              const char*& function) {
+NcclResult CommunicatorState::call_nccl(NcclCalls& calls, const SubmittedOperation& operation,
+                                        const char*& function) {
   const NcclApi& api = process_.api;
   const std::vector<NcclTransfer>& transfers = operation.operation.transfers;
   const auto fine = [](NcclResult result) {
@@ -217,7 +218,7 @@ NcclResult NcclCommunicator::State::call_nccl(NcclCalls& calls, const Operation&
   return result;
 }
 
-void NcclCommunicator::State::enter(NcclCalls& calls, const Shared& operation) {
+void CommunicatorState::enter(NcclCalls& calls, const Shared& operation) {
   operation->begin = record_event(calls, operation->operation.stream);
   process_.records->change(operation->record, NcclState::kEntered, steady_now());
   const char* function = nullptr;
@@ -240,7 +241,7 @@ void NcclCommunicator::State::enter(NcclCalls& calls, const Shared& operation) {
   fail(std::move(error));
 }
 
-void NcclCommunicator::State::look_at_operations(NcclCalls& calls) {
+void CommunicatorState::look_at_operations(NcclCalls& calls) {
   look_at_events(calls);
   if (operations_left()) {
     const NcclResult state = async_state(calls);
@@ -266,7 +267,7 @@ void NcclCommunicator::State::look_at_operations(NcclCalls& calls) {
   }
   const auto finish_by = [this] {
     const std::lock_guard lock(mutex_);
-    return submitted_.empty() ? finish_by_ : std::nullopt;
+    return shared_.submitted.empty() ? shared_.finish_by : std::nullopt;
   }();
   // Operations that were submitted before finish() are all carried out first.
   if (!finish_by || operations_left() || broken()) return;
@@ -274,7 +275,7 @@ void NcclCommunicator::State::look_at_operations(NcclCalls& calls) {
   phase_ = Phase::kFinishing;
 }
 
-void NcclCommunicator::State::finalize(NcclCalls& calls) {
+void CommunicatorState::finalize(NcclCalls& calls) {
   finalized_ = true;
   const NcclResult result = calls("ncclCommFinalize", label_, calls.soon(),
                                   [&] { return process_.api.comm_finalize(comm_); });
@@ -282,7 +283,7 @@ void NcclCommunicator::State::finalize(NcclCalls& calls) {
     fail(nccl_failure(process_.api, "ncclCommFinalize", result, comm_, "cannot finish " + label_));
 }
 
-void NcclCommunicator::State::look_at_events(NcclCalls& calls) {
+void CommunicatorState::look_at_events(NcclCalls& calls) {
   std::erase_if(entered_, [&](const Shared& operation) {
     if (!operation->started && event_done(calls, operation->begin)) {
       operation->started = true;
@@ -294,7 +295,7 @@ void NcclCommunicator::State::look_at_events(NcclCalls& calls) {
   });
 }
 
-void NcclCommunicator::State::look_at_deadlines() {
+void CommunicatorState::look_at_deadlines() {
   const Time now = steady_now();
   const auto late = [now](const Shared& operation) { return now > operation->deadline; };
   // An operation that NCCL has is the better one to blame: the waiting ones wait for it.
@@ -315,7 +316,7 @@ void NcclCommunicator::State::look_at_deadlines() {
         .help = {}});
 }
 
-void NcclCommunicator::State::look_at_finish(NcclCalls& calls) {
+void CommunicatorState::look_at_finish(NcclCalls& calls) {
   const NcclResult state = async_state(calls);
   if (state == NcclResult::kSuccess) {
     // In order, one call per poll: deregister, finalize, destroy.
@@ -331,7 +332,7 @@ void NcclCommunicator::State::look_at_finish(NcclCalls& calls) {
   }
   const Time deadline = [this] {
     const std::lock_guard lock(mutex_);
-    return *finish_by_;
+    return *shared_.finish_by;
   }();
   if (state != NcclResult::kInProgress) {
     fail(nccl_failure(process_.api, "ncclCommFinalize", state, comm_, "cannot finish " + label_));
@@ -343,7 +344,7 @@ void NcclCommunicator::State::look_at_finish(NcclCalls& calls) {
   }
 }
 
-void NcclCommunicator::State::tear_down(NcclCalls& calls) {
+void CommunicatorState::tear_down(NcclCalls& calls) {
   phase_ = Phase::kAborting;
   abort_began_ = steady_now();
   abort_limit_ = calls.soon();
@@ -363,7 +364,7 @@ void NcclCommunicator::State::tear_down(NcclCalls& calls) {
       operation->end = record_event(calls, operation->operation.stream);
 }
 
-void NcclCommunicator::State::look_at_abort(NcclCalls& calls) {
+void CommunicatorState::look_at_abort(NcclCalls& calls) {
   // NC-3: the abort makes kernels end, but only the streams say that they have.
   const bool drained = std::ranges::all_of(
       entered_, [&](const Shared& operation) { return event_done(calls, operation->end); });
@@ -375,7 +376,7 @@ void NcclCommunicator::State::look_at_abort(NcclCalls& calls) {
   close(calls);
 }
 
-void NcclCommunicator::State::close(NcclCalls& calls) {
+void CommunicatorState::close(NcclCalls& calls) {
   take_requests();
   const auto error = failure();
   for (const Shared& operation : std::exchange(entered_, {})) {
@@ -391,7 +392,7 @@ void NcclCommunicator::State::close(NcclCalls& calls) {
   end_step(NcclState::kDone);
   phase_ = Phase::kClosed;
   const std::lock_guard lock(mutex_);
-  closed_ = true;
+  shared_.closed = true;
   changed_.notify_all();
 }
 

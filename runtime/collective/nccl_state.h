@@ -1,8 +1,8 @@
 // One communicator as NCCL's thread drives it and its callers wait for it. Internal to
 // runtime/collective; the contract is that of nccl_communicator.h.
 //
-// The functions for any thread, and those that only wait, are in nccl_communicator.cc;
-// nccl_state.cc has the part of NCCL's thread. Shared by the communicator's owner, its tickets and
+// The functions for any thread, and those that only wait, are in nccl_requests.cc; nccl_state.cc
+// has the part of NCCL's thread. Shared by the communicator's owner, its tickets and
 // the thread's poll.
 #pragma once
 
@@ -14,18 +14,21 @@
 #include <string>
 #include <vector>
 
-#include "runtime/collective/nccl_communicator.h"
+#include "runtime/collective/nccl_operation.h"
+#include "runtime/collective/nccl_process.h"
 
 namespace tandem::runtime {
 
+class CommunicatorState;
+
 // One operation, from its submit() to its outcome.
-struct NcclTicket::Parts {
+struct SubmittedOperation {
   NcclOperation operation;
   std::uint64_t sequence = 0;
   NcclRecords::Id record = 0;
   Time submitted_at;
   Time deadline;
-  std::shared_ptr<NcclCommunicator::State> communicator;
+  std::shared_ptr<CommunicatorState> communicator;
 
   // NCCL's thread alone.
   void* begin = nullptr;  // events before and behind its work in the stream; null: none recorded
@@ -35,18 +38,16 @@ struct NcclTicket::Parts {
   std::optional<Result<void>> outcome;  // the communicator's mutex guards it
 };
 
-class NcclCommunicator::State : public std::enable_shared_from_this<State> {
+class CommunicatorState : public std::enable_shared_from_this<CommunicatorState> {
  public:
-  using Operation = NcclTicket::Parts;
-
-  State(const NcclProcess& process, const NcclEpoch& epoch, Time deadline);
+  CommunicatorState(const NcclProcess& process, const NcclEpoch& epoch, Time deadline);
 
   // Any thread.
-  Result<NcclTicket> submit(NcclOperation operation);
+  Result<std::shared_ptr<SubmittedOperation>> submit(NcclOperation operation);
   void fail(Error error);  // only the first counts
   void ask_to_finish(Time deadline);
-  std::optional<Result<void>> outcome_of(const Operation& operation);
-  Result<void> wait_for(const Operation& operation);
+  std::optional<Result<void>> outcome_of(const SubmittedOperation& operation);
+  Result<void> wait_for(const SubmittedOperation& operation);
   std::optional<Result<void>> started();
   Result<void> wait_started();
   Result<void> wait_closed(Time deadline);
@@ -62,7 +63,7 @@ class NcclCommunicator::State : public std::enable_shared_from_this<State> {
  private:
   // In this order. kFinishing follows ask_to_finish(), kAborting any error; both end in kClosed.
   enum class Phase { kNew, kStarting, kReady, kFinishing, kAborting, kClosed };
-  using Shared = std::shared_ptr<Operation>;
+  using Shared = std::shared_ptr<SubmittedOperation>;
 
   // One for each phase: what poll() does in it.
   void begin_start(NcclCalls& calls);
@@ -77,22 +78,24 @@ class NcclCommunicator::State : public std::enable_shared_from_this<State> {
   void look_at_abort(NcclCalls& calls);
   // Starts an operation by calling NCCL, between two events on its stream.
   void enter(NcclCalls& calls, const Shared& operation);
-  NcclResult call_nccl(NcclCalls& calls, const Operation& operation, const char*& function);
+  NcclResult call_nccl(NcclCalls& calls, const SubmittedOperation& operation,
+                       const char*& function);
   // NCCL's word on the last call that was in progress, or the communicator's failure.
   NcclResult async_state(NcclCalls& calls);
   void* record_event(NcclCalls& calls, void* stream);
   bool event_done(NcclCalls& calls, void* event);
-  void release_events(NcclCalls& calls, Operation& operation);
+  void release_events(NcclCalls& calls, SubmittedOperation& operation);
   // Begins the abort after an error.
   void tear_down(NcclCalls& calls);
   // Gives an operation its outcome, and wakes the callers that wait for it.
-  void settle(NcclCalls& calls, Operation& operation, Result<void> outcome, NcclState state);
+  void settle(NcclCalls& calls, SubmittedOperation& operation, Result<void> outcome,
+              NcclState state);
   void close(NcclCalls& calls);
   void begin_step(NcclKind kind);  // the start, the finish or the abort, for the records
   void end_step(NcclState state);
   bool operations_left() const { return !waiting_.empty() || !entered_.empty(); }
   bool broken();                        // an error has ended it
-  void take_requests();                 // moves submitted_ to waiting_
+  void take_requests();                 // moves shared_.submitted to waiting_
   Error hung(const std::string& what);  // for a wait that ended before NCCL's thread answered
 
   const NcclProcess process_;
@@ -113,17 +116,19 @@ class NcclCommunicator::State : public std::enable_shared_from_this<State> {
   Time abort_began_, abort_limit_;  // from ncclCommAbort to the end of the streams' work
   std::optional<NcclRecords::Id> step_;  // the record of the start, finish or abort under way
 
-  // For callers and NCCL's thread; the fields below are guarded by it. Never held during a call of
-  // NCCL.
+  // For callers and NCCL's thread: guards shared_. Never held during a call of NCCL.
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<Shared> submitted_;  // not yet taken by NCCL's thread
-  std::size_t under_way_ = 0;     // submitted and without an outcome
-  std::uint64_t sequence_ = 0;
-  bool ready_ = false;
-  bool closed_ = false;
-  std::optional<Time> finish_by_;
-  std::optional<Error> error_;
+  struct SharedState {
+    std::deque<Shared> submitted;  // not yet taken by NCCL's thread
+    std::size_t under_way = 0;     // submitted and without an outcome
+    std::uint64_t sequence = 0;
+    bool ready = false;
+    bool closed = false;
+    std::optional<Time> finish_by;
+    std::optional<Error> error;
+  };
+  SharedState shared_;
 };
 
 }  // namespace tandem::runtime

@@ -13,8 +13,8 @@
 #include "runtime/collective/collective.h"
 #include "runtime/collective/connection.h"
 #include "runtime/collective/frame_writer.h"
+#include "runtime/collective/gang_spec.h"
 #include "runtime/collective/heartbeat.h"
-#include "runtime/collective/socket.h"
 
 namespace tandem::runtime {
 

@@ -11,8 +11,8 @@
 #include "runtime/base/file.h"
 #include "runtime/collective/collective.h"
 #include "runtime/collective/connection.h"
+#include "runtime/collective/gang_spec.h"
 #include "runtime/collective/heartbeat.h"
-#include "runtime/collective/socket.h"
 
 namespace tandem::runtime {
 

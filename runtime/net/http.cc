@@ -98,24 +98,6 @@ Result<void> split_target(std::string_view target, HttpRequest& request) {
   return Error{ErrorCode::kInvalid, "'" + request.target + "' is not a path and query"};
 }
 
-std::string percent_encoded(std::string_view text) {
-  constexpr char kHex[] = "0123456789ABCDEF";
-  constexpr std::string_view kPlain = "-._~";
-  std::string encoded;
-  for (const char c : text) {
-    const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-    if (letter || kPlain.find(c) != std::string_view::npos) {
-      encoded += c;
-      continue;
-    }
-    const auto byte = static_cast<unsigned char>(c);
-    encoded += '%';
-    encoded += kHex[byte >> 4];
-    encoded += kHex[byte & 15];
-  }
-  return encoded;
-}
-
 HttpResponse error_response(const Error& error) {
   return error_response(status_of(error.code), error);
 }

@@ -39,7 +39,6 @@ struct HttpResponse {
 // last value counts. Errors: kInvalid, not an absolute path or a broken %-escape.
 Result<void> split_target(std::string_view target, HttpRequest& request);
 // The inverse for building targets: escapes all but letters, digits and -._~
-std::string percent_encoded(std::string_view text);  // for one segment or one query value
 
 // {"error": {"code", "message", "help", "where"}} with the status that the code maps to, or the one
 // given. error_of() is the way back: it takes the code from the body, and from the status where the

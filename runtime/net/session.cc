@@ -4,7 +4,8 @@
 // a packet that is repeated or late tells nothing new and does no harm.
 //
 // Easy to get wrong:
-//   - After go_back() the peer may acknowledge frames beyond sent_, which were on their way.
+//   - After the sender has gone back, the peer may acknowledge frames beyond the next one to travel,
+//     which were on their way.
 //   - A closed window and a lost grant look alike to the sender. So the timer runs while any frame
 //     is not taken, and its end sends at least a probe, which the peer answers with its numbers.
 //   - Each number in a header is a peer's word: credible() compares it before any is used (SE-5).
@@ -56,96 +57,36 @@ bool well_formed(std::string_view frames, std::uint32_t count) {
 }  // namespace
 
 Session::Session(SessionKey key, SessionLimits limits)
-    : key_(key),
-      limits_(limits),
-      granted_(limits.window_frames_max),
-      resend_after_(limits.resend_after) {
+    : key_(key), sender_(limits), receiver_(limits) {
   CHECK(limits.window_frames_max > 0 && limits.queue_frames_max > 0);
 }
 
-Sent Session::send(std::string frame) {
-  if (frame.size() > limits_.frame_bytes_max) return Sent::kTooLarge;
-  // SE-4. An empty queue accepts any frame, so that a frame larger than the queue is not stuck for
-  // ever.
-  const bool full = queue_.size() >= limits_.queue_frames_max ||
-                    (!queue_.empty() && queue_bytes_ + frame.size() > limits_.queue_bytes_max);
-  if (full) {
-    ++counters_.frames_refused;
-    return Sent::kFull;
-  }
-  ++counters_.frames_accepted;
-  queue_bytes_ += frame.size();
-  queue_.push(std::move(frame));
-  return Sent::kAccepted;
-}
-
-bool Session::may_send_next() const {
-  const std::uint64_t index = sent_ - taken_;
-  if (index >= queue_.size() || index >= limits_.window_frames_max || sent_ >= granted_) {
-    return false;
-  }
-  // SE-2. One frame may always travel, whatever its size.
-  return index == 0 || in_flight_bytes_ + queue_.bytes(index) <= limits_.window_bytes_max;
-}
-
-void Session::go_back() {
-  for (std::uint64_t i = acked_; i < sent_; ++i) in_flight_bytes_ -= queue_.bytes(i - taken_);
-  sent_ = acked_;
-  probe_ = true;
-}
-
-std::uint32_t Session::gather(std::string& packet) {
-  std::uint32_t frames = 0;
-  while (may_send_next()) {
-    const std::string_view next = queue_[sent_ - taken_];
-    const auto bytes = static_cast<std::uint32_t>(next.size());
-    if (frames > 0 && packet.size() + sizeof(bytes) + bytes > limits_.packet_bytes_max) break;
-    // The first frame always fits: it may be longer than packet_bytes_max.
-    packet.append(reinterpret_cast<const char*>(&bytes), sizeof(bytes));
-    packet.append(next);
-    if (sent_ < sent_max_) ++counters_.frames_resent;
-    in_flight_bytes_ += bytes;
-    ++sent_;
-    ++frames;
-  }
-  sent_max_ = std::max(sent_max_, sent_);
-  return frames;
-}
+Sent Session::send(std::string frame) { return sender_.send(std::move(frame), counters_); }
 
 std::optional<std::string> Session::next_packet(Time now) {
-  if (resend_at_ && now >= *resend_at_) {
-    // Nothing was heard in time: send again, and less often each time.
-    go_back();
-    resend_after_ = std::min(2 * resend_after_, limits_.resend_after_max);
-    resend_at_.reset();
-  }
-  if (!resend_at_ && !queue_.empty()) resend_at_ = now + resend_after_;
-  if (tell_at_ && now >= *tell_at_) tell_now_ = true;
-  if (!may_send_next() && !tell_now_ && !probe_) return std::nullopt;
-
-  Head head{.wants_answer = probe_,
+  sender_.tick(now);
+  receiver_.tick(now);
+  if (!sender_.wants_packet() && !receiver_.wants_packet()) return std::nullopt;
+  Head head{.wants_answer = sender_.probing(),
             .epoch = key_.epoch.value,
             .incarnation = key_.incarnation.value,
             .attempt = key_.attempt,
-            .first = sent_,
-            .expected = expected_,
-            .released = released_,
-            .grant = released_ + limits_.window_frames_max};
+            .first = sender_.next(),
+            .expected = receiver_.expected(),
+            .released = receiver_.released(),
+            .grant = receiver_.grant()};
   std::string packet(sizeof(head), '\0');
-  head.frames = gather(packet);
+  head.frames = sender_.gather(packet, counters_);
   std::memcpy(packet.data(), &head, sizeof(head));
-  expected_told_ = expected_;
-  released_told_ = released_;
-  untold_bytes_ = 0;
-  tell_at_.reset();
-  tell_now_ = probe_ = false;
+  receiver_.told();
   ++counters_.packets_sent;
   return packet;
 }
 
 std::optional<Time> Session::next_deadline() const {
-  if (!resend_at_ || !tell_at_) return resend_at_ ? resend_at_ : tell_at_;
-  return std::min(*resend_at_, *tell_at_);
+  const std::optional<Time> resend_at = sender_.resend_at(), tell_at = receiver_.tell_at();
+  if (!resend_at || !tell_at) return resend_at ? resend_at : tell_at;
+  return std::min(*resend_at, *tell_at);
 }
 
 Received Session::receive(std::string_view packet, Time now, std::vector<std::string>& delivered,
@@ -176,89 +117,21 @@ Received Session::receive(std::string_view packet, Time now, std::vector<std::st
     ++counters_.packets_malformed;
     return Received::kMalformed;
   }
-  take_ack(head);
-  if (head.wants_answer) tell_now_ = true;
-  if (head.frames > 0) take_frames(frames, head, now, delivered);
+  sender_.take_ack({.expected = head.expected, .released = head.released, .grant = head.grant});
+  if (head.wants_answer) receiver_.tell_now();
+  if (head.frames > 0)
+    receiver_.take_frames(frames, head.first, head.frames, now, delivered, counters_);
   return Received::kAccepted;
 }
 
 bool Session::credible(const Head& head) const {
-  // A peer cannot have received frames that have never travelled.
-  return head.released <= head.expected && head.expected <= sent_max_ &&
+  return sender_.credible({.expected = head.expected}) && head.released <= head.expected &&
          head.first < kSequenceMax && head.grant < kSequenceMax;
 }
 
-void Session::take_ack(const Head& head) {
-  // Only progress restarts the timer: a peer that repeats old numbers must not hold off a resend.
-  const bool progress = head.expected > acked_ || head.released > taken_;
-  granted_ = std::max(granted_, head.grant);
-  for (; acked_ < head.expected; ++acked_) {
-    if (acked_ >= sent_) {  // it had travelled before go_back()
-      in_flight_bytes_ += queue_.bytes(acked_ - taken_);
-      ++sent_;
-    }
-    queue_.drop_bytes(acked_ - taken_);
-  }
-  for (; taken_ < head.released; ++taken_) {
-    in_flight_bytes_ -= queue_.bytes(0);
-    queue_bytes_ -= queue_.bytes(0);
-    queue_.pop();
-  }
-  if (!progress) return;
-  resend_after_ = limits_.resend_after;
-  resend_at_.reset();  // next_packet() starts it anew
-}
+void Session::release(std::uint32_t frames, Time now) { receiver_.release(frames, now); }
 
-void Session::take_frames(std::string_view frames, const Head& head, Time now,
-                          std::vector<std::string>& delivered) {
-  if (head.first > expected_) {
-    // A gap: the frames are dropped, and the answer shows the peer where to go on.
-    counters_.frames_early += head.frames;
-    tell_now_ = true;
-    return;
-  }
-  for (std::uint64_t sequence = head.first; sequence < head.first + head.frames; ++sequence) {
-    std::uint32_t bytes = 0;
-    std::memcpy(&bytes, frames.data(), sizeof(bytes));
-    const std::string_view frame = frames.substr(sizeof(bytes), bytes);
-    frames.remove_prefix(sizeof(bytes) + bytes);
-    if (sequence < expected_) {
-      ++counters_.frames_repeated;
-      tell_now_ = true;
-      // Beyond the grant nothing is delivered: the memory of the inbox is bounded by this end.
-    } else if (sequence < released_ + limits_.window_frames_max) {
-      delivered.emplace_back(frame);
-      untold_bytes_ += bytes;
-      ++expected_;
-      ++counters_.frames_delivered;
-    }
-  }
-  tell_soon(now);
-}
-
-// The peer is told at once of received or taken frames when its window runs low, else after a delay
-// in which a frame of this end may carry the news for nothing.
-void Session::tell_soon(Time now) {
-  const bool low = expected_ - expected_told_ >= limits_.window_frames_max / 4 + 1 ||
-                   released_ - released_told_ >= limits_.window_frames_max / 4 + 1 ||
-                   untold_bytes_ >= limits_.window_bytes_max / 4;
-  if (low) tell_now_ = true;
-  const bool news = expected_ != expected_told_ || released_ != released_told_;
-  if (news && !tell_at_) tell_at_ = now + limits_.ack_after;
-}
-
-void Session::release(std::uint32_t frames, Time now) {
-  released_ += frames;
-  CHECK(released_ <= expected_);
-  tell_soon(now);
-}
-
-void Session::reconnected() {
-  if (queue_.empty()) return;
-  go_back();
-  resend_after_ = limits_.resend_after;
-  resend_at_.reset();
-}
+void Session::reconnected() { sender_.reconnected(); }
 
 std::string Session::fence(const SessionKey& newer) {
   const Head head{.kind = static_cast<std::uint8_t>(PacketKind::kFence),

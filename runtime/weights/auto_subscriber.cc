@@ -3,6 +3,7 @@
 
 #include "runtime/base/check.h"
 #include "runtime/weights/tcp.h"
+#include "runtime/weights/weight_family.h"
 
 namespace tandem::runtime {
 namespace {

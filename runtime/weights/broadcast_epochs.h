@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "runtime/weights/broadcast_staging.h"
-#include "runtime/weights/weights.h"
+#include "runtime/weights/weights_config.h"
 
 namespace tandem::runtime {
 

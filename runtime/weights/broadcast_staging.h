@@ -13,7 +13,7 @@
 #include "runtime/collective/nccl_communicator.h"
 #include "runtime/collective/nccl_memory.h"
 #include "runtime/device/queue.h"
-#include "runtime/weights/weights.h"
+#include "runtime/weights/weights_config.h"
 
 namespace tandem::runtime {
 

@@ -14,11 +14,12 @@
 
 #include <memory>
 
-#include "runtime/weights/weights.h"
+#include "runtime/weights/weight_ends.h"
+#include "runtime/weights/weights_config.h"
 
 namespace tandem::runtime {
 
-// As make_publisher(), make_subscriber() and remove_weights() of weights.h, for kDisk.
+// As make_publisher(), make_subscriber() and remove_weights() of weight_family.h, for kDisk.
 Result<std::unique_ptr<WeightPublisher>> make_disk_publisher(const WeightsConfig& config);
 std::unique_ptr<WeightSubscriber> make_disk_subscriber(const WeightsConfig& config);
 Result<void> remove_disk_weights(const WeightsConfig& config);

@@ -11,7 +11,8 @@
 
 #include <memory>
 
-#include "runtime/weights/weights.h"
+#include "runtime/weights/weight_ends.h"
+#include "runtime/weights/weights_config.h"
 
 namespace tandem::runtime {
 
@@ -20,7 +21,7 @@ namespace tandem::runtime {
 // publish() never waits for a broadcast (WB-3).
 inline constexpr int kBroadcastSlots = 2;
 
-// As make_publisher() and make_subscriber() of weights.h; `config.broadcasting` must be set.
+// As make_publisher() and make_subscriber() of weight_family.h; `config.broadcasting` must be set.
 Result<std::unique_ptr<WeightPublisher>> make_nccl_publisher(const WeightsConfig& config);
 std::unique_ptr<WeightSubscriber> make_nccl_subscriber(const WeightsConfig& config);
 

@@ -14,7 +14,7 @@
 #include "runtime/base/result.h"
 #include "runtime/weights/shm_reader.h"
 #include "runtime/weights/shm_segment.h"
-#include "runtime/weights/weights.h"
+#include "runtime/weights/weights_config.h"
 
 namespace tandem::runtime {
 

@@ -6,11 +6,12 @@
 
 #include <memory>
 
-#include "runtime/weights/weights.h"
+#include "runtime/weights/weight_ends.h"
+#include "runtime/weights/weights_config.h"
 
 namespace tandem::runtime {
 
-// As make_publisher() and make_subscriber() of weights.h.
+// As make_publisher() and make_subscriber() of weight_family.h.
 Result<std::unique_ptr<WeightPublisher>> make_shm_publisher(const WeightsConfig& config);
 std::unique_ptr<WeightSubscriber> make_shm_subscriber(const WeightsConfig& config);
 

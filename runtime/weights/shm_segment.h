@@ -23,7 +23,7 @@
 #include <string>
 
 #include "runtime/base/file.h"
-#include "runtime/weights/weights.h"
+#include "runtime/weights/weights_config.h"
 
 namespace tandem::runtime {
 

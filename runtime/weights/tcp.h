@@ -9,7 +9,8 @@
 
 #include <memory>
 
-#include "runtime/weights/weights.h"
+#include "runtime/weights/weight_ends.h"
+#include "runtime/weights/weights_config.h"
 
 namespace tandem::runtime {
 

@@ -11,7 +11,7 @@
 #include "runtime/base/digest.h"
 #include "runtime/base/ids.h"
 #include "runtime/base/result.h"
-#include "runtime/weights/weights.h"
+#include "runtime/weights/weight_ends.h"
 
 namespace tandem::runtime {
 

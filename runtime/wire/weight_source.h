@@ -13,7 +13,7 @@ namespace tandem::runtime {
 inline constexpr std::size_t kSourceTextMax = 512;  // bytes of each field; a longer one is refused
 
 struct WeightSource {
-  std::string host;  // host_identity() of the publisher (runtime/weights/weights.h)
+  std::string host;  // host_identity() of the publisher (runtime/weights/weights_config.h)
   // "10.0.0.2:41234", where subscribers dial. The endpoint and both keys are empty where the
   // publisher does not serve other hosts.
   std::string endpoint;

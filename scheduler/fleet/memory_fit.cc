@@ -10,6 +10,8 @@
 #include <cstdio>
 #include <utility>
 
+#include "scheduler/fleet/placement.h"
+
 namespace tandem::scheduler {
 namespace {
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "runtime/base/result.h"
-#include "scheduler/fleet/placement.h"
+#include "scheduler/fleet/placement_input.h"
 
 namespace tandem::scheduler {
 

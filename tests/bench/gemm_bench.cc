@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "kernels/backend.h"
+#include "kernels/ops/matmul.h"
 #include "runtime/device/memory.h"
 #include "tests/bench/gemm_peer.h"
 #include "tests/bench/product_kind.h"

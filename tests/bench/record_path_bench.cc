@@ -17,6 +17,7 @@
 #include <latch>
 
 #include "actors/messages/learner.h"
+#include "actors/reward/make_verifier.h"
 #include "actors/reward/reward_actor.h"
 #include "runtime/actor/system.h"
 #include "runtime/actor/threaded_executor.h"

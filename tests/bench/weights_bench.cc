@@ -22,7 +22,7 @@
 
 #include "runtime/base/log.h"
 #include "runtime/device/memory.h"
-#include "runtime/weights/weights.h"
+#include "runtime/weights/weight_family.h"
 #include "tests/bench/must.h"
 #include "tests/bench/raw_stream.h"
 

@@ -18,7 +18,8 @@
 #include "actors/controller/run_journal.h"
 #include "actors/exchange/state/journal_replay.h"
 #include "runtime/base/file.h"
-#include "runtime/weights/weights.h"
+#include "runtime/sqlite/sqlite.h"
+#include "runtime/weights/weights_config.h"
 
 namespace tandem::e2e {
 
@@ -278,13 +279,13 @@ void run_and_kill(const Home& home, const Words& words, int step) {
 }
 
 std::int64_t journal_value(const fs::path& run_dir, const std::string& query) {
-  auto journal = actors::Sqlite::open((run_dir / "journal.sqlite").string(), "");
+  auto journal = runtime::Sqlite::open((run_dir / "journal.sqlite").string(), "");
   if (!journal) {
     ADD_FAILURE() << journal.error().message;
     return -1;
   }
   std::optional<std::int64_t> value;
-  const auto done = (*journal)->query(query, [&](const actors::Sqlite::Row& row) {
+  const auto done = (*journal)->query(query, [&](const runtime::Sqlite::Row& row) {
     EXPECT_FALSE(value.has_value()) << query;
     if (const auto* number = std::get_if<std::int64_t>(&row.at(0))) value = *number;
   });

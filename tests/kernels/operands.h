@@ -15,6 +15,21 @@
 #include <vector>
 
 #include "kernels/backend.h"
+#include "kernels/ops/adamw.h"
+#include "kernels/ops/attention.h"
+#include "kernels/ops/attention_input.h"
+#include "kernels/ops/elementwise.h"
+#include "kernels/ops/embedding.h"
+#include "kernels/ops/global_norm.h"
+#include "kernels/ops/kv_cache.h"
+#include "kernels/ops/log_prob.h"
+#include "kernels/ops/matmul.h"
+#include "kernels/ops/policy_loss.h"
+#include "kernels/ops/rms_norm.h"
+#include "kernels/ops/rope.h"
+#include "kernels/ops/sample.h"
+#include "kernels/ops/sum_pieces.h"
+#include "kernels/ops/swiglu.h"
 #include "runtime/base/rng.h"
 #include "runtime/device/memory.h"
 

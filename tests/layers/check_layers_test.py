@@ -37,6 +37,10 @@ class Rules(unittest.TestCase):
                 ("actors/reward/a.h", "scheduler/fleet/ledger.h"),
                 ("actors/controller/a.h", "kernels/backend.h"),
                 ("actors/rollout/a.h", "engine.h"),
+                ("actors/main/cli/a.h", "actors/main/local_run.h"),
+                ("actors/main/cli/a.h", "actors/controller/controller.h"),
+                ("actors/main/job/a.h", "actors/main/cli/command.h"),
+                ("actors/main/job/a.h", "actors/main/role_config.h"),
         ]:
             self.assert_caught("LA-1", name, f'#include "{included}"\n')
         self.assert_caught("LA-1", "actors/critic/a.h", "")
@@ -50,7 +54,9 @@ class Rules(unittest.TestCase):
                 ("kernels/cpu/a.h", "kernels/backend.h"),
                 ("actors/model/a.h", "kernels/ops/matmul.h"),
                 ("actors/controller/a.h", "scheduler/fleet/ledger.h"),
-                ("actors/main/cli/a.h", "actors/learner/gang.h"),
+                ("actors/main/a.h", "actors/learner/gang.h"),
+                ("actors/main/a.h", "actors/main/cli/command.h"),
+                ("actors/main/cli/a.h", "actors/main/job/job_spec.h"),
         ]:
             self.assertEqual(errors_of({name: f'#include "{included}"\n'}), [], name)
 
@@ -58,6 +64,8 @@ class Rules(unittest.TestCase):
         for name, included in [
                 ("actors/controller/a.cc", "yaml-cpp/yaml.h"),
                 ("actors/rollout/a.cc", "zmq.hpp"),
+                ("actors/controller/a.cc", "sqlite3.h"),
+                ("actors/reward/a.cc", "boost/asio/io_context.hpp"),
                 ("runtime/net/a.cc", "CLI/CLI.hpp"),
                 ("scheduler/fleet/a.cc", "spdlog/spdlog.h"),
                 ("kernels/cpu/matmul.cc", "oneapi/dnnl/dnnl.hpp"),
@@ -122,6 +130,77 @@ class Rules(unittest.TestCase):
                  "tests/a_test.cc": "// AB-1 AB-12\n"}
         self.assertEqual(errors_of(twice), [
             f"runtime/net/b.h:1: LA-8: AB-1 is declared at {header}:2 as well"])
+
+    def test_la9_no_circles_by_stem(self):
+        def including(*names):
+            return "".join(f'#include "runtime/base/{name}.h"\n' for name in names)
+
+        # a.cc includes b.h, and b.h includes a.h: in no file alone is there a circle.
+        circle = {"runtime/base/a.h": "", "runtime/base/a.cc": including("a", "b"),
+                  "runtime/base/b.h": including("a")}
+        self.assertEqual(errors_of(circle), [
+            "runtime/base/a: LA-9: in a circle with runtime/base/b"])
+        longer = {"runtime/base/a.h": including("b"), "runtime/base/b.h": including("c"),
+                  "runtime/base/c.cc": including("a", "d"), "runtime/base/d.h": ""}
+        self.assertEqual(errors_of(longer), [
+            "runtime/base/a: LA-9: in a circle with runtime/base/b, runtime/base/c"])
+        ladder = {"runtime/base/a.h": including("b", "c"), "runtime/base/a.cc": including("a", "c"),
+                  "runtime/base/b.h": including("c"), "runtime/base/c.h": ""}
+        self.assertEqual(errors_of(ladder), [])
+
+    def test_la9_no_circles_of_folders(self):
+        circle = {"kernels/a.h": '#include "kernels/ops/b.h"\n', "kernels/ops/b.h": "",
+                  "kernels/ops/c.h": '#include "kernels/d.h"\n', "kernels/d.h": ""}
+        self.assertEqual(errors_of(circle), ["kernels: LA-9: in a circle with kernels/ops"])
+        del circle["kernels/a.h"]
+        self.assertEqual(errors_of(circle), [])
+
+    def test_la10_a_class_with_state_is_small(self):
+        many = "".join(f"  int field_{n}_ = {n};\n" for n in range(21))
+        name = "runtime/base/a.h"
+        for text in ["class A {\n public:\n  A();\n  int get() const;\n\n private:\n" + many + "};\n",
+                     "struct A {\n  void step() { f({1}); }\n" + many + "};\n",
+                     "struct B::A : C<D, 2> {\n  Result<void> step(int, int);\n" + many + "};\n"]:
+            self.assert_caught("LA-10", name, text)
+            self.assertEqual(errors_of({name: text.replace("  int field_20_ = 20;\n", "")}), [])
+            self.assertIn("21 fields", errors_of({name: text})[0])
+        for text in ["struct A {\n" + many + "};\n",
+                     "struct A {\n  A() : x({1}) {}\n  bool operator==(const A&) const = default;\n"
+                     "  int sum(int (*of)(int), B b = {}) const { return of(1) + field_0_; }\n"
+                     "  static A parse(std::string_view text);\n" + many + "};\n",
+                     "class A {\n  int one_;\n" + many.replace("int", "void (*").replace(" =", ")() =")
+                     + "};\n"]:
+            self.assertEqual(errors_of({name: text}), [], text)
+
+    def test_la10_counts_fields_alone(self):
+        text = """
+// class Not { int a; }
+class A final : public B<int, 2>, C {
+ public:
+  explicit A(std::vector<int> given) : a_{1}, b_(2), map_{} {}
+  using T = std::map<int, int>;
+  enum class Phase { kNew, kOld };
+  struct Inner {
+    int x = 0, y = 0;
+  };
+  static constexpr int kMax = 3;
+  std::function<void(int, int)> heard;
+  template <class T>
+  void put(T&& value);
+  A operator+(const A& other) const;
+
+ private:
+  friend class D;
+  const std::array<int, 3> a_{1, 2, 3};
+  std::uint64_t b_ = 1ull << 20, c_ = 0;
+  std::map<std::string, std::pair<int, int>> map_;
+  std::atomic<bool> done_ = false;  // guarded; by nothing
+  Inner inner_{.x = 1};
+};
+"""
+        sizes = {size.name: size for size in check_layers.class_sizes.class_sizes(text)}
+        self.assertEqual(sizes["A"], ("A", 3, 7, True))
+        self.assertEqual(sizes["Inner"], ("Inner", 8, 2, False))
 
 
 if __name__ == "__main__":

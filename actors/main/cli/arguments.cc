@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <charconv>
 
-#include "actors/main/cli/command_line.h"
 #include "actors/main/job/key_hints.h"
 #include "actors/messages/roles.h"
 #include "scheduler/fleet/placement.h"

@@ -34,6 +34,8 @@ std::optional<double> parse_duration(std::string_view text);  // "90", "90s", "5
 Result<std::optional<double>> parse_time(const std::string& option, const std::string& text);
 std::optional<std::int64_t> parse_bytes(std::string_view text);  // "8GiB", "512MiB", "1000": bytes
 
+// "jobs", "actors", …; also the last part of the HTTP path.
+std::string_view spelling(Kind kind);
 std::vector<std::string> kind_names();  // "jobs", …
 std::vector<std::string> role_names();  // "rollout", …
 

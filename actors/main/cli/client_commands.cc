@@ -11,8 +11,8 @@
 #include <fstream>
 #include <ostream>
 
+#include "actors/main/cli/api_object.h"
 #include "actors/main/cli/arguments.h"
-#include "actors/main/cli/command_line.h"
 #include "actors/main/cli/object_names.h"
 #include "actors/main/cli/progress.h"
 #include "actors/main/cli/sorting.h"
@@ -260,16 +260,6 @@ std::string why_it_ended(const json& job) {
 }
 
 }  // namespace
-
-bool has_ended(const json& job) {
-  const std::string state = field(job, "state");
-  return state == "Succeeded" || state == "Failed" || state == "Cancelled";
-}
-
-bool actor_has_ended(const json& actor) {
-  const std::string state = field(actor, "state");
-  return state == "Stopped" || state == "Failed";
-}
 
 Result<void> outcome_of(const json& job) {
   if (field(job, "state") == "Succeeded") return {};

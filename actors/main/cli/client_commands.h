@@ -1,26 +1,15 @@
-// The commands that only talk to the controller's HTTP API. Data goes to `out`, chatter to `err`,
-// so that a pipe gets data alone. A command returns when it is done, or with the error whose code
-// is the exit code; Console::complain() prints it.
+// The commands that only talk to the controller's HTTP API. A command returns when it is done,
+// or with the error whose code is the exit code; Console::complain() prints it.
 #pragma once
 
 #include <functional>
-#include <iosfwd>
 #include <string>
 
-#include "actors/main/cli/api_client.h"
+#include "actors/main/cli/client.h"
 #include "actors/main/cli/command.h"
 #include "runtime/base/result.h"
 
 namespace tandem::cli {
-
-// The connection and the streams of one command. The references outlive the command.
-struct Client {
-  ApiClient& api;
-  std::ostream& out;
-  std::ostream& err;
-  bool terminal = false;       // `out` is a terminal: watching redraws, tables fit its width
-  std::function<int()> width;  // columns of `out` now, kUnlimitedWidth off a terminal
-};
 
 // One function per command, each in the source of its subject: client_commands.cc, logs_command.cc,
 // run_commands.cc, top_command.cc. All of them block until the command is done.
@@ -44,9 +33,6 @@ Result<void> execute(const WaitCommand& command, Client& client);
 // for a damaged line, except an unfinished last one.
 Result<std::optional<nlohmann::json>> read_samples(const SamplesCommand& command);
 
-// Whether the state of a job is Succeeded, Failed or Cancelled.
-bool has_ended(const nlohmann::json& job);
-bool actor_has_ended(const nlohmann::json& actor);  // Stopped or Failed
 // The result of a command that waited for a job which has ended: kFailed unless it succeeded.
 Result<void> outcome_of(const nlohmann::json& job);
 

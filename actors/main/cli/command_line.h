@@ -4,7 +4,6 @@
 
 #include <span>
 #include <string>
-#include <string_view>
 
 #include "actors/main/cli/command.h"
 #include "runtime/base/result.h"
@@ -21,8 +20,5 @@ std::string cli_reference();
 // A script for `shell` that completes commands, options and their values: source <(tandem
 // completion bash).
 std::string completion_script(Shell shell);
-
-// "jobs", "actors", …; also the last part of the HTTP path.
-std::string_view spelling(Kind kind);
 
 }  // namespace tandem::cli

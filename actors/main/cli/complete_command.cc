@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "actors/main/cli/api_object.h"
 #include "actors/main/cli/object_names.h"
 #include "actors/main/job/job_table.h"
 

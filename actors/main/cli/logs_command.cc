@@ -11,6 +11,7 @@
 #include <ostream>
 #include <set>
 
+#include "actors/main/cli/api_object.h"
 #include "actors/main/cli/arguments.h"
 #include "actors/main/cli/merged_lines.h"
 #include "actors/main/cli/object_names.h"

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "actors/main/cli/api_object.h"
 #include "actors/main/cli/arguments.h"
-#include "actors/main/cli/command_line.h"
 
 namespace tandem::cli {
 
@@ -40,11 +40,6 @@ std::vector<ActorName> matching(const std::vector<ActorName>& names, const std::
 }
 
 }  // namespace
-
-std::string field(const json& item, const char* name) {
-  const json value = item.is_object() ? item.value(name, json()) : json();
-  return value.is_string() ? value.get<std::string>() : value.is_null() ? "" : dump_json(value);
-}
 
 Error not_found(const std::string& kind, const std::string& name,
                 const std::vector<std::string>& names) {

@@ -7,7 +7,8 @@
 #include <optional>
 #include <string>
 
-#include "actors/main/cli/client_commands.h"
+#include "actors/main/cli/client.h"
+#include "actors/main/cli/command.h"
 #include "runtime/base/json.h"
 
 namespace tandem::cli {
@@ -23,10 +24,6 @@ struct ActorName {
 
   std::string short_name() const { return full_name.substr(job.size() + 1); }  // "rollout/0"
 };
-
-// The member `name` of `item` as text: a string as it is, other values as JSON; empty where there
-// is none.
-std::string field(const nlohmann::json& item, const char* name);
 
 // GET `path`; an answer that is no array is kFailed.
 Result<nlohmann::json> get_list(const Client& client, const std::string& path);

@@ -1,6 +1,7 @@
 // `tandem delete run/ID` and `tandem status`.
 #include <ostream>
 
+#include "actors/main/cli/api_object.h"
 #include "actors/main/cli/arguments.h"
 #include "actors/main/cli/cells.h"
 #include "actors/main/cli/object_names.h"

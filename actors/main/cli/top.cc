@@ -10,6 +10,7 @@
 #include <sstream>
 #include <string_view>
 
+#include "actors/main/cli/api_object.h"
 #include "actors/main/cli/cells.h"
 #include "actors/main/cli/client_commands.h"
 #include "actors/main/cli/sorting.h"

@@ -10,8 +10,8 @@
 #include <algorithm>
 #include <span>
 
+#include "actors/main/cli/arguments.h"
 #include "actors/main/cli/cells.h"
-#include "actors/main/cli/command_line.h"
 #include "actors/main/cli/memory_view.h"
 #include "actors/main/cli/table.h"
 #include "actors/main/cli/trouble_view.h"

@@ -7,6 +7,7 @@
 
 #include "actors/main/job/job_table.h"
 #include "actors/main/job/key_hints.h"
+#include "actors/main/job/key_texts.h"
 
 namespace tandem::cli {
 namespace {

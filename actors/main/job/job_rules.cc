@@ -14,7 +14,7 @@
 #include <algorithm>
 #include <cctype>
 
-#include "actors/reward/verifier.h"
+#include "actors/reward/make_verifier.h"
 #include "scheduler/fleet/staleness.h"
 
 namespace tandem::cli {

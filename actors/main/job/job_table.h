@@ -88,8 +88,4 @@ std::string_view last_part(std::string_view path);  // "lr" of that path
 // A JobSpec with every optional section present, for reading defaults.
 JobSpec full_default_job();
 
-std::string type_text(const Key& key);   // "integer", "one of grpo, dr_grpo, …", "list of paths"
-std::string range_text(const Key& key);  // "[1, 4096] tokens", "(0, 1]", "≥ 0", ""
-std::string default_text(const Key& key);  // as YAML, "required" when there is none
-
 }  // namespace tandem::cli

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "actors/main/job/key_hints.h"
+#include "actors/main/job/key_texts.h"
 #include "actors/main/job/print_job.h"
 #include "runtime/base/text.h"
 

@@ -1,7 +1,7 @@
 #include "actors/controller/run_events.h"
 
 #include "actors/controller/run_files.h"
-#include "actors/controller/sqlite.h"
+#include "runtime/sqlite/sqlite.h"
 #include "tests/actors/controller/run_folder.h"
 
 namespace tandem::actors {
@@ -21,11 +21,12 @@ class RunEventsTest : public testing::Test {
  protected:
   // As the controllers of a home have left them: two epochs, three jobs.
   void announce_all() const {
-    auto journal = Sqlite::open((folder_.home / "controller.sqlite").string(),
-                                "CREATE TABLE events(seq INTEGER, epoch INTEGER, time_ms INTEGER, "
-                                "kind TEXT, subject TEXT, message TEXT)");
+    auto journal =
+        runtime::Sqlite::open((folder_.home / "controller.sqlite").string(),
+                              "CREATE TABLE events(seq INTEGER, epoch INTEGER, time_ms INTEGER, "
+                              "kind TEXT, subject TEXT, message TEXT)");
     ASSERT_TRUE(journal.has_value());
-    std::vector<Sqlite::Row> rows;
+    std::vector<runtime::Sqlite::Row> rows;
     const auto add = [&](std::int64_t seq, std::int64_t epoch, const char* subject,
                          const char* message) {
       rows.push_back(

@@ -28,9 +28,9 @@ class RunJournalTest : public testing::Test {
     EXPECT_TRUE(journal.has_value()) << journal.error().message;
     return std::move(*journal);
   }
-  std::vector<Sqlite::Row> rows(const std::string& query) {
-    auto database = Sqlite::open_to_read((run_ / "journal.sqlite").string());
-    std::vector<Sqlite::Row> found;
+  std::vector<runtime::Sqlite::Row> rows(const std::string& query) {
+    auto database = runtime::Sqlite::open_to_read((run_ / "journal.sqlite").string());
+    std::vector<runtime::Sqlite::Row> found;
     const auto asked = (*database)->query(query, [&](const auto& row) { found.push_back(row); });
     EXPECT_TRUE(asked.has_value()) << asked.error().message;
     return found;
@@ -57,13 +57,13 @@ TEST_F(RunJournalTest, EveryEventComesBackAsItWas) {
   EXPECT_EQ(at, events.size());
 }
 
-Sqlite::Value value_of(const std::optional<std::int64_t>& number) {
-  return number ? Sqlite::Value{*number} : Sqlite::Value{};
+runtime::Sqlite::Value value_of(const std::optional<std::int64_t>& number) {
+  return number ? runtime::Sqlite::Value{*number} : runtime::Sqlite::Value{};
 }
-Sqlite::Value value_of(const std::string& text) {
-  return text.empty() ? Sqlite::Value{} : Sqlite::Value{text};
+runtime::Sqlite::Value value_of(const std::string& text) {
+  return text.empty() ? runtime::Sqlite::Value{} : runtime::Sqlite::Value{text};
 }
-Sqlite::Row as_row(const JournalRow& row) {
+runtime::Sqlite::Row as_row(const JournalRow& row) {
   return {row.kind,           value_of(row.group),   value_of(row.lease),    value_of(row.holder),
           value_of(row.step), value_of(row.version), value_of(row.position), value_of(row.detail)};
 }
@@ -74,10 +74,10 @@ TEST_F(RunJournalTest, TheViewHasTheRowsOfEveryEvent) {
     ASSERT_TRUE(open().append(std::span(&event, 1), 1, Durability::kKill));
     ++seq;
     const JournalRows expected = rows_of(event);
-    std::multiset<Sqlite::Row> wanted, found;
+    std::multiset<runtime::Sqlite::Row> wanted, found;
     if (!expected.of_event.kind.empty()) wanted.insert(as_row(expected.of_event));
     for (const JournalRow& row : expected.of_groups) wanted.insert(as_row(row));
-    for (const Sqlite::Row& row :
+    for (const runtime::Sqlite::Row& row :
          rows("SELECT kind, group_id, lease, holder, step, version, position, detail FROM journal "
               "WHERE seq = " +
               std::to_string(seq)))
@@ -108,14 +108,15 @@ TEST_F(RunJournalTest, TheLastRowOfAGroupTellsWhatBecameOfIt) {
   const auto counts = rows(
       "select kind, count(*) from (select kind, max(seq) from journal where kind in ('admitted', "
       "'trained', 'discarded') group by group_id) group by kind order by kind");
-  const std::vector<Sqlite::Row> wanted = {{std::string("discarded"), std::int64_t{1}},
-                                           {std::string("trained"), std::int64_t{3}}};
+  const std::vector<runtime::Sqlite::Row> wanted = {{std::string("discarded"), std::int64_t{1}},
+                                                    {std::string("trained"), std::int64_t{3}}};
   EXPECT_EQ(counts, wanted);
 }
 
 TEST_F(RunJournalTest, AJournalOfAnotherSchemaIsRefusedByName) {
   const std::string path = (run_ / "journal.sqlite").string();
-  ASSERT_TRUE(Sqlite::open(path, "CREATE TABLE journal(seq INTEGER, kind TEXT)").has_value());
+  ASSERT_TRUE(
+      runtime::Sqlite::open(path, "CREATE TABLE journal(seq INTEGER, kind TEXT)").has_value());
   for (const auto& refused :
        {RunJournal::open(run_.string()), RunJournal::open_to_read(run_.string())}) {
     ASSERT_FALSE(refused.has_value());
@@ -129,8 +130,8 @@ TEST_F(RunJournalTest, AJournalOfAnotherSchemaIsRefusedByName) {
 
 TEST_F(RunJournalTest, ADamagedEventIsAnErrorWithItsNumber) {
   ASSERT_TRUE(open().append(every_event(), 1, Durability::kKill));
-  ASSERT_TRUE(Sqlite::open((run_ / "journal.sqlite").string(),
-                           "UPDATE events SET body = x'c1' WHERE seq = 3")
+  ASSERT_TRUE(runtime::Sqlite::open((run_ / "journal.sqlite").string(),
+                                    "UPDATE events SET body = x'c1' WHERE seq = 3")
                   .has_value());
   int taken = 0;
   const auto read = open().read([&](const JournalEntry&) { ++taken; });

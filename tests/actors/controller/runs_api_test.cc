@@ -6,10 +6,10 @@
 #include <mutex>
 
 #include "actors/controller/http_api.h"
-#include "actors/controller/sqlite.h"
 #include "runtime/actor/threaded_executor.h"
 #include "runtime/base/file.h"
 #include "runtime/base/json.h"
+#include "runtime/sqlite/sqlite.h"
 #include "tests/actors/controller/run_folder.h"
 
 namespace tandem::actors {
@@ -283,12 +283,13 @@ TEST_F(RunsApiTest, EventsOfEndedRunsAndOfThisController) {
   EXPECT_TRUE(got("/events?since=" + std::to_string(events.back()["seq"].get<int>())).empty());
   EXPECT_EQ(got("/events?limit=1").size(), 1U);
   EXPECT_TRUE(got("/events?job=ne").empty());  // no beginning of a name is one
-  auto journal = Sqlite::open((folder_.home / "controller.sqlite").string(),
-                              "CREATE TABLE events(seq INTEGER, epoch INTEGER, time_ms INTEGER, "
-                              "kind TEXT, subject TEXT, message TEXT)");
+  auto journal =
+      runtime::Sqlite::open((folder_.home / "controller.sqlite").string(),
+                            "CREATE TABLE events(seq INTEGER, epoch INTEGER, time_ms INTEGER, "
+                            "kind TEXT, subject TEXT, message TEXT)");
   ASSERT_TRUE(journal.has_value());
   ASSERT_TRUE((*journal)->insert("INSERT INTO events VALUES(7, 1, 5, 'job', 'old-1', 'submitted')",
-                                 {Sqlite::Row{}}));
+                                 {runtime::Sqlite::Row{}}));
   folder_.run("old-1");
   for (const char* const target : {"/runs/old-1/events", "/events?job=old-1", "/events?job=old"}) {
     events = got(target);

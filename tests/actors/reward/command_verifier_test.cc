@@ -51,7 +51,7 @@ struct Judge {
 //   "exit"   a score and its end, by itself
 //   "late"   a score and its end, when its time has passed
 //   a number                 its score, after a millisecond
-class FakeChild final : public LineChild {
+class FakeChild final : public runtime::LineChild {
  public:
   struct Shared {
     runtime::SimulatedExecutor* executor;
@@ -61,8 +61,8 @@ class FakeChild final : public LineChild {
     std::map<std::string, int> seen;
     std::vector<std::string> stderr_tail;
   };
-  FakeChild(Shared& shared, LineChildEvents events)
-      : shared_(shared), events_(std::make_shared<LineChildEvents>(std::move(events))) {
+  FakeChild(Shared& shared, runtime::LineChildEvents events)
+      : shared_(shared), events_(std::make_shared<runtime::LineChildEvents>(std::move(events))) {
     ++shared_.lives;
     ++shared_.alive;
     shared_.in_hand = 0;
@@ -111,7 +111,7 @@ class FakeChild final : public LineChild {
 
  private:
   Shared& shared_;
-  const std::shared_ptr<LineChildEvents> events_;
+  const std::shared_ptr<runtime::LineChildEvents> events_;
   bool hangs_ = false;
 };
 
@@ -119,12 +119,14 @@ struct Simulation {
   Simulation() {
     child.executor = &executor;
     ref = system.spawn<Judge>("judge", [this] {
-      const LineChildSpawner spawn =
-          [this](const auto&, LineChildEvents events) -> Result<std::unique_ptr<LineChild>> {
+      const runtime::LineChildSpawner spawn =
+          [this](const auto&,
+                 runtime::LineChildEvents events) -> Result<std::unique_ptr<runtime::LineChild>> {
         if (starts_refused > 0 && starts_refused-- > 0)
           return Error{ErrorCode::kOutOfMemory, "cannot start prog: no process to be had"};
         if (spawn_fails) return Error{.message = "cannot start prog: No such file or directory"};
-        return std::unique_ptr<LineChild>(std::make_unique<FakeChild>(child, std::move(events)));
+        return std::unique_ptr<runtime::LineChild>(
+            std::make_unique<FakeChild>(child, std::move(events)));
       };
       return std::make_unique<Judge>(Judge{
           std::make_unique<CommandVerifier>(CommandVerifier::Config{.program = {.argv = {"prog"}},
@@ -314,13 +316,13 @@ TEST(CommandVerifier, AProgramThatNeverAnswersIsGivenUp) {
 class RealChild {
  public:
   explicit RealChild(const std::string& script, Duration timeout = 20s, int retries = 1,
-                     ChildProgram program = {}) {
+                     runtime::ChildProgram program = {}) {
     program.argv = {"python3", "-c", script};
     ref_ = system_.spawn<Judge>("judge", [this, program, timeout, retries] {
       return std::make_unique<Judge>(Judge{
           std::make_unique<CommandVerifier>(
               CommandVerifier::Config{.program = program, .timeout = timeout, .retries = retries},
-              process_spawner(io_)),
+              runtime::process_spawner(io_)),
           [this](std::string completion, TrajectoryScore score) {
             const std::lock_guard lock(mutex_);
             scores_[completion] = std::move(score);
@@ -532,12 +534,13 @@ TEST(CommandVerifier, AProgramDiesWithAProcessThatIsKilled) {
 TEST(LineChild, OutlivesTheThreadThatAsksForIt) {
   runtime::IoThread io;
   std::promise<std::string> said;
-  std::unique_ptr<LineChild> child;
+  std::unique_ptr<runtime::LineChild> child;
   std::thread([&] {
-    child = process_spawner(io)({.argv = {"cat"}},
-                                {.line = [&](std::string l) { said.set_value(l); },
-                                 .ended = [&](ChildEnd end) { said.set_value(end.why); }})
-                .value();
+    child =
+        runtime::process_spawner(io)(
+            {.argv = {"cat"}}, {.line = [&](std::string l) { said.set_value(l); },
+                                .ended = [&](runtime::ChildEnd end) { said.set_value(end.why); }})
+            .value();
   }).join();
   child->write_line("still here");
   auto answer = said.get_future();

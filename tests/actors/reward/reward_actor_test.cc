@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "actors/reward/make_verifier.h"
 #include "actors/rollout/completion.h"
 #include "runtime/actor/simulated_executor.h"
 #include "runtime/actor/system.h"

@@ -60,5 +60,10 @@ TEST(TextProperty, RandomBytesBecomeValid) {
   }
 }
 
+TEST(PercentEncoded, KeepsLettersDigitsAndFourMarks) {
+  EXPECT_EQ(percent_encoded("aZ09-._~"), "aZ09-._~");
+  EXPECT_EQ(percent_encoded("a b/\xC3\xB6?%"), "a%20b%2F%C3%B6%3F%25");
+}
+
 }  // namespace
 }  // namespace tandem

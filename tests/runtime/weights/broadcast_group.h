@@ -16,7 +16,7 @@
 
 #include "runtime/base/guarded.h"
 #include "runtime/device/cuda_module.h"
-#include "runtime/weights/weights.h"
+#include "runtime/weights/weight_family.h"
 #include "tests/runtime/collective/nccl_rank.h"
 
 namespace tandem::runtime {

@@ -12,7 +12,7 @@
 #include "runtime/base/check.h"
 #include "runtime/base/file.h"
 #include "runtime/base/rng.h"
-#include "runtime/weights/weights.h"
+#include "runtime/weights/weight_family.h"
 #include "runtime/wire/codec.h"
 
 namespace tandem::runtime {

@@ -12,7 +12,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/file.h"
 #include "runtime/weights/shm_segment.h"
-#include "runtime/weights/weights.h"
+#include "runtime/weights/weight_family.h"
 
 namespace tandem::runtime {
 namespace {

@@ -14,7 +14,7 @@
 
 #include "runtime/base/rng.h"
 #include "runtime/net/endpoint.h"
-#include "runtime/weights/weights.h"
+#include "runtime/weights/weight_family.h"
 
 namespace tandem::runtime {
 

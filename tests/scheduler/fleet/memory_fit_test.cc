@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include "scheduler/fleet/fits_ever.h"
+#include "scheduler/fleet/placement.h"
+
 namespace tandem::scheduler {
 namespace {
 

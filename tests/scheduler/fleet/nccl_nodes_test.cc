@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include "runtime/base/rng.h"
+#include "scheduler/fleet/fits_ever.h"
+#include "scheduler/fleet/placement.h"
 #include "tests/seeds.h"
 
 namespace tandem::scheduler {

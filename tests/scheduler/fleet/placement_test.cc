@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "runtime/base/rng.h"
+#include "scheduler/fleet/fits_ever.h"
 
 namespace tandem::scheduler {
 namespace {

@@ -1,4 +1,4 @@
-#include "actors/reward/verifier.h"
+#include "actors/reward/make_verifier.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "runtime/weights/weights.h"
+#include "runtime/weights/weights_config.h"
 
 #include <gtest/gtest.h>
 

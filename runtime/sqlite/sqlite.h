@@ -12,13 +12,13 @@
 #include <variant>
 #include <vector>
 
-#include "actors/exchange/run_record.h"
 #include "runtime/base/result.h"
+#include "runtime/sqlite/durability.h"
 
 struct sqlite3;
 struct sqlite3_stmt;
 
-namespace tandem::actors {
+namespace tandem::runtime {
 
 // Owns a connection and one prepared statement, that of the last insert().
 class Sqlite {
@@ -67,4 +67,4 @@ class Sqlite {
 std::int64_t number_of(const Sqlite::Value& value, std::int64_t otherwise = 0);
 std::string text_of(const Sqlite::Value& value, const std::string& otherwise = "");
 
-}  // namespace tandem::actors
+}  // namespace tandem::runtime

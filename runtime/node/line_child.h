@@ -8,13 +8,13 @@
 #include <string>
 #include <vector>
 
-#include "actors/reward/child_program.h"
 #include "runtime/actor/actor.h"
 #include "runtime/actor/context.h"
 #include "runtime/base/result.h"
 #include "runtime/net/io_thread.h"
+#include "runtime/node/child_program.h"
 
-namespace tandem::actors {
+namespace tandem::runtime {
 
 inline constexpr std::size_t kChildLineBytesMax = std::size_t{1} << 20;  // of what it writes
 
@@ -48,6 +48,6 @@ using LineChildSpawner = std::function<Result<std::unique_ptr<LineChild>>(
 // its stderr is copied to ours. When our process ends in any way, the child sees the end of its
 // input and is killed, unless it runs with another user's rights (sudo): for such a child Linux
 // drops the request to be killed.
-LineChildSpawner process_spawner(runtime::IoThread& io);
+LineChildSpawner process_spawner(IoThread& io);
 
-}  // namespace tandem::actors
+}  // namespace tandem::runtime

@@ -1,15 +1,15 @@
 // Every connection is opened with SQLITE_OPEN_NOMUTEX, since one thread uses it at a time. A writer
 // waits up to five seconds for another process that holds the database (BEGIN IMMEDIATE takes the
 // write lock at once, so a transaction cannot fail half-way for want of it).
-#include "actors/controller/sqlite.h"
+#include "runtime/sqlite/sqlite.h"
 
 #include <sqlite3.h>
 
 #include <utility>
 
-#include "runtime/net/http.h"
+#include "runtime/base/text.h"
 
-namespace tandem::actors {
+namespace tandem::runtime {
 namespace {
 
 void bind(sqlite3_stmt* statement, int index, const Sqlite::Value& value) {
@@ -69,7 +69,7 @@ Result<std::unique_ptr<Sqlite>> Sqlite::open(const std::string& path, const std:
 // SQLite shares files beside the database with writers, also for reading. A database whose log is
 // gone and whose directory cannot be written is therefore opened as one that never changes.
 Result<std::unique_ptr<Sqlite>> Sqlite::open_to_read(const std::string& path) {
-  const std::string uri = "file:" + runtime::percent_encoded(path);
+  const std::string uri = "file:" + percent_encoded(path);
   Error why;
   // Opening alone reads nothing; only the query shows whether the database can be read.
   for (const char* const mode : {"?mode=ro", "?immutable=1"}) {
@@ -167,4 +167,4 @@ std::string text_of(const Sqlite::Value& value, const std::string& otherwise) {
   return held ? *held : otherwise;
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::runtime

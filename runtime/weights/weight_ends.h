@@ -2,7 +2,8 @@
 // whole versions where subscribers (rollout actors) fetch them when it suits them. Neither side
 // waits for the other, except a publisher whose places are all being read or retained. Not
 // responsible for the meaning of the bytes (Manifest), for the decision who installs which version
-// (scheduler/), or for broadcasts to a group (broadcast.h).
+// (scheduler/), or for broadcasts to a group (broadcast.h). The two ends are made in
+// weight_family.h.
 //
 // Invariants, for every implementation (tests/runtime/weights/conformance_test.cc)
 //   WT-1  A version is installed whole and as published (checksum64), or not at all; it is never
@@ -20,89 +21,17 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <span>
-#include <string>
-#include <string_view>
 
 #include "runtime/base/clock.h"
 #include "runtime/base/ids.h"
 #include "runtime/base/result.h"
-#include "runtime/device/manifest.h"
-#include "runtime/net/endpoint.h"
 #include "runtime/weights/broadcast.h"
 #include "runtime/wire/weight_source.h"
 
 namespace tandem::runtime {
-
-enum class WeightsType {
-  kAuto,  // shm where `slots` arenas fit into half of the file system of /dev/shm, else disk
-  kShm,   // POSIX shared memory: publisher and subscribers on one host
-  kDisk,  // a directory that all of them see
-  // GPU memory of the publisher, by CUDA IPC. Publisher and subscribers are processes of their own
-  // on one GPU. A subscriber's buffer may be in host or GPU memory.
-  kCudaIpc,
-  // Versions lie in shared memory, as of kShm, and every subscriber fetches them over TCP. (With
-  // kAuto and `serving`, subscribers on the publisher's host read the shared memory instead.) A
-  // subscriber's buffer must be in host memory.
-  kTcp,
-  // Versions lie in shared memory and are served, as of kTcp, and are broadcast by NCCL as well
-  // (broadcast.h); `broadcasting` must be set. A subscriber's buffer may be in the memory of
-  // Broadcasting::device. A subscriber on the publisher's host that fetches reads the shared
-  // memory.
-  kNccl,
-};
-
-// The layout of an arena's bytes; publisher and subscribers must agree on it.
-struct WeightsLayout {
-  std::uint64_t arena_bytes = 0;
-  std::uint64_t hash = 0;     // of the manifest
-  std::string manifest_json;  // names, dtypes, shapes, offsets; written beside each version on disk
-};
-WeightsLayout layout_of(const Manifest& manifest);
-// The first difference of two manifest_json, in words: "tensor 1 is norm.weight (f32, [16], at byte
-// 2048) here and … there".
-std::string layout_difference(const std::string& ours, const std::string& theirs);
-
-// Names the host: the boot's id and the device number of /dev/shm. Two processes get the same text
-// if and only if they share one /dev/shm.
-std::string host_identity();
-
-// How a publisher serves its shared memory over TCP, on any free port.
-struct Serving {
-  std::string bind = kLoopback;  // an address of this host, or 0.0.0.0 for all of them
-  std::string advertise = {};    // the host that subscribers dial; empty: what `bind` says
-  // After so long without a message a subscriber's version may be replaced.
-  Duration silence_max = std::chrono::seconds(20);
-};
-
-struct WeightsConfig {
-  WeightsType type = WeightsType::kAuto;
-  std::string name;                 // of the family; weights_name() makes one
-  std::filesystem::path directory;  // for disk; is made if missing
-  int slots = 2;                    // versions kept: max_staleness + 2; at least 2
-  WeightsLayout layout;
-  // kCudaIpc: when a publisher dies, its GPU memory may go so long before its lock. A block that
-  // cannot be opened for longer has another cause than the publisher's death, and is an error.
-  Duration dying_max = std::chrono::seconds(5);
-  // How the publisher of kShm, kAuto, kTcp or kNccl serves over TCP. Without it kTcp and kNccl
-  // serve on loopback, and the others do not serve. A kAuto that became kDisk never serves.
-  std::optional<Serving> serving = {};
-  // Over TCP: how long a copy may make no progress; then it fails with kTimedOut. Of kNccl: how
-  // long the start of an epoch and each part of a broadcast may take.
-  Duration stall_max = std::chrono::seconds(30);
-  // Over TCP: how many bytes of a copy are asked for at a time, in chunks of a quarter of them or 1
-  // MiB, whichever is less, and at most 64 chunks. Of kNccl: also the size of one part of a
-  // broadcast.
-  std::uint64_t bucket_bytes = std::uint64_t{16} << 20;
-  std::optional<Broadcasting> broadcasting = {};  // of kNccl, which needs it
-};
-
-// A name of a weight family that two runs on one host do not share, fit for a file name: job
-// "arith-1" in its run directory gives "arith-1-1f3c5a7b".
-std::string weights_name(std::string_view job, const std::filesystem::path& run_directory);
 
 struct PublishStats {
   std::uint64_t bytes = 0;     // copied; 0 if this version was already there with the same content
@@ -209,25 +138,5 @@ class WeightSubscriber {
   // first.
   virtual std::uint64_t publisher_life() = 0;
 };
-
-// The type that kAuto stands for, the same in every process of a host; other types are unchanged.
-WeightsType resolve(const WeightsConfig& config);
-
-// Fails if a live publisher has the name (its pid is in the message) or there is no room. kCudaIpc
-// takes `slots` times the arena of the GPU's memory, and needs the CUDA module. A publisher that is
-// destroyed leaves its family to the next one, as a publisher that dies does; remove_weights() ends
-// the family.
-Result<std::unique_ptr<WeightPublisher>> make_publisher(const WeightsConfig& config);
-
-// May be called before the publisher exists: no version is offered then.
-std::unique_ptr<WeightSubscriber> make_subscriber(const WeightsConfig& config);
-
-// Ends a family: removes its shared memory and its files in `directory`. Subscribers that still
-// copy finish or fail. Fails if a live publisher has the name.
-Result<void> remove_weights(const WeightsConfig& config);
-
-// Removes the shared memory of all families whose name starts with `name_prefix` and that no live
-// publisher or subscriber uses (all of them were killed); returns how many were removed.
-int reclaim_stale_weights(std::string_view name_prefix);
 
 }  // namespace tandem::runtime

@@ -6,7 +6,7 @@
 // process with threads are allowed, so everything is allocated before the fork. A fourth pipe
 // reports why exec failed: it closes by itself on success. The parent-death signal is bound to the
 // thread that forks, so the fork happens on the I/O thread, which outlives every child.
-#include "actors/reward/line_child.h"
+#include "runtime/node/line_child.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -27,11 +27,11 @@
 #include <optional>
 #include <utility>
 
-#include "actors/reward/last_lines.h"
 #include "runtime/base/file.h"
 #include "runtime/node/argument_vector.h"
+#include "runtime/node/last_lines.h"
 
-namespace tandem::actors {
+namespace tandem::runtime {
 namespace {
 
 namespace asio = boost::asio;
@@ -336,7 +336,7 @@ class Pipes : public std::enable_shared_from_this<Pipes> {
 
 class ProcessChild final : public LineChild {
  public:
-  ProcessChild(runtime::IoThread& io, pid_t pid, std::shared_ptr<Pipes> pipes)
+  ProcessChild(IoThread& io, pid_t pid, std::shared_ptr<Pipes> pipes)
       : io_(io), pid_(pid), pipes_(std::move(pipes)) {}
   ~ProcessChild() override {
     io_.run([this] { pipes_->kill_and_close(); });
@@ -353,14 +353,14 @@ class ProcessChild final : public LineChild {
   }
 
  private:
-  runtime::IoThread& io_;
+  IoThread& io_;
   const pid_t pid_;
   const std::shared_ptr<Pipes> pipes_;
 };
 
 }  // namespace
 
-LineChildSpawner process_spawner(runtime::IoThread& io) {
+LineChildSpawner process_spawner(IoThread& io) {
   return [&io](const ChildProgram& program,
                LineChildEvents events) -> Result<std::unique_ptr<LineChild>> {
     Result<Pipes3> pipes = make_pipes();
@@ -377,4 +377,4 @@ LineChildSpawner process_spawner(runtime::IoThread& io) {
   };
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::runtime

@@ -1,8 +1,8 @@
-// The seam of the families: picks the implementation that a configuration means, and writes and
-// reads the text of a layout. Publisher and subscriber each resolve kAuto by themselves, so
-// resolve() depends only on facts that all processes of a host see alike; for other hosts the
-// subscriber of kAuto learns the choice from the publisher's source (auto_subscriber.cc).
-#include "runtime/weights/weights.h"
+// Writes and reads the text of a layout, and chooses the type that kAuto stands for. Publisher and
+// subscriber each resolve kAuto by themselves, so resolve() depends only on facts that all
+// processes of a host see alike; for other hosts the subscriber of kAuto learns the choice from the
+// publisher's source (auto_subscriber.cc).
+#include "runtime/weights/weights_config.h"
 
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -12,22 +12,9 @@
 
 #include "runtime/base/digest.h"
 #include "runtime/base/json.h"
-#include "runtime/collective/nccl_rendezvous.h"
-#include "runtime/weights/disk.h"
-#include "runtime/weights/nccl.h"
-#include "runtime/weights/shm.h"
-#include "runtime/weights/shm_segment.h"
-#include "runtime/weights/tcp.h"
 
 namespace tandem::runtime {
 namespace {
-
-void check_config(const WeightsConfig& config) {
-  CHECK(config.slots >= 2 && config.slots <= static_cast<int>(kSlotsMax));
-  CHECK(config.layout.arena_bytes > 0);
-  CHECK(config.type != WeightsType::kNccl || config.broadcasting);
-  CHECK(!config.name.empty() && config.name.find('/') == std::string::npos);
-}
 
 std::optional<DType> dtype_named(const nlohmann::json& text) {
   for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16, DType::kI32, DType::kU8})
@@ -120,39 +107,6 @@ std::string host_identity() {
   struct stat facts {};
   const bool known = ::stat("/dev/shm", &facts) == 0;
   return fmt::format("{}/{}", boot, known ? std::to_string(facts.st_dev) : "no shared memory");
-}
-
-Result<std::unique_ptr<WeightPublisher>> make_publisher(const WeightsConfig& config) {
-  check_config(config);
-  const WeightsType type = resolve(config);
-  if (type == WeightsType::kDisk) return make_disk_publisher(config);
-  if (type == WeightsType::kNccl) return make_nccl_publisher(config);
-  if (type == WeightsType::kTcp || (type == WeightsType::kShm && config.serving))
-    return make_tcp_publisher(config);
-  return make_shm_publisher(config);
-}
-
-std::unique_ptr<WeightSubscriber> make_subscriber(const WeightsConfig& config) {
-  check_config(config);
-  const WeightsType type = resolve(config);
-  if (config.type == WeightsType::kAuto) return make_auto_subscriber(config, type);
-  if (type == WeightsType::kDisk) return make_disk_subscriber(config);
-  if (type == WeightsType::kNccl) return make_nccl_subscriber(config);
-  return type == WeightsType::kTcp ? make_tcp_subscriber(config) : make_shm_subscriber(config);
-}
-
-Result<void> remove_weights(const WeightsConfig& config) {
-  if (config.type != WeightsType::kDisk) {
-    if (auto removed = remove_segment(config.name); !removed) return removed;
-  }
-  const bool may_have_files =
-      config.type == WeightsType::kDisk || config.type == WeightsType::kAuto;
-  if (!may_have_files || config.directory.empty()) return {};
-  return remove_disk_weights(config);
-}
-
-int reclaim_stale_weights(std::string_view name_prefix) {
-  return remove_abandoned_segments(name_prefix);
 }
 
 }  // namespace tandem::runtime

@@ -1,6 +1,6 @@
 // The environment is a list of names that are let through, not of names that are kept out: a
 // variable that the list does not foresee, such as a token, then stays with us.
-#include "actors/reward/child_program.h"
+#include "runtime/node/child_program.h"
 
 #include <unistd.h>
 
@@ -11,12 +11,12 @@
 
 #include "runtime/base/file.h"
 
-namespace tandem::actors {
+namespace tandem::runtime {
 namespace {
 
 constexpr std::array<std::string_view, 5> kVisible{"PATH", "HOME", "LANG", "TZ", "TMPDIR"};
 
-bool visible(std::string_view name) {
+bool passed_on(std::string_view name) {
   for (const std::string_view one : kVisible)
     if (name == one) return true;
   return name.starts_with("LC_");
@@ -32,7 +32,7 @@ std::vector<std::string> child_environment(const char* const* ours,
   for (; ours && *ours; ++ours) {
     const std::string_view variable(*ours);
     const std::string_view name = variable.substr(0, variable.find('='));
-    if (visible(name) && !added.contains(std::string(name))) environment.emplace_back(variable);
+    if (passed_on(name) && !added.contains(std::string(name))) environment.emplace_back(variable);
   }
   for (const auto& [name, value] : added) environment.push_back(name + "=" + value);
   return environment;
@@ -74,4 +74,4 @@ std::optional<std::string> UsageWatch::judge(const ChildUsage& usage) {
   return std::nullopt;
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::runtime

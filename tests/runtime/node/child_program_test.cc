@@ -1,12 +1,12 @@
-#include "actors/reward/child_program.h"
+#include "runtime/node/child_program.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "actors/reward/last_lines.h"
 #include "runtime/base/text.h"
+#include "runtime/node/last_lines.h"
 
-namespace tandem::actors {
+namespace tandem::runtime {
 namespace {
 
 TEST(ChildEnvironment, HoldsAFewOfOursAndWhatTheJobGives) {  // CE-1
@@ -63,4 +63,4 @@ TEST(LastLines, KeepsTheLastBoundedOnesAsText) {
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::runtime

@@ -1,11 +1,11 @@
-#include "actors/reward/last_lines.h"
+#include "runtime/node/last_lines.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "runtime/base/text.h"
 
-namespace tandem::actors {
+namespace tandem::runtime {
 
 std::string one_line(std::string_view text, std::size_t bytes_max) {
   return visible(cut_utf8(text, bytes_max), Lines::kOne);
@@ -36,4 +36,4 @@ std::vector<std::string> LastLines::lines() const {
   return lines;
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::runtime

@@ -1,15 +1,15 @@
 // Three verifiers are functions of the completion and the answer and judge at once; the fourth is
 // in command_verifier.h. A regular expression runs in PCRE2 with a limit on its steps: a search
 // that backtracks without end fails the completion, and does not stop the actor.
-#include "actors/reward/verifier.h"
+#include "actors/reward/make_verifier.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
 #include "actors/reward/command_verifier.h"
-#include "actors/reward/last_lines.h"
 #include "actors/reward/math_answer.h"
 #include "runtime/base/text.h"
+#include "runtime/node/last_lines.h"
 
 namespace tandem::actors {
 namespace {
@@ -114,11 +114,11 @@ std::string describe(const VerifierConfig& config) {
   }
   std::string command;
   for (const std::string& word : config.program.argv)
-    command += (command.empty() ? "" : " ") + one_line(word, kShownWordBytesMax);
+    command += (command.empty() ? "" : " ") + runtime::one_line(word, kShownWordBytesMax);
   const auto shown = [](const auto& limit) {
     return limit ? nlohmann::json(*limit).dump() : std::string("none");
   };
-  const ChildLimits& limits = config.program.limits;
+  const runtime::ChildLimits& limits = config.program.limits;
   return "type=command command=" + nlohmann::json(command).dump() +
          " timeout_s=" + nlohmann::json(seconds(config.timeout)).dump() +
          " retries=" + std::to_string(config.retries) + " open_files=" + shown(limits.open_files) +
@@ -142,7 +142,7 @@ Result<void> check_pattern(const std::string& pattern) {
 }
 
 Result<std::unique_ptr<Verifier>> make_verifier(const VerifierConfig& config,
-                                                LineChildSpawner spawn) {
+                                                runtime::LineChildSpawner spawn) {
   const auto direct = [](DirectVerifier::Judge judge) -> std::unique_ptr<Verifier> {
     return std::make_unique<DirectVerifier>(std::move(judge));
   };

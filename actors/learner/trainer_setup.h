@@ -1,0 +1,37 @@
+// What one rank of NativeTrainer is made from, and the checks that need nothing allocated.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "actors/learner/learner_config.h"
+#include "actors/learner/sharded_update.h"
+#include "actors/learner/warm_start.h"
+#include "actors/model/checkpoint.h"
+#include "runtime/base/result.h"
+#include "runtime/collective/collective.h"
+#include "runtime/collective/shard_exchange.h"
+#include "runtime/device/parallel.h"
+#include "runtime/device/stream.h"
+
+namespace tandem::actors {
+
+struct NativeTrainerSetup {
+  TrainerConfig config;
+  Model model;                                // with its untrained weights
+  std::vector<WarmStartRecord> records;       // of the warm start; the same on every rank
+  std::unique_ptr<runtime::Collective> gang;  // null: one rank
+  // Moves gradients and weights between the ranks of `gang`, in memory of `device`, while the gang
+  // moves everything else. Required for several ranks on GPUs. Null: the gang moves everything.
+  std::unique_ptr<runtime::ShardExchange> shards;
+  BucketLimits buckets;  // the same on every rank
+  runtime::DeviceKind device = runtime::DeviceKind::kCpu;
+  std::unique_ptr<runtime::ThreadPool> threads;  // null: the calling thread alone
+  std::function<void()> beat;                    // after each piece of work; may be empty
+};
+
+// kInvalid where the setup contradicts itself or the model.
+Result<void> check_setup(const NativeTrainerSetup& setup);
+
+}  // namespace tandem::actors

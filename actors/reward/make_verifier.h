@@ -1,0 +1,54 @@
+// The verifiers that a job file can ask for.
+//
+//   exact    the completion without surrounding white space equals the answer. Special tokens in
+//            the completion are text, except the stop token at its end; the other verifiers see
+//            the completion without special tokens
+//   regex    `pattern` is searched in the completion. Its first group, where it has one, must equal
+//            the answer; without a group a match is enough
+//   math     the two are equal as exact numbers (math_answer.h)
+//   command  a program of the user's decides (command_verifier.h)
+//
+// A record without a usable answer, or with an answer that is not a string or a number, is a
+// failure.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "actors/reward/verifier.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/json.h"
+#include "runtime/base/result.h"
+#include "runtime/node/child_program.h"
+#include "runtime/node/line_child.h"
+
+namespace tandem::actors {
+
+enum class VerifierType : std::uint8_t { kExact, kRegex, kMath, kCommand };
+
+struct VerifierConfig {  // the reward.* keys of a job
+  VerifierType type = VerifierType::kExact;
+  std::string pattern;            // of kRegex
+  runtime::ChildProgram program;  // of kCommand
+  Duration timeout = std::chrono::seconds(10);
+  int retries = 2;
+  std::string log;  // the file that holds the program's stderr, for messages; may be empty
+};
+
+// "type=command command=\"python3 r.py\" timeout_s=10 …", for the log.
+std::string describe(const VerifierConfig& config);
+
+// Fails with kInvalid for a pattern that does not compile and for an empty command. Only kCommand
+// uses `spawn`.
+Result<std::unique_ptr<Verifier>> make_verifier(const VerifierConfig& config,
+                                                runtime::LineChildSpawner spawn);
+
+// Fails with kInvalid where the expression of a regex verifier does not compile; the message says
+// what is wrong and where.
+Result<void> check_pattern(const std::string& pattern);
+
+// The answer as text: a string without surrounding white space, or a number as JSON writes it.
+Result<std::string> answer_text(const nlohmann::json& answer);
+
+}  // namespace tandem::actors

@@ -1,0 +1,90 @@
+// The configuration of a weight family, which its publisher and its subscribers share: where
+// versions lie, how they are served, and the layout of their bytes. The ends themselves are in
+// weight_ends.h.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "runtime/base/clock.h"
+#include "runtime/device/manifest.h"
+#include "runtime/net/endpoint.h"
+#include "runtime/weights/broadcast.h"
+
+namespace tandem::runtime {
+
+enum class WeightsType {
+  kAuto,  // shm where `slots` arenas fit into half of the file system of /dev/shm, else disk
+  kShm,   // POSIX shared memory: publisher and subscribers on one host
+  kDisk,  // a directory that all of them see
+  // GPU memory of the publisher, by CUDA IPC. Publisher and subscribers are processes of their own
+  // on one GPU. A subscriber's buffer may be in host or GPU memory.
+  kCudaIpc,
+  // Versions lie in shared memory, as of kShm, and every subscriber fetches them over TCP. (With
+  // kAuto and `serving`, subscribers on the publisher's host read the shared memory instead.) A
+  // subscriber's buffer must be in host memory.
+  kTcp,
+  // Versions lie in shared memory and are served, as of kTcp, and are broadcast by NCCL as well
+  // (broadcast.h); `broadcasting` must be set. A subscriber's buffer may be in the memory of
+  // Broadcasting::device. A subscriber on the publisher's host that fetches reads the shared
+  // memory.
+  kNccl,
+};
+
+// The layout of an arena's bytes; publisher and subscribers must agree on it.
+struct WeightsLayout {
+  std::uint64_t arena_bytes = 0;
+  std::uint64_t hash = 0;     // of the manifest
+  std::string manifest_json;  // names, dtypes, shapes, offsets; written beside each version on disk
+};
+WeightsLayout layout_of(const Manifest& manifest);
+// The first difference of two manifest_json, in words: "tensor 1 is norm.weight (f32, [16], at byte
+// 2048) here and … there".
+std::string layout_difference(const std::string& ours, const std::string& theirs);
+
+// Names the host: the boot's id and the device number of /dev/shm. Two processes get the same text
+// if and only if they share one /dev/shm.
+std::string host_identity();
+
+// How a publisher serves its shared memory over TCP, on any free port.
+struct Serving {
+  std::string bind = kLoopback;  // an address of this host, or 0.0.0.0 for all of them
+  std::string advertise = {};    // the host that subscribers dial; empty: what `bind` says
+  // After so long without a message a subscriber's version may be replaced.
+  Duration silence_max = std::chrono::seconds(20);
+};
+
+struct WeightsConfig {
+  WeightsType type = WeightsType::kAuto;
+  std::string name;                 // of the family; weights_name() makes one
+  std::filesystem::path directory;  // for disk; is made if missing
+  int slots = 2;                    // versions kept: max_staleness + 2; at least 2
+  WeightsLayout layout;
+  // kCudaIpc: when a publisher dies, its GPU memory may go so long before its lock. A block that
+  // cannot be opened for longer has another cause than the publisher's death, and is an error.
+  Duration dying_max = std::chrono::seconds(5);
+  // How the publisher of kShm, kAuto, kTcp or kNccl serves over TCP. Without it kTcp and kNccl
+  // serve on loopback, and the others do not serve. A kAuto that became kDisk never serves.
+  std::optional<Serving> serving = {};
+  // Over TCP: how long a copy may make no progress; then it fails with kTimedOut. Of kNccl: how
+  // long the start of an epoch and each part of a broadcast may take.
+  Duration stall_max = std::chrono::seconds(30);
+  // Over TCP: how many bytes of a copy are asked for at a time, in chunks of a quarter of them or 1
+  // MiB, whichever is less, and at most 64 chunks. Of kNccl: also the size of one part of a
+  // broadcast.
+  std::uint64_t bucket_bytes = std::uint64_t{16} << 20;
+  std::optional<Broadcasting> broadcasting = {};  // of kNccl, which needs it
+};
+
+// A name of a weight family that two runs on one host do not share, fit for a file name: job
+// "arith-1" in its run directory gives "arith-1-1f3c5a7b".
+std::string weights_name(std::string_view job, const std::filesystem::path& run_directory);
+
+// The type that kAuto stands for, the same in every process of a host; other types are unchanged.
+WeightsType resolve(const WeightsConfig& config);
+
+}  // namespace tandem::runtime
