@@ -8,12 +8,13 @@
 // Invariants, for every engine
 //   EN-1  Weights change in finish_update() and nowhere else, and never while a sequence runs that
 //         must end by the version it began with (see work_queue.h for which these are).
-//   EN-2  Every submitted group is answered by exactly one event, unless it was cancelled; every
-//         submitted evaluation likewise.
+//   EN-2  Every submitted group is answered by exactly one event, unless it was cancelled or the
+//         engine failed; every submitted evaluation likewise.
 //   EN-3  A trajectory's `oldest` is at most the version of any of its tokens and of any key or
 //         value that they read.
 //   EN-4  The tokens of trajectory i follow from the weights, the prompt and
 //         derive_seed(seed, {i}), not from what else runs.
+//   EN-5  A token whose log-probability is not finite is never answered: the engine fails instead.
 //
 // Threads: an engine is called by one thread at a time. No call waits for anything but the engine's
 // own arithmetic.
@@ -88,7 +89,13 @@ struct EvaluationDone {
   std::vector<std::int32_t> unservable;
 };
 
-using EngineEvent = std::variant<GroupPayload, GroupUnservable, EvaluationDone>;
+// The engine cannot go on: it computed something that is no number. Everything that it held is
+// cancelled; no tokens of that step are handed out, since they would be arbitrary.
+struct EngineFailed {
+  Error error;
+};
+
+using EngineEvent = std::variant<GroupPayload, GroupUnservable, EvaluationDone, EngineFailed>;
 
 struct EngineStats {  // counters since the engine's start; the last three are current values
   std::uint64_t generation_tokens = 0;

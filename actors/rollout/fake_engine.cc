@@ -46,6 +46,11 @@ void FakeEngine::submit(GroupWork work) {
   Request request = request_of(std::move(work));
   if (!config_.unservable_prompt.empty() && request.prompt == config_.unservable_prompt)
     return refuse(request, UnservableReason::kPromptTooLong, "the simulated prompt is too long");
+  if (!config_.failing_prompt.empty() && request.prompt == config_.failing_prompt) {
+    cancel_all();
+    events_.push_back(EngineFailed{{ErrorCode::kFailed, "the simulated logits are NaN"}});
+    return;
+  }
   request.submitted = now_;
   queue_.push(std::move(request));
 }

@@ -247,6 +247,7 @@ Duration RolloutActor::install(runtime::Context& cx) {
 
 void RolloutActor::collect(runtime::Context& cx) {
   for (EngineEvent& event : engine_->poll()) {
+    if (const auto* failed = std::get_if<EngineFailed>(&event)) return cx.fail(failed->error);
     if (auto* payload = std::get_if<GroupPayload>(&event)) {
       finished_.push_back(std::move(*payload));
     } else if (auto* refused = std::get_if<GroupUnservable>(&event)) {
