@@ -1,3 +1,5 @@
+// The two kinds of process: an actor that answers dials every caller that it is named, and a caller
+// is driven by its parent over a link of its own. Both end with the process that started them.
 #include "tests/bench/ask_processes.h"
 
 #include <csignal>

@@ -1,4 +1,4 @@
-// async.schedule: fixed_lag gives the same weights however many rollouts there are and whoever
+// async.schedule: fixed_lag gives the same weights for any number of rollouts and whichever process
 // dies; and a job learns under it.
 #include <gtest/gtest.h>
 
@@ -104,7 +104,7 @@ TEST_F(FixedLag, ALearnerThatIsKilledMidwayChangesNothing) {
 }
 
 // Twice everything is killed, the controller and each rank at once. The slots of the first steps
-// after a checkpoint want the versions before it, which nobody but the checkpoint has then.
+// after a checkpoint want the versions before it, which only the checkpoint has then.
 TEST_F(FixedLag, AWholeRunThatIsKilledTwiceAndResumedChangesNothing) {
   ASSERT_GT(reference_result()["staleness"]["max"], 0) << "older versions are wanted";
   const Home home;

@@ -17,7 +17,7 @@ class Network {
   Network(const Network&) = delete;
   Network& operator=(const Network&) = delete;
 
-  // What starts a command on a host.
+  // The words that start a command on a host.
   Words on_first() const { return on("a"); }
   Words on_second() const { return on("b"); }
   std::string first_address() const { return "10.71.1.2"; }

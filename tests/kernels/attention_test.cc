@@ -1,3 +1,5 @@
+// Attention on a CPU against a slow softmax over the visible positions, paged against packed to the
+// bit, and gradients against finite differences.
 #include "kernels/ops/attention.h"
 
 #include <gtest/gtest.h>

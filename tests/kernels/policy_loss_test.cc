@@ -1,3 +1,4 @@
+// The policy loss against its formulas and its gradients against finite differences, mode by mode.
 #include "kernels/ops/policy_loss.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// That the plan of a job's memory is what the functions that allocate say, and that what it
+// The plan of a job's memory agrees with the functions that allocate it, and a change that the plan
 // proposes takes less.
 #include "actors/main/memory_plan.h"
 

@@ -1,3 +1,5 @@
+// The trainer as a whole on tiny models: its figures, its gradients and published versions, runs
+// that repeat to the bit, and gangs of several ranks in one process.
 #include "actors/learner/native_trainer.h"
 
 #include <gtest/gtest.h>
@@ -196,7 +198,7 @@ TEST(NativeTrainer, AGangWithoutItsRankZeroEndsWithAnError) {
   EXPECT_NE(ended.error().message.find("gang broke"), std::string::npos);
 }
 
-// CO-5, where it lives and gives no command.
+// CO-5: rank 0 is alive and gives no command.
 TEST(NativeTrainer, AGangWhoseRankZeroHangsEndsWithAnErrorThatNamesIt) {
   const auto folder = scratch_folder("hung");
   auto collectives =

@@ -298,8 +298,8 @@ TEST(ShardedTrainer, ResumesToTheBit_TR2) {
   EXPECT_EQ(second[0].weights, first[0].weights);
 }
 
-// Whoever wrote a checkpoint, whoever reads it has those weights and moments, and goes on as a gang
-// of its size does whose ranks do all the work.
+// A gang of any size that reads a checkpoint has its weights and moments, and goes on as a gang of
+// that size whose ranks all do the whole update.
 TEST(ShardedTrainer, ACheckpointDoesNotDependOnTheRanks_TR2) {
   const auto folder = scratch_folder("checkpoint");
   TrainerConfig config = config_of(folder);

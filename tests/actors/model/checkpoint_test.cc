@@ -1,3 +1,5 @@
+// Model directories are saved and loaded with the same bits; random weights depend on the seed and
+// the parameter's name alone; each missing or damaged file is named.
 #include "actors/model/checkpoint.h"
 
 #include <gtest/gtest.h>

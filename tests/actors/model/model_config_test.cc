@@ -1,3 +1,5 @@
+// config.json of several families and versions of transformers is read, and each key that the
+// decoder does not support is refused by name.
 #include "actors/model/model_config.h"
 
 #include <gtest/gtest.h>
@@ -140,7 +142,7 @@ TEST(ModelConfig, Qwen2HasBiasesAndTheKeysOfAWindowThatIsNotUsed) {
   expect_refused(config, "hidden_size");
 }
 
-// In bf16 16 floats are half of what parts of a fused operand must fill.
+// In bf16 16 floats fill half of the least part of a fused operand.
 TEST(ModelConfig, RefusesADtypeThatLeavesGapsInTheBias) {
   ModelConfig config = testing::tiny_config();
   config.family = Family::kQwen2;

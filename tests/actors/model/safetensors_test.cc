@@ -1,3 +1,5 @@
+// Files of safetensors: a list of malformed files, every truncation, random damage, shards, and
+// writes that fail.
 #include "actors/model/safetensors.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,5 @@
+// Ids and texts against those of the `tokenizers` library (scripts/make_tokenizer_goldens.py),
+// decoding piece by piece without loss (TK-2), and text under NFC.
 #include "actors/model/tokenizer.h"
 
 #include <gtest/gtest.h>
@@ -134,7 +136,7 @@ TEST(Tokenizer, DecodesWhatItEncodesWholeAndInPieces) {
   }
 }
 
-// TK-2 for what a model may sample: any ids, so any bytes.
+// TK-2 for the ids that a model may sample: any of them, and so any bytes.
 TEST(Tokenizer, StreamsArbitraryIdsWithoutLoss) {
   const Tokenizer tokenizer = must_parse(*read_file(golden("llama3.json")));
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
@@ -148,7 +150,8 @@ TEST(Tokenizer, StreamsArbitraryIdsWithoutLoss) {
     std::string joined;
     for (const std::int32_t id : ids) {
       joined += stream.push(id);
-      // What looks unfinished at the end of a piece was released because it never will be.
+      // A character that is cut off at the end of a piece was released because nothing can complete
+      // it.
       const std::size_t open = unfinished_utf8(joined);
       if (open > 0) {
         EXPECT_EQ(first_malformed_utf8(std::string_view(whole).substr(joined.size() - open)), 0u)
@@ -260,7 +263,7 @@ TEST(Nfc, ComposesAndLeavesAloneWhatIsComposed) {
   EXPECT_EQ(to_nfc(marks)->size(), marks.size() - 1 - 2 + 3);
 }
 
-// As the `tokenizers` library has it, whose tables end with Unicode 9.
+// The `tokenizers` library gives these, because its tables end with Unicode 9.
 TEST(Nfc, KeepsCodePointsYoungerThanUnicode9WhereTheyAre) {
   for (const char* text : {"q\u08d3\u0334", "q\u0345\u08d3", "e\u1df9\u0301",
                            "\U00011935\U00011930", "\U00011938", "\u05c8\u0334"})

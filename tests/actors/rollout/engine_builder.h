@@ -1,5 +1,5 @@
 // Builders for the engine's tests: engines over several versions of the quickstart's model, work
-// for them, and what they make of it.
+// for them, and their results.
 #pragma once
 
 #include <functional>
@@ -46,7 +46,8 @@ GroupWork group_work(std::uint64_t group, std::string prompt, std::int32_t n = 4
 
 using Payloads = std::map<GroupId, GroupPayload>;
 
-// Adds what the engine has finished; steps until it has nothing more to do.
+// gather() adds the groups that the engine has finished; run_to_end() steps until nothing is left
+// to do.
 void gather(Engine& engine, Payloads& payloads);
 Payloads run_to_end(Engine& engine);
 

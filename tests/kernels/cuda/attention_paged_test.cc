@@ -1,3 +1,5 @@
+// AT-1 on a GPU: each way in which paged attention may divide its work (chunks, splits, shared
+// prefixes, recorded steps) gives the bits of packed attention.
 #include <algorithm>
 
 #include "kernels/ops/attention.h"

@@ -1,3 +1,5 @@
+// Log-probabilities on a GPU against the CPU; rows have the same bits in any batch and at any
+// alignment.
 #include "kernels/ops/log_prob.h"
 
 #include <cmath>

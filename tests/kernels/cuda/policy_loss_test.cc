@@ -1,3 +1,4 @@
+// Every mode of the policy loss gives the CPU's bits on a GPU.
 #include "kernels/ops/policy_loss.h"
 
 #include <cmath>

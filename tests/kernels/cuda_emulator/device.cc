@@ -26,8 +26,8 @@ constexpr unsigned kThreadsMax = 1024, kGridMax = 65535;
 // As the fake management library of tests/runtime/node has it.
 std::string uuid(int number) { return "GPU-" + std::to_string(number) + "0000000-fake"; }
 
-// The numbers of the devices that this process sees, as CUDA reads CUDA_VISIBLE_DEVICES: what
-// follows a word that names no device, or one again, is not seen.
+// The numbers of the devices that this process sees, as CUDA reads CUDA_VISIBLE_DEVICES: words
+// behind one that names no device, or names a device again, are not read.
 std::vector<int> visible() {
   const char* given = std::getenv("TANDEM_EMULATED_GPUS");
   const int all = given == nullptr ? 1 : std::clamp(std::atoi(given), 0, kDevicesMax);

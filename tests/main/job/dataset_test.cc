@@ -1,3 +1,5 @@
+// JSON lines become records: names of fields, conversations, an order per epoch (DS-1), and errors
+// that point at the line.
 #include "actors/main/job/dataset.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,5 @@
+// Actors on both executors: mailboxes with limits, failures and restarts, asks with deadlines (AC-1
+// to AC-3); one seed gives one history in the simulated executor.
 #include "runtime/actor/system.h"
 
 #include <gtest/gtest.h>
@@ -44,7 +46,8 @@ Ref<Adder::Inbox> spawn_adder(System& system, SpawnOptions options = {}) {
       "adder", [] { return std::make_unique<Adder>(); }, options);
 }
 
-// Asks whom it is told to and keeps what came back; in a simulation it also never answers.
+// Asks the actors that it is told to ask and keeps their answers. In a simulation it can also leave
+// a question unanswered.
 struct Question {
   Ref<Adder::Inbox> whom;
 };

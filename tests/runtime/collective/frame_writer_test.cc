@@ -1,3 +1,5 @@
+// FW-1 and FW-2 over TCP connections with tiny buffers: frames and heartbeats of two threads never
+// mix, and a heartbeat waits for no frame.
 #include "runtime/collective/frame_writer.h"
 
 #include <gtest/gtest.h>
@@ -121,7 +123,8 @@ TEST(FrameWriter, FW1NoFrameBeginsWithinAnother) {
     });
     Rng rng(seed + 1000);
     EXPECT_GT(read_frames(connection.reading.get(), kFrames, rng), 0);
-    ::shutdown(connection.reading.get(), SHUT_RDWR);  // where frames were torn, nobody reads on
+    ::shutdown(connection.reading.get(),
+               SHUT_RDWR);  // frames were torn here, and no thread reads on
     worker.join();
     done = true;
     heart.join();

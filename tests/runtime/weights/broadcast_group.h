@@ -51,7 +51,7 @@ inline bool comes_true(const std::function<bool()>& is_so, Duration patience = k
 
 using EventKind = BroadcastEvent::Kind;
 
-// A rank, and what it was told.
+// A rank, and the orders that it was given.
 class GroupRank {
  public:
   explicit GroupRank(DeviceKind device = DeviceKind::kCpu)

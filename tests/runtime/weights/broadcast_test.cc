@@ -1,4 +1,4 @@
-// Weights that are broadcast by NCCL: what a group of ranks promises, one rule at a time
+// Weights that are broadcast by NCCL: the promises of a group of ranks, one rule at a time
 // (broadcast.h). Random faults are in broadcast_faults_test.cc.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -52,7 +52,7 @@ TEST(Broadcast, TheSameWithoutAnEpochIsFetched) {
   BroadcastGroup group(1);
   EXPECT_FALSE(group.publish(1).broadcast);
   expect_by_fetch(group.arrival(1, 1), 1);
-  // An epoch that is not used yet, and one that nobody knows.
+  // An epoch that is not used yet, and one that does not exist.
   ASSERT_TRUE(group.start(1, {1}));
   EXPECT_FALSE(group.publish(2).broadcast);
   group.publisher().broadcasts()->use(7);
@@ -143,7 +143,7 @@ TEST(Broadcast, WB3PublishWaitsForNoBroadcastAndSkipsWhatWouldQueueUp) {
   EXPECT_FALSE(progress->complete);
   EXPECT_TRUE(progress->arrives_by_itself);
   expect_by_fetch(group.arrival(1, 9), 9);
-  // leave() interrupts what hangs (WB-4), and what it was to bring is fetched (WB-2).
+  // leave() interrupts a broadcast that hangs (WB-4), and its version is fetched (WB-2).
   for (int rank = 0; rank <= 1; ++rank) {
     group[rank].broadcasts().leave(1, "it hangs");
     EXPECT_TRUE(group[rank].told(EventKind::kLeft, 1));

@@ -1,3 +1,5 @@
+// The prefix cache by examples, and then random sequences over a small pool, in which each must
+// read its own tokens.
 #include "scheduler/batch/prefix_cache.h"
 
 #include <gtest/gtest.h>

@@ -26,7 +26,7 @@ enum class Rules {
   kKeptDateStays,     // kept tokens keep their date under an older actor
 };
 
-// A budget and what happens to it; delays in units of one training step.
+// A budget and the events that it goes through; delays in units of one training step.
 struct World {
   Budget budget;
   int actors = 1;

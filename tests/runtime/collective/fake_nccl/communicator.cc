@@ -1,3 +1,6 @@
+// A communicator meets its peers (meeting.h) and moves bytes (exchange.h) on the threads of the
+// streams that it is given. Each call passes the faults that a test asks for (faults.h) before it
+// does its work.
 #include "tests/runtime/collective/fake_nccl/communicator.h"
 
 #include <poll.h>

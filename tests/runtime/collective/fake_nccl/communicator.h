@@ -1,5 +1,5 @@
-// A communicator of the fake NCCL. Stricter than the real one where the real one's manual forbids
-// what it does not notice: all calls on one thread, none while one is in progress.
+// A communicator of the fake NCCL. It refuses uses that NCCL's manual forbids and NCCL itself does
+// not notice: all calls on one thread, none while one is in progress.
 #pragma once
 
 #include <atomic>

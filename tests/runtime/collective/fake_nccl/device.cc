@@ -1,3 +1,5 @@
+// Memory and queued work are the CUDA emulator's where this process has its module open. Else
+// memory is the process's own, and a stream is a thread that does its work in order.
 #include "tests/runtime/collective/fake_nccl/device.h"
 
 #include <dlfcn.h>
