@@ -81,8 +81,8 @@ class CommandVerifier final : public Verifier {
   void attempt_failed(runtime::Context& cx, Attempt attempt, const std::string& why);
   void timed_out(runtime::Context& cx, ItemId id);
   void ended(runtime::Context& cx, const ChildEnd& end);
-  // Counts a child that ended without an answer. True: there were too many, and the actor fails with `last` as
-  // the reason.
+  // Counts a child that ended without an answer. True: there were too many, and the actor fails
+  // with `last` as the reason.
   bool given_up(runtime::Context& cx, const RewardTrouble& last);
   // Ends the child. The items that are still in flight wait again, uncharged and suspect.
   void drop_child(runtime::Context& cx);
