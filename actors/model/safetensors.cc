@@ -372,13 +372,6 @@ Result<void> TensorFiles::check_tied_copy(std::span<const NamedTensor> tensors,
   });
 }
 
-Result<void> read_tensors(const std::filesystem::path& directory,
-                          std::span<const NamedTensor> wanted, const TiedTensor* tied) {
-  const Result<TensorFiles> files = TensorFiles::open(directory, wanted, tied);
-  if (!files) return files.error();
-  return files->read(wanted);
-}
-
 Result<void> write_safetensors(const std::filesystem::path& file,
                                std::span<const NamedTensor> tensors) {
   nlohmann::ordered_json header;

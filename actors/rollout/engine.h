@@ -109,12 +109,6 @@ struct EngineStats {  // counters since the engine's start; the last three are c
   double kv_cache_usage = 0;  // 0…1
 };
 
-enum class PauseMode : std::uint8_t {
-  kAbort,  // cancel everything
-  kWait,   // start nothing more; running sequences go on
-  kKeep,   // freeze: step() does nothing
-};
-
 // The versions that a publisher holds: those from `oldest_retained` to `newest`.
 struct VersionOffer {
   PolicyVersion newest;
@@ -130,8 +124,6 @@ class Engine {
   virtual void submit(Evaluate evaluation) = 0;
   virtual void cancel(std::span<const GroupId> groups) = 0;  // unknown ones are ignored
   virtual void cancel_all() = 0;                             // evaluations as well
-  virtual void pause(PauseMode mode) = 0;
-  virtual void resume() = 0;
 
   // True if step() would compute something, or would take a result from the device that is still
   // needed.

@@ -90,26 +90,13 @@ void FakeEngine::cancel_all() {
   evaluations_.clear();
 }
 
-void FakeEngine::pause(PauseMode mode) {
-  if (mode == PauseMode::kAbort) cancel_all();
-  queue_.pause_starts(true);
-  frozen_ = mode == PauseMode::kKeep;
-}
-
-void FakeEngine::resume() {
-  queue_.pause_starts(false);
-  frozen_ = false;
-}
-
 std::int64_t FakeEngine::sequences_running() const {
   std::int64_t sequences = 0;
   for (const Running& group : running_) sequences += std::ssize(group.trajectories);
   return sequences;
 }
 
-bool FakeEngine::can_step() const {
-  return !frozen_ && (!running_.empty() || queue_.next() != nullptr);
-}
+bool FakeEngine::can_step() const { return !running_.empty() || queue_.next() != nullptr; }
 
 void FakeEngine::start(Request request) {
   Running group{.request = std::move(request)};

@@ -41,8 +41,6 @@ class FakeEngine final : public Engine {
   void submit(Evaluate evaluation) override;
   void cancel(std::span<const GroupId> groups) override;
   void cancel_all() override;
-  void pause(PauseMode mode) override;
-  void resume() override;
   bool can_step() const override;
   Duration step() override;
   std::vector<EngineEvent> poll() override;
@@ -80,7 +78,6 @@ class FakeEngine final : public Engine {
   std::vector<EngineEvent> events_;
   EngineStats counters_;
   Time now_;  // the engine's own clock: the sum of the times that steps and updates took
-  bool frozen_ = false;
 };
 
 }  // namespace tandem::actors

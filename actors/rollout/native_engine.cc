@@ -120,7 +120,6 @@ struct NativeEngine::State {
   WorkQueue queue;
   Evaluations evaluations;
   Sequences sequences;
-  bool frozen = false;
   std::vector<EngineEvent> events;
   std::optional<Error> failure;  // EN-5; everything is cancelled, and the next poll() tells why
   std::uint64_t generation_tokens = 0;
@@ -434,19 +433,8 @@ void NativeEngine::State::cancel_all() {
 
 void NativeEngine::cancel_all() { state_->cancel_all(); }
 
-void NativeEngine::pause(PauseMode mode) {
-  if (mode == PauseMode::kAbort) cancel_all();
-  state_->queue.pause_starts(true);
-  state_->frozen = mode == PauseMode::kKeep;
-}
-
-void NativeEngine::resume() {
-  state_->queue.pause_starts(false);
-  state_->frozen = false;
-}
-
 bool NativeEngine::can_step() const {
-  return !state_->frozen && (!state_->sequences.empty() || state_->queue.next() != nullptr);
+  return !state_->sequences.empty() || state_->queue.next() != nullptr;
 }
 
 Duration NativeEngine::step() {

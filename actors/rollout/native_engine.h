@@ -60,8 +60,6 @@ class NativeEngine final : public Engine {
   void submit(Evaluate evaluation) override;
   void cancel(std::span<const GroupId> groups) override;
   void cancel_all() override;
-  void pause(PauseMode mode) override;
-  void resume() override;
   bool can_step() const override;
   Duration step() override;
   std::vector<EngineEvent> poll() override;

@@ -19,7 +19,6 @@
 #include "actors/model/parameters.h"
 #include "runtime/base/digest.h"
 #include "runtime/base/file.h"
-#include "runtime/collective/local_shards.h"
 #include "runtime/device/memory.h"
 #include "runtime/device/queue.h"
 #include "runtime/wire/codec.h"
@@ -27,6 +26,7 @@
 #include "tests/actors/learner/one_pass.h"
 #include "tests/actors/model/tiny_model.h"
 #include "tests/actors/must.h"
+#include "tests/runtime/collective/local_shards.h"
 #include "tests/runtime/device/cuda_case.h"
 
 namespace tandem::actors {
@@ -245,7 +245,7 @@ TEST_F(LearnerOnAGpu, WarmStartsAsOnACpu) {
   // AdamW's usual eps (see one_pass_config): where a gradient is noise, weights are 2e-4 apart at
   // most.
   EXPECT_NEAR(*gpu.last.metric, *cpu.last.metric, 1e-4);
-  // RL starts from them, on the host as on the device.
+  // RL starts from these weights, on the host as on the device.
   const double moved = furthest(gpu.after, gpu.before);
   EXPECT_GT(moved, 2e-4);
   EXPECT_LE(furthest(gpu.after, cpu.after), moved / 100);

@@ -15,8 +15,8 @@
 
 #include "actors/learner/trainer_checkpoint.h"
 #include "runtime/base/file.h"
-#include "runtime/collective/local_shards.h"
 #include "tests/actors/learner/learner_builder.h"
+#include "tests/runtime/collective/local_shards.h"
 
 namespace tandem::actors::testing {
 

@@ -14,9 +14,9 @@
 #include "actors/learner/trainer_memory.h"
 #include "actors/model/parameters.h"
 #include "runtime/base/rng.h"
-#include "runtime/collective/local_shards.h"
 #include "tests/actors/learner/sharded_gang.h"
 #include "tests/actors/model/tiny_model.h"
+#include "tests/runtime/collective/local_shards.h"
 
 namespace tandem::actors {
 namespace {

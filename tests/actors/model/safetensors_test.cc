@@ -35,6 +35,13 @@ json entry(const char* dtype, json shape, std::uint64_t begin, std::uint64_t end
   return {{"dtype", dtype}, {"shape", std::move(shape)}, {"data_offsets", {begin, end}}};
 }
 
+Result<void> read_tensors(const std::filesystem::path& directory,
+                          std::span<const NamedTensor> wanted, const TiedTensor* tied) {
+  const Result<TensorFiles> files = TensorFiles::open(directory, wanted, tied);
+  if (!files) return files.error();
+  return files->read(wanted);
+}
+
 TEST(Safetensors, RefusesEveryMalformedFile) {
   const auto folder = testing::scratch_folder("malformed");
   const std::string good = json{{"a", entry("F32", {2}, 0, 8)}}.dump();

@@ -1,7 +1,7 @@
 // Each call of a rank is a post, in that rank's queue. Ranks post in the same order (SH-2), so
 // calls become complete in order: the rank whose post completes one carries it out under the lock.
 // The lock also keeps SH-3: once the exchange is broken no rank touches another's memory.
-#include "runtime/collective/local_shards.h"
+#include "tests/runtime/collective/local_shards.h"
 
 #include <condition_variable>
 #include <deque>

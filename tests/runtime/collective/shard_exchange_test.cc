@@ -12,7 +12,7 @@
 #include <semaphore>
 #include <string>
 
-#include "runtime/collective/local_shards.h"
+#include "tests/runtime/collective/local_shards.h"
 #include "tests/runtime/collective/shard_gang.h"
 #include "tests/runtime/patience.h"
 #include "tests/seeds.h"
@@ -35,7 +35,7 @@ TEST(ShardOf, ShardsCoverTheBucketInOrderAndAreAlike) {
   for_seeds(2000, [](std::uint64_t seed) {
     Rng rng(seed);
     const int ranks = 1 + static_cast<int>(rng.below(64));
-    // Of all magnitudes.
+    // Counts of all magnitudes.
     const auto floats = static_cast<std::int64_t>(rng.next() >> (2 + rng.below(62)));
     std::int64_t end = 0;
     for (int rank = 0; rank < ranks; ++rank) {
