@@ -8,7 +8,7 @@
 //
 // Threads: callbacks of links run on the thread `link`, HTTP handlers on the server's, actors on
 // the executor's two. State that several of them touch is Guarded; maps that only the controller's
-// functions touch are not, since one actor runs on one thread at a time (EX-1).
+// functions touch are not, since one actor runs on one thread at a time (XR-1).
 //
 // A run is claimed by a file lock in its directory (run.lock): the lock ends with its process,
 // however that dies, and a `tandem run` and a cluster may share a folder of runs.

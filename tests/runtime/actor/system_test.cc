@@ -29,7 +29,7 @@ class Adder {
  public:
   using Inbox = std::variant<Add, Crash, Ask<Sum>>;
   void handle(Context&, Add add) {
-    EXPECT_GT(add.value, last_) << "EX-2: order of one sender";
+    EXPECT_GT(add.value, last_) << "XR-2: order of one sender";
     last_ = add.value;
     sum_ += add.value;
   }
@@ -112,7 +112,7 @@ class Alone {
   int turns_ = 0;
 };
 
-TEST(System, HandlersOfOneActorNeverMeet) {  // EX-1
+TEST(System, HandlersOfOneActorNeverMeet) {  // XR-1
   constexpr int kSenders = 4;
   Alone::Watch watch;
   ThreadedExecutor executor(4, 1);
@@ -220,7 +220,7 @@ TEST(System, AnAskHasItsDeadlineInVirtualTime) {
   EXPECT_FALSE(answer->has_value());
 }
 
-// EX-3 and repeatability: one seed gives one order of events, another seed another.
+// XR-3 and repeatability: one seed gives one order of events, another seed another.
 TEST(SimulatedExecutor, OneSeedOneHistory) {
   const auto history = [](std::uint64_t seed) {
     SimulatedExecutor executor(seed);
