@@ -233,7 +233,8 @@ TEST_F(BadInput, ARewardCommandThatNeverScoresFailsTheJobWithItsReason) {
   EXPECT_GT(ledger["discarded"]["reward_failed"], 0);
 }
 
-// On a file system of its own, in a mount namespace that ends with the command.
+// The run directory is on a file system of its own, in a mount namespace that ends with the
+// command.
 TEST_F(BadInput, AFullDiskEndsTheRunWithItsReason) {
   const std::string mount = (home.path() / "small").string();
   fs::create_directories(mount);

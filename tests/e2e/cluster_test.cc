@@ -143,7 +143,8 @@ TEST_F(Cluster, IsLookedIntoAndScaledWhileItTrains) {
 TEST_F(Cluster, KillsOfEveryRoleCostNothing) {
   constexpr int kSteps = 300;
   home.up();
-  // Of 300 it trains 250 and a few, so that none of the kills comes too late to mean anything.
+  // The reward holds the run at step 250 of 300 until all kills are done, so that none comes too
+  // late.
   const std::string id =
       submit(small_job(kSteps, {"learner.save_freq=100"}) + held(home, kSteps - 50));
   ASSERT_TRUE(reaches_step(id, 20));

@@ -31,7 +31,7 @@ json trained(const Words& settings) {
 
 std::string trained_sha(const Words& settings) { return sha_of(trained(settings)); }
 
-// Where the controller of a `tandem run` listens, as options.
+// The address of a `tandem run`'s controller, as options.
 Words address_of(const Process& run) {
   EXPECT_TRUE(run.said("TANDEM_ADDRESS="));
   const std::string err = run.err(), mark = "TANDEM_ADDRESS=";

@@ -144,7 +144,8 @@ TEST_F(OnAGpu, OfTwoEachHasItsOwn) {
   EXPECT_EQ(result["ledger"]["trained"], kSteps * 2);
 }
 
-// Of 4 GiB its share is 2, and so much its pages could use; before it takes them 1.5 are left.
+// The GPU has 4 GiB. The rollout's share is 2, and its pages could use all of it; 1.5 are left when
+// it takes them.
 TEST_F(OnAGpu, ARolloutMakesDoWithWhatItsNeighboursLeave) {
   ::setenv("TANDEM_EMULATED_NEIGHBOUR", "2684354560", 1);
   const json result = home.train(

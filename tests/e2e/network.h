@@ -11,7 +11,8 @@ namespace tandem::e2e {
 
 class Network {
  public:
-  // None where this process may not make namespaces, or `ip` is missing; `home` runs the commands.
+  // Returns null where this process may not make namespaces, or `ip` is missing; `home` runs the
+  // commands.
   static std::unique_ptr<Network> make(const Home& home);
   ~Network();
   Network(const Network&) = delete;

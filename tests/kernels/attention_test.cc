@@ -310,7 +310,7 @@ TEST(Attention, GradientsOfASharedPrefixAreSummedInOrder) {  // AT-2
     Floats dout(static_cast<std::size_t>(batch.rows * kChannels), 0.0f);
     for (std::int64_t row = 4; row < batch.rows; ++row) {
       batch.qkv[row * batch.width()] = 1;                  // q
-      batch.qkv[row * batch.width() + kChannels] = -1000;  // k: nobody reads own rows
+      batch.qkv[row * batch.width() + kChannels] = -1000;  // k: no query reads own rows
       dout[row * kChannels] = row == 4 ? kLarge : row == 5 ? -kLarge : kSmall;
     }
     const Floats gradient = same_everywhere([&](const Backend& backend, const Stream& stream) {

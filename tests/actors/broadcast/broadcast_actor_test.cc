@@ -301,8 +301,8 @@ TEST(BroadcastActor, WhatIsLateIsToldUntilNothingIs) {
   for (std::uint64_t sequence = 1; sequence <= 10; ++sequence)
     world.records->change(world.begin(3, sequence), NcclState::kDone, world.executor.now());
   const auto hangs = world.begin(3, 11);
-  world.begin(4, 1);                 // of an epoch that this rank is not in
-  world.begin(3, 1, "job/learner");  // of another group of this process
+  world.begin(4, 1);                 // an epoch that this rank is not in
+  world.begin(3, 1, "job/learner");  // another group of this process
   world.pass(900ms);
   EXPECT_TRUE(world.exchange->all<EpochProgress>().empty()) << "not late yet";
   world.pass(3200ms);

@@ -100,7 +100,7 @@ TEST(ModelConfig, ReadsLlama3ScalingByBothNames) {
   expect_refused(config, "high_freq_factor");
 }
 
-// As SmolLM2's and Llama 2's configurations are written.
+// Keys as the configurations of SmolLM2 and Llama 2 have them.
 TEST(ModelConfig, FillsInWhatLlamaLeavesOut) {
   const Result<ModelConfig> config = parse({{"architectures", {"LlamaForCausalLM"}},
                                             {"model_type", "llama"},

@@ -116,7 +116,7 @@ TEST(ModelDirectory, NamesADownloadThatIsNotComplete) {
   expect_refused(started, "download is not complete", ".cache", "run the download again");
 }
 
-// Of a model of this size an allocation would fail with another message.
+// For a model of this size an allocation would fail with another message.
 TEST(ModelDirectory, NothingIsAllocatedForWeightsThatDoNotFit) {
   const fs::path folder = whole("huge");
   ModelConfig config = testing::tiny_config();

@@ -79,8 +79,8 @@ class WeightsIn : public ::testing::TestWithParam<runtime::DType> {};
 INSTANTIATE_TEST_SUITE_P(Of, WeightsIn, ::testing::ValuesIn(testing::kDTypes),
                          [](const auto& test) { return runtime::name(test.param); });
 
-// Before a part is needed it is no number, and when the next part is needed it is none again (but
-// for an embedding that is the head as well).
+// A part holds NaN until it is needed, and again when the next part is needed, except an embedding
+// that is the head as well.
 TEST_P(WeightsIn, ForwardReadsEachPartOnlyOnceItNeedsIt_DE5) {
   for (const auto& [tied, use] :
        {std::pair(false, WeightsUse::kTraining), std::pair(true, WeightsUse::kTraining),

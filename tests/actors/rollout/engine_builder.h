@@ -29,7 +29,7 @@ class TinyModel {
   Result<std::unique_ptr<NativeEngine>> try_engine(const EngineConfig& config,
                                                    runtime::Stream stream = {},
                                                    std::function<Time()> clock = steady_now) const;
-  // With version 0 installed.
+  // An engine with version 0 installed.
   std::unique_ptr<NativeEngine> engine(const EngineConfig& config, runtime::Stream stream = {},
                                        std::function<Time()> clock = steady_now) const;
   void fill_sink(NativeEngine& engine, PolicyVersion version) const;

@@ -135,7 +135,7 @@ const char* cudaGetErrorName(cudaError_t error) {
 const char* cudaGetErrorString(cudaError_t) { return "as emulated"; }
 cudaError_t cudaGetLastError() { return cudaSuccess; }
 
-// None where a test says so.
+// No driver where a test says so.
 cudaError_t cudaDriverGetVersion(int* version) {
   *version = std::getenv("TANDEM_EMULATED_WITHOUT_DRIVER") == nullptr ? 13000 : 0;
   return cudaSuccess;

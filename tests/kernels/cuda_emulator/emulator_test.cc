@@ -392,8 +392,8 @@ TEST_F(EmulatedGraph, Em6AGraphUnderWayIsNotDestroyed) {
   EXPECT_EQ(cudaGraphExecDestroy(graph), cudaSuccess);
 }
 
-// Nobody waits for the kernel before its result is there: it runs on a thread of the driver's,
-// while this thread runs another one, and one more stream waits for neither.
+// No thread waits for the kernel before its result is there: it runs on a thread of the driver's,
+// while this thread runs another kernel, and one more stream waits for neither.
 TEST_F(Emulator, Em5Em7KernelsOfSeveralStreamsRunOnWhateverThread) {
   struct Told {
     int* value;

@@ -115,7 +115,7 @@ class FakeController {
     return found(json::object());
   }
 
-  // Of two actors of a-1 there are lines with times, which alternate.
+  // Two actors of a-1 have lines with times, which alternate.
   static runtime::HttpAnswer logs(const std::string& actor, const std::string& target) {
     if (actor == "a-1/rollout/0")
       return text("2026-01-01T10:00:01.000Z I r1\n2026-01-01T10:00:03.000Z I r3\n  more of r3\n");
@@ -248,7 +248,7 @@ TEST_F(ClientCommands, ShortNamesMustBeUnique) {
   EXPECT_NE(two.help.find("-j JOB"), std::string::npos);
   EXPECT_EQ(run({"get", "actors", "rollout/0", "-j", "a-1", "-o", "name"}).out,
             "actors/a-1/rollout/0\n");
-  // Of two jobs of that name one runs: that is the one.
+  // One of two jobs of that name runs, and is the one that is meant.
   EXPECT_EQ(run({"get", "jobs", "a", "-o", "name"}).out, "jobs/a-2\n");
   controller_.set_jobs(json::array({job("a-1", "Running"), job("a-2", "Running")}));
   EXPECT_EQ(run({"get", "jobs", "a"}).code, ErrorCode::kInvalid);

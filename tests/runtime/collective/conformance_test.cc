@@ -345,7 +345,7 @@ TEST(SocketGang, RanksThatCameWhileRankZeroSleptAreNotNamed) {
     };
     auto rank_1 = come(1), rank_3 = come(3);
     const auto rank_0 = std::move(listener).accept(spec_of(4), Duration::zero());
-    listener = GangListener::listen().value();  // those whom it never heard are hung up on
+    listener = GangListener::listen().value();  // the unheard ranks are hung up on
     rank_1.get();
     rank_3.get();
     if (rank_0) return "a gang of three ranks of four";

@@ -34,7 +34,7 @@ constexpr unsigned kProcessSeconds = 200;  // ends a process that hangs
 
 using Words = std::vector<std::uint64_t>;
 
-// Of each transfer. The emulator is slow. Asked by ranks alone.
+// The size of each transfer, smaller on the emulator, which is slow. Only ranks ask for it.
 std::size_t bytes_each() {
   static const bool emulated = std::strcmp(cuda_module().value()->devices().name, "emulated") == 0;
   return (emulated ? 1 : 64) * kMebibyte;

@@ -26,7 +26,8 @@ namespace {
 namespace fs = std::filesystem;
 using Form = SharedOperation::Form;
 
-// A rank: broadcasts from each rank in turn, one ring, and the end. Says in JSON how each went.
+// A rank: broadcasts from each rank in turn, one ring, and the end. Prints the outcome of each in
+// JSON.
 struct RankSpec {
   int rank = 0;
   int size = 1;

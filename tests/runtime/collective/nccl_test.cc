@@ -421,7 +421,7 @@ struct StuckCase {
   bool at_deadline;  // of the operation; else it succeeds
 };
 
-// Waits for a report that begins so; empty where there is none within the patience.
+// Waits for a report that begins so; empty where none comes within the patience.
 std::string report_of(Rank& rank, const std::string& named, Duration patience) {
   for (const Time late = steady_now() + patience; steady_now() < late; std::this_thread::yield())
     for (const std::string& name : rank.stuck_calls())

@@ -31,7 +31,7 @@ inline Floats floats_of_rank(std::uint64_t seed, int rank, int bucket, std::int6
   return values;
 }
 
-// Of all ranks' floats, added in rank order or against it.
+// The sums of all ranks' floats, added in rank order or against it.
 inline Floats summed(std::uint64_t seed, int ranks, int bucket, std::int64_t count,
                      bool backwards = false) {
   const auto nth = [&](int i) {

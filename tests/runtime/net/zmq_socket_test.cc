@@ -85,8 +85,8 @@ class Counter {
   std::promise<void> all_back_;
 };
 
-// Nobody pumps from outside, as a link's timer would: one edge missed on either side and messages
-// stay where they are.
+// No timer pumps from outside, as a link's does: if either side misses one edge, messages stay
+// where they are.
 TEST(ZmqSocket, NeverWaitsWhileThereIsInputOrRoomForOutput) {  // ZQ-1
   const Echo echo;
   Counter counter(echo.at());

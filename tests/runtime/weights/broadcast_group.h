@@ -89,7 +89,7 @@ class GroupRank {
         [&] { return count(EventKind::kJoined, epoch) + count(EventKind::kFailed, epoch) > 0; }));
     return count(EventKind::kJoined, epoch) > 0;
   }
-  // Of the last event of that kind.
+  // The last event of that kind in that epoch.
   BroadcastEvent event(EventKind kind, std::uint64_t epoch) {
     BroadcastEvent last;
     for (const BroadcastEvent& event : events())
@@ -135,7 +135,7 @@ class BroadcastGroup {
     std::filesystem::remove_all(directory_);
   }
 
-  // But for the rank's own NCCL.
+  // The configuration without the rank's own NCCL.
   static WeightsConfig config_of(const std::string& name, Duration stall_max) {
     return {.type = WeightsType::kNccl,
             .name = name,
@@ -222,7 +222,7 @@ class BroadcastGroup {
     finish(member, arrived);
     return arrived;
   }
-  // Of a copy into `arrived` that was begun.
+  // Waits for the end of a copy into `arrived` that was begun.
   void finish(int member, Arrival& arrived) {
     const bool ended = comes_true([&] {
       const auto progress = subscriber(member).progress(10'000);

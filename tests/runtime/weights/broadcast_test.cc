@@ -87,7 +87,7 @@ TEST(Broadcast, ANewLineageReplacesTheOldOnesVersion) {
   group.publish_to({1}, 1);
   group.publish_to({1}, 2);
   ASSERT_TRUE(comes_true([&] { return group[1].broadcasts_done() == 6; }));
-  const PublishStats other = group.publish(1, 5);  // of which this subscriber was told nothing
+  const PublishStats other = group.publish(1, 5);  // this subscriber was not told of it
   ASSERT_TRUE(other.broadcast);
   group.publisher().forget_after(v(1));
   const Arrival arrived = group.arrival(1, 1);
@@ -176,7 +176,8 @@ TEST(Broadcast, WB1AWrongChecksumEndsTheEpochAndTheVersionIsFetched) {
   EXPECT_TRUE(group[2].told(EventKind::kLeft, 4));
 }
 
-// Nobody says that the epoch is to end: its own deadline does. The survivors' next one works.
+// No rank is told that the epoch is to end: its own deadline ends it. The next epoch of the
+// survivors works.
 std::string try_deadline(Duration patience) {
   BroadcastGroup group(2, patience);
   if (!group.start(1, {1, 2})) return "the epoch did not start";

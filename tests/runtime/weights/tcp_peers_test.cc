@@ -92,7 +92,7 @@ TEST_F(TcpWeights, TW3WhoLeavesTheProtocolIsNotAnsweredAndNobodyElseFeelsIt) {
     EXPECT_EQ(fetch(*reader, v(1)).value(), arena_of(1));
     EXPECT_EQ(stranger.answers(), 1);
   }
-  // None of them holds the version still.
+  // None of the subscribers holds the version any more.
   for (std::int64_t version = 2; version <= 5; ++version) ASSERT_TRUE(publish(version));
 }
 

@@ -18,7 +18,7 @@ NodeCapacity node(std::string name, double free, double total) {
 }
 NodeCapacity node(std::string name, double cpus) { return node(std::move(name), cpus, cpus); }
 
-// Of 8 CPUs, and of the GPUs that are free in these parts.
+// A node of 8 CPUs and of GPUs of which these shares are free.
 NodeCapacity gpu_node(std::string name, std::vector<double> gpus_free) {
   NodeCapacity room = node(std::move(name), 8);
   for (const double free : gpus_free) {

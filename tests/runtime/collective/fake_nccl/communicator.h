@@ -42,7 +42,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   // Counts the call and does its faults; kSuccess: it goes on.
   NcclResult request(const Request& request, Mischief& mischief);
   NcclResult issue(const std::vector<Request>& group, const Mischief& mischief);
-  // Of memory that ncclMemAlloc gave.
+  // Registers memory that ncclMemAlloc gave.
   NcclResult register_memory(void* memory, std::size_t bytes, void** handle);
   NcclResult deregister_memory(void* handle);
   bool holds(const void* memory);  // it is registered, and the communicator at work

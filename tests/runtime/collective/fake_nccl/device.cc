@@ -111,7 +111,7 @@ struct Event {
   std::uint64_t place = 0;
 };
 
-// Those that are not destroyed yet: some stay with work that never ends.
+// The events that are not destroyed yet: some stay with work that never ends.
 struct Events {
   std::mutex mutex;
   std::map<void*, std::unique_ptr<Event>> all;

@@ -2,9 +2,8 @@
 // with faults separated by ';', each a list of settings:
 //   rank=1,op=broadcast,at=3,fault=hang
 // rank   of the communicator; none: every rank
-// op     init, register, broadcast, send, recv, finalize, destroy or abort, or memalloc, which is
-// of
-//        no rank; none: any of them
+// op     init, register, broadcast, send, recv, finalize, destroy or abort, or memalloc, which
+//        belongs to no rank; none: any of them
 // at     the n-th such call of a communicator, from 1; none: every one
 // comm   the n-th communicator of the process, from 1; none: every one
 // file   a path: only while this file is there, which the fault removes; so it happens once, and

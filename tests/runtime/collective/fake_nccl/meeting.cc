@@ -78,7 +78,7 @@ struct Guest {
   Presence presence;
 };
 
-// Of those that came: the verdict on each.
+// The verdict on one of the ranks that came.
 Verdict judge(const Guest& guest, const std::vector<Guest>& all) {
   for (const Guest& other : all) {
     if (other.fd.get() == guest.fd.get()) continue;
