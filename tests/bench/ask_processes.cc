@@ -54,7 +54,7 @@ class Driver {
   runtime::ReplyTo<void> done_;
 };
 
-// Until SIGTERM, which is blocked in every thread.
+// Waits for SIGTERM, which is blocked in every thread.
 void serve(sigset_t& signals) {
   int received = 0;
   sigwait(&signals, &received);

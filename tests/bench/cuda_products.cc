@@ -88,7 +88,7 @@ void measure_recorded(benchmark::State& state, const Memory& each, const MakeCal
   });
 }
 
-// As the model asks for it: with rows that do not depend on their batch.
+// The product as the model asks for it: rows do not depend on their batch.
 void add_large(const DecoderShape& shape, const Weight& w, Kind kind, std::int64_t rows) {
   const std::string title = std::string("product/") + name(kind) + "/" + shape.name + "/" + w.name +
                             "/" + std::to_string(rows);

@@ -29,7 +29,8 @@ namespace {
 
 constexpr int kLookAgainMs = 5;
 
-// Nothing where it is not, or no longer, there: a process may end while its /proc file is read.
+// The file's content, empty where the file is not there: a process may end while its /proc file is
+// read.
 std::string content(const fs::path& path) {
   const Result<std::string> read = read_file(path);
   return read ? *read : "";

@@ -24,7 +24,7 @@ class Network {
   std::string first_address() const { return "10.71.1.2"; }
   std::string second_address() const { return "10.71.2.2"; }
 
-  // Nothing passes between the hosts for so long from now on. wait() returns at its end.
+  // Cuts the hosts off from each other for so long. wait() returns at the end of the cut.
   Process cut(int seconds) const;
 
  private:

@@ -144,7 +144,7 @@ TEST_P(AttentionHeads, PagedHasTheBitsOfPacked) {  // AT-1
       }
       EXPECT_TRUE(same_bits(packed, steps)) << "in steps of " << step;
     }
-    // Without sharing: each segment's prefix copied before its own rows.
+    // The same batch without sharing: each segment's prefix is copied before its own rows.
     for (const Segment& s : batch.segments) {
       Batch alone{.heads = batch.heads};
       alone.add_family(s.prefix_len + s.len, {});

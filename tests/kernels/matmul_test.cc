@@ -97,7 +97,7 @@ struct Types {
 constexpr Types kTypes[] = {
     {DType::kF32, DType::kF32}, {DType::kBF16, DType::kF32}, {DType::kBF16, DType::kBF16}};
 
-// As the arithmetic of bf16 operands sees a number.
+// The number that the arithmetic of bf16 operands sees.
 float flushed(float x) { return std::fpclassify(x) == FP_SUBNORMAL ? std::copysign(0.0f, x) : x; }
 
 float add_product(DType operand, float a, float b, float sum) {

@@ -10,7 +10,7 @@
 
 namespace tandem::cli {
 
-// On a difference the wanted text is left in the tests' temporary folder, to be looked at and
+// Where they differ, the wanted text is left in the tests' temporary folder, to be looked at and
 // copied.
 inline void expect_page(const std::filesystem::path& page, const std::string& wanted) {
   std::ifstream file(page);

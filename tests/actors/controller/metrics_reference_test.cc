@@ -18,7 +18,7 @@ namespace {
 
 constexpr const char* kPage = "metrics.md";
 
-// As the page names keys of which a job has several.
+// The page's name for keys of which a job has several.
 std::string pattern_of(const std::string& key) {
   const std::string source =
       std::regex_replace(key, std::regex("^val/[^/]+/reward/"), "val/SOURCE/reward/");

@@ -120,7 +120,7 @@ TEST(NativeTrainer, EntropyBonusAndKlActOnGroupsWithoutVariance_NT1) {
   EXPECT_GT(trained->report.loss, 0);
 }
 
-// With every share of the groups that ranks may have.
+// Tried with every share of the groups that ranks may have.
 TEST(NativeTrainer, MetricsCoverEveryResponseToken_NT1) {
   const auto folder = scratch_folder("all-tokens");
   TrainerConfig config = trainer_config(folder);
@@ -394,7 +394,7 @@ TEST(NativeTrainer, ADamagedCheckpointGivesWayToTheOlderOne_CP2) {
   file.seekp(-9, std::ios::end);
   file.put(byte);
   file.close();
-  // With no sound one left there is no silent beginning anew, which would remove them all.
+  // Where no checkpoint is sound the trainer does not begin anew, which would remove them all.
   const auto restored = make_trainer(folder, config)->restore();
   ASSERT_FALSE(restored);
   EXPECT_EQ(restored.error().code, ErrorCode::kInvalid);

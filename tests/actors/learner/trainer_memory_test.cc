@@ -25,7 +25,7 @@ std::atomic<std::size_t> heap_block_max = 0;
   if (void* memory = std::malloc(bytes == 0 ? 1 : bytes)) return memory;
   std::abort();
 }
-// From the same heap as every pointer that comes to the operators below.
+// Takes memory from the same heap as the operators below.
 [[gnu::noinline]] void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
   return std::malloc(bytes == 0 ? 1 : bytes);
 }

@@ -140,7 +140,7 @@ TEST_P(WeightsIn, BytesAreWhatIsAllocated) {
     }
 }
 
-// For inference the head's panels alone: the rest that is kept are vectors.
+// For inference the head's panels are kept alone: everything else that is kept are vectors.
 TEST_P(WeightsIn, ATiedEmbeddingExistsOnce) {
   for (const Family family : testing::kFamilies) {
     const ModelConfig config = testing::tiny_config(family, GetParam());
@@ -162,8 +162,8 @@ TEST_P(WeightsIn, ATiedEmbeddingExistsOnce) {
   }
 }
 
-// Beside the master weights a learner on a CPU has the packed ones, and no third copy; but in bf16
-// the rounded ones as well.
+// Beside the master weights a learner on a CPU has the packed ones and no third copy; in bf16 it
+// has the rounded ones as well.
 TEST_P(WeightsIn, InPlaceReadsTheMasterWeightsOrTheirRoundedCopy) {
   const bool reads_master = GetParam() == runtime::DType::kF32;
   for (const Family family : testing::kFamilies)

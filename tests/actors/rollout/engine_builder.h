@@ -21,7 +21,7 @@ class TinyModel {
 
   const ModelConfig& config() const { return config_; }
   const Tokenizer& tokenizer() const { return *tokenizer_; }
-  // As published.
+  // The weights as a learner publishes them.
   const runtime::Arena& weights(PolicyVersion version) const {
     return weights_[static_cast<std::size_t>(version.value)];
   }

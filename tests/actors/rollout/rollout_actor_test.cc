@@ -375,8 +375,8 @@ TEST(RolloutActor, EvaluatesByThePinnedVersion) {
   ASSERT_TRUE(f.executor.run_until([&] { return f.heard->all<Installed>().size() == 2; }, 1s));
 }
 
-// As where the warm start ends while the untrained weights are still being evaluated: nothing else
-// waits, so the end of the first evaluation alone must bring the install about.
+// This happens where the warm start ends while the untrained weights are still being evaluated:
+// nothing else waits, so the end of the first evaluation alone must bring the install about.
 TEST(RolloutActor, AnUpdateThatWaitedForTheLastRequestIsInstalled) {
   FakeEngineConfig instant = Fixture::engine_config();
   instant.step_time = instant.sequence_time = instant.install_time = Duration{0};

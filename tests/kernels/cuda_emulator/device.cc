@@ -23,7 +23,7 @@ constexpr int kMultiprocessors = 32;
 constexpr int kDevicesMax = 8;
 constexpr unsigned kThreadsMax = 1024, kGridMax = 65535;
 
-// As the fake management library of tests/runtime/node has it.
+// The same as in the fake management library of tests/runtime/node.
 std::string uuid(int number) { return "GPU-" + std::to_string(number) + "0000000-fake"; }
 
 // The numbers of the devices that this process sees, as CUDA reads CUDA_VISIBLE_DEVICES: words

@@ -33,7 +33,8 @@ using Lock = std::unique_lock<std::mutex>;
 using Clock = std::chrono::steady_clock;
 using StreamPointer = std::shared_ptr<tandem_emulated_stream>;
 
-// Behind the first `items` of all items that the stream is ever given; without a stream, nowhere.
+// The place behind the first `items` of all items that the stream is ever given; without a stream,
+// no place.
 struct Place {
   StreamPointer stream;
   std::uint64_t items = 0;

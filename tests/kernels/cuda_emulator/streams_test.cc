@@ -303,7 +303,7 @@ TEST(Streams, Em7WhoJoinsAStreamWaitsForItsWork) {
   EXPECT_TRUE(joined);
 }
 
-// As a collective is aborted: its work looks at a flag.
+// A collective is aborted like this: its work looks at a flag.
 TEST(Streams, Em7WorkThatWaitsEndsWhenItIsTold) {
   const Stream stream;
   std::atomic<bool> told = false;

@@ -111,7 +111,7 @@ TEST(FrameWriter, FW1NoFrameBeginsWithinAnother) {
     std::thread worker([&] {
       Rng rng(seed);
       for (std::uint64_t sequence = 1; sequence <= kFrames; ++sequence) {
-        // As many heartbeats as may fill the socket: the last of them goes half.
+        // Waits for up to 200 heartbeats, which may fill the socket in the middle of one.
         const std::uint64_t until = beats + rng.below(200);
         for (std::uint64_t seen; (seen = beats) < until;) beats.wait(seen);
         const std::size_t bytes = rng.below(2) == 0 ? rng.below(100) : rng.below(kFrameBytesMax);

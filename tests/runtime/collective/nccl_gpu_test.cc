@@ -239,7 +239,7 @@ class NcclOnGpu : public testing::Test {
     GTEST_SKIP();
   }
 
-  // Both ranks, each in its process; how each ended.
+  // Runs both ranks, each in its process, and returns how each ended.
   std::vector<std::string> run(const std::function<int(GpuRank&, Pipe& both_live)>& body) {
     Pipe ids, both_live;
     std::vector<pid_t> processes;

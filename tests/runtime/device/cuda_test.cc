@@ -95,7 +95,7 @@ TEST(CudaModule, TheFirstDeviceThatIsShownHasItsOwnBusId) {
   EXPECT_EQ(first, "0000:01:00.0");
 }
 
-// By these names, in the module that the loader opened.
+// Other libraries find them by these names in the module that the loader opened.
 TEST(CudaModule, TheEmulatorOffersItsMemoryToOtherLibraries) {
   void* library = ::dlopen(TANDEM_CUDA_EMULATED, RTLD_NOW | RTLD_LOCAL);
   ASSERT_NE(library, nullptr) << ::dlerror();

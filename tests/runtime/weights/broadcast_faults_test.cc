@@ -80,7 +80,7 @@ class Scenario {
   BroadcastRank& publisher() { return *group_.publisher().broadcasts(); }
   void complain(const std::string& what) { complaints_.push_back(what); }
 
-  // Whether all ranks came; each comes or fails.
+  // Starts an epoch. Returns whether all ranks came; each one comes or fails.
   bool begin_epoch(std::uint64_t epoch) {
     group_.ask_to_join(group_.invite(epoch, members_), members_);
     bool all = true;

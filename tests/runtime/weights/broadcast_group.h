@@ -83,7 +83,7 @@ class GroupRank {
   bool told(EventKind kind, std::uint64_t epoch, Duration patience = kNcclPatience) {
     return comes_true([&] { return count(kind, epoch) > 0; }, patience);
   }
-  // Whether the epoch starts here; it does, or it fails.
+  // Waits until the epoch has started on this rank or has failed; returns whether it started.
   bool joined(std::uint64_t epoch) {
     EXPECT_TRUE(comes_true(
         [&] { return count(EventKind::kJoined, epoch) + count(EventKind::kFailed, epoch) > 0; }));
@@ -182,7 +182,7 @@ class BroadcastGroup {
     int rank = 0;
     for (const int member : members) subscriber(member).broadcasts()->join(rendezvous, ++rank);
   }
-  // Whether all of them have come.
+  // Starts the epoch; returns whether all members have come.
   bool start(std::uint64_t epoch, const std::vector<int>& members) {
     ask_to_join(invite(epoch, members), members);
     bool all = (*this)[0].joined(epoch);

@@ -242,7 +242,7 @@ TEST(Broadcast, AnotherLayoutIsRefusedBeforeTheEpochStarts) {
   EXPECT_TRUE(group[1].told(EventKind::kLeft, 3));
 }
 
-// In every state: unknown, starting, idle, failed, left already; and twice.
+// Leaves an epoch in every state: unknown, starting, idle, failed, left already; and twice.
 TEST(Broadcast, WB4LeaveIsAnsweredByOneKLeftInEveryState) {
   BroadcastGroup group(1);
   const auto leaves_once = [&](int rank, std::uint64_t epoch, std::int64_t nth) {

@@ -79,7 +79,7 @@ class Conformance : public testing::TestWithParam<std::string> {
     EXPECT_EQ(exit_.wait_for(kLong), std::future_status::ready);
     return exit_.get();
   }
-  // Until the process in the other role has said that it is where the test wants it.
+  // Waits until the process in the other role has reached the point that the test needs.
   void wait_for_process() const {
     const OwnedFd fd(::open(fifo_.c_str(), O_RDONLY | O_CLOEXEC));
     char byte = 0;
@@ -95,7 +95,7 @@ class Conformance : public testing::TestWithParam<std::string> {
   std::future<ExitStatus> exit_;
 };
 
-// At once, or after a while where the network may take its time.
+// True at once, or after a while for a family on a network.
 bool Conformance::comes_true(const std::function<bool()>& is_so) const {
   const Time deadline = steady_now() + (far() ? kLong : Duration::zero());
   while (!is_so()) {
@@ -557,7 +557,7 @@ int read_until_1000(const WeightsConfig& config, const fs::path& directory) {
   return 0;
 }
 
-// With some of the version, and not all of it.
+// Holds a part of the version when it hangs.
 [[noreturn]] void begin_and_hang(const WeightsConfig& config, const fs::path& directory) {
   const auto subscriber = open_subscriber(config, directory);
   std::vector<std::byte> buffer(kArenaBytes);

@@ -43,8 +43,8 @@ class GpuSlots : public testing::Test {
   std::vector<std::byte> buffer_ = std::vector<std::byte>(kArenaBytes);
 };
 
-// As where the learner is on another GPU: its blocks are there and cannot be opened from here. One
-// that is about to die looks the same, and not for long.
+// The same as where the learner is on another GPU: its blocks are there and cannot be opened from
+// here. A learner that is about to die looks the same for a short time.
 TEST_F(GpuSlots, ThatCannotBeOpenedForLongAreAMistakeOfTheJob) {
   auto learner = make_publisher(config_);
   ASSERT_TRUE(learner) << render(learner.error());

@@ -333,7 +333,7 @@ TEST(Codec, values_that_do_not_fit_are_errors) {
 // The memory that decoding takes beside the values that WireLimits counts: the texts of an error.
 constexpr std::size_t kTexts = 4096;
 
-// As decode(), which must not take more than `bytes_max` of memory on the way.
+// Calls decode(), which must not take more than `bytes_max` of memory.
 template <class T>
 Result<T> decode_within(std::size_t bytes_max, std::string_view bytes, WireLimits limits = {}) {
   const std::size_t before = allocated;

@@ -135,7 +135,7 @@ class Memory {
     PageTable table;
   };
 
-  // From a small set, so that prefixes recur.
+  // Draws from a small set, so that prefixes recur.
   Tokens draw_prompt() {
     Tokens prompt = iota(static_cast<TokenId>(100 * rng_.below(2)), 1 + rng_.below(14));
     if (rng_.below(3) == 0) prompt.back() = 7;

@@ -70,7 +70,7 @@ Call Communicator::count(const std::string& op) {
   return {.rank = rank_, .comm = index_, .op = op, .nth = ++calls_[op], .nth_any = ++calls_[""]};
 }
 
-// As ncclCommEnsureReady, and that one thread makes all calls.
+// Checks the same as ncclCommEnsureReady, and that one thread makes all calls.
 NcclResult Communicator::check_caller() {
   if (caller_ != std::this_thread::get_id()) {
     last_error_ = "called from two threads";
