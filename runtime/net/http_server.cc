@@ -381,9 +381,8 @@ HttpServer::~HttpServer() {
   state_->loop.stop();
   for (std::thread& thread : state_->threads) thread.join();
   // Without threads no connection begins or ends here.
-  state_->shared->connections.with([](const auto& all) {
-    for (Connection* connection : all) connection->part_from_stream();
-  });
+  const auto open = state_->shared->connections.with([](const auto& all) { return all; });
+  for (Connection* connection : open) connection->part_from_stream();
 }
 
 Endpoint HttpServer::endpoint() const { return state_->bound; }
