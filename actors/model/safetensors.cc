@@ -302,7 +302,7 @@ Result<TensorFiles> TensorFiles::open(const std::filesystem::path& directory,
   std::map<std::string, const SafetensorsFile*> holder;
   for (const SafetensorsFile& file : out.files_)
     for (const auto& [name, entry] : file.entries()) {
-      // Every tensor that is taken by a name is erased from `holder`, so what remains is not
+      // Every tensor that is taken by a name is erased from `holder`, so those that remain are not
       // wanted.
       if (name.ends_with(kRotaryFrequencies)) continue;
       if (!holder.emplace(name, &file).second)

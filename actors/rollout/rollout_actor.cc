@@ -118,8 +118,8 @@ void RolloutActor::advance(runtime::Context& cx) {
   Duration delay = pull_weights(cx);
   if (engine_->can_step()) delay += step_engine(cx);
   collect(cx);
-  // A simulated install or step takes time in which nothing else may happen. The end of the last
-  // request may have been what an update waited for.
+  // A simulated install or step takes time in which nothing else may happen. An update may have
+  // waited for the end of the last request.
   if (delay > Duration{0} || engine_->can_step() || copying_ || may_install() || wish())
     return advance_later(cx, delay);
   note("idle", cx.now());

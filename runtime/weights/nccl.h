@@ -20,7 +20,8 @@ namespace tandem::runtime {
 // publish() never waits for a broadcast (WB-3).
 inline constexpr int kBroadcastSlots = 2;
 
-// As make_publisher() and make_subscriber() of weights.h; `config.broadcasting` must be set.
+// make_publisher() and make_subscriber() of weights.h, for kNccl; `config.broadcasting` must be
+// set.
 Result<std::unique_ptr<WeightPublisher>> make_nccl_publisher(const WeightsConfig& config);
 std::unique_ptr<WeightSubscriber> make_nccl_subscriber(const WeightsConfig& config);
 
