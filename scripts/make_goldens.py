@@ -111,7 +111,7 @@ def make_model(out, name, recipe):
         for key, parameter in model.named_parameters():
             noise = torch.randn_like(parameter) * WEIGHT_DEVIATION
             values = 1 + noise if "norm" in key else noise
-            parameter.copy_(values.to(recipe["dtype"]).float())  # exactly what the file holds
+            parameter.copy_(values.to(recipe["dtype"]).float())  # exactly the file's values
     folder = out / name
     stored = make(config)
     stored.load_state_dict(model.state_dict())

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes tests/golden/updates: what PyTorch makes of one batch in several optimizer steps.
+"""Makes tests/golden/updates: the results of PyTorch for one batch in several optimizer steps.
 
     python3 scripts/make_update_goldens.py tests/golden
 
@@ -72,7 +72,7 @@ def penalty(kind, d):
 
 
 def advantages(options, batch, old, reference):
-    """One tensor for each trajectory, of its tokens; and the mean of what KL takes from a token."""
+    """One tensor for each trajectory, of its tokens; and the mean of KL's penalty of a token."""
     taken = [[options["kl_in_reward_coef"] * penalty(options["kl_penalty"], o - r)
               for o, r in zip(olds, refs)] for olds, refs in zip(old, reference)]
     mean = torch.cat([kl for kls in taken for kl in kls]).mean().item()

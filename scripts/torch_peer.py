@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What PyTorch makes of the same GPU, in the form of Google Benchmark's JSON.
+"""PyTorch's speed on the same GPU, in the form of Google Benchmark's JSON.
 
 usage: torch_peer.py FILE
 
@@ -101,7 +101,7 @@ def cross_entropy():
 
 
 def products(name, hidden, intermediate):
-    """Forward; few rows one call at a time, which is what they cost without a graph."""
+    """Forward; few rows one call at a time, which is their cost without a graph."""
     heads, kv_heads, D, vocab = 16, 8, 128, 151936
     weights = {"qkv": ((heads + 2 * kv_heads) * D, hidden), "o": (hidden, heads * D),
                "gate_up": (2 * intermediate, hidden), "down": (hidden, intermediate),

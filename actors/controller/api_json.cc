@@ -47,9 +47,9 @@ json wait_of(const ActorRecord& actor, Time now) {
             {"detail", scheduler::message(status.reason, now)}};
   if (const auto* backoff = std::get_if<scheduler::Backoff>(&status.reason))
     wait["deadline_s"] = std::max(0.0, seconds(backoff->until - now));
-  // A loop of deaths explains more than the state of the newest incarnation.
+  // Deaths explain more than the state of the newest incarnation. One death is no loop yet.
   if (const auto loop = scheduler::text(actor.crash_loop, status, now)) {
-    wait["waits_for"] = kCrashLoop;
+    if (scheduler::loops(actor.crash_loop, status, now)) wait["waits_for"] = kCrashLoop;
     wait["since_s"] = seconds(now - actor.crash_loop.since);
     wait["detail"] = *loop;
   }
@@ -211,7 +211,8 @@ json job_json(const JobRecord& job, const ExchangeReport* report, Time now) {
   for (const auto& [id, actor] : job.actors) {
     if (!waits(actor, now)) continue;
     json wait = wait_of(actor, now);
-    (wait["waits_for"] == kCrashLoop ? died : object["why"]).push_back(std::move(wait));
+    const bool of_deaths = scheduler::text(actor.crash_loop, actor.status, now).has_value();
+    (of_deaths ? died : object["why"]).push_back(std::move(wait));
   }
   object["why"].insert(object["why"].begin(), died.begin(), died.end());
   return object;

@@ -216,10 +216,10 @@ Result<void> RunCatalogue::remove(const std::string& id) {
   }
   std::error_code error;
   fs::create_directories(runs_ / kDeleted, error);
-  const fs::path grave = runs_ / kDeleted / id;
-  if (!error) fs::remove_all(grave, error);  // a run of this id that was put back by hand
+  const fs::path removed = runs_ / kDeleted / id;
+  if (!error) fs::remove_all(removed, error);  // a run of this id that was put back by hand
   // From here on the run is not listed any more (RC-2).
-  if (!error) fs::rename(path, grave, error);
+  if (!error) fs::rename(path, removed, error);
   // The empty folder stays, so that the number is not given again. Files that a crash left in any
   // such folder are removed as well.
   for (fs::directory_iterator run(runs_ / kDeleted, error), end; !error && run != end;
@@ -243,8 +243,11 @@ json run_json(const Run& run, std::int64_t now_ms) {
   std::string reason = text_at(run.result, "reason"), message = text_at(run.result, "message");
   if (state == "Interrupted") {
     reason = "ProcessEnded";
-    message = "its process ended without a result; tandem run --resume " + run.run_dir.string() +
-              " takes it up";
+    // --resume needs the journal, which a run has once it has started.
+    message = run.started_ms ? "its process ended without a result; tandem run --resume " +
+                                   run.run_dir.string() + " takes it up"
+                             : "it was never started, so there is nothing to resume; submit its "
+                               "job file again";
   }
   const json step = first_of(
       first_of(number_at(run.result, {"steps"}), number_at(run.newest, {"step"})), json(0));

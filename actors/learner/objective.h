@@ -84,7 +84,7 @@ class Objective {
   // call. Adds to sums(), diff_max_at_staleness_0() and ratio_max().
   Gradient evaluate(const runtime::Stream& stream, const MicroBatch& batch, const Inputs& inputs);
 
-  // Of this rank alone; report_objective() adds up the ranks.
+  // The sums of this rank alone; report_objective() adds up the ranks.
   const ObjectiveSums& sums() const { return sums_; }
   double diff_max_at_staleness_0() const { return diff_max_at_staleness_0_; }
   double ratio_max() const { return ratio_max_; }  // the largest current / proximal of a token

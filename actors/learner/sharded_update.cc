@@ -102,7 +102,7 @@ Result<double> ShardedUpdate::apply(const runtime::Stream& stream, Gang& gang, O
   if (auto added = gang.reduce(std::span(&squares, 1), unused); !added) return added.error();
   const double norm = optimizer.begin_step(step.config, step.lr, squares);
   if (!std::isfinite(norm)) return norm;
-  // From the arena's beginning on, which the next forward reads first (SU-5).
+  // Goes from the arena's beginning on, which the next forward reads first (SU-5).
   for (std::size_t i = buckets_.size(); i-- > 0;) {
     optimizer.update(stream, i, weights, gradients);
     if (queued_) queued_ = exchange_->all_gather(bucket_of(weights, i), stream);

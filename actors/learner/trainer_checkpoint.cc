@@ -239,11 +239,11 @@ Result<std::optional<TrainerState>> read_checkpoint(const CheckpointConfig& conf
   for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
     const fs::path path = checkpoint_path(config.directory, *step);
     Result<TrainerState> state = read_one(path, load);
-    // The name of a directory is no proof: somebody may have copied or renamed a checkpoint.
+    // The name of a directory is no proof: a user may have copied or renamed a checkpoint.
     if (state && state->step != *step)
       state = Error{.message = "it says that it is of step " + std::to_string(state->step.value)};
     if (state) return std::optional(*std::move(state));
-    // Of another job: an older checkpoint of the directory would be of that job too.
+    // It belongs to another job, and so would an older checkpoint of the directory.
     if (state.error().code == ErrorCode::kInvalid) return cannot_resume(path, state.error());
     log::warn("checkpoint={} refused, an older one is tried: {} {}", path.string(),
               state.error().message, state.error().where);

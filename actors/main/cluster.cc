@@ -4,7 +4,8 @@
 // held: a killed controller leaves its file, with a pid and a port that other processes may have by
 // now. The background processes are not children that `up` could wait for later. They say words,
 // one byte each, on an inherited socket (runtime/node/daemon.h): the first when the controller
-// listens, the second when a node is ready. `down` waits for the ends of pids.
+// listens, the second when a node is ready. `down` waits for the ends of pids, of the controller
+// and of the nodes on this host.
 //
 // `down` sends SIGTERM to the controller alone. The controller cancels its jobs, which save a
 // checkpoint first, then closes its links, and each agent ends with its link and takes its ranks
@@ -22,7 +23,9 @@
 #include <vector>
 
 #include "actors/main/cli/api_client.h"
+#include "actors/main/cli/client_commands.h"
 #include "actors/main/controller_process.h"
+#include "actors/main/job/kept_run.h"
 #include "actors/main/rank_process.h"
 #include "actors/main/signals.h"
 #include "actors/main/this_node.h"
@@ -54,6 +57,7 @@ constexpr Duration kDownTimeout = kJobsEndTimeout + std::chrono::seconds(10);
 constexpr Duration kLookAgain = std::chrono::milliseconds(500);
 // After so long `down` tells the user why it waits.
 constexpr Duration kDownAtOnce = std::chrono::seconds(2);
+constexpr const char* kNodeRole = "node";  // the first argument of a node's process
 
 LogLevel level(bool verbose) { return verbose ? LogLevel::kDebug : LogLevel::kInfo; }
 
@@ -185,7 +189,7 @@ bool node_comes_up(const ApiClient& api, Duration timeout) {
 }
 
 std::vector<std::string> node_words(const UpCommand& command) {
-  std::vector<std::string> words{"node"};
+  std::vector<std::string> words{kNodeRole};
   if (command.memory_bytes)
     words.insert(words.end(), {"--memory", std::to_string(*command.memory_bytes)});
   return words;
@@ -211,6 +215,36 @@ int complete_cluster(const UpCommand& command, const nlohmann::json& running,
                              log.string(), "its log says more"});
   console.out << "up: http://" << http << "\n";
   return 0;
+}
+
+// The pids of the nodes that run on this host. The pid of a node of another host means nothing
+// here: waiting for it would be waiting for a process that has nothing to do with the cluster.
+std::vector<std::int64_t> nodes_here(const ApiClient& api) {
+  std::vector<std::int64_t> pids;
+  const auto nodes = api.get("/nodes");
+  if (!nodes) return pids;
+  for (const auto& node : *nodes)
+    if (const auto pid = node.value("pid", std::int64_t{0});
+        runtime::runs_here(static_cast<pid_t>(pid), kNodeRole))
+      pids.push_back(pid);
+  return pids;
+}
+
+// The run directories of the jobs that have not ended.
+std::vector<fs::path> live_runs(const ApiClient& api) {
+  std::vector<fs::path> runs;
+  const auto jobs = api.get("/jobs");
+  if (!jobs) return runs;
+  for (const auto& job : *jobs)
+    if (!has_ended(job)) runs.emplace_back(job.value("run_dir", ""));
+  return runs;
+}
+
+// Whether a run ended by itself after all, before its cancellation reached it.
+bool has_succeeded(const fs::path& run) {
+  const auto text = read_file(run / "result.json");
+  const auto result = text ? parse_json(*text) : nlohmann::json();
+  return result.is_object() && result.value("state", "") == "Succeeded";
 }
 
 // Says the two words of a controller: the first at once, since it listens; the second when a node
@@ -373,11 +407,15 @@ int cluster_down(const Console& console) {
     console.err << "no cluster is up\n";
     return 0;
   }
-  // Collected before the signal: afterwards no API answers the question which nodes there were.
+  // Collected before the signal: afterwards no API answers the questions which nodes and jobs there
+  // were.
   std::vector<std::int64_t> pids{(*address)["pid"].get<std::int64_t>()};
-  if (const auto where = resolve_address(std::nullopt))
-    if (const auto nodes = ApiClient(*where).get("/nodes"))
-      for (const auto& node : *nodes) pids.push_back(node.value("pid", std::int64_t{0}));
+  std::vector<fs::path> runs;
+  if (const auto where = resolve_address(std::nullopt)) {
+    const ApiClient api(*where);
+    for (const std::int64_t node : nodes_here(api)) pids.push_back(node);
+    runs = live_runs(api);
+  }
   std::vector<runtime::ProcessEnd> ends;
   // Opened before the signal too, so that a pid which is used again is not waited for.
   for (const std::int64_t pid : pids) ends.emplace_back(static_cast<pid_t>(pid));
@@ -396,6 +434,9 @@ int cluster_down(const Console& console) {
                              "pid " + std::to_string(pids.front()),
                              "kill it, then look at controller.log"});
   console.err << "down\n";
+  for (const fs::path& run : runs)
+    if (const std::string hint = resume_hint("submit", run); !hint.empty() && !has_succeeded(run))
+      console.err << "after `tandem up`, " << hint;
   return 0;
 }
 

@@ -19,7 +19,8 @@ namespace tandem::cli {
 int run_controller(const ControllerCommand& command, const Console& console, bool verbose);
 int run_node(const NodeCommand& command, const Console& console, bool verbose);
 // Starts the parts that do not run yet; a cluster that is up already is no error. `down` returns
-// when all processes of the cluster have ended, and without a cluster at once with 0.
+// when the controller and all nodes of this host have ended, and without a cluster at once with 0.
+// It prints the commands that resume the jobs which it cancelled.
 int cluster_up(const UpCommand& command, const Console& console);
 int cluster_down(const Console& console);
 

@@ -8,7 +8,7 @@
 //
 // Threads: callbacks of links run on the thread `link`, HTTP handlers on the server's, actors on
 // the executor's two. State that several of them touch is Guarded; maps that only the controller's
-// functions touch are not, since one actor runs on one thread at a time (EX-1).
+// functions touch are not, since one actor runs on one thread at a time (XR-1).
 //
 // A run is claimed by a file lock in its directory (run.lock): the lock ends with its process,
 // however that dies, and a `tandem run` and a cluster may share a folder of runs.
@@ -30,6 +30,7 @@
 #include "actors/main/job/print_job.h"
 #include "actors/main/job_home.h"
 #include "actors/main/job_inputs.h"
+#include "actors/main/kept_runs.h"
 #include "actors/main/memory_plan.h"
 #include "actors/main/rank_process.h"
 #include "actors/main/role_config.h"
@@ -145,13 +146,6 @@ Result<actors::JobShape> submitted_shape(const std::string& yaml, const std::str
   if (auto possible = check_resumable(job->spec, *run); !possible) return possible.error();
   shape.resume_dir = run->string();
   return shape;
-}
-
-std::optional<actors::JobFacts> read_job_facts(const std::string& yaml, const fs::path& run_dir) {
-  const auto spec = parse_kept_job(yaml, run_dir.string());
-  if (!spec) return std::nullopt;
-  const actors::JobShape shape = job_shape(*spec);
-  return actors::JobFacts{shape.name, shape.total_steps};
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "actors/main/cli/client_program.h"
 #include "actors/main/cli/command_line.h"
 #include "actors/main/cluster.h"
+#include "actors/main/kept_runs.h"
 #include "actors/main/local_run.h"
 #include "actors/main/model_commands.h"
 #include "actors/main/rank_process.h"
@@ -35,8 +36,13 @@ int run(std::span<const char* const> arguments) {
   const Console console{std::cout, std::cerr, isatty(STDOUT_FILENO) != 0, terminal_width};
   auto invocation = parse_command_line(arguments);
   if (!invocation) return console.complain(invocation.error());
-  if (const auto done = run_client(*invocation, console))
-    return *done ? 0 : console.complain(done->error());
+  if (const auto done = run_client(*invocation, console)) {
+    if (*done) return 0;
+    if (done->error().code != ErrorCode::kUnreachable || !lists_runs_of_this_home(*invocation))
+      return console.complain(done->error());
+    const auto listed = list_kept_runs(std::get<GetCommand>(invocation->command), console);
+    return listed ? 0 : console.complain(listed.error());
+  }
   const Command& command = invocation->command;
   const bool verbose = invocation->verbose;
   if (const auto* c = std::get_if<RunCommand>(&command)) return run_job(*c, console, verbose);

@@ -58,13 +58,17 @@ Result<std::unique_ptr<actors::NativeEngine>> load_engine(
   return engine;
 }
 
-std::vector<actors::EngineEvent> run_dry(actors::NativeEngine& engine) {
+// All events until nothing is left to do, or the engine's error.
+Result<std::vector<actors::EngineEvent>> run_dry(actors::NativeEngine& engine) {
   std::vector<actors::EngineEvent> all;
-  while (engine.can_step()) {
-    engine.step();
-    for (actors::EngineEvent& event : engine.poll()) all.push_back(std::move(event));
+  for (bool more = true; more;) {
+    more = engine.can_step();
+    if (more) engine.step();
+    for (actors::EngineEvent& event : engine.poll()) {
+      if (const auto* failed = std::get_if<actors::EngineFailed>(&event)) return failed->error;
+      all.push_back(std::move(event));
+    }
   }
-  for (actors::EngineEvent& event : engine.poll()) all.push_back(std::move(event));
   return all;
 }
 
@@ -127,16 +131,18 @@ struct Said {
   std::vector<std::int32_t> unservable;  // prompts that are too long or cannot be encoded
 };
 
-Said say_all(actors::NativeEngine& engine, const actors::EvaluationPlan& plan,
-             const std::vector<Record>& records) {
+Result<Said> say_all(actors::NativeEngine& engine, const actors::EvaluationPlan& plan,
+                     const std::vector<Record>& records) {
   actors::Evaluate work{
       .evaluation = {1}, .version = kOnlyVersion, .sampling = plan.sampling, .prompts = {}};
   for (std::int32_t i = 0; i < plan.prompts; ++i)
     work.prompts.push_back(
         {i, records[static_cast<std::size_t>(i)].prompt, actors::prompt_seed(plan, i)});
   engine.submit(std::move(work));
+  auto events = run_dry(engine);
+  if (!events) return events.error();
   Said said;
-  for (actors::EngineEvent& event : run_dry(engine)) {
+  for (actors::EngineEvent& event : *events) {
     auto* done = std::get_if<actors::EvaluationDone>(&event);
     if (!done) continue;
     said.unservable = std::move(done->unservable);
@@ -243,7 +249,9 @@ int generate(const GenerateCommand& given, const Console& console) {
                                           .n = 1,
                                           .prompt = command.prompts[i]});
   }
-  for (actors::EngineEvent& event : run_dry(**engine)) {
+  auto events = run_dry(**engine);
+  if (!events) return console.complain(events.error());
+  for (actors::EngineEvent& event : *events) {
     if (auto* done = std::get_if<actors::EvaluationDone>(&event))
       for (actors::EvaluationText& text : done->completions)
         texts[static_cast<std::size_t>(text.index)] = std::move(text.text);
@@ -283,10 +291,11 @@ int evaluate(const EvalCommand& command, const Console& console) {
   if (!engine) return console.complain(engine.error());
 
   const actors::EvaluationPlan plan = evaluation_plan(spec, *records);
-  Said said = say_all(**engine, plan, *records);
-  const auto scores = judge_all(std::move(*verifier), std::move(said.judge));
+  auto said = say_all(**engine, plan, *records);
+  if (!said) return console.complain(said.error());
+  const auto scores = judge_all(std::move(*verifier), std::move(said->judge));
   if (!scores) return console.complain(scores.error());
-  return report(answer_of(plan, said, *scores), command.output, console);
+  return report(answer_of(plan, *said, *scores), command.output, console);
 }
 
 }  // namespace tandem::cli

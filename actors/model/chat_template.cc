@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Of a template's file, and of tokenizer_config.json, which lists all added tokens.
+// The bound for a template's file and for tokenizer_config.json, which lists all added tokens.
 constexpr std::uint64_t kTemplateBytesMax = std::uint64_t{1} << 20;
 constexpr std::string_view kSmolLm2System =
     "You are a helpful AI assistant named SmolLM, trained by Hugging Face";

@@ -25,7 +25,7 @@ class KvCache {
   static Result<KvCache> allocate(const ModelConfig& config, std::int32_t pages,
                                   std::int32_t page_positions, runtime::DeviceKind device);
 
-  // Of one page: keys and values of all layers.
+  // The size of one page: keys and values of all layers.
   static std::size_t page_bytes(const ModelConfig& config, std::int32_t page_positions);
 
   std::int32_t pages() const { return pages_; }

@@ -1,6 +1,6 @@
 // Checks go from the most to the least certain: not a directory, an adapter, a GGUF file, pointers
-// of git-LFS, missing weights. Each error says what was found, and gives a command that gets or
-// makes a usable directory.
+// of git-LFS, missing weights. Each error names the thing that was found, and a command that gets
+// or makes a usable directory.
 #include "actors/model/model_directory.h"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ constexpr std::string_view kLfsPointer = "version https://git-lfs.github.com/";
 constexpr std::string_view kGgufMagic = "GGUF";
 constexpr const char* kWhatAModelIs =
     "a model is a directory with config.json, tokenizer.json and weights as safetensors";
-// Where `hf download --local-dir` keeps files that are not complete.
+// `hf download --local-dir` keeps files here until they are complete.
 constexpr const char* kDownloads = ".cache/huggingface/download";
 
 bool is_there(const fs::path& path) {

@@ -142,8 +142,8 @@ struct Recorded {
   const void* cache = nullptr;
   const void* drawn = nullptr;
   std::int32_t pages = 0, page_positions = 0;  // of the cache
-  // By padded size. An empty graph means that the GPU had no memory for the recording; it is kept
-  // so that the recording is not tried again at every step.
+  // The graphs by padded size. An empty graph means that the GPU had no memory for the recording;
+  // it is kept so that the recording is not tried again at every step.
   std::map<std::int64_t, runtime::Graph> graphs;
 
   bool same_place(const Recorded& other) const {

@@ -118,7 +118,7 @@ void initialize(const RandomInit& init, const runtime::Arena& arena) {
   for (const runtime::ParameterSpec& spec : arena.manifest().parameters) {
     const runtime::TensorView view = arena.view(spec.name);
     float* values = view.f32();
-    // By name, so that two models with a layer in common draw the same values for it.
+    // The key is the name, so that two models with a layer in common draw the same values for it.
     const std::uint64_t key = derive_seed(init.seed, spec.name);
     parallel_for(init.threads, view.elements(), kGrain, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i)

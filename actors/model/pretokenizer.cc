@@ -12,7 +12,7 @@
 namespace tandem::actors {
 namespace {
 
-// As the tokenizer.json files of these models have them, character by character.
+// The expressions of these models' tokenizer.json files, character by character.
 constexpr std::array kKnownRegexes = {
     // GPT-2
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)",

@@ -302,7 +302,7 @@ Result<TensorFiles> TensorFiles::open(const std::filesystem::path& directory,
   std::map<std::string, const SafetensorsFile*> holder;
   for (const SafetensorsFile& file : out.files_)
     for (const auto& [name, entry] : file.entries()) {
-      // Every tensor that is taken by a name is erased from `holder`, so what remains is not
+      // Every tensor that is taken by a name is erased from `holder`, so those that remain are not
       // wanted.
       if (name.ends_with(kRotaryFrequencies)) continue;
       if (!holder.emplace(name, &file).second)
@@ -370,13 +370,6 @@ Result<void> TensorFiles::check_tied_copy(std::span<const NamedTensor> tensors,
     return damaged(tied_holder_->file(),
                    "tensor '" + tied_.alias + "' differs from '" + tied_.alias_of + unlike);
   });
-}
-
-Result<void> read_tensors(const std::filesystem::path& directory,
-                          std::span<const NamedTensor> wanted, const TiedTensor* tied) {
-  const Result<TensorFiles> files = TensorFiles::open(directory, wanted, tied);
-  if (!files) return files.error();
-  return files->read(wanted);
 }
 
 Result<void> write_safetensors(const std::filesystem::path& file,

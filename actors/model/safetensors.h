@@ -64,19 +64,18 @@ struct NamedTensor {
   std::span<float> values;
 };
 
-// Fills every tensor of `wanted` from DIR/model.safetensors or, where that is absent, the shards of
-// DIR/model.safetensors.index.json. Errors by name: a wanted tensor that is missing or has another
-// shape, a tensor that is not wanted, and a tensor that two shards hold. Two kinds of unwanted
-// tensors are allowed: `alias` of `tied` if its values equal those of `alias_of` (lm_head.weight of
-// a tied model), and the frequencies of rotary embeddings, which older checkpoints hold. `tied` may
-// be null.
+// A tensor `alias` that files may hold besides `alias_of`, with the same values: lm_head.weight of
+// a tied model.
 struct TiedTensor {
   std::string alias, alias_of;
 };
-Result<void> read_tensors(const std::filesystem::path& directory,
-                          std::span<const NamedTensor> wanted, const TiedTensor* tied);
 
-// The same in two steps, so that memory can be allocated after the files have been checked.
+// Reads all wanted tensors from DIR/model.safetensors or, where that is absent, the shards of
+// DIR/model.safetensors.index.json, in two steps, so that memory can be allocated after the files
+// have been checked. Errors by name: a wanted tensor that is missing or has another shape, a tensor
+// that is not wanted, and a tensor that two shards hold. Two kinds of unwanted tensors are allowed:
+// the alias of `tied`, which may be null, and the frequencies of rotary embeddings, which older
+// checkpoints hold.
 class TensorFiles {
  public:
   // Finds and checks the tensors by the files' headers. No value is read, and `values` may be

@@ -175,12 +175,6 @@ bool Tokenizer::is_special(std::int32_t id) const {
   return id >= 0 && id < vocab_size() && parts_->special[static_cast<std::size_t>(id)];
 }
 
-std::optional<std::int32_t> Tokenizer::id_of(std::string_view token) const {
-  for (const AddedToken& added : parts_->added)
-    if (added.content == token) return added.id;
-  return std::nullopt;
-}
-
 StreamDecoder::StreamDecoder(const Tokenizer& tokenizer, SpecialTokens special)
     : tokenizer_(&tokenizer), special_(special) {}
 

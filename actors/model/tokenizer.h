@@ -66,8 +66,6 @@ class Tokenizer {
 
   std::int32_t vocab_size() const;  // highest id + 1, added tokens included
   bool is_special(std::int32_t id) const;
-  std::optional<std::int32_t> id_of(
-      std::string_view token) const;  // an added token's id, by its text
 
  private:
   explicit Tokenizer(std::unique_ptr<const TokenizerParts> parts);

@@ -328,8 +328,7 @@ Result<void> Reader::read_added_token(const json& token) {
   return {};
 }
 
-// As a post_processor, ByteLevel only changes offsets of tokens in the text, which are not kept
-// here.
+// A ByteLevel post_processor only changes offsets of tokens in the text, which are not kept here.
 Result<void> Reader::read_post_processor(const json& step, int depth) {
   const std::string type = type_of(step);
   if (type == "ByteLevel") return {};

@@ -29,10 +29,10 @@ namespace tandem::actors {
 enum class WeightsUse : std::uint8_t {
   kInference,  // forward passes only
   kTraining,   // backward as well, which reads the matrices unpacked
-  // As kTraining, but on a CPU that computes in f32 the unpacked parameters are not copied: they
-  // are read in the arena that was installed last. That arena must stay in its place, and its
-  // content may change only while no decoder computes and if an install follows. On a GPU, or in
-  // bf16, the same as kTraining.
+  // The same as kTraining, but on a CPU that computes in f32 the unpacked parameters are not
+  // copied: they are read in the arena that was installed last. That arena must stay in its place,
+  // and its content may change only while no decoder computes and if an install follows. On a GPU,
+  // or in bf16, the same as kTraining.
   kTrainingInPlace,
 };
 

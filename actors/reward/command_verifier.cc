@@ -106,28 +106,28 @@ RewardTrouble CommandVerifier::tell(runtime::Context& cx, TroubleKind kind, std:
 }
 
 void CommandVerifier::start_child(runtime::Context& cx) {
-  // The child calls these from any thread. The turns that they post carry the number of this life,
+  // The child calls these from any thread. The turns that they post carry the number of this child,
   // and are dropped when the child has been given up meanwhile (CV-3).
-  const std::uint64_t life = ++life_;
+  const std::uint64_t number = ++child_number_;
   const auto post = cx.turn_poster();
   Result<std::unique_ptr<runtime::LineChild>> child = spawn_(
       config_.program, {.line =
-                            [this, post, life](std::string line) {
-                              post([this, life, line = std::move(line)](runtime::Context& c) {
-                                if (life == life_) heard(c, line);
+                            [this, post, number](std::string line) {
+                              post([this, number, line = std::move(line)](runtime::Context& c) {
+                                if (number == child_number_) heard(c, line);
                               });
                             },
                         .ended =
-                            [this, post, life](runtime::ChildEnd end) {
-                              post([this, life, end = std::move(end)](runtime::Context& c) {
-                                if (life == life_) ended(c, end);
+                            [this, post, number](runtime::ChildEnd end) {
+                              post([this, number, end = std::move(end)](runtime::Context& c) {
+                                if (number == child_number_) ended(c, end);
                               });
                             }});
   if (!child) return not_started(cx, child.error());
   child_ = *std::move(child);
   starts_failed_ = starts_refused_ = 0;
-  answers_of_life_ = 0;
-  garbage_of_life_.clear();
+  answers_of_child_ = 0;
+  garbage_of_child_.clear();
   if (++starts_ <= kStartsLogged || starts_ % kStartsPerLogLine == 0)
     log::info("event=reward_program_started pid={} start={}", child_->pid(), starts_);
 }
@@ -146,7 +146,7 @@ void CommandVerifier::not_started(runtime::Context& cx, const Error& why) {
   }
   const RewardTrouble trouble =
       tell(cx, TroubleKind::kCannotStart, why.message, waiting_.front().failures + 1);
-  if (++starts_failed_ == kCommandLivesUnanswered)
+  if (++starts_failed_ == kCommandStartsUnanswered)
     return cx.fail({ErrorCode::kInvalid, "the reward program cannot be run: " + why.message,
                     "reward.command", "name a program that exists and may be executed"});
   Attempt first = std::move(waiting_.front());
@@ -163,12 +163,12 @@ void CommandVerifier::heard(runtime::Context& cx, const std::string& bytes) {
       answer.is_object() && answer.contains("id") && answer["id"].is_number_unsigned();
   const auto item = named ? in_flight_.find(answer["id"].get<ItemId>()) : in_flight_.end();
   if (item == in_flight_.end()) {
-    garbage_of_life_ = "garbage on stdout: " + runtime::one_line(line, kGarbageBytesMax);
-    tell(cx, TroubleKind::kGarbage, garbage_of_life_, 0);
+    garbage_of_child_ = "garbage on stdout: " + runtime::one_line(line, kGarbageBytesMax);
+    tell(cx, TroubleKind::kGarbage, garbage_of_child_, 0);
     return;
   }
   ever_answered_ = true;
-  ++answers_of_life_;
+  ++answers_of_child_;
   cx.cancel(item->second.timer);
   Attempt attempt = std::move(item->second);
   in_flight_.erase(item);
@@ -205,7 +205,7 @@ void CommandVerifier::timed_out(runtime::Context& cx, ItemId id) {
   Attempt attempt = std::move(item->second);
   in_flight_.erase(item);
   std::string what = "the program hung for " + seconds_text(attempt.allowed) + " without an answer";
-  if (!garbage_of_life_.empty()) what += "; it wrote " + garbage_of_life_;
+  if (!garbage_of_child_.empty()) what += "; it wrote " + garbage_of_child_;
   const RewardTrouble trouble = tell(cx, TroubleKind::kHung, what, attempt.failures + 1);
   if (given_up(cx, trouble)) return;
   drop_child(cx);
@@ -215,10 +215,10 @@ void CommandVerifier::timed_out(runtime::Context& cx, ItemId id) {
 
 void CommandVerifier::ended(runtime::Context& cx, const runtime::ChildEnd& end) {
   std::string what = "the program " + end.why;
-  const bool after_answers = end.clean && answers_of_life_ > 0;
-  lives_of_one_line_ = end.clean && answers_of_life_ == 1 ? lives_of_one_line_ + 1 : 0;
+  const bool after_answers = end.clean && answers_of_child_ > 0;
+  starts_of_one_line_ = end.clean && answers_of_child_ == 1 ? starts_of_one_line_ + 1 : 0;
   const bool charged = in_flight_.size() == 1 && !after_answers;
-  if (lives_of_one_line_ >= kCommandLivesOfOneLine) {
+  if (starts_of_one_line_ >= kCommandStartsOfOneLine) {
     tell(cx, TroubleKind::kEndsAfterEachLine,
          "the program works, but ends after each line and is started again for the next one; let "
          "it read lines until its input ends",
@@ -227,7 +227,7 @@ void CommandVerifier::ended(runtime::Context& cx, const runtime::ChildEnd& end) 
   }
   // A program that ends between two items, after answers, has done its work: no trouble is told.
   if (after_answers && in_flight_.empty()) return drop_child(cx);
-  if (!garbage_of_life_.empty()) what += "; it wrote " + garbage_of_life_;
+  if (!garbage_of_child_.empty()) what += "; it wrote " + garbage_of_child_;
   const RewardTrouble trouble =
       tell(cx, TroubleKind::kEnded, what, charged ? in_flight_.begin()->second.failures + 1 : 0);
   if (given_up(cx, trouble)) return;
@@ -242,9 +242,9 @@ void CommandVerifier::ended(runtime::Context& cx, const runtime::ChildEnd& end) 
 }
 
 bool CommandVerifier::given_up(runtime::Context& cx, const RewardTrouble& last) {
-  if (ever_answered_ || ++lives_unanswered_ < kCommandLivesUnanswered) return false;
+  if (ever_answered_ || ++starts_unanswered_ < kCommandStartsUnanswered) return false;
   cx.fail({ErrorCode::kInvalid,
-           "the reward program was started " + std::to_string(lives_unanswered_) +
+           "the reward program was started " + std::to_string(starts_unanswered_) +
                " times and never answered; the last time, " + text(last),
            "reward.command", "try it by hand"});
   return true;
@@ -252,7 +252,7 @@ bool CommandVerifier::given_up(runtime::Context& cx, const RewardTrouble& last) 
 
 void CommandVerifier::drop_child(runtime::Context& cx) {
   child_.reset();
-  ++life_;
+  ++child_number_;
   std::map<ItemId, Attempt> hit;
   hit.swap(in_flight_);
   // In reverse, so that the items keep their order at the front of the queue.

@@ -8,11 +8,9 @@
 //
 // A program that stops or hangs is started again, after a pause that doubles until the program
 // scores something. The actor fails
-//   kInvalid  when the program was started kCommandLivesUnanswered times and never answered, or
+//   kInvalid  when the program was started kCommandStartsUnanswered times and never answered, or
 //             could not be started that many times in a row;
 //   kFailed   when this machine had no room for the program kCommandStartsRefused times in a row.
-//
-// In names, a life is the time from one start of the child to its end.
 //
 // Invariants
 //   CV-1  At most kCommandItemsInFlight items are in flight: written to the child, not answered.
@@ -39,9 +37,9 @@
 namespace tandem::actors {
 
 inline constexpr std::size_t kCommandItemsInFlight = 64;
-inline constexpr int kCommandLivesUnanswered = 10;
+inline constexpr int kCommandStartsUnanswered = 10;
 inline constexpr int kCommandStartsRefused = 120;  // two minutes at the longest pause
-inline constexpr int kCommandLivesOfOneLine = 3;   // in a row, of a program that ends after each
+inline constexpr int kCommandStartsOfOneLine = 3;  // in a row, of a program that ends after each
 
 // All members run in the actor's turns; lines of the child arrive as turns of the actor.
 class CommandVerifier final : public Verifier {
@@ -83,8 +81,8 @@ class CommandVerifier final : public Verifier {
   void attempt_failed(runtime::Context& cx, Attempt attempt, const std::string& why);
   void timed_out(runtime::Context& cx, ItemId id);
   void ended(runtime::Context& cx, const runtime::ChildEnd& end);
-  // Counts a life without an answer. True: there were too many, and the actor fails with `last` as
-  // the reason.
+  // Counts a child that ended without an answer. True: there were too many, and the actor fails
+  // with `last` as the reason.
   bool given_up(runtime::Context& cx, const RewardTrouble& last);
   // Ends the child. The items that are still in flight wait again, uncharged and suspect.
   void drop_child(runtime::Context& cx);
@@ -96,14 +94,14 @@ class CommandVerifier final : public Verifier {
   const runtime::LineChildSpawner spawn_;
   Told told_;  // may be empty
   std::unique_ptr<runtime::LineChild> child_;
-  std::uint64_t life_ = 0;  // the number of the child's life (CV-3)
+  std::uint64_t child_number_ = 0;  // counts children, given-up ones included (CV-3)
   std::uint64_t starts_ = 0;
-  int lives_unanswered_ = 0;
+  int starts_unanswered_ = 0;
   int starts_failed_ = 0, starts_refused_ = 0;  // in a row
-  int lives_of_one_line_ = 0;                   // in a row
+  int starts_of_one_line_ = 0;                  // in a row
   bool ever_answered_ = false;
-  int answers_of_life_ = 0;
-  std::string garbage_of_life_;  // the last line that answered nothing
+  int answers_of_child_ = 0;
+  std::string garbage_of_child_;  // the last line that answered nothing
   ItemId last_id_ = 0;
   std::deque<Attempt> waiting_;
   std::map<ItemId, Attempt> in_flight_;

@@ -151,7 +151,7 @@ bool free_after(std::string_view after) {
   std::size_t end = 0;
   while (end < after.size() && is_letter(after[end])) ++end;
   const std::string_view word = after.substr(0, end);
-  // A number may be followed by what a sentence goes on with.
+  // A number may be followed by words with which a sentence goes on.
   if (word == "is" || word == "and" || word == "or" || word == "but" || word == "not" ||
       word == "if" || word == "a" || word == "to")
     return true;

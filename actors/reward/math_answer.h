@@ -21,7 +21,8 @@ namespace tandem::actors {
 // The text of the final answer; none where there is neither a mark nor a number that stands free.
 std::optional<std::string> final_answer(std::string_view solution);
 
-// Of a reference answer (itself perhaps a solution with \boxed or ####) and a completion.
+// Whether a reference answer (itself perhaps a solution with \boxed or ####) and a completion have
+// equal values.
 bool math_equal(std::string_view reference, std::string_view completion);
 
 }  // namespace tandem::actors

@@ -268,7 +268,7 @@ class ValueParser {
     const bool whole = std::all_of(text_.begin() + static_cast<std::ptrdiff_t>(begin),
                                    text_.begin() + static_cast<std::ptrdiff_t>(at_), value_digit);
     const std::size_t end = at_;
-    // Only bare digits can begin a mixed number: 1.5 1/2 is none.
+    // Only bare digits can begin a mixed number: 1.5 1/2 is no mixed number.
     if (whole && (text_.compare(at_, 5, "\\frac") == 0 || peek() == ' ')) {
       if (const Number part = proper_part()) return checked(add_magnitude(*number, *part));
       at_ = end;

@@ -2,7 +2,8 @@
 // its Verifier, and answers group by group. How a completion is judged is the matter of verifier.h.
 //
 // Invariants
-//   RW-1  Every trajectory of every group is answered exactly once, by Scored or ScoreFailed.
+//   RW-1  Every trajectory of every group is answered exactly once, by Scored or ScoreFailed. A
+//         damaged payload does not tell how many it holds: its group is answered by one failure.
 //   RW-2  A completion that was not judged is never answered by a score.
 //   RW-3  The first trouble of the verifier's program is told at once, then at most one in
 //         trouble_interval: the newest.

@@ -8,12 +8,13 @@
 // Invariants, for every engine
 //   EN-1  Weights change in finish_update() and nowhere else, and never while a sequence runs that
 //         must end by the version it began with (see work_queue.h for which these are).
-//   EN-2  Every submitted group is answered by exactly one event, unless it was cancelled; every
-//         submitted evaluation likewise.
+//   EN-2  Every submitted group is answered by exactly one event, unless it was cancelled or the
+//         engine failed; every submitted evaluation likewise.
 //   EN-3  A trajectory's `oldest` is at most the version of any of its tokens and of any key or
 //         value that they read.
 //   EN-4  The tokens of trajectory i follow from the weights, the prompt and
 //         derive_seed(seed, {i}), not from what else runs.
+//   EN-5  A token whose log-probability is not finite is never answered: the engine fails instead.
 //
 // Threads: an engine is called by one thread at a time. No call waits for anything but the engine's
 // own arithmetic.
@@ -88,7 +89,13 @@ struct EvaluationDone {
   std::vector<std::int32_t> unservable;
 };
 
-using EngineEvent = std::variant<GroupPayload, GroupUnservable, EvaluationDone>;
+// The engine cannot go on: it computed something that is no number. Everything that it held is
+// cancelled; no tokens of that step are handed out, since they would be arbitrary.
+struct EngineFailed {
+  Error error;
+};
+
+using EngineEvent = std::variant<GroupPayload, GroupUnservable, EvaluationDone, EngineFailed>;
 
 struct EngineStats {  // counters since the engine's start; the last three are current values
   std::uint64_t generation_tokens = 0;
@@ -100,12 +107,6 @@ struct EngineStats {  // counters since the engine's start; the last three are c
   std::int32_t sequences_running = 0;
   std::int32_t sequences_waiting = 0;
   double kv_cache_usage = 0;  // 0…1
-};
-
-enum class PauseMode : std::uint8_t {
-  kAbort,  // cancel everything
-  kWait,   // start nothing more; running sequences go on
-  kKeep,   // freeze: step() does nothing
 };
 
 // The versions that a publisher holds: those from `oldest_retained` to `newest`.
@@ -123,8 +124,6 @@ class Engine {
   virtual void submit(Evaluate evaluation) = 0;
   virtual void cancel(std::span<const GroupId> groups) = 0;  // unknown ones are ignored
   virtual void cancel_all() = 0;                             // evaluations as well
-  virtual void pause(PauseMode mode) = 0;
-  virtual void resume() = 0;
 
   // True if step() would compute something, or would take a result from the device that is still
   // needed.

@@ -46,6 +46,11 @@ void FakeEngine::submit(GroupWork work) {
   Request request = request_of(std::move(work));
   if (!config_.unservable_prompt.empty() && request.prompt == config_.unservable_prompt)
     return refuse(request, UnservableReason::kPromptTooLong, "the simulated prompt is too long");
+  if (!config_.failing_prompt.empty() && request.prompt == config_.failing_prompt) {
+    cancel_all();
+    events_.push_back(EngineFailed{{ErrorCode::kFailed, "the simulated logits are NaN"}});
+    return;
+  }
   request.submitted = now_;
   queue_.push(std::move(request));
 }
@@ -85,26 +90,13 @@ void FakeEngine::cancel_all() {
   evaluations_.clear();
 }
 
-void FakeEngine::pause(PauseMode mode) {
-  if (mode == PauseMode::kAbort) cancel_all();
-  queue_.pause_starts(true);
-  frozen_ = mode == PauseMode::kKeep;
-}
-
-void FakeEngine::resume() {
-  queue_.pause_starts(false);
-  frozen_ = false;
-}
-
 std::int64_t FakeEngine::sequences_running() const {
   std::int64_t sequences = 0;
   for (const Running& group : running_) sequences += std::ssize(group.trajectories);
   return sequences;
 }
 
-bool FakeEngine::can_step() const {
-  return !frozen_ && (!running_.empty() || queue_.next() != nullptr);
-}
+bool FakeEngine::can_step() const { return !running_.empty() || queue_.next() != nullptr; }
 
 void FakeEngine::start(Request request) {
   Running group{.request = std::move(request)};

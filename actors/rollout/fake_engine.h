@@ -28,10 +28,11 @@ struct FakeEngineConfig {
   std::int32_t tokens_max = 16;   // one in `long_every` is max_response_length, truncated
   std::int32_t long_every = 0;    // 0: none
   std::string unservable_prompt;  // this prompt is refused as too long; empty: none is
+  std::string failing_prompt;     // this prompt fails the engine (EN-5); empty: none does
   bool installs_in_place = false;
 };
 
-// Obeys EN-1 to EN-4. A "weights" arena is ignored, so installing a version changes numbers alone.
+// Obeys EN-1 to EN-5. A "weights" arena is ignored, so installing a version changes numbers alone.
 class FakeEngine final : public Engine {
  public:
   explicit FakeEngine(FakeEngineConfig config);
@@ -40,8 +41,6 @@ class FakeEngine final : public Engine {
   void submit(Evaluate evaluation) override;
   void cancel(std::span<const GroupId> groups) override;
   void cancel_all() override;
-  void pause(PauseMode mode) override;
-  void resume() override;
   bool can_step() const override;
   Duration step() override;
   std::vector<EngineEvent> poll() override;
@@ -79,7 +78,6 @@ class FakeEngine final : public Engine {
   std::vector<EngineEvent> events_;
   EngineStats counters_;
   Time now_;  // the engine's own clock: the sum of the times that steps and updates took
-  bool frozen_ = false;
 };
 
 }  // namespace tandem::actors

@@ -37,7 +37,7 @@ Result<void> FakeWeightSubscriber::begin(PolicyVersion version, std::span<std::b
   return {};
 }
 
-// As the real ones do, a copy that is under way holds its version (WT-2).
+// A copy that is under way holds its version, as with the real subscribers (WT-2).
 Result<runtime::UpdateProgress> FakeWeightSubscriber::progress(std::uint64_t) {
   CHECK(copying_.has_value());
   if (--calls_left_ > 0) return runtime::UpdateProgress{};

@@ -14,6 +14,7 @@
 #include "actors/rollout/native_engine.h"
 
 #include <algorithm>
+#include <cmath>
 #include <deque>
 #include <set>
 #include <utility>
@@ -119,8 +120,8 @@ struct NativeEngine::State {
   WorkQueue queue;
   Evaluations evaluations;
   Sequences sequences;
-  bool frozen = false;
   std::vector<EngineEvent> events;
+  std::optional<Error> failure;  // EN-5; everything is cancelled, and the next poll() tells why
   std::uint64_t generation_tokens = 0;
   std::uint64_t prompt_tokens = 0;
   std::function<Time()> clock;
@@ -172,6 +173,7 @@ struct NativeEngine::State {
   void take_token(const Draw& draw, PolicyVersion version, std::int32_t token, float logprob,
                   Time now);
   void finish(OpenRequest& open);
+  void cancel_all();
 };
 
 void NativeEngine::State::refuse(const Request& request, UnservableReason reason,
@@ -308,6 +310,7 @@ void NativeEngine::State::take_drawn() {
   for (std::size_t i = 0; i < drawing.draws.size(); ++i)
     take_token(drawing.draws[i], drawing.version, drawn.tokens[i], drawn.log_probs[i], now);
   sequences.drop_ended();
+  if (failure) cancel_all();
 }
 
 void NativeEngine::State::take_all_drawn() {
@@ -318,6 +321,15 @@ void NativeEngine::State::take_token(const Draw& draw, PolicyVersion version, st
                                      float logprob, Time now) {
   RunningSequence& sequence = *draw.sequence;
   if (sequence.ended) return;  // by the token before, or cancelled
+  // Logits that are all NaN give token 0, and one NaN among them makes the sum of a softmax NaN.
+  if (!std::isfinite(logprob)) {
+    failure =
+        Error{ErrorCode::kFailed,
+              "version " + std::to_string(version.value) +
+                  " of the model gives a token the log-probability " + std::to_string(logprob),
+              "", "its weights are damaged or have diverged; look at actor/grad_norm"};
+    return;
+  }
   sequence.tokens.push_back(token);
   --sequence.ahead;
   ++generation_tokens;
@@ -421,25 +433,16 @@ void NativeEngine::cancel(std::span<const GroupId> groups) {
   for (const auto& open : state_->sequences.cancel(which)) state_->queue.ended(open->request);
 }
 
-void NativeEngine::cancel_all() {
-  state_->queue.remove(kAll);
-  for (const auto& open : state_->sequences.cancel(kAll)) state_->queue.ended(open->request);
-  state_->evaluations.clear();
+void NativeEngine::State::cancel_all() {
+  queue.remove(kAll);
+  for (const auto& open : sequences.cancel(kAll)) queue.ended(open->request);
+  evaluations.clear();
 }
 
-void NativeEngine::pause(PauseMode mode) {
-  if (mode == PauseMode::kAbort) cancel_all();
-  state_->queue.pause_starts(true);
-  state_->frozen = mode == PauseMode::kKeep;
-}
-
-void NativeEngine::resume() {
-  state_->queue.pause_starts(false);
-  state_->frozen = false;
-}
+void NativeEngine::cancel_all() { state_->cancel_all(); }
 
 bool NativeEngine::can_step() const {
-  return !state_->frozen && (!state_->sequences.empty() || state_->queue.next() != nullptr);
+  return !state_->sequences.empty() || state_->queue.next() != nullptr;
 }
 
 Duration NativeEngine::step() {
@@ -461,6 +464,10 @@ Duration NativeEngine::step() {
 }
 
 std::vector<EngineEvent> NativeEngine::poll() {
+  if (state_->failure) {
+    state_->events.clear();
+    state_->events.push_back(EngineFailed{*std::exchange(state_->failure, std::nullopt)});
+  }
   for (EvaluationDone& done : state_->evaluations.take_done())
     state_->events.push_back(std::move(done));
   return std::exchange(state_->events, {});

@@ -5,7 +5,7 @@
 // computed by its first sequence alone; the others then start from the same pages, and copy only
 // the partly filled last one when they write to it.
 //
-// Invariants (besides EN-1 … EN-4)
+// Invariants (besides EN-1 … EN-5)
 //   NE-1  A trajectory's tokens, log-probabilities and text do not depend on what it is batched
 //         with, on how its prompt is cut into chunks, on whether it was preempted, or on whether
 //         steps are queued before the ones before them are known (async_scheduling).
@@ -60,8 +60,6 @@ class NativeEngine final : public Engine {
   void submit(Evaluate evaluation) override;
   void cancel(std::span<const GroupId> groups) override;
   void cancel_all() override;
-  void pause(PauseMode mode) override;
-  void resume() override;
   bool can_step() const override;
   Duration step() override;
   std::vector<EngineEvent> poll() override;

@@ -118,8 +118,8 @@ void RolloutActor::advance(runtime::Context& cx) {
   Duration delay = pull_weights(cx);
   if (engine_->can_step()) delay += step_engine(cx);
   collect(cx);
-  // A simulated install or step takes time in which nothing else may happen. The end of the last
-  // request may have been what an update waited for.
+  // A simulated install or step takes time in which nothing else may happen. An update may have
+  // waited for the end of the last request.
   if (delay > Duration{0} || engine_->can_step() || copying_ || may_install() || wish())
     return advance_later(cx, delay);
   note("idle", cx.now());
@@ -247,6 +247,7 @@ Duration RolloutActor::install(runtime::Context& cx) {
 
 void RolloutActor::collect(runtime::Context& cx) {
   for (EngineEvent& event : engine_->poll()) {
+    if (const auto* failed = std::get_if<EngineFailed>(&event)) return cx.fail(failed->error);
     if (auto* payload = std::get_if<GroupPayload>(&event)) {
       finished_.push_back(std::move(*payload));
     } else if (auto* refused = std::get_if<GroupUnservable>(&event)) {

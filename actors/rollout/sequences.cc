@@ -1,8 +1,8 @@
 // A step is planned by scheduler/batch from two lists of plain values; this file makes the lists,
 // and applies the plan to the real sequences and pages. plan_step() has counted the pages, so an
-// allocation that fails here is a bug and CHECKed. Evictions come first: their pages are what the
-// parts of the same plan are given. Pages are shared by a request's sequences and by the prefix
-// cache, so a write to a page must be preceded by unshare_tail() (NE-4).
+// allocation that fails here is a bug and CHECKed. Evictions come first: their pages are the ones
+// that the parts of the same plan are given. Pages are shared by a request's sequences and by the
+// prefix cache, so a write to a page must be preceded by unshare_tail() (NE-4).
 #include "actors/rollout/sequences.h"
 
 #include <algorithm>

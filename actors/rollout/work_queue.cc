@@ -58,7 +58,7 @@ bool WorkQueue::drains_free(PolicyVersion target) const {
 }
 
 const Request* WorkQueue::next() const {
-  if (paused_ || !version_) return nullptr;
+  if (!version_) return nullptr;
   const auto head = first();
   if (head == waiting_.end()) return nullptr;
   const Request& request = head->first;
@@ -123,8 +123,7 @@ bool WorkQueue::may_finish_update() const {
   const auto head = first();
   // A waiting request that is pinned to the installed version runs before the version leaves
   // (WQ-1).
-  if (version_ && head != waiting_.end() && head->first.pinned == version_ && !paused_)
-    return false;
+  if (version_ && head != waiting_.end() && head->first.pinned == version_) return false;
   return running_free_ == 0 || !drains_free(*pending_);
 }
 

@@ -84,9 +84,6 @@ class WorkQueue {
   // Removes the waiting requests that `which` picks, in order.
   std::vector<Request> remove(const std::function<bool(const Request&)>& which);
 
-  // While paused, no request starts; running ones are not touched.
-  void pause_starts(bool paused) { paused_ = paused; }
-
   // The members below keep the contracts of Engine's members of the same names. finish_update()
   // CHECKs may_finish_update() and returns the version that is installed from then on.
   std::optional<PolicyVersion> version() const { return version_; }
@@ -111,9 +108,8 @@ class WorkQueue {
 
   const bool partial_rollout_;
   Waiting waiting_;
-  std::uint64_t arrivals_ = 0;  // requests pushed so far; their numbers break ties
-  std::int64_t sequences_ = 0;  // completions of the waiting requests
-  bool paused_ = false;
+  std::uint64_t arrivals_ = 0;      // requests pushed so far; their numbers break ties
+  std::int64_t sequences_ = 0;      // completions of the waiting requests
   bool groups_are_pinned_ = false;  // the group that came last was pinned
 
   std::int64_t running_pinned_ = 0;  // pinned requests that were taken and have not ended

@@ -86,7 +86,7 @@ void adamw(const Stream& stream, const AdamW& op) {
                             if (rounded == nullptr) continue;
                             const std::uint32_t changed = store_rounded(p, n, rounded + i);
                             if (flags == nullptr) continue;
-                            // A word takes two vectors; the first one clears what was there.
+                            // A word takes two vectors; the first one clears the old word.
                             std::int32_t& word = flags[i / kChangesPerWord];
                             word = i % kChangesPerWord == 0
                                        ? static_cast<std::int32_t>(changed)

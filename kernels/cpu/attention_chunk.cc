@@ -1,4 +1,4 @@
-// The order of the operations here is what AT-1 promises: scores by one chain over the channels, a
+// The operations here have the order that AT-1 promises: scores by one chain over the channels, a
 // maximum and sums by lanes, weighted values by one chain over the positions that a row sees. None
 // of them depends on which other rows are in the block.
 #include "kernels/cpu/attention_chunk.h"
@@ -26,8 +26,8 @@ void chunk_scores(const QueryBlock& block, const float* keys, float* scores) {
 
 namespace {
 
-// Turns a row's scores into weights relative to the row's new maximum and rescales what the row
-// has summed so far.
+// Turns a row's scores into weights relative to the row's new maximum and rescales the row's sums
+// so far.
 void weigh_row(const QueryBlock& block, std::int64_t row, int visible, bool first_chunk,
                float* scores, SoftmaxRows& state) {
   const F32x16 scaled = load(scores) * set(block.scale);

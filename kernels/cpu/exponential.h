@@ -37,7 +37,7 @@ TANDEM_INLINE F32x16 exp(F32x16 x) {
   return select(less(x, set(kExpMin)), zero(), p * power_of_two(n));
 }
 
-// For positive normal x. Infinity and NaN give themselves; other x give no useful number.
+// Defined for positive normal x. Infinity and NaN give themselves; other x give no useful number.
 TANDEM_INLINE F32x16 log(F32x16 x) {
   const F32x16 part = significand(x);
   // x = (1 + f) 2^e, with 1 + f between sqrt 1/2 and sqrt 2.

@@ -38,7 +38,7 @@ void write_slots(const Stream& stream, const KvWrite& op) {
       });
 }
 
-// One thread copies the list in its order: a copy may read what an earlier one wrote.
+// One thread copies the list in its order: a copy may read the bytes that an earlier one wrote.
 template <class T>
 void copy_pages(const KvCopy& op) {
   const std::int64_t elements = op.k_pages.row_elements();

@@ -215,7 +215,7 @@ bool is_in_place(const Part<T, Out>& part) {
          part.columns % kLanes == 0;  // so that no row is read past its end
 }
 
-// Where a part's b lies for one block of terms.
+// The place of a part's b for one block of terms.
 template <class T>
 struct PanelSource {
   const T* data = nullptr;  // panel 0 of the part's columns
@@ -253,8 +253,8 @@ Ahead ahead_of_panel(const Part<T, float>& block, std::int64_t column, std::int6
 }
 
 // Multiplies the rows of one block of terms, copied first where they lie far apart, by the part's
-// columns. Meanwhile it prefetches what will be copied or packed soon, of this block and of `next`,
-// the block that follows.
+// columns. Meanwhile it prefetches the operands that will be copied or packed soon, of this block
+// and of `next`, the block that follows.
 template <class T>
 void multiply_block(const Part<T, float>& block, const PanelSource<T>& b, std::int64_t width,
                     const Part<T, float>& next) {

@@ -79,7 +79,7 @@ Kept shrink(const Row<T>& row, Kept kept, std::uint64_t target, const Measure& m
       if ((order & fixed) == prefix) bins[order >> shift & 0xffu] += measure(e);
       return true;
     });
-    // From the top digit down to the one that reaches the target.
+    // Walks from the top digit down to the one that reaches the target.
     int digit = kDigits - 1;
     for (; digit >= 0 && above + bins[digit] < target; --digit) above += bins[digit];
     if (digit < 0) return kept;  // in the first pass, if ever

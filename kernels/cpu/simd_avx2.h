@@ -1,5 +1,5 @@
-// The 16-lane vector on AVX2 and FMA: two halves of eight lanes, `lo` with lanes 0 … 7. simd.h says
-// what each function means; comments here say how AVX2 gets there.
+// The 16-lane vector on AVX2 and FMA: two halves of eight lanes, `lo` with lanes 0 … 7. simd.h
+// defines each function; comments here say how AVX2 computes it.
 #pragma once
 
 #include <immintrin.h>

@@ -1,6 +1,6 @@
 // The 16-lane vector on AVX-512, for the headers of the two instruction sets with AVX-512
-// (simd_avx512.h, simd_avx512bf16.h), which differ in the products of pairs. simd.h says what each
-// function means; comments here say how AVX-512 gets there.
+// (simd_avx512.h, simd_avx512bf16.h), which differ in the products of pairs. simd.h defines each
+// function; comments here say how AVX-512 computes it.
 #pragma once
 
 #include <immintrin.h>

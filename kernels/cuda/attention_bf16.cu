@@ -562,8 +562,9 @@ void attention_paged_bf16(const Stream& stream, const AttentionPaged& op) {
     using Few = bf16::Few<padded>;
     auto one = all, several = all;
     if (heads / groups <= kMatrixRows) {
-      // As many rows as sequences: taken for a decode step, in which each sequence has one query.
-      // Should one have none and another several, the kernel for few rows is still right.
+      // A batch with as many rows as sequences is taken for a decode step, in which each sequence
+      // has one query. Should one have none and another several, the kernel for few rows is still
+      // right.
       const bool row_each = rows == sequences;
       Launch step = shape(Few{});
       if (!row_each) {

@@ -10,11 +10,11 @@
 
 namespace tandem::kernels::cuda {
 
-// In attention_bf16.cu.
+// Defined in attention_bf16.cu.
 void attention_packed_bf16(const Stream& stream, const AttentionPacked& op);
 void attention_paged_bf16(const Stream& stream, const AttentionPaged& op);
-// In attention_bf16_backward.cu. The workspace must hold dout . out for each row and head [T, H],
-// which attention.cu computes before it calls.
+// Defined in attention_bf16_backward.cu. The workspace must hold dout . out for each row and head
+// [T, H], which attention.cu computes before it calls.
 void attention_backward_bf16(const Stream& stream, const AttentionBackward& op);
 
 }  // namespace tandem::kernels::cuda

@@ -120,7 +120,7 @@ __device__ __forceinline__ Piece find_piece(const Segment* segments, std::int64_
   return {.segment = count};
 }
 
-// The operands of packed attention, as kernels take them. attention.h says what they are.
+// The operands of packed attention, as kernels take them; attention.h defines them.
 template <class T>
 struct Packed {
   Heads<T> q, k, v, out;

@@ -54,7 +54,7 @@ struct Tokens {
   }
 };
 
-// Where a lane's pack of a row begins.
+// The beginning of a lane's pack of a row.
 template <class T>
 __device__ __forceinline__ int channel_of(int pack) {
   return (pack * kWarp + static_cast<int>(threadIdx.x) % kWarp) * kPack<T>;

@@ -34,7 +34,7 @@ __device__ __forceinline__ float exponential(float x) {
   return x < kExpMin ? 0.0f : p * power;
 }
 
-// For positive normal x. Infinity and NaN give themselves; other x give no useful number.
+// Defined for positive normal x. Infinity and NaN give themselves; other x give no useful number.
 __device__ __forceinline__ float logarithm(float x) {
   const int bits = __float_as_int(x);
   const float part = __int_as_float((bits & 0x007fffff) | 0x3f800000);

@@ -33,7 +33,7 @@ __global__ void square_blocks_kernel(const float* x, std::int64_t count, double*
   if (lane == 0 && begin < count) blocks[block] = sum;
 }
 
-// *sum += blocks, ascending: one thread adds what all have fetched.
+// *sum += blocks, ascending: one thread adds the numbers that all have fetched.
 __global__ void add_blocks_kernel(const double* blocks, std::int64_t count, double* sum) {
   __shared__ double tile[kThreads];
   double total = 0;

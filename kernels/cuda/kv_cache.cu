@@ -34,7 +34,7 @@ __global__ void kv_write_kernel(Write<T> op) {
 }
 
 // A thread moves the same 16 bytes of every page in the list, in its order, so that a copy reads
-// what an earlier one wrote although threads do not wait for each other.
+// the bytes of an earlier one although threads do not wait for each other.
 __global__ void kv_copy_kernel(const PageCopy* pages, std::int64_t count, uint4* k_pages,
                                uint4* v_pages, std::int64_t page_packs) {
   const std::int64_t at = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;

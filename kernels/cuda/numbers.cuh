@@ -58,8 +58,8 @@ struct Pack {
   float at[kPack<T>];
 };
 
-// As many elements of T as a pack of P has. A kernel with operands of two dtypes uses the packs of
-// the wider dtype P = float; its accesses to bf16 operands then take 8 bytes.
+// Holds as many elements of T as a pack of P. A kernel with operands of two dtypes uses the packs
+// of the wider dtype P = float; its accesses to bf16 operands then take 8 bytes.
 template <class T, class P>
 struct alignas(sizeof(T) * kPack<P>) PackBits {
   static_assert(sizeof(T) <= sizeof(P));

@@ -11,10 +11,10 @@
 // kHeadChannelsMax), P positions in the table. q, k, v, the weights and the pages share one dtype,
 // f32 or bf16; on a GPU their rows begin at multiples of 16 bytes.
 //
-// AI-1  q and the slots get, bit for bit, what rms_norm, rope and kv_write give one after another:
-//       in bf16 the normalised row is rounded before it is turned. A learner calls the three
-//       operators one by one, because it keeps the intermediate results for its backward pass, and
-//       must get the engine's numbers (NE-2).
+// AI-1  q and the slots get, bit for bit, the results of rms_norm, rope and kv_write one after
+//       another: in bf16 the normalised row is rounded before it is turned. A learner calls the
+//       three operators one by one, because it keeps the intermediate results for its backward
+//       pass, and must get the engine's numbers (NE-2).
 #pragma once
 
 #include "kernels/operand.h"

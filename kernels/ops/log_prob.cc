@@ -21,8 +21,8 @@ void log_prob(const Stream& stream, const LogProbBackward& op) {
   CHECK(computes(op.logits.dtype));
   CHECK(is(op.logits.dtype, op.logits, {rows, vocabulary}));
   CHECK(is(op.dlogits.dtype, op.dlogits, {rows, vocabulary}));
-  // In place only with one dtype: a bf16 result would overwrite half of an f32 logit that may still
-  // have to be read.
+  // The result may overwrite the logits only where both have one dtype: a bf16 result would
+  // overwrite half of an f32 logit that may still have to be read.
   if (op.dlogits.dtype != op.logits.dtype) {
     CHECK(computes(op.dlogits.dtype) && op.logits.dtype == runtime::DType::kF32);
     CHECK(op.dlogits.empty() || op.dlogits.data != op.logits.data);

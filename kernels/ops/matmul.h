@@ -47,7 +47,7 @@ inline constexpr std::int64_t kPanelColumns = 32;
 // been summed, because each addition rounds at the size of the sum so far.
 inline constexpr std::int64_t kChainSteps = 256;
 
-// What a GPU promises of the rows of y and dx (MM-2).
+// The promise of a GPU about the rows of y and dx (MM-2).
 enum class Rows : std::uint8_t {
   kInvariant,  // one order of sums for a weight's shape, whatever M is
   kFastest,    // the algorithm, and so the order of sums, may depend on M

@@ -37,7 +37,8 @@ void fill_rope_table(const RopeTable& op) {
     double frequency = std::pow(op.theta, -static_cast<double>(i) / static_cast<double>(half));
     if (op.scaling) frequency = scaled(frequency, *op.scaling);
     for (std::int64_t p = 0; p < positions; ++p) {
-      // In double: an f32 angle of thousands of radians has few bits left for its fraction.
+      // The angle is a double: an f32 angle of thousands of radians has few bits left for its
+      // fraction.
       const double angle = static_cast<double>(p) * frequency;
       cosines[p * half + i] = static_cast<float>(std::cos(angle));
       sines[p * half + i] = static_cast<float>(std::sin(angle));

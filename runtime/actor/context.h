@@ -19,7 +19,7 @@ namespace tandem::runtime {
 class Context;
 
 // A piece of work that runs in an actor's turn, that is, between two handlers and with the same
-// exclusion as one (EX-1): a timer or the answer to an ask. Turns that wait are run before
+// exclusion as one (XR-1): a timer or the answer to an ask. Turns that wait are run before
 // messages.
 using Turn = std::function<void(Context&)>;
 

@@ -2,9 +2,9 @@
 // SimulatedExecutor (one thread, virtual time, one seed). Actors see neither, only their Context.
 //
 // Invariants
-//   EX-1  One actor's handlers never run at the same time.
-//   EX-2  Messages from one sender to one receiver are handled in the order they were sent.
-//   EX-3  A timer never runs before its time, nor after cancel().
+//   XR-1  One actor's handlers never run at the same time.
+//   XR-2  Messages from one sender to one receiver are handled in the order they were sent.
+//   XR-3  A timer never runs before its time, nor after cancel().
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ namespace tandem::runtime {
 using TimerId = Id<struct TimerTag>;
 
 // One actor with its mailbox, as an executor sees it. An executor holds a cell from schedule()
-// until run() returns false; in between no second schedule() comes, so that EX-1 holds without a
+// until run() returns false; in between no second schedule() comes, so that XR-1 holds without a
 // lock.
 class Cell : public std::enable_shared_from_this<Cell> {
  public:

@@ -76,7 +76,7 @@ class Ref {
       : address_(std::move(address)), target_(std::move(target)) {}
 
   // Never blocks. Messages of one sender to one receiver are handled in the order of their tells
-  // (EX-2). A message that was not taken is destroyed.
+  // (XR-2). A message that was not taken is destroyed.
   [[nodiscard]] Delivery tell(Inbox message) const {
     return target_ ? target_->post(std::move(message)) : Delivery::kGone;
   }

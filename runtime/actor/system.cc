@@ -3,7 +3,7 @@
 // Other threads reach a cell in two ways: they put a message or a turn into its queues under
 // mutex_, and wake() gives the cell to the executor if the executor has it not yet (`scheduled_`).
 // All other state belongs to the thread that is inside run(). Because a cell is scheduled at most
-// once at a time, no two threads are inside run() together (EX-1), and handlers need no lock.
+// once at a time, no two threads are inside run() together (XR-1), and handlers need no lock.
 //
 // A timer or an answer carries the count of the incarnation that asked for it (`life`); take_turn()
 // drops the item where that incarnation has ended, so that closures may capture the actor's `this`.

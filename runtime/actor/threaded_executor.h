@@ -1,6 +1,6 @@
 // Runs actors on a fixed number of threads with the machine's monotonic clock. Runnable actors take
 // turns in one queue, and a due timer goes before any actor; any thread may run any actor, one
-// thread at a time (EX-1). A handler that blocks takes one thread away from all actors.
+// thread at a time (XR-1). A handler that blocks takes one thread away from all actors.
 #pragma once
 
 #include <condition_variable>

@@ -89,6 +89,10 @@ Error file_error(std::string_view action, const std::filesystem::path& path) {
 Result<std::string> read_file(const std::filesystem::path& path) {
   const OwnedFd fd = open_file(path, O_RDONLY);
   if (!fd) return file_error("open file", path);
+  return read_file(fd, path);
+}
+
+Result<std::string> read_file(const OwnedFd& fd, const std::filesystem::path& path) {
   std::string content;
   std::array<char, 65536> block;
   for (;;) {

@@ -40,6 +40,8 @@ Error file_error(std::string_view action, const std::filesystem::path& path);
 
 // The whole content. Without a limit: for files that this user or this program wrote.
 Result<std::string> read_file(const std::filesystem::path& path);
+// The same of a file that is open, from the descriptor's position on; `path` is for the error.
+Result<std::string> read_file(const OwnedFd& fd, const std::filesystem::path& path);
 
 // Reads a file of exactly out.size() bytes into `out`. A file of another size is an error. After an
 // error the content of `out` is undefined.

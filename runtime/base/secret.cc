@@ -49,13 +49,15 @@ bool same_secret(std::string_view a, std::string_view b) {
 }
 
 Result<std::string> read_secret(const std::filesystem::path& path) {
-  const OwnedFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  // Without O_NONBLOCK a named pipe would hold the call up until somebody writes to it.
+  const OwnedFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   struct stat status {};
   if (!fd || ::fstat(fd.get(), &status) != 0) return file_error("read the secret", path);
   if (!S_ISREG(status.st_mode)) return not_private(path, "it is not a plain file");
   if (status.st_uid != ::geteuid()) return not_private(path, "it belongs to another user");
   if ((status.st_mode & kOthers) != 0) return not_private(path, "others may read or write it");
-  auto content = read_file(path);
+  // From the descriptor that was checked: the path may lead to another file by now.
+  auto content = read_file(fd, path);
   if (!content) return content;
   while (!content->empty() && content->back() == '\n') content->pop_back();
   if (content->empty()) return not_private(path, "it is empty");

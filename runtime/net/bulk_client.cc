@@ -8,10 +8,13 @@
 //
 // Easy to get wrong: a request leaves `open` or `waiting` before its callback runs, so that it ends
 // once; and a chunk that the socket did not take leaves the stream where it was.
+#include <algorithm>
 #include <deque>
 #include <future>
+#include <iterator>
 #include <map>
 #include <utility>
+#include <vector>
 
 #include "runtime/base/check.h"
 #include "runtime/base/digest.h"
@@ -247,10 +250,13 @@ void BulkClient::State::tick(Time now) {
       fail(id, {ErrorCode::kUnreachable, "no bulk server was reached in time", to_string(dial.to)});
     }
   }
-  // Only the front is looked at: requests wait in the order of their calls.
-  while (!waiting.empty() && now >= waiting.front().deadline) {
-    Request request = std::move(waiting.front());
-    waiting.pop_front();
+  // Requests wait in the order of their calls, whose timeouts differ: each is looked at.
+  const auto expired = std::stable_partition(waiting.begin(), waiting.end(),
+                                             [now](const Request& r) { return now < r.deadline; });
+  std::vector<Request> expired_requests(std::make_move_iterator(expired),
+                                        std::make_move_iterator(waiting.end()));
+  waiting.erase(expired, waiting.end());
+  for (Request& request : expired_requests) {
     request.fail({ErrorCode::kTimedOut, "a bulk request waited for its turn until its deadline",
                   to_string(dial.to)});
   }

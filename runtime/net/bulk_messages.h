@@ -78,11 +78,12 @@ using BulkMessage = std::variant<PutOpen, Stored, GetOpen, Chunk, Ack, Failed, A
 
 // Bounds a message part: a list of kBulkPayloadsMax refs, or one chunk, fits.
 inline constexpr std::uint64_t kBulkMessageBytesMax = 8 << 20;
-// How often client and server look at deadlines, and try again what a full socket did not take.
+// How often client and server look at deadlines, and try again to send messages that a full socket
+// did not take.
 inline constexpr Duration kBulkTick = std::chrono::milliseconds(20);
 
-// A place in a stream, which moves forward. A plain value: whoever tries a send copies the cursor
-// first, and puts the copy back where the socket took nothing.
+// A place in a stream, which moves forward. A plain value: a caller that tries a send copies the
+// cursor first, and puts the copy back where the socket took nothing.
 class StreamCursor {
  public:
   // A run of bytes within one payload.

@@ -1,3 +1,6 @@
+// Requests and responses as values: a target is split into a path and a query, with %-escapes
+// undone, and an Error becomes a status with a JSON body, and back. Bytes that are no UTF-8 are
+// replaced here, so that names are safe in messages and logs.
 #include "runtime/net/http.h"
 
 #include <charconv>

@@ -2,6 +2,10 @@
 // So each operation is started on an event loop of the connection's own, which the calling thread
 // runs until the operation is done or its deadline has ended it.
 //
+// Names are the exception: the C library looks them up in a call that cannot be ended. That call
+// runs on a thread of its own, which is left to itself when the deadline has passed. An address in
+// digits needs no look-up and no thread.
+//
 // A stream of lines is read in pieces of kReadBytes by HttpLines. Easy to get wrong: a read that
 // does not finish within the caller's time stays under way and writes into `chunk` later, so the
 // state has a fixed address, and the next call waits for that read instead of starting another.
@@ -14,7 +18,11 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
+#include <chrono>
+#include <future>
 #include <limits>
+#include <memory>
+#include <thread>
 #include <utility>
 
 #include "runtime/net/http_fields.h"
@@ -55,6 +63,35 @@ Message message_of(const Endpoint& server, http::verb verb, const std::string& t
   return message;
 }
 
+using Addresses = tcp::resolver::results_type;
+
+// The addresses of the server; none and `error` where there are none by `deadline`.
+Addresses look_up(const Endpoint& server, std::chrono::steady_clock::time_point deadline,
+                  error_code& error) {
+  const std::string port = std::to_string(server.port);
+  if (const auto address = asio::ip::make_address(server.host, error); !error)
+    return Addresses::create(tcp::endpoint(address, server.port), server.host, port);
+  struct Found {
+    error_code error;
+    Addresses addresses;
+  };
+  std::promise<Found> promise;
+  std::future<Found> found = promise.get_future();
+  std::thread([promise = std::move(promise), host = server.host, port]() mutable {
+    asio::io_context loop;
+    Found mine;
+    mine.addresses = tcp::resolver(loop).resolve(host, port, mine.error);
+    promise.set_value(std::move(mine));
+  }).detach();
+  if (found.wait_until(deadline) != std::future_status::ready) {
+    error = beast::error::timeout;
+    return {};
+  }
+  Found done = found.get();
+  error = done.error;
+  return std::move(done.addresses);
+}
+
 // One connection and its loop. Not the actor of that name: here an exchange is a request and its
 // response.
 class Exchange {
@@ -62,9 +99,10 @@ class Exchange {
   explicit Exchange(Endpoint server) : server_(std::move(server)), stream_(loop_) {}
 
   Result<void> send(const Message& message, Duration timeout) {
-    stream_.expires_after(timeout);
+    const auto deadline = std::chrono::steady_clock::now() + timeout;
+    stream_.expires_at(deadline);
     error_code error;
-    const auto to = tcp::resolver(loop_).resolve(server_.host, std::to_string(server_.port), error);
+    const Addresses to = look_up(server_, deadline, error);
     if (error) return error_from(server_, error);
     stream_.async_connect(to, [&](error_code e, const tcp::endpoint&) { error = e; });
     run();

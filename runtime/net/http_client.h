@@ -18,9 +18,9 @@ namespace tandem::runtime {
 inline constexpr std::size_t kHttpResponseBytesMax = 256 << 20;  // of a body; a longer one: kFailed
 inline constexpr std::size_t kHttpLineBytesMax = 16 << 20;       // of a streamed line; likewise
 
-// `target` is path and query with %-escapes made. `timeout` covers the connection, the request and
-// the whole response; looking up the host's name is not covered. Each call has a connection of its
-// own.
+// `target` is path and query with %-escapes made. `timeout` covers all of a call: looking up the
+// host's name, the connection, the request and the whole response. Each call has a connection of
+// its own.
 Result<HttpResponse> http_get(const Endpoint& server, const std::string& target, Duration timeout,
                               const HttpHeaders& headers = {});
 Result<HttpResponse> http_post(const Endpoint& server, const std::string& target, std::string body,

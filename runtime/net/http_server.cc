@@ -7,10 +7,12 @@
 //
 // Ownership: a pending operation keeps its connection alive; a connection without one ends. The
 // Stream belongs to its writers and may outlive the connection, so it has a mutex and a pointer
-// back, which the connection clears when it ends.
+// back, which the connection clears when it ends. A writer must never own a connection, not even
+// for a moment: it could be the last owner, and would run the destructor, which waits for that
+// mutex. So writers post with weak pointers, and the server parts all streams from their
+// connections before it destroys the loop, to which no writer may post after that.
 #include "runtime/net/http_server.h"
 
-#include <atomic>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -20,11 +22,13 @@
 #include <exception>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "runtime/base/check.h"
+#include "runtime/base/guarded.h"
 #include "runtime/base/log.h"
 #include "runtime/net/http_fields.h"
 
@@ -73,7 +77,7 @@ struct Shared {
   Shared(HttpLimits l, HttpHandler h) : limits(l), handler(std::move(h)) {}
   const HttpLimits limits;
   const HttpHandler handler;
-  std::atomic<std::size_t> connections = 0;
+  Guarded<std::set<Connection*>> connections;  // all that exist
 };
 
 // One client, on a strand of its own: read a request, answer it, again.
@@ -81,22 +85,23 @@ class Connection : public std::enable_shared_from_this<Connection> {
  public:
   Connection(tcp::socket socket, std::shared_ptr<Shared> shared)
       : stream_(std::move(socket)), shared_(std::move(shared)) {
-    ++shared_->connections;
+    shared_->connections.with([this](auto& all) { all.insert(this); });
   }
   ~Connection() {
-    if (lines_) lines_->detach();
-    --shared_->connections;
+    shared_->connections.with([this](auto& all) { all.erase(this); });
+    part_from_stream();
   }
 
   void start() {
     asio::dispatch(stream_.get_executor(), [self = shared_from_this()] { self->wait(); });
   }
-  // From any thread: the stream has more, or is over.
-  void stream_changed() {
-    asio::post(stream_.get_executor(), [self = shared_from_this()] { self->write_lines(); });
-  }
-  void drop_soon() {
-    asio::post(stream_.get_executor(), [self = shared_from_this()] { self->drop(); });
+  // From the Stream, with its mutex held, on any thread; without effect in a connection whose
+  // destructor waits for that mutex.
+  void stream_changed() { post(&Connection::write_lines); }
+  void drop_soon() { post(&Connection::drop); }
+  // After this call no writer reaches the connection.
+  void part_from_stream() {
+    if (lines_) lines_->detach();
   }
 
  private:
@@ -108,8 +113,13 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void begin_stream(HttpStreaming streaming);
   void watch_client();
   void write_lines();
+  void post(void (Connection::*call)()) {
+    asio::post(stream_.get_executor(), [weak = weak_from_this(), call] {
+      if (const auto self = weak.lock()) (self.get()->*call)();
+    });
+  }
   void drop() {
-    if (lines_) lines_->detach();
+    part_from_stream();
     error_code ignored;
     stream_.socket().shutdown(tcp::socket::shutdown_both, ignored);
     stream_.close();
@@ -132,27 +142,23 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
 bool Stream::write(std::string line) {
   const std::lock_guard lock(mutex_);
-  // Empty while the connection's destructor waits for mutex_ to clear the pointer.
-  const auto connection = connection_ ? connection_->weak_from_this().lock() : nullptr;
-  if (!connection || closed_) return false;
+  if (!connection_ || closed_) return false;
   if (buffer_.size() + line.size() + 1 > bytes_max_) {
-    connection_ = nullptr;
-    connection->drop_soon();
+    std::exchange(connection_, nullptr)->drop_soon();
     return false;
   }
   // While the buffer has lines the connection knows of them already.
   const bool idle = buffer_.empty();
   buffer_ += line;
   buffer_ += '\n';
-  if (idle) connection->stream_changed();
+  if (idle) connection_->stream_changed();
   return true;
 }
 
 void Stream::close() {
   const std::lock_guard lock(mutex_);
-  const auto connection = connection_ ? connection_->weak_from_this().lock() : nullptr;
-  if (std::exchange(closed_, true) || !connection) return;
-  connection->stream_changed();
+  if (std::exchange(closed_, true) || !connection_) return;
+  connection_->stream_changed();
 }
 
 std::string Stream::take(bool& last) {
@@ -346,7 +352,8 @@ void HttpServer::State::accept() {
       return;
     }
     // Otherwise the socket's destructor closes the connection at once.
-    if (shared->connections < shared->limits.connections_max) {
+    const std::size_t open = shared->connections.with([](const auto& all) { return all.size(); });
+    if (open < shared->limits.connections_max) {
       socket.set_option(tcp::no_delay(true), error);
       std::make_shared<Connection>(std::move(socket), shared)->start();
     }
@@ -373,6 +380,9 @@ HttpServer::~HttpServer() {
   // threads.
   state_->loop.stop();
   for (std::thread& thread : state_->threads) thread.join();
+  // Without threads no connection begins or ends here.
+  const auto open = state_->shared->connections.with([](const auto& all) { return all; });
+  for (Connection* connection : open) connection->part_from_stream();
 }
 
 Endpoint HttpServer::endpoint() const { return state_->bound; }

@@ -98,6 +98,19 @@ void DaemonWords::say() const {
   if (socket_) (void)send(socket_.get(), "w", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
+bool runs_here(pid_t pid, std::string_view argument) {
+  // Each argument ends with a zero byte; the file of a process that has ended is empty or gone.
+  const auto arguments = read_file("/proc/" + std::to_string(pid) + "/cmdline");
+  if (!arguments) return false;
+  std::string_view rest = *arguments;
+  while (!rest.empty()) {
+    const std::size_t end = std::min(rest.find('\0'), rest.size());
+    if (rest.substr(0, end) == argument) return true;
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return false;
+}
+
 ProcessEnd::ProcessEnd(pid_t pid) : pidfd_(static_cast<int>(syscall(SYS_pidfd_open, pid, 0))) {}
 
 bool ProcessEnd::wait_until(Time deadline) const {

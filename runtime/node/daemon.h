@@ -11,6 +11,7 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/base/clock.h"
@@ -52,6 +53,10 @@ class DaemonWords {
  private:
   OwnedFd socket_;
 };
+
+// Whether a process `pid` runs on this host and has `argument` among the arguments of its start. A
+// pid that a process of another host reported may belong to any process here.
+bool runs_here(pid_t pid, std::string_view argument);
 
 // Waits for the end of a process that is not a child of this one. The process is looked up by its
 // pid once, in the constructor: a later process with the same pid is not mistaken for it.

@@ -240,8 +240,8 @@ class Pipes : public std::enable_shared_from_this<Pipes> {
                             });
   }
 
-  // Reads what the loop has not read yet. The number of reads is bounded, because the child's own
-  // children may keep the pipe open and write without end.
+  // Reads the output that the loop has not read yet. The number of reads is bounded, because the
+  // child's own children may keep the pipe open and write without end.
   void drain_errors() {
     for (int n = 0; n < kReadsAtTheEnd && errors_.is_open(); ++n) {
       std::array<char, 4096> bytes;

@@ -15,8 +15,8 @@
 namespace tandem::runtime {
 namespace {
 
-// Of rises that explain no end yet. The count of the machine may rise for processes of others
-// without end; more are dropped.
+// The number of kept rises that explain no end yet. The count of the machine may rise for processes
+// of others without end; more are dropped.
 constexpr std::size_t kRisesMax = 4096;
 
 // The number on the line "oom_kill N"; older kernels lack it.

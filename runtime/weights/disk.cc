@@ -292,6 +292,8 @@ class DiskSubscriber : public WeightSubscriber {
   }
 
  private:
+  // kInvalid where `version` has another layout than ours.
+  Result<void> check_layout(const VersionFacts& facts, PolicyVersion version) const;
   Result<void> map(const fs::path& arena);
   Result<void> read_part(std::uint64_t bytes_max);
   Result<void> finish() const;
@@ -310,9 +312,24 @@ Result<std::optional<PolicyVersion>> DiskSubscriber::newest() {
   Result<std::string> text = read_file(config_.directory / kLatest);
   if (!text) return text.error();
   const auto version = parse_version(std::string_view(*text).substr(0, text->find('\n')));
-  if (version) return version;
-  return Error{.message = "not a policy version",
-               .where = (config_.directory / kLatest).string(),
+  if (!version) {
+    return Error{.message = "not a policy version",
+                 .where = (config_.directory / kLatest).string(),
+                 .help = {}};
+  }
+  // Without facts the version was withdrawn a moment ago, which begin() reports.
+  if (const auto facts = read_version_facts(config_.directory, *version)) {
+    if (auto fits = check_layout(*facts, *version); !fits) return fits.error();
+  }
+  return version;
+}
+
+Result<void> DiskSubscriber::check_layout(const VersionFacts& facts, PolicyVersion version) const {
+  if (facts.layout_hash == config_.layout.hash && facts.bytes == config_.layout.arena_bytes)
+    return {};
+  return Error{.code = ErrorCode::kInvalid,
+               .message = "the published weights have another layout than this process expects",
+               .where = (version_directory(config_.directory, version) / kArena).string(),
                .help = {}};
 }
 
@@ -340,12 +357,7 @@ Result<void> DiskSubscriber::begin(PolicyVersion version, std::span<std::byte> b
                  .help = {}};
   }
   if (!facts) return facts.error();
-  if (facts->layout_hash != config_.layout.hash || facts->bytes != config_.layout.arena_bytes) {
-    return Error{.code = ErrorCode::kInvalid,
-                 .message = "the published weights have another layout than this process expects",
-                 .where = arena.string(),
-                 .help = {}};
-  }
+  if (auto fits = check_layout(*facts, version); !fits) return fits;
   lineage_ = lineage;
   arena_ = std::move(fd);
   if (!buffer.empty()) {

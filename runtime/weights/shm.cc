@@ -156,7 +156,7 @@ std::vector<VersionPlace> ShmPublisher::places() {
   return all;
 }
 
-// For the error: which version is held by which process, or kept.
+// The text for the error: which process holds which version, and which versions are kept.
 std::string ShmPublisher::holders() {
   std::string text;
   const auto add = [&](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
@@ -183,7 +183,7 @@ void ShmPublisher::forget_after(PolicyVersion last) {
   }
 }
 
-// Since when no block of one start of the publisher (`life`) could be opened.
+// The time since which no block of one start of the publisher (`life`) could be opened.
 struct Refusals {
   std::uint64_t life;
   Time since;

@@ -145,7 +145,7 @@ bool WeightServer::State::take(ServedSubscriber& subscriber, const WeightFetch& 
       fetch.bytes > arena - fetch.offset) {
     return false;
   }
-  // Of a copy that is over: a late message, not a fault.
+  // The message is late: its copy is over. It is no fault.
   if (fetch.copy < subscriber.copy) return true;
   const SlotOffer wanted{.version = fetch.version, .checksum = fetch.checksum};
   if (fetch.copy > subscriber.copy) {

@@ -79,7 +79,7 @@ struct TcpCopy {
   Time advanced;  // when the last chunk arrived
 };
 
-// The subscriber's thread and what it owns.
+// The subscriber's thread and the state that it owns.
 class WeightLink {
  public:
   explicit WeightLink(const WeightsConfig& config) : config_(config) {}

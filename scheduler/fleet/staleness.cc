@@ -23,39 +23,6 @@ std::int64_t default_lookahead(std::int64_t max_staleness) {
   return max_staleness <= 4 ? max_staleness - 1 : max_staleness - 2;
 }
 
-Result<std::vector<std::string>> validate(const Budget& budget) {
-  const auto text = [](std::int64_t n) { return std::to_string(n); };
-  const auto invalid = [](std::string message, std::string help) {
-    return Error{ErrorCode::kInvalid, std::move(message), {}, std::move(help)};
-  };
-  if (budget.max_staleness < 0)
-    return invalid("async.max_staleness must be 0 or more", "0 is strict on-policy training");
-  if (budget.lookahead < 0)
-    return invalid("async.lookahead must be 0 or more", "leave it out for the default");
-  if (budget.sync_steps < 1)
-    return invalid("async.trigger_parameter_sync_step must be 1 or more", "1 publishes every step");
-  if (budget.groups_per_step < 1 || budget.steps_total < 1)
-    return invalid("data.train_batch_size and learner.total_training_steps must be 1 or more", "");
-  if (budget.lookahead > budget.max_staleness)
-    return invalid("async.lookahead " + text(budget.lookahead) + " exceeds async.max_staleness " +
-                       text(budget.max_staleness) +
-                       ": groups so far ahead would be too old when trained",
-                   "set async.lookahead to " + text(default_lookahead(budget.max_staleness)) +
-                       ", or leave it out");
-  if (budget.sync_steps > budget.lookahead + 1)
-    return invalid("async.trigger_parameter_sync_step " + text(budget.sync_steps) +
-                       " exceeds async.lookahead + 1 = " + text(budget.lookahead + 1) +
-                       ": training would wait for groups that may not be admitted",
-                   "set async.trigger_parameter_sync_step to " + text(budget.lookahead + 1) +
-                       " or less, or raise async.lookahead");
-  std::vector<std::string> warnings;
-  if (budget.max_staleness > kMaxStalenessAdvised)
-    warnings.push_back("async.max_staleness " + text(budget.max_staleness) + " is above " +
-                       text(kMaxStalenessAdvised) +
-                       ": importance ratios that far from 1 may destabilise training");
-  return warnings;
-}
-
 void DueHistogram::add(StepId due) {
   ++counts_[due];
   ++total_;

@@ -26,7 +26,8 @@
 
 namespace tandem::scheduler {
 
-// The settings of a job, constant while it runs; validate() has accepted them.
+// The settings of a job, constant while it runs. The rules of the job file (actors/main/job) keep
+// the bounds that are given here.
 struct Budget {
   std::int64_t max_staleness = 0;    // K, in versions
   std::int64_t lookahead = 0;        // L, in steps, <= K
@@ -40,10 +41,6 @@ std::int64_t default_lookahead(std::int64_t max_staleness);
 
 // Above this bound a job is accepted with a warning: clipped losses degrade.
 inline constexpr std::int64_t kMaxStalenessAdvised = 5;
-
-// Checks the settings at submit: kInvalid with help, else the warnings for the user, of which there
-// may be none.
-Result<std::vector<std::string>> validate(const Budget& budget);
 
 // Counts groups by the step at which they are due. Holds at most K + 2 different steps.
 class DueHistogram {

@@ -14,7 +14,7 @@ inline std::uint64_t count_of(const Histogram& histogram) {
   return std::accumulate(histogram.counts.begin(), histogram.counts.end(), std::uint64_t{0});
 }
 
-// ST-1, ST-2. `tokens`: that the engine has generated.
+// ST-1, ST-2. `tokens` is the number of tokens that the engine has generated.
 inline void expect_counts_fit(const Latencies& latencies, std::uint64_t tokens) {
   for (const LatencyFamily& family : kLatencyFamilies) {
     const Histogram& histogram = latencies.*family.histogram;

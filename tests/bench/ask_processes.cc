@@ -1,3 +1,5 @@
+// The two kinds of process: an actor that answers dials every caller that it is named, and a caller
+// is driven by its parent over a link of its own. Both end with the process that started them.
 #include "tests/bench/ask_processes.h"
 
 #include <csignal>
@@ -52,7 +54,7 @@ class Driver {
   runtime::ReplyTo<void> done_;
 };
 
-// Until SIGTERM, which is blocked in every thread.
+// Waits for SIGTERM, which is blocked in every thread.
 void serve(sigset_t& signals) {
   int received = 0;
   sigwait(&signals, &received);

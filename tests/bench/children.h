@@ -22,7 +22,7 @@ class Children {
   runtime::PosixProcessHost host_;
 };
 
-// In a child, with the pid that it was given.
+// Called in a child with the parent's pid: the child ends when its parent does.
 void die_with_parent(const char* parent_pid);
 
 }  // namespace tandem::bench

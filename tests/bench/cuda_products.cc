@@ -18,7 +18,7 @@ constexpr double kHalf = 2;  // bytes of a bf16
 struct Weight {  // [N, K]
   const char* name;
   std::int64_t n, k;
-  DType y = kBF16;  // of what forward writes
+  DType y = kBF16;  // the dtype of the output
 
   double y_bytes(std::int64_t rows) const {
     return static_cast<double>(rows * n) * static_cast<double>(runtime::size_bytes(y));
@@ -88,7 +88,7 @@ void measure_recorded(benchmark::State& state, const Memory& each, const MakeCal
   });
 }
 
-// As the model asks for it: with rows that do not depend on their batch.
+// The product as the model asks for it: rows do not depend on their batch.
 void add_large(const DecoderShape& shape, const Weight& w, Kind kind, std::int64_t rows) {
   const std::string title = std::string("product/") + name(kind) + "/" + shape.name + "/" + w.name +
                             "/" + std::to_string(rows);
@@ -128,7 +128,7 @@ struct Packed {
           {.begin = static_cast<std::int32_t>(begin), .len = static_cast<std::int32_t>(length)});
     return all;
   }
-  // Of scores and of their products with v, under the causal mask.
+  // Counts scores and their products with v, under the causal mask.
   double operations(const DecoderShape& s) const {
     const double pairs = elements(rows, length + 1) / 2;
     return 4 * pairs * static_cast<double>(s.q_width());

@@ -285,7 +285,7 @@ class Engine {
  private:
   static EngineConfig engine_config(const ModelConfig& model, const Options& options) {
     const std::int32_t batch = std::max(std::ranges::max(options.batches), kGroup);
-    // With what a copied last page and a half-filled one take.
+    // Includes a copied last page and a half-filled one.
     constexpr std::int32_t kPagesOfTokens = kDecodeTokens / kPage + 3;
     const std::int32_t longest = options.longer ? kLongPrompt : kPrefillPrompt;
     const std::int32_t pages = std::max(batch * (kDecodePrompt / kPage + kPagesOfTokens),

@@ -135,7 +135,7 @@ class Installer {
   }
 
  private:
-  // As a rollout without work does.
+  // A rollout without work waits like this.
   static void look_later() { ::poll(nullptr, 0, 1); }
 
   const Family& family_;

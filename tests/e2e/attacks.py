@@ -49,7 +49,7 @@ def call(method, target, body=None, headers=None):
 
 
 def raw(*pieces, port=None, shut=False):
-    """What the HTTP server says to these bytes until it hangs up, or falls silent."""
+    """The HTTP server's answer to these bytes, until it hangs up or is silent."""
     said = b""
     with socket.create_connection((HOST, int(port or PORT)), timeout=PATIENCE_S) as s:
         try:
@@ -230,7 +230,7 @@ def a_cookie_is_guessed():
     return refused(401, "GET", "/api/v1/jobs", headers={"Cookie": f"{name}={'0' * 64}"})
 
 
-# ---- what is said, by somebody with the token
+# ---- requests with the token
 
 @attack("http")
 def brackets_nested_400000_deep():
@@ -432,7 +432,7 @@ def unix(path):
 
 
 def say(connect, *pieces):
-    """What comes back until the peer hangs up or is silent."""
+    """The bytes that come back until the peer hangs up or is silent."""
     with connect() as s:
         said = b""
         try:
@@ -572,7 +572,7 @@ def the_folder_of_the_sockets_is_private():
 
 
 def as_nobody(function):
-    """What `function` raises or returns as another user; None where this user cannot become one."""
+    """The exception or result of `function` as another user; None where this user cannot become one."""
     if os.geteuid() != 0:
         return PermissionError()
     reader, writer = os.pipe()

@@ -1,5 +1,6 @@
-// What can be wrong with the world: a clear error with place and help, the documented exit code,
-// and nothing half-started. (Wrong keys of the job file: tests/main/job.)
+// Faults of files, folders and ports that the program meets: each gives a clear error with place
+// and help and the documented exit code, and starts nothing. (Wrong keys of the job file:
+// tests/main/job.)
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/statvfs.h>
@@ -232,7 +233,8 @@ TEST_F(BadInput, ARewardCommandThatNeverScoresFailsTheJobWithItsReason) {
   EXPECT_GT(ledger["discarded"]["reward_failed"], 0);
 }
 
-// On a file system of its own, in a mount namespace that ends with the command.
+// The run directory is on a file system of its own, in a mount namespace that ends with the
+// command.
 TEST_F(BadInput, AFullDiskEndsTheRunWithItsReason) {
   const std::string mount = (home.path() / "small").string();
   fs::create_directories(mount);

@@ -1,3 +1,5 @@
+// Commands run as child processes with a TANDEM_HOME of their own and their output in files.
+// Processes that belong to a test are found by that variable in their environment.
 #include "tests/e2e/cluster_driver.h"
 
 #include <fcntl.h>
@@ -29,13 +31,14 @@ namespace {
 
 constexpr int kLookAgainMs = 5;
 
-// Nothing where it is not, or no longer, there: a process may end while its /proc file is read.
+// The file's content, empty where the file is not there: a process may end while its /proc file is
+// read.
 std::string content(const fs::path& path) {
   const Result<std::string> read = read_file(path);
   return read ? *read : "";
 }
 
-// Our environment with this home and no address, as "NAME=value".
+// Our environment with this TANDEM_HOME and no address, as "NAME=value".
 Words environment(const fs::path& home) {
   Words variables;
   for (char** entry = environ; *entry; ++entry) {
@@ -224,7 +227,7 @@ std::vector<pid_t> Home::processes() const {
 
 std::vector<std::string> Home::shared_memory() const {
   std::vector<std::string> found;
-  std::error_code none;  // a home without runs
+  std::error_code none;  // a state folder without runs
   for (const auto& run : fs::directory_iterator(path_ / "runs", none)) {
     const std::string name = runtime::weights_name(run.path().filename().string(), run.path());
     const std::string file = "/dev/shm/tandem-weights." + name;

@@ -2,7 +2,7 @@
 // exit code, looks into a running cluster as JSON, and the proof that nothing is left.
 //
 // Waiting is by condition with a deadline that only ends a hang; it measures nothing. A deadline
-// that passes is a test failure with what the command had printed.
+// that passes fails the test with the command's output.
 #pragma once
 
 #include <sys/types.h>
@@ -54,7 +54,8 @@ class Process {
   std::filesystem::path out_, err_;
 };
 
-// A TANDEM_HOME in a temporary folder. Its end kills what still runs in it, which is a failure.
+// A TANDEM_HOME in a temporary folder. The destructor kills processes that still run in it, which
+// is a failure.
 class Home {
  public:
   Home();
@@ -72,7 +73,7 @@ class Home {
   Process start(const Words& words) const;
   Finished run(const Words& words) const;
   Process start_program(const Words& argv) const;  // any program, in the same surroundings
-  // What `tandem WORDS… -o json` prints, once it is valid JSON and the exit code is 0.
+  // The JSON that `tandem WORDS… -o json` prints; fails unless it is valid and the exit code is 0.
   nlohmann::json json(Words words) const;
 
   // Starts, follows and expects success; its result.json. The job's id is `job`.
@@ -83,9 +84,9 @@ class Home {
   void up() const;
   void down() const;
 
-  // Of the processes with this home in their environment; zombies are none.
+  // The pids of the processes with this TANDEM_HOME in their environment, without zombies.
   std::vector<pid_t> processes() const;
-  // The shared memory of this home's runs.
+  // The shared memory of the runs in this TANDEM_HOME.
   std::vector<std::string> shared_memory() const;
   void expect_nothing_left() const;
 
@@ -106,7 +107,7 @@ inline constexpr int kGroupsPerStep = 16;  // of a small job
 inline constexpr const char* kSmallId = "arithmetic-grpo-1";
 
 // Settings by which the run kSmallId of a small job waits for the test: from `steps` trained steps
-// on its reward scores nothing until let_go(). What was scored before may still be trained.
+// on its reward scores nothing until let_go(). Groups that were scored before may still be trained.
 Words held(const Home& home, int steps);
 void let_go(const Home& home);
 
@@ -120,7 +121,7 @@ std::int64_t journal_value(const std::filesystem::path& run_dir, const std::stri
 // `result` counts them, and `steps` batches were trained (LG-1).
 void expect_ledger_balances(const std::filesystem::path& run_dir, const nlohmann::json& result);
 
-// What the API says of a rank, "rollout/0" for instance.
+// The API's JSON of an actor, "rollout/0" for instance.
 nlohmann::json actor(const Home& home, const std::string& name, const Words& options = {});
 void kill_rank(const nlohmann::json& actor);
 

@@ -47,7 +47,7 @@ class Cluster : public testing::Test {
         EXPECT_NE(item["message"], "") << item;
       }
   }
-  // Kills the actor and waits for its next life.
+  // Kills the actor and waits for its next incarnation.
   void kill_and_await_restart(const std::string& name) {
     const json before = actor(home, name);
     kill_rank(before);
@@ -57,7 +57,8 @@ class Cluster : public testing::Test {
       return now["state"] == "Ready" && now["incarnation"] > before["incarnation"];
     })) << actor(home, name);
     EXPECT_EQ(actor(home, name)["restarts"], 1) << name;
-    EXPECT_NE(home.run({"logs", name, "--previous"}).code, 3) << "its earlier life has a log";
+    EXPECT_NE(home.run({"logs", name, "--previous"}).code, 3)
+        << "its earlier incarnation has a log";
   }
 
   Home home;
@@ -142,7 +143,8 @@ TEST_F(Cluster, IsLookedIntoAndScaledWhileItTrains) {
 TEST_F(Cluster, KillsOfEveryRoleCostNothing) {
   constexpr int kSteps = 300;
   home.up();
-  // Of 300 it trains 250 and a few, so that none of the kills comes too late to mean anything.
+  // The reward holds the run at step 250 of 300 until all kills are done, so that none comes too
+  // late.
   const std::string id =
       submit(small_job(kSteps, {"learner.save_freq=100"}) + held(home, kSteps - 50));
   ASSERT_TRUE(reaches_step(id, 20));
@@ -163,12 +165,13 @@ TEST_F(Cluster, KillsOfEveryRoleCostNothing) {
                     "SELECT count(*) FROM journal a JOIN journal b USING(step) WHERE a.kind = "
                     "'retrained' AND b.kind = 'committed' AND a.detail <> b.detail"),
       0)
-      << "what the learner trained again has the same checksums";
+      << "versions that were trained again have the same checksums";
   EXPECT_GT(
       journal_value(home.run_dir(id), "SELECT count(*) FROM journal WHERE kind = 'retrained'"), 0);
 }
 
-// With room for two small jobs, the third waits its turn, and so does what would need more of it.
+// There is room for two small jobs: the third waits for its turn, and so does a job that needs more
+// room.
 TEST_F(Cluster, JobsQueueForRoomAndWhatNeverFitsIsRefused) {
   Process controller = home.start({"controller", "--port", "0"});
   ASSERT_TRUE(eventually([&] { return std::filesystem::exists(home.path() / "controller.json"); }));
@@ -249,7 +252,7 @@ TEST_F(Cluster, AKilledControllerLeavesNoOrphanAndTheNextOneStarts) {
   EXPECT_TRUE(eventually([&] { return home.processes().empty(); }));
   EXPECT_EQ(home.run({"get", "jobs"}).code, 69);
   home.up();
-  EXPECT_EQ(home.shared_memory(), Words{}) << "what the killed cluster left";
+  EXPECT_EQ(home.shared_memory(), Words{}) << "left by the killed cluster";
   EXPECT_EQ(submit(small_job(3)), "arithmetic-grpo-2");
   EXPECT_EQ(home.run({"wait", "arithmetic-grpo-2", "--for", "Succeeded"}).code, 0);
   home.down();
@@ -304,7 +307,12 @@ TEST_F(Cluster, SubmitCanWaitAndDownEndsWhatRuns) {
   EXPECT_EQ(home.run({"up", "--port", "0"}).code, 0) << "it is up already";
   submit(small_job(kForever));
   ASSERT_TRUE(reaches_step("arithmetic-grpo-2", 2));
-  home.down();
+  const Finished down = home.run({"down"});
+  EXPECT_EQ(down.code, 0) << down.text();
+  EXPECT_NE(down.err.find("tandem submit --resume " + home.run_dir("arithmetic-grpo-2").string()),
+            std::string::npos)
+      << down.text();
+  EXPECT_EQ(down.err.find("arithmetic-grpo-1"), std::string::npos) << "it has succeeded";
   home.expect_nothing_left();
   EXPECT_EQ(home.result_of("arithmetic-grpo-2")["state"], "Cancelled");
   EXPECT_EQ(home.run({"down"}).code, 0) << "again is nothing";

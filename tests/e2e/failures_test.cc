@@ -1,4 +1,4 @@
-// Ranks that die again and again, and what is said of them: to whoever watches, and in their logs.
+// Ranks that die again and again, and the words about them in commands and in logs.
 #include <gtest/gtest.h>
 #include <unistd.h>
 

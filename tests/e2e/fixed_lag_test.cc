@@ -1,4 +1,4 @@
-// async.schedule: fixed_lag gives the same weights however many rollouts there are and whoever
+// async.schedule: fixed_lag gives the same weights for any number of rollouts and whichever process
 // dies; and a job learns under it.
 #include <gtest/gtest.h>
 
@@ -31,7 +31,7 @@ json trained(const Words& settings) {
 
 std::string trained_sha(const Words& settings) { return sha_of(trained(settings)); }
 
-// Where the controller of a `tandem run` listens, as options.
+// The address of a `tandem run`'s controller, as options.
 Words address_of(const Process& run) {
   EXPECT_TRUE(run.said("TANDEM_ADDRESS="));
   const std::string err = run.err(), mark = "TANDEM_ADDRESS=";
@@ -104,7 +104,7 @@ TEST_F(FixedLag, ALearnerThatIsKilledMidwayChangesNothing) {
 }
 
 // Twice everything is killed, the controller and each rank at once. The slots of the first steps
-// after a checkpoint want the versions before it, which nobody but the checkpoint has then.
+// after a checkpoint want the versions before it, which only the checkpoint has then.
 TEST_F(FixedLag, AWholeRunThatIsKilledTwiceAndResumedChangesNothing) {
   ASSERT_GT(reference_result()["staleness"]["max"], 0) << "older versions are wanted";
   const Home home;

@@ -1,5 +1,5 @@
 // The real binary with a GPU, as far as that goes without one: the CUDA module is the emulator's,
-// which computes what the kernels say on a CPU, and the driver's management library is a fake.
+// which runs the kernels on a CPU, and the driver's management library is a fake.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -27,7 +27,7 @@ class OnAGpu : public testing::Test {
       ::unsetenv(name);
   }
 
-  // What the emulator or its guards find in a rank, to its very end, stands in the rank's log.
+  // The rank's log holds the faults that the emulator or its guards find in a rank, up to its end.
   void TearDown() override {
     for (const auto& entry : fs::recursive_directory_iterator(home.path())) {
       if (entry.path().extension() != ".log") continue;
@@ -90,7 +90,8 @@ TEST_F(OnAGpu, Bf16AgreesToTheBitAndItsCheckpointGoesOn) {
   EXPECT_EQ(home.result_of(kSmallId)["ledger"]["trained"], 6 * 2);
 }
 
-// Its versions go with it; its next life publishes what it goes on from, and the rollout takes it.
+// Its versions end with it; its next incarnation publishes the weights that it goes on from, and
+// the rollout installs them.
 TEST_F(OnAGpu, ALearnerWhoseMemoryHeldTheWeightsMayDie) {
   constexpr int kLongRun = 8;  // the rollout has not generated all when the kill comes
   home.up();
@@ -143,7 +144,8 @@ TEST_F(OnAGpu, OfTwoEachHasItsOwn) {
   EXPECT_EQ(result["ledger"]["trained"], kSteps * 2);
 }
 
-// Of 4 GiB its share is 2, and so much its pages could use; before it takes them 1.5 are left.
+// The GPU has 4 GiB. The rollout's share is 2, and its pages could use all of it; 1.5 are left when
+// it takes them.
 TEST_F(OnAGpu, ARolloutMakesDoWithWhatItsNeighboursLeave) {
   ::setenv("TANDEM_EMULATED_NEIGHBOUR", "2684354560", 1);
   const json result = home.train(
@@ -152,7 +154,8 @@ TEST_F(OnAGpu, ARolloutMakesDoWithWhatItsNeighboursLeave) {
   EXPECT_EQ(result["ledger"]["trained"], kSteps * 2);
 }
 
-// One GPU, of which the rollout has half: what does not fit is told before anything starts.
+// One GPU, of which the rollout has half: a job that does not fit is refused before anything
+// starts.
 TEST_F(OnAGpu, MoreThanIsThereIsRefusedWithTheArithmetic) {
   const Finished ranks = home.run(Words{"run"} + job({"learner.ranks=2"}));
   EXPECT_EQ(ranks.code, 2) << ranks.text();

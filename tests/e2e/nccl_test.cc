@@ -1,6 +1,6 @@
 // Weights by NCCL with the real binary and real processes, without a GPU: the CUDA module is the
-// emulator's, and the NCCL library is our own fake, which moves the bytes by sockets and does wrong
-// what the test tells it to.
+// emulator's, and the NCCL library is our own fake, which moves the bytes by sockets and makes the
+// faults that the test asks for.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -45,7 +45,7 @@ class ByNccl : public testing::Test {
   }
   static constexpr int kGroups = 2;  // per step
 
-  // How often `text` stands in the logs of the job's actors whose names begin with `actor`.
+  // How often `text` stands in the logs of those actors of the job whose names begin with `actor`.
   int said_in_logs(const std::string& actor, const std::string& text) const {
     int count = 0;
     for (const auto& entry : fs::recursive_directory_iterator(home.run_dir(kSmallId) / "logs")) {
@@ -97,7 +97,7 @@ TEST_F(ByNccl, ARolloutDiesInABroadcastAndAnotherIsAdded) {
 
   const json before = actor(home, "rollout/0");
   std::ofstream(now).put('x');
-  ASSERT_TRUE(eventually([&] { return !fs::exists(now); })) << "nobody was killed";
+  ASSERT_TRUE(eventually([&] { return !fs::exists(now); })) << "no rank was killed";
   ASSERT_TRUE(eventually([&] {
     return actor(home, "rollout/0")["incarnation"] != before["incarnation"] &&
            job_now()["actors"]["rollout"]["ready"] == 2;
@@ -136,7 +136,8 @@ TEST_F(ByNccl, HangsCostTheJobNoStep) {
     std::ofstream(file).put('x');
     return eventually([&] { return said_in_logs(who, line) > before && step() > steps; });
   };
-  EXPECT_TRUE(happens(hang, "", "event=weights_epoch_failed"));  // at whoever is first to see it
+  EXPECT_TRUE(happens(hang, "",
+                      "event=weights_epoch_failed"));  // in the log of the rank that sees it first
   ASSERT_TRUE(eventually([&] { return said_in_logs("rollout.1.", "event=epoch_joined") > 1; }));
   const std::string life = actor(home, "rollout/1")["incarnation"].dump();
   EXPECT_TRUE(happens(block, "rollout.1.", "event=nccl_stuck call=\"ncclBroadcast of "));

@@ -11,19 +11,20 @@ namespace tandem::e2e {
 
 class Network {
  public:
-  // None where this process may not make namespaces, or `ip` is missing; `home` runs the commands.
+  // Returns null where this process may not make namespaces, or `ip` is missing; `home` runs the
+  // commands.
   static std::unique_ptr<Network> make(const Home& home);
   ~Network();
   Network(const Network&) = delete;
   Network& operator=(const Network&) = delete;
 
-  // What starts a command on a host.
+  // The words that start a command on a host.
   Words on_first() const { return on("a"); }
   Words on_second() const { return on("b"); }
   std::string first_address() const { return "10.71.1.2"; }
   std::string second_address() const { return "10.71.2.2"; }
 
-  // Nothing passes between the hosts for so long from now on. wait() returns at its end.
+  // Cuts the hosts off from each other for so long. wait() returns at the end of the cut.
   Process cut(int seconds) const;
 
  private:

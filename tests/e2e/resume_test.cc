@@ -25,8 +25,8 @@ Words resume(const Home& home, const Words& job) {
   return Words{"run"} + job + Words{"--resume", home.run_dir(kSmallId).string()};
 }
 
-// A line per step, in order, whoever died; what the result says of all steps is what they add up
-// to.
+// One line per step, in order, whichever process died; the result's figures of all steps are the
+// sums of the lines.
 void expect_a_line_per_step(const Home& home, const json& result) {
   std::ifstream metrics(home.run_dir(kSmallId) / "metrics.jsonl");
   std::int64_t steps = 0, staleness_max = 0;
@@ -49,7 +49,7 @@ void expect_a_line_per_step(const Home& home, const json& result) {
 json resumed(const Home& home, const Words& job) {
   const Finished again = home.run(resume(home, job));
   EXPECT_EQ(again.code, 0) << again.text();
-  home.expect_nothing_left();  // nor the shared memory of the life that was killed
+  home.expect_nothing_left();  // nor the shared memory of the killed process
   const json result = home.result_of(kSmallId);
   EXPECT_EQ(result["state"], "Succeeded");
   EXPECT_EQ(result["steps"], kSteps);
@@ -65,7 +65,7 @@ TEST(Resume, TakesUpARunThatWasKilled) {
   run_and_kill(home, job);
   const json result = resumed(home, job);
   EXPECT_EQ(result["ledger"]["discarded"], json::object());
-  EXPECT_TRUE(result["eval"]["before"].is_number()) << "of the first life";
+  EXPECT_TRUE(result["eval"]["before"].is_number()) << "of the first process";
   EXPECT_TRUE(result["eval"]["final"].is_number());
   EXPECT_EQ(
       journal_value(home.run_dir(kSmallId), "SELECT count(*) FROM journal WHERE kind = 'resumed'"),
@@ -194,7 +194,7 @@ TEST(Resume, ARunThatIsAliveIsRefusedAndUnharmed) {
   expect_a_line_per_step(home, result);
   EXPECT_EQ(journal_value(dir, "SELECT count(*) FROM journal WHERE kind = 'resumed'"), 0);
   const auto logs = std::distance(fs::directory_iterator(dir / "logs"), fs::directory_iterator());
-  EXPECT_EQ(logs, 3) << "one life of each actor";
+  EXPECT_EQ(logs, 3) << "one incarnation of each actor";
 }
 
 TEST(Resume, OfTwoAtOnceOneIsRefused) {

@@ -1,4 +1,4 @@
-// A reward program of the user's with a bug: what it says, and where it is found.
+// A user's reward program with a bug: its words, and the places where the user finds them.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -13,7 +13,7 @@ using nlohmann::json;
 
 constexpr int kForever = 1'000'000;
 
-// Scores so many completions, of all its lives together, then meets its bug at each.
+// Scores so many completions, all its processes together, then meets its bug at each.
 constexpr const char* kBuggy = R"(import json, os, sys
 good, count = int(sys.argv[1]), sys.argv[2]
 for line in sys.stdin:

@@ -1,4 +1,4 @@
-// `tandem run`: what a run leaves, what its figures promise, and how it ends.
+// `tandem run`: the files that a run leaves, the promises of its figures, and its ends.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -85,7 +85,7 @@ TEST(Run, LeavesEverythingThatTheContractNames) {
     EXPECT_TRUE(fs::exists(run / "checkpoints/step-20" / file)) << file;
   EXPECT_TRUE(fs::exists(run / "logs/rollout.0.3.log") ||
               fs::exists(run / "logs/rollout.0.1.log") || fs::exists(run / "logs/rollout.0.2.log"));
-  EXPECT_FALSE(fs::exists(run / "payload")) << "only what is live needs payloads";
+  EXPECT_FALSE(fs::exists(run / "payload")) << "only live groups need payloads";
   EXPECT_FALSE(fs::exists(home.path() / "controller.json")) << "it works beside `up`";
 
   const Finished said = home.run({"generate", (run / "checkpoints/step-20").string(), "12+34="});
@@ -116,7 +116,7 @@ TEST(Run, WithoutALearningRateTheWeightsStayBitForBit) {
   EXPECT_GT(lines_of(home.run_dir(kSmallId) / "metrics.jsonl").front()["actor/grad_norm"], 0.0);
 }
 
-// Once the exchange has ended nobody knows the figures but its result.json; and nobody has a width.
+// Once the exchange has ended, result.json alone has the figures; and no terminal limits the width.
 TEST(Run, TheLastLinesAndTheSummaryOffATerminalSayAll) {
   const Home home;
   const Finished done = home.run(Words{"run"} + small_job(3));

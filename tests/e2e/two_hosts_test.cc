@@ -33,7 +33,7 @@ class TwoHosts : public testing::Test {
     control_ = file["control"];
     ASSERT_TRUE(control_.starts_with(network_->first_address() + ":")) << control_;
     near_.emplace(first_.start({"node", "--name", "near", "--cpus", "1"}));
-    // What another host needs of the first one's state.
+    // The files of the first host's state that another host needs.
     fs::copy(first_.path() / "keys", second_.path() / "keys");
     far_.emplace(start_far());
     ASSERT_TRUE(node_is("near", "Ready"));

@@ -1,3 +1,5 @@
+// Attention on a CPU against a slow softmax over the visible positions, paged against packed to the
+// bit, and gradients against finite differences.
 #include "kernels/ops/attention.h"
 
 #include <gtest/gtest.h>
@@ -142,7 +144,7 @@ TEST_P(AttentionHeads, PagedHasTheBitsOfPacked) {  // AT-1
       }
       EXPECT_TRUE(same_bits(packed, steps)) << "in steps of " << step;
     }
-    // Without sharing: each segment's prefix copied before its own rows.
+    // The same batch without sharing: each segment's prefix is copied before its own rows.
     for (const Segment& s : batch.segments) {
       Batch alone{.heads = batch.heads};
       alone.add_family(s.prefix_len + s.len, {});
@@ -308,7 +310,7 @@ TEST(Attention, GradientsOfASharedPrefixAreSummedInOrder) {  // AT-2
     Floats dout(static_cast<std::size_t>(batch.rows * kChannels), 0.0f);
     for (std::int64_t row = 4; row < batch.rows; ++row) {
       batch.qkv[row * batch.width()] = 1;                  // q
-      batch.qkv[row * batch.width() + kChannels] = -1000;  // k: nobody reads own rows
+      batch.qkv[row * batch.width() + kChannels] = -1000;  // k: no query reads own rows
       dout[row * kChannels] = row == 4 ? kLarge : row == 5 ? -kLarge : kSmall;
     }
     const Floats gradient = same_everywhere([&](const Backend& backend, const Stream& stream) {

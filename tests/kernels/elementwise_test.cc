@@ -41,7 +41,7 @@ TEST(Elementwise, InBf16EachOperationRoundsOnce) {
   }
 }
 
-// Both ways, and a copy of either: dtype.h's rounding, however the range is cut.
+// Converts both ways and copies either dtype: with dtype.h's rounding, however the range is cut.
 TEST(Elementwise, ConvertsBetweenStorageAndArithmetic) {
   for (const std::int64_t n : {0, 1, 17, 70000}) {
     Rng rng(2);

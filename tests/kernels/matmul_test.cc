@@ -1,3 +1,5 @@
+// Products on a CPU: each output is the sum by one chain that matmul.h defines, whatever else is
+// computed with it, on every instruction set that this machine has.
 #include "kernels/ops/matmul.h"
 
 #include <gtest/gtest.h>
@@ -95,7 +97,7 @@ struct Types {
 constexpr Types kTypes[] = {
     {DType::kF32, DType::kF32}, {DType::kBF16, DType::kF32}, {DType::kBF16, DType::kBF16}};
 
-// As the arithmetic of bf16 operands sees a number.
+// The number that the arithmetic of bf16 operands sees.
 float flushed(float x) { return std::fpclassify(x) == FP_SUBNORMAL ? std::copysign(0.0f, x) : x; }
 
 float add_product(DType operand, float a, float b, float sum) {
@@ -299,7 +301,7 @@ TEST(Matmul, DenormalsOfBf16OperandsCountAsZeros) {  // MM-1
       EXPECT_EQ(y[0], terms.expected) << &terms - all;
     }
   }
-  EXPECT_NE(denormal * 1.5f, 0.0f) << "the mode of the thread is what it was";
+  EXPECT_NE(denormal * 1.5f, 0.0f) << "the thread has its former mode";
 }
 
 // Factors whose products lie on both sides of the smallest normal number.

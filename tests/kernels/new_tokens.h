@@ -25,7 +25,7 @@ struct NewTokens {
   std::vector<std::int32_t> positions, slots;  // every fourth slot is -1
   static constexpr std::int64_t kAngles = 50;
 
-  // Of the matrix that holds q, k and v, with columns of nobody around them.
+  // Columns on either side of q, k and v in their matrix, which no operator may touch.
   static constexpr std::int64_t kMargin = 8;
   std::int64_t width() const { return (shape.a + 2 * shape.g) * shape.d + 2 * kMargin; }
   std::int64_t pages() const { return shape.t / shape.page + 2; }

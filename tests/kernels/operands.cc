@@ -1,3 +1,5 @@
+// Numbers that are random from a seed, or poisoned with NaN; runs of one body on every instruction
+// set, whose results must have the same bits; tolerances and finite differences.
 #include "tests/kernels/operands.h"
 
 #include <gtest/gtest.h>

@@ -64,7 +64,7 @@ class Stored {
 };
 
 std::vector<std::int32_t> ids_below(Rng& rng, std::int64_t count, std::int64_t bound);
-// With every third id in `drawn`, and named by its place there (kernels/ops/embedding.h).
+// Moves every third id into `drawn` and names it by its place there (kernels/ops/embedding.h).
 std::vector<std::int32_t> name_some(std::vector<std::int32_t> ids,
                                     std::vector<std::int32_t>& drawn);
 

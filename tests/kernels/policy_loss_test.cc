@@ -1,3 +1,4 @@
+// The policy loss against its formulas and its gradients against finite differences, mode by mode.
 #include "kernels/ops/policy_loss.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +14,7 @@ using runtime::tensor;
 
 constexpr std::int64_t kTokens = 45;
 
-// Three sequences; every fifth token is masked and holds NaN, which nobody may read.
+// Three sequences; every fifth token is masked and holds NaN, which no kernel may read.
 struct Tokens {
   Floats current, proximal, advantage, weight, importance, reference, entropy;
   std::vector<std::int32_t> begin = {0, 20, 21, 45};

@@ -1,3 +1,5 @@
+// RMS norm on a CPU: rows do not depend on their batch, gradients follow finite differences, and
+// bf16 rounds once.
 #include "kernels/ops/rms_norm.h"
 
 #include <gtest/gtest.h>

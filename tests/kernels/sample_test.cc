@@ -1,3 +1,5 @@
+// Sampling on a CPU: frequencies, truncation, ties and bans against slow versions that sort all
+// tokens; the reported log-probabilities have the bits of log_prob.
 #include "kernels/ops/sample.h"
 
 #include <gtest/gtest.h>

@@ -9,7 +9,7 @@ LA-5  every arithmetic source kernels/cpu/<op>.cc or kernels/cuda/<op>.cu has it
       kernels/ops/<op>.h;
 LA-6  a header has at most 250 lines, a source at most 600, and a comment's line at most 100
       characters, since clang-format does not break comments here;
-LA-7  no #ifdef: what a machine can do is found out when the program runs;
+LA-7  no #ifdef: the program finds out while it runs which features a machine has;
 LA-8  an invariant that a header declares is cited by a test, so that somebody proves it, and has
       a name of its own, so that it is not another's proof;
 LA-9  files do not include each other in a circle. A header and the source of its name are one file
@@ -50,7 +50,7 @@ ALLOWED = {  # folder -> folders it may include, besides itself
     "actors/main/cli": ["runtime", "scheduler", "actors/messages", "actors/main/job"],
     "actors/main/job": BASE + ["scheduler", "actors/messages", "actors/model", "actors/reward"],
 }
-CUDA = ["kernels/cuda", "runtime/device"]  # what goes into the CUDA module
+CUDA = ["kernels/cuda", "runtime/device"]  # the sources of the CUDA module
 AT_HOME = {  # first part of an include in <> -> folders that may use the library
     "zmq": ["runtime/net"],
     "boost": ["runtime"],

@@ -8,7 +8,7 @@ import check_layers
 
 
 def errors_of(files):
-    """What check() says of a tree that holds these files: path -> text."""
+    """The faults that check() finds in a tree of these files: path -> text."""
     with tempfile.TemporaryDirectory() as folder:
         root = pathlib.Path(folder)
         for name, text in files.items():

@@ -10,7 +10,7 @@
 
 namespace tandem::cli {
 
-// On a difference the wanted text is left in the tests' temporary folder, to be looked at and
+// Where they differ, the wanted text is left in the tests' temporary folder, to be looked at and
 // copied.
 inline void expect_page(const std::filesystem::path& page, const std::string& wanted) {
   std::ifstream file(page);
@@ -18,7 +18,7 @@ inline void expect_page(const std::filesystem::path& page, const std::string& wa
   if (kept == wanted) return;
   const std::string copy = ::testing::TempDir() + page.filename().string();
   std::ofstream(copy) << wanted;
-  ADD_FAILURE() << page << " is not what the code prints; cp " << copy << " " << page;
+  ADD_FAILURE() << page << " differs from the output of the code; cp " << copy << " " << page;
 }
 
 }  // namespace tandem::cli

@@ -1,4 +1,4 @@
-// That the plan of a job's memory is what the functions that allocate say, and that what it
+// The plan of a job's memory agrees with the functions that allocate it, and a change that the plan
 // proposes takes less.
 #include "actors/main/memory_plan.h"
 
@@ -61,7 +61,7 @@ std::int64_t row_of(const MemoryDemand& demand, const std::string& name) {
 
 std::int64_t signed_bytes(std::size_t bytes) { return static_cast<std::int64_t>(bytes); }
 
-// On CPUs; the parameter is the setting of model.dtype.
+// Plans for CPUs; the parameter is the setting of model.dtype.
 class MemoryPlanIn : public testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Of, MemoryPlanIn,
                          testing::Values("model.dtype=float32", "model.dtype=bfloat16"),

@@ -1,5 +1,5 @@
-// For tests of what happens when a time is up. How long the others take to get where the test wants
-// them is the machine's affair, and a machine may leave a thread alone for seconds.
+// For tests of what happens when a time is up. How long other threads take to reach the point that
+// a test needs depends on the machine, and a machine may not run a thread for seconds.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,8 +12,8 @@
 namespace tandem::runtime {
 
 // Runs `trial` with one patience after another, 60 ms to 15 s, each four times the last, until it
-// finds nothing to complain of. Returns the last complaint, "" for none: what is wrong with every
-// patience is wrong.
+// finds no fault. Returns the last fault, "" for none: a fault that shows with every patience is
+// one.
 inline std::string with_growing_patience(const std::function<std::string(Duration)>& trial) {
   std::string complaint;
   for (Duration patience = std::chrono::milliseconds(60); patience < std::chrono::seconds(16);

@@ -1,6 +1,6 @@
 // One function per subject, each of which returns its findings and never fails. Everything is read
-// from the kernel (/proc, statvfs, limits) or from the libraries that a job would open. Ports are
-// looked up in the kernel's tables and not bound.
+// from the kernel (/proc, file systems, limits) or from the libraries that a job would open. Ports
+// are looked up in the kernel's tables and not bound.
 //
 // Thresholds are for small models: the real needs of a job are in the memory plan that `tandem run
 // --dry-run` prints.
@@ -8,7 +8,6 @@
 
 #include <gnu/libc-version.h>
 #include <sys/resource.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -24,6 +23,7 @@
 #include "runtime/collective/nccl_api.h"
 #include "runtime/device/cuda_module.h"
 #include "runtime/node/gpus.h"
+#include "runtime/node/resources.h"
 
 namespace tandem::cli {
 namespace {
@@ -78,13 +78,11 @@ Finding examine_memory() {
           enough ? "" : "small models only; close what is not needed"};
 }
 
-// Free space for users without privileges (f_bavail) in the file system of `path`.
 Finding examine_space(const std::string& subject, const fs::path& path, double useful,
                       const std::string& help) {
-  struct statvfs space {};
-  if (::statvfs(path.c_str(), &space) != 0)
-    return {subject, Health::kBad, path.string() + ": " + errno_text(errno), help};
-  const double free = static_cast<double>(space.f_bavail) * static_cast<double>(space.f_frsize);
+  const auto bytes = runtime::free_disk_bytes(path);
+  if (!bytes) return {subject, Health::kBad, path.string() + ": " + bytes.error().message, help};
+  const auto free = static_cast<double>(*bytes);
   const bool enough = free >= useful;
   return {subject, enough ? Health::kOk : Health::kWarning,
           short_bytes(free) + " free in " + path.string(), enough ? "" : help};

@@ -125,10 +125,11 @@ std::string actors_text(const json& job) {
 
 // "WHO waits for WHAT (SINCE)".
 std::string wait_text(const json& wait) {
-  // The detail of a crash loop is a sentence; "waits for" would not fit before it.
-  if (word(wait, "/waits_for") == "CrashLoop")
+  // The detail of an actor that died is a sentence; "waits for" would not fit before it.
+  const std::string reason = word(wait, "/waits_for");
+  if (reason == "CrashLoop" || reason == "Backoff")
     return word(wait, "/who") + " " + word(wait, "/detail");
-  std::string text = word(wait, "/who") + " waits for " + word(wait, "/waits_for");
+  std::string text = word(wait, "/who") + " waits for " + reason;
   if (has_number(wait, "/since_s")) text += " (" + age(number(wait, "/since_s")) + ")";
   return text;
 }

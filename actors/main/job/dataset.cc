@@ -26,8 +26,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::uint32_t kHeldOutShare = 10;  // one in so many warm-start records
-
 Error bad_line(const std::string& where, std::string message, std::string help) {
   return {ErrorCode::kInvalid, std::move(message), where, std::move(help)};
 }
@@ -265,14 +263,6 @@ std::vector<std::uint32_t> epoch_order(std::uint64_t seed, std::uint64_t epoch, 
   std::vector<std::uint32_t> order(size);
   std::iota(order.begin(), order.end(), 0u);
   return order;
-}
-
-HeldOut split_held_out(std::uint64_t seed, std::uint32_t size) {
-  std::vector<std::uint32_t> order = shuffled(derive_seed(seed, "held_out"), size);
-  // Neither part is empty where there are at least two records.
-  const std::uint32_t held = size < 2 ? 0 : std::max(1u, size / kHeldOutShare);
-  HeldOut split{{order.begin() + held, order.end()}, {order.begin(), order.begin() + held}};
-  return split;
 }
 
 }  // namespace tandem::cli

@@ -67,13 +67,4 @@ Result<std::vector<Record>> load_dataset(const std::vector<std::filesystem::path
 std::vector<std::uint32_t> epoch_order(std::uint64_t seed, std::uint64_t epoch, std::uint32_t size,
                                        bool shuffle);
 
-// A warm start's records, split. A tenth, taken from a seeded order, is held out, and
-// warm_start.until is measured on it: at least one record and never all of them. With fewer than
-// two records nothing is held out.
-struct HeldOut {
-  std::vector<std::uint32_t> train;
-  std::vector<std::uint32_t> held_out;
-};
-HeldOut split_held_out(std::uint64_t seed, std::uint32_t size);
-
 }  // namespace tandem::cli

@@ -1,5 +1,5 @@
 // The broadcast actor in the simulated executor, with a BroadcastRank that does nothing by itself:
-// the test says what happens there, and when.
+// the test makes every event.
 #include "actors/broadcast/broadcast_actor.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ using runtime::NcclKind;
 using runtime::NcclState;
 using Kind = BroadcastEvent::Kind;
 
-// Notes what it is asked, and has the events that the test gives it.
+// Notes the calls that it gets, and reports the events that the test gives it.
 class NotingRank final : public runtime::BroadcastRank {
  public:
   void open(std::uint64_t epoch, int size) override { note("open", epoch, size); }
@@ -52,7 +52,7 @@ class NotingRank final : public runtime::BroadcastRank {
   std::function<void()> wake_;
 };
 
-// Keeps what the exchange hears; can be told to be full.
+// Keeps the messages to the exchange; a test can make it refuse them as a full mailbox does.
 struct Exchange final : runtime::Target<BroadcastEvents> {
   Delivery post(BroadcastEvents event) override {
     if (refusals_left > 0) {
@@ -73,7 +73,7 @@ struct Exchange final : runtime::Target<BroadcastEvents> {
   int refusals_left = 0;
 };
 
-// "joined 3": of what kind a message is, and of which epoch.
+// "joined 3": the kind of a message and its epoch.
 std::string text_of(const BroadcastEvents& event) {
   const char* const kinds[] = {"up", "opened", "joined", "in use", "failed", "left", "progress"};
   const std::uint64_t epoch = std::visit(
@@ -290,7 +290,7 @@ TEST(BroadcastActor, AnOrderThatMakesNoSenseIsAnsweredAndGoesNoFurther) {
   }
   EXPECT_NE(rollout.exchange->all<EpochFailed>()[0].message.find("127"), std::string::npos);
   rollout.tell(invitation(3));
-  EXPECT_EQ(rollout.rank->calls.size(), 1u) << "what was refused has left no trace";
+  EXPECT_EQ(rollout.rank->calls.size(), 1u) << "a refused order leaves no trace";
   rollout.tell(invitation(3));
   EXPECT_EQ(rollout.rank->calls.size(), 1u) << "an epoch is joined once";
 }
@@ -301,8 +301,8 @@ TEST(BroadcastActor, WhatIsLateIsToldUntilNothingIs) {
   for (std::uint64_t sequence = 1; sequence <= 10; ++sequence)
     world.records->change(world.begin(3, sequence), NcclState::kDone, world.executor.now());
   const auto hangs = world.begin(3, 11);
-  world.begin(4, 1);                 // of an epoch that this rank is not in
-  world.begin(3, 1, "job/learner");  // of another group of this process
+  world.begin(4, 1);                 // an epoch that this rank is not in
+  world.begin(3, 1, "job/learner");  // another group of this process
   world.pass(900ms);
   EXPECT_TRUE(world.exchange->all<EpochProgress>().empty()) << "not late yet";
   world.pass(3200ms);

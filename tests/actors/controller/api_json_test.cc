@@ -43,7 +43,7 @@ TEST(ApiJson, AnEndedExchangesFiguresComeFromItsResult) {
     EXPECT_EQ(job["eval_failed"], 3);
     EXPECT_EQ(job["eval_figures"]["pass@8"], 0.95);
   }
-  // A run that is taken up again has the result of its earlier life until it ends itself.
+  // A run that is resumed has the result of its earlier process until it ends itself.
   EXPECT_EQ(shown_job(record_in(JobState::kStarting, run), nullptr, now)["step"], 0);
   ExchangeReport report;
   report.status.step = 7;

@@ -35,7 +35,7 @@ const PeerId kLearner{"job-1/learner/0", {3}};
 
 runtime::LinkOptions patient() {
   runtime::LinkOptions options;
-  options.peer_timeout = std::chrono::seconds(60);  // a stalled machine loses nobody
+  options.peer_timeout = std::chrono::seconds(60);  // a stalled machine loses no peer
   options.disconnect_grace = std::chrono::seconds(60);
   return options;
 }

@@ -214,8 +214,15 @@ TEST_F(Failures, ALoopOfDeathsIsWhatTheJobSays) {  // CL-1
   const auto told = [&] { return job_json(world.core.jobs().at(job), nullptr, world.now); };
   world.must(JobProgress{job, JobPhase::kRunning, "waits for the learner to start"});
   EXPECT_EQ(told()["message"], "waits for the learner to start");
-  for (int deaths = 0; deaths < 3; ++deaths) {
-    if (deaths > 0) start_again(rollout);
+  world.now = world.now + 5s;
+  world.die(rollout);
+  const auto once = told();
+  EXPECT_NE(once["reason"], "CrashLoop");
+  EXPECT_EQ(once["why"][0]["waits_for"], "Backoff") << "one death is no loop";
+  const std::string detail = once["why"][0]["detail"];
+  EXPECT_TRUE(detail.starts_with("died (killed by SIGKILL (9)); next try in ")) << detail;
+  for (int deaths = 1; deaths < 3; ++deaths) {
+    start_again(rollout);
     world.now = world.now + 5s;
     world.die(rollout);
   }

@@ -1,3 +1,5 @@
+// DR-1 and DR-2: each kind of message is let in from the peer that may send it, and refused from
+// every other peer.
 #include "actors/controller/doors.h"
 
 #include <gtest/gtest.h>

@@ -52,7 +52,8 @@ T number_at(std::string_view bytes, std::size_t at) {  // the tests' machines ar
   return value;
 }
 
-// Calls take(field, number, bytes) for each field of a protobuf message; false where it is none.
+// Calls take(field, number, bytes) for each field of a protobuf message; false where the bytes are
+// no such message.
 template <class Take>
 bool each_field(std::string_view message, const Take& take) {
   const auto varint = [&message]() -> std::optional<std::uint64_t> {

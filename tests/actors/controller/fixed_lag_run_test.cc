@@ -1,5 +1,5 @@
-// async.schedule: fixed_lag over the whole control plane: the same weights whatever the number of
-// rollout actors and whoever dies.
+// async.schedule: fixed_lag over the whole control plane: the same weights for any number of
+// rollout actors, whichever process dies.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// The HTTP API on a real controller: what a foreign body, number or name may not do. A cluster that
-// runs jobs behind it is tests/e2e/cluster_test.cc's.
+// The HTTP API on a real controller: foreign bodies, numbers and names that it must refuse. A
+// cluster that runs jobs behind it is tests/e2e/cluster_test.cc's.
 #include "actors/controller/http_api.h"
 
 #include <gtest/gtest.h>

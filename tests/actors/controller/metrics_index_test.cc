@@ -143,7 +143,7 @@ TEST_F(MetricsIndexTest, AFileThatWasRewrittenIsReadAnew) {
   append(history(100));
   refresh();
   index_.keep(run_, true);
-  // As a resumed run does it: the steps beyond its checkpoint go, in a new file.
+  // A resumed run does this: it writes a new file without the steps beyond its checkpoint.
   ASSERT_TRUE(write_file_atomic(run_ / "metrics.jsonl", history(50)));
   append(line(51, -1));
   refresh();

@@ -18,7 +18,7 @@ namespace {
 
 constexpr const char* kPage = "metrics.md";
 
-// As the page names keys of which a job has several.
+// The page's name for keys of which a job has several.
 std::string pattern_of(const std::string& key) {
   const std::string source =
       std::regex_replace(key, std::regex("^val/[^/]+/reward/"), "val/SOURCE/reward/");
@@ -42,7 +42,7 @@ TEST(MetricsReference, HasEachKeyOfMetricsJsonl) {
   EXPECT_EQ(codes_of(table_rows(kPage, "Keys of `metrics.jsonl`")), written);
 }
 
-// Of a cluster that has something to say in every family.
+// The page of a cluster that has a value in every family.
 std::string prometheus_page() {
   const std::string id = "arith-1", actor = "arith-1/rollout/0";
   JobRecord job{.id = id, .ladder = scheduler::RestartLadder({})};
@@ -85,7 +85,7 @@ TEST(MetricsReference, HasEachFamilyOfPrometheus) {
     for (const MetricSample& sample : family.samples) {
       std::set<std::string> labels;
       for (const auto& [label, value] : sample.labels)
-        if (label != "le") labels.insert(label);  // of every histogram, and said once
+        if (label != "le") labels.insert(label);  // "le" is documented once
       written.emplace(family.name, family.type, labels);
     }
   }

@@ -1,6 +1,6 @@
 // Every message that a peer can send, with numbers and names drawn at random, and with bits turned
-// over on its way: whatever comes in, the process lives, the ledger's invariants hold (LG-1 … LG-5,
-// SB-1, recounted after each message) and the controller's rules are kept.
+// over on its way: whatever comes in, the process goes on, the ledger's invariants hold (LG-1 …
+// LG-5, SB-1, recounted after each message) and the controller's rules are kept.
 #include <gtest/gtest.h>
 
 #include <limits>

@@ -66,6 +66,15 @@ TEST_F(RunCatalogueTest, ARunIsWhatItsFilesSay) {
     EXPECT_TRUE(run.contains(key)) << key;
 }
 
+TEST_F(RunCatalogueTest, ARunThatNeverStartedIsNotOfferedForAResume) {
+  folder_.run("queued-1");  // its cluster went down before there was room
+  const nlohmann::json run = shown("queued-1");
+  EXPECT_EQ(run["state"], "Interrupted");
+  EXPECT_TRUE(run["started"].is_null());
+  const std::string message = run["message"];
+  EXPECT_EQ(message.find("--resume"), std::string::npos) << message;
+}
+
 TEST_F(RunCatalogueTest, OnlyFoldersAreRunsAndNamesMustBeUnique) {
   for (const char* const id : {"sums-1", "sums-2", "words-1"}) folder_.run(id);
   folder_.append(folder_.home / "runs" / "note", "");

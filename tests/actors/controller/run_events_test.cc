@@ -19,7 +19,7 @@ Messages messages(const std::vector<ClusterEvent>& events) {
 
 class RunEventsTest : public testing::Test {
  protected:
-  // As the controllers of a home have left them: two epochs, three jobs.
+  // Events as the controllers of one state folder have left them: two epochs, three jobs.
   void announce_all() const {
     auto journal =
         runtime::Sqlite::open((folder_.home / "controller.sqlite").string(),
@@ -50,7 +50,7 @@ class RunEventsTest : public testing::Test {
 };
 
 TEST_F(RunEventsTest, EventsOfEarlierControllersAreFound) {
-  EXPECT_EQ(kept({}), Messages{});  // a home without a journal
+  EXPECT_EQ(kept({}), Messages{});  // a state folder without a journal
   announce_all();
   EXPECT_EQ(kept({}), (Messages{"submitted", "ready", "resumed", "succeeded"}));
   EXPECT_EQ(kept({.limit = 2}), (Messages{"resumed", "succeeded"}));

@@ -1,4 +1,4 @@
-// The files of a run directory, as several lives of a run write them.
+// The files of a run directory, as several processes of one run write them.
 #include "actors/controller/run_files.h"
 
 #include <gtest/gtest.h>
@@ -47,7 +47,7 @@ class RunFilesTest : public testing::Test {
       fs::temp_directory_path() / ("tandem_run_files_" + std::to_string(getpid()));
 };
 
-// A later incarnation that is killed must not pass for what the one before it came to.
+// A later process that is killed must not be taken for the result of the one before it.
 TEST_F(RunFilesTest, AnEarlierResultIsKeptAsideOnceTheRunIsTakenUp) {
   for (const char* const result : {"first", "second"}) {
     const auto files = open();

@@ -1,4 +1,4 @@
-// A TANDEM_HOME of a test's own with runs that the test makes by hand.
+// A TANDEM_HOME of a test's own, with runs that the test writes file by file.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-// Collects what a stream writes until it is closed.
+// Collects the lines of a stream until it is closed.
 class CollectedStream final : public runtime::HttpStream {
  public:
   bool write(std::string line) override {

@@ -1,4 +1,4 @@
-// What TensorBoard shows of a run, over several lives of it.
+// The curves that TensorBoard shows of a run, over several resumptions of it.
 #include "actors/controller/tensorboard.h"
 
 #include <gtest/gtest.h>
@@ -32,7 +32,8 @@ std::string line_of(std::int64_t step, int nth = 1) {
 
 class TensorboardTest : public testing::Test {
  protected:
-  // One life of the run as the exchange leads it: resumed, it first drops the lines of later steps.
+  // One process of the run as the exchange leads it: a resumed one first drops the lines of later
+  // steps.
   void life(std::int64_t first, std::int64_t last, int nth = 1,
             EventFiles event_files = EventFiles::kTensorboard) {
     auto files = RunFiles::open(run_.string(), event_files);
@@ -122,7 +123,7 @@ TEST_F(TensorboardTest, TB1ARunWithoutEventFilesGetsItsHistory) {
   EXPECT_NEAR(events[2989].wall_time - events[1].wall_time, 5976, 0.001);
 }
 
-// The second life trains steps of the first anew and says so to nobody.
+// The second process trains steps of the first one anew and writes no event files.
 TEST_F(TensorboardTest, TB1ALifeWithoutEventFilesIsMadeUpForByTheNext) {
   life(1, 5);
   life(4, 8, 2, EventFiles::kNone);

@@ -1,4 +1,4 @@
-// The page's files as the binary holds them: whole, named by what they hold, and nothing missing.
+// The page's files as the binary holds them: whole, named by their content, and none missing.
 #include "actors/controller/web_assets.h"
 
 #include <gtest/gtest.h>

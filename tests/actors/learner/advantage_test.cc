@@ -1,3 +1,5 @@
+// Advantages, the weights of tokens and the learning rate against values that are worked out by
+// hand from the formulas, for each estimator and each aggregation of losses.
 #include "actors/learner/advantage.h"
 
 #include <gtest/gtest.h>
@@ -222,7 +224,7 @@ TEST(Advantage, KlIsTakenFromTheReward) {
   EXPECT_EQ(a.learns, (std::vector<bool>{true, true}));
   EXPECT_TRUE(a.of_token.empty());
 
-  // Returns 0.5, 0.75 | 0 | 1 | 0, 0.5: each token loses what comes from it on.
+  // Returns 0.5, 0.75 | 0 | 1 | 0, 0.5: each token loses the sum from itself to the end.
   const std::vector<double> returns{0.5, 0.75, 0, 1, 0, 0.5};
   double mean = 0, squares = 0;
   for (const double r : returns) mean += r / 6;

@@ -1,5 +1,5 @@
-// The learner on a GPU: what it computes is the CPU's to within roundings, repeats to the bit, and
-// its checkpoints go on anywhere.
+// The learner on a GPU: its results equal the CPU's to within roundings and repeat to the bit, and
+// any device can go on from its checkpoints.
 //
 // Where a tolerance is not zero, the devices sum in other orders: a row of rms_norm, a row of
 // logits, and a product that is added to its output. That is some ten roundings of 6e-8 from
@@ -19,7 +19,6 @@
 #include "actors/model/parameters.h"
 #include "runtime/base/digest.h"
 #include "runtime/base/file.h"
-#include "runtime/collective/local_shards.h"
 #include "runtime/device/memory.h"
 #include "runtime/device/queue.h"
 #include "runtime/wire/codec.h"
@@ -27,6 +26,7 @@
 #include "tests/actors/learner/one_pass.h"
 #include "tests/actors/model/tiny_model.h"
 #include "tests/actors/must.h"
+#include "tests/runtime/collective/local_shards.h"
 #include "tests/runtime/device/cuda_case.h"
 
 namespace tandem::actors {
@@ -116,7 +116,7 @@ TEST_F(LearnerOnAGpu, FastestProductsDifferByRoundings) {
       pass_on(DeviceKind::kCuda, batch, DType::kF32, true, kernels::Rows::kFastest);
   EXPECT_LE(furthest(fastest.logprobs, invariant.logprobs), kLogprobTolerance);
   EXPECT_LE(relative_error(fastest.gradients, invariant.gradients), kGradientTolerance);
-  if (!runtime::emulated()) return;  // whose library may find the same ones fastest
+  if (!runtime::emulated()) return;  // a real library may find the same algorithms fastest
   EXPECT_NE(fastest.logprobs, invariant.logprobs);
   EXPECT_NE(fastest.gradients, invariant.gradients);
 }
@@ -179,7 +179,8 @@ TEST_P(LearnerOnAGpuIn, RepeatsToTheBit_TR1) {
   EXPECT_EQ(once(), once());
 }
 
-// The host's copy of what a GPU updates: what is published is the checkpoint's weights, rounded.
+// The host's copy of the weights that a GPU updates: the published weights are the checkpoint's,
+// rounded.
 TEST_P(LearnerOnAGpuIn, PublishesItsMasterWeights) {
   const auto folder = scratch_folder("published");
   const auto trainer = trainer_on(DeviceKind::kCuda, folder, GetParam());
@@ -211,7 +212,7 @@ TEST_P(LearnerOnAGpuIn, ACheckpointGoesOnAnywhere_TR2) {
     const auto resumed = trainer_on(device, folder, GetParam());
     EXPECT_EQ(must(resumed->restore()), StepId{2});
     EXPECT_EQ(checksum64(resumed->weights()), weights);
-    // What it would save at once is what it read.
+    // A checkpoint that is saved at once equals the one that was read.
     EXPECT_EQ(arrays_of(must(resumed->save()).directory), arrays);
     if (device == DeviceKind::kCpu) continue;
     EXPECT_EQ(fingerprint(train_to(*resumed, 4)), rest);
@@ -244,7 +245,7 @@ TEST_F(LearnerOnAGpu, WarmStartsAsOnACpu) {
   // AdamW's usual eps (see one_pass_config): where a gradient is noise, weights are 2e-4 apart at
   // most.
   EXPECT_NEAR(*gpu.last.metric, *cpu.last.metric, 1e-4);
-  // RL starts from them, on the host as on the device.
+  // RL starts from these weights, on the host as on the device.
   const double moved = furthest(gpu.after, gpu.before);
   EXPECT_GT(moved, 2e-4);
   EXPECT_LE(furthest(gpu.after, cpu.after), moved / 100);
@@ -411,7 +412,7 @@ TEST(TrainerMemory, CountsWhatBroadcastsTake) {
   EXPECT_EQ(told(testing::learner_model(), config), without + 4096);
 }
 
-// What is told before is what is then allocated, but for tables.
+// The memory that is allocated is the memory that was planned, except for tables.
 TEST_P(LearnerOnAGpuIn, TakesTheMemoryThatWasTold) {
   if (!runtime::emulated()) GTEST_SKIP() << "a driver hands memory out in pages of 2 MiB";
   const auto folder = scratch_folder("told");

@@ -262,7 +262,7 @@ TEST(LearnerActor, ARestoredLearnerPublishesItsCheckpoint) {
   EXPECT_EQ(world.all<Published>()[0].publication.version, PolicyVersion{1});
 }
 
-// As after the death of everything: what had been published is gone, but for the checkpoint.
+// As after the end of all processes: the published versions are gone, and the checkpoint is left.
 TEST(LearnerActor, ARestoredLearnerPublishesTheOlderVersionsFirst_TR4) {
   World world;
   world.older_versions = 2;

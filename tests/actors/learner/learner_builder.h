@@ -43,7 +43,8 @@ std::unique_ptr<NativeTrainer> make_trainer(const std::filesystem::path& folder,
                                             runtime::DType dtype = runtime::DType::kF32,
                                             Sharing sharing = {});
 
-// Saves a checkpoint: its weights, rounded to `dtype`, are what the trainer publishes.
+// Saves a checkpoint and returns the weights that the trainer publishes: those of the checkpoint,
+// rounded to `dtype`.
 void expect_publishes_its_checkpoint(NativeTrainer& trainer, runtime::DType dtype);
 
 struct GangShape {
@@ -61,7 +62,7 @@ struct RankEnd {
 };
 
 // Runs `drive` as rank 0 of a gang whose other ranks follow on threads of their own; then lets them
-// stop. How each rank ended.
+// stop. Returns how each rank ended.
 std::vector<RankEnd> run_gang(const std::filesystem::path& folder, const TrainerConfig& config,
                               GangShape shape, const std::function<void(NativeTrainer&)>& drive);
 

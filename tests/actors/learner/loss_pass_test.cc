@@ -192,7 +192,8 @@ TEST(LossPass, GradientWithEntropyAndReference) {
 }
 
 TEST(LossPass, TheProximalPolicyIsTheOneThatTheStepStartsWith) {
-  // Without bypass the clip acts on ratio 1: as with bypass when the behaviour policy is the model.
+  // Without bypass the clip acts on ratio 1, and the result equals the one with bypass where the
+  // behaviour policy is the model.
   Rig decoupled(config_with({.bypass_mode = false}));
   decoupled.loss();
   Rig on_policy(config_with({}), 0);
@@ -246,7 +247,7 @@ TEST(LossPass, AtEqualWeightsEveryDifferenceIsZero_NT2) {
   EXPECT_NE(rig.objective().diff_max_at_staleness_0(), 0);
 }
 
-// On the CPU, of every family; with the layers computed twice it has the same bits.
+// On the CPU, for every family; a pass that computes the layers twice has the same bits.
 TEST(LossPass, Bf16IsF32ToWithinItsRoundings) {
   constexpr auto kCpu = runtime::DeviceKind::kCpu;
   constexpr auto kProducts = kernels::Rows::kInvariant;

@@ -1,3 +1,5 @@
+// The trainer as a whole on tiny models: its figures, its gradients and published versions, runs
+// that repeat to the bit, and gangs of several ranks in one process.
 #include "actors/learner/native_trainer.h"
 
 #include <gtest/gtest.h>
@@ -118,7 +120,7 @@ TEST(NativeTrainer, EntropyBonusAndKlActOnGroupsWithoutVariance_NT1) {
   EXPECT_GT(trained->report.loss, 0);
 }
 
-// With every share of the groups that ranks may have.
+// Tried with every share of the groups that ranks may have.
 TEST(NativeTrainer, MetricsCoverEveryResponseToken_NT1) {
   const auto folder = scratch_folder("all-tokens");
   TrainerConfig config = trainer_config(folder);
@@ -196,7 +198,7 @@ TEST(NativeTrainer, AGangWithoutItsRankZeroEndsWithAnError) {
   EXPECT_NE(ended.error().message.find("gang broke"), std::string::npos);
 }
 
-// CO-5, where it lives and gives no command.
+// CO-5: rank 0 is alive and gives no command.
 TEST(NativeTrainer, AGangWhoseRankZeroHangsEndsWithAnErrorThatNamesIt) {
   const auto folder = scratch_folder("hung");
   auto collectives =
@@ -392,7 +394,7 @@ TEST(NativeTrainer, ADamagedCheckpointGivesWayToTheOlderOne_CP2) {
   file.seekp(-9, std::ios::end);
   file.put(byte);
   file.close();
-  // With no sound one left there is no silent beginning anew, which would remove them all.
+  // Where no checkpoint is sound the trainer does not begin anew, which would remove them all.
   const auto restored = make_trainer(folder, config)->restore();
   ASSERT_FALSE(restored);
   EXPECT_EQ(restored.error().code, ErrorCode::kInvalid);

@@ -1,5 +1,6 @@
 // Builders for tests of gangs whose ranks share AdamW's work: small buckets, trainers that are
-// driven for a few steps, and what they keep; and an exchange that can be listened to and cut.
+// driven for a few steps, and the state that they keep; and an exchange of shards that a test can
+// listen to and cut.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,8 +15,8 @@
 
 #include "actors/learner/trainer_checkpoint.h"
 #include "runtime/base/file.h"
-#include "runtime/collective/local_shards.h"
 #include "tests/actors/learner/learner_builder.h"
+#include "tests/runtime/collective/local_shards.h"
 
 namespace tandem::actors::testing {
 

@@ -24,9 +24,9 @@ using testing::sharing;
 using testing::train_to;
 using testing::Watched;
 
-// Another exchange, whose first `held_max` gathers begin as late as can be: each when it is waited
-// for. Counts how many wait() has waited for, how many hold_back(), and how often hold_back() came
-// back before the others had begun.
+// An exchange of shards whose first `held_max` gathers begin as late as possible: each when it is
+// waited for. Counts how many gathers wait() has waited for, how many hold_back(), and how often
+// hold_back() came back before the others had begun.
 class Late final : public runtime::ShardExchange {
  public:
   struct Counts {
@@ -81,7 +81,8 @@ class Late final : public runtime::ShardExchange {
   std::uint64_t made_ = 0;  // of those that were held, since the last wait()
 };
 
-// Another exchange, whose gathers are over when they are asked for: nothing overlaps.
+// An exchange of shards whose gathers are complete as soon as they are asked for, so that nothing
+// overlaps.
 class Early final : public runtime::ShardExchange {
  public:
   explicit Early(std::unique_ptr<runtime::ShardExchange> of) : exchange_(std::move(of)) {}
@@ -112,7 +113,7 @@ TEST(ShardedTrainer, TheNextForwardBeginsBeforeTheWeightsHaveCome_SU2_SU5) {
   config.algorithm.kl_loss_coef = 0.1;
   const int warm_steps = 3;
   const auto buckets = static_cast<int>(cut_buckets(testing::learner_model(), kSmall).size());
-  // Embedding and layers but the last, whose bucket may have the final norm too.
+  // The embedding and all layers except the last one, whose bucket may hold the final norm too.
   const auto parts = static_cast<int>(testing::learner_model().layers);
   enum class When { kEarly, kAsTheyCome, kLate };
   // A batch of one record leaves all ranks but one without work.

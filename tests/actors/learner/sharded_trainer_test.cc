@@ -14,9 +14,9 @@
 #include "actors/learner/trainer_memory.h"
 #include "actors/model/parameters.h"
 #include "runtime/base/rng.h"
-#include "runtime/collective/local_shards.h"
 #include "tests/actors/learner/sharded_gang.h"
 #include "tests/actors/model/tiny_model.h"
+#include "tests/runtime/collective/local_shards.h"
 
 namespace tandem::actors {
 namespace {
@@ -298,8 +298,8 @@ TEST(ShardedTrainer, ResumesToTheBit_TR2) {
   EXPECT_EQ(second[0].weights, first[0].weights);
 }
 
-// Whoever wrote a checkpoint, whoever reads it has those weights and moments, and goes on as a gang
-// of its size does whose ranks do all the work.
+// A gang of any size that reads a checkpoint has its weights and moments, and goes on as a gang of
+// that size whose ranks all do the whole update.
 TEST(ShardedTrainer, ACheckpointDoesNotDependOnTheRanks_TR2) {
   const auto folder = scratch_folder("checkpoint");
   TrainerConfig config = config_of(folder);

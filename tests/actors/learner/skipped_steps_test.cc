@@ -11,9 +11,9 @@
 #include "actors/learner/trainer_checkpoint.h"
 #include "runtime/base/digest.h"
 #include "runtime/base/file.h"
-#include "runtime/collective/local_shards.h"
 #include "tests/actors/learner/learner_builder.h"
 #include "tests/actors/model/tiny_model.h"
+#include "tests/runtime/collective/local_shards.h"
 
 namespace tandem::actors {
 namespace {
@@ -64,7 +64,7 @@ std::vector<std::pair<std::string, GangShape>> shapes() {
   return all;
 }
 
-// What a checkpoint keeps of the optimizer's work.
+// The part of the optimizer's state that a checkpoint keeps.
 struct Saved {
   std::string m, v;
   std::uint64_t optimizer_steps = 0;
@@ -213,8 +213,8 @@ TEST(SkippedSteps, AResumedRunGoesOnCounting_TR2) {
   }
 }
 
-// "a b" -> "a". A rate under which the first step throws the weights beyond what a float can
-// square.
+// "a b" -> "a". Under this rate the first step moves the weights so far that their squares overflow
+// a float.
 TrainerConfig exploding_warm_start(const std::filesystem::path& folder, std::int64_t in_row_max) {
   TrainerConfig config = config_of(folder, in_row_max);
   config.warm_start = WarmStartConfig{.lr = 1e38, .batch_size = 8, .steps_max = 7, .until = {}};

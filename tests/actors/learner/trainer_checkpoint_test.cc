@@ -1,3 +1,5 @@
+// Checkpoints of the trainer: which are kept and which is read. Files are damaged, cut or left
+// half-written on purpose, to show that a load takes the next older checkpoint (CP-1, CP-2).
 #include "actors/learner/trainer_checkpoint.h"
 
 #include <gtest/gtest.h>

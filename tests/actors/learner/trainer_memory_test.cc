@@ -25,7 +25,7 @@ std::atomic<std::size_t> heap_block_max = 0;
   if (void* memory = std::malloc(bytes == 0 ? 1 : bytes)) return memory;
   std::abort();
 }
-// Of the same heap, as every pointer that comes to the operators below must be.
+// Takes memory from the same heap as the operators below.
 [[gnu::noinline]] void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
   return std::malloc(bytes == 0 ? 1 : bytes);
 }
@@ -65,8 +65,8 @@ TEST(TrainerMemory, MasterAndPackedWeightsAndNoThirdCopy) {
   EXPECT_LT(held, arena * 5 / 2);
 }
 
-// What trainer_memory() says is what is there, but for tables of a few numbers for each token.
-// What is published in bf16 lies on the host whatever the device.
+// trainer_memory() equals the memory that is allocated, except for tables of a few numbers for each
+// token. An arena that is published in bf16 lies on the host, whatever the device.
 TEST(TrainerMemory, ThePartsAreWhatIsAllocated) {
   const auto folder = testing::scratch_folder("parts");
   const TrainerConfig config = testing::trainer_config(folder);

@@ -1,5 +1,5 @@
-// Steps of several updates against PyTorch (scripts/make_update_goldens.py says how the numbers
-// came): what each case reports, and how far its weights move.
+// Steps of several updates against PyTorch (scripts/make_update_goldens.py makes the numbers): the
+// figures that each case reports, and how far its weights move.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Several optimizer steps from one batch: which groups each has, what is computed once before the
-// first, and that ranks, checkpoints and GPUs' sharing change nothing.
+// Several optimizer steps from one batch: the groups of each, the values that are computed once
+// before the first, and that neither ranks nor checkpoints nor sharing a GPU change a result.
 #include <gtest/gtest.h>
 
 #include <map>

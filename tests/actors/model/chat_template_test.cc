@@ -1,4 +1,5 @@
-// Conversations against what transformers makes of them (scripts/make_chat_goldens.py).
+// Conversations as our templates render them, against the texts of transformers
+// (scripts/make_chat_goldens.py).
 #include "actors/model/chat_template.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,5 @@
+// Model directories are saved and loaded with the same bits; random weights depend on the seed and
+// the parameter's name alone; each missing or damaged file is named.
 #include "actors/model/checkpoint.h"
 
 #include <gtest/gtest.h>
@@ -99,7 +101,7 @@ TEST(Checkpoint, RandomWeightsDependOnSeedAndNameAlone) {
   EXPECT_NEAR(std::sqrt(squares / count), small.initializer_range, 0.03 * small.initializer_range);
 }
 
-// As transformers begins: a model of random weights computes without its biases.
+// Transformers begins so too: the biases of random weights are zero.
 TEST(Checkpoint, RandomBiasesAreZero) {
   const ModelConfig config = testing::tiny_config(Family::kQwen2);
   Result<runtime::Arena> arena = runtime::Arena::allocate(make_manifest(config), "test");

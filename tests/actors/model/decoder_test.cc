@@ -1,5 +1,5 @@
 // The decoder's invariants: DE-1 (rows are independent), DE-2 (engine and training agree to the
-// bit), DE-3 (no allocation per call); and what a gradient must be besides the goldens.
+// bit), DE-3 (no allocation per call); and rules for gradients beside the goldens.
 #include "actors/model/decoder.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ namespace {
 std::atomic<std::int64_t> allocations{0};
 }  // namespace
 
-// Counts what the program allocates, for DE-3. Not inlined: the compiler would take the two halves
+// Counts the program's allocations, for DE-3. Not inlined: the compiler would take the two halves
 // of a pair for a mismatch.
 [[gnu::noinline]] void* operator new(std::size_t size) {
   allocations.fetch_add(1, std::memory_order_relaxed);
@@ -488,7 +488,7 @@ TEST_P(Families, BackwardAccumulatesAndRepeatsOnAnyNumberOfThreads) {
                         score(config, weights, packed).logprob));
 }
 
-// What is computed again has the bits it had.
+// A value that is computed again has the same bits.
 TEST_P(Families, CheckpointingChangesNoBit) {
   ModelConfig config = model();
   config.layers = 6;

@@ -1,3 +1,5 @@
+// config.json of several families and versions of transformers is read, and each key that the
+// decoder does not support is refused by name.
 #include "actors/model/model_config.h"
 
 #include <gtest/gtest.h>
@@ -98,7 +100,7 @@ TEST(ModelConfig, ReadsLlama3ScalingByBothNames) {
   expect_refused(config, "high_freq_factor");
 }
 
-// As SmolLM2's and Llama 2's configurations are written.
+// Keys as the configurations of SmolLM2 and Llama 2 have them.
 TEST(ModelConfig, FillsInWhatLlamaLeavesOut) {
   const Result<ModelConfig> config = parse({{"architectures", {"LlamaForCausalLM"}},
                                             {"model_type", "llama"},
@@ -140,7 +142,7 @@ TEST(ModelConfig, Qwen2HasBiasesAndTheKeysOfAWindowThatIsNotUsed) {
   expect_refused(config, "hidden_size");
 }
 
-// In bf16 16 floats are half of what parts of a fused operand must fill.
+// In bf16 16 floats fill half of the least part of a fused operand.
 TEST(ModelConfig, RefusesADtypeThatLeavesGapsInTheBias) {
   ModelConfig config = testing::tiny_config();
   config.family = Family::kQwen2;

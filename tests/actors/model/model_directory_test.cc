@@ -1,5 +1,5 @@
-// What people give in the place of a model's directory is told by name, with what to do, before
-// anything is read whole or allocated.
+// A path that is no model's directory is refused with its name and a remedy, before any file is
+// read whole and any memory is allocated.
 #include "actors/model/model_directory.h"
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ fs::path whole(const std::string& name, Family family = Family::kQwen3) {
   return folder;
 }
 
-// load_model must fail, with `message`, at `where`, and say what to do.
+// load_model must fail with `message` at `where`, and name a remedy.
 void expect_refused(const fs::path& directory, const std::string& message, const std::string& where,
                     const std::string& help) {
   const Result<Model> model = load_model(directory, {});
@@ -116,7 +116,7 @@ TEST(ModelDirectory, NamesADownloadThatIsNotComplete) {
   expect_refused(started, "download is not complete", ".cache", "run the download again");
 }
 
-// Of a model of this size an allocation would fail with another message.
+// For a model of this size an allocation would fail with another message.
 TEST(ModelDirectory, NothingIsAllocatedForWeightsThatDoNotFit) {
   const fs::path folder = whole("huge");
   ModelConfig config = testing::tiny_config();

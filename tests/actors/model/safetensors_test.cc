@@ -1,3 +1,5 @@
+// Files of safetensors: a list of malformed files, every truncation, random damage, shards, and
+// writes that fail.
 #include "actors/model/safetensors.h"
 
 #include <gtest/gtest.h>
@@ -31,6 +33,13 @@ std::string file_bytes(const std::string& header, std::size_t data_bytes,
 
 json entry(const char* dtype, json shape, std::uint64_t begin, std::uint64_t end) {
   return {{"dtype", dtype}, {"shape", std::move(shape)}, {"data_offsets", {begin, end}}};
+}
+
+Result<void> read_tensors(const std::filesystem::path& directory,
+                          std::span<const NamedTensor> wanted, const TiedTensor* tied) {
+  const Result<TensorFiles> files = TensorFiles::open(directory, wanted, tied);
+  if (!files) return files.error();
+  return files->read(wanted);
 }
 
 TEST(Safetensors, RefusesEveryMalformedFile) {

@@ -38,7 +38,7 @@ std::string character_tokenizer(std::string_view characters);
 // Writes config.json and tokenizer.json: a directory that loads with random weights.
 void write_model_folder(const std::filesystem::path& folder, const ModelConfig& config);
 
-// What a trainer of a model with these weights would publish: rounded to config.dtype.
+// The arena that a trainer of a model with these weights publishes: rounded to config.dtype.
 runtime::Arena published(const ModelConfig& config, const runtime::Arena& weights);
 
 }  // namespace tandem::actors::testing

@@ -79,8 +79,8 @@ class WeightsIn : public ::testing::TestWithParam<runtime::DType> {};
 INSTANTIATE_TEST_SUITE_P(Of, WeightsIn, ::testing::ValuesIn(testing::kDTypes),
                          [](const auto& test) { return runtime::name(test.param); });
 
-// Before a part is needed it is no number, and when the next part is needed it is none again (but
-// for an embedding that is the head as well).
+// A part holds NaN until it is needed, and again when the next part is needed, except an embedding
+// that is the head as well.
 TEST_P(WeightsIn, ForwardReadsEachPartOnlyOnceItNeedsIt_DE5) {
   for (const auto& [tied, use] :
        {std::pair(false, WeightsUse::kTraining), std::pair(true, WeightsUse::kTraining),
@@ -140,7 +140,7 @@ TEST_P(WeightsIn, BytesAreWhatIsAllocated) {
     }
 }
 
-// For inference the head's panels alone: the rest that is kept are vectors.
+// For inference the head's panels are kept alone: everything else that is kept are vectors.
 TEST_P(WeightsIn, ATiedEmbeddingExistsOnce) {
   for (const Family family : testing::kFamilies) {
     const ModelConfig config = testing::tiny_config(family, GetParam());
@@ -162,8 +162,8 @@ TEST_P(WeightsIn, ATiedEmbeddingExistsOnce) {
   }
 }
 
-// Beside the master weights a learner on a CPU has the packed ones, and no third copy; but in bf16
-// the rounded ones as well.
+// Beside the master weights a learner on a CPU has the packed ones and no third copy; in bf16 it
+// has the rounded ones as well.
 TEST_P(WeightsIn, InPlaceReadsTheMasterWeightsOrTheirRoundedCopy) {
   const bool reads_master = GetParam() == runtime::DType::kF32;
   for (const Family family : testing::kFamilies)

@@ -1,3 +1,5 @@
+// A user's reward program in virtual time: the child is played by a class that crashes, hangs or
+// answers nonsense when a completion says so, and each completion gets one score or one failure.
 #include "actors/reward/command_verifier.h"
 
 #include <gtest/gtest.h>
@@ -44,7 +46,7 @@ struct Judge {
   }
 };
 
-// A child in virtual time: what it does with a line is a function of the completion.
+// A child in virtual time. The completion decides what the child does with a line:
 //   "crash"  it stops        "hang"  it says nothing, ever more       "lose"  no answer to this one
 //   "error"  it says so      "garbage", "wrong id"  lines that answer nothing
 //   "long", "not UTF-8"  errors that are cut, or enter, within a character
@@ -307,7 +309,7 @@ TEST(CommandVerifier, AProgramThatNeverAnswersIsGivenUp) {
     for (int i = 0; i < 100; ++i) s.score(what);
     ASSERT_TRUE(s.executor.run_until([&] { return s.failure.has_value(); }, 600s)) << what;
     EXPECT_EQ(s.failure->code, ErrorCode::kInvalid);
-    EXPECT_EQ(s.child.lives, kCommandLivesUnanswered);
+    EXPECT_EQ(s.child.lives, kCommandStartsUnanswered);
     EXPECT_EQ(s.child.alive, 0);
   }
 }
@@ -389,7 +391,7 @@ for line in sys.stdin:
             std::string::npos);
 }
 
-constexpr Duration kLong = 90s;  // for what is not to time out
+constexpr Duration kLong = 90s;  // for completions that must not time out
 
 TEST(CommandVerifier, WhatAProgramWroteToStderrBeforeItDiedIsTold) {
   RealChild child(R"(

@@ -1,3 +1,5 @@
+// Answers as numbers: texts that hold one, texts that do not, and a list of pairs that the package
+// math-verify has judged.
 #include "actors/reward/math_answer.h"
 
 #include <gtest/gtest.h>
@@ -76,7 +78,7 @@ const Case kNumbers[] = {
     {"037", "37", true},
 };
 
-// What holds the digits of the reference, and is another number or none.
+// Texts that hold the digits of the reference and are another number, or no number.
 const Case kOthers[] = {
     {"5", "\\boxed{\\sqrt{5}}", false},
     {"5", "\\boxed{10^{5}}", false},

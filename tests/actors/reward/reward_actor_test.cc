@@ -1,3 +1,5 @@
+// The reward actor in the simulated executor, between an exchange and a store of payloads that the
+// test plays: RW-1 to RW-3.
 #include "actors/reward/reward_actor.h"
 
 #include <gtest/gtest.h>
@@ -171,7 +173,7 @@ TEST(RewardActor, ExactSeesSpecialTokens) {
     ASSERT_TRUE(ended);
     payload.trajectories.push_back(completion.take());
     const Trajectory& made = payload.trajectories.back();
-    EXPECT_EQ(made.text, "037") << "what a program sees has no special tokens";
+    EXPECT_EQ(made.text, "037") << "a program sees no special tokens";
     texts.texts.push_back({.index = static_cast<std::int32_t>(texts.texts.size()),
                            .data = R"({"answer": "037"})",
                            .text = made.text,

@@ -122,7 +122,7 @@ TEST_P(EngineOnAGpu, FastestProductsDifferByRoundings) {
         furthest = std::max(furthest, std::abs(trajectory.logprobs[i] - learners[i]));
     }
   EXPECT_LT(furthest, allowed);
-  if (!runtime::emulated()) return;  // whose library may find the same ones fastest
+  if (!runtime::emulated()) return;  // a real library may find the same algorithms fastest
   EXPECT_GT(furthest, 0.0f) << "the configuration does not reach the products";
 }
 
@@ -164,8 +164,9 @@ TEST_P(EngineOnAGpu, GraphsAndStepsUnderWayChangeNoBit) {
   for (const auto& [group, payload] : expected) expect_same(actual.at(group), payload, "graphs");
 }
 
-// What meets a step under way: new weights, whose keys are computed anew, too few pages, a
-// cancelled group, a prompt of many steps, and the end. As on a CPU, where nothing is under way.
+// Events while a step is under way: new weights, whose keys are computed anew, too few pages, a
+// cancelled group, a prompt of many steps, and the end. The results are those of a CPU, where no
+// step is ever under way.
 TEST_P(EngineOnAGpu, StepsUnderWayAreInNobodysWay) {
   if (!runtime::emulated()) GTEST_SKIP() << "another library's products";
   if (GetParam() != runtime::DType::kF32)
@@ -198,7 +199,7 @@ TEST_P(EngineOnAGpu, StepsUnderWayAreInNobodysWay) {
 }
 
 // Graphs that were recorded with one version compute with the next: 50 swaps, some with work after
-// them, and then what an engine says that has seen the last version alone.
+// them, and then the answers of an engine that has seen the last version alone.
 TEST_P(EngineOnAGpu, AnUpdatedOneIsAFreshOne) {
   EngineConfig config = small_config();
   config.cudagraph_capture_sizes = {2, 8};

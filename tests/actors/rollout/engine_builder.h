@@ -1,5 +1,5 @@
 // Builders for the engine's tests: engines over several versions of the quickstart's model, work
-// for them, and what they make of it.
+// for them, and their results.
 #pragma once
 
 #include <functional>
@@ -21,7 +21,7 @@ class TinyModel {
 
   const ModelConfig& config() const { return config_; }
   const Tokenizer& tokenizer() const { return *tokenizer_; }
-  // As published.
+  // The weights as a learner publishes them.
   const runtime::Arena& weights(PolicyVersion version) const {
     return weights_[static_cast<std::size_t>(version.value)];
   }
@@ -29,7 +29,7 @@ class TinyModel {
   Result<std::unique_ptr<NativeEngine>> try_engine(const EngineConfig& config,
                                                    runtime::Stream stream = {},
                                                    std::function<Time()> clock = steady_now) const;
-  // With version 0 installed.
+  // An engine with version 0 installed.
   std::unique_ptr<NativeEngine> engine(const EngineConfig& config, runtime::Stream stream = {},
                                        std::function<Time()> clock = steady_now) const;
   void fill_sink(NativeEngine& engine, PolicyVersion version) const;
@@ -46,7 +46,8 @@ GroupWork group_work(std::uint64_t group, std::string prompt, std::int32_t n = 4
 
 using Payloads = std::map<GroupId, GroupPayload>;
 
-// Adds what the engine has finished; steps until it has nothing more to do.
+// gather() adds the groups that the engine has finished; run_to_end() steps until nothing is left
+// to do.
 void gather(Engine& engine, Payloads& payloads);
 Payloads run_to_end(Engine& engine);
 

@@ -1,5 +1,5 @@
-// What an engine holds of its weights, and that a version computes the same wherever it was packed
-// from.
+// An engine holds one copy of its weights, and a version computes the same numbers from whichever
+// memory it was packed.
 #include <gtest/gtest.h>
 
 #include "actors/model/kv_cache.h"

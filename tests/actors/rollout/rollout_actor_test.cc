@@ -1,3 +1,5 @@
+// The rollout actor with a FakeEngine in the simulated executor; the test plays the exchange, the
+// publisher of weights and the store of payloads.
 #include "actors/rollout/rollout_actor.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +22,7 @@ using runtime::Delivery;
 
 constexpr PolicyVersion kV0{0}, kV1{1}, kV2{2};
 
-// Keeps what a rollout says; can be told to be full.
+// Keeps the messages of a rollout; a test can make it refuse them as a full mailbox does.
 struct Heard final : runtime::Target<RolloutEvents> {
   Delivery post(RolloutEvents event) override {
     if (refusals_left > 0) {
@@ -179,7 +181,7 @@ struct Fixture {
   runtime::SimulatedExecutor executor;
   runtime::System system;
   std::optional<Error> failure;
-  bool lose_in_place = false;  // what is held goes before it is installed
+  bool lose_in_place = false;  // a version that is held is withdrawn before it is installed
   std::shared_ptr<FakeWeightBoard> board = std::make_shared<FakeWeightBoard>();
   std::shared_ptr<std::vector<std::string>> weight_calls =
       std::make_shared<std::vector<std::string>>();
@@ -237,7 +239,7 @@ TEST(RolloutActor, InstallsBetweenStepsAndSaysSo) {  // RO-1
   EXPECT_TRUE(mixed);
 }
 
-// Whoever hears of a version's first token has heard before by which weights it was made.
+// A receiver of a version's first token has heard before which weights made it.
 TEST(RolloutActor, TellsWhatItInstalledBeforeTheFirstTokenByIt_RO1) {
   Fixture f;
   f.publish(kV0, kV0);
@@ -320,7 +322,7 @@ TEST(RolloutActor, AVersionThatIsWithdrawnInItsPlaceIsNotInstalled) {
   EXPECT_FALSE(f.failure);
 }
 
-// Another actor may share the subscriber, and what it copies into goes with this one.
+// Another actor may share the subscriber, and the buffer of a copy ends with this actor.
 TEST(RolloutActor, ItsEndEndsACopyThatIsUnderWay) {
   Fixture f;
   f.publish(kV0, kV0);
@@ -373,8 +375,8 @@ TEST(RolloutActor, EvaluatesByThePinnedVersion) {
   ASSERT_TRUE(f.executor.run_until([&] { return f.heard->all<Installed>().size() == 2; }, 1s));
 }
 
-// As where the warm start ends while the untrained weights are still being evaluated: nothing else
-// waits, so the end of the first evaluation alone must bring the install about.
+// This happens where the warm start ends while the untrained weights are still being evaluated:
+// nothing else waits, so the end of the first evaluation alone must bring the install about.
 TEST(RolloutActor, AnUpdateThatWaitedForTheLastRequestIsInstalled) {
   FakeEngineConfig instant = Fixture::engine_config();
   instant.step_time = instant.sequence_time = instant.install_time = Duration{0};
@@ -404,8 +406,8 @@ TEST(RolloutActor, AnEvaluationThatNoMessageHoldsGoesInSeveral) {
   EXPECT_GT(f.heard->all<Evaluated>().size(), 2u);
 }
 
-// RO-3, RO-5: what is being stored while it is handed back is told of, since nobody else knows of
-// the payload; what is not is forgotten.
+// RO-3, RO-5: a group that is being stored while it is handed back is still answered, since no
+// other process knows of its payload; a group that is not being stored is forgotten.
 TEST(RolloutActor, HandBackForgetsGroupsButNoPayload) {
   Fixture f;
   f.publish(kV0, kV0);
@@ -456,6 +458,17 @@ TEST(RolloutActor, UnservablePromptsAndStatisticsAreReported) {
   EXPECT_EQ(stats.requests_running, 0);
   expect_counts_fit(stats.latencies, stats.generation_tokens);
   EXPECT_EQ(count_of(stats.latencies.request), 8u) << "two groups of four";
+}
+
+TEST(RolloutActor, AnEngineThatFailsEndsTheActorWithItsReason_EN5) {
+  FakeEngineConfig engine = Fixture::engine_config();
+  engine.failing_prompt = "p2";
+  Fixture f(1, engine);
+  f.publish(PolicyVersion{0}, PolicyVersion{0});
+  f.assign(1, 3);
+  ASSERT_TRUE(f.executor.run_until([&] { return f.failure.has_value(); }, 60s));
+  EXPECT_NE(f.failure->message.find("NaN"), std::string::npos) << f.failure->message;
+  EXPECT_TRUE(f.generated().empty());
 }
 
 TEST(RolloutActor, OneSeedGivesTheSameRunTwice) {

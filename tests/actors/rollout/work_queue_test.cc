@@ -1,3 +1,5 @@
+// WQ-1 to WQ-4 on a queue alone, example by example, and then for random work under random offers
+// of versions.
 #include "actors/rollout/work_queue.h"
 
 #include <gtest/gtest.h>

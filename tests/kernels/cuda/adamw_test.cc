@@ -1,3 +1,4 @@
+// AdamW on a GPU gives the CPU's bits, and a list of the copies in bf16 that changed.
 #include "kernels/ops/adamw.h"
 
 #include <algorithm>

@@ -21,7 +21,7 @@ TEST_P(CudaAttentionInput, AI1_HasTheBitsOfItsSteps) {
     const Operand positions(gpu(), {t}, tokens.positions), slots(gpu(), {t}, tokens.slots);
     const Operand cos(gpu(), DType::kF32, {NewTokens::kAngles, d / 2}, tokens.cos);
     const Operand sin(gpu(), DType::kF32, {NewTokens::kAngles, d / 2}, tokens.sin);
-    // q and v with what lies around them, and all slots, those that nobody writes too.
+    // q and v with the memory around them, and all slots, also those that are not written.
     const auto computed = [&](const auto& compute) {
       const Operand qkv(gpu(), dtype, {t, tokens.width()}, tokens.qkv);
       const Operand keys = Operand::poisoned(gpu(), dtype, {tokens.pages(), g, page, d});

@@ -1,3 +1,5 @@
+// AT-1 on a GPU: each way in which paged attention may divide its work (chunks, splits, shared
+// prefixes, recorded steps) gives the bits of packed attention.
 #include <algorithm>
 
 #include "kernels/ops/attention.h"
@@ -57,7 +59,7 @@ Queries last(const Segment& segment, std::int32_t count) {
   return {.from = std::max(0, segment.len - count), .to = segment.len};
 }
 
-// What `all`, `stride` floats to a row, has from the beginning of the rows of the queries.
+// The rows of the queries in `all`, whose rows are `stride` floats long.
 template <class Pick>
 Floats picked(const Batch& batch, const Pick& pick, const Floats& all, std::int64_t stride) {
   const std::int64_t width = batch.heads.h * batch.heads.d;
@@ -307,7 +309,7 @@ TEST_F(CudaTest, At1SpreadSplitsLeaveTheBits) {
   expect_spread(gpu(), {1, 1, 16}, many, 5);
 }
 
-// Of sequences that share a prefix, the splits after it.
+// The splits after the prefix, of sequences that share one.
 TEST_F(CudaTest, At1SpreadAndSharedSplitsLeaveTheBits) {
   Batch batch{.heads = {3, 1, 16}};
   batch.add_family(544, {500, 1, 737});
@@ -343,7 +345,7 @@ TEST_P(CudaAttention, At1MixedStepsLeaveTheBits) {
     SCOPED_TRACE(room);
     const Operand space = Operand::poisoned(gpu(), DType::kF32, {room * row * sequences});
     expect_paged(gpu(), GetParam(), batch, pages, mixed, packed, prefixes.span(), space);
-    // Of 1044 and of 1281 positions; the others' splits are done side by side.
+    // The sequences of 1044 and of 1281 positions; the splits of the others are done side by side.
     const std::int64_t spread = std::min<std::int64_t>(room, 5) + std::min<std::int64_t>(room, 6);
     EXPECT_EQ(numbers_in(space), GetParam() == DType::kBF16 ? spread * row : 0);
   }

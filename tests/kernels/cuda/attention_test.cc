@@ -1,3 +1,4 @@
+// Packed attention on a GPU against the CPU, forward and backward, and AT-1 for its rows.
 #include "kernels/ops/attention.h"
 
 #include <algorithm>

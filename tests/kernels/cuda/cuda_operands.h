@@ -94,7 +94,7 @@ class OnGpu {
 
 using CudaTest = runtime::CudaCase;
 
-// With the dtype as parameter.
+// A CudaTest with the dtype as parameter.
 class CudaDTypeTest : public CudaTest, public testing::WithParamInterface<DType> {};
 
 }  // namespace tandem::kernels

@@ -36,7 +36,8 @@ TEST_P(CudaElementwise, AddAndScaleGiveTheCpusBits) {
   }
 }
 
-// From the parameter's dtype to each: the CPU's values, on packs and off their alignment.
+// Converts from the parameter's dtype to each; the values are the CPU's, on packs and off their
+// alignment.
 TEST_P(CudaElementwise, ConvertGivesTheCpusValues) {
   const DType from = GetParam();
   for (const DType to : kFloatTypes) {

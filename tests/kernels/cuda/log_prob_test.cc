@@ -1,3 +1,5 @@
+// Log-probabilities on a GPU against the CPU; rows have the same bits in any batch and at any
+// alignment.
 #include "kernels/ops/log_prob.h"
 
 #include <cmath>
@@ -73,7 +75,7 @@ TEST_P(CudaLogProb, ForwardMatchesTheCpu) {
     expect_close(log_probs.values(), expected.log_prob, DType::kF32);
     expect_close(entropy.values(), expected.entropy, DType::kF32);
     expect_close(lse.values(), expected.lse, DType::kF32);
-    // What else is asked for does not touch the bits.
+    // The bits do not depend on which other outputs are asked for.
     op.entropy = op.lse = {};
     op.log_prob = alone;
     log_prob(gpu(), op);

@@ -1,3 +1,5 @@
+// Products on a GPU against the CPU within the roundings of their sums; rows have the same bits in
+// any batch (MM-2).
 #include "kernels/ops/matmul.h"
 
 #include "runtime/device/graph.h"

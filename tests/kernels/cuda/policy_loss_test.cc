@@ -1,3 +1,4 @@
+// Every mode of the policy loss gives the CPU's bits on a GPU.
 #include "kernels/ops/policy_loss.h"
 
 #include <cmath>
@@ -12,7 +13,7 @@ using runtime::tensor;
 using CudaPolicyLoss = CudaTest;
 
 // Sequences of all lengths, one of them empty, one all masked; every fifth token is masked and
-// holds NaN, which nobody may read.
+// holds NaN, which no kernel may read.
 struct Tokens {
   Floats current, proximal, advantage, weight, importance, reference, entropy;
   std::vector<std::int32_t> begin;

@@ -1,3 +1,5 @@
+// RMS norm on a GPU against the CPU, forward and backward; rows have the same bits in any batch and
+// at any alignment.
 #include "kernels/ops/rms_norm.h"
 
 #include "tests/kernels/cuda/cuda_operands.h"

@@ -1,3 +1,5 @@
+// SA-1: a GPU draws the CPU's tokens, for vocabularies of many sizes and all truncations, and
+// reports the bits of log_prob (LP-1).
 #include "kernels/ops/sample.h"
 
 #include <cmath>

@@ -12,7 +12,8 @@ using runtime::tensor;
 
 using CudaSumPieces = CudaTest;
 
-// On packs and off their alignment; out is a piece, and nothing beside it is touched.
+// The pieces lie on packs and off their alignment; out is a piece, and nothing beside it is
+// touched.
 TEST_F(CudaSumPieces, GivesTheCpusBits) {
   for (const std::int64_t count : {1, 2, 3, kSumPiecesMax}) {
     for (const std::int64_t n : {0, 1, 4, 7, 1025, 5000}) {

@@ -7,7 +7,7 @@
 //   kFew        in order, from C's value on, as the plain kernel; of few columns
 //   kInOrder    the same, of any number
 //
-// What the caller says is held to what NVIDIA's documentation asks for; a breach ends the process.
+// The caller's arguments are checked against NVIDIA's documentation; a breach ends the process.
 #include <cublasLt.h>
 #include <cuda_bf16.h>
 
@@ -24,7 +24,7 @@ enum Order : std::uint64_t { kByCompany = 1, kHalves, kHalvesBack, kBackwards, k
 
 constexpr std::size_t kWorkspaceBytes = 4096;  // that every algorithm asks for
 constexpr std::uint64_t kFewColumns = 64;
-// Beyond, what is refused is not offered twice: to try it takes time.
+// An algorithm that was refused is not offered twice, because a try takes time.
 constexpr std::int64_t kFewSteps = 64;
 
 std::size_t size_of(cudaDataType_t type) { return type == CUDA_R_32F ? 4 : 2; }

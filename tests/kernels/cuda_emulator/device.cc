@@ -23,11 +23,11 @@ constexpr int kMultiprocessors = 32;
 constexpr int kDevicesMax = 8;
 constexpr unsigned kThreadsMax = 1024, kGridMax = 65535;
 
-// As the fake management library of tests/runtime/node has it.
+// The same as in the fake management library of tests/runtime/node.
 std::string uuid(int number) { return "GPU-" + std::to_string(number) + "0000000-fake"; }
 
-// The numbers of the devices that this process sees, as CUDA reads CUDA_VISIBLE_DEVICES: what
-// follows a word that names no device, or one again, is not seen.
+// The numbers of the devices that this process sees, as CUDA reads CUDA_VISIBLE_DEVICES: words
+// behind one that names no device, or names a device again, are not read.
 std::vector<int> visible() {
   const char* given = std::getenv("TANDEM_EMULATED_GPUS");
   const int all = given == nullptr ? 1 : std::clamp(std::atoi(given), 0, kDevicesMax);
@@ -135,7 +135,7 @@ const char* cudaGetErrorName(cudaError_t error) {
 const char* cudaGetErrorString(cudaError_t) { return "as emulated"; }
 cudaError_t cudaGetLastError() { return cudaSuccess; }
 
-// None where a test says so.
+// No driver where a test says so.
 cudaError_t cudaDriverGetVersion(int* version) {
   *version = std::getenv("TANDEM_EMULATED_WITHOUT_DRIVER") == nullptr ? 13000 : 0;
   return cudaSuccess;

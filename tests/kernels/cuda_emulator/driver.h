@@ -4,9 +4,9 @@
 //
 // Not responsible for how a kernel runs: emulator.h is.
 //
-// One mutex guards all of it and is never held while an item of work runs. Whoever runs items has
-// the turn, of which there is one: so kernels run one at a time, on whatever thread. Device memory
-// is open only during a turn, and for the moment of a tandem_emulated_read or _write.
+// One mutex guards all of it and is never held while an item of work runs. The thread that runs
+// items has the turn, and there is one turn: so kernels run one at a time, on whatever thread.
+// Device memory is open only during a turn, and for the moment of a tandem_emulated_read or _write.
 #pragma once
 
 #include <atomic>
@@ -33,7 +33,8 @@ using Lock = std::unique_lock<std::mutex>;
 using Clock = std::chrono::steady_clock;
 using StreamPointer = std::shared_ptr<tandem_emulated_stream>;
 
-// Behind the first `items` of all items that the stream is ever given; without a stream, nowhere.
+// The place behind the first `items` of all items that the stream is ever given; without a stream,
+// no place.
 struct Place {
   StreamPointer stream;
   std::uint64_t items = 0;
@@ -48,7 +49,7 @@ struct Item {
   Kind kind = Kind::kRuns;
   std::function<void()> work = {};
   Place joined = {};
-  Clock::time_point due = {};  // when it starts although nobody waits for it
+  Clock::time_point due = {};  // when it starts although no thread waits for it
 };
 
 // The host learns that `items` of another stream are over when it learns that item `own` is, which
@@ -66,8 +67,8 @@ struct Block {
   std::size_t pages_bytes = 0;
   std::size_t bytes = 0;  // as asked for; the slack behind it holds poison
   int device = 0;
-  int file = -1;         // what its pages are of, once another process may open it
-  bool foreign = false;  // another's: opened by its handle
+  int file = -1;         // the file of its pages, once another process may open it
+  bool foreign = false;  // another process's block, opened by its handle
 };
 
 struct Driver {
@@ -85,7 +86,7 @@ struct Driver {
   std::map<cudaStream_t, StreamPointer> streams;
   std::vector<StreamPointer> orphans;  // destroyed before their work had run
   Dice dice{0x2545f4914f6cdd1du};      // for calls that queue and wait
-  bool taken = false;                  // somebody has the turn
+  bool taken = false;                  // a thread has the turn
   int wanting = 0;  // threads that wait for it, to whom the progress thread yields
 
   bool started = false;      // the progress thread, which runs work that is due
@@ -97,7 +98,7 @@ struct Driver {
 
 Driver& driver();
 
-// Until nobody has the turn; nobody takes it while the lock is held.
+// Waits until no thread has the turn; no thread takes it while the lock is held.
 void await_turn(Lock& lock);
 
 // The stream of that handle. The default stream, or one that was destroyed, ends the process.
@@ -105,7 +106,7 @@ StreamPointer find(cudaStream_t stream);
 // Puts the item behind the stream's others, or into the graph that the stream records.
 void queue(Lock& lock, cudaStream_t stream, Item item);
 void append(const StreamPointer& stream, Item item);
-// By chance runs what the stream holds at once. After append().
+// By chance runs the items of the stream at once. Called after append().
 void start_early(Lock& lock, const StreamPointer& stream);
 // Whether this thread records a graph. (Not a thread-local: those are kernels' shared memory.)
 bool records();
@@ -123,7 +124,7 @@ struct tandem_emulated_stream {
   std::uint64_t queued = 0;   // items ever
   std::uint64_t ended = 0;    // of them
   std::uint64_t seen = 0;     // of them, as far as the host has learnt by waiting or asking
-  std::uint64_t hurried = 0;  // so many are due whatever the time: somebody asked about them
+  std::uint64_t hurried = 0;  // so many are due whatever the time: a thread asked about them
   std::deque<tandem::emulator::Joined> joined;  // not seen yet
   bool runs = false;                            // an item, in the turn
   bool waits = false;                           // an item, on a thread of its own

@@ -1,3 +1,6 @@
+// A block runs on one thread: each of its CUDA threads is a fiber that gives up the processor where
+// it has to meet others. A scheduler resumes fibers in a shuffled order, and ends the process where
+// those that wait can never meet (EM-1, EM-2).
 #include "tests/kernels/cuda_emulator/emulator.h"
 
 #include <link.h>
@@ -43,8 +46,8 @@ struct Thread {
   Wait wait = Wait::kNothing;
   std::source_location where;
   unsigned lanes = 0;       // kExchange, kBallot: who takes part
-  std::uint64_t value = 0;  // what it brings
-  int from = 0;             // whose value it takes
+  std::uint64_t value = 0;  // the value that it contributes
+  int from = 0;             // the lane whose value it takes
   std::uint64_t taken = 0;
   void* brought = nullptr;                     // kTogether
   std::vector<std::vector<Copy>> copies = {};  // groups, the last of them not committed
@@ -144,7 +147,7 @@ bool same_place(const std::source_location& a, const std::source_location& b) {
          (a.file_name() == b.file_name() || std::strcmp(a.file_name(), b.file_name()) == 0);
 }
 
-// Resumes whoever can run, in a shuffled order, until nobody can.
+// Resumes the threads that can run, in a shuffled order, until none can.
 void run_until_all_wait() {
   Machine& m = machine();
   std::vector<std::size_t> order(m.threads.size());

@@ -3,7 +3,8 @@
 //
 // EM-1  A block's threads are fibers that run until they meet: at a barrier, at an exchange
 //       within a warp, or at their end. Between meetings they run in a shuffled order, as do the
-//       blocks of a grid, so what depends on an order that CUDA does not promise comes out wrong.
+//       blocks of a grid, so a result that depends on an order that CUDA does not promise comes
+//       out wrong.
 // EM-2  Threads of a block that wait at different barriers, lanes that wait for one that has
 //       ended or waits elsewhere, and a launch outside the limits of the hardware end the process
 //       or give CUDA's error. So does taking back what shared memory a kernel may have: other
@@ -16,11 +17,11 @@
 //       a thread waits for it or asks about it, and by chance before the call that queues it
 //       returns. Work behind an event runs while the host waits for the event, or does not, by
 //       chance. So memory that is read or written too early or too late shows.
-// EM-6  A stream that records a graph runs nothing. What CUDA refuses to the recording thread,
-//       and a little more, gives cudaErrorStreamCaptureUnsupported: to allocate, to free, to wait,
-//       to copy host memory that is not pinned, to use events, to launch another graph, to queue a
-//       waiting item. A graph that is destroyed before the host has waited for its work, or has
-//       asked and learnt that it is over, ends the process, even if the work has run.
+// EM-6  A stream that records a graph runs nothing. A call that CUDA refuses to the recording
+//       thread, and some more, give cudaErrorStreamCaptureUnsupported: to allocate, to free, to
+//       wait, to copy host memory that is not pinned, to use events, to launch another graph, to
+//       queue a waiting item. A graph that is destroyed before the host has waited for its work,
+//       or has asked and learnt that it is over, ends the process, even if the work has run.
 // EM-7  A waiting item (cudaLaunchHostFunc, tandem_emulated_enqueue) may block for long: it has a
 //       thread of its own. Its stream stands behind it; all other streams go on, and so do all
 //       threads that do not wait for that stream.
@@ -63,7 +64,7 @@ std::uint64_t exchange(unsigned lanes, std::uint64_t value, int from,
                        const std::source_location& where);
 unsigned ballot(unsigned lanes, bool predicate, const std::source_location& where);
 
-// Waits for the whole warp; the last lane to come acts on what all brought, in the lanes' order.
+// Waits for the whole warp; the last lane to come acts on the values of all, in the lanes' order.
 void together(void* own, void (*act)(void* const* lanes), const std::source_location& where);
 
 // The running thread's copies into shared memory (from null: of zeros), in groups. A copy is done
@@ -80,8 +81,8 @@ void run_grid(std::size_t shared_bytes, const std::function<void()>& thread);
 
 }  // namespace tandem::emulator
 
-// What a stand-in for another library of NVIDIA's finds in the module by these names. All give 0
-// where they succeed.
+// Functions that a stand-in for another library of NVIDIA's finds in the module by these names. All
+// give 0 where they succeed.
 extern "C" {
 #pragma GCC visibility push(default)
 // Between device memory, which must lie in one block, and the host's. The other side may be the

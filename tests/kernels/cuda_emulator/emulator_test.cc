@@ -1,5 +1,5 @@
-// The emulator's own tests, with kernels of theirs: that it computes what CUDA says, and that each
-// broken rule (EM-1 … EM-6) is seen. streams_test.cc has those of queued work and of devices.
+// Tests of the emulator itself, with their own kernels: it computes as CUDA does, and sees each
+// broken rule (EM-1 … EM-6). Tests of queued work and of devices are in streams_test.cc.
 #include "tests/kernels/cuda_emulator/emulator.h"
 
 #include <cuda_bf16.h>
@@ -392,8 +392,8 @@ TEST_F(EmulatedGraph, Em6AGraphUnderWayIsNotDestroyed) {
   EXPECT_EQ(cudaGraphExecDestroy(graph), cudaSuccess);
 }
 
-// Nobody waits for the kernel before its result is there: it runs on a thread of the driver's,
-// while this thread runs another one, and one more stream waits for neither.
+// No thread waits for the kernel before its result is there: it runs on a thread of the driver's,
+// while this thread runs another kernel, and one more stream waits for neither.
 TEST_F(Emulator, Em5Em7KernelsOfSeveralStreamsRunOnWhateverThread) {
   struct Told {
     int* value;
@@ -547,7 +547,7 @@ TEST_F(Emulator, ABlockOfAnotherProcessIsOpenedByItsHandle) {
   std::array<int, 2> to_test{}, to_owner{};
   ASSERT_TRUE(::pipe(to_test.data()) == 0 && ::pipe(to_owner.data()) == 0);
   const pid_t owner = ::fork();
-  ::close(owner == 0 ? to_owner[1] : to_test[1]);  // whoever is left alone reads the end
+  ::close(owner == 0 ? to_owner[1] : to_test[1]);  // a process that is left alone reads the end
   cudaIpcMemHandle_t handle{};
   char go = 0;
   if (owner == 0) {

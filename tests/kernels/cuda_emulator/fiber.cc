@@ -9,7 +9,8 @@ extern "C" {
 [[gnu::weak]] void __sanitizer_finish_switch_fiber(void* shadow, const void** stack,
                                                    std::size_t* bytes);
 [[gnu::weak]] void __asan_unpoison_memory_region(const volatile void* memory, std::size_t bytes);
-// Saves what a call must preserve, leaves the stack pointer in *from and takes up the one in to.
+// Saves the registers that a call must preserve, stores the stack pointer in *from, and continues
+// with the stack pointer in `to`.
 void tandem_emulator_switch(void** from, void* to);
 }
 

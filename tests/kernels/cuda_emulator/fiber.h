@@ -16,7 +16,7 @@ struct Fiber {
 // A fiber that calls body() when first switched to; body must never return.
 Fiber make_fiber(void* stack, std::size_t stack_bytes, void (*body)());
 
-// Runs `to` until somebody switches back. `from` must be what runs.
+// Runs `to` until a fiber switches back. `from` must be the fiber that runs.
 void switch_fiber(Fiber& from, Fiber& to);
 
 // First thing of a fiber's body: completes the switch that started it. `from` is who switched.

@@ -1,7 +1,7 @@
 // The emulator's memory, by the names and rules of the CUDA runtime.
 //
-// A device block is mapped between two pages that nobody may touch and ends at the second one, so
-// that a step over its end is caught at once; its own pages are opened only while queued work runs.
+// A device block is mapped between two pages without access and ends at the second one, so that a
+// step over its end is caught at once; its own pages are opened only while queued work runs.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -26,7 +26,7 @@ namespace {
 constexpr std::size_t kMemoryBytes = std::size_t{4} << 30;  // of each device
 constexpr unsigned char kPoison = 0xff;
 
-// What a cudaIpcMemHandle_t holds: the file of the block's pages, as its owner has it open.
+// The content of a cudaIpcMemHandle_t: the file of the block's pages, as its owner has it open.
 struct ForeignBlock {
   pid_t owner;
   int file;
@@ -57,8 +57,8 @@ void protect(const Block& block, bool open) {
   ::mprotect(block.pages, block.pages_bytes, open ? PROT_READ | PROT_WRITE : PROT_NONE);
 }
 
-// Fills the block with poison. A large one's pages are a file's until they are written to: those
-// that nobody touches are not there, and cost little to open and to close.
+// Fills the block with poison. The pages of a large block belong to a file until they are written
+// to: untouched pages do not exist, and cost little to open and to close.
 bool poison(const Block& block) {
   constexpr std::size_t kLarge = std::size_t{1} << 20;
   static const int file = [] {
@@ -121,7 +121,7 @@ bool is_in(const void* at, const void* begin, std::size_t bytes) {
 
 using KnownBlock = std::pair<void* const, Block>;
 
-// The block whose memory, or whose pages of nobody on either side of it, `at` is in.
+// The block that `at` is in: in its memory, or in the pages without access on either side.
 const KnownBlock* block_at(const void* at) {
   const auto next = driver().blocks.upper_bound(const_cast<void*>(at));
   const auto has = [&](const KnownBlock& known) {
@@ -203,7 +203,7 @@ cudaError_t cudaMemGetInfo(std::size_t* free_bytes, std::size_t* total_bytes) {
   std::size_t& used = driver().used[current_device()];
   *free_bytes = kMemoryBytes - used;
   *total_bytes = kMemoryBytes;
-  // A neighbour that asked at the same time takes these bytes of what both were told is free.
+  // A neighbour that asked at the same time takes these bytes; both were told that they are free.
   static std::size_t neighbours = [] {
     const char* bytes = std::getenv("TANDEM_EMULATED_NEIGHBOUR");
     return bytes == nullptr ? 0 : std::strtoull(bytes, nullptr, 10);

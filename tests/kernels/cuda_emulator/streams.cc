@@ -37,7 +37,8 @@ bool ready(const tandem_emulated_stream& stream) {
   return next.kind != Item::Kind::kJoins || reached(next.joined);
 }
 
-// The stream whose next item brings the place nearer; none, while that is up to an item that waits.
+// The stream whose next item brings the place nearer; none while an item that waits has to come
+// first.
 StreamPointer next_towards(const Place& place) {
   if (reached(place)) return nullptr;
   StreamPointer at = place.stream;
@@ -53,7 +54,8 @@ void wake() {
   driver().queued->notify_one();
 }
 
-// The host knows that the place has been reached, and hence what its stream had joined before.
+// The host has learnt that the place was reached, and with it all places that its stream had joined
+// before.
 void note_seen(const Place& place) {
   std::vector<Place> known{place};
   while (!known.empty()) {
@@ -90,7 +92,7 @@ void start_waiting(const StreamPointer& stream, std::function<void()> work) {
   });
 }
 
-// The right to run items, from when nobody has it. The lock is open while one runs.
+// The right to run items, taken when no thread has it. The lock is open while an item runs.
 class Turn {
  public:
   explicit Turn(Lock& lock) : lock_(lock) { driver().taken = true; }
@@ -207,7 +209,7 @@ void drop_orphans() {
   });
 }
 
-// Runs what is due, of streams chosen by chance, until a thread waits for the turn.
+// Runs items that are due, of streams chosen by chance, until a thread waits for the turn.
 void run_due(Lock& lock, Dice& dice) {
   driver().progressing = true;
   {

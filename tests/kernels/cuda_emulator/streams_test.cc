@@ -1,5 +1,5 @@
-// The emulator's streams and devices: when queued work runs (EM-5), what may block (EM-7), and what
-// a process may do meanwhile (EM-10). No kernel runs here, so TSan can watch.
+// The emulator's streams and devices: when queued work runs (EM-5), which calls may block (EM-7),
+// and how a process may go on meanwhile (EM-10). No kernel runs here, so TSan can watch.
 #include <cuda_runtime.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -26,7 +26,7 @@ namespace {
 
 constexpr std::chrono::seconds kDeadline{60};
 
-// What work waits for, and a test opens.
+// A gate that work waits for and a test opens.
 class Gate {
  public:
   void open() {
@@ -183,9 +183,9 @@ TEST(Streams, Em5AQuestionIsAnsweredInTheEndWithYes) {
   EXPECT_TRUE(event.done());
 }
 
-// Items on several streams, of both kinds, with events at random: each starts after what its stream
-// held before, and after what its stream had joined by then. Waited for, asked about, or left
-// alone.
+// Items on several streams, of both kinds, with events at random: each starts after the items
+// before it on its stream, and after those that its stream had joined by then. The test waits for
+// an item, asks about it, or leaves it alone.
 TEST(Streams, Em5Em7AnyMixtureKeepsTheOrderOfItsEvents) {
   constexpr std::size_t kStreams = 4, kItems = 60;
   for (unsigned seed = 1; seed <= 40; ++seed) {
@@ -285,7 +285,7 @@ TEST(Streams, Em7WhoJoinsAStreamWaitsForItsWork) {
   event.record(waits);
   event.hold_back(joins);
   joins.run([&] { joined = passed.load(); });
-  EXPECT_TRUE(entered.await()) << "it starts though nobody waits for it";
+  EXPECT_TRUE(entered.await()) << "it starts although no thread waits for it";
   std::atomic<bool> back = false;
   std::thread waiter([&] {
     EXPECT_EQ(joins.synchronize(), cudaSuccess);
@@ -303,7 +303,7 @@ TEST(Streams, Em7WhoJoinsAStreamWaitsForItsWork) {
   EXPECT_TRUE(joined);
 }
 
-// As a collective is aborted: its work looks at a flag.
+// A collective is aborted like this: its work looks at a flag.
 TEST(Streams, Em7WorkThatWaitsEndsWhenItIsTold) {
   const Stream stream;
   std::atomic<bool> told = false;
@@ -435,7 +435,7 @@ TEST(Streams, Em8OnlyWhatLiesInOneBlockIsReached) {
   EXPECT_FALSE(both(block.data, 1001));
   EXPECT_FALSE(both(block.data + 1000, 1));
   EXPECT_FALSE(both(block.data - 1, 2));
-  EXPECT_FALSE(both(next.data - 4000, 1)) << "a page of nobody";
+  EXPECT_FALSE(both(next.data - 4000, 1)) << "a page without access";
   EXPECT_FALSE(both(next.data, 10000));
   EXPECT_TRUE(both(host.data(), 10000)) << "the host's own memory";
   EXPECT_EQ(copy, host);

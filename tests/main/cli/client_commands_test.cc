@@ -41,7 +41,7 @@ json job(const std::string& id, const std::string& state) {
           {"actors", {{"rollout", {{"desired", 1}, {"ready", 1}}}}}};
 }
 
-// What the controller would hold. A POST moves its last job as the real one would.
+// The state of the played controller. A POST changes its last job as the real controller does.
 class FakeController {
  public:
   FakeController() {
@@ -115,7 +115,7 @@ class FakeController {
     return found(json::object());
   }
 
-  // Of two actors of a-1 there are lines with times, which alternate.
+  // Two actors of a-1 have lines with times, which alternate.
   static runtime::HttpAnswer logs(const std::string& actor, const std::string& target) {
     if (actor == "a-1/rollout/0")
       return text("2026-01-01T10:00:01.000Z I r1\n2026-01-01T10:00:03.000Z I r3\n  more of r3\n");
@@ -192,7 +192,8 @@ class FakeController {
                   {"jobs", {{"Running", 1}, {"Failed", 2}, {"Queued", 0}}},
                   {"runs", 12}};
   std::vector<std::string> posts_, deleted_;
-  std::unique_ptr<runtime::HttpServer> server_;  // last: ends before what its handlers use
+  std::unique_ptr<runtime::HttpServer>
+      server_;  // last: ends before the fields that its handlers use
 };
 
 struct Outcome {
@@ -247,7 +248,7 @@ TEST_F(ClientCommands, ShortNamesMustBeUnique) {
   EXPECT_NE(two.help.find("-j JOB"), std::string::npos);
   EXPECT_EQ(run({"get", "actors", "rollout/0", "-j", "a-1", "-o", "name"}).out,
             "actors/a-1/rollout/0\n");
-  // Of two jobs of that name one runs: that is the one.
+  // One of two jobs of that name runs, and is the one that is meant.
   EXPECT_EQ(run({"get", "jobs", "a", "-o", "name"}).out, "jobs/a-2\n");
   controller_.set_jobs(json::array({job("a-1", "Running"), job("a-2", "Running")}));
   EXPECT_EQ(run({"get", "jobs", "a"}).code, ErrorCode::kInvalid);
@@ -369,7 +370,7 @@ TEST_F(ClientCommands, RunsOfEarlierControllersAreListedAndDescribed) {
   EXPECT_EQ(run({"events", "-j", "old", "-o", "json"}).out, "[]\n");
   EXPECT_EQ(run({"get", "runs", "-w"}).code, ErrorCode::kInvalid) << "the API has no such stream";
   EXPECT_EQ(run({"describe", "run/odl-1"}).help, "did you mean `old-1`?");
-  EXPECT_EQ(run({"scale", "old-1", "rollout=2"}).code, ErrorCode::kNotFound) << "it lives no more";
+  EXPECT_EQ(run({"scale", "old-1", "rollout=2"}).code, ErrorCode::kNotFound) << "it has ended";
 }
 
 TEST_F(ClientCommands, DeleteRemovesOneEndedRun) {
@@ -507,7 +508,7 @@ TEST(Client, WithoutAControllerItSaysHowToStartOne) {
   EXPECT_NE(none.help.find("tandem up"), std::string::npos);
   folder.write("controller.json", R"({"pid": 1, "http": "127.0.0.1:1"})");
   EXPECT_EQ(resolve_address(std::nullopt).error().code, ErrorCode::kUnreachable)
-      << "a killed controller's file: its port may be somebody else's by now";
+      << "a killed controller's file: another program may have its port by now";
   const auto lock = FileLock::take(folder.root() / "controller.lock", "the state", "");
   ASSERT_TRUE(lock);
   folder.write("controller.json", "{");

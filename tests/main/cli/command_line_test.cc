@@ -1,3 +1,5 @@
+// Words of a command line become commands; mistakes are answered with the nearest right word; help,
+// reference page and completions cover every command and option.
 #include "actors/main/cli/command_line.h"
 
 #include <gtest/gtest.h>
@@ -180,7 +182,7 @@ TEST(CommandLine, HelpIsThereForEveryCommandWithExamples) {
   }
 }
 
-// What the help shows must work: every example is parsed as a shell would hand it over.
+// The examples of the help must work: each is parsed as a shell passes it on.
 TEST(CommandLine, EveryExampleIsValid) {
   for (const CommandDoc& command : grammar_doc().commands)
     for (std::string example : command.examples) {

@@ -456,7 +456,7 @@ TEST(Progress, TheBarSaysWhatMattersAndFits) {
   for (const int width : {1, 40, 80}) expect_fits(live_bar(job, width), width);
   EXPECT_EQ(bar.find("failed"), std::string::npos) << bar;
   job["eval_scored"] = 97;
-  job["eval_failed"] = 3;  // a mean says beside it what it leaves out
+  job["eval_failed"] = 3;  // beside a mean stands the number of completions without a score
   EXPECT_NE(live_bar(job, 200).find("eval 0.790 over 97 of 100, 3 failed  staleness"),
             std::string::npos)
       << live_bar(job, 200);
@@ -472,7 +472,7 @@ TEST(Progress, TheBarSaysWhatMattersAndFits) {
   expect_fits(live_bar(json::object(), 80), 80);
 }
 
-// The bar gives way first; when a run will be done is what people look for.
+// The bar gives way first: people look for the time at which a run will be done.
 TEST(Progress, TheBarKeepsItsEtaAtEveryWidth) {
   json job = a_job();
   job["id"] = "arithmetic-grpo-12";

@@ -32,7 +32,7 @@ class TerminalTest : public ::testing::Test {
   void type(const std::string& keys) {
     EXPECT_EQ(::write(user_, keys.data(), keys.size()), static_cast<ssize_t>(keys.size()));
   }
-  // What has been written to the screen and not yet been read.
+  // The text that has been written to the screen and not yet been read.
   std::string shown() {
     std::string text;
     char bytes[4096];

@@ -190,7 +190,7 @@ TEST_F(Top, ListsThatHaveNoRoomAreCounted) {
         actor("arithmetic-grpo-2/rollout/" + std::to_string(i), "Ready", 1, kMebibyte));
   const auto lines = top_lines(many, {}, screen(80, 24));
   ASSERT_EQ(lines.size(), 24u);
-  // Of 53 actors 14 have a line: 24 rows, 10 of them for the rest of the frame.
+  // 14 of 53 actors have a line: of 24 rows, 10 are for the rest of the frame.
   EXPECT_EQ(lines[22], "… and 39 more actors");
   EXPECT_TRUE(lines[23].starts_with("q quit"));
 }

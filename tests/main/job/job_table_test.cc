@@ -91,7 +91,7 @@ bool is_integer(const FieldRef& field) {
          std::holds_alternative<std::vector<std::int64_t>*>(field);
 }
 
-// As written for this key: lists hold the number, pairs hold it twice.
+// The value as it is written for this key: a list holds the number, a pair holds it twice.
 std::string wrap(const FieldRef& field, double value) {
   const std::string number = is_integer(field) ? std::to_string(static_cast<std::int64_t>(value))
                                                : print_value(FieldRef(&value));

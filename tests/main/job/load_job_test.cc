@@ -1,3 +1,5 @@
+// Job files become specifications: defaults, --set, names of other systems, rules over several
+// keys, and errors that point into the file.
 #include "actors/main/job/load_job.h"
 
 #include <gtest/gtest.h>
@@ -273,7 +275,7 @@ TEST(LoadJob, AChoiceOfLossTellsWhichGivenKeysItChanges) {
   EXPECT_EQ(plain.spec.algorithm.loss_agg_mode, LossAggMode::kSeqMeanTokenMean);
   EXPECT_EQ(plain.spec.algorithm.clip_ratio_low, 3e-4);
   EXPECT_EQ(plain.spec.algorithm.clip_ratio_high, 4e-4);
-  const LoadedJob again = *folder.parse(print_job(plain.spec), {});  // what was settled stays
+  const LoadedJob again = *folder.parse(print_job(plain.spec), {});  // settled values stay
   EXPECT_TRUE(again.warnings.empty());
 
   const LoadedJob changed = job({gspo, "algorithm.loss_agg_mode=token-mean",

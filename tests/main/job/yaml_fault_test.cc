@@ -7,7 +7,7 @@
 namespace tandem::cli {
 namespace {
 
-// Where and why a file is refused, as it is shown.
+// The place and the reason of a refused file, as they are shown.
 std::string shown(const std::string& yaml) {
   const JobFolder folder;
   const auto job = folder.parse(yaml);

@@ -1,3 +1,5 @@
+// Actors on both executors: mailboxes with limits, failures and restarts, asks with deadlines (AC-1
+// to AC-3); one seed gives one history in the simulated executor.
 #include "runtime/actor/system.h"
 
 #include <gtest/gtest.h>
@@ -27,7 +29,7 @@ class Adder {
  public:
   using Inbox = std::variant<Add, Crash, Ask<Sum>>;
   void handle(Context&, Add add) {
-    EXPECT_GT(add.value, last_) << "EX-2: order of one sender";
+    EXPECT_GT(add.value, last_) << "XR-2: order of one sender";
     last_ = add.value;
     sum_ += add.value;
   }
@@ -44,7 +46,8 @@ Ref<Adder::Inbox> spawn_adder(System& system, SpawnOptions options = {}) {
       "adder", [] { return std::make_unique<Adder>(); }, options);
 }
 
-// Asks whom it is told to and keeps what came back; in a simulation it also never answers.
+// Asks the actors that it is told to ask and keeps their answers. In a simulation it can also leave
+// a question unanswered.
 struct Question {
   Ref<Adder::Inbox> whom;
 };
@@ -109,7 +112,7 @@ class Alone {
   int turns_ = 0;
 };
 
-TEST(System, HandlersOfOneActorNeverMeet) {  // EX-1
+TEST(System, HandlersOfOneActorNeverMeet) {  // XR-1
   constexpr int kSenders = 4;
   Alone::Watch watch;
   ThreadedExecutor executor(4, 1);
@@ -217,7 +220,7 @@ TEST(System, AnAskHasItsDeadlineInVirtualTime) {
   EXPECT_FALSE(answer->has_value());
 }
 
-// EX-3 and repeatability: one seed gives one order of events, another seed another.
+// XR-3 and repeatability: one seed gives one order of events, another seed another.
 TEST(SimulatedExecutor, OneSeedOneHistory) {
   const auto history = [](std::uint64_t seed) {
     SimulatedExecutor executor(seed);

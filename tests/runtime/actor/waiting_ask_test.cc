@@ -52,7 +52,7 @@ struct Heard {
   Time at;
   std::string what;
 };
-// By the number of the ask, counted over all of the actor's lives.
+// Answers by the number of the ask, which counts over all incarnations of the actor.
 using Book = std::map<int, std::vector<Heard>>;
 
 constexpr int kAsks = 400;

@@ -26,7 +26,7 @@ class LineFileTest : public testing::Test {
   void replace(const std::string& text) const {
     std::ofstream(path_, std::ios::trunc | std::ios::binary) << text;
   }
-  // The lines after the mark, which moves on; all of them where the file is another.
+  // Returns the lines after the mark, which moves on; all lines where another file has the name.
   std::vector<std::string> lines(std::uint64_t bytes_max = kAll) {
     auto file = LineFile::open(path_);
     EXPECT_TRUE(file.has_value());

@@ -1,9 +1,12 @@
 #include "runtime/base/secret.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -67,6 +70,34 @@ TEST_F(Secret, ThatIsALinkOrEmptyOrADirectoryIsRefused) {
   { std::ofstream empty(path); }
   ASSERT_EQ(::chmod(path.c_str(), 0600), 0);
   EXPECT_FALSE(shared_secret(path));
+}
+
+TEST_F(Secret, IsReadFromTheFileThatWasChecked) {
+  const fs::path path = directory_ / "token", other = directory_ / "other";
+  std::ofstream(path) << "private\n";
+  std::ofstream(other) << "open to all\n";
+  ASSERT_EQ(::chmod(path.c_str(), 0600), 0);
+  ASSERT_EQ(::chmod(other.c_str(), 0644), 0);
+  std::atomic<bool> done = false;
+  std::thread swapping([&] {  // each name leads to either file in turn
+    while (!done) ::renameat2(AT_FDCWD, path.c_str(), AT_FDCWD, other.c_str(), RENAME_EXCHANGE);
+  });
+  for (int i = 0; i < 100'000; ++i) {
+    const auto secret = read_secret(path);
+    if (!secret || *secret == "private") continue;
+    ADD_FAILURE() << "read \"" << *secret << "\"";
+    break;
+  }
+  done = true;
+  swapping.join();
+}
+
+TEST_F(Secret, ThatIsANamedPipeIsRefusedAtOnce) {
+  const fs::path path = directory_ / "token";
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  const auto read = read_secret(path);
+  ASSERT_FALSE(read);
+  EXPECT_EQ(read.error().code, ErrorCode::kUnauthorised);
 }
 
 TEST_F(Secret, DirectoriesAreMadePrivate) {

@@ -1,4 +1,4 @@
-// What every collective promises, run against each of them with 1 to 4 ranks, one thread per rank;
+// The promises of every collective, tested on each of them with 1 to 4 ranks, one thread per rank;
 // a rank that must die for real is this program again.
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -324,7 +324,7 @@ TEST(SocketGang, RanksThatDoNotComeAreNamedToThoseThatDid) {
   EXPECT_EQ("", with_growing_patience(trial));
 }
 
-// CO-2: rank 0 may itself have been stopped while its time ran out. Whoever came before that is
+// CO-2: rank 0 may itself have been stopped while its time ran out. A rank that came before that is
 // there, and is not named.
 TEST(SocketGang, RanksThatCameWhileRankZeroSleptAreNotNamed) {
   const auto trial = [&](Duration) -> std::string {
@@ -345,7 +345,7 @@ TEST(SocketGang, RanksThatCameWhileRankZeroSleptAreNotNamed) {
     };
     auto rank_1 = come(1), rank_3 = come(3);
     const auto rank_0 = std::move(listener).accept(spec_of(4), Duration::zero());
-    listener = GangListener::listen().value();  // those whom it never heard are hung up on
+    listener = GangListener::listen().value();  // the unheard ranks are hung up on
     rank_1.get();
     rank_3.get();
     if (rank_0) return "a gang of three ranks of four";
@@ -397,7 +397,7 @@ TEST(SocketGang, AHelloThatWasOverheardIsRefused) {
   Hello other_rank = hello;
   other_rank.rank = 0;
   EXPECT_FALSE(proves(other_rank, "secret", first));
-  // The hub's proof is not what a rank says, and depends on both nonces.
+  // The hub's proof differs from a rank's, and depends on both nonces.
   EXPECT_NE(welcome_proof("secret", hello, first), std::string(hello.proof, kProofBytes));
   EXPECT_NE(welcome_proof("secret", hello, first), welcome_proof("secret", hello, second));
 }

@@ -1,3 +1,5 @@
+// FW-1 and FW-2 over TCP connections with tiny buffers: frames and heartbeats of two threads never
+// mix, and a heartbeat waits for no frame.
 #include "runtime/collective/frame_writer.h"
 
 #include <gtest/gtest.h>
@@ -109,7 +111,7 @@ TEST(FrameWriter, FW1NoFrameBeginsWithinAnother) {
     std::thread worker([&] {
       Rng rng(seed);
       for (std::uint64_t sequence = 1; sequence <= kFrames; ++sequence) {
-        // As many heartbeats as may fill the socket: the last of them goes half.
+        // Waits for up to 200 heartbeats, which may fill the socket in the middle of one.
         const std::uint64_t until = beats + rng.below(200);
         for (std::uint64_t seen; (seen = beats) < until;) beats.wait(seen);
         const std::size_t bytes = rng.below(2) == 0 ? rng.below(100) : rng.below(kFrameBytesMax);
@@ -121,7 +123,8 @@ TEST(FrameWriter, FW1NoFrameBeginsWithinAnother) {
     });
     Rng rng(seed + 1000);
     EXPECT_GT(read_frames(connection.reading.get(), kFrames, rng), 0);
-    ::shutdown(connection.reading.get(), SHUT_RDWR);  // where frames were torn, nobody reads on
+    ::shutdown(connection.reading.get(),
+               SHUT_RDWR);  // frames were torn here, and no thread reads on
     worker.join();
     done = true;
     heart.join();

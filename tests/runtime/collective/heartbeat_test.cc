@@ -24,7 +24,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// What rank 0's heartbeats say; each one counts.
+// The content of rank 0's heartbeats, which count themselves.
 class Pulse {
  public:
   explicit Pulse(const char* phase, bool moves) : phase_(phase), moves_(moves) {}
@@ -57,7 +57,7 @@ GangLiveness limits(Duration every, Duration silence_max, std::optional<Duration
 }
 
 // Three ranks, of which 1 and 2 await rank 0's word, and rank 0 gives it after `heartbeats` of
-// them. Returns what went wrong, "" for nothing.
+// them. Returns the first fault in words, "" where there was none.
 std::string word_after(Pulse& pulse, int heartbeats, const GangLiveness& of_others) {
   Gang gang = make_socket_gang(
       3, {.heartbeat_every = of_others.heartbeat_every, .progress = pulse.reporter()}, of_others);
@@ -145,7 +145,7 @@ TEST(Heartbeat, CO1HeartbeatsBetweenTheFramesOfASumLeaveItsBits) {
         for (std::size_t i = 0; i < count; ++i)  // small whole numbers: every order is exact
           wrong += values[i] != static_cast<float>(i % 1000 + (i + 1) % 1000 + (i + 2) % 1000);
         ASSERT_EQ(wrong, 0u) << "of " << count;
-        if (rank.rank() == 1) pulse.wait_for(round * 20);  // some come while nobody listens
+        if (rank.rank() == 1) pulse.wait_for(round * 20);  // some come while no rank listens
       }
     });
   }
@@ -185,7 +185,7 @@ TEST(Heartbeat, CO2AFloodOfHeartbeatsEndsWithTheTimeout) {
   EXPECT_EQ(rank.get(), "timed out in barrier, waiting for rank 0");
 }
 
-// A machine that stops for an hour: nobody has listened for an hour.
+// A machine that stops for an hour: no rank has listened for an hour.
 TEST(Heartbeat, CO5TimeInWhichNobodyListenedAccusesNobody) {
   RankZeroWatch watch(
       limits(std::chrono::seconds(1), std::chrono::seconds(10), std::chrono::seconds(60)));

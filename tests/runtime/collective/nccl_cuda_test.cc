@@ -76,7 +76,8 @@ class NcclOnCuda : public testing::Test {
   Rank ranks_[kRanks];
 };
 
-// What the stream held before is broadcast, and what it is given afterwards sees what came.
+// A broadcast sends the results of work that was queued on the stream before it; work that is
+// queued afterwards reads the bytes that arrived.
 TEST_F(NcclOnCuda, NC4DeviceMemoryTravelsInTheOrderOfTheStream) {
   start();
   for (int round = 0; round < 4; ++round) {

@@ -1,7 +1,7 @@
 // Two ranks, each a process, that exchange GPU memory by NCCL: on a machine's two GPUs, or sharing
-// its one. On the emulator with the fake library it is a test of this program; on a GPU with NCCL
-// itself, of what the fake only imitates (scripts/gpu_check). The processes are forks of this one,
-// which touches neither CUDA nor NCCL.
+// its one. On the emulator with the fake library it is a test of this program; on a GPU it is a
+// test of NCCL itself, which the fake only imitates (scripts/gpu_check). The processes are forks of
+// this one, which touches neither CUDA nor NCCL.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -34,7 +34,7 @@ constexpr unsigned kProcessSeconds = 200;  // ends a process that hangs
 
 using Words = std::vector<std::uint64_t>;
 
-// Of each transfer. The emulator is slow. Asked by ranks alone.
+// The size of each transfer, smaller on the emulator, which is slow. Only ranks ask for it.
 std::size_t bytes_each() {
   static const bool emulated = std::strcmp(cuda_module().value()->devices().name, "emulated") == 0;
   return (emulated ? 1 : 64) * kMebibyte;
@@ -66,7 +66,7 @@ struct Pipe {
   int ends[2];
 };
 
-// A fork that runs `body` and ends with what it returns.
+// A fork that runs `body` and exits with its result.
 pid_t start_process(const std::function<int()>& body) {
   std::fflush(nullptr);
   const pid_t pid = ::fork();
@@ -113,8 +113,8 @@ Machine look_around() {
   return machine;
 }
 
-// What lets the two start: a GPU each; else one GPU, which NCCL shares since 2.30.3; and before
-// takes for two where its ranks seem to be on two hosts.
+// The two can start with a GPU each; else one GPU, which NCCL shares since 2.30.3; and before takes
+// for two where its ranks seem to be on two hosts.
 std::string choose_gpu(const Machine& machine, int rank) {
   if (machine.gpus >= kRanks) {
     const char* const shown = std::getenv("CUDA_VISIBLE_DEVICES");
@@ -212,7 +212,7 @@ class GpuRank {
   std::unique_ptr<NcclCommunicator> communicator_;  // ends before the memory
 };
 
-// A process says what went wrong by its own words and a code that is not 0.
+// A process that fails prints its reason and exits with another code than 0.
 int failed(const GpuRank& rank, const std::string& what) {
   std::printf("rank %d: error: %s\n", rank.rank(), what.c_str());
   return 1;
@@ -239,7 +239,7 @@ class NcclOnGpu : public testing::Test {
     GTEST_SKIP();
   }
 
-  // Both ranks, each in its process; how each ended.
+  // Runs both ranks, each in its process, and returns how each ended.
   std::vector<std::string> run(const std::function<int(GpuRank&, Pipe& both_live)>& body) {
     Pipe ids, both_live;
     std::vector<pid_t> processes;
@@ -295,7 +295,7 @@ TEST_F(NcclOnGpu, NC4BroadcastsAndARingCarryTheRightBytes) {
   EXPECT_EQ(ends, (Ends{"exit 0", "exit 0"}));
 }
 
-// Rank 1 lives and takes no part, so only the abort can end rank 0's operation.
+// Rank 1 runs and takes no part, so only the abort can end rank 0's operation.
 TEST_F(NcclOnGpu, NC3AnAbortEndsAnOperationThatIsUnderWay) {
   const Ends ends = run([](GpuRank& rank, Pipe& both_live) {
     if (rank.rank() == 1) {

@@ -113,7 +113,7 @@ TEST(NcclMemory, RegisteredMemoryCarriesTheRightBytes) {
   }
 }
 
-// What finish() does in order an abort does at once.
+// An abort does at once the work that finish() does in order.
 TEST(NcclMemory, AnAbortGivesTheMemoryBack) {
   Pair pair;
   for (const int rank : {0, 1}) pair.start(rank, {pair[rank].allocate()}, kNcclPatience);

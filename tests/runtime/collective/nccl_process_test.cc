@@ -1,5 +1,5 @@
 // NCCL's communicators against the fake library between real processes: this program again, one for
-// each rank. What they do wrong is in TANDEM_FAKE_NCCL_FAULTS.
+// each rank. TANDEM_FAKE_NCCL_FAULTS holds their faults.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <unistd.h>
@@ -26,7 +26,8 @@ namespace {
 namespace fs = std::filesystem;
 using Form = SharedOperation::Form;
 
-// A rank: broadcasts from each rank in turn, one ring, and the end. Says in JSON how each went.
+// A rank: broadcasts from each rank in turn, one ring, and the end. Prints the outcome of each in
+// JSON.
 struct RankSpec {
   int rank = 0;
   int size = 1;
@@ -195,7 +196,7 @@ std::string try_death(const std::string& when, bool silent, Duration timeout) {
                 holds(error, "in a group of 2 transfers, 200000 bytes (part 3), operation 4"))
         << error;
     EXPECT_EQ(survivor.said["records"].back()["kind"], "abort");
-    // The root of the second operation is the one that dies: without its part nobody is done.
+    // The root of the second operation is the one that dies: without its part no rank is done.
     if (when == "before" && survivor.said["done"] != 1)
       complaint = "rank " + std::to_string(rank) + ": " + survivor.log;
   }
@@ -210,7 +211,7 @@ TEST(NcclProcesses, NC1ARankThatDiesEndsTheOthersOperations) {
   EXPECT_EQ("", try_death("before", false, kNcclPatience));  // told by NCCL, not by the deadline
 }
 
-// NH-2: without anybody to tell, the process ends by itself and says what it hung in.
+// NH-2: where no handler is set, the process ends by itself and names the call that hung.
 TEST(NcclProcesses, NH2AProcessThatHangsInNcclEndsByName) {
   const auto told = run_ranks({.size = 2,
                                .faults = "rank=1,op=broadcast,at=2,fault=hang;rank=1,op=abort,"

@@ -1,5 +1,5 @@
-// What tests of NCCL on the fake library share: the library and its streams, and bytes that tell
-// whose they are.
+// The common part of tests of NCCL on the fake library: the library and its streams, and bytes that
+// tell which rank made them.
 #pragma once
 
 #include <dlfcn.h>
@@ -87,7 +87,7 @@ class RankMemory {
     return {};
   }
 
-  // Whether it holds what it should after a success.
+  // Whether the memory holds the bytes that a success leaves there.
   bool right() const {
     const bool broadcast = operation_.form == SharedOperation::Form::kBroadcast;
     const int before = (rank_ + size_ - 1) % size_;

@@ -21,7 +21,7 @@ namespace {
 constexpr Duration kLong = std::chrono::seconds(60);
 
 #ifdef TANDEM_HAS_NCCL_H
-// Of the same size and alignment, and at the same place.
+// Both fields have the same size and alignment, and the same place.
 #define SAME_FIELD(ours, theirs)                                                \
   static_assert(offsetof(NcclConfig, ours) == offsetof(ncclConfig_t, theirs) && \
                 std::is_same_v<decltype(NcclConfig::ours), decltype(ncclConfig_t::theirs)>)

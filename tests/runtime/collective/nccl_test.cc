@@ -1,5 +1,5 @@
 // NCCL's communicators against the fake library, all ranks in this process, each with a thread of
-// NCCL of its own. What needs a process that dies is in nccl_process_test.cc.
+// NCCL of its own. Tests in which a process must die are in nccl_process_test.cc.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -54,7 +54,7 @@ struct Rank {
 
   const std::shared_ptr<Guarded<std::vector<std::string>>> stuck =
       std::make_shared<Guarded<std::vector<std::string>>>();
-  std::vector<std::shared_ptr<RankMemory>> memory;  // outlives what may use it
+  std::vector<std::shared_ptr<RankMemory>> memory;  // outlives the communicators that may use it
   NcclThread thread;
   NcclProcess process;
   std::unique_ptr<NcclCommunicator> communicator;
@@ -212,7 +212,8 @@ TEST(Nccl, NC5AWrongRequestIsRefusedAndDoesNoHarm) {
   expect_all_right(gang);
 }
 
-// What NCCL itself calls an invalid argument has no effect either; every other error ends it.
+// An error that NCCL reports as an invalid argument has no effect either; every other error ends
+// the communicator.
 TEST(Nccl, AnInvalidArgumentLeavesTheCommunicatorAlive) {
   Gang gang(2);
   fake().set_faults("op=broadcast,at=1,fault=refuse,code=4");
@@ -420,7 +421,7 @@ struct StuckCase {
   bool at_deadline;  // of the operation; else it succeeds
 };
 
-// Waits for a report that begins so; empty where there is none within the patience.
+// Waits for a report that begins so; empty where none comes within the patience.
 std::string report_of(Rank& rank, const std::string& named, Duration patience) {
   for (const Time late = steady_now() + patience; steady_now() < late; std::this_thread::yield())
     for (const std::string& name : rank.stuck_calls())
@@ -445,7 +446,7 @@ std::string try_stuck(const StuckCase& one, Duration soon) {
   return outcome.has_value() == one.at_deadline ? message_of(outcome) : "";
 }
 
-// NC-1, NH-2: a call that never returns is named, and nobody waits for it for ever.
+// NC-1, NH-2: a call that never returns is named, and no thread waits for it for ever.
 TEST(Nccl, NH2ACallThatDoesNotReturnIsNamed) {
   for (const StuckCase& one :
        {StuckCase{"rank=1,op=init,fault=block", "ncclCommInitRankConfig", true},
@@ -473,8 +474,8 @@ TEST(Nccl, NoMoreThanTheLimitIsUnderWay) {
 }
 
 // One scenario: some operations, one or two faults, and a control plane that has all ranks abort
-// once one has failed. Whatever happens every wait ends, what succeeded has the right bytes (NC-4)
-// and what did not names itself (NC-2).
+// once one has failed. In every case each wait ends, an operation that succeeded has the right
+// bytes (NC-4), and one that did not is named (NC-2).
 void run_scenario(std::uint64_t seed) {
   SCOPED_TRACE("seed " + std::to_string(seed));
   Rng rng(seed);

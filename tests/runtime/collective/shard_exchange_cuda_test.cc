@@ -1,5 +1,5 @@
-// Shards of buckets in GPU memory: the emulator's, whose queued work is not done before somebody
-// waits for it, so that an order which is only hoped for shows. All ranks are in this process.
+// Shards of buckets in GPU memory: the emulator's, which does no queued work before a thread waits
+// for it, so that a missing wait shows. All ranks are in this process.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

@@ -12,7 +12,7 @@
 #include <semaphore>
 #include <string>
 
-#include "runtime/collective/local_shards.h"
+#include "tests/runtime/collective/local_shards.h"
 #include "tests/runtime/collective/shard_gang.h"
 #include "tests/runtime/patience.h"
 #include "tests/seeds.h"
@@ -35,7 +35,7 @@ TEST(ShardOf, ShardsCoverTheBucketInOrderAndAreAlike) {
   for_seeds(2000, [](std::uint64_t seed) {
     Rng rng(seed);
     const int ranks = 1 + static_cast<int>(rng.below(64));
-    // Of all magnitudes.
+    // Counts of all magnitudes.
     const auto floats = static_cast<std::int64_t>(rng.next() >> (2 + rng.below(62)));
     std::int64_t end = 0;
     for (int rank = 0; rank < ranks; ++rank) {
@@ -142,7 +142,7 @@ TEST_P(Shards, SH1SumsHaveTheBitsOfRankOrder) {
   }
 }
 
-// A call sees what the one of the other kind before it made of the same bucket.
+// A call reads the result that the call of the other kind before it left in the same bucket.
 TEST_P(Shards, SH1AReducedBucketIsGatheredWithoutAWaitBetween) {
   for_seeds(6, [&](std::uint64_t seed) {
     ShardExchanges ranks = make(3);
@@ -214,7 +214,8 @@ TEST_P(Shards, SH4ThoseCallsAreWaitedForThatWereNamed) {
   }
 }
 
-// What is wrong with how ranks 0 and 1 fail where the last of `size` ranks makes a call fewer.
+// The last of `size` ranks makes one call less. Returns the fault in the way in which ranks 0 and 1
+// fail then, "" where there is none.
 std::string complaint_of_ranks_ahead(ShardExchanges& ranks) {
   std::vector<std::string> complaints(ranks.size());
   const int last = static_cast<int>(ranks.size()) - 1;
@@ -252,8 +253,8 @@ TEST_P(Shards, SH2TheCallThatIsBehindFailsByItsDeadlineAndSD3ItsErrorStays) {
               "");
 }
 
-// Once wait() has failed the rank that was late may come: nobody writes to this rank's bucket, and
-// the sanitizer would see that nobody reads it where it has been freed.
+// Once wait() has failed the late rank may come: it neither writes to this rank's bucket, nor reads
+// it where it has been freed, which the sanitizer would see.
 TEST_P(Shards, SH3AfterAnErrorNoMemoryIsTouched) {
   ShardExchanges ranks = make(2, std::chrono::milliseconds(100));
   auto given = std::make_unique<Floats>(1000, 1.0f);
@@ -329,7 +330,7 @@ TEST_F(NcclShardFaults, SH3APeerThatHangsIsWaitedForUntilTheDeadline) {
   EXPECT_GE(timed_out, 1);
 }
 
-// The first error is the one that stays, and what the other lane has under way ends soon.
+// The first error is the one that stays, and the operation of the other lane ends soon.
 TEST_F(NcclShardFaults, SH3WhatNcclRefusesIsTheErrorOfEveryFurtherCall) {
   fake().set_faults("rank=0,op=recv,at=2,fault=refuse,code=3");
   ShardExchanges ranks = make_by_nccl(2, kNcclPatience);

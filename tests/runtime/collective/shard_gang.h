@@ -17,8 +17,8 @@ namespace tandem::runtime {
 
 using Floats = std::vector<float>;
 
-// What rank `rank` brings to bucket `bucket`: of many magnitudes, so that each order of adding them
-// rounds in its own way.
+// The numbers that `rank` contributes to `bucket`. They have many magnitudes, so that each order of
+// adding them rounds in its own way.
 inline Floats floats_of_rank(std::uint64_t seed, int rank, int bucket, std::int64_t count) {
   Rng rng(
       derive_seed(seed, {static_cast<std::uint64_t>(rank), static_cast<std::uint64_t>(bucket)}));
@@ -31,7 +31,7 @@ inline Floats floats_of_rank(std::uint64_t seed, int rank, int bucket, std::int6
   return values;
 }
 
-// Of all ranks' floats, added in rank order or against it.
+// The sums of all ranks' floats, added in rank order or against it.
 inline Floats summed(std::uint64_t seed, int ranks, int bucket, std::int64_t count,
                      bool backwards = false) {
   const auto nth = [&](int i) {
@@ -51,7 +51,7 @@ inline bool same_floats(const float* a, const float* b, std::int64_t count) {
 
 using ShardExchanges = std::vector<std::unique_ptr<ShardExchange>>;
 
-// What the exchanges by NCCL need to be there.
+// The objects that an exchange by NCCL uses.
 struct NcclShardProcesses {
   std::vector<std::unique_ptr<NcclThread>> threads;
 };

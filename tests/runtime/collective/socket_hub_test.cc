@@ -15,7 +15,7 @@ namespace {
 
 constexpr Duration kEnough = std::chrono::seconds(60);  // no wait of the test lasts as long
 
-// Rank 0 has more to send than the connection holds, and nobody reads.
+// Rank 0 has more to send than the connection holds, and no rank reads.
 TEST(SocketHub, ARankThatStopsSendingAndDoesNotReadIsGone) {
   int ends[2];
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);

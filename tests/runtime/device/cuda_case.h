@@ -29,7 +29,7 @@ class CudaCase : public testing::Test {
     }
     const std::string& why = cuda_module().error().message;
     ASSERT_FALSE(why.starts_with("no CUDA module")) << why;  // the build's fault, not the machine's
-    std::printf("no GPU to test on: %s\n", why.c_str());     // what ctest knows a skipped test by
+    std::printf("no GPU to test on: %s\n", why.c_str());     // by this ctest knows a skipped test
     GTEST_SKIP();
   }
   const Stream& gpu() { return queue_->stream(); }

@@ -95,7 +95,7 @@ TEST(CudaModule, TheFirstDeviceThatIsShownHasItsOwnBusId) {
   EXPECT_EQ(first, "0000:01:00.0");
 }
 
-// By these names, in the module that the loader opened.
+// Other libraries find them by these names in the module that the loader opened.
 TEST(CudaModule, TheEmulatorOffersItsMemoryToOtherLibraries) {
   void* library = ::dlopen(TANDEM_CUDA_EMULATED, RTLD_NOW | RTLD_LOCAL);
   ASSERT_NE(library, nullptr) << ::dlerror();
@@ -177,7 +177,7 @@ TEST_P(Devices, MemoryInfoFollowsWhatIsHeld) {
   const MemoryInfo before = memory_info(device);
   EXPECT_GT(before.free_bytes, 0u);
   EXPECT_GE(before.total_bytes, before.free_bytes);
-  if (device == DeviceKind::kCpu) return;  // what others take and give back is in it too
+  if (device == DeviceKind::kCpu) return;  // memory of other processes counts here too
   {
     const Buffer held = *Buffer::allocate(1 << 20, "a test", Place::kDevice);
     EXPECT_EQ(memory_info(device).free_bytes, before.free_bytes - (1 << 20));

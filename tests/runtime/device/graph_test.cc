@@ -26,7 +26,7 @@ class GraphTest : public CudaCase {
   }
 };
 
-// GR-1: nothing runs at recording; each launch copies what is there by then.
+// GR-1: nothing runs at recording; each launch copies the bytes that are there by then.
 TEST_F(GraphTest, Gr1EachLaunchReadsWhatMemoryHolds) {
   Staged in = staged(), out = staged();
   fill(in, 1);
@@ -70,7 +70,8 @@ TEST_F(GraphTest, Gr1LaunchesKeepTheOrderOfTheQueue) {
   EXPECT_TRUE(holds(out, 5));
 }
 
-// GR-2: what the recorded calls were given, not what the caller's variables hold later.
+// GR-2: a launch uses the arguments of the recorded calls, not the later values of the caller's
+// variables.
 TEST_F(GraphTest, Gr2PointersAndNumbersStayAsRecorded) {
   Staged out = staged(), other = staged();
   std::size_t bytes = 10;

@@ -215,6 +215,19 @@ TEST(Bulk, nobody_there_ends_at_the_deadline) {
   EXPECT_EQ(ref.error().code, ErrorCode::kUnreachable);
 }
 
+// Sixteen requests travel at a time, so that the others wait for their turn.
+TEST(Bulk, a_waiting_request_ends_at_its_own_deadline_behind_a_more_patient_one) {
+  IoThread io;
+  std::promise<Result<std::vector<PayloadRef>>> impatient;
+  BulkClient client(io, {{.path = "/nowhere"}, {}});
+  for (int i = 0; i < 20; ++i) client.put_many({"patient"}, 3 * kPatience, [](auto&&) {});
+  client.put_many({"impatient"}, milliseconds(50),
+                  [&](auto refs) { impatient.set_value(std::move(refs)); });
+  auto answer = impatient.get_future();
+  ASSERT_EQ(answer.wait_for(kPatience), std::future_status::ready);
+  EXPECT_EQ(answer.get().error().code, ErrorCode::kTimedOut);
+}
+
 TEST(Bulk, closing_a_client_ends_its_requests) {
   IoThread io;
   std::promise<Result<std::vector<PayloadRef>>> answer;

@@ -1,15 +1,40 @@
 // The HTTP server and client against each other, and the server against raw bytes.
 #include <arpa/inet.h>
+#include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <netdb.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <condition_variable>
+#include <future>
 #include <mutex>
+#include <string_view>
 #include <thread>
 
 #include "runtime/net/http_client.h"
 #include "runtime/net/http_server.h"
+
+namespace {
+
+// The name server of this test answers for this name when a test says so.
+constexpr std::string_view kSlowName = "slow.test";
+std::promise<void> slow_answer, slow_asked;
+
+}  // namespace
+
+// Replaces the C library's look-up in this program.
+extern "C" int getaddrinfo(const char* name, const char* service, const addrinfo* hints,
+                           addrinfo** found) {
+  if (name != nullptr && name == kSlowName) {
+    slow_asked.set_value();
+    slow_answer.get_future().wait();
+    return EAI_NONAME;
+  }
+  static const auto look_up =
+      reinterpret_cast<decltype(&getaddrinfo)>(dlsym(RTLD_NEXT, "getaddrinfo"));
+  return look_up(name, service, hints, found);
+}
 
 namespace tandem::runtime {
 namespace {
@@ -19,7 +44,7 @@ using std::chrono::seconds;
 
 constexpr auto kPatience = seconds(100);  // ends a hang; never measured
 
-// A raw client, for what a proper one would never send.
+// A raw client, for bytes that a proper client never sends.
 class Raw {
  public:
   explicit Raw(const Endpoint& to) : fd_(socket(AF_INET, SOCK_STREAM, 0)) {
@@ -275,6 +300,24 @@ TEST(HttpStreaming, a_stream_may_outlive_its_server) {
   EXPECT_FALSE(line) << "the stream broke off, it did not end";
 }
 
+TEST(HttpStreaming, a_server_may_end_while_lines_are_written) {
+  for (int round = 0; round < 200; ++round) {
+    Streams streams;
+    auto server = serve(streams.handler());
+    Raw client(server->endpoint());
+    client.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+    std::promise<void> written;
+    std::thread writer([stream = streams.wait(), &written] {
+      stream->write("");
+      written.set_value();
+      while (stream->write("")) continue;
+    });
+    written.get_future().wait();
+    server.reset();
+    writer.join();
+  }
+}
+
 TEST(Http, a_busy_port_is_an_error_with_its_address) {
   const auto server = serve(echo);
   const auto second = HttpServer::listen(server->endpoint(), {}, echo);
@@ -298,6 +341,22 @@ TEST(Http, the_client_says_why_there_is_no_answer) {
   closed.unlock();
   ASSERT_FALSE(late);
   EXPECT_EQ(late.error().code, ErrorCode::kTimedOut);
+}
+
+TEST(Http, the_look_up_of_a_name_ends_by_the_deadline) {
+  const auto known = http_get(Endpoint{.host = "localhost", .port = 1}, "/", kPatience);
+  ASSERT_FALSE(known);
+  EXPECT_EQ(known.error().code, ErrorCode::kUnreachable);
+
+  auto late = std::async(std::launch::async, [] {
+    return http_get(Endpoint{.host = std::string(kSlowName), .port = 1}, "/", milliseconds(50));
+  });
+  slow_asked.get_future().wait();
+  EXPECT_EQ(late.wait_for(kPatience), std::future_status::ready);
+  slow_answer.set_value();
+  const auto answer = late.get();
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().code, ErrorCode::kTimedOut) << render(answer.error());
 }
 
 TEST(Endpoints, parse_and_print) {

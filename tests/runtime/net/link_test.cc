@@ -1,4 +1,4 @@
-// Links over real TCP loopback: LK-1 … LK-3, reconnects, lives, hangs, shutdown.
+// Links over real TCP loopback: LK-1 … LK-3, reconnects, incarnations, hangs, shutdown.
 #include "runtime/net/link.h"
 
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ LinkOptions quick() {
   return options;
 }
 
-// What one end of a link saw, and a way to wait for it.
+// The events of one end of a link, and a way to wait for them.
 class Log {
  public:
   LinkCallbacks callbacks() {

@@ -45,7 +45,7 @@ using std::chrono::seconds;
 
 constexpr auto kPatience = seconds(100);  // ends a hang; never measured
 
-// A mailbox without an actor: the test handles what is in it.
+// A mailbox without an actor: the test handles its messages.
 class Mailbox final : public Target<Inbox> {
  public:
   Delivery post(Inbox message) override {
@@ -290,7 +290,7 @@ TEST(Remote, over_a_real_link) {
                                 .on_up = ignore_up,
                                 .on_down = ignore_down};
   LinkOptions patient;
-  patient.peer_timeout = seconds(60);  // what a stalled machine would lose is not sent again
+  patient.peer_timeout = seconds(60);  // messages that a stalled machine loses are not sent again
   server =
       std::move(LinkServer::listen(server_io, {here()}, {.name = "controller", .incarnation = {1}},
                                    patient, at_server))

@@ -28,7 +28,8 @@ struct Faults {
   int delay_ms_max = 1;  // packets overtake each other when this is large
 };
 
-// One side with a user: what it sends, what it got, and what it has not yet done with.
+// One side of a session with its user: the messages to send, those received, and those not yet
+// handled.
 struct Side {
   explicit Side(const SessionLimits& limits) : session(kKey, limits) {}
   Session session;
@@ -193,7 +194,7 @@ TEST(Session, SE_2_a_receiver_with_a_smaller_window_is_not_overrun) {
     }
   }
   EXPECT_EQ(delivered.size(), 20u);
-  // Only what was sent before the first grant was known had to travel twice.
+  // Only messages that were sent before the first grant was known had to travel twice.
   EXPECT_EQ(a.counters().frames_resent, 4u);
 }
 
@@ -206,7 +207,7 @@ TEST(Session, a_lost_grant_is_asked_for_again) {
   Time now{};
   while (auto packet = a.next_packet(now)) (void)b.receive(*packet, now, delivered, answer);
   b.release(limits.window_frames_max, now);
-  while (b.next_packet(now + milliseconds(100))) continue;  // both lost: what was had, what taken
+  while (b.next_packet(now + milliseconds(100))) continue;  // both reports are lost
   ASSERT_EQ(a.next_packet(now), std::nullopt);
   now = a.next_deadline().value();
   while (auto packet = a.next_packet(now)) (void)b.receive(*packet, now, delivered, answer);

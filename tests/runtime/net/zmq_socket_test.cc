@@ -16,7 +16,7 @@ constexpr int kMessages = 20'000;  // many times the queue, and many turns of th
 constexpr auto kPatience = std::chrono::seconds(30);  // ends a hang; never measured
 const ZmqOptions kOptions{.message_bytes_max = 1 << 20, .queue_messages = 50};
 
-// Sends back what it gets. Its fields are its thread's.
+// Sends every message back. Only its own thread uses its fields.
 class Echo {
  public:
   Echo() {
@@ -85,8 +85,8 @@ class Counter {
   std::promise<void> all_back_;
 };
 
-// Nobody pumps from outside, as a link's timer would: one edge missed on either side and messages
-// stay where they are.
+// No timer pumps from outside, as a link's does: if either side misses one edge, messages stay
+// where they are.
 TEST(ZmqSocket, NeverWaitsWhileThereIsInputOrRoomForOutput) {  // ZQ-1
   const Echo echo;
   Counter counter(echo.at());

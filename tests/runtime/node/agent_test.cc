@@ -1,3 +1,4 @@
+// The agent with real child processes, which are shell scripts; the test plays the controller.
 #include "runtime/node/agent.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +20,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Where a controller would be: keeps what the agent says; a test waits for as much as it needs.
+// Stands in the place of a controller: keeps the agent's messages; a test waits for as many as it
+// needs.
 class Listener {
  public:
   struct Heard {
@@ -91,7 +93,7 @@ class AgentTest : public testing::Test {
   Ref<AgentInbox> agent_;
 };
 
-// What was said of one rank, in order.
+// The messages about one rank, in order.
 std::vector<AgentEvents> of(const std::vector<AgentEvents>& events, const RankId& id) {
   std::vector<AgentEvents> chosen;
   for (const AgentEvents& event : events) {
@@ -175,7 +177,7 @@ TEST_F(AgentTest, EverySpawnIsAnsweredAndThenItsEndOnce) {  // AG-1
 }
 
 // A process that takes its time to end still holds its GPU: the controller hears of its end, and
-// leases what it held again, not before it is gone.
+// leases the GPU again, only when the process is gone.
 TEST_F(AgentTest, AnEndIsToldWhenTheProcessIsGone) {
   const RankId slow{"job/learner/0", {1}, 0};
   const auto fifo = [this](const char* name) {

@@ -27,7 +27,7 @@ class Started {
                          .log = "/dev/null"})
                .value()) {}
   ~Started() {
-    if (!reaped_) kill(-it.pid, SIGKILL);  // with what it left behind
+    if (!reaped_) kill(-it.pid, SIGKILL);  // its children as well
     end();
   }
   Heard hear(const Started& other, Duration timeout) const {
@@ -91,6 +91,17 @@ TEST(ProcessEnd, IsWaitedFor) {
   EXPECT_TRUE(ProcessEnd(silent.it.pid).wait_until(steady_now())) << "a zombie has ended";
   silent.end();
   EXPECT_TRUE(ProcessEnd(silent.it.pid).wait_until(steady_now()));
+}
+
+TEST(ProcessOfThisHost, IsKnownByAnArgumentOfItsStart) {
+  Started silent("--silent");
+  ASSERT_EQ(silent.hear(kSoon), Heard::kNothing);
+  EXPECT_TRUE(runs_here(silent.it.pid, "--silent"));
+  EXPECT_FALSE(runs_here(silent.it.pid, "--sil")) << "whole arguments alone";
+  EXPECT_FALSE(runs_here(::getpid(), "--silent")) << "another process, as of a pid of another host";
+  kill(silent.it.pid, SIGKILL);
+  silent.end();
+  EXPECT_FALSE(runs_here(silent.it.pid, "--silent"));
 }
 
 int play(const std::string& role) {

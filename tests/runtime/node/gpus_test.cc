@@ -73,8 +73,7 @@ TEST_F(Gpus, ThoseThatFailAreNamedAndHideNoOther) {
             "no usable GPU: GPU 0: GPU is lost (nvmlDeviceGetHandleByIndex); "
             "GPU 3 (Fake GPU 3, GPU-30000000-fake): GPU is lost (nvmlDeviceGetMemoryInfo)");
   ::setenv("CUDA_VISIBLE_DEVICES", "4", 1);
-  EXPECT_TRUE(read_gpus(TANDEM_FAKE_NVML)->unusable.empty())
-      << "those that are hidden are nobody's";
+  EXPECT_TRUE(read_gpus(TANDEM_FAKE_NVML)->unusable.empty()) << "hidden GPUs are not offered";
 }
 
 TEST_F(Gpus, OneInMigModeIsNotOffered) {

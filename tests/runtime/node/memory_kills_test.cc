@@ -84,7 +84,7 @@ TEST_F(MemoryKillsTest, WithoutAnyCgroupThereIsOnlyTheMachine) {
 
 TEST(MemoryKillWatch, ACountExplainsOneEndAndNoMore) {  // MK-1
   MemoryKillWatch watch({.own = 5, .machine = 5});
-  EXPECT_EQ(watch.claim(at(1), at(0)), MemoryKill::kNone) << "those before it are nobody's";
+  EXPECT_EQ(watch.claim(at(1), at(0)), MemoryKill::kNone) << "kills before it explain nothing";
   watch.note({.own = 7, .machine = 7}, at(2));
   EXPECT_EQ(watch.claim(at(2), at(0)), MemoryKill::kProven);
   watch.note({.own = 7, .machine = 7}, at(3));
@@ -92,7 +92,8 @@ TEST(MemoryKillWatch, ACountExplainsOneEndAndNoMore) {  // MK-1
   EXPECT_EQ(watch.claim(at(3), at(0)), MemoryKill::kNone);
 }
 
-TEST(MemoryKillWatch, AnOldCountExplainsNothing) {  // MK-1: it was a child of somebody else's
+TEST(MemoryKillWatch,
+     AnOldCountExplainsNothing) {  // MK-1: the killed process was another host's child
   MemoryKillWatch watch({.own = 0, .machine = 0});
   watch.note({.own = 1, .machine = 1}, at(1));
   EXPECT_EQ(watch.claim(at(2) + kMemoryKillWindow, at(0)), MemoryKill::kNone);

@@ -1,3 +1,4 @@
+// PH-1 to PH-3 with real processes: each end is told once, and no process outlives its host.
 #include "runtime/node/process_host.h"
 
 #include <fcntl.h>
@@ -242,7 +243,8 @@ TEST_F(ProcessHostTest, ArmingFailsIfTheParentHasGone) {
   EXPECT_EQ(exits_.wait(process->id).code, 7);
 }
 
-// What the last tests start: a process with a host of its own, and the child that it spawns.
+// The roles of this program in the last tests: a process with a host of its own, and the child that
+// it spawns.
 int inner_host(const std::string& fifo) {
   PosixProcessHost host;
   const SpawnSpec spec{.name = "armed",
@@ -285,7 +287,7 @@ class MemoryKillOfAProcess : public ProcessHostTest {
   SpawnedProcess sleeper(PosixProcessHost& host) {
     return host.spawn(spec({"sleep", "1000"}), exits_.handler()).value();
   }
-  // While it lives the cgroup counts `kills`.
+  // While this object exists the cgroup counts `kills`.
   ExitStatus kill_one(PosixProcessHost& host, int kills) {
     const SpawnedProcess process = sleeper(host);
     count(kills);

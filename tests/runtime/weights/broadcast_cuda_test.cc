@@ -1,5 +1,5 @@
-// Broadcasts of weights through GPU memory: the emulator's, with the fake library. What a group
-// promises otherwise is in broadcast_test.cc.
+// Broadcasts of weights through GPU memory: the emulator's, with the fake library. The other
+// promises of a group are tested in broadcast_test.cc.
 #include <gtest/gtest.h>
 
 #include "runtime/device/memory.h"

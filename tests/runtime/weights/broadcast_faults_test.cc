@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::uint64_t kScenarios = 220;
 
-// "" for right bytes, or an error where one may be; the rest is what must never be.
+// "" for right bytes, and for an error where one is allowed; else the fault in words.
 std::string complaint_of(const Arrival& arrived, std::int64_t version, bool may_fail) {
   if (arrived.error == "it does not end") return "a copy does not end";
   if (!arrived.error.empty()) return may_fail ? "" : "no copy: " + arrived.error;
@@ -47,7 +47,7 @@ std::string random_fault(Rng& rng, int ranks) {
   return "rank=" + std::to_string(rank) + ",op=" + op + ",at=" + at + "," + fault;
 }
 
-// One random life of a group. What it finds wrong is in `complaints`.
+// One random course of a group. Its faults are in `complaints`.
 class Scenario {
  public:
   Scenario(std::uint64_t seed, Duration patience, Totals& totals)
@@ -80,7 +80,7 @@ class Scenario {
   BroadcastRank& publisher() { return *group_.publisher().broadcasts(); }
   void complain(const std::string& what) { complaints_.push_back(what); }
 
-  // Whether all ranks came; each comes or fails.
+  // Starts an epoch. Returns whether all ranks came; each one comes or fails.
   bool begin_epoch(std::uint64_t epoch) {
     group_.ask_to_join(group_.invite(epoch, members_), members_);
     bool all = true;
@@ -157,8 +157,8 @@ TEST(BroadcastFaults, NoFaultBringsWrongWeightsOrHoldsUpTheNextVersion) {
   EXPECT_EQ("", with_growing_patience(try_scenarios));
 }
 
-// What keeps wrong weights out is the comparison with the checksum that expect() names: with that
-// of the damaged bytes they get in, and complaint_of() is what sees them.
+// The comparison with the checksum of expect() keeps wrong weights out: with the checksum of the
+// damaged bytes they are let in, and complaint_of() sees them.
 TEST(BroadcastFaults, WB1WithTheChecksumOfDamagedBytesTheComparisonAboveComplains) {
   BroadcastGroup group(1);
   the_fake_nccl().set_faults("rank=1,op=broadcast,at=1,fault=corrupt");

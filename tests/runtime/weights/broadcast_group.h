@@ -51,7 +51,7 @@ inline bool comes_true(const std::function<bool()>& is_so, Duration patience = k
 
 using EventKind = BroadcastEvent::Kind;
 
-// A rank, and what it was told.
+// A rank, and the orders that it was given.
 class GroupRank {
  public:
   explicit GroupRank(DeviceKind device = DeviceKind::kCpu)
@@ -83,13 +83,13 @@ class GroupRank {
   bool told(EventKind kind, std::uint64_t epoch, Duration patience = kNcclPatience) {
     return comes_true([&] { return count(kind, epoch) > 0; }, patience);
   }
-  // Whether the epoch starts here; it does, or it fails.
+  // Waits until the epoch has started on this rank or has failed; returns whether it started.
   bool joined(std::uint64_t epoch) {
     EXPECT_TRUE(comes_true(
         [&] { return count(EventKind::kJoined, epoch) + count(EventKind::kFailed, epoch) > 0; }));
     return count(EventKind::kJoined, epoch) > 0;
   }
-  // Of the last event of that kind.
+  // The last event of that kind in that epoch.
   BroadcastEvent event(EventKind kind, std::uint64_t epoch) {
     BroadcastEvent last;
     for (const BroadcastEvent& event : events())
@@ -135,7 +135,7 @@ class BroadcastGroup {
     std::filesystem::remove_all(directory_);
   }
 
-  // But for the rank's own NCCL.
+  // The configuration without the rank's own NCCL.
   static WeightsConfig config_of(const std::string& name, Duration stall_max) {
     return {.type = WeightsType::kNccl,
             .name = name,
@@ -182,7 +182,7 @@ class BroadcastGroup {
     int rank = 0;
     for (const int member : members) subscriber(member).broadcasts()->join(rendezvous, ++rank);
   }
-  // Whether all of them have come.
+  // Starts the epoch; returns whether all members have come.
   bool start(std::uint64_t epoch, const std::vector<int>& members) {
     ask_to_join(invite(epoch, members), members);
     bool all = (*this)[0].joined(epoch);
@@ -222,7 +222,7 @@ class BroadcastGroup {
     finish(member, arrived);
     return arrived;
   }
-  // Of a copy into `arrived` that was begun.
+  // Waits for the end of a copy into `arrived` that was begun.
   void finish(int member, Arrival& arrived) {
     const bool ended = comes_true([&] {
       const auto progress = subscriber(member).progress(10'000);

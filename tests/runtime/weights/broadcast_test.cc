@@ -1,4 +1,4 @@
-// Weights that are broadcast by NCCL: what a group of ranks promises, one rule at a time
+// Weights that are broadcast by NCCL: the promises of a group of ranks, one rule at a time
 // (broadcast.h). Random faults are in broadcast_faults_test.cc.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -52,7 +52,7 @@ TEST(Broadcast, TheSameWithoutAnEpochIsFetched) {
   BroadcastGroup group(1);
   EXPECT_FALSE(group.publish(1).broadcast);
   expect_by_fetch(group.arrival(1, 1), 1);
-  // An epoch that is not used yet, and one that nobody knows.
+  // An epoch that is not used yet, and one that does not exist.
   ASSERT_TRUE(group.start(1, {1}));
   EXPECT_FALSE(group.publish(2).broadcast);
   group.publisher().broadcasts()->use(7);
@@ -87,7 +87,7 @@ TEST(Broadcast, ANewLineageReplacesTheOldOnesVersion) {
   group.publish_to({1}, 1);
   group.publish_to({1}, 2);
   ASSERT_TRUE(comes_true([&] { return group[1].broadcasts_done() == 6; }));
-  const PublishStats other = group.publish(1, 5);  // of which this subscriber was told nothing
+  const PublishStats other = group.publish(1, 5);  // this subscriber was not told of it
   ASSERT_TRUE(other.broadcast);
   group.publisher().forget_after(v(1));
   const Arrival arrived = group.arrival(1, 1);
@@ -143,7 +143,7 @@ TEST(Broadcast, WB3PublishWaitsForNoBroadcastAndSkipsWhatWouldQueueUp) {
   EXPECT_FALSE(progress->complete);
   EXPECT_TRUE(progress->arrives_by_itself);
   expect_by_fetch(group.arrival(1, 9), 9);
-  // leave() interrupts what hangs (WB-4), and what it was to bring is fetched (WB-2).
+  // leave() interrupts a broadcast that hangs (WB-4), and its version is fetched (WB-2).
   for (int rank = 0; rank <= 1; ++rank) {
     group[rank].broadcasts().leave(1, "it hangs");
     EXPECT_TRUE(group[rank].told(EventKind::kLeft, 1));
@@ -176,7 +176,8 @@ TEST(Broadcast, WB1AWrongChecksumEndsTheEpochAndTheVersionIsFetched) {
   EXPECT_TRUE(group[2].told(EventKind::kLeft, 4));
 }
 
-// Nobody says that the epoch is to end: its own deadline does. The survivors' next one works.
+// No rank is told that the epoch is to end: its own deadline ends it. The next epoch of the
+// survivors works.
 std::string try_deadline(Duration patience) {
   BroadcastGroup group(2, patience);
   if (!group.start(1, {1, 2})) return "the epoch did not start";
@@ -241,7 +242,7 @@ TEST(Broadcast, AnotherLayoutIsRefusedBeforeTheEpochStarts) {
   EXPECT_TRUE(group[1].told(EventKind::kLeft, 3));
 }
 
-// In every state: unknown, starting, idle, failed, left already; and twice.
+// Leaves an epoch in every state: unknown, starting, idle, failed, left already; and twice.
 TEST(Broadcast, WB4LeaveIsAnsweredByOneKLeftInEveryState) {
   BroadcastGroup group(1);
   const auto leaves_once = [&](int rank, std::uint64_t epoch, std::int64_t nth) {

@@ -1,5 +1,5 @@
 // The weight families by name, their publishers and subscribers as a test opens them, and versions
-// whose bytes say what they are.
+// whose bytes tell their number.
 #pragma once
 
 #include <cstring>
@@ -35,7 +35,7 @@ inline std::vector<std::byte> arena_of(std::int64_t version, std::uint64_t linea
   return bytes;
 }
 
-// Of nccl nobody is in an epoch here, so everything is fetched; broadcast_test.cc has epochs.
+// No rank of nccl is in an epoch here, so everything is fetched; broadcast_test.cc has epochs.
 inline WeightsConfig config_of(const std::string& type, const std::filesystem::path& directory,
                                int slots) {
   return {.type = type == "shm"    ? WeightsType::kShm
@@ -61,7 +61,7 @@ inline Result<std::unique_ptr<WeightPublisher>> open_publisher(
   return made;
 }
 
-// One that is told where its publisher is, as an actor is, whenever that has changed.
+// A subscriber that is told where its publisher is, as an actor is, whenever that has changed.
 class ToldSubscriber final : public WeightSubscriber {
  public:
   ToldSubscriber(const WeightsConfig& config, const std::filesystem::path& directory)
@@ -94,7 +94,7 @@ inline std::unique_ptr<WeightSubscriber> open_subscriber(const WeightsConfig& co
   return make_subscriber(config);
 }
 
-// One on the publisher's host, who needs no publisher to read what it left.
+// A subscriber on the publisher's host, which can read published versions without their publisher.
 inline std::unique_ptr<WeightSubscriber> open_subscriber_on_host(WeightsConfig config) {
   if (config.type == WeightsType::kTcp) config.type = WeightsType::kShm;
   return make_subscriber(config);

@@ -1,3 +1,5 @@
+// An event loop on a thread of its own reads from each end of a connection and writes to the other
+// one, as far as the faults that the test has set allow.
 #include "tests/runtime/weights/relay.h"
 
 #include <array>

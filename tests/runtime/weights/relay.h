@@ -1,5 +1,5 @@
 // A TCP relay on loopback that a test puts between a subscriber and its publisher, to cut, stall or
-// damage what passes. Calls from any thread; each is done when it returns.
+// damage the bytes that pass. Calls from any thread; each is done when it returns.
 #pragma once
 
 #include <atomic>

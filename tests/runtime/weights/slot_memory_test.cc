@@ -18,7 +18,7 @@ namespace tandem::runtime {
 namespace {
 
 constexpr int kSlots = 4;
-constexpr std::size_t kPageBytes = 4096;  // what a slot takes that holds a block's name
+constexpr std::size_t kPageBytes = 4096;  // the size of a slot that holds a block's name
 constexpr std::uint64_t kArenaBytes = 64 << 10;
 constexpr Duration kLong = std::chrono::seconds(30);
 constexpr PolicyVersion kVersion{1};
@@ -43,8 +43,8 @@ class GpuSlots : public testing::Test {
   std::vector<std::byte> buffer_ = std::vector<std::byte>(kArenaBytes);
 };
 
-// As where the learner is on another GPU: its blocks are there and cannot be opened from here. One
-// that is about to die looks the same, and not for long.
+// The same as where the learner is on another GPU: its blocks are there and cannot be opened from
+// here. A learner that is about to die looks the same for a short time.
 TEST_F(GpuSlots, ThatCannotBeOpenedForLongAreAMistakeOfTheJob) {
   auto learner = make_publisher(config_);
   ASSERT_TRUE(learner) << render(learner.error());
@@ -73,7 +73,7 @@ TEST_F(GpuSlots, ThatCannotBeOpenedForLongAreAMistakeOfTheJob) {
   }
 
   name_blocks(wrong);
-  EXPECT_EQ(refused(*gives_up), ErrorCode::kNotFound) << "what opened since does not count";
+  EXPECT_EQ(refused(*gives_up), ErrorCode::kNotFound) << "a slot that opened later does not count";
   const auto at_last = gives_up->begin(kVersion, buffer_);
   ASSERT_FALSE(at_last);
   EXPECT_EQ(at_last.error().code, ErrorCode::kInvalid) << at_last.error().message;

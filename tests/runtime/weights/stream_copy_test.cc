@@ -25,7 +25,7 @@ std::vector<std::byte> random_bytes(Rng& rng, std::size_t count) {
   return bytes;
 }
 
-// Both at any address, with a margin around the destination.
+// Source and destination lie at any address, with a margin around the destination.
 TEST(StreamCopy, CopiesExactlyWhatItIsGiven) {
   for_seeds(200, [](std::uint64_t seed) {
     Rng rng(seed);

@@ -1,5 +1,5 @@
-// Weights over TCP against peers that have the keys and say what they like: subscribers that abuse
-// a publisher (TW-3), and publishers that send what was not published (WT-1, TW-1).
+// Weights over TCP against peers that have the keys and send any message: subscribers that abuse a
+// publisher (TW-3), and publishers that send bytes that were not published (WT-1, TW-1).
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -14,7 +14,7 @@
 namespace tandem::runtime {
 namespace {
 
-// One that has the keys and says what it likes.
+// A subscriber that has the keys and sends any message.
 class Stranger {
  public:
   Stranger(const WeightSource& source, const std::string& id) {
@@ -92,7 +92,7 @@ TEST_F(TcpWeights, TW3WhoLeavesTheProtocolIsNotAnsweredAndNobodyElseFeelsIt) {
     EXPECT_EQ(fetch(*reader, v(1)).value(), arena_of(1));
     EXPECT_EQ(stranger.answers(), 1);
   }
-  // None of them holds the version still.
+  // None of the subscribers holds the version any more.
   for (std::int64_t version = 2; version <= 5; ++version) ASSERT_TRUE(publish(version));
 }
 
@@ -150,7 +150,7 @@ TEST_F(TcpWeights, MoreSubscribersThanThereMayBeAreTurnedAway) {
   EXPECT_EQ(newcomer->answers(), 0);
 }
 
-// A publisher of the test's own, which has the keys and answers what it likes.
+// A publisher of the test's own, which has the keys and answers with any message.
 class Forger {
  public:
   using Answer = std::function<std::vector<std::pair<WeightReply, std::string>>(WeightRequest)>;
@@ -190,7 +190,7 @@ class Forger {
 
 class ForgedWeights : public TcpWeights {
  protected:
-  // Speaks the protocol, save that `spoil` may change what it says.
+  // Speaks the protocol, except that `spoil` may change its replies.
   using Spoil = std::function<void(WeightReply&, std::string& body)>;
   std::unique_ptr<Forger> forger(Spoil spoil) const {
     return std::make_unique<Forger>([this, spoil](const WeightRequest& request) {

@@ -124,7 +124,7 @@ TEST_F(TcpWeights, APublisherListensWhereItIsToldAndNamesWhatSubscribersDial) {
   EXPECT_EQ(fetch(*reader, v(1)).value(), arena_of(1));
 
   publisher_.reset();
-  config_.serving->bind = "192.0.2.1";  // of nobody (RFC 5737)
+  config_.serving->bind = "192.0.2.1";  // no host has this address (RFC 5737)
   const auto nowhere = make_publisher(config_);
   ASSERT_FALSE(nowhere);
   EXPECT_NE(nowhere.error().where.find("192.0.2.1"), std::string::npos) << nowhere.error().where;

@@ -1,5 +1,5 @@
-// What tests of weights over TCP share: a family of its own for each test, and subscribers that
-// wait until the network has done what it was asked for.
+// The common part of tests of weights over TCP: a family of its own for each test, and subscribers
+// that wait until the network has carried out a request.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,5 +1,6 @@
-// The codec: what goes in comes out, its bytes are those of the msgpack specification, and hostile
-// bytes give errors that name their place, without taking memory for what they only claim.
+// The codec: decoding gives the encoded values, the bytes are those of the msgpack specification,
+// and hostile bytes give errors that name their place, without memory being taken for lengths that
+// they only claim.
 #include "runtime/wire/codec.h"
 
 #include <gtest/gtest.h>
@@ -329,10 +330,10 @@ TEST(Codec, values_that_do_not_fit_are_errors) {
   EXPECT_FALSE(decode<std::vector<std::int32_t>>(encode(std::vector<std::uint8_t>(5))));
 }
 
-// What decoding takes beside the values that WireLimits counts: an error's texts.
+// The memory that decoding takes beside the values that WireLimits counts: the texts of an error.
 constexpr std::size_t kTexts = 4096;
 
-// As decode(), which must not take more than `bytes_max` of memory on the way.
+// Calls decode(), which must not take more than `bytes_max` of memory.
 template <class T>
 Result<T> decode_within(std::size_t bytes_max, std::string_view bytes, WireLimits limits = {}) {
   const std::size_t before = allocated;

@@ -1,3 +1,5 @@
+// The prefix cache by examples, and then random sequences over a small pool, in which each must
+// read its own tokens.
 #include "scheduler/batch/prefix_cache.h"
 
 #include <gtest/gtest.h>
@@ -133,7 +135,7 @@ class Memory {
     PageTable table;
   };
 
-  // From a small set, so that prefixes recur.
+  // Draws from a small set, so that prefixes recur.
   Tokens draw_prompt() {
     Tokens prompt = iota(static_cast<TokenId>(100 * rng_.below(2)), 1 + rng_.below(14));
     if (rng_.below(3) == 0) prompt.back() = 7;

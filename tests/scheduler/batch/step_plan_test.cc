@@ -1,3 +1,5 @@
+// Plans of single steps as examples, and then an engine made of plans alone that runs random work
+// within all limits.
 #include "scheduler/batch/step_plan.h"
 
 #include <gtest/gtest.h>
@@ -122,7 +124,7 @@ TEST(StepPlan, APromptEvictsOnlyWhenNothingElseWouldMove) {  // SP-2
   const StepPlan blocked = plan_step({{halfway}}, {{waits}}, limits);
   EXPECT_EQ(blocked.evict, std::vector{seq_id(3)});
   ASSERT_EQ(blocked.run.size(), 1u);
-  EXPECT_EQ(blocked.run[0].tokens, 32);  // what the two pages hold
+  EXPECT_EQ(blocked.run[0].tokens, 32);  // as many as two pages hold
 
   const Sequence running[] = {halfway, decoding(2, 17)};
   const StepPlan moves = plan_step(running, {{waits}}, limits);

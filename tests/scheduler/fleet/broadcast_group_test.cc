@@ -389,7 +389,7 @@ class RandomFleet {
     group_.gone(name);
   }
 
-  void release(const BroadcastPeer& one) {  // it answers what it has kept, late
+  void release(const BroadcastPeer& one) {  // it answers late, with the answers that it kept
     for (const Answer& kept : std::exchange(kept_[one], {})) later(kept);
   }
 
@@ -529,7 +529,7 @@ TEST(BroadcastGroupProperty, KeepsItsInvariantsInRandomFleets) {  // BG-1 … BG
   for_seeds(600, [](std::uint64_t seed) { RandomFleet(seed, Faults::kRandom).run(); });
 }
 
-// Whoever reports a fault first, every healthy member gets broadcasts in the end.
+// Every healthy member gets broadcasts in the end, whichever member reports a fault first.
 TEST(BroadcastGroupProperty, FindsSickMembersAmongHealthyOnes) {  // BG-4
   for_seeds(300, [](std::uint64_t seed) { RandomFleet(seed, Faults::kSick).run(); });
 }

@@ -60,8 +60,8 @@ TEST(FixedLag, ADiscardedAttemptIsReplacedInItsSlot) {  // FL-2
   EXPECT_FALSE(schedule.slot_of(GroupId{9}));
 }
 
-// Which (slot, attempt) are trained depends on what each of them is worth, never on the order in
-// which they end.
+// Which (slot, attempt) are trained depends on the score of each, never on the order in which they
+// end.
 TEST(FixedLagProperty, BatchesDoNotDependOnTheOrderOfEvents) {
   const auto worthless = [](const Slot& s) {
     return (s.step.value * 7 + s.index * 3 + s.attempt) % 4 == 0;

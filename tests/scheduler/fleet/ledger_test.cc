@@ -1,3 +1,5 @@
+// The ledger by stories of single groups, and then random runs in which its counts must balance
+// after every event (LG-1 to LG-5).
 #include "scheduler/fleet/ledger.h"
 
 #include <gtest/gtest.h>
@@ -45,7 +47,7 @@ std::int64_t refused(const Ledger& ledger, Refusal refusal) {
   return ledger.counters().refused[static_cast<std::size_t>(refusal)];
 }
 
-// A ledger whose learner is there and whose version 0 is out.
+// A ledger with a learner and with version 0 published.
 Ledger started(const Budget& budget) {
   Ledger ledger(budget);
   EXPECT_TRUE(ledger.learner_started(StepId{0}, kLearner).empty());
@@ -471,7 +473,8 @@ TEST(LedgerProperty, BalancesAtEveryEventOfRandomRuns) {  // LG-1 … LG-6, SB-1
   for_seeds(1000, [](std::uint64_t seed) { RandomRun(seed).run(); });
 }
 
-// Memory is that of what is live or not yet durable, and 100,000 live groups are ordinary.
+// Memory is taken for groups that are live or not yet durable, and 100,000 live groups are
+// ordinary.
 TEST(Ledger, ForgetsWhatIsDurable) {
   Budget budget = budget_of(4, 25000);
   budget.lookahead = 3;

@@ -1,3 +1,5 @@
+// Placement of ranks on nodes by CPUs, GPUs and memory: the choice of nodes, exact fractions, and
+// the words for a shape that waits or never fits.
 #include "scheduler/fleet/placement.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +19,7 @@ NodeCapacity node(std::string name, double free, double total) {
 }
 NodeCapacity node(std::string name, double cpus) { return node(std::move(name), cpus, cpus); }
 
-// Of 8 CPUs, and of the GPUs that are free in these parts.
+// A node of 8 CPUs and of GPUs of which these shares are free.
 NodeCapacity gpu_node(std::string name, std::vector<double> gpus_free) {
   NodeCapacity room = node(std::move(name), 8);
   for (const double free : gpus_free) {
@@ -194,7 +196,7 @@ TEST(FitsEver, NamesANodeWhoseGpusAreAllUnusableWhateverTheOthersHave) {
 TEST(FitsEver, TwoHalvesOfDifferentGpusAreNoWhole) {
   RoleDemand rollout = role("rollout", 0.5, 3);
   rollout.per_rank = resources({.cpus = 0.5, .gpus = 0.6});
-  const std::vector nodes{gpu_node("a", {0.1, 0.1})};  // what is taken now does not count
+  const std::vector nodes{gpu_node("a", {0.1, 0.1})};  // shares that are taken now do not count
   const auto verdict = fits_ever(nodes, std::vector{rollout});
   ASSERT_FALSE(verdict);
   EXPECT_EQ(verdict.error().help, "with rollout.replicas=2 it would fit");
@@ -243,7 +245,8 @@ TEST(Replicas, AreReadWholeAndWithinTheRange) {
   }
 }
 
-// The nearest count is what trying all of them finds, without trying all of them.
+// The nearest count is the one that a search over all counts finds, and is found without that
+// search.
 TEST(FitsEverProperty, TheNearestCountIsTheGreatestThatFits) {
   int refusals = 0;
   for (std::uint64_t seed = 1; seed <= 500; ++seed) {

@@ -24,7 +24,7 @@ std::set<std::string> documented(const std::string& heading) {
   return codes_of(table_rows(kPage, heading));
 }
 
-// Of an enum that begins at 0 and ends with `last`.
+// The names of an enum that begins at 0 and ends with `last`.
 template <class Code>
 std::set<std::string> names_up_to(Code last) {
   std::set<std::string> names;

@@ -1,3 +1,5 @@
+// The budget of restarts over hours of virtual time: pauses, limits, and the ladder from actor to
+// role to job (RB-1 to RB-6).
 #include "scheduler/fleet/restart_budget.h"
 
 #include <gtest/gtest.h>
@@ -63,7 +65,8 @@ TEST(RestartBudget, StartsThatNeverGetReadyEndHoweverSlowTheyAre) {  // RB-5
   };
   for (int i = 0; i < kPolicy.intensity; ++i)
     EXPECT_TRUE(std::holds_alternative<Restart>(never_ready())) << i;
-  EXPECT_TRUE(std::holds_alternative<Restart>(ready_for_a_second())) << "what was in vain is past";
+  EXPECT_TRUE(std::holds_alternative<Restart>(ready_for_a_second()))
+      << "failed starts before a healthy time do not count";
   for (int i = 0; i < kPolicy.intensity; ++i)
     EXPECT_TRUE(std::holds_alternative<Restart>(never_ready())) << i;
   const auto last = never_ready();

@@ -26,7 +26,7 @@ enum class Rules {
   kKeptDateStays,     // kept tokens keep their date under an older actor
 };
 
-// A budget and what happens to it; delays in units of one training step.
+// A budget and the events that it goes through; delays in units of one training step.
 struct World {
   Budget budget;
   int actors = 1;
@@ -480,20 +480,7 @@ TEST(Form, WaitsForTheDueOnesAndNamesTheirStep) {
   EXPECT_EQ(form_verdict(budget, state), FormVerdict::kTooFewScored);
 }
 
-TEST(Validate, RefusesWhatCouldNeverTrainAndWarnsAboveTheAdvisedBound) {
-  EXPECT_TRUE(validate(budget_of(2, 2))->empty());
-  EXPECT_EQ(validate(budget_of(6, 4))->size(), 1u);
-  EXPECT_FALSE(validate(budget_of(2, 3)).has_value());
-  Budget rare = budget_of(4, 2);
-  rare.sync_steps = 4;
-  ASSERT_FALSE(validate(rare).has_value());
-  EXPECT_EQ(validate(rare).error().code, ErrorCode::kInvalid);
-  EXPECT_FALSE(validate(rare).error().help.empty());
-  rare.sync_steps = 3;
-  EXPECT_TRUE(validate(rare).has_value());
-}
-
-TEST(Validate, DefaultLookahead) {
+TEST(Budget, DefaultLookahead) {
   const std::array<std::int64_t, 9> expected{0, 1, 2, 2, 3, 3, 4, 5, 6};
   for (std::size_t k = 0; k < expected.size(); ++k)
     EXPECT_EQ(default_lookahead(static_cast<std::int64_t>(k)), expected[k]) << "K=" << k;

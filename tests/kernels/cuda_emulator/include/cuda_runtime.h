@@ -34,7 +34,7 @@
 using std::max;
 using std::min;
 
-// Of the thread that runs now.
+// The coordinates of the thread that runs now.
 extern uint3 threadIdx, blockIdx;
 extern dim3 blockDim, gridDim;
 inline constexpr int warpSize = 32;

@@ -1,3 +1,6 @@
+// A communicator meets its peers (meeting.h) and moves bytes (exchange.h) on the threads of the
+// streams that it is given. Each call passes the faults that a test asks for (faults.h) before it
+// does its work.
 #include "tests/runtime/collective/fake_nccl/communicator.h"
 
 #include <poll.h>
@@ -67,7 +70,7 @@ Call Communicator::count(const std::string& op) {
   return {.rank = rank_, .comm = index_, .op = op, .nth = ++calls_[op], .nth_any = ++calls_[""]};
 }
 
-// As ncclCommEnsureReady, and that one thread makes all calls.
+// Checks the same as ncclCommEnsureReady, and that one thread makes all calls.
 NcclResult Communicator::check_caller() {
   if (caller_ != std::this_thread::get_id()) {
     last_error_ = "called from two threads";

@@ -1,5 +1,5 @@
-// A communicator of the fake NCCL. Stricter than the real one where the real one's manual forbids
-// what it does not notice: all calls on one thread, none while one is in progress.
+// A communicator of the fake NCCL. It refuses uses that NCCL's manual forbids and NCCL itself does
+// not notice: all calls on one thread, none while one is in progress.
 #pragma once
 
 #include <atomic>
@@ -42,7 +42,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   // Counts the call and does its faults; kSuccess: it goes on.
   NcclResult request(const Request& request, Mischief& mischief);
   NcclResult issue(const std::vector<Request>& group, const Mischief& mischief);
-  // Of memory that ncclMemAlloc gave.
+  // Registers memory that ncclMemAlloc gave.
   NcclResult register_memory(void* memory, std::size_t bytes, void** handle);
   NcclResult deregister_memory(void* handle);
   bool holds(const void* memory);  // it is registered, and the communicator at work

@@ -1,3 +1,5 @@
+// Memory and queued work are the CUDA emulator's where this process has its module open. Else
+// memory is the process's own, and a stream is a thread that does its work in order.
 #include "tests/runtime/collective/fake_nccl/device.h"
 
 #include <dlfcn.h>
@@ -109,7 +111,7 @@ struct Event {
   std::uint64_t place = 0;
 };
 
-// Those that are not destroyed yet: some stay with work that never ends.
+// The events that are not destroyed yet: some stay with work that never ends.
 struct Events {
   std::mutex mutex;
   std::map<void*, std::unique_ptr<Event>> all;

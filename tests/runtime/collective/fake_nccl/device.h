@@ -13,7 +13,7 @@ void free_device(void* memory);
 void read_device(const void* device, void* host, std::size_t bytes);
 void write_device(void* device, const void* host, std::size_t bytes);
 
-// `work` may block; what is queued on its stream later waits for it.
+// `work` may block; work that is queued on its stream later waits for it.
 void enqueue(void* stream, std::function<void()> work);
 
 // Places in the work of a stream that is a thread: for tests without the emulator.

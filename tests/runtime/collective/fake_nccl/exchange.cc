@@ -1,3 +1,5 @@
+// Blocks are sent and received at the same time, in as many parts as the sockets take, so that two
+// ranks that send to each other never wait for each other.
 #include "tests/runtime/collective/fake_nccl/exchange.h"
 
 #include <poll.h>
@@ -36,7 +38,7 @@ struct Incoming {
   std::size_t received = 0;
 };
 
-// What is left to do with one peer.
+// The blocks that are still to be sent to one peer and received from it.
 class Line {
  public:
   Line(int fd, const Mischief& mischief)
@@ -58,7 +60,7 @@ class Line {
     return static_cast<short>((wants_to_read() ? POLLIN : 0) | (out_.empty() ? 0 : POLLOUT));
   }
 
-  // Each moves what can be moved now; kDone: so far all is well.
+  // Each moves as many bytes as the connection takes or has now; kDone: no error so far.
   Exchanged write_some() {
     while (!out_.empty()) {
       Outgoing& frame = out_.front();

@@ -12,7 +12,7 @@
 
 namespace fake_nccl {
 
-// What both sides must say alike of a block.
+// The facts about a block on which both sides must agree.
 struct Label {
   std::uint32_t operation = 0;  // 1: broadcast, 2: send to receive
   std::int32_t root = 0;        // of a broadcast

@@ -56,7 +56,8 @@ struct Group {
   std::map<std::shared_ptr<Communicator>, Mischief> mischief;
   NcclResult result = NcclResult::kSuccess;
 };
-// Of the calling thread. No thread_local: TSan takes the loader's clean-up of it for a race.
+// The group of the calling thread. It is not thread_local, because TSan takes the loader's clean-up
+// of that for a race.
 Group& group_of_thread() {
   static std::mutex& mutex = *new std::mutex;
   static auto& groups = *new std::map<std::thread::id, Group>;
@@ -272,7 +273,7 @@ NcclResult ncclCommDeregister(void* comm, void* handle) {
   return communicator ? communicator->deregister_memory(handle) : NcclResult::kInvalidArgument;
 }
 
-// Not NCCL's: for tests in this process.
+// Functions that NCCL does not have, for tests in this process.
 void tandem_fake_nccl_set_faults(const char* text) { fake_nccl::set_faults(text); }
 void* tandem_fake_event_create() { return fake_nccl::create_event(); }
 void tandem_fake_event_record(void* event, void* stream) { fake_nccl::record_event(event, stream); }

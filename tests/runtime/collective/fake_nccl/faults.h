@@ -1,22 +1,21 @@
-// What the fake NCCL is told to do wrong: $TANDEM_FAKE_NCCL_FAULTS, or what a test has set since,
-// as faults separated by ';', each a list of settings:
+// The faults of the fake NCCL: $TANDEM_FAKE_NCCL_FAULTS, or the text that a test has set since,
+// with faults separated by ';', each a list of settings:
 //   rank=1,op=broadcast,at=3,fault=hang
 // rank   of the communicator; none: every rank
-// op     init, register, broadcast, send, recv, finalize, destroy or abort, or memalloc, which is
-// of
-//        no rank; none: any of them
+// op     init, register, broadcast, send, recv, finalize, destroy or abort, or memalloc, which
+//        belongs to no rank; none: any of them
 // at     the n-th such call of a communicator, from 1; none: every one
 // comm   the n-th communicator of the process, from 1; none: every one
 // file   a path: only while this file is there, which the fault removes; so it happens once, and
 //        when the test wants it
 // fault  block     the call never returns
 //        refuse    the call returns `code`
-//        hang      the call returns, what it began never ends until an abort
+//        hang      the call returns, and its operation never ends until an abort
 //        stubborn  likewise, and an abort does not end it either
 //        error     likewise to hang, and ncclCommGetAsyncError gives `code` after `polls` calls
 //        die       the process is killed `when` the call is made (before), is half done (in), or is
 //                  done (after)
-//        late      what it began goes on after `ms`: of init the joining
+//        late      its operation goes on after `ms`: of init the joining
 //        slow      half of it is done, the rest after `ms`
 //        corrupt   one byte travels wrong
 #pragma once
@@ -53,14 +52,15 @@ struct Call {
 void set_faults(const char* text);
 std::vector<Fault> faults_of(const Call& call);
 
-// What the faults of one call come to, but for what the call itself did already.
+// The faults of one call together, without those that have taken effect in the call already.
 struct Mischief {
   bool hang = false, stubborn = false, corrupt = false, die_in = false, die_after = false;
   int late_ms = 0, slow_ms = 0;
   int error_code = 0, error_polls = 0;  // 0: none
 };
 
-// Does what is to be done in the call itself. Returns the code to return, 0 to go on.
+// Carries out the faults that take effect in the call itself. Returns the code that the call
+// returns, or 0 to go on.
 int begin_call(const Call& call, Mischief& mischief);
 
 [[noreturn]] void block_forever();

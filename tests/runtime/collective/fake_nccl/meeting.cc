@@ -1,3 +1,6 @@
+// The process that made the unique id listens at a name that the id holds. Ranks connect there, say
+// who they are and where they listen, and wait; when the last one has come all are let go, or all
+// hear why not.
 #include "tests/runtime/collective/fake_nccl/meeting.h"
 
 #include <fcntl.h>
@@ -75,7 +78,7 @@ struct Guest {
   Presence presence;
 };
 
-// Of those that came: the verdict on each.
+// The verdict on one of the ranks that came.
 Verdict judge(const Guest& guest, const std::vector<Guest>& all) {
   for (const Guest& other : all) {
     if (other.fd.get() == guest.fd.get()) continue;

@@ -1,7 +1,7 @@
 // Each call of a rank is a post, in that rank's queue. Ranks post in the same order (SH-2), so
 // calls become complete in order: the rank whose post completes one carries it out under the lock.
 // The lock also keeps SH-3: once the exchange is broken no rank touches another's memory.
-#include "runtime/collective/local_shards.h"
+#include "tests/runtime/collective/local_shards.h"
 
 #include <condition_variable>
 #include <deque>
@@ -132,7 +132,7 @@ void LocalShardGang::all_gather(const Stream& stream, std::int64_t floats) {
   synchronize(stream);
 }
 
-// Until at most `left` posts of the rank are not carried out.
+// Waits until at most `left` posts of the rank are not carried out.
 Result<void> LocalShardGang::await(std::unique_lock<std::mutex>& lock, int rank, std::size_t left) {
   const std::deque<Post>& posts = ranks_[static_cast<std::size_t>(rank)].posts;
   // The oldest call's deadline is the first; it moves on as calls are carried out.

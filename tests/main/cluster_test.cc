@@ -1,0 +1,89 @@
+// `tandem down` against a cluster that this test plays: a process for the controller, and its API.
+#include "actors/main/cluster.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "runtime/base/file.h"
+#include "runtime/base/json.h"
+#include "runtime/net/http_server.h"
+
+extern char** environ;
+
+namespace tandem::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+class Down : public testing::Test {
+ protected:
+  Down() {
+    std::string pattern = testing::TempDir() + "cluster.XXXXXX";
+    home_ = ::mkdtemp(pattern.data());
+    ::setenv("TANDEM_HOME", home_.c_str(), 1);
+    ::unsetenv("TANDEM_ADDRESS");
+    const char* const argv[] = {"sleep", "1000", nullptr};
+    EXPECT_EQ(::posix_spawn(&controller_, "/bin/sleep", nullptr, nullptr, const_cast<char**>(argv),
+                            environ),
+              0);
+    server_ = runtime::HttpServer::listen({}, {}, [this](const runtime::HttpRequest& request) {
+                return runtime::HttpResponse{
+                    .body = (request.segments[2] == "nodes" ? nodes_ : jobs_).dump()};
+              }).value();
+    std::ofstream(home_ / "controller.json")
+        << json{{"pid", controller_}, {"http", to_string(server_->endpoint())}};
+  }
+  ~Down() override {
+    ::kill(controller_, SIGKILL);
+    ::waitpid(controller_, nullptr, 0);
+    ::unsetenv("TANDEM_HOME");
+    fs::remove_all(home_);
+  }
+  // A run directory with a journal, as a job that has started has it.
+  fs::path run(const std::string& id) {
+    fs::create_directories(home_ / "runs" / id);
+    std::ofstream(home_ / "runs" / id / "journal.sqlite") << "";
+    return home_ / "runs" / id;
+  }
+  // Its chatter.
+  std::string down() {
+    const auto lock = FileLock::take(home_ / "controller.lock", "it", "");
+    std::ostringstream out, err;
+    EXPECT_EQ(cluster_down({out, err, false, {}}), 0) << err.str();
+    return err.str();
+  }
+
+  fs::path home_;
+  pid_t controller_ = 0;
+  json nodes_ = json::array(), jobs_ = json::array();
+  std::unique_ptr<runtime::HttpServer> server_;
+};
+
+TEST_F(Down, WaitsForNoProcessThatOnlySharesItsPidWithANodeElsewhere) {
+  nodes_ = {{{"name", "far"}, {"pid", ::getpid()}}};  // this process runs on
+  EXPECT_EQ(down(), "down\n");
+}
+
+TEST_F(Down, SaysHowToResumeTheJobsThatItEnded) {
+  const fs::path running = run("sums-1"), done = run("sums-2"), late = run("sums-3");
+  const fs::path queued = home_ / "runs/sums-4";  // without a journal: it never started
+  fs::create_directories(queued);
+  std::ofstream(late / "result.json") << R"({"state": "Succeeded"})";
+  for (const auto& [path, state] : {std::pair(running, "Running"), std::pair(done, "Cancelled"),
+                                    std::pair(late, "Running"), std::pair(queued, "Queued")})
+    jobs_.push_back({{"state", state}, {"run_dir", path.string()}});
+  EXPECT_EQ(down(), "down\nafter `tandem up`, resume with: tandem submit --resume " +
+                        running.string() + "\n");
+}
+
+}  // namespace
+}  // namespace tandem::cli
