@@ -28,6 +28,7 @@
 #include "runtime/base/log.h"
 #include "runtime/net/link.h"
 #include "runtime/net/remote.h"
+#include "runtime/node/agent.h"
 #include "runtime/node/memory_kills.h"
 #include "runtime/node/process_host.h"
 #include "runtime/node/resources.h"
@@ -71,16 +72,10 @@ std::optional<Arguments> parse_arguments(std::span<const char* const> words) {
   return arguments;
 }
 
-std::int64_t threads_of(const JobSpec& job, actors::Role role) {
-  switch (role) {
-    case actors::Role::kRollout:
-      return job.pools.rollout.threads_per_actor;
-    case actors::Role::kLearner:
-      return job.pools.learner.threads_per_actor;
-    case actors::Role::kReward:
-      return 1;
-  }
-  CHECK(false);
+std::int64_t threads_of(const JobSpec& job, const actors::Role& role) {
+  if (role == actors::Role::kRollout) return job.pools.rollout.threads_per_actor;
+  if (role == actors::Role::kLearner) return job.pools.learner.threads_per_actor;
+  return 1;
 }
 
 std::uint64_t resident_mib() { return runtime::resident_bytes(getpid()).value_or(0) >> 20; }
@@ -151,7 +146,9 @@ std::string broadcast_port(const std::string& job) {
 }
 
 std::vector<std::string> rank_arguments(const runtime::RankId& id) {
-  return {kRankCommand, id.actor, std::to_string(id.incarnation.value), std::to_string(id.rank)};
+  std::vector<std::string> words = runtime::id_words(id);
+  words.insert(words.begin(), kRankCommand);
+  return words;
 }
 
 int run_rank(std::span<const char* const> words) {
