@@ -30,6 +30,7 @@
 #include "actors/main/job/print_job.h"
 #include "actors/main/job_home.h"
 #include "actors/main/job_inputs.h"
+#include "actors/main/job_shape.h"
 #include "actors/main/memory_plan.h"
 #include "actors/main/rank_process.h"
 #include "actors/main/role_config.h"

@@ -21,6 +21,7 @@
 #include "actors/main/job/kept_run.h"
 #include "actors/main/job/print_job.h"
 #include "actors/main/job_inputs.h"
+#include "actors/main/job_shape.h"
 #include "actors/main/memory_plan.h"
 #include "actors/main/role_config.h"
 #include "actors/main/signals.h"

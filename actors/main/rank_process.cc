@@ -19,6 +19,7 @@
 #include "actors/main/job/load_job.h"
 #include "actors/main/rank_failure.h"
 #include "actors/main/rank_roles.h"
+#include "actors/main/roles/registry.h"
 #include "actors/main/signals.h"
 #include "actors/messages/rank.h"
 #include "actors/messages/wire_build.h"
@@ -73,9 +74,8 @@ std::optional<Arguments> parse_arguments(std::span<const char* const> words) {
 }
 
 std::int64_t threads_of(const JobSpec& job, const actors::Role& role) {
-  if (role == actors::Role::kRollout) return job.pools.rollout.threads_per_actor;
-  if (role == actors::Role::kLearner) return job.pools.learner.threads_per_actor;
-  return 1;
+  const RoleEntry* entry = find_role(role);
+  return entry ? entry->demands(job).threads : 1;
 }
 
 std::uint64_t resident_mib() { return runtime::resident_bytes(getpid()).value_or(0) >> 20; }
@@ -137,13 +137,6 @@ class RankHost {
 static_assert(runtime::Actor<RankHost>);
 
 }  // namespace
-
-std::string rollout_port(const std::string& job) { return actors::exchange_name(job) + "/rollout"; }
-std::string learner_port(const std::string& job) { return actors::exchange_name(job) + "/learner"; }
-std::string reward_port(const std::string& job) { return actors::exchange_name(job) + "/reward"; }
-std::string broadcast_port(const std::string& job) {
-  return actors::exchange_name(job) + "/broadcast";
-}
 
 std::vector<std::string> rank_arguments(const runtime::RankId& id) {
   std::vector<std::string> words = runtime::id_words(id);
