@@ -26,6 +26,7 @@
 #include "actors/main/rank_process.h"
 #include "actors/main/signals.h"
 #include "actors/main/this_node.h"
+#include "actors/messages/wire_build.h"
 #include "runtime/actor/system.h"
 #include "runtime/actor/threaded_executor.h"
 #include "runtime/base/file.h"
@@ -308,10 +309,11 @@ int run_node(const NodeCommand& command, const Console& console, bool verbose) {
     log::warn("event=controller_lost reason={}", runtime::name(down.reason));
     signals.raise();  // the ranks end with this process
   };
-  runtime::LinkClient link(
-      io, *controller,
-      {.name = actors::node_peer(name, getpid()), .incarnation = life, .build = build_id()}, {},
-      callbacks);
+  runtime::LinkClient link(io, *controller,
+                           {.name = actors::node_peer(name, getpid()),
+                            .incarnation = life,
+                            .build = actors::wire_build()},
+                           {}, callbacks);
   link_pointer = &link;
   link.start();
   signals.wait();

@@ -34,6 +34,7 @@
 #include "actors/main/rank_process.h"
 #include "actors/main/role_config.h"
 #include "actors/main/this_node.h"
+#include "actors/messages/wire_build.h"
 #include "runtime/actor/threaded_executor.h"
 #include "runtime/base/file.h"
 #include "runtime/base/guarded.h"
@@ -405,10 +406,11 @@ Result<void> ControllerProcess::Parts::listen() {
                    actors::agent_door([this](const runtime::RankId& id) {
                      return roster.with([&](const auto& known) { return known.node_of(id); });
                    }));
-  auto server = runtime::LinkServer::listen(
-      io, places(0),
-      {.name = "controller", .incarnation = Incarnation{epoch.value}, .build = build_id()}, {},
-      link_callbacks());
+  auto server = runtime::LinkServer::listen(io, places(0),
+                                            {.name = "controller",
+                                             .incarnation = Incarnation{epoch.value},
+                                             .build = actors::wire_build()},
+                                            {}, link_callbacks());
   if (!server) return server.error();
   link = std::move(*server);
   link->start();

@@ -9,7 +9,6 @@
 // the actors whose children and payloads they serve. RoleHome's header has the details.
 #include "actors/main/rank_process.h"
 
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -22,6 +21,7 @@
 #include "actors/main/rank_roles.h"
 #include "actors/main/signals.h"
 #include "actors/messages/rank.h"
+#include "actors/messages/wire_build.h"
 #include "runtime/actor/system.h"
 #include "runtime/actor/threaded_executor.h"
 #include "runtime/base/file.h"
@@ -143,13 +143,6 @@ static_assert(runtime::Actor<RankHost>);
 
 }  // namespace
 
-std::string build_id() {
-  struct stat self {};
-  CHECK(stat(own_program().c_str(), &self) == 0);
-  return std::string("tandem ") + TANDEM_VERSION + " " + std::to_string(self.st_size) + " " +
-         std::to_string(self.st_mtim.tv_sec) + "." + std::to_string(self.st_mtim.tv_nsec);
-}
-
 std::string rollout_port(const std::string& job) { return actors::exchange_name(job) + "/rollout"; }
 std::string learner_port(const std::string& job) { return actors::exchange_name(job) + "/learner"; }
 std::string reward_port(const std::string& job) { return actors::exchange_name(job) + "/reward"; }
@@ -217,7 +210,7 @@ int run_rank(std::span<const char* const> words) {
                               .incarnation = arguments->id.incarnation,
                               .rank = arguments->id.rank,
                               .pid = 0,
-                              .build = build_id(),
+                              .build = actors::wire_build(),
                               .opaque = arguments->id.actor},
                              options, callbacks);
     link_pointer = &link;

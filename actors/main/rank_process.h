@@ -17,8 +17,6 @@
 namespace tandem::cli {
 
 inline constexpr const char* kRankCommand = "rank";
-// Both ends of a link must be of one build: version, size and modification time of the binary.
-std::string build_id();
 
 // The names of ports (runtime/net/remote.h). Four belong to the exchange of a job; the others to
 // the controller, to an agent, and to a rank.

@@ -31,7 +31,7 @@ ALLOWED = {  # folder -> folders it may include, besides itself
     "runtime/weights": DEVICE + ["runtime/wire", "runtime/net", "runtime/collective"],
     "kernels": DEVICE,
     "scheduler": BASE,
-    "actors/messages": BASE + ["runtime/wire"],
+    "actors/messages": BASE + ["runtime/wire", "runtime/actor", "runtime/node"],
     "actors/model": DEVICE + ["kernels"],
     "actors/broadcast": ["runtime", "actors/messages"],
     "actors/rollout": ENGINES,
