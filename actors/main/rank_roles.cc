@@ -23,12 +23,12 @@
 #include "actors/learner/learner_actor.h"
 #include "actors/learner/native_trainer.h"
 #include "actors/main/gang_shards.h"
-#include "actors/main/rank_failure.h"
 #include "actors/main/rank_process.h"
 #include "actors/main/role_config.h"
 #include "actors/model/checkpoint.h"
 #include "actors/model/kv_cache.h"
 #include "actors/model/parameters.h"
+#include "actors/rank/rank_failure.h"
 #include "actors/reward/reward_actor.h"
 #include "actors/rollout/native_engine.h"
 #include "actors/rollout/rollout_actor.h"
@@ -101,7 +101,7 @@ std::unique_ptr<runtime::ThreadPool> make_threads(std::int64_t threads) {
 // error says what is missing.
 Result<runtime::DeviceKind> device_of(double gpus_per_actor) {
   if (gpus_per_actor <= 0) return runtime::DeviceKind::kCpu;
-  if (const auto& module = runtime::cuda_module(); !module) return of_input(module.error());
+  if (const auto& module = runtime::cuda_module(); !module) return actors::of_input(module.error());
   return runtime::DeviceKind::kCuda;
 }
 
@@ -341,7 +341,7 @@ Result<void> RoleHome::build_rollout(const StartRank& start, const JobSpec& job)
   const auto device = device_of(job.pools.rollout.gpus_per_actor);
   if (!device) return device.error();
   auto info = actors::load_model_info(job.model.path, dtype_of(job.model));
-  if (!info) return of_input(info.error());
+  if (!info) return actors::of_input(info.error());
   auto weights = weights_config(job, {start.job, start.run_dir}, info->manifest);
   if (const auto ready = parts_->prepare_broadcasts(weights, start.job); !ready)
     return ready.error();
@@ -413,9 +413,9 @@ Result<void> RoleHome::build_learner(const StartRank& start, const JobSpec& job,
                        .seed = derive_seed(static_cast<std::uint64_t>(job.seed), "init"),
                        .dtype = dtype_of(job.model),
                        .threads = threads.get()});
-  if (!model) return of_input(model.error());
+  if (!model) return actors::of_input(model.error());
   auto records = warm_start_records(job, model->config, model->tokenizer);
-  if (!records) return of_input(records.error());
+  if (!records) return actors::of_input(records.error());
   auto weights = weights_config(job, run, actors::published_manifest(model->config));
 
   actors::NativeTrainerSetup setup{.config = trainer_config(job, run, start.resume),
@@ -472,7 +472,7 @@ Result<void> RoleHome::build_reward(const StartRank& start, const JobSpec& job) 
   const actors::VerifierConfig judging = verifier_config(job, log.string());
   log::info("event=started actor={} {}", start.actor, describe(judging));
   auto verifier = actors::make_verifier(judging, actors::process_spawner(parts_->bulk_io));
-  if (!verifier) return of_input(verifier.error());
+  if (!verifier) return actors::of_input(verifier.error());
   actors::RewardActor::Joints joints;
   joints.exchange = parts_->directory.remote<actors::RewardEvents>({reward_port(start.job), {}},
                                                                    parts_->to_controller);
