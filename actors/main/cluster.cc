@@ -24,7 +24,6 @@
 #include "actors/main/cli/api_client.h"
 #include "actors/main/controller_process.h"
 #include "actors/main/rank_process.h"
-#include "actors/main/signals.h"
 #include "actors/main/this_node.h"
 #include "actors/messages/wire_build.h"
 #include "runtime/actor/system.h"
@@ -37,6 +36,7 @@
 #include "runtime/net/remote.h"
 #include "runtime/node/agent.h"
 #include "runtime/node/daemon.h"
+#include "runtime/node/signals.h"
 #include "runtime/weights/weights.h"
 
 namespace tandem::cli {
@@ -232,7 +232,7 @@ void say_words(const std::shared_ptr<const runtime::DaemonWords>& words,
 int run_controller(const ControllerCommand& command, const Console& console, bool verbose) {
   const auto words =
       std::make_shared<const runtime::DaemonWords>(runtime::DaemonWords::inherited());
-  Signals signals({SIGINT, SIGTERM});
+  runtime::Signals signals({SIGINT, SIGTERM});
   init_logging("controller", level(verbose));
   auto process =
       ControllerProcess::start({.port = command.port,
@@ -255,7 +255,7 @@ int run_controller(const ControllerCommand& command, const Console& console, boo
 int run_node(const NodeCommand& command, const Console& console, bool verbose) {
   // A node says no word: `up` hears only the end of its socket.
   const auto words = runtime::DaemonWords::inherited();
-  Signals signals({SIGINT, SIGTERM});
+  runtime::Signals signals({SIGINT, SIGTERM});
   const Incarnation life = node_incarnation();
   auto machine = offered_node(life, {.cpus = command.cpus, .memory_bytes = command.memory_bytes});
   if (!machine) return console.complain(machine.error());

@@ -42,6 +42,7 @@
 #include "runtime/base/json.h"
 #include "runtime/base/log.h"
 #include "runtime/base/secret.h"
+#include "runtime/net/forwarder.h"
 #include "runtime/net/http_server.h"
 #include "runtime/net/link.h"
 #include "runtime/net/socket_folder.h"
@@ -182,6 +183,10 @@ struct ControllerProcess::Parts {
   std::optional<runtime::SocketFolder> sockets;
   std::optional<runtime::CurveServer> keys;  // of a cluster that other hosts may join
   std::unique_ptr<runtime::LinkServer> link;
+  // Between actors of users' programs. Touched only on the thread of the link.
+  runtime::Forwarder forwarder{[this](const runtime::PeerId& to, std::string frame) {
+    return link->send(to, std::move(frame));
+  }};
   std::string token;
   std::unique_ptr<actors::HttpDoor> door;
   std::unique_ptr<runtime::HttpServer> http;
@@ -282,6 +287,7 @@ runtime::LinkCallbacks ControllerProcess::Parts::link_callbacks() {
       });
       return;
     }
+    forwarder.up(peer);
     (void)controller.tell(actors::RankConnected{rank_of(peer, hello)});
   };
   callbacks.on_down = [this](const runtime::PeerId& peer, const runtime::Down& down) {
@@ -300,6 +306,7 @@ runtime::LinkCallbacks ControllerProcess::Parts::link_callbacks() {
     (void)controller.tell(actors::RankHung{{peer.name.substr(0, at), peer.incarnation, rank}, 0});
   };
   callbacks.on_parcel = [this](const runtime::PeerId& peer, std::string& frame) {
+    if (const auto forwarded = forwarder.offer(peer, frame)) return *forwarded;
     return directory.deliver(frame, route_to(peer), peer);
   };
   // Asked on the link's thread for each peer that dials: a rank that was not started is refused.

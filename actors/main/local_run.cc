@@ -24,12 +24,12 @@
 #include "actors/main/job_shape.h"
 #include "actors/main/memory_plan.h"
 #include "actors/main/role_config.h"
-#include "actors/main/signals.h"
 #include "actors/main/this_node.h"
 #include "runtime/actor/system.h"
 #include "runtime/base/file.h"
 #include "runtime/base/json.h"
 #include "runtime/base/log.h"
+#include "runtime/node/signals.h"
 #include "scheduler/fleet/memory_fit.h"
 
 namespace tandem::cli {
@@ -156,7 +156,7 @@ int conclude(const Look& look, bool interrupted, Display& display, const Console
                            "its actors' logs are in " + run_dir + "/logs"});
 }
 
-int follow(ControllerProcess& cluster, const std::string& id, Signals& signals,
+int follow(ControllerProcess& cluster, const std::string& id, runtime::Signals& signals,
            const Console& console) {
   Display display(console);
   bool interrupted = false;
@@ -200,7 +200,7 @@ int run_job(const RunCommand& command, const Console& console, bool verbose) {
   if (command.dry_run) return dry_run(command, *loaded, *checked, console);
 
   // Before the first thread, which must inherit the blocked signals.
-  Signals signals({SIGINT, SIGTERM});
+  runtime::Signals signals({SIGINT, SIGTERM});
   init_logging("tandem", verbose ? LogLevel::kDebug : LogLevel::kWarnings);
   auto cluster = ControllerProcess::start({.port = 0, .home = tandem_home()});
   if (!cluster) return console.complain(cluster.error());

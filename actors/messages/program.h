@@ -1,8 +1,8 @@
 // The conversation of a controller and a user's program that holds one actor.
 //
-//   controller -> program   StartActor, Ask<AskJson>, DrainProgram    on port "rank"
 //   controller -> program   StartActor, Ask<AskJson>, DrainProgram   on port "rank"
 //   program -> controller   RankReady, RankFailed (rank.h), as every rank sends them
+//
 // A program introduces itself by the Hello of its link, and the controller answers with StartActor.
 // The program spawns the actor class that is registered for the role, and reports. A JSON question
 // is asked at most once and never repeated. A program that exits with 0 by itself has finished; any
@@ -18,12 +18,6 @@
 #include "runtime/wire/fields.h"
 
 namespace tandem::actors {
-
-// The environment variable by which an agent tells a user's program who it is and where to dial.
-// Its words are separated by kActorWordSeparator: actor, incarnation, rank, then the words that an
-// agent adds for every rank (controller, bind, advertise, the agent's pid).
-inline constexpr const char* kActorVariable = "TANDEM_ACTOR";
-inline constexpr char kActorWordSeparator = '\x1f';
 
 // Tells a program which actor it holds.
 struct StartActor {

@@ -73,6 +73,8 @@ class WireReader {
   void leave() { --depth_; }
   // Ends a message: bytes that are left over are a failure.
   bool finish();
+  // The bytes that no call has taken yet.
+  std::string_view rest() const { return bytes_.substr(at_); }
 
   // Counts memory that the caller is about to allocate for the value against decoded_bytes_max.
   bool charge(std::uint64_t bytes);

@@ -32,6 +32,8 @@ ALLOWED = {  # folder -> folders it may include, besides itself
     "kernels": DEVICE,
     "scheduler": BASE,
     "actors/messages": BASE + ["runtime/wire", "runtime/actor", "runtime/node"],
+    "actors/rank": ["runtime", "actors/messages"],
+    "actors/program": ["runtime", "actors/messages", "actors/rank"],
     "actors/model": DEVICE + ["kernels"],
     "actors/broadcast": ["runtime", "actors/messages"],
     "actors/rollout": ENGINES,

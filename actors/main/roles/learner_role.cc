@@ -16,10 +16,10 @@
 #include "actors/learner/trainer_memory.h"
 #include "actors/main/gang_shards.h"
 #include "actors/main/ports.h"
-#include "actors/main/rank_failure.h"
 #include "actors/main/role_config.h"
 #include "actors/model/checkpoint.h"
 #include "actors/model/parameters.h"
+#include "actors/rank/rank_failure.h"
 #include "runtime/base/rng.h"
 #include "runtime/base/secret.h"
 #include "runtime/collective/socket.h"
@@ -226,9 +226,9 @@ Result<BuiltRole> build_learner(RankSite& site, const StartRank& start, const Jo
                        .seed = derive_seed(static_cast<std::uint64_t>(job.seed), "init"),
                        .dtype = dtype_of(job.model),
                        .threads = threads.get()});
-  if (!model) return of_input(model.error());
+  if (!model) return actors::of_input(model.error());
   auto records = warm_start_records(job, model->config, model->tokenizer);
-  if (!records) return of_input(records.error());
+  if (!records) return actors::of_input(records.error());
   auto weights = weights_config(job, run, actors::published_manifest(model->config));
 
   actors::NativeTrainerSetup setup{.config = trainer_config(job, run, start.resume),

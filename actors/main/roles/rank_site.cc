@@ -4,7 +4,7 @@
 
 #include "actors/broadcast/broadcast_actor.h"
 #include "actors/main/ports.h"
-#include "actors/main/rank_failure.h"
+#include "actors/rank/rank_failure.h"
 #include "runtime/device/cuda_module.h"
 
 namespace tandem::cli {
@@ -88,7 +88,7 @@ std::unique_ptr<runtime::ThreadPool> make_threads(std::int64_t threads) {
 
 Result<runtime::DeviceKind> device_of(double gpus_per_actor) {
   if (gpus_per_actor <= 0) return runtime::DeviceKind::kCpu;
-  if (const auto& module = runtime::cuda_module(); !module) return of_input(module.error());
+  if (const auto& module = runtime::cuda_module(); !module) return actors::of_input(module.error());
   return runtime::DeviceKind::kCuda;
 }
 

@@ -11,6 +11,7 @@
 
 #include "actors/main/rank_nccl.h"
 #include "actors/messages/rank.h"
+#include "actors/rank/rank_words.h"
 #include "runtime/actor/system.h"
 #include "runtime/collective/shards.h"
 #include "runtime/device/parallel.h"
@@ -33,12 +34,7 @@ struct EngineDevice {
   std::unique_ptr<runtime::Queue> queue;
 };
 
-// How this rank reaches its controller, and where other hosts may reach this rank.
-struct RankNetwork {
-  runtime::Dial controller;
-  std::string bind;       // an address of this host; empty: other hosts' processes do not come
-  std::string advertise;  // the address by which those reach `bind`; empty: `bind` itself
-};
+using actors::RankNetwork;
 
 struct RankSite {
   runtime::System& system;

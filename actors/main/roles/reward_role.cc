@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "actors/main/ports.h"
-#include "actors/main/rank_failure.h"
 #include "actors/main/role_config.h"
+#include "actors/rank/rank_failure.h"
 #include "actors/reward/reward_actor.h"
 #include "runtime/base/log.h"
 #include "runtime/node/log_files.h"
@@ -33,7 +33,7 @@ Result<BuiltRole> build_reward(RankSite& site, const StartRank& start, const Job
   const actors::VerifierConfig judging = verifier_config(job, log.string());
   log::info("event=started actor={} {}", start.actor, describe(judging));
   auto verifier = actors::make_verifier(judging, actors::process_spawner(site.bulk_io));
-  if (!verifier) return of_input(verifier.error());
+  if (!verifier) return actors::of_input(verifier.error());
   actors::RewardActor::Joints joints;
   joints.exchange =
       site.directory.remote<actors::RewardEvents>({reward_port(start.job), {}}, site.to_controller);

@@ -9,12 +9,12 @@
 #include <utility>
 
 #include "actors/main/ports.h"
-#include "actors/main/rank_failure.h"
 #include "actors/main/role_config.h"
 #include "actors/model/checkpoint.h"
 #include "actors/model/kv_cache.h"
 #include "actors/model/parameters.h"
 #include "actors/model/weights.h"
+#include "actors/rank/rank_failure.h"
 #include "actors/rollout/native_engine.h"
 #include "actors/rollout/rollout_actor.h"
 #include "runtime/base/log.h"
@@ -135,7 +135,7 @@ Result<BuiltRole> build_rollout(RankSite& site, const StartRank& start, const Jo
   const auto device = device_of(job.pools.rollout.gpus_per_actor);
   if (!device) return device.error();
   auto info = actors::load_model_info(job.model.path, dtype_of(job.model));
-  if (!info) return of_input(info.error());
+  if (!info) return actors::of_input(info.error());
   auto weights = weights_config(job, {start.job, start.run_dir}, info->manifest);
   if (const auto ready = site.prepare_broadcasts(weights, start.job); !ready) return ready.error();
   site.device.threads = make_threads(job.pools.rollout.threads_per_actor);
