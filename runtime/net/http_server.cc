@@ -69,6 +69,29 @@ class Stream final : public HttpStream {
   bool closed_ = false;
 };
 
+// The place for a response that comes later. Its giver may outlive the connection, and must never
+// own it: it could be the last owner, on a thread of its own.
+class Later final {
+ public:
+  explicit Later(Connection* connection) : connection_(connection) {}
+  void respond(HttpResponse response);  // any thread; the first call counts
+
+  // The connection's side.
+  HttpResponse take() {
+    const std::lock_guard lock(mutex_);
+    return std::move(*response_);
+  }
+  void detach() {
+    const std::lock_guard lock(mutex_);
+    connection_ = nullptr;
+  }
+
+ private:
+  std::mutex mutex_;
+  Connection* connection_;  // guarded by mutex_, as is the other; null: it has ended
+  std::optional<HttpResponse> response_;
+};
+
 struct Shared {
   Shared(HttpLimits l, HttpHandler h) : limits(l), handler(std::move(h)) {}
   const HttpLimits limits;
@@ -85,6 +108,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   }
   ~Connection() {
     if (lines_) lines_->detach();
+    if (later_) later_->detach();
     --shared_->connections;
   }
 
@@ -94,6 +118,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // From any thread: the stream has more, or is over.
   void stream_changed() {
     asio::post(stream_.get_executor(), [self = shared_from_this()] { self->write_lines(); });
+  }
+  void response_came() {  // from the Later, with its mutex held
+    asio::post(stream_.get_executor(), [weak = weak_from_this()] {
+      if (const auto self = weak.lock()) self->respond(self->later_->take(), false, false);
+    });
   }
   void drop_soon() {
     asio::post(stream_.get_executor(), [self = shared_from_this()] { self->drop(); });
@@ -111,6 +140,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void write_lines();
   void drop() {
     if (lines_) lines_->detach();
+    if (later_) later_->detach();
     error_code ignored;
     stream_.socket().shutdown(tcp::socket::shutdown_both, ignored);
     stream_.close();
@@ -121,6 +151,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   beast::flat_buffer buffer_;
   std::optional<http::request_parser<http::string_body>> parser_;
   std::optional<http::response<http::string_body>> response_;
+
+  std::shared_ptr<Later> later_;  // while a response is to come
 
   // While it streams.
   std::shared_ptr<Stream> lines_;
@@ -147,6 +179,13 @@ bool Stream::write(std::string line) {
   buffer_ += '\n';
   if (idle) connection->stream_changed();
   return true;
+}
+
+void Later::respond(HttpResponse response) {
+  const std::lock_guard lock(mutex_);
+  if (!connection_ || response_) return;
+  response_ = std::move(response);
+  connection_->response_came();
 }
 
 void Stream::close() {
@@ -274,14 +313,11 @@ void Connection::begin_stream(HttpStreaming streaming) {
 
 // The pending read of watch_client() keeps the connection until the response, or the client's end.
 void Connection::respond_later(const HttpLater& later) {
+  later_ = std::make_shared<Later>(this);
   watch_client();
-  const auto once = std::make_shared<std::atomic<bool>>(false);
-  later.start([weak = weak_from_this(), once, headers = later.headers](HttpResponse response) {
-    const auto self = weak.lock();
-    if (!self || once->exchange(true)) return;
+  later.start([place = later_, headers = later.headers](HttpResponse response) {
     response.headers.insert(headers.begin(), headers.end());
-    asio::post(self->stream_.get_executor(),
-               [self, response = std::move(response)] { self->respond(response, false, false); });
+    place->respond(std::move(response));
   });
 }
 

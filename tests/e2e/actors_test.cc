@@ -49,10 +49,10 @@ TEST_F(OwnActors, AreAskedScaledKilledRestartedAndDrained) {
   EXPECT_EQ(first.code, 0) << first.text();
   EXPECT_EQ(json::parse(first.out), (json{{"total", 5}}));
   EXPECT_EQ(json::parse(ask("counter/0", R"({"add": 1})").out)["total"], 6) << "it keeps its state";
-  expect_error(ask("counter/0", R"({"sub": 1})"), "INVALID", "there is no message sub");
-  expect_error(ask("counter/0", R"({"hold": {}})", {"--timeout", "1s"}), "TIMED_OUT",
+  expect_error(ask("counter/0", R"({"sub": 1})"), "invalid", "there is no message sub");
+  expect_error(ask("counter/0", R"({"hold": {}})", {"--timeout", "1s"}), "timed_out",
                "demo-1/counter/0 did not answer within 1 s");
-  expect_error(ask("counter/7", "{}"), "NOT_FOUND", "counter/7");
+  expect_error(ask("counter/7", "{}"), "not_found", "counter/7");
 
   EXPECT_EQ(home.run({"scale", "demo-1", "counter=4", "--wait"}).code, 0);
   EXPECT_EQ(home.json({"get", "actors"}).size(), 4u);
@@ -65,7 +65,7 @@ TEST_F(OwnActors, AreAskedScaledKilledRestartedAndDrained) {
   }));
   const json before = actor(home, "counter/1");
   kill_rank(before);
-  expect_error(held.wait(), "UNREACHABLE", "demo-1/counter/1");
+  expect_error(held.wait(), "unreachable", "demo-1/counter/1");
   EXPECT_TRUE(eventually([&] {
     const json now = actor(home, "counter/1");
     return now["state"] == "Ready" && now["incarnation"] > before["incarnation"];
@@ -80,7 +80,7 @@ TEST_F(OwnActors, AreAskedScaledKilledRestartedAndDrained) {
 
   EXPECT_EQ(home.run({"scale", "demo-1", "counter=1", "--wait"}).code, 0);
   EXPECT_TRUE(eventually([&] { return home.json({"get", "actors"}).size() == 1; }));
-  expect_error(home.run({"scale", "demo-1", "rollout=2"}), "INVALID", "no such role");
+  expect_error(home.run({"scale", "demo-1", "rollout=2"}), "invalid", "no such role");
   EXPECT_EQ(home.run({"cancel", "demo-1"}).code, 0);
   EXPECT_EQ(job()["state"], "Cancelled");
   const json result = home.result_of("demo-1");
@@ -101,7 +101,7 @@ TEST_F(OwnActors, AJobSucceedsWhenAllHaveEndedWithZero) {
     return home.run(Words{"wait", "demo-1", "--for", "Running"} + there).code == 0;
   }));
   for (const char* counter : {"counter/0", "counter/1"})
-    expect_error(ask(counter, R"({"end": 0})", there), "UNREACHABLE", "ended with code 0");
+    expect_error(ask(counter, R"({"end": 0})", there), "unreachable", "ended with code 0");
   const Finished done = run.wait();
   EXPECT_EQ(done.code, 0) << done.text();
   EXPECT_NE(done.out.find("demo-1 Succeeded in"), std::string::npos) << done.out;

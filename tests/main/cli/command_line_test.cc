@@ -99,8 +99,8 @@ TEST(CommandLine, TakesTheRest) {
   EXPECT_EQ(logs.target, "a-1");
   EXPECT_EQ(logs.tail, 20);
   EXPECT_EQ(logs.since_s, 300);
-  const auto scale = parsed<ScaleCommand>({"scale", "a-1", "counter=0", "rollout=2"});
-  EXPECT_EQ(scale.roles[0], std::pair(std::string("counter"), std::int64_t{0}));
+  const auto own = parsed<ScaleCommand>({"scale", "a-1", "counter=0", "rollout=2"});
+  EXPECT_EQ(own.roles[0], std::pair(std::string("counter"), std::int64_t{0}));
   const auto ask = parsed<AskCommand>({"ask", "counter/0", R"({"add": 2})", "--timeout", "1m"});
   EXPECT_EQ(ask.actor, "counter/0");
   EXPECT_EQ(ask.question, R"({"add": 2})");
