@@ -133,7 +133,7 @@ Result<actors::JobShape> submitted_shape(const std::string& yaml, const std::str
   auto checked = check_inputs(*job);
   if (!checked) return checked.error();
   actors::JobShape shape = job_shape(job->spec);
-  add_memory_plan(job->spec, checked->model, hosts, shape);
+  if (checked->model) add_memory_plan(job->spec, *checked->model, hosts, shape);
   shape.warnings = std::move(checked->warnings);
   shape.yaml = print_job(job->spec);
   if (resume.empty()) return shape;
@@ -235,6 +235,7 @@ struct ControllerProcess::Parts {
   Result<void> listen();
   Result<void> announce_address();
   Result<void> own_run(const std::string& job, const fs::path& run_dir);
+  Result<actors::RunDirectory> new_run(const actors::JobShape& shape);
   Result<actors::RunDirectory> take_up(const actors::JobShape& shape);
   Result<runtime::Ref<actors::ExchangeControl>> open_exchange(const actors::JobRecord& job);
   actors::ControllerHands hands();
@@ -334,6 +335,10 @@ actors::ControllerHands ControllerProcess::Parts::hands() {
     const runtime::PeerId peer{actors::rank_name(id.actor, id.rank), id.incarnation};
     return directory.remote<actors::RankInbox>({kRankPort, {}}, route_to(peer));
   };
+  hands.program = [this](const runtime::RankId& id) {
+    const runtime::PeerId peer{actors::rank_name(id.actor, id.rank), id.incarnation};
+    return directory.remote<actors::ProgramInbox>({kRankPort, {}}, route_to(peer));
+  };
   hands.expect = [this](const std::string& node, const runtime::RankId& id) {
     roster.with([&](auto& expected) { expected.started(node, id); });
   };
@@ -344,7 +349,10 @@ actors::ControllerHands ControllerProcess::Parts::hands() {
     return endpoints;
   };
   hands.make_run_directory = [this](const actors::JobShape& shape) {
-    return shape.resume_dir ? take_up(shape) : make_run_directory(options.home, shape);
+    return shape.resume_dir ? take_up(shape) : new_run(shape);
+  };
+  hands.write_result = [](const actors::JobRecord& job, const std::string& result) {
+    return write_file_atomic(fs::path(job.run_dir) / "result.json", result + "\n");
   };
   hands.open_exchange = [this](const actors::JobRecord& job) { return open_exchange(job); };
   hands.close_exchange = [this](const std::string& job) {
@@ -375,6 +383,15 @@ Result<void> ControllerProcess::Parts::own_run(const std::string& job, const fs:
   if (!taken) return taken.error();
   run_locks.emplace(job, std::move(*taken));
   return {};
+}
+
+// The directory of a new run. It is locked when its exchange opens; a job of actors alone has none,
+// and its run is locked here.
+Result<actors::RunDirectory> ControllerProcess::Parts::new_run(const actors::JobShape& shape) {
+  auto run = make_run_directory(options.home, shape);
+  if (!run || trains(shape)) return run;
+  if (const auto owned = own_run(run->id, run->path); !owned) return owned.error();
+  return run;
 }
 
 // The run directory of a job that is resumed. If the lock is refused, nothing has been touched yet.

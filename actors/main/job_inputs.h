@@ -4,6 +4,7 @@
 // the cluster (scheduler/fleet).
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,7 +16,7 @@ namespace tandem::cli {
 
 struct CheckedInputs {
   std::vector<std::string> warnings;  // a sentence each, for stderr
-  PlannedModel model;                 // for plan_memory()
+  std::optional<PlannedModel> model;  // for plan_memory(); a job of actors alone has none
 };
 
 // Reads all data files, and of the weights only the header. kFailed for a file that cannot be read.

@@ -61,7 +61,7 @@ int dry_run(const RunCommand& command, const LoadedJob& loaded, const CheckedInp
   actors::ControllerCore fleet(0);  // a fleet of this machine alone, as `run` has it
   CHECK(fleet.step(*machine, Time{}).has_value());
   actors::JobShape asked = job_shape(job);
-  add_memory_plan(job, inputs.model, Hosts::kOne, asked);
+  if (inputs.model) add_memory_plan(job, *inputs.model, Hosts::kOne, asked);
   const auto shape = fleet.accepted(asked);
   if (!shape) return console.complain(shape.error());
   console.out << print_job(job);
@@ -71,7 +71,8 @@ int dry_run(const RunCommand& command, const LoadedJob& loaded, const CheckedInp
   for (const scheduler::RoleDemand& role : demands)
     console.out << "#   " << role.role << ": " << role.replicas << " actor(s) of " << role.ranks
                 << " rank(s), " << scheduler::text(role.per_rank) << " each\n";
-  console.out << "# memory of each rank\n" << commented(scheduler::memory_table_of(demands));
+  if (inputs.model)
+    console.out << "# memory of each rank\n" << commented(scheduler::memory_table_of(demands));
   return 0;
 }
 
@@ -167,7 +168,9 @@ int follow(ControllerProcess& cluster, const std::string& id, runtime::Signals& 
     if (signal == 0) continue;
     if (interrupted) return stopped(look->job, console);  // the second one: no clean end
     interrupted = true;
-    console.err << "cancelling; a checkpoint is saved first; once more to stop at once\n";
+    console.err << (look->job.value("trains", true)
+                        ? "cancelling; a checkpoint is saved first; once more to stop at once\n"
+                        : "cancelling; its actors finish first; once more to stop at once\n");
     const auto cancelled =
         runtime::ask_and_wait(cluster.controller(), actors::Cancel{id}, kAskTimeout);
     if (!cancelled) return console.complain(cancelled.error());
@@ -203,7 +206,7 @@ int run_job(const RunCommand& command, const Console& console, bool verbose) {
   if (const auto agent = (*cluster)->start_agent({.memory_bytes = command.memory_bytes}); !agent)
     return console.complain(agent.error());
   actors::JobShape shape = job_shape(loaded->spec);
-  add_memory_plan(loaded->spec, checked->model, Hosts::kOne, shape);
+  if (checked->model) add_memory_plan(loaded->spec, *checked->model, Hosts::kOne, shape);
   shape.yaml = print_job(loaded->spec);
   if (run) shape.resume_dir = run->string();
   const auto id = runtime::ask_and_wait((*cluster)->controller(), actors::Submit{std::move(shape)},

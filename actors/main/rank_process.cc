@@ -23,6 +23,7 @@
 #include "runtime/actor/threaded_executor.h"
 #include "runtime/base/file.h"
 #include "runtime/base/log.h"
+#include "runtime/node/agent.h"
 #include "runtime/node/resources.h"
 
 namespace tandem::cli {
@@ -33,16 +34,10 @@ using runtime::Delivery;
 
 namespace {
 
-std::int64_t threads_of(const JobSpec& job, actors::Role role) {
-  switch (role) {
-    case actors::Role::kRollout:
-      return job.pools.rollout.threads_per_actor;
-    case actors::Role::kLearner:
-      return job.pools.learner.threads_per_actor;
-    case actors::Role::kReward:
-      return 1;
-  }
-  CHECK(false);
+std::int64_t threads_of(const JobSpec& job, const actors::Role& role) {
+  if (role == actors::Role::kRollout) return job.pools.rollout.threads_per_actor;
+  if (role == actors::Role::kLearner) return job.pools.learner.threads_per_actor;
+  return 1;
 }
 
 std::uint64_t resident_mib() { return runtime::resident_bytes(getpid()).value_or(0) >> 20; }
@@ -113,7 +108,9 @@ std::string broadcast_port(const std::string& job) {
 }
 
 std::vector<std::string> rank_arguments(const runtime::RankId& id) {
-  return {kRankCommand, id.actor, std::to_string(id.incarnation.value), std::to_string(id.rank)};
+  std::vector<std::string> words = runtime::id_words(id);
+  words.insert(words.begin(), kRankCommand);
+  return words;
 }
 
 int run_rank(std::span<const char* const> arguments) {

@@ -326,15 +326,10 @@ Result<void> RoleHome::build(const StartRank& start, const JobSpec& job,
   auto payloads = payload_dial(start.bulk_endpoints, parts_->network.controller);
   if (!payloads) return payloads.error();
   parts_->bulk = std::make_unique<runtime::BulkClient>(parts_->bulk_io, std::move(*payloads));
-  switch (start.role) {
-    case actors::Role::kRollout:
-      return build_rollout(start, job);
-    case actors::Role::kLearner:
-      return build_learner(start, job, controller);
-    case actors::Role::kReward:
-      return build_reward(start, job);
-  }
-  return {};
+  if (start.role == actors::Role::kRollout) return build_rollout(start, job);
+  if (start.role == actors::Role::kLearner) return build_learner(start, job, controller);
+  if (start.role == actors::Role::kReward) return build_reward(start, job);
+  return Error{ErrorCode::kInvalid, "this version has no role " + name(start.role)};
 }
 
 Result<void> RoleHome::build_rollout(const StartRank& start, const JobSpec& job) {

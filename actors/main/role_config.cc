@@ -73,7 +73,32 @@ scheduler::Budget budget_of(const JobSpec& job) {
           .steps_total = job.learner.total_training_steps};
 }
 
+namespace {
+
+// Adds the roles that the job brings.
+void add_actors(const ActorsSpec& specs, actors::JobShape& shape) {
+  for (const auto& [name, spec] : specs) {
+    const Role role{name};
+    shape.roles.push_back(role);
+    shape.replicas[role] = static_cast<std::int32_t>(spec.replicas);
+    shape.per_rank[role] =
+        scheduler::resources({.cpus = spec.cpus_per_actor,
+                              .gpus = spec.gpus_per_actor,
+                              .memory_bytes = spec.memory_megabytes.value_or(0) << 20});
+    shape.programs[role] = {.command = spec.command.value_or(std::vector<std::string>{}),
+                            .environment = spec.env,
+                            .args_json = spec.args.text};
+  }
+}
+
+}  // namespace
+
 actors::JobShape job_shape(const JobSpec& job) {
+  if (!trains(job)) {
+    actors::JobShape shape{.name = job.name, .roles = {}};
+    add_actors(job.actors, shape);
+    return shape;
+  }
   actors::JobShape shape{.name = job.name,
                          .learner_ranks = static_cast<std::int32_t>(job.learner.ranks),
                          .one_gpu = job.weight_broadcast.type == BroadcastType::kCudaIpc,
@@ -90,6 +115,7 @@ actors::JobShape job_shape(const JobSpec& job) {
   shape.strategy = {{Role::kRollout, static_cast<scheduler::Strategy>(job.pools.rollout.strategy)},
                     {Role::kLearner, static_cast<scheduler::Strategy>(job.pools.learner.strategy)}};
   shape.nccl_roles = nccl_roles(job);
+  add_actors(job.actors, shape);
   return shape;
 }
 

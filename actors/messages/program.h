@@ -19,12 +19,6 @@
 
 namespace tandem::actors {
 
-// The environment variable by which an agent tells a user's program who it is and where to dial.
-// Its words are separated by kActorWordSeparator: actor, incarnation, rank, then the words that an
-// agent adds for every rank (controller, bind, advertise, the agent's pid).
-inline constexpr const char* kActorVariable = "TANDEM_ACTOR";
-inline constexpr char kActorWordSeparator = '\x1f';
-
 // Tells a program which actor it holds.
 struct StartActor {
   std::string job;    // "counter-demo-1"

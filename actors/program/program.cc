@@ -6,6 +6,7 @@
 #include "actors/program/program_host.h"
 #include "actors/rank/rank_session.h"
 #include "runtime/actor/threaded_executor.h"
+#include "runtime/node/agent_messages.h"
 
 namespace tandem {
 namespace {
@@ -14,14 +15,14 @@ namespace {
 constexpr std::int64_t kDrainAtSignalMs = 3'600'000;
 
 Result<actors::RankWords> words_of_this_process() {
-  const char* const text = std::getenv(actors::kActorVariable);
+  const char* const text = std::getenv(runtime::kActorVariable);
   if (!text)
     return Error{ErrorCode::kInvalid,
                  "this program is started by a Tandem job, and " +
-                     std::string(actors::kActorVariable) + " is not set",
+                     std::string(runtime::kActorVariable) + " is not set",
                  "", "name it below `actors:` in a job file, then: tandem run JOB.yaml"};
   const auto words = actors::split_rank_words(text);
-  unsetenv(actors::kActorVariable);  // it is not for the children of this process
+  unsetenv(runtime::kActorVariable);  // it is not for the children of this process
   return actors::parse_rank_words(words);
 }
 

@@ -3,7 +3,6 @@
 #include <charconv>
 #include <utility>
 
-#include "actors/messages/program.h"
 #include "runtime/node/process_host.h"
 
 namespace tandem::actors {
@@ -46,7 +45,7 @@ Result<RankWords> parse_rank_words(std::span<const std::string> words) {
 std::vector<std::string> split_rank_words(std::string_view text) {
   std::vector<std::string> words;
   for (std::size_t begin = 0;;) {
-    const std::size_t end = text.find(kActorWordSeparator, begin);
+    const std::size_t end = text.find(runtime::kActorWordSeparator, begin);
     words.emplace_back(text.substr(begin, end - begin));
     if (end == text.npos) return words;
     begin = end + 1;

@@ -1,6 +1,6 @@
 // The words by which an agent tells a process which actor it holds and where to dial: arguments of
 // this binary's own ranks, and the environment variable TANDEM_ACTOR of a user's program
-// (actors/messages/program.h). Keys for a controller that is reached by TCP are no words, which
+// (runtime/node/agent_messages.h). Keys for a controller that is reached by TCP are no words, which
 // others could read; they are inherited (SpawnSpec::secret).
 #pragma once
 

@@ -106,6 +106,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   HttpAnswer answer(const http::request<http::string_body>& message);
   void respond(HttpResponse response, bool keep_alive, bool head_only);
   void begin_stream(HttpStreaming streaming);
+  void respond_later(const HttpLater& later);
   void watch_client();
   void write_lines();
   void drop() {
@@ -207,6 +208,7 @@ void Connection::on_read(error_code error) {
   if (auto* streaming = std::get_if<HttpStreaming>(&result)) {
     return begin_stream(std::move(*streaming));
   }
+  if (const auto* later = std::get_if<HttpLater>(&result)) return respond_later(*later);
   respond(std::get<HttpResponse>(std::move(result)), message.keep_alive(),
           message.method() == http::verb::head);
 }
@@ -268,6 +270,19 @@ void Connection::begin_stream(HttpStreaming streaming) {
     log::error("http stream failed what=\"{}\"", e.what());
     lines_->close();
   }
+}
+
+// The pending read of watch_client() keeps the connection until the response, or the client's end.
+void Connection::respond_later(const HttpLater& later) {
+  watch_client();
+  const auto once = std::make_shared<std::atomic<bool>>(false);
+  later.start([weak = weak_from_this(), once, headers = later.headers](HttpResponse response) {
+    const auto self = weak.lock();
+    if (!self || once->exchange(true)) return;
+    response.headers.insert(headers.begin(), headers.end());
+    asio::post(self->stream_.get_executor(),
+               [self, response = std::move(response)] { self->respond(response, false, false); });
+  });
 }
 
 // Reads and drops whatever the client sends, so that a client that hangs up is noticed although

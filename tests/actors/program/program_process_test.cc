@@ -94,11 +94,12 @@ class ProgramProcess : public testing::Test {
   void spawn(const std::string& actor = kActor) {
     runtime::SpawnSpec spec{.name = actor, .argv = {"/proc/self/exe"}, .log_path = log_};
     if (!actor.empty()) {
-      std::string words = actor + kActorWordSeparator + "1" + kActorWordSeparator + "0";
+      std::string words =
+          actor + runtime::kActorWordSeparator + "1" + runtime::kActorWordSeparator + "0";
       for (const std::string& word :
            runtime::rank_words({.controller = to_string(server_->endpoint())}))
-        words += kActorWordSeparator + word;
-      spec.environment.emplace_back(kActorVariable, words);
+        words += runtime::kActorWordSeparator + word;
+      spec.environment.emplace_back(runtime::kActorVariable, words);
     } else {
       spec.environment.emplace_back("TANDEM_TEST_PROGRAM", "1");
     }
