@@ -1,5 +1,5 @@
-// A reward of one's own: reads one JSON object per line, and writes one per line. It runs for as long
-// as its reward actor does. docs/guides/rewards.md describes the lines.
+// A reward of one's own: reads one JSON object per line, and writes one per line. It runs for as
+// long as its reward actor does. docs/guides/rewards.md describes the lines.
 #include <tandem/program.h>
 
 #include <functional>

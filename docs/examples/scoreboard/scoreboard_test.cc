@@ -3,6 +3,7 @@
 
 #include <tandem/testing.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <iostream>
 
