@@ -6,6 +6,7 @@
 #include "actors/program/program_host.h"
 #include "actors/rank/rank_session.h"
 #include "runtime/actor/threaded_executor.h"
+#include "runtime/node/agent_messages.h"
 
 namespace tandem {
 namespace {

@@ -6,11 +6,13 @@
 #include <csignal>
 #include <filesystem>
 #include <mutex>
+#include <set>
 
 #include "actors/messages/wire_build.h"
 #include "actors/rank/rank_session.h"
 #include "runtime/actor/ask_and_wait.h"
 #include "runtime/base/file.h"
+#include "runtime/net/forwarder.h"
 #include "runtime/net/socket_folder.h"
 #include "runtime/node/agent.h"
 #include "runtime/node/process_host.h"
@@ -29,8 +31,8 @@ struct Events {
   std::mutex mutex;
   std::condition_variable changed;
   std::vector<RankEvents> reports;
-  std::optional<runtime::ExitStatus> exit;
-  bool up = false;
+  std::optional<runtime::ExitStatus> exit;  // of the process that ended last
+  std::set<std::string> up;                 // names of peers
   template <class Change>
   void set(Change change) {
     const std::lock_guard lock(mutex);
@@ -62,13 +64,19 @@ class ProgramProcess : public testing::Test {
     directory_.expose(kControllerRanksPort,
                       Ref<RankEvents>({"controller", {1}}, std::make_shared<Reports>(events_)));
     runtime::LinkCallbacks callbacks;
+    // As the controller's process does it.
     callbacks.on_parcel = [this](const PeerId& peer, std::string& frame) {
+      if (const auto forwarded = forwarder_.offer(peer, frame)) return *forwarded;
       return directory_.deliver(frame, runtime::to_peer(*server_, peer), peer);
     };
-    callbacks.on_up = [this](const PeerId&, const runtime::Hello&) {
-      events_.set([&] { events_.up = true; });
+    callbacks.on_up = [this](const PeerId& peer, const runtime::Hello&) {
+      forwarder_.up(peer);
+      events_.set([&] { events_.up.insert(peer.name); });
     };
-    callbacks.on_down = [](const PeerId&, const runtime::Down&) {};
+    callbacks.on_down = [this](const PeerId& peer, const runtime::Down&) {
+      forwarder_.down(peer);
+      events_.set([&] { events_.up.erase(peer.name); });
+    };
     auto folder = runtime::SocketFolder::make(std::filesystem::path());
     ASSERT_TRUE(folder) << folder.error().message;
     sockets_.emplace(std::move(*folder));
@@ -82,11 +90,12 @@ class ProgramProcess : public testing::Test {
 
   void TearDown() override { std::filesystem::remove(log_); }
 
-  void spawn(bool with_actor = true) {
-    runtime::SpawnSpec spec{.name = kActor, .argv = {"/proc/self/exe"}, .log_path = log_};
-    if (with_actor) {
-      std::string words = std::string(kActor) + runtime::kActorWordSeparator + "1" +
-                          runtime::kActorWordSeparator + "0";
+  // Without an actor the program is started as by hand.
+  void spawn(const std::string& actor = kActor) {
+    runtime::SpawnSpec spec{.name = actor, .argv = {"/proc/self/exe"}, .log_path = log_};
+    if (!actor.empty()) {
+      std::string words =
+          actor + runtime::kActorWordSeparator + "1" + runtime::kActorWordSeparator + "0";
       for (const std::string& word :
            runtime::rank_words({.controller = to_string(server_->endpoint())}))
         words += runtime::kActorWordSeparator + word;
@@ -99,17 +108,17 @@ class ProgramProcess : public testing::Test {
           events_.set([&] { events_.exit = status; });
         });
     ASSERT_TRUE(started) << started.error().message;
-    process_ = started->id;
+    processes_[actor] = started->id;
   }
-  // The program of counter/0, once it has introduced itself.
-  Ref<ProgramInbox> introduced() {
-    EXPECT_TRUE(events_.wait([&] { return events_.up; })) << log();
+  // The program of an actor, once it has introduced itself.
+  Ref<ProgramInbox> introduced(const std::string& actor = kActor) {
+    EXPECT_TRUE(events_.wait([&] { return events_.up.contains(actor); })) << log();
     return directory_.remote<ProgramInbox>({kRankInboxPort, {}},
-                                           runtime::to_peer(*server_, {kActor, {1}}));
+                                           runtime::to_peer(*server_, {actor, {1}}));
   }
-  StartActor start_of(const std::string& role) {
+  StartActor start_of(const std::string& role, const std::string& actor = kActor) {
     return {.job = "job-1",
-            .actor = kActor,
+            .actor = actor,
             .role = role,
             .incarnation = {1},
             .replicas = 1,
@@ -138,11 +147,13 @@ class ProgramProcess : public testing::Test {
                                      ("tandem-program-" + std::to_string(getpid()) + ".log");
   Events events_;
   runtime::Directory directory_;
+  runtime::Forwarder forwarder_{
+      [this](const PeerId& to, std::string frame) { return server_->send(to, std::move(frame)); }};
   runtime::IoThread io_{"link"};
   std::optional<runtime::SocketFolder> sockets_;
   std::unique_ptr<runtime::LinkServer> server_;
   runtime::PosixProcessHost host_;
-  runtime::ProcessId process_;
+  std::map<std::string, runtime::ProcessId> processes_;
 };
 
 TEST_F(ProgramProcess, serves_its_actor_and_drains_at_sigterm) {
@@ -152,8 +163,24 @@ TEST_F(ProgramProcess, serves_its_actor_and_drains_at_sigterm) {
   EXPECT_EQ(std::get<RankReady>(report()).actor, kActor);
   EXPECT_EQ(ask(program, R"({"add": 2})"), "12");
   EXPECT_EQ(ask(program, R"({"ad": 2})").substr(0, 22), "there is no message ad");
-  host_.stop(process_, kPatience);
+  host_.stop(processes_[kActor], kPatience);
   EXPECT_EQ(exit_code(), 0);
+}
+
+TEST_F(ProgramProcess, actors_of_two_processes_find_each_other) {
+  const std::string other = "job-1/counter/1";
+  spawn();
+  spawn(other);
+  const auto program = introduced();
+  ASSERT_EQ(program.tell(start_of("counter")), Delivery::kAccepted);
+  ASSERT_EQ(introduced(other).tell(start_of("counter", other)), Delivery::kAccepted);
+  ASSERT_TRUE(events_.wait([&] { return events_.reports.size() == 2; })) << log();
+  const std::string question = R"({"add_to_peer": {"peer": "counter/1", "amount": 5}})";
+  EXPECT_EQ(ask(program, question), "15");
+  EXPECT_EQ(ask(program, question), "20");
+  host_.signal(processes_[other], SIGKILL);
+  ASSERT_TRUE(events_.wait([&] { return !events_.up.contains(other); }));
+  EXPECT_EQ(ask(program, question), "job-1/counter/1 is not running");
 }
 
 TEST_F(ProgramProcess, ends_with_0_when_its_actor_stops) {
@@ -185,7 +212,7 @@ TEST_F(ProgramProcess, reports_a_role_that_it_has_no_class_for) {
 }
 
 TEST_F(ProgramProcess, started_by_hand_it_says_how_it_is_started) {
-  spawn(false);
+  spawn("");
   EXPECT_EQ(exit_code(), 64);
   EXPECT_NE(log().find("this program is started by a Tandem job"), std::string::npos) << log();
 }

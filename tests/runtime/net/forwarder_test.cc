@@ -5,8 +5,11 @@
 
 #include <deque>
 
+#include "runtime/base/log.h"
+#include "runtime/base/rng.h"
 #include "runtime/net/remote.h"
 #include "runtime/wire/schema.h"
+#include "tests/seeds.h"
 
 namespace forwarder_example {
 
@@ -77,9 +80,9 @@ class Star {
       EXPECT_EQ(peer.directory.deliver(peer.frames.front(), out(peer.id)), Offer::kTaken);
   }
 
-  std::map<std::string, std::shared_ptr<Peer>> peers;
   std::optional<Offer> last;  // of the last frame that a peer sent
   Forwarder forwarder;
+  std::map<std::string, std::shared_ptr<Peer>> peers;  // ends first: its asks answer as they end
 
  private:
   static std::string port(const std::string& name) {
@@ -171,6 +174,26 @@ TEST(Forwarder, a_full_queue_refuses_asks_and_holds_told_messages_back) {  // FP
   EXPECT_EQ(answer->error().message, "job-1/b/0 is at its limit");
   EXPECT_EQ(star.ref(*a, "job-1/b/0").tell(Note{"hello"}), Delivery::kAccepted);
   EXPECT_EQ(star.last, Offer::kLater);
+}
+
+TEST(Forwarder, takes_any_bytes_from_a_peer) {  // RM-1
+  log::mute();
+  for_seeds(200, [](std::uint64_t seed) {
+    Rng rng(seed);
+    Star star;
+    const auto a = star.add("job-1/a/0", 1), b = star.add("job-1/b/0", 2);
+    Answer answer;
+    ask(star.ref(*a, "job-1/b/0"), 8, answer);
+    std::string frame = b->frames.front();
+    for (int i = 0; i < 20; ++i) {
+      frame[rng.below(frame.size())] = static_cast<char>(rng.below(256));
+      (void)star.forwarder.offer(b->id, frame);
+      (void)star.forwarder.offer(a->id, frame.substr(0, rng.below(frame.size())));
+    }
+    for (Peer* peer : {a.get(), b.get()})
+      for (; !peer->frames.empty(); peer->frames.pop_front())
+        (void)peer->directory.deliver(peer->frames.front(), star.out(peer->id));
+  });
 }
 
 TEST(Forwarder, one_ask_too_many_ends_the_oldest_of_that_peer) {  // FP-3
