@@ -33,7 +33,7 @@
 #include "actors/main/job_shape.h"
 #include "actors/main/memory_plan.h"
 #include "actors/main/rank_process.h"
-#include "actors/main/role_config.h"
+#include "actors/main/roles/role_config.h"
 #include "actors/main/this_node.h"
 #include "actors/messages/wire_build.h"
 #include "runtime/actor/threaded_executor.h"

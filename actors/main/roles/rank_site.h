@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "actors/main/rank_nccl.h"
+#include "actors/main/roles/rank_nccl.h"
 #include "actors/messages/rank.h"
 #include "actors/rank/rank_words.h"
 #include "runtime/actor/system.h"
