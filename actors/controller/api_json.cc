@@ -218,25 +218,6 @@ json job_json(const JobRecord& job, const ExchangeReport* report, Time now) {
   return object;
 }
 
-json result_json(const JobRecord& job, Time now) {
-  json roles = json::object();
-  for (const Role& role : job.shape.roles) {
-    std::int32_t actors = 0, finished = 0, restarts = 0;
-    for (const auto& [id, actor] : job.actors) {
-      if (actor.role != role) continue;
-      ++actors;
-      finished += std::holds_alternative<scheduler::Finished>(actor.status.reason);
-      restarts += job.ladder.restarts_of(id);
-    }
-    roles[name(role)] = {{"actors", actors}, {"finished", finished}, {"restarts", restarts}};
-  }
-  return {{"state", scheduler::name(job.status.state)},
-          {"reason", scheduler::reason_name(job.status.reason)},
-          {"message", scheduler::message(job.status.reason, now)},
-          {"wall_seconds", seconds(now - job.created)},
-          {"actors", roles}};
-}
-
 json shown_job(const JobRecord& record, const ExchangeReport* report, Time now) {
   json job = job_json(record, report, now);
   const scheduler::JobState state = record.status.state;

@@ -10,8 +10,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "actors/controller/api_json.h"
-#include "runtime/base/json.h"
+#include "actors/controller/result_json.h"
 #include "runtime/base/log.h"
 #include "runtime/base/text.h"
 
@@ -130,7 +129,7 @@ void Controller::carry_out(runtime::Context& cx, FailAsks fail) {
 
 void Controller::carry_out(runtime::Context& cx, WriteResult write) {
   const JobRecord& job = core_.jobs().at(write.job);
-  if (const auto done = hands_.write_result(job, dump_json(result_json(job, cx.now()), 2)); !done)
+  if (const auto done = hands_.write_result(job, result_json(job, cx.now())); !done)
     log::error("event=result_not_written job={} message=\"{}\"", write.job, done.error().message);
 }
 

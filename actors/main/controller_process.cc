@@ -34,7 +34,7 @@
 #include "actors/main/kept_runs.h"
 #include "actors/main/memory_plan.h"
 #include "actors/main/rank_process.h"
-#include "actors/main/role_config.h"
+#include "actors/main/roles/role_config.h"
 #include "actors/main/this_node.h"
 #include "actors/messages/wire_build.h"
 #include "runtime/actor/threaded_executor.h"

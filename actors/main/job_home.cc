@@ -11,7 +11,7 @@
 #include "actors/controller/doors.h"
 #include "actors/main/job/load_job.h"
 #include "actors/main/rank_process.h"
-#include "actors/main/role_config.h"
+#include "actors/main/roles/role_config.h"
 #include "runtime/base/log.h"
 #include "runtime/weights/weight_family.h"
 

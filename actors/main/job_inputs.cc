@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "actors/main/job/dataset.h"
-#include "actors/main/role_config.h"
+#include "actors/main/roles/role_config.h"
 #include "actors/model/checkpoint.h"
 
 namespace tandem::cli {

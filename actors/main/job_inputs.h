@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "actors/main/job/load_job.h"
-#include "actors/main/planned_model.h"
+#include "actors/main/roles/planned_model.h"
 #include "runtime/base/result.h"
 
 namespace tandem::cli {

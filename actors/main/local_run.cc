@@ -23,7 +23,7 @@
 #include "actors/main/job_inputs.h"
 #include "actors/main/job_shape.h"
 #include "actors/main/memory_plan.h"
-#include "actors/main/role_config.h"
+#include "actors/main/roles/role_config.h"
 #include "actors/main/this_node.h"
 #include "runtime/actor/system.h"
 #include "runtime/base/file.h"

@@ -13,8 +13,8 @@
 #include <utility>
 
 #include "actors/main/job/job_rules.h"
-#include "actors/main/role_config.h"
 #include "actors/main/roles/registry.h"
+#include "actors/main/roles/role_config.h"
 #include "actors/model/parameters.h"
 
 namespace tandem::cli {

@@ -16,7 +16,7 @@
 
 #include "actors/controller/controller_state.h"
 #include "actors/main/job/job_spec.h"
-#include "actors/main/planned_model.h"
+#include "actors/main/roles/planned_model.h"
 #include "actors/messages/roles.h"
 #include "scheduler/fleet/memory_demand.h"
 

@@ -19,7 +19,7 @@
 #include "actors/main/cli/views.h"
 #include "actors/main/job/dataset.h"
 #include "actors/main/job/load_job.h"
-#include "actors/main/role_config.h"
+#include "actors/main/roles/role_config.h"
 #include "actors/model/chat_template.h"
 #include "actors/model/checkpoint.h"
 #include "actors/model/weights.h"

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "actors/main/ports.h"
+#include "actors/main/roles/ports.h"
 #include "runtime/base/ids.h"
 #include "runtime/net/endpoint.h"
 #include "runtime/node/agent_messages.h"

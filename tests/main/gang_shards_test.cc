@@ -1,6 +1,6 @@
 // The meeting of a gang's ranks for NCCL, in this process: collectives between threads, and the
 // library that only pretends to be NCCL.
-#include "actors/main/gang_shards.h"
+#include "actors/main/roles/gang_shards.h"
 
 #include <gtest/gtest.h>
 

@@ -10,7 +10,7 @@
 #include "actors/learner/trainer_memory.h"
 #include "actors/main/job/load_job.h"
 #include "actors/main/job_shape.h"
-#include "actors/main/role_config.h"
+#include "actors/main/roles/role_config.h"
 #include "actors/model/checkpoint.h"
 #include "actors/model/kv_cache.h"
 #include "actors/rollout/native_engine.h"
@@ -53,7 +53,7 @@ TEST_P(GpuJobs, AreOfTheShapeAndFitOneGpu) {
   EXPECT_EQ(model->config.vocab_size, 151936);
 
   const actors::JobShape shape = job_shape(job->spec);
-  for (const auto role : {actors::Role::kRollout, actors::Role::kLearner})
+  for (const auto& role : {actors::Role::kRollout, actors::Role::kLearner})
     EXPECT_EQ(shape.per_rank.at(role), scheduler::resources({.cpus = 0.5, .gpus = 0.5}));
   const auto rollout =
       static_cast<std::size_t>(job->spec.rollout.gpu_memory_utilization * static_cast<double>(gpu));

@@ -4,7 +4,7 @@
 #include <yaml-cpp/yaml.h>
 
 #include "actors/main/job/actor_spec.h"
-#include "actors/main/job/yaml_value.h"
+#include "actors/main/job/yaml_scalar.h"
 
 namespace tandem::cli {
 

@@ -8,68 +8,18 @@
 #include "actors/main/job/yaml_value.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
-#include <system_error>
 #include <utility>
 
 #include "actors/main/job/key_hints.h"
 #include "actors/main/job/key_texts.h"
 #include "actors/main/job/print_job.h"
 #include "actors/main/job/yaml_json.h"
-#include "runtime/base/text.h"
 
 namespace tandem::cli {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr std::size_t kShownBytesMax = 40;
-
-// Without quotes: yaml-cpp gives a plain scalar the tag "?" and a quoted one "!".
-bool is_plain(const YAML::Node& node) { return node.IsScalar() && node.Tag() == "?"; }
-
-// A number as in the core schema of YAML 1.2, decimal only. from_chars() alone would also take
-// "inf", "nan" and "infinity": a digit must come first.
-template <class Number>
-std::optional<Number> parse_number(std::string_view text) {
-  // from_chars() does not take a plus sign.
-  if (text.starts_with('+')) text.remove_prefix(1);
-  const std::string_view digits = text.substr(text.starts_with('-') ? 1 : 0);
-  if (digits.empty() || (!std::isdigit(static_cast<unsigned char>(digits[0])) &&
-                         !(digits[0] == '.' && digits.size() > 1 &&
-                           std::isdigit(static_cast<unsigned char>(digits[1])))))
-    return {};
-  Number value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (end != text.data() + text.size()) return {};
-  if (error == std::errc::result_out_of_range) {
-    // A number that is too great for the type is outside every range, so that the range error is
-    // shown; a number too small to tell from 0 is 0.
-    if constexpr (std::is_floating_point_v<Number>)
-      return text.find("e-") == text.npos && text.find("E-") == text.npos ? HUGE_VAL : Number{0};
-    else
-      return text.starts_with('-') ? std::numeric_limits<Number>::min()
-                                   : std::numeric_limits<Number>::max();
-  }
-  return error == std::errc() ? std::optional(value) : std::nullopt;
-}
-
-std::optional<bool> parse_bool(std::string_view text) {
-  if (text == "true" || text == "True" || text == "TRUE") return true;
-  if (text == "false" || text == "False" || text == "FALSE") return false;
-  return {};
-}
-
-bool is_special_number(std::string_view text) {
-  if (text.starts_with('-') || text.starts_with('+')) text.remove_prefix(1);
-  return text == ".inf" || text == ".Inf" || text == ".INF" || text == ".nan" || text == ".NaN" ||
-         text == ".NAN";
-}
-
-bool looks_like_number(std::string_view text) {
-  return parse_number<double>(text).has_value() || is_special_number(text);
-}
 
 // For the help of a command that was written as one string: the words that a shell would make of
 // `line`, as a list. "python3 reward.py" gives "[python3, reward.py]"; quotes hold words together.
@@ -128,7 +78,7 @@ struct Assign {
   }
 
   Failure read(std::int64_t& value, const YAML::Node& at) const {
-    const auto parsed = is_plain(at) ? parse_number<std::int64_t>(at.Scalar()) : std::nullopt;
+    const auto parsed = is_plain(at) ? parse_integer(at.Scalar()) : std::nullopt;
     if (!parsed)
       return wrong_type(at, "an integer",
                         at.IsScalar() && !is_plain(at) ? "write it without quotes" : "");
@@ -139,7 +89,7 @@ struct Assign {
   Failure read(double& value, const YAML::Node& at) const {
     // .inf and .nan are numbers of YAML and of no range: NAN makes check_range() refuse them.
     if (is_plain(at) && is_special_number(at.Scalar())) return check_range(NAN, at.Scalar(), at);
-    const auto parsed = is_plain(at) ? parse_number<double>(at.Scalar()) : std::nullopt;
+    const auto parsed = is_plain(at) ? parse_double(at.Scalar()) : std::nullopt;
     if (!parsed)
       return wrong_type(at, "a number",
                         at.IsScalar() && !is_plain(at) ? "write it without quotes" : "");
@@ -268,35 +218,6 @@ struct Assign {
 };
 
 }  // namespace
-
-std::optional<PlainValue> plain_value(const YAML::Node& node) {
-  using V = PlainValue;
-  if (!node.IsScalar()) return V{V::kJson, "null"};
-  if (!is_plain(node)) return {};
-  const std::string& text = node.Scalar();
-  if (const auto truth = parse_bool(text)) return V{V::kJson, *truth ? "true" : "false"};
-  if (is_special_number(text)) return V{V::kNoNumber, ""};
-  auto whole = parse_number<std::int64_t>(text);
-  // An integer that does not fit is a number all the same, of less precision.
-  if (whole && (*whole == std::numeric_limits<std::int64_t>::max() ||
-                *whole == std::numeric_limits<std::int64_t>::min()))
-    whole.reset();
-  if (whole) return V{V::kJson, std::to_string(*whole)};
-  auto number = parse_number<double>(text);
-  if (!number) return {};
-  if (!std::isfinite(*number)) return V{V::kNoNumber, ""};
-  return V{V::kJson, print_value(FieldRef(&*number))};
-}
-
-std::string describe(const YAML::Node& node) {
-  if (node.IsSequence()) return "a list";
-  if (node.IsMap()) return "a section";
-  if (!node.IsScalar()) return "null";
-  const std::string text = cut_utf8(node.Scalar(), kShownBytesMax);
-  if (is_plain(node) && looks_like_number(node.Scalar())) return "the number " + text;
-  if (is_plain(node) && parse_bool(node.Scalar())) return text;
-  return "the string `" + text + "`";
-}
 
 std::optional<ValueError> assign(const Key& key, const FieldRef& field, const YAML::Node& node,
                                  const fs::path& base) {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "actors/broadcast/broadcast_actor.h"
-#include "actors/main/ports.h"
+#include "actors/main/roles/ports.h"
 #include "actors/rank/rank_failure.h"
 #include "runtime/device/cuda_module.h"
 

@@ -9,11 +9,10 @@
 #include <utility>
 #include <vector>
 
-#include "actors/main/rank_nccl.h"
+#include "actors/main/roles/rank_nccl.h"
 #include "actors/messages/rank.h"
 #include "actors/rank/rank_words.h"
 #include "runtime/actor/system.h"
-#include "runtime/collective/shards.h"
 #include "runtime/device/parallel.h"
 #include "runtime/device/queue.h"
 #include "runtime/net/bulk.h"

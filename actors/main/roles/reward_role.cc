@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "actors/main/ports.h"
-#include "actors/main/role_config.h"
+#include "actors/main/roles/ports.h"
+#include "actors/main/roles/role_config.h"
 #include "actors/rank/rank_failure.h"
 #include "actors/reward/reward_actor.h"
 #include "runtime/base/log.h"

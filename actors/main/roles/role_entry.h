@@ -10,7 +10,7 @@
 #include <optional>
 
 #include "actors/main/job/job_spec.h"
-#include "actors/main/planned_model.h"
+#include "actors/main/roles/planned_model.h"
 #include "actors/main/roles/rank_site.h"
 #include "actors/messages/rank.h"
 #include "scheduler/fleet/placement.h"

@@ -8,8 +8,8 @@
 #include <limits>
 #include <utility>
 
-#include "actors/main/ports.h"
-#include "actors/main/role_config.h"
+#include "actors/main/roles/ports.h"
+#include "actors/main/roles/role_config.h"
 #include "actors/model/checkpoint.h"
 #include "actors/model/kv_cache.h"
 #include "actors/model/parameters.h"

@@ -1,4 +1,4 @@
-#include "actors/main/rank_nccl.h"
+#include "actors/main/roles/rank_nccl.h"
 
 #include <utility>
 

@@ -1,4 +1,4 @@
-#include "actors/main/ports.h"
+#include "actors/main/roles/ports.h"
 
 #include "actors/messages/roles.h"
 

@@ -6,7 +6,7 @@
 // Random streams of a job are derived from its one seed by name ("rollout", "data", "evaluation"),
 // so that a draw in one of them changes no other. The number of published versions is counted here
 // alone (weights_family), since publisher, subscribers and memory plan must agree on it.
-#include "actors/main/role_config.h"
+#include "actors/main/roles/role_config.h"
 
 #include <algorithm>
 #include <array>

@@ -1,7 +1,7 @@
 // Rank 0 makes the unique id and broadcasts it with its layout; each rank compares the layout with
 // its own, and a barrier follows. Only then NCCL is started: its start waits for all ranks, and a
 // rank that has refused would never come.
-#include "actors/main/gang_shards.h"
+#include "actors/main/roles/gang_shards.h"
 
 #include <span>
 #include <utility>

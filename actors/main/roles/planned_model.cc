@@ -1,4 +1,4 @@
-#include "actors/main/planned_model.h"
+#include "actors/main/roles/planned_model.h"
 
 #include <system_error>
 #include <utility>
