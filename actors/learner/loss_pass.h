@@ -82,6 +82,7 @@ class LossPass {
   TrainDecoder decoder_;
   Objective objective_;
   AlgorithmConfig config_;
+  float temperature_;
   bool prepared_ = false;  // since begin()
   std::function<void()> beat_;
   std::vector<float> logprob_, entropy_, reference_logprob_;  // [items_max]

@@ -322,7 +322,7 @@ Result<double> NativeTrainer::Impl::warm_start_step() {
   if (batches->empty()) take_no_part(hooks, memory_.gradients);
   const OptimizerConfig optimizer = warm_start_optimizer(warm);
   const auto norm =
-      apply_gradients(optimizer, learning_rate(optimizer, warm_start_steps_, warm.steps_max));
+      apply_gradients(optimizer, learning_rate(optimizer, warm_start_steps_, warm.max_steps));
   if (!norm) return norm.error();
   auto counted = count_step({"warm-start step", warm_start_steps_ + 1, gang.rank(), *norm, loss},
                             config_.nonfinite_steps_max, skipped_);
@@ -364,10 +364,10 @@ Result<WarmStartSlice> NativeTrainer::Impl::warm_start() {
   const Result<double> loss = warm_start_step();
   if (!loss) return loss.error();
   WarmStartSlice slice{.step = static_cast<std::int32_t>(warm_start_steps_),
-                       .steps_max = static_cast<std::int32_t>(warm.steps_max),
+                       .steps_max = static_cast<std::int32_t>(warm.max_steps),
                        .loss = *loss,
                        .steps_skipped = skipped_.total};
-  const bool last = warm_start_steps_ >= warm.steps_max;
+  const bool last = warm_start_steps_ >= warm.max_steps;
   slice.done = last;
   slice.reached = !warm.until;
   if (warm.until && (last || warm_start_steps_ % warm.eval_freq == 0)) {
@@ -401,7 +401,7 @@ Result<double> NativeTrainer::Impl::prepare(const TrainBatch& batch,
   double unused = 0;
   if (auto reduced = gang.reduce(summed, unused); !reduced) return reduced.error();
   std::copy(summed.begin(), summed.end(), penalties.begin());
-  advantages = compute_advantages(config_.algorithm, batch, penalties);
+  advantages = compute_advantages(config_.algorithm, config_.batch, batch, penalties);
   double sum = 0;
   for (const double penalty : summed) sum += penalty;
   return sum / static_cast<double>(advantages.tokens);
@@ -433,7 +433,7 @@ Result<StepReport> NativeTrainer::Impl::train_share(const TrainBatch& batch,
   const auto plan =
       plan_batch(batch, advantages.learns, config_, {gang.rank(), gang.ranks(), stream_.device});
   if (!plan) return plan.error();
-  const std::size_t updates = plan->size() * static_cast<std::size_t>(algorithm.epochs);
+  const std::size_t updates = plan->size() * static_cast<std::size_t>(config_.batch.epochs);
   memory_.pass.begin(batch, advantages);
   StepReport report;
   if (memory_.pass.needs_preparation(updates)) {
@@ -442,7 +442,7 @@ Result<StepReport> NativeTrainer::Impl::train_share(const TrainBatch& batch,
     if (algorithm.use_kl_in_reward) report.reward_kl_penalty = *penalty;
   }
   report.lr = learning_rate(config_.optimizer, step.value, config_.steps_total);
-  for (std::int64_t epoch = 0; epoch < algorithm.epochs; ++epoch) {
+  for (std::int64_t epoch = 0; epoch < config_.batch.epochs; ++epoch) {
     for (const MiniBatch& mini : *plan) {
       const Result<double> norm = update(mini, report.lr);
       if (!norm) return norm.error();
@@ -467,7 +467,7 @@ Result<TrainedStep> NativeTrainer::Impl::train(const TrainBatch& batch) {
     if (auto told = gang.command(GangCommand::kTrain, runtime::encode(batch)); !told)
       return told.error();
   keep_older();
-  BatchAdvantages advantages = compute_advantages(config_.algorithm, batch);
+  BatchAdvantages advantages = compute_advantages(config_.algorithm, config_.batch, batch);
   Result<StepReport> report = train_share(batch, advantages);
   if (!report) return report.error();
   report->tokens_trained = advantages.tokens;

@@ -22,6 +22,7 @@
 #include "actors/main/job/print_job.h"
 #include "actors/main/job_inputs.h"
 #include "actors/main/memory_plan.h"
+#include "actors/main/parsed_jobs.h"
 #include "actors/main/role_config.h"
 #include "actors/main/signals.h"
 #include "actors/main/this_node.h"
@@ -204,7 +205,7 @@ int run_job(const RunCommand& command, const Console& console, bool verbose) {
     return console.complain(agent.error());
   actors::JobShape shape = job_shape(loaded->spec);
   add_memory_plan(loaded->spec, checked->model, Hosts::kOne, shape);
-  shape.yaml = print_job(loaded->spec);
+  shape.yaml = (*cluster)->parsed_jobs().keep(loaded->spec);
   if (run) shape.resume_dir = run->string();
   const auto id = runtime::ask_and_wait((*cluster)->controller(), actors::Submit{std::move(shape)},
                                         kAskTimeout);

@@ -48,7 +48,8 @@ ALLOWED = {  # folder -> folders it may include, besides itself
     "actors/controller": ["runtime", "scheduler", "actors/messages", "actors/exchange"],
     "actors/main": ["runtime", "scheduler", "kernels", "actors"],
     "actors/main/cli": ["runtime", "scheduler", "actors/messages", "actors/main/job"],
-    "actors/main/job": BASE + ["scheduler", "actors/messages", "actors/model", "actors/reward"],
+    "actors/main/job": ["runtime", "scheduler", "kernels", "actors/messages", "actors/model",
+                        "actors/learner", "actors/reward", "actors/rollout"],
 }
 CUDA = ["kernels/cuda", "runtime/device"]  # what goes into the CUDA module
 AT_HOME = {  # first part of an include in <> -> folders that may use the library
