@@ -122,4 +122,15 @@ LossPass::Score LossPass::score(const runtime::Stream& stream, const Weights& po
   return score;
 }
 
+LossPass::Hooks hooks_of(const MicroBatch& batch, const std::vector<MicroBatch>& all,
+                         const LossPass::Hooks& hooks) {
+  return {.needed = &batch == &all.front() ? hooks.needed : nullptr,
+          .finished = &batch == &all.back() ? hooks.finished : nullptr};
+}
+
+void take_no_part(const LossPass::Hooks& hooks, const runtime::Arena& gradients) {
+  if (hooks.needed) hooks.needed(gradients.flat().elements());
+  if (hooks.finished) hooks.finished(0);
+}
+
 }  // namespace tandem::actors
