@@ -16,7 +16,7 @@
 
 #include "actors/controller/api_json.h"
 #include "actors/main/cli/api_client.h"
-#include "actors/main/cli/progress.h"
+#include "actors/main/cli/job_progress.h"
 #include "actors/main/controller_process.h"
 #include "actors/main/job/kept_run.h"
 #include "actors/main/job/print_job.h"

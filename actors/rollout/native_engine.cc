@@ -117,7 +117,7 @@ struct NativeEngine::State {
   EngineConfig config;
   StopRules rules;
   WorkQueue queue;
-  Evaluations evaluations;
+  OpenEvaluations evaluations;
   Sequences sequences;
   bool frozen = false;
   std::vector<EngineEvent> events;
