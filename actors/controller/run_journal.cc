@@ -5,7 +5,7 @@
 
 #include <utility>
 
-#include "actors/exchange/state/journal_rows.h"
+#include "actors/exchange/journal_rows.h"
 #include "runtime/wire/codec.h"
 
 namespace tandem::actors {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "actors/exchange/run_record.h"
-#include "actors/exchange/state/group_history.h"
+#include "actors/exchange/group_history.h"
 #include "actors/exchange/state/journal_event.h"
 #include "actors/messages/broadcast.h"
 #include "actors/messages/exchange.h"

@@ -34,9 +34,9 @@ std::vector<double> within_group(const AlgorithmConfig& config, std::span<const 
   const double n = static_cast<double>(rewards.size());
   const double mean = mean_of(rewards);
   double scale = 1;
-  if (config.estimator == AdvantageEstimator::kGrpo && config.norm_adv_by_std_in_grpo)
+  if (config.adv_estimator == AdvantageEstimator::kGrpo && config.norm_adv_by_std_in_grpo)
     scale = 1 / (standard_deviation(rewards, mean) + kGroupStdEps);
-  if (config.estimator == AdvantageEstimator::kRloo && rewards.size() > 1) scale = n / (n - 1);
+  if (config.adv_estimator == AdvantageEstimator::kRloo && rewards.size() > 1) scale = n / (n - 1);
   std::vector<double> advantages;
   for (const double r : rewards) advantages.push_back((r - mean) * scale);
   return advantages;
@@ -54,13 +54,21 @@ void whiten(std::span<double> returns) {
 
 // dr_grpo and gspo define their own denominators, whatever the job says.
 LossAggregation aggregation_of(const AlgorithmConfig& config) {
-  if (config.estimator == AdvantageEstimator::kDrGrpo) return LossAggregation::kSeqMeanTokenSumNorm;
+  if (config.adv_estimator == AdvantageEstimator::kDrGrpo)
+    return LossAggregation::kSeqMeanTokenSumNorm;
   if (config.loss_mode == kernels::LossMode::kGspo) return LossAggregation::kSeqMeanTokenMean;
-  return config.loss_aggregation;
+  return config.loss_agg_mode;
 }
 
-double token_weight(const AlgorithmConfig& config, double tokens, double sequences, double length) {
-  switch (aggregation_of(config)) {
+// The sums over a mini-batch that the weights of its tokens are made of.
+struct MiniBatchSums {
+  double tokens = 0, sequences = 0;
+};
+
+double token_weight(LossAggregation aggregation, std::int32_t response_length_max,
+                    const MiniBatchSums& sums, double length) {
+  const auto [tokens, sequences] = sums;
+  switch (aggregation) {
     case LossAggregation::kTokenMean:
       return 1 / tokens;
     case LossAggregation::kSeqMeanTokenSum:
@@ -68,7 +76,7 @@ double token_weight(const AlgorithmConfig& config, double tokens, double sequenc
     case LossAggregation::kSeqMeanTokenMean:
       return 1 / (sequences * length);
     case LossAggregation::kSeqMeanTokenSumNorm:
-      return 1 / (sequences * static_cast<double>(config.response_length_max));
+      return 1 / (sequences * static_cast<double>(response_length_max));
   }
   CHECK(false);
   return 0;
@@ -82,13 +90,15 @@ struct Shaped {
   std::vector<std::size_t> begin{0};  // [B + 1] of each group
 };
 
-Shaped shape(const AlgorithmConfig& config, const TrainBatch& batch) {
+Shaped shaped_by_length(const AlgorithmConfig& config, const BatchShape& shape,
+                        const TrainBatch& batch) {
   Shaped out;
   for (const BatchGroup& group : batch.groups) {
     for (const TrainTrajectory& t : group.trajectories) {
       out.lengths.push_back(std::ssize(t.tokens));
-      out.rewards.push_back(static_cast<double>(t.reward) +
-                            overlong_penalty(config, out.lengths.back()));
+      out.rewards.push_back(
+          static_cast<double>(t.reward) +
+          overlong_penalty(config.overlong_buffer, shape.response_length_max, out.lengths.back()));
       out.counts.push_back(!(config.mask_truncated_completions && t.truncated));
     }
     out.begin.push_back(out.rewards.size());
@@ -97,19 +107,20 @@ Shaped shape(const AlgorithmConfig& config, const TrainBatch& batch) {
 }
 
 // Appends the weights of the groups [first, last), which are one mini-batch.
-void append_weights(const AlgorithmConfig& config, const Shaped& shaped, std::size_t first,
-                    std::size_t last, std::vector<float>& weights) {
-  double tokens = 0, sequences = 0;
+void append_weights(const AlgorithmConfig& config, const BatchShape& shape, const Shaped& shaped,
+                    std::size_t first, std::size_t last, std::vector<float>& weights) {
+  MiniBatchSums sums;
   for (std::size_t i = shaped.begin[first]; i < shaped.begin[last]; ++i) {
     if (!shaped.counts[i]) continue;
-    tokens += static_cast<double>(shaped.lengths[i]);
-    sequences += 1;
+    sums.tokens += static_cast<double>(shaped.lengths[i]);
+    sums.sequences += 1;
   }
+  const LossAggregation aggregation = aggregation_of(config);
   for (std::size_t i = shaped.begin[first]; i < shaped.begin[last]; ++i)
-    weights.push_back(shaped.counts[i]
-                          ? static_cast<float>(token_weight(config, tokens, sequences,
-                                                            static_cast<double>(shaped.lengths[i])))
-                          : 0.0f);
+    weights.push_back(shaped.counts[i] ? static_cast<float>(token_weight(
+                                             aggregation, shape.response_length_max, sums,
+                                             static_cast<double>(shaped.lengths[i])))
+                                       : 0.0f);
 }
 
 // reinforce_plus_plus: the return of each completion token, whitened over the batch. Returns are
@@ -155,19 +166,18 @@ bool any_counts(const Shaped& shaped, std::size_t group) {
 
 }  // namespace
 
-double overlong_penalty(const AlgorithmConfig& config, std::int64_t completion_tokens) {
-  const OverlongBuffer& buffer = config.overlong_buffer;
-  if (buffer.length == 0) return 0;
-  const double exceeded =
-      static_cast<double>(completion_tokens - (config.response_length_max - buffer.length));
-  return std::min(-exceeded / static_cast<double>(buffer.length) * buffer.penalty_factor, 0.0);
+double overlong_penalty(const OverlongBuffer& buffer, std::int64_t response_length_max,
+                        std::int64_t completion_tokens) {
+  if (buffer.len == 0) return 0;
+  const auto exceeded = static_cast<double>(completion_tokens - (response_length_max - buffer.len));
+  return std::min(-exceeded / static_cast<double>(buffer.len) * buffer.penalty_factor, 0.0);
 }
 
-BatchAdvantages compute_advantages(const AlgorithmConfig& config, const TrainBatch& batch,
-                                   std::span<const float> penalties) {
-  const bool relative = config.estimator != AdvantageEstimator::kReinforcePlusPlus;
+BatchAdvantages compute_advantages(const AlgorithmConfig& config, const BatchShape& shape,
+                                   const TrainBatch& batch, std::span<const float> penalties) {
+  const bool relative = config.adv_estimator != AdvantageEstimator::kReinforcePlusPlus;
   const bool all_learn = !relative || config.has_loss_on_every_token() || config.use_kl_in_reward;
-  Shaped shaped = shape(config, batch);
+  Shaped shaped = shaped_by_length(config, shape, batch);
   BatchAdvantages out;
   for (const std::int64_t length : shaped.lengths) out.tokens += static_cast<std::uint64_t>(length);
   CHECK(penalties.empty() || penalties.size() == out.tokens);
@@ -189,9 +199,9 @@ BatchAdvantages compute_advantages(const AlgorithmConfig& config, const TrainBat
     out.advantage.insert(out.advantage.end(), own.begin(), own.end());
   }
   const std::size_t size =
-      config.mini_batch_groups == 0 ? groups : static_cast<std::size_t>(config.mini_batch_groups);
+      shape.mini_batch_groups == 0 ? groups : static_cast<std::size_t>(shape.mini_batch_groups);
   for (std::size_t first = 0; first < groups; first += size)
-    append_weights(config, shaped, first, std::min(first + size, groups), out.token_weight);
+    append_weights(config, shape, shaped, first, std::min(first + size, groups), out.token_weight);
   return out;
 }
 

@@ -52,10 +52,11 @@ struct BatchAdvantages {
 };
 
 // The second term of `overlong` above; never positive.
-double overlong_penalty(const AlgorithmConfig& config, std::int64_t completion_tokens);
+double overlong_penalty(const OverlongBuffer& buffer, std::int64_t response_length_max,
+                        std::int64_t completion_tokens);
 
 // `penalties` [sum T_i] are the p_t of `KL` above. Empty: the reward has no KL term.
-BatchAdvantages compute_advantages(const AlgorithmConfig& config, const TrainBatch& batch,
-                                   std::span<const float> penalties = {});
+BatchAdvantages compute_advantages(const AlgorithmConfig& config, const BatchShape& shape,
+                                   const TrainBatch& batch, std::span<const float> penalties = {});
 
 }  // namespace tandem::actors

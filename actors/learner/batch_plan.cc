@@ -8,9 +8,9 @@ namespace tandem::actors {
 Result<std::vector<MiniBatch>> plan_batch(const TrainBatch& batch, const std::vector<bool>& learns,
                                           const TrainerConfig& config, const PlanFor& who) {
   const std::size_t groups = batch.groups.size();
-  const std::size_t size = config.algorithm.mini_batch_groups == 0
+  const std::size_t size = config.batch.mini_batch_groups == 0
                                ? groups
-                               : static_cast<std::size_t>(config.algorithm.mini_batch_groups);
+                               : static_cast<std::size_t>(config.batch.mini_batch_groups);
   std::vector<MiniBatch> plan;
   for (std::size_t first = 0; first < groups; first += size) {
     const std::size_t last = std::min(first + size, groups);

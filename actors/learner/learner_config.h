@@ -1,8 +1,10 @@
 // The configuration of the learner: the keys `algorithm.*`, `learner.*` and `warm_start.*` of the
-// job file, parsed and checked by actors/main. Plain values; member initialisers are the documented
-// defaults. docs/job-file.md describes each key to users.
+// job file, parsed and checked by actors/main. Plain values. AlgorithmConfig, OptimizerConfig and
+// WarmStartConfig are sections of the job file: a field has its key's name, and its initialiser is
+// the key's default. docs/job-file.md describes each key to users.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -29,23 +31,35 @@ enum class LossAggregation : std::uint8_t {
 // divergence", 2020 (k1, |k1|, k2, k3). As in verl's kl_penalty, which also has the bound of 10.
 enum class KlPenalty : std::uint8_t { kKl, kAbs, kMse, kLowVarKl };
 
-// A trajectory longer than response_max - length tokens loses reward in proportion to the excess,
-// and `penalty_factor` at response_max.
+// Dynamic sampling: groups whose completions all earned the same are discarded and replaced, until
+// so many batches have been generated for one step.
+struct FilterGroups {
+  bool enable = false;
+  std::int64_t max_num_gen_batches = 10;
+};
+
+// A trajectory longer than response_length_max - len tokens loses reward in proportion to the
+// excess, and `penalty_factor` at response_length_max.
 struct OverlongBuffer {
-  std::int32_t length = 0;  // tokens; 0: off
+  std::int64_t len = 0;  // tokens; 0: off
   double penalty_factor = 0;
+};
+
+// The weight of the divergence that use_kl_in_reward subtracts from rewards.
+struct KlCtrl {
+  double kl_coef = 0.001;
 };
 
 // algorithm.*: how rewards become advantages, and the terms of the loss.
 struct AlgorithmConfig {
-  AdvantageEstimator estimator = AdvantageEstimator::kGrpo;
+  AdvantageEstimator adv_estimator = AdvantageEstimator::kGrpo;
   bool norm_adv_by_std_in_grpo = true;
   kernels::LossMode loss_mode = kernels::LossMode::kVanilla;
-  LossAggregation loss_aggregation = LossAggregation::kTokenMean;
+  LossAggregation loss_agg_mode = LossAggregation::kTokenMean;
   // The ratio of current to proximal probability is clipped to [1 - low, 1 + high].
   double clip_ratio_low = 0.2;
   double clip_ratio_high = 0.28;
-  std::optional<double> clip_ratio_c;  // dual clip; empty: off
+  std::optional<double> clip_ratio_c;  // dual clip of the vanilla loss; empty: off
   // True: the proximal policy is the behaviour policy, so its log-probabilities come with the
   // batch. False: the proximal policy is the policy before the batch's first update (objective.h).
   bool bypass_mode = true;
@@ -57,13 +71,10 @@ struct AlgorithmConfig {
   double kl_loss_coef = 0;
   bool use_kl_in_reward = false;  // with the same reference
   KlPenalty kl_penalty = KlPenalty::kKl;
-  double kl_in_reward_coef = 0;
   bool mask_truncated_completions = false;
-  std::int64_t mini_batch_groups = 0;  // groups of one optimizer step; 0: the whole batch
-  std::int64_t epochs = 1;             // how often each batch is trained
+  KlCtrl kl_ctrl;
+  FilterGroups filter_groups;  // for the exchange
   OverlongBuffer overlong_buffer;
-  std::int32_t response_length_max = 64;  // data.max_response_length
-  float temperature = 1.0f;               // rollout.temperature: log-probabilities are tempered
 
   bool needs_reference() const { return use_kl_loss || use_kl_in_reward; }
   // Whether a KL or entropy term gives even tokens with advantage 0 a gradient.
@@ -72,19 +83,26 @@ struct AlgorithmConfig {
   }
 };
 
+// The keys of other sections that say how a batch is sampled and divided into updates.
+struct BatchShape {
+  std::int64_t mini_batch_groups = 0;     // groups of one optimizer step; 0: the whole batch
+  std::int64_t epochs = 1;                // how often each batch is trained
+  std::int32_t response_length_max = 64;  // data.max_response_length
+  float temperature = 1.0f;               // rollout.temperature: log-probabilities are tempered
+};
+
 enum class LrSchedule : std::uint8_t { kConstant, kLinear, kCosine };
 
-// AdamW and the learning rate's schedule (lr_schedule.h). Steps are steps of training, one per
-// batch.
+// learner.optimizer.*: AdamW and the learning rate's schedule (lr_schedule.h). Steps are steps of
+// training, one per batch.
 struct OptimizerConfig {
   double lr = 1.0e-3;
-  LrSchedule schedule = LrSchedule::kLinear;
-  std::int64_t warmup_steps = 5;
+  LrSchedule lr_scheduler_type = LrSchedule::kLinear;
+  std::int64_t lr_warmup_steps = 5;
   double min_lr_ratio = 0.1;  // of lr, at the end of the schedule
-  double beta1 = 0.9;
-  double beta2 = 0.95;
+  std::array<double, 2> betas{0.9, 0.95};
   double eps = 1.0e-8;
-  double weight_decay = 0;  // of every parameter
+  double weight_decay = 0;  // of every parameter; decoupled from the gradient
   double grad_clip = 1.0;   // of the global norm; 0: off
 };
 
@@ -111,19 +129,20 @@ enum class WarmStartMetric : std::uint8_t {
 struct WarmStartConfig {
   double lr = 4.0e-3;
   std::int64_t batch_size = 128;  // records per step
-  std::int64_t steps_max = 400;
+  std::int64_t max_steps = 400;
   std::int64_t eval_freq = 10;  // steps between measurements
   struct Until {
     WarmStartMetric metric = WarmStartMetric::kSampleAccuracy;
     double value = 0;
   };
-  std::optional<Until> until;  // empty: all steps_max are taken
+  std::optional<Until> until;  // empty: all max_steps are taken
 };
 
 // All that a Trainer is configured with.
 struct TrainerConfig {
   std::uint64_t seed = 0;
   AlgorithmConfig algorithm;
+  BatchShape batch;
   OptimizerConfig optimizer;
   std::int64_t steps_total = 0;  // learner.total_training_steps, the schedule's end
   // learner.max_nonfinite_steps: up to so many steps in a row are skipped because their gradient is

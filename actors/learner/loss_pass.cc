@@ -17,6 +17,7 @@ LossPass::LossPass(const TrainerConfig& config, TrainDecoder decoder, std::funct
     : decoder_(std::move(decoder)),
       objective_(config.algorithm, config.rows_max),
       config_(config.algorithm),
+      temperature_(config.batch.temperature),
       beat_(std::move(beat)) {
   for (std::vector<float>* v : {&logprob_, &entropy_, &reference_logprob_})
     v->resize(static_cast<std::size_t>(config.rows_max));
@@ -39,7 +40,7 @@ bool LossPass::needs_preparation(std::int64_t updates) const {
 
 void LossPass::prepare(const runtime::Stream& stream, const Models& models,
                        const MicroBatch& batch) {
-  const PackedBatch packed = batch.view(config_.temperature);
+  const PackedBatch packed = batch.view(temperature_);
   const std::span<float> logprob = std::span(logprob_).first(batch.items.size());
   if (models.reference) {
     decoder_.forward(stream, *models.reference, packed, logprob, {});
@@ -57,7 +58,7 @@ void LossPass::prepare(const runtime::Stream& stream, const Models& models,
 Objective::Gradient LossPass::evaluate(const runtime::Stream& stream, const Models& models,
                                        const MicroBatch& batch, const WeightsNeeded& needed) {
   const std::size_t items = batch.items.size();
-  const PackedBatch packed = batch.view(config_.temperature);
+  const PackedBatch packed = batch.view(temperature_);
   const std::span<float> logprob = std::span(logprob_).first(items);
   const std::span<float> entropy = std::span(entropy_).first(items);
   Objective::Inputs inputs{logprob, entropy, {}};
@@ -78,7 +79,7 @@ Objective::Gradient LossPass::evaluate(const runtime::Stream& stream, const Mode
 void LossPass::add(const runtime::Stream& stream, const Models& models, const MicroBatch& batch,
                    const runtime::Arena& gradients, const Hooks& hooks) {
   const Objective::Gradient gradient = evaluate(stream, models, batch, hooks.needed);
-  decoder_.backward(stream, models.policy, batch.view(config_.temperature), gradient.dlogprob,
+  decoder_.backward(stream, models.policy, batch.view(temperature_), gradient.dlogprob,
                     gradient.dentropy, gradients, hooks.finished);
   beat();
 }
@@ -119,6 +120,17 @@ LossPass::Score LossPass::score(const runtime::Stream& stream, const Weights& po
   }
   beat();
   return score;
+}
+
+LossPass::Hooks hooks_of(const MicroBatch& batch, const std::vector<MicroBatch>& all,
+                         const LossPass::Hooks& hooks) {
+  return {.needed = &batch == &all.front() ? hooks.needed : nullptr,
+          .finished = &batch == &all.back() ? hooks.finished : nullptr};
+}
+
+void take_no_part(const LossPass::Hooks& hooks, const runtime::Arena& gradients) {
+  if (hooks.needed) hooks.needed(gradients.flat().elements());
+  if (hooks.finished) hooks.finished(0);
 }
 
 }  // namespace tandem::actors

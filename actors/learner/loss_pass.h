@@ -82,10 +82,20 @@ class LossPass {
   TrainDecoder decoder_;
   Objective objective_;
   AlgorithmConfig config_;
+  float temperature_;
   bool prepared_ = false;  // since begin()
   std::function<void()> beat_;
   std::vector<float> logprob_, entropy_, reference_logprob_;  // [items_max]
   std::span<const float> last_logprobs_;
 };
+
+// The hooks of one of `all` micro-batches of a step: the first one asks for weights, the last one
+// ends gradients.
+LossPass::Hooks hooks_of(const MicroBatch& batch, const std::vector<MicroBatch>& all,
+                         const LossPass::Hooks& hooks);
+
+// Calls the hooks once for a rank without a micro-batch, whose part in the exchange is still
+// needed.
+void take_no_part(const LossPass::Hooks& hooks, const runtime::Arena& gradients);
 
 }  // namespace tandem::actors

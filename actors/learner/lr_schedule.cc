@@ -7,14 +7,14 @@
 namespace tandem::actors {
 
 double learning_rate(const OptimizerConfig& config, std::int64_t step, std::int64_t steps_total) {
-  if (step < config.warmup_steps)
-    return config.lr * static_cast<double>(step + 1) / static_cast<double>(config.warmup_steps);
+  if (step < config.lr_warmup_steps)
+    return config.lr * static_cast<double>(step + 1) / static_cast<double>(config.lr_warmup_steps);
   // At least 1: a warm-up that is longer than the whole training leaves no steps to descend.
-  const std::int64_t span = std::max<std::int64_t>(steps_total - config.warmup_steps, 1);
+  const std::int64_t span = std::max<std::int64_t>(steps_total - config.lr_warmup_steps, 1);
   const double progress =
-      std::min(1.0, static_cast<double>(step - config.warmup_steps) / static_cast<double>(span));
+      std::min(1.0, static_cast<double>(step - config.lr_warmup_steps) / static_cast<double>(span));
   double factor = 1.0;  // of the way from min_lr_ratio * lr up to lr
-  switch (config.schedule) {
+  switch (config.lr_scheduler_type) {
     case LrSchedule::kConstant:
       return config.lr;
     case LrSchedule::kLinear:

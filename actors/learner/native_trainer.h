@@ -27,10 +27,26 @@
 //         log-probabilities, are computed once, at the weights before the first.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <filesystem>
+#include <functional>
 #include <memory>
+#include <optional>
+#include <span>
+#include <vector>
 
+#include "actors/learner/batch_plan.h"
+#include "actors/learner/gang.h"
+#include "actors/learner/sharded_update.h"
+#include "actors/learner/skipped_steps.h"
 #include "actors/learner/trainer.h"
+#include "actors/learner/trainer_arenas.h"
+#include "actors/learner/trainer_checkpoint.h"
 #include "actors/learner/trainer_setup.h"
+#include "actors/learner/warm_start.h"
+#include "runtime/device/queue.h"
 
 namespace tandem::actors {
 
@@ -38,11 +54,11 @@ class NativeTrainer final : public Trainer {
  public:
   // Errors: too little memory, or kInvalid where a setting contradicts the model or the device.
   static Result<std::unique_ptr<NativeTrainer>> make(NativeTrainerSetup setup);
-  ~NativeTrainer() override;
 
   Result<std::optional<StepId>> restore() override;
-  StepId step() const override;
-  std::span<const std::byte> weights() const override;
+  StepId step() const override { return step_; }
+  // The whole arena that is published: that of the last step of RL, or of the start of RL.
+  std::span<const std::byte> weights() const override { return weights_.published(); }
   Result<WarmStartSlice> warm_start() override;
   Result<TrainedStep> train(const TrainBatch& batch) override;
   std::optional<std::span<const std::byte>> older(PolicyVersion version) const override;
@@ -56,9 +72,53 @@ class NativeTrainer final : public Trainer {
   Result<void> stop_gang();
 
  private:
-  class Impl;
-  explicit NativeTrainer(std::unique_ptr<Impl> impl);
-  std::unique_ptr<Impl> impl_;
+  NativeTrainer(NativeTrainerSetup setup, TrainerArenas arenas);
+
+  Result<void> load(const std::filesystem::path& directory, const TrainerState& state);
+  Result<void> load_master(const std::filesystem::path& directory, const TrainerState& state);
+  bool holds_other_dtype(const std::filesystem::path& directory, const TrainerState& state) const;
+  Result<void> load_older(const std::filesystem::path& directory, const TrainerState& state);
+  void keep_older();
+  Result<double> prepare(const TrainBatch& batch, const std::vector<MiniBatch>& plan,
+                         BatchAdvantages& advantages);
+  Result<double> update(const MiniBatch& mini, double lr);
+  Result<StepReport> train_share(const TrainBatch& batch, BatchAdvantages& advantages);
+  Result<double> warm_start_step();
+  struct Measured {
+    double sample_accuracy, loss;
+  };
+  Result<Measured> measure_held_out();
+  LossPass::Hooks begin_gradients();
+  Result<void> settle_weights();
+  Result<void> publish();
+  Result<double> apply_gradients(const OptimizerConfig& config, double lr);
+  Result<double> apply_whole(const OptimizerConfig& config, double lr);
+  Result<void> fetch_moments(const Optimizer::HostMoments* to);
+  Result<void> load_moments(const std::filesystem::path& directory, const TrainerState& state);
+  void start_rl();
+  void beat() const {
+    if (beat_) beat_();
+  }
+
+  Gang gang_;
+  StepId step_{};
+  const TrainerConfig config_;
+  const std::unique_ptr<runtime::ThreadPool> threads_;
+  const std::function<void()> beat_;
+  const ModelConfig model_;
+  const std::filesystem::path model_directory_;
+  TrainerArenas memory_;
+  TrainerWeights& weights_;
+  // Declared behind the memory that its work uses and the threads, so that it ends before them.
+  const runtime::Queue queue_;
+  const runtime::Stream stream_;
+  // Declared behind the memory that it moves and the queue that it waits for, for the same reason.
+  std::optional<ShardedUpdate> sharded_;
+  std::optional<WarmStartData> warm_start_data_;
+  std::int64_t warm_start_steps_ = 0;
+  SkippedSteps skipped_;
+  bool untrained_ = true;                     // no step has changed the given weights
+  std::deque<std::vector<std::byte>> older_;  // versions step - size … step - 1; of rank 0 alone
 };
 
 }  // namespace tandem::actors

@@ -84,7 +84,7 @@ std::vector<float> Objective::kl_penalties() const {
     float* out = &penalties[kept_reference_.begin_of(i)];
     for (std::size_t t = 0; t < reference.size(); ++t)
       out[t] = static_cast<float>(
-          config_.kl_in_reward_coef *
+          config_.kl_ctrl.kl_coef *
           estimated_kl(config_.kl_penalty,
                        static_cast<double>(proximal[t]) - static_cast<double>(reference[t])));
   }

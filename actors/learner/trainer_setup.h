@@ -1,4 +1,4 @@
-// What one rank of NativeTrainer is made from, and the checks that need nothing allocated.
+// The parts that one rank of NativeTrainer is made from, and the checks that need no allocation.
 #pragma once
 
 #include <functional>

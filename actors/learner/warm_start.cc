@@ -19,9 +19,9 @@ constexpr double kWarmStartWeightDecay = 0.01;
 OptimizerConfig warm_start_optimizer(const WarmStartConfig& config) {
   OptimizerConfig optimizer;
   optimizer.lr = config.lr;
-  optimizer.schedule = LrSchedule::kConstant;
-  optimizer.warmup_steps = kWarmStartLrWarmupSteps;
-  optimizer.beta2 = kWarmStartBeta2;
+  optimizer.lr_scheduler_type = LrSchedule::kConstant;
+  optimizer.lr_warmup_steps = kWarmStartLrWarmupSteps;
+  optimizer.betas[1] = kWarmStartBeta2;
   optimizer.weight_decay = kWarmStartWeightDecay;
   return optimizer;
 }

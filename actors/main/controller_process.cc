@@ -27,12 +27,12 @@
 #include "actors/main/cli/api_client.h"
 #include "actors/main/job/kept_run.h"
 #include "actors/main/job/load_job.h"
-#include "actors/main/job/print_job.h"
 #include "actors/main/job_home.h"
 #include "actors/main/job_inputs.h"
 #include "actors/main/job_shape.h"
 #include "actors/main/kept_runs.h"
 #include "actors/main/memory_plan.h"
+#include "actors/main/parsed_jobs.h"
 #include "actors/main/rank_process.h"
 #include "actors/main/roles/role_config.h"
 #include "actors/main/this_node.h"
@@ -124,7 +124,7 @@ Result<actors::RunDirectory> make_run_directory(const fs::path& home,
 // resume are found here, before a run directory exists. `resume` may name only a run of this
 // controller.
 Result<actors::JobShape> submitted_shape(const std::string& yaml, const std::string& resume,
-                                         const fs::path& runs, Hosts hosts) {
+                                         const fs::path& runs, Hosts hosts, ParsedJobs& parsed) {
   auto job = parse_job({.yaml = yaml,
                         .origin = "the submitted job",
                         .base = fs::current_path(),
@@ -137,7 +137,7 @@ Result<actors::JobShape> submitted_shape(const std::string& yaml, const std::str
   actors::JobShape shape = job_shape(job->spec);
   if (checked->model) add_memory_plan(job->spec, *checked->model, hosts, shape);
   shape.warnings = std::move(checked->warnings);
-  shape.yaml = print_job(job->spec);
+  shape.yaml = parsed.keep(job->spec);
   if (resume.empty()) return shape;
   const auto run = find_run(runs / resume, runs);
   if (!run) return run.error();
@@ -157,13 +157,15 @@ struct ControllerProcess::Parts {
   explicit Parts(ControllerOptions o) : options(std::move(o)) {}
 
   ControllerOptions options;
-  std::optional<FileLock> lock;
   Epoch epoch{1};
-  struct EventJournal {
-    std::unique_ptr<runtime::Sqlite> database;  // null: events are not kept
-    std::int64_t last_before = 0;               // the highest number of an event of earlier epochs
+  // The parts of the state folder that a cluster of its own holds (ControllerOptions::of_home).
+  struct StateFolder {
+    std::optional<FileLock> lock;
+    std::unique_ptr<runtime::Sqlite> events;  // null: they are not kept
+    std::int64_t events_before = 0;           // the highest number of an event of earlier epochs
+    bool announced = false;                   // this process wrote controller.json and removes it
   };
-  EventJournal journal;
+  StateFolder state;
   const std::int64_t started_ms = unix_ms();
   runtime::Directory directory;
   runtime::IoThread io{"link"};
@@ -199,11 +201,12 @@ struct ControllerProcess::Parts {
   // (ControllerHands), hence by one thread at a time.
   struct OpenRuns {
     std::map<std::string, std::vector<runtime::Endpoint>> bulk;
-    std::map<std::string, std::pair<std::string, JobSpec>> specs;  // with the run directory
+    using Spec = std::shared_ptr<const JobSpec>;
+    std::map<std::string, std::pair<std::string, Spec>> specs;  // with the run directory
     std::map<std::string, FileLock> locks;
   };
   OpenRuns runs;
-  bool announced = false;  // this process wrote controller.json and removes it
+  ParsedJobs parsed;
   bool stopped = false;
 
   runtime::ParcelSender route_to(const runtime::PeerId& peer) {
@@ -261,23 +264,23 @@ Result<void> ControllerProcess::Parts::claim_home() {
       FileLock::take(options.home / "controller.lock", "the state in " + options.home.string(),
                      "stop it with `tandem down`, or set TANDEM_HOME to another folder");
   if (!taken) return taken.error();
-  lock.emplace(std::move(*taken));
+  state.lock.emplace(std::move(*taken));
   auto opened =
       runtime::Sqlite::open((options.home / "controller.sqlite").string(), kControllerSchema);
   if (!opened) return opened.error();
-  journal.database = std::move(*opened);
+  state.events = std::move(*opened);
   auto own_keys = runtime::controller_keys(options.home);
   if (!own_keys) return own_keys.error();
   keys = std::move(*own_keys);
   // AUTOINCREMENT never gives a number again, so that an epoch is greater than all earlier ones.
-  if (auto done = journal.database->insert("INSERT INTO epochs(time_ms) VALUES(?)", {{unix_ms()}});
+  if (auto done = state.events->insert("INSERT INTO epochs(time_ms) VALUES(?)", {{unix_ms()}});
       !done)
     return done;
-  return journal.database->query(
+  return state.events->query(
       "SELECT max(epoch), (SELECT coalesce(max(seq), 0) FROM events) FROM epochs",
       [this](const runtime::Sqlite::Row& row) {
         epoch = Epoch{static_cast<std::uint64_t>(std::get<std::int64_t>(row[0]))};
-        journal.last_before = std::get<std::int64_t>(row[1]);
+        state.events_before = std::get<std::int64_t>(row[1]);
       });
 }
 
@@ -368,15 +371,15 @@ actors::ControllerHands ControllerProcess::Parts::hands() {
     const auto held = runs.specs.extract(job);
     if (held.empty()) return;
     const auto& [run_dir, spec] = held.mapped();
-    JobHome::close(job, run_dir, spec, joints());
+    JobHome::close(job, run_dir, *spec, joints());
   };
   hands.journal = [this](const actors::ClusterEvent& event) -> Result<void> {
-    if (!journal.database) return {};
-    return journal.database->insert("INSERT INTO events VALUES(?,?,?,?,?,?)",
-                                    {{event.seq, static_cast<std::int64_t>(epoch.value),
-                                      event.time_ms, event.kind, event.subject, event.message}});
+    if (!state.events) return {};
+    return state.events->insert("INSERT INTO events VALUES(?,?,?,?,?,?)",
+                                {{event.seq, static_cast<std::int64_t>(epoch.value), event.time_ms,
+                                  event.kind, event.subject, event.message}});
   };
-  hands.events_before = journal.last_before;
+  hands.events_before = state.events_before;
   return hands;
 }
 
@@ -411,14 +414,14 @@ Result<actors::RunDirectory> ControllerProcess::Parts::take_up(const actors::Job
 // another process could resume it; a resumed one has been locked by take_up().
 Result<runtime::Ref<actors::ExchangeControl>> ControllerProcess::Parts::open_exchange(
     const actors::JobRecord& job) {
-  auto spec = parse_kept_job(job.shape.yaml, job.run_dir);
+  auto spec = parsed.of(job.shape.yaml, job.run_dir);
   if (!spec) return spec.error();
   if (!job.shape.resume_dir)
     if (const auto owned = own_run(job.id, job.run_dir); !owned) return owned.error();
-  auto opened = JobHome::open(job, joints());
+  auto opened = JobHome::open(job, **spec, joints());
   if (!opened) return opened.error();
   runs.bulk[job.id] = opened->bulk;
-  runs.specs.emplace(job.id, std::pair(job.run_dir, std::move(*spec)));
+  runs.specs.emplace(job.id, std::pair(job.run_dir, *std::move(spec)));
   return opened->exchange;
 }
 
@@ -447,9 +450,9 @@ Result<void> ControllerProcess::Parts::listen() {
   const Hosts hosts = options.bind == runtime::kLoopback ? Hosts::kOne : Hosts::kSeveral;
   actors::HttpApi api{.controller = controller,
                       .shape_of =
-                          [runs = options.home / "runs", hosts](const std::string& yaml,
-                                                                const std::string& resume) {
-                            return submitted_shape(yaml, resume, runs, hosts);
+                          [this, hosts](const std::string& yaml, const std::string& resume) {
+                            return submitted_shape(yaml, resume, options.home / "runs", hosts,
+                                                   parsed);
                           },
                       .home = options.home,
                       .read_job = read_job_facts,
@@ -479,7 +482,7 @@ Result<void> ControllerProcess::Parts::announce_address() {
                                {"control", to_string(link->endpoints().back())},
                                {"http", to_string(web.server->endpoint())}};
   auto written = write_file_atomic(options.home / "controller.json", dump_json(content, 2) + "\n");
-  announced = written.has_value();
+  state.announced = written.has_value();
   return written;
 }
 
@@ -510,6 +513,7 @@ std::string ControllerProcess::page_address() const {
 const runtime::Ref<Controller::Inbox>& ControllerProcess::controller() const {
   return parts_->controller;
 }
+ParsedJobs& ControllerProcess::parsed_jobs() { return parts_->parsed; }
 
 Result<void> ControllerProcess::start_agent(const NodeOffer& offer) {
   const auto node = offered_node(Incarnation{1}, offer);
@@ -546,7 +550,7 @@ void ControllerProcess::stop() {
   if (parts_->link) parts_->link->close(std::chrono::milliseconds(500));
   parts_->executor.stop();
   runtime::reclaim_stale_weights("");  // of jobs that were ended by force
-  if (parts_->announced) {
+  if (parts_->state.announced) {
     std::error_code ignored;
     fs::remove(parts_->options.home / "controller.json", ignored);
   }

@@ -24,6 +24,8 @@
 
 namespace tandem::cli {
 
+class ParsedJobs;  // parsed_jobs.h
+
 struct ControllerOptions {
   int port = 0;                           // 0: any free ones
   std::string bind = runtime::kLoopback;  // where nodes and payloads of other hosts arrive
@@ -52,6 +54,8 @@ class ControllerProcess {
   // An address that opens the web page once. Each call makes another key.
   std::string page_address() const;
   const runtime::Ref<actors::Controller::Inbox>& controller() const;
+  // Of a job that is submitted by a message to controller(), the text and the parsed job.
+  ParsedJobs& parsed_jobs();
 
   // Starts the node of this process: an agent in the process, whose ranks are its children. Errors:
   // the resources of the machine cannot be read.

@@ -55,19 +55,17 @@ Result<JobSpec> parse_kept_job(const std::string& yaml, const std::string& run_d
   return std::move(loaded->spec);
 }
 
-Result<JobHome::Opened> JobHome::open(const actors::JobRecord& job, const JobHomeJoints& joints) {
+Result<JobHome::Opened> JobHome::open(const actors::JobRecord& job, const JobSpec& spec,
+                                      const JobHomeJoints& joints) {
   const bool resume = job.shape.resume_dir.has_value();
-  auto spec = parse_kept_job(job.shape.yaml, job.run_dir);
-  if (!spec) return spec.error();
-  auto config = exchange_config(*spec, {job.id, job.run_dir}, resume);
+  auto config = exchange_config(spec, {job.id, job.run_dir}, resume);
   if (!config) return config.error();
   config->epoch = joints.epoch;
 
   // Shared with the factory of the exchange below, which is the owner that lasts.
   auto home = std::make_shared<JobHome>();
-  auto files =
-      actors::RunFiles::open(job.run_dir, spec->tensorboard ? actors::EventFiles::kTensorboard
-                                                            : actors::EventFiles::kNone);
+  auto files = actors::RunFiles::open(
+      job.run_dir, spec.tensorboard ? actors::EventFiles::kTensorboard : actors::EventFiles::kNone);
   if (!files) return files.error();
   home->files_ = std::move(*files);
   auto segments = runtime::open_file_segments(job.run_dir + "/payload", kSegmentLimits);

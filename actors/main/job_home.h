@@ -61,7 +61,8 @@ class JobHome {
     runtime::Ref<actors::ExchangeControl> exchange;
     std::vector<runtime::Endpoint> bulk;
   };
-  static Result<Opened> open(const actors::JobRecord& job, const JobHomeJoints& joints);
+  static Result<Opened> open(const actors::JobRecord& job, const JobSpec& spec,
+                             const JobHomeJoints& joints);
   // The job is over: withdraws its ports, stops the exchange, and removes payloads and published
   // weights. The run directory keeps the journal, checkpoints and logs. Files that cannot be
   // removed are left.

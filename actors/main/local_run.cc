@@ -16,13 +16,14 @@
 
 #include "actors/controller/api_json.h"
 #include "actors/main/cli/api_client.h"
-#include "actors/main/cli/progress.h"
+#include "actors/main/cli/job_progress.h"
 #include "actors/main/controller_process.h"
 #include "actors/main/job/kept_run.h"
 #include "actors/main/job/print_job.h"
 #include "actors/main/job_inputs.h"
 #include "actors/main/job_shape.h"
 #include "actors/main/memory_plan.h"
+#include "actors/main/parsed_jobs.h"
 #include "actors/main/roles/role_config.h"
 #include "actors/main/this_node.h"
 #include "runtime/actor/system.h"
@@ -208,7 +209,7 @@ int run_job(const RunCommand& command, const Console& console, bool verbose) {
     return console.complain(agent.error());
   actors::JobShape shape = job_shape(loaded->spec);
   if (checked->model) add_memory_plan(loaded->spec, *checked->model, Hosts::kOne, shape);
-  shape.yaml = print_job(loaded->spec);
+  shape.yaml = (*cluster)->parsed_jobs().keep(loaded->spec);
   if (run) shape.resume_dir = run->string();
   const auto id = runtime::ask_and_wait((*cluster)->controller(), actors::Submit{std::move(shape)},
                                         kAskTimeout);

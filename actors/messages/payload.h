@@ -2,7 +2,7 @@
 // (which needs tokens), reward actors (which need texts) and `tandem samples` open a payload; the
 // exchange decides on headers (GroupHeader in rollout.h) alone.
 //
-// A payload is written once by a rollout and never changed (SS-1 in runtime/net/segment_store.h).
+// A payload is written once by a rollout and never changed (SS-1 in segment_store.h).
 #pragma once
 
 #include <cstdint>

@@ -12,11 +12,11 @@
 // failure.
 #pragma once
 
-#include <cstdint>
 #include <memory>
 #include <string>
 
 #include "actors/reward/verifier.h"
+#include "actors/reward/verifier_type.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/json.h"
 #include "runtime/base/result.h"
@@ -24,8 +24,6 @@
 #include "runtime/node/line_child.h"
 
 namespace tandem::actors {
-
-enum class VerifierType : std::uint8_t { kExact, kRegex, kMath, kCommand };
 
 struct VerifierConfig {  // the reward.* keys of a job
   VerifierType type = VerifierType::kExact;

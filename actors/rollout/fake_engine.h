@@ -73,7 +73,7 @@ class FakeEngine final : public Engine {
 
   const FakeEngineConfig config_;
   WorkQueue queue_;
-  Evaluations evaluations_;
+  OpenEvaluations evaluations_;
   std::deque<Running> running_;
   std::vector<EngineEvent> events_;
   EngineStats counters_;

@@ -118,7 +118,7 @@ struct NativeEngine::State {
   EngineConfig config;
   StopRules rules;
   WorkQueue queue;
-  Evaluations evaluations;
+  OpenEvaluations evaluations;
   Sequences sequences;
   std::vector<EngineEvent> events;
   std::optional<Error> failure;  // EN-5; everything is cancelled, and the next poll() tells why

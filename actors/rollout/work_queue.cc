@@ -135,7 +135,7 @@ PolicyVersion WorkQueue::finish_update() {
   return *version_;
 }
 
-void Evaluations::open(Evaluate evaluation, const std::function<void(Request)>& submit) {
+void OpenEvaluations::open(Evaluate evaluation, const std::function<void(Request)>& submit) {
   std::vector<EvaluationPrompt> prompts = std::exchange(evaluation.prompts, {});
   EvaluationDone done{.evaluation = evaluation.evaluation};
   if (prompts.empty()) return done_.push_back(std::move(done));
@@ -144,7 +144,7 @@ void Evaluations::open(Evaluate evaluation, const std::function<void(Request)>& 
   for (EvaluationPrompt& prompt : prompts) submit(request_of(evaluation, part, std::move(prompt)));
 }
 
-void Evaluations::completed(const EvaluationKey& key, std::vector<Trajectory> trajectories) {
+void OpenEvaluations::completed(const EvaluationKey& key, std::vector<Trajectory> trajectories) {
   const auto open = open_.find(key.part);
   CHECK(open != open_.end());
   std::int32_t sample = 0;
@@ -157,14 +157,14 @@ void Evaluations::completed(const EvaluationKey& key, std::vector<Trajectory> tr
   answered(open);
 }
 
-void Evaluations::unservable(const EvaluationKey& key) {
+void OpenEvaluations::unservable(const EvaluationKey& key) {
   const auto open = open_.find(key.part);
   CHECK(open != open_.end());
   open->second.done.unservable.push_back(key.index);
   answered(open);
 }
 
-void Evaluations::answered(std::map<std::uint64_t, Open>::iterator open) {
+void OpenEvaluations::answered(std::map<std::uint64_t, Open>::iterator open) {
   if (--open->second.prompts_left > 0) return;
   done_.push_back(std::move(open->second.done));
   open_.erase(open);

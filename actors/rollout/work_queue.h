@@ -122,7 +122,7 @@ class WorkQueue {
 
 // Collects the completions of each Evaluate message until all of its prompts are answered. One
 // thread.
-class Evaluations {
+class OpenEvaluations {
  public:
   // Calls `submit` with a request for each prompt. A message without prompts is done at once.
   void open(Evaluate evaluation, const std::function<void(Request)>& submit);

@@ -1,5 +1,5 @@
-// What the ranks of a socket gang (socket.h) agree on before they meet: their number, their secret,
-// the sum, and how they notice that rank 0 hangs.
+// The facts that the ranks of a socket gang (socket.h) share before they meet: their number, their
+// secret, the sum, and how they notice that rank 0 hangs.
 #pragma once
 
 #include <functional>

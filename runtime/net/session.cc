@@ -4,8 +4,8 @@
 // a packet that is repeated or late tells nothing new and does no harm.
 //
 // Easy to get wrong:
-//   - After the sender has gone back, the peer may acknowledge frames beyond the next one to travel,
-//     which were on their way.
+//   - After the sender has gone back, the peer may acknowledge frames beyond the next one to
+//     travel, which were on their way.
 //   - A closed window and a lost grant look alike to the sender. So the timer runs while any frame
 //     is not taken, and its end sends at least a probe, which the peer answers with its numbers.
 //   - Each number in a header is a peer's word: credible() compares it before any is used (SE-5).

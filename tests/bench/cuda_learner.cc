@@ -88,7 +88,8 @@ void pass(benchmark::State& state, const DecoderShape& shape) {
   runtime::synchronize(gpu());
 
   const TrainBatch batch = batch_of(shape, StepId{0}, 1);
-  const actors::BatchAdvantages advantages = actors::compute_advantages(config.algorithm, batch);
+  const actors::BatchAdvantages advantages =
+      actors::compute_advantages(config.algorithm, config.batch, batch);
   const auto micro_batches =
       must(actors::pack(actors::share_of(batch, advantages.learns, 0, 1), config.rows_max));
   if (micro_batches.size() != 1) return fail(state, "the group is not one forward");

@@ -66,7 +66,7 @@ void warm_start(benchmark::State& state) {
   WarmStartSlice slice;
   for (auto _ : state) {
     const auto trainer = make_trainer(
-        WarmStartConfig{.steps_max = 1000,
+        WarmStartConfig{.max_steps = 1000,
                         .until = WarmStartConfig::Until{WarmStartMetric::kSampleAccuracy, 0.33}},
         seed);
     slice = {};

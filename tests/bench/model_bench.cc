@@ -343,8 +343,8 @@ void measure_engine(const Model& model, const Options& options, ThreadPool& thre
 // and costs the same; the loss is GRPO's.
 std::unique_ptr<NativeTrainer> make_trainer(Model model, std::int32_t threads) {
   actors::TrainerConfig config{.seed = 1, .steps_total = 1000};
-  config.algorithm.estimator = actors::AdvantageEstimator::kReinforcePlusPlus;
-  config.algorithm.response_length_max = kTrainCompletion;
+  config.algorithm.adv_estimator = actors::AdvantageEstimator::kReinforcePlusPlus;
+  config.batch.response_length_max = kTrainCompletion;
   config.optimizer.lr = 1e-6;
   config.rows_max = actors::rows_target(runtime::DeviceKind::kCpu, config.rows_max);
   config.positions_max = kTrainPrompt + kTrainCompletion;

@@ -50,7 +50,8 @@ ALLOWED = {  # folder -> folders it may include, besides itself
     "actors/controller": ["runtime", "scheduler", "actors/messages", "actors/exchange"],
     "actors/main": ["runtime", "scheduler", "kernels", "actors"],
     "actors/main/cli": ["runtime", "scheduler", "actors/messages", "actors/main/job"],
-    "actors/main/job": BASE + ["scheduler", "actors/messages", "actors/model", "actors/reward"],
+    "actors/main/job": ["runtime", "scheduler", "kernels", "actors/messages", "actors/model",
+                        "actors/learner", "actors/reward", "actors/rollout"],
 }
 CUDA = ["kernels/cuda", "runtime/device"]  # the sources of the CUDA module
 AT_HOME = {  # first part of an include in <> -> folders that may use the library
@@ -76,7 +77,7 @@ CIRCLES_ALLOWED = [  # to be mended
     ["actors/main/rank_process", "actors/main/rank_roles"],
 ]
 FIELDS_MAX = 20
-LARGE_CLASSES_ALLOWED = {"Exchange", "Grammar"}  # to be mended
+LARGE_CLASSES_ALLOWED = {"Grammar"}  # to be mended
 CODE = {".h", ".cc", ".cu", ".cuh"}
 LINES_MAX = {".h": 250, ".cuh": 250, ".cc": 600, ".cu": 600}
 COMMENT_COLUMNS = 100

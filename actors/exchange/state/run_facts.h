@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "actors/exchange/held_payloads.h"
+#include "actors/exchange/state/held_payloads.h"
 #include "actors/exchange/state/job_events.h"
 #include "scheduler/fleet/fixed_lag.h"
 #include "scheduler/fleet/ledger.h"

@@ -13,8 +13,8 @@
 
 #include "actors/main/cli/api_object.h"
 #include "actors/main/cli/arguments.h"
+#include "actors/main/cli/job_progress.h"
 #include "actors/main/cli/object_names.h"
-#include "actors/main/cli/progress.h"
 #include "actors/main/cli/sorting.h"
 #include "actors/main/cli/table.h"
 #include "actors/main/cli/views.h"

@@ -98,7 +98,7 @@ class ChatRenderer {
             ErrorCode::kInvalid,
             "a conversation at " + where + " needs a chat template: " + known.error().message,
             known.error().where,
-            "choose one of " + join(value_names(ChatName{})) +
+            "choose one of " + join(chat_template_names()) +
                 " with data.chat_template, or give prompts as text"};
       chat_ = *known;
     }
@@ -238,11 +238,8 @@ DatasetKeys dataset_keys(const JobSpec& job) {
       .completion = data.completion_key,
       .data_source = data.data_source_key,
       .chat = {.model = job.model.path,
-               .chosen = {},
+               .chosen = data.chat_template,
                .options = {.enable_thinking = data.enable_thinking, .date = data.chat_date}}};
-  // kAuto is the first name; behind it the names are in the order of actors::ChatTemplate.
-  if (data.chat_template != ChatName::kAuto)
-    keys.chat.chosen = static_cast<actors::ChatTemplate>(static_cast<int>(data.chat_template) - 1);
   return keys;
 }
 

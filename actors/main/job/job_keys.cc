@@ -92,7 +92,7 @@ const Key kKeys[] = {
      .description = "The field that holds the name of the data set a line is from, a string: "
                     "evaluations have means for each name too. A line may have none."},
     {.path = "data.chat_template",
-     .field = [](J& j) { return slot(j.data.chat_template); },
+     .field = [](J& j) { return chat_slot(j.data.chat_template); },
      .description = "How a line's messages become a prompt; auto: by the model's own template, "
                     "which is known by its text."},
     {.path = "data.enable_thinking",

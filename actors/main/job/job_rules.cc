@@ -310,7 +310,8 @@ constexpr double kGspoClipLow = 3e-4, kGspoClipHigh = 4e-4;
 constexpr double kGspoClipAdvised = 0.05;
 
 // Only changes of values that the user gave are reported; a default that is replaced is no news.
-void settle_loss(AlgorithmSpec& a, const Given& given, std::vector<std::string>& changes) {
+void settle_loss(actors::AlgorithmConfig& a, const Given& given,
+                 std::vector<std::string>& changes) {
   const bool gspo = a.loss_mode == LossMode::kGspo, cispo = a.loss_mode == LossMode::kCispo;
   const bool dr_grpo = a.adv_estimator == AdvEstimator::kDrGrpo;
   if (dr_grpo || gspo) {

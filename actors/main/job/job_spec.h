@@ -4,13 +4,14 @@
 // The struct of a section has the section's name, and a field has its key's name, so that a key
 // such as `learner.optimizer.lr` is found as job.learner.optimizer.lr. A member's initialiser is
 // the key's default; a key without one is required. An optional field stands for a key that may be
-// null, and an optional struct for a section that may be left out. Not here: parsing (load_job.h),
-// documentation and ranges (job_table.h), printing (print_job.h), configurations (role_config.h).
+// null, and an optional struct for a section that may be left out. Sections that configure one part
+// of the system alone are declared there (actors/learner/learner_config.h). Not here: parsing
+// (load_job.h), the documentation and range of each key (job_table.h), printing (print_job.h), and
+// the configuration that a role gets from a job (actors/main/roles/role_config.h).
 //
 // JS-1  A JobSpec that load_job or parse_job returned satisfies every rule of job_rules.h.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -21,8 +22,10 @@
 #include <vector>
 
 #include "actors/main/job/actor_spec.h"
+#include "actors/learner/learner_config.h"
 #include "actors/main/job/job_values.h"
 #include "actors/main/job/rollout_spec.h"
+#include "actors/model/chat_template.h"
 
 namespace tandem::cli {
 
@@ -46,7 +49,7 @@ struct DataSpec {
   std::string data_source_key = "data_source";
   // How a line whose prompt is a list of messages becomes text; these three have no effect on a
   // line whose prompt is a text.
-  ChatName chat_template = ChatName::kAuto;
+  std::optional<actors::ChatTemplate> chat_template;  // empty, "auto": the model's own
   bool enable_thinking = true;
   std::string chat_date = "26 Jul 2024";
   std::int64_t max_prompt_length = 64;    // tokens
@@ -55,20 +58,9 @@ struct DataSpec {
   bool shuffle = true;
 };
 
-// When a warm start may end before max_steps: `metric` has reached `value`.
-struct UntilSpec {
-  WarmStartMetric metric = WarmStartMetric::kSampleAccuracy;
-  double value = 0;
-};
-
-// Supervised steps before reinforcement learning begins.
-struct WarmStartSpec {
+// Supervised steps before reinforcement learning begins: the learner's keys, and the data.
+struct WarmStartSpec : actors::WarmStartConfig {
   std::vector<std::filesystem::path> train_files;
-  double lr = 4.0e-3;
-  std::int64_t batch_size = 128;  // completions per step
-  std::int64_t max_steps = 400;
-  std::int64_t eval_freq = 10;     // steps between measurements of `until`
-  std::optional<UntilSpec> until;  // absent: all max_steps are taken
 };
 
 // Limits on the program of reward.type command; null: no limit. open_files and file_size_megabytes
@@ -94,20 +86,6 @@ struct RewardSpec {
   RewardLimitsSpec limits;
 };
 
-// AdamW and the schedule of its learning rate: a linear rise over lr_warmup_steps to `lr`, then a
-// fall to min_lr_ratio * lr at the last step.
-struct OptimizerSpec {
-  double lr = 1.0e-3;
-  LrScheduler lr_scheduler_type = LrScheduler::kLinear;
-  std::int64_t lr_warmup_steps = 5;
-  double min_lr_ratio = 0.1;
-  std::array<double, 2> betas{0.9, 0.95};
-  double eps = 1.0e-8;
-  // Decoupled: subtracted from the weights, not added to the gradient.
-  double weight_decay = 0.0;
-  double grad_clip = 1.0;  // global norm; 0: off
-};
-
 // The gang of ranks that trains, and how often it saves and evaluates. A step is one batch and one
 // policy version, whatever the number of optimizer steps within it.
 struct LearnerSpec {
@@ -125,52 +103,7 @@ struct LearnerSpec {
   // loads the last checkpoint in both modes.
   ResumeMode resume_mode = ResumeMode::kAuto;
   std::int64_t max_ckpt_to_keep = 2;
-  OptimizerSpec optimizer;
-};
-
-// Dynamic sampling: groups whose completions all earned the same are discarded and replaced, until
-// so many batches have been generated for one step.
-struct FilterGroupsSpec {
-  bool enable = false;
-  std::int64_t max_num_gen_batches = 10;
-};
-
-// A penalty that rises over the last `len` tokens before data.max_response_length, up to
-// penalty_factor, and is subtracted from the reward.
-struct OverlongBufferSpec {
-  std::int64_t len = 0;  // tokens; 0: off
-  double penalty_factor = 0.0;
-};
-
-// The weight of the divergence that use_kl_in_reward subtracts from rewards.
-struct KlCtrlSpec {
-  double kl_coef = 0.001;
-};
-
-// Advantages and the loss; actors/learner/advantage.h and kernels/ops have the formulas. settle()
-// in job_rules.h changes some fields so that they fit adv_estimator and loss_mode.
-struct AlgorithmSpec {
-  AdvEstimator adv_estimator = AdvEstimator::kGrpo;
-  bool norm_adv_by_std_in_grpo = true;
-  LossMode loss_mode = LossMode::kVanilla;
-  LossAggMode loss_agg_mode = LossAggMode::kTokenMean;
-  double clip_ratio_low = 0.2;
-  double clip_ratio_high = 0.28;
-  std::optional<double> clip_ratio_c;  // dual clip of the vanilla loss; null: off
-  // true: the behaviour policy, which sampled the tokens, is the proximal policy of the ratio.
-  // false: the policy before the first update of a batch is; rollout_is needs that.
-  bool bypass_mode = true;
-  std::optional<RolloutIs> rollout_is;  // must be null when bypass_mode
-  double rollout_is_threshold = 2.0;
-  double entropy_coeff = 0.0;
-  bool use_kl_loss = false;
-  double kl_loss_coef = 0.0;
-  bool use_kl_in_reward = false;
-  KlPenalty kl_penalty = KlPenalty::kKl;
-  bool mask_truncated_completions = false;
-  KlCtrlSpec kl_ctrl;
-  FilterGroupsSpec filter_groups;
-  OverlongBufferSpec overlong_buffer;
+  actors::OptimizerConfig optimizer;
 };
 
 // How far generation and training may drift apart: the letters K, L and m of the staleness budget
@@ -234,7 +167,7 @@ struct JobSpec {
   EvalSpec eval;
   RewardSpec reward;
   LearnerSpec learner;
-  AlgorithmSpec algorithm;
+  actors::AlgorithmConfig algorithm;  // settle() in job_rules.h fits some fields to others
   AsyncSpec async;
   WeightBroadcastSpec weight_broadcast;
   PoolsSpec pools;

@@ -6,7 +6,7 @@ namespace tandem::cli {
 namespace {
 
 // A list of names with static storage, since value_names() returns a view of it. The order is that
-// of the enumerators in job_values.h: spelling() and EnumField index these lists by the enumerator.
+// of the enumerators: spelling() and EnumField index these lists by the enumerator.
 template <class... Texts>
 consteval auto list(Texts... texts) {
   return std::array<std::string_view, sizeof...(Texts)>{texts...};
@@ -43,7 +43,6 @@ std::string join(Names names) {
 // Overloads by the type of the argument, whose value is not looked at.
 Names value_names(ModelInit) { return kModelInit; }
 Names value_names(ModelDtype) { return kModelDtype; }
-Names value_names(ChatName) { return kChatTemplate; }
 Names value_names(WarmStartMetric) { return kWarmStartMetric; }
 Names value_names(EngineName) { return kEngineName; }
 Names value_names(RewardType) { return kRewardType; }
@@ -58,5 +57,7 @@ Names value_names(Schedule) { return kSchedule; }
 Names value_names(KvOnUpdate) { return kKvOnUpdate; }
 Names value_names(BroadcastType) { return kBroadcastType; }
 Names value_names(PoolStrategy) { return kPoolStrategy; }
+
+Names chat_template_names() { return kChatTemplate; }
 
 }  // namespace tandem::cli

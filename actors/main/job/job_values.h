@@ -1,6 +1,6 @@
-// The values that keys of a job file choose from, and how these are spelt in YAML. The order of
-// enumerators matters: value_names() lists spellings in it, and role_config.cc casts several of
-// these enums to those of the learner, the kernels and the scheduler, which have the same order.
+// The values that keys of a job file choose from, and how these are spelt in YAML. Each enum is
+// declared once, by the part of the system that it configures; value_names() lists its spellings in
+// the order of its enumerators.
 #pragma once
 
 #include <cstddef>
@@ -8,42 +8,44 @@
 #include <string>
 #include <string_view>
 
+#include "actors/learner/learner_config.h"
+#include "actors/reward/verifier_type.h"
+#include "actors/rollout/engine_config.h"
+#include "kernels/ops/policy_loss.h"
+#include "runtime/weights/weights_type.h"
+#include "scheduler/fleet/placement_input.h"
+
 namespace tandem::cli {
 
+// Values that only the job file has.
+//
 // model.init: weights read from safetensors, or drawn from the seed.
 enum class ModelInit { kPretrained, kRandom };
 // model.dtype. Sums, logits, gradients and the weights that AdamW updates are float32 with both.
 enum class ModelDtype { kFloat32, kBfloat16 };
-// data.chat_template. Behind kAuto, which means "by the model's own template", the values are in
-// the order of actors::ChatTemplate.
-enum class ChatName { kAuto, kSmolLm2, kQwen25, kQwen3, kQwen3Instruct, kLlama3, kLlama31 };
-enum class WarmStartMetric { kSampleAccuracy };
 enum class EngineName { kNative };
-// reward.type: how a completion is judged (actors/reward/verifier.h).
-enum class RewardType { kExact, kMath, kRegex, kCommand };
-// learner.resume_mode: whether --resume may continue the run.
-enum class ResumeMode { kAuto, kDisable };
-enum class LrScheduler { kConstant, kLinear, kCosine };
-// The choices of `algorithm`.
-enum class AdvEstimator { kGrpo, kDrGrpo, kRloo, kReinforcePlusPlus };
-enum class LossMode { kVanilla, kGspo, kCispo };
-enum class LossAggMode { kTokenMean, kSeqMeanTokenSum, kSeqMeanTokenMean, kSeqMeanTokenSumNorm };
-enum class RolloutIs { kToken, kSequence };
-enum class KlPenalty { kKl, kAbs, kMse, kLowVarKl };
-// The choices of `async`: earliest deadline first or a fixed lag; and the fate of keys and values
-// of running sequences when weights change.
+// async.schedule: earliest deadline first, or a fixed lag.
 enum class Schedule { kBudget, kFixedLag };
-enum class KvOnUpdate { kKeep, kRecompute };
-// weight_broadcast.type and pools.*.strategy.
-enum class BroadcastType { kAuto, kShm, kDisk, kCudaIpc, kTcp, kNccl };
-enum class PoolStrategy { kPack, kSpread };
+
+// Values of the learner, the engine, the reward and the scheduler, under the names of their keys.
+using actors::KlPenalty;
+using actors::KvOnUpdate;
+using actors::ResumeMode;       // a job file does not take kPath
+using actors::WarmStartMetric;  // nor kLoss
+using AdvEstimator = actors::AdvantageEstimator;
+using BroadcastType = runtime::WeightsType;
+using LossAggMode = actors::LossAggregation;
+using LossMode = kernels::LossMode;
+using LrScheduler = actors::LrSchedule;
+using PoolStrategy = scheduler::Strategy;
+using RewardType = actors::VerifierType;
+using RolloutIs = kernels::ImportanceLevel;
 
 // The YAML spellings, in enumerator order: value_names(ModelInit{}) is {"pretrained", "random"}.
 using Names = std::span<const std::string_view>;
 std::string join(Names names);  // "a, b, c"
 Names value_names(ModelInit);
 Names value_names(ModelDtype);
-Names value_names(ChatName);
 Names value_names(WarmStartMetric);
 Names value_names(EngineName);
 Names value_names(RewardType);
@@ -58,6 +60,8 @@ Names value_names(Schedule);
 Names value_names(KvOnUpdate);
 Names value_names(BroadcastType);
 Names value_names(PoolStrategy);
+// Of data.chat_template: "auto", the model's own template, and then actors::ChatTemplate.
+Names chat_template_names();
 
 // The YAML spelling of one value: "fixed_lag".
 template <class Enum>

@@ -68,4 +68,17 @@ requires std::is_enum_v<T> FieldRef slot(std::optional<T>& field) {
                        }};
 }
 
+// The same for data.chat_template, whose first name stands for none.
+inline FieldRef chat_slot(std::optional<actors::ChatTemplate>& field) {
+  return EnumField{.names = chat_template_names(),
+                   .get = [&field]() -> std::optional<std::size_t> {
+                     return field ? 1 + static_cast<std::size_t>(*field) : 0;
+                   },
+                   .set =
+                       [&field](std::optional<std::size_t> i) {
+                         field = *i == 0 ? std::nullopt
+                                         : std::optional(static_cast<actors::ChatTemplate>(*i - 1));
+                       }};
+}
+
 }  // namespace tandem::cli

@@ -1,7 +1,6 @@
 // Field by field, without decisions of its own: a value that several keys decide is computed by a
-// function that others can call too (lookahead(), budget_of()). Enums of the job file have the
-// order of the role's enums and are cast; the static_asserts in this file check most of these
-// orders.
+// function that others can call too (lookahead(), budget_of()). Sections and
+// enums that configure one role alone are that role's own types (job_spec.h, job_values.h).
 //
 // Random streams of a job are derived from its one seed by name ("rollout", "data", "evaluation"),
 // so that a draw in one of them changes no other. The number of published versions is counted here
@@ -19,20 +18,6 @@
 namespace tandem::cli {
 
 namespace {
-
-actors::VerifierType verifier_type(RewardType type) {
-  switch (type) {
-    case RewardType::kExact:
-      return actors::VerifierType::kExact;
-    case RewardType::kMath:
-      return actors::VerifierType::kMath;
-    case RewardType::kRegex:
-      return actors::VerifierType::kRegex;
-    case RewardType::kCommand:
-      return actors::VerifierType::kCommand;
-  }
-  return actors::VerifierType::kExact;
-}
 
 // Whether a version may arrive in memory of the rollout's GPU.
 bool arrives_on_device(const JobSpec& job) {
@@ -76,8 +61,7 @@ actors::EngineConfig engine_config(const JobSpec& job, std::uint64_t machine_mem
       .block_size = static_cast<std::int32_t>(r.block_size),
       .enable_prefix_caching = r.enable_prefix_caching,
       .partial_rollout = job.async.partial_rollout,
-      .kv_on_update = job.async.kv_on_update == KvOnUpdate::kKeep ? actors::KvOnUpdate::kKeep
-                                                                  : actors::KvOnUpdate::kRecompute,
+      .kv_on_update = job.async.kv_on_update,
       .cudagraph_capture_sizes = {r.cudagraph_capture_sizes.begin(),
                                   r.cudagraph_capture_sizes.end()},
       .async_scheduling = r.async_scheduling && job.pools.rollout.gpus_per_actor > 0,
@@ -92,62 +76,23 @@ actors::EngineConfig engine_config(const JobSpec& job, std::uint64_t machine_mem
 }
 
 actors::TrainerConfig trainer_config(const JobSpec& job, const RunPlace& run, bool resume) {
-  const AlgorithmSpec& a = job.algorithm;
-  const OptimizerSpec& o = job.learner.optimizer;
   actors::TrainerConfig config{.seed = static_cast<std::uint64_t>(job.seed)};
   if (job.weight_broadcast.type == BroadcastType::kCudaIpc)
     // Published versions lie in the learner's GPU memory, in as many slots as the family has.
     config.versions_on_device = weights_family(job, run).slots;
-  config.algorithm.estimator = static_cast<actors::AdvantageEstimator>(a.adv_estimator);
-  config.algorithm.norm_adv_by_std_in_grpo = a.norm_adv_by_std_in_grpo;
-  config.algorithm.loss_mode = static_cast<kernels::LossMode>(a.loss_mode);
-  config.algorithm.loss_aggregation = static_cast<actors::LossAggregation>(a.loss_agg_mode);
-  config.algorithm.clip_ratio_low = a.clip_ratio_low;
-  config.algorithm.clip_ratio_high = a.clip_ratio_high;
-  config.algorithm.clip_ratio_c = a.clip_ratio_c;
-  config.algorithm.bypass_mode = a.bypass_mode;
-  if (a.rollout_is)
-    config.algorithm.rollout_is = *a.rollout_is == RolloutIs::kToken
-                                      ? kernels::ImportanceLevel::kToken
-                                      : kernels::ImportanceLevel::kSequence;
-  config.algorithm.rollout_is_threshold = a.rollout_is_threshold;
-  config.algorithm.entropy_coeff = a.entropy_coeff;
-  config.algorithm.use_kl_loss = a.use_kl_loss;
-  config.algorithm.kl_loss_coef = a.kl_loss_coef;
-  config.algorithm.use_kl_in_reward = a.use_kl_in_reward;
-  config.algorithm.kl_penalty = static_cast<actors::KlPenalty>(a.kl_penalty);
-  config.algorithm.kl_in_reward_coef = a.kl_ctrl.kl_coef;
-  config.algorithm.mask_truncated_completions = a.mask_truncated_completions;
-  config.algorithm.mini_batch_groups = job.learner.ppo_mini_batch_size.value_or(0);
-  config.algorithm.epochs = job.learner.ppo_epochs;
-  config.algorithm.overlong_buffer = {static_cast<std::int32_t>(a.overlong_buffer.len),
-                                      a.overlong_buffer.penalty_factor};
-  config.algorithm.response_length_max = static_cast<std::int32_t>(job.data.max_response_length);
-  config.algorithm.temperature = static_cast<float>(job.rollout.temperature);
-  config.optimizer = {.lr = o.lr,
-                      .schedule = static_cast<actors::LrSchedule>(o.lr_scheduler_type),
-                      .warmup_steps = o.lr_warmup_steps,
-                      .min_lr_ratio = o.min_lr_ratio,
-                      .beta1 = o.betas[0],
-                      .beta2 = o.betas[1],
-                      .eps = o.eps,
-                      .weight_decay = o.weight_decay,
-                      .grad_clip = o.grad_clip};
+  config.algorithm = job.algorithm;
+  config.batch = {.mini_batch_groups = job.learner.ppo_mini_batch_size.value_or(0),
+                  .epochs = job.learner.ppo_epochs,
+                  .response_length_max = static_cast<std::int32_t>(job.data.max_response_length),
+                  .temperature = static_cast<float>(job.rollout.temperature)};
+  config.optimizer = job.learner.optimizer;
   config.steps_total = job.learner.total_training_steps;
   config.rows_max = job.learner.max_token_len;
   config.positions_max = job.data.max_prompt_length + job.data.max_response_length;
   config.enable_gradient_checkpointing = job.learner.enable_gradient_checkpointing;
   config.nonfinite_steps_max = job.learner.max_nonfinite_steps;
   config.products = products_of(job.model);
-  if (const auto& warm = job.warm_start) {
-    config.warm_start.emplace();
-    config.warm_start->lr = warm->lr;
-    config.warm_start->batch_size = warm->batch_size;
-    config.warm_start->steps_max = warm->max_steps;
-    config.warm_start->eval_freq = warm->eval_freq;
-    if (warm->until)
-      config.warm_start->until = {actors::WarmStartMetric::kSampleAccuracy, warm->until->value};
-  }
+  if (job.warm_start) config.warm_start = *job.warm_start;
   config.checkpoints = {
       .directory = run.run_dir + "/checkpoints",
       .keep_max = job.learner.max_ckpt_to_keep,
@@ -157,29 +102,11 @@ actors::TrainerConfig trainer_config(const JobSpec& job, const RunPlace& run, bo
   return config;
 }
 
-// The casts above rely on equal orders; the last enumerator shows most changes.
-static_assert(static_cast<int>(AdvEstimator::kReinforcePlusPlus) ==
-              static_cast<int>(actors::AdvantageEstimator::kReinforcePlusPlus));
-static_assert(static_cast<int>(LossAggMode::kSeqMeanTokenSumNorm) ==
-              static_cast<int>(actors::LossAggregation::kSeqMeanTokenSumNorm));
-static_assert(static_cast<int>(LossMode::kGspo) == static_cast<int>(kernels::LossMode::kGspo) &&
-              static_cast<int>(LossMode::kCispo) == static_cast<int>(kernels::LossMode::kCispo));
-static_assert(static_cast<int>(LrScheduler::kLinear) ==
-                  static_cast<int>(actors::LrSchedule::kLinear) &&
-              static_cast<int>(LrScheduler::kCosine) ==
-                  static_cast<int>(actors::LrSchedule::kCosine));
-
 runtime::WeightsConfig weights_family(const JobSpec& job, const RunPlace& run) {
-  runtime::WeightsConfig config{.type = runtime::WeightsType::kAuto,
+  runtime::WeightsConfig config{.type = job.weight_broadcast.type,
                                 .name = runtime::weights_name(run.job, run.run_dir),
                                 .directory = run.run_dir + "/weights",
                                 .slots = static_cast<int>(job.async.max_staleness) + 2};
-  if (job.weight_broadcast.type == BroadcastType::kShm) config.type = runtime::WeightsType::kShm;
-  if (job.weight_broadcast.type == BroadcastType::kDisk) config.type = runtime::WeightsType::kDisk;
-  if (job.weight_broadcast.type == BroadcastType::kCudaIpc)
-    config.type = runtime::WeightsType::kCudaIpc;
-  if (job.weight_broadcast.type == BroadcastType::kTcp) config.type = runtime::WeightsType::kTcp;
-  if (job.weight_broadcast.type == BroadcastType::kNccl) config.type = runtime::WeightsType::kNccl;
   config.stall_max = std::chrono::duration_cast<Duration>(
       std::chrono::duration<double>(job.weight_broadcast.timeout_s));
   config.bucket_bytes = static_cast<std::uint64_t>(job.weight_broadcast.bucket_megabytes) << 20;
@@ -198,7 +125,7 @@ actors::VerifierConfig verifier_config(const JobSpec& job, const std::string& lo
   const auto bytes = [](const std::optional<std::int64_t>& megabytes) {
     return megabytes ? std::optional(static_cast<std::uint64_t>(*megabytes) << 20) : std::nullopt;
   };
-  actors::VerifierConfig config{.type = verifier_type(job.reward.type),
+  actors::VerifierConfig config{.type = job.reward.type,
                                 .pattern = job.reward.pattern.value_or(""),
                                 .timeout = std::chrono::duration_cast<Duration>(
                                     std::chrono::duration<double>(job.reward.timeout_s)),

@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <set>
 
-#include "actors/exchange/state/journal_rows.h"
+#include "actors/exchange/journal_rows.h"
 #include "runtime/wire/codec.h"
 #include "tests/actors/controller/run_folder.h"
 #include "tests/actors/exchange/state/every_event.h"

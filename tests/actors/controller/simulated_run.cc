@@ -4,7 +4,7 @@
 #include <set>
 #include <utility>
 
-#include "actors/exchange/state/journal_rows.h"
+#include "actors/exchange/journal_rows.h"
 #include "runtime/base/digest.h"
 #include "runtime/base/json.h"
 #include "runtime/base/rng.h"

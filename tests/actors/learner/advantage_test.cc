@@ -42,6 +42,12 @@ void expect_near(const std::vector<float>& values, const std::vector<double>& wa
 const std::vector<std::vector<Sample>> kTwoGroups = {{{1, 2}, {0, 3}, {0, 1}, {0, 2}},
                                                      {{1, 4}, {1, 4}, {1, 4}, {1, 4}}};
 
+// With the default shape.
+BatchAdvantages compute_advantages(const AlgorithmConfig& config, const TrainBatch& batch,
+                                   std::span<const float> penalties = {}) {
+  return actors::compute_advantages(config, {}, batch, penalties);
+}
+
 TEST(Advantage, GrpoDividesByTheGroupsDeviationAndLeavesEqualRewardsOut_AD1) {
   const BatchAdvantages a = compute_advantages({}, batch_of(kTwoGroups));
   const double deviation = 0.5;  // of 1, 0, 0, 0 with n - 1
@@ -61,21 +67,21 @@ TEST(Advantage, WithoutStdItIsTheDifferenceFromTheMean) {
 }
 
 TEST(Advantage, DrGrpoHasAConstantDenominator) {
-  const BatchAdvantages a = compute_advantages(
-      {.estimator = AdvantageEstimator::kDrGrpo, .response_length_max = 10}, batch_of(kTwoGroups));
+  const BatchAdvantages a = compute_advantages({.adv_estimator = AdvantageEstimator::kDrGrpo},
+                                               {.response_length_max = 10}, batch_of(kTwoGroups));
   expect_near(a.advantage, {0.75, -0.25, -0.25, -0.25, 0, 0, 0, 0});
   expect_near(a.token_weight, std::vector<double>(8, 1.0 / (8 * 10)));
 }
 
 TEST(Advantage, RlooComparesWithTheOthersMean) {
-  const BatchAdvantages a = compute_advantages({.estimator = AdvantageEstimator::kRloo},
+  const BatchAdvantages a = compute_advantages({.adv_estimator = AdvantageEstimator::kRloo},
                                                batch_of({{{3, 1}, {0, 1}, {0, 1}}}));
   expect_near(a.advantage, {3, -1.5, -1.5});
 }
 
 TEST(Advantage, ReinforcePlusPlusWhitensOverTheBatchsTokens) {
   const BatchAdvantages a = compute_advantages(
-      {.estimator = AdvantageEstimator::kReinforcePlusPlus}, batch_of({{{1, 1}}, {{0, 3}}}));
+      {.adv_estimator = AdvantageEstimator::kReinforcePlusPlus}, batch_of({{{1, 1}}, {{0, 3}}}));
   // Tokens 1, 0, 0, 0: mean 1/4, variance 3/4 * 1/3 = 1/4.
   const double deviation = std::sqrt(0.25 + 1e-8);
   expect_near(a.advantage, {0.75 / deviation, -0.25 / deviation});
@@ -87,7 +93,7 @@ TEST(Advantage, ReinforcePlusPlusWhitensOverTheBatchsTokens) {
 TEST(Advantage, AggregationsWeighAsVerlDoes) {
   const TrainBatch batch = batch_of({{{1, 2}, {0, 4}}});
   const auto weights = [&](LossAggregation mode) {
-    return compute_advantages({.loss_aggregation = mode, .response_length_max = 8}, batch)
+    return compute_advantages({.loss_agg_mode = mode}, {.response_length_max = 8}, batch)
         .token_weight;
   };
   expect_near(weights(LossAggregation::kTokenMean), {1.0 / 6, 1.0 / 6});
@@ -133,7 +139,7 @@ TEST(Advantage, DenominatorsCountGroupsWithoutVarianceAsVerlDoes_AD2) {
        {LossAggregation::kTokenMean, LossAggregation::kSeqMeanTokenSum,
         LossAggregation::kSeqMeanTokenMean, LossAggregation::kSeqMeanTokenSumNorm}) {
     const BatchAdvantages a =
-        compute_advantages({.loss_aggregation = mode, .response_length_max = 8}, batch);
+        compute_advantages({.loss_agg_mode = mode}, {.response_length_max = 8}, batch);
     std::vector<std::vector<double>> losses;
     double ours = 0;
     for (const BatchGroup& group : batch.groups)
@@ -165,37 +171,37 @@ TEST(Advantage, GspoAveragesWithinSequences) {
 }
 
 TEST(Advantage, OverlongAnswersLoseReward) {
-  const AlgorithmConfig config{.overlong_buffer = {.length = 4, .penalty_factor = 2},
-                               .response_length_max = 10};
-  EXPECT_EQ(overlong_penalty(config, 6), 0);
-  EXPECT_EQ(overlong_penalty(config, 7), -0.5);
-  EXPECT_EQ(overlong_penalty(config, 10), -2);
-  EXPECT_EQ(overlong_penalty({.response_length_max = 10}, 10), 0);
+  const OverlongBuffer buffer{.len = 4, .penalty_factor = 2};
+  EXPECT_EQ(overlong_penalty(buffer, 10, 6), 0);
+  EXPECT_EQ(overlong_penalty(buffer, 10, 7), -0.5);
+  EXPECT_EQ(overlong_penalty(buffer, 10, 10), -2);
+  EXPECT_EQ(overlong_penalty({}, 10, 10), 0);
   // Equal rewards, but one answer is too long: the group has something to say after all.
-  const BatchAdvantages a = compute_advantages(config, batch_of({{{1, 5}, {1, 8}}}));
+  const BatchAdvantages a = compute_advantages(
+      {.overlong_buffer = buffer}, {.response_length_max = 10}, batch_of({{{1, 5}, {1, 8}}}));
   EXPECT_TRUE(a.learns[0]);
   EXPECT_GT(a.advantage[0], 0);
 }
 
 TEST(LearningRate, WarmsUpThenFallsToItsFloor) {
-  OptimizerConfig config{.lr = 1, .warmup_steps = 4, .min_lr_ratio = 0.2};
+  OptimizerConfig config{.lr = 1, .lr_warmup_steps = 4, .min_lr_ratio = 0.2};
   EXPECT_DOUBLE_EQ(learning_rate(config, 0, 24), 0.25);
   EXPECT_DOUBLE_EQ(learning_rate(config, 3, 24), 1.0);
   EXPECT_DOUBLE_EQ(learning_rate(config, 14, 24), 0.6);
   EXPECT_DOUBLE_EQ(learning_rate(config, 24, 24), 0.2);
   EXPECT_DOUBLE_EQ(learning_rate(config, 100, 24), 0.2);
-  config.schedule = LrSchedule::kCosine;
+  config.lr_scheduler_type = LrSchedule::kCosine;
   EXPECT_NEAR(learning_rate(config, 9, 24), 0.2 + 0.8 * 0.5 * (1 + std::sqrt(0.5)), 1e-12);
-  config.schedule = LrSchedule::kConstant;
+  config.lr_scheduler_type = LrSchedule::kConstant;
   EXPECT_DOUBLE_EQ(learning_rate(config, 100, 24), 1.0);
 }
 
 TEST(Advantage, WeightsAreOfTheMiniBatch_AD2) {
   const TrainBatch batch = batch_of({{{1, 2}, {0, 3}}, {{1, 4}, {0, 1}}});
-  const BatchAdvantages a = compute_advantages({.mini_batch_groups = 1}, batch);
+  const BatchAdvantages a = compute_advantages({}, {.mini_batch_groups = 1}, batch);
   expect_near(a.token_weight, {0.2, 0.2, 0.2, 0.2});
   const BatchAdvantages b = compute_advantages(
-      {.loss_aggregation = LossAggregation::kSeqMeanTokenMean, .mini_batch_groups = 1}, batch);
+      {.loss_agg_mode = LossAggregation::kSeqMeanTokenMean}, {.mini_batch_groups = 1}, batch);
   expect_near(b.token_weight, {1.0 / 4, 1.0 / 6, 1.0 / 8, 1.0 / 2});
   EXPECT_EQ(a.advantage, compute_advantages({}, batch).advantage) << "they are of the batch";
 }
@@ -231,8 +237,8 @@ TEST(Advantage, KlIsTakenFromTheReward) {
   for (const double r : returns) squares += (r - mean) * (r - mean) / 5;
   std::vector<double> wanted;
   for (const double r : returns) wanted.push_back((r - mean) / std::sqrt(squares + 1e-8));
-  const BatchAdvantages b =
-      compute_advantages({.estimator = AdvantageEstimator::kReinforcePlusPlus}, batch, penalties);
+  const BatchAdvantages b = compute_advantages(
+      {.adv_estimator = AdvantageEstimator::kReinforcePlusPlus}, batch, penalties);
   expect_near(b.of_token, wanted);
   expect_near(b.advantage,
               {(wanted[0] + wanted[1]) / 2, wanted[2], wanted[3], (wanted[4] + wanted[5]) / 2});

@@ -223,7 +223,7 @@ TEST_F(LearnerOnAGpu, WarmStartsAsOnACpu) {
   const auto folder = scratch_folder("warm");
   TrainerConfig config = one_pass_config(folder);
   config.warm_start = WarmStartConfig{.batch_size = 4,
-                                      .steps_max = 2,
+                                      .max_steps = 2,
                                       .until = WarmStartConfig::Until{WarmStartMetric::kLoss, 0.0}};
   std::vector<WarmStartRecord> records;  // of which one is held out
   for (std::int32_t a = 2; a < 12; ++a) records.push_back({{a, a + 1}, {a, 1}});
@@ -290,7 +290,7 @@ TEST_P(LearnerOnAGpuIn, RanksThatShareTheUpdateHaveTheSameWeights_SU2_TR1) {
 TEST_P(LearnerOnAGpuIn, RanksThatShareTheUpdateWarmStartToTheSameWeights_SU2_TR1) {
   const auto folder = scratch_folder("shared-warm");
   TrainerConfig config = one_pass_config(folder);
-  config.warm_start = WarmStartConfig{.batch_size = 4, .steps_max = 4, .until = std::nullopt};
+  config.warm_start = WarmStartConfig{.batch_size = 4, .max_steps = 4, .until = std::nullopt};
   const auto run = [&](testing::GangShape gang) {
     for (std::int32_t a = 2; a < 12; ++a) gang.records.push_back({{a, a + 1}, {a, 1}});
     const auto ends =
@@ -325,8 +325,9 @@ TEST_P(LearnerOnAGpuIn, APassWaitsForEachPartOfItsWeights_DE5) {
   LossPass pass = must(LossPass::make(model, config, DeviceKind::kCuda, {}));
   const runtime::Queue queue(DeviceKind::kCuda);
   const TrainBatch batch = random_batch(11, StepId{4}, kShape);
-  const auto micro = must(pack(
-      share_of(batch, compute_advantages(config.algorithm, batch).learns, 0, 1), config.rows_max));
+  const auto micro = must(
+      pack(share_of(batch, compute_advantages(config.algorithm, config.batch, batch).learns, 0, 1),
+           config.rows_max));
   const auto gradients_of = [&](const WeightsNeeded& needed) {
     runtime::zero(queue.stream(), sums.flat().data, bytes);
     pass.add_supervised(queue.stream(), weights, micro.front(), 10, sums, {.needed = needed});

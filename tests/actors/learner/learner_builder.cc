@@ -59,11 +59,11 @@ TrainerConfig trainer_config(const std::filesystem::path& folder) {
   TrainerConfig config;
   config.seed = 5;
   config.optimizer.lr = 1e-2;
-  config.optimizer.warmup_steps = 3;
+  config.optimizer.lr_warmup_steps = 3;
   config.steps_total = 20;
   config.rows_max = 64;
   config.positions_max = 32;
-  config.algorithm.response_length_max = 8;
+  config.batch.response_length_max = 8;
   config.checkpoints.directory = folder / "checkpoints";
   return config;
 }

@@ -61,7 +61,7 @@ class Rig {
   double loss() {  // and `gradients`
     install();
     std::fill(gradients.f32().begin(), gradients.f32().end(), 0.0f);
-    const BatchAdvantages advantages = compute_advantages(config_.algorithm, batch);
+    const BatchAdvantages advantages = compute_advantages(config_.algorithm, config_.batch, batch);
     pass_.begin(batch, advantages);
     for (const MicroBatch& micro : micro_batches(advantages))
       pass_.add(stream_, {policy_, reference()}, micro, gradients);
@@ -74,8 +74,8 @@ class Rig {
   // Under reinforce_plus_plus no group is left out.
   BatchAdvantages all_live() const {
     AlgorithmConfig algorithm = config_.algorithm;
-    algorithm.estimator = AdvantageEstimator::kReinforcePlusPlus;
-    return compute_advantages(algorithm, batch);
+    algorithm.adv_estimator = AdvantageEstimator::kReinforcePlusPlus;
+    return compute_advantages(algorithm, config_.batch, batch);
   }
   std::vector<MicroBatch> micro_batches(const BatchAdvantages& advantages) const {
     return must(pack(share_of(batch, advantages.learns, 0, 1), config_.rows_max));
@@ -144,8 +144,8 @@ void expect_gradient(Rig& rig, const std::string& what) {
 TrainerConfig config_with(const AlgorithmConfig& algorithm) {
   TrainerConfig config = testing::trainer_config("unused");
   config.algorithm = algorithm;
-  config.algorithm.response_length_max = 8;
-  config.algorithm.temperature = 0.9f;
+  config.batch.response_length_max = 8;
+  config.batch.temperature = 0.9f;
   return config;
 }
 
@@ -184,7 +184,7 @@ TEST(LossPass, GradientOfCispo) {
 }
 
 TEST(LossPass, GradientWithEntropyAndReference) {
-  Rig rig(config_with({.loss_aggregation = LossAggregation::kSeqMeanTokenMean,
+  Rig rig(config_with({.loss_agg_mode = LossAggregation::kSeqMeanTokenMean,
                        .entropy_coeff = 0.05,
                        .use_kl_loss = true,
                        .kl_loss_coef = 0.02}));

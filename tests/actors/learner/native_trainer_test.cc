@@ -426,7 +426,7 @@ TrainerConfig warm_config(const std::filesystem::path& folder) {
   config.warm_start =
       WarmStartConfig{.lr = 1e-2,
                       .batch_size = 32,
-                      .steps_max = 300,
+                      .max_steps = 300,
                       .eval_freq = 5,
                       .until = WarmStartConfig::Until{WarmStartMetric::kSampleAccuracy, 0.8}};
   return config;
@@ -470,7 +470,7 @@ TEST(WarmStart, LearnsUntilItsMetricAndRepeats) {
 TEST(WarmStart, EndsAtItsLimit) {
   const auto folder = scratch_folder("limit");
   TrainerConfig config = warm_config(folder);
-  config.warm_start->steps_max = 7;
+  config.warm_start->max_steps = 7;
   const auto trainer = make_trainer(folder, config, nullptr, copying_task());
   const std::vector<WarmStartSlice> slices = warm_start(*trainer);
   EXPECT_EQ(slices.size(), 7u);
@@ -481,7 +481,7 @@ TEST(WarmStart, EndsAtItsLimit) {
 TEST(WarmStart, TwoRanksShareItsBatches_WS2) {
   const auto folder = scratch_folder("warm2");
   TrainerConfig config = warm_config(folder);
-  config.warm_start->steps_max = 6;
+  config.warm_start->max_steps = 6;
   const auto single = make_trainer(folder, config, nullptr, copying_task());
   const std::vector<WarmStartSlice> alone = warm_start(*single);
   with_gang(folder, config, 2, copying_task(), [&](NativeTrainer& trainer) {

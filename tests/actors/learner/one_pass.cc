@@ -50,7 +50,7 @@ Pass pass_on(runtime::DeviceKind device, const TrainBatch& batch, runtime::DType
   reference.install(queue.stream(), other.bytes());
 
   Pass result;
-  const BatchAdvantages advantages = compute_advantages(config.algorithm, batch);
+  const BatchAdvantages advantages = compute_advantages(config.algorithm, config.batch, batch);
   loss_pass.begin(batch, advantages);
   for (const MicroBatch& micro :
        must(pack(share_of(batch, advantages.learns, 0, 1), config.rows_max))) {

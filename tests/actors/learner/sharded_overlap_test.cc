@@ -121,7 +121,7 @@ TEST(ShardedTrainer, TheNextForwardBeginsBeforeTheWeightsHaveCome_SU2_SU5) {
     for (int ranks = 1; ranks <= 4; ++ranks) {
       SCOPED_TRACE("batches of " + std::to_string(batch_size) + ", " + std::to_string(ranks));
       config.warm_start = WarmStartConfig{
-          .lr = 1e-2, .batch_size = batch_size, .steps_max = warm_steps, .until = std::nullopt};
+          .lr = 1e-2, .batch_size = batch_size, .max_steps = warm_steps, .until = std::nullopt};
       const auto run_with = [&](When when) {
         GangShape gang = sharing(ranks);
         gang.records = few_records();
@@ -165,7 +165,7 @@ TEST(ShardedTrainer, ARankThatDiesWhileWeightsAreUnderWayEndsTheGang) {
   const auto folder = scratch_folder("dies");
   TrainerConfig config = config_of(folder);
   config.warm_start =
-      WarmStartConfig{.lr = 1e-2, .batch_size = 6, .steps_max = 5, .until = std::nullopt};
+      WarmStartConfig{.lr = 1e-2, .batch_size = 6, .max_steps = 5, .until = std::nullopt};
   const auto buckets = static_cast<int>(cut_buckets(testing::learner_model(), kSmall).size());
   for (const int cut_at : {buckets, buckets + 1, 2 * buckets - 1, 2 * buckets}) {
     SCOPED_TRACE(cut_at);

@@ -255,7 +255,7 @@ TEST(ShardedTrainer, WarmStartsWithRanksThatHaveNoRecord) {
   const auto folder = scratch_folder("warm");
   TrainerConfig config = config_of(folder);
   config.warm_start =
-      WarmStartConfig{.lr = 1e-2, .batch_size = 2, .steps_max = 3, .until = std::nullopt};
+      WarmStartConfig{.lr = 1e-2, .batch_size = 2, .max_steps = 3, .until = std::nullopt};
   const auto losses_of = [&](GangShape gang) {
     gang.records = few_records();
     std::vector<double> losses;
@@ -417,7 +417,7 @@ TEST(ShardedTrainer, AGradientThatMayNotBeSkippedIsTheSameErrorOnAllRanks_SK1) {
   const auto folder = scratch_folder("infinite");
   TrainerConfig config = config_of(folder);
   config.optimizer.lr = 1e30;
-  config.optimizer.warmup_steps = 0;
+  config.optimizer.lr_warmup_steps = 0;
   config.nonfinite_steps_max = 0;
   std::string message;
   const auto ends = run_gang(folder, config, sharing(3), [&](NativeTrainer& trainer) {

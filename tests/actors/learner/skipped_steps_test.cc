@@ -40,8 +40,8 @@ TrainBatch overflowing_batch(const Trainer& trainer) {
 // A rate that does not depend on the step, so that a skipped step leaves no trace.
 TrainerConfig config_of(const std::filesystem::path& folder, std::int64_t in_row_max = 5) {
   TrainerConfig config = trainer_config(folder);
-  config.optimizer.schedule = LrSchedule::kConstant;
-  config.optimizer.warmup_steps = 0;
+  config.optimizer.lr_scheduler_type = LrSchedule::kConstant;
+  config.optimizer.lr_warmup_steps = 0;
   config.algorithm.norm_adv_by_std_in_grpo = false;
   config.nonfinite_steps_max = in_row_max;
   return config;
@@ -217,7 +217,7 @@ TEST(SkippedSteps, AResumedRunGoesOnCounting_TR2) {
 // a float.
 TrainerConfig exploding_warm_start(const std::filesystem::path& folder, std::int64_t in_row_max) {
   TrainerConfig config = config_of(folder, in_row_max);
-  config.warm_start = WarmStartConfig{.lr = 1e38, .batch_size = 8, .steps_max = 7, .until = {}};
+  config.warm_start = WarmStartConfig{.lr = 1e38, .batch_size = 8, .max_steps = 7, .until = {}};
   return config;
 }
 

@@ -50,7 +50,7 @@ T one_of(const std::map<std::string, T>& names, const nlohmann::json& name) {
 
 AlgorithmConfig algorithm_of(const nlohmann::json& shared, const nlohmann::json& own) {
   AlgorithmConfig a;
-  a.estimator =
+  a.adv_estimator =
       one_of<AdvantageEstimator>({{"grpo", AdvantageEstimator::kGrpo},
                                   {"reinforce_plus_plus", AdvantageEstimator::kReinforcePlusPlus}},
                                  own["estimator"]);
@@ -58,7 +58,7 @@ AlgorithmConfig algorithm_of(const nlohmann::json& shared, const nlohmann::json&
                                            {"gspo", kernels::LossMode::kGspo},
                                            {"cispo", kernels::LossMode::kCispo}},
                                           own["loss_mode"]);
-  a.loss_aggregation =
+  a.loss_agg_mode =
       one_of<LossAggregation>({{"token-mean", LossAggregation::kTokenMean},
                                {"seq-mean-token-sum", LossAggregation::kSeqMeanTokenSum},
                                {"seq-mean-token-mean", LossAggregation::kSeqMeanTokenMean}},
@@ -76,13 +76,16 @@ AlgorithmConfig algorithm_of(const nlohmann::json& shared, const nlohmann::json&
   a.entropy_coeff = own["entropy_coeff"];
   a.kl_loss_coef = own["kl_loss_coef"];
   a.use_kl_loss = a.kl_loss_coef > 0;
-  a.kl_in_reward_coef = own["kl_in_reward_coef"];
-  a.use_kl_in_reward = a.kl_in_reward_coef > 0;
+  a.kl_ctrl.kl_coef = own["kl_in_reward_coef"];
+  a.use_kl_in_reward = a.kl_ctrl.kl_coef > 0;
   a.mask_truncated_completions = own["mask_truncated"];
-  a.mini_batch_groups = shared["mini_batch_groups"];
-  a.epochs = shared["epochs"];
-  a.temperature = shared["temperature"];
   return a;
+}
+
+BatchShape shape_of(const nlohmann::json& shared) {
+  return {.mini_batch_groups = shared["mini_batch_groups"],
+          .epochs = shared["epochs"],
+          .temperature = shared["temperature"]};
 }
 
 Result<Model> golden_model(const std::string& name) {
@@ -144,11 +147,11 @@ TEST_P(Updates, AreThoseOfPyTorch_NT5) {
   TrainerConfig config = testing::trainer_config(testing::scratch_folder("run"));
   const nlohmann::json& options = shared["options"];
   config.algorithm = algorithm_of(options, own["options"]);
+  config.batch = shape_of(options);
   config.optimizer = {.lr = options["lr"],
-                      .schedule = LrSchedule::kConstant,
-                      .warmup_steps = 0,
-                      .beta1 = options["beta1"],
-                      .beta2 = options["beta2"],
+                      .lr_scheduler_type = LrSchedule::kConstant,
+                      .lr_warmup_steps = 0,
+                      .betas = {options["beta1"], options["beta2"]},
                       .eps = options["eps"],
                       .grad_clip = options["grad_clip"]};
   const std::vector<float> start(model->weights.f32().begin(), model->weights.f32().end());

@@ -24,8 +24,8 @@ TrainerConfig config_of(const std::filesystem::path& folder, std::int64_t mini_b
                         std::int64_t epochs) {
   TrainerConfig config = trainer_config(folder);
   config.algorithm.bypass_mode = false;
-  config.algorithm.mini_batch_groups = mini_batch_groups;
-  config.algorithm.epochs = epochs;
+  config.batch.mini_batch_groups = mini_batch_groups;
+  config.batch.epochs = epochs;
   return config;
 }
 
@@ -58,7 +58,7 @@ TEST(BatchPlan, MiniBatchesAreCutInOrderAndRanksShareThem_BP1_BP2) {
     for (std::int64_t g = 0; g < kGroups; ++g) learns.push_back(rng.below(3) != 0);
     TrainerConfig config = trainer_config("unused");
     for (const std::int64_t size : {0, 1, 3, 4, 12}) {
-      config.algorithm.mini_batch_groups = size;
+      config.batch.mini_batch_groups = size;
       const std::int64_t mini = size == 0 ? kGroups : size;
       const int ranks = 1 + static_cast<int>(rng.below(3));
       std::vector<std::multiset<std::int32_t>> seen(static_cast<std::size_t>(kGroups / mini));
@@ -151,7 +151,7 @@ TrainerConfig full_config(const std::filesystem::path& folder) {
   AlgorithmConfig& a = config.algorithm;
   a.rollout_is = kernels::ImportanceLevel::kToken;
   a.use_kl_loss = a.use_kl_in_reward = true;
-  a.kl_loss_coef = a.kl_in_reward_coef = 0.1;
+  a.kl_loss_coef = a.kl_ctrl.kl_coef = 0.1;
   a.kl_penalty = KlPenalty::kLowVarKl;
   a.entropy_coeff = 0.01;
   a.mask_truncated_completions = true;

@@ -225,8 +225,8 @@ TEST(WorkQueue, RandomWorkIsAllServed) {  // WQ-1, WQ-2, WQ-4
   }
 }
 
-TEST(Evaluations, EachPromptHasItsSamplesAndOneGreedyCompletion) {
-  Evaluations evaluations;
+TEST(OpenEvaluations, EachPromptHasItsSamplesAndOneGreedyCompletion) {
+  OpenEvaluations evaluations;
   std::vector<Request> requests;
   const EvaluationSampling sampling{.n = 3, .temperature = 0.5, .greedy = true};
   evaluations.open({.evaluation = EvaluationId{4},

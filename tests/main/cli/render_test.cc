@@ -6,7 +6,7 @@
 #include <ctime>
 #include <sstream>
 
-#include "actors/main/cli/progress.h"
+#include "actors/main/cli/job_progress.h"
 #include "actors/main/cli/table.h"
 #include "actors/main/cli/views.h"
 #include "runtime/base/json.h"

@@ -2,7 +2,7 @@
 // step. All text of others (reasons, names, details) passes through visible() before it is shown.
 // Lines are cut to the width, never wrapped: a wrapped line would break the redraw in place, which
 // counts lines.
-#include "actors/main/cli/progress.h"
+#include "actors/main/cli/job_progress.h"
 
 #include <algorithm>
 #include <array>

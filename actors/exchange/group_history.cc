@@ -1,7 +1,7 @@
 // Events arrive in the order of the journal, so the last word on a group wins. The end of an
 // incarnation discards all live groups (LiveDiscarded); a resumed run generates them again, so that
 // this event is no part of their story.
-#include "actors/exchange/state/group_history.h"
+#include "actors/exchange/group_history.h"
 
 #include <algorithm>
 #include <utility>

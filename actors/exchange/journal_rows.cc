@@ -1,6 +1,6 @@
 // One function per event gives its row; the order is that of a group's trip, then the run's events.
 // Columns and words are those that users' queries rely on, so they change only by addition.
-#include "actors/exchange/state/journal_rows.h"
+#include "actors/exchange/journal_rows.h"
 
 #include <charconv>
 #include <iterator>
@@ -321,14 +321,6 @@ JournalRows rows(const EvaluationIncomplete& event) {
 
 JournalRows rows_of(const JournalEvent& event) {
   return std::visit([](const auto& what) { return rows(what); }, event);
-}
-
-std::string saving_text(StepId step) {
-  return "cancelled; saving a checkpoint of step " + std::to_string(step.value);
-}
-
-EvaluationFigures figures_of(const EvaluationEnded& ended) {
-  return {.all = ended.all, .sources = {ended.sources.begin(), ended.sources.end()}};
 }
 
 }  // namespace tandem::actors

@@ -1,4 +1,4 @@
-#include "actors/exchange/state/group_history.h"
+#include "actors/exchange/group_history.h"
 
 #include <gtest/gtest.h>
 
