@@ -11,7 +11,7 @@
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
-set(library_folders runtime/base runtime/wire runtime/actor runtime/net runtime/node
+set(library_folders runtime/base runtime/wire runtime/actor runtime/link runtime/payload runtime/http runtime/node
   actors/messages actors/rank actors/program)
 add_library(tandem_runtime STATIC)
 foreach(folder ${library_folders})

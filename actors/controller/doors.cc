@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "runtime/collective/nccl_api.h"
-#include "runtime/net/endpoint.h"
+#include "runtime/link/endpoint.h"
 
 namespace tandem::actors {
 

@@ -1,4 +1,4 @@
-// The doors: which messages of which peers are taken (runtime/net/remote.h: Door). A door sees one
+// The doors: which messages of which peers are taken (runtime/link/remote.h: Door). A door sees one
 // message and its sender, and no state. It checks that the sender speaks for itself, and that every
 // number is one that some honest sender could mean. Whether a message fits the state of the
 // exchange or the controller is for them to say; a message that they refuse ends the peer in the
@@ -20,8 +20,8 @@
 #include "actors/messages/rank.h"
 #include "actors/messages/reward.h"
 #include "actors/messages/rollout.h"
-#include "runtime/net/link.h"
-#include "runtime/net/remote.h"
+#include "runtime/link/link.h"
+#include "runtime/link/remote.h"
 #include "runtime/node/agent_messages.h"
 
 namespace tandem::actors {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "runtime/actor/system.h"
-#include "runtime/net/http_server.h"
+#include "runtime/http/http_server.h"
 
 namespace tandem::actors {
 

@@ -12,7 +12,7 @@
 #include "actors/controller/controller.h"
 #include "actors/controller/run_catalogue.h"
 #include "runtime/actor/system.h"
-#include "runtime/net/http_server.h"
+#include "runtime/http/http_server.h"
 
 namespace tandem::actors {
 

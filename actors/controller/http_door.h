@@ -24,7 +24,7 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/base/guarded.h"
-#include "runtime/net/http_server.h"
+#include "runtime/http/http_server.h"
 
 namespace tandem::actors {
 

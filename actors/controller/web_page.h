@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "runtime/net/http.h"
+#include "runtime/http/http.h"
 
 namespace tandem::actors {
 

@@ -20,7 +20,7 @@
 #include "actors/controller/controller.h"
 #include "actors/main/job/job_spec.h"
 #include "actors/main/this_node.h"
-#include "runtime/net/endpoint.h"
+#include "runtime/link/endpoint.h"
 
 namespace tandem::cli {
 

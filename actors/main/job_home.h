@@ -16,9 +16,9 @@
 #include "actors/exchange/exchange.h"
 #include "actors/main/job/job_spec.h"
 #include "runtime/actor/system.h"
-#include "runtime/net/bulk.h"
-#include "runtime/net/link.h"
-#include "runtime/net/remote.h"
+#include "runtime/link/link.h"
+#include "runtime/link/remote.h"
+#include "runtime/payload/bulk.h"
 
 namespace tandem::cli {
 

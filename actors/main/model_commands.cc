@@ -31,7 +31,7 @@
 #include "runtime/base/json.h"
 #include "runtime/base/log.h"
 #include "runtime/base/text.h"
-#include "runtime/net/io_thread.h"
+#include "runtime/link/io_thread.h"
 
 namespace tandem::cli {
 namespace {

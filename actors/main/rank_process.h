@@ -12,7 +12,7 @@
 
 #include "actors/main/roles/ports.h"
 #include "runtime/base/ids.h"
-#include "runtime/net/endpoint.h"
+#include "runtime/link/endpoint.h"
 #include "runtime/node/agent_messages.h"
 
 namespace tandem::cli {

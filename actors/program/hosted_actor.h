@@ -19,7 +19,7 @@
 #include "actors/program/actor_start.h"
 #include "actors/program/json_inbox.h"
 #include "runtime/actor/system.h"
-#include "runtime/net/remote.h"
+#include "runtime/link/remote.h"
 
 namespace tandem::actors {
 

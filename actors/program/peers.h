@@ -14,8 +14,8 @@
 #include <utility>
 
 #include "runtime/actor/ref.h"
-#include "runtime/net/forwarder.h"
-#include "runtime/net/remote.h"
+#include "runtime/link/forwarder.h"
+#include "runtime/link/remote.h"
 #include "runtime/wire/schema.h"
 
 namespace tandem {

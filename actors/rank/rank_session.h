@@ -20,13 +20,13 @@
 
 #include "actors/messages/rank.h"
 #include "actors/rank/rank_words.h"
-#include "runtime/net/link.h"
-#include "runtime/net/remote.h"
+#include "runtime/link/link.h"
+#include "runtime/link/remote.h"
 #include "runtime/node/signals.h"
 
 namespace tandem::actors {
 
-// The names of the ports of every rank and of the controller (runtime/net/remote.h).
+// The names of the ports of every rank and of the controller (runtime/link/remote.h).
 inline constexpr const char* kRankInboxPort = "rank";
 inline constexpr const char* kControllerRanksPort = "controller/ranks";
 

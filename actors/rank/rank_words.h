@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "runtime/base/result.h"
-#include "runtime/net/curve.h"
+#include "runtime/link/curve.h"
 #include "runtime/node/agent_messages.h"
 
 namespace tandem::actors {

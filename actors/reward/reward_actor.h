@@ -24,7 +24,7 @@
 #include "runtime/actor/actor.h"
 #include "runtime/actor/context.h"
 #include "runtime/actor/outbox.h"
-#include "runtime/net/payload_io.h"
+#include "runtime/payload/payload_io.h"
 
 namespace tandem::actors {
 

@@ -30,7 +30,7 @@
 #include "runtime/actor/actor.h"
 #include "runtime/actor/context.h"
 #include "runtime/actor/outbox.h"
-#include "runtime/net/payload_io.h"
+#include "runtime/payload/payload_io.h"
 #include "runtime/weights/weight_ends.h"
 
 namespace tandem::actors {

@@ -15,7 +15,7 @@
 #include "runtime/base/file.h"
 #include "runtime/collective/call.h"
 #include "runtime/collective/collective.h"
-#include "runtime/net/endpoint.h"
+#include "runtime/link/endpoint.h"
 
 namespace tandem::runtime {
 
@@ -39,7 +39,7 @@ inline constexpr std::size_t kFrameBytesMax = std::size_t{256} << 10;
 inline constexpr std::size_t kAbortTextBytesMax = 4096;
 static_assert(kFrameBytesMax % sizeof(float) == 0 && kFrameBytesMax >= kBlobBytesMax);
 
-// The payload of a kHeartbeat: the progress of rank 0's process (a ProgressReport of runtime/net).
+// The payload of a kHeartbeat: the progress of rank 0's process (a ProgressReport of runtime/link).
 // Such a frame may come between any two others.
 struct Heartbeat {
   std::uint64_t counter = 0;

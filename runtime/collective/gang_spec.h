@@ -9,7 +9,7 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/collective/collective.h"
-#include "runtime/net/progress.h"
+#include "runtime/link/progress.h"
 
 namespace tandem::runtime {
 

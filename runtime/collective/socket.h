@@ -8,7 +8,7 @@
 #include "runtime/base/file.h"
 #include "runtime/collective/collective.h"
 #include "runtime/collective/gang_spec.h"
-#include "runtime/net/endpoint.h"
+#include "runtime/link/endpoint.h"
 
 namespace tandem::runtime {
 

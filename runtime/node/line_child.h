@@ -11,7 +11,7 @@
 #include "runtime/actor/actor.h"
 #include "runtime/actor/context.h"
 #include "runtime/base/result.h"
-#include "runtime/net/io_thread.h"
+#include "runtime/link/io_thread.h"
 #include "runtime/node/child_program.h"
 
 namespace tandem::runtime {

@@ -16,9 +16,9 @@
 #include <utility>
 
 #include "runtime/base/log.h"
-#include "runtime/net/curve.h"
-#include "runtime/net/ticker.h"
-#include "runtime/net/zmq_socket.h"
+#include "runtime/link/curve.h"
+#include "runtime/link/ticker.h"
+#include "runtime/link/zmq_socket.h"
 #include "runtime/weights/shared_pins.h"
 #include "runtime/weights/tcp_messages.h"
 #include "runtime/wire/codec.h"

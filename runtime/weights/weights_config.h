@@ -12,7 +12,7 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/device/manifest.h"
-#include "runtime/net/endpoint.h"
+#include "runtime/link/endpoint.h"
 #include "runtime/weights/broadcast.h"
 #include "runtime/weights/weights_type.h"
 

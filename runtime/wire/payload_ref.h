@@ -1,6 +1,6 @@
 // A reference to a stored payload, which travels in messages in place of the bytes: where they lie,
 // and by which checksum a reader knows that it got them right. The segment store makes references
-// (runtime/net/segment_store.h), and the bulk socket reads by them (runtime/net/bulk.h).
+// (runtime/payload/segment_store.h), and the bulk socket reads by them (runtime/payload/bulk.h).
 #pragma once
 
 #include <compare>

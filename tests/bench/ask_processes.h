@@ -17,8 +17,8 @@
 
 #include "runtime/actor/system.h"
 #include "runtime/actor/threaded_executor.h"
-#include "runtime/net/link.h"
-#include "runtime/net/remote.h"
+#include "runtime/link/link.h"
+#include "runtime/link/remote.h"
 #include "tests/bench/children.h"
 #include "tests/bench/link_peers.h"
 

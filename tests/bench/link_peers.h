@@ -5,9 +5,9 @@
 #include <optional>
 #include <string>
 
-#include "runtime/net/link.h"
-#include "runtime/net/remote.h"
-#include "runtime/net/socket_folder.h"
+#include "runtime/link/link.h"
+#include "runtime/link/remote.h"
+#include "runtime/link/socket_folder.h"
 
 namespace tandem::bench {
 

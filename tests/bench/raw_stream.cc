@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "runtime/base/check.h"
-#include "runtime/net/curve.h"
+#include "runtime/link/curve.h"
 
 namespace tandem::bench {
 namespace {

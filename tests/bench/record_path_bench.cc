@@ -22,7 +22,7 @@
 #include "runtime/actor/system.h"
 #include "runtime/actor/threaded_executor.h"
 #include "runtime/base/log.h"
-#include "runtime/net/bulk.h"
+#include "runtime/payload/bulk.h"
 #include "tests/bench/link_peers.h"
 #include "tests/bench/must.h"
 

@@ -10,7 +10,7 @@
 #include "actors/main/rank_process.h"
 #include "actors/messages/wire_build.h"
 #include "runtime/base/log.h"
-#include "runtime/net/link.h"
+#include "runtime/link/link.h"
 #include "runtime/node/agent.h"
 #include "runtime/node/process_host.h"
 #include "tests/bench/link_peers.h"

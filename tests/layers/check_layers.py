@@ -32,10 +32,12 @@ ALLOWED = {  # folder -> folders it may include, besides itself
     "runtime/wire": BASE,
     "runtime/sqlite": BASE,
     "runtime/actor": BASE,
-    "runtime/net": BASE + ["runtime/wire", "runtime/actor"],
-    "runtime/node": BASE + ["runtime/wire", "runtime/actor", "runtime/net"],
-    "runtime/collective": DEVICE + ["runtime/net"],
-    "runtime/weights": DEVICE + ["runtime/wire", "runtime/net", "runtime/collective"],
+    "runtime/link": BASE + ["runtime/wire", "runtime/actor"],
+    "runtime/payload": BASE + ["runtime/wire", "runtime/actor", "runtime/link"],
+    "runtime/http": BASE + ["runtime/link"],
+    "runtime/node": BASE + ["runtime/wire", "runtime/actor", "runtime/link"],
+    "runtime/collective": DEVICE + ["runtime/link"],
+    "runtime/weights": DEVICE + ["runtime/wire", "runtime/link", "runtime/collective"],
     "kernels": DEVICE,
     "scheduler": BASE,
     "actors/messages": BASE + ["runtime/wire", "runtime/actor", "runtime/node"],
@@ -55,7 +57,7 @@ ALLOWED = {  # folder -> folders it may include, besides itself
 }
 CUDA = ["kernels/cuda", "runtime/device"]  # the sources of the CUDA module
 AT_HOME = {  # first part of an include in <> -> folders that may use the library
-    "zmq": ["runtime/net"],
+    "zmq": ["runtime/link", "runtime/payload"],
     "boost": ["runtime"],
     "CLI": ["actors/main"],
     "yaml-cpp": ["actors/main"],

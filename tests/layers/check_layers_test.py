@@ -29,10 +29,10 @@ class Rules(unittest.TestCase):
         for name, included in [
                 ("runtime/base/a.h", "runtime/wire/codec.h"),
                 ("runtime/actor/a.h", "kernels/backend.h"),
-                ("runtime/actor/a.h", "runtime/net/link.h"),
+                ("runtime/actor/a.h", "runtime/link/link.h"),
                 ("kernels/ops/a.h", "scheduler/batch/step_plan.h"),
                 ("scheduler/fleet/a.cc", "runtime/actor/actor.h"),
-                ("actors/messages/a.h", "runtime/net/link.h"),
+                ("actors/messages/a.h", "runtime/link/link.h"),
                 ("actors/rollout/a.h", "actors/learner/gang.h"),
                 ("actors/reward/a.h", "scheduler/fleet/ledger.h"),
                 ("actors/controller/a.h", "kernels/backend.h"),
@@ -47,9 +47,9 @@ class Rules(unittest.TestCase):
 
     def test_la1_what_is_below_is_allowed(self):
         for name, included in [
-                ("runtime/net/a.h", "runtime/actor/ref.h"),
-                ("runtime/net/a.h", "runtime/wire/codec.h"),
-                ("runtime/node/a.h", "runtime/net/link.h"),
+                ("runtime/link/a.h", "runtime/actor/ref.h"),
+                ("runtime/link/a.h", "runtime/wire/codec.h"),
+                ("runtime/node/a.h", "runtime/link/link.h"),
                 ("runtime/weights/a.h", "runtime/device/manifest.h"),
                 ("kernels/cpu/a.h", "kernels/backend.h"),
                 ("actors/model/a.h", "kernels/ops/matmul.h"),
@@ -66,7 +66,7 @@ class Rules(unittest.TestCase):
                 ("actors/rollout/a.cc", "zmq.hpp"),
                 ("actors/controller/a.cc", "sqlite3.h"),
                 ("actors/reward/a.cc", "boost/asio/io_context.hpp"),
-                ("runtime/net/a.cc", "CLI/CLI.hpp"),
+                ("runtime/link/a.cc", "CLI/CLI.hpp"),
                 ("scheduler/fleet/a.cc", "spdlog/spdlog.h"),
                 ("kernels/cpu/matmul.cc", "oneapi/dnnl/dnnl.hpp"),
                 ("kernels/cpu/matmul.cc", "cuda_runtime.h"),
@@ -75,7 +75,7 @@ class Rules(unittest.TestCase):
             files = {name: f"#include <{included}>\n", "kernels/ops/matmul.h": ""}
             self.assertEqual(len(errors_of(files)), 1, name)
             self.assertIn("LA-2", errors_of(files)[0])
-        self.assertEqual(errors_of({"runtime/net/a.cc": "#include <zmq.hpp>\n"}), [])
+        self.assertEqual(errors_of({"runtime/link/a.cc": "#include <zmq.hpp>\n"}), [])
         self.assertEqual(errors_of({"kernels/cuda/a.cuh": "#include <cuda_runtime.h>\n"}), [])
 
     def test_la3_threads_locks_and_sockets_are_runtimes(self):
@@ -83,13 +83,13 @@ class Rules(unittest.TestCase):
                      "const std::scoped_lock lock(mutex);", "int fd = ::socket(AF_INET, 0, 0);",
                      "#include <sys/socket.h>", "std::shared_mutex mutex;"]:
             self.assert_caught("LA-3", "actors/controller/a.cc", line + "\n")
-            self.assertEqual(errors_of({"runtime/net/a.cc": line + "\n"}), [], line)
+            self.assertEqual(errors_of({"runtime/link/a.cc": line + "\n"}), [], line)
             self.assertEqual(errors_of({"tests/bench/a.cc": line + "\n"}), [], line)
         for line in ["int a;  // not a std::thread", "auto server = LinkServer::listen(options);"]:
             self.assertEqual(errors_of({"actors/main/a.cc": line + "\n"}), [], line)
 
     def test_la4_nothing_sleeps(self):
-        for name in ["runtime/net/a.cc", "actors/main/a.cc", "tests/e2e/a_test.cc"]:
+        for name in ["runtime/link/a.cc", "actors/main/a.cc", "tests/e2e/a_test.cc"]:
             self.assert_caught("LA-4", name, "std::this_thread::sleep_for(10ms);\n")
             self.assert_caught("LA-4", name, "usleep(10);\n")
 
@@ -114,7 +114,7 @@ class Rules(unittest.TestCase):
 
     def test_la8_a_declared_invariant_is_cited(self):
         declared = "// What it is.\n//   AB-1  Nothing is lost.\n//   AB-12  Nor twice.\n"
-        header = "runtime/net/a.h"
+        header = "runtime/link/a.h"
         self.assertEqual(errors_of({header: declared}), [
             f"{header}:2: LA-8: no test cites AB-1", f"{header}:3: LA-8: no test cites AB-12"])
         for citing in ["TEST(A, Loses) {  // AB-1, AB-12\n", "TEST_F(A, Loses_AB1_AB12) {\n",
@@ -125,11 +125,11 @@ class Rules(unittest.TestCase):
         for mention in ["// It counts on AB-1 and AB-2.\n", "int a;  // (AB-1)\n",
                         "AB-1  no comment\n", "// UTF-8  is no invariant\n"]:
             self.assertEqual(errors_of({header: mention}), [], mention)
-        self.assertEqual(errors_of({"runtime/net/a.cc": declared}), [], "headers declare")
-        twice = {header: declared, "runtime/net/b.h": "// AB-1  Something else.\n",
+        self.assertEqual(errors_of({"runtime/link/a.cc": declared}), [], "headers declare")
+        twice = {header: declared, "runtime/link/b.h": "// AB-1  Something else.\n",
                  "tests/a_test.cc": "// AB-1 AB-12\n"}
         self.assertEqual(errors_of(twice), [
-            f"runtime/net/b.h:1: LA-8: AB-1 is declared at {header}:2 as well"])
+            f"runtime/link/b.h:1: LA-8: AB-1 is declared at {header}:2 as well"])
 
     def test_la9_no_circles_by_stem(self):
         def including(*names):

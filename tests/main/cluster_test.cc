@@ -14,7 +14,7 @@
 
 #include "runtime/base/file.h"
 #include "runtime/base/json.h"
-#include "runtime/net/http_server.h"
+#include "runtime/http/http_server.h"
 
 extern char** environ;
 

@@ -11,9 +11,9 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/json.h"
 #include "runtime/base/result.h"
-#include "runtime/net/endpoint.h"
-#include "runtime/net/http.h"
-#include "runtime/net/http_client.h"
+#include "runtime/http/http.h"
+#include "runtime/http/http_client.h"
+#include "runtime/link/endpoint.h"
 
 namespace tandem::cli {
 

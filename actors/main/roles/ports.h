@@ -1,4 +1,4 @@
-// The names of ports (runtime/net/remote.h). Four belong to the exchange of a job; the others to
+// The names of ports (runtime/link/remote.h). Four belong to the exchange of a job; the others to
 // the controller, to an agent, and to a rank.
 #pragma once
 

@@ -15,10 +15,10 @@
 #include "runtime/actor/system.h"
 #include "runtime/device/parallel.h"
 #include "runtime/device/queue.h"
-#include "runtime/net/bulk.h"
-#include "runtime/net/progress.h"
-#include "runtime/net/remote.h"
-#include "runtime/net/socket_folder.h"
+#include "runtime/link/progress.h"
+#include "runtime/link/remote.h"
+#include "runtime/link/socket_folder.h"
+#include "runtime/payload/bulk.h"
 #include "runtime/weights/weights.h"
 
 namespace tandem::cli {

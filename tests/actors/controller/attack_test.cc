@@ -12,10 +12,10 @@
 #include "runtime/actor/system.h"
 #include "runtime/actor/threaded_executor.h"
 #include "runtime/base/guarded.h"
-#include "runtime/net/remote.h"
-#include "runtime/net/segment_store.h"
+#include "runtime/link/remote.h"
+#include "runtime/payload/segment_store.h"
 #include "tests/actors/controller/scenario.h"
-#include "tests/runtime/net/places.h"
+#include "tests/runtime/link/places.h"
 
 namespace tandem::actors {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "actors/controller/doors.h"
 #include "runtime/collective/nccl_api.h"
-#include "runtime/net/remote.h"
+#include "runtime/link/remote.h"
 #include "tests/actors/exchange/exchange_stage.h"
 #include "tests/seeds.h"
 

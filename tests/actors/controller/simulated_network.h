@@ -15,7 +15,7 @@
 
 #include "runtime/actor/simulated_executor.h"
 #include "runtime/base/rng.h"
-#include "runtime/net/link.h"
+#include "runtime/link/link.h"
 
 namespace tandem::actors {
 

@@ -9,7 +9,7 @@
 #include "runtime/actor/system.h"
 #include "runtime/base/json.h"
 #include "runtime/base/rng.h"
-#include "runtime/net/remote.h"
+#include "runtime/link/remote.h"
 #include "tests/actors/controller/simulated_broadcast.h"
 
 namespace tandem::actors {

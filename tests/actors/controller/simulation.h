@@ -15,7 +15,7 @@
 #include "actors/controller/doors.h"
 #include "runtime/actor/simulated_executor.h"
 #include "runtime/actor/system.h"
-#include "runtime/net/remote.h"
+#include "runtime/link/remote.h"
 #include "tests/actors/controller/simulated_network.h"
 #include "tests/actors/controller/simulated_processes.h"
 #include "tests/actors/controller/simulated_rank.h"

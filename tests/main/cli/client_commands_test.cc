@@ -14,7 +14,7 @@
 #include "actors/main/cli/doctor.h"
 #include "actors/main/job/print_job.h"
 #include "runtime/base/file.h"
-#include "runtime/net/http_server.h"
+#include "runtime/http/http_server.h"
 #include "tests/main/job/job_folder.h"
 
 namespace tandem::cli {

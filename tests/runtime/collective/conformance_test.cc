@@ -19,7 +19,7 @@
 #include "runtime/collective/collective.h"
 #include "runtime/collective/connection.h"
 #include "runtime/collective/socket.h"
-#include "runtime/net/socket_folder.h"
+#include "runtime/link/socket_folder.h"
 #include "runtime/node/process_host.h"
 #include "tests/runtime/collective/gang_builder.h"
 #include "tests/runtime/patience.h"

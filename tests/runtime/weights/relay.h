@@ -7,8 +7,8 @@
 #include <memory>
 #include <vector>
 
-#include "runtime/net/endpoint.h"
-#include "runtime/net/io_thread.h"
+#include "runtime/link/endpoint.h"
+#include "runtime/link/io_thread.h"
 
 namespace tandem::runtime {
 

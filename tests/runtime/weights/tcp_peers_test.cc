@@ -6,7 +6,7 @@
 #include <deque>
 
 #include "runtime/base/digest.h"
-#include "runtime/net/zmq_socket.h"
+#include "runtime/link/zmq_socket.h"
 #include "runtime/weights/tcp_messages.h"
 #include "runtime/wire/codec.h"
 #include "tests/runtime/weights/tcp_weights.h"

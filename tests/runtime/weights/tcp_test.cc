@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "runtime/base/rng.h"
-#include "runtime/net/curve.h"
+#include "runtime/link/curve.h"
 #include "tests/runtime/weights/relay.h"
 #include "tests/runtime/weights/tcp_weights.h"
 

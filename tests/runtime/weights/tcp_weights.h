@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "runtime/base/rng.h"
-#include "runtime/net/endpoint.h"
+#include "runtime/link/endpoint.h"
 #include "runtime/weights/weight_family.h"
 
 namespace tandem::runtime {

@@ -1,0 +1,277 @@
+// A blocking client on top of Boost.Beast, whose deadlines exist for asynchronous operations only.
+// So each operation is started on an event loop of the connection's own, which the calling thread
+// runs until the operation is done or its deadline has ended it.
+//
+// Names are the exception: the C library looks them up in a call that cannot be ended. That call
+// runs on a thread of its own, which is left to itself when the deadline has passed. An address in
+// digits needs no look-up and no thread.
+//
+// A stream of lines is read in pieces of kReadBytes by HttpLines. Easy to get wrong: a read that
+// does not finish within the caller's time stays under way and writes into `chunk` later, so the
+// state has a fixed address, and the next call waits for that read instead of starting another.
+#include "runtime/http/http_client.h"
+
+#include <algorithm>
+#include <array>
+#include <boost/asio/connect.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/beast/core.hpp>
+#include <boost/beast/http.hpp>
+#include <chrono>
+#include <future>
+#include <limits>
+#include <memory>
+#include <thread>
+#include <utility>
+
+#include "runtime/http/http_fields.h"
+
+namespace tandem::runtime {
+namespace {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+namespace http = boost::beast::http;
+using asio::ip::tcp;
+using boost::system::error_code;
+using Message = http::request<http::string_body>;
+
+constexpr std::size_t kReadBytes = 64 << 10;
+
+Error error_from(const Endpoint& server, const error_code& error) {
+  const std::string where = "http://" + to_string(server);
+  if (error == beast::error::timeout) {
+    return {ErrorCode::kTimedOut, "the server did not answer in time", where};
+  }
+  // All errors of Beast's HTTP parser share one category.
+  const bool is_http = error.category() == make_error_code(http::error::bad_method).category();
+  if (is_http || error == asio::error::eof) {
+    return {ErrorCode::kFailed, "the server did not answer in HTTP: " + error.message(), where};
+  }
+  return {ErrorCode::kUnreachable, "cannot reach the server: " + error.message(), where};
+}
+
+Message message_of(const Endpoint& server, http::verb verb, const std::string& target,
+                   std::string body, const HttpHeaders& headers) {
+  Message message(verb, target, 11);
+  message.set(http::field::host, to_string(server));
+  for (const auto& [name, value] : headers) message.set(name, value);
+  message.keep_alive(false);
+  message.body() = std::move(body);
+  message.prepare_payload();
+  return message;
+}
+
+using Addresses = tcp::resolver::results_type;
+
+// The addresses of the server; none and `error` where there are none by `deadline`.
+Addresses look_up(const Endpoint& server, std::chrono::steady_clock::time_point deadline,
+                  error_code& error) {
+  const std::string port = std::to_string(server.port);
+  if (const auto address = asio::ip::make_address(server.host, error); !error)
+    return Addresses::create(tcp::endpoint(address, server.port), server.host, port);
+  struct Found {
+    error_code error;
+    Addresses addresses;
+  };
+  std::promise<Found> promise;
+  std::future<Found> found = promise.get_future();
+  std::thread([promise = std::move(promise), host = server.host, port]() mutable {
+    asio::io_context loop;
+    Found mine;
+    mine.addresses = tcp::resolver(loop).resolve(host, port, mine.error);
+    promise.set_value(std::move(mine));
+  }).detach();
+  if (found.wait_until(deadline) != std::future_status::ready) {
+    error = beast::error::timeout;
+    return {};
+  }
+  Found done = found.get();
+  error = done.error;
+  return std::move(done.addresses);
+}
+
+// One connection and its loop. Not the actor of that name: here an exchange is a request and its
+// response.
+class Exchange {
+ public:
+  explicit Exchange(Endpoint server) : server_(std::move(server)), stream_(loop_) {}
+
+  Result<void> send(const Message& message, Duration timeout) {
+    const auto deadline = std::chrono::steady_clock::now() + timeout;
+    stream_.expires_at(deadline);
+    error_code error;
+    const Addresses to = look_up(server_, deadline, error);
+    if (error) return error_from(server_, error);
+    stream_.async_connect(to, [&](error_code e, const tcp::endpoint&) { error = e; });
+    run();
+    if (error) return error_from(server_, error);
+    http::async_write(stream_, message, [&](error_code e, std::size_t) { error = e; });
+    run();
+    if (error) return error_from(server_, error);
+    return {};
+  }
+
+  template <class Parser>
+  Result<void> read(Parser& parser) {
+    error_code error;
+    http::async_read(stream_, buffer_, parser, [&](error_code e, std::size_t) { error = e; });
+    run();
+    if (error) return error_from(server_, error);
+    return {};
+  }
+
+  template <class Parser>
+  Result<void> read_header(Parser& parser) {
+    error_code error;
+    http::async_read_header(stream_, buffer_, parser,
+                            [&](error_code e, std::size_t) { error = e; });
+    run();
+    if (error) return error_from(server_, error);
+    return {};
+  }
+
+  const Endpoint& server() const { return server_; }
+  asio::io_context& loop() { return loop_; }
+  beast::tcp_stream& stream() { return stream_; }
+  beast::flat_buffer& buffer() { return buffer_; }
+
+ private:
+  void run() {
+    loop_.restart();
+    loop_.run();
+  }
+  const Endpoint server_;
+  asio::io_context loop_;
+  beast::tcp_stream stream_;
+  beast::flat_buffer buffer_;
+};
+
+Result<HttpResponse> exchange(const Endpoint& server, http::verb verb, const std::string& target,
+                              std::string body, Duration timeout, const HttpHeaders& headers) {
+  Exchange call(server);
+  if (auto sent = call.send(message_of(server, verb, target, std::move(body), headers), timeout);
+      !sent) {
+    return sent.error();
+  }
+  http::response_parser<http::string_body> parser;
+  parser.body_limit(kHttpResponseBytesMax);
+  if (auto got = call.read(parser); !got) return got.error();
+  auto message = parser.release();
+  return HttpResponse{.status = static_cast<int>(message.result_int()),
+                      .content_type = std::string(message[http::field::content_type]),
+                      .body = std::move(message.body()),
+                      .headers = headers_of(message)};
+}
+
+}  // namespace
+
+Result<HttpResponse> http_get(const Endpoint& server, const std::string& target, Duration timeout,
+                              const HttpHeaders& headers) {
+  return exchange(server, http::verb::get, target, "", timeout, headers);
+}
+
+Result<HttpResponse> http_post(const Endpoint& server, const std::string& target, std::string body,
+                               Duration timeout, const HttpHeaders& headers) {
+  return exchange(server, http::verb::post, target, std::move(body), timeout, headers);
+}
+
+Result<HttpResponse> http_delete(const Endpoint& server, const std::string& target,
+                                 Duration timeout, const HttpHeaders& headers) {
+  return exchange(server, http::verb::delete_, target, "", timeout, headers);
+}
+
+struct HttpLines::State {
+  explicit State(Endpoint server) : call(std::move(server)) {
+    parser.body_limit(std::numeric_limits<std::uint64_t>::max());  // a stream has no end
+  }
+
+  // Whether a read finished within the time. A read that did not stays under way for the next call.
+  bool read_some(Duration timeout);
+  std::optional<std::string> next_line();
+
+  Exchange call;
+  http::response_parser<http::buffer_body> parser;
+  std::array<char, kReadBytes> chunk;
+  std::string pending;  // received, from `taken` on not yet handed out
+  std::size_t taken = 0;
+  std::size_t searched = 0;  // no line ends before this
+  bool reading = false;
+  error_code error;
+};
+
+bool HttpLines::State::read_some(Duration timeout) {
+  if (!reading) {
+    reading = true;
+    parser.get().body() = {.data = chunk.data(), .size = chunk.size(), .more = true};
+    http::async_read_some(call.stream(), call.buffer(), parser, [this](error_code e, std::size_t) {
+      reading = false;
+      // need_buffer says that `chunk` is full, which is how a piece of a body ends.
+      error = e == http::error::need_buffer ? error_code() : e;
+    });
+  }
+  call.loop().restart();
+  call.loop().run_for(timeout);
+  if (reading) return false;
+  // Beast has moved `size` on to the part of `chunk` that is still free.
+  pending.append(chunk.data(), chunk.size() - parser.get().body().size);
+  return true;
+}
+
+std::optional<std::string> HttpLines::State::next_line() {
+  const std::size_t end = pending.find('\n', searched);
+  if (end == std::string::npos) {
+    // Lines that were handed out are erased only here, once per read, and not once per line.
+    pending.erase(0, std::exchange(taken, 0));
+    searched = pending.size();
+    return std::nullopt;
+  }
+  std::string line = pending.substr(taken, end - taken);
+  taken = searched = end + 1;
+  return line;
+}
+
+HttpLines::HttpLines(std::unique_ptr<State> state) : state_(std::move(state)) {}
+HttpLines::HttpLines(HttpLines&&) noexcept = default;
+HttpLines::~HttpLines() = default;
+
+Result<HttpLines> HttpLines::open(const Endpoint& server, const std::string& target,
+                                  Duration timeout, const HttpHeaders& headers) {
+  auto state = std::make_unique<State>(server);
+  Exchange& call = state->call;
+  if (auto sent = call.send(message_of(server, http::verb::get, target, "", headers), timeout);
+      !sent) {
+    return sent.error();
+  }
+  if (auto got = call.read_header(state->parser); !got) return got.error();
+  // From here on each next() has a time of its own.
+  call.stream().expires_never();
+  const int status = static_cast<int>(state->parser.get().result_int());
+  if (status / 100 == 2) return HttpLines(std::move(state));
+  HttpResponse response{.status = status};
+  while (!state->parser.is_done() && !state->error && state->read_some(timeout)) continue;
+  response.body = std::move(state->pending);
+  return error_of(response);
+}
+
+Result<std::optional<std::string>> HttpLines::next(Duration timeout) {
+  const auto end = std::chrono::steady_clock::now() + timeout;
+  State& state = *state_;
+  while (true) {
+    if (auto line = state.next_line()) return line;
+    if (state.parser.is_done()) return std::optional<std::string>();
+    if (state.error) return error_from(state.call.server(), state.error);
+    if (state.pending.size() > kHttpLineBytesMax) {
+      return Error{ErrorCode::kFailed, "a streamed line is too long",
+                   to_string(state.call.server())};
+    }
+    // Zero still runs what is ready, so a line that has come is found even with no time left.
+    const auto left = std::max<Duration>(end - std::chrono::steady_clock::now(), Duration::zero());
+    if (!state.read_some(left)) {
+      return Error{ErrorCode::kTimedOut, "no line came in time", to_string(state.call.server())};
+    }
+  }
+}
+
+}  // namespace tandem::runtime

@@ -1,0 +1,50 @@
+// Blocking HTTP for the command line: GET, POST and DELETE with a deadline, and a reader of
+// streamed lines. Errors: kUnreachable (no server listens there), kTimedOut, kFailed (the answer is
+// not HTTP). A response with an error status is a response and no Error; error_of() (http.h) makes
+// an Error of it.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/result.h"
+#include "runtime/http/http.h"
+#include "runtime/link/endpoint.h"
+
+namespace tandem::runtime {
+
+inline constexpr std::size_t kHttpResponseBytesMax = 256 << 20;  // of a body; a longer one: kFailed
+inline constexpr std::size_t kHttpLineBytesMax = 16 << 20;       // of a streamed line; likewise
+
+// `target` is path and query with %-escapes made. `timeout` covers all of a call: looking up the
+// host's name, the connection, the request and the whole response. Each call has a connection of
+// its own.
+Result<HttpResponse> http_get(const Endpoint& server, const std::string& target, Duration timeout,
+                              const HttpHeaders& headers = {});
+Result<HttpResponse> http_post(const Endpoint& server, const std::string& target, std::string body,
+                               Duration timeout, const HttpHeaders& headers = {});
+Result<HttpResponse> http_delete(const Endpoint& server, const std::string& target,
+                                 Duration timeout, const HttpHeaders& headers = {});
+
+// A streamed response, line by line. One thread at a time.
+class HttpLines {
+ public:
+  // Returns when the response's header has come; an error status becomes its Error.
+  static Result<HttpLines> open(const Endpoint& server, const std::string& target, Duration timeout,
+                                const HttpHeaders& headers = {});
+  HttpLines(HttpLines&&) noexcept;
+  ~HttpLines();
+
+  // The next line without its end. Nothing: the server closed the stream. kTimedOut: no line came
+  // within `timeout`; the stream is intact, and next() may be called again.
+  Result<std::optional<std::string>> next(Duration timeout);
+
+ private:
+  struct State;
+  explicit HttpLines(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace tandem::runtime

@@ -1,0 +1,188 @@
+// Links between processes: a star of clients (agents, ranks) around one server (the controller).
+// Frames sent on a link arrive in order and once while both incarnations last (session.h). A link
+// adds dialling, introduction, heartbeats with progress, and the news that a peer came or went.
+//
+// Not responsible for: what a frame means (the actor layer's parcels), large payloads (bulk.h).
+//
+// ROUTER and DEALER over Unix sockets, or over TCP with CURVE (curve.h). The routing id is
+// "name#incarnation~nonce": the nonce is random, so that no other socket can take the id over.
+// Frames queued at the same time travel in one ZeroMQ message. Both sides send something every
+// heartbeat_interval, so a silent peer is a lost one; the progress that a heartbeat carries tells a
+// hung actor from a busy one.
+//
+// Threading: send(), fence(), peers() and close() from any thread; callbacks come on the
+// IoThread, in order, never before start() nor after close() returned, and must not block or call
+// close(). A callback may use the link itself: its maker assigns the link to its place first and
+// starts it then.
+//
+// Invariants:
+//   LK-1  on_up and on_down alternate per peer, and every parcel comes between the two.
+//   LK-2  at most one incarnation of a name is up; an older one is refused, counted and fenced.
+//         Another socket that says to be the one that is up is refused, and disturbs nothing.
+//   LK-3  a frame that send() accepted is delivered, or its peer's on_down counts it as unsent.
+//   LK-4  after a frame of a peer was refused, no further frame of that peer is offered; its
+//         on_down says kFenced.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/ids.h"
+#include "runtime/base/result.h"
+#include "runtime/link/curve.h"
+#include "runtime/link/io_thread.h"
+#include "runtime/link/progress.h"
+#include "runtime/link/session.h"
+#include "runtime/wire/fields.h"
+
+namespace tandem::runtime {
+
+struct PeerId {
+  std::string name;
+  Incarnation incarnation;
+  auto operator<=>(const PeerId&) const = default;
+};
+TANDEM_WIRE(PeerId, name, incarnation)
+std::string to_string(const PeerId& peer);  // "arith-1/rollout/0#3"
+
+// How a peer introduces itself. A server's incarnation is the epoch of its controller.
+struct Hello {
+  std::string name;
+  Incarnation incarnation;
+  std::int32_t rank = 0;  // of its actor
+  std::int64_t pid = 0;   // 0: this process
+  std::string build;      // of the wire: both sides must have the same
+  std::string opaque;     // for the layer above, at most kHelloOpaqueBytesMax
+  bool remote = false;    // the client dials by TCP, as it says itself
+};
+TANDEM_WIRE(Hello, name, incarnation, rank, pid, build, opaque, remote)
+inline constexpr std::size_t kHelloOpaqueBytesMax = 64 << 10;
+
+// Why a peer is no longer up, and what is lost with it.
+struct Down {
+  enum class Reason {
+    kClosed,        // the peer said good-bye
+    kDisconnected,  // its connection ended and did not come back within disconnect_grace
+    kSilent,        // nothing was heard of it for peer_timeout, or remote_peer_timeout
+    kSuperseded,    // a newer incarnation (of the client) or epoch (of the server) took its place
+    kFenced,        // server: fence() was called; client: the server fenced it, never dial again
+    kRefused,       // client only: the introduction was refused for good, see `error`
+  };
+  Reason reason = Reason::kClosed;
+  std::size_t frames_unsent = 0;  // accepted by send() and not known to have been taken (LK-3)
+  Error error;                    // the same as text, for logs and users
+};
+const char* name(Down::Reason reason);  // "closed", "disconnected", …
+
+// The answer of on_parcel to a frame.
+enum class Offer {
+  kTaken,
+  kLater,    // no room: the frame must be left as it was, and is offered again before any other of
+             // this peer; meanwhile the peer's credit runs out
+  kRefused,  // this peer may not send this: a server fences it (LK-4); a client never answers so
+};
+
+// The first three are required (CHECKed).
+struct LinkCallbacks {
+  // A frame for the layer above, in order. It may be moved from where the answer is kTaken.
+  std::function<Offer(const PeerId&, std::string& frame)> on_parcel;
+  std::function<void(const PeerId&, const Hello&)> on_up;
+  std::function<void(const PeerId&, const Down&)>
+      on_down;  // client: kRefused may come before any up
+  // Server: whether this peer is let in at all; the Error refuses it for good. Asked before an
+  // earlier incarnation is taken down for it. Empty: every peer is let in.
+  std::function<Result<void>(const Hello&)> admit = {};
+};
+
+struct LinkOptions {
+  // Limits of each peer's session. Both ends should have the same: until the peer has sent a grant,
+  // its window is taken to be this end's own.
+  SessionLimits session;
+  Duration heartbeat_interval = std::chrono::milliseconds(200);
+  Duration peer_timeout = std::chrono::seconds(5);
+  Duration disconnect_grace = std::chrono::seconds(1);
+  // The same two for peers by TCP, whose network may be cut for some seconds. When a cut ends, TCP
+  // may wait once more for as long as the cut lasted before it tries again, or a new connection is
+  // dialled.
+  Duration remote_peer_timeout = std::chrono::seconds(10);
+  Duration remote_disconnect_grace = std::chrono::seconds(5);
+  Duration redial_min = std::chrono::milliseconds(50);  // doubles up to redial_max, with jitter
+  Duration redial_max = std::chrono::seconds(2);
+  // Of a server; one more gets no answer and goes on trying.
+  std::size_t peers_max = 4096;
+  std::function<ProgressReport()> progress;  // called on the IoThread; empty: no progress is told
+};
+
+// A peer that is up, as of the moment of the question.
+struct PeerStatus {
+  PeerId peer;
+  Hello hello;
+  Time last_heard;          // when the last packet of any kind came
+  ProgressReport progress;  // of its last heartbeat, with `since` on this process's clock
+  Time progress_changed;    // when its counter last moved
+  SessionCounters session;
+};
+
+// Since the link was made.
+struct LinkCounters {
+  std::uint64_t hellos_refused = 0;  // other build, older incarnation, not admitted, too many peers
+  std::uint64_t packets_stale = 0;   // of an older incarnation: refused and answered with a fence
+  std::uint64_t packets_malformed = 0;
+};
+
+// The controller's end of all links. `io` outlives it.
+class LinkServer {
+ public:
+  // Listens at all of `at` (port 0: any). `self.incarnation` is the epoch. Errors: a place is
+  // taken; TCP without keys.
+  static Result<std::unique_ptr<LinkServer>> listen(IoThread& io, const std::vector<Binding>& at,
+                                                    Hello self, LinkOptions options,
+                                                    LinkCallbacks callbacks);
+  ~LinkServer();  // close() with no time to flush; not on the IoThread
+  void start();   // lets peers in; once
+
+  const std::vector<Endpoint>& endpoints() const;  // in the order of `at`
+  const Endpoint& endpoint() const { return endpoints().front(); }
+  // To one incarnation: kGone if another one of that name, or none, is up. Never blocks.
+  Sent send(const PeerId& peer, std::string frame);
+  // Ends this incarnation of the peer for good: it is told not to come back, and refused if it
+  // does.
+  void fence(const PeerId& peer);
+  std::vector<PeerStatus> peers() const;
+  std::optional<PeerStatus> status(const PeerId& peer) const;
+  LinkCounters counters() const;
+  // Sends for at most `flush_within` until the peers have taken all accepted frames, says good-bye,
+  // closes. False: the time ran out first. Callbacks may still come during that time; the closing
+  // itself causes no on_down. Not on the IoThread (CHECKed); only the first call does anything.
+  bool close(Duration flush_within);
+
+ private:
+  struct State;
+  explicit LinkServer(std::shared_ptr<State> state);
+  std::shared_ptr<State> state_;
+};
+
+// The end of an agent or a rank. `io` outlives it.
+class LinkClient {
+ public:
+  // `self.incarnation` must be greater than every earlier one of this name. CHECKed: the name and
+  // the opaque bytes are within their limits.
+  LinkClient(IoThread& io, Dial server, Hello self, LinkOptions options, LinkCallbacks callbacks);
+  ~LinkClient();  // close() with no time to flush
+  void start();   // dials until closed, refused or fenced; once
+
+  Sent send(std::string frame);              // kGone while the server is down
+  std::optional<PeerStatus> server() const;  // nothing while it is down
+  bool close(Duration flush_within);         // as LinkServer::close
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace tandem::runtime

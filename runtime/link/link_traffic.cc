@@ -1,0 +1,275 @@
+// How frames move and how peers are judged, the same for both ends of a link.
+//
+// Sending: send() puts the frame into the peer's session, marks the peer as dirty and wakes the
+// IoThread once for many frames; the socket then calls flush_dirty(), and each session builds
+// packets until its window is full. Receiving: the session unpacks and orders frames into the
+// inbox, and offer() hands them to the user until one is left for later. Only frames that the user
+// took are released, so credit follows the user's pace.
+//
+// A peer is lost when it is silent too long or cannot be written to for too long. Both are measured
+// only over time in which this process itself was awake (begin_tick).
+#include "runtime/link/link_traffic.h"
+
+#include <algorithm>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <utility>
+
+#include "runtime/base/check.h"
+#include "runtime/wire/codec.h"
+
+namespace tandem::runtime {
+namespace {
+
+// More messages than any window allows: a full socket queue then means that there is no connection.
+constexpr int kQueueMessages = 20'000;
+
+}  // namespace
+
+std::string to_string(const PeerId& peer) {
+  return peer.name + "#" + std::to_string(peer.incarnation.value);
+}
+
+const char* name(Down::Reason reason) {
+  switch (reason) {
+    case Down::Reason::kClosed:
+      return "closed";
+    case Down::Reason::kDisconnected:
+      return "disconnected";
+    case Down::Reason::kSilent:
+      return "silent";
+    case Down::Reason::kSuperseded:
+      return "superseded";
+    case Down::Reason::kFenced:
+      return "fenced";
+    case Down::Reason::kRefused:
+      return "refused";
+  }
+  return "?";
+}
+
+LinkTraffic::LinkTraffic(IoThread& thread, LinkOptions o, LinkCallbacks c)
+    : io(thread), options(std::move(o)), callbacks(std::move(c)) {
+  CHECK(callbacks.on_parcel && callbacks.on_up && callbacks.on_down);
+}
+
+ZmqOptions LinkTraffic::socket_options() const {
+  return {.message_bytes_max =
+              options.session.frame_bytes_max + options.session.packet_bytes_max + kControlBytesMax,
+          .queue_messages = kQueueMessages,
+          .redial_min = options.redial_min,
+          .redial_max = options.redial_max};
+}
+
+Sent LinkTraffic::send(const std::shared_ptr<LinkPeer>& peer, std::string frame,
+                       std::unique_lock<std::mutex> lock, std::function<void()> pump) {
+  const Sent sent = peer->session.send(std::move(frame));
+  if (sent != Sent::kAccepted) return sent;
+  if (!std::exchange(peer->dirty, true)) dirty_.push_back(peer);
+  // Within a callback of the socket's own loop, which calls flush_dirty() before it waits.
+  if (io.on_this_thread() && socket && socket->pumping()) return sent;
+  // One posted pump serves all frames until it runs; woken() then asks for the next one.
+  if (!std::exchange(wake_posted_, true)) {
+    lock.unlock();
+    io.post(std::move(pump));
+  }
+  return sent;
+}
+
+bool LinkTraffic::close(const std::function<void()>& begin) {
+  CHECK(!io.on_this_thread());
+  {
+    const std::lock_guard lock(mutex);
+    // From here on send() answers kGone.
+    if (std::exchange(closing, true)) return true;
+  }
+  io.post(begin);
+  return closed.get_future().get();
+}
+
+void LinkTraffic::woken() {
+  const std::lock_guard lock(mutex);
+  wake_posted_ = false;
+}
+
+bool LinkTraffic::flush_dirty(Time now) {
+  // Taken out first: flushing a peer without the mutex may mark it as dirty again.
+  std::vector<std::shared_ptr<LinkPeer>> peers;
+  {
+    const std::lock_guard lock(mutex);
+    peers.swap(dirty_);
+    for (const auto& peer : peers) peer->dirty = false;
+  }
+  bool wrote = false;
+  for (const auto& peer : peers) wrote |= flush(*peer, now);
+  return wrote;
+}
+
+bool LinkTraffic::flush(LinkPeer& peer, Time now) {
+  bool wrote = false;
+  while (!peer.gone) {
+    if (!peer.packet) {
+      const std::lock_guard lock(mutex);
+      peer.packet = peer.session.next_packet(now);
+    }
+    if (!peer.packet) return wrote;
+    const Wrote result = write(peer, *peer.packet, now);
+    if (result == Wrote::kBusy) return wrote;  // kept; the next tick tries again
+    peer.packet.reset();
+    if (result == Wrote::kUnreachable) return wrote;  // lost; the session sends it again
+    wrote = true;
+  }
+  return wrote;
+}
+
+// A write that fails means that the peer is disconnected; libzmq dials again by itself. After the
+// gap the session sends again whatever the old connection may have lost.
+Wrote LinkTraffic::write(LinkPeer& peer, std::string_view packet, Time now) {
+  const Wrote result = socket->write(peer.route, packet);
+  if (result != Wrote::kSent) {
+    if (!peer.unreachable_since) peer.unreachable_since = now;
+  } else if (std::exchange(peer.unreachable_since, std::nullopt)) {
+    const std::lock_guard lock(mutex);
+    peer.session.reconnected();
+  }
+  return result;
+}
+
+void LinkTraffic::heard(LinkPeer& peer, Time now) {
+  const std::lock_guard lock(mutex);
+  peer.last_heard = now;
+  if (std::exchange(peer.unreachable_since, std::nullopt)) peer.session.reconnected();
+}
+
+Received LinkTraffic::receive(const std::shared_ptr<LinkPeer>& peer, std::string_view packet,
+                              Time now) {
+  heard(*peer, now);
+  std::vector<std::string> delivered;
+  std::optional<std::string> answer;
+  Received received;
+  {
+    const std::lock_guard lock(mutex);
+    received = peer->session.receive(packet, now, delivered, answer);
+    if (received == Received::kStale) ++counters.packets_stale;
+    if (received == Received::kMalformed) ++counters.packets_malformed;
+    // Even a packet without frames may have opened the window, or asked for an answer.
+    if (!std::exchange(peer->dirty, true)) dirty_.push_back(peer);
+  }
+  // A fence for a sender with an older key; it does not belong to this session.
+  if (answer) write(*peer, *answer, now);
+  for (std::string& frame : delivered) peer->inbox.push_back(std::move(frame));
+  offer(*peer, now);
+  return received;
+}
+
+void LinkTraffic::offer(LinkPeer& peer, Time now) {
+  std::uint32_t taken = 0;
+  while (!peer.gone && !peer.refused && !peer.inbox.empty()) {
+    const Offer offer = callbacks.on_parcel(peer.id, peer.inbox.front());
+    if (offer == Offer::kLater) break;
+    peer.refused = offer == Offer::kRefused;  // LK-4
+    peer.inbox.pop_front();
+    ++taken;
+  }
+  if (taken == 0) return;
+  const std::lock_guard lock(mutex);
+  peer.session.release(taken, now);
+}
+
+void LinkTraffic::take_heartbeat(LinkPeer& peer, std::string_view body, Time now) {
+  heard(peer, now);
+  auto beat = decode<Heartbeat>(body, {.message_bytes_max = kControlBytesMax});
+  const std::lock_guard lock(mutex);
+  if (!beat) {
+    ++counters.packets_malformed;
+    return;
+  }
+  // The clamp keeps a peer's number from making times before the clock's zero or in the future.
+  const Duration in_phase = std::clamp(beat->in_phase, Duration{0}, Duration{now.ns});
+  if (beat->counter != peer.progress.counter) peer.progress_changed = now;
+  peer.progress = {beat->counter, std::move(beat->phase), Time{now.ns - in_phase.count()}};
+}
+
+void LinkTraffic::beat(LinkPeer& peer, Time now) {
+  Heartbeat beat;
+  if (options.progress) {
+    ProgressReport report = options.progress();
+    beat = {report.counter, std::move(report.phase), now - report.since};
+  }
+  write(peer, packet_of(PacketKind::kHeartbeat, encode(beat)), now);
+  peer.beat_at = now + options.heartbeat_interval;
+}
+
+Duration LinkTraffic::silence_max(const LinkPeer& peer) const {
+  const bool remote = remote_server || peer.hello.remote;
+  return remote ? options.remote_peer_timeout : options.peer_timeout;
+}
+
+Duration LinkTraffic::grace(const LinkPeer& peer) const {
+  const bool remote = remote_server || peer.hello.remote;
+  return remote ? options.remote_disconnect_grace : options.disconnect_grace;
+}
+
+void LinkTraffic::begin_tick(Time now) {
+  if (now - ticked_ > kStall) judged_from_ = now;
+  ticked_ = now;
+  socket->pump();
+}
+
+std::optional<Down::Reason> LinkTraffic::tick(LinkPeer& peer, Time now) {
+  if (now >= peer.beat_at) beat(peer, now);
+  offer(peer, now);
+  // A packet that the socket did not take is tried again at each tick.
+  bool due = peer.packet.has_value();
+  {
+    const std::lock_guard lock(mutex);
+    const std::optional<Time> deadline = peer.session.next_deadline();
+    due = due || (deadline && *deadline <= now);
+    if (now - std::max(peer.last_heard, judged_from_) > silence_max(peer)) {
+      return Down::Reason::kSilent;
+    }
+  }
+  if (due) flush(peer, now);
+  if (peer.unreachable_since &&
+      now - std::max(*peer.unreachable_since, judged_from_) > grace(peer)) {
+    return Down::Reason::kDisconnected;
+  }
+  return std::nullopt;
+}
+
+Down LinkTraffic::down(LinkPeer& peer, Down::Reason reason) const {
+  peer.gone = true;
+  const std::lock_guard lock(mutex);
+  const auto text = [&]() -> std::string {
+    switch (reason) {
+      case Down::Reason::kClosed:
+        return " closed its link";
+      case Down::Reason::kDisconnected:
+        return " lost its connection and did not come back within " +
+               std::to_string(seconds(grace(peer))) + " s";
+      case Down::Reason::kSilent:
+        return " was not heard of for " + std::to_string(seconds(silence_max(peer))) + " s";
+      case Down::Reason::kSuperseded:
+        return " gave way to a newer life";
+      case Down::Reason::kFenced:
+        return " was fenced: this life of it is over";
+      case Down::Reason::kRefused:
+        return " was refused";
+    }
+    return "";
+  }();
+  return {.reason = reason,
+          .frames_unsent = peer.session.frames_queued(),
+          .error = {ErrorCode::kUnreachable, to_string(peer.id) + text}};
+}
+
+PeerStatus LinkTraffic::status(const LinkPeer& peer) const {
+  return {.peer = peer.id,
+          .hello = peer.hello,
+          .last_heard = peer.last_heard,
+          .progress = peer.progress,
+          .progress_changed = peer.progress_changed,
+          .session = peer.session.counters()};
+}
+
+}  // namespace tandem::runtime

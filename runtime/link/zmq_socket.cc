@@ -1,0 +1,232 @@
+// The descriptor of a ZeroMQ socket is edge-triggered: it says that something may have changed
+// since the events were last read, and stays silent about input that was there before. So pump()
+// reads the events until nothing is left to do, and only then waits (ZQ-1). The owner's timer calls
+// pump() as well, which makes up for an edge that was missed nevertheless.
+#include "runtime/link/zmq_socket.h"
+
+#include <array>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <cerrno>
+#include <utility>
+
+#include "runtime/base/check.h"
+#include "runtime/base/log.h"
+#include "runtime/link/key_gate.h"
+
+namespace tandem::runtime {
+namespace {
+
+constexpr int kMessagesPerTurn = 256;  // then other work of the loop gets its turn
+
+int milliseconds(Duration d) {
+  return static_cast<int>(std::chrono::duration_cast<std::chrono::milliseconds>(d).count());
+}
+
+// libzmq gives up with EINTR when a signal handler ran on this thread.
+template <class Call>
+int uninterrupted(Call call) {
+  int result = call();
+  while (result < 0 && zmq_errno() == EINTR) result = call();
+  return result;
+}
+
+}  // namespace
+
+struct ZmqSocket::State : std::enable_shared_from_this<State> {
+  State(IoThread& thread, zmq::socket_type type)
+      : io(thread),
+        socket(thread.context(), type),
+        descriptor(thread.loop(), socket.get(zmq::sockopt::fd)),
+        routed(type == zmq::socket_type::router) {}
+
+  int events();
+  bool receive(zmq::message_t& part);
+  bool receive_one();
+  void pump();
+  void wait();
+
+  IoThread& io;
+  zmq::socket_t socket;
+  boost::asio::posix::stream_descriptor descriptor;  // borrows libzmq's: released, never closed
+  const bool routed;
+  OnMessage on_message;
+  Flush flush;
+  bool waiting = false;
+  bool pumping = false;
+  bool closed = false;
+};
+
+ZmqSocket::ZmqSocket(IoThread& io, zmq::socket_type type, const ZmqOptions& options) {
+  CHECK(io.on_this_thread());
+  state_ = std::make_shared<State>(io, type);
+  auto& socket = state_->socket;
+  socket.set(zmq::sockopt::linger, 0);
+  socket.set(zmq::sockopt::sndhwm, options.queue_messages);
+  socket.set(zmq::sockopt::rcvhwm, options.queue_messages);
+  socket.set(zmq::sockopt::maxmsgsize, static_cast<std::int64_t>(options.message_bytes_max));
+  socket.set(zmq::sockopt::reconnect_ivl, milliseconds(options.redial_min));  // libzmq adds jitter
+  socket.set(zmq::sockopt::reconnect_ivl_max, milliseconds(options.redial_max));
+  socket.set(zmq::sockopt::handshake_ivl, 3000);
+  socket.set(zmq::sockopt::connect_timeout, 1000);  // TCP itself tries less and less often
+  // These heartbeats find half-open connections only: libzmq's own thread answers them, even while
+  // all threads of this program hang.
+  socket.set(zmq::sockopt::heartbeat_ivl, 1000);
+  socket.set(zmq::sockopt::heartbeat_timeout, 3000);
+  socket.set(zmq::sockopt::heartbeat_ttl, 3000);
+  socket.set(zmq::sockopt::tcp_keepalive, 1);
+  if (state_->routed) {
+    // Without it libzmq silently drops a message to a peer that is not connected.
+    socket.set(zmq::sockopt::router_mandatory, true);
+    // A client that reconnects takes over its own routing id; a nonce in the id keeps all others
+    // from it.
+    socket.set(zmq::sockopt::router_handover, true);
+  } else {
+    // Messages are queued for a connection that stands, never for one that is still being dialled.
+    socket.set(zmq::sockopt::immediate, true);
+  }
+}
+
+ZmqSocket::~ZmqSocket() { close(Duration::zero()); }
+
+// An option counts for the binds that follow it, so one socket may listen to a Unix socket without
+// keys and to TCP with them.
+Result<Endpoint> ZmqSocket::bind(const Binding& binding) {
+  const Endpoint& at = binding.at;
+  zmq::socket_t& socket = state_->socket;
+  if (at.is_local()) {
+    socket.set(zmq::sockopt::curve_server, false);
+    if (zmq_bind(socket.handle(), to_string(at).c_str()) != 0) {
+      return listen_error(at, zmq_errno());
+    }
+    return at;
+  }
+  if (!binding.keys) {
+    return Error{ErrorCode::kUnauthorised, "a TCP socket without keys is open to anyone",
+                 to_string(at), "give it the keys of the cluster, or use a Unix socket"};
+  }
+  socket.set(zmq::sockopt::zap_domain, state_->io.key_gate().make_domain(binding.keys->clients));
+  socket.set(zmq::sockopt::curve_server, true);
+  socket.set(zmq::sockopt::curve_secretkey, binding.keys->secret_key);
+  const std::string port = at.port == 0 ? "*" : std::to_string(at.port);
+  if (zmq_bind(socket.handle(), ("tcp://" + at.host + ":" + port).c_str()) != 0) {
+    return listen_error(at, zmq_errno());
+  }
+  const std::string bound = socket.get(zmq::sockopt::last_endpoint);
+  return parse_endpoint(std::string_view(bound).substr(std::string_view("tcp://").size()));
+}
+
+void ZmqSocket::connect(const Dial& dial, const std::string& routing_id) {
+  zmq::socket_t& socket = state_->socket;
+  if (!routing_id.empty()) socket.set(zmq::sockopt::routing_id, routing_id);
+  if (dial.keys) {
+    socket.set(zmq::sockopt::curve_serverkey, dial.keys->server_key);
+    socket.set(zmq::sockopt::curve_publickey, dial.keys->own.public_key);
+    socket.set(zmq::sockopt::curve_secretkey, dial.keys->own.secret_key);
+  }
+  const std::string to = dial.to.is_local() ? to_string(dial.to) : "tcp://" + to_string(dial.to);
+  // The address may come from another process. One that libzmq refuses is logged, and never
+  // connects.
+  if (zmq_connect(socket.handle(), to.c_str()) != 0)
+    log::error("event=cannot_dial to=\"{}\" error=\"{}\"", to, zmq_strerror(zmq_errno()));
+}
+
+void ZmqSocket::start(OnMessage on_message, Flush flush) {
+  state_->on_message = std::move(on_message);
+  state_->flush = std::move(flush);
+  state_->pump();
+}
+
+void ZmqSocket::pump() { state_->pump(); }
+bool ZmqSocket::pumping() const { return state_->pumping; }
+
+int ZmqSocket::State::events() {
+  int events = 0;
+  std::size_t bytes = sizeof(events);
+  CHECK(uninterrupted(
+            [&] { return zmq_getsockopt(socket.handle(), ZMQ_EVENTS, &events, &bytes); }) == 0);
+  return events;
+}
+
+bool ZmqSocket::State::receive(zmq::message_t& part) {
+  return uninterrupted(
+             [&] { return zmq_msg_recv(part.handle(), socket.handle(), ZMQ_DONTWAIT); }) >= 0;
+}
+
+// Takes one message off and passes it to its owner; one with a wrong number of parts is dropped.
+bool ZmqSocket::State::receive_one() {
+  zmq::message_t from;
+  std::array<zmq::message_t, kPartsMax> parts;
+  std::size_t count = 0;
+  if (routed && !receive(from)) return false;
+  bool more = true;
+  while (more) {
+    zmq::message_t excess;
+    zmq::message_t& part = count < kPartsMax ? parts[count] : excess;
+    if (!receive(part)) return false;
+    ++count;
+    more = part.more();
+  }
+  if (count <= kPartsMax) on_message(from.to_string_view(), {parts.data(), count});
+  return true;
+}
+
+void ZmqSocket::State::pump() {
+  if (closed || pumping) return;
+  const auto self = shared_from_this();  // a callback may drop the socket
+  pumping = true;
+  int budget = kMessagesPerTurn;
+  // `budget` bounds the messages of one turn, because other sockets and timers share this loop.
+  bool busy = true;
+  while (busy && budget > 0) {
+    busy = false;
+    const int ready = events();
+    if (ready & ZMQ_POLLIN) {
+      while (budget > 0 && !closed && receive_one()) --budget;
+      busy = true;
+    }
+    if (closed) return;
+    if ((ready & ZMQ_POLLOUT) && flush()) busy = true;
+    if (closed) return;
+  }
+  pumping = false;
+  if (busy) return io.post([self] { self->pump(); });  // the turn ended, the work did not
+  wait();
+}
+
+void ZmqSocket::State::wait() {
+  if (waiting) return;
+  waiting = true;
+  descriptor.async_wait(boost::asio::posix::stream_descriptor::wait_read,
+                        [self = shared_from_this()](const boost::system::error_code& error) {
+                          self->waiting = false;
+                          if (!error) self->pump();
+                        });
+}
+
+Wrote ZmqSocket::write(std::string_view to, std::string_view head, std::string_view body) {
+  if (state_->closed) return Wrote::kUnreachable;
+  const auto send = [this](std::string_view bytes, bool more) {
+    const int flags = ZMQ_DONTWAIT | (more ? ZMQ_SNDMORE : 0);
+    return uninterrupted(
+        [&] { return zmq_send(state_->socket.handle(), bytes.data(), bytes.size(), flags); });
+  };
+  // libzmq looks for room at the first part alone; once it took that, it takes the rest.
+  if (state_->routed && send(to, true) < 0) {
+    return zmq_errno() == EHOSTUNREACH ? Wrote::kUnreachable : Wrote::kBusy;
+  }
+  if (send(head, !body.empty()) < 0) return Wrote::kBusy;
+  if (!body.empty()) send(body, false);
+  return Wrote::kSent;
+}
+
+void ZmqSocket::close(Duration linger) {
+  if (!state_ || state_->closed) return;
+  CHECK(state_->io.on_this_thread());
+  state_->closed = true;
+  state_->descriptor.release();
+  state_->socket.set(zmq::sockopt::linger, milliseconds(linger));
+  state_->socket.close();
+}
+
+}  // namespace tandem::runtime

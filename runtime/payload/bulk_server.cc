@@ -1,0 +1,343 @@
+// The server's end of the bulk socket: one Transfer per client and request, all on one IoThread.
+//
+// A put reserves room in the store with its first message, writes each chunk where it belongs as it
+// comes, reads the whole back to verify the checksums, and only then commits (SS-1). A get reads
+// one chunk at a time. The window of kBulkChunksInFlight chunks bounds the memory of a transfer,
+// kBulkTransfersMax their number, kTransferIdleMax their age without a sign of the client.
+//
+// Each field of a message is a peer's word and is checked before it is used. A ROUTER socket does
+// not say when a client goes: a get notices by a send that fails, a put by its silence. Easy to get
+// wrong: end() must free the room of a put that did not commit, and must not run after a commit.
+
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "runtime/base/check.h"
+#include "runtime/base/digest.h"
+#include "runtime/base/log.h"
+#include "runtime/link/ticker.h"
+#include "runtime/link/zmq_socket.h"
+#include "runtime/payload/bulk.h"
+#include "runtime/payload/bulk_messages.h"
+
+namespace tandem::runtime {
+namespace {
+
+constexpr Duration kTransferIdleMax = std::chrono::seconds(60);  // then its client counts as gone
+
+// One request under way. A put fills `extents`, a get reads them; one extent per payload.
+struct Transfer {
+  StreamCursor stream;
+  std::vector<Extent> extents;
+  std::vector<std::uint64_t> checksums;  // put
+  bool is_put = false;
+  std::uint32_t unacked = 0;  // get: chunks sent and not acknowledged
+  bool started = false;       // get: an empty stream is one empty chunk
+  Time active;                // when the client last sent something for it
+};
+
+// The client's routing id, and the request's number among that client's.
+using TransferKey = std::pair<std::string, BulkRequest>;
+
+std::span<const std::byte> bytes_of(std::string_view text) {
+  return std::as_bytes(std::span(text.data(), text.size()));
+}
+
+}  // namespace
+
+struct BulkServer::State {
+  State(std::string name, SegmentStore& segments)
+      : io("bulk"), node(std::move(name)), store(segments) {}
+
+  Result<void> start(const std::vector<Binding>& at);
+  void on_message(std::string_view from, std::span<zmq::message_t> parts);
+  void open_put(const std::string& from, PutOpen open, std::string_view body);
+  void open_get(const std::string& from, const GetOpen& open);
+  void take_chunk(const TransferKey& key, std::uint64_t offset, std::string_view body);
+  void take_ack(const TransferKey& key, std::uint32_t chunks);
+  bool send_chunks(const TransferKey& key, Transfer& transfer);
+  Result<void> write(Transfer& transfer, std::string_view body);
+  Result<std::string> read_chunk(Transfer& transfer, std::uint64_t bytes) const;
+  void finish_put(const TransferKey& key, Transfer& transfer);
+  Result<void> verify(const Transfer& transfer) const;
+  void fail(const TransferKey& key, const Error& error);
+  void end(const TransferKey& key);
+  bool admit(const TransferKey& key);
+  void tick(Time now);
+  template <class M>
+  Wrote reply(const TransferKey& key, M message, std::string_view body = {}) {
+    return socket->write(key.first, encode(BulkMessage(std::move(message))), body);
+  }
+  void count(std::uint64_t BulkCounters::*counter, std::uint64_t by) {
+    const std::lock_guard lock(mutex);
+    counters.*counter += by;
+  }
+
+  IoThread io;
+  const std::string node;
+  SegmentStore& store;
+  std::vector<Endpoint> bound;
+  // Only on the IoThread.
+  std::unique_ptr<ZmqSocket> socket;
+  std::optional<Ticker> ticker;
+  std::map<TransferKey, Transfer> transfers;
+
+  mutable std::mutex mutex;
+  BulkCounters counters;  // guarded by mutex
+};
+
+Result<void> BulkServer::State::start(const std::vector<Binding>& at) {
+  CHECK(!at.empty());
+  socket = std::make_unique<ZmqSocket>(
+      io, zmq::socket_type::router,
+      ZmqOptions{.message_bytes_max = kBulkMessageBytesMax, .queue_messages = 64});
+  for (const Binding& binding : at) {
+    auto endpoint = socket->bind(binding);
+    if (!endpoint) {
+      socket.reset();
+      return endpoint.error();
+    }
+    bound.push_back(std::move(*endpoint));
+  }
+  socket->start(
+      [this](std::string_view from, std::span<zmq::message_t> parts) { on_message(from, parts); },
+      [] { return false; });
+  ticker.emplace(io, kBulkTick, [this](Time now) { tick(now); });
+  return {};
+}
+
+void BulkServer::State::on_message(std::string_view from, std::span<zmq::message_t> parts) {
+  auto message = decode<BulkMessage>(parts[0].to_string_view());
+  if (!message) return count(&BulkCounters::messages_malformed, 1);
+  const std::string client(from);
+  const std::string_view body = parts.size() > 1 ? parts[1].to_string_view() : std::string_view();
+  if (auto* put = std::get_if<PutOpen>(&*message)) {
+    open_put(client, std::move(*put), body);
+  } else if (const auto* get = std::get_if<GetOpen>(&*message)) {
+    open_get(client, *get);
+  } else if (const auto* chunk = std::get_if<Chunk>(&*message)) {
+    take_chunk({client, chunk->request}, chunk->offset, body);
+  } else if (const auto* ack = std::get_if<Ack>(&*message)) {
+    take_ack({client, ack->request}, ack->chunks);
+  } else if (const auto* abort = std::get_if<Abort>(&*message)) {
+    end({client, abort->request});
+  } else {
+    count(&BulkCounters::messages_malformed, 1);
+  }
+}
+
+bool BulkServer::State::admit(const TransferKey& key) {
+  if (transfers.size() < kBulkTransfersMax && !transfers.contains(key)) return true;
+  // fail() also ends a transfer of this number that is under way: its client has lost track of it.
+  fail(key, {ErrorCode::kFailed,
+             "the bulk server has " + std::to_string(transfers.size()) + " transfers open",
+             to_string(bound.front()), "try again later"});
+  return false;
+}
+
+void BulkServer::State::open_put(const std::string& from, PutOpen open, std::string_view body) {
+  const TransferKey key{from, open.request};
+  if (!admit(key)) return;
+  auto fits = check_bulk_sizes(open.sizes);
+  if (fits && open.checksums.size() != open.sizes.size()) {
+    fits = Error{ErrorCode::kInvalid, "a put has another number of checksums than of payloads"};
+  }
+  if (!fits) return fail(key, fits.error());
+  auto extents = store.reserve(open.sizes);
+  if (!extents) return fail(key, extents.error());
+  transfers.emplace(key, Transfer{.stream = StreamCursor(std::move(open.sizes)),
+                                  .extents = std::move(*extents),
+                                  .checksums = std::move(open.checksums),
+                                  .is_put = true,
+                                  .active = steady_now()});
+  // The first chunk came along; an empty put completes with it.
+  take_chunk(key, 0, body);
+}
+
+void BulkServer::State::take_chunk(const TransferKey& key, std::uint64_t offset,
+                                   std::string_view body) {
+  const auto found = transfers.find(key);
+  if (found == transfers.end() || !found->second.is_put) {
+    return fail(key, {ErrorCode::kFailed, "a chunk of a put that is not under way (any more)",
+                      to_string(bound.front())});
+  }
+  Transfer& put = found->second;
+  if (offset != put.stream.position() || body.size() > put.stream.left()) {
+    // The socket keeps order, so a gap means that messages were lost with a connection.
+    return fail(key, {ErrorCode::kInvalid, "a chunk of a put does not follow the one before"});
+  }
+  put.active = steady_now();
+  if (auto written = write(put, body); !written) return fail(key, written.error());
+  if (put.stream.left() == 0) return finish_put(key, put);
+  reply(key, Ack{key.second, 1});
+}
+
+Result<void> BulkServer::State::write(Transfer& put, std::string_view body) {
+  for (const StreamCursor::Piece& piece : put.stream.take(body.size())) {
+    auto written = store.write(put.extents[piece.payload], piece.offset,
+                               bytes_of(body.substr(0, piece.bytes)));
+    if (!written) return written;
+    body.remove_prefix(piece.bytes);
+  }
+  return {};
+}
+
+// Reads the payloads back from the store: this finds damage on the way and in the store alike.
+Result<void> BulkServer::State::verify(const Transfer& put) const {
+  std::string payload;
+  for (std::size_t i = 0; i < put.extents.size(); ++i) {
+    payload.resize(put.extents[i].bytes);
+    const auto to = std::as_writable_bytes(std::span(payload.data(), payload.size()));
+    if (auto got = store.read(put.extents[i], 0, to); !got) return got;
+    if (checksum64(bytes_of(payload)) != put.checksums[i]) {
+      return Error{ErrorCode::kFailed, "the checksum of payload " + std::to_string(i) +
+                                           " of a put is wrong: it was damaged on its way"};
+    }
+  }
+  return {};
+}
+
+void BulkServer::State::finish_put(const TransferKey& key, Transfer& put) {
+  if (auto good = verify(put); !good) return fail(key, good.error());
+  Stored done{.request = key.second};
+  for (std::size_t i = 0; i < put.extents.size(); ++i) {
+    const Extent& extent = put.extents[i];
+    store.commit(extent, put.checksums[i]);
+    done.refs.push_back({node, extent.segment, extent.offset, extent.bytes, put.checksums[i]});
+  }
+  count(&BulkCounters::payloads_put, put.extents.size());
+  count(&BulkCounters::bytes_put, put.stream.total());
+  // Erased without end(), which would give up the room that has just been committed.
+  transfers.erase(key);
+  reply(key, std::move(done));
+}
+
+void BulkServer::State::open_get(const std::string& from, const GetOpen& open) {
+  const TransferKey key{from, open.request};
+  if (!admit(key)) return;
+  if (auto fits = check_bulk_sizes(sizes_of(open.refs)); !fits) return fail(key, fits.error());
+  Transfer get{.stream = StreamCursor(sizes_of(open.refs)), .active = steady_now()};
+  for (const PayloadRef& ref : open.refs) {
+    // The store itself refuses an extent that it does not hold (kNotFound).
+    if (ref.node != node) {
+      return fail(key, {ErrorCode::kNotFound, to_string(ref) + " is not of this node, " + node});
+    }
+    get.extents.push_back({ref.segment, ref.offset, ref.bytes});
+  }
+  Transfer& begun = transfers.emplace(key, std::move(get)).first->second;
+  if (!send_chunks(key, begun)) end(key);
+}
+
+Result<std::string> BulkServer::State::read_chunk(Transfer& get, std::uint64_t bytes) const {
+  std::string chunk(bytes, '\0');
+  std::size_t at = 0;
+  for (const StreamCursor::Piece& piece : get.stream.take(bytes)) {
+    const auto to = std::as_writable_bytes(std::span(chunk.data() + at, piece.bytes));
+    if (auto got = store.read(get.extents[piece.payload], piece.offset, to); !got) {
+      return got.error();
+    }
+    at += piece.bytes;
+  }
+  return chunk;
+}
+
+// Sends as many chunks as may be in flight. False: the caller is to end the transfer, because all
+// was sent or its client is gone. True: it goes on, or fail() has ended it already.
+bool BulkServer::State::send_chunks(const TransferKey& key, Transfer& get) {
+  while (get.unacked < kBulkChunksInFlight && (get.stream.left() > 0 || !get.started)) {
+    const StreamCursor before = get.stream;
+    const auto chunk = read_chunk(get, get.stream.next_chunk_bytes());
+    if (!chunk) {
+      fail(key, chunk.error());
+      return true;  // `get` no longer exists
+    }
+    const Wrote wrote = reply(key, Chunk{key.second, before.position()}, *chunk);
+    if (wrote == Wrote::kUnreachable) return false;
+    if (wrote == Wrote::kBusy) {  // the next tick, or an Ack, tries again
+      get.stream = before;
+      return true;
+    }
+    get.started = true;
+    ++get.unacked;
+  }
+  if (get.stream.left() > 0) return true;
+  count(&BulkCounters::payloads_got, get.extents.size());
+  count(&BulkCounters::bytes_got, get.stream.total());
+  return false;
+}
+
+void BulkServer::State::take_ack(const TransferKey& key, std::uint32_t chunks) {
+  const auto found = transfers.find(key);
+  if (found == transfers.end() || found->second.is_put) return;  // of a get that is over
+  Transfer& get = found->second;
+  // The minimum, since the number is the peer's word and must not wrap around.
+  get.unacked -= std::min(get.unacked, chunks);
+  get.active = steady_now();
+  if (!send_chunks(key, get)) end(key);
+}
+
+void BulkServer::State::fail(const TransferKey& key, const Error& error) {
+  log::warn("bulk request failed node={} request={} reason=\"{}\"", node, key.second.value,
+            error.message);
+  // The room is freed before the client hears of it, so that it may try again at once.
+  count(&BulkCounters::requests_failed, 1);
+  end(key);
+  reply(key, Failed{key.second, error});
+}
+
+void BulkServer::State::end(const TransferKey& key) {
+  const auto found = transfers.find(key);
+  if (found == transfers.end()) return;
+  if (found->second.is_put) {
+    for (const Extent& extent : found->second.extents) store.abandon(extent);
+  }
+  transfers.erase(found);
+}
+
+void BulkServer::State::tick(Time now) {
+  // Keys are collected first, because ending a transfer changes the map.
+  std::vector<TransferKey> over;
+  std::vector<TransferKey> gets;
+  for (const auto& [key, transfer] : transfers) {
+    if (now - transfer.active > kTransferIdleMax) {
+      over.push_back(key);
+    } else if (!transfer.is_put && transfer.unacked < kBulkChunksInFlight) {
+      gets.push_back(key);
+    }
+  }
+  for (const TransferKey& key : over) end(key);
+  for (const TransferKey& key : gets) {
+    if (!send_chunks(key, transfers.at(key))) end(key);
+  }
+  socket->pump();
+}
+
+BulkServer::BulkServer(std::unique_ptr<State> state) : state_(std::move(state)) {}
+
+Result<std::unique_ptr<BulkServer>> BulkServer::listen(const std::vector<Binding>& at,
+                                                       std::string node, SegmentStore& store) {
+  auto state = std::make_unique<State>(std::move(node), store);
+  Result<void> started;
+  state->io.run([&] { started = state->start(at); });
+  if (!started) return started.error();
+  return std::unique_ptr<BulkServer>(new BulkServer(std::move(state)));
+}
+
+BulkServer::~BulkServer() {
+  state_->io.run([this] {
+    // Frees the room of unfinished puts: the store outlives this server.
+    while (!state_->transfers.empty()) state_->end(state_->transfers.begin()->first);
+    state_->ticker.reset();
+    state_->socket.reset();
+  });
+}
+
+const std::vector<Endpoint>& BulkServer::endpoints() const { return state_->bound; }
+
+BulkCounters BulkServer::counters() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->counters;
+}
+
+}  // namespace tandem::runtime

@@ -1,0 +1,97 @@
+#include "runtime/link/zmq_socket.h"
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <future>
+#include <string>
+#include <utility>
+
+#include "tests/runtime/link/places.h"
+
+namespace tandem::runtime {
+namespace {
+
+constexpr int kMessages = 20'000;  // many times the queue, and many turns of the loop
+constexpr auto kPatience = std::chrono::seconds(30);  // ends a hang; never measured
+const ZmqOptions kOptions{.message_bytes_max = 1 << 20, .queue_messages = 50};
+
+// Sends every message back. Only its own thread uses its fields.
+class Echo {
+ public:
+  Echo() {
+    io_.run([this] {
+      socket_ = std::make_unique<ZmqSocket>(io_, zmq::socket_type::router, kOptions);
+      at_ = socket_->bind(here()).value();
+      socket_->start(
+          [this](std::string_view from, std::span<zmq::message_t> parts) {
+            waiting_.emplace_back(from, parts[0].to_string());
+          },
+          [this] { return write_back(); });
+    });
+  }
+  ~Echo() {
+    io_.run([this] { socket_.reset(); });
+  }
+  const Endpoint& at() const { return at_; }
+
+ private:
+  bool write_back() {
+    bool wrote = false;
+    while (!waiting_.empty() &&
+           socket_->write(waiting_.front().first, waiting_.front().second) == Wrote::kSent) {
+      waiting_.pop_front();
+      wrote = true;
+    }
+    return wrote;
+  }
+
+  IoThread io_{"echo"};
+  std::unique_ptr<ZmqSocket> socket_;
+  Endpoint at_;
+  std::deque<std::pair<std::string, std::string>> waiting_;
+};
+
+// Sends the numbers 0 … kMessages - 1 as fast as they go and expects them back in order.
+class Counter {
+ public:
+  explicit Counter(const Endpoint& to) {
+    io_.run([this, &to] {
+      socket_ = std::make_unique<ZmqSocket>(io_, zmq::socket_type::dealer, kOptions);
+      socket_->connect({to, {}}, "counter");
+      socket_->start(
+          [this](std::string_view, std::span<zmq::message_t> parts) {
+            EXPECT_EQ(parts[0].to_string(), std::to_string(back_));
+            if (++back_ == kMessages) all_back_.set_value();
+          },
+          [this] { return send(); });
+    });
+  }
+  ~Counter() {
+    io_.run([this] { socket_.reset(); });
+  }
+  bool wait() { return all_back_.get_future().wait_for(kPatience) == std::future_status::ready; }
+
+ private:
+  bool send() {
+    const int before = sent_;
+    while (sent_ < kMessages && socket_->write({}, std::to_string(sent_)) == Wrote::kSent) ++sent_;
+    return sent_ > before;
+  }
+
+  IoThread io_{"counter"};
+  std::unique_ptr<ZmqSocket> socket_;
+  int sent_ = 0, back_ = 0;
+  std::promise<void> all_back_;
+};
+
+// No timer pumps from outside, as a link's does: if either side misses one edge, messages stay
+// where they are.
+TEST(ZmqSocket, NeverWaitsWhileThereIsInputOrRoomForOutput) {  // ZQ-1
+  const Echo echo;
+  Counter counter(echo.at());
+  EXPECT_TRUE(counter.wait());
+}
+
+}  // namespace
+}  // namespace tandem::runtime

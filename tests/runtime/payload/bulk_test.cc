@@ -1,0 +1,370 @@
+// Bulk transfers over real TCP loopback, and the segment stores beneath: SS-1 … SS-3, checksums,
+// limits.
+#include "runtime/payload/bulk.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <condition_variable>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <future>
+#include <mutex>
+
+#include "runtime/base/digest.h"
+#include "runtime/base/rng.h"
+#include "tests/runtime/link/places.h"
+
+namespace tandem::runtime {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr auto kPatience = seconds(100);  // ends a hang; never measured
+constexpr std::size_t kMiB = 1 << 20;
+
+std::string random_bytes(std::size_t bytes, Rng& rng) {
+  std::string text(bytes, '\0');
+  for (char& c : text) c = static_cast<char>(rng.next());
+  return text;
+}
+
+class Directory {
+ public:
+  Directory()
+      : path_(std::filesystem::temp_directory_path() /
+              ("tandem-bulk-test-" + std::to_string(getpid()) + "-" + std::to_string(made_++))) {}
+  ~Directory() { std::filesystem::remove_all(path_); }
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  static inline int made_ = 0;
+  const std::filesystem::path path_;
+};
+
+struct Bulk {
+  explicit Bulk(std::unique_ptr<SegmentStore> segments)
+      : store(std::move(segments)),
+        server(std::move(BulkServer::listen({here()}, "vm", *store)).value()),
+        client(io, {server->endpoints().front(), {}}) {}
+  std::unique_ptr<SegmentStore> store;
+  std::unique_ptr<BulkServer> server;
+  IoThread io;
+  BulkClient client;
+};
+
+std::unique_ptr<SegmentStore> files(const Directory& directory, SegmentLimits limits = {}) {
+  return std::move(open_file_segments(directory.path(), limits)).value();
+}
+
+TEST(Bulk, payloads_of_every_size_come_back) {
+  Directory directory;
+  Bulk bulk(files(directory));
+  Rng rng(1);
+  for (const std::size_t size :
+       {std::size_t{1}, std::size_t{2}, kMiB - 1, kMiB, kMiB + 1, 5 * kMiB + 7, 20 * kMiB}) {
+    SCOPED_TRACE(size);
+    const std::string payload = random_bytes(size, rng);
+    const auto ref = bulk.client.put(payload, kPatience);
+    ASSERT_TRUE(ref) << render(ref.error());
+    EXPECT_EQ(ref->node, "vm");
+    EXPECT_EQ(ref->bytes, size);
+    const auto back = bulk.client.get(*ref, kPatience);
+    ASSERT_TRUE(back) << render(back.error());
+    EXPECT_TRUE(*back == payload);
+  }
+}
+
+TEST(Bulk, many_payloads_travel_in_one_request) {
+  for (std::uint64_t seed = 0; seed < 5; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Rng rng(seed);
+    Bulk bulk(make_memory_segments({.segment_bytes_max = 300'000}));
+    std::vector<std::string> payloads;
+    for (int i = 0; i < 1500; ++i) payloads.push_back(random_bytes(1 + rng.below(3000), rng));
+    auto refs = bulk.client.put_many(payloads, kPatience);
+    ASSERT_TRUE(refs) << render(refs.error());
+    ASSERT_EQ(refs->size(), payloads.size());
+    std::vector<PayloadRef> picked;
+    std::vector<std::string> expected;
+    for (int i = 0; i < 700; ++i) {
+      const std::size_t which = rng.below(payloads.size());
+      picked.push_back((*refs)[which]);
+      expected.push_back(payloads[which]);
+    }
+    const auto back = bulk.client.get_many(picked, kPatience);
+    ASSERT_TRUE(back) << render(back.error());
+    EXPECT_EQ(*back, expected);
+  }
+}
+
+TEST(Bulk, requests_of_several_clients_interleave) {
+  Bulk bulk(make_memory_segments({}));
+  BulkClient other(bulk.io, {bulk.server->endpoints().front(), {}});
+  std::mutex mutex;
+  std::condition_variable changed;
+  int done = 0;
+  constexpr int kRequests = 60;
+  Rng rng(3);
+  for (int i = 0; i < kRequests; ++i) {
+    auto payload = std::make_shared<std::string>(random_bytes(1 + rng.below(3 * kMiB), rng));
+    BulkClient& client = i % 2 ? bulk.client : other;
+    client.put_many({*payload}, kPatience, [&, payload](Result<std::vector<PayloadRef>> refs) {
+      ASSERT_TRUE(refs) << render(refs.error());
+      client.get_many(*refs, kPatience, [&, payload](Result<std::vector<std::string>> back) {
+        ASSERT_TRUE(back) << render(back.error());
+        EXPECT_TRUE(back->front() == *payload);
+        const std::lock_guard lock(mutex);
+        ++done;
+        changed.notify_one();
+      });
+    });
+  }
+  std::unique_lock lock(mutex);
+  EXPECT_TRUE(changed.wait_for(lock, kPatience, [&] { return done == kRequests; }));
+  EXPECT_EQ(bulk.server->counters().payloads_put, static_cast<std::uint64_t>(kRequests));
+}
+
+TEST(Bulk, a_damaged_file_is_a_checksum_error) {
+  Directory directory;
+  Bulk bulk(files(directory));
+  const PayloadRef ref = bulk.client.put(std::string(5000, 'x'), kPatience).value();
+  {
+    std::fstream file(directory.path() / "segment-00000000",
+                      std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(4321);
+    file.put('y');
+  }
+  const auto back = bulk.client.get(ref, kPatience);
+  ASSERT_FALSE(back);
+  EXPECT_EQ(back.error().code, ErrorCode::kFailed);
+  EXPECT_NE(back.error().message.find("checksum"), std::string::npos) << back.error().message;
+  EXPECT_NE(back.error().message.find("segment 0"), std::string::npos) << back.error().message;
+}
+
+TEST(Bulk, a_full_store_is_an_error_and_takes_again_after_a_reclaim) {
+  Directory directory;
+  Bulk bulk(files(directory, {.segment_bytes_max = 10'000, .bytes_max = 35'000}));
+  std::vector<PayloadRef> refs;
+  while (true) {
+    const auto ref = bulk.client.put(std::string(10'000, 'x'), kPatience);
+    if (ref) {
+      refs.push_back(*ref);
+      continue;
+    }
+    EXPECT_EQ(ref.error().where, directory.path().string());
+    EXPECT_NE(ref.error().message.find("no room"), std::string::npos) << ref.error().message;
+    break;
+  }
+  ASSERT_EQ(refs.size(), 3u);
+  EXPECT_TRUE(bulk.store->release(refs[0]));
+  ASSERT_TRUE(bulk.store->reclaim(bulk.store->open_segment()));
+  EXPECT_TRUE(bulk.client.put(std::string(10'000, 'x'), kPatience));
+  EXPECT_TRUE(bulk.client.get(refs[1], kPatience));
+  const auto gone = bulk.client.get(refs[0], kPatience);
+  ASSERT_FALSE(gone);
+  EXPECT_EQ(gone.error().code, ErrorCode::kNotFound);
+}
+
+TEST(Bulk, an_empty_payload_is_refused) {
+  Bulk bulk(make_memory_segments({}));
+  const auto ref = bulk.client.put("", kPatience);
+  ASSERT_FALSE(ref);
+  EXPECT_EQ(ref.error().code, ErrorCode::kInvalid);
+  EXPECT_NE(ref.error().message.find("is empty"), std::string::npos) << ref.error().message;
+  EXPECT_TRUE(bulk.client.put("x", kPatience));
+}
+
+TEST(Bulk, a_device_without_room_is_an_error_that_names_the_directory) {
+  Directory directory;
+  Bulk bulk(files(directory));
+  std::filesystem::create_symlink("/dev/full", directory.path() / "segment-00000000");
+  const auto ref = bulk.client.put("payload", kPatience);
+  ASSERT_FALSE(ref);
+  EXPECT_EQ(ref.error().where, directory.path().string());
+  EXPECT_NE(ref.error().message.find("No space left"), std::string::npos) << ref.error().message;
+}
+
+TEST(Bulk, bad_refs_are_errors) {
+  Bulk bulk(make_memory_segments({}));
+  PayloadRef ref = bulk.client.put("payload", kPatience).value();
+  for (const auto& [change, code] :
+       std::vector<std::pair<std::function<void(PayloadRef&)>, ErrorCode>>{
+           {[](PayloadRef& r) { r.node = "elsewhere"; }, ErrorCode::kNotFound},
+           {[](PayloadRef& r) { r.segment = 9; }, ErrorCode::kNotFound},
+           {[](PayloadRef& r) { r.offset = ~0ull; }, ErrorCode::kNotFound},
+           {[](PayloadRef& r) { r.bytes = 8; }, ErrorCode::kNotFound},
+           {[](PayloadRef& r) { r.bytes = ~0ull; }, ErrorCode::kInvalid},
+           {[](PayloadRef& r) { r.checksum ^= 1; }, ErrorCode::kFailed}}) {
+    PayloadRef bad = ref;
+    change(bad);
+    const auto back = bulk.client.get(bad, kPatience);
+    ASSERT_FALSE(back);
+    EXPECT_EQ(back.error().code, code) << back.error().message;
+  }
+  EXPECT_EQ(bulk.client.get(ref, kPatience).value(), "payload");
+}
+
+TEST(Bulk, nobody_there_ends_at_the_deadline) {
+  IoThread io;
+  BulkClient client(io, {{.path = "/nowhere"}, {}});
+  const auto ref = client.put("payload", milliseconds(50));
+  ASSERT_FALSE(ref);
+  EXPECT_EQ(ref.error().code, ErrorCode::kUnreachable);
+}
+
+// Sixteen requests travel at a time, so that the others wait for their turn.
+TEST(Bulk, a_waiting_request_ends_at_its_own_deadline_behind_a_more_patient_one) {
+  IoThread io;
+  std::promise<Result<std::vector<PayloadRef>>> impatient;
+  BulkClient client(io, {{.path = "/nowhere"}, {}});
+  for (int i = 0; i < 20; ++i) client.put_many({"patient"}, 3 * kPatience, [](auto&&) {});
+  client.put_many({"impatient"}, milliseconds(50),
+                  [&](auto refs) { impatient.set_value(std::move(refs)); });
+  auto answer = impatient.get_future();
+  ASSERT_EQ(answer.wait_for(kPatience), std::future_status::ready);
+  EXPECT_EQ(answer.get().error().code, ErrorCode::kTimedOut);
+}
+
+TEST(Bulk, closing_a_client_ends_its_requests) {
+  IoThread io;
+  std::promise<Result<std::vector<PayloadRef>>> answer;
+  {
+    BulkClient client(io, {{.path = "/nowhere"}, {}});
+    client.put_many({"payload"}, kPatience, [&](auto refs) { answer.set_value(std::move(refs)); });
+  }
+  EXPECT_EQ(answer.get_future().get().error().code, ErrorCode::kUnreachable);
+}
+
+// The stores themselves, one suite for both.
+class Store : public testing::TestWithParam<bool> {
+ protected:
+  std::unique_ptr<SegmentStore> make(SegmentLimits limits) {
+    return GetParam() ? files(directory_, limits) : make_memory_segments(limits);
+  }
+  Directory directory_;
+};
+
+constexpr std::uint64_t kChecksum = 77;
+
+Extent put(SegmentStore& store, const std::string& text) {
+  const std::uint64_t size = text.size();
+  const Extent extent = store.reserve({&size, 1}).value().front();
+  store.write(extent, 0, std::as_bytes(std::span(text.data(), text.size()))).value();
+  store.commit(extent, kChecksum);
+  return extent;
+}
+
+PayloadRef ref_of(const Extent& extent) {
+  return {"vm", extent.segment, extent.offset, extent.bytes, kChecksum};
+}
+
+Result<std::string> get(SegmentStore& store, const Extent& extent) {
+  std::string text(extent.bytes, '\0');
+  const auto got =
+      store.read(extent, 0, std::as_writable_bytes(std::span(text.data(), text.size())));
+  if (!got) return got.error();
+  return text;
+}
+
+TEST_P(Store, SS_1_payloads_stay_as_they_were_committed) {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Rng rng(seed);
+    auto store = make({.segment_bytes_max = 1000});
+    std::vector<std::pair<Extent, std::string>> payloads;
+    for (int i = 0; i < 50; ++i) {
+      const std::string text = random_bytes(1 + rng.below(1500), rng);
+      payloads.emplace_back(put(*store, text), text);
+    }
+    for (const auto& [extent, text] : payloads) EXPECT_TRUE(get(*store, extent).value() == text);
+  }
+}
+
+TEST_P(Store, SS_2_a_segment_goes_when_sealed_below_the_mark_and_without_live_payloads) {
+  auto store = make({.segment_bytes_max = 10});
+  const Extent a = put(*store, "aaaaa"), b = put(*store, "bbbbb");
+  const Extent c = put(*store, "ccccc");
+  ASSERT_EQ(a.segment, b.segment);
+  ASSERT_NE(b.segment, c.segment);
+  const std::uint64_t size = 10;
+  const Extent writing = store->reserve({&size, 1}).value().front();
+  (void)put(*store, "ddddd");
+
+  EXPECT_TRUE(store->release(ref_of(a)));
+  ASSERT_TRUE(store->reclaim(100));
+  EXPECT_TRUE(get(*store, b)) << "one is live";
+  EXPECT_TRUE(store->release(ref_of(b)));
+  ASSERT_TRUE(store->reclaim(a.segment));
+  EXPECT_TRUE(get(*store, b)) << "not below the mark";
+  ASSERT_TRUE(store->reclaim(100));
+  EXPECT_FALSE(get(*store, b));
+  EXPECT_TRUE(get(*store, c));
+  EXPECT_TRUE(store->write(writing, 0, std::as_bytes(std::span("0123456789", 10))))
+      << "being written";
+  EXPECT_EQ(store->bytes(), 20u);
+}
+
+TEST_P(Store, only_the_very_payload_is_released_and_only_once) {
+  auto store = make({.segment_bytes_max = 10});
+  const PayloadRef mine = ref_of(put(*store, "aaaaa"));
+  const PayloadRef other = ref_of(put(*store, "bbbbb"));
+  (void)put(*store, "ccccc");
+  PayloadRef place = mine, length = mine, content = mine, segment = mine;
+  place.offset = 1;
+  length.bytes = 4;
+  content.checksum = 78;
+  segment.segment = 99;
+  for (const PayloadRef& forged : {place, length, content, segment}) {
+    EXPECT_FALSE(store->holds(forged));
+    EXPECT_FALSE(store->release(forged));
+  }
+  EXPECT_TRUE(store->release(mine));
+  EXPECT_FALSE(store->release(mine)) << "once";
+  ASSERT_TRUE(store->reclaim(100));
+  EXPECT_TRUE(store->holds(other)) << "SS-2";
+}
+
+TEST_P(Store, SS_3_an_empty_payload_is_refused_and_takes_no_place) {
+  auto store = make({});
+  const std::vector<std::uint64_t> sizes = {3, 0};
+  const auto extents = store->reserve(sizes);
+  ASSERT_FALSE(extents);
+  EXPECT_EQ(extents.error().code, ErrorCode::kInvalid);
+  EXPECT_NE(extents.error().message.find("payload 1 of 2 is empty"), std::string::npos);
+  EXPECT_EQ(store->bytes(), 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(FileAndMemory, Store, testing::Bool(),
+                         [](const auto& p) { return p.param ? "file" : "memory"; });
+
+TEST(FileSegments, a_restart_keeps_the_old_segments_and_begins_a_new_one) {
+  Directory directory;
+  Extent before;
+  {
+    auto store = files(directory);
+    before = put(*store, "before");
+  }
+  auto store = files(directory);
+  EXPECT_EQ(get(*store, before).value(), "before");
+  const Extent after = put(*store, "after");
+  EXPECT_GT(after.segment, before.segment);
+  store->retain(ref_of(before));
+  ASSERT_TRUE(store->reclaim(after.segment));
+  EXPECT_TRUE(get(*store, before));
+  EXPECT_TRUE(store->release(ref_of(before)));
+  ASSERT_TRUE(store->reclaim(after.segment));
+  EXPECT_FALSE(get(*store, before));
+  EXPECT_FALSE(std::filesystem::exists(directory.path() / "segment-00000000"));
+}
+
+TEST(FileSegments, a_place_that_is_no_directory_is_an_error) {
+  const auto store = open_file_segments("/dev/null/payload", {});
+  ASSERT_FALSE(store);
+  EXPECT_EQ(store.error().where, "/dev/null/payload");
+}
+
+}  // namespace
+}  // namespace tandem::runtime
