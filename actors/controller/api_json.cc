@@ -122,9 +122,8 @@ json memory_json(const JobRecord& job) {
       rows.push_back({{"name", row.name},
                       {"bytes", row.bytes},
                       {"peak", row.use == scheduler::MemoryUse::kPeak}});
-    const std::int32_t each = role == Role::kLearner ? job.shape.learner_ranks : 1;
     roles[name(role)] = {{"reserved_bytes", scheduler::reserved_bytes(demand)},
-                         {"ranks", job.desired.at(role) * each},
+                         {"ranks", job.desired.at(role) * ranks_of(job.shape, role)},
                          {"rows", rows}};
   }
   return roles;
@@ -146,7 +145,7 @@ std::optional<runtime::RankUsage> usage_of(const std::vector<RankRecord>& ranks)
 
 json job_json(const JobRecord& job, const ExchangeReport* report, Time now) {
   json roles = json::object();
-  for (const Role role : kRoles) {
+  for (const Role& role : job.shape.roles) {
     std::int32_t ready = 0;
     for (const auto& [id, actor] : job.actors)
       ready += actor.role == role && (actor.status.state == scheduler::ActorState::kReady ||
@@ -167,6 +166,7 @@ json job_json(const JobRecord& job, const ExchangeReport* report, Time now) {
   json object{
       {"id", job.id},
       {"name", job.shape.name},
+      {"trains", trains(job.shape)},
       {"state", scheduler::name(job.status.state)},
       {"reason", reason},
       {"message", message},
@@ -218,11 +218,30 @@ json job_json(const JobRecord& job, const ExchangeReport* report, Time now) {
   return object;
 }
 
+json result_json(const JobRecord& job, Time now) {
+  json roles = json::object();
+  for (const Role& role : job.shape.roles) {
+    std::int32_t actors = 0, finished = 0, restarts = 0;
+    for (const auto& [id, actor] : job.actors) {
+      if (actor.role != role) continue;
+      ++actors;
+      finished += std::holds_alternative<scheduler::Finished>(actor.status.reason);
+      restarts += job.ladder.restarts_of(id);
+    }
+    roles[name(role)] = {{"actors", actors}, {"finished", finished}, {"restarts", restarts}};
+  }
+  return {{"state", scheduler::name(job.status.state)},
+          {"reason", scheduler::reason_name(job.status.reason)},
+          {"message", scheduler::message(job.status.reason, now)},
+          {"wall_seconds", seconds(now - job.created)},
+          {"actors", roles}};
+}
+
 json shown_job(const JobRecord& record, const ExchangeReport* report, Time now) {
   json job = job_json(record, report, now);
   const scheduler::JobState state = record.status.state;
   const bool over = state == scheduler::JobState::kStopping || scheduler::is_final(state);
-  if (report || !over) return job;
+  if (report || !over || !trains(record.shape)) return job;
   const auto text = read_file(record.run_dir + "/result.json");
   const json result = text ? parse_json(*text) : json();
   if (!result.is_object()) return job;

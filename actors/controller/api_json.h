@@ -27,6 +27,8 @@ nlohmann::json job_json(const JobRecord& job, const ExchangeReport* report, Time
 // job_json() for people. When the exchange of a job that is stopping or over is gone, and its
 // figures with it, the figures come from result.json.
 nlohmann::json shown_job(const JobRecord& job, const ExchangeReport* report, Time now);
+// result.json of a job without an exchange, which has ended.
+nlohmann::json result_json(const JobRecord& job, Time now);
 // `restarts`: of this actor, by the job's restart ladder.
 nlohmann::json actor_json(const ActorRecord& actor, const ExchangeReport* report,
                           std::int32_t restarts, Time now);

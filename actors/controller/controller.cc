@@ -10,6 +10,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "actors/controller/api_json.h"
+#include "runtime/base/json.h"
 #include "runtime/base/log.h"
 #include "runtime/base/text.h"
 
@@ -75,8 +77,13 @@ void Controller::carry_out_all(runtime::Context& cx, std::vector<ControllerEffec
 void Controller::carry_out(runtime::Context&, SpawnRankOn spawn) {
   // In this order: the process may dial as soon as the agent has the message.
   hands_.expect(spawn.node, spawn.id);
-  const runtime::SpawnRank message{spawn.id, hands_.rank_arguments(spawn.id), spawn.log_path,
-                                   std::move(spawn.gpus)};
+  runtime::SpawnRank message{.id = spawn.id,
+                             .log_path = std::move(spawn.log_path),
+                             .gpus = std::move(spawn.gpus),
+                             .program = std::move(spawn.program.command),
+                             .environment = std::move(spawn.program.environment),
+                             .working_directory = std::move(spawn.working_directory)};
+  if (message.program.empty()) message.arguments = hands_.rank_arguments(spawn.id);
   if (agent_of(spawn.node).tell(message) != runtime::Delivery::kAccepted)
     brought_about_.push_back(runtime::RankSpawnFailed{spawn.id, spawn.node + " cannot be reached"});
 }
@@ -98,6 +105,33 @@ void Controller::carry_out(runtime::Context&, SendStart start) {
   if (rank.tell(start.start) == runtime::Delivery::kTooLarge)
     brought_about_.push_back(RankFailed{start.id.actor, start.id.incarnation, start.id.rank,
                                         rank.too_large(start.start).message, ErrorCode::kInvalid});
+}
+
+void Controller::carry_out(runtime::Context&, SendProgramStart start) {
+  // The arguments of a job file are far smaller than a link's limit; a message that is lost in
+  // another way means that the program is ending.
+  (void)hands_.program(start.id).tell(std::move(start.start));
+}
+
+void Controller::carry_out(runtime::Context&, DrainRank drain) {
+  // A program that cannot be reached is ended by its agent, or has ended.
+  (void)hands_.program(drain.id).tell(DrainProgram{drain.deadline_ms});
+}
+
+void Controller::carry_out(runtime::Context& cx, FailAsks fail) {
+  std::vector<std::uint64_t> failed;
+  for (const auto& [number, ask] : program_asks_)
+    if (ask.to == fail.id) failed.push_back(number);
+  for (const std::uint64_t number : failed)
+    answer_ask(
+        cx, number,
+        Error{ErrorCode::kUnreachable, fail.id.actor + " ended before it answered: " + fail.cause});
+}
+
+void Controller::carry_out(runtime::Context& cx, WriteResult write) {
+  const JobRecord& job = core_.jobs().at(write.job);
+  if (const auto done = hands_.write_result(job, dump_json(result_json(job, cx.now()), 2)); !done)
+    log::error("event=result_not_written job={} message=\"{}\"", write.job, done.error().message);
 }
 
 void Controller::carry_out(runtime::Context&, OpenExchange open) {
@@ -194,6 +228,40 @@ void Controller::handle(runtime::Context& cx, runtime::Ask<Cancel> ask) {
 
 void Controller::handle(runtime::Context& cx, runtime::Ask<Forget> ask) {
   ask.reply(taken_or_error(take(cx, ForgetJob{ask.question.job})));
+}
+
+void Controller::handle(runtime::Context& cx, runtime::Ask<AskProgram> ask) {
+  const AskProgram& question = ask.question;
+  const auto to = core_.program_to_ask(question.actor);
+  if (!to) return ask.reply(to.error());
+  if (program_asks_.size() == kProgramAsksMax)
+    return ask.reply(Error{ErrorCode::kFailed, "too many questions wait for answers already"});
+  const std::uint64_t number = ++program_ask_last_;
+  const Error late{ErrorCode::kTimedOut,
+                   question.actor + " did not answer within " +
+                       std::to_string(question.timeout / std::chrono::seconds(1)) + " s"};
+  const auto timeout = cx.after(question.timeout, [this, number, late](runtime::Context& then) {
+    answer_ask(then, number, late);
+  });
+  program_asks_.emplace(number, ProgramAsk{*to, ask.reply, timeout});
+  // The answer comes on another thread.
+  runtime::ReplyTo<AskedJson> reply([this, number, post = cx.turn_poster()](auto answer) {
+    post([this, number, answer](runtime::Context& then) { answer_ask(then, number, answer); });
+  });
+  const auto program = hands_.program(*to);
+  const runtime::Ask<AskJson> message{{question.body}, std::move(reply)};
+  const runtime::Delivery sent = program.tell(message);
+  if (sent == runtime::Delivery::kTooLarge)
+    answer_ask(cx, number, program.too_large(message));
+  else if (sent != runtime::Delivery::kAccepted)
+    answer_ask(cx, number, runtime::undelivered(question.actor, sent));
+}
+
+void Controller::answer_ask(runtime::Context& cx, std::uint64_t number, Result<AskedJson> answer) {
+  const auto ask = program_asks_.extract(number);
+  if (ask.empty()) return;
+  cx.cancel(ask.mapped().timeout);
+  ask.mapped().reply(std::move(answer));
 }
 
 void Controller::handle(runtime::Context& cx, runtime::Ask<GetCluster> ask) {

@@ -57,6 +57,17 @@ struct Forget {  // refused with kInvalid before the job has ended
   std::string job;
 };
 
+// A question of a user to a user's program, sent at most once; both texts are JSON. kNotFound,
+// kInvalid and kUnreachable as ControllerCore::program_to_ask() says; kUnreachable also where the
+// actor ends before it answers; kTimedOut; or the Error with which the program answers.
+struct AskProgram {
+  using Reply = AskedJson;
+  std::string actor, body;
+  Duration timeout;
+};
+// Questions that wait for an answer at the same time; one more is refused with kFailed.
+inline constexpr std::size_t kProgramAsksMax = 1024;
+
 // A copy of all records at one moment, for views. The exchanges are those of jobs that have one; a
 // ref may be of an exchange that ends meanwhile, and an ask of it then fails.
 struct ClusterView {
@@ -92,6 +103,7 @@ struct RunDirectory {
 struct ControllerHands {
   std::function<runtime::Ref<runtime::AgentInbox>(const std::string& node, Incarnation)> agent;
   std::function<runtime::Ref<RankInbox>(const runtime::RankId&)> rank;
+  std::function<runtime::Ref<ProgramInbox>(const runtime::RankId&)> program;
   // Called before the node is told to spawn the rank: from then on this incarnation may dial, and
   // others of its name may not.
   std::function<void(const std::string& node, const runtime::RankId&)> expect;
@@ -102,8 +114,10 @@ struct ControllerHands {
   std::function<Result<RunDirectory>(const JobShape&)> make_run_directory;
   // Spawns the exchange of a job. An Error ends the job as failed.
   std::function<Result<runtime::Ref<ExchangeControl>>(const JobRecord&)> open_exchange;
-  // Ends the exchange of a job, and frees the run that the job was to resume.
+  // Ends the exchange of a job, if it has one, and frees its run directory.
   std::function<void(const std::string& job)> close_exchange;
+  // Writes result.json of a job without an exchange; an Error is logged, and nothing else follows.
+  std::function<Result<void>(const JobRecord&, const std::string& json)> write_result;
   // Appends an event to the controller's journal; an Error is logged, and nothing else follows.
   std::function<Result<void>(const ClusterEvent&)> journal;
   std::int64_t events_before = 0;  // the highest event number of earlier controllers of this home
@@ -118,8 +132,8 @@ class Controller {
                    runtime::RankExited, runtime::UsageReport, RankConnected, RankListening,
                    RankReady, RankFailed, RankHung, JobProgress, ActorDrained, ExchangeEvent,
                    JobEnded, runtime::Ask<Submit>, runtime::Ask<Scale>, runtime::Ask<Cancel>,
-                   runtime::Ask<Forget>, runtime::Ask<GetCluster>, runtime::Ask<GetEvents>,
-                   runtime::Ask<Await>>;
+                   runtime::Ask<Forget>, runtime::Ask<AskProgram>, runtime::Ask<GetCluster>,
+                   runtime::Ask<GetEvents>, runtime::Ask<Await>>;
 
   // `seed`: for the core's random numbers.
   Controller(std::uint64_t seed, ControllerHands hands);
@@ -143,6 +157,7 @@ class Controller {
   void handle(runtime::Context& cx, runtime::Ask<Scale> ask);
   void handle(runtime::Context& cx, runtime::Ask<Cancel> ask);
   void handle(runtime::Context& cx, runtime::Ask<Forget> ask);
+  void handle(runtime::Context& cx, runtime::Ask<AskProgram> ask);
   void handle(runtime::Context& cx, runtime::Ask<GetCluster> ask);
   void handle(runtime::Context& cx, runtime::Ask<GetEvents> ask);
   void handle(runtime::Context& cx, runtime::Ask<Await> ask);
@@ -156,12 +171,18 @@ class Controller {
   void carry_out(runtime::Context& cx, KillRankOn kill);
   void carry_out(runtime::Context& cx, RefuseNode refuse);
   void carry_out(runtime::Context& cx, SendStart start);
+  void carry_out(runtime::Context& cx, SendProgramStart start);
+  void carry_out(runtime::Context& cx, DrainRank drain);
+  void carry_out(runtime::Context& cx, FailAsks fail);
+  void carry_out(runtime::Context& cx, WriteResult write);
   void carry_out(runtime::Context& cx, OpenExchange open);
   void carry_out(runtime::Context& cx, TellExchange tell);
   void carry_out(runtime::Context& cx, CloseExchange close);
   void carry_out(runtime::Context& cx, WakeAt wake);
   void carry_out(runtime::Context& cx, Announce announce);
   runtime::Ref<runtime::AgentInbox> agent_of(const std::string& node) const;
+  // Answers a question to a program, unless it has been answered.
+  void answer_ask(runtime::Context& cx, std::uint64_t number, Result<AskedJson> answer);
   // Sends the messages that wait for exchanges, and sets a timer while a mailbox is full.
   void tell_exchanges(runtime::Context& cx);
   bool holds(ClusterCondition condition) const;
@@ -177,6 +198,13 @@ class Controller {
   bool retry_due_ = false;  // a timer is set: an exchange's mailbox was full
   // Events caused by effects, taken in order after the effects of the current event.
   std::deque<ControllerEvent> brought_about_;
+  struct ProgramAsk {
+    runtime::RankId to;
+    runtime::ReplyTo<AskedJson> reply;
+    runtime::TimerId timeout;
+  };
+  std::map<std::uint64_t, ProgramAsk> program_asks_;  // by number, at most kProgramAsksMax
+  std::uint64_t program_ask_last_ = 0;
   // At most kAwaitsMax questions whose condition does not hold yet.
   std::vector<runtime::Ask<Await>> awaits_;
   // The newest events, at most kEventsKept, ascending by number.

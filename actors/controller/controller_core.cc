@@ -1,10 +1,13 @@
-// Handlers of events, in this order: requests of users, nodes and processes, exchanges. step() ends
-// with schedule() (controller_placement.cc); a handler only changes records and adds effects.
+// Handlers of events, in this order: nodes and processes, exchanges. Requests of users are in
+// controller_requests.cc, the programs of users and jobs without an exchange in
+// controller_programs.cc. step() ends with schedule() (controller_placement.cc); a handler only
+// changes records and adds effects.
 //
 // The end of an actor has one path, whatever began it: kill() asks agents to end its processes,
 // rank_gone() hears of each end, and actor_gone() acts after the last one (CC-1). A reason is kept
 // in `ending` from the first sign, so that the end of the processes does not hide its cause. A job
-// ends through its exchange: EndJob to it, JobEnded from it, and only then do the actors stop.
+// that trains ends through its exchange: EndJob to it, JobEnded from it, and only then do the
+// actors stop.
 #include "actors/controller/controller_core.h"
 
 #include <algorithm>
@@ -21,27 +24,10 @@ using scheduler::Reason;
 
 namespace {
 
-constexpr std::int64_t kStopGraceMs = 3000;
-constexpr std::int64_t kDrainMs = 30'000;  // to finish the groups that an actor holds
-
-scheduler::RestartLadder::Policies policies() {
-  return {.actor = {}, .role = {.intensity = 3, .period = std::chrono::minutes(30)}};
-}
-
-bool alive(const ActorRecord& actor) {
-  return std::any_of(actor.ranks.begin(), actor.ranks.end(),
-                     [](const RankRecord& rank) { return rank.alive; });
-}
-
 std::optional<std::int32_t> unlinked_rank(const ActorRecord& actor) {
   for (std::size_t r = 0; r < actor.ranks.size(); ++r)
     if (!actor.ranks[r].connected) return static_cast<std::int32_t>(r);
   return std::nullopt;
-}
-
-bool wanted(const JobRecord& job, const ActorRecord& actor) {
-  const auto it = job.desired.find(actor.role);
-  return it != job.desired.end() && actor.index < it->second;
 }
 
 }  // namespace
@@ -53,116 +39,6 @@ Result<std::vector<ControllerEffect>> ControllerCore::step(const ControllerEvent
   if (!taken) return taken.error();
   schedule();
   return std::move(effects_);
-}
-
-Result<void> ControllerCore::on(const SubmitJob& submit) {
-  Result<JobShape> shape = accepted(submit.shape);
-  if (!shape) return shape.error();
-  if (const auto known = jobs_.find(submit.id); known != jobs_.end()) {
-    if (!scheduler::is_final(known->second.status.state))
-      return Error{ErrorCode::kInvalid,
-                   submit.id + " is " + name(known->second.status.state) + " already", "",
-                   "to stop it: tandem cancel " + submit.id};
-    jobs_.erase(known);  // its run is resumed
-  }
-  JobRecord job{.id = submit.id,
-                .shape = *std::move(shape),
-                .run_dir = submit.run_dir,
-                .status = {.state = JobState::kQueued, .since = now_},
-                .created = now_,
-                .desired = submit.shape.replicas,
-                .ladder = scheduler::RestartLadder(policies()),
-                .submitted = ++submitted_last_};
-  job.desired[Role::kLearner] = 1;
-  JobRecord& kept = jobs_.emplace(submit.id, std::move(job)).first->second;
-  for (const Role role : kRoles)
-    for (std::int32_t i = 0; i < kept.desired[role]; ++i) add_actor(kept, role, i);
-  effects_.push_back(Announce{"job", submit.id, "submitted"});
-  return {};
-}
-
-Result<void> ControllerCore::on(const ScaleRole& scale) {
-  const auto it = jobs_.find(scale.job);
-  if (it == jobs_.end()) return Error{ErrorCode::kNotFound, "there is no job " + scale.job};
-  JobRecord& job = it->second;
-  if (scheduler::is_final(job.status.state) || job.status.state == JobState::kStopping)
-    return Error{ErrorCode::kFailed,
-                 scale.job + " is " + name(job.status.state) + " and cannot be scaled"};
-  if (scale.role == Role::kLearner)
-    return Error{ErrorCode::kInvalid, "the learner of a running job cannot be scaled", "",
-                 "submit it with another learner.ranks"};
-  if (const auto asked = scheduler::replicas_of(name(scale.role), std::to_string(scale.replicas));
-      !asked)
-    return asked.error();
-  JobShape shape = as_placed(job.shape);
-  shape.replicas = job.desired;
-  shape.replicas[scale.role] = scale.replicas;
-  if (const auto fits = can_ever_run(shape); !fits) return fits.error();
-  job.desired[scale.role] = scale.replicas;
-  effects_.push_back(
-      Announce{"job", job.id,
-               std::string("scale ") + name(scale.role) + "=" + std::to_string(scale.replicas)});
-  for (std::int32_t i = 0; i < scale.replicas; ++i)
-    if (!job.actors.contains(actor_name(job.id, scale.role, i))) add_actor(job, scale.role, i);
-  std::vector<std::string> never_started;
-  for (auto& [actor_id, actor] : job.actors) {
-    if (actor.role != scale.role || actor.index < scale.replicas) continue;
-    switch (actor.status.state) {
-      case ActorState::kReady:
-      case ActorState::kBusy:
-        set(actor, ActorState::kDraining,
-            scheduler::Draining{0, now_ + std::chrono::milliseconds(kDrainMs)});
-        effects_.push_back(TellExchange{job.id, DrainActor{actor_id, actor.incarnation, kDrainMs}});
-        break;
-      case ActorState::kStarting:
-      case ActorState::kInitializing:
-        kill(actor, scheduler::ScaleDown{}, kStopGraceMs);
-        break;
-      case ActorState::kQueued:
-      case ActorState::kPlacing:
-      case ActorState::kBackoff:
-        never_started.push_back(actor_id);
-        break;
-      default:
-        break;
-    }
-  }
-  for (const std::string& actor : never_started) {
-    job.waiting.erase(actor);
-    job.actors.erase(actor);
-    ++changes_;
-  }
-  return {};
-}
-
-Result<void> ControllerCore::on(const CancelJob& cancel) {
-  const auto it = jobs_.find(cancel.job);
-  if (it == jobs_.end()) return Error{ErrorCode::kNotFound, "there is no job " + cancel.job};
-  JobRecord& job = it->second;
-  if (scheduler::is_final(job.status.state) || job.outcome) return {};
-  effects_.push_back(Announce{"job", job.id, "cancelled by the user"});
-  if (job.status.state == JobState::kQueued) {
-    for (auto& [actor_id, actor] : job.actors)
-      set(actor, ActorState::kStopped, scheduler::CancelledByUser{});
-    set(job, JobState::kCancelled, scheduler::CancelledByUser{});
-    // Frees the run that the job was to resume, which is locked since the job was submitted.
-    if (job.shape.resume_dir) effects_.push_back(CloseExchange{job.id});
-    return {};
-  }
-  effects_.push_back(TellExchange{job.id, EndJob{JobOutcome::kCancelled, "cancelled by the user"}});
-  return {};
-}
-
-// A job of an earlier controller has no record here, and its run may be deleted all the same.
-Result<void> ControllerCore::on(const ForgetJob& forget) {
-  const auto it = jobs_.find(forget.job);
-  if (it == jobs_.end()) return {};
-  if (!scheduler::is_final(it->second.status.state))
-    return Error{ErrorCode::kInvalid, forget.job + " is " + name(it->second.status.state), "",
-                 "cancel it first: tandem cancel " + forget.job};
-  jobs_.erase(it);
-  effects_.push_back(Announce{"job", forget.job, "its run was deleted"});
-  return {};
 }
 
 Result<void> ControllerCore::on(const runtime::NodeUp& up) {
@@ -257,9 +133,13 @@ Result<void> ControllerCore::on(const runtime::RankSpawnFailed& failed) {
 }
 
 Result<void> ControllerCore::on(const runtime::RankExited& exited) {
-  if (const RankRecord* rank = rank_of(exited.id))
-    rank_gone(*job_of(exited.id.actor), *life_of(exited.id.actor, exited.id.incarnation),
-              exited.id.rank, reason_of(exited, nodes_.at(rank->node).total.memory_bytes));
+  const RankRecord* rank = rank_of(exited.id);
+  if (!rank) return {};
+  JobRecord& job = *job_of(exited.id.actor);
+  ActorRecord& actor = *life_of(exited.id.actor, exited.id.incarnation);
+  Reason why = reason_of(exited, nodes_.at(rank->node).total.memory_bytes);
+  if (exited.code == 0 && program_of(job.shape, actor.role)) why = scheduler::Finished{};
+  rank_gone(job, actor, exited.id.rank, std::move(why));
   return {};
 }
 
@@ -269,7 +149,7 @@ Result<void> ControllerCore::on(const RankConnected& connected) {
   if (!actor || !rank || actor->ending) return {};
   rank->connected = true;
   if (actor->status.state == ActorState::kStarting)
-    set(*actor, ActorState::kInitializing, scheduler::LoadingModel{});
+    set(*actor, ActorState::kInitializing, initialising(*job_of(connected.id.actor), *actor));
   start_ranks(*job_of(connected.id.actor), *actor);
   return {};
 }
@@ -287,6 +167,7 @@ Result<void> ControllerCore::on(const RankListening& listening) {
 // is still being spawned.
 void ControllerCore::start_ranks(JobRecord& job, ActorRecord& actor) {
   if (unlinked_rank(actor)) return;
+  if (program_of(job.shape, actor.role)) return start_program(job, actor);
   for (std::size_t r = 0; r < actor.ranks.size(); ++r) {
     RankRecord& rank = actor.ranks[r];
     if (rank.started || (r > 0 && actor.gang_endpoint.empty())) continue;
@@ -325,10 +206,7 @@ Result<void> ControllerCore::on(const RankReady& ready) {
         scheduler::WaitingForGang{static_cast<std::int32_t>(count),
                                   static_cast<std::int32_t>(actor->ranks.size())});
   }
-  JobRecord& job = *job_of(ready.actor);
-  if (job.status.state == JobState::kStarting)
-    set(job, JobState::kStarting,
-        scheduler::WaitingForActors{job.ready, static_cast<std::int32_t>(job.actors.size())});
+  count_ready(*job_of(ready.actor));
   return {};
 }
 
@@ -351,7 +229,11 @@ Result<void> ControllerCore::on(const RankFailed& failed) {
 Result<void> ControllerCore::on(const RankHung& hung) {
   ActorRecord* actor = life_of(hung.id.actor, hung.id.incarnation);
   if (!actor || !alive(*actor) || actor->ending) return {};
-  kill(*actor, scheduler::Hung{hung.silent_s}, 0);
+  const bool unlinked = hung.silent_s <= 0;
+  if (unlinked && program_of(job_of(hung.id.actor)->shape, actor->role))
+    link_lost(*actor);
+  else
+    kill(*actor, scheduler::Hung{hung.silent_s}, 0);
   return {};
 }
 
@@ -375,8 +257,11 @@ void ControllerCore::rank_gone(JobRecord& job, ActorRecord& actor, std::int32_t 
   if (actor.ending && explains(why, *actor.ending)) actor.ending = why;
   if (first) {
     if (!actor.ending) actor.ending = why;
-    effects_.push_back(TellExchange{
-        job.id, ActorDown{actor.name, actor.incarnation, scheduler::message(*actor.ending, now_)}});
+    const std::string cause = scheduler::message(*actor.ending, now_);
+    if (program_of(job.shape, actor.role))
+      effects_.push_back(FailAsks{{actor.name, actor.incarnation, rank}, cause});
+    else
+      effects_.push_back(TellExchange{job.id, ActorDown{actor.name, actor.incarnation, cause}});
   }
   if (alive(actor))
     kill(actor, scheduler::GangMemberDied{rank}, 0);
@@ -404,8 +289,9 @@ void ControllerCore::actor_gone(JobRecord& job, ActorRecord& actor) {
     const std::int32_t index = actor.index;
     job.actors.erase(actor.name);
     if (again) add_actor(job, role, index);
-    return;
+    return count_finished(job);
   }
+  if (std::holds_alternative<scheduler::Finished>(why)) return finish_actor(job, actor);
   if (std::holds_alternative<scheduler::JobFailed>(why))  // a restart would fail the same way
     return set(actor, ActorState::kFailed, why);
   restart(job, actor, why);
@@ -472,18 +358,22 @@ Result<void> ControllerCore::on(const ActorDrained& drained) {
 
 Result<void> ControllerCore::on(const JobEnded& ended) {
   const auto it = jobs_.find(ended.job);
-  if (it == jobs_.end() || it->second.outcome) return {};
-  it->second.outcome = ended;
-  ++changes_;
-  effects_.push_back(Announce{"job", ended.job, ended.reason});
-  stop_job(it->second);
+  if (it != jobs_.end() && !it->second.outcome) job_ended(it->second, ended);
   return {};
 }
 
-// Ends actors whose processes live and have not reported in time.
+void ControllerCore::job_ended(JobRecord& job, const JobEnded& ended) {
+  job.outcome = ended;
+  ++changes_;
+  effects_.push_back(Announce{"job", job.id, ended.reason});
+  stop_job(job);
+}
+
+// Ends actors whose processes live and have not reported, or drained, in time.
 Result<void> ControllerCore::on(const Tick&) {
   for (auto& [id, job] : jobs_)
     for (auto& [actor_id, actor] : job.actors) {
+      end_overdue_program(job, actor);
       const bool starts = actor.status.state == ActorState::kStarting ||
                           actor.status.state == ActorState::kInitializing;
       if (!starts || now_ < actor.report_deadline || actor.ending) continue;
@@ -498,19 +388,27 @@ Result<void> ControllerCore::on(const Tick&) {
 }
 
 void ControllerCore::fail_job(JobRecord& job, const std::string& why) {
+  end_job(job, JobOutcome::kFailed, why);
+}
+
+void ControllerCore::end_job(JobRecord& job, JobOutcome outcome, const std::string& why) {
   if (job.outcome) return;
-  effects_.push_back(TellExchange{job.id, EndJob{JobOutcome::kFailed, why}});
+  if (trains(job.shape))
+    effects_.push_back(TellExchange{job.id, EndJob{outcome, why}});
+  else
+    job_ended(job, JobEnded{job.id, outcome, why});
 }
 
 void ControllerCore::stop_job(JobRecord& job) {
   Reason why = scheduler::Completed{};
+  if (!trains(job.shape)) why = scheduler::Finished{.job = true};
   if (job.outcome->outcome == JobOutcome::kFailed) why = scheduler::JobFailed{job.outcome->reason};
   if (job.outcome->outcome == JobOutcome::kCancelled)
     why = scheduler::CancelledByUser{job.outcome->reason};
   set(job, JobState::kStopping, why);  // a job that is being cancelled may end for another cause
   for (auto& [actor_id, actor] : job.actors) {
     if (alive(actor))
-      kill(actor, scheduler::JobEnded{}, kStopGraceMs);
+      stop_actor(job, actor, scheduler::JobEnded{});
     else if (!scheduler::is_final(actor.status.state))
       set(actor, ActorState::kStopped, scheduler::JobEnded{});
   }
@@ -533,6 +431,7 @@ void ControllerCore::finish_job_if_gone(JobRecord& job) {
       set(job, JobState::kCancelled, why);
       break;
   }
+  if (!trains(job.shape)) effects_.push_back(WriteResult{job.id});
   effects_.push_back(CloseExchange{job.id});
 }
 
@@ -559,7 +458,7 @@ void ControllerCore::set(JobRecord& job, JobState to, Reason reason) {
         "job", job.id, std::string(name(to)) + ": " + scheduler::message(job.status.reason, now_)});
 }
 
-ActorRecord& ControllerCore::add_actor(JobRecord& job, Role role, std::int32_t index) {
+ActorRecord& ControllerCore::add_actor(JobRecord& job, const Role& role, std::int32_t index) {
   const std::string id = actor_name(job.id, role, index);
   job.waiting.insert(id);
   ++changes_;

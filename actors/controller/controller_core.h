@@ -19,105 +19,14 @@
 #include <variant>
 #include <vector>
 
+#include "actors/controller/controller_events.h"
 #include "actors/controller/controller_state.h"
-#include "actors/messages/exchange.h"
-#include "actors/messages/rank.h"
 #include "runtime/base/rng.h"
 #include "runtime/node/agent_messages.h"
 #include "scheduler/fleet/lifecycle.h"
 #include "scheduler/fleet/placement.h"
 
 namespace tandem::actors {
-
-// Events of the controller's own, besides the messages of other actors.
-struct SubmitJob {
-  JobShape shape;
-  std::string id;       // free, chosen by the caller
-  std::string run_dir;  // exists
-};
-struct ScaleRole {
-  std::string job;
-  Role role = Role::kRollout;
-  std::int32_t replicas = 0;
-};
-struct CancelJob {
-  std::string job;
-};
-struct ForgetJob {  // its run was deleted
-  std::string job;
-};
-struct NodeDown {
-  std::string node;
-  Incarnation incarnation;
-};
-struct RankConnected {  // its link is up
-  runtime::RankId id;
-};
-struct RankHung {
-  runtime::RankId id;
-  double silent_s = 0;
-};
-struct Tick {};  // a WakeAt has come: a deadline may have passed
-
-// How long an actor's processes may take from their start until each of them has reported: its link
-// is up, which is before it loads a model. The end of a process is reported at once, so this limit
-// ends only the wait for a process that lives and says nothing.
-inline constexpr Duration kReportWait = std::chrono::minutes(2);
-
-using ControllerEvent =
-    std::variant<SubmitJob, ScaleRole, CancelJob, ForgetJob, runtime::NodeUp, NodeDown,
-                 runtime::RankSpawned, runtime::RankSpawnFailed, runtime::RankExited, RankConnected,
-                 RankListening, RankReady, RankFailed, RankHung, JobProgress, ActorDrained,
-                 JobEnded, Tick>;
-
-// Effects: each says one thing that the Controller actor is to do.
-//
-// Starts a process. Reported back by RankSpawned or RankSpawnFailed, and later by RankExited.
-struct SpawnRankOn {
-  std::string node;
-  runtime::RankId id;
-  std::string log_path;
-  std::vector<std::string> gpus;  // uuids
-};
-// Ends a process: SIGTERM, and SIGKILL after the grace. Reported back by RankExited.
-struct KillRankOn {
-  std::string node;
-  runtime::RankId id;
-  std::int64_t grace_ms = 0;
-};
-struct RefuseNode {  // another living agent has this name
-  std::string node;
-  Incarnation incarnation;
-  std::int64_t pid_up = 0;
-};
-// Tells a process that is connected what to be.
-struct SendStart {
-  runtime::RankId id;
-  StartRank start;  // without the endpoints that only the process knows
-};
-// Spawns the exchange of a job that starts; CloseExchange ends it with the job.
-struct OpenExchange {
-  std::string job;
-};
-struct TellExchange {
-  std::string job;
-  std::variant<ActorDown, DrainActor, EndJob> message;
-};
-struct CloseExchange {
-  std::string job;
-};
-// A Tick is wanted at this time. It may come late, and more than one may be pending.
-struct WakeAt {
-  Time when;
-};
-struct Announce {    // an event for people and the journal
-  std::string kind;  // "job", "actor", "node"
-  std::string subject;
-  std::string message;
-};
-
-using ControllerEffect = std::variant<SpawnRankOn, KillRankOn, RefuseNode, SendStart, OpenExchange,
-                                      TellExchange, CloseExchange, WakeAt, Announce>;
 
 // Plain state, used by one thread. `seed` is that of the jitter in restart pauses.
 class ControllerCore {
@@ -141,12 +50,17 @@ class ControllerCore {
   // was made by as_placed() keeps what was decided.
   JobShape settled(JobShape shape) const;
 
+  // The process to which a question for this actor goes. kNotFound: there is no such actor;
+  // kInvalid: it is none of a user's program; kUnreachable: it is not ready.
+  Result<runtime::RankId> program_to_ask(const std::string& actor) const;
+
   const std::map<std::string, JobRecord>& jobs() const { return jobs_; }
   const std::map<std::string, NodeRecord>& nodes() const { return nodes_; }
   bool idle() const;  // nothing runs and every job is final
 
  private:
   using Effects = std::vector<ControllerEffect>;
+  static constexpr std::int64_t kStopGraceMs = 3000;  // from SIGTERM to SIGKILL
 
   Result<void> on(const SubmitJob& submit);
   Result<void> on(const ScaleRole& scale);
@@ -187,6 +101,23 @@ class ControllerCore {
   void lease(const RankRecord& rank, const scheduler::Resources& need);
   void give_back(const RankRecord& rank, const scheduler::Resources& need);
   void start_ranks(JobRecord& job, ActorRecord& actor);
+  void start_program(JobRecord& job, ActorRecord& actor);
+  // What an actor whose processes are connected waits for.
+  scheduler::Reason initialising(const JobRecord& job, const ActorRecord& actor) const;
+  // Lets an actor finish its work before it ends. A training actor is drained by its exchange, a
+  // program by a message.
+  void drain(JobRecord& job, ActorRecord& actor);
+  void link_lost(ActorRecord& actor);  // of a program: it ends soon, or it is ended
+  // Ends a program that takes too long to drain, or lives on without its link.
+  void end_overdue_program(const JobRecord& job, ActorRecord& actor);
+  // Ends an actor within a few seconds; a program may first answer what it has been asked.
+  void stop_actor(JobRecord& job, ActorRecord& actor, scheduler::Reason why);
+  void scale_down(JobRecord& job, const Role& role);
+  void finish_actor(JobRecord& job, ActorRecord& actor);  // its program has ended with code 0
+  // Of a job of actors alone: it runs once all are ready, and succeeds once all have finished. Of
+  // other jobs count_ready() only says how many are ready.
+  void count_ready(JobRecord& job);
+  void count_finished(JobRecord& job);
   // Ends the processes of an actor. The first reason stays, unless a rank's end explains it better.
   void kill(ActorRecord& actor, scheduler::Reason why, std::int64_t grace_ms);
   // Called when the last process of an incarnation has ended; may erase the record of the actor.
@@ -197,9 +128,12 @@ class ControllerCore {
   // The process of a rank has ended. The others of its gang are ended too; after the last one
   // actor_gone() decides: stopped, restarted or failed.
   void rank_gone(JobRecord& job, ActorRecord& actor, std::int32_t rank, scheduler::Reason why);
-  // Asks the exchange to end the job; its JobEnded then stops the actors.
+  // Asks the exchange to end the job; its JobEnded then stops the actors. A job without an exchange
+  // ends at once.
+  void end_job(JobRecord& job, JobOutcome outcome, const std::string& why);
   void fail_job(JobRecord& job, const std::string& why);
-  // stop_job() ends the actors of a job whose exchange has ended it; finish_job_if_gone() makes its
+  void job_ended(JobRecord& job, const JobEnded& ended);
+  // stop_job() ends the actors of a job that has ended; finish_job_if_gone() makes its
   // state final when the last process is gone (CC-4).
   void stop_job(JobRecord& job);
   void finish_job_if_gone(JobRecord& job);
@@ -207,7 +141,7 @@ class ControllerCore {
   // here.
   void set(ActorRecord& actor, scheduler::ActorState to, scheduler::Reason reason);
   void set(JobRecord& job, scheduler::JobState to, scheduler::Reason reason);
-  ActorRecord& add_actor(JobRecord& job, Role role, std::int32_t index);
+  ActorRecord& add_actor(JobRecord& job, const Role& role, std::int32_t index);
   JobRecord* job_of(const std::string& actor);
   // The actor, if `incarnation` is its current one; else null.
   ActorRecord* life_of(const std::string& actor, Incarnation incarnation);
@@ -229,7 +163,12 @@ class ControllerCore {
   Effects effects_;  // the effects of the current event so far
 };
 
-// One demand per role, in the order of kRoles.
+// The number of actors that a user asks for. kInvalid for a role that the job does not have or that
+// cannot be scaled, and for a number out of its bounds.
+Result<std::int32_t> replicas_asked(const JobShape& shape, const Role& role,
+                                    std::string_view count);
+
+// One demand per role, in the order of the shape's roles.
 std::vector<scheduler::RoleDemand> demands_of(const JobShape& shape);
 
 // The same job with the reservations of its ranks fixed: for a question about a job that is placed,
@@ -238,6 +177,6 @@ JobShape as_placed(JobShape shape);
 
 // The pages of keys and values of a rank of this role, as settled() decided; 0 for a role that
 // takes none, or whose memory is not planned.
-std::int64_t planned_pages(const JobShape& shape, Role role);
+std::int64_t planned_pages(const JobShape& shape, const Role& role);
 
 }  // namespace tandem::actors

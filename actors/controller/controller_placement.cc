@@ -22,7 +22,7 @@ using scheduler::Reason;
 
 namespace {
 
-scheduler::Strategy strategy_of(const JobShape& shape, Role role) {
+scheduler::Strategy strategy_of(const JobShape& shape, const Role& role) {
   const auto chosen = shape.strategy.find(role);
   return chosen == shape.strategy.end() ? scheduler::Strategy::kPack : chosen->second;
 }
@@ -45,21 +45,23 @@ std::string nccl_version_of(const NodeRecord& node) {
 
 std::vector<scheduler::RoleDemand> demands_of(const JobShape& shape) {
   std::vector<scheduler::RoleDemand> demands;
-  for (const Role role : kRoles) {
-    const std::string key = name(role);
+  for (const Role& role : shape.roles) {
+    const std::string& key = name(role);
     const bool learner = role == Role::kLearner;
+    const bool program = program_of(shape, role) != nullptr;
+    const std::string pool = (program ? "actors." : "pools.") + key;
     const auto memory = shape.memory.find(role);
     demands.push_back(
         {.role = key,
          .replicas = learner ? 1 : shape.replicas.at(role),
-         .ranks = learner ? shape.learner_ranks : 1,
+         .ranks = ranks_of(shape, role),
          .per_rank = shape.per_rank.at(role),
          .strategy = strategy_of(shape, role),
          .nccl = shape.nccl_roles.contains(role),
-         .replicas_key = learner ? "" : key + ".replicas",
+         .replicas_key = learner ? "" : (program ? "actors." : "") + key + ".replicas",
          .ranks_key = learner ? "learner.ranks" : "",
-         .cpus_key = "pools." + key + ".cpus_per_actor",
-         .gpus_key = role == Role::kReward ? "" : "pools." + key + ".gpus_per_actor",
+         .cpus_key = pool + ".cpus_per_actor",
+         .gpus_key = role == Role::kReward ? "" : pool + ".gpus_per_actor",
          .memory = memory == shape.memory.end() ? scheduler::MemoryDemand{} : memory->second});
   }
   return demands;
@@ -75,7 +77,7 @@ JobShape as_placed(JobShape shape) {
   return shape;
 }
 
-std::int64_t planned_pages(const JobShape& shape, Role role) {
+std::int64_t planned_pages(const JobShape& shape, const Role& role) {
   const auto memory = shape.memory.find(role);
   if (memory == shape.memory.end() || !memory->second.paged) return 0;
   return memory->second.paged->pages;
@@ -106,10 +108,10 @@ JobShape ControllerCore::settled(JobShape shape) const {
   std::vector<scheduler::RoleDemand> demands = demands_of(shape);
   scheduler::settle_memory(demands, capacity());
   for (std::size_t i = 0; i < demands.size(); ++i) {
-    const auto planned = shape.memory.find(kRoles[i]);
+    const auto planned = shape.memory.find(shape.roles[i]);
     if (planned == shape.memory.end()) continue;
     planned->second = std::move(demands[i].memory);
-    shape.per_rank.at(kRoles[i]) = demands[i].per_rank;
+    shape.per_rank.at(shape.roles[i]) = demands[i].per_rank;
   }
   return shape;
 }
@@ -208,11 +210,12 @@ void ControllerCore::start_job(JobRecord& job) {
   if (const auto* why = std::get_if<Reason>(&placed)) return wait_in_queue(job, *why);
   set(job, JobState::kStarting,
       scheduler::WaitingForActors{0, static_cast<std::int32_t>(job.actors.size())});
-  effects_.push_back(OpenExchange{job.id});
+  if (trains(job.shape)) effects_.push_back(OpenExchange{job.id});
   // The plan also has the actors of other jobs that are backing off: those only held their room.
   for (const scheduler::Assignment& assignment : std::get<0>(placed))
     if (const auto own = job.actors.find(assignment.actor); own != job.actors.end())
       start_actor(job, own->second, assignment.ranks);
+  count_ready(job);
 }
 
 void ControllerCore::start_actor(JobRecord& job, ActorRecord& actor,
@@ -244,6 +247,10 @@ void ControllerCore::start_actor(JobRecord& job, ActorRecord& actor,
         {actor.name, actor.incarnation, rank},
         job.run_dir + "/logs/" + file + "." + std::to_string(actor.incarnation.value) + ".log",
         {}};
+    if (const RoleProgram* program = program_of(job.shape, actor.role)) {
+      spawn.program = *program;
+      spawn.working_directory = job.run_dir;
+    }
     for (const std::int32_t gpu : record.gpus)
       spawn.gpus.push_back(nodes_.at(record.node).gpus[static_cast<std::size_t>(gpu)].device.uuid);
     effects_.push_back(std::move(spawn));
@@ -296,7 +303,7 @@ std::vector<scheduler::NodeCapacity> ControllerCore::capacity() const {
 scheduler::Gang ControllerCore::gang_of(const JobRecord& job, const ActorRecord& actor) const {
   return {.actor = actor.name,
           .per_rank = job.shape.per_rank.at(actor.role),
-          .ranks = actor.role == Role::kLearner ? job.shape.learner_ranks : 1,
+          .ranks = ranks_of(job.shape, actor.role),
           .strategy = strategy_of(job.shape, actor.role),
           .nccl = job.shape.nccl_roles.contains(actor.role),
           .nccl_version = job.nccl_version};

@@ -14,6 +14,7 @@
 
 #include "actors/messages/exchange.h"
 #include "actors/messages/rank.h"
+#include "actors/messages/roles.h"
 #include "runtime/base/clock.h"
 #include "runtime/node/agent_messages.h"
 #include "scheduler/fleet/lifecycle.h"
@@ -22,10 +23,21 @@
 
 namespace tandem::actors {
 
+// The program of a role that the job brings, from the section `actors:` of its file.
+struct RoleProgram {
+  std::vector<std::string> command;                // argv
+  std::map<std::string, std::string> environment;  // beside the agent's own
+  std::string args_json = "{}";                    // StartActor::args_json
+};
+
 // The part of a job file that the controller needs.
 struct JobShape {
   std::string name;
   std::string yaml;  // the effective job file, with all defaults
+  // In the order in which their actors are placed: those of training, then those of `programs`. A
+  // job of actors alone has only the latter, and no exchange.
+  std::vector<Role> roles{std::begin(kTrainingRoles), std::end(kTrainingRoles)};
+  std::map<Role, RoleProgram> programs;
   std::map<Role, std::int32_t> replicas;
   std::map<Role, scheduler::Resources> per_rank;  // with the memory that settled() decides
   std::map<Role, scheduler::Strategy> strategy;   // PACK for a role that is missing
@@ -58,7 +70,7 @@ struct RankRecord {
 // One actor, over all of its incarnations.
 struct ActorRecord {
   std::string name, job;
-  Role role = Role::kRollout;
+  Role role;
   std::int32_t index = 0;
   // State, reason and since when: changed by ControllerCore::set alone.
   scheduler::ActorStatus status;
@@ -102,6 +114,17 @@ struct JobRecord {
   std::int64_t submitted = 0;  // order in the queue
   std::string nccl_version;    // that of the living ranks of nccl_roles; empty: there is none
 };
+
+// Whether the job trains, and so has an exchange.
+bool trains(const JobShape& shape);
+bool has_role(const JobShape& shape, const Role& role);
+// The program of a role that the job brings; null for a role of training.
+const RoleProgram* program_of(const JobShape& shape, const Role& role);
+// Processes of each of the role's actors.
+std::int32_t ranks_of(const JobShape& shape, const Role& role);
+bool alive(const ActorRecord& actor);  // it has a process
+// Whether the user wants the actor: its index is below the number that is desired of its role.
+bool wanted(const JobRecord& job, const ActorRecord& actor);
 
 // One GPU of a node. Ranks hold it by its index, so a node keeps its GPUs while it is up.
 struct GpuRecord {

@@ -263,7 +263,7 @@ Result<void> check(const EpochProgress& progress) {
 template <class Events>
 runtime::Door<Events> role_door(const std::string& job, const std::vector<Role>& roles) {
   std::vector<std::string> prefixes;
-  for (const Role role : roles) prefixes.push_back(job + "/" + name(role) + "/");
+  for (const Role& role : roles) prefixes.push_back(job + "/" + name(role) + "/");
   return [prefixes](const PeerId& from, const Events& events) -> Result<void> {
     return std::visit(
         [&](const auto& message) -> Result<void> {

@@ -22,6 +22,9 @@ namespace tandem::actors {
 namespace {
 
 constexpr std::size_t kQuotedBytesMax = 100;  // of a foreign word in an error
+// How long a question to an actor may wait: at least, at most and by default, in seconds.
+constexpr Bounds kAskSeconds{1, 600};
+constexpr std::int64_t kAskSecondsUsual = 10;
 
 using nlohmann::json;
 using runtime::HttpAnswer;
@@ -46,6 +49,7 @@ struct Handler {
   HttpAnswer get_object(const HttpRequest& request) const;
   HttpAnswer post(const HttpRequest& request) const;
   HttpAnswer scale(const JobRecord& job, const std::string& body) const;
+  HttpAnswer ask(const HttpRequest& request) const;
   HttpAnswer watch(const std::string& kind, const std::string& name) const;
   HttpAnswer status() const;
   HttpAnswer waits(const HttpRequest& request) const;
@@ -162,6 +166,7 @@ HttpAnswer Handler::post(const HttpRequest& request) const {
   }
   if (path.size() == 5 && path[2] == "runs" && path[4] == "delete")
     return parts->runs.remove(path[3]);
+  if (path.size() > 4 && path[2] == "actors" && path.back() == "ask") return ask(request);
   if (path.size() != 5 || path[2] != "jobs" || (path[4] != "scale" && path[4] != "cancel"))
     return runtime::error_response(Error{ErrorCode::kNotFound, "there is no " + request.target});
   const auto picture = take_picture(api.controller);
@@ -175,6 +180,27 @@ HttpAnswer Handler::post(const HttpRequest& request) const {
   return scale(*job, request.body);
 }
 
+// The answer comes later, and no thread of the server waits for it.
+HttpAnswer Handler::ask(const HttpRequest& request) const {
+  const auto timeout = query_number(request, "timeout_s", kAskSeconds);
+  if (!timeout) return runtime::error_response(timeout.error());
+  if (!parse_json(request.body).is_object())
+    return runtime::error_response(
+        Error{ErrorCode::kInvalid, "a question is one JSON object, as in {\"add\": 2}"});
+  const auto& path = request.segments;
+  AskProgram question{.actor = joined(path, 3, path.size() - 1),
+                      .body = request.body,
+                      .timeout = std::chrono::seconds(timeout->value_or(kAskSecondsUsual))};
+  return runtime::HttpLater{[controller = api.controller, question](auto respond) {
+    const runtime::ReplyTo<AskedJson> reply([respond](const Result<AskedJson>& answer) {
+      respond(answer ? HttpResponse{.body = answer->body + "\n"}
+                     : runtime::error_response(answer.error()));
+    });
+    const auto sent = controller.tell(runtime::Ask<AskProgram>{question, reply});
+    if (sent != runtime::Delivery::kAccepted) reply(runtime::undelivered("the controller", sent));
+  }};
+}
+
 HttpAnswer Handler::scale(const JobRecord& job, const std::string& text) const {
   // A body beyond the parser's limits parses to nothing; the answer then says so.
   const auto over = json_over_limit(text);
@@ -185,18 +211,12 @@ HttpAnswer Handler::scale(const JobRecord& job, const std::string& text) const {
               "scale wants {\"ROLE\": N, …}" + (over ? ", and this is " + *over : std::string())});
   std::vector<ScaleRole> wanted;  // all are checked before the first is carried out
   for (const auto& [role_name, count] : body.items()) {
-    const auto role = std::find_if(std::begin(kRoles), std::end(kRoles),
-                                   [&](Role r) { return role_name == name(r); });
-    // The count may be any JSON value: replicas_of() takes its text and says what is wrong with it.
-    const std::string written = cut_utf8(dump_json(count), kQuotedBytesMax);
-    if (role == std::end(kRoles))
-      return runtime::error_response(
-          Error{ErrorCode::kInvalid,
-                "cannot scale " + cut_utf8(role_name, kQuotedBytesMax) + " to " + written, "",
-                "rollout=N and reward=N are possible"});
-    const auto replicas = scheduler::replicas_of(role_name, written);
+    // The count may be any JSON value: replicas_asked() takes its text and says what is wrong.
+    const Role role{cut_utf8(role_name, kQuotedBytesMax)};
+    const auto replicas =
+        replicas_asked(job.shape, role, cut_utf8(dump_json(count), kQuotedBytesMax));
     if (!replicas) return runtime::error_response(replicas.error());
-    wanted.push_back({job.id, *role, *replicas});
+    wanted.push_back({job.id, role, *replicas});
   }
   for (const ScaleRole& scale : wanted)
     if (const auto done = ask_and_wait(api.controller, Scale{scale}, kApiAskTimeout); !done)

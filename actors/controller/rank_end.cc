@@ -1,7 +1,5 @@
 #include "actors/controller/rank_end.h"
 
-#include "runtime/base/check.h"
-
 namespace tandem::actors {
 
 using scheduler::Reason;
@@ -24,19 +22,16 @@ bool explains(const Reason& why, const Reason& ending) {
           std::holds_alternative<scheduler::ExitSignal>(ending));
 }
 
-std::string memory_advice(Role role) {
-  switch (role) {
-    case Role::kLearner:
-      return "lower learner.max_token_len, set learner.enable_gradient_checkpointing, take a "
-             "smaller model or a machine with more memory";
-    case Role::kRollout:
-      return "lower rollout.gpu_memory_utilization, rollout.max_num_seqs or rollout.replicas, or "
-             "take a machine with more memory";
-    case Role::kReward:
-      return "let the reward program hold less, lower reward.replicas, or take a machine with more "
-             "memory";
-  }
-  CHECK(false);
+std::string memory_advice(const Role& role) {
+  if (role == Role::kLearner)
+    return "lower learner.max_token_len, set learner.enable_gradient_checkpointing, take a "
+           "smaller model or a machine with more memory";
+  if (role == Role::kRollout)
+    return "lower rollout.gpu_memory_utilization, rollout.max_num_seqs or rollout.replicas, or "
+           "take a machine with more memory";
+  const std::string key = role == Role::kReward ? "reward" : "actors." + name(role);
+  return "let the " + name(role) + " program hold less, lower " + key +
+         ".replicas, or take a machine with more memory";
 }
 
 }  // namespace tandem::actors

@@ -21,6 +21,6 @@ scheduler::Reason reason_of(const runtime::RankExited& exited, std::int64_t room
 bool explains(const scheduler::Reason& why, const scheduler::Reason& ending);
 
 // How a role needs less memory, or gets more: a clause for the end of a sentence.
-std::string memory_advice(Role role);
+std::string memory_advice(const Role& role);
 
 }  // namespace tandem::actors

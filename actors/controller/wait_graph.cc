@@ -45,8 +45,8 @@ class Graph {
     std::optional<double> until_s;
   };
 
-  void node(const std::string& id, const char* kind, const json& job, const std::string& state,
-            const std::string& reason) {
+  void node(const std::string& id, const std::string& kind, const json& job,
+            const std::string& state, const std::string& reason) {
     if (!known_.insert(id).second) return;
     nodes_.push_back(
         {{"id", id}, {"kind", kind}, {"job", job}, {"state", state}, {"reason", reason}});
@@ -102,7 +102,7 @@ void Graph::add_actor(const JobRecord& job, const ActorRecord& actor, Time now) 
     waits.until_s = seconds(backoff->until - now);
   if (const auto* draining = std::get_if<scheduler::Draining>(&status.reason)) {
     waits.until_s = seconds(draining->deadline - now);
-    waits.to = exchange_of(job);
+    if (!draining->program) waits.to = exchange_of(job);
   }
   const bool starts = status.state == scheduler::ActorState::kStarting ||
                       status.state == scheduler::ActorState::kInitializing;
@@ -114,9 +114,10 @@ void Graph::add_actor(const JobRecord& job, const ActorRecord& actor, Time now) 
 }
 
 void Graph::add(const JobRecord& job, const ExchangeReport* report, Time now) {
+  for (const auto& [id, actor] : job.actors) add_actor(job, actor, now);
+  if (!trains(job.shape)) return;  // it has no exchange
   node(exchange_of(job), "exchange", job.id, name(job.status.state),
        scheduler::reason_name(job.status.reason));
-  for (const auto& [id, actor] : job.actors) add_actor(job, actor, now);
   if (!report && !scheduler::is_final(job.status.state))
     edge({.from = exchange_of(job),
           .to = kController,

@@ -30,7 +30,7 @@ std::string text(std::uint64_t number) { return std::to_string(number); }
 
 // "rollout/1" of "job-1/rollout/1".
 std::string short_name(const std::string& actor) {
-  for (const Role role : kRoles)
+  for (const Role& role : kTrainingRoles)
     if (const auto at = actor.rfind(std::string("/") + name(role) + "/"); at != std::string::npos)
       return actor.substr(at + 1);
   return actor;

@@ -27,8 +27,8 @@
 #include "actors/main/controller_process.h"
 #include "actors/main/job/kept_run.h"
 #include "actors/main/rank_process.h"
-#include "actors/main/signals.h"
 #include "actors/main/this_node.h"
+#include "actors/messages/wire_build.h"
 #include "runtime/actor/system.h"
 #include "runtime/actor/threaded_executor.h"
 #include "runtime/base/file.h"
@@ -39,6 +39,7 @@
 #include "runtime/net/remote.h"
 #include "runtime/node/agent.h"
 #include "runtime/node/daemon.h"
+#include "runtime/node/signals.h"
 #include "runtime/weights/weights.h"
 
 namespace tandem::cli {
@@ -265,7 +266,7 @@ void say_words(const std::shared_ptr<const runtime::DaemonWords>& words,
 int run_controller(const ControllerCommand& command, const Console& console, bool verbose) {
   const auto words =
       std::make_shared<const runtime::DaemonWords>(runtime::DaemonWords::inherited());
-  Signals signals({SIGINT, SIGTERM});
+  runtime::Signals signals({SIGINT, SIGTERM});
   init_logging("controller", level(verbose));
   auto process =
       ControllerProcess::start({.port = command.port,
@@ -288,7 +289,7 @@ int run_controller(const ControllerCommand& command, const Console& console, boo
 int run_node(const NodeCommand& command, const Console& console, bool verbose) {
   // A node says no word: `up` hears only the end of its socket.
   const auto words = runtime::DaemonWords::inherited();
-  Signals signals({SIGINT, SIGTERM});
+  runtime::Signals signals({SIGINT, SIGTERM});
   const Incarnation life = node_incarnation();
   auto machine = offered_node(life, {.cpus = command.cpus, .memory_bytes = command.memory_bytes});
   if (!machine) return console.complain(machine.error());
@@ -342,10 +343,11 @@ int run_node(const NodeCommand& command, const Console& console, bool verbose) {
     log::warn("event=controller_lost reason={}", runtime::name(down.reason));
     signals.raise();  // the ranks end with this process
   };
-  runtime::LinkClient link(
-      io, *controller,
-      {.name = actors::node_peer(name, getpid()), .incarnation = life, .build = build_id()}, {},
-      callbacks);
+  runtime::LinkClient link(io, *controller,
+                           {.name = actors::node_peer(name, getpid()),
+                            .incarnation = life,
+                            .build = actors::wire_build()},
+                           {}, callbacks);
   link_pointer = &link;
   link.start();
   signals.wait();

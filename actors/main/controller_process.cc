@@ -30,17 +30,20 @@
 #include "actors/main/job/print_job.h"
 #include "actors/main/job_home.h"
 #include "actors/main/job_inputs.h"
+#include "actors/main/job_shape.h"
 #include "actors/main/kept_runs.h"
 #include "actors/main/memory_plan.h"
 #include "actors/main/rank_process.h"
 #include "actors/main/role_config.h"
 #include "actors/main/this_node.h"
+#include "actors/messages/wire_build.h"
 #include "runtime/actor/threaded_executor.h"
 #include "runtime/base/file.h"
 #include "runtime/base/guarded.h"
 #include "runtime/base/json.h"
 #include "runtime/base/log.h"
 #include "runtime/base/secret.h"
+#include "runtime/net/forwarder.h"
 #include "runtime/net/http_server.h"
 #include "runtime/net/link.h"
 #include "runtime/net/socket_folder.h"
@@ -132,7 +135,7 @@ Result<actors::JobShape> submitted_shape(const std::string& yaml, const std::str
   auto checked = check_inputs(*job);
   if (!checked) return checked.error();
   actors::JobShape shape = job_shape(job->spec);
-  add_memory_plan(job->spec, checked->model, hosts, shape);
+  if (checked->model) add_memory_plan(job->spec, *checked->model, hosts, shape);
   shape.warnings = std::move(checked->warnings);
   shape.yaml = print_job(job->spec);
   if (resume.empty()) return shape;
@@ -174,6 +177,10 @@ struct ControllerProcess::Parts {
   std::optional<runtime::SocketFolder> sockets;
   std::optional<runtime::CurveServer> keys;  // of a cluster that other hosts may join
   std::unique_ptr<runtime::LinkServer> link;
+  // Between actors of users' programs. Touched only on the thread of the link.
+  runtime::Forwarder forwarder{[this](const runtime::PeerId& to, std::string frame) {
+    return link->send(to, std::move(frame));
+  }};
   std::string token;
   std::unique_ptr<actors::HttpDoor> door;
   std::unique_ptr<runtime::HttpServer> http;
@@ -223,6 +230,7 @@ struct ControllerProcess::Parts {
   Result<void> listen();
   Result<void> announce_address();
   Result<void> own_run(const std::string& job, const fs::path& run_dir);
+  Result<actors::RunDirectory> new_run(const actors::JobShape& shape);
   Result<actors::RunDirectory> take_up(const actors::JobShape& shape);
   Result<runtime::Ref<actors::ExchangeControl>> open_exchange(const actors::JobRecord& job);
   actors::ControllerHands hands();
@@ -273,6 +281,7 @@ runtime::LinkCallbacks ControllerProcess::Parts::link_callbacks() {
       });
       return;
     }
+    forwarder.up(peer);
     (void)controller.tell(actors::RankConnected{rank_of(peer, hello)});
   };
   callbacks.on_down = [this](const runtime::PeerId& peer, const runtime::Down& down) {
@@ -291,6 +300,7 @@ runtime::LinkCallbacks ControllerProcess::Parts::link_callbacks() {
     (void)controller.tell(actors::RankHung{{peer.name.substr(0, at), peer.incarnation, rank}, 0});
   };
   callbacks.on_parcel = [this](const runtime::PeerId& peer, std::string& frame) {
+    if (const auto forwarded = forwarder.offer(peer, frame)) return *forwarded;
     return directory.deliver(frame, route_to(peer), peer);
   };
   // Asked on the link's thread for each peer that dials: a rank that was not started is refused.
@@ -320,6 +330,10 @@ actors::ControllerHands ControllerProcess::Parts::hands() {
     const runtime::PeerId peer{actors::rank_name(id.actor, id.rank), id.incarnation};
     return directory.remote<actors::RankInbox>({kRankPort, {}}, route_to(peer));
   };
+  hands.program = [this](const runtime::RankId& id) {
+    const runtime::PeerId peer{actors::rank_name(id.actor, id.rank), id.incarnation};
+    return directory.remote<actors::ProgramInbox>({kRankPort, {}}, route_to(peer));
+  };
   hands.expect = [this](const std::string& node, const runtime::RankId& id) {
     roster.with([&](auto& expected) { expected.started(node, id); });
   };
@@ -330,7 +344,10 @@ actors::ControllerHands ControllerProcess::Parts::hands() {
     return endpoints;
   };
   hands.make_run_directory = [this](const actors::JobShape& shape) {
-    return shape.resume_dir ? take_up(shape) : make_run_directory(options.home, shape);
+    return shape.resume_dir ? take_up(shape) : new_run(shape);
+  };
+  hands.write_result = [](const actors::JobRecord& job, const std::string& result) {
+    return write_file_atomic(fs::path(job.run_dir) / "result.json", result + "\n");
   };
   hands.open_exchange = [this](const actors::JobRecord& job) { return open_exchange(job); };
   hands.close_exchange = [this](const std::string& job) {
@@ -361,6 +378,15 @@ Result<void> ControllerProcess::Parts::own_run(const std::string& job, const fs:
   if (!taken) return taken.error();
   run_locks.emplace(job, std::move(*taken));
   return {};
+}
+
+// The directory of a new run. It is locked when its exchange opens; a job of actors alone has none,
+// and its run is locked here.
+Result<actors::RunDirectory> ControllerProcess::Parts::new_run(const actors::JobShape& shape) {
+  auto run = make_run_directory(options.home, shape);
+  if (!run || trains(shape)) return run;
+  if (const auto owned = own_run(run->id, run->path); !owned) return owned.error();
+  return run;
 }
 
 // The run directory of a job that is resumed. If the lock is refused, nothing has been touched yet.
@@ -399,10 +425,11 @@ Result<void> ControllerProcess::Parts::listen() {
                    actors::agent_door([this](const runtime::RankId& id) {
                      return roster.with([&](const auto& known) { return known.node_of(id); });
                    }));
-  auto server = runtime::LinkServer::listen(
-      io, places(0),
-      {.name = "controller", .incarnation = Incarnation{epoch.value}, .build = build_id()}, {},
-      link_callbacks());
+  auto server = runtime::LinkServer::listen(io, places(0),
+                                            {.name = "controller",
+                                             .incarnation = Incarnation{epoch.value},
+                                             .build = actors::wire_build()},
+                                            {}, link_callbacks());
   if (!server) return server.error();
   link = std::move(*server);
   link->start();

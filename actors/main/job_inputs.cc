@@ -87,6 +87,7 @@ std::vector<std::string> warnings_of(const JobSpec& job, const actors::ModelConf
 
 Result<CheckedInputs> check_inputs(const LoadedJob& loaded) {
   const JobSpec& job = loaded.spec;
+  if (!trains(job)) return CheckedInputs{};
   const auto model = actors::load_model_info(job.model.path, dtype_of(job.model));
   if (!model) return model.error();
   if (auto checked = check_positions(loaded, model->config); !checked) return checked.error();

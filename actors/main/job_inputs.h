@@ -4,18 +4,19 @@
 // the cluster (scheduler/fleet).
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "actors/main/job/load_job.h"
-#include "actors/main/memory_plan.h"
+#include "actors/main/planned_model.h"
 #include "runtime/base/result.h"
 
 namespace tandem::cli {
 
 struct CheckedInputs {
   std::vector<std::string> warnings;  // a sentence each, for stderr
-  PlannedModel model;                 // for plan_memory()
+  std::optional<PlannedModel> model;  // for plan_memory(); a job of actors alone has none
 };
 
 // Reads all data files, and of the weights only the header. kFailed for a file that cannot be read.

@@ -21,14 +21,15 @@
 #include "actors/main/job/kept_run.h"
 #include "actors/main/job/print_job.h"
 #include "actors/main/job_inputs.h"
+#include "actors/main/job_shape.h"
 #include "actors/main/memory_plan.h"
 #include "actors/main/role_config.h"
-#include "actors/main/signals.h"
 #include "actors/main/this_node.h"
 #include "runtime/actor/system.h"
 #include "runtime/base/file.h"
 #include "runtime/base/json.h"
 #include "runtime/base/log.h"
+#include "runtime/node/signals.h"
 #include "scheduler/fleet/memory_fit.h"
 
 namespace tandem::cli {
@@ -61,7 +62,7 @@ int dry_run(const RunCommand& command, const LoadedJob& loaded, const CheckedInp
   actors::ControllerCore fleet(0);  // a fleet of this machine alone, as `run` has it
   CHECK(fleet.step(*machine, Time{}).has_value());
   actors::JobShape asked = job_shape(job);
-  add_memory_plan(job, inputs.model, Hosts::kOne, asked);
+  if (inputs.model) add_memory_plan(job, *inputs.model, Hosts::kOne, asked);
   const auto shape = fleet.accepted(asked);
   if (!shape) return console.complain(shape.error());
   console.out << print_job(job);
@@ -71,7 +72,8 @@ int dry_run(const RunCommand& command, const LoadedJob& loaded, const CheckedInp
   for (const scheduler::RoleDemand& role : demands)
     console.out << "#   " << role.role << ": " << role.replicas << " actor(s) of " << role.ranks
                 << " rank(s), " << scheduler::text(role.per_rank) << " each\n";
-  console.out << "# memory of each rank\n" << commented(scheduler::memory_table_of(demands));
+  if (inputs.model)
+    console.out << "# memory of each rank\n" << commented(scheduler::memory_table_of(demands));
   return 0;
 }
 
@@ -154,7 +156,7 @@ int conclude(const Look& look, bool interrupted, Display& display, const Console
                            "its actors' logs are in " + run_dir + "/logs"});
 }
 
-int follow(ControllerProcess& cluster, const std::string& id, Signals& signals,
+int follow(ControllerProcess& cluster, const std::string& id, runtime::Signals& signals,
            const Console& console) {
   Display display(console);
   bool interrupted = false;
@@ -167,7 +169,9 @@ int follow(ControllerProcess& cluster, const std::string& id, Signals& signals,
     if (signal == 0) continue;
     if (interrupted) return stopped(look->job, console);  // the second one: no clean end
     interrupted = true;
-    console.err << "cancelling; a checkpoint is saved first; once more to stop at once\n";
+    console.err << (look->job.value("trains", true)
+                        ? "cancelling; a checkpoint is saved first; once more to stop at once\n"
+                        : "cancelling; its actors finish first; once more to stop at once\n");
     const auto cancelled =
         runtime::ask_and_wait(cluster.controller(), actors::Cancel{id}, kAskTimeout);
     if (!cancelled) return console.complain(cancelled.error());
@@ -196,14 +200,14 @@ int run_job(const RunCommand& command, const Console& console, bool verbose) {
   if (command.dry_run) return dry_run(command, *loaded, *checked, console);
 
   // Before the first thread, which must inherit the blocked signals.
-  Signals signals({SIGINT, SIGTERM});
+  runtime::Signals signals({SIGINT, SIGTERM});
   init_logging("tandem", verbose ? LogLevel::kDebug : LogLevel::kWarnings);
   auto cluster = ControllerProcess::start({.port = 0, .home = tandem_home()});
   if (!cluster) return console.complain(cluster.error());
   if (const auto agent = (*cluster)->start_agent({.memory_bytes = command.memory_bytes}); !agent)
     return console.complain(agent.error());
   actors::JobShape shape = job_shape(loaded->spec);
-  add_memory_plan(loaded->spec, checked->model, Hosts::kOne, shape);
+  if (checked->model) add_memory_plan(loaded->spec, *checked->model, Hosts::kOne, shape);
   shape.yaml = print_job(loaded->spec);
   if (run) shape.resume_dir = run->string();
   const auto id = runtime::ask_and_wait((*cluster)->controller(), actors::Submit{std::move(shape)},

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "actors/main/rank_failure.h"
+#include "actors/rank/rank_failure.h"
 #include "runtime/base/log.h"
 #include "runtime/device/cuda_module.h"
 
@@ -13,7 +13,7 @@ namespace {
 // person who set the host up.
 Error with_help(Error error) {
   if (!error.help.empty()) error.message += "; " + std::exchange(error.help, {});
-  return of_input(std::move(error));
+  return actors::of_input(std::move(error));
 }
 
 }  // namespace

@@ -1,35 +1,30 @@
-// A rank process in the order of its events: parse the arguments, arm the parent-death signal,
-// start the link, wait for StartRank on port "rank", build the role (RoleHome), report RankReady or
-// RankFailed, and serve. The main thread only waits for signals. Everything that ends the process,
-// including a failed actor and a lost controller, goes through Signals::raise(), so that there is
-// one way out.
+// A rank process in the order of its events: begin its session (actors/rank/rank_session.h), wait
+// for StartRank on port "rank", build the role (RoleHome), report RankReady or RankFailed, and
+// serve. The main thread only waits for signals. Everything that ends the process, including a
+// failed actor and a lost controller, goes through RankSession::end(), so that there is one way
+// out.
 //
 // The order of the objects in run_rank() is the order of their destruction in reverse, and matters:
 // engines and threads of the device outlive the actors that use them, and the I/O threads outlive
 // the actors whose children and payloads they serve. RoleHome's header has the details.
 #include "actors/main/rank_process.h"
 
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include <atomic>
-#include <charconv>
 #include <memory>
 #include <utility>
 
 #include "actors/main/job/load_job.h"
-#include "actors/main/rank_failure.h"
 #include "actors/main/rank_roles.h"
-#include "actors/main/signals.h"
+#include "actors/main/roles/registry.h"
 #include "actors/messages/rank.h"
+#include "actors/rank/rank_failure.h"
+#include "actors/rank/rank_session.h"
 #include "runtime/actor/system.h"
 #include "runtime/actor/threaded_executor.h"
 #include "runtime/base/file.h"
 #include "runtime/base/log.h"
-#include "runtime/net/link.h"
-#include "runtime/net/remote.h"
-#include "runtime/node/memory_kills.h"
-#include "runtime/node/process_host.h"
+#include "runtime/node/agent.h"
 #include "runtime/node/resources.h"
 
 namespace tandem::cli {
@@ -40,47 +35,9 @@ using runtime::Delivery;
 
 namespace {
 
-struct Arguments {
-  runtime::RankId id;
-  RankNetwork network;
-  std::int64_t parent = 0;
-};
-
-template <class Number>
-bool parse(const std::string& text, Number& number) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() && end == text.data() + text.size();
-}
-
-std::optional<Arguments> parse_arguments(std::span<const char* const> words) {
-  Arguments arguments;
-  // Three words of rank_arguments(), three places, and the pid of the agent.
-  if (words.size() != 7) return std::nullopt;
-  arguments.id.actor = words[0];
-  const auto endpoint = runtime::parse_endpoint(words[3]);
-  if (!parse(words[1], arguments.id.incarnation.value) || !parse(words[2], arguments.id.rank) ||
-      !endpoint || !parse(words[6], arguments.parent))
-    return std::nullopt;
-  arguments.network = {
-      .controller = {*endpoint, std::nullopt}, .bind = words[4], .advertise = words[5]};
-  // A Unix socket needs no keys: its folder is private to the user.
-  if (endpoint->is_local()) return arguments;
-  auto keys = runtime::parse_curve_client(runtime::inherited_secret());
-  if (!keys) return std::nullopt;
-  arguments.network.controller.keys = std::move(*keys);
-  return arguments;
-}
-
-std::int64_t threads_of(const JobSpec& job, actors::Role role) {
-  switch (role) {
-    case actors::Role::kRollout:
-      return job.pools.rollout.threads_per_actor;
-    case actors::Role::kLearner:
-      return job.pools.learner.threads_per_actor;
-    case actors::Role::kReward:
-      return 1;
-  }
-  CHECK(false);
+std::int64_t threads_of(const JobSpec& job, const actors::Role& role) {
+  const RoleEntry* entry = find_role(role);
+  return entry ? entry->demands(job).threads : 1;
 }
 
 std::uint64_t resident_mib() { return runtime::resident_bytes(getpid()).value_or(0) >> 20; }
@@ -111,7 +68,7 @@ class RankHost {
     if (!started) {
       log::error("event=rank_failed message=\"{}\" where=\"{}\"", started.error().message,
                  started.error().where);
-      event = rank_failed({start.actor, start.incarnation, start.rank}, started.error());
+      event = actors::rank_failed({start.actor, start.incarnation, start.rank}, started.error());
     } else {
       log::info("event=rank_ready actor={} rank={} seconds={:.2f} resident_mib={}", start.actor,
                 start.rank, seconds(steady_now() - began), resident_mib());
@@ -131,7 +88,7 @@ class RankHost {
                           .set_base = start.run_dir,
                           .sets = {},
                           .files = Files::kUnchecked});
-    if (!job) return of_input(job.error());
+    if (!job) return actors::of_input(job.error());
     log_start(start, job->spec);
     return home_.build(start, job->spec, controller_);
   }
@@ -143,97 +100,45 @@ static_assert(runtime::Actor<RankHost>);
 
 }  // namespace
 
-std::string build_id() {
-  struct stat self {};
-  CHECK(stat(own_program().c_str(), &self) == 0);
-  return std::string("tandem ") + TANDEM_VERSION + " " + std::to_string(self.st_size) + " " +
-         std::to_string(self.st_mtim.tv_sec) + "." + std::to_string(self.st_mtim.tv_nsec);
-}
-
-std::string rollout_port(const std::string& job) { return actors::exchange_name(job) + "/rollout"; }
-std::string learner_port(const std::string& job) { return actors::exchange_name(job) + "/learner"; }
-std::string reward_port(const std::string& job) { return actors::exchange_name(job) + "/reward"; }
-std::string broadcast_port(const std::string& job) {
-  return actors::exchange_name(job) + "/broadcast";
-}
-
 std::vector<std::string> rank_arguments(const runtime::RankId& id) {
-  return {kRankCommand, id.actor, std::to_string(id.incarnation.value), std::to_string(id.rank)};
+  std::vector<std::string> words = runtime::id_words(id);
+  words.insert(words.begin(), kRankCommand);
+  return words;
 }
 
-int run_rank(std::span<const char* const> words) {
-  const auto arguments = parse_arguments(words);
-  if (!arguments) return exit_code(ErrorCode::kInvalid);
-  if (!runtime::arm_parent_death_signal(static_cast<pid_t>(arguments->parent))) return 1;
-  runtime::die_first_for_memory();
-  Signals signals({SIGTERM, SIGINT});
-  const std::string name = actors::rank_name(arguments->id.actor, arguments->id.rank);
-  init_logging(name + "#" + std::to_string(arguments->id.incarnation.value), LogLevel::kInfo);
-
+int run_rank(std::span<const char* const> arguments) {
+  const std::vector<std::string> texts(arguments.begin(), arguments.end());
+  auto words = actors::parse_rank_words(texts);
+  if (!words) return exit_code(ErrorCode::kInvalid);
   runtime::Progress progress;
   EngineDevice device;
-  runtime::Directory directory;
-  runtime::IoThread io("link"), bulk_io("bulk");
+  auto begun = actors::RankSession::begin(std::move(*words), [&] { return progress.report(); });
+  if (!begun) return exit_code(begun.error().code);
+  actors::RankSession& session = **begun;
+  const runtime::RankId& id = session.words().id;
+  runtime::IoThread bulk_io("bulk");
   // Two threads, so that orders for a broadcast are carried out while the role trains or generates.
-  runtime::ThreadedExecutor executor(2, arguments->id.incarnation.value);
-  std::atomic<int> exit_status = 0;
-  runtime::LinkClient* link_pointer = nullptr;
-  const runtime::ParcelSender to_controller = [&](std::string frame) {
-    return link_pointer->send(std::move(frame));
-  };
-  runtime::System system(executor, [&](const runtime::Address& who, const Error& why) {
-    log::error("event=actor_failed actor={} message=\"{}\"", who.name, why.message);
-    // The process ends whether or not this message arrives; without it the controller knows no more
-    // than the exit code.
-    (void)directory.remote<actors::RankEvents>({kRankEventsPort, {}}, to_controller)
-        .tell(rank_failed_at_work(arguments->id, why));
-    exit_status = 1;
-    signals.raise();
-  });
-  RoleHome home(system, directory, bulk_io, arguments->network, device, to_controller, progress);
-  const auto host = system.spawn<RankHost>("rank", [&] {
-    auto controller = directory.remote<actors::RankEvents>({kRankEventsPort, {}}, to_controller);
-    return std::make_unique<RankHost>(home, std::move(controller));
-  });
-
-  directory.expose(kRankPort, runtime::narrow<actors::RankInbox>(host));
-
-  runtime::LinkOptions options;
-  options.progress = [&] { return progress.report(); };
-  runtime::LinkCallbacks callbacks;
-  callbacks.on_parcel = [&](const runtime::PeerId&, std::string& frame) {
-    return directory.deliver(frame, to_controller);
-  };
-  callbacks.on_up = [](const runtime::PeerId&, const runtime::Hello&) {};
-  callbacks.on_down = [&](const runtime::PeerId&, const runtime::Down& down) {
-    // Nobody waits for the work of a rank without its controller; its payloads have no receiver.
-    log::error("event=controller_lost reason={}", runtime::name(down.reason));
-    exit_status = 1;
-    signals.raise();
-  };
-  {
-    runtime::LinkClient link(io, arguments->network.controller,
-                             {.name = name,
-                              .incarnation = arguments->id.incarnation,
-                              .rank = arguments->id.rank,
-                              .pid = 0,
-                              .build = build_id(),
-                              .opaque = arguments->id.actor},
-                             options, callbacks);
-    link_pointer = &link;
-    link.start();
-    signals.wait();
-    log::info("event=rank_ending why=\"{}\" exit_status={} resident_mib={}",
-              exit_status == 0 ? "told to end" : "it failed", exit_status.load(), resident_mib());
-    // close() ends the process of a follower. For all others no handler runs after stop(), then
-    // destroy() ends the payload socket that handlers use. The link is closed last, so that
-    // messages which handlers have sent can still leave.
-    home.close(exit_status);
-    executor.stop();
-    home.destroy();
-    link.close(std::chrono::milliseconds(200));
-  }
-  return exit_status;
+  runtime::ThreadedExecutor executor(2, id.incarnation.value);
+  runtime::System system(
+      executor, [&](const runtime::Address& who, const Error& why) { session.failed(who, why); });
+  RoleHome home(system, session.directory(), bulk_io, session.words().network, device,
+                session.to_controller(), progress);
+  const auto host = system.spawn<RankHost>(
+      "rank", [&] { return std::make_unique<RankHost>(home, session.controller()); });
+  session.directory().expose(kRankPort, runtime::narrow<actors::RankInbox>(host));
+  session.start();
+  session.wait();
+  log::info("event=rank_ending why=\"{}\" exit_status={} resident_mib={}",
+            session.exit_status() == 0 ? "told to end" : "it failed", session.exit_status(),
+            resident_mib());
+  // close() ends the process of a follower. For all others no handler runs after stop(), then
+  // destroy() ends the payload socket that handlers use. The link is closed last, so that messages
+  // which handlers have sent can still leave.
+  home.close(session.exit_status());
+  executor.stop();
+  home.destroy();
+  session.close();
+  return session.exit_status();
 }
 
 }  // namespace tandem::cli

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "actors/main/ports.h"
 #include "runtime/base/ids.h"
 #include "runtime/net/endpoint.h"
 #include "runtime/node/agent_messages.h"
@@ -17,21 +18,6 @@
 namespace tandem::cli {
 
 inline constexpr const char* kRankCommand = "rank";
-// Both ends of a link must be of one build: version, size and modification time of the binary.
-std::string build_id();
-
-// The names of ports (runtime/net/remote.h). Four belong to the exchange of a job; the others to
-// the controller, to an agent, and to a rank.
-std::string rollout_port(const std::string& job);
-std::string learner_port(const std::string& job);
-std::string reward_port(const std::string& job);
-std::string broadcast_port(const std::string& job);
-inline constexpr const char* kRankEventsPort = "controller/ranks";
-inline constexpr const char* kAgentEventsPort = "controller/agents";
-inline constexpr const char* kAgentPort = "agent";
-inline constexpr const char* kRankPort = "rank";
-inline constexpr const char* kRolePort = "role";
-inline constexpr const char* kBroadcastPort = "broadcast";  // of a rank that broadcasts
 
 // The arguments of a rank, up to those that its agent adds (rank_words): where to dial and listen,
 // and the agent's pid, with which the rank dies. Keys for a controller that is reached by TCP are

@@ -13,30 +13,10 @@
 #include <memory>
 
 #include "actors/main/job/job_spec.h"
-#include "actors/main/rank_nccl.h"
+#include "actors/main/roles/role_entry.h"
 #include "actors/messages/rank.h"
-#include "runtime/actor/system.h"
-#include "runtime/device/parallel.h"
-#include "runtime/device/queue.h"
-#include "runtime/net/progress.h"
-#include "runtime/net/remote.h"
 
 namespace tandem::cli {
-
-// The device of an engine, and the NCCL by which ranks exchange bytes. Empty until build(); a
-// member is null where the role does not need it.
-struct EngineDevice {
-  std::unique_ptr<RankNccl> nccl;  // only if the rank uses NCCL
-  std::unique_ptr<runtime::ThreadPool> threads;
-  std::unique_ptr<runtime::Queue> queue;
-};
-
-// How this rank reaches its controller, and where other hosts may reach this rank.
-struct RankNetwork {
-  runtime::Dial controller;
-  std::string bind;       // an address of this host; empty: other hosts' processes do not come
-  std::string advertise;  // the address by which those reach `bind`; empty: `bind` itself
-};
 
 class RoleHome {
  public:
@@ -48,7 +28,6 @@ class RoleHome {
   RoleHome(runtime::System& system, runtime::Directory& directory, runtime::IoThread& bulk_io,
            RankNetwork network, EngineDevice& device, runtime::ParcelSender to_controller,
            runtime::Progress& progress);
-  ~RoleHome();
 
   // Called once, on the thread of the rank's actor; may take as long as loading the model does.
   // Rank 0 of a gang tells `controller` where it listens, and waits for the other ranks. Errors:
@@ -58,20 +37,15 @@ class RoleHome {
                      const runtime::Ref<actors::RankEvents>& controller);
   void begin();  // the actor starts work; after build() and RankReady
 
-  // Ends the process, with `exit_status`, if this rank is a follower that waits for rank 0: its
-  // handler would not come back for the executor's end. Does nothing for other ranks. Before the
-  // executor stops.
+  // Ends the process, with `exit_status`, if this rank waits within a handler for another rank
+  // (BuiltRole::waits): the handler would not come back for the executor's end. Does nothing for
+  // other ranks. Before the executor stops.
   void close(int exit_status);
   void destroy();  // ends the payload socket, after the executor has stopped
 
  private:
-  struct Parts;
-  Result<void> build_rollout(const actors::StartRank& start, const JobSpec& job);
-  Result<void> build_learner(const actors::StartRank& start, const JobSpec& job,
-                             const runtime::Ref<actors::RankEvents>& controller);
-  Result<void> build_reward(const actors::StartRank& start, const JobSpec& job);
-
-  std::unique_ptr<Parts> parts_;
+  RankSite site_;
+  BuiltRole built_;
 };
 
 }  // namespace tandem::cli

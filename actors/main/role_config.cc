@@ -11,15 +11,12 @@
 #include <algorithm>
 #include <array>
 #include <memory>
-#include <set>
 #include <utility>
 
 #include "actors/main/job/print_job.h"
 #include "runtime/base/rng.h"
 
 namespace tandem::cli {
-
-using actors::Role;
 
 namespace {
 
@@ -35,17 +32,6 @@ actors::VerifierType verifier_type(RewardType type) {
       return actors::VerifierType::kCommand;
   }
   return actors::VerifierType::kExact;
-}
-
-// The roles whose ranks meet in communicators of NCCL: a learner that has several GPUs, and all
-// roles that a broadcast of weights reaches.
-std::set<Role> nccl_roles(const JobSpec& job) {
-  std::set<Role> roles;
-  const bool gpu_gang = job.learner.ranks > 1 && job.pools.learner.gpus_per_actor > 0;
-  const bool broadcasts = job.weight_broadcast.type == BroadcastType::kNccl;
-  if (gpu_gang || broadcasts) roles.insert(Role::kLearner);
-  if (broadcasts) roles.insert(Role::kRollout);
-  return roles;
 }
 
 // Whether a version may arrive in memory of the rollout's GPU.
@@ -71,26 +57,6 @@ scheduler::Budget budget_of(const JobSpec& job) {
           .sync_steps = job.async.trigger_parameter_sync_step,
           .groups_per_step = job.data.train_batch_size,
           .steps_total = job.learner.total_training_steps};
-}
-
-actors::JobShape job_shape(const JobSpec& job) {
-  actors::JobShape shape{.name = job.name,
-                         .learner_ranks = static_cast<std::int32_t>(job.learner.ranks),
-                         .one_gpu = job.weight_broadcast.type == BroadcastType::kCudaIpc,
-                         .total_steps = job.learner.total_training_steps,
-                         .staleness_bound = job.async.max_staleness};
-  shape.replicas = {{Role::kRollout, static_cast<std::int32_t>(job.rollout.replicas)},
-                    {Role::kReward, static_cast<std::int32_t>(job.reward.replicas)}};
-  shape.per_rank = {
-      {Role::kRollout, scheduler::resources({.cpus = job.pools.rollout.cpus_per_actor,
-                                             .gpus = job.pools.rollout.gpus_per_actor})},
-      {Role::kLearner, scheduler::resources({.cpus = job.pools.learner.cpus_per_actor,
-                                             .gpus = job.pools.learner.gpus_per_actor})},
-      {Role::kReward, scheduler::resources({.cpus = job.pools.reward.cpus_per_actor})}};
-  shape.strategy = {{Role::kRollout, static_cast<scheduler::Strategy>(job.pools.rollout.strategy)},
-                    {Role::kLearner, static_cast<scheduler::Strategy>(job.pools.learner.strategy)}};
-  shape.nccl_roles = nccl_roles(job);
-  return shape;
 }
 
 actors::EngineConfig engine_config(const JobSpec& job, std::uint64_t machine_memory_bytes) {

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "actors/controller/controller_core.h"
 #include "actors/exchange/exchange.h"
 #include "actors/learner/learner_config.h"
 #include "actors/learner/warm_start.h"
@@ -28,13 +27,10 @@ struct RunPlace {
 };
 
 runtime::DType dtype_of(const ModelSpec& model);
-// The job as the controller places it: actors, ranks, CPUs, GPUs and strategies. Memory is added by
-// add_memory_plan(), yaml and resume_dir by the caller.
-actors::JobShape job_shape(const JobSpec& job);
 // K, L, m, B and the number of steps.
 scheduler::Budget budget_of(const JobSpec& job);
 // kv_memory_bytes is this rollout's share of `machine_memory_bytes`; a caller that knows better
-// replaces it (rank_roles.cc, memory_plan.cc).
+// replaces it (roles/rollout_role.cc).
 actors::EngineConfig engine_config(const JobSpec& job, std::uint64_t machine_memory_bytes);
 // `resume`: the trainer starts from the newest complete checkpoint of the run, if there is one.
 actors::TrainerConfig trainer_config(const JobSpec& job, const RunPlace& run, bool resume);

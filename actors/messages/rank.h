@@ -24,7 +24,7 @@ namespace tandem::actors {
 struct StartRank {
   std::string job;    // the id: "arithmetic-grpo-1"
   std::string actor;  // "arithmetic-grpo-1/rollout/0"
-  Role role = Role::kRollout;
+  Role role;
   Incarnation incarnation;
   std::int32_t rank = 0;   // the receiver's place in its gang, from 0
   std::int32_t ranks = 1;  // of the gang

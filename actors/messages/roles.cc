@@ -1,5 +1,6 @@
 #include "actors/messages/roles.h"
 
+#include <algorithm>
 #include <string_view>
 
 namespace tandem::actors {
@@ -7,21 +8,31 @@ namespace {
 
 constexpr const char* kNodePeerPrefix = "node/";
 
+// The roles of training, the other actors of ours, and roles that a later version may have.
+constexpr std::string_view kOurs[] = {"rollout",  "learner",  "reward", "controller",
+                                      "exchange", "node",     "agent",  "environment",
+                                      "critic",   "reference"};
+
+bool is_lower(char c) { return c >= 'a' && c <= 'z'; }
+
 }  // namespace
 
-const char* name(Role role) {
-  switch (role) {
-    case Role::kRollout:
-      return "rollout";
-    case Role::kLearner:
-      return "learner";
-    case Role::kReward:
-      return "reward";
-  }
-  return "";
+Result<void> check_role_name(std::string_view text) {
+  const bool formed = !text.empty() && text.size() <= kRoleNameMax && is_lower(text[0]) &&
+                      std::ranges::all_of(text, [](char c) {
+                        return is_lower(c) || (c >= '0' && c <= '9') || c == '_' || c == '-';
+                      });
+  if (!formed)
+    return Error{ErrorCode::kInvalid, "`" + std::string(text) + "` cannot name a role", "",
+                 "small letters, digits, `_` and `-`, starting with a letter, at most " +
+                     std::to_string(kRoleNameMax) + " characters"};
+  if (std::ranges::find(kOurs, text) != std::end(kOurs))
+    return Error{ErrorCode::kInvalid, "`" + std::string(text) + "` is a name of Tandem's own", "",
+                 "choose another name"};
+  return {};
 }
 
-std::string actor_name(const std::string& job, Role role, int index) {
+std::string actor_name(const std::string& job, const Role& role, int index) {
   return job + "/" + name(role) + "/" + std::to_string(index);
 }
 

@@ -1,21 +1,40 @@
 // The roles that a job's actors play, and the names of actors and of their rank processes. Names
 // are built and taken apart only here, so that no other file depends on their form.
+//
+// Three roles train, and are built into the program. A job file may bring further ones, each a
+// program of the user's (actors/messages/program.h).
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "runtime/base/ids.h"
+#include "runtime/base/result.h"
 #include "runtime/wire/fields.h"
 
 namespace tandem::actors {
 
-enum class Role : std::uint8_t { kRollout, kLearner, kReward };
-TANDEM_WIRE_ENUM(Role, kRollout, kLearner, kReward)
-inline constexpr Role kRoles[] = {Role::kRollout, Role::kLearner, Role::kReward};
+// A role is known by its name, which is part of the names of its actors.
+struct Role {
+  std::string text;
+  static const Role kRollout, kLearner, kReward;
+  auto operator<=>(const Role&) const = default;
+};
+TANDEM_WIRE(Role, text)
+inline const Role Role::kRollout{"rollout"};
+inline const Role Role::kLearner{"learner"};
+inline const Role Role::kReward{"reward"};
+// The roles of a job that trains, in the order in which their actors are placed.
+inline const Role kTrainingRoles[] = {Role::kRollout, Role::kLearner, Role::kReward};
 
-const char* name(Role role);  // "rollout", "learner", "reward"
-std::string actor_name(const std::string& job, Role role, int index);  // "JOB/rollout/0"
+inline const std::string& name(const Role& role) { return role.text; }
+// Whether a job may call a role of its own so: kInvalid for a name that is not of the form
+// [a-z][a-z0-9_-]*, has more than kRoleNameMax characters, or belongs to Tandem.
+inline constexpr std::size_t kRoleNameMax = 32;
+Result<void> check_role_name(std::string_view text);
+
+std::string actor_name(const std::string& job, const Role& role, int index);  // "JOB/rollout/0"
 // The link name of one rank's process: the actor's own name for rank 0, such as "JOB/learner/0",
 // and "JOB/learner/0@1" for rank 1.
 std::string rank_name(const std::string& actor, int rank);

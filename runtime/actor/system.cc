@@ -171,6 +171,7 @@ void CellBase::abandon() {
     dropped.swap(turns_);
     monitors_.clear();
   }
+  built_ = true;  // a simulated executor that still holds the cell must not build the actor
   destroy();
 }
 
@@ -227,7 +228,8 @@ bool CellBase::may_restart() {
 }
 
 // scheduled_ stays set: an ended cell is never given to the executor again. Monitors are
-// called when the name is free, so that an actor of the same name can be spawned in response.
+// called when the name is free, so that an actor of the same name can be spawned in response, and
+// after the failure handler, so that a monitor can tell a failure from a stop.
 void CellBase::finish(Error reason) {
   const bool failed = !stop_;
   stop_alarm();
@@ -242,8 +244,8 @@ void CellBase::finish(Error reason) {
   }
   destroy();
   system_.remove(*this);
-  for (const auto& down : monitors) down(reason);
   if (failed && system_.on_failure_) system_.on_failure_(address_, reason);
+  for (const auto& down : monitors) down(reason);
 }
 
 }  // namespace detail

@@ -194,9 +194,9 @@ class TypedCell final : public CellBase, public Target<typename A::Inbox> {
 class System {
  public:
   // `on_failure` is called, on the thread that ran the actor, for every actor that ended by a
-  // failure and was not restarted; it may be empty in tests. The executor must outlive the System,
-  // and must have stopped before the System is destroyed: the destructor destroys the actors. Refs
-  // may outlive the System and answer kGone then.
+  // failure and was not restarted, before its monitors; it may be empty in tests. The executor must
+  // outlive the System, and must have stopped before the System is destroyed: the destructor
+  // destroys the actors. Refs may outlive the System and answer kGone then.
   System(Executor& executor, std::function<void(const Address&, const Error&)> on_failure);
   ~System();
   System(const System&) = delete;

@@ -73,6 +73,29 @@ class Stream final : public HttpStream {
   bool closed_ = false;
 };
 
+// The place for a response that comes later. Its giver may outlive the connection, and must never
+// own it: it could be the last owner, on a thread of its own.
+class Later final {
+ public:
+  explicit Later(Connection* connection) : connection_(connection) {}
+  void respond(HttpResponse response);  // any thread; the first call counts
+
+  // The connection's side.
+  HttpResponse take() {
+    const std::lock_guard lock(mutex_);
+    return std::move(*response_);
+  }
+  void detach() {
+    const std::lock_guard lock(mutex_);
+    connection_ = nullptr;
+  }
+
+ private:
+  std::mutex mutex_;
+  Connection* connection_;  // guarded by mutex_, as is the other; null: it has ended
+  std::optional<HttpResponse> response_;
+};
+
 struct Shared {
   Shared(HttpLimits l, HttpHandler h) : limits(l), handler(std::move(h)) {}
   const HttpLimits limits;
@@ -89,19 +112,21 @@ class Connection : public std::enable_shared_from_this<Connection> {
   }
   ~Connection() {
     shared_->connections.with([this](auto& all) { all.erase(this); });
-    part_from_stream();
+    part_from_givers();
   }
 
   void start() {
     asio::dispatch(stream_.get_executor(), [self = shared_from_this()] { self->wait(); });
   }
-  // From the Stream, with its mutex held, on any thread; without effect in a connection whose
-  // destructor waits for that mutex.
+  // From the Stream or the Later, with its mutex held, on any thread; without effect in a
+  // connection whose destructor waits for that mutex.
   void stream_changed() { post(&Connection::write_lines); }
+  void response_came() { post(&Connection::respond_now); }
   void drop_soon() { post(&Connection::drop); }
-  // After this call no writer reaches the connection.
-  void part_from_stream() {
+  // After this call no writer of a stream and no giver of a response reaches the connection.
+  void part_from_givers() {
     if (lines_) lines_->detach();
+    if (later_) later_->detach();
   }
 
  private:
@@ -111,6 +136,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   HttpAnswer answer(const http::request<http::string_body>& message);
   void respond(HttpResponse response, bool keep_alive, bool head_only);
   void begin_stream(HttpStreaming streaming);
+  void respond_later(const HttpLater& later);
+  void respond_now() { respond(later_->take(), false, false); }
   void watch_client();
   void write_lines();
   void post(void (Connection::*call)()) {
@@ -119,7 +146,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     });
   }
   void drop() {
-    part_from_stream();
+    part_from_givers();
     error_code ignored;
     stream_.socket().shutdown(tcp::socket::shutdown_both, ignored);
     stream_.close();
@@ -130,6 +157,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   beast::flat_buffer buffer_;
   std::optional<http::request_parser<http::string_body>> parser_;
   std::optional<http::response<http::string_body>> response_;
+
+  std::shared_ptr<Later> later_;  // while a response is to come
 
   // While it streams.
   std::shared_ptr<Stream> lines_;
@@ -153,6 +182,13 @@ bool Stream::write(std::string line) {
   buffer_ += '\n';
   if (idle) connection_->stream_changed();
   return true;
+}
+
+void Later::respond(HttpResponse response) {
+  const std::lock_guard lock(mutex_);
+  if (!connection_ || response_) return;
+  response_ = std::move(response);
+  connection_->response_came();
 }
 
 void Stream::close() {
@@ -213,6 +249,7 @@ void Connection::on_read(error_code error) {
   if (auto* streaming = std::get_if<HttpStreaming>(&result)) {
     return begin_stream(std::move(*streaming));
   }
+  if (const auto* later = std::get_if<HttpLater>(&result)) return respond_later(*later);
   respond(std::get<HttpResponse>(std::move(result)), message.keep_alive(),
           message.method() == http::verb::head);
 }
@@ -274,6 +311,16 @@ void Connection::begin_stream(HttpStreaming streaming) {
     log::error("http stream failed what=\"{}\"", e.what());
     lines_->close();
   }
+}
+
+// The pending read of watch_client() keeps the connection until the response, or the client's end.
+void Connection::respond_later(const HttpLater& later) {
+  later_ = std::make_shared<Later>(this);
+  watch_client();
+  later.start([place = later_, headers = later.headers](HttpResponse response) {
+    response.headers.insert(headers.begin(), headers.end());
+    place->respond(std::move(response));
+  });
 }
 
 // Reads and drops whatever the client sends, so that a client that hangs up is noticed although
@@ -382,7 +429,7 @@ HttpServer::~HttpServer() {
   for (std::thread& thread : state_->threads) thread.join();
   // Without threads no connection begins or ends here.
   const auto open = state_->shared->connections.with([](const auto& all) { return all; });
-  for (Connection* connection : open) connection->part_from_stream();
+  for (Connection* connection : open) connection->part_from_givers();
 }
 
 Endpoint HttpServer::endpoint() const { return state_->bound; }

@@ -1,5 +1,6 @@
 // A small HTTP/1.1 server (Boost.Beast) on threads of its own. A handler answers with a whole
-// response, or with a stream of lines that the handler's owner writes until it closes the stream.
+// response, at once or later, or with a stream of lines that the handler's owner writes until it
+// closes the stream.
 //
 // Handlers run on the server's threads, several at once, and may block for up to request_timeout; a
 // blocked one occupies one of `threads`. An exception of a handler becomes a response with status
@@ -53,8 +54,17 @@ struct HttpStreaming {
   std::function<void(std::shared_ptr<HttpStream>)> start;
 };
 
-// A whole response, or a stream.
-using HttpAnswer = std::variant<HttpResponse, HttpStreaming>;
+// A whole response that comes later, without a thread that waits for it. The connection is closed
+// after it.
+struct HttpLater {
+  // Called once, on the connection's thread. `respond` may be called from any thread, and only its
+  // first call counts. Whoever keeps `respond` must call it: until then the client waits.
+  std::function<void(std::function<void(HttpResponse)> respond)> start;
+  HttpHeaders headers;  // added to those of the response
+};
+
+// A whole response, a stream, or a response that comes later.
+using HttpAnswer = std::variant<HttpResponse, HttpStreaming, HttpLater>;
 using HttpHandler = std::function<HttpAnswer(const HttpRequest&)>;
 
 class HttpServer {

@@ -56,7 +56,7 @@ struct Hello {
   Incarnation incarnation;
   std::int32_t rank = 0;  // of its actor
   std::int64_t pid = 0;   // 0: this process
-  std::string build;      // both sides must have the same
+  std::string build;      // of the wire: both sides must have the same
   std::string opaque;     // for the layer above, at most kHelloOpaqueBytesMax
   bool remote = false;    // the client dials by TCP, as it says itself
 };

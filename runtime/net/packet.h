@@ -8,8 +8,8 @@
 
 namespace tandem::runtime {
 
-// All peers of a link have the same build, so the numbers may differ between versions. A number
-// that is none of these is counted as malformed.
+// All peers of a link have the same Hello::build, which whoever changes these numbers must change
+// too. A number that is none of these is counted as malformed.
 enum class PacketKind : std::uint8_t {
   kFrames = 1,  // a session's: header and frames (session.cc)
   kFence,       // a session's: a newer incarnation exists

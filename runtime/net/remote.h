@@ -85,11 +85,14 @@ class Directory {
   void withdraw(const std::string& name);
 
   // A Ref to an actor elsewhere. Nothing is checked here: whether the actor exists shows when the
-  // peer answers an ask, or counts an unknown port.
+  // peer answers an ask, or counts an unknown port. `shown` is the address that errors name, where
+  // that of the port is not one for people.
   template <class Inbox>
-  Ref<Inbox> remote(Address to, ParcelSender sender) {
-    return Ref<Inbox>(to, std::make_shared<remote_detail::RemoteTarget<Inbox>>(
-                              to, std::move(sender), asks_, frame_bytes_max_));
+  Ref<Inbox> remote(Address to, ParcelSender sender, std::optional<Address> shown = {}) {
+    Address address = shown ? std::move(*shown) : to;
+    return Ref<Inbox>(std::move(address),
+                      std::make_shared<remote_detail::RemoteTarget<Inbox>>(
+                          std::move(to), std::move(sender), asks_, frame_bytes_max_));
   }
 
   // Takes a parcel from a link. `back` leads to its sender; a door is asked about `from`. The

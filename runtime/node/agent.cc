@@ -17,6 +17,32 @@ std::vector<std::string> rank_words(const AgentConfig& config) {
   return {config.controller, config.bind, config.advertise, std::to_string(getpid())};
 }
 
+std::vector<std::string> id_words(const RankId& id) {
+  return {id.actor, std::to_string(id.incarnation.value), std::to_string(id.rank)};
+}
+
+namespace {
+
+// The program's argv is the user's own, so that the words are in a variable.
+void run_program(SpawnSpec& spec, SpawnRank& spawn, const AgentConfig& config) {
+  spec.argv = std::move(spawn.program);
+  spec.working_directory = std::move(spawn.working_directory);
+  spec.environment.assign(spawn.environment.begin(), spawn.environment.end());
+  std::string text;
+  for (const auto& words : {id_words(spawn.id), rank_words(config)})
+    for (const std::string& word : words)
+      text += (text.empty() ? "" : std::string(1, kActorWordSeparator)) + word;
+  spec.environment.emplace_back(kActorVariable, std::move(text));
+}
+
+void run_own_binary(SpawnSpec& spec, SpawnRank& spawn, const AgentConfig& config) {
+  spec.argv.push_back(config.program);
+  for (std::string& argument : spawn.arguments) spec.argv.push_back(std::move(argument));
+  for (std::string& word : rank_words(config)) spec.argv.push_back(std::move(word));
+}
+
+}  // namespace
+
 Agent::Agent(AgentConfig config, ProcessHost& host, Ref<AgentEvents> controller)
     : config_(std::move(config)), host_(host), controller_(std::move(controller)) {
   introduce();
@@ -30,9 +56,7 @@ void Agent::introduce() {
 
 void Agent::handle(Context& cx, SpawnRank spawn) {
   SpawnSpec spec{.name = spawn.id.actor, .log_path = spawn.log_path};
-  spec.argv.push_back(config_.program);
-  for (std::string& argument : spawn.arguments) spec.argv.push_back(std::move(argument));
-  for (std::string& word : rank_words(config_)) spec.argv.push_back(std::move(word));
+  spawn.program.empty() ? run_own_binary(spec, spawn, config_) : run_program(spec, spawn, config_);
   spec.secret = config_.secret;
   std::string visible;
   // Without GPUs of its own a rank inherits the agent's variable, if any.

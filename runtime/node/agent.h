@@ -40,6 +40,8 @@ struct AgentConfig {
 // The arguments of a rank behind SpawnRank::arguments: controller, bind, advertise, and the pid of
 // this process, which a rank expects as its parent (arm_parent_death_signal).
 std::vector<std::string> rank_words(const AgentConfig& config);
+// The words by which a process knows which rank it is: actor, incarnation, rank.
+std::vector<std::string> id_words(const RankId& id);
 
 // AG-2: how often an agent asks for its name, and the time between two attempts. A link counts as
 // lost when it has been silent for 5 s, over TCP for 10 s (link.h).

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <variant>
@@ -29,7 +30,7 @@ struct RankId {
 };
 TANDEM_WIRE(RankId, actor, incarnation, rank)
 
-// The order to start a rank process.
+// The order to start a rank process: of the node's own binary, or of a user's program.
 struct SpawnRank {
   RankId id;
   // Of the node's own binary. The agent adds where the controller is, and its own pid (rank_words).
@@ -37,8 +38,18 @@ struct SpawnRank {
   std::string log_path;  // stdout and stderr are appended
   // Uuids of the GPUs that the process sees. Empty: it sees those that the agent sees.
   std::vector<std::string> gpus;
+  // The argv of a user's program; empty: the node's own binary runs. A program gets the words that
+  // our binary has as arguments in the variable kActorVariable, and `environment` beside the
+  // agent's own. The directory exists on every host, since the log is in it.
+  std::vector<std::string> program;
+  std::map<std::string, std::string> environment;
+  std::string working_directory;  // empty: that of the agent
 };
-TANDEM_WIRE(SpawnRank, id, arguments, log_path, gpus)
+TANDEM_WIRE(SpawnRank, id, arguments, log_path, gpus, program, environment, working_directory)
+// The words in the variable: actor, incarnation, rank, then those of rank_words(), with the
+// separator between them.
+inline constexpr const char* kActorVariable = "TANDEM_ACTOR";
+inline constexpr char kActorWordSeparator = '\x1f';
 
 // The order to end a rank process: SIGTERM, and SIGKILL after the grace. Not answered by itself;
 // the process's end is reported as any other. Nothing happens where the rank is unknown.

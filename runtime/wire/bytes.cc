@@ -48,16 +48,15 @@ struct Bin : std::string_view {};
 enum class Array : std::uint32_t {};  // its elements follow
 enum class Map : std::uint32_t {};    // its pairs follow
 
-// The name of one field out of "group, prompt_tokens", the text of the macro's arguments.
-std::string_view field_name(const char* names, std::uint32_t index) {
+}  // namespace
+
+std::string_view field_name(const char* names, std::size_t index) {
   std::string_view rest = names;
   for (; index > 0; --index) rest.remove_prefix(rest.find(',') + 1);
   rest = rest.substr(0, rest.find(','));
   rest.remove_prefix(std::min(rest.find_first_not_of(' '), rest.size()));
   return rest;
 }
-
-}  // namespace
 
 void WireWriter::nil() { Packer(out_).pack_nil(); }
 void WireWriter::boolean(bool value) {

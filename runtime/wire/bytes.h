@@ -22,6 +22,9 @@ struct WireLimits {
   std::uint32_t depth_max = 64;  // of structs, arrays and maps within one another: bounds the stack
 };
 
+// The name of one field out of "group, prompt_tokens", the text of the arguments of TANDEM_WIRE.
+std::string_view field_name(const char* names, std::size_t index);
+
 // Writes each integer and each head in the shortest form that msgpack has. A length of 4 GiB or
 // more is CHECKed. Used by one thread.
 class WireWriter {
@@ -70,6 +73,8 @@ class WireReader {
   void leave() { --depth_; }
   // Ends a message: bytes that are left over are a failure.
   bool finish();
+  // The bytes that no call has taken yet.
+  std::string_view rest() const { return bytes_.substr(at_); }
 
   // Counts memory that the caller is about to allocate for the value against decoded_bytes_max.
   bool charge(std::uint64_t bytes);

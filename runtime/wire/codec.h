@@ -1,6 +1,6 @@
 // Plain structs ↔ msgpack bytes: encode(value), decode<T>(bytes). A struct becomes an array of its
-// fields in the order of TANDEM_WIRE (fields.h). That order is the whole schema: both ends are the
-// same binary, so a missing or an extra field is an error and versions are never mixed. Include
+// fields in the order of TANDEM_WIRE (fields.h). That order is the whole schema: both ends have the
+// same (schema.h), so a missing or an extra field is an error and versions are never mixed. Include
 // this where messages are sent or received, never in a header of messages. bytes.h writes and reads
 // the bytes themselves.
 //

@@ -131,6 +131,9 @@ struct Describe {
   Words operator()(const LoadingModel&) const {
     return {"LoadingModel", "loading the model and its weights"};
   }
+  Words operator()(const WaitingForProgram&) const {
+    return {"WaitingForProgram", "its program runs and has not said that it is ready"};
+  }
   Words operator()(const WaitingForActors& r) const {
     return {"WaitingForActors", of(r.ready, r.want) + " actors are ready"};
   }
@@ -140,6 +143,9 @@ struct Describe {
   }
   Words operator()(const Working&) const { return {"Working", "all is well"}; }
   Words operator()(const Draining& r) const {
+    if (r.program)
+      return {"Draining",
+              "handles what it has accepted, for at most " + seconds_until(r.deadline, now)};
     return {"Draining", std::to_string(r.held) + " groups to finish or hand back within " +
                             seconds_until(r.deadline, now)};
   }
@@ -186,6 +192,9 @@ struct Describe {
   }
   Words operator()(const ScaleDown&) const { return {"ScaleDown", "the role was scaled down"}; }
   Words operator()(const Completed&) const { return {"Completed", "all steps are trained"}; }
+  Words operator()(const Finished& r) const {
+    return {"Finished", r.job ? "all of its actors have ended with code 0" : "ended with code 0"};
+  }
   Words operator()(const CancelledByUser& r) const {
     return {"CancelledByUser", r.how.empty() ? "cancelled" : r.how};
   }

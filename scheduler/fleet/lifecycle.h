@@ -89,6 +89,8 @@ struct WaitingForSpawn {
 };
 // The actor's processes run and have not said that they are ready.
 struct LoadingModel {};
+// The same of a user's program.
+struct WaitingForProgram {};
 // Of a job that starts: `ready` of `want` actors are there.
 struct WaitingForActors {
   std::int32_t ready;
@@ -103,11 +105,12 @@ struct Backoff {
 };
 // The reason of every healthy state.
 struct Working {};
-// The actor takes no more groups. After `deadline` the groups that it still holds go back to the
-// exchange.
+// The actor takes no more work. After `deadline` the groups that it still holds go back to the
+// exchange; a user's program is ended.
 struct Draining {
   std::int32_t held;  // groups still to finish or hand back
   Time deadline;
+  bool program = false;  // of a user's
 };
 // The agent could not start a process.
 struct SpawnFailed {
@@ -158,6 +161,10 @@ struct RestartsExhausted {
 // cancelled the job, or the actor's job has ended or failed.
 struct ScaleDown {};
 struct Completed {};
+// A user's program has ended by itself with code 0; of a job, all of its programs have.
+struct Finished {
+  bool job = false;
+};
 struct CancelledByUser {
   std::string how;  // and what failed before the job had ended; may be empty
 };
@@ -171,7 +178,7 @@ using Reason =
                  WaitingForSpawn, LoadingModel, WaitingForActors, Backoff, Working, Draining,
                  SpawnFailed, ExitSignal, OOMKilled, RankError, OutOfMemory, ExitCode, Hung,
                  NodeLost, GangMemberDied, RestartsExhausted, ScaleDown, Completed, CancelledByUser,
-                 JobEnded, JobFailed>;
+                 JobEnded, JobFailed, WaitingForProgram, Finished>;
 
 const char* reason_name(const Reason& reason);  // CamelCase, stable for users: "WaitingForCapacity"
 // The reason in words: one sentence without a final full stop. Times in it are relative to `now`.

@@ -360,14 +360,15 @@ std::variant<Assignment, Reason> place_next(std::vector<NodeCapacity>& room, con
   return why_not(room, std::span(&gang, 1));
 }
 
-Result<std::int32_t> replicas_of(std::string_view role, std::string_view count) {
+Result<std::int32_t> replicas_of(std::string_view role, std::string_view count,
+                                 ReplicaBounds bounds) {
   std::int32_t number = 0;
   const char* const end = count.data() + count.size();
   const bool read = std::from_chars(count.data(), end, number) == std::from_chars_result{end, {}};
-  if (read && number >= 1 && number <= kReplicasMax) return number;
+  if (read && number >= bounds.least && number <= bounds.most) return number;
   return Error{ErrorCode::kInvalid,
-               "cannot scale " + std::string(role) + " to " + std::string(count) +
-                   ": a role has 1 to " + std::to_string(kReplicasMax) + " actors",
+               "cannot scale " + std::string(role) + " to " + std::string(count) + ": a role has " +
+                   std::to_string(bounds.least) + " to " + std::to_string(bounds.most) + " actors",
                "", "to stop a job: tandem cancel JOB"};
 }
 

@@ -88,9 +88,18 @@ std::variant<Assignment, Reason> place_next(std::vector<NodeCapacity>& room, con
 // The most actors that a role may have: in the job file and by `tandem scale`.
 inline constexpr std::int32_t kReplicasMax = 4096;
 
+// How many actors a role may have: both bounds are included.
+struct ReplicaBounds {
+  std::int32_t least = 1;
+  std::int32_t most = kReplicasMax;
+};
+inline constexpr ReplicaBounds kTrainingReplicas{};
+inline constexpr ReplicaBounds kProgramReplicas{.least = 0, .most = 1024};  // of users' programs
+
 // Reads `count` as a user wrote it: kInvalid, with the role, the number and the range, unless it is
-// a whole number from 1 to kReplicasMax.
-Result<std::int32_t> replicas_of(std::string_view role, std::string_view count);
+// a whole number within the bounds.
+Result<std::int32_t> replicas_of(std::string_view role, std::string_view count,
+                                 ReplicaBounds bounds = kTrainingReplicas);
 
 // One role of a job, as the job file asks for it. A key names the setting of a count or an amount,
 // for the help of a refusal; it is empty where the user cannot lower that setting.

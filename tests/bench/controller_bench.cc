@@ -129,7 +129,8 @@ std::int64_t start_fleet(actors::ControllerCore& core, std::int64_t actors) {
   actors::JobShape shape{.name = "big", .total_steps = 1};
   shape.replicas = {
       {Role::kRollout, static_cast<std::int32_t>(actors)}, {Role::kLearner, 1}, {Role::kReward, 1}};
-  for (const Role role : actors::kRoles) shape.per_rank[role] = scheduler::resources({.cpus = 1});
+  for (const Role& role : actors::kTrainingRoles)
+    shape.per_rank[role] = scheduler::resources({.cpus = 1});
   take(actors::SubmitJob{.shape = shape, .id = "big-1", .run_dir = "."});
   for (std::size_t i = 0; i < spawned.size(); ++i) {  // all at once; more may be spawned meanwhile
     const runtime::RankId id = spawned[i];
@@ -171,7 +172,7 @@ actors::ControllerCore fleet(std::int64_t nodes, double cpus_of_node) {
                    Time{}));
   actors::JobShape shape{.name = "big", .total_steps = 1};
   shape.replicas = {{actors::Role::kRollout, 1}, {actors::Role::kReward, 1}};
-  for (const actors::Role role : actors::kRoles)
+  for (const actors::Role& role : actors::kTrainingRoles)
     shape.per_rank[role] = scheduler::resources({.cpus = 1});
   must(core.step(actors::SubmitJob{.shape = shape, .id = "big-1", .run_dir = "."}, Time{}));
   return core;

@@ -8,6 +8,7 @@
 #include <latch>
 
 #include "actors/main/rank_process.h"
+#include "actors/messages/wire_build.h"
 #include "runtime/base/log.h"
 #include "runtime/net/link.h"
 #include "runtime/node/agent.h"
@@ -29,8 +30,8 @@ void spawn(benchmark::State& state) {
       .on_down = [](const runtime::PeerId&, const runtime::Down&) {}};
   Place place(Transport::kUnix);
   const auto server = must(runtime::LinkServer::listen(
-      io, {place.binding()}, {.name = "controller", .incarnation = {1}, .build = cli::build_id()},
-      {}, callbacks));
+      io, {place.binding()},
+      {.name = "controller", .incarnation = {1}, .build = actors::wire_build()}, {}, callbacks));
   server->start();
   runtime::PosixProcessHost host;
   std::uint64_t life = 0;

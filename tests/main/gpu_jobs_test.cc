@@ -9,6 +9,7 @@
 
 #include "actors/learner/trainer_memory.h"
 #include "actors/main/job/load_job.h"
+#include "actors/main/job_shape.h"
 #include "actors/main/role_config.h"
 #include "actors/model/checkpoint.h"
 #include "actors/model/kv_cache.h"

@@ -9,6 +9,7 @@
 #include "actors/controller/controller_core.h"
 #include "actors/learner/trainer_memory.h"
 #include "actors/main/job/load_job.h"
+#include "actors/main/job_shape.h"
 #include "actors/main/role_config.h"
 #include "actors/model/kv_cache.h"
 #include "actors/model/parameters.h"

@@ -211,7 +211,7 @@ def an_ended_run_keeps_its_plots_and_logs(page):
 def a_run_is_scaled_and_cancelled(page):
     page.sign_in()
     page.go(f"#/runs/{LIVE}", "!document.querySelector('.controls').hidden")
-    more = "document.querySelector('[aria-label=\"One rollout more\"]').click()"
+    more = "document.querySelector('[aria-label=\"One actor more\"]').click()"
     page.browser.value(more)
     page.browser.wait_for("document.querySelector('.rollouts').textContent.includes('/49')")
     page.says("49 rollouts wanted")  # the number is shown before the server has it

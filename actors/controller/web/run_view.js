@@ -123,6 +123,8 @@ export class RunView {
                                                                             : why.join(': ')));
     const share = run.total_steps ? (run.step ?? 0) / run.total_steps : 0;
     if (this.bar.value !== share) this.bar.value = share;
+    // A job of actors alone has no steps.
+    this.bar.hidden = this.steps.hidden = run.trains === false;
     setText(this.steps, `step ${format.count(run.step ?? 0)} of ${format.count(run.total_steps)}`);
     const parts = [`created ${format.shortTime(run.created)}`,
                    `took ${format.duration(run.wall_seconds ?? run.age_s)}`];
@@ -139,9 +141,9 @@ export class RunView {
   }
 
   makeControls() {
-    this.less = el('button', {'aria-label': 'One rollout less', onclick: () => this.scale(-1)},
+    this.less = el('button', {'aria-label': 'One actor less', onclick: () => this.scale(-1)},
         '−');
-    this.extra = el('button', {'aria-label': 'One rollout more', onclick: () => this.scale(1)},
+    this.extra = el('button', {'aria-label': 'One actor more', onclick: () => this.scale(1)},
         '+');
     this.rollouts = el('span.rollouts');
     this.cancelButton =
@@ -154,34 +156,43 @@ export class RunView {
             el('button', {onclick: () => this.confirm.close(), autofocus: true}, 'Keep it running'),
             el('button.danger', {onclick: () => this.cancel()}, 'Cancel the run')));
     this.controls.append(
-        el('div.scale', {role: 'group', 'aria-label': 'Rollouts'}, this.less, this.rollouts,
+        el('div.scale', {role: 'group', 'aria-label': 'Actors'}, this.less, this.rollouts,
            this.extra),
         this.cancelButton, this.confirm);
     this.controls.hidden = true;
   }
 
+  // The role that the buttons scale: rollouts, or the first role of a job of actors alone. The record
+  // of an ended run has a list of its actors instead.
+  scaledRole() {
+    const roles = this.run.actors;
+    if (!roles || Array.isArray(roles)) return undefined;
+    return roles.rollout ? 'rollout' : Object.keys(roles)[0];
+  }
+
   showControls() {
-    const rollout = this.run.actors?.rollout;
-    this.controls.hidden = isFinal(this.run.state) || !rollout;
-    if (!rollout) return;
-    const wanted = this.wanted ?? rollout.desired;
-    if (this.wanted === rollout.desired) this.wanted = undefined;
-    setText(this.rollouts, `${rollout.ready}/${wanted} rollouts`);
+    const role = this.scaledRole();
+    this.controls.hidden = isFinal(this.run.state) || !role;
+    if (!role) return;
+    const counts = this.run.actors[role];
+    const wanted = this.wanted ?? counts.desired;
+    if (this.wanted === counts.desired) this.wanted = undefined;
+    setText(this.rollouts, `${counts.ready}/${wanted} ${role === 'rollout' ? 'rollouts' : role}`);
     setAttribute(this.rollouts, 'title', 'Ready, of those wanted');
-    this.less.disabled = wanted <= 1 || this.run.state === 'Stopping';
+    this.less.disabled = wanted <= (role === 'rollout' ? 1 : 0) || this.run.state === 'Stopping';
     this.extra.disabled = this.run.state === 'Stopping';
     this.cancelButton.disabled = this.run.state === 'Stopping';
   }
 
   async scale(by) {
-    const before = this.run.actors.rollout.desired;
-    const wanted = (this.wanted ?? before) + by;
-    if (wanted < 1) return;
+    const role = this.scaledRole();
+    const wanted = (this.wanted ?? this.run.actors[role].desired) + by;
+    if (wanted < (role === 'rollout' ? 1 : 0)) return;
     this.wanted = wanted;
     this.showControls();
     try {
-      await post(apiPath(['jobs', this.id, 'scale']), {rollout: wanted});
-      toast(`${this.id}: ${wanted} rollout${wanted === 1 ? '' : 's'} wanted`);
+      await post(apiPath(['jobs', this.id, 'scale']), {[role]: wanted});
+      toast(`${this.id}: ${wanted} ${role}${wanted === 1 ? '' : 's'} wanted`);
     } catch (error) {
       this.wanted = undefined;
       toast([error.message, error.help].filter(Boolean).join('. '), 'bad');

@@ -118,9 +118,10 @@ Result<std::string> ApiClient::get_text(const std::string& path) const {
 }
 
 Result<json> ApiClient::post(const std::string& path, const std::string& body) const {
-  auto answer =
-      body_of(runtime::http_post(address_.endpoint, kRoot + path, body, timeout_, headers()));
-  return answer ? to_json(answer) : explain(answer.error());
+  auto response = runtime::http_post(address_.endpoint, kRoot + path, body, timeout_, headers());
+  // The controller may say of another process that it cannot be reached.
+  if (!response) return explain(response.error());
+  return to_json(body_of(std::move(response)));
 }
 
 Result<void> ApiClient::remove(const std::string& path) const {

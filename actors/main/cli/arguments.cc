@@ -28,7 +28,7 @@ std::vector<std::string> kind_names() {
 
 std::vector<std::string> role_names() {
   std::vector<std::string> names;
-  for (const actors::Role role : actors::kRoles) names.emplace_back(actors::name(role));
+  for (const actors::Role& role : actors::kTrainingRoles) names.emplace_back(actors::name(role));
   return names;
 }
 
@@ -112,10 +112,15 @@ Result<std::vector<std::pair<std::string, std::int64_t>>> parse_scales(
     const std::string count = equals == std::string::npos ? "" : word.substr(equals + 1);
     if (count.empty() || !std::ranges::all_of(count, [](char c) { return c >= '0' && c <= '9'; }))
       return usage_error("`" + word + "` is not ROLE=N", "as in `tandem scale JOB rollout=2`");
-    if (std::ranges::find(roles_known, role) == roles_known.end())
+    // A role that is none of training's may be one that the job brings: the controller knows.
+    const bool known = std::ranges::find(roles_known, role) != roles_known.end();
+    if (!known && !actors::check_role_name(role))
       return usage_error("unknown role `" + role + "`",
-                         did_you_mean(role, roles_known, "one of " + joined(roles_known, ", ")));
-    const auto replicas = scheduler::replicas_of(role, count);
+                         did_you_mean(role, roles_known,
+                                      "one of " + joined(roles_known, ", ") +
+                                          ", or a role of the job's section `actors:`"));
+    const auto replicas = scheduler::replicas_of(
+        role, count, known ? scheduler::kTrainingReplicas : scheduler::kProgramReplicas);
     if (!replicas) return replicas.error();
     roles.emplace_back(role, *replicas);
   }

@@ -22,13 +22,14 @@ struct Client {
   std::function<int()> width;  // columns of `out` now, kUnlimitedWidth off a terminal
 };
 
-// One function per command, each in the source of its subject: client_commands.cc, logs_command.cc,
-// run_commands.cc, top_command.cc. All of them block until the command is done.
+// One function per command, each in the source of its subject: ask_command.cc, client_commands.cc,
+// logs_command.cc, run_commands.cc, top_command.cc. All of them block until the command is done.
 Result<void> execute(const SubmitCommand& command, Client& client);
 Result<void> execute(const GetCommand& command, Client& client);
 Result<void> execute(const DescribeCommand& command, Client& client);
 Result<void> execute(const WhyCommand& command, Client& client);
 Result<void> execute(const ScaleCommand& command, Client& client);
+Result<void> execute(const AskCommand& command, Client& client);
 Result<void> execute(const LogsCommand& command, Client& client);
 Result<void> execute(const EventsCommand& command, Client& client);
 Result<void> execute(const CancelCommand& command, Client& client);

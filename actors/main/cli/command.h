@@ -105,6 +105,14 @@ struct ScaleCommand {
   double timeout_s = 60;  // seconds, of --wait
 };
 
+// `tandem ask`: a question to an actor of a role that the job brings.
+struct AskCommand {
+  std::string actor;
+  std::string question;             // one JSON object
+  std::optional<double> timeout_s;  // nullopt: the controller's
+  std::optional<std::string> job;
+};
+
 // `tandem logs`.
 struct LogsCommand {
   std::string target;  // an actor, or a job: then of all its actors
@@ -219,11 +227,11 @@ struct HelpCommand {
 
 using Command =
     std::variant<HelpCommand, RunCommand, UpCommand, DownCommand, ControllerCommand, NodeCommand,
-                 SubmitCommand, GetCommand, DescribeCommand, WhyCommand, ScaleCommand, LogsCommand,
-                 EventsCommand, CancelCommand, DeleteCommand, StatusCommand, SamplesCommand,
-                 TopCommand, DashboardCommand, WaitCommand, ExplainCommand, GenerateCommand,
-                 EvalCommand, TokenizeCommand, DoctorCommand, VersionCommand, CompletionCommand,
-                 CompleteCommand>;
+                 SubmitCommand, GetCommand, DescribeCommand, WhyCommand, ScaleCommand, AskCommand,
+                 LogsCommand, EventsCommand, CancelCommand, DeleteCommand, StatusCommand,
+                 SamplesCommand, TopCommand, DashboardCommand, WaitCommand, ExplainCommand,
+                 GenerateCommand, EvalCommand, TokenizeCommand, DoctorCommand, VersionCommand,
+                 CompletionCommand, CompleteCommand>;
 
 // A command with the options that every command takes.
 struct Invocation {

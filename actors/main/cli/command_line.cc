@@ -11,6 +11,7 @@
 
 #include "actors/main/cli/arguments.h"
 #include "actors/main/cli/cluster_options.h"
+#include "actors/main/cli/command_values.h"
 #include "actors/main/cli/complete_command.h"
 #include "actors/main/cli/grammar.h"
 #include "actors/main/cli/grammar_docs.h"
@@ -84,31 +85,7 @@ class Grammar {
   bool version_ = false;
   Invocation globals_;
   // CLI11 writes into these while it parses; all have their defaults before.
-  RunCommand run_;
-  UpCommand up_;
-  ControllerCommand controller_;
-  NodeCommand node_;
-  SubmitCommand submit_;
-  GetCommand get_;
-  DescribeCommand describe_;
-  WhyCommand why_;
-  ScaleCommand scale_;
-  LogsCommand logs_;
-  EventsCommand events_;
-  CancelCommand cancel_;
-  DeleteCommand delete_;
-  StatusCommand status_;
-  SamplesCommand samples_;
-  TopCommand top_;
-  DashboardCommand dashboard_;
-  WaitCommand wait_;
-  ExplainCommand explain_;
-  GenerateCommand generate_;
-  EvalCommand eval_;
-  TokenizeCommand tokenize_;
-  DoctorCommand doctor_;
-  VersionCommand version_command_;
-  CompletionCommand completion_;
+  CommandValues given_;
   std::vector<std::string> names_, scales_;  // KIND [NAME] and ROLE=N as written
   std::string job_path_, model_path_, resume_, timeout_, state_, memory_, shell_, since_;
 };
@@ -189,8 +166,9 @@ CLI::Option* Grammar::add_required(CLI::App* app, const std::string& name, std::
 
 void Grammar::add_run_commands() {
   const auto finish_run = [this]() -> Result<Command> {
-    if (const auto named = name_job(run_.job, run_.resume); !named) return named.error();
-    return with_memory(run_, memory_);
+    if (const auto named = name_job(given_.run.job, given_.run.resume); !named)
+      return named.error();
+    return with_memory(given_.run, memory_);
   };
   CLI::App* run =
       add("run", kRun, "Run a job on a cluster of its own: start, train, follow, stop", finish_run,
@@ -199,23 +177,25 @@ void Grammar::add_run_commands() {
            "tandem run job.yaml --dry-run", "tandem run --resume ~/.tandem/runs/arithmetic-grpo-1",
            "tandem run --resume arithmetic-grpo-1 --set learner.total_training_steps=3000"});
   add_job_file(run);
-  add_sets(run, run_.sets);
-  run->add_flag("--dry-run", run_.dry_run,
+  add_sets(run, given_.run.sets);
+  run->add_flag("--dry-run", given_.run.dry_run,
                 "Print the effective job, its placement and memory, and start nothing");
   add_memory_option(run, memory_);
   // `submit` takes the same files as `run`.
   const auto finish_submit = [this]() -> Result<Command> {
-    if (const auto named = name_job(submit_.job, submit_.resume); !named) return named.error();
-    return Command(submit_);
+    if (const auto named = name_job(given_.submit.job, given_.submit.resume); !named)
+      return named.error();
+    return Command(given_.submit);
   };
   CLI::App* submit =
       add("submit", kRun, "Submit a job to the running cluster", finish_submit,
           {"tandem submit configs/arithmetic.yaml", "tandem submit job.yaml --set seed=3 --wait",
            "tandem submit --resume arithmetic-grpo-1"});
   add_job_file(submit);
-  add_sets(submit, submit_.sets);
-  submit->add_flag("--wait", submit_.wait, "Return when the job has ended, with its exit code");
-  add_output(submit, submit_.output, {"table", "json", "yaml", "name"});
+  add_sets(submit, given_.submit.sets);
+  submit->add_flag("--wait", given_.submit.wait,
+                   "Return when the job has ended, with its exit code");
+  add_output(submit, given_.submit.output, {"table", "json", "yaml", "name"});
   // States are compared without case: `--for running` will do.
   const auto finish_wait = [this]() -> Result<Command> {
     const auto same = [this](const std::string& name) {
@@ -225,16 +205,16 @@ void Grammar::add_run_commands() {
     if (at == kJobStates.end())
       return usage_error("unknown state `" + state_ + "`",
                          did_you_mean(state_, kJobStates, "one of " + joined(kJobStates, ", ")));
-    wait_.state = *at;
+    given_.wait.state = *at;
     const auto timeout = parse_time("--timeout", timeout_);
     if (!timeout) return timeout.error();
-    wait_.timeout_s = *timeout;
-    return Command(wait_);
+    given_.wait.timeout_s = *timeout;
+    return Command(given_.wait);
   };
   CLI::App* wait = add("wait", kRun, "Wait until a job is in a state", finish_wait,
                        {"tandem wait arithmetic-grpo-1 --for Running --timeout 60s",
                         "tandem wait arithmetic-grpo --for Succeeded"});
-  add_required(wait, "JOB", wait_.job, "The job's id, or its name where one job has it");
+  add_required(wait, "JOB", given_.wait.job, "The job's id, or its name where one job has it");
   CLI::Option* state = wait->add_option(
       "--for", state_,
       "The state to wait for. While the job lives, a later one will do; a job that has ended in "
@@ -249,9 +229,9 @@ void Grammar::add_object_commands() {
   const auto finish_get = [this]() -> Result<Command> {
     auto object = parse_object(names_);
     if (!object) return object.error();
-    get_.kind = object->kind;
-    get_.name = object->name;
-    return Command(get_);
+    given_.get.kind = object->kind;
+    given_.get.name = object->name;
+    return Command(given_.get);
   };
   CLI::App* get = add("get", kLook, "List jobs, runs, actors, nodes, groups or events", finish_get,
                       {"tandem get jobs", "tandem get actors -o wide", "tandem get runs",
@@ -264,21 +244,21 @@ void Grammar::add_object_commands() {
           ->expected(1, 2)
           ->option_text("[NAME]");
   choices_[kind] = kind_names();
-  add_output(get, get_.output, {"table", "wide", "json", "yaml", "name"});
-  get->add_flag("-w,--watch", get_.watch, "Show changes until interrupted");
-  get->add_flag("--all", get_.all, "Tables show actors that have ended as well");
-  get->add_option("--sort-by", get_.sort_by,
+  add_output(get, given_.get.output, {"table", "wide", "json", "yaml", "name"});
+  get->add_flag("-w,--watch", given_.get.watch, "Show changes until interrupted");
+  get->add_flag("--all", given_.get.all, "Tables show actors that have ended as well");
+  get->add_option("--sort-by", given_.get.sort_by,
                   "In the order of a field of the JSON; -FIELD: the greatest first")
       ->option_text("FIELD");
-  add_job(get, get_.job);
+  add_job(get, given_.get.job);
 
   const auto finish_describe = [this]() -> Result<Command> {
     auto object = parse_object(names_);
     if (!object) return object.error();
     if (!object->name) return usage_error("`describe` needs a name", "as in KIND/NAME");
-    describe_.kind = object->kind;
-    describe_.name = *object->name;
-    return Command(describe_);
+    given_.describe.kind = object->kind;
+    given_.describe.name = *object->name;
+    return Command(given_.describe);
   };
   CLI::App* describe = add(
       "describe", kLook, "Everything known about one object, with its last events", finish_describe,
@@ -289,85 +269,103 @@ void Grammar::add_object_commands() {
                             ->expected(1, 2)
                             ->option_text(" ");
   choices_[object] = choices_[kind];
-  add_job(describe, describe_.job);
+  add_job(describe, given_.describe.job);
   // `why` takes a job or an actor; client_commands.cc finds out which.
   CLI::App* why = add("why", kLook, "Who waits for what, since when and until when",
-                      [this]() -> Result<Command> { return Command(why_); },
+                      [this]() -> Result<Command> { return Command(given_.why); },
                       {"tandem why arithmetic-grpo-1", "tandem why rollout/0 -j arithmetic-grpo"});
-  add_required(why, "ACTOR|JOB", why_.target, "An actor or a job");
-  add_output(why, why_.output, {"table", "json", "yaml"});
-  add_job(why, why_.job);
+  add_required(why, "ACTOR|JOB", given_.why.target, "An actor or a job");
+  add_output(why, given_.why.output, {"table", "json", "yaml"});
+  add_job(why, given_.why.job);
 }
 
 void Grammar::add_record_commands() {
   const auto finish_logs = [this]() -> Result<Command> {
     const auto since = parse_time("--since", since_);
     if (!since) return since.error();
-    logs_.since_s = *since;
-    return Command(logs_);
+    given_.logs.since_s = *since;
+    return Command(given_.logs);
   };
   CLI::App* logs =
       add("logs", kLook, "What an actor, or every actor of a job, wrote to its log", finish_logs,
           {"tandem logs arithmetic-grpo-1/learner/0 -f", "tandem logs rollout/0 --previous",
            "tandem logs arithmetic-grpo-1 --since 5m", "tandem logs learner/0 --tail 20"});
-  add_required(logs, "ACTOR|JOB", logs_.target, "An actor; or a job, for all of its actors");
-  logs->add_flag("-f,--follow", logs_.follow, "Go on as it grows, until it ends");
-  logs->add_flag("-p,--previous", logs_.previous, "Of its previous incarnation");
-  logs->add_option("--tail", logs_.tail, "Only the last N lines, of each actor")
+  add_required(logs, "ACTOR|JOB", given_.logs.target, "An actor; or a job, for all of its actors");
+  logs->add_flag("-f,--follow", given_.logs.follow, "Go on as it grows, until it ends");
+  logs->add_flag("-p,--previous", given_.logs.previous, "Of its previous incarnation");
+  logs->add_option("--tail", given_.logs.tail, "Only the last N lines, of each actor")
       ->option_text("N")
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40));
   logs->add_option("--since", since_, "Only what is newer; 90, 90s, 5m, 2h")->option_text("TIME");
-  add_job(logs, logs_.job);
+  add_job(logs, given_.logs.job);
 
   CLI::App* events = add("events", kLook, "What happened, oldest first",
-                         [this]() -> Result<Command> { return Command(events_); },
+                         [this]() -> Result<Command> { return Command(given_.events); },
                          {"tandem events -f", "tandem events -j arithmetic-grpo -o json"});
-  events->add_flag("-f,--follow", events_.follow, "Go on as they happen");
-  add_output(events, events_.output, {"table", "wide", "json", "yaml", "name"});
-  add_job(events, events_.job);
+  events->add_flag("-f,--follow", given_.events.follow, "Go on as they happen");
+  add_output(events, given_.events.output, {"table", "wide", "json", "yaml", "name"});
+  add_job(events, given_.events.job);
   // `samples` also takes a directory, since a run needs no controller to be looked at.
   CLI::App* samples = add("samples", kLook, "What was said and what it earned",
-                          [this]() -> Result<Command> { return Command(samples_); },
+                          [this]() -> Result<Command> { return Command(given_.samples); },
                           {"tandem samples arithmetic-grpo-1 --step 200",
                            "tandem samples ~/.tandem/runs/arithmetic-grpo-1 --eval -o json"});
-  add_required(samples, "JOB", samples_.job, "A job, or the run directory of one that has ended");
-  samples->add_option("--step", samples_.step, "Of this training step")->option_text("N");
-  samples->add_flag("--eval", samples_.eval, "Of evaluations");
-  samples->add_flag("--failed", samples_.failed, "Whose reward failed");
-  add_output(samples, samples_.output, {"table", "wide", "json", "yaml"});
+  add_required(samples, "JOB", given_.samples.job,
+               "A job, or the run directory of one that has ended");
+  samples->add_option("--step", given_.samples.step, "Of this training step")->option_text("N");
+  samples->add_flag("--eval", given_.samples.eval, "Of evaluations");
+  samples->add_flag("--failed", given_.samples.failed, "Whose reward failed");
+  add_output(samples, given_.samples.output, {"table", "wide", "json", "yaml"});
 
   CLI::App* top = add("top", kLook, "Nodes, jobs and actors on one screen",
-                      [this]() -> Result<Command> { return Command(top_); },
+                      [this]() -> Result<Command> { return Command(given_.top); },
                       {"tandem top", "tandem top | head -20"});
-  add_job(top, top_.job);
+  add_job(top, given_.top.job);
   add("dashboard", kLook, "Print an address that opens the controller's web page once",
-      [this]() -> Result<Command> { return Command(dashboard_); }, {"tandem dashboard"});
+      [this]() -> Result<Command> { return Command(given_.dashboard); }, {"tandem dashboard"});
 }
 
 void Grammar::add_change_commands() {
   const auto finish_scale = [this]() -> Result<Command> {
     auto roles = parse_scales(scales_);
     if (!roles) return roles.error();
-    scale_.roles = *roles;
+    given_.scale.roles = *roles;
     const auto timeout = parse_time("--timeout", timeout_);
     if (!timeout) return timeout.error();
-    scale_.timeout_s = timeout->value_or(scale_.timeout_s);
-    return Command(scale_);
+    given_.scale.timeout_s = timeout->value_or(given_.scale.timeout_s);
+    return Command(given_.scale);
   };
-  CLI::App* scale = add(
-      "scale", kChange, "Change how many actors a role has, while the job trains", finish_scale,
-      {"tandem scale arithmetic-grpo-1 rollout=2", "tandem scale JOB rollout=4 reward=2 --wait"});
-  add_required(scale, "JOB", scale_.job, "The job");
-  CLI::Option* roles = scale->add_option("ROLE=N", scales_, "rollout or reward, and how many");
+  CLI::App* scale =
+      add("scale", kChange, "Change how many actors a role has, while the job runs", finish_scale,
+          {"tandem scale arithmetic-grpo-1 rollout=2", "tandem scale JOB rollout=4 reward=2 --wait",
+           "tandem scale counter-1 counter=4"});
+  add_required(scale, "JOB", given_.scale.job, "The job");
+  CLI::Option* roles = scale->add_option(
+      "ROLE=N", scales_, "rollout, reward or a role of the job's section `actors`, and how many");
   roles->required()->option_text("...");
   for (const std::string& role : role_names()) choices_[roles].push_back(role + "=");
-  scale->add_flag("--wait", scale_.wait, "Return when they are Ready");
+  scale->add_flag("--wait", given_.scale.wait, "Return when they are Ready");
   scale->add_option("--timeout", timeout_, "Of --wait; 60s")->option_text("TIME");
 
+  const auto finish_ask = [this]() -> Result<Command> {
+    const auto timeout = parse_time("--timeout", timeout_);
+    if (!timeout) return timeout.error();
+    given_.ask.timeout_s = *timeout;
+    return Command(given_.ask);
+  };
+  CLI::App* ask =
+      add("ask", kChange, "Ask an actor of your own, and print its answer as JSON", finish_ask,
+          {"tandem ask counter-1/counter/0 '{\"add\":2}'",
+           "tandem ask counter/0 '{}' -j counter --timeout 60s"});
+  add_required(ask, "ACTOR", given_.ask.actor, "An actor of the job's section `actors`");
+  add_required(ask, "JSON", given_.ask.question, "The question: one JSON object");
+  ask->add_option("--timeout", timeout_, "For the answer; 10s, at most 10m")->option_text("TIME");
+  add_job(ask, given_.ask.job);
+
   CLI::App* cancel = add("cancel", kChange, "Stop a job; returns when nothing of it runs",
-                         [this]() -> Result<Command> { return Command(cancel_); },
+                         [this]() -> Result<Command> { return Command(given_.cancel); },
                          {"tandem cancel arithmetic-grpo-1"});
-  add_required(cancel, "JOB", cancel_.job, "The job");
+  add_required(cancel, "JOB", given_.cancel.job, "The job");
   // `delete` takes KIND/NAME like `describe`, but runs alone.
   const auto finish_delete = [this]() -> Result<Command> {
     auto object = parse_object(names_);
@@ -375,8 +373,8 @@ void Grammar::add_change_commands() {
     if (object->kind != Kind::kRuns || !object->name)
       return usage_error("`delete` removes runs alone",
                          "as in `tandem delete run/ID`; `tandem cancel JOB` stops a job");
-    delete_.run = *object->name;
-    return Command(delete_);
+    given_.remove.run = *object->name;
+    return Command(given_.remove);
   };
   CLI::App* remove =
       add("delete", kChange, "Remove a run that has ended: its directory with all that is in it",
@@ -386,74 +384,75 @@ void Grammar::add_change_commands() {
 
 void Grammar::add_cluster_commands() {
   CLI::App* up = add("up", kCluster, "Start a cluster on this machine, in the background",
-                     [this] { return with_memory(up_, memory_); },
+                     [this] { return with_memory(given_.up, memory_); },
                      {"tandem up", "tandem up --port 0", "tandem up --bind 10.0.0.1"});
-  add_listening_options(up, up_.port, up_.door);
+  add_listening_options(up, given_.up.port, given_.up.door);
   add_memory_option(up, memory_);
   add("down", kCluster, "Stop that cluster; returns when nothing of it runs",
       [this]() -> Result<Command> { return Command(DownCommand{}); }, {"tandem down"});
   CLI::App* status =
       add("status", kCluster, "What runs: the controller, its nodes, jobs and runs",
-          [this]() -> Result<Command> { return Command(status_); }, {"tandem status"});
-  add_output(status, status_.output, {"table", "json", "yaml"});
+          [this]() -> Result<Command> { return Command(given_.status); }, {"tandem status"});
+  add_output(status, given_.status.output, {"table", "json", "yaml"});
   CLI::App* controller = add("controller", kCluster, "The controller, in the foreground",
-                             [this]() -> Result<Command> { return Command(controller_); },
+                             [this]() -> Result<Command> { return Command(given_.controller); },
                              {"tandem controller --port 7420"});
-  add_listening_options(controller, controller_.port, controller_.door);
+  add_listening_options(controller, given_.controller.port, given_.controller.door);
   CLI::App* node = add("node", kCluster, "The agent of this machine, in the foreground",
-                       [this] { return with_memory(node_, memory_); },
+                       [this] { return with_memory(given_.node, memory_); },
                        {"tandem node", "tandem node --cpus 2 --memory 8GiB",
                         "tandem node --controller 10.0.0.1:7420"});
-  add_node_options(node, node_, memory_);
+  add_node_options(node, given_.node, memory_);
 }
 
 void Grammar::add_model_commands() {
   const auto finish_generate = [this]() -> Result<Command> {
-    generate_.model = model_path_;
-    for (std::string& prompt : generate_.prompts)
+    given_.generate.model = model_path_;
+    for (std::string& prompt : given_.generate.prompts)
       if (prompt.ends_with(kTakenAsWritten)) prompt.pop_back();
-    return Command(generate_);
+    return Command(given_.generate);
   };
   CLI::App* generate =
       add("generate", kModels, "Let a model complete prompts", finish_generate,
           {"tandem generate ~/.tandem/runs/arithmetic-grpo-1/checkpoints/step-1500 '12+34='",
            "tandem generate MODEL_DIR --temperature 1 --max-tokens 128 'Once' 'Twice'"});
   add_required(generate, "MODEL_DIR", model_path_, "A Hugging Face model directory");
-  generate->add_option("PROMPT", generate_.prompts, "What to complete")
+  generate->add_option("PROMPT", given_.generate.prompts, "What to complete")
       ->required()
       ->option_text("...");
-  generate->add_flag("--chat", generate_.chat,
+  generate->add_flag("--chat", given_.generate.chat,
                      "Each prompt is what a user says, in the model's chat template");
-  generate->add_option("--max-tokens", generate_.max_tokens, "At most so many tokens each; 64")
+  generate
+      ->add_option("--max-tokens", given_.generate.max_tokens, "At most so many tokens each; 64")
       ->option_text("N")
       ->check(CLI::Range(1, 1 << 24));
-  generate->add_option("--temperature", generate_.temperature, "0, the default, is greedy")
+  generate->add_option("--temperature", given_.generate.temperature, "0, the default, is greedy")
       ->option_text("T")
       ->check(CLI::Range(0.0, 100.0));
-  generate->add_option("--seed", generate_.seed, "Of the sampling; 0")->option_text("N");
-  add_output(generate, generate_.output, {"table", "json", "yaml"});
+  generate->add_option("--seed", given_.generate.seed, "Of the sampling; 0")->option_text("N");
+  add_output(generate, given_.generate.output, {"table", "json", "yaml"});
   // `eval` takes its data, sampling and reward from a job file.
   const auto finish_eval = [this]() -> Result<Command> {
-    eval_.model = model_path_;
-    eval_.job = job_path_;
-    return Command(eval_);
+    given_.eval.model = model_path_;
+    given_.eval.job = job_path_;
+    return Command(given_.eval);
   };
   CLI::App* eval = add("eval", kModels, "Mean reward of a model over a job's validation files",
                        finish_eval, {"tandem eval MODEL_DIR configs/arithmetic.yaml"});
   add_required(eval, "MODEL_DIR", model_path_, "A Hugging Face model directory");
   add_required(eval, "JOB.yaml", job_path_,
                "Its data, sampling limits, reward and model.dtype are used");
-  add_sets(eval, eval_.sets);
-  add_output(eval, eval_.output, {"table", "json", "yaml"});
+  add_sets(eval, given_.eval.sets);
+  add_output(eval, given_.eval.output, {"table", "json", "yaml"});
   add_tokenize();
 }
 
 void Grammar::add_tokenize() {
   const auto finish = [this]() -> Result<Command> {
-    tokenize_.model = model_path_;
-    for (std::string& text : tokenize_.texts)
+    given_.tokenize.model = model_path_;
+    for (std::string& text : given_.tokenize.texts)
       if (text.ends_with(kTakenAsWritten)) text.pop_back();
-    return Command(tokenize_);
+    return Command(given_.tokenize);
   };
   CLI::App* tokenize =
       add("tokenize", kModels, "The token ids of texts, or the text of token ids", finish,
@@ -461,38 +460,39 @@ void Grammar::add_tokenize() {
            "tandem tokenize MODEL_DIR --decode 12 7 431",
            "tandem tokenize MODEL_DIR --jsonl texts.jsonl"});
   add_required(tokenize, "MODEL_DIR", model_path_, "A Hugging Face model directory");
-  CLI::Option* text =
-      tokenize->add_option("TEXT", tokenize_.texts, "What to tokenize; else standard input is read")
-          ->option_text("...");
-  tokenize->add_flag("--decode", tokenize_.decode, "Take ids and print their text");
+  CLI::Option* text = tokenize
+                          ->add_option("TEXT", given_.tokenize.texts,
+                                       "What to tokenize; else standard input is read")
+                          ->option_text("...");
+  tokenize->add_flag("--decode", given_.tokenize.decode, "Take ids and print their text");
   tokenize
-      ->add_option("--jsonl", tokenize_.jsonl,
+      ->add_option("--jsonl", given_.tokenize.jsonl,
                    "Take a JSON string from each line of FILE (-: of standard input) and print the "
                    "JSON list of its ids on one line; with --decode the reverse")
       ->option_text("FILE")
       ->excludes(text);
-  add_output(tokenize, tokenize_.output, {"table", "json"});
+  add_output(tokenize, given_.tokenize.output, {"table", "json"});
 }
 
 void Grammar::add_help_commands() {
   CLI::App* explain =
       add("explain", kHelp, "What a key of the job file means",
-          [this]() -> Result<Command> { return Command(explain_); },
+          [this]() -> Result<Command> { return Command(given_.explain); },
           {"tandem explain", "tandem explain async", "tandem explain async.max_staleness"});
-  explain->add_option("KEY", explain_.key, "A key or a section; else all of them")
+  explain->add_option("KEY", given_.explain.key, "A key or a section; else all of them")
       ->option_text(" ");
-  explain->add_flag("--markdown", explain_.markdown, "The whole reference page")->group("");
+  explain->add_flag("--markdown", given_.explain.markdown, "The whole reference page")->group("");
   CLI::App* doctor =
       add("doctor", kHelp, "What on this machine would stop Tandem",
-          [this]() -> Result<Command> { return Command(doctor_); }, {"tandem doctor"});
-  add_output(doctor, doctor_.output, {"table", "json", "yaml"});
+          [this]() -> Result<Command> { return Command(given_.doctor); }, {"tandem doctor"});
+  add_output(doctor, given_.doctor.output, {"table", "json", "yaml"});
   CLI::App* version =
       add("version", kHelp, "Print the version",
-          [this]() -> Result<Command> { return Command(version_command_); }, {"tandem version"});
-  add_output(version, version_command_.output, {"table", "json", "yaml"});
+          [this]() -> Result<Command> { return Command(given_.version); }, {"tandem version"});
+  add_output(version, given_.version.output, {"table", "json", "yaml"});
   const auto finish_completion = [this]() -> Result<Command> {
-    completion_.shell = kShells.at(shell_);
-    return Command(completion_);
+    given_.completion.shell = kShells.at(shell_);
+    return Command(given_.completion);
   };
   CLI::App* completion =
       add("completion", kHelp, "Print a completion script for a shell", finish_completion,

@@ -166,9 +166,7 @@ std::string discarded_text(const json& ledger) {
   return text.empty() ? "none" : text;
 }
 
-}  // namespace
-
-std::string live_bar(const json& job, int width) {
+std::vector<std::string> lines_of_training(const json& job, int width) {
   std::vector<std::string> lines = head_lines(job, width);
   lines.push_back("  reward " +
                   (has_number(job, "/reward_mean") ? format("%.3f", number(job, "/reward_mean"))
@@ -181,15 +179,11 @@ std::string live_bar(const json& job, int width) {
                   " generated, " + short_count(number(job, "/tokens_per_second/trained")) +
                   " trained  trainer idle " + percent(number(job, "/trainer_idle_fraction")) +
                   actors_text(job));
-  if (const std::string waits = list_waits(job, kWaitsShown); !waits.empty())
-    lines.push_back("  " + waits);
-  std::string text;
-  for (const std::string& line : lines) text += fit(visible(line, Lines::kOne), width) + "\n";
-  return text;
+  return lines;
 }
 
-std::string live_line(const json& job) {
-  std::string line = "job=" + word(job, "/id") + " state=" + word(job, "/state");
+std::string words_of_training(const json& job) {
+  std::string line;
   const json warm = job.value("warm_start", json());
   if (word(job, "/state") == "WarmStart" && warm.is_object())
     line += " warm_start_step=" + whole(number(warm, "/step")) +
@@ -200,12 +194,69 @@ std::string live_line(const json& job) {
           " trained_per_s=" + whole(number(job, "/tokens_per_second/trained")) +
           " staleness=" + whole(number(job, "/staleness/max")) + "/" +
           whole(number(job, "/staleness/bound")) + " queue=" + whole(number(job, "/queue_depth"));
+  return line;
+}
+
+std::string words_of_actors(const json& job) {
+  std::string line;
+  const json actors = job.value("actors", json::object());
+  for (const auto& [role, counts] : actors.items())
+    line += " " + role + "=" + whole(number(counts, "/ready")) + "/" +
+            whole(number(counts, "/desired"));
+  return line;
+}
+
+// A job of actors alone has no steps, rewards or tokens.
+std::vector<std::string> lines_of_actors(const json& job) {
+  const std::string reason = word(job, "/reason");
+  return {word(job, "/id") + "  " + word(job, "/state") +
+          (reason.empty() || reason == "Working" ? "" : "  (" + reason + ")") + actors_text(job)};
+}
+
+std::string summary_of_actors(const json& job, const json& result, int width) {
+  const std::string run_dir = word(job, "/run_dir");
+  std::vector<Row> rows;
+  const json actors = result.value("actors", json::object());
+  for (const auto& [role, counts] : actors.items())
+    rows.push_back({"  " + role, whole(number(counts, "/actors")) + " actors, " +
+                                     whole(number(counts, "/finished")) + " finished, " +
+                                     whole(number(counts, "/restarts")) + " restarts"});
+  rows.push_back({"  run dir", run_dir});
+  const std::string table = render_table({{""}, {""}}, rows, width);
+  return fit(word(job, "/id") + " " + word(result, "/state") + " in " +
+                 age(number(result, "/wall_seconds")),
+             width) +
+         "\n" + table.substr(table.find('\n') + 1) + "next:\n  ls " +
+         shell_word(run_dir + "/logs") + "\n";
+}
+
+bool trains(const json& job) { return job.value("trains", true); }
+
+}  // namespace
+
+std::string live_bar(const json& job, int width) {
+  std::vector<std::string> lines =
+      trains(job) ? lines_of_training(job, width) : lines_of_actors(job);
+  if (const std::string waits = list_waits(job, kWaitsShown); !waits.empty())
+    lines.push_back("  " + waits);
+  std::string text;
+  for (const std::string& line : lines) text += fit(visible(line, Lines::kOne), width) + "\n";
+  return text;
+}
+
+std::string live_line(const json& job) {
+  std::string line = "job=" + word(job, "/id") + " state=" + word(job, "/state");
+  if (trains(job))
+    line += words_of_training(job);
+  else
+    line += words_of_actors(job);
   if (const std::string waits = list_waits(job, 1); !waits.empty())
     line += " waits=" + dump_json(waits);
   return visible(line, Lines::kOne);
 }
 
 std::string final_summary(const json& job, const json& result, int width) {
+  if (!trains(job)) return summary_of_actors(job, result, width);
   const std::string id = word(job, "/id"), run_dir = word(job, "/run_dir");
   const std::string state = word(result, "/state");
   std::vector<Row> rows;

@@ -87,8 +87,9 @@ shows one entry of it, and `tandem run JOB.yaml --dry-run` the effective job wit
 
 Result<std::string> explain(std::string_view name) {
   if (name.empty()) return explain_section("");
-  if (const Key* key = find_key(name)) return explain_key(*key);
-  if (find_section(name)) return explain_section(name);
+  const std::string path = table_path(name).path;
+  if (const Key* key = find_key(path)) return explain_key(*key);
+  if (find_section(path)) return explain_section(path);
   return Error{ErrorCode::kNotFound, "no key `" + std::string(name) + "` in a job file", "",
                unknown_key_help(name)};
 }

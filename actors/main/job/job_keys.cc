@@ -1,10 +1,11 @@
-// The rows of the job table, except those of rollout_keys.cc and learner_keys.cc, and its sections.
+// The rows of the job table, except those of rollout_keys.cc, learner_keys.cc and actor_keys.cc,
+// and its sections.
 // The order of rows is the order of the printed job and of the reference page. A row says
 // everything about a key that is not a rule over several keys: path, field, description, range,
 // unit, and values that only later versions take. Descriptions are printed to users, and
 // docs/job-file.md is generated from them: they are whole sentences and name keys in backquotes.
 //
-// JT-1 is kept by hand here, and a test checks it: job_keys() joins the five arrays in an order
+// JT-1 is kept by hand here, and a test checks it: job_keys() joins the arrays in an order
 // that keeps the keys of each section together.
 #include <array>
 #include <iterator>
@@ -361,6 +362,16 @@ const Section kSections[] = {
     {"pools.rollout", "For each rollout actor."},
     {"pools.learner", "For each rank of the learner."},
     {"pools.reward", "For each reward actor."},
+    {"actors",
+     "Programs of your own as actors, beside training or alone: a job of actors alone has `name` "
+     "and `actors`, and no other key.",
+     [](J& j, bool there) { there ? void() : j.actors.clear(); },
+     [](const J& j) { return !j.actors.empty(); }},
+    {"actors.NAME",
+     "The role NAME: small letters, digits, `_` and `-`, starting with a letter, at most 32, and "
+     "no name of a role of Tandem's. Its actors are JOB/NAME/0, JOB/NAME/1 and so on.",
+     [](J& j, bool there) { there ? void(j.actors[kAnyActor]) : void(j.actors.erase(kAnyActor)); },
+     [](const J& j) { return j.actors.contains(kAnyActor); }},
 };
 
 }  // namespace
@@ -368,8 +379,9 @@ const Section kSections[] = {
 std::span<const Key> job_keys() {
   static const std::vector<Key> kAll = [] {
     std::vector<Key> all(std::begin(kKeys), std::end(kKeys));
-    for (const std::span<const Key> more : {rollout_keys(), std::span<const Key>(kRewardKeys),
-                                            learner_keys(), std::span<const Key>(kLaterKeys)})
+    for (const std::span<const Key> more :
+         {rollout_keys(), std::span<const Key>(kRewardKeys), learner_keys(),
+          std::span<const Key>(kLaterKeys), actor_keys()})
       all.insert(all.end(), more.begin(), more.end());
     return all;
   }();

@@ -172,6 +172,24 @@ Broken reward_rules(const JobSpec& job) {
   return {};
 }
 
+// The names of roles are checked where they are read (load_job.cc).
+Broken actor_rules(const JobSpec& job) {
+  if (job.actors.size() > kActorRolesMax)
+    return Violation{"actors", "`actors` has " + std::to_string(job.actors.size()) + " roles",
+                     "at most " + std::to_string(kActorRolesMax)};
+  for (const auto& [name, actor] : job.actors) {
+    const std::string section = "actors." + name;
+    if (!actor.command || actor.command->empty() || actor.command->front().empty())
+      return Violation{section + ".command", "`" + section + ".command` is empty",
+                       "add the argv, as in [./counter]"};
+    for (const auto& [variable, value] : actor.env)
+      if (!is_variable_name(variable))
+        return Violation{section + ".env", "`" + variable + "` cannot name an environment variable",
+                         "letters, digits and `_`, not starting with a digit"};
+  }
+  return {};
+}
+
 // Every mini-batch has the same number of groups, and every rank at least one of them.
 Broken batch_rules(const JobSpec& job) {
   const std::int64_t batch = job.data.train_batch_size;
@@ -316,8 +334,11 @@ void settle_loss(AlgorithmSpec& a, const Given& given, std::vector<std::string>&
 }  // namespace
 
 std::optional<Violation> broken_rule(const JobSpec& job) {
-  for (const auto rule : {name_rule, data_rules, sampling_rules, engine_rules, eval_rules,
-                          reward_rules, learner_rules, staleness_rules, cuda_ipc_rules, nccl_rules})
+  for (const auto rule : {name_rule, actor_rules})
+    if (Broken broken = rule(job)) return broken;
+  if (!trains(job)) return {};
+  for (const auto rule : {data_rules, sampling_rules, engine_rules, eval_rules, reward_rules,
+                          learner_rules, staleness_rules, cuda_ipc_rules, nccl_rules})
     if (Broken broken = rule(job)) return broken;
   return {};
 }

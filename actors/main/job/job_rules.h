@@ -14,7 +14,7 @@
 namespace tandem::cli {
 
 struct Violation {
-  std::string_view key;  // the key to change; the error points at its place
+  std::string key;  // the key to change; the error points at its place
   std::string message;
   std::string help;
 };

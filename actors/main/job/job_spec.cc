@@ -5,6 +5,9 @@
 
 namespace tandem::cli {
 
+// A job that trains has a model: `model.path` is required.
+bool trains(const JobSpec& job) { return job.actors.empty() || !job.model.path.empty(); }
+
 std::int64_t updates_per_batch(const JobSpec& job) {
   const std::int64_t batch = job.data.train_batch_size;
   return job.learner.ppo_epochs * (batch / job.learner.ppo_mini_batch_size.value_or(batch));

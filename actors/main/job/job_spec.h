@@ -5,8 +5,7 @@
 // such as `learner.optimizer.lr` is found as job.learner.optimizer.lr. A member's initialiser is
 // the key's default; a key without one is required. An optional field stands for a key that may be
 // null, and an optional struct for a section that may be left out. Not here: parsing (load_job.h),
-// the documentation and range of each key (job_table.h), printing (print_job.h), and the
-// configuration that a role gets from a job (actors/main/role_config.h).
+// documentation and ranges (job_table.h), printing (print_job.h), configurations (role_config.h).
 //
 // JS-1  A JobSpec that load_job or parse_job returned satisfies every rule of job_rules.h.
 #pragma once
@@ -21,6 +20,7 @@
 #include <string_view>
 #include <vector>
 
+#include "actors/main/job/actor_spec.h"
 #include "actors/main/job/job_values.h"
 #include "actors/main/job/rollout_spec.h"
 
@@ -238,12 +238,13 @@ struct JobSpec {
   AsyncSpec async;
   WeightBroadcastSpec weight_broadcast;
   PoolsSpec pools;
+  ActorsSpec actors;
 };
 
-// Optimizer steps that one batch makes: epochs times mini-batches.
-std::int64_t updates_per_batch(const JobSpec& job);
-// The lookahead L: the given one, or the default of scheduler/fleet/staleness.h (K up to K = 2, K -
-// 1 up to K = 4, K - 2 above).
+// False for a job of actors alone, whose other sections are not used.
+bool trains(const JobSpec& job);
+std::int64_t updates_per_batch(const JobSpec& job);  // optimizer steps that one batch makes
+// The lookahead L: the given one, or the default for K (scheduler/fleet/staleness.h).
 std::int64_t lookahead(const AsyncSpec& async);
 
 }  // namespace tandem::cli

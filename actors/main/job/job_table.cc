@@ -37,6 +37,7 @@ struct TypeText {
     return "list of strings or null";
   }
   std::string operator()(std::map<std::string, std::string>*) const { return "map of strings"; }
+  std::string operator()(JsonObject*) const { return "map"; }
   std::string operator()(const EnumField& field) const {
     // A choice of one value is shown as that value.
     return (field.names.size() == 1 ? "" : "one of ") + join(field.names) +
@@ -81,7 +82,12 @@ JobSpec full_default_job() {
 
 std::string type_text(const Key& key) {
   JobSpec job = full_default_job();
-  return std::visit(TypeText{}, key.field(job));
+  std::string text = std::visit(TypeText{}, key.field(job));
+  // The field of a required list is empty until it is given.
+  if (constexpr std::string_view kOrNull = " or null";
+      key.presence == Presence::kRequired && text.ends_with(kOrNull))
+    text.resize(text.size() - kOrNull.size());
+  return text;
 }
 
 std::string range_text(const Key& key) {

@@ -36,7 +36,7 @@ using FieldRef = std::variant<bool*, std::int64_t*, double*, std::string*, std::
                               std::optional<std::string>*, std::vector<std::int64_t>*,
                               std::vector<std::string>*, std::vector<std::filesystem::path>*,
                               std::array<double, 2>*, std::optional<std::vector<std::string>>*,
-                              std::map<std::string, std::string>*, EnumField>;
+                              std::map<std::string, std::string>*, JsonObject*, EnumField>;
 
 // The values that a number may have; for a list, each of its numbers. `min_open` and `max_open`
 // exclude the bound itself.
@@ -78,6 +78,30 @@ struct Section {
 // All rows in table order. They are built once and stay for the whole process.
 std::span<const Key> job_keys();
 std::span<const Section> job_sections();
+
+// Keys of the section `actors` have a part that is a name of the user's. In the table it is
+// kAnyActor: "actors.NAME.replicas" stands for "actors.counter.replicas".
+inline constexpr const char* kAnyActor = "NAME";
+struct TablePath {
+  std::string path;   // of the table
+  std::string actor;  // the user's name; empty: the path has none
+};
+TablePath table_path(std::string_view path);
+std::string users_path(std::string_view path, const std::string& actor);  // the way back
+
+// The field of a key in `job`. For a key of `actors` it is a copy, of the actor with that name:
+// keep() puts it back.
+class ActorField {
+ public:
+  ActorField(JobSpec& job, std::string actor) : job_(job), actor_(std::move(actor)) {}
+  FieldRef field(const Key& key);  // valid until the next call
+  void keep();
+
+ private:
+  JobSpec& job_;
+  const std::string actor_;  // empty: of no actor
+  JobSpec entry_;            // has the copy under kAnyActor
+};
 
 const Key* find_key(std::string_view path);          // by path or alias; nullptr: no such key
 const Section* find_section(std::string_view path);  // nullptr: no such section

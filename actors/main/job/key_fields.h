@@ -27,9 +27,10 @@ inline constexpr double kDayInSeconds = 86400;
 inline constexpr double kMegabytesMax = 1 << 30;
 
 // The parts of the table that lie in files of their own: `rollout` and `eval`; `learner` and
-// `algorithm`.
+// `algorithm`; `actors`.
 std::span<const Key> rollout_keys();
 std::span<const Key> learner_keys();
+std::span<const Key> actor_keys();
 
 // [min, max], [min, ...), (min, ...) and (min, max].
 constexpr Range between(double min, double max) { return {.min = min, .max = max}; }

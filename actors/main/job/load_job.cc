@@ -26,6 +26,7 @@
 #include "actors/main/job/key_hints.h"
 #include "actors/main/job/yaml_fault.h"
 #include "actors/main/job/yaml_value.h"
+#include "actors/messages/roles.h"
 #include "runtime/base/json.h"
 #include "runtime/base/text.h"
 
@@ -170,11 +171,14 @@ class JobReader {
     if (auto complete = check_required(text.origin); !complete) return complete.error();
     LoadedJob job{std::move(spec_), {}, {places_.begin(), places_.end()}};
     job.places.try_emplace("", text.origin);
-    job.warnings = settle(
-        job.spec, [this](std::string_view key) { return places_.contains(std::string(key)); });
+    if (trains(job.spec))
+      job.warnings = settle(
+          job.spec, [this](std::string_view key) { return places_.contains(std::string(key)); });
     if (const auto broken = broken_rule(job.spec))
       return invalid(broken->message, place_of(broken->key, text.origin), broken->help);
-    for (std::string& warning : job_warnings(job.spec)) job.warnings.push_back(std::move(warning));
+    if (trains(job.spec))
+      for (std::string& warning : job_warnings(job.spec))
+        job.warnings.push_back(std::move(warning));
     if (text.files == Files::kMustExist)
       if (auto found = check_files(job.spec, text); !found) return found.error();
     return job;
@@ -196,39 +200,50 @@ class JobReader {
 
   Result<void> read_name(const std::string& path, const YAML::Node& node, const YAML::Mark& mark,
                          const Source& source) {
-    const Key* key = find_key(path);
-    const Section* section = find_section(path);
+    const TablePath in_table = table_path(path);
+    const Key* key = find_key(in_table.path);
+    const Section* section = find_section(in_table.path);
+    if (!in_table.actor.empty() || path == "actors.")
+      if (const auto good = actors::check_role_name(in_table.actor); !good)
+        return invalid("`actors`: " + good.error().message, place(source, mark), good.error().help);
     if (!key && !section) return unknown(path, node, mark, source);
     // An alias and its key are the same key: giving both is giving it twice.
-    const std::string canonical(key ? key->path : section->path);
+    const std::string canonical = users_path(key ? key->path : section->path, in_table.actor);
     if (const auto [at, first] = given_now_.emplace(canonical, place(source, mark)); !first)
       return invalid("`" + canonical + "` is given twice", place(source, mark),
                      "the first is at " + at->second + "; remove one");
     make_present(section_of(canonical));
-    if (section) return read_section(*section, node, source);
-    if (auto failure = assign(*key, key->field(spec_), node, source.base))
+    if (section) return read_section(*section, canonical, node, source);
+    Key named = *key;
+    named.path = canonical;  // for messages
+    ActorField field(spec_, in_table.actor);
+    if (auto failure = assign(named, field.field(*key), node, source.base))
       return invalid(failure->message,
                      place(source, failure->mark.is_null() ? mark : failure->mark), failure->help);
+    field.keep();
     places_[canonical] = place(source, mark);
     return {};
   }
 
-  Result<void> read_section(const Section& section, const YAML::Node& node, const Source& source) {
+  // `path` is the section's own, or has the user's name in the place of kAnyActor.
+  Result<void> read_section(const Section& section, const std::string& path, const YAML::Node& node,
+                            const Source& source) {
     if (!node.IsMap() && !node.IsNull())
-      return invalid("`" + std::string(section.path) + "` is a section, found " + describe(node),
+      return invalid("`" + path + "` is a section, found " + describe(node),
                      place(source, node.Mark()),
                      "`tandem explain " + std::string(section.path) + "` lists its keys");
     // `--set warm_start=null` leaves an optional section out, with all that the file gave for it.
     if (node.IsNull() && section.set_present) {
-      section.set_present(spec_, false);
-      const std::string prefix = std::string(section.path) + ".";
+      const std::string actor = table_path(path).actor;
+      actor.empty() ? section.set_present(spec_, false) : void(spec_.actors.erase(actor));
+      const std::string prefix = path + ".";
       std::erase_if(places_, [&](const auto& entry) { return entry.first.starts_with(prefix); });
-      places_.erase(std::string(section.path));
+      places_.erase(path);
       return {};
     }
-    make_present(section.path);
-    places_[std::string(section.path)] = place(source, node.Mark());
-    return read_members(node, std::string(section.path), source);
+    make_present(path);
+    places_[path] = place(source, node.Mark());
+    return read_members(node, path, source);
   }
 
   // Makes the section of a key, and the sections around it, present: a key may be given by --set
@@ -236,6 +251,8 @@ class JobReader {
   void make_present(std::string_view path) {
     if (path.empty()) return;
     make_present(section_of(path));
+    const TablePath in_table = table_path(path);
+    if (!in_table.actor.empty()) return void(spec_.actors[in_table.actor]);
     const Section* section = find_section(path);
     if (section->set_present && !section->present(spec_)) section->set_present(spec_, true);
   }
@@ -255,22 +272,50 @@ class JobReader {
         break;
       }
     }
-    std::string help = unknown_key_help(shown);
+    const TablePath in_table = table_path(shown);
+    std::string help = unknown_key_help(in_table.path);
+    if (const std::size_t at = help.find("`actors." + std::string(kAnyActor) + ".");
+        at != help.npos && !in_table.actor.empty())
+      help.replace(help.find(kAnyActor, at), std::string_view(kAnyActor).size(), in_table.actor);
     if (shown.ends_with("<<")) help = "merge keys are not supported; write the values out";
     return invalid("unknown key `" + shown + "`", place(source, mark), std::move(help));
   }
 
-  // A required key of an optional section is missing only if that section is present.
+  // The first key that only a job which trains has; empty: `name` and `actors` alone are given.
+  std::string key_of_training() const {
+    for (const auto& [path, place] : places_)
+      if (path != "name" && path != "actors" && !path.starts_with("actors.")) return path;
+    return "";
+  }
+
+  // A required key of an optional section is missing only if that section is present, and the keys
+  // of training only if the job trains.
   Result<void> check_required(const std::string& origin) const {
+    const std::string training = key_of_training();
+    const bool actors_alone = !spec_.actors.empty() && training.empty();
+    const auto missing = [&](const std::string& path, const Key& key) {
+      const bool of_training =
+          !spec_.actors.empty() && path != "name" && !path.starts_with("actors.");
+      return invalid("`" + path + "` is missing", place_of(section_of(path), origin),
+                     of_training
+                         ? "a job of actors alone has only `name` and `actors`, and this one "
+                           "also `" +
+                               training + "`: remove it, or add what training needs"
+                         : std::string(key.description));
+    };
     for (const Key& key : job_keys()) {
-      const std::string_view path = section_of(key.path);
-      const Section* section = find_section(path);
-      const bool present = !section || !section->present || section->present(spec_);
-      if (key.presence != Presence::kRequired || !present ||
-          places_.contains(std::string(key.path)))
+      const std::string path(key.path);
+      if (key.presence != Presence::kRequired) continue;
+      if (!table_path(path).actor.empty()) {
+        for (const auto& [name, actor] : spec_.actors)
+          if (const std::string own = users_path(path, name); !places_.contains(own))
+            return missing(own, key);
         continue;
-      return invalid("`" + std::string(key.path) + "` is missing", place_of(path, origin),
-                     std::string(key.description));
+      }
+      const Section* section = find_section(section_of(path));
+      const bool present = !section || !section->present || section->present(spec_);
+      const bool used = path == "name" || !actors_alone;
+      if (present && used && !places_.contains(path)) return missing(path, key);
     }
     return {};
   }
@@ -281,7 +326,11 @@ class JobReader {
   }
 
   Result<void> check_files(const JobSpec& job, const JobText& text) const;
-  Result<void> check_command(const RewardSpec& reward, const std::string& where) const;
+  struct NamedBy {
+    std::string key, place;
+  };
+  Result<void> check_program(const std::string& program, const char* path,
+                             const NamedBy& named_by) const;
 
   JobSpec spec_;
   std::map<std::string, std::string> places_;     // key or section -> where it was last given
@@ -303,6 +352,14 @@ Result<void> check_readable(const fs::path& file, const std::string& key,
 
 Result<void> JobReader::check_files(const JobSpec& job, const JobText& text) const {
   const std::string& origin = text.origin;
+  for (const auto& [name, actor] : job.actors) {
+    const std::string key = "actors." + name + ".command";
+    if (auto found = check_program(actor.command->front(), std::getenv("PATH"),
+                                   {key, place_of(key, origin)});
+        !found)
+      return found;
+  }
+  if (!trains(job)) return {};
   const auto check_all = [&](const std::vector<fs::path>& files,
                              const std::string& key) -> Result<void> {
     for (const fs::path& file : files)
@@ -323,23 +380,23 @@ Result<void> JobReader::check_files(const JobSpec& job, const JobText& text) con
   if (job.warm_start)
     if (auto found = check_all(job.warm_start->train_files, "warm_start.train_files"); !found)
       return found;
-  return job.reward.command ? check_command(job.reward, place_of("reward.command", origin))
-                            : Result<void>();
+  if (!job.reward.command) return {};
+  // The program of a reward is searched in the PATH of reward.env, if that has one.
+  const auto given = job.reward.env.find("PATH");
+  return check_program(job.reward.command->front(),
+                       given == job.reward.env.end() ? std::getenv("PATH") : given->second.c_str(),
+                       {"reward.command", place_of("reward.command", origin)});
 }
 
-// Looks for the program: a name with a slash is a path, any other one is searched in the PATH of
-// reward.env, or else in that of this process.
-Result<void> JobReader::check_command(const RewardSpec& reward, const std::string& where) const {
-  const std::string& program = reward.command->front();
+// Looks for the program: a name with a slash is a path, any other one is searched in `path`, which
+// may be null.
+Result<void> JobReader::check_program(const std::string& program, const char* path,
+                                      const NamedBy& named_by) const {
   std::vector<fs::path> candidates;
   if (program.find('/') != std::string::npos) {
     candidates.emplace_back(program);
   } else {
-    const auto given = reward.env.find("PATH");
-    const char* ours = std::getenv("PATH");
-    std::istringstream folders(given != reward.env.end() ? given->second
-                               : ours                    ? ours
-                                                         : "/usr/bin:/bin");
+    std::istringstream folders(path ? path : "/usr/bin:/bin");
     for (std::string folder; std::getline(folders, folder, ':');)
       candidates.push_back(fs::path(folder) / program);
   }
@@ -347,7 +404,8 @@ Result<void> JobReader::check_command(const RewardSpec& reward, const std::strin
     if (std::error_code ignored;
         fs::is_regular_file(candidate, ignored) && ::access(candidate.c_str(), X_OK) == 0)
       return {};
-  return Error{ErrorCode::kFailed, "cannot run `" + program + "`, named by `reward.command`", where,
+  return Error{ErrorCode::kFailed, "cannot run `" + program + "`, named by `" + named_by.key + "`",
+               named_by.place,
                program.find('/') == std::string::npos
                    ? "no such program in PATH"
                    : "the file must exist and be executable (chmod +x)"};

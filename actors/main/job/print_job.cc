@@ -73,6 +73,7 @@ struct Print {
       text += (text.empty() ? "" : ", ") + print_string(name) + ": " + print_string(value);
     return "{" + text + "}";
   }
+  std::string operator()(const JsonObject* v) const { return v->text; }  // JSON is YAML
 
  private:
   template <class List>
@@ -99,22 +100,38 @@ std::string open_section(std::string_view section, std::string_view open) {
          std::string(last_part(section)) + ":\n";
 }
 
+// Prints keys one after the other, and the headers of sections that begin.
+struct Printer {
+  void print(std::string_view path, const FieldRef& field) {
+    const std::string section(section_of(path));
+    text += open_section(section, open);
+    open = section;
+    text += std::string(2 * depth(path), ' ') + std::string(last_part(path)) + ": " +
+            print_value(field) + "\n";
+  }
+  std::string text, open;
+};
+
+bool is_of_actors(const Key& key) { return !table_path(key.path).actor.empty(); }
+
 }  // namespace
 
 std::string print_value(const FieldRef& field) { return std::visit(Print{}, field); }
 
 std::string print_job(const JobSpec& job) {
   JobSpec copy = job;  // FieldRef is for writing too
-  std::string text, open;
+  Printer printer;
   for (const Key& key : job_keys()) {
-    const std::string section(section_of(key.path));
-    if (!present(job, section)) continue;
-    text += open_section(section, open);
-    open = section;
-    text += std::string(2 * depth(key.path), ' ') + std::string(last_part(key.path)) + ": " +
-            print_value(key.field(copy)) + "\n";
+    // A job of actors alone has no other key than its name.
+    const bool used = trains(job) || key.path == "name";
+    if (used && !is_of_actors(key) && present(job, section_of(key.path)))
+      printer.print(key.path, key.field(copy));
   }
-  return text;
+  for (const auto& [name, actor] : job.actors)
+    for (const Key& key : job_keys())
+      if (is_of_actors(key))
+        printer.print(users_path(key.path, name), ActorField(copy, name).field(key));
+  return std::move(printer.text);
 }
 
 }  // namespace tandem::cli

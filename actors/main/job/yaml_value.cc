@@ -15,6 +15,7 @@
 
 #include "actors/main/job/key_hints.h"
 #include "actors/main/job/print_job.h"
+#include "actors/main/job/yaml_json.h"
 #include "runtime/base/text.h"
 
 namespace tandem::cli {
@@ -240,6 +241,11 @@ struct Assign {
     return {};
   }
 
+  Failure operator()(JsonObject* value) const {
+    if (!node.IsMap()) return wrong_type(node, "a map", "as in { start: 3 }");
+    return json_of(node, std::string(key.path), *value);
+  }
+
   Failure operator()(const EnumField& field) const {
     if (field.nullable && node.IsNull()) {
       field.set(std::nullopt);
@@ -261,6 +267,25 @@ struct Assign {
 };
 
 }  // namespace
+
+std::optional<PlainValue> plain_value(const YAML::Node& node) {
+  using V = PlainValue;
+  if (!node.IsScalar()) return V{V::kJson, "null"};
+  if (!is_plain(node)) return {};
+  const std::string& text = node.Scalar();
+  if (const auto truth = parse_bool(text)) return V{V::kJson, *truth ? "true" : "false"};
+  if (is_special_number(text)) return V{V::kNoNumber, ""};
+  auto whole = parse_number<std::int64_t>(text);
+  // An integer that does not fit is a number all the same, of less precision.
+  if (whole && (*whole == std::numeric_limits<std::int64_t>::max() ||
+                *whole == std::numeric_limits<std::int64_t>::min()))
+    whole.reset();
+  if (whole) return V{V::kJson, std::to_string(*whole)};
+  auto number = parse_number<double>(text);
+  if (!number) return {};
+  if (!std::isfinite(*number)) return V{V::kNoNumber, ""};
+  return V{V::kJson, print_value(FieldRef(&*number))};
+}
 
 std::string describe(const YAML::Node& node) {
   if (node.IsSequence()) return "a list";

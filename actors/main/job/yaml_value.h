@@ -25,6 +25,13 @@ struct ValueError {
 std::optional<ValueError> assign(const Key& key, const FieldRef& field, const YAML::Node& node,
                                  const std::filesystem::path& base);
 
+// A scalar without quotes that is a number, a truth value or null, as JSON; nullopt for a text.
+struct PlainValue {
+  enum Kind { kJson, kNoNumber } kind;  // kNoNumber: .inf and .nan, which JSON does not have
+  std::string json;
+};
+std::optional<PlainValue> plain_value(const YAML::Node& node);
+
 // "a list", "the string `abc`", "the number 3", "null": the value that the user wrote, for
 // messages. Cut to 40 bytes.
 std::string describe(const YAML::Node& node);

@@ -16,7 +16,7 @@ using scheduler::JobState;
 JobRecord record_in(JobState state, const std::string& run_dir) {
   JobRecord job{.id = "arith-1", .ladder = scheduler::RestartLadder({})};
   job.shape.total_steps = 20;
-  for (const Role role : kRoles) job.desired[role] = 1;
+  for (const Role& role : kTrainingRoles) job.desired[role] = 1;
   job.status.state = state;
   job.run_dir = run_dir;
   return job;
@@ -104,7 +104,7 @@ TEST(ApiJson, ANodeSaysWhichNcclItHasOrWhyNone) {
 
 TEST(ApiJson, AJobHasTheMemoryOfItsRanks) {
   JobRecord job{.id = "j-1", .ladder = scheduler::RestartLadder({})};
-  for (const Role role : kRoles) job.desired[role] = role == Role::kRollout ? 3 : 1;
+  for (const Role& role : kTrainingRoles) job.desired[role] = role == Role::kRollout ? 3 : 1;
   EXPECT_EQ(job_json(job, nullptr, Time{})["memory"].dump(), "{}");
   job.shape.memory[Role::kRollout].rows = {{"weights", 5},
                                            {"restore", 2, scheduler::MemoryUse::kPeak}};
@@ -116,7 +116,8 @@ TEST(ApiJson, AJobHasTheMemoryOfItsRanks) {
 
 TEST(ApiJson, ANodeSaysWhoHoldsItsMemory) {
   JobRecord job{.id = "j-1", .ladder = scheduler::RestartLadder({})};
-  for (const Role role : kRoles) job.shape.per_rank[role] = {.cpu_milli = 500, .memory_bytes = 7};
+  for (const Role& role : kTrainingRoles)
+    job.shape.per_rank[role] = {.cpu_milli = 500, .memory_bytes = 7};
   ActorRecord actor{.name = "j-1/learner/0", .job = "j-1", .role = Role::kLearner};
   actor.ranks.resize(3);
   for (RankRecord& rank : actor.ranks) rank = {.node = "a", .alive = true};

@@ -364,10 +364,8 @@ class Storm {
     switch (rng_.below(14)) {
       case 0:
         if (world.core.jobs().size() < 12)
-          (void)world.take(SubmitJob{shape_of(0.25 * static_cast<double>(1 + rng_.below(6)),
-                                              1 + static_cast<std::int32_t>(rng_.below(3)),
-                                              1 + static_cast<std::int32_t>(rng_.below(2))),
-                                     "job-" + std::to_string(++world.submitted), "runs/x"});
+          (void)world.take(
+              SubmitJob{any_shape(), "job-" + std::to_string(++world.submitted), "runs/x"});
         break;
       case 1:
         (void)world.take(
@@ -428,7 +426,20 @@ class Storm {
     return any_job_ =
                std::next(jobs.begin(), static_cast<std::ptrdiff_t>(rng_.below(jobs.size())))->first;
   }
-  Role any_role() { return kRoles[rng_.below(3)]; }
+  // A job that trains, with or without programs of the user's, or one of actors alone.
+  JobShape any_shape() {
+    const auto programs = static_cast<std::int32_t>(rng_.below(4));
+    if (rng_.below(3) == 0) return actors_alone(programs);
+    JobShape shape = shape_of(0.25 * static_cast<double>(1 + rng_.below(6)),
+                              1 + static_cast<std::int32_t>(rng_.below(3)),
+                              1 + static_cast<std::int32_t>(rng_.below(2)));
+    if (rng_.below(2) == 0) add_program(shape, "counter", programs);
+    return shape;
+  }
+  Role any_role() {
+    const std::uint64_t drawn = rng_.below(4);
+    return drawn == 3 ? Role{"counter"} : kTrainingRoles[drawn];
+  }
   std::optional<runtime::RankId> any_rank() {
     if (world.alive.empty()) return std::nullopt;
     return std::next(world.alive.begin(),
@@ -436,6 +447,7 @@ class Storm {
         ->first;
   }
   void dies(const runtime::RankId& rank) {
+    if (rng_.below(4) == 0) return world.end({.id = rank, .code = static_cast<int>(rng_.below(2))});
     world.end({.id = rank,
                .signal = 9,
                .out_of_memory =

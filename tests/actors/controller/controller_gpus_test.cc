@@ -67,7 +67,7 @@ const runtime::NodeNccl kNewer{.version = 23003, .path = "libnccl.so.2"};
 JobShape nccl_shape(std::int32_t ranks) {
   JobShape shape = shape_of(0.5);
   shape.learner_ranks = ranks;
-  for (const Role role : {Role::kRollout, Role::kLearner})
+  for (const Role& role : {Role::kRollout, Role::kLearner})
     shape.per_rank[role] = scheduler::resources({.cpus = 0.5, .gpus = 1});
   shape.nccl_roles = {Role::kRollout, Role::kLearner};
   return shape;

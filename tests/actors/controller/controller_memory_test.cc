@@ -11,7 +11,7 @@ constexpr std::int64_t kMib = std::int64_t{1} << 20;
 // together.
 JobShape planned_shape(std::int32_t rollouts = 1) {
   JobShape shape = shape_of(0.1, rollouts);
-  for (const Role role : kRoles) shape.memory[role].rows = {{"weights", 100 * kMib}};
+  for (const Role& role : kTrainingRoles) shape.memory[role].rows = {{"weights", 100 * kMib}};
   shape.memory[Role::kRollout].paged =
       scheduler::PagedMemory{.name = "KV pages",
                              .page_bytes = kMib,

@@ -66,5 +66,79 @@ TEST(Controller, AnExchangeWhoseMailboxIsFullIsToldOnceItHasRoom) {
   EXPECT_TRUE(std::holds_alternative<EndJob>(exchange->taken[3])) << "in their order";
 }
 
+// A user's program, as far as the controller sees it.
+class Program final : public runtime::Target<ProgramInbox> {
+ public:
+  runtime::Delivery post(ProgramInbox message) override {
+    if (gone) return runtime::Delivery::kGone;
+    if (auto* ask = std::get_if<runtime::Ask<AskJson>>(&message)) asked.push_back(std::move(*ask));
+    return runtime::Delivery::kAccepted;
+  }
+  bool gone = false;
+  std::vector<runtime::Ask<AskJson>> asked;
+};
+
+TEST(Controller, AQuestionToAProgramIsAnsweredOnceOrFailsByName) {
+  runtime::SimulatedExecutor executor(1);
+  runtime::System system(executor, nullptr);
+  const auto program = std::make_shared<Program>();
+  class Agent final : public runtime::Target<runtime::AgentInbox> {
+    runtime::Delivery post(runtime::AgentInbox) override { return runtime::Delivery::kAccepted; }
+  };
+  ControllerHands hands = hands_to(nullptr);
+  hands.agent = [agent = std::make_shared<Agent>()](const std::string& node, Incarnation life) {
+    return runtime::Ref<runtime::AgentInbox>({node, life}, agent);
+  };
+  hands.program = [program](const runtime::RankId& id) {
+    return runtime::Ref<ProgramInbox>({id.actor, id.incarnation}, program);
+  };
+  const auto controller = system.spawn<Controller>(
+      "controller", [hands] { return std::make_unique<Controller>(1, hands); });
+  const auto tell = [&](Controller::Inbox message) {
+    ASSERT_EQ(controller.tell(std::move(message)), runtime::Delivery::kAccepted);
+    executor.at(executor.now() + std::chrono::milliseconds(50), [] {});
+    executor.run_until([] { return false; }, std::chrono::milliseconds(50));
+  };
+  std::vector<Result<AskedJson>> answers;
+  const auto ask = [&](const std::string& actor) {
+    tell(runtime::Ask<AskProgram>{
+        {actor, R"({"add": 2})", std::chrono::seconds(5)},
+        runtime::ReplyTo<AskedJson>([&](Result<AskedJson> answer) { answers.push_back(answer); })});
+  };
+  tell(runtime::NodeUp{"vm", Incarnation{1}, 8, std::int64_t{1} << 40, 1});
+  tell(runtime::Ask<Submit>{{actors_alone(1)}, {}});
+  const std::string counter = "job-1/counter/0";
+  const runtime::RankId id{counter, Incarnation{1}, 0};
+  ask(counter);
+  ask("job-1/counter/1");
+  ASSERT_EQ(answers.size(), 2u);
+  EXPECT_EQ(answers[0].error().code, ErrorCode::kUnreachable) << "it is not ready";
+  EXPECT_EQ(answers[1].error().code, ErrorCode::kNotFound);
+  tell(RankConnected{id});
+  tell(RankReady{counter, id.incarnation, 0});
+
+  ask(counter);
+  ASSERT_EQ(program->asked.size(), 1u);
+  EXPECT_EQ(program->asked[0].question.body, R"({"add": 2})");
+  program->asked[0].reply(AskedJson{"5"});
+  executor.run_until([&] { return answers.size() == 3; }, std::chrono::seconds(1));
+  ASSERT_EQ(answers.size(), 3u);
+  EXPECT_EQ(answers[2]->body, "5");
+
+  ask(counter);
+  executor.run_until([&] { return answers.size() == 4; }, std::chrono::seconds(6));
+  ASSERT_EQ(answers.size(), 4u);
+  EXPECT_EQ(answers[3].error().code, ErrorCode::kTimedOut);
+  EXPECT_EQ(answers[3].error().message, "job-1/counter/0 did not answer within 5 s");
+  program->asked[1].reply(AskedJson{"late"});
+
+  ask(counter);
+  tell(runtime::RankExited{.id = id, .signal = 9});
+  ASSERT_EQ(answers.size(), 5u) << "the late answer is dropped";
+  EXPECT_EQ(answers[4].error().code, ErrorCode::kUnreachable);
+  EXPECT_EQ(answers[4].error().message,
+            "job-1/counter/0 ended before it answered: killed by SIGKILL (9)");
+}
+
 }  // namespace
 }  // namespace tandem::actors

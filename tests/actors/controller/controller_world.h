@@ -23,7 +23,22 @@ inline JobShape shape_of(double cpus, std::int32_t rollouts = 1, std::int32_t le
                  .replicas = {{Role::kRollout, rollouts}, {Role::kReward, 1}},
                  .learner_ranks = learner_ranks,
                  .total_steps = 10};
-  for (const Role role : kRoles) shape.per_rank[role] = scheduler::resources({.cpus = cpus});
+  for (const Role& role : kTrainingRoles)
+    shape.per_rank[role] = scheduler::resources({.cpus = cpus});
+  return shape;
+}
+
+// Adds a role of the user's to a shape; a job of actors alone has no other.
+inline void add_program(JobShape& shape, const std::string& role, std::int32_t replicas) {
+  shape.roles.push_back({role});
+  shape.programs[{role}] = {.command = {"/bin/" + role}, .args_json = R"({"start": 3})"};
+  shape.replicas[{role}] = replicas;
+  shape.per_rank[{role}] = scheduler::resources({.cpus = 0.5});
+}
+
+inline JobShape actors_alone(std::int32_t counters) {
+  JobShape shape{.name = "job", .roles = {}};
+  add_program(shape, "counter", counters);
   return shape;
 }
 
@@ -79,6 +94,10 @@ class World {
     told_to_end.erase(exited.id);
     must(exited);
   }
+  void exit_0(const std::string& actor) {
+    for (const auto& [id, node] : std::map(alive))
+      if (id.actor == actor) end({.id = id, .code = 0});
+  }
   void die(const std::string& actor) {
     for (const auto& [id, node] : std::map(alive))
       if (id.actor == actor) die(id);
@@ -109,6 +128,10 @@ class World {
   std::map<std::string, std::vector<std::string>> gpus;  // that an actor's last rank was given
   std::set<runtime::RankId> told_to_end;
   std::vector<StartRank> started;
+  std::vector<StartActor> programs_started;
+  std::set<runtime::RankId> told_to_drain;
+  std::vector<FailAsks> asks_failed;
+  std::set<std::string> results;                          // jobs whose result.json was written
   std::map<std::string, std::vector<TellExchange>> told;  // by job
   std::set<std::string> exchanges;
   std::multiset<Time> wakes;
@@ -127,6 +150,13 @@ class World {
   void apply(const KillRankOn& kill) { told_to_end.insert(kill.id); }
   void apply(const RefuseNode& refuse) { nodes_refused.push_back(refuse); }
   void apply(const SendStart& start) { started.push_back(start.start); }
+  void apply(const SendProgramStart& start) { programs_started.push_back(start.start); }
+  void apply(const DrainRank& drain) { told_to_drain.insert(drain.id); }
+  void apply(const FailAsks& fail) { asks_failed.push_back(fail); }
+  void apply(const WriteResult& write) {
+    EXPECT_TRUE(scheduler::is_final(core.jobs().at(write.job).status.state));
+    EXPECT_TRUE(results.insert(write.job).second);
+  }
   void apply(const OpenExchange& open) { EXPECT_TRUE(exchanges.insert(open.job).second); }
   void apply(const TellExchange& tell) {
     EXPECT_TRUE(exchanges.contains(tell.job));
@@ -134,7 +164,8 @@ class World {
   }
   void apply(const CloseExchange& close) {  // a queued job has none, but may have locked a run
     const bool had = exchanges.erase(close.job) == 1;
-    EXPECT_TRUE(had || core.jobs().at(close.job).shape.resume_dir) << close.job;
+    const JobShape& shape = core.jobs().at(close.job).shape;
+    EXPECT_TRUE(had || shape.resume_dir || !trains(shape)) << close.job;
   }
   void apply(const WakeAt& wake) { wakes.insert(wake.when); }
   void apply(const Announce& announce) { EXPECT_FALSE(announce.subject.empty()); }
@@ -143,10 +174,7 @@ class World {
     std::map<std::string, scheduler::Resources> held;
     for (const auto& [id, node] : alive) {
       const JobRecord& job = core.jobs().at(id.actor.substr(0, id.actor.find('/')));
-      const Role role = id.actor.find("rollout") != std::string::npos  ? Role::kRollout
-                        : id.actor.find("reward") != std::string::npos ? Role::kReward
-                                                                       : Role::kLearner;
-      held[node] = held[node] + job.shape.per_rank.at(role);
+      held[node] = held[node] + job.shape.per_rank.at(record(id.actor).role);
       EXPECT_FALSE(scheduler::is_final(job.status.state)) << "CC-4: " << id.actor;
     }
     for (const auto& [node, sum] : held)
@@ -154,8 +182,9 @@ class World {
     check_what_is_kept();
     for (const auto& [id, job] : core.jobs()) {
       EXPECT_FALSE(scheduler::message(job.status.reason, now).empty()) << "CC-3";
-      EXPECT_EQ(exchanges.contains(id),
-                job.status.state != JobState::kQueued && !scheduler::is_final(job.status.state));
+      EXPECT_EQ(exchanges.contains(id), trains(job.shape) &&
+                                            job.status.state != JobState::kQueued &&
+                                            !scheduler::is_final(job.status.state));
       for (const auto& [name, actor] : job.actors) check_reason(actor);
     }
   }
@@ -193,11 +222,11 @@ class World {
         {ActorState::kQueued,
          {"Submitted", "WaitingForCapacity", "WaitingForJobs", "InfeasibleShape", "NodeLost"}},
         {ActorState::kStarting, {"WaitingForSpawn"}},
-        {ActorState::kInitializing, {"LoadingModel", "WaitingForGang"}},
+        {ActorState::kInitializing, {"LoadingModel", "WaitingForGang", "WaitingForProgram"}},
         {ActorState::kReady, {"Working"}},
         {ActorState::kDraining, {"Draining"}},
         {ActorState::kBackoff, {"Backoff"}},
-        {ActorState::kStopped, {"JobEnded", "ScaleDown", "CancelledByUser"}},
+        {ActorState::kStopped, {"JobEnded", "ScaleDown", "CancelledByUser", "Finished"}},
         {ActorState::kFailed, {"RestartsExhausted", "JobFailed", "OOMKilled"}}};
     const auto may = kMay.find(actor.status.state);
     if (may == kMay.end()) return;

@@ -94,7 +94,8 @@ class RunsApiTest : public testing::Test {
   static JobShape shape_of(const std::string& name) {
     JobShape shape{
         .name = name, .replicas = {{Role::kRollout, 1}, {Role::kReward, 1}}, .total_steps = 10};
-    for (const Role role : kRoles) shape.per_rank[role] = scheduler::resources({.cpus = 1});
+    for (const Role& role : kTrainingRoles)
+      shape.per_rank[role] = scheduler::resources({.cpus = 1});
     return shape;
   }
   runtime::HttpAnswer ask(const std::string& method, const std::string& target,

@@ -3,6 +3,8 @@
 #include <csignal>
 #include <utility>
 
+#include "runtime/node/agent_messages.h"
+
 namespace tandem::actors {
 
 using runtime::ExitStatus;
@@ -11,6 +13,19 @@ using runtime::ProcessId;
 namespace {
 
 constexpr pid_t kFirstPid = 1000;
+
+// The words of a rank behind the program: arguments of our binary, or of a user's program the
+// content of its variable.
+std::vector<std::string> argv_of(const runtime::SpawnSpec& spec) {
+  for (const auto& [name, value] : spec.environment) {
+    if (name != runtime::kActorVariable) continue;
+    std::vector<std::string> argv{spec.argv.front(), ""};
+    for (const char c : value)
+      c == runtime::kActorWordSeparator ? void(argv.emplace_back()) : argv.back().push_back(c);
+    return argv;
+  }
+  return spec.argv;
+}
 
 }  // namespace
 
@@ -33,9 +48,10 @@ Result<runtime::SpawnedProcess> SimulatedProcessHost::spawn(runtime::SpawnSpec s
   if (times_.spawns_fail > 0 && rng_.unit() < times_.spawns_fail)
     return Error{ErrorCode::kFailed, "cannot start " + spec.name + ": no room for a process"};
   const ProcessId id{++id_last_};
-  table_->emplace(id, Process{spec.argv, std::move(on_exit), nullptr});
+  const std::vector<std::string> argv = argv_of(spec);
+  table_->emplace(id, Process{argv, std::move(on_exit), nullptr});
   executor_.at(executor_.now() + draw(times_.start_max),
-               [this, weak = std::weak_ptr(table_), id, argv = std::move(spec.argv)] {
+               [this, weak = std::weak_ptr(table_), id, argv] {
                  const auto table = weak.lock();
                  if (!table || !table->contains(id)) return;
                  table->at(id).body = program_(argv, [this, weak, id](int code) {

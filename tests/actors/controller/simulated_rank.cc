@@ -1,11 +1,13 @@
 #include "tests/actors/controller/simulated_rank.h"
 
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "actors/learner/learner_actor.h"
 #include "actors/reward/reward_actor.h"
 #include "actors/rollout/rollout_actor.h"
 #include "runtime/actor/system.h"
+#include "runtime/base/json.h"
 #include "runtime/base/rng.h"
 #include "runtime/net/remote.h"
 #include "tests/actors/controller/simulated_broadcast.h"
@@ -240,9 +242,34 @@ class RankHost {
 };
 static_assert(runtime::Actor<RankHost>);
 
+class ProgramHost {
+ public:
+  using Inbox = ProgramInbox;
+  ProgramHost(runtime::Ref<RankEvents> controller, ExitSelf exit)
+      : controller_(std::move(controller)), exit_(std::move(exit)) {}
+
+  void handle(runtime::Context&, StartActor start) {
+    CHECK(controller_.tell(RankReady{start.actor, start.incarnation, 0}) == Delivery::kAccepted);
+  }
+  void handle(runtime::Context&, runtime::Ask<AskJson> ask) {
+    const nlohmann::json question = parse_json(ask.question.body);
+    if (question.contains("end")) return exit_(question["end"].get<int>());
+    sum_ += question.value("add", 0);
+    ask.reply(AskedJson{std::to_string(sum_)});
+  }
+  void handle(runtime::Context&, DrainProgram) { exit_(0); }
+
+ private:
+  const runtime::Ref<RankEvents> controller_;
+  const ExitSelf exit_;
+  int sum_ = 0;
+};
+static_assert(runtime::Actor<ProgramHost>);
+
 class RankProcess final : public SimulatedProcess {
  public:
-  RankProcess(const RankSurroundings& surroundings, const runtime::RankId& id, ExitSelf exit)
+  enum class Of { kOurs, kUsers };
+  RankProcess(const RankSurroundings& surroundings, const runtime::RankId& id, Of of, ExitSelf exit)
       : life_(std::make_shared<Life>(surroundings)) {
     life_->id = id;
     life_->peer = {rank_name(id.actor, id.rank), id.incarnation};
@@ -250,9 +277,16 @@ class RankProcess final : public SimulatedProcess {
         surroundings.executor, [exit](const runtime::Address&, const Error&) { exit(1); });
     const std::weak_ptr<Life> weak = life_;
     const auto controller = life_->remote<RankEvents>(kRankEventsPort, weak);
-    const auto host = life_->system->spawn<RankHost>(
-        "rank", [weak, controller] { return std::make_unique<RankHost>(weak, controller); });
-    life_->directory.expose(kRankPort, runtime::narrow<RankInbox>(host));
+    if (of == Of::kOurs)
+      life_->directory.expose(kRankPort, runtime::narrow<RankInbox>(life_->system->spawn<RankHost>(
+                                             "rank", [weak, controller] {
+                                               return std::make_unique<RankHost>(weak, controller);
+                                             })));
+    else
+      life_->directory.expose(kRankPort,
+                              life_->system->spawn<ProgramHost>("rank", [controller, exit] {
+                                return std::make_unique<ProgramHost>(controller, exit);
+                              }));
     runtime::LinkCallbacks callbacks;
     callbacks.on_up = [](const runtime::PeerId&, const runtime::Hello&) {};
     callbacks.on_parcel = [weak](const runtime::PeerId&, std::string& frame) {
@@ -278,7 +312,7 @@ class RankProcess final : public SimulatedProcess {
 
 }  // namespace
 
-std::string exchange_port(const std::string& job, Role role) {
+std::string exchange_port(const std::string& job, const Role& role) {
   return exchange_name(job) + "/" + name(role);
 }
 
@@ -294,7 +328,8 @@ runtime::RankId rank_of_arguments(const std::vector<std::string>& argv) {
 
 std::unique_ptr<SimulatedProcess> start_rank(const RankSurroundings& surroundings,
                                              const std::vector<std::string>& argv, ExitSelf exit) {
-  return std::make_unique<RankProcess>(surroundings, rank_of_arguments(argv), std::move(exit));
+  const auto of = argv.front() == kUsersProgram ? RankProcess::Of::kUsers : RankProcess::Of::kOurs;
+  return std::make_unique<RankProcess>(surroundings, rank_of_arguments(argv), of, std::move(exit));
 }
 
 }  // namespace tandem::actors

@@ -1,6 +1,7 @@
 // A rank process of a simulated fleet: dials the controller, builds the role that StartRank names
 // (the real RolloutActor, LearnerActor or RewardActor, over an engine, a trainer and a scorer that
-// compute nothing), says RankReady and begins. Other ranks of a learner's gang only exist.
+// compute nothing), says RankReady and begins. A user's program does the same without a role of
+// ours. Other ranks of a learner's gang only exist.
 #pragma once
 
 #include <functional>
@@ -24,7 +25,10 @@ inline constexpr const char* kRankPort = "rank";
 inline constexpr const char* kRankEventsPort = "rank-events";
 inline constexpr const char* kRolePort = "role";
 inline constexpr const char* kBroadcastPort = "broadcast";
-std::string exchange_port(const std::string& job, Role role);
+std::string exchange_port(const std::string& job, const Role& role);
+// The program of a simulated user: an actor that adds {"add": N} and answers the sum, and that ends
+// at {"end": CODE}.
+inline constexpr const char* kUsersProgram = "counter";
 std::string broadcast_port(const std::string& job);
 
 struct RankSurroundings {

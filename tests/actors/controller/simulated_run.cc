@@ -137,7 +137,7 @@ JobShape shape_of(const SimulatedJob& job) {
                  .learner_ranks = job.learner_ranks,
                  .total_steps = job.exchange.budget.steps_total,
                  .staleness_bound = job.exchange.budget.max_staleness};
-  for (const Role role : kRoles)
+  for (const Role& role : kTrainingRoles)
     shape.per_rank[role] = scheduler::resources({.cpus = job.cpus_per_rank});
   return shape;
 }

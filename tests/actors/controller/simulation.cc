@@ -53,6 +53,7 @@ SimulatedCluster::~SimulatedCluster() {
   while (!nodes_.empty()) end_node(nodes_.begin()->first);
   system_.reset();
   for (const auto& [job, run] : runs_) {
+    if (!run) continue;
     run->record.on_events = nullptr;
     run->exchange = nullptr;
   }
@@ -167,6 +168,16 @@ ControllerHands SimulatedCluster::hands() {
       return network_.to_client(peer, std::move(frame));
     });
   };
+  hands.program = [this](const runtime::RankId& id) {
+    const runtime::PeerId peer{rank_name(id.actor, id.rank), id.incarnation};
+    return directory_.remote<ProgramInbox>({kRankPort, {}}, [this, peer](std::string frame) {
+      return network_.to_client(peer, std::move(frame));
+    });
+  };
+  hands.write_result = [this](const JobRecord& job, const std::string& json) -> Result<void> {
+    trace_.push_back(now_text() + " result of " + job.id + ": " + json);
+    return {};
+  };
   hands.expect = [this](const std::string& node, const runtime::RankId& rank) {
     roster_.started(node, rank);
   };
@@ -236,7 +247,8 @@ Result<runtime::Ref<ExchangeControl>> SimulatedCluster::open_exchange(const JobR
 }
 
 void SimulatedCluster::close_exchange(const std::string& job) {
-  for (const Role role : kRoles) directory_.withdraw(exchange_port(job, role));
+  if (!runs_.at(job)) return;
+  for (const Role& role : kTrainingRoles) directory_.withdraw(exchange_port(job, role));
   directory_.withdraw(broadcast_port(job));
   system_->stop(exchange_name(job));
   runs_.at(job)->exchange = nullptr;
@@ -271,6 +283,15 @@ Result<std::string> SimulatedCluster::submit(const SimulatedJob& job) {
   return ask(Submit{shape_of(job)});
 }
 
+Result<std::string> SimulatedCluster::submit_actors(const JobShape& shape) {
+  submitted_ = nullptr;
+  return ask(Submit{shape});
+}
+
+Result<AskedJson> SimulatedCluster::ask_program(const std::string& actor, const std::string& body) {
+  return ask(AskProgram{actor, body, kAnswerWithin / 2});
+}
+
 Result<std::string> SimulatedCluster::resume(std::shared_ptr<SimulatedRun> run) {
   JobShape shape = shape_of(run->job);
   run->epochs = std::make_shared<SimulatedEpochs>();  // incarnations and epochs begin anew
@@ -280,7 +301,8 @@ Result<std::string> SimulatedCluster::resume(std::shared_ptr<SimulatedRun> run) 
   return ask(Submit{shape});
 }
 
-Result<Nothing> SimulatedCluster::scale(const std::string& job, Role role, std::int32_t replicas) {
+Result<Nothing> SimulatedCluster::scale(const std::string& job, const Role& role,
+                                        std::int32_t replicas) {
   return ask(Scale{{job, role, replicas}});
 }
 

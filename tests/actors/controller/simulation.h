@@ -40,9 +40,11 @@ class SimulatedCluster {
 
   // Each asks the controller and runs the cluster until it answers.
   Result<std::string> submit(const SimulatedJob& job);
+  Result<std::string> submit_actors(const JobShape& shape);  // without roles of training
+  Result<AskedJson> ask_program(const std::string& actor, const std::string& body);
   // Takes up a run that another cluster began; the versions it had published are kept or lost.
   Result<std::string> resume(std::shared_ptr<SimulatedRun> run);
-  Result<Nothing> scale(const std::string& job, Role role, std::int32_t replicas);
+  Result<Nothing> scale(const std::string& job, const Role& role, std::int32_t replicas);
   Result<Nothing> cancel(const std::string& job);
   Result<Nothing> await(ClusterCondition condition);
   ClusterView view();
@@ -92,8 +94,8 @@ class SimulatedCluster {
   Roster roster_;
   std::uint64_t node_lives_ = 0;
   std::shared_ptr<SimulatedRun> submitted_;  // the job that is on its way to the controller
-  std::map<std::string, std::shared_ptr<SimulatedRun>> runs_;
-  std::map<std::string, std::string> finals_;  // by job: its final state
+  std::map<std::string, std::shared_ptr<SimulatedRun>> runs_;  // null: a job of actors alone
+  std::map<std::string, std::string> finals_;                  // by job: its final state
   std::vector<std::string> trace_;
 };
 

@@ -341,7 +341,7 @@ TEST(Simulation, FullDiskFailsTheJobWithItsReason) {
 }
 
 TEST(Simulation, ActorThatAlwaysDiesFailsTheJobWithTheRootCause) {
-  for (const Role role : kRoles) {
+  for (const Role& role : kTrainingRoles) {
     auto cluster = cluster_of(2);
     SimulatedJob job = plain_job(2);
     job.replicas = {{Role::kRollout, 1}, {Role::kReward, 1}};

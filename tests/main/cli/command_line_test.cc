@@ -101,6 +101,12 @@ TEST(CommandLine, TakesTheRest) {
   EXPECT_EQ(logs.target, "a-1");
   EXPECT_EQ(logs.tail, 20);
   EXPECT_EQ(logs.since_s, 300);
+  const auto own = parsed<ScaleCommand>({"scale", "a-1", "counter=0", "rollout=2"});
+  EXPECT_EQ(own.roles[0], std::pair(std::string("counter"), std::int64_t{0}));
+  const auto ask = parsed<AskCommand>({"ask", "counter/0", R"({"add": 2})", "--timeout", "1m"});
+  EXPECT_EQ(ask.actor, "counter/0");
+  EXPECT_EQ(ask.question, R"({"add": 2})");
+  EXPECT_EQ(ask.timeout_s, 60);
   EXPECT_EQ(parsed<DeleteCommand>({"delete", "run/a-1"}).run, "a-1");
   EXPECT_EQ(parsed<DeleteCommand>({"delete", "runs", "a-1"}).run, "a-1");
   EXPECT_EQ(parsed<StatusCommand>({"status", "-o", "json"}).output, OutputForm::kJson);
@@ -148,7 +154,8 @@ TEST(CommandLine, SaysWhatAMistakeWasMeantToBe) {
   check({"tokenize", "m", "a", "--jsonl", "f"}, "TEXT excludes --jsonl", "tandem tokenize --help");
   check({"get", "jobs", "-o", "xml"}, "xml", "tandem get --help");
   check({"--nothing"}, "unknown option `--nothing`", "--help");
-  check({"scale", "a", "rolout=2"}, "unknown role `rolout`", "`rollout`");
+  check({"scale", "a", "Rollout=2"}, "unknown role `Rollout`", "`rollout`");
+  check({"scale", "a", "counter=1025"}, "a role has 0 to 1024 actors", "");
   check({"scale", "a", "rollout"}, "not ROLE=N", "rollout=2");
   check({"scale", "a", "rollout=-1"}, "not ROLE=N", "rollout=2");
   for (const char* count : {"rollout=0", "rollout=4097", "rollout=99999999999999999999"})

@@ -26,6 +26,8 @@ class JobFolder {
                             "\n");
     write("data/warm.jsonl", R"({"prompt": "1+2=", "completion": "3"})"
                              "\n");
+    write("bin/counter", "#!/bin/sh\n");
+    std::filesystem::permissions(root_ / "bin/counter", std::filesystem::perms::owner_all);
   }
   ~JobFolder() { std::filesystem::remove_all(root_); }
   JobFolder(const JobFolder&) = delete;
@@ -53,6 +55,7 @@ class JobFolder {
     job.data.val_files = {root_ / "data/val.jsonl"};
     job.warm_start.emplace().train_files = {root_ / "data/warm.jsonl"};
     job.warm_start->until.emplace().value = 0.33;
+    job.actors["counter"].command = {root_ / "bin/counter"};
     return job;
   }
 

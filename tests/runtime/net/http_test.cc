@@ -94,6 +94,42 @@ std::unique_ptr<HttpServer> serve(HttpHandler handler, HttpLimits limits = {}) {
   return std::move(HttpServer::listen({}, limits, std::move(handler))).value();
 }
 
+TEST(Http, responses_that_come_later_occupy_no_thread) {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::vector<std::function<void(HttpResponse)>> waiting;  // guarded by mutex
+  const auto server = serve(
+      [&](const HttpRequest& request) -> HttpAnswer {
+        if (request.segments.empty()) return echo(request);
+        return HttpLater{.start =
+                             [&](auto respond) {
+                               const std::lock_guard lock(mutex);
+                               waiting.push_back(respond);
+                               changed.notify_all();
+                             },
+                         .headers = {{"x-later", "yes"}}};
+      },
+      {.threads = 1});
+  std::vector<std::thread> clients;
+  for (int i = 0; i < 3; ++i)
+    clients.emplace_back([&] {
+      const auto got = http_get(server->endpoint(), "/later", kPatience);
+      ASSERT_TRUE(got) << render(got.error());
+      EXPECT_EQ(got->body, "at last");
+      EXPECT_EQ(got->headers.at("x-later"), "yes");
+    });
+  {
+    std::unique_lock lock(mutex);
+    ASSERT_TRUE(changed.wait_for(lock, kPatience, [&] { return waiting.size() == 3; }));
+  }
+  EXPECT_TRUE(http_get(server->endpoint(), "/", kPatience)) << "the only thread is free";
+  for (const auto& respond : waiting) {
+    respond({.body = "at last"});
+    respond({.body = "twice"});  // only the first counts
+  }
+  for (std::thread& client : clients) client.join();
+}
+
 TEST(Http, requests_reach_the_handler_in_parts) {
   const auto server = serve(echo);
   const auto got =

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <condition_variable>
@@ -144,6 +145,26 @@ TEST(Agent, ARefusedOneAsksAgainAndThenGivesUp) {  // AG-2
   EXPECT_EQ(introductions, kNameAttemptsMax);
   EXPECT_EQ(other, 4711);
   EXPECT_GT(executor.now() - Time{}, 5s) << "a lost agent would be known by now";
+}
+
+TEST_F(AgentTest, RunsAUsersProgramWithItsWordsInAVariable) {
+  const RankId id{"job-1/counter/0", Incarnation{7}, 0};
+  SpawnRank spawn{.id = id, .log_path = (directory_ / "program.log").string()};
+  spawn.program = {"sh", "-c", "printf '%s|' \"$TANDEM_ACTOR\" \"$FLAVOUR\" \"$PWD\" \"$#\""};
+  spawn.environment = {{"FLAVOUR", "plum"}};
+  spawn.working_directory = directory_.string();
+  EXPECT_EQ(agent_.tell(spawn), Delivery::kAccepted);
+  const auto events = of(heard_.wait(3), id);
+  ASSERT_EQ(events.size(), 2u);
+  EXPECT_EQ(std::get<RankExited>(events[1]).code, 0);
+  std::ifstream log(directory_ / "program.log");
+  const std::string said{std::istreambuf_iterator<char>(log), {}};
+  std::string words = "job-1/counter/0|7|0||||" + std::to_string(getpid()) + "|";
+  for (std::size_t at = 0, n = 0; n < 6; ++n) {
+    at = words.find('|', at);
+    words[at] = kActorWordSeparator;
+  }
+  EXPECT_EQ(said, words + "plum|" + directory_.string() + "|0|");
 }
 
 TEST_F(AgentTest, EverySpawnIsAnsweredAndThenItsEndOnce) {  // AG-1

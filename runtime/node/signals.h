@@ -9,7 +9,7 @@
 
 #include "runtime/base/clock.h"
 
-namespace tandem::cli {
+namespace tandem::runtime {
 
 class Signals {
  public:
@@ -24,4 +24,4 @@ class Signals {
   sigset_t set_;
 };
 
-}  // namespace tandem::cli
+}  // namespace tandem::runtime

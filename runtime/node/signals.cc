@@ -1,10 +1,10 @@
-#include "actors/main/signals.h"
+#include "runtime/node/signals.h"
 
 #include <unistd.h>
 
 #include "runtime/base/check.h"
 
-namespace tandem::cli {
+namespace tandem::runtime {
 
 Signals::Signals(std::initializer_list<int> chosen) {
   sigemptyset(&set_);
@@ -29,4 +29,4 @@ int Signals::wait_for(Duration timeout) {
 // To the process and not to this thread: whichever thread waits takes it, and the others block it.
 void Signals::raise() { kill(getpid(), SIGTERM); }
 
-}  // namespace tandem::cli
+}  // namespace tandem::runtime

@@ -1,4 +1,4 @@
-#include "actors/main/rank_failure.h"
+#include "actors/rank/rank_failure.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include "runtime/base/file.h"
 #include "scheduler/fleet/failure.h"
 
-namespace tandem::cli {
+namespace tandem::actors {
 namespace {
 
 using scheduler::class_of;
@@ -46,4 +46,4 @@ TEST(RankFailure, AtWorkOnlyAFaultOfTheJobIsPermanent) {
 }
 
 }  // namespace
-}  // namespace tandem::cli
+}  // namespace tandem::actors

@@ -1,11 +1,11 @@
 // The cause of an error is its errno (Error::os_error); 0 means that no system call failed, so that
 // the content was wrong.
-#include "actors/main/rank_failure.h"
+#include "actors/rank/rank_failure.h"
 
 #include <cerrno>
 #include <utility>
 
-namespace tandem::cli {
+namespace tandem::actors {
 namespace {
 
 // A path that leads nowhere: reading it again gives the same answer.
@@ -29,17 +29,17 @@ Error of_input(Error error) {
   return error;
 }
 
-actors::RankFailed rank_failed(const runtime::RankId& id, const Error& why) {
+RankFailed rank_failed(const runtime::RankId& id, const Error& why) {
   const std::string where = why.where.empty() ? "" : " (" + why.where + ")";
   const bool lasting = why.code == ErrorCode::kFailed && for_a_person(why.os_error);
   return {id.actor, id.incarnation, id.rank, why.message + where,
           lasting ? ErrorCode::kInvalid : why.code};
 }
 
-actors::RankFailed rank_failed_at_work(const runtime::RankId& id, Error why) {
+RankFailed rank_failed_at_work(const runtime::RankId& id, Error why) {
   if (why.code == ErrorCode::kNotFound || why.code == ErrorCode::kInfeasible)
     why.code = ErrorCode::kFailed;
   return rank_failed(id, why);
 }
 
-}  // namespace tandem::cli
+}  // namespace tandem::actors

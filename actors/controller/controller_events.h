@@ -1,0 +1,135 @@
+// What the controller's state machine hears (events) and what it wants done (effects): plain values
+// between ControllerCore, which decides, and the Controller actor, which carries out.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "actors/controller/controller_state.h"
+#include "actors/messages/exchange.h"
+#include "actors/messages/program.h"
+#include "actors/messages/rank.h"
+#include "runtime/base/clock.h"
+#include "runtime/node/agent_messages.h"
+
+namespace tandem::actors {
+
+// Events of the controller's own, besides the messages of other actors.
+struct SubmitJob {
+  JobShape shape;
+  std::string id;       // free, chosen by the caller
+  std::string run_dir;  // exists
+};
+struct ScaleRole {
+  std::string job;
+  Role role;
+  std::int32_t replicas = 0;
+};
+struct CancelJob {
+  std::string job;
+};
+struct ForgetJob {  // its run was deleted
+  std::string job;
+};
+struct NodeDown {
+  std::string node;
+  Incarnation incarnation;
+};
+struct RankConnected {  // its link is up
+  runtime::RankId id;
+};
+struct RankHung {
+  runtime::RankId id;
+  double silent_s = 0;
+};
+struct Tick {};  // a WakeAt has come: a deadline may have passed
+
+// How long an actor's processes may take from their start until each of them has reported: its link
+// is up, which is before it loads a model. The end of a process is reported at once, so this limit
+// ends only the wait for a process that lives and says nothing.
+inline constexpr Duration kReportWait = std::chrono::minutes(2);
+
+using ControllerEvent =
+    std::variant<SubmitJob, ScaleRole, CancelJob, ForgetJob, runtime::NodeUp, NodeDown,
+                 runtime::RankSpawned, runtime::RankSpawnFailed, runtime::RankExited, RankConnected,
+                 RankListening, RankReady, RankFailed, RankHung, JobProgress, ActorDrained,
+                 JobEnded, Tick>;
+
+// Effects: each says one thing that the Controller actor is to do.
+//
+// Starts a process. Reported back by RankSpawned or RankSpawnFailed, and later by RankExited.
+struct SpawnRankOn {
+  std::string node;
+  runtime::RankId id;
+  std::string log_path;
+  std::vector<std::string> gpus;  // uuids
+  // Of a role that the job brings: its program, which runs in the job's run directory. Empty: the
+  // process is one of ours.
+  RoleProgram program{};
+  std::string working_directory{};
+};
+// Ends a process: SIGTERM, and SIGKILL after the grace. Reported back by RankExited.
+struct KillRankOn {
+  std::string node;
+  runtime::RankId id;
+  std::int64_t grace_ms = 0;
+};
+struct RefuseNode {  // another living agent has this name
+  std::string node;
+  Incarnation incarnation;
+  std::int64_t pid_up = 0;
+};
+// Tells a process that is connected what to be.
+struct SendStart {
+  runtime::RankId id;
+  StartRank start;  // without the endpoints that only the process knows
+};
+// Tells a user's program that is connected which actor it holds.
+struct SendProgramStart {
+  runtime::RankId id;
+  StartActor start;
+};
+// Asks a user's program to handle what it has accepted and to end.
+struct DrainRank {
+  runtime::RankId id;
+  std::int64_t deadline_ms = 0;
+};
+// The process has ended: questions that it has not answered get this Error.
+struct FailAsks {
+  runtime::RankId id;
+  std::string cause;  // of the end, for people
+};
+// Writes result.json of a job without an exchange, which has ended.
+struct WriteResult {
+  std::string job;
+};
+// Spawns the exchange of a job that starts; CloseExchange ends it with the job. A job without an
+// exchange is only closed, which frees its run directory.
+struct OpenExchange {
+  std::string job;
+};
+struct TellExchange {
+  std::string job;
+  std::variant<ActorDown, DrainActor, EndJob> message;
+};
+struct CloseExchange {
+  std::string job;
+};
+// A Tick is wanted at this time. It may come late, and more than one may be pending.
+struct WakeAt {
+  Time when;
+};
+struct Announce {    // an event for people and the journal
+  std::string kind;  // "job", "actor", "node"
+  std::string subject;
+  std::string message;
+};
+
+using ControllerEffect = std::variant<SpawnRankOn, KillRankOn, RefuseNode, SendStart,
+                                      SendProgramStart, DrainRank, FailAsks, WriteResult,
+                                      OpenExchange, TellExchange, CloseExchange, WakeAt, Announce>;
+
+}  // namespace tandem::actors

@@ -1,0 +1,31 @@
+#include "actors/controller/controller_state.h"
+
+#include <algorithm>
+
+namespace tandem::actors {
+
+bool trains(const JobShape& shape) { return has_role(shape, Role::kLearner); }
+
+bool has_role(const JobShape& shape, const Role& role) {
+  return std::ranges::find(shape.roles, role) != shape.roles.end();
+}
+
+const RoleProgram* program_of(const JobShape& shape, const Role& role) {
+  const auto program = shape.programs.find(role);
+  return program == shape.programs.end() ? nullptr : &program->second;
+}
+
+std::int32_t ranks_of(const JobShape& shape, const Role& role) {
+  return role == Role::kLearner ? shape.learner_ranks : 1;
+}
+
+bool alive(const ActorRecord& actor) {
+  return std::ranges::any_of(actor.ranks, &RankRecord::alive);
+}
+
+bool wanted(const JobRecord& job, const ActorRecord& actor) {
+  const auto it = job.desired.find(actor.role);
+  return it != job.desired.end() && actor.index < it->second;
+}
+
+}  // namespace tandem::actors

@@ -1,0 +1,54 @@
+#include "actors/main/job_shape.h"
+
+#include "actors/main/roles/registry.h"
+
+namespace tandem::cli {
+
+using actors::Role;
+
+namespace {
+
+// Adds the roles that the job brings.
+void add_actors(const ActorsSpec& specs, actors::JobShape& shape) {
+  for (const auto& [name, spec] : specs) {
+    const Role role{name};
+    shape.roles.push_back(role);
+    shape.replicas[role] = static_cast<std::int32_t>(spec.replicas);
+    shape.per_rank[role] =
+        scheduler::resources({.cpus = spec.cpus_per_actor,
+                              .gpus = spec.gpus_per_actor,
+                              .memory_bytes = spec.memory_megabytes.value_or(0) << 20});
+    shape.programs[role] = {.command = spec.command.value_or(std::vector<std::string>{}),
+                            .environment = spec.env,
+                            .args_json = spec.args.text};
+  }
+}
+
+void add_training(const JobSpec& job, actors::JobShape& shape) {
+  shape.one_gpu = job.weight_broadcast.type == BroadcastType::kCudaIpc;
+  shape.total_steps = job.learner.total_training_steps;
+  shape.staleness_bound = job.async.max_staleness;
+  for (const RoleEntry& entry : role_entries()) {
+    const RoleDemands demands = entry.demands(job);
+    shape.roles.push_back(entry.role);
+    // The learner is one gang, which cannot be scaled.
+    if (entry.role == Role::kLearner)
+      shape.learner_ranks = static_cast<std::int32_t>(demands.ranks);
+    else
+      shape.replicas[entry.role] = static_cast<std::int32_t>(demands.replicas);
+    shape.per_rank[entry.role] = demands.per_rank;
+    if (demands.strategy) shape.strategy[entry.role] = *demands.strategy;
+    if (demands.nccl) shape.nccl_roles.insert(entry.role);
+  }
+}
+
+}  // namespace
+
+actors::JobShape job_shape(const JobSpec& job) {
+  actors::JobShape shape{.name = job.name, .roles = {}};
+  if (trains(job)) add_training(job, shape);
+  add_actors(job.actors, shape);
+  return shape;
+}
+
+}  // namespace tandem::cli

@@ -1,0 +1,13 @@
+// The job as the controller places it.
+#pragma once
+
+#include "actors/controller/controller_state.h"
+#include "actors/main/job/job_spec.h"
+
+namespace tandem::cli {
+
+// Roles, actors, ranks, CPUs, GPUs and strategies. Memory is added by add_memory_plan(), yaml and
+// resume_dir by the caller.
+actors::JobShape job_shape(const JobSpec& job);
+
+}  // namespace tandem::cli

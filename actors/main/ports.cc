@@ -1,0 +1,14 @@
+#include "actors/main/ports.h"
+
+#include "actors/messages/roles.h"
+
+namespace tandem::cli {
+
+std::string rollout_port(const std::string& job) { return actors::exchange_name(job) + "/rollout"; }
+std::string learner_port(const std::string& job) { return actors::exchange_name(job) + "/learner"; }
+std::string reward_port(const std::string& job) { return actors::exchange_name(job) + "/reward"; }
+std::string broadcast_port(const std::string& job) {
+  return actors::exchange_name(job) + "/broadcast";
+}
+
+}  // namespace tandem::cli

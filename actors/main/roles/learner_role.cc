@@ -1,0 +1,282 @@
+// The order within build_learner() is the order in which ranks may wait for each other. Rank 0
+// listens and tells the address before it loads, the ranks load at the same time, then all meet
+// over sockets, and on GPUs start NCCL together. A rank that fails earlier leaves the others
+// waiting for at most kGangTimeout; usually the controller hears of its end first and ends them.
+#include "actors/main/roles/learner_role.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <utility>
+
+#include "actors/learner/learner_actor.h"
+#include "actors/learner/native_trainer.h"
+#include "actors/learner/packing.h"
+#include "actors/learner/trainer_memory.h"
+#include "actors/main/gang_shards.h"
+#include "actors/main/ports.h"
+#include "actors/main/role_config.h"
+#include "actors/model/checkpoint.h"
+#include "actors/model/parameters.h"
+#include "actors/rank/rank_failure.h"
+#include "runtime/base/rng.h"
+#include "runtime/base/secret.h"
+#include "runtime/collective/socket.h"
+#include "scheduler/fleet/hang_timeout.h"
+
+namespace tandem::cli {
+namespace {
+
+using actors::StartRank;
+using runtime::DeviceKind;
+using scheduler::MemoryDemand;
+using scheduler::MemoryUse;
+
+// How much longer one rank of a gang may take to load than another. This does not delay the news of
+// a rank that ended: the controller hears of that at once.
+constexpr Duration kGangTimeout = std::chrono::minutes(5);
+
+// For each token of a batch: the token, log-probabilities, versions, the loss's stores, and the
+// payload that they came in.
+constexpr std::int64_t kBatchBytesPerToken = 48;
+
+std::int64_t learner_bytes(std::size_t bytes) { return static_cast<std::int64_t>(bytes); }
+
+RoleDemands learner_demands(const JobSpec& job) {
+  const LearnerPoolSpec& pool = job.pools.learner;
+  const bool gpu_gang = job.learner.ranks > 1 && pool.gpus_per_actor > 0;
+  return {
+      .ranks = job.learner.ranks,
+      .per_rank = scheduler::resources({.cpus = pool.cpus_per_actor, .gpus = pool.gpus_per_actor}),
+      .strategy = static_cast<scheduler::Strategy>(pool.strategy),
+      .threads = pool.threads_per_actor,
+      .nccl = gpu_gang || job.weight_broadcast.type == BroadcastType::kNccl};
+}
+
+// Copies that NativeTrainer keeps on the host beside its device; sizes in bytes. `rounded`: the
+// published dtype is not that of the master weights.
+struct HostCopies {
+  std::int64_t master, published;
+  bool on_gpu, rounded, reference;
+};
+
+void add_host_copies(MemoryDemand& demand, const HostCopies& copies) {
+  if (copies.on_gpu) add_row(demand, "weights", copies.master);
+  if (copies.rounded) add_row(demand, "weights in the published dtype", copies.published);
+  if (copies.reference) add_row(demand, "the reference as published", copies.published);
+}
+
+// Versions that the publisher keeps in shared memory. Files and GPU memory are not the host's.
+std::int64_t versions_on_host(const JobSpec& job) {
+  const BroadcastType type = job.weight_broadcast.type;
+  if (type == BroadcastType::kDisk || type == BroadcastType::kCudaIpc) return 0;
+  return weights_family(job, {"job", "run"}).slots;
+}
+
+// The most rows of one forward pass. On a CPU a micro-batch takes a further group only up to
+// rows_target(); the memory of rows beyond that is mapped and never written, so that it is not
+// counted.
+std::int64_t forward_rows(const JobSpec& job, DeviceKind device) {
+  const std::int64_t group =
+      job.data.max_prompt_length + job.rollout.n * job.data.max_response_length;
+  const std::int64_t most = job.learner.max_token_len;
+  return std::min(most, std::max(actors::rows_target(device, most), group));
+}
+
+MemoryDemand learner_memory(const JobSpec& job, const PlannedModel& model, Hosts) {
+  const DeviceKind device = planned_device(job.pools.learner.gpus_per_actor);
+  actors::TrainerConfig config = trainer_config(job, {"job", "run"}, false);
+  config.rows_max = forward_rows(job, device);
+  const runtime::Manifest master = actors::make_manifest(model.config);
+  const runtime::Manifest published_layout = actors::published_manifest(model.config);
+  const std::int64_t arena = learner_bytes(master.bytes_total);
+  const std::int64_t published = learner_bytes(published_layout.bytes_total);
+  const bool on_gpu = device != DeviceKind::kCpu;
+  MemoryDemand demand;
+  if (!on_gpu)
+    for (const actors::MemoryPart& part : actors::trainer_memory(model.config, config, device))
+      add_row(demand, part.name, learner_bytes(part.bytes));
+  add_host_copies(demand, {.master = arena,
+                           .published = published,
+                           .on_gpu = on_gpu,
+                           .rounded = published_layout != master,
+                           .reference = config.algorithm.needs_reference()});
+  add_row(demand, "older versions", config.older_versions * published);
+  add_row(demand, "published versions", versions_on_host(job) * published);
+  const std::int64_t tokens =
+      job.data.train_batch_size *
+      (job.data.max_prompt_length + job.rollout.n * job.data.max_response_length);
+  add_row(demand, "batch", tokens * kBatchBytesPerToken);
+  add_process(demand, &model);
+  // On a CPU files are written directly from the weights and moments and read into them. The
+  // moments of a GPU come to the host for that, in two arenas.
+  if (on_gpu)
+    for (const char* peak : {"checkpoint", "restore"})
+      add_row(demand, peak, 2 * arena, MemoryUse::kPeak);
+  return demand;
+}
+
+// A learner rank other than 0. Its one handler follows rank 0 and does not return until the gang
+// ends.
+struct Follow {};
+class Follower {
+ public:
+  using Inbox = std::variant<Follow>;
+  // `follows` is true until rank 0 has let this rank go, or the gang broke.
+  Follower(std::unique_ptr<actors::NativeTrainer> trainer,
+           std::shared_ptr<std::atomic<bool>> follows)
+      : trainer_(std::move(trainer)), follows_(std::move(follows)) {}
+  void handle(runtime::Context& cx, Follow) {
+    const Result<void> ended = trainer_->follow();
+    *follows_ = false;
+    if (!ended) cx.fail(ended.error());
+  }
+
+ private:
+  std::unique_ptr<actors::NativeTrainer> trainer_;
+  const std::shared_ptr<std::atomic<bool>> follows_;
+};
+static_assert(runtime::Actor<Follower>);
+
+// How a rank meets its gang: rank 0 has a listener, the others dial.
+struct GangMeeting {
+  runtime::GangSpec spec;
+  std::optional<runtime::GangListener> listener;
+};
+
+// Rank 0 of a gang listens at `place` and tells the controller where, before it loads: the other
+// ranks get their StartRank after that message and load meanwhile.
+Result<GangMeeting> prepare_meeting(const StartRank& start,
+                                    const runtime::Ref<actors::RankEvents>& controller,
+                                    const std::function<Result<runtime::Endpoint>()>& place,
+                                    const std::string& advertise) {
+  const bool leads = start.ranks > 1 && start.rank == 0;
+  GangMeeting meeting{
+      .spec = {.size = start.ranks, .secret = leads ? random_secret() : start.gang_secret},
+      .listener = std::nullopt};
+  if (!leads) return meeting;
+  const auto at = place();
+  if (!at) return at.error();
+  auto listener = runtime::GangListener::listen(*at);
+  if (!listener) return listener.error();
+  runtime::Endpoint told = listener->endpoint();
+  if (!told.is_local() && !advertise.empty()) told.host = advertise;
+  if (controller.tell(actors::RankListening{start.actor, start.incarnation, to_string(told),
+                                            meeting.spec.secret}) != runtime::Delivery::kAccepted)
+    return Error{ErrorCode::kUnreachable, "cannot tell the controller where the gang meets"};
+  meeting.listener = std::move(*listener);
+  return meeting;
+}
+
+// Waits for the gang. Null for a gang of one.
+Result<std::unique_ptr<runtime::Collective>> meet(GangMeeting meeting, const StartRank& start) {
+  if (start.ranks == 1) return std::unique_ptr<runtime::Collective>();
+  if (meeting.listener) return std::move(*meeting.listener).accept(meeting.spec, kGangTimeout);
+  const auto at = runtime::parse_endpoint(start.gang_endpoint);
+  if (!at) return at.error();
+  return runtime::dial_gang(*at, start.rank, meeting.spec, kGangTimeout);
+}
+
+// The place where rank 0 of a gang listens: TCP where other hosts may come, else a Unix socket.
+Result<runtime::Endpoint> gang_place(RankSite& site) {
+  const runtime::Dial& dial = site.network.controller;
+  if (!dial.to.is_local() || !site.network.bind.empty())
+    return runtime::Endpoint{.host = site.listening_address()};
+  // Beside the folder of the controller's sockets, which lasts as long as this rank may.
+  const auto controllers = std::filesystem::path(dial.to.path).parent_path();
+  auto folder = runtime::SocketFolder::make(controllers.parent_path());
+  if (!folder) return folder.error();
+  return site.sockets.emplace(std::move(*folder)).next();
+}
+
+// Starts the exchange of shards by NCCL. Null for a gang that is not on GPUs, whose sockets carry
+// everything. All ranks of a gang on GPUs call it, once they have met.
+Result<std::unique_ptr<runtime::ShardExchange>> share(RankSite& site, const StartRank& start,
+                                                      const actors::NativeTrainerSetup& setup,
+                                                      const runtime::WeightsLayout& layout) {
+  if (!setup.gang || setup.device != runtime::DeviceKind::kCuda)
+    return std::unique_ptr<runtime::ShardExchange>();
+  if (const auto ready = site.open_nccl(); !ready) return ready.error();
+  return make_gang_shards({.name = start.job + "/learner",
+                           .epoch = start.incarnation.value,
+                           .layout = layout,
+                           .bucket_floats_max = setup.buckets.floats_max,
+                           .timeout = kGangTimeout},
+                          *setup.gang, site.device.nccl->process());
+}
+
+Result<BuiltRole> build_learner(RankSite& site, const StartRank& start, const JobSpec& job,
+                                const runtime::Ref<actors::RankEvents>& controller) {
+  const auto device = device_of(job.pools.learner.gpus_per_actor);
+  if (!device) return device.error();
+  auto meeting = prepare_meeting(
+      start, controller, [&site] { return gang_place(site); }, site.network.advertise);
+  if (!meeting) return meeting.error();
+  // Ranks watch each other by heartbeats over the sockets of the gang, with the limits
+  // by which the controller watches ranks.
+  meeting->spec.liveness.progress = [progress = &site.progress] { return progress->report(); };
+  meeting->spec.liveness.beat = [progress = &site.progress] { progress->beat(); };
+  meeting->spec.liveness.stuck_max = scheduler::hang_timeout;
+  const RunPlace run{start.job, start.run_dir};
+  const bool random = job.model.init == ModelInit::kRandom;
+  auto threads = make_threads(job.pools.learner.threads_per_actor);
+  auto model = actors::load_model(
+      job.model.path, {.init = random ? actors::InitMode::kRandom : actors::InitMode::kPretrained,
+                       .seed = derive_seed(static_cast<std::uint64_t>(job.seed), "init"),
+                       .dtype = dtype_of(job.model),
+                       .threads = threads.get()});
+  if (!model) return actors::of_input(model.error());
+  auto records = warm_start_records(job, model->config, model->tokenizer);
+  if (!records) return actors::of_input(records.error());
+  auto weights = weights_config(job, run, actors::published_manifest(model->config));
+
+  actors::NativeTrainerSetup setup{.config = trainer_config(job, run, start.resume),
+                                   .model = std::move(*model),
+                                   .records = std::move(*records),
+                                   .device = *device,
+                                   .threads = std::move(threads),
+                                   .beat = [progress = &site.progress] { progress->beat(); }};
+  // Rank 0 alone publishes, so that it alone needs room on its GPU for broadcasts.
+  if (weights.type == runtime::WeightsType::kNccl && start.rank == 0)
+    setup.config.broadcast_bytes = runtime::broadcast_bytes_of_publisher(weights);
+  auto met = meet(std::move(*meeting), start);
+  if (!met) return met.error();
+  setup.gang = std::move(*met);
+  auto shards = share(site, start, setup, weights.layout);
+  if (!shards) return shards.error();
+  setup.shards = *std::move(shards);
+  auto trainer = actors::NativeTrainer::make(std::move(setup));
+  if (!trainer) return trainer.error();
+  if (start.rank > 0) {
+    const auto follows = std::make_shared<std::atomic<bool>>(true);
+    auto ref = spawn_made(site.system, std::make_unique<Follower>(std::move(*trainer), follows));
+    return BuiltRole{.begin = [ref] { CHECK(ref.tell(Follow{}) == runtime::Delivery::kAccepted); },
+                     .waits = follows};
+  }
+  weights.serving = site.serving_of(weights);
+  if (const auto ready = site.prepare_broadcasts(weights, start.job); !ready) return ready.error();
+  auto made = runtime::make_publisher(weights);
+  if (!made) return made.error();
+  const std::shared_ptr<runtime::WeightPublisher> publisher = *std::move(made);
+  site.take_part_in_broadcasts(start, weights, {publisher, publisher->broadcasts()});
+  auto exchange = site.directory.remote<actors::LearnerEvents>({learner_port(start.job), {}},
+                                                               site.to_controller);
+  auto ref = spawn_made(
+      site.system, std::make_unique<actors::LearnerActor>(
+                       actors::LearnerActorConfig{.self = {start.actor, start.incarnation},
+                                                  .publish_timeout = weights.stall_max,
+                                                  .progress = site.phase_reporter()},
+                       std::move(*trainer), publisher, site.payload_reader(), std::move(exchange)));
+  site.directory.expose(kRolePort, runtime::narrow<actors::LearnerInbox>(ref));
+  return BuiltRole{
+      .begin = [ref] { CHECK(ref.tell(actors::MeetExchange{}) == runtime::Delivery::kAccepted); }};
+}
+
+}  // namespace
+
+RoleEntry learner_role() {
+  return {actors::Role::kLearner, learner_demands, learner_memory, build_learner};
+}
+
+}  // namespace tandem::cli

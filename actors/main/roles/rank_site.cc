@@ -1,0 +1,108 @@
+#include "actors/main/roles/rank_site.h"
+
+#include <algorithm>
+
+#include "actors/broadcast/broadcast_actor.h"
+#include "actors/main/ports.h"
+#include "actors/rank/rank_failure.h"
+#include "runtime/device/cuda_module.h"
+
+namespace tandem::cli {
+namespace {
+
+// How long a rollout that is cut off keeps a version from being replaced; less where that would
+// outlast the time for which the learner waits for a free place.
+constexpr Duration kSubscriberSilenceMax = std::chrono::seconds(20);
+
+}  // namespace
+
+runtime::PayloadReader RankSite::payload_reader() {
+  return [client = bulk.get()](std::vector<runtime::PayloadRef> refs, auto done) {
+    client->get_many(std::move(refs), kPayloadTimeout, std::move(done));
+  };
+}
+
+std::string RankSite::listening_address() const {
+  return network.bind.empty() ? runtime::kLoopback : network.bind;
+}
+
+// Half of stall_max leaves the learner time after a silent subscriber has been given up.
+std::optional<runtime::Serving> RankSite::serving_of(const runtime::WeightsConfig& weights) const {
+  const bool always =
+      weights.type == runtime::WeightsType::kTcp || weights.type == runtime::WeightsType::kNccl;
+  const bool others_may_come = weights.type == runtime::WeightsType::kAuto && !network.bind.empty();
+  if (!always && !others_may_come) return std::nullopt;
+  return runtime::Serving{.bind = listening_address(),
+                          .advertise = network.advertise,
+                          .silence_max = std::min(kSubscriberSilenceMax, weights.stall_max / 2)};
+}
+
+Result<void> RankSite::prepare_broadcasts(runtime::WeightsConfig& weights, const std::string& job) {
+  if (weights.type != runtime::WeightsType::kNccl) return {};
+  if (const auto ready = open_nccl(); !ready) return ready.error();
+  weights.broadcasting = {.nccl = &device.nccl->process(),
+                          .device = runtime::DeviceKind::kCuda,
+                          .name = job + "/weights"};
+  return {};
+}
+
+Result<void> RankSite::open_nccl() {
+  if (device.nccl) return {};
+  auto opened = RankNccl::open();
+  if (!opened) return opened.error();
+  device.nccl = *std::move(opened);
+  return {};
+}
+
+void RankSite::take_part_in_broadcasts(const actors::StartRank& start,
+                                       const runtime::WeightsConfig& weights,
+                                       std::shared_ptr<runtime::BroadcastRank> rank) {
+  if (!rank) return;
+  const runtime::NcclProcess& nccl = *weights.broadcasting->nccl;
+  auto ref =
+      spawn_made(system,
+                 std::make_unique<actors::BroadcastActor>(
+                     actors::BroadcastActorConfig{.self = {start.actor, start.incarnation},
+                                                  .leads = start.role == actors::Role::kLearner,
+                                                  .nccl_version = nccl.api.version,
+                                                  .layout = weights.layout,
+                                                  .communicator = weights.broadcasting->name},
+                     std::move(rank), nccl.records,
+                     directory.remote<actors::BroadcastEvents>({broadcast_port(start.job), {}},
+                                                               to_controller)),
+                 "broadcast");
+  directory.expose(kBroadcastPort, runtime::narrow<actors::BroadcastInbox>(ref));
+  begin_broadcasts = [ref] {
+    CHECK(ref.tell(actors::StartBroadcast{}) == runtime::Delivery::kAccepted);
+  };
+}
+
+std::function<void(const char*, Time)> RankSite::phase_reporter() {
+  return [p = &progress](const char* phase, Time now) { p->enter(phase, now); };
+}
+
+std::unique_ptr<runtime::ThreadPool> make_threads(std::int64_t threads) {
+  if (threads <= 1) return nullptr;
+  return std::make_unique<runtime::ThreadPool>(static_cast<int>(threads));
+}
+
+Result<runtime::DeviceKind> device_of(double gpus_per_actor) {
+  if (gpus_per_actor <= 0) return runtime::DeviceKind::kCpu;
+  if (const auto& module = runtime::cuda_module(); !module) return actors::of_input(module.error());
+  return runtime::DeviceKind::kCuda;
+}
+
+Result<runtime::Dial> payload_dial(const std::vector<std::string>& offered,
+                                   const runtime::Dial& dial) {
+  for (const std::string& text : offered) {
+    auto endpoint = runtime::parse_endpoint(text);
+    if (!endpoint) return endpoint.error();
+    if (endpoint->is_local() != dial.to.is_local()) continue;
+    if (!endpoint->is_local()) endpoint->host = dial.to.host;
+    return runtime::Dial{std::move(*endpoint), dial.keys};
+  }
+  return Error{ErrorCode::kUnreachable, "the controller has no payload socket for this host",
+               to_string(dial.to)};
+}
+
+}  // namespace tandem::cli

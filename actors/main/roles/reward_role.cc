@@ -1,0 +1,59 @@
+#include "actors/main/roles/reward_role.h"
+
+#include <utility>
+
+#include "actors/main/ports.h"
+#include "actors/main/role_config.h"
+#include "actors/rank/rank_failure.h"
+#include "actors/reward/reward_actor.h"
+#include "runtime/base/log.h"
+#include "runtime/node/log_files.h"
+
+namespace tandem::cli {
+namespace {
+
+using actors::StartRank;
+
+RoleDemands reward_demands(const JobSpec& job) {
+  return {.replicas = job.reward.replicas,
+          .per_rank = scheduler::resources({.cpus = job.pools.reward.cpus_per_actor})};
+}
+
+scheduler::MemoryDemand reward_memory(const JobSpec&, const PlannedModel&, Hosts) {
+  scheduler::MemoryDemand demand;
+  add_process(demand, nullptr);
+  return demand;
+}
+
+Result<BuiltRole> build_reward(RankSite& site, const StartRank& start, const JobSpec& job,
+                               const runtime::Ref<actors::RankEvents>&) {
+  // The verifier names the log in the troubles that it reports: the program's stderr is in it.
+  const auto log = runtime::log_path(start.run_dir + "/logs",
+                                     start.actor.substr(start.job.size() + 1), start.incarnation);
+  const actors::VerifierConfig judging = verifier_config(job, log.string());
+  log::info("event=started actor={} {}", start.actor, describe(judging));
+  auto verifier = actors::make_verifier(judging, actors::process_spawner(site.bulk_io));
+  if (!verifier) return actors::of_input(verifier.error());
+  actors::RewardActor::Joints joints;
+  joints.exchange =
+      site.directory.remote<actors::RewardEvents>({reward_port(start.job), {}}, site.to_controller);
+  joints.read = site.payload_reader();
+  joints.progress = site.phase_reporter();
+  auto ref =
+      spawn_made(site.system, std::make_unique<actors::RewardActor>(
+                                  actors::RewardConfig{.self = {start.actor, start.incarnation},
+                                                       .prompt_key = job.data.prompt_key,
+                                                       .answer_key = job.data.answer_key},
+                                  std::move(*verifier), std::move(joints)));
+  site.directory.expose(kRolePort, runtime::narrow<actors::RewardInbox>(ref));
+  return BuiltRole{
+      .begin = [ref] { CHECK(ref.tell(actors::StartReward{}) == runtime::Delivery::kAccepted); }};
+}
+
+}  // namespace
+
+RoleEntry reward_role() {
+  return {actors::Role::kReward, reward_demands, reward_memory, build_reward};
+}
+
+}  // namespace tandem::cli

@@ -1,0 +1,10 @@
+// The role `reward`: the verifier that scores, in RewardActor.
+#pragma once
+
+#include "actors/main/roles/role_entry.h"
+
+namespace tandem::cli {
+
+RoleEntry reward_role();
+
+}  // namespace tandem::cli

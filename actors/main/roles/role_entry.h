@@ -1,0 +1,50 @@
+// What a role of training is: its name, what its actors reserve and allocate, and how one of them
+// is built. Each role brings one entry, in a source of its own in this folder; registry.cc lists
+// them. The keys of a role are its section of the job file and of `pools` (actors/main/job).
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "actors/main/job/job_spec.h"
+#include "actors/main/planned_model.h"
+#include "actors/main/roles/rank_site.h"
+#include "actors/messages/rank.h"
+#include "scheduler/fleet/placement.h"
+
+namespace tandem::cli {
+
+// What the job reserves for the role's actors.
+struct RoleDemands {
+  std::int64_t replicas = 1;
+  std::int64_t ranks = 1;  // of each actor
+  scheduler::Resources per_rank;
+  std::optional<scheduler::Strategy> strategy;  // nullopt: PACK
+  std::int64_t threads = 1;                     // of each rank
+  bool nccl = false;                            // its ranks meet in communicators of NCCL
+};
+
+// A role that has been built in this process.
+struct BuiltRole {
+  std::function<void()> begin;  // the actor starts work; once, after RankReady
+  // Whether this rank waits within a handler for another rank, so that its process must be ended by
+  // force. Null: it never does.
+  std::shared_ptr<const std::atomic<bool>> waits;
+};
+
+struct RoleEntry {
+  actors::Role role;
+  RoleDemands (*demands)(const JobSpec& job);
+  // The memory of one rank on its host (memory_plan.h).
+  scheduler::MemoryDemand (*memory)(const JobSpec& job, const PlannedModel& model, Hosts hosts);
+  // Called once, on the thread of the rank's actor; may take as long as loading a model does.
+  // Errors: input that is wrong (kInvalid, kNotFound), a GPU or memory that is missing, ranks that
+  // do not come in time. `controller` hears where rank 0 of a gang listens.
+  Result<BuiltRole> (*build)(RankSite& site, const actors::StartRank& start, const JobSpec& job,
+                             const runtime::Ref<actors::RankEvents>& controller);
+};
+
+}  // namespace tandem::cli

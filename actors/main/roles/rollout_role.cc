@@ -1,0 +1,194 @@
+// An actor is built from parts that can fail, such as loading a model, before it exists: an error
+// becomes the Error of build_rollout() and not the failure of an actor. Memory of a GPU is measured
+// here, when the rank starts, since only the rank sees how much is free; memory of the host was
+// planned before, by the same functions (rollout_memory()).
+#include "actors/main/roles/rollout_role.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "actors/main/ports.h"
+#include "actors/main/role_config.h"
+#include "actors/model/checkpoint.h"
+#include "actors/model/kv_cache.h"
+#include "actors/model/parameters.h"
+#include "actors/model/weights.h"
+#include "actors/rank/rank_failure.h"
+#include "actors/rollout/native_engine.h"
+#include "actors/rollout/rollout_actor.h"
+#include "runtime/base/log.h"
+#include "runtime/device/memory.h"
+#include "runtime/node/resources.h"
+
+namespace tandem::cli {
+namespace {
+
+using actors::NativeEngine;
+using actors::StartRank;
+using runtime::DeviceKind;
+using scheduler::MemoryDemand;
+
+std::int64_t rollout_bytes(std::size_t bytes) { return static_cast<std::int64_t>(bytes); }
+
+RoleDemands rollout_demands(const JobSpec& job) {
+  const RolloutPoolSpec& pool = job.pools.rollout;
+  return {
+      .replicas = job.rollout.replicas,
+      .per_rank = scheduler::resources({.cpus = pool.cpus_per_actor, .gpus = pool.gpus_per_actor}),
+      .strategy = static_cast<scheduler::Strategy>(pool.strategy),
+      .threads = pool.threads_per_actor,
+      .nccl = job.weight_broadcast.type == BroadcastType::kNccl};
+}
+
+scheduler::PagedMemory pages_of(const JobSpec& job, const actors::ModelConfig& model) {
+  actors::EngineConfig config = engine_config(job, 0);
+  // Without a limit of memory pages_taken() is the number that could ever be in use.
+  config.kv_memory_bytes = std::numeric_limits<std::size_t>::max();
+  return {.name = "KV pages",
+          .page_bytes = rollout_bytes(actors::KvCache::page_bytes(model, config.block_size)),
+          .pages_min = NativeEngine::pages_needed(config),
+          .pages_max = NativeEngine::pages_taken(model, config),
+          .share = job.rollout.gpu_memory_utilization,
+          .sharers = static_cast<std::int32_t>(std::max<std::int64_t>(job.rollout.replicas, 1)),
+          .share_key = "rollout.gpu_memory_utilization"};
+}
+
+// Whether a rollout keeps a place for whole versions. A rollout on the learner's host packs
+// versions directly from shared memory, or from files of a local disk, and needs none.
+bool versions_arrive(const JobSpec& job, DeviceKind device, Hosts hosts) {
+  if (device != DeviceKind::kCpu) return !engine_config(job, 0).weights_arrive_on_device;
+  switch (job.weight_broadcast.type) {
+    case BroadcastType::kShm:
+      return false;
+    case BroadcastType::kAuto:
+    case BroadcastType::kDisk:
+      return hosts == Hosts::kSeveral;
+    case BroadcastType::kCudaIpc:
+    case BroadcastType::kTcp:
+    case BroadcastType::kNccl:
+      return true;
+  }
+  return true;
+}
+
+MemoryDemand rollout_memory(const JobSpec& job, const PlannedModel& model, Hosts hosts) {
+  const DeviceKind device = planned_device(job.pools.rollout.gpus_per_actor);
+  const actors::EngineConfig config = engine_config(job, 0);
+  const std::int64_t published =
+      rollout_bytes(actors::published_manifest(model.config).bytes_total);
+  MemoryDemand demand;
+  // On a GPU weights, activations and pages are in its memory.
+  if (device == DeviceKind::kCpu) {
+    const std::size_t weights =
+        actors::Weights::bytes(model.config, actors::WeightsUse::kInference, device);
+    add_row(demand, "weights", rollout_bytes(weights));
+    add_row(
+        demand, "activations",
+        rollout_bytes(NativeEngine::bytes_beside_pages(model.config, config, device) - weights));
+    demand.paged = pages_of(job, model.config);
+  }
+  if (versions_arrive(job, device, hosts)) add_row(demand, "weights that arrive", published);
+  add_process(demand, &model);
+  return demand;
+}
+
+// The memory for the engine's pages. On a GPU: the share gpu_memory_utilization of its memory, as
+// in vLLM, less weights, their broadcasts and workspace. On a CPU: the memory that was reserved for
+// `pages_planned` pages, where the controller planned any.
+Result<actors::EngineConfig> engine_config_on(runtime::DeviceKind device, const JobSpec& job,
+                                              const actors::ModelConfig& model,
+                                              const runtime::WeightsConfig& weights,
+                                              std::int64_t pages_planned) {
+  if (device == runtime::DeviceKind::kCpu) {
+    const auto machine = runtime::read_machine_resources();
+    if (!machine) return machine.error();
+    actors::EngineConfig config = engine_config(job, machine->memory_bytes);
+    if (pages_planned > 0)
+      config.kv_memory_bytes = static_cast<std::size_t>(pages_planned) *
+                               actors::KvCache::page_bytes(model, config.block_size);
+    return config;
+  }
+  actors::EngineConfig config = engine_config(job, 0);
+  const runtime::MemoryInfo gpu = runtime::memory_info(device);
+  const auto wanted = static_cast<std::size_t>(job.rollout.gpu_memory_utilization *
+                                               static_cast<double>(gpu.total_bytes));
+  // Less than the share may be free, when other processes use the GPU; a reserve is left for CUDA
+  // itself.
+  const std::size_t share =
+      std::min(wanted, gpu.free_bytes - std::min(gpu.free_bytes, runtime::kGpuReserveBytes));
+  std::size_t beside = actors::NativeEngine::bytes_beside_pages(model, config, device);
+  if (weights.broadcasting) beside += runtime::broadcast_bytes_of_subscriber(weights);
+  if (beside >= share)
+    return Error{
+        ErrorCode::kOutOfMemory,
+        "weights and workspace of a rollout take " + std::to_string(beside) +
+            " bytes, and it may take " + std::to_string(share) + " of a GPU that has " +
+            std::to_string(gpu.free_bytes) + " of " + std::to_string(gpu.total_bytes) + " free",
+        "rollout.gpu_memory_utilization", "raise it, or lower rollout.max_num_batched_tokens"};
+  config.kv_memory_bytes = share - beside;
+  return config;
+}
+
+Result<BuiltRole> build_rollout(RankSite& site, const StartRank& start, const JobSpec& job,
+                                const runtime::Ref<actors::RankEvents>&) {
+  const auto device = device_of(job.pools.rollout.gpus_per_actor);
+  if (!device) return device.error();
+  auto info = actors::load_model_info(job.model.path, dtype_of(job.model));
+  if (!info) return actors::of_input(info.error());
+  auto weights = weights_config(job, {start.job, start.run_dir}, info->manifest);
+  if (const auto ready = site.prepare_broadcasts(weights, start.job); !ready) return ready.error();
+  site.device.threads = make_threads(job.pools.rollout.threads_per_actor);
+  auto tokenizer = std::make_shared<const actors::Tokenizer>(std::move(info->tokenizer));
+  site.device.queue = std::make_unique<runtime::Queue>(*device, site.device.threads.get());
+  const auto make_engine = [&]() -> Result<std::unique_ptr<actors::NativeEngine>> {
+    const auto config = engine_config_on(*device, job, info->config, weights, start.pages);
+    if (!config) return config.error();
+    return actors::NativeEngine::make({info->config, tokenizer}, *config,
+                                      site.device.queue->stream());
+  };
+  // A process that starts at the same time on this GPU may take memory that memory_info() counted
+  // as free: two more attempts measure again.
+  auto engine = make_engine();
+  for (int again = 0; again < 2 && !engine && engine.error().code == ErrorCode::kOutOfMemory;
+       ++again) {
+    log::warn("event=engine_again: {}", engine.error().message);
+    engine = make_engine();
+  }
+  if (!engine) return engine.error();
+  actors::RolloutConfig config{.self = {start.actor, start.incarnation},
+                               .group_size = static_cast<std::int32_t>(job.rollout.n),
+                               .max_num_seqs = static_cast<std::int32_t>(job.rollout.max_num_seqs)};
+  // Models on a GPU are larger: in pieces of the size that suits a CPU a version would take
+  // hundreds of steps.
+  if (*device == runtime::DeviceKind::kCuda) config.copy_bytes_per_step = std::uint64_t{64} << 20;
+  if (job.async.max_concurrent_rollouts)
+    config.capacity = static_cast<std::int32_t>(*job.async.max_concurrent_rollouts);
+  actors::RolloutActor::Joints joints;
+  joints.exchange = site.directory.remote<actors::RolloutEvents>({rollout_port(start.job), {}},
+                                                                 site.to_controller);
+  joints.write = [bulk = site.bulk.get()](std::vector<std::string> payloads,
+                                          runtime::WriteDone done) {
+    bulk->put_many(std::move(payloads), kPayloadTimeout, std::move(done));
+  };
+  joints.progress = site.phase_reporter();
+  // One object has two roles, and both actors keep it: subscriber and rank of the broadcasts.
+  const std::shared_ptr<runtime::WeightSubscriber> subscriber = runtime::make_subscriber(weights);
+  site.take_part_in_broadcasts(start, weights, {subscriber, subscriber->broadcasts()});
+  auto ref =
+      spawn_made(site.system, std::make_unique<actors::RolloutActor>(
+                                  config, std::move(*engine), subscriber, std::move(joints)));
+  site.directory.expose(kRolePort, runtime::narrow<actors::RolloutInbox>(ref));
+  return BuiltRole{.begin = [ref] {
+    CHECK(ref.tell(actors::StartRollout{runtime::narrow<std::variant<actors::Step>>(ref)}) ==
+          runtime::Delivery::kAccepted);
+  }};
+}
+
+}  // namespace
+
+RoleEntry rollout_role() {
+  return {actors::Role::kRollout, rollout_demands, rollout_memory, build_rollout};
+}
+
+}  // namespace tandem::cli

@@ -1,0 +1,10 @@
+// The role `rollout`: the engine that generates, in RolloutActor.
+#pragma once
+
+#include "actors/main/roles/role_entry.h"
+
+namespace tandem::cli {
+
+RoleEntry rollout_role();
+
+}  // namespace tandem::cli

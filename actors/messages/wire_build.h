@@ -1,0 +1,17 @@
+// What both ends of a link must have in common: the version of the link's own protocol, and the
+// schema of all messages that controllers, agents, ranks and users' programs send each other. Two
+// binaries with the same text understand each other, whoever built them; a link refuses others.
+#pragma once
+
+#include <string>
+
+namespace tandem::actors {
+
+// Raised by whoever changes the packets of links, the heads of parcels or the codec itself. Changes
+// of messages change the hash instead.
+inline constexpr int kWireProtocol = 1;
+
+// "tandem-wire 1/9f86d081884c7d65".
+std::string wire_build();
+
+}  // namespace tandem::actors

@@ -1,0 +1,118 @@
+// An actor of a user's class in a System, with its type erased: it can be asked in JSON, reached by
+// its peers, and drained.
+//
+// The class is wrapped: the inbox of the wrapper has two more messages. The StartMark makes a class
+// with a member `void start(Context&)` begin to work of its own accord; start() is called once for
+// each object, before its first message. The DrainMark is posted behind everything that the mailbox
+// has accepted; so, when it is handled, all of that has been handled too, and the actor stops. A
+// class with a member `void drain(Context&)` is told by it instead and calls cx.stop() itself, for
+// example when its own asks have been answered.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+#include "actors/program/actor_start.h"
+#include "actors/program/json_inbox.h"
+#include "runtime/actor/system.h"
+#include "runtime/net/remote.h"
+
+namespace tandem::actors {
+
+struct StartMark {};
+struct DrainMark {};
+
+template <class A>
+concept Starts = requires(A actor, runtime::Context& cx) {
+  actor.start(cx);
+};
+template <class A>
+concept Drains = requires(A actor, runtime::Context& cx) {
+  actor.drain(cx);
+};
+
+template <runtime::Actor A>
+class WithMarks {
+  template <class Inbox>
+  struct Extended;
+  template <class... M>
+  struct Extended<std::variant<M...>> {
+    using Type = std::variant<M..., StartMark, DrainMark>;
+  };
+
+ public:
+  using Inbox = typename Extended<typename A::Inbox>::Type;
+  explicit WithMarks(std::unique_ptr<A> actor) : actor_(std::move(actor)) {}
+
+  template <class M>
+  void handle(runtime::Context& cx, M message) {
+    if constexpr (Starts<A>)
+      if (!std::exchange(started_, true)) actor_->start(cx);
+    if constexpr (std::is_same_v<M, DrainMark>)
+      drain(cx);
+    else if constexpr (!std::is_same_v<M, StartMark>)
+      actor_->handle(cx, std::move(message));
+  }
+
+ private:
+  void drain(runtime::Context& cx) {
+    if constexpr (Drains<A>)
+      actor_->drain(cx);
+    else
+      cx.stop();
+  }
+  const std::unique_ptr<A> actor_;
+  bool started_ = false;
+};
+
+// A spawned actor. Its functions may be called from any thread, and outlive the actor.
+struct HostedActor {
+  runtime::Address address;
+  std::function<void(const std::string& body, runtime::ReplyTo<AskedJson>)> ask_json;
+  std::function<void()> withdraw;            // from the peers
+  std::function<runtime::Delivery()> start;  // these two post the marks
+  std::function<runtime::Delivery()> drain;
+};
+
+// Where an actor is spawned; all outlive it. `built` is called each time the class's object has
+// been made, on the thread that runs the actor.
+struct HostPlace {
+  runtime::System& system;
+  runtime::Directory& directory;
+  std::function<void()> built;
+};
+using SpawnHosted = std::function<HostedActor(const HostPlace&, const ActorStart&)>;
+
+// A function that spawns actors of class A, made by `factory` for each incarnation in the process.
+template <runtime::Actor A>
+SpawnHosted spawn_hosted(std::function<std::unique_ptr<A>(const ActorStart&)> factory,
+                         runtime::SpawnOptions options) {
+  return [factory = std::move(factory), options](const HostPlace& place, const ActorStart& start) {
+    using Inbox = typename A::Inbox;
+    const auto whole = place.system.spawn<WithMarks<A>>(
+        start.name,
+        [factory, start, built = place.built] {
+          auto actor = std::make_unique<WithMarks<A>>(factory(start));
+          built();
+          return actor;
+        },
+        options);
+    const auto port = runtime::narrow<Inbox>(whole);
+    const std::string name =
+        runtime::inbox_name(start.name, runtime::schema_hash(runtime::wire_schema<Inbox>()));
+    place.directory.expose(name, port);
+    return HostedActor{
+        .address = whole.address(),
+        .ask_json = [port](const std::string& body,
+                           runtime::ReplyTo<AskedJson> reply) { tell_json(port, body, reply); },
+        .withdraw = [&directory = place.directory, name] { directory.withdraw(name); },
+        .start = [whole] { return whole.tell(StartMark{}); },
+        .drain = [whole] { return whole.tell(DrainMark{}); }};
+  };
+}
+
+}  // namespace tandem::actors

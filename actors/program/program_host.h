@@ -1,0 +1,54 @@
+// The actor behind port "rank" of a user's program: spawns the class that is registered for the
+// role when StartActor arrives, reports RankReady once its object has been made, passes JSON
+// questions to it, and drains it.
+//
+//   PG-1  The process ends with 0 when the actor stops by itself or has been drained, and with 1
+//         when it fails for good or is not drained within the deadline.
+//   PG-2  An actor that is being drained takes no further message from peers or as JSON, and
+//         handles every message that it has accepted before.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "actors/messages/program.h"
+#include "actors/messages/rank.h"
+#include "actors/program/hosted_actor.h"
+#include "runtime/actor/context.h"
+
+namespace tandem::actors {
+
+class ProgramHost {
+ public:
+  using Inbox = ProgramInbox;
+
+  struct World {
+    runtime::System& system;
+    runtime::Directory& directory;
+    runtime::ParcelSender out;                          // to the controller
+    const std::map<std::string, SpawnHosted>& classes;  // by role
+    runtime::Ref<RankEvents> controller;
+    std::function<void(int exit_status)>
+        end;  // of the process; of several calls the greatest counts
+  };
+  explicit ProgramHost(World world) : world_(std::move(world)) {}
+
+  void handle(runtime::Context& cx, StartActor start);
+  void handle(runtime::Context& cx, runtime::Ask<AskJson> ask);
+  void handle(runtime::Context& cx, DrainProgram drain);
+
+ private:
+  Result<void> spawn(runtime::Context& cx, const StartActor& start);
+  void report(RankEvents event);
+  void post_mark(runtime::Context& cx);
+
+  const World world_;
+  std::string name_ = "the actor";
+  std::optional<HostedActor> actor_;
+  bool ready_ = false;  // RankReady has been reported
+  bool draining_ = false;
+};
+
+}  // namespace tandem::actors

@@ -1,0 +1,80 @@
+#include "actors/rank/rank_session.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "actors/messages/roles.h"
+#include "actors/messages/wire_build.h"
+#include "actors/rank/rank_failure.h"
+#include "runtime/base/log.h"
+#include "runtime/node/memory_kills.h"
+#include "runtime/node/process_host.h"
+
+namespace tandem::actors {
+
+Result<std::unique_ptr<RankSession>> RankSession::begin(RankWords words, ReportProgress progress) {
+  if (auto armed = runtime::arm_parent_death_signal(static_cast<pid_t>(words.parent)); !armed)
+    return armed.error();
+  runtime::die_first_for_memory();
+  init_logging(
+      rank_name(words.id.actor, words.id.rank) + "#" + std::to_string(words.id.incarnation.value),
+      LogLevel::kInfo);
+  return std::unique_ptr<RankSession>(new RankSession(std::move(words), std::move(progress)));
+}
+
+// signals_ is made before io_, whose thread inherits the mask.
+RankSession::RankSession(RankWords words, ReportProgress progress) : words_(std::move(words)) {
+  runtime::LinkCallbacks callbacks;
+  callbacks.on_parcel = [this](const runtime::PeerId&, std::string& frame) {
+    return directory_.deliver(frame, to_controller_);
+  };
+  callbacks.on_up = [](const runtime::PeerId&, const runtime::Hello&) {};
+  callbacks.on_down = [this](const runtime::PeerId&, const runtime::Down& down) {
+    controller_lost(down);
+  };
+  runtime::LinkOptions options;
+  options.progress = std::move(progress);
+  link_ = std::make_unique<runtime::LinkClient>(
+      io_, words_.network.controller,
+      runtime::Hello{.name = rank_name(words_.id.actor, words_.id.rank),
+                     .incarnation = words_.id.incarnation,
+                     .rank = words_.id.rank,
+                     .pid = 0,
+                     .build = wire_build(),
+                     .opaque = words_.id.actor},
+      options, callbacks);
+  to_controller_ = runtime::to_server(*link_);
+}
+
+runtime::Ref<RankEvents> RankSession::controller() {
+  return directory_.remote<RankEvents>({kControllerRanksPort, {}}, to_controller_);
+}
+
+void RankSession::start() { link_->start(); }
+
+// Nobody waits for the work of a rank without its controller; its messages have no receiver.
+void RankSession::controller_lost(const runtime::Down& down) {
+  log::error("event=controller_lost reason={} message=\"{}\"", runtime::name(down.reason),
+             down.error.message);
+  directory_.fail_asks(down.error);
+  end(1);
+}
+
+void RankSession::failed(const runtime::Address& who, const Error& why) {
+  log::error("event=actor_failed actor={} message=\"{}\"", who.name, why.message);
+  // The process ends whether or not this message arrives; without it the controller knows no more
+  // than the exit code.
+  (void)controller().tell(rank_failed_at_work(words_.id, why));
+  end(1);
+}
+
+void RankSession::end(int exit_status) {
+  for (int now = exit_status_; now < exit_status;)
+    if (exit_status_.compare_exchange_weak(now, exit_status)) break;
+  ending_ = true;
+  signals_.raise();
+}
+
+void RankSession::close() { link_->close(std::chrono::milliseconds(200)); }
+
+}  // namespace tandem::actors

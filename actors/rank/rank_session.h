@@ -1,0 +1,68 @@
+// What the processes of all ranks have in common, whether of this binary or of a user's program:
+// they die with their agent, block the signals that end them, dial the controller, report their
+// failure, and end when they are told to, when their actor has failed, or when the controller is
+// lost. The owner of a RankSession adds the executor and the actors.
+//
+//   RankSession session(words, progress);     // before the process's first thread
+//   … actors; directory().expose("rank", …)
+//   session.start();
+//   session.wait();
+//   … executor.stop();
+//   session.close();                          // last, so that messages of handlers still leave
+//
+// Threading: failed(), end() and the senders from any thread; all else by the thread that owns it.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+
+#include "actors/messages/rank.h"
+#include "actors/rank/rank_words.h"
+#include "runtime/net/link.h"
+#include "runtime/net/remote.h"
+#include "runtime/node/signals.h"
+
+namespace tandem::actors {
+
+// The names of the ports of every rank and of the controller (runtime/net/remote.h).
+inline constexpr const char* kRankInboxPort = "rank";
+inline constexpr const char* kControllerRanksPort = "controller/ranks";
+
+class RankSession {
+ public:
+  using ReportProgress = std::function<runtime::ProgressReport()>;
+  // Arms the parent-death signal. Errors: the agent has ended already.
+  static Result<std::unique_ptr<RankSession>> begin(RankWords words, ReportProgress progress);
+
+  runtime::Directory& directory() { return directory_; }
+  const runtime::ParcelSender& to_controller() const { return to_controller_; }
+  const RankWords& words() const { return words_; }
+  runtime::Ref<RankEvents> controller();
+
+  void start();  // dials
+  // The next signal: SIGINT, or SIGTERM from outside or from end() and failed().
+  int wait() { return signals_.wait(); }
+  // An actor has failed for good: reports it, and ends the process with 1.
+  void failed(const runtime::Address& who, const Error& why);
+  void end(int exit_status);  // of several calls the greatest status counts
+  bool ending() const { return ending_; }
+  int exit_status() const { return exit_status_; }
+  void close();
+
+ private:
+  RankSession(RankWords words, ReportProgress progress);
+  void controller_lost(const runtime::Down& down);
+
+  const RankWords words_;
+  runtime::Signals signals_{SIGTERM, SIGINT};
+  std::atomic<int> exit_status_ = 0;
+  std::atomic<bool> ending_ = false;
+  runtime::Directory directory_;
+  runtime::IoThread io_{"link"};
+  std::unique_ptr<runtime::LinkClient> link_;
+  runtime::ParcelSender to_controller_;
+};
+
+}  // namespace tandem::actors

@@ -1,0 +1,55 @@
+#include "actors/rank/rank_words.h"
+
+#include <charconv>
+#include <utility>
+
+#include "runtime/node/process_host.h"
+
+namespace tandem::actors {
+namespace {
+
+constexpr std::size_t kWords = 7;
+
+template <class Number>
+bool parse(const std::string& text, Number& number) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+Error wrong(const std::string& why) {
+  return {ErrorCode::kInvalid, "cannot read which actor this process is: " + why, "",
+          "an agent starts the processes of actors; it also passes them these words"};
+}
+
+}  // namespace
+
+Result<RankWords> parse_rank_words(std::span<const std::string> words) {
+  if (words.size() != kWords)
+    return wrong(std::to_string(words.size()) + " words instead of " + std::to_string(kWords));
+  RankWords read;
+  read.id.actor = words[0];
+  const auto endpoint = runtime::parse_endpoint(words[3]);
+  if (!endpoint) return endpoint.error();
+  if (!parse(words[1], read.id.incarnation.value) || !parse(words[2], read.id.rank) ||
+      !parse(words[6], read.parent))
+    return wrong("a number is none");
+  read.network = {.controller = {*endpoint, std::nullopt}, .bind = words[4], .advertise = words[5]};
+  // A Unix socket needs no keys: its folder is private to the user.
+  if (endpoint->is_local()) return read;
+  auto keys = runtime::parse_curve_client(runtime::inherited_secret());
+  if (!keys) return keys.error();
+  read.network.controller.keys = std::move(*keys);
+  return read;
+}
+
+std::vector<std::string> split_rank_words(std::string_view text) {
+  std::vector<std::string> words;
+  for (std::size_t begin = 0;;) {
+    const std::size_t end = text.find(runtime::kActorWordSeparator, begin);
+    words.emplace_back(text.substr(begin, end - begin));
+    if (end == text.npos) return words;
+    begin = end + 1;
+  }
+}
+
+}  // namespace tandem::actors

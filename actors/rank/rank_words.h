@@ -1,0 +1,39 @@
+// The words by which an agent tells a process which actor it holds and where to dial: arguments of
+// this binary's own ranks, and the environment variable TANDEM_ACTOR of a user's program
+// (runtime/node/agent_messages.h). Keys for a controller that is reached by TCP are no words, which
+// others could read; they are inherited (SpawnSpec::secret).
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/base/result.h"
+#include "runtime/net/curve.h"
+#include "runtime/node/agent_messages.h"
+
+namespace tandem::actors {
+
+// How this rank reaches its controller, and where other hosts may reach this rank.
+struct RankNetwork {
+  runtime::Dial controller;
+  std::string bind;       // an address of this host; empty: other hosts' processes do not come
+  std::string advertise;  // the address by which those reach `bind`; empty: `bind` itself
+};
+
+struct RankWords {
+  runtime::RankId id;
+  RankNetwork network;
+  std::int64_t parent = 0;  // the pid of the agent, with which the process dies
+};
+
+// Seven words: actor, incarnation, rank, and those of runtime::rank_words(). Reads the inherited
+// secret where the controller is dialled by TCP, hence once per process. Errors: kInvalid.
+Result<RankWords> parse_rank_words(std::span<const std::string> words);
+
+// The words in the text of TANDEM_ACTOR.
+std::vector<std::string> split_rank_words(std::string_view text);
+
+}  // namespace tandem::actors

@@ -1,0 +1,3 @@
+#include "counter.h"
+
+int main() { return tandem::Program().actor<Counter>("counter").run(); }

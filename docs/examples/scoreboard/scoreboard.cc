@@ -1,0 +1,3 @@
+#include "scoreboard.h"
+
+int main() { return scoreboard::program().run(); }

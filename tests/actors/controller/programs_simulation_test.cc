@@ -1,0 +1,101 @@
+// Users' programs in a whole simulated cluster: the real controller and agents, messages that are
+// encoded and travel late, processes that die at any moment.
+#include <gtest/gtest.h>
+
+#include "tests/actors/controller/simulation.h"
+#include "tests/seeds.h"
+
+namespace tandem::actors {
+namespace {
+
+using namespace std::chrono_literals;
+
+JobShape counters(std::int32_t replicas) {
+  const Role counter{kUsersProgram};
+  return {.name = "demo",
+          .roles = {counter},
+          .programs = {{counter, {.command = {kUsersProgram}}}},
+          .replicas = {{counter, replicas}},
+          .per_rank = {{counter, scheduler::resources({.cpus = 0.5})}}};
+}
+
+// Looks ten times a second, for at most a minute of virtual time.
+bool all_ready(SimulatedCluster& cluster, const std::string& job, std::size_t count) {
+  for (int look = 0; look < 600; ++look) {
+    for (const JobRecord& record : cluster.view().jobs)
+      if (record.id == job && record.ready == static_cast<std::int32_t>(count) &&
+          record.actors.size() == count)
+        return true;
+    cluster.run_for(100ms);
+  }
+  return false;
+}
+
+TEST(ProgramsSimulation, AreAskedScaledKilledAndFinish) {
+  for_seeds(20, [](std::uint64_t seed) {
+    SimulatedCluster cluster(seed);
+    cluster.add_node("a", 4);
+    cluster.run_for(1s);
+    const auto job = cluster.submit_actors(counters(2));
+    ASSERT_TRUE(job) << render(job.error());
+    ASSERT_TRUE(all_ready(cluster, *job, 2));
+    const std::string first = *job + "/counter/0";
+    EXPECT_EQ(cluster.ask_program(first, R"({"add": 2})")->body, "2");
+    EXPECT_EQ(cluster.ask_program(first, R"({"add": 3})")->body, "5");
+    ASSERT_TRUE(cluster.scale(*job, {kUsersProgram}, 4));
+    ASSERT_TRUE(all_ready(cluster, *job, 4));
+    for (const runtime::RankId& rank : cluster.ranks_running())
+      if (rank.actor == first) cluster.kill(rank);
+    const auto lost = cluster.ask_program(first, R"({"add": 1})");
+    ASSERT_FALSE(lost);
+    EXPECT_EQ(lost.error().code, ErrorCode::kUnreachable);
+    EXPECT_NE(lost.error().message.find(first), std::string::npos) << lost.error().message;
+    ASSERT_TRUE(all_ready(cluster, *job, 4));
+    EXPECT_EQ(cluster.ask_program(first, R"({"add": 1})")->body, "1") << "a fresh state";
+    ASSERT_TRUE(cluster.scale(*job, {kUsersProgram}, 2));
+    ASSERT_TRUE(all_ready(cluster, *job, 2));
+    for (int i = 0; i < 2; ++i)
+      EXPECT_FALSE(cluster.ask_program(*job + "/counter/" + std::to_string(i), R"({"end": 0})"));
+    ASSERT_TRUE(cluster.run_until([&] { return cluster.final(*job); }, 60s));
+    EXPECT_EQ(cluster.final_state(*job), "Succeeded");
+    EXPECT_TRUE(cluster.ranks_running().empty());
+  });
+}
+
+TEST(ProgramsSimulation, StormsLeaveNothingAndAnswerEveryQuestion) {
+  for_seeds(40, [](std::uint64_t seed) {
+    ClusterConditions conditions;
+    conditions.network.lost = 0.02;
+    conditions.network.overtaken = true;
+    conditions.processes.spawns_fail = 0.05;
+    SimulatedCluster cluster(seed, conditions);
+    cluster.add_node("a", 2);
+    cluster.add_node("b", 2);
+    cluster.run_for(1s);
+    const auto job = cluster.submit_actors(counters(3));
+    ASSERT_TRUE(job) << render(job.error());
+    Rng rng(derive_seed(seed, "storm"));
+    for (int i = 0; i < 40 && !cluster.final(*job); ++i) {
+      cluster.run_for(Duration(rng.below(3'000'000'000)));
+      const auto ranks = cluster.ranks_running();
+      switch (rng.below(4)) {
+        case 0:
+          if (!ranks.empty()) cluster.kill(ranks[rng.below(ranks.size())]);
+          break;
+        case 1:
+          (void)cluster.scale(*job, {kUsersProgram}, static_cast<std::int32_t>(rng.below(6)));
+          break;
+        default:  // CHECKed to be answered
+          (void)cluster.ask_program(*job + "/counter/" + std::to_string(rng.below(4)),
+                                    rng.below(8) == 0 ? R"({"end": 3})" : R"({"add": 1})");
+          break;
+      }
+    }
+    (void)cluster.cancel(*job);
+    ASSERT_TRUE(cluster.run_until([&] { return cluster.final(*job); }, 120s));
+    EXPECT_TRUE(cluster.run_until([&] { return cluster.ranks_running().empty(); }, 60s));
+  });
+}
+
+}  // namespace
+}  // namespace tandem::actors
