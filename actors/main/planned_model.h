@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "actors/model/model_config.h"
-#include "runtime/device/device.h"
+#include "runtime/device/stream.h"
 #include "scheduler/fleet/memory_demand.h"
 
 namespace tandem::cli {

@@ -20,7 +20,7 @@ void add_node_options(CLI::App* app, NodeCommand& node, std::string& memory);
 // The option --memory of every command that starts a node.
 void add_memory_option(CLI::App* app, std::string& memory);
 
-// Bytes; a node with less has no room for one rank (kRankProcessBytes in memory_plan.h).
+// Bytes; a node with less has no room for one rank (kRankProcessBytes in planned_model.h).
 inline constexpr std::int64_t kMemoryOfferMin = std::int64_t{64} << 20;
 // The bytes of --memory; nullopt where the option was not given. kInvalid unless it is a size of at
 // least kMemoryOfferMin.

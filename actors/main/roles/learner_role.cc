@@ -22,6 +22,7 @@
 #include "actors/rank/rank_failure.h"
 #include "runtime/base/rng.h"
 #include "runtime/base/secret.h"
+#include "runtime/collective/shard_exchange.h"
 #include "runtime/collective/socket.h"
 #include "scheduler/fleet/hang_timeout.h"
 

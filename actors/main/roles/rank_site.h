@@ -13,7 +13,6 @@
 #include "actors/messages/rank.h"
 #include "actors/rank/rank_words.h"
 #include "runtime/actor/system.h"
-#include "runtime/collective/shards.h"
 #include "runtime/device/parallel.h"
 #include "runtime/device/queue.h"
 #include "runtime/net/bulk.h"

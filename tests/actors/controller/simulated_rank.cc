@@ -36,13 +36,17 @@ struct Life {
   runtime::Ref<SimulatedBroadcast::Inbox> broadcast;  // in a job with broadcasts
   bool alive = true;
 
-  template <class Inbox>
-  runtime::Ref<Inbox> remote(const std::string& port, const std::weak_ptr<Life>& self) {
-    return directory.remote<Inbox>({port, {}}, [self](std::string frame) {
+  // The way to the controller's process.
+  static runtime::ParcelSender out(const std::weak_ptr<Life>& self) {
+    return [self](std::string frame) {
       const auto life = self.lock();
       if (!life || !life->alive) return runtime::Sent::kGone;
       return life->surroundings.network.to_server(life->peer, std::move(frame));
-    });
+    };
+  }
+  template <class Inbox>
+  runtime::Ref<Inbox> remote(const std::string& port, const std::weak_ptr<Life>& self) {
+    return directory.remote<Inbox>({port, {}}, out(self));
   }
 };
 using SharedLife = std::shared_ptr<Life>;
@@ -291,7 +295,7 @@ class RankProcess final : public SimulatedProcess {
     callbacks.on_up = [](const runtime::PeerId&, const runtime::Hello&) {};
     callbacks.on_parcel = [weak](const runtime::PeerId&, std::string& frame) {
       const SharedLife life = weak.lock();
-      return life ? life->directory.deliver(frame, nullptr) : runtime::Offer::kTaken;
+      return life ? life->directory.deliver(frame, Life::out(weak)) : runtime::Offer::kTaken;
     };
     surroundings.network.dial({.name = life_->peer.name,
                                .incarnation = id.incarnation,

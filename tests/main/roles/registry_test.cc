@@ -1,0 +1,55 @@
+// The registry of roles: what a job gets from the entries.
+#include "actors/main/roles/registry.h"
+
+#include <gtest/gtest.h>
+
+#include "actors/main/job_shape.h"
+
+namespace tandem::cli {
+namespace {
+
+using actors::Role;
+
+JobSpec training() {
+  JobSpec job;
+  job.name = "job";
+  job.model.path = "/model";
+  job.rollout.replicas = 3;
+  job.learner.ranks = 2;
+  job.pools.rollout.strategy = PoolStrategy::kSpread;
+  job.pools.rollout.threads_per_actor = 5;
+  return job;
+}
+
+TEST(Registry, HasAnEntryForEachRoleOfTrainingInTheOrderOfPlacement) {
+  std::vector<Role> roles;
+  for (const RoleEntry& entry : role_entries()) roles.push_back(entry.role);
+  EXPECT_EQ(roles, std::vector<Role>(std::begin(actors::kTrainingRoles),
+                                     std::end(actors::kTrainingRoles)));
+  EXPECT_EQ(find_role(Role::kReward)->role, Role::kReward);
+  EXPECT_EQ(find_role({"counter"}), nullptr);
+  EXPECT_EQ(find_role(Role::kRollout)->demands(training()).threads, 5);
+}
+
+TEST(Registry, TheShapeOfAJobIsThatOfItsEntriesAndThenOfItsOwnRoles) {
+  JobSpec job = training();
+  job.actors["counter"] = {.command = {{"/bin/counter"}}, .replicas = 4, .memory_megabytes = 2};
+  const actors::JobShape shape = job_shape(job);
+  EXPECT_EQ(shape.roles,
+            (std::vector<Role>{Role::kRollout, Role::kLearner, Role::kReward, Role{"counter"}}));
+  EXPECT_EQ(shape.replicas.at(Role::kRollout), 3);
+  EXPECT_FALSE(shape.replicas.contains(Role::kLearner)) << "one gang";
+  EXPECT_EQ(shape.learner_ranks, 2);
+  EXPECT_EQ(shape.strategy.at(Role::kRollout), scheduler::Strategy::kSpread);
+  EXPECT_EQ(shape.replicas.at({"counter"}), 4);
+  EXPECT_EQ(shape.per_rank.at({"counter"}).memory_bytes, 2 << 20);
+  EXPECT_EQ(shape.programs.at({"counter"}).command.front(), "/bin/counter");
+  EXPECT_TRUE(trains(shape));
+  job.model.path.clear();
+  const actors::JobShape alone = job_shape(job);
+  EXPECT_EQ(alone.roles, std::vector<Role>{Role{"counter"}});
+  EXPECT_FALSE(trains(alone));
+}
+
+}  // namespace
+}  // namespace tandem::cli
