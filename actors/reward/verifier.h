@@ -70,8 +70,8 @@ std::string describe(const VerifierConfig& config);
 Result<std::unique_ptr<Verifier>> make_verifier(const VerifierConfig& config,
                                                 LineChildSpawner spawn);
 
-// Fails with kInvalid where the expression of a regex verifier does not compile; the message names
-// the fault and its place.
+// Fails with kInvalid where the expression of a regex verifier does not compile; the message says
+// what is wrong and where.
 Result<void> check_pattern(const std::string& pattern);
 
 // The answer as text: a string without surrounding white space, or a number as JSON writes it.

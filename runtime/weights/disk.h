@@ -18,7 +18,7 @@
 
 namespace tandem::runtime {
 
-// make_publisher(), make_subscriber() and remove_weights() of weights.h, for kDisk.
+// As make_publisher(), make_subscriber() and remove_weights() of weights.h, for kDisk.
 Result<std::unique_ptr<WeightPublisher>> make_disk_publisher(const WeightsConfig& config);
 std::unique_ptr<WeightSubscriber> make_disk_subscriber(const WeightsConfig& config);
 Result<void> remove_disk_weights(const WeightsConfig& config);

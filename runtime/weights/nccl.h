@@ -20,8 +20,7 @@ namespace tandem::runtime {
 // publish() never waits for a broadcast (WB-3).
 inline constexpr int kBroadcastSlots = 2;
 
-// make_publisher() and make_subscriber() of weights.h, for kNccl; `config.broadcasting` must be
-// set.
+// As make_publisher() and make_subscriber() of weights.h; `config.broadcasting` must be set.
 Result<std::unique_ptr<WeightPublisher>> make_nccl_publisher(const WeightsConfig& config);
 std::unique_ptr<WeightSubscriber> make_nccl_subscriber(const WeightsConfig& config);
 

@@ -10,7 +10,7 @@
 
 namespace tandem::runtime {
 
-// make_publisher() and make_subscriber() of weights.h, for families in shared or GPU memory.
+// As make_publisher() and make_subscriber() of weights.h.
 Result<std::unique_ptr<WeightPublisher>> make_shm_publisher(const WeightsConfig& config);
 std::unique_ptr<WeightSubscriber> make_shm_subscriber(const WeightsConfig& config);
 

@@ -296,7 +296,7 @@ std::int64_t journal_value(const fs::path& run_dir, const std::string& query) {
 }
 
 void expect_ledger_balances(const fs::path& run_dir, const nlohmann::json& result) {
-  // The last row of each group that settles it; SQLite takes the other columns from max()'s row.
+  // Of each group the last row that settles it; SQLite takes the other columns from max()'s row.
   const std::string settled =
       "(SELECT group_id, kind, max(seq) FROM journal WHERE kind IN ('trained','discarded') "
       "GROUP BY group_id)";
