@@ -28,6 +28,7 @@ std::string cause_of(const ActorRecord& actor, Time now) {
 
 Reason ControllerCore::initialising(const JobRecord& job, const ActorRecord& actor) const {
   if (program_of(job.shape, actor.role)) return scheduler::WaitingForProgram{};
+  if (actor.role == Role::kReward) return scheduler::StartingVerifier{};
   return scheduler::LoadingModel{};
 }
 

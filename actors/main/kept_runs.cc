@@ -7,7 +7,7 @@
 #include "actors/main/cli/sorting.h"
 #include "actors/main/cli/views.h"
 #include "actors/main/job_home.h"
-#include "actors/main/role_config.h"
+#include "actors/main/job_shape.h"
 #include "runtime/base/clock.h"
 
 namespace tandem::cli {

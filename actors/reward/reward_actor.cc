@@ -104,11 +104,12 @@ void RewardActor::read(runtime::Context& cx, std::shared_ptr<OpenGroups> work) {
 void RewardActor::judge_group(runtime::Context& cx, const GroupToScore& group,
                               const std::string& bytes) {
   const Result<GroupPayload> payload = runtime::decode<GroupPayload>(bytes);
+  // A damaged payload does not tell how many trajectories it was to hold.
+  const auto expected = static_cast<std::size_t>(config_.group_size);
   if (!payload)
-    return fail_group(cx, group, 1, "the payload is damaged: " + payload.error().message);
-  // Then the number of trajectories is not known either, and the answer has one failure.
+    return fail_group(cx, group, expected, "the payload is damaged: " + payload.error().message);
   if (const auto why = misfit(*payload, group.group))
-    return fail_group(cx, group, 1, "the payload makes no sense: " + *why);
+    return fail_group(cx, group, expected, "the payload makes no sense: " + *why);
   const std::size_t n = payload->trajectories.size();
   const json record = parse_json(group.data);
   if (!record.is_object()) return fail_group(cx, group, n, "the record is no JSON object");

@@ -2,8 +2,7 @@
 // its Verifier, and answers group by group. How a completion is judged is the matter of verifier.h.
 //
 // Invariants
-//   RW-1  Every trajectory of every group is answered exactly once, by Scored or ScoreFailed. A
-//         damaged payload does not tell how many it holds: its group is answered by one failure.
+//   RW-1  Every trajectory of every group is answered exactly once, by Scored or ScoreFailed.
 //   RW-2  A completion that was not judged is never answered by a score.
 //   RW-3  The first trouble of the verifier's program is told at once, then at most one in
 //         trouble_interval: the newest.
@@ -36,6 +35,7 @@ inline constexpr std::int64_t kScoresPerLogLine = 10'000;
 struct RewardConfig {
   Sender self;                  // how it signs its messages
   std::int32_t capacity = 256;  // groups at once
+  std::int32_t group_size = 1;  // n: the failures that answer a group whose payload is damaged
   std::string prompt_key = "prompt";
   std::string answer_key = "answer";
   Duration retry_interval = std::chrono::milliseconds(50);  // of messages and reads that failed

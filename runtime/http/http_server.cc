@@ -112,19 +112,19 @@ class Connection : public std::enable_shared_from_this<Connection> {
   }
   ~Connection() {
     shared_->connections.with([this](auto& all) { all.erase(this); });
-    part_from_stream();
+    part_from_givers();
   }
 
   void start() {
     asio::dispatch(stream_.get_executor(), [self = shared_from_this()] { self->wait(); });
   }
-  // From the Stream, with its mutex held, on any thread; without effect in a connection whose
-  // destructor waits for that mutex.
+  // From the Stream or the Later, with its mutex held, on any thread; without effect in a
+  // connection whose destructor waits for that mutex.
   void stream_changed() { post(&Connection::write_lines); }
+  void response_came() { post(&Connection::respond_now); }
   void drop_soon() { post(&Connection::drop); }
-  void response_came() { post(&Connection::respond_now); }  // from the Later, likewise
-  // After this call no writer and no giver of a response reaches the connection.
-  void part_from_stream() {
+  // After this call no writer of a stream and no giver of a response reaches the connection.
+  void part_from_givers() {
     if (lines_) lines_->detach();
     if (later_) later_->detach();
   }
@@ -146,7 +146,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     });
   }
   void drop() {
-    part_from_stream();
+    part_from_givers();
     error_code ignored;
     stream_.socket().shutdown(tcp::socket::shutdown_both, ignored);
     stream_.close();
@@ -429,7 +429,7 @@ HttpServer::~HttpServer() {
   for (std::thread& thread : state_->threads) thread.join();
   // Without threads no connection begins or ends here.
   const auto open = state_->shared->connections.with([](const auto& all) { return all; });
-  for (Connection* connection : open) connection->part_from_stream();
+  for (Connection* connection : open) connection->part_from_givers();
 }
 
 Endpoint HttpServer::endpoint() const { return state_->bound; }

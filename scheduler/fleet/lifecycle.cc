@@ -134,6 +134,9 @@ struct Describe {
   Words operator()(const WaitingForProgram&) const {
     return {"WaitingForProgram", "its program runs and has not said that it is ready"};
   }
+  Words operator()(const StartingVerifier&) const {
+    return {"StartingVerifier", "its process runs and starts its verifier"};
+  }
   Words operator()(const WaitingForActors& r) const {
     return {"WaitingForActors", of(r.ready, r.want) + " actors are ready"};
   }

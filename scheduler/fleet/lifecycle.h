@@ -91,6 +91,8 @@ struct WaitingForSpawn {
 struct LoadingModel {};
 // The same of a user's program.
 struct WaitingForProgram {};
+// The same of a reward actor, which loads no model.
+struct StartingVerifier {};
 // Of a job that starts: `ready` of `want` actors are there.
 struct WaitingForActors {
   std::int32_t ready;
@@ -178,7 +180,7 @@ using Reason =
                  WaitingForSpawn, LoadingModel, WaitingForActors, Backoff, Working, Draining,
                  SpawnFailed, ExitSignal, OOMKilled, RankError, OutOfMemory, ExitCode, Hung,
                  NodeLost, GangMemberDied, RestartsExhausted, ScaleDown, Completed, CancelledByUser,
-                 JobEnded, JobFailed, WaitingForProgram, Finished>;
+                 JobEnded, JobFailed, WaitingForProgram, Finished, StartingVerifier>;
 
 const char* reason_name(const Reason& reason);  // CamelCase, stable for users: "WaitingForCapacity"
 // The reason in words: one sentence without a final full stop. Times in it are relative to `now`.

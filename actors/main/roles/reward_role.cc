@@ -39,12 +39,13 @@ Result<BuiltRole> build_reward(RankSite& site, const StartRank& start, const Job
       site.directory.remote<actors::RewardEvents>({reward_port(start.job), {}}, site.to_controller);
   joints.read = site.payload_reader();
   joints.progress = site.phase_reporter();
-  auto ref =
-      spawn_made(site.system, std::make_unique<actors::RewardActor>(
-                                  actors::RewardConfig{.self = {start.actor, start.incarnation},
-                                                       .prompt_key = job.data.prompt_key,
-                                                       .answer_key = job.data.answer_key},
-                                  std::move(*verifier), std::move(joints)));
+  auto ref = spawn_made(
+      site.system, std::make_unique<actors::RewardActor>(
+                       actors::RewardConfig{.self = {start.actor, start.incarnation},
+                                            .group_size = static_cast<std::int32_t>(job.rollout.n),
+                                            .prompt_key = job.data.prompt_key,
+                                            .answer_key = job.data.answer_key},
+                       std::move(*verifier), std::move(joints)));
   site.directory.expose(kRolePort, runtime::narrow<actors::RewardInbox>(ref));
   return BuiltRole{
       .begin = [ref] { CHECK(ref.tell(actors::StartReward{}) == runtime::Delivery::kAccepted); }};

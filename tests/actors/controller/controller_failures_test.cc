@@ -185,6 +185,7 @@ TEST_F(GangFailures, SoIsAProcessOfItsOwnThatNeverReports) {
   world.obey();
   ASSERT_EQ(world.state_of(rollout), ActorState::kBackoff);
   EXPECT_EQ(world.state_of(reward), ActorState::kInitializing);
+  EXPECT_STREQ(scheduler::reason_name(world.record(reward).status.reason), "StartingVerifier");
   EXPECT_NE(scheduler::message(world.record(rollout).status.reason, world.now)
                 .find("rank 0 did not report within 120 s of its start"),
             std::string::npos);

@@ -54,7 +54,8 @@ struct Fixture {
   explicit Fixture(std::unique_ptr<Verifier> with = exact()) : verifier(std::move(with)) {
     ref = system.spawn<RewardActor>("j/reward/0", [this] {
       return std::make_unique<RewardActor>(
-          RewardConfig{.self = {"j/reward/0", Incarnation{2}}}, std::move(verifier),
+          RewardConfig{.self = {"j/reward/0", Incarnation{2}}, .group_size = 2},
+          std::move(verifier),
           RewardActor::Joints{
               .exchange = runtime::Ref<RewardEvents>({"exchange/j", Incarnation{1}}, heard),
               .read = [this](auto refs, auto done) { read(refs, done); }});
@@ -195,6 +196,18 @@ TEST(RewardActor, ExactSeesSpecialTokens) {
     EXPECT_EQ(std::get<Scored>(scored[0].scores[i]).value, cases[i].score) << "case " << i;
     EXPECT_EQ(std::get<Scored>(evaluated->scores[i].score).value, cases[i].score) << "case " << i;
   }
+}
+
+TEST(RewardActor, ADamagedPayloadHasAFailureForEachTrajectory_RW1) {
+  Fixture f;
+  const GroupToScore damaged = f.store(1, {"1", "2"}, R"({"answer": "1"})");
+  f.payloads.back() = "\xc1garbage";
+  GroupToScore foreign = f.store(2, {"1", "2"}, R"({"answer": "1"})");
+  foreign.group = GroupId{3};
+  f.tell(ScoreGroups{{damaged, foreign}});
+  const auto scored = f.scored(2);
+  ASSERT_EQ(scored.size(), 2u);
+  for (const GroupScore& group : scored) EXPECT_EQ(group.scores.size(), 2u);
 }
 
 TEST(RewardActor, FailuresAreFailuresAndNotZeroes) {  // RW-2

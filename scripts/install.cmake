@@ -19,7 +19,7 @@ foreach(folder ${library_folders})
   target_sources(tandem_runtime PRIVATE $<TARGET_OBJECTS:tandem_${name}>)
   get_filename_component(parent ${folder} DIRECTORY)
   install(DIRECTORY ${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tandem/${parent}
-    FILES_MATCHING PATTERN "*.h")
+    FILES_MATCHING PATTERN "*.h" PATTERN "program/tandem" EXCLUDE)
 endforeach()
 set_target_properties(tandem_runtime PROPERTIES LINKER_LANGUAGE CXX)
 
@@ -29,14 +29,14 @@ if(TARGET tandem_cuda)
   install(TARGETS tandem_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endif()
 install(FILES $<TARGET_FILE:tandem_runtime> DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(DIRECTORY include/tandem DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(DIRECTORY actors/program/tandem DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs/guides docs/design docs/examples DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES docs/architecture.md docs/cli.md docs/job-file.md docs/glossary.md docs/reasons.md
   DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/tandem)
-configure_package_config_file(cmake/tandemConfig.cmake.in ${PROJECT_BINARY_DIR}/tandemConfig.cmake
+configure_package_config_file(scripts/tandemConfig.cmake.in ${PROJECT_BINARY_DIR}/tandemConfig.cmake
   INSTALL_DESTINATION ${package_folder}
   PATH_VARS CMAKE_INSTALL_INCLUDEDIR CMAKE_INSTALL_LIBDIR)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/tandemConfigVersion.cmake
