@@ -19,7 +19,8 @@
 #include "runtime/link/remote.h"
 #include "runtime/link/socket_folder.h"
 #include "runtime/payload/bulk.h"
-#include "runtime/weights/weights.h"
+#include "runtime/weights/weight_ends.h"
+#include "runtime/weights/weights_config.h"
 
 namespace tandem::cli {
 

@@ -32,7 +32,7 @@ Result<BuiltRole> build_reward(RankSite& site, const StartRank& start, const Job
                                      start.actor.substr(start.job.size() + 1), start.incarnation);
   const actors::VerifierConfig judging = verifier_config(job, log.string());
   log::info("event=started actor={} {}", start.actor, describe(judging));
-  auto verifier = actors::make_verifier(judging, actors::process_spawner(site.bulk_io));
+  auto verifier = actors::make_verifier(judging, runtime::process_spawner(site.bulk_io));
   if (!verifier) return actors::of_input(verifier.error());
   actors::RewardActor::Joints joints;
   joints.exchange =
