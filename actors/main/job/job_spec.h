@@ -6,8 +6,7 @@
 // the key's default; a key without one is required. An optional field stands for a key that may be
 // null, and an optional struct for a section that may be left out. Sections that configure one part
 // of the system alone are declared there (actors/learner/learner_config.h). Not here: parsing
-// (load_job.h), the documentation and range of each key (job_table.h), printing (print_job.h), and
-// the configuration that a role gets from a job (actors/main/roles/role_config.h).
+// (load_job.h), documentation and ranges (job_table.h), printing (print_job.h), role_config.h.
 //
 // JS-1  A JobSpec that load_job or parse_job returned satisfies every rule of job_rules.h.
 #pragma once
@@ -21,8 +20,8 @@
 #include <string_view>
 #include <vector>
 
-#include "actors/main/job/actor_spec.h"
 #include "actors/learner/learner_config.h"
+#include "actors/main/job/actor_spec.h"
 #include "actors/main/job/job_values.h"
 #include "actors/main/job/rollout_spec.h"
 #include "actors/model/chat_template.h"

@@ -24,6 +24,7 @@
 #include "runtime/base/secret.h"
 #include "runtime/collective/shard_exchange.h"
 #include "runtime/collective/socket.h"
+#include "runtime/weights/weight_family.h"
 #include "scheduler/fleet/hang_timeout.h"
 
 namespace tandem::cli {
@@ -50,7 +51,7 @@ RoleDemands learner_demands(const JobSpec& job) {
   return {
       .ranks = job.learner.ranks,
       .per_rank = scheduler::resources({.cpus = pool.cpus_per_actor, .gpus = pool.gpus_per_actor}),
-      .strategy = static_cast<scheduler::Strategy>(pool.strategy),
+      .strategy = pool.strategy,
       .threads = pool.threads_per_actor,
       .nccl = gpu_gang || job.weight_broadcast.type == BroadcastType::kNccl};
 }

@@ -5,6 +5,7 @@
 #include "actors/main/roles/ports.h"
 #include "actors/main/roles/role_config.h"
 #include "actors/rank/rank_failure.h"
+#include "actors/reward/make_verifier.h"
 #include "actors/reward/reward_actor.h"
 #include "runtime/base/log.h"
 #include "runtime/node/log_files.h"

@@ -20,6 +20,7 @@
 #include "runtime/base/log.h"
 #include "runtime/device/memory.h"
 #include "runtime/node/resources.h"
+#include "runtime/weights/weight_family.h"
 
 namespace tandem::cli {
 namespace {
@@ -36,7 +37,7 @@ RoleDemands rollout_demands(const JobSpec& job) {
   return {
       .replicas = job.rollout.replicas,
       .per_rank = scheduler::resources({.cpus = pool.cpus_per_actor, .gpus = pool.gpus_per_actor}),
-      .strategy = static_cast<scheduler::Strategy>(pool.strategy),
+      .strategy = pool.strategy,
       .threads = pool.threads_per_actor,
       .nccl = job.weight_broadcast.type == BroadcastType::kNccl};
 }
