@@ -192,6 +192,11 @@ json job_json(const JobRecord& job, const ExchangeReport* report, Time now) {
       {"eta_seconds", status.eta_s ? json(*status.eta_s) : json()},
       {"run_dir", job.run_dir},
       {"why", waits_json(status.waits)}};
+  if (!trains(job.shape))
+    for (const char* const figure :
+         {"step", "total_steps", "policy_version", "reward_mean", "staleness", "queue_depth",
+          "steps_skipped", "trainer_idle_fraction", "tokens_per_second"})
+      object[figure] = nullptr;
   object["memory"] = memory_json(job);
   object["troubles"] = json::array();
   for (const TroubleView& view : status.troubles) object["troubles"].push_back(trouble_json(view));

@@ -114,6 +114,18 @@ TEST(ApiJson, AJobHasTheMemoryOfItsRanks) {
             R"({"bytes":2,"name":"restore","peak":true}]}})");
 }
 
+TEST(ApiJson, AJobOfActorsAloneHasNoFiguresOfTraining) {
+  JobRecord job{.id = "j-1", .ladder = scheduler::RestartLadder({})};
+  job.shape.roles = {Role{"counter"}};
+  job.shape.programs[{"counter"}] = {.command = {"/bin/counter"}};
+  job.desired[{"counter"}] = 2;
+  const nlohmann::json shown = job_json(job, nullptr, Time{});
+  EXPECT_EQ(shown["trains"], false);
+  EXPECT_EQ(shown["actors"].dump(), R"({"counter":{"desired":2,"ready":0}})");
+  for (const char* const figure : {"step", "total_steps", "staleness", "tokens_per_second"})
+    EXPECT_TRUE(shown.at(figure).is_null()) << figure;
+}
+
 TEST(ApiJson, ANodeSaysWhoHoldsItsMemory) {
   JobRecord job{.id = "j-1", .ladder = scheduler::RestartLadder({})};
   for (const Role& role : kTrainingRoles)
