@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "actors/main/cli/api_client.h"
+#include "actors/main/cli/api_object.h"
 #include "actors/main/cli/client_commands.h"
 #include "actors/main/controller_process.h"
 #include "actors/main/job/kept_run.h"

@@ -1,6 +1,6 @@
 // Faults of files, folders and ports that the program meets: each gives a clear error with place
 // and help and the documented exit code, and starts nothing. (Wrong keys of the job file:
-// tests/main/job.)
+// tests/actors/main/job.)
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/statvfs.h>

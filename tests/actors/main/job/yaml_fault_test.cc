@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/main/job/job_folder.h"
+#include "tests/actors/main/job/job_folder.h"
 
 namespace tandem::cli {
 namespace {

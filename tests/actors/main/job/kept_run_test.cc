@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "actors/main/job/print_job.h"
-#include "tests/main/job/job_folder.h"
+#include "tests/actors/main/job/job_folder.h"
 
 namespace tandem::cli {
 namespace {

@@ -15,7 +15,7 @@
 #include "actors/main/job/print_job.h"
 #include "runtime/base/file.h"
 #include "runtime/http/http_server.h"
-#include "tests/main/job/job_folder.h"
+#include "tests/actors/main/job/job_folder.h"
 
 namespace tandem::cli {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "actors/main/job/job_rules.h"
 #include "actors/main/job/print_job.h"
-#include "tests/main/job/job_folder.h"
+#include "tests/actors/main/job/job_folder.h"
 
 namespace tandem::cli {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "actors/main/cli/arguments.h"
 #include "actors/main/cli/grammar.h"
-#include "tests/main/generated_page.h"
+#include "tests/actors/main/generated_page.h"
 
 namespace tandem::cli {
 namespace {

@@ -15,8 +15,8 @@
 #include "runtime/base/json.h"
 #include "runtime/base/rng.h"
 #include "scheduler/fleet/placement.h"
-#include "tests/main/generated_page.h"
-#include "tests/main/job/job_folder.h"
+#include "tests/actors/main/generated_page.h"
+#include "tests/actors/main/job/job_folder.h"
 
 namespace tandem::cli {
 namespace {

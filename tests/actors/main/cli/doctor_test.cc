@@ -6,7 +6,7 @@
 #include <cstdlib>
 
 #include "runtime/base/json.h"
-#include "tests/main/job/job_folder.h"
+#include "tests/actors/main/job/job_folder.h"
 
 namespace tandem::cli {
 namespace {

@@ -8,7 +8,7 @@
 #include <numeric>
 
 #include "runtime/base/json.h"
-#include "tests/main/job/job_folder.h"
+#include "tests/actors/main/job/job_folder.h"
 
 namespace tandem::cli {
 namespace {
