@@ -12,8 +12,8 @@
 #include <variant>
 #include <vector>
 
-#include "actors/exchange/run_record.h"
 #include "actors/exchange/group_history.h"
+#include "actors/exchange/run_record.h"
 #include "actors/exchange/state/journal_event.h"
 #include "actors/messages/broadcast.h"
 #include "actors/messages/exchange.h"

@@ -12,9 +12,9 @@
 
 #include "actors/exchange/broadcasts.h"
 #include "actors/exchange/evaluation.h"
+#include "actors/exchange/group_history.h"
 #include "actors/exchange/reward_troubles.h"
 #include "actors/exchange/run_statistics.h"
-#include "actors/exchange/group_history.h"
 #include "actors/messages/learner.h"
 #include "actors/messages/rollout.h"
 #include "runtime/base/clock.h"

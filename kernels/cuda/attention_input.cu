@@ -13,10 +13,10 @@
 #include "kernels/cuda/reduce.cuh"
 #include "kernels/cuda/rms_norm.cuh"
 #include "kernels/cuda/rope.cuh"
-#include "kernels/ops/attention_input.h"
 #include "kernels/ops/attention.h"
-#include "kernels/ops/rms_norm.h"
+#include "kernels/ops/attention_input.h"
 #include "kernels/ops/kv_cache.h"
+#include "kernels/ops/rms_norm.h"
 #include "kernels/ops/rope.h"
 
 namespace tandem::kernels::cuda {

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "kernels/cuda/numbers.cuh"
-#include "kernels/ops/kv_cache.h"
 #include "kernels/ops/attention.h"
+#include "kernels/ops/kv_cache.h"
 
 namespace tandem::kernels::cuda {
 
