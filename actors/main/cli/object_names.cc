@@ -110,13 +110,22 @@ Result<ActorName> find_actor(const Client& client, const std::string& wanted,
     names.push_back({name.substr(0, name.find('/')), name});
   }
   std::vector<ActorName> matches = matching(names, wanted);
-  // A full name, "JOB/rollout/0", names its run itself.
-  if (!job && std::ranges::count(wanted, '/') > 1) run = wanted.substr(0, wanted.find('/'));
+  std::string full = wanted;
+  // A full name, "JOB/rollout/0", names its run itself, by its id or by its job's name.
+  if (!job && std::ranges::count(wanted, '/') > 1) {
+    run = wanted.substr(0, wanted.find('/'));
+    const auto id = matches.empty() ? find_job(client, run, past) : Result<std::string>(run);
+    if (id && *id != run) {
+      full = *id + wanted.substr(run.size());
+      run = *id;
+      matches = matching(names, full);
+    }
+  }
   if (matches.empty() && past == PastRuns::kIncluded && !run.empty()) {
     auto recorded = recorded_actors(client, run);
     if (!recorded && recorded.error().code != ErrorCode::kNotFound) return recorded.error();
     if (recorded) {
-      matches = matching(*recorded, wanted);
+      matches = matching(*recorded, full);
       names.insert(names.end(), recorded->begin(), recorded->end());
     }
   }

@@ -33,8 +33,8 @@ Result<nlohmann::json> get_list(const Client& client, const std::string& path);
 Result<std::string> find_job(const Client& client, const std::string& wanted,
                              PastRuns past = PastRuns::kExcluded);
 
-// The actor that `wanted` means: a full name, or the end of exactly one ("rollout/0"), within `job`
-// where one is given.
+// The actor that `wanted` means: a full name, whose first part may be a job's name as find_job()
+// takes it, or the end of exactly one ("rollout/0"), within `job` where one is given.
 Result<ActorName> find_actor(const Client& client, const std::string& wanted,
                              const std::optional<std::string>& job,
                              PastRuns past = PastRuns::kExcluded);

@@ -248,6 +248,8 @@ TEST_F(ClientCommands, ShortNamesMustBeUnique) {
   EXPECT_NE(two.help.find("-j JOB"), std::string::npos);
   EXPECT_EQ(run({"get", "actors", "rollout/0", "-j", "a-1", "-o", "name"}).out,
             "actors/a-1/rollout/0\n");
+  EXPECT_EQ(run({"get", "actors", "a/rollout/0", "-o", "name"}).out, "actors/a-2/rollout/0\n")
+      << "a job's name means its run that has not ended";
   // One of two jobs of that name runs, and is the one that is meant.
   EXPECT_EQ(run({"get", "jobs", "a", "-o", "name"}).out, "jobs/a-2\n");
   controller_.set_jobs(json::array({job("a-1", "Running"), job("a-2", "Running")}));
