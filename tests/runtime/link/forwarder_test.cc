@@ -52,11 +52,16 @@ class Star {
       : forwarder(
             [this](const PeerId& to, std::string frame) { return send(to, std::move(frame)); },
             asks_max) {}
+  // Asks that peers leave unanswered answer as the peers end, and find no peer then.
+  ~Star() { const auto ending = std::exchange(peers, {}); }
 
   std::shared_ptr<Peer> add(const std::string& name, std::uint64_t incarnation) {
     const PeerId id{name, {incarnation}};
     auto peer = std::make_shared<Peer>(id);
-    peer->directory.expose(port(name), Ref<Inbox>({name, {incarnation}}, peer));
+    // The directory is the peer's own, so that its port does not own the peer.
+    peer->directory.expose(
+        port(name), Ref<Inbox>({name, {incarnation}}, std::shared_ptr<Target<Inbox>>(
+                                                          std::shared_ptr<void>(), peer.get())));
     peers[name] = peer;
     forwarder.up(id);
     return peer;
@@ -82,7 +87,7 @@ class Star {
 
   std::optional<Offer> last;  // of the last frame that a peer sent
   Forwarder forwarder;
-  std::map<std::string, std::shared_ptr<Peer>> peers;  // ends first: its asks answer as they end
+  std::map<std::string, std::shared_ptr<Peer>> peers;
 
  private:
   static std::string port(const std::string& name) {
@@ -97,6 +102,7 @@ class Star {
   }
 };
 
+// Outlives the star: an ask that is left answers as its asker ends.
 using Answer = std::optional<Result<std::int32_t>>;
 void ask(const Ref<Inbox>& whom, std::int32_t number, Answer& answer) {
   ASSERT_EQ(whom.tell(Ask<Halve>{{.number = number}, ReplyTo<std::int32_t>([&](auto result) {
@@ -106,9 +112,9 @@ void ask(const Ref<Inbox>& whom, std::int32_t number, Answer& answer) {
 }
 
 TEST(Forwarder, an_ask_and_its_answer_cross) {
+  Answer answer;
   Star star;
   const auto a = star.add("job-1/a/0", 1), b = star.add("job-1/b/0", 2);
-  Answer answer;
   ask(star.ref(*a, "job-1/b/0"), 8, answer);
   star.deliver(*b);
   ASSERT_EQ(b->inbox.size(), 1u);
@@ -133,10 +139,10 @@ TEST(Forwarder, other_jobs_and_ports_of_this_process_are_not_reached) {  // FP-1
 }
 
 TEST(Forwarder, only_the_asked_peer_can_answer) {  // FP-1
+  Answer answer;
   Star star;
   const auto a = star.add("job-1/a/0", 1), b = star.add("job-1/b/0", 2),
              c = star.add("job-1/c/0", 3);
-  Answer answer;
   ask(star.ref(*a, "job-1/b/0"), 8, answer);
   const std::string question = b->frames.front();
   // c answers in the place of b, under the right number.
@@ -147,9 +153,9 @@ TEST(Forwarder, only_the_asked_peer_can_answer) {  // FP-1
 }
 
 TEST(Forwarder, an_ask_to_an_unknown_or_ended_actor_ends_by_name) {  // FP-2
+  Answer unknown, ended;
   Star star;
   const auto a = star.add("job-1/a/0", 1), b = star.add("job-1/b/0", 2);
-  Answer unknown, ended;
   ask(star.ref(*a, "job-1/b/7"), 8, unknown);
   star.deliver(*a);
   ASSERT_TRUE(unknown);
@@ -164,10 +170,10 @@ TEST(Forwarder, an_ask_to_an_unknown_or_ended_actor_ends_by_name) {  // FP-2
 }
 
 TEST(Forwarder, a_full_queue_refuses_asks_and_holds_told_messages_back) {  // FP-2
+  Answer answer;
   Star star;
   const auto a = star.add("job-1/a/0", 1), b = star.add("job-1/b/0", 2);
   b->room = 0;
-  Answer answer;
   ask(star.ref(*a, "job-1/b/0"), 8, answer);
   star.deliver(*a);
   ASSERT_TRUE(answer);
@@ -180,9 +186,9 @@ TEST(Forwarder, takes_any_bytes_from_a_peer) {  // RM-1
   log::mute();
   for_seeds(200, [](std::uint64_t seed) {
     Rng rng(seed);
+    Answer answer;
     Star star;
     const auto a = star.add("job-1/a/0", 1), b = star.add("job-1/b/0", 2);
-    Answer answer;
     ask(star.ref(*a, "job-1/b/0"), 8, answer);
     std::string frame = b->frames.front();
     for (int i = 0; i < 20; ++i) {
@@ -197,9 +203,9 @@ TEST(Forwarder, takes_any_bytes_from_a_peer) {  // RM-1
 }
 
 TEST(Forwarder, one_ask_too_many_ends_the_oldest_of_that_peer) {  // FP-3
+  Answer answers[3], other;
   Star star(2);
   const auto a = star.add("job-1/a/0", 1), b = star.add("job-1/b/0", 2);
-  Answer answers[3], other;
   ask(star.ref(*b, "job-1/a/0"), 8, other);
   for (Answer& answer : answers) ask(star.ref(*a, "job-1/b/0"), 8, answer);
   a->frames.pop_front();  // the question of b
