@@ -102,7 +102,7 @@ class ControllerCore {
   void give_back(const RankRecord& rank, const scheduler::Resources& need);
   void start_ranks(JobRecord& job, ActorRecord& actor);
   void start_program(JobRecord& job, ActorRecord& actor);
-  // What an actor whose processes are connected waits for.
+  // The reason for which an actor whose processes are connected is not ready yet.
   scheduler::Reason initialising(const JobRecord& job, const ActorRecord& actor) const;
   // Lets an actor finish its work before it ends. A training actor is drained by its exchange, a
   // program by a message.

@@ -44,7 +44,7 @@ struct ExchangeConfig {
   Duration rollout_lease = std::chrono::minutes(10);  // without a token or a result from its holder
   Duration reward_lease = std::chrono::minutes(10);   // without a result from its holder
   Epoch epoch{1};
-  bool resume = false;        // take up what record.replay() tells
+  bool resume = false;        // go on in the run that record.replay() tells of
   std::string job_yaml;       // effective; what record.take_up() is given then
   Duration save_on_cancel{};  // a cancelled job saves a checkpoint within it; 0: it saves none
   std::optional<scheduler::BroadcastLimits> broadcasts = {};  // none: weights are only fetched

@@ -1,4 +1,4 @@
-// What people read of an event in SQL: the columns of the view `journal`
+// The rows that people read of an event in SQL: the columns of the view `journal`
 // (docs/design/contract.md). Derived from the event; never read back by the program.
 //
 // An event of one group, or of the run, is one row. An event of many groups is a row a group

@@ -15,7 +15,7 @@ void take(Turn& turn, const LearnerFailed& failed);
 void take(Turn& turn, HistoryRead read);
 void take(Turn& turn, const RunTakenUp& taken);
 
-// What the end of an incarnation means for the conversation, if it is the learner's; before the
+// Ends the conversation with an incarnation of the learner, if `who` is one; called before the
 // incarnation's end is recorded.
 void learner_gone(Turn& turn, const Sender& who);
 

@@ -1,4 +1,4 @@
-// What an exchange knows of a run besides its facts (state/run_facts.h): times, the progress of
+// The knowledge of an exchange about a run besides its facts (state/run_facts.h): times, the progress of
 // peers and of evaluations, and figures for people. Nothing here is journalled or hashed; an
 // exchange that replays a journal begins without it.
 #pragma once

@@ -29,7 +29,7 @@ void take(Turn& turn, const EndJob& end) {
 }
 
 void fail(Turn& turn, std::string reason) {
-  // What goes wrong now may be the save itself.
+  // The failure may be one of the save itself.
   if (turn.seen.save_deadline) turn.seen.save_deadline = turn.now;
   take(turn, EndJob{JobOutcome::kFailed, std::move(reason)});
 }

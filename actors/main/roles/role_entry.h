@@ -1,4 +1,4 @@
-// What a role of training is: its name, what its actors reserve and allocate, and how one of them
+// An entry describes one role of training: its name, what its actors reserve and allocate, and how one of them
 // is built. Each role brings one entry, in a source of its own in this folder; registry.cc lists
 // them. The keys of a role are its section of the job file and of `pools` (actors/main/job).
 #pragma once
@@ -17,7 +17,7 @@
 
 namespace tandem::cli {
 
-// What the job reserves for the role's actors.
+// The resources that the job reserves for the role's actors.
 struct RoleDemands {
   std::int64_t replicas = 1;
   std::int64_t ranks = 1;  // of each actor
