@@ -1,6 +1,6 @@
-// The knowledge of an exchange about a run besides its facts (state/run_facts.h): times, the progress of
-// peers and of evaluations, and figures for people. Nothing here is journalled or hashed; an
-// exchange that replays a journal begins without it.
+// The knowledge of an exchange about a run besides its facts (state/run_facts.h): times, the
+// progress of peers and of evaluations, and figures for people. Nothing here is journalled or
+// hashed; an exchange that replays a journal begins without it.
 #pragma once
 
 #include <cstdint>

@@ -109,7 +109,8 @@ void note_trained(Turn& turn, const StepReport& report) {
   trained.staleness.add(turn.seen.statistics.staleness_of_step);
 }
 
-// Carries out the consequences of a step's first commit: figures, the next checkpoint, the next evaluation.
+// Carries out the consequences of a step's first commit: figures, the next checkpoint, the next
+// evaluation.
 void after_commit(Turn& turn, const StepCommitted& committed, const std::vector<GroupId>& batch) {
   const std::int64_t done = committed.step.value + 1;
   const bool last = done == turn.config.budget.steps_total;

@@ -18,8 +18,8 @@ bool is_rollout(const RunFacts& facts, const Sender& who) {
   return find(facts.workers.rollouts, who) != nullptr;
 }
 
-// Settles the things that a worker leaves behind: its leases, its part of evaluations, and its time at work. Its
-// incarnation, or the coming up of the next one, is the caller's to record.
+// Settles the things that a worker leaves behind: its leases, its part of evaluations, and its
+// time at work. Its incarnation, or the coming up of the next one, is the caller's to record.
 void retire(Turn& turn, const Sender& who) {
   const bool generates = is_rollout(turn.facts, who);
   for (const scheduler::Lease& lease : turn.facts.flow.ledger.leases_of(who.incarnation))

@@ -1,6 +1,7 @@
-// The text that both ends of a link must have in common: the version of the link's own protocol, and the
-// schema of all messages that controllers, agents, ranks and users' programs send each other. Two
-// binaries with the same text understand each other, whoever built them; a link refuses others.
+// The text that both ends of a link must have in common: the version of the link's own protocol,
+// and the schema of all messages that controllers, agents, ranks and users' programs send each
+// other. Two binaries with the same text understand each other, whoever built them; a link refuses
+// others.
 #pragma once
 
 #include <string>

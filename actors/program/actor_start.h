@@ -1,4 +1,5 @@
-// The facts that an actor of a user's program is told when it starts: its name, its arguments, its peers.
+// The facts that an actor of a user's program is told when it starts: its name, its arguments, its
+// peers.
 #pragma once
 
 #include <cstdint>

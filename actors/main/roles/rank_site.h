@@ -1,5 +1,5 @@
-// The parts that a rank process lends to the role that it builds: actors, ports, the payload socket, the
-// device, and the ways in which ranks exchange weights and gradients.
+// The parts that a rank process lends to the role that it builds: actors, ports, the payload
+// socket, the device, and the ways in which ranks exchange weights and gradients.
 #pragma once
 
 #include <functional>

@@ -1,6 +1,7 @@
-// An entry describes one role of training: its name, what its actors reserve and allocate, and how one of them
-// is built. Each role brings one entry, in a source of its own in this folder; registry.cc lists
-// them. The keys of a role are its section of the job file and of `pools` (actors/main/job).
+// An entry describes one role of training: its name, what its actors reserve and allocate, and how
+// one of them is built. Each role brings one entry, in a source of its own in this folder;
+// registry.cc lists them. The keys of a role are its section of the job file and of `pools`
+// (actors/main/job).
 #pragma once
 
 #include <atomic>
